@@ -1,0 +1,71 @@
+"""Builds the extension xpurt._C; everything else is in pyproject.toml."""
+
+import os
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+ROOT = Path(__file__).parent
+CSRC = Path("xpurt/csrc")
+
+
+def include_dir(package: str, header: str) -> str:
+    """The include directory into which `package` installed `header`."""
+    for file in distribution(package).files or ():
+        if file.as_posix().endswith(f"include/{header}"):
+            path = Path(str(file.locate())).resolve()
+            return str(path.parents[len(Path(header).parts) - 1])
+    raise SystemExit(f"{package} is installed, but has no {header}")
+
+
+def library_dir(package: str, library: str) -> str:
+    for file in distribution(package).files or ():
+        if file.name == library:
+            return str(Path(str(file.locate())).resolve().parent)
+    raise SystemExit(f"{package} is installed, but has no {library}")
+
+
+class Build(BuildExtension):
+    """Keeps the objects in build/, so that a second build compiles what changed."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        tag = f"{sys.implementation.cache_tag}-{sys.platform}"
+        self.build_temp = str(ROOT / "build" / f"objects-{tag}")
+
+
+def extension() -> CppExtension:
+    # No run path: xpurt/driver.py loads these libraries, and what they need in
+    # turn, by path before the extension.
+    sources = sorted(str(p) for p in CSRC.glob("*.cpp"))
+    return CppExtension(
+        "xpurt._C",
+        sources,
+        include_dirs=[
+            include_dir("intel-sycl-rt", "sycl/sycl.hpp"),
+            include_dir("onednn-devel", "dnnl_sycl.hpp"),
+        ],
+        library_dirs=[
+            library_dir("intel-sycl-rt", "libsycl.so"),
+            library_dir("onednn", "libdnnl.so.3"),
+        ],
+        libraries=["sycl", "OpenCL", ":libdnnl.so.3"],
+        extra_compile_args=[
+            "-O2",
+            "-g0",
+            "-Wall",
+            "-Wno-sign-compare",
+            "-Wno-unknown-pragmas",
+            "-fvisibility=hidden",
+            "-DAT_PER_OPERATOR_HEADERS",
+            "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING",
+            "-DCL_TARGET_OPENCL_VERSION=300",
+        ],
+    )
+
+
+os.environ.setdefault("MAX_JOBS", str(os.cpu_count() or 1))
+setup(ext_modules=[extension()], cmdclass={"build_ext": Build})

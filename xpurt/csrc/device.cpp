@@ -1,0 +1,171 @@
+#include "device.h"
+
+#include <c10/util/Exception.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <mutex>
+
+namespace xpurt {
+namespace {
+
+// Note [Leaked on purpose]
+// ~~~~~~~~~~~~~~~~~~~~~~~~
+// Devices, contexts, placements and queues are never destroyed: tensors, threads
+// and the SYCL runtime's own static objects may outlive ours at process exit, in
+// an order that nobody defines. What a user asks for (uninstall_placement) drops
+// the cached memory and the streams, which is what costs.
+struct Table {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<PhysicalDevice>> devices;
+  std::vector<std::unique_ptr<Placement>> placements;
+  std::function<void()> resolver;
+};
+
+Table& table() {
+  static Table* const leaked = new Table;
+  return *leaked;
+}
+
+std::atomic<const Placement*> installed{nullptr};
+std::atomic<uint64_t> epoch{0};
+std::atomic<bool> bad_fork{false};
+thread_local c10::DeviceIndex current = 0;
+
+void mark_fork() {
+  pthread_atfork(nullptr, nullptr, [] {
+    if (installed.load() != nullptr) bad_fork = true;
+  });
+}
+
+// Note [One context per device]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// Two devices of different platforms cannot share a context. Two sub-devices of
+// one CPU could, but a queue's memcpy between their allocations hangs there.
+// Events are honoured across contexts, so nothing is lost.
+PhysicalDevice& physical_device(const sycl::device& device) {
+  auto& known = table().devices;
+  for (auto& candidate : known) {
+    if (candidate->device == device) return *candidate;
+  }
+  auto made = std::make_unique<PhysicalDevice>();
+  made->device = device;
+  made->context = sycl::context(device);
+  made->name = device.get_info<sycl::info::device::name>();
+  made->id = static_cast<int>(known.size());
+  made->is_cpu = device.is_cpu();
+  made->system_usm = device.has(sycl::aspect::usm_system_allocations);
+  made->host_accessible = made->is_cpu || made->system_usm;
+  made->has_fp64 = device.has(sycl::aspect::fp64);
+  made->has_fp16 = device.has(sycl::aspect::fp16);
+  made->total_memory = device.get_info<sycl::info::device::global_mem_size>();
+  known.push_back(std::move(made));
+  return *known.back();
+}
+
+Ordinal make_ordinal(const std::vector<DevicePointer>& pointers) {
+  Ordinal result;
+  for (DevicePointer pointer : pointers) {
+    result.devices.push_back(
+        &physical_device(*reinterpret_cast<const sycl::device*>(pointer)));
+  }
+  for (size_t i = 0; i < result.devices.size(); ++i) {
+    if (result.devices[i]->host_accessible) {
+      result.home = i;
+      break;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+void set_placement_resolver(std::function<void()> resolver) {
+  table().resolver = std::move(resolver);
+}
+
+void install_placement(const std::string& mapping,
+                       const std::vector<std::vector<DevicePointer>>& ordinals) {
+  TORCH_CHECK(!in_bad_fork(), "Cannot re-initialize XPU in forked subprocess.");
+  TORCH_CHECK_VALUE(!ordinals.empty() && ordinals.size() <= kMaxDevices,
+                    "a placement has 1 to ", static_cast<int>(kMaxDevices),
+                    " ordinals; found ", ordinals.size());
+  std::lock_guard<std::mutex> lock(table().mutex);
+  TORCH_CHECK(installed.load() == nullptr, "a placement is installed already");
+  static std::once_flag once;
+  std::call_once(once, mark_fork);
+  auto made = std::make_unique<Placement>();
+  made->mapping = mapping;
+  made->epoch = ++epoch;
+  for (const auto& pointers : ordinals) {
+    TORCH_CHECK_VALUE(!pointers.empty(), "an ordinal has at least one device");
+    made->ordinals.push_back(make_ordinal(pointers));
+  }
+  installed = made.get();
+  table().placements.push_back(std::move(made));
+}
+
+void uninstall_placement() {
+  std::lock_guard<std::mutex> lock(table().mutex);
+  installed = nullptr;
+  ++epoch;
+}
+
+const Placement* installed_placement() noexcept {
+  return installed.load();
+}
+
+uint64_t placement_epoch() noexcept {
+  return epoch.load();
+}
+
+bool in_bad_fork() noexcept {
+  return bad_fork.load(std::memory_order_relaxed);
+}
+
+const Placement& placement() {
+  TORCH_CHECK(!in_bad_fork(),
+              "Cannot re-initialize XPU in forked subprocess. To use XPU with "
+              "multiprocessing, you must use the 'spawn' start method");
+  if (const Placement* found = installed.load(std::memory_order_acquire)) {
+    return *found;
+  }
+  TORCH_CHECK(table().resolver,
+              "xpurt's C++ library is loaded, but its Python package is not: no "
+              "mapping can be resolved. Use `import xpurt`.");
+  table().resolver();
+  const Placement* found = installed.load();
+  TORCH_CHECK(found != nullptr, "no xpu mapping could be installed");
+  return *found;
+}
+
+c10::DeviceIndex device_count() noexcept {
+  if (in_bad_fork()) return 0;
+  try {
+    return static_cast<c10::DeviceIndex>(placement().ordinals.size());
+  } catch (...) {
+    return 0;
+  }
+}
+
+const Ordinal& ordinal(c10::DeviceIndex index) {
+  const Placement& now = placement();
+  if (index < 0) index = current_device();
+  TORCH_CHECK(static_cast<size_t>(index) < now.ordinals.size(),
+              "The device index is out of range: xpu:", static_cast<int>(index),
+              " was asked for; mapping \"", now.mapping, "\" has ", now.ordinals.size(),
+              " device(s), xpu:0 to xpu:", now.ordinals.size() - 1);
+  return now.ordinals[index];
+}
+
+c10::DeviceIndex current_device() noexcept {
+  return current;
+}
+
+c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept {
+  const c10::DeviceIndex previous = current;
+  if (index >= 0) current = index;
+  return previous;
+}
+
+}  // namespace xpurt

@@ -1,0 +1,74 @@
+// The physical devices, and the placement that puts them behind xpu ordinals.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <sycl/sycl.hpp>
+#include <vector>
+
+namespace xpurt {
+
+// The autograd engine sizes its table of device threads once, at the first
+// backward of a process, from the guard's deviceCount(): a constant, so that a
+// later mapping with more ordinals still fits.
+constexpr c10::DeviceIndex kMaxDevices = 16;
+
+struct PhysicalDevice {
+  sycl::device device;
+  sycl::context context;  // one per device: see Note [One context per device]
+  std::string name;
+  int id = 0;  // position in the process's table of physical devices
+  bool is_cpu = false;
+  bool host_accessible = false;  // the host can read and write its allocations
+  bool system_usm = false;       // its kernels can use any host pointer
+  bool has_fp64 = false;
+  bool has_fp16 = false;
+  uint64_t total_memory = 0;  // bytes
+};
+
+struct Ordinal {
+  std::vector<PhysicalDevice*> devices;
+  size_t home = 0;  // position in `devices` of the one that holds home copies
+
+  PhysicalDevice& home_device() const { return *devices[home]; }
+};
+
+struct Placement {
+  std::string mapping;
+  uint64_t epoch = 0;  // grows with every placement of the process
+  std::vector<Ordinal> ordinals;
+};
+
+// The installed placement. Without one, asks the resolver for it (under the
+// GIL); throws what the resolver throws, or c10::Error after a fork.
+const Placement& placement();
+
+// The installed placement, or nullptr: never asks, never throws.
+const Placement* installed_placement() noexcept;
+
+// Number of ordinals; 0 where no placement can be had. Never throws.
+c10::DeviceIndex device_count() noexcept;
+
+// Throws c10::Error unless xpu:index exists.
+const Ordinal& ordinal(c10::DeviceIndex index);
+
+using DevicePointer = uintptr_t;  // address of a sycl::device
+void set_placement_resolver(std::function<void()> resolver);
+void install_placement(const std::string& mapping,
+                       const std::vector<std::vector<DevicePointer>>& ordinals);
+void uninstall_placement();
+uint64_t placement_epoch() noexcept;
+
+// True in a process that was forked after a device had been used.
+bool in_bad_fork() noexcept;
+
+// Index of the calling thread's current device. Setting does not touch a
+// driver, and does not check: autograd sets indices beyond the real count.
+c10::DeviceIndex current_device() noexcept;
+c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept;
+
+}  // namespace xpurt

@@ -1,0 +1,104 @@
+// PyTorch's device guard for xpu: devices, streams and events of c10.
+#include <c10/core/DeviceCapability.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include "allocator.h"
+#include "event.h"
+
+namespace xpurt {
+namespace {
+
+using c10::DeviceIndex;
+using c10::DeviceType;
+
+Event& event_of(void* event) {
+  return *static_cast<Event*>(event);
+}
+
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+  DeviceType type() const override { return DeviceType::XPU; }
+  c10::Device exchangeDevice(c10::Device device) const override {
+    return c10::Device(DeviceType::XPU, exchange_device(device.index()));
+  }
+  c10::Device getDevice() const override {
+    return c10::Device(DeviceType::XPU, current_device());
+  }
+  void setDevice(c10::Device device) const override { exchange_device(device.index()); }
+  void uncheckedSetDevice(c10::Device device) const noexcept override {
+    exchange_device(device.index());
+  }
+  // The size of the autograd engine's table, not the number of ordinals: see
+  // kMaxDevices.
+  DeviceIndex deviceCount() const noexcept override { return kMaxDevices; }
+
+  c10::Stream getStream(c10::Device device) const override {
+    return current_stream_id(device.index());
+  }
+  c10::Stream getDefaultStream(c10::Device device) const override {
+    return default_stream_id(device.index());
+  }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool high) const override {
+    return pool_stream_id(device.index(), high ? kHighestPriority : kLowestPriority);
+  }
+  c10::Stream getNewStream(c10::Device device, int priority) const override {
+    return pool_stream_id(device.index(), priority);
+  }
+  c10::Stream exchangeStream(c10::Stream id) const override {
+    return exchange_stream(id);
+  }
+  void* getStreamNativeHandle(const c10::Stream id) const override {
+    return &stream(id).home_queue();
+  }
+  bool queryStream(const c10::Stream& id) const override { return stream(id).query(); }
+  void synchronizeStream(const c10::Stream& id) const override { stream(id).wait(); }
+  void synchronizeDevice(const DeviceIndex index) const override {
+    synchronize_device(index);
+  }
+  bool isStreamCapturing(const c10::Stream&) const override { return false; }
+
+  void record(void** event, const c10::Stream& id, const DeviceIndex index,
+              const c10::EventFlag flag) const override {
+    TORCH_CHECK(index < 0 || index == id.device_index(), "Event device index ",
+                static_cast<int>(index),
+                " does not match recording stream's device index ",
+                static_cast<int>(id.device_index()), ".");
+    if (*event == nullptr) *event = new Event(flag == c10::EventFlag::BACKEND_DEFAULT);
+    event_of(*event).record(stream(id));
+  }
+  void block(void* event, const c10::Stream& id) const override {
+    if (event != nullptr) event_of(event).block(stream(id));
+  }
+  bool queryEvent(void* event) const override {
+    return event == nullptr || event_of(event).query();
+  }
+  void synchronizeEvent(void* event) const override {
+    if (event != nullptr) event_of(event).synchronize();
+  }
+  void destroyEvent(void* event, const DeviceIndex) const noexcept override {
+    delete static_cast<Event*>(event);
+  }
+  double elapsedTime(void* start, void* end, const DeviceIndex) const override {
+    TORCH_CHECK(start != nullptr && end != nullptr,
+                "Both events must be recorded before calculating elapsed time.");
+    return event_of(start).elapsed_ms(event_of(end));
+  }
+  void recordDataPtrOnStream(const c10::DataPtr& data,
+                             const c10::Stream& id) const override {
+    device_allocator().recordStream(data, id);
+  }
+  c10::DeviceCapability getDeviceCapability(c10::Device device) const override {
+    c10::DeviceCapability all;
+    for (const PhysicalDevice* each : ordinal(device.index()).devices) {
+      if (!each->has_fp64) {
+        all.capability_data.capability_bits &=
+            ~((1ULL << c10::kIndex_Double) | (1ULL << c10::kIndex_ComplexDouble));
+      }
+    }
+    return all;
+  }
+};
+
+C10_REGISTER_GUARD_IMPL(XPU, Guard);
+
+}  // namespace
+}  // namespace xpurt

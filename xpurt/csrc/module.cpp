@@ -1,0 +1,49 @@
+// The Python face of the extension.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/version.h>
+
+#include "allocator.h"
+#include "device.h"
+#include "hooks.h"
+#include "stream.h"
+
+namespace py = pybind11;
+
+namespace xpurt {
+namespace {
+
+void bind_placement(py::module_& m) {
+  m.def("set_placement_resolver", [](py::function resolver) {
+    // Leaked: called from any thread, at any time before the process ends.
+    auto* kept = new py::function(std::move(resolver));
+    set_placement_resolver([kept] {
+      py::gil_scoped_acquire gil;
+      (*kept)();
+    });
+  });
+  m.def("install_placement", &install_placement, py::arg("mapping"),
+        py::arg("ordinals"));
+  m.def("uninstall_placement", [] {
+    release_cached_memory();
+    uninstall_placement();
+  });
+  m.def("placement_epoch", &placement_epoch);
+  m.def("live_memory", [] {
+    const LiveMemory live = live_memory();
+    return py::make_tuple(live.storages, live.bytes);
+  });
+  m.def("device_count", &device_count);
+  m.def("in_bad_fork", &in_bad_fork);
+  m.def("synchronize_all", &synchronize_all);
+  m.def("set_active", &set_active);
+}
+
+}  // namespace
+}  // namespace xpurt
+
+PYBIND11_MODULE(_C, m) {
+  m.attr("torch_version") = TORCH_VERSION;
+  xpurt::bind_placement(m);
+  xpurt::repair_late_hooks();
+}

@@ -1,0 +1,84 @@
+// PyTorch streams as in-order SYCL queues, one per physical device of an ordinal.
+#pragma once
+
+#include <c10/core/Stream.h>
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+
+#include "device.h"
+
+namespace xpurt {
+
+class Stream {
+ public:
+  Stream(const Ordinal& ordinal, c10::Stream id, int priority);
+  // A stream around a queue that somebody else made, on a one-device ordinal.
+  Stream(const Ordinal& ordinal, c10::Stream id, const sycl::queue& external);
+
+  const Ordinal& ordinal() const { return ordinal_; }
+  c10::Stream id() const { return id_; }
+  int priority() const { return priority_; }
+
+  // The queue for the device at `position` of the ordinal. What is submitted to
+  // it runs after everything that was submitted to this stream before, on
+  // whichever device. Marks the stream busy.
+  sycl::queue& queue(size_t position);
+
+  // The home device's queue, for whoever wants "the" queue of the stream.
+  sycl::queue& home_queue() { return queue(ordinal_.home); }
+
+  // False if work may be pending. A flag, so that host-side ops need no driver
+  // call where nothing was submitted since the last wait.
+  bool idle() const { return finished_.load() == submitted_.load(); }
+
+  // True if everything submitted has finished. Asks the driver.
+  bool query();
+
+  // Waits for everything submitted; releases the GIL while it does. Throws an
+  // asynchronous error once.
+  void wait();
+
+  // An event that is complete when everything submitted so far is.
+  sycl::event record();
+
+  // Work submitted from now on starts after `event`.
+  void wait_event(const sycl::event& event);
+
+ private:
+  sycl::queue& open(size_t position);
+  void rethrow();
+
+  const Ordinal& ordinal_;
+  c10::Stream id_;
+  int priority_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<sycl::queue>> queues_;  // by position, made on use
+  size_t last_;                                       // position used last
+  std::atomic<uint64_t> submitted_{0};                // counts submissions
+  std::atomic<uint64_t> finished_{0};  // how many of them a wait has covered
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+};
+
+// Priorities are PyTorch's: lower numbers run first.
+constexpr int kLowestPriority = 0;
+constexpr int kHighestPriority = -1;
+
+// The stream object behind a c10 stream; throws if it belongs to a mapping that
+// has been replaced, or if there is no such stream.
+Stream& stream(c10::Stream id);
+
+Stream& current_stream(c10::DeviceIndex index = -1);
+c10::Stream current_stream_id(c10::DeviceIndex index = -1);
+c10::Stream default_stream_id(c10::DeviceIndex index);
+c10::Stream pool_stream_id(c10::DeviceIndex index, int priority);
+c10::Stream external_stream_id(c10::DeviceIndex index, const sycl::queue& queue);
+c10::Stream exchange_stream(c10::Stream id);
+
+// Waits for every stream of an ordinal, or of the whole process.
+void synchronize_device(c10::DeviceIndex index);
+void synchronize_all();
+
+}  // namespace xpurt
