@@ -5,6 +5,7 @@
 
 #include "allocator.h"
 #include "device.h"
+#include "cuda_build.h"
 #include "hooks.h"
 #include "stream.h"
 
@@ -37,6 +38,9 @@ void bind_placement(py::module_& m) {
   m.def("in_bad_fork", &in_bad_fork);
   m.def("synchronize_all", &synchronize_all);
   m.def("set_active", &set_active);
+  m.def("is_active", &is_active);
+  m.def("is_cuda_build", &is_cuda_build);
+  m.def("yield_cuda_to_xpu", &yield_cuda_to_xpu);
 }
 
 }  // namespace
