@@ -5,6 +5,7 @@ import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
+import torch
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension
 
@@ -28,13 +29,31 @@ def library_dir(package: str, library: str) -> str:
     raise SystemExit(f"{package} is installed, but has no {library}")
 
 
+BUILT_FOR = """\
+\"\"\"The PyTorch that xpurt._C was built for; written by setup.py.\"\"\"
+
+TORCH = "{torch}"
+CXX11_ABI = {abi}
+"""
+
+
 class Build(BuildExtension):
-    """Keeps the objects in build/, so that a second build compiles what changed."""
+    """Keeps the objects in build/, so that a second build compiles what changed;
+    writes down, beside the extension, which PyTorch it belongs to."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
         tag = f"{sys.implementation.cache_tag}-{sys.platform}"
         self.build_temp = str(ROOT / "build" / f"objects-{tag}")
+
+    def run(self) -> None:
+        super().run()
+        beside = Path(self.get_ext_fullpath("xpurt._C")).parent
+        text = BUILT_FOR.format(
+            torch=torch.__version__.partition("+")[0],
+            abi=torch.compiled_with_cxx11_abi(),
+        )
+        (beside / "_built_for.py").write_text(text)
 
 
 def extension() -> CppExtension:

@@ -1,11 +1,8 @@
 """A working ``xpu`` device for a stock PyTorch wheel."""
 
-import torch
+from xpurt import _autoload, extension
 
-from xpurt import driver
-
-driver.load_libraries()
-
-from xpurt import _C  # noqa: E402  (needs the libraries)
+if (_reason := extension.load()) is not None:
+    _autoload.set_inactive(_reason)
 
 __version__ = "0.1.0"

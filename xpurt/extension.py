@@ -1,0 +1,82 @@
+"""Loads the extension xpurt._C into the PyTorch it was built for, or says why not."""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import NoReturn
+
+import torch
+
+from xpurt import driver
+
+
+def refusal() -> str | None:
+    """Why this PyTorch cannot take the extension; None if it can."""
+    from xpurt import _built_for
+
+    found = torch.__version__.partition("+")[0]
+    if found != _built_for.TORCH:
+        return (
+            f"xpurt was built for PyTorch {_built_for.TORCH}; found {found}. Install "
+            f"torch=={_built_for.TORCH}, or build xpurt again: pip install "
+            "--force-reinstall --no-deps --no-binary xpurt xpurt"
+        )
+    if torch._C._GLIBCXX_USE_CXX11_ABI != _built_for.CXX11_ABI:
+        return (
+            f"xpurt was built with _GLIBCXX_USE_CXX11_ABI={_built_for.CXX11_ABI:d}; "
+            f"this PyTorch has {torch._C._GLIBCXX_USE_CXX11_ABI:d}. Build xpurt again "
+            "with this PyTorch installed."
+        )
+    return None
+
+
+def has_own_xpu() -> bool:
+    """Whether this PyTorch was built with its own XPU support."""
+    return bool(torch._C._has_xpu) and "xpurt._C" not in sys.modules
+
+
+class Absent(ModuleType):
+    """Stands in for the extension where nothing may be registered."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.reason = reason
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise RuntimeError(f"xpurt is inactive: {self.reason}")
+
+
+OWN_XPU = (
+    "this PyTorch has XPU compiled in, and its own xpu device is left alone. Use it "
+    "as it is, or install a PyTorch build without XPU."
+)
+
+
+def load() -> str | None:
+    """Loads xpurt._C; returns why it is inactive, or None.
+
+    Raises:
+        ImportError: the extension was built for another PyTorch, or one of the
+            libraries that it needs is missing.
+    """
+    if has_own_xpu():
+        sys.modules["xpurt._C"] = sys.modules["xpurt"]._C = Absent(  # type: ignore[attr-defined]
+            "xpurt._C", OWN_XPU
+        )
+        return OWN_XPU
+    reason = refusal()
+    if reason is not None:
+        raise ImportError(reason)
+    missing = driver.load_libraries()
+    try:
+        import_module("xpurt._C")
+    except ImportError as error:
+        if not missing:
+            raise
+        raise ImportError(
+            f"{error}. Not found beside the SYCL runtime: {', '.join(missing)}. "
+            "Install xpurt's dependencies: pip install xpurt"
+        ) from error
+    return None
