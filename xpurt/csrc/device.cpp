@@ -38,11 +38,21 @@ void mark_fork() {
   });
 }
 
-// Note [One context per device]
-// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// Two devices of different platforms cannot share a context. Two sub-devices of
-// one CPU could, but a queue's memcpy between their allocations hangs there.
-// Events are honoured across contexts, so nothing is lost.
+// Note [Contexts]
+// ~~~~~~~~~~~~~~~
+// A root device is used in its platform's default context, the one in which other
+// SYCL libraries of the process (dpctl, dpnp) allocate: USM pointers can then be
+// exchanged. Sub-devices get a context each: in a common one, a queue's memcpy
+// between the allocations of two sub-devices of one CPU hangs. Events are honoured
+// across contexts.
+sycl::context context_of(const sycl::device& device) {
+  using parent = sycl::info::device::partition_type_property;
+  const bool is_root =
+      device.get_info<parent>() == sycl::info::partition_property::no_partition;
+  return is_root ? device.get_platform().khr_get_default_context()
+                 : sycl::context(device);
+}
+
 PhysicalDevice& physical_device(const sycl::device& device) {
   auto& known = table().devices;
   for (auto& candidate : known) {
@@ -50,7 +60,7 @@ PhysicalDevice& physical_device(const sycl::device& device) {
   }
   auto made = std::make_unique<PhysicalDevice>();
   made->device = device;
-  made->context = sycl::context(device);
+  made->context = context_of(device);
   made->name = device.get_info<sycl::info::device::name>();
   made->id = static_cast<int>(known.size());
   made->is_cpu = device.is_cpu();

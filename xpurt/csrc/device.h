@@ -19,7 +19,7 @@ constexpr c10::DeviceIndex kMaxDevices = 16;
 
 struct PhysicalDevice {
   sycl::device device;
-  sycl::context context;  // one per device: see Note [One context per device]
+  sycl::context context;  // see Note [Contexts]
   std::string name;
   int id = 0;  // position in the process's table of physical devices
   bool is_cpu = false;
