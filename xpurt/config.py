@@ -25,12 +25,12 @@ DEFAULT_MAX_DEVICES: Final = 16
 # per possible device: more than this is never a machine, always a typing mistake.
 LARGEST_MAX_DEVICES: Final = 64
 
-_SHOWN_GPU = "strict, lenient (or 1), or off (or 0)"
 _ON = ("1", "on", "true", "yes")
 _OFF = ("0", "off", "false", "no")
 _VIRTUAL_GPU: dict[str, VirtualGpu] = {
-    **dict.fromkeys(_OFF, "off"),
-    **dict.fromkeys((*_ON, "lenient"), "lenient"),
+    "0": "off",
+    "1": "lenient",
+    "lenient": "lenient",
     "strict": "strict",
 }
 
@@ -53,6 +53,9 @@ class Config:
     virtual_gpu: ``XPURT_VIRTUAL_GPU``, a GPU for machines that have none.
     virtual_gpu_delay_us: ``XPURT_VIRTUAL_GPU_DELAY_US``, microseconds that each of its
         kernels takes longer.
+    virtual_gpu_fp64: ``XPURT_VIRTUAL_GPU_FP64``, whether it has double precision.
+    virtual_gpu_memory_bytes: ``XPURT_VIRTUAL_GPU_MEMORY``, its memory; 0 gives it what
+        the CPU device has.
     autoload: ``XPURT_AUTOLOAD``, whether ``import torch`` alone brings the device; if
         off, it takes an ``import xpurt``.
     """
@@ -64,6 +67,8 @@ class Config:
     cache_dir: Path
     virtual_gpu: VirtualGpu
     virtual_gpu_delay_us: int
+    virtual_gpu_fp64: bool
+    virtual_gpu_memory_bytes: int
     autoload: bool
 
 
@@ -91,19 +96,23 @@ def read_config(env: Mapping[str, str]) -> Config:
         ),
         cache_dir=_cache_dir(env),
         virtual_gpu=_VIRTUAL_GPU[
-            _choice(env, "XPURT_VIRTUAL_GPU", tuple(_VIRTUAL_GPU), shown=_SHOWN_GPU)
+            _choice(env, "XPURT_VIRTUAL_GPU", tuple(_VIRTUAL_GPU))
         ],
         virtual_gpu_delay_us=_integer(
             env, "XPURT_VIRTUAL_GPU_DELAY_US", 0, 0, 60_000_000
         ),
-        autoload=_autoload(env),
+        virtual_gpu_fp64=_switch(env, "XPURT_VIRTUAL_GPU_FP64"),
+        virtual_gpu_memory_bytes=_integer(
+            env, "XPURT_VIRTUAL_GPU_MEMORY", 0, 0, 2**63 - 1
+        ),
+        autoload=_switch(env, "XPURT_AUTOLOAD"),
     )
 
 
 def autoload_wanted() -> bool:
     """Whether ``import torch`` alone may load xpurt. Never raises."""
     try:
-        return _autoload(os.environ)
+        return _switch(os.environ, "XPURT_AUTOLOAD")
     except ConfigError:
         return True
 
@@ -122,8 +131,9 @@ def _max_devices(env: Mapping[str, str]) -> int:
     )
 
 
-def _autoload(env: Mapping[str, str]) -> bool:
-    return _choice(env, "XPURT_AUTOLOAD", _ON + _OFF, shown="1 or 0") in _ON
+def _switch(env: Mapping[str, str], name: str) -> bool:
+    """On unless it is switched off."""
+    return _choice(env, name, _ON + _OFF, shown="1 or 0") in _ON
 
 
 def _cache_dir(env: Mapping[str, str]) -> Path:

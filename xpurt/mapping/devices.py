@@ -14,6 +14,7 @@ whole.
 """
 
 import functools
+import os
 import threading
 import uuid
 from collections import Counter
@@ -97,6 +98,8 @@ class PhysicalDevice:
 
 
 _lock = threading.Lock()
+# The process that has loaded the drivers. They do not survive a fork.
+_loaded_in: int | None = None
 
 
 def physical_devices() -> tuple[PhysicalDevice, ...]:
@@ -109,10 +112,27 @@ def physical_devices() -> tuple[PhysicalDevice, ...]:
         return _enumerate()
 
 
+def loaded_before_fork() -> bool:
+    """Whether the drivers were loaded in a process that this one is a fork of."""
+    return _loaded_in is not None and _loaded_in != os.getpid()
+
+
+def _forget_lock() -> None:
+    # Another thread of the parent may have held it; it does not exist here.
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
+
+
 @functools.cache
 def _enumerate() -> tuple[PhysicalDevice, ...]:
+    global _loaded_in
     driver.prepare()
     import dpctl
+
+    _loaded_in = os.getpid()
 
     listed = [
         _describe(sycl_device, platform_index)
@@ -227,7 +247,7 @@ def _describe(sycl_device: SyclDevice, platform_index: int) -> PhysicalDevice:
         has_fp64=sycl_device.has_aspect_fp64,
         has_fp16=sycl_device.has_aspect_fp16,
         system_usm=system_usm,
-        host_accessible=system_usm,
+        host_accessible=system_usm or kind == "cpu",
         sub_group_sizes=tuple(sycl_device.sub_group_sizes),
         filter_string=filter_string,
         platform_index=platform_index,

@@ -11,7 +11,7 @@ Everything here is text to data; no device is looked at. A wish is written as
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, cast, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from xpurt.errors import MappingError
 
