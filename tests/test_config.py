@@ -1,0 +1,138 @@
+"""The XPURT_* variables: what they may hold, and when a bad one is told."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from xpurt.config import (
+    Config,
+    autoload_wanted,
+    config,
+    guard_device_count,
+    read_config,
+)
+from xpurt.errors import ConfigError
+
+
+def test_nothing_set_gives_the_defaults() -> None:
+    assert read_config({}) == Config(
+        mapping="AUTO",
+        max_devices=16,
+        fallback="warn",
+        kernel_policy="auto",
+        cache_dir=Path("~/.cache/xpurt").expanduser(),
+        virtual_gpu="off",
+        virtual_gpu_delay_us=0,
+        virtual_gpu_fp64=True,
+        virtual_gpu_memory_bytes=0,
+        autoload=True,
+    )
+
+
+def test_empty_is_as_not_set() -> None:
+    names = ["MAPPING", "MAX_DEVICES", "FALLBACK", "KERNEL_POLICY", "CACHE_DIR"]
+    names += ["VIRTUAL_GPU", "VIRTUAL_GPU_DELAY_US", "AUTOLOAD"]
+    assert read_config({f"XPURT_{name}": " " for name in names}) == read_config({})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field", "value"),
+    [
+        ("XPURT_MAPPING", "auto:-gpu", "mapping", "auto:-gpu"),
+        ("XPURT_MAX_DEVICES", "4", "max_devices", 4),
+        ("XPURT_FALLBACK", "Error", "fallback", "error"),
+        ("XPURT_FALLBACK", "silent", "fallback", "silent"),
+        ("XPURT_KERNEL_POLICY", "SYCL", "kernel_policy", "sycl"),
+        ("XPURT_CACHE_DIR", "/tmp/of mine", "cache_dir", Path("/tmp/of mine")),
+        ("XPURT_CACHE_DIR", "~/there", "cache_dir", Path.home() / "there"),
+        ("XDG_CACHE_HOME", "/tmp/c", "cache_dir", Path("/tmp/c/xpurt")),
+        ("XPURT_VIRTUAL_GPU", "strict", "virtual_gpu", "strict"),
+        ("XPURT_VIRTUAL_GPU", "1", "virtual_gpu", "lenient"),
+        ("XPURT_VIRTUAL_GPU", "0", "virtual_gpu", "off"),
+        ("XPURT_VIRTUAL_GPU_DELAY_US", "250", "virtual_gpu_delay_us", 250),
+        ("XPURT_VIRTUAL_GPU_FP64", "0", "virtual_gpu_fp64", False),
+        ("XPURT_VIRTUAL_GPU_MEMORY", "1048576", "virtual_gpu_memory_bytes", 1 << 20),
+        ("XPURT_AUTOLOAD", "0", "autoload", False),
+        ("XPURT_AUTOLOAD", "off", "autoload", False),
+        ("XPURT_AUTOLOAD", "yes", "autoload", True),
+    ],
+)
+def test_a_variable_sets_its_field(
+    name: str, text: str, field: str, value: object
+) -> None:
+    expected = dataclasses.replace(read_config({}), **{field: value})
+    assert read_config({name: text}) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "allowed"),
+    [
+        ("XPURT_MAX_DEVICES", "0", "a whole number from 1 to "),
+        ("XPURT_MAX_DEVICES", "many", "a whole number from 1 to "),
+        ("XPURT_MAX_DEVICES", "1000", "a whole number from 1 to "),
+        ("XPURT_FALLBACK", "raise", "warn, error or silent"),
+        ("XPURT_KERNEL_POLICY", "cuda", "auto, sycl or native"),
+        ("XPURT_VIRTUAL_GPU", "strcit", "0, 1, lenient or strict"),
+        ("XPURT_VIRTUAL_GPU_DELAY_US", "-1", "a whole number from 0"),
+        ("XPURT_VIRTUAL_GPU_DELAY_US", "1.5", "a whole number from 0"),
+        ("XPURT_AUTOLOAD", "maybe", "1 or 0"),
+        ("XPURT_CACHE_DIR", "/dev/null", "a directory"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_may_be(
+    name: str, text: str, allowed: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_config({name: text})
+    assert str(caught.value).startswith(f'{name}="{text}" is not possible; it may be ')
+    assert allowed in str(caught.value)
+
+
+def test_it_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = config()
+    monkeypatch.setenv("XPURT_FALLBACK", "nonsense")
+    assert config() is first
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        first.fallback = "error"  # type: ignore[misc]
+
+
+def test_the_import_never_fails_over_a_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert autoload_wanted()
+    assert guard_device_count() == 16
+    monkeypatch.setenv("XPURT_AUTOLOAD", "0")
+    monkeypatch.setenv("XPURT_MAX_DEVICES", "8")
+    assert not autoload_wanted()
+    assert guard_device_count() == 8
+    monkeypatch.setenv("XPURT_AUTOLOAD", "maybe")
+    monkeypatch.setenv("XPURT_MAX_DEVICES", "maybe")
+    assert autoload_wanted()
+    assert guard_device_count() == 16
+
+
+def test_a_bad_variable_raises_at_the_first_use_of_the_device() -> None:
+    code = (
+        "import torch, xpurt\n"
+        "print(torch.ones(3).sum().item())\n"
+        "try:\n"
+        "    xpurt.set_xpu_mapping('CPU')\n"
+        "except xpurt.errors.ConfigError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "XPURT_FALLBACK": "nonsense"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "3.0",
+        'XPURT_FALLBACK="nonsense" is not possible; it may be warn, error or silent.',
+    ]

@@ -1,0 +1,186 @@
+"""Every XPURT_* variable, read once.
+
+This is the only file that reads them. `config()` validates all of them at its first
+call and keeps the result; a bad value raises there, at the first use of the device,
+never while ``import torch`` loads xpurt. The two variables that matter during the
+import itself (`autoload_wanted`, `guard_device_count`) are answered with their default
+when they are bad, and reported by `config()` later.
+"""
+
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, cast
+
+from xpurt.errors import ConfigError
+
+FallbackPolicy = Literal["warn", "error", "silent"]
+KernelPolicy = Literal["auto", "sycl", "native"]
+VirtualGpu = Literal["off", "lenient", "strict"]
+
+DEFAULT_MAX_DEVICES: Final = 16
+# PyTorch numbers devices with a signed byte, and the autograd engine starts a thread
+# per possible device: more than this is never a machine, always a typing mistake.
+LARGEST_MAX_DEVICES: Final = 64
+
+_ON = ("1", "on", "true", "yes")
+_OFF = ("0", "off", "false", "no")
+_VIRTUAL_GPU: dict[str, VirtualGpu] = {
+    "0": "off",
+    "1": "lenient",
+    "lenient": "lenient",
+    "strict": "strict",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the environment asks for. An unset or empty variable means the default.
+
+    mapping: ``XPURT_MAPPING``, the first mapping, as ``set_xpu_mapping`` takes it; it
+        is parsed when a device is first needed.
+    max_devices: ``XPURT_MAX_DEVICES``, the largest number of ordinals a mapping may
+        have. PyTorch's autograd engine makes its table of devices once, at the first
+        backward, so this bound is fixed for the life of the process.
+    fallback: ``XPURT_FALLBACK``, what an op does that has to run on a copy in host
+        memory: warn once per op, raise FallbackError, or stay silent.
+    kernel_policy: ``XPURT_KERNEL_POLICY``, the tier an op takes: by cost, SYCL or
+        oneDNN where there is one, or PyTorch's native CPU kernel.
+    cache_dir: ``XPURT_CACHE_DIR``, where built programs are kept; by default
+        ``$XDG_CACHE_HOME/xpurt``, else ``~/.cache/xpurt``.
+    virtual_gpu: ``XPURT_VIRTUAL_GPU``, a GPU for machines that have none.
+    virtual_gpu_delay_us: ``XPURT_VIRTUAL_GPU_DELAY_US``, microseconds that each of its
+        kernels takes longer.
+    virtual_gpu_fp64: ``XPURT_VIRTUAL_GPU_FP64``, whether it has double precision.
+    virtual_gpu_memory_bytes: ``XPURT_VIRTUAL_GPU_MEMORY``, its memory; 0 gives it what
+        the CPU device has.
+    autoload: ``XPURT_AUTOLOAD``, whether ``import torch`` alone brings the device; if
+        off, it takes an ``import xpurt``.
+    """
+
+    mapping: str
+    max_devices: int
+    fallback: FallbackPolicy
+    kernel_policy: KernelPolicy
+    cache_dir: Path
+    virtual_gpu: VirtualGpu
+    virtual_gpu_delay_us: int
+    virtual_gpu_fp64: bool
+    virtual_gpu_memory_bytes: int
+    autoload: bool
+
+
+@functools.cache
+def config() -> Config:
+    """The configuration of this process. Raises ConfigError on a bad variable.
+
+    An error is not kept: once the variable is corrected, the next call succeeds.
+    """
+    return read_config(os.environ)
+
+
+def read_config(env: Mapping[str, str]) -> Config:
+    """The configuration in `env`. Raises ConfigError naming the variable."""
+    return Config(
+        mapping=_text(env, "XPURT_MAPPING") or "AUTO",
+        max_devices=_max_devices(env),
+        fallback=cast(
+            FallbackPolicy,
+            _choice(env, "XPURT_FALLBACK", ("warn", "error", "silent")),
+        ),
+        kernel_policy=cast(
+            KernelPolicy,
+            _choice(env, "XPURT_KERNEL_POLICY", ("auto", "sycl", "native")),
+        ),
+        cache_dir=_cache_dir(env),
+        virtual_gpu=_VIRTUAL_GPU[
+            _choice(env, "XPURT_VIRTUAL_GPU", tuple(_VIRTUAL_GPU))
+        ],
+        virtual_gpu_delay_us=_integer(
+            env, "XPURT_VIRTUAL_GPU_DELAY_US", 0, 0, 60_000_000
+        ),
+        virtual_gpu_fp64=_switch(env, "XPURT_VIRTUAL_GPU_FP64"),
+        virtual_gpu_memory_bytes=_integer(
+            env, "XPURT_VIRTUAL_GPU_MEMORY", 0, 0, 2**63 - 1
+        ),
+        autoload=_switch(env, "XPURT_AUTOLOAD"),
+    )
+
+
+def autoload_wanted() -> bool:
+    """Whether ``import torch`` alone may load xpurt. Never raises."""
+    try:
+        return _switch(os.environ, "XPURT_AUTOLOAD")
+    except ConfigError:
+        return True
+
+
+def guard_device_count() -> int:
+    """The device count that the guard tells PyTorch for good. Never raises."""
+    try:
+        return _max_devices(os.environ)
+    except ConfigError:
+        return DEFAULT_MAX_DEVICES
+
+
+def _max_devices(env: Mapping[str, str]) -> int:
+    return _integer(
+        env, "XPURT_MAX_DEVICES", DEFAULT_MAX_DEVICES, 1, LARGEST_MAX_DEVICES
+    )
+
+
+def _switch(env: Mapping[str, str], name: str) -> bool:
+    """On unless it is switched off."""
+    return _choice(env, name, _ON + _OFF, shown="1 or 0") in _ON
+
+
+def _cache_dir(env: Mapping[str, str]) -> Path:
+    text = _text(env, "XPURT_CACHE_DIR")
+    if not text:
+        base = _text(env, "XDG_CACHE_HOME")
+        return (Path(base) if base else Path("~/.cache")).expanduser() / "xpurt"
+    path = Path(text).expanduser()
+    if path.exists() and not path.is_dir():
+        raise _bad("XPURT_CACHE_DIR", text, "a directory, or a path to make one at")
+    return path.absolute()
+
+
+def _choice(
+    env: Mapping[str, str], name: str, allowed: tuple[str, ...], shown: str = ""
+) -> str:
+    """The variable in lower case; the first allowed value where it is not set."""
+    text = _text(env, name)
+    if not text:
+        return allowed[0]
+    if text.lower() not in allowed:
+        raise _bad(name, text, shown or _either(allowed))
+    return text.lower()
+
+
+def _integer(
+    env: Mapping[str, str], name: str, default: int, least: int, most: int
+) -> int:
+    text = _text(env, name)
+    if not text:
+        return default
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if not least <= number <= most:
+        raise _bad(name, text, f"a whole number from {least} to {most}")
+    return number
+
+
+def _text(env: Mapping[str, str], name: str) -> str:
+    return env.get(name, "").strip()
+
+
+def _bad(name: str, found: str, allowed: str) -> ConfigError:
+    return ConfigError(f'{name}="{found}" is not possible; it may be {allowed}.')
+
+
+def _either(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"

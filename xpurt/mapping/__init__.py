@@ -1,0 +1,273 @@
+"""Mappings: which physical devices stand behind which xpu ordinals.
+
+The first need of a device, or the first `set_xpu_mapping`, resolves the wish into a
+placement and installs it in the extension. Until then nothing here loads a driver.
+"""
+
+import gc
+import os
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from xpurt import _C, _autoload, accelerator
+from xpurt.config import config
+from xpurt.errors import MappingError, XpurtError
+from xpurt.mapping import devices as _devices
+from xpurt.mapping.devices import PhysicalDevice, physical_devices
+from xpurt.mapping.resolve import Placement, resolve
+from xpurt.mapping.spec import MappingSpec, parse
+
+__all__ = [
+    "PhysicalDevice",
+    "Placement",
+    "before_change",
+    "check_device_index",
+    "current_placement",
+    "get_xpu_mapping",
+    "on_change",
+    "physical_devices",
+    "set_xpu_mapping",
+    "xpu_mapping",
+]
+
+Callback = Callable[[], object]
+
+
+class _Installed(NamedTuple):
+    spec: MappingSpec
+    placement: Placement
+
+
+# What the extension holds; None until the first need. Guarded by the lock, which is
+# re-entrant: installing may ask for the current placement again.
+_installed: _Installed | None = None
+_lock = threading.RLock()
+_before: dict[object, Callback] = {}
+_after: dict[object, Callback] = {}
+
+
+def set_xpu_mapping(
+    mapping: str = "AUTO",
+    *,
+    devices: str | Iterable[str] | None = None,
+    partition: int | Sequence[int] | str | None = None,
+) -> None:
+    """Puts physical devices behind the xpu ordinals, at once.
+
+    mapping: in any case, "explicit" (each device is an ordinal: GPUs, then
+        accelerators, then CPUs), "CPU" (xpu:0 alone), "GPU" (each GPU is an ordinal)
+        or "AUTO" (all devices behind xpu:0; "AUTO:GPU,CPU" takes these in this order,
+        "AUTO:-GPU" all but these).
+    devices: SYCL filter strings of the devices to choose from, in this order: "gpu",
+        "opencl:cpu:0", ["level_zero:gpu:1", "cpu"]. With backend and kind the number
+        is SYCL's; else it counts `physical_devices()` that match the rest.
+    partition: splits each root device: a number of equal parts, a list of compute
+        units per part, or "numa". Each part counts as a device.
+
+    Setting the mapping that is already set does nothing. Raises MappingError where the
+    devices cannot give what is wished, and while xpu tensors are alive; the old mapping
+    then stays.
+    """
+    spec = parse(mapping, devices, partition)
+    with _lock:
+        _change(spec)
+
+
+def get_xpu_mapping() -> str:
+    """The mapping, as `set_xpu_mapping` takes it. Loads no driver."""
+    with _lock:
+        return (_installed.spec if _installed else _first_wish()).mapping
+
+
+@contextmanager
+def xpu_mapping(
+    mapping: str = "AUTO",
+    *,
+    devices: str | Iterable[str] | None = None,
+    partition: int | Sequence[int] | str | None = None,
+) -> Iterator[Placement]:
+    """`set_xpu_mapping` for the length of a ``with``; gives the placement.
+
+    The mapping from before returns at the exit, after an exception too. If xpu tensors
+    that were made inside are still alive then, it cannot: MappingError, or a note on
+    the exception that is under way.
+    """
+    spec = parse(mapping, devices, partition)
+    with _lock:
+        before = _installed
+        inside = _change(spec)
+    try:
+        yield inside
+    except BaseException as error:
+        _restore_after(error, before)
+        raise
+    _restore(before)
+
+
+def current_placement() -> Placement:
+    """What stands behind the ordinals; resolves the first mapping if need be."""
+    with _lock:
+        return (_installed or _install_first()).placement
+
+
+def check_device_index(index: int) -> None:
+    """Raises MappingError unless xpu:`index` exists."""
+    current_placement().check_index(index)
+
+
+def on_change(callback: Callback) -> Callable[[], None]:
+    """`callback` runs after each change of the mapping. Returns what undoes this."""
+    return _register(_after, callback)
+
+
+def before_change(callback: Callback) -> Callable[[], None]:
+    """`callback` runs before tensors are counted: let go of xpurt's own there.
+
+    The change may still be refused. Returns what undoes this.
+    """
+    return _register(_before, callback)
+
+
+def _register(table: dict[object, Callback], callback: Callback) -> Callable[[], None]:
+    key = object()
+    with _lock:
+        table[key] = callback
+
+    def undo() -> None:
+        with _lock:
+            table.pop(key, None)
+
+    return undo
+
+
+def _first_wish() -> MappingSpec:
+    try:
+        return parse(config().mapping)
+    except MappingError as error:
+        raise MappingError(f"XPURT_MAPPING: {error}") from None
+
+
+def _change(spec: MappingSpec) -> Placement:
+    global _installed
+    _check_usable()
+    if _installed and _installed.spec == spec:
+        return _installed.placement
+    placement = _resolve(spec)
+    accelerator.activate()
+    old = _installed
+    if old is None:
+        return _install(spec, placement).placement
+    _uninstall(f"to {spec}")
+    try:
+        _install(spec, placement)
+    except Exception:
+        _install(*old)
+        raise
+    finally:
+        _run(_after)
+    return placement
+
+
+def _restore(before: _Installed | None) -> None:
+    with _lock:
+        if before is not None:
+            _change(before.spec)
+        elif _installed is not None and _installed.spec != _first_wish():
+            _uninstall("back")
+            _run(_after)
+
+
+def _restore_after(error: BaseException, before: _Installed | None) -> None:
+    try:
+        try:
+            _restore(before)
+        except MappingError:
+            # The frames that the exception has left keep their tensors alive.
+            traceback.clear_frames(error.__traceback__)
+            _restore(before)
+    except XpurtError as refused:
+        error.add_note(f"The mapping from before was not restored: {refused}")
+
+
+def _install_first() -> _Installed:
+    """What the extension calls at the first need of a device."""
+    with _lock:
+        if _installed is not None:
+            return _installed
+        _check_usable()
+        spec = _first_wish()
+        return _install(spec, _resolve(spec))
+
+
+def _resolve(spec: MappingSpec) -> Placement:
+    return resolve(
+        spec,
+        physical_devices(),
+        split=_devices.split,
+        max_devices=config().max_devices,
+    )
+
+
+def _install(spec: MappingSpec, placement: Placement) -> _Installed:
+    global _installed
+    addresses = [[d.address for d in ordinal] for ordinal in placement.ordinals]
+    try:
+        _C.install_placement(placement.mapping, addresses)
+    except RuntimeError as error:
+        raise MappingError(
+            f"mapping {spec} could not be installed: {error}. "
+            "`python -m xpurt doctor` looks at each device."
+        ) from error
+    _installed = _Installed(spec, placement)
+    return _installed
+
+
+def _uninstall(where: str) -> None:
+    """Takes the placement out of the extension. Raises while xpu tensors are alive."""
+    global _installed
+    assert _installed is not None
+    _run(_before)
+    storages, size_bytes = _C.live_memory()
+    if storages:
+        gc.collect()
+        storages, size_bytes = _C.live_memory()
+    if storages:
+        raise MappingError(
+            f"the mapping cannot change from {_installed.spec} {where} while xpu "
+            f"tensors are alive: {storages} "
+            f"{'storage holds' if storages == 1 else 'storages hold'} {size_bytes} "
+            "bytes. Delete the tensors, models and optimizers on xpu, or move them "
+            "with .cpu(), and try again."
+        )
+    _C.uninstall_placement()
+    _installed = None
+
+
+def _run(callbacks: dict[object, Callback]) -> None:
+    for callback in list(callbacks.values()):
+        callback()
+
+
+def _check_usable() -> None:
+    reason = _autoload.inactive_reason()
+    if reason is not None:
+        raise MappingError(f"xpurt gives this PyTorch no xpu device: {reason}")
+    if _C.in_bad_fork() or _devices.loaded_before_fork():
+        raise XpurtError(
+            "Cannot re-initialize XPU in forked subprocess. To use XPU with "
+            "multiprocessing, you must use the 'spawn' start method"
+        )
+
+
+def _forget_lock() -> None:
+    # Another thread of the parent may have held it; it does not exist here.
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
+if _autoload.inactive_reason() is None:
+    _C.set_placement_resolver(_install_first)

@@ -1,0 +1,291 @@
+"""The physical devices of this machine, and the one import of dpctl.
+
+Note [Order of devices]: GPUs first, then accelerators, then CPUs; within a kind by
+backend (OpenCL first), then by the number that SYCL gives. The order follows from
+what the devices are, not from the order in which drivers answer, so it is the same in
+every process with the same drivers.
+
+Note [One device, several backends]: a GPU may be listed by OpenCL and by Level Zero.
+It counts once, and is reached through OpenCL, on which our OpenCL C kernels build.
+Listings are taken for the same hardware if their uuids from the driver are equal; where
+a driver gives none, the n-th device of a kind and name on one route is the n-th of that
+kind and name on another. A route is an OpenCL platform, or any other backend as a
+whole.
+"""
+
+import functools
+import os
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from xpurt import driver
+from xpurt.errors import MappingError
+from xpurt.mapping.spec import (
+    BACKENDS,
+    KINDS,
+    Kind,
+    Partition,
+    parts_in_compute_units,
+)
+
+# dpctl ships no types: its objects are Any, and stay in this file.
+SyclDevice: TypeAlias = Any
+
+_Twin: TypeAlias = tuple[Kind, str, int]
+_Route: TypeAlias = tuple[str, int]
+
+# The namespace of the uuids that are made up here (Note [uuid]).
+_NAMESPACE = uuid.UUID("6f1c4ba2-8d7e-5a43-9b0e-2c5d8a7f1e90")
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalDevice:
+    """One device as SYCL lists it, or one part of it.
+
+    uuid: 36 characters. Note [uuid]: it is the driver's own (cl_khr_device_uuid and
+        its kin) where that can be asked for, then `uuid_from_driver` is true; else it
+        is a hash of platform, name, driver version and number among equals, the same
+        in every process, but not across machines, nor after an update of the driver.
+    memory_bytes: all of the device's global memory.
+    system_usm: kernels may read and write plain malloc memory.
+    host_accessible: the host may read and write the memory that tensors on the device
+        live in.
+    filter_string: SYCL's name for it, ``backend:kind:number``; a part has a further
+        ``.n``, which SYCL does not understand.
+    aliases: filter strings under which SYCL lists the same hardware once more.
+    parent: the root device, if this is a part of one.
+    sycl_device: the ``dpctl.SyclDevice``; two equal devices may hold different ones.
+    """
+
+    name: str
+    kind: Kind
+    backend: str
+    vendor: str
+    platform: str
+    driver_version: str
+    uuid: str
+    uuid_from_driver: bool
+    memory_bytes: int
+    compute_units: int
+    max_parts: int
+    has_fp64: bool
+    has_fp16: bool
+    system_usm: bool
+    host_accessible: bool
+    sub_group_sizes: tuple[int, ...]
+    filter_string: str
+    platform_index: int = 0
+    aliases: tuple[str, ...] = ()
+    parent: "PhysicalDevice | None" = field(default=None, repr=False)
+    sycl_device: SyclDevice = field(default=None, compare=False, repr=False)
+
+    @property
+    def number(self) -> int:
+        """SYCL's number among the root devices of the same backend and kind."""
+        return int(self.filter_string.rpartition(":")[2].partition(".")[0])
+
+    @property
+    def address(self) -> int:
+        """Where the ``sycl::device`` object is, for C++, while this device lives."""
+        return int(self.sycl_device.addressof_ref())
+
+    def __str__(self) -> str:
+        return f"{self.filter_string} {self.name}"
+
+
+_lock = threading.Lock()
+# The process that has loaded the drivers. They do not survive a fork.
+_loaded_in: int | None = None
+
+
+def physical_devices() -> tuple[PhysicalDevice, ...]:
+    """The root devices of this machine, each once, in the order of the ordinals.
+
+    Asked once per process: the first call loads the drivers. Without a driver the
+    answer is empty.
+    """
+    with _lock:
+        return _enumerate()
+
+
+def loaded_before_fork() -> bool:
+    """Whether the drivers were loaded in a process that this one is a fork of."""
+    return _loaded_in is not None and _loaded_in != os.getpid()
+
+
+def _forget_lock() -> None:
+    # Another thread of the parent may have held it; it does not exist here.
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
+
+
+@functools.cache
+def _enumerate() -> tuple[PhysicalDevice, ...]:
+    global _loaded_in
+    driver.prepare()
+    import dpctl
+
+    _loaded_in = os.getpid()
+
+    listed = [
+        _describe(sycl_device, platform_index)
+        for platform_index, platform in enumerate(dpctl.get_platforms())
+        for sycl_device in platform.get_devices()
+        if sycl_device.device_type.name in KINDS
+    ]
+    return in_order(once_each(listed))
+
+
+def in_order(devices: Iterable[PhysicalDevice]) -> tuple[PhysicalDevice, ...]:
+    """The devices as Note [Order of devices] has them."""
+    return tuple(sorted(devices, key=lambda d: (KINDS.index(d.kind), *_preference(d))))
+
+
+def once_each(listed: Iterable[PhysicalDevice]) -> tuple[PhysicalDevice, ...]:
+    """Each piece of hardware once, as Note [One device, several backends] has it.
+
+    The listings that are dropped leave their filter strings as aliases.
+    """
+    kept: list[tuple[_Twin, PhysicalDevice]] = []
+    seen: Counter[tuple[_Route, str, str]] = Counter()
+    for device in sorted(listed, key=_preference):
+        equals = (_route(device), device.kind, device.name)
+        twin = (device.kind, device.name, seen[equals])
+        seen[equals] += 1
+        for i, (other_twin, other) in enumerate(kept):
+            if _same_hardware(device, twin, other, other_twin):
+                aliases = (*other.aliases, device.filter_string)
+                kept[i] = (other_twin, replace(other, aliases=aliases))
+                break
+        else:
+            kept.append((twin, device))
+    return tuple(device for _, device in kept)
+
+
+def split(device: PhysicalDevice, partition: Partition) -> tuple[PhysicalDevice, ...]:
+    """The parts of a root device; one part of all of it is the device itself.
+
+    Raises MappingError where the device cannot be split so.
+    """
+    if partition == 1:
+        return (device,)
+    if partition == "numa":
+        parts = _create_sub_devices(device, "numa", partition)
+    else:
+        units = parts_in_compute_units(partition, device.compute_units, str(device))
+        if len(units) > device.max_parts:
+            raise _unsplittable(
+                device,
+                partition,
+                f"its driver makes at most {device.max_parts} parts"
+                if device.max_parts
+                else "its driver does not split it",
+            )
+        # dpctl's number is compute units per part, not parts.
+        how = units[0] if isinstance(partition, int) else list(units)
+        parts = _create_sub_devices(device, how, partition)
+        made = tuple(part.max_compute_units for part in parts)
+        if made != units:
+            raise _unsplittable(
+                device, partition, f"its driver made parts of {list(made)} units"
+            )
+    return tuple(_part(device, part, i) for i, part in enumerate(parts))
+
+
+def _create_sub_devices(
+    device: PhysicalDevice, how: int | list[int] | str, partition: Partition
+) -> list[SyclDevice]:
+    import dpctl
+
+    try:
+        return list(device.sycl_device.create_sub_devices(partition=how))
+    except (dpctl.SyclSubDeviceCreationError, ValueError) as error:
+        reason = str(error).rstrip(".") or "its driver refused"
+        raise _unsplittable(device, partition, reason) from error
+
+
+def _unsplittable(
+    device: PhysicalDevice, partition: Partition, reason: str
+) -> MappingError:
+    wish = f'"{partition}"' if isinstance(partition, str) else str(partition)
+    return MappingError(
+        f"{device} cannot be split by partition={wish}: {reason}. Choose another "
+        "partition, or leave this device out with devices=."
+    )
+
+
+def _describe(sycl_device: SyclDevice, platform_index: int) -> PhysicalDevice:
+    kind: Kind = sycl_device.device_type.name
+    platform = sycl_device.sycl_platform
+    filter_string = sycl_device.get_filter_string()
+    identity = (
+        platform.name,
+        sycl_device.name,
+        sycl_device.driver_version,
+        filter_string.rpartition(":")[2],
+    )
+    system_usm = sycl_device.has_aspect_usm_system_allocations
+    return PhysicalDevice(
+        name=sycl_device.name.strip(),
+        kind=kind,
+        backend=sycl_device.backend.name,
+        vendor=sycl_device.vendor,
+        platform=platform.name,
+        driver_version=sycl_device.driver_version,
+        uuid=str(uuid.uuid5(_NAMESPACE, "\n".join(identity))),
+        uuid_from_driver=False,
+        memory_bytes=sycl_device.global_mem_size,
+        compute_units=sycl_device.max_compute_units,
+        max_parts=sycl_device.partition_max_sub_devices,
+        has_fp64=sycl_device.has_aspect_fp64,
+        has_fp16=sycl_device.has_aspect_fp16,
+        system_usm=system_usm,
+        host_accessible=system_usm or kind == "cpu",
+        sub_group_sizes=tuple(sycl_device.sub_group_sizes),
+        filter_string=filter_string,
+        platform_index=platform_index,
+        sycl_device=sycl_device,
+    )
+
+
+def _part(parent: PhysicalDevice, sycl_device: SyclDevice, i: int) -> PhysicalDevice:
+    units = sycl_device.max_compute_units
+    return replace(
+        parent,
+        uuid=str(uuid.uuid5(uuid.UUID(parent.uuid), f"part {i} of {units} units")),
+        uuid_from_driver=False,
+        memory_bytes=sycl_device.global_mem_size,
+        compute_units=units,
+        max_parts=0,
+        filter_string=f"{parent.filter_string}.{i}",
+        aliases=(),
+        parent=parent,
+        sycl_device=sycl_device,
+    )
+
+
+def _same_hardware(
+    a: PhysicalDevice, a_twin: _Twin, b: PhysicalDevice, b_twin: _Twin
+) -> bool:
+    if a.uuid_from_driver and b.uuid_from_driver:
+        return a.uuid == b.uuid
+    return a_twin == b_twin
+
+
+def _route(device: PhysicalDevice) -> _Route:
+    # Other backends than OpenCL may show each device in a platform of its own.
+    platform_index = device.platform_index if device.backend == "opencl" else 0
+    return (device.backend, platform_index)
+
+
+def _preference(device: PhysicalDevice) -> tuple[int, str, int]:
+    known = device.backend in BACKENDS
+    rank = BACKENDS.index(device.backend) if known else len(BACKENDS)
+    return (rank, device.backend, device.number)

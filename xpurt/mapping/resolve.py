@@ -1,0 +1,187 @@
+"""A wish and the devices at hand make a placement. Pure: no device is touched."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xpurt.errors import MappingError
+from xpurt.mapping.devices import PhysicalDevice
+from xpurt.mapping.spec import DeviceFilter, MappingSpec, Partition
+
+Splitter = Callable[[PhysicalDevice, Partition], tuple[PhysicalDevice, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which physical devices stand behind which ordinal.
+
+    mapping: the wish, as ``set_xpu_mapping`` takes it.
+    ordinals: the devices of xpu:0, xpu:1, ...; more than one each only under AUTO.
+        The first of an ordinal is its lead.
+    homes: for each ordinal the position of the device that holds the home copies: the
+        first one whose memory the host can access, else the lead.
+    """
+
+    mapping: str
+    ordinals: tuple[tuple[PhysicalDevice, ...], ...]
+
+    @property
+    def homes(self) -> tuple[int, ...]:
+        return tuple(
+            next((i for i, d in enumerate(devices) if d.host_accessible), 0)
+            for devices in self.ordinals
+        )
+
+    def check_index(self, index: int) -> None:
+        """Raises MappingError unless xpu:`index` exists."""
+        count = len(self.ordinals)
+        if not 0 <= index < count:
+            there_are = (
+                "one device, xpu:0"
+                if count == 1
+                else f"{count} devices, xpu:0 to xpu:{count - 1}"
+            )
+            raise MappingError(
+                f'xpu:{index} is out of range: mapping "{self.mapping}" has {there_are}'
+            )
+
+
+def resolve(
+    spec: MappingSpec,
+    devices: Sequence[PhysicalDevice],
+    *,
+    split: Splitter,
+    max_devices: int,
+) -> Placement:
+    """The placement that `spec` asks for on these root devices.
+
+    devices: root devices in the order of the ordinals.
+    split: makes the parts of a root device; called only if the wish has a partition.
+    max_devices: the largest number of ordinals.
+
+    Raises MappingError where the devices cannot give what is wished.
+    """
+    if not devices:
+        raise MappingError(
+            f"mapping {spec} found no SYCL device at all. The CPU device comes with "
+            "the package intel-opencl-rt; `python -m xpurt doctor` says what is "
+            "missing."
+        )
+    wished = _filtered(spec, devices)
+    if spec.name == "AUTO":
+        chosen = _auto(spec, wished)
+    elif spec.name == "explicit":
+        chosen = wished
+    else:
+        chosen = _of_one_kind(spec, wished)
+    if spec.name == "CPU" and not spec.devices:
+        # A second CPU device is another driver for the same cores.
+        chosen = chosen[:1]
+    if spec.partition is not None:
+        parts = [part for d in chosen for part in split(d, spec.partition)]
+        chosen = tuple(parts)
+    if spec.name == "AUTO":
+        return Placement(spec.mapping, (chosen,))
+    if spec.name == "CPU" and len(chosen) != 1:
+        raise MappingError(
+            f"mapping {spec} gives {len(chosen)} devices, and CPU has xpu:0 alone. "
+            'Use "explicit" with the same devices and partition for one ordinal each.'
+        )
+    if len(chosen) > max_devices:
+        raise MappingError(
+            f"mapping {spec} gives {len(chosen)} ordinals; this process takes at most "
+            f"{max_devices}. Set XPURT_MAX_DEVICES={len(chosen)} before it starts, or "
+            "take fewer devices."
+        )
+    return Placement(spec.mapping, tuple((device,) for device in chosen))
+
+
+def _filtered(
+    spec: MappingSpec, devices: Sequence[PhysicalDevice]
+) -> tuple[PhysicalDevice, ...]:
+    """What ``devices=`` takes, in its order; everything without it."""
+    if not spec.devices:
+        return tuple(devices)
+    return _pick(spec, spec.devices, devices)
+
+
+def _auto(
+    spec: MappingSpec, devices: tuple[PhysicalDevice, ...]
+) -> tuple[PhysicalDevice, ...]:
+    if spec.include:
+        devices = _pick(spec, spec.include, devices)
+    away = {
+        device.filter_string
+        for one in spec.exclude
+        for device in _matches(one, devices)
+    }
+    kept = tuple(d for d in devices if d.filter_string not in away)
+    if not kept:
+        raise MappingError(
+            f"mapping {spec} leaves no device of those found: {_found(devices)}. "
+            "Exclude less."
+        )
+    return kept
+
+
+def _of_one_kind(
+    spec: MappingSpec, devices: tuple[PhysicalDevice, ...]
+) -> tuple[PhysicalDevice, ...]:
+    chosen = tuple(d for d in devices if d.kind == spec.name.lower())
+    if chosen:
+        return chosen
+    way_out = (
+        'Install a GPU driver, or use "CPU" or "AUTO".'
+        if spec.name == "GPU"
+        else 'Install the package intel-opencl-rt, or use "GPU" or "AUTO".'
+    )
+    raise MappingError(
+        f"mapping {spec} wants a {spec.name}; found {_found(devices)}. {way_out}"
+    )
+
+
+def _pick(
+    spec: MappingSpec,
+    filters: Sequence[DeviceFilter],
+    devices: Sequence[PhysicalDevice],
+) -> tuple[PhysicalDevice, ...]:
+    """The devices in the order of the filters, each once. Each filter takes some."""
+    picked: dict[str, PhysicalDevice] = {}
+    for one in filters:
+        matches = _matches(one, devices)
+        if not matches:
+            raise MappingError(
+                f'mapping {spec}: there is no device "{one}"; found '
+                f"{_found(devices)}. Name one of these, or leave it out."
+            )
+        for device in matches:
+            picked.setdefault(device.filter_string, device)
+    return tuple(picked.values())
+
+
+def _matches(
+    one: DeviceFilter, devices: Sequence[PhysicalDevice]
+) -> list[PhysicalDevice]:
+    """The devices that a filter string names.
+
+    With backend and kind the number is SYCL's own. Else it counts the devices that
+    match the rest, in the order of the ordinals. A device also answers to the filter
+    strings of the backends that it is not reached through.
+    """
+    if one.backend and one.kind and one.number is not None:
+        return [d for d in devices if str(one) in (d.filter_string, *d.aliases)]
+    matches = [
+        d
+        for d in devices
+        if one.kind in (None, d.kind)
+        and (
+            one.backend in (None, d.backend)
+            or any(alias.startswith(f"{one.backend}:") for alias in d.aliases)
+        )
+    ]
+    if one.number is not None:
+        return matches[one.number : one.number + 1]
+    return matches
+
+
+def _found(devices: Sequence[PhysicalDevice]) -> str:
+    return ", ".join(str(device) for device in devices)

@@ -1,0 +1,254 @@
+"""The wish: which devices shall stand behind which xpu ordinals.
+
+Everything here is text to data; no device is looked at. A wish is written as
+
+    mapping    "explicit" | "CPU" | "GPU" | "AUTO", in any case; "AUTO:GPU,CPU" takes
+               these only and in this order, "AUTO:-GPU" takes all but these
+    devices    SYCL filter strings: "gpu", "opencl:cpu:0", "level_zero:gpu:1"
+    partition  n (equal parts), [a, b, ...] (compute units per part) or "numa"
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+from xpurt.errors import MappingError
+
+MappingName = Literal["explicit", "CPU", "GPU", "AUTO"]
+MAPPING_NAMES: Final[tuple[MappingName, ...]] = get_args(MappingName)
+
+Kind = Literal["gpu", "accelerator", "cpu"]
+# The order is that of the ordinals under "explicit".
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+# The order is that of preference where one device is seen through several backends:
+# OpenCL C kernels build on the first.
+BACKENDS: Final = ("opencl", "level_zero", "cuda", "hip")
+
+Partition: TypeAlias = int | tuple[int, ...] | Literal["numa"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFilter:
+    """A SYCL filter string, ``backend:kind:number`` with any of the parts left out."""
+
+    backend: str | None = None
+    kind: Kind | None = None
+    number: int | None = None
+
+    def __str__(self) -> str:
+        parts = (self.backend, self.kind, self.number)
+        return ":".join(str(part) for part in parts if part is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class MappingSpec:
+    """A mapping as it was wished.
+
+    include: under AUTO the devices to take, in this order; empty takes all.
+    exclude: under AUTO the devices to leave out.
+    devices: the filters of ``devices=``; empty takes all.
+    partition: a number of equal parts, compute units per part, or "numa".
+    """
+
+    name: MappingName = "AUTO"
+    include: tuple[DeviceFilter, ...] = ()
+    exclude: tuple[DeviceFilter, ...] = ()
+    devices: tuple[DeviceFilter, ...] = ()
+    partition: Partition | None = None
+
+    @property
+    def mapping(self) -> str:
+        """The text that ``set_xpu_mapping`` takes as its first argument."""
+        members = [_member(f) for f in self.include]
+        members += ["-" + _member(f) for f in self.exclude]
+        return f"{self.name}:{','.join(members)}" if members else self.name
+
+    def __str__(self) -> str:
+        text = f'"{self.mapping}"'
+        if self.devices:
+            text += f", devices={[str(f) for f in self.devices]}"
+        if self.partition is not None:
+            parts = self.partition
+            text += f", partition={list(parts) if isinstance(parts, tuple) else parts}"
+        return text
+
+
+def parse(
+    mapping: str = "AUTO",
+    devices: str | Iterable[str] | None = None,
+    partition: int | Sequence[int] | str | None = None,
+) -> MappingSpec:
+    """The spec that the arguments of ``set_xpu_mapping`` ask for.
+
+    Raises MappingError on unknown words and impossible numbers, TypeError on
+    arguments of another type.
+    """
+    if not isinstance(mapping, str):
+        raise TypeError(f"mapping must be a string, not {type(mapping).__name__}")
+    head, colon, tail = mapping.partition(":")
+    name = _mapping_name(head.strip(), mapping)
+    include: tuple[DeviceFilter, ...] = ()
+    exclude: tuple[DeviceFilter, ...] = ()
+    if colon:
+        if name != "AUTO":
+            raise MappingError(
+                f'mapping "{mapping}": only AUTO takes a list of devices after the '
+                f'colon. Write set_xpu_mapping("{name}", devices={_listed(tail)}).'
+            )
+        include, exclude = _members(mapping, tail)
+    return MappingSpec(
+        name, include, exclude, _parse_devices(devices), _parse_partition(partition)
+    )
+
+
+def parse_filter(text: str) -> DeviceFilter:
+    """``backend:kind:number`` with any of the parts left out, in any case.
+
+    Raises MappingError where a part is unknown or out of order.
+    """
+    backend: str | None = None
+    kind: Kind | None = None
+    number: int | None = None
+    for part in text.strip().lower().split(":"):
+        if part in BACKENDS and (backend, kind, number) == (None, None, None):
+            backend = part
+        elif part in KINDS and (kind, number) == (None, None):
+            kind = part
+        elif part.isascii() and part.isdigit() and number is None:
+            number = int(part)
+        else:
+            raise MappingError(
+                f'"{text}" is not a SYCL filter string: "{part}" is not understood'
+                f"{_suggest(part, (*BACKENDS, *KINDS))} Write backend:kind:number "
+                f"with any part left out; backends: {', '.join(BACKENDS)}; kinds: "
+                f"{', '.join(KINDS)}."
+            )
+    return DeviceFilter(backend, kind, number)
+
+
+def parts_in_compute_units(
+    partition: int | tuple[int, ...], compute_units: int, device: str
+) -> tuple[int, ...]:
+    """How many compute units each part of a device gets.
+
+    SYCL counts compute units per part where the wish counts parts: 8 units in 2 parts
+    are (4, 4). `device` is the name for the error. Raises MappingError where the
+    parts do not divide the device or want more of it than there is.
+    """
+    if isinstance(partition, int):
+        if compute_units % partition:
+            even = [n for n in range(2, compute_units + 1) if compute_units % n == 0]
+            raise MappingError(
+                f"partition={partition} does not divide the {compute_units} compute "
+                f"units of {device}. It can have "
+                f"{_short_list(even) if even else 'one part only: 1'} equal parts, or "
+                "take a list of compute units per part."
+            )
+        return (compute_units // partition,) * partition
+    if sum(partition) > compute_units:
+        raise MappingError(
+            f"partition={list(partition)} wants {sum(partition)} compute units; "
+            f"{device} has {compute_units}. Ask for fewer."
+        )
+    return partition
+
+
+def _mapping_name(head: str, mapping: str) -> MappingName:
+    for name in MAPPING_NAMES:
+        if head.lower() == name.lower():
+            return name
+    raise MappingError(
+        f'mapping "{mapping}" is unknown{_suggest(head, MAPPING_NAMES)} '
+        f"There are {', '.join(MAPPING_NAMES)}, and AUTO with a list of devices, as in "
+        '"AUTO:GPU,CPU" or "AUTO:-GPU".'
+    )
+
+
+def _members(
+    mapping: str, tail: str
+) -> tuple[tuple[DeviceFilter, ...], tuple[DeviceFilter, ...]]:
+    include: list[DeviceFilter] = []
+    exclude: list[DeviceFilter] = []
+    for item in tail.split(","):
+        word = item.strip()
+        away = word.startswith("-")
+        if not word.removeprefix("-").strip():
+            raise MappingError(
+                f'mapping "{mapping}" has an empty place in its list of devices. '
+                'Write "AUTO", "AUTO:GPU,CPU" or "AUTO:-GPU".'
+            )
+        try:
+            (exclude if away else include).append(parse_filter(word.removeprefix("-")))
+        except MappingError as error:
+            raise MappingError(f'mapping "{mapping}": {error}') from None
+    return _once(include), _once(exclude)
+
+
+def _parse_devices(devices: str | Iterable[str] | None) -> tuple[DeviceFilter, ...]:
+    if devices is None:
+        return ()
+    texts = [devices] if isinstance(devices, str) else list(devices)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(
+                "devices must be SYCL filter strings, not "
+                f"{type(text).__name__}: {text!r}"
+            )
+    if not texts:
+        raise MappingError(
+            "devices=[] leaves no device. Leave the argument out to take all, or name "
+            'some by SYCL filter strings, as in ["gpu", "opencl:cpu:0"].'
+        )
+    return _once(parse_filter(text) for text in texts)
+
+
+def _parse_partition(
+    partition: int | Sequence[int] | str | None,
+) -> Partition | None:
+    if partition is None:
+        return None
+    if isinstance(partition, str):
+        if partition.strip().lower() == "numa":
+            return "numa"
+        raise MappingError(
+            f'partition="{partition}" is unknown. It may be a number of equal parts, '
+            'a list of compute units per part, or "numa".'
+        )
+    counts = [partition] if isinstance(partition, int) else list(partition)
+    for count in counts:
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise TypeError(
+                f"partition takes whole numbers, not {type(count).__name__}: {count!r}"
+            )
+    if not counts or min(counts) < 1:
+        raise MappingError(
+            f"partition={partition} makes no sense: a device has at least one part, "
+            "and a part at least one compute unit."
+        )
+    return partition if isinstance(partition, int) else tuple(counts)
+
+
+def _member(one: DeviceFilter) -> str:
+    """Bare kinds are written as in "AUTO:GPU,CPU"."""
+    return str(one).upper() if one == DeviceFilter(kind=one.kind) else str(one)
+
+
+def _once(filters: Iterable[DeviceFilter]) -> tuple[DeviceFilter, ...]:
+    return tuple(dict.fromkeys(filters))
+
+
+def _listed(tail: str) -> str:
+    return str([word.strip().lower() for word in tail.split(",")])
+
+
+def _suggest(word: str, known: Sequence[str]) -> str:
+    """``; did you mean "GPU"?``, or a full stop where nothing is near."""
+    by_lower = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    return f'; did you mean "{by_lower[near[0]]}"?' if near else "."
+
+
+def _short_list(numbers: Sequence[int]) -> str:
+    shown = [str(n) for n in numbers[:6]] + (["..."] if len(numbers) > 6 else [])
+    return ", ".join(shown)

@@ -1,0 +1,182 @@
+"""Registering a module as PyTorch's runtime for a device type, as ``torch.<name>``."""
+
+import difflib
+import sys
+import threading
+from types import ModuleType, TracebackType
+from typing import Any, Final
+
+import torch
+
+# What PyTorch itself calls on the runtime of an accelerator.
+REQUIRED: Final = (
+    "is_available",
+    "device_count",
+    "current_device",
+    "set_device",
+    "synchronize",
+    "current_stream",
+    "stream",
+    "manual_seed_all",
+    "_is_in_bad_fork",
+    "_lazy_init",
+)
+
+# The device types that torch.device() takes; PyTorch lists them in an error only.
+_DEVICE_TYPES: Final = (
+    *("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve"),
+    *("fpga", "maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia"),
+    "privateuseone",
+)
+
+# Stands for an attribute that was not there.
+_ABSENT: Final = object()
+
+_lock = threading.RLock()
+# Per device type the registrations that are in force, the latest last.
+_registered: dict[str, list["Registration"]] = {}
+
+
+class Registration:
+    """A registration that is in force; `remove`, or leaving a ``with``, undoes it."""
+
+    def __init__(self, name: str, module: Any, before: "_Runtime") -> None:
+        self.name = name
+        self.module = module
+        self._before = before
+
+    def remove(self) -> None:
+        """Brings back what ``torch.<name>`` was before. A second call does nothing.
+
+        Where a later registration is in force, that one stays, and what it brings
+        back in its turn is what was there before this one.
+        """
+        with _lock:
+            stack = _registered.get(self.name, [])
+            if self not in stack:
+                return
+            position = stack.index(self)
+            if position == len(stack) - 1:
+                self._before.restore()
+            else:
+                stack[position + 1]._before = self._before
+            stack.remove(self)
+
+    def __enter__(self) -> "Registration":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        return f"<Registration of {self.module!r} as torch.{self.name}>"
+
+
+class _Runtime:
+    """What stands at ``torch.<name>``: the attribute and the imported modules."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.attribute = vars(torch).get(name, _ABSENT)
+        self.modules = _modules_of(name)
+
+    def restore(self) -> None:
+        for path in _modules_of(self.name):
+            del sys.modules[path]
+        sys.modules.update(self.modules)
+        if self.attribute is not _ABSENT:
+            setattr(torch, self.name, self.attribute)
+        elif self.name in vars(torch):
+            delattr(torch, self.name)
+
+
+def register_runtime(name: str, module: Any) -> Registration:
+    """Makes `module` the runtime ``torch.<name>`` of a device type.
+
+    name: any device type that PyTorch knows: "xpu", "ipu", "hpu", ..., or the name
+        given to PrivateUse1.
+    module: offers at least what PyTorch calls on a runtime: ``is_available``,
+        ``device_count``, ``current_device``, ``set_device``, ``synchronize``,
+        ``current_stream``, ``stream``, ``manual_seed_all``, ``_is_in_bad_fork`` and
+        ``_lazy_init``.
+
+    From then on ``torch.<name>``, ``import torch.<name>`` and
+    ``torch.get_device_module(name)`` are `module`. Its submodules take the places of
+    ``torch.<name>.*``; those of the runtime before are no longer found there.
+
+    Returns a handle whose ``remove()`` brings back what was there; it is a context
+    manager, too. Raises ValueError on an unknown device type, TypeError on a module
+    that lacks a function, with the list of all that are missing.
+    """
+    _check_name(name)
+    _check_module(name, module)
+    with _lock:
+        before = _Runtime(name)
+        parts = _parts(name, module)
+        for path in before.modules:
+            del sys.modules[path]
+        sys.modules[f"torch.{name}"] = module
+        sys.modules.update(parts)
+        setattr(torch, name, module)
+        registration = Registration(name, module, before)
+        _registered.setdefault(name, []).append(registration)
+        return registration
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"a device type is a string, not {type(name).__name__}")
+    known = (*_DEVICE_TYPES, torch._C._get_privateuse1_backend_name())
+    if name in known:
+        return
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    hint = f'; did you mean "{near[0]}"?' if near else "."
+    raise ValueError(
+        f'PyTorch knows no device type "{name}"{hint} It knows '
+        f"{', '.join(dict.fromkeys(known))}."
+    )
+
+
+def _check_module(name: str, module: Any) -> None:
+    missing = [f for f in REQUIRED if not callable(getattr(module, f, None))]
+    if missing:
+        shown = getattr(module, "__name__", None) or repr(module)
+        raise TypeError(
+            f"{shown} cannot be the runtime torch.{name}: it lacks the functions "
+            f"{', '.join(missing)}."
+        )
+
+
+def _parts(name: str, module: Any) -> dict[str, ModuleType]:
+    """The submodules of `module` that are imported, by their paths in torch."""
+    own = getattr(module, "__name__", None)
+    if not isinstance(module, ModuleType) or own is None:
+        return {}
+    # A runtime may be made under torch's own name, and then is there already;
+    # what it does not hold as an attribute is left over from another one.
+    return {
+        f"torch.{name}" + path.removeprefix(own): part
+        for path, part in list(sys.modules.items())
+        if path.startswith(f"{own}.") and _holds(module, path.removeprefix(own), part)
+    }
+
+
+def _holds(module: ModuleType, path: str, part: ModuleType) -> bool:
+    found: object = module
+    for step in path.strip(".").split("."):
+        found = getattr(found, step, None)
+    return found is part
+
+
+def _modules_of(name: str) -> dict[str, ModuleType]:
+    root = f"torch.{name}"
+    return {
+        path: module
+        for path, module in list(sys.modules.items())
+        if path == root or path.startswith(f"{root}.")
+    }
