@@ -79,6 +79,7 @@ def test_a_variable_sets_its_field(
         ("XPURT_VIRTUAL_GPU", "strcit", "0, 1, lenient or strict"),
         ("XPURT_VIRTUAL_GPU_DELAY_US", "-1", "a whole number from 0"),
         ("XPURT_VIRTUAL_GPU_DELAY_US", "1.5", "a whole number from 0"),
+        ("XPURT_VIRTUAL_GPU_FP64", "no", "1 or 0"),
         ("XPURT_AUTOLOAD", "maybe", "1 or 0"),
         ("XPURT_CACHE_DIR", "/dev/null", "a directory"),
     ],

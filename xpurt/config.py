@@ -101,7 +101,7 @@ def read_config(env: Mapping[str, str]) -> Config:
         virtual_gpu_delay_us=_integer(
             env, "XPURT_VIRTUAL_GPU_DELAY_US", 0, 0, 60_000_000
         ),
-        virtual_gpu_fp64=_switch(env, "XPURT_VIRTUAL_GPU_FP64"),
+        virtual_gpu_fp64=_choice(env, "XPURT_VIRTUAL_GPU_FP64", ("1", "0")) == "1",
         virtual_gpu_memory_bytes=_integer(
             env, "XPURT_VIRTUAL_GPU_MEMORY", 0, 0, 2**63 - 1
         ),
