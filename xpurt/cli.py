@@ -32,7 +32,9 @@ def _parser() -> argparse.ArgumentParser:
     doctor.set_defaults(run=_doctor)
 
     demo = commands.add_parser("demo", help="train a network on handwritten digits")
-    demo.add_argument("--mapping", help='as in XPURT_MAPPING: AUTO, CPU, "AUTO:GPU,CPU"')
+    demo.add_argument(
+        "--mapping", help='as in XPURT_MAPPING: AUTO, CPU, "AUTO:GPU,CPU"'
+    )
     demo.add_argument("--epochs", type=_positive, default=10, help="default: 10")
     demo.add_argument("--plot", type=Path, help="write a picture, as in out.png")
     demo.set_defaults(run=_demo)

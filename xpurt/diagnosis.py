@@ -12,7 +12,6 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -20,6 +19,8 @@ WANTED_TORCH = "2.13"
 PYTHONS = ((3, 11), (3, 13))
 RENDER_NODES = Path("/dev/dri")
 INTEL_VENDOR_ID = "0x8086"
+IMPORT_IT = "a program has to import xpurt"
+SEE_LIMITS = 'see "What is supported, and what is not" in the README'
 
 
 @dataclass(frozen=True)
@@ -78,17 +79,17 @@ def check_wheel() -> Iterator[Finding]:
 
 
 def check_extension() -> Iterator[Finding]:
-    extension = import_module("xpurt._C")
-    yield Finding("extension", str(extension.__file__))
-    inactive = import_module("xpurt._autoload").inactive_reason()
+    from xpurt import _C, _autoload
+
+    yield Finding("extension", str(_C.__file__))
+    inactive = _autoload.inactive_reason()
     if inactive is not None:
-        yield Finding(
-            "extension", f"not in charge of xpu: {inactive}", "see the README, Limits"
-        )
+        yield Finding("extension", f"not in charge of xpu: {inactive}", SEE_LIMITS)
 
 
 def check_loader() -> Iterator[Finding]:
-    driver = import_module("xpurt.driver")
+    from xpurt import driver
+
     directory = driver.library_directory()
     if directory is None:
         yield Finding(
@@ -110,7 +111,8 @@ def check_loader() -> Iterator[Finding]:
 
 def check_drivers() -> Iterator[Finding]:
     """The OpenCL drivers (ICDs) that the loader will be asked to load."""
-    driver = import_module("xpurt.driver")
+    from xpurt import driver
+
     driver.prepare()
     drivers = list(listed_drivers(os.environ, driver.SYSTEM_ICD_DIRECTORY))
     for source, library in drivers:
@@ -168,7 +170,9 @@ def group_name(gid: int) -> str:
 
 
 def check_devices() -> Iterator[Finding]:
-    devices = import_module("xpurt").physical_devices()
+    from xpurt.mapping import physical_devices
+
+    devices = physical_devices()
     for device in devices:
         yield Finding("device", f"{device.filter_string}  {device.name}")
     if not devices:
@@ -190,8 +194,10 @@ def missing_gpus(drm: Path) -> Iterator[Finding]:
 
 
 def check_mapping() -> Iterator[Finding]:
-    xpurt = import_module("xpurt")
-    torch = import_module("torch")
+    import torch
+
+    import xpurt
+
     count = torch.accelerator.device_count()
     yield Finding(
         "mapping", f"{xpurt.get_xpu_mapping()}, {count} ordinal{'s'[: count != 1]}"
@@ -199,7 +205,8 @@ def check_mapping() -> Iterator[Finding]:
 
 
 def check_first_op() -> Iterator[Finding]:
-    torch = import_module("torch")
+    import torch
+
     total = (torch.ones(1000, device="xpu") * 2).sum().item()
     advice = None if total == 2000 else "please report this with the lines above"
     yield Finding("first op", f"sum of 1,000 twos on xpu: {total:g}", advice)
@@ -207,11 +214,14 @@ def check_first_op() -> Iterator[Finding]:
 
 def check_switches() -> Iterator[Finding]:
     """How xpurt comes into a program; neither way is a fault."""
-    for name in ("TORCH_DEVICE_BACKEND_AUTOLOAD", "XPURT_AUTOLOAD"):
-        if os.environ.get(name, "1").lower() in ("0", "false", "off", "no"):
-            yield Finding("autoload", f"off by {name}: a program must import xpurt")
-            return
-    yield Finding("autoload", "on: import torch is enough")
+    from xpurt.config import autoload_wanted
+
+    if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":
+        yield Finding("autoload", f"off by TORCH_DEVICE_BACKEND_AUTOLOAD: {IMPORT_IT}")
+    elif not autoload_wanted():
+        yield Finding("autoload", f"off by XPURT_AUTOLOAD: {IMPORT_IT}")
+    else:
+        yield Finding("autoload", "on: import torch is enough")
 
 
 CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {

@@ -33,7 +33,12 @@ def mapping_table() -> str:
     return table(
         (">ordinal", "device", "driver", ">memory"),
         (
-            (f"xpu:{index}", device.name, device.driver_version, size(device.memory_bytes))
+            (
+                f"xpu:{index}",
+                device.name,
+                device.driver_version,
+                size(device.memory_bytes),
+            )
             for index, members in enumerate(current_ordinals())
             for device in members
         ),
@@ -41,7 +46,7 @@ def mapping_table() -> str:
 
 
 def current_ordinals() -> Sequence[Sequence[PhysicalDevice]]:
-    return [ordinal.devices for ordinal in current_placement().ordinals]
+    return current_placement().ordinals
 
 
 def _row(

@@ -49,7 +49,7 @@ def _draw_shares(axes, parts: Sequence[Share]) -> None:  # type: ignore[no-untyp
     calls = sum(part.calls for part in parts) or 1
     filled = dict.fromkeys(devices, 0.0)
     for tier in dict.fromkeys(part.tier for part in parts):
-        widths = {d: 0.0 for d in devices}
+        widths = dict.fromkeys(devices, 0.0)
         for part in parts:
             if part.tier == tier:
                 widths[part.device] += 100 * part.calls / calls

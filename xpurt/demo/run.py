@@ -16,7 +16,9 @@ EPOCHS = 10
 GOAL = 0.97
 
 
-def run_demo(mapping: str | None, epochs: int = EPOCHS, plot: Path | None = None) -> int:
+def run_demo(
+    mapping: str | None, epochs: int = EPOCHS, plot: Path | None = None
+) -> int:
     """Print the demo and return the exit code: 0 if the network reached `GOAL`.
 
     `mapping` None keeps the one in force (`XPURT_MAPPING`, else AUTO).
@@ -45,12 +47,13 @@ def run_demo(mapping: str | None, epochs: int = EPOCHS, plot: Path | None = None
     return _verdict(on_xpu, epochs)
 
 
-def _train_with_progress(
-    device: torch.device, digits: Digits, epochs: int
-) -> History:
+def _train_with_progress(device: torch.device, digits: Digits, epochs: int) -> History:
     tqdm = needs("tqdm", "tqdm").tqdm
     with tqdm(
-        total=epochs * steps_per_epoch(digits), unit="step", desc=str(device), leave=False
+        total=epochs * steps_per_epoch(digits),
+        unit="step",
+        desc=str(device),
+        leave=False,
     ) as bar:
         number = 0
 

@@ -83,15 +83,13 @@ def steps_per_epoch(digits: Digits) -> int:
     return -(-len(digits.train_labels) // BATCH_SIZE)
 
 
-def accuracy(
-    network: DigitNet, images: torch.Tensor, labels: torch.Tensor
-) -> float:
+def accuracy(network: DigitNet, images: torch.Tensor, labels: torch.Tensor) -> float:
     """The share of `images` that `network` reads right, in 0..1."""
     network.eval()
     with torch.no_grad():
         hits = (network(images).argmax(dim=1) == labels).sum()
     network.train()
-    return hits.item() / len(labels)
+    return float(hits) / len(labels)
 
 
 def _one_pass(
@@ -103,7 +101,7 @@ def _one_pass(
 ) -> float:
     # The sum stays on the device: reading it each step would wait each step.
     total = torch.zeros((), device=order.device)
-    for chosen in order.split(BATCH_SIZE):
+    for chosen in torch.split(order, BATCH_SIZE):
         loss = cross_entropy(
             network(digits.train_images[chosen]), digits.train_labels[chosen]
         )
@@ -112,7 +110,7 @@ def _one_pass(
         optimizer.step()
         total += loss.detach() * len(chosen)
         on_step()
-    return total.item() / len(order)
+    return float(total) / len(order)
 
 
 def _settled(device: torch.device) -> float:
