@@ -53,12 +53,12 @@ def _positive(text: str) -> int:
 
 
 def _devices(options: argparse.Namespace) -> int:
-    from xpurt.errors import MappingError
+    from xpurt.errors import XpurtError
     from xpurt.inventory import devices_table
 
     try:
         print(devices_table())
-    except MappingError as error:
+    except XpurtError as error:
         return _failed(error)
     return 0
 
@@ -74,11 +74,11 @@ def _doctor(options: argparse.Namespace) -> int:
 
 def _demo(options: argparse.Namespace) -> int:
     from xpurt.demo import MissingExtra, run_demo
-    from xpurt.errors import MappingError
+    from xpurt.errors import XpurtError
 
     try:
         return run_demo(options.mapping, options.epochs, options.plot)
-    except (MissingExtra, MappingError) as error:
+    except (MissingExtra, XpurtError) as error:
         return _failed(error)
 
 

@@ -49,7 +49,7 @@ def diagnose() -> list[Finding]:
             findings += check()
         except Exception as error:  # a doctor that falls ill helps nobody
             reason = f"{type(error).__name__}: {error}"
-            findings.append(Finding(subject, reason, "the line above tells why"))
+            findings.append(Finding(subject, reason, "put right what this names"))
     return findings
 
 
