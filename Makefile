@@ -86,6 +86,6 @@ $(STAMPS)/tools: $(STAMPS)/package
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist *.egg-info xpurt/_built_for.py .mypy_cache .ruff_cache .pytest_cache
 	find xpurt -name '*.so' -delete
 	find xpurt tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -119,6 +119,34 @@ def test_the_doctor_fails_on_a_mapping_that_cannot_be() -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_the_doctor_comes_in_where_xpurt_cannot_be_imported(tmp_path: Path) -> None:
+    """An extension that was built for another PyTorch, said so by the stub of a wheel
+    of another version."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch, runpy, sys\n"
+        "torch.__version__ = '2.12.0'\n"
+        "sys.orig_argv = [sys.executable, '-m', 'xpurt', sys.argv[1]]\n"
+        "sys.argv[0] = '-m'\n"
+        "runpy.run_module('xpurt', run_name='__main__', alter_sys=True)\n"
+    )
+    environment = os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    for command, told in {
+        "doctor": "FAIL  extension",
+        "devices": "ImportError",
+    }.items():
+        done = subprocess.run(
+            [sys.executable, str(script), command],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 1
+        assert told in done.stdout + done.stderr
+        assert "was built for PyTorch 2.13" in done.stdout + done.stderr
+
+
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "xpurt", *arguments],

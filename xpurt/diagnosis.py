@@ -20,7 +20,7 @@ PYTHONS = ((3, 11), (3, 13))
 RENDER_NODES = Path("/dev/dri")
 INTEL_VENDOR_ID = "0x8086"
 IMPORT_IT = "a program has to import xpurt"
-SEE_LIMITS = 'see "What is supported, and what is not" in the README'
+PUT_RIGHT = "put right what this names"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def diagnose() -> list[Finding]:
             findings += check()
         except Exception as error:  # a doctor that falls ill helps nobody
             reason = f"{type(error).__name__}: {error}"
-            findings.append(Finding(subject, reason, "put right what this names"))
+            findings.append(Finding(subject, reason, PUT_RIGHT))
     return findings
 
 
@@ -81,10 +81,11 @@ def check_wheel() -> Iterator[Finding]:
 def check_extension() -> Iterator[Finding]:
     from xpurt import _C, _autoload
 
-    yield Finding("extension", str(_C.__file__))
     inactive = _autoload.inactive_reason()
-    if inactive is not None:
-        yield Finding("extension", f"not in charge of xpu: {inactive}", SEE_LIMITS)
+    if inactive is None:
+        yield Finding("extension", str(_C.__file__))
+    else:
+        yield Finding("extension", f"not loaded: {inactive}", PUT_RIGHT)
 
 
 def check_loader() -> Iterator[Finding]:
@@ -198,9 +199,11 @@ def check_mapping() -> Iterator[Finding]:
 
     import xpurt
 
-    count = torch.accelerator.device_count()
+    count = torch.xpu.device_count()
     yield Finding(
-        "mapping", f"{xpurt.get_xpu_mapping()}, {count} ordinal{'s'[: count != 1]}"
+        "mapping",
+        f"{xpurt.get_xpu_mapping()}, {count} ordinal{'s'[: count != 1]}",
+        None if count else "see the driver and device lines above",
     )
 
 
