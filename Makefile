@@ -23,7 +23,7 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 endif
 
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 STAMPS := $(VENV)/stamps
 CPP := $(shell find xpurt/csrc -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
 # A folder is newer than the extension when a source was added or removed.
