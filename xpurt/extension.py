@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -62,10 +63,34 @@ def load() -> str | None:
             libraries that it needs is missing.
     """
     if has_own_xpu():
-        sys.modules["xpurt._C"] = sys.modules["xpurt"]._C = Absent(  # type: ignore[attr-defined]
-            "xpurt._C", OWN_XPU
-        )
-        return OWN_XPU
+        return _leave_out(OWN_XPU)
+    try:
+        _load()
+    except ImportError as error:
+        if not _doctor_was_called():
+            raise
+        return _leave_out(str(error))
+    return None
+
+
+def _leave_out(reason: str) -> str:
+    absent = Absent("xpurt._C", reason)
+    sys.modules["xpurt._C"] = sys.modules["xpurt"]._C = absent  # type: ignore[attr-defined]
+    return reason
+
+
+def _doctor_was_called() -> bool:
+    """Whether this is `python -m xpurt doctor`, or `xpurt doctor`: to be run, it has
+    to import the package, and a package that cannot be imported is what it is for."""
+    program, *arguments = sys.argv or [""]
+    if program == "-m":  # as it stands while the package itself is imported
+        named = not {"xpurt", "-mxpurt"}.isdisjoint(sys.orig_argv)
+    else:
+        named = Path(program).name == "xpurt"
+    return named and arguments[:1] == ["doctor"]
+
+
+def _load() -> None:
     reason = refusal()
     if reason is not None:
         raise ImportError(reason)
@@ -79,4 +104,3 @@ def load() -> str | None:
             f"{error}. Not found beside the SYCL runtime: {', '.join(missing)}. "
             "Install xpurt's dependencies: pip install xpurt"
         ) from error
-    return None

@@ -1,0 +1,91 @@
+# make demo    train a network on xpu          make test    linters and every test
+# make lint    linters alone                   make bench   benchmarks
+# make clean   remove what these made
+#
+# PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in
+#   make test PYTHON=python3.12 TORCH=./torch-2.13.0-cp312-cp312-linux_x86_64.whl
+# ARGS goes to the program: make demo ARGS="--mapping CPU", make test ARGS="-k cli".
+# After a change of PYTHON or TORCH: make clean.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+# The version is written out: a wheel from a local index may answer to nothing else.
+TORCH ?= torch==2.13.0
+VENV ?= .venv
+ARGS ?=
+
+AN_INTERPRETER = import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
+ifndef PYTHON
+PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
+    if $$p -c "$(AN_INTERPRETER)" 2>/dev/null; then echo $$p; break; fi; done)
+endif
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+STAMPS := $(VENV)/stamps
+CPP := $(shell find xpurt/csrc -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
+# A folder is newer than the extension when a source was added or removed.
+CPP_FOLDERS := $(shell find xpurt/csrc -type d 2>/dev/null)
+
+.PHONY: demo test lint bench clean install
+.DEFAULT_GOAL := demo
+
+demo: install
+	$(BIN)/python -m xpurt demo $(ARGS)
+
+test: lint
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMPS)/tools install
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet --diff .
+	$(if $(CPP),$(BIN)/clang-format --dry-run -Werror $(CPP))
+	$(BIN)/mypy
+
+bench: install
+	$(BIN)/python -m xpurt bench $(ARGS)
+
+install: $(STAMPS)/extension
+
+# `python -m venv` would pass over a half-made environment; --clear begins anew.
+$(STAMPS)/venv:
+	@test -n "$(PYTHON)" || { \
+	    echo "Python 3.11, 3.12 or 3.13 is missing: install one, or name one with PYTHON=" >&2; exit 1; }
+	@$(PYTHON) -c "$(AN_INTERPRETER)" || { \
+	    echo "$(PYTHON) is not a Python 3.11, 3.12 or 3.13: name one with PYTHON=" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "the venv module of $(PYTHON) is missing: install it (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@$(PYTHON) -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || { \
+	    echo "the headers of $(PYTHON) are missing: install them (Debian, Ubuntu: apt install python3-dev)" >&2; exit 1; }
+	@$(CXX) -std=c++20 -fsyntax-only -x c++ - <<< '#include <version>' 2>/dev/null || { \
+	    echo "a C++20 compiler is missing ($(CXX) is none): install g++ 11 or later (Debian, Ubuntu: apt install g++)" >&2; exit 1; }
+	@echo "installing into $(VENV): this takes a few minutes, once"
+	$(PYTHON) -m venv --clear $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/torch: $(STAMPS)/venv
+	$(PIP) install "$(TORCH)"
+	@touch $@
+
+# Without build isolation the extension is built for the torch that it will run on,
+# and a second build finds the first one's objects in build/.
+$(STAMPS)/package: $(STAMPS)/torch pyproject.toml setup.py
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(STAMPS)/build-requires.txt
+	$(PIP) install -r $(STAMPS)/build-requires.txt
+	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[demo]'
+	@touch $@ $(STAMPS)/extension
+
+$(STAMPS)/extension: $(STAMPS)/package $(CPP) $(CPP_FOLDERS)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
+
+$(STAMPS)/tools: $(STAMPS)/package
+	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[test,dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info xpurt/_built_for.py .mypy_cache .ruff_cache .pytest_cache
+	find xpurt -name '*.so' -delete
+	find xpurt tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,18 @@
+"""The tests run under every mapping, beside a virtual GPU that forgives nothing."""
+
+import os
+
+import pytest
+
+# From the environment, so that processes which tests start have the same devices; and
+# before anything looks at a device. A machine with a GPU of its own sets it to "off".
+os.environ.setdefault("XPURT_VIRTUAL_GPU", "strict")
+
+pytest_plugins = ["pytest_xpurt", "pytester"]
+
+MAPPINGS = ["CPU", "explicit", "GPU", "AUTO"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.option.xpu_mapping:
+        config.option.xpu_mapping = list(MAPPINGS)

@@ -1,0 +1,89 @@
+"""The command line, in processes of its own where a device is needed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import xpurt
+from xpurt import cli
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "xpurt", *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_devices_lists_every_device_with_its_ordinal() -> None:
+    done = run("devices", XPURT_MAPPING="explicit")
+    assert done.returncode == 0, done.stderr
+    head, _, *rows = done.stdout.splitlines()
+    for heading in ("ordinal", "device", "driver", "memory", "SYCL filter", "uuid"):
+        assert heading in head
+    devices = xpurt.physical_devices()
+    assert len(rows) == len(devices)
+    for index, (row, device) in enumerate(zip(rows, devices, strict=True)):
+        assert row.lstrip().startswith(f"xpu:{index} ")
+        assert device.name in row
+        assert device.filter_string in row
+        assert device.uuid in row
+
+
+def test_a_device_that_the_mapping_leaves_out_has_no_ordinal() -> None:
+    done = run("devices", XPURT_MAPPING="CPU")
+    rows = [line.split()[0] for line in done.stdout.splitlines()[2:]]
+    assert rows == ["-"] * (len(rows) - 1) + ["xpu:0"]
+
+
+def test_a_mapping_that_cannot_be_is_one_line() -> None:
+    done = run("devices", XPURT_MAPPING="nonsense")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith('xpurt: mapping "nonsense" is unknown')
+
+
+@pytest.mark.parametrize("mapping", ["CPU", "explicit", "GPU", "AUTO"])
+def test_the_demo_learns_under_every_mapping(mapping: str, tmp_path: Path) -> None:
+    picture = tmp_path / "out.png"
+    done = run("demo", "--mapping", mapping, "--plot", str(picture))
+    assert done.returncode == 0, done.stdout + done.stderr
+    epochs = [line for line in done.stdout.splitlines() if "epoch 10/10" in line]
+    assert [line.split()[0] for line in epochs] == ["xpu", "cpu"]
+    for line in epochs:
+        share = line.split("test accuracy ")[1].split("%")[0]
+        assert float(share) >= 97
+    assert "where the ops on xpu ran" in done.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_missing_package_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "sklearn").mkdir()
+    (tmp_path / "sklearn" / "__init__.py").write_text(
+        "raise ModuleNotFoundError(name='sklearn')"
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = run("demo", PYTHONPATH=path)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("xpurt: the demo wants scikit-learn")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["fly"], ["demo", "--epochs", "0"], ["demo", "--epochs", "many"]],
+    ids=" ".join,
+)
+def test_bad_usage_is_code_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert "usage: xpurt" in capsys.readouterr().err

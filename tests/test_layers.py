@@ -1,0 +1,206 @@
+"""Who imports whom, and how long files are. Reads sources; runs nothing.
+
+A room imports the rooms below it only, and through their faces: `xpurt.mapping`,
+never `xpurt.mapping.resolve`, from outside.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "xpurt"
+CSRC = PACKAGE / "csrc"
+
+LONGEST_FILE = 420  # lines; the aim is 400
+
+# Modules that lie in the package's own folder, and the room that each belongs to. Any
+# other name below xpurt is a room by itself.
+ROOM_OF_MODULE = {
+    "_C": "base",
+    "_autoload": "base",
+    "config": "base",
+    "errors": "base",
+    "_built_for": "base",
+    "accelerator": "base",
+    "driver": "base",
+    "extension": "base",
+    "table": "base",
+    "virtual_gpu": "base",
+    "share": "share",
+    "runtime": "runtime",
+    "cli": "cli",
+    "__main__": "cli",
+    "diagnosis": "cli",
+    "inventory": "inventory",
+    "pytest_xpurt": "testing",
+}
+
+BELOW_XPU = {"base", "kernels", "mapping", "streams"}
+BELOW_TOOLS = BELOW_XPU | {
+    "xpu", "compiler", "lazy", "distributed", "runtime", "share", "inventory"
+}  # fmt: skip
+
+# The table of rooms. "face" is xpurt/__init__.py, the public names: the tools above
+# use xpurt as a user would.
+MAY_IMPORT: dict[str, set[str]] = {
+    "base": set(),
+    "kernels": {"base"},
+    "mapping": {"base", "kernels"},
+    "streams": {"base", "kernels", "mapping"},
+    "xpu": BELOW_XPU,
+    "compiler": {"base", "kernels", "streams", "xpu"},
+    "lazy": {"base", "kernels", "streams", "xpu"},
+    "distributed": {"base", "streams", "xpu"},
+    "runtime": BELOW_XPU | {"xpu"},
+    "share": BELOW_XPU | {"xpu"},
+    "inventory": {"base", "mapping"},
+    "face": BELOW_XPU | {"xpu", "runtime", "share"},
+    "testing": BELOW_TOOLS | {"face"},
+    "bench": BELOW_TOOLS | {"face", "testing"},
+    "conformance": BELOW_TOOLS | {"face", "testing"},
+    "demo": BELOW_TOOLS | {"face"},
+    "cli": BELOW_TOOLS | {"face", "testing", "bench", "conformance", "demo"},
+}
+
+# The entry point that `import torch` calls: to start the face is all it does.
+EXEMPT = {("xpurt._autoload", "xpurt")}
+
+PYTHON_FILES = [ROOT / "pytest_xpurt.py", *sorted(PACKAGE.rglob("*.py"))]
+CPP_FILES = sorted(p for p in CSRC.rglob("*") if p.suffix in {".cpp", ".h", ".c"})
+TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    """`xpurt.mapping.spec` for xpurt/mapping/spec.py, `xpurt` for its __init__.py."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    if parts[0] == "xpurt" and len(parts) == 1:
+        return "face"
+    name = parts[0] if parts[0] == "pytest_xpurt" else parts[1]
+    return ROOM_OF_MODULE.get(name, name)
+
+
+def imports_of(source: str) -> set[str]:
+    """Every module of ours that `source` imports, anywhere in it.
+
+    `from xpurt import x` counts as `xpurt.x` where that is a module, else as `xpurt`.
+    """
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            for alias in node.names:
+                below = f"{node.module}.{alias.name}"
+                found.add(below if is_module(below) else str(node.module))
+    return {name for name in found if name.split(".")[0] in ("xpurt", "pytest_xpurt")}
+
+
+def is_module(name: str) -> bool:
+    if name == "xpurt._C":
+        return True
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
+
+
+def faults(importer: str, source: str) -> list[str]:
+    """What the imports of the module `importer` break, one sentence each."""
+    room = room_of(importer)
+    if room not in MAY_IMPORT:
+        return [f"{importer} is in no room: add {room!r} to the table, and to DESIGN"]
+    found = []
+    for module in sorted(imports_of(source)):
+        other = room_of(module)
+        if other == room or (importer, module) in EXEMPT:
+            continue
+        if other not in MAY_IMPORT[room]:
+            found.append(f"{importer} ({room}) may not import {module} ({other})")
+        elif module.count(".") > 1:
+            found.append(f"{importer} reaches past the face of {other}: {module}")
+    return found
+
+
+@pytest.mark.parametrize("path", PYTHON_FILES, ids=module_name)
+def test_a_room_imports_only_the_faces_of_rooms_below_it(path: Path) -> None:
+    assert faults(module_name(path), path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    PYTHON_FILES + CPP_FILES + TEST_FILES,
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_a_file_is_one_idea_long(path: Path) -> None:
+    lines = len(path.read_text().splitlines())
+    assert lines <= LONGEST_FILE, f"{lines} lines: find the second idea in it"
+
+
+def test_the_table_has_no_circle() -> None:
+    settled: set[str] = set()
+    while pending := MAY_IMPORT.keys() - settled:
+        free = {room for room in pending if MAY_IMPORT[room] <= settled}
+        assert free, f"these rooms import each other: {sorted(pending)}"
+        settled |= free
+
+
+@pytest.mark.parametrize(
+    ("importer", "source", "fault"),
+    [
+        ("xpurt.config", "import xpurt.mapping", "may not import xpurt.mapping"),
+        ("xpurt.mapping.spec", "from xpurt import xpu", "may not import xpurt"),
+        ("xpurt.streams", "def f():\n  import xpurt.demo", "may not import xpurt.demo"),
+        ("xpurt.xpu.memory", "import xpurt", "may not import xpurt (face)"),
+        (
+            "xpurt.xpu",
+            "from xpurt.mapping.resolve import x",
+            "past the face of mapping",
+        ),
+        ("xpurt.attic", "import torch", "is in no room"),
+    ],
+)
+def test_a_fault_is_seen(importer: str, source: str, fault: str) -> None:
+    (line,) = faults(importer, source)
+    assert fault in line
+
+
+def test_only_the_listed_files_may_import_dpctl() -> None:
+    """Queues and devices of dpctl go to users through mapping/devices."""
+    importers = {
+        module_name(path)
+        for path in PYTHON_FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.Import) and _dpctl(node.names[0].name))
+        or (isinstance(node, ast.ImportFrom) and _dpctl(str(node.module)))
+    }
+    assert importers <= {"xpurt.mapping.devices"}
+
+
+def _dpctl(module: str) -> bool:
+    return module.split(".")[0] == "dpctl"
+
+
+def environment_reads(source: str) -> list[str]:
+    """The XPURT_* names in `source` that stand in a call or a subscript of environ."""
+    return [
+        node.value
+        for call in ast.walk(ast.parse(source))
+        if isinstance(call, ast.Call | ast.Subscript) and "environ" in ast.unparse(call)
+        for node in ast.walk(call)
+        if isinstance(node, ast.Constant) and str(node.value).startswith("XPURT_")
+    ]
+
+
+def test_only_config_reads_our_environment_variables() -> None:
+    readers = {
+        module_name(path)
+        for path in PYTHON_FILES
+        if environment_reads(path.read_text())
+    }
+    assert readers <= {"xpurt.config"}

@@ -1,0 +1,227 @@
+"""The oracle: what a callable gives on CPU tensors is what it has to give on xpu.
+
+    agree(torch.softmax, torch.randn(3, 4, requires_grad=True), dim=1)
+
+runs it on both, and compares results, changed arguments and gradients: values, dtype,
+shape and strides.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch.testing import assert_close
+from torch.utils._pytree import tree_flatten_with_path, tree_map
+
+T = TypeVar("T")
+
+
+class Disagreement(AssertionError):
+    """Two devices gave different results; the text says where and by how much."""
+
+
+def agree(
+    function: Callable[..., T],
+    *args: Any,
+    device: torch.device | str = "xpu",
+    grads: bool = True,
+    strides: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    **kwargs: Any,
+) -> T:
+    """Call `function` with CPU tensors and with copies on `device`, and compare.
+
+    Tensors may be anywhere in lists, tuples and dicts of the arguments and of the
+    result. Copies keep strides, shared storages, `requires_grad`, and what is a
+    Parameter. With `grads`, results that have a graph are given the same gradient on
+    both sides, and the gradients of the arguments are compared too. `rtol` and `atol`
+    go together; without them they depend on the dtype, as in `torch.testing`.
+
+    Returns the result on `device`. Raises `Disagreement`; an exception that one side
+    raises has to be raised by the other one too, with the same type, and is raised
+    on.
+    """
+    expected_args, expected_kwargs = copied((args, kwargs), torch.device("cpu"))
+    actual_args, actual_kwargs = copied((args, kwargs), torch.device(device))
+    compare = _Comparison(rtol, atol, strides)
+
+    expected, error = _outcome(function, expected_args, expected_kwargs)
+    actual, actual_error = _outcome(function, actual_args, actual_kwargs)
+    if type(error) is not type(actual_error):
+        raise Disagreement(
+            f"the CPU {_told(error)}, {device} {_told(actual_error)}"
+        ) from (actual_error or error)
+    if actual_error is not None:
+        raise actual_error
+
+    compare("result", expected, actual)
+    if grads:
+        _backward(expected, actual)
+    before = (expected_args, expected_kwargs)
+    after = (actual_args, actual_kwargs)
+    compare("argument", before, after)
+    if grads:
+        compare("gradient of argument", _gradients(before), _gradients(after))
+    return actual  # type: ignore[return-value]
+
+
+def copied(tree: T, device: torch.device) -> T:
+    """`tree` with its tensors copied to `device`: same strides, same sharing."""
+    storages: dict[int, torch.Tensor] = {}
+    tensors: dict[int, torch.Tensor] = {}
+
+    def copy(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        if id(leaf) not in tensors:
+            tensors[id(leaf)] = _copy(leaf, device, storages)
+        return tensors[id(leaf)]
+
+    return tree_map(copy, tree)  # type: ignore[no-any-return]
+
+
+def _copy(
+    tensor: torch.Tensor, device: torch.device, storages: dict[int, torch.Tensor]
+) -> torch.Tensor:
+    source = tensor.detach()
+    if source.layout is not torch.strided or source.is_quantized:
+        copy = source.to(device, copy=True)
+    else:
+        # The whole storage goes over, and the view is taken again there: so overlaps,
+        # gaps and shared storages arrive as they are.
+        storage = source.untyped_storage()
+        key = storage._cdata
+        if key not in storages:
+            flat = torch.empty(0, dtype=torch.uint8).set_(storage)  # type: ignore[call-overload]
+            storages[key] = flat.to(device, copy=True)
+        base = torch.empty(0, dtype=source.dtype, device=device)
+        copy = base.set_(
+            storages[key].untyped_storage(),
+            source.storage_offset(),
+            source.size(),
+            source.stride(),
+        )
+        if source.is_conj():
+            copy = copy.conj()
+        if source.is_neg():
+            copy = torch._neg_view(copy)
+    if isinstance(tensor, torch.nn.Parameter):
+        return torch.nn.Parameter(copy, tensor.requires_grad)
+    return copy.requires_grad_(tensor.requires_grad)
+
+
+class _Comparison:
+    def __init__(self, rtol: float | None, atol: float | None, strides: bool) -> None:
+        self.rtol, self.atol, self.strides = rtol, atol, strides
+
+    def __call__(self, what: str, expected: Any, actual: Any) -> None:
+        expected_leaves, expected_form = tree_flatten_with_path(expected)
+        actual_leaves, actual_form = tree_flatten_with_path(actual)
+        if expected_form != actual_form:
+            raise Disagreement(f"{what}: {actual_form}, not {expected_form}")
+        for (path, leaf), (_, other) in zip(
+            expected_leaves, actual_leaves, strict=True
+        ):
+            name = what + torch.utils._pytree.keystr(path)
+            if isinstance(leaf, torch.Tensor) and isinstance(other, torch.Tensor):
+                self._tensors(name, leaf, other)
+            elif type(leaf) is not type(other) or not _equal(leaf, other):
+                raise Disagreement(f"{name}: {other!r}, not {leaf!r}")
+
+    def _tensors(self, name: str, expected: torch.Tensor, actual: torch.Tensor) -> None:
+        for property_ in ("dtype", "shape", "layout", "requires_grad"):
+            wanted, found = getattr(expected, property_), getattr(actual, property_)
+            if wanted != found:
+                raise Disagreement(f"{name} has {property_} {found}, not {wanted}")
+        if self.strides and expected.layout is torch.strided:
+            wanted, found = _strides_that_matter(expected), _strides_that_matter(actual)
+            if wanted != found:
+                raise Disagreement(
+                    f"{name} of shape {tuple(expected.shape)} has strides "
+                    f"{actual.stride()}, not {expected.stride()}"
+                )
+        try:
+            assert_close(
+                actual.detach().cpu(),
+                expected.detach(),
+                rtol=self.rtol,
+                atol=self.atol,
+                equal_nan=True,
+            )
+        except AssertionError as difference:
+            raise Disagreement(f"{name}: {difference}") from None
+
+
+def _strides_that_matter(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Strides of dimensions with one element move nowhere; of empty tensors, too."""
+    if tensor.numel() == 0:
+        return ()
+    return tuple(
+        stride
+        for length, stride in zip(tensor.shape, tensor.stride(), strict=True)
+        if length > 1
+    )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, float):
+        try:
+            assert_close(other, one, equal_nan=True)
+        except AssertionError:
+            return False
+        return True
+    return bool(one == other)
+
+
+def _outcome(
+    function: Callable[..., Any], args: Any, kwargs: Any
+) -> tuple[Any, Exception | None]:
+    try:
+        return function(*args, **kwargs), None
+    except Exception as error:
+        return None, error
+
+
+def _told(error: Exception | None) -> str:
+    if error is None:
+        return "gave a result"
+    return f"raised {type(error).__name__} ({error})"
+
+
+def _with_graph(tree: Any) -> list[torch.Tensor]:
+    return [
+        leaf
+        for _, leaf in tree_flatten_with_path(tree)[0]
+        if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None
+    ]
+
+
+def _backward(expected: Any, actual: Any) -> None:
+    """Send the same gradients, drawn from a fixed seed, through both graphs."""
+    results = _with_graph(expected)
+    if not results:
+        return
+    draw = torch.Generator().manual_seed(0)
+    gradients = [
+        torch.randn(r.shape, generator=draw, dtype=_drawable(r.dtype)).to(r.dtype)
+        for r in results
+    ]
+    others = _with_graph(actual)
+    torch.autograd.backward(results, gradients)
+    torch.autograd.backward(
+        others, [g.to(o.device) for g, o in zip(gradients, others, strict=True)]
+    )
+
+
+def _drawable(dtype: torch.dtype) -> torch.dtype:
+    return torch.complex64 if dtype.is_complex else torch.float32
+
+
+def _gradients(tree: Any) -> Any:
+    return tree_map(
+        lambda leaf: (
+            leaf.grad if isinstance(leaf, torch.Tensor) and leaf.is_leaf else None
+        ),
+        tree,
+    )
