@@ -4,9 +4,12 @@
 #include <torch/version.h>
 
 #include "allocator.h"
+#include "bind.h"
 #include "device.h"
 #include "cuda_build.h"
 #include "hooks.h"
+#include "replica.h"
+#include "share.h"
 #include "stream.h"
 
 namespace py = pybind11;
@@ -26,13 +29,16 @@ void bind_placement(py::module_& m) {
   m.def("install_placement", &install_placement, py::arg("mapping"),
         py::arg("ordinals"));
   m.def("uninstall_placement", [] {
+    release_replicas();
     release_cached_memory();
     uninstall_placement();
   });
   m.def("placement_epoch", &placement_epoch);
   m.def("live_memory", [] {
     const LiveMemory live = live_memory();
-    return py::make_tuple(live.storages, live.bytes);
+    const BorrowedMemory borrowed = borrowed_memory();
+    return py::make_tuple(live.storages + borrowed.storages,
+                          live.bytes + borrowed.bytes);
   });
   m.def("device_count", &device_count);
   m.def("in_bad_fork", &in_bad_fork);
@@ -49,5 +55,6 @@ void bind_placement(py::module_& m) {
 PYBIND11_MODULE(_C, m) {
   m.attr("torch_version") = TORCH_VERSION;
   xpurt::bind_placement(m);
+  xpurt::bind_share(m);
   xpurt::repair_late_hooks();
 }
