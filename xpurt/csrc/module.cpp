@@ -43,6 +43,7 @@ void bind_placement(py::module_& m) {
   m.def("device_count", &device_count);
   m.def("in_bad_fork", &in_bad_fork);
   m.def("synchronize_all", &synchronize_all);
+  m.def("set_guard_device_count", &set_guard_device_count);
   m.def("set_active", &set_active);
   m.def("is_active", &is_active);
   m.def("is_cuda_build", &is_cuda_build);
