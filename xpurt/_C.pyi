@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from torch import Tensor, UntypedStorage, dtype
+
 torch_version: str
 
 def set_placement_resolver(resolver: Callable[[], object]) -> None:
@@ -25,3 +27,33 @@ def set_active(active: bool) -> None: ...
 def is_active() -> bool: ...
 def is_cuda_build() -> bool: ...
 def yield_cuda_to_xpu() -> None: ...
+def set_guard_device_count(count: int) -> None: ...
+def set_device_costs(
+    index: int, costs: Sequence[tuple[float, float, float, float, float]]
+) -> None:
+    """Rows as `xpurt.mapping.auto.DeviceCost.row`, by position in the ordinal."""
+
+def set_preference(kind: str) -> str:
+    """Sets this thread's preferred kind of device; returns the one before."""
+
+def share_with_xpu(tensor: Tensor, index: int) -> Tensor: ...
+def share_with_cpu(tensor: Tensor) -> Tensor: ...
+def around_usm(
+    data: int,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    dtype: dtype,
+    index: int,
+    owner: object,
+) -> Tensor: ...
+def ordinal_of_usm(pointer: int) -> int:
+    """The ordinal that the USM pointer belongs to, or -1."""
+
+def positions_of(tensor: Tensor) -> list[int]:
+    """Positions in the tensor's ordinal of the devices with a valid copy."""
+
+def replica_bytes(index: int, position: int) -> int: ...
+def escape(tensor: Tensor) -> None:
+    """Makes the home copy valid and keeps the storage there from now on."""
+
+def escape_storage(storage: UntypedStorage) -> None: ...

@@ -9,6 +9,7 @@ from xpurt.errors import XpurtError  # noqa: E402  (these need the extension)
 from xpurt.mapping import (  # noqa: E402
     get_xpu_mapping,
     physical_devices,
+    prefer,
     set_xpu_mapping,
     xpu_mapping,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "XpurtError",
     "get_xpu_mapping",
     "physical_devices",
+    "prefer",
     "register_runtime",
     "set_xpu_mapping",
     "xpu_mapping",

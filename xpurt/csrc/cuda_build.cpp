@@ -30,7 +30,9 @@ std::unique_ptr<CUDAHooksInterface>& delegate() {
 }
 
 #define FORWARD(result, name, parameters, arguments) \
-  result name parameters const override { return delegate()->name arguments; }
+  result name parameters const override {            \
+    return delegate()->name arguments;               \
+  }
 
 struct YieldingCudaHooks final : CUDAHooksInterface {
   bool isBuilt() const override { return !is_active() && delegate()->isBuilt(); }
@@ -87,15 +89,16 @@ struct YieldingCudaHooks final : CUDAHooksInterface {
 
 }  // namespace
 
-bool is_cuda_build() { return at::CUDAHooksRegistry()->Has("CUDAHooks"); }
+bool is_cuda_build() {
+  return at::CUDAHooksRegistry()->Has("CUDAHooks");
+}
 
 void yield_cuda_to_xpu() {
   if (!is_cuda_build() || delegate() != nullptr) return;
   static_assert(sizeof(CUDAHooksInterface) == sizeof(YieldingCudaHooks));
   delegate() = at::CUDAHooksRegistry()->Create("CUDAHooks", at::CUDAHooksArgs{});
   const CUDAHooksInterface& found = at::detail::getCUDAHooks();
-  auto* installed =
-      new (const_cast<CUDAHooksInterface*>(&found)) YieldingCudaHooks();
+  auto* installed = new (const_cast<CUDAHooksInterface*>(&found)) YieldingCudaHooks();
   // The call goes through PyTorch's own pointer, as all of its calls will.
   const bool before = is_active();
   set_active(true);

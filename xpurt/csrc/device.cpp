@@ -30,6 +30,7 @@ Table& table() {
 std::atomic<const Placement*> installed{nullptr};
 std::atomic<uint64_t> epoch{0};
 std::atomic<bool> bad_fork{false};
+std::atomic<c10::DeviceIndex> guard_count{16};
 thread_local c10::DeviceIndex current = 0;
 
 void mark_fork() {
@@ -90,6 +91,15 @@ Ordinal make_ordinal(const std::vector<DevicePointer>& pointers) {
 
 }  // namespace
 
+c10::DeviceIndex guard_device_count() noexcept { return guard_count.load(); }
+
+void set_guard_device_count(c10::DeviceIndex count) {
+  TORCH_CHECK_VALUE(count >= 1 && count <= kMaxDevices, "1 to ",
+                    static_cast<int>(kMaxDevices), " devices; found ",
+                    static_cast<int>(count));
+  guard_count = count;
+}
+
 void set_placement_resolver(std::function<void()> resolver) {
   table().resolver = std::move(resolver);
 }
@@ -97,9 +107,10 @@ void set_placement_resolver(std::function<void()> resolver) {
 void install_placement(const std::string& mapping,
                        const std::vector<std::vector<DevicePointer>>& ordinals) {
   TORCH_CHECK(!in_bad_fork(), "Cannot re-initialize XPU in forked subprocess.");
-  TORCH_CHECK_VALUE(!ordinals.empty() && ordinals.size() <= kMaxDevices,
-                    "a placement has 1 to ", static_cast<int>(kMaxDevices),
-                    " ordinals; found ", ordinals.size());
+  const int most = guard_device_count();
+  TORCH_CHECK_VALUE(!ordinals.empty() && ordinals.size() <= static_cast<size_t>(most),
+                    "a placement has 1 to ", most, " ordinals; found ",
+                    ordinals.size());
   std::lock_guard<std::mutex> lock(table().mutex);
   TORCH_CHECK(installed.load() == nullptr, "a placement is installed already");
   static std::once_flag once;

@@ -12,10 +12,14 @@
 
 namespace xpurt {
 
-// The autograd engine sizes its table of device threads once, at the first
-// backward of a process, from the guard's deviceCount(): a constant, so that a
-// later mapping with more ordinals still fits.
-constexpr c10::DeviceIndex kMaxDevices = 16;
+// The largest number of ordinals that this library can hold.
+constexpr c10::DeviceIndex kMaxDevices = 64;
+
+// What the guard answers as its device count. The autograd engine sizes its table
+// of device threads by it once, at the first backward of a process: a bound fixed at
+// import, so that a later mapping with more ordinals still fits.
+c10::DeviceIndex guard_device_count() noexcept;
+void set_guard_device_count(c10::DeviceIndex count);
 
 struct PhysicalDevice {
   sycl::device device;

@@ -27,9 +27,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(c10::Device device) const noexcept override {
     exchange_device(device.index());
   }
-  // The size of the autograd engine's table, not the number of ordinals: see
-  // kMaxDevices.
-  DeviceIndex deviceCount() const noexcept override { return kMaxDevices; }
+  // The size of the autograd engine's table, not the number of ordinals.
+  DeviceIndex deviceCount() const noexcept override { return guard_device_count(); }
 
   c10::Stream getStream(c10::Device device) const override {
     return current_stream_id(device.index());

@@ -4,9 +4,12 @@
 #include <torch/version.h>
 
 #include "allocator.h"
+#include "bind.h"
 #include "device.h"
 #include "cuda_build.h"
 #include "hooks.h"
+#include "replica.h"
+#include "share.h"
 #include "stream.h"
 
 namespace py = pybind11;
@@ -26,17 +29,21 @@ void bind_placement(py::module_& m) {
   m.def("install_placement", &install_placement, py::arg("mapping"),
         py::arg("ordinals"));
   m.def("uninstall_placement", [] {
+    release_replicas();
     release_cached_memory();
     uninstall_placement();
   });
   m.def("placement_epoch", &placement_epoch);
   m.def("live_memory", [] {
     const LiveMemory live = live_memory();
-    return py::make_tuple(live.storages, live.bytes);
+    const BorrowedMemory borrowed = borrowed_memory();
+    return py::make_tuple(live.storages + borrowed.storages,
+                          live.bytes + borrowed.bytes);
   });
   m.def("device_count", &device_count);
   m.def("in_bad_fork", &in_bad_fork);
   m.def("synchronize_all", &synchronize_all);
+  m.def("set_guard_device_count", &set_guard_device_count);
   m.def("set_active", &set_active);
   m.def("is_active", &is_active);
   m.def("is_cuda_build", &is_cuda_build);
@@ -49,5 +56,6 @@ void bind_placement(py::module_& m) {
 PYBIND11_MODULE(_C, m) {
   m.attr("torch_version") = TORCH_VERSION;
   xpurt::bind_placement(m);
+  xpurt::bind_share(m);
   xpurt::repair_late_hooks();
 }

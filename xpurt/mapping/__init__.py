@@ -9,13 +9,14 @@ import os
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 from xpurt import _C, _autoload, accelerator
 from xpurt.config import config
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
+from xpurt.mapping.auto import device_cost, preference
 from xpurt.mapping.devices import PhysicalDevice, physical_devices
 from xpurt.mapping.resolve import Placement, resolve
 from xpurt.mapping.spec import MappingSpec, parse
@@ -29,6 +30,7 @@ __all__ = [
     "get_xpu_mapping",
     "on_change",
     "physical_devices",
+    "prefer",
     "set_xpu_mapping",
     "xpu_mapping",
 ]
@@ -116,6 +118,18 @@ def current_placement() -> Placement:
 def check_device_index(index: int) -> None:
     """Raises MappingError unless xpu:`index` exists."""
     current_placement().check_index(index)
+
+
+def prefer(kind: str) -> AbstractContextManager[None]:
+    """Ops of this thread run on devices of `kind` inside the ``with``, where they can.
+
+    kind: "CPU", "GPU" or "accelerator", in any case. Where an ordinal has one device
+        it changes nothing. An op that has no kernel for such a device, or not in its
+        dtype, runs where it can.
+
+    Raises MappingError if `kind` is none of these, or no ordinal has such a device.
+    """
+    return preference(kind, current_placement())
 
 
 def on_change(callback: Callback) -> Callable[[], None]:
@@ -216,6 +230,8 @@ def _install(spec: MappingSpec, placement: Placement) -> _Installed:
     addresses = [[d.address for d in ordinal] for ordinal in placement.ordinals]
     try:
         _C.install_placement(placement.mapping, addresses)
+        for index, devices in enumerate(placement.ordinals):
+            _C.set_device_costs(index, [device_cost(d).row() for d in devices])
     except RuntimeError as error:
         raise MappingError(
             f"mapping {spec} could not be installed: {error}. "

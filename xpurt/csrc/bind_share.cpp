@@ -1,0 +1,75 @@
+// Python's view of sharing, replicas and the scheduler.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "bind.h"
+#include "replica.h"
+#include "scheduler.h"
+#include "share.h"
+
+namespace py = pybind11;
+
+namespace xpurt {
+namespace {
+
+std::function<void()> keep_alive(py::object owner) {
+  auto* kept = new py::object(std::move(owner));
+  return [kept] {
+    if (!Py_IsInitialized()) return;
+    py::gil_scoped_acquire gil;
+    delete kept;
+  };
+}
+
+void check_xpu(const at::Tensor& tensor) {
+  TORCH_CHECK_TYPE(tensor.defined() && tensor.is_xpu() && tensor.has_storage(),
+                   "an xpu tensor with a storage is wanted");
+}
+
+std::vector<size_t> positions_of(const at::Tensor& tensor) {
+  check_xpu(tensor);
+  const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  std::vector<size_t> found;
+  for (size_t p = 0; p < ordinal(tensor.device().index()).devices.size(); ++p) {
+    if (is_valid_on(storage, p)) found.push_back(p);
+  }
+  return found;
+}
+
+}  // namespace
+
+void bind_share(py::module_& m) {
+  m.def("share_with_xpu", &share_with_xpu, py::arg("tensor"), py::arg("index"));
+  m.def("share_with_cpu", &share_with_cpu, py::arg("tensor"));
+  m.def("around_usm", [](uintptr_t data, const std::vector<int64_t>& sizes,
+                         const std::vector<int64_t>& strides, at::ScalarType dtype,
+                         c10::DeviceIndex index, py::object owner) {
+    return around_usm(reinterpret_cast<void*>(data), sizes, strides, dtype, index,
+                      keep_alive(std::move(owner)));
+  });
+  m.def("ordinal_of_usm", [](uintptr_t pointer) {
+    return ordinal_of_usm(reinterpret_cast<const void*>(pointer));
+  });
+  m.def("positions_of", &positions_of);
+  m.def("replica_bytes", &replica_bytes);
+  m.def("escape", [](const at::Tensor& tensor) {
+    check_xpu(tensor);
+    escape(*tensor.storage().unsafeGetStorageImpl());
+  });
+  m.def("escape_storage", [](py::object storage) {
+    const c10::Storage unwrapped = torch::createStorage(storage.ptr());
+    escape(*unwrapped.unsafeGetStorageImpl());
+  });
+  m.def("set_preference", &set_preference);
+  m.def("set_device_costs",
+        [](c10::DeviceIndex index, const std::vector<std::array<double, 5>>& rows) {
+          std::vector<DeviceCost> costs;
+          for (const auto& [launch, bytes, flops, copy_launch, copy_bytes] : rows) {
+            costs.push_back({launch, bytes, flops, copy_launch, copy_bytes});
+          }
+          set_device_costs(index, std::move(costs));
+        });
+}
+
+}  // namespace xpurt

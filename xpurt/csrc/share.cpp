@@ -1,0 +1,138 @@
+#include "share.h"
+
+#include <ATen/EmptyTensor.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+
+#include <atomic>
+
+#include "allocator.h"
+#include "replica.h"
+#include "stream.h"
+
+namespace xpurt {
+namespace {
+
+std::atomic<size_t> borrowed_storages{0};
+std::atomic<size_t> borrowed_bytes{0};
+
+// Whoever really owns the bytes behind a storage of ours. Work that reads them may
+// still be queued when the last tensor goes: the owner is let go after it.
+struct Owner {
+  std::function<void()> release;
+  size_t bytes;
+  c10::DeviceIndex index;
+
+  static void let_go(void* context) {
+    std::unique_ptr<Owner> owner(static_cast<Owner*>(context));
+    --borrowed_storages;
+    borrowed_bytes -= owner->bytes;
+    try {
+      if (!in_bad_fork()) synchronize_device(owner->index);
+    } catch (const std::exception& error) {
+      TORCH_WARN("work on shared memory failed: ", error.what());
+    }
+    owner->release();
+  }
+};
+
+c10::Storage borrow(void* data, size_t bytes, c10::DeviceIndex index,
+                    std::function<void()> release) {
+  ++borrowed_storages;
+  borrowed_bytes += bytes;
+  auto* owner = new Owner{std::move(release), bytes, index};
+  c10::DataPtr pointer(data, owner, &Owner::let_go,
+                       c10::Device(c10::DeviceType::XPU, index));
+  return c10::Storage(c10::Storage::use_byte_size_t(), bytes, std::move(pointer),
+                      &device_allocator(), /*resizable=*/false);
+}
+
+at::Tensor on(c10::Storage storage, c10::DispatchKey key, const at::Tensor& like) {
+  auto result = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(key), like.dtype());
+  result.unsafeGetTensorImpl()->set_sizes_and_strides(like.sizes(), like.strides(),
+                                                      like.storage_offset());
+  if (like.is_conj()) result.unsafeGetTensorImpl()->_set_conj(true);
+  if (like.is_neg()) result.unsafeGetTensorImpl()->_set_neg(true);
+  return result;
+}
+
+void check_dense(const at::Tensor& tensor) {
+  TORCH_CHECK_TYPE(tensor.defined() && tensor.layout() == at::kStrided &&
+                       !tensor.is_quantized() && tensor.has_storage(),
+                   "a dense tensor can be shared; found one of layout ",
+                   tensor.layout());
+}
+
+}  // namespace
+
+at::Tensor share_with_xpu(const at::Tensor& cpu, c10::DeviceIndex index) {
+  check_dense(cpu);
+  if (index < 0) index = current_device();
+  const PhysicalDevice& home = ordinal(index).home_device();
+  TORCH_CHECK(home.system_usm, "the bytes of a CPU tensor cannot be shared with xpu:",
+              static_cast<int>(index), ": ", home.name,
+              " cannot read memory of the host. Copy it: tensor.to(\"xpu:",
+              static_cast<int>(index), "\").");
+  c10::Storage source = cpu.storage();
+  // Also makes a copy-on-write storage private: two writers would not be isolated.
+  void* data = source.mutable_data();
+  const size_t bytes = source.nbytes();
+  auto keep = [source = std::move(source)]() mutable { source = c10::Storage(); };
+  return on(borrow(data, bytes, index, std::move(keep)), c10::DispatchKey::XPU, cpu);
+}
+
+at::Tensor share_with_cpu(const at::Tensor& xpu) {
+  check_dense(xpu);
+  const c10::DeviceIndex index = xpu.device().index();
+  const PhysicalDevice& home = ordinal(index).home_device();
+  TORCH_CHECK(home.host_accessible,
+              "the bytes of a tensor on xpu:", static_cast<int>(index),
+              " cannot be shared with the CPU: the host cannot "
+              "read the memory of ",
+              home.name, ". Copy it: tensor.cpu().");
+  c10::Storage source = xpu.storage();
+  void* data = source.mutable_data();
+  escape(*source.unsafeGetStorageImpl());
+  current_stream(index).wait();
+  const size_t bytes = source.nbytes();
+  auto* kept = new c10::Storage(std::move(source));
+  c10::DataPtr pointer(
+      data, kept, [](void* context) { delete static_cast<c10::Storage*>(context); },
+      c10::Device(c10::DeviceType::CPU));
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, std::move(pointer),
+                       c10::GetCPUAllocator(), /*resizable=*/false);
+  return on(std::move(storage), c10::DispatchKey::CPU, xpu);
+}
+
+at::Tensor around_usm(void* data, at::IntArrayRef sizes, at::IntArrayRef strides,
+                      at::ScalarType dtype, c10::DeviceIndex index,
+                      std::function<void()> owner_release) {
+  const size_t bytes = at::detail::computeStorageNbytes(
+      sizes, strides, c10::scalarTypeToTypeMeta(dtype).itemsize());
+  auto result = at::detail::make_tensor<c10::TensorImpl>(
+      borrow(data, bytes, index, std::move(owner_release)),
+      c10::DispatchKeySet(c10::DispatchKey::XPU), c10::scalarTypeToTypeMeta(dtype));
+  result.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+  return result;
+}
+
+c10::DeviceIndex ordinal_of_usm(const void* pointer) {
+  const Placement& now = placement();
+  for (size_t i = 0; i < now.ordinals.size(); ++i) {
+    const PhysicalDevice& home = now.ordinals[i].home_device();
+    const auto kind = sycl::get_pointer_type(pointer, home.context);
+    if (kind == sycl::usm::alloc::unknown) continue;
+    if (kind == sycl::usm::alloc::host) return static_cast<c10::DeviceIndex>(i);
+    if (sycl::get_pointer_device(pointer, home.context) == home.device) {
+      return static_cast<c10::DeviceIndex>(i);
+    }
+  }
+  return -1;
+}
+
+BorrowedMemory borrowed_memory() noexcept {
+  return {borrowed_storages.load(), borrowed_bytes.load()};
+}
+
+}  // namespace xpurt

@@ -1,0 +1,30 @@
+"""The user's word in AUTO's choice."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from xpurt import _C
+from xpurt.errors import MappingError
+from xpurt.mapping.resolve import Placement
+from xpurt.mapping.spec import KINDS
+
+
+@contextmanager
+def preference(kind: str, placement: Placement) -> Iterator[None]:
+    """Sets this thread's preferred kind of device; see `xpurt.prefer`."""
+    wish = kind.lower()
+    if wish not in KINDS:
+        raise MappingError(
+            f'prefer("{kind}"): a kind of device is one of {", ".join(KINDS)}'
+        )
+    found = {device.kind for devices in placement.ordinals for device in devices}
+    if wish not in found:
+        raise MappingError(
+            f'prefer("{kind}"): mapping "{placement.mapping}" has devices of kind '
+            f"{', '.join(sorted(found))} only. Set a mapping with one of kind {wish}."
+        )
+    before = _C.set_preference(wish)
+    try:
+        yield
+    finally:
+        _C.set_preference(before)
