@@ -8,9 +8,10 @@ import uuid
 
 import pytest
 
+from xpurt import _C
 from xpurt.errors import MappingError
 from xpurt.mapping import physical_devices
-from xpurt.mapping.devices import PhysicalDevice, in_order, split
+from xpurt.mapping.devices import PhysicalDevice, _describe, in_order, split
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,24 @@ def test_uuids_are_different_and_the_same_in_every_process() -> None:
         "print(json.dumps([d.uuid for d in physical_devices()]))"
     )
     assert json.loads(there) == mine
+
+
+def test_the_drivers_own_uuid_is_taken(cpu: PhysicalDevice) -> None:
+    told = _C.device_uuid(cpu.address)
+    if not told:
+        pytest.skip("the driver tells no uuid")
+    assert cpu.uuid_from_driver
+    assert uuid.UUID(cpu.uuid).bytes == told
+
+
+def test_without_the_drivers_uuid_one_is_made_up(
+    cpu: PhysicalDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_C, "device_uuid", lambda address: b"")
+    made_up = _describe(cpu.sycl_device, 0)
+    assert not made_up.uuid_from_driver
+    assert made_up.uuid != cpu.uuid
+    assert made_up.uuid == _describe(cpu.sycl_device, 0).uuid
 
 
 def test_equal_devices_may_hold_different_objects(cpu: PhysicalDevice) -> None:

@@ -134,6 +134,14 @@ def test_uuids_of_the_driver_decide_where_both_have_one() -> None:
     ]
 
 
+def test_equal_uuids_on_one_route_are_two_devices() -> None:
+    gpus = [
+        made_up(f"opencl:gpu:{i}", "Arc", uuid="same", uuid_from_driver=True)
+        for i in range(2)
+    ]
+    assert len(once_each(gpus)) == 2
+
+
 def test_one_cpu_with_two_opencl_drivers_is_one_device() -> None:
     cpus = [made_up(f"opencl:cpu:{i}", "EPYC", platform_index=i) for i in range(2)]
     assert once_each(cpus) == (replace(cpus[0], aliases=("opencl:cpu:1",)),)

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from xpurt import driver
+from xpurt import _C, _autoload, driver
 from xpurt.errors import MappingError
 from xpurt.mapping.spec import (
     BACKENDS,
@@ -225,12 +225,7 @@ def _describe(sycl_device: SyclDevice, platform_index: int) -> PhysicalDevice:
     kind: Kind = sycl_device.device_type.name
     platform = sycl_device.sycl_platform
     filter_string = sycl_device.get_filter_string()
-    identity = (
-        platform.name,
-        sycl_device.name,
-        sycl_device.driver_version,
-        filter_string.rpartition(":")[2],
-    )
+    from_driver = _driver_uuid(sycl_device)
     system_usm = sycl_device.has_aspect_usm_system_allocations
     return PhysicalDevice(
         name=sycl_device.name.strip(),
@@ -239,8 +234,8 @@ def _describe(sycl_device: SyclDevice, platform_index: int) -> PhysicalDevice:
         vendor=sycl_device.vendor,
         platform=platform.name,
         driver_version=sycl_device.driver_version,
-        uuid=str(uuid.uuid5(_NAMESPACE, "\n".join(identity))),
-        uuid_from_driver=False,
+        uuid=str(from_driver or _made_up_uuid(sycl_device)),
+        uuid_from_driver=from_driver is not None,
         memory_bytes=sycl_device.global_mem_size,
         compute_units=sycl_device.max_compute_units,
         max_parts=sycl_device.partition_max_sub_devices,
@@ -253,6 +248,23 @@ def _describe(sycl_device: SyclDevice, platform_index: int) -> PhysicalDevice:
         platform_index=platform_index,
         sycl_device=sycl_device,
     )
+
+
+def _driver_uuid(sycl_device: SyclDevice) -> uuid.UUID | None:
+    if _autoload.inactive_reason() is not None:
+        return None  # without the extension nobody can be asked
+    found = _C.device_uuid(sycl_device.addressof_ref())
+    return uuid.UUID(bytes=found) if len(found) == 16 and any(found) else None
+
+
+def _made_up_uuid(sycl_device: SyclDevice) -> uuid.UUID:
+    identity = (
+        sycl_device.sycl_platform.name,
+        sycl_device.name,
+        sycl_device.driver_version,
+        sycl_device.get_filter_string(),
+    )
+    return uuid.uuid5(_NAMESPACE, "\n".join(identity))
 
 
 def _part(parent: PhysicalDevice, sycl_device: SyclDevice, i: int) -> PhysicalDevice:
@@ -274,6 +286,8 @@ def _part(parent: PhysicalDevice, sycl_device: SyclDevice, i: int) -> PhysicalDe
 def _same_hardware(
     a: PhysicalDevice, a_twin: _Twin, b: PhysicalDevice, b_twin: _Twin
 ) -> bool:
+    if a.kind != b.kind or _route(a) == _route(b):
+        return False
     if a.uuid_from_driver and b.uuid_from_driver:
         return a.uuid == b.uuid
     return a_twin == b_twin
