@@ -1,6 +1,7 @@
 """Setting, changing and restoring the mapping, on the real CPU device."""
 
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -35,8 +36,6 @@ def halves() -> dict[str, object]:
 
 
 def run(code: str, **env: str) -> subprocess.CompletedProcess[str]:
-    import os
-
     return subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -319,3 +318,22 @@ def test_a_fork_before_the_first_use_is_free_and_after_it_bound() -> None:
     free, bound = run(code).stdout.splitlines()
     assert free == "CPU"
     assert bound.startswith("Cannot re-initialize XPU in forked subprocess")
+
+
+def test_a_pytorch_with_an_xpu_of_its_own_is_left_alone() -> None:
+    code = (
+        "import torch\n"
+        "torch._C._has_xpu = True\n"
+        "import xpurt\n"
+        "print(len(xpurt.physical_devices()) > 0)\n"
+        "try:\n"
+        "    xpurt.set_xpu_mapping('CPU')\n"
+        "except xpurt.XpurtError as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    done = run(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert done.returncode == 0, done.stderr
+    devices, error = done.stdout.splitlines()
+    assert devices == "True"
+    assert error.startswith("MappingError")
+    assert "has XPU compiled in" in error
