@@ -46,7 +46,7 @@ def test_a_mapping_that_cannot_be_is_one_line() -> None:
     done = run("devices", XPURT_MAPPING="nonsense")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith('xpurt: mapping "nonsense" is unknown')
+    assert line.startswith('xpurt: XPURT_MAPPING: mapping "nonsense" is unknown')
 
 
 @pytest.mark.parametrize("mapping", ["CPU", "explicit", "GPU", "AUTO"])

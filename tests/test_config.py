@@ -10,7 +10,6 @@ import pytest
 
 from xpurt.config import (
     Config,
-    autoload_wanted,
     config,
     guard_device_count,
     read_config,
@@ -20,7 +19,7 @@ from xpurt.errors import ConfigError
 
 def test_nothing_set_gives_the_defaults() -> None:
     assert read_config({}) == Config(
-        mapping="AUTO",
+        mapping="",
         max_devices=16,
         fallback="warn",
         kernel_policy="auto",
@@ -104,15 +103,10 @@ def test_it_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_import_never_fails_over_a_variable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert autoload_wanted()
     assert guard_device_count() == 16
-    monkeypatch.setenv("XPURT_AUTOLOAD", "0")
     monkeypatch.setenv("XPURT_MAX_DEVICES", "8")
-    assert not autoload_wanted()
     assert guard_device_count() == 8
-    monkeypatch.setenv("XPURT_AUTOLOAD", "maybe")
     monkeypatch.setenv("XPURT_MAX_DEVICES", "maybe")
-    assert autoload_wanted()
     assert guard_device_count() == 16
 
 

@@ -1,19 +1,21 @@
 """A working ``xpu`` device for a stock PyTorch wheel."""
 
-from xpurt import _autoload, extension
+from xpurt import extension
 
-if (_reason := extension.load()) is not None:
-    _autoload.set_inactive(_reason)
+if extension.load():
+    from xpurt import accelerator
 
-from xpurt.errors import XpurtError  # noqa: E402  (these need the extension)
-from xpurt.mapping import (  # noqa: E402
+    accelerator.settle_at_import()
+
+from xpurt.errors import XpurtError
+from xpurt.mapping import (
     get_xpu_mapping,
     physical_devices,
     prefer,
     set_xpu_mapping,
     xpu_mapping,
 )
-from xpurt.runtime import register_runtime  # noqa: E402
+from xpurt.runtime import register_runtime
 
 __all__ = [
     "XpurtError",

@@ -11,6 +11,7 @@ import os
 import torch
 
 from xpurt import _C
+from xpurt.config import guard_device_count
 from xpurt.errors import MappingError
 
 _NVML_CHECK = "PYTORCH_NVML_BASED_CUDA_CHECK"
@@ -32,6 +33,7 @@ def _has_cuda_gpu() -> bool:
 
 def settle_at_import() -> None:
     """Makes xpu the accelerator, unless the build has another with a device."""
+    _C.set_guard_device_count(guard_device_count())
     if not _C.is_cuda_build():
         _C.set_active(True)
         return
@@ -44,15 +46,24 @@ def is_active() -> bool:
     return _C.is_active()
 
 
-def activate() -> None:
-    """Makes xpu the accelerator because the user asked for a mapping.
+def activate(asked: bool) -> None:
+    """Makes xpu the accelerator, if it is not yet.
+
+    asked: whether the user asked for a mapping, rather than used xpu without one.
 
     Raises:
-        MappingError: CUDA is in use in this process.
+        MappingError: CUDA is the accelerator and nobody asked for xpu, or CUDA is in
+            use in this process.
     """
     if _C.is_active():
         return
-    if torch.cuda.is_initialized():
+    if not asked:
+        raise MappingError(
+            "xpu was used, but CUDA is the accelerator of this process, and PyTorch "
+            "has one at a time. Ask for xpu first: xpurt.set_xpu_mapping(...), or "
+            "XPURT_MAPPING in the environment."
+        )
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         raise MappingError(
             "an xpu mapping was asked for, but CUDA is in use in this process, and "
             "PyTorch has one accelerator per process. Set the mapping before the "

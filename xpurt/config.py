@@ -2,9 +2,9 @@
 
 This is the only file that reads them. `config()` validates all of them at its first
 call and keeps the result; a bad value raises there, at the first use of the device,
-never while ``import torch`` loads xpurt. The two variables that matter during the
-import itself (`autoload_wanted`, `guard_device_count`) are answered with their default
-when they are bad, and reported by `config()` later.
+never while ``import torch`` loads xpurt. What matters during the import itself
+(`guard_device_count`) is answered with its default where it is bad, and reported by
+`config()` later. XPURT_AUTOLOAD is also read before the package, by xpurt_autoload.py.
 """
 
 import functools
@@ -39,8 +39,8 @@ _VIRTUAL_GPU: dict[str, VirtualGpu] = {
 class Config:
     """What the environment asks for. An unset or empty variable means the default.
 
-    mapping: ``XPURT_MAPPING``, the first mapping, as ``set_xpu_mapping`` takes it; it
-        is parsed when a device is first needed.
+    mapping: ``XPURT_MAPPING``, the first mapping, as ``set_xpu_mapping`` takes it, or
+        an empty string; it is parsed when a device is first needed.
     max_devices: ``XPURT_MAX_DEVICES``, the largest number of ordinals a mapping may
         have. PyTorch's autograd engine makes its table of devices once, at the first
         backward, so this bound is fixed for the life of the process.
@@ -84,7 +84,7 @@ def config() -> Config:
 def read_config(env: Mapping[str, str]) -> Config:
     """The configuration in `env`. Raises ConfigError naming the variable."""
     return Config(
-        mapping=_text(env, "XPURT_MAPPING") or "AUTO",
+        mapping=_text(env, "XPURT_MAPPING"),
         max_devices=_max_devices(env),
         fallback=cast(
             FallbackPolicy,
@@ -107,14 +107,6 @@ def read_config(env: Mapping[str, str]) -> Config:
         ),
         autoload=_switch(env, "XPURT_AUTOLOAD"),
     )
-
-
-def autoload_wanted() -> bool:
-    """Whether ``import torch`` alone may load xpurt. Never raises."""
-    try:
-        return _switch(os.environ, "XPURT_AUTOLOAD")
-    except ConfigError:
-        return True
 
 
 def guard_device_count() -> int:

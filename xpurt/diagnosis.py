@@ -79,9 +79,9 @@ def check_wheel() -> Iterator[Finding]:
 
 
 def check_extension() -> Iterator[Finding]:
-    from xpurt import _C, _autoload
+    from xpurt import _C, extension
 
-    inactive = _autoload.inactive_reason()
+    inactive = extension.inactive_reason()
     if inactive is None:
         yield Finding("extension", str(_C.__file__))
     else:
@@ -217,14 +217,18 @@ def check_first_op() -> Iterator[Finding]:
 
 def check_switches() -> Iterator[Finding]:
     """How xpurt comes into a program; neither way is a fault."""
-    from xpurt.config import autoload_wanted
+    from xpurt.config import config
 
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":
         yield Finding("autoload", f"off by TORCH_DEVICE_BACKEND_AUTOLOAD: {IMPORT_IT}")
-    elif not autoload_wanted():
+    elif not config().autoload:
         yield Finding("autoload", f"off by XPURT_AUTOLOAD: {IMPORT_IT}")
     else:
-        yield Finding("autoload", "on: import torch is enough")
+        import xpurt_autoload
+
+        failed = xpurt_autoload.failure
+        advice = "see the extension line above" if failed else None
+        yield Finding("autoload", failed or "on: import torch is enough", advice)
 
 
 CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {

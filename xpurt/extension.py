@@ -55,28 +55,39 @@ OWN_XPU = (
 )
 
 
-def load() -> str | None:
-    """Loads xpurt._C; returns why it is inactive, or None.
+_inactive_reason: str | None = None
+
+
+def inactive_reason() -> str | None:
+    """Why xpurt gave this PyTorch no xpu device; None if it did."""
+    return _inactive_reason
+
+
+def load() -> bool:
+    """Loads xpurt._C; False where an object in its place says why not.
 
     Raises:
         ImportError: the extension was built for another PyTorch, or one of the
             libraries that it needs is missing.
     """
     if has_own_xpu():
-        return _leave_out(OWN_XPU)
+        _leave_out(OWN_XPU)
+        return False
     try:
         _load()
     except ImportError as error:
         if not _doctor_was_called():
             raise
-        return _leave_out(str(error))
-    return None
+        _leave_out(str(error))
+        return False
+    return True
 
 
-def _leave_out(reason: str) -> str:
+def _leave_out(reason: str) -> None:
+    global _inactive_reason
+    _inactive_reason = reason
     absent = Absent("xpurt._C", reason)
     sys.modules["xpurt._C"] = sys.modules["xpurt"]._C = absent  # type: ignore[attr-defined]
-    return reason
 
 
 def _doctor_was_called() -> bool:

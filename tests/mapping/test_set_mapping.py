@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import xpurt
-from xpurt import _C, _autoload, mapping
+from xpurt import _C, extension, mapping
 from xpurt.errors import MappingError
 
 
@@ -229,7 +229,7 @@ def test_a_wish_that_fails_leaves_nothing_to_restore() -> None:
 
 def test_where_xpurt_is_inactive_the_reason_is_given() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_autoload, "inactive_reason", lambda: "it has its own XPU")
+        patch.setattr(extension, "inactive_reason", lambda: "it has its own XPU")
         with pytest.raises(MappingError, match="it has its own XPU"):
             xpurt.set_xpu_mapping("AUTO")
 

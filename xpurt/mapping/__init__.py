@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
-from xpurt import _C, _autoload, accelerator
+from xpurt import _C, accelerator, extension
 from xpurt.config import config
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
@@ -34,6 +34,9 @@ __all__ = [
     "set_xpu_mapping",
     "xpu_mapping",
 ]
+
+# The mapping where XPURT_MAPPING names none.
+DEFAULT = "AUTO"
 
 Callback = Callable[[], object]
 
@@ -159,7 +162,7 @@ def _register(table: dict[object, Callback], callback: Callback) -> Callable[[],
 
 def _first_wish() -> MappingSpec:
     try:
-        return parse(config().mapping)
+        return parse(config().mapping or DEFAULT)
     except MappingError as error:
         raise MappingError(f"XPURT_MAPPING: {error}") from None
 
@@ -170,7 +173,7 @@ def _change(spec: MappingSpec) -> Placement:
     if _installed and _installed.spec == spec:
         return _installed.placement
     placement = _resolve(spec)
-    accelerator.activate()
+    accelerator.activate(asked=True)
     old = _installed
     if old is None:
         return _install(spec, placement).placement
@@ -212,6 +215,7 @@ def _install_first() -> _Installed:
         if _installed is not None:
             return _installed
         _check_usable()
+        accelerator.activate(asked=bool(config().mapping))
         spec = _first_wish()
         return _install(spec, _resolve(spec))
 
@@ -268,7 +272,7 @@ def _run(callbacks: dict[object, Callback]) -> None:
 
 
 def _check_usable() -> None:
-    reason = _autoload.inactive_reason()
+    reason = extension.inactive_reason()
     if reason is not None:
         raise MappingError(f"xpurt gives this PyTorch no xpu device: {reason}")
     if _C.in_bad_fork() or _devices.loaded_before_fork():
@@ -285,5 +289,5 @@ def _forget_lock() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_lock)
-if _autoload.inactive_reason() is None:
+if extension.inactive_reason() is None:
     _C.set_placement_resolver(_install_first)

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from xpurt import _C, _autoload, driver
+from xpurt import _C, driver, extension
 from xpurt.errors import MappingError
 from xpurt.mapping.spec import (
     BACKENDS,
@@ -251,7 +251,7 @@ def _describe(sycl_device: SyclDevice, platform_index: int) -> PhysicalDevice:
 
 
 def _driver_uuid(sycl_device: SyclDevice) -> uuid.UUID | None:
-    if _autoload.inactive_reason() is not None:
+    if extension.inactive_reason() is not None:
         return None  # without the extension nobody can be asked
     found = _C.device_uuid(sycl_device.addressof_ref())
     return uuid.UUID(bytes=found) if len(found) == 16 and any(found) else None

@@ -7,7 +7,7 @@ shape and strides.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch.testing import assert_close
@@ -63,7 +63,7 @@ def agree(
     compare("argument", before, after)
     if grads:
         compare("gradient of argument", _gradients(before), _gradients(after))
-    return actual  # type: ignore[return-value]
+    return cast(T, actual)
 
 
 def copied(tree: T, device: torch.device) -> T:
@@ -93,7 +93,7 @@ def _copy(
         storage = source.untyped_storage()
         key = storage._cdata
         if key not in storages:
-            flat = torch.empty(0, dtype=torch.uint8).set_(storage)  # type: ignore[call-overload]
+            flat = torch.empty(0, dtype=torch.uint8).set_(storage)
             storages[key] = flat.to(device, copy=True)
         base = torch.empty(0, dtype=source.dtype, device=device)
         copy = base.set_(
