@@ -44,7 +44,10 @@ def devices(kind: int) -> list[c_void_p]:
     found = []
     for platform in platforms:
         device = c_void_p()
-        if cl.clGetDeviceIDs(c_void_p(platform), c_ulong(kind), 1, byref(device), None) == 0:
+        if (
+            cl.clGetDeviceIDs(c_void_p(platform), c_ulong(kind), 1, byref(device), None)
+            == 0
+        ):
             found.append(device)
     return found
 
@@ -72,11 +75,19 @@ def from_source(where: c_void_p, source: str) -> c_void_p:
 
 def binary(program: c_void_p) -> bytes:
     size = c_size_t()
-    ok(cl.clGetProgramInfo(program, PROGRAM_BINARY_SIZES, c_size_t(8), byref(size), None))
+    ok(
+        cl.clGetProgramInfo(
+            program, PROGRAM_BINARY_SIZES, c_size_t(8), byref(size), None
+        )
+    )
     out = ctypes.create_string_buffer(size.value)
     ok(
         cl.clGetProgramInfo(
-            program, PROGRAM_BINARIES, c_size_t(8), byref(c_void_p(ctypes.addressof(out))), None
+            program,
+            PROGRAM_BINARIES,
+            c_size_t(8),
+            byref(c_void_p(ctypes.addressof(out))),
+            None,
         )
     )
     return out.raw

@@ -32,7 +32,17 @@ _signatures = {
     "DPCTLQueue_Fill32": (_POINTER, [_POINTER, _POINTER, ctypes.c_uint32, _SIZE]),
     "DPCTLQueue_SubmitRange": (
         _POINTER,
-        [_POINTER, _POINTER, _POINTER, _POINTER, _SIZE, _POINTER, _SIZE, _POINTER, _SIZE],
+        [
+            _POINTER,
+            _POINTER,
+            _POINTER,
+            _POINTER,
+            _SIZE,
+            _POINTER,
+            _SIZE,
+            _POINTER,
+            _SIZE,
+        ],
     ),
     "DPCTLEvent_Wait": (None, [_POINTER]),
     "DPCTLEvent_Delete": (None, [_POINTER]),
@@ -95,7 +105,9 @@ class Device:
         values = [_POINTER(a), _POINTER(b), ctypes.c_float(c)]
         # A pointer is passed as itself, another argument by its address.
         arguments = (_POINTER * 3)(a, b, ctypes.addressof(values[2]))
-        kinds = (ctypes.c_int * 3)(_POINTER_ARGUMENT, _POINTER_ARGUMENT, _FLOAT_ARGUMENT)
+        kinds = (ctypes.c_int * 3)(
+            _POINTER_ARGUMENT, _POINTER_ARGUMENT, _FLOAT_ARGUMENT
+        )
         return _c.DPCTLQueue_SubmitRange(
             kernel.addressof_ref(),
             self.ref,

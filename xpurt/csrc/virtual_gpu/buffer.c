@@ -39,9 +39,9 @@ static cl_mem create_buffer_with_properties(cl_context context,
     return next.clCreateBufferWithProperties(context, properties, flags, size, host,
                                              error);
   if (!take_device_memory(size)) return no_memory(error);
-  return count(next.clCreateBufferWithProperties(context, properties, flags, size, host,
-                                                 error),
-               size);
+  return count(
+      next.clCreateBufferWithProperties(context, properties, flags, size, host, error),
+      size);
 }
 
 void hook_buffers(cl_icd_dispatch* table) {

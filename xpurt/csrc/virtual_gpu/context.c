@@ -47,9 +47,8 @@ static cl_context create_gpu_context(const cl_context_properties* properties,
     memcpy(below, properties, count * sizeof *below);
     set_platform(below, ours->cpu_platform);
   }
-  const cl_context context =
-      next.clCreateContext(properties == NULL ? NULL : below, 1, &ours->device, notify,
-                           user_data, error);
+  const cl_context context = next.clCreateContext(
+      properties == NULL ? NULL : below, 1, &ours->device, notify, user_data, error);
   if (context != NULL && next.clSetContextDestructorCallback != NULL)
     next.clSetContextDestructorCallback(context, context_destroyed, NULL);
   return context;
@@ -59,7 +58,8 @@ static cl_context create_context(const cl_context_properties* properties, cl_uin
                                  const cl_device_id* devices, ErrorCallback notify,
                                  void* user_data, cl_int* error) {
   cl_uint ours = 0;
-  for (cl_uint i = 0; devices != NULL && i < count; i++) ours += is_gpu_device(devices[i]);
+  for (cl_uint i = 0; devices != NULL && i < count; i++)
+    ours += is_gpu_device(devices[i]);
   if (ours == 0 && !names_our_platform(properties))
     return next.clCreateContext(properties, count, devices, notify, user_data, error);
   if (ours != count)
@@ -84,8 +84,8 @@ static cl_int get_context_info(cl_context context, cl_context_info param, size_t
   size_t size = 0;
   const cl_int error = next.clGetContextInfo(context, param, room, out, &size);
   if (size_ret != NULL) *size_ret = size;
-  if (error == CL_SUCCESS && param == CL_CONTEXT_PROPERTIES && out != NULL && size > 0 &&
-      is_gpu_context(context))
+  if (error == CL_SUCCESS && param == CL_CONTEXT_PROPERTIES && out != NULL &&
+      size > 0 && is_gpu_context(context))
     set_platform(out, virtual_gpu()->platform);
   return error;
 }

@@ -1,18 +1,19 @@
 // XPURT_VIRTUAL_GPU_DELAY_US: a slow device.
 //
 // Note [The device's timeline]
-// The delay passes on the timeline of the device: a kernel waits for a user event that a
-// thread of ours completes when the kernel's turn has come. Nothing sleeps on the host
-// thread that submits, nor on a driver thread (there are only as many as cores, and the
-// CPU device beside us needs them), and no core is burnt. The device is busy with one
-// delay at a time, whichever queue a kernel comes from: a second stream does not make a
-// slow device faster. Copies and fills are not delayed.
+// The delay passes on the timeline of the device: a kernel waits for a user event that
+// a thread of ours completes when the kernel's turn has come. Nothing sleeps on the
+// host thread that submits, nor on a driver thread (there are only as many as cores,
+// and the CPU device beside us needs them), and no core is burnt. The device is busy
+// with one delay at a time, whichever queue a kernel comes from: a second stream does
+// not make a slow device faster. Copies and fills are not delayed.
 //
-// When a kernel's dependencies are done, a callback on a marker behind them sets its turn
-// to now, or the end of the turn before it, plus the delay. Turns are thus served in the
-// order of the callbacks, and a first-in first-out list is enough.
+// When a kernel's dependencies are done, a callback on a marker behind them sets its
+// turn to now, or the end of the turn before it, plus the delay. Turns are thus served
+// in the order of the callbacks, and a first-in first-out list is enough.
 //
-// With event profiling, a kernel starts where its delay starts, so measured costs show it.
+// With event profiling, a kernel starts where its delay starts, so measured costs show
+// it.
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -124,8 +125,8 @@ static cl_int take_turn(cl_command_queue queue, cl_context context, cl_uint wait
     free(turn);
     return error;
   }
-  // Without dependencies the turn is set at once: a marker behind nothing would wait for
-  // the whole of an out-of-order queue.
+  // Without dependencies the turn is set at once: a marker behind nothing would wait
+  // for the whole of an out-of-order queue.
   cl_event marker = NULL;
   if (wait_count > 0 || is_in_order(queue)) {
     error = next.clEnqueueMarkerWithWaitList(queue, wait_count, waits, &marker);
@@ -181,8 +182,7 @@ static bool was_delayed(cl_event event) {
 
 static cl_int get_profiling_info(cl_event event, cl_profiling_info param, size_t room,
                                  void* out, size_t* size_ret) {
-  const cl_int error =
-      next.clGetEventProfilingInfo(event, param, room, out, size_ret);
+  const cl_int error = next.clGetEventProfilingInfo(event, param, room, out, size_ret);
   if (error != CL_SUCCESS || param != CL_PROFILING_COMMAND_START || out == NULL ||
       !was_delayed(event))
     return error;

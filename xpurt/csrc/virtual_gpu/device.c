@@ -9,12 +9,14 @@ static bool is_word(const char* word, size_t length, const char* of) {
   return strlen(of) == length && memcmp(word, of, length) == 0;
 }
 
-// True for an extension or OpenCL C feature that the CPU has and the virtual GPU has not.
+// True for an extension or OpenCL C feature that the CPU has and the virtual GPU has
+// not.
 static bool is_hidden(const char* name, size_t length) {
   if (!settings.fp64 && (is_word(name, length, "cl_khr_fp64") ||
                          is_word(name, length, "__opencl_c_fp64")))
     return true;
-  // Kernels and copies recorded into a command buffer would pass the checks of memory.h.
+  // Kernels and copies recorded into a command buffer would pass the checks of
+  // memory.h.
   if (settings.strict &&
       (is_word(name, length, "cl_khr_command_buffer") ||
        is_word(name, length, "cl_khr_command_buffer_mutable_dispatch")))
@@ -72,8 +74,8 @@ static cl_int filtered_versions(cl_device_info param, size_t room, void* out,
 
 static cl_int limited(cl_device_info param, size_t room, void* out, size_t* size_ret) {
   cl_ulong bytes = 0;
-  const cl_int error = next.clGetDeviceInfo(virtual_gpu()->device, param, sizeof bytes,
-                                            &bytes, NULL);
+  const cl_int error =
+      next.clGetDeviceInfo(virtual_gpu()->device, param, sizeof bytes, &bytes, NULL);
   if (error != CL_SUCCESS) return error;
   if (settings.memory_bytes != 0 &&
       (param == CL_DEVICE_GLOBAL_MEM_SIZE || settings.memory_bytes < bytes))
@@ -160,9 +162,8 @@ static cl_int get_device_ids(cl_platform_id platform, cl_device_type type, cl_ui
   if (platform == NULL || platform != ours->platform)
     return next.clGetDeviceIDs(platform, type, room, devices, count);
   if (devices != NULL && room == 0) return CL_INVALID_VALUE;
-  const bool wanted =
-      type == CL_DEVICE_TYPE_ALL ||
-      (type & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_DEFAULT)) != 0;
+  const bool wanted = type == CL_DEVICE_TYPE_ALL ||
+                      (type & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_DEFAULT)) != 0;
   if (count != NULL) *count = wanted ? 1 : 0;
   if (!wanted) return CL_DEVICE_NOT_FOUND;
   if (devices != NULL) devices[0] = ours->device;

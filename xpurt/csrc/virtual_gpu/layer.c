@@ -56,9 +56,11 @@ cl_int clInitLayerWithProperties(cl_uint num_entries, const cl_icd_dispatch* tar
   return clInitLayer(num_entries, target, num_entries_ret, layer);
 }
 
-// The library stays in memory until the process ends (it is linked with -z nodelete), so
-// that a call that comes late still finds its entry point.
-cl_int clDeinitLayer(void) { return CL_SUCCESS; }
+// The library stays in memory until the process ends (it is linked with -z nodelete),
+// so that a call that comes late still finds its entry point.
+cl_int clDeinitLayer(void) {
+  return CL_SUCCESS;
+}
 
 #pragma GCC visibility pop
 

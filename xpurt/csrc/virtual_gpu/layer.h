@@ -5,9 +5,9 @@
 //
 // Note [Lenient and strict]
 // The device is a sub-device of the real CPU device, so kernels run on CPU threads of
-// this very process. Left like that (lenient), it forgives what a discrete GPU would not:
-// kernels read malloc memory and the memory of other contexts, and the host reads device
-// memory. Strict refuses all of it; memory.h says how.
+// this very process. Left like that (lenient), it forgives what a discrete GPU would
+// not: kernels read malloc memory and the memory of other contexts, and the host reads
+// device memory. Strict refuses all of it; memory.h says how.
 //
 // Each file hooks the entry points of one idea into the layer's table with a function
 // hook_...(), and calls the table below through `next`.

@@ -15,8 +15,8 @@ static uint64_t taken_bytes;
 bool take_device_memory(size_t bytes) {
   pthread_mutex_lock(&lock);
   const bool fits =
-      settings.memory_bytes == 0 || (bytes <= settings.memory_bytes &&
-                                     taken_bytes <= settings.memory_bytes - bytes);
+      settings.memory_bytes == 0 ||
+      (bytes <= settings.memory_bytes && taken_bytes <= settings.memory_bytes - bytes);
   if (fits) taken_bytes += bytes;
   pthread_mutex_unlock(&lock);
   return fits;

@@ -75,7 +75,8 @@ static bool is_ours(cl_platform_id platform) {
   return platform != NULL && platform == virtual_gpu()->platform;
 }
 
-static cl_int get_platform_ids(cl_uint room, cl_platform_id* platforms, cl_uint* count) {
+static cl_int get_platform_ids(cl_uint room, cl_platform_id* platforms,
+                               cl_uint* count) {
   const VirtualGpu* const ours = virtual_gpu();
   cl_uint below = 0;
   const cl_int error = next.clGetPlatformIDs(room, platforms, &below);

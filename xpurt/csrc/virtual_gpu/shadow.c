@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-// Ranges are cut one after the other from large reserved chunks. A chunk goes back to the
-// system when it is used up and nothing in it is alive.
+// Ranges are cut one after the other from large reserved chunks. A chunk goes back to
+// the system when it is used up and nothing in it is alive.
 typedef struct {
   char* base;
   size_t size;
@@ -32,8 +32,8 @@ static bool add_chunk(size_t size) {
   Chunk* const grown = realloc(chunks, (chunk_count + 1) * sizeof *chunks);
   if (grown == NULL) return false;
   chunks = grown;
-  void* const base = mmap(NULL, size, PROT_NONE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const base =
+      mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return false;
   madvise(base, size, MADV_DONTDUMP);
   chunks[chunk_count++] = (Chunk){.base = base, .size = size};
@@ -75,4 +75,6 @@ void release_shadow(const void* address) {
   chunk_count--;
 }
 
-bool is_shadow(const void* address) { return chunk_of(address) != NULL; }
+bool is_shadow(const void* address) {
+  return chunk_of(address) != NULL;
+}

@@ -1,5 +1,6 @@
-// Shared virtual memory and kernel information that carry pointers. A discrete GPU without
-// shared virtual memory refuses it; the pointer calls also take USM and are translated.
+// Shared virtual memory and kernel information that carry pointers. A discrete GPU
+// without shared virtual memory refuses it; the pointer calls also take USM and are
+// translated.
 
 #include <stdlib.h>
 
@@ -67,8 +68,7 @@ static cl_int set_exec_info(cl_kernel kernel, cl_kernel_exec_info param, size_t 
   if (real == NULL) return CL_OUT_OF_HOST_MEMORY;
   cl_int error = CL_SUCCESS;
   for (size_t i = 0; i < size / sizeof *real && error == CL_SUCCESS; i++)
-    error =
-        translate(context, BY_KERNEL, seen[i], 0, "clSetKernelExecInfo", &real[i]);
+    error = translate(context, BY_KERNEL, seen[i], 0, "clSetKernelExecInfo", &real[i]);
   if (error == CL_SUCCESS) error = next.clSetKernelExecInfo(kernel, param, size, real);
   free(real);
   return error;

@@ -1,5 +1,5 @@
-// The entry points of cl_intel_unified_shared_memory. The loader does not know them: they
-// are found by name through clGetExtensionFunctionAddressForPlatform.
+// The entry points of cl_intel_unified_shared_memory. The loader does not know them:
+// they are found by name through clGetExtensionFunctionAddressForPlatform.
 
 #include <pthread.h>
 #include <string.h>
@@ -143,7 +143,8 @@ static cl_int copy(cl_command_queue queue, cl_bool blocking, void* to, const voi
   if (error == CL_SUCCESS)
     error = translate_on(queue, BY_COPY, from, size, call, &real_from);
   if (error != CL_SUCCESS) return error;
-  return below.copy(queue, blocking, real_to, real_from, size, wait_count, waits, event);
+  return below.copy(queue, blocking, real_to, real_from, size, wait_count, waits,
+                    event);
 }
 
 static cl_int migrate(cl_command_queue queue, const void* address, size_t size,
