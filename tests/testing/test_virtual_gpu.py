@@ -230,7 +230,7 @@ def test_every_process_ends_cleanly() -> None:
             script,
             XPURT_VIRTUAL_GPU=MODES[number % 2],
             OPENCL_LAYERS=layer_library(),
-            XPURT_VIRTUAL_GPU_DELAY_US="1000" if number % 4 < 2 else None,
+            XPURT_VIRTUAL_GPU_DELAY_US="100000" if number % 4 < 2 else None,
         )
         return child.returncode, child.stdout, child.stderr
 

@@ -32,6 +32,11 @@ static pthread_cond_t changed;
 static Turn* first;
 static Turn* last;
 static uint64_t busy_until_ns;
+static size_t pending;  // turns that were taken and have not ended
+static bool hurry;      // the process is about to end
+
+// Exit waits no longer than this for work that never becomes ready.
+static const int EXIT_PATIENCE_S = 5;
 
 static uint64_t now_ns(void) {
   struct timespec now;
@@ -43,6 +48,10 @@ static void end_turn(Turn* turn, cl_int status) {
   next.clSetUserEventStatus(turn->event, status);
   next.clReleaseEvent(turn->event);
   free(turn);
+  pthread_mutex_lock(&lock);
+  pending--;
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&lock);
 }
 
 static void* serve(void* unused) {
@@ -51,7 +60,7 @@ static void* serve(void* unused) {
   for (;;) {
     if (first == NULL) {
       pthread_cond_wait(&changed, &lock);
-    } else if (now_ns() < first->due_ns) {
+    } else if (!hurry && now_ns() < first->due_ns) {
       const struct timespec due = {.tv_sec = (time_t)(first->due_ns / 1000000000u),
                                    .tv_nsec = (long)(first->due_ns % 1000000000u)};
       pthread_cond_timedwait(&changed, &lock, &due);
@@ -68,6 +77,17 @@ static void* serve(void* unused) {
   return NULL;
 }
 
+static void end_all_turns(void) {
+  const struct timespec patience = {.tv_sec = (time_t)(now_ns() / 1000000000u) +
+                                              EXIT_PATIENCE_S};
+  pthread_mutex_lock(&lock);
+  hurry = true;
+  pthread_cond_broadcast(&changed);
+  while (pending > 0 && pthread_cond_timedwait(&changed, &lock, &patience) == 0) {
+  }
+  pthread_mutex_unlock(&lock);
+}
+
 static bool serving;
 
 static void start_serving(void) {
@@ -79,6 +99,8 @@ static void start_serving(void) {
   pthread_t thread;
   serving = pthread_create(&thread, NULL, serve, NULL) == 0;
   if (serving) pthread_detach(thread);
+  // Handlers run in reverse: the driver's, registered before, come after this one.
+  atexit(end_all_turns);
 }
 
 static void set_turn(Turn* turn) {
@@ -92,7 +114,7 @@ static void set_turn(Turn* turn) {
   else
     last->next = turn;
   last = turn;
-  pthread_cond_signal(&changed);
+  pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&lock);
 }
 
@@ -125,6 +147,9 @@ static cl_int take_turn(cl_command_queue queue, cl_context context, cl_uint wait
     free(turn);
     return error;
   }
+  pthread_mutex_lock(&lock);
+  pending++;
+  pthread_mutex_unlock(&lock);
   // Without dependencies the turn is set at once: a marker behind nothing would wait
   // for the whole of an out-of-order queue.
   cl_event marker = NULL;
