@@ -6,22 +6,19 @@ are set before that, and child processes inherit them.
 
 | variable | meaning |
 |---|---|
-| ``XPURT_VIRTUAL_GPU`` | ``strict``, ``lenient``, ``1`` (lenient); empty or ``0``: none |
+| ``XPURT_VIRTUAL_GPU`` | ``strict``, ``lenient``, ``1`` (lenient); ``off`` or ``0``: none |
 | ``XPURT_VIRTUAL_GPU_DELAY_US`` | added to each kernel, in microseconds |
-| ``XPURT_VIRTUAL_GPU_MEMORY`` | memory of the device in bytes |
+| ``XPURT_VIRTUAL_GPU_MEMORY`` | memory of the device in bytes; 0: as much as the CPU |
 | ``XPURT_VIRTUAL_GPU_FP64`` | ``0``: a device without doubles |
 """
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
-MODE = "XPURT_VIRTUAL_GPU"
-DELAY_US = "XPURT_VIRTUAL_GPU_DELAY_US"
-MEMORY_BYTES = "XPURT_VIRTUAL_GPU_MEMORY"
-FP64 = "XPURT_VIRTUAL_GPU_FP64"
-SETTINGS = (MODE, DELAY_US, MEMORY_BYTES, FP64)
-MODES = {"": None, "0": None, "1": "lenient", "lenient": "lenient", "strict": "strict"}
+from xpurt.config import config, read_config
+
 LAYERS = "OPENCL_LAYERS"
 
 # What is mapped into the process once somebody has asked for devices: SYCL's adapters
@@ -65,64 +62,60 @@ def activate(
         raise ValueError(
             f"memory_bytes={memory_bytes}: a device has memory; None is the CPU's"
         )
-    _activate(
-        {
-            MODE: "strict" if strict else "lenient",
-            DELAY_US: str(delay_us) if delay_us else None,
-            MEMORY_BYTES: None if memory_bytes is None else str(memory_bytes),
-            FP64: None if fp64 else "0",
-        }
-    )
-
-
-def activate_from_environment() -> None:
-    """Does what ``XPURT_VIRTUAL_GPU`` asks for; nothing if it is unset.
-
-    The other variables stay as the user set them. Raises ValueError for a mode that does
-    not exist or a number that is none, and RuntimeError as ``activate`` does.
-    """
-    wanted = {name: os.environ.get(name) for name in SETTINGS}
-    mode = wanted[MODE] or ""
-    if mode not in MODES:
-        raise ValueError(
-            f"{MODE}={mode} is unknown; use strict, lenient, 1 (lenient) or 0 (none)"
-        )
-    if MODES[mode] is None:
-        return
-    for name, unit in ((DELAY_US, "microseconds"), (MEMORY_BYTES, "bytes")):
-        number = wanted[name]
-        if number and not (number.isascii() and number.isdigit()):
-            raise ValueError(f"{name}={number} is no whole number of {unit}")
-    _activate(wanted)
-
-
-def is_active() -> bool:
-    """Whether SYCL sees the virtual GPU, or will see it when it looks for devices."""
-    if _driver_is_loaded():
-        return _layer_is_loaded()
-    return _is_listed() and MODES.get(os.environ.get(MODE, "")) is not None
-
-
-def _activate(wanted: dict[str, str | None]) -> None:
+    wanted = {
+        "XPURT_VIRTUAL_GPU": "strict" if strict else "lenient",
+        "XPURT_VIRTUAL_GPU_DELAY_US": str(delay_us),
+        "XPURT_VIRTUAL_GPU_MEMORY": str(memory_bytes or 0),
+        "XPURT_VIRTUAL_GPU_FP64": "1" if fp64 else "0",
+    }
     library = library_path()
     if _driver_is_loaded():
-        same = all(os.environ.get(name) == wanted[name] for name in SETTINGS)
-        if _layer_is_loaded() and same:
+        if _layer_is_loaded() and _settings(os.environ) == _settings(wanted):
             return
         raise RuntimeError(
             "the virtual GPU comes too late: SYCL has already looked for devices in this "
             f"process{' (with other settings)' if _layer_is_loaded() else ''}. Call "
             "xpurt.testing.virtual_gpu() before the first use of a device, or start "
-            f"Python with {MODE}=strict."
+            "Python with XPURT_VIRTUAL_GPU=strict."
         )
-    for name, value in wanted.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+    os.environ.update(wanted)
     if not _is_listed():
         layers = [entry for entry in os.environ.get(LAYERS, "").split(":") if entry]
         os.environ[LAYERS] = ":".join([*layers, str(library)])
+
+
+def activate_from_environment() -> None:
+    """Does what ``XPURT_VIRTUAL_GPU`` and its settings ask for; nothing if it is off.
+
+    Raises ConfigError for a value that is not possible, and RuntimeError as ``activate``
+    does.
+    """
+    wished = config()
+    if wished.virtual_gpu != "off":
+        activate(
+            strict=wished.virtual_gpu == "strict",
+            delay_us=wished.virtual_gpu_delay_us,
+            memory_bytes=wished.virtual_gpu_memory_bytes or None,
+            fp64=wished.virtual_gpu_fp64,
+        )
+
+
+def is_active() -> bool:
+    """Whether SYCL sees the virtual GPU, or will see it when it looks for devices."""
+    there = _layer_is_loaded() if _driver_is_loaded() else _is_listed()
+    return there and _settings(os.environ)[0] != "off"
+
+
+def _settings(environment: Mapping[str, str]) -> tuple[str, int, int, bool]:
+    """What the layer finds in an environment; not `config()`, which is older than
+    what `activate` has written there."""
+    found = read_config(environment)
+    return (
+        found.virtual_gpu,
+        found.virtual_gpu_delay_us,
+        found.virtual_gpu_memory_bytes,
+        found.virtual_gpu_fp64,
+    )
 
 
 def _is_listed() -> bool:

@@ -126,7 +126,8 @@ class Device:
     def upload(self, values: list[float]) -> int:
         address = self.allocate(len(values))
         host = (ctypes.c_float * len(values))(*values)
-        assert address and self.copy(address, ctypes.addressof(host), len(values))
+        assert address
+        assert self.copy(address, ctypes.addressof(host), len(values))
         return address
 
     def download(self, address: int, count: int) -> list[float]:

@@ -47,7 +47,7 @@ def test_is_listed_beside_the_cpu(mode: str) -> None:
     }
 
 
-@pytest.mark.parametrize("mode", [None, "0", "", "unknown"])
+@pytest.mark.parametrize("mode", [None, "0", "", "off", "unknown"])
 def test_is_absent_unless_it_is_asked_for(mode: str | None) -> None:
     child = start(
         "import dpctl; print(dpctl.get_num_devices(device_type='gpu'), len(dpctl.get_devices()))",

@@ -75,8 +75,8 @@ def test_strict_finds_freed_memory_and_overruns() -> None:
         """
     )
     whole, overrun, fill_overrun, _end, freed, freed_kernel, fresh, stale, alive = seen
-    assert whole and fresh and alive
-    assert not (overrun or fill_overrun or freed or freed_kernel or stale)
+    assert [whole, fresh, alive] == [True] * 3
+    assert [overrun, fill_overrun, freed, freed_kernel, stale] == [False] * 5
 
 
 def test_says_on_stderr_why_a_call_is_refused() -> None:

@@ -23,6 +23,7 @@
 
 typedef struct Turn {
   cl_event event;  // completed when the turn comes
+  cl_command_queue queue;
   uint64_t due_ns;
   struct Turn* next;
 } Turn;
@@ -34,6 +35,8 @@ static Turn* last;
 static uint64_t busy_until_ns;
 static size_t pending;  // turns that were taken and have not ended
 static bool hurry;      // the process is about to end
+static Turn* ended_at_exit;
+static cl_command_queue newest_queue;  // of the last turn that ended before that
 
 // Exit waits no longer than this for work that never becomes ready.
 static const int EXIT_PATIENCE_S = 5;
@@ -47,11 +50,20 @@ static uint64_t now_ns(void) {
 static void end_turn(Turn* turn, cl_int status) {
   next.clSetUserEventStatus(turn->event, status);
   next.clReleaseEvent(turn->event);
-  free(turn);
+  cl_command_queue unused = NULL;
   pthread_mutex_lock(&lock);
   pending--;
+  if (hurry) {
+    turn->next = ended_at_exit;
+    ended_at_exit = turn;
+  } else {
+    unused = newest_queue;
+    newest_queue = turn->queue;
+    free(turn);
+  }
   pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&lock);
+  if (unused != NULL) next.clReleaseCommandQueue(unused);
 }
 
 static void* serve(void* unused) {
@@ -85,7 +97,12 @@ static void end_all_turns(void) {
   pthread_cond_broadcast(&changed);
   while (pending > 0 && pthread_cond_timedwait(&changed, &lock, &patience) == 0) {
   }
+  const bool served = pending == 0;
   pthread_mutex_unlock(&lock);
+  if (!served) return;
+  if (newest_queue != NULL) next.clFinish(newest_queue);
+  for (const Turn* turn = ended_at_exit; turn != NULL; turn = turn->next)
+    next.clFinish(turn->queue);
 }
 
 static bool serving;
@@ -147,6 +164,8 @@ static cl_int take_turn(cl_command_queue queue, cl_context context, cl_uint wait
     free(turn);
     return error;
   }
+  turn->queue = queue;
+  next.clRetainCommandQueue(queue);
   pthread_mutex_lock(&lock);
   pending++;
   pthread_mutex_unlock(&lock);
