@@ -28,6 +28,7 @@ LARGEST_MAX_DEVICES: Final = 64
 _ON = ("1", "on", "true", "yes")
 _OFF = ("0", "off", "false", "no")
 _VIRTUAL_GPU: dict[str, VirtualGpu] = {
+    "off": "off",
     "0": "off",
     "1": "lenient",
     "lenient": "lenient",

@@ -11,6 +11,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from xpurt import virtual_gpu
+
 # In the order of their dependencies. The first four have no run path to each
 # other, so that whoever loads libOpenCL or libdnnl by path alone fails.
 LIBRARIES = (
@@ -76,8 +78,11 @@ def prepare() -> None:
     """Makes the CPU driver visible to SYCL; called before the first device query.
 
     A driver list that the user set, or a CPU driver of the system, is left alone.
-    OCL_ICD_FILENAMES adds to the system's list, so GPU drivers stay visible.
+    OCL_ICD_FILENAMES adds to the system's list, so GPU drivers stay visible. The
+    virtual GPU comes in if XPURT_VIRTUAL_GPU asks for it; raises ConfigError if that
+    makes no sense, and RuntimeError if it is too late.
     """
+    virtual_gpu.activate_from_environment()
     driver = find_cpu_driver()
     if "OCL_ICD_FILENAMES" in os.environ or driver is None:
         return

@@ -1,0 +1,247 @@
+// XPURT_VIRTUAL_GPU_DELAY_US: a slow device.
+//
+// Note [The device's timeline]
+// The delay passes on the timeline of the device: a kernel waits for a user event that
+// a thread of ours completes when the kernel's turn has come. Nothing sleeps on the
+// host thread that submits, nor on a driver thread (there are only as many as cores,
+// and the CPU device beside us needs them), and no core is burnt. The device is busy
+// with one delay at a time, whichever queue a kernel comes from: a second stream does
+// not make a slow device faster. Copies and fills are not delayed.
+//
+// When a kernel's dependencies are done, a callback on a marker behind them sets its
+// turn to now, or the end of the turn before it, plus the delay. Turns are thus served
+// in the order of the callbacks, and a first-in first-out list is enough.
+//
+// With event profiling, a kernel starts where its delay starts, so measured costs show
+// it.
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "layer.h"
+
+typedef struct Turn {
+  cl_event event;  // completed when the turn comes
+  cl_command_queue queue;
+  uint64_t due_ns;
+  struct Turn* next;
+} Turn;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed;
+static Turn* first;
+static Turn* last;
+static uint64_t busy_until_ns;
+static size_t pending;  // turns that were taken and have not ended
+static bool hurry;      // the process is about to end
+static Turn* ended_at_exit;
+static cl_command_queue newest_queue;  // of the last turn that ended before that
+
+// Exit waits no longer than this for work that never becomes ready.
+static const int EXIT_PATIENCE_S = 5;
+
+static uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void end_turn(Turn* turn, cl_int status) {
+  next.clSetUserEventStatus(turn->event, status);
+  next.clReleaseEvent(turn->event);
+  cl_command_queue unused = NULL;
+  pthread_mutex_lock(&lock);
+  pending--;
+  if (hurry) {
+    turn->next = ended_at_exit;
+    ended_at_exit = turn;
+  } else {
+    unused = newest_queue;
+    newest_queue = turn->queue;
+    free(turn);
+  }
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&lock);
+  if (unused != NULL) next.clReleaseCommandQueue(unused);
+}
+
+static void* serve(void* unused) {
+  (void)unused;
+  pthread_mutex_lock(&lock);
+  for (;;) {
+    if (first == NULL) {
+      pthread_cond_wait(&changed, &lock);
+    } else if (!hurry && now_ns() < first->due_ns) {
+      const struct timespec due = {.tv_sec = (time_t)(first->due_ns / 1000000000u),
+                                   .tv_nsec = (long)(first->due_ns % 1000000000u)};
+      pthread_cond_timedwait(&changed, &lock, &due);
+    } else {
+      Turn* const turn = first;
+      first = turn->next;
+      if (first == NULL) last = NULL;
+      // Completing the event may run callbacks, which may set the next turn.
+      pthread_mutex_unlock(&lock);
+      end_turn(turn, CL_COMPLETE);
+      pthread_mutex_lock(&lock);
+    }
+  }
+  return NULL;
+}
+
+static void end_all_turns(void) {
+  const struct timespec patience = {.tv_sec = (time_t)(now_ns() / 1000000000u) +
+                                              EXIT_PATIENCE_S};
+  pthread_mutex_lock(&lock);
+  hurry = true;
+  pthread_cond_broadcast(&changed);
+  while (pending > 0 && pthread_cond_timedwait(&changed, &lock, &patience) == 0) {
+  }
+  const bool served = pending == 0;
+  pthread_mutex_unlock(&lock);
+  if (!served) return;
+  if (newest_queue != NULL) next.clFinish(newest_queue);
+  for (const Turn* turn = ended_at_exit; turn != NULL; turn = turn->next)
+    next.clFinish(turn->queue);
+}
+
+static bool serving;
+
+static void start_serving(void) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  pthread_t thread;
+  serving = pthread_create(&thread, NULL, serve, NULL) == 0;
+  if (serving) pthread_detach(thread);
+  // Handlers run in reverse: the driver's, registered before, come after this one.
+  atexit(end_all_turns);
+}
+
+static void set_turn(Turn* turn) {
+  pthread_mutex_lock(&lock);
+  const uint64_t now = now_ns();
+  busy_until_ns = (busy_until_ns > now ? busy_until_ns : now) + settings.delay_ns;
+  turn->due_ns = busy_until_ns;
+  turn->next = NULL;
+  if (last == NULL)
+    first = turn;
+  else
+    last->next = turn;
+  last = turn;
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&lock);
+}
+
+static void dependencies_done(cl_event marker, cl_int status, void* turn) {
+  (void)marker;
+  if (status < 0)
+    end_turn(turn, status);
+  else
+    set_turn(turn);
+}
+
+static bool is_in_order(cl_command_queue queue) {
+  cl_command_queue_properties properties = 0;
+  next.clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties,
+                             NULL);
+  return (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
+}
+
+// Makes the event that a kernel behind `waits` has to wait for, to be released by the
+// caller; it stands for `waits` too.
+static cl_int take_turn(cl_command_queue queue, cl_context context, cl_uint wait_count,
+                        const cl_event* waits, cl_event* event) {
+  static pthread_once_t started = PTHREAD_ONCE_INIT;
+  pthread_once(&started, start_serving);
+  Turn* const turn = serving ? calloc(1, sizeof *turn) : NULL;
+  if (turn == NULL) return CL_OUT_OF_HOST_MEMORY;
+  cl_int error = CL_SUCCESS;
+  turn->event = next.clCreateUserEvent(context, &error);
+  if (error != CL_SUCCESS) {
+    free(turn);
+    return error;
+  }
+  turn->queue = queue;
+  next.clRetainCommandQueue(queue);
+  pthread_mutex_lock(&lock);
+  pending++;
+  pthread_mutex_unlock(&lock);
+  // Without dependencies the turn is set at once: a marker behind nothing would wait
+  // for the whole of an out-of-order queue.
+  cl_event marker = NULL;
+  if (wait_count > 0 || is_in_order(queue)) {
+    error = next.clEnqueueMarkerWithWaitList(queue, wait_count, waits, &marker);
+    if (error != CL_SUCCESS) {
+      end_turn(turn, error);
+      return error;
+    }
+  }
+  *event = turn->event;
+  next.clRetainEvent(*event);
+  if (marker == NULL) {
+    set_turn(turn);
+    return CL_SUCCESS;
+  }
+  error = next.clSetEventCallback(marker, CL_COMPLETE, dependencies_done, turn);
+  next.clReleaseEvent(marker);
+  if (error == CL_SUCCESS) return CL_SUCCESS;
+  next.clReleaseEvent(*event);
+  end_turn(turn, error);
+  return error;
+}
+
+static cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims,
+                             const size_t* offset, const size_t* global,
+                             const size_t* local, cl_uint wait_count,
+                             const cl_event* waits, cl_event* event) {
+  const cl_context context = context_of_queue(queue);
+  if (!is_gpu_context(context))
+    return next.clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local,
+                                       wait_count, waits, event);
+  cl_event turn = NULL;
+  cl_int error = take_turn(queue, context, wait_count, waits, &turn);
+  if (error != CL_SUCCESS) return error;
+  error = next.clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local, 1,
+                                      &turn, event);
+  next.clReleaseEvent(turn);
+  return error;
+}
+
+static cl_int enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint wait_count,
+                           const cl_event* waits, cl_event* event) {
+  const size_t one = 1;
+  return enqueue_kernel(queue, kernel, 1, NULL, &one, &one, wait_count, waits, event);
+}
+
+static bool was_delayed(cl_event event) {
+  cl_command_type type = 0;
+  cl_context context = NULL;
+  next.clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof type, &type, NULL);
+  next.clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof context, &context, NULL);
+  return type == CL_COMMAND_NDRANGE_KERNEL && is_gpu_context(context);
+}
+
+static cl_int get_profiling_info(cl_event event, cl_profiling_info param, size_t room,
+                                 void* out, size_t* size_ret) {
+  const cl_int error = next.clGetEventProfilingInfo(event, param, room, out, size_ret);
+  if (error != CL_SUCCESS || param != CL_PROFILING_COMMAND_START || out == NULL ||
+      !was_delayed(event))
+    return error;
+  cl_ulong* const start = out;
+  cl_ulong submitted = 0;
+  next.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_SUBMIT, sizeof submitted,
+                               &submitted, NULL);
+  const cl_ulong delay = settings.delay_ns < *start ? settings.delay_ns : *start;
+  *start = *start - delay > submitted ? *start - delay : submitted;
+  return CL_SUCCESS;
+}
+
+void hook_delay(cl_icd_dispatch* table) {
+  if (settings.delay_ns == 0) return;
+  table->clEnqueueNDRangeKernel = enqueue_kernel;
+  table->clEnqueueTask = enqueue_task;
+  table->clGetEventProfilingInfo = get_profiling_info;
+}

@@ -1,0 +1,78 @@
+// The virtual GPU: an OpenCL layer that adds a second platform whose one device is the
+// CPU, reported as a GPU. It is a plain C library without Python, loaded by the OpenCL
+// loader through OPENCL_LAYERS, so that every user of OpenCL in the process (and in its
+// children) sees the same devices.
+//
+// Note [Lenient and strict]
+// The device is a sub-device of the real CPU device, so kernels run on CPU threads of
+// this very process. Left like that (lenient), it forgives what a discrete GPU would
+// not: kernels read malloc memory and the memory of other contexts, and the host reads
+// device memory. Strict refuses all of it; memory.h says how.
+//
+// Each file hooks the entry points of one idea into the layer's table with a function
+// hook_...(), and calls the table below through `next`.
+
+#ifndef XPURT_VIRTUAL_GPU_LAYER_H_
+#define XPURT_VIRTUAL_GPU_LAYER_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <CL/cl_layer.h>
+
+#include <CL/cl_ext.h>
+
+// What the environment asked for, read once when the loader loads the layer.
+typedef struct {
+  bool on;
+  bool strict;
+  bool fp64;
+  uint64_t delay_ns;      // per kernel; 0: none
+  uint64_t memory_bytes;  // 0: what the CPU device reports
+} Settings;
+
+extern Settings settings;
+void read_settings(void);
+
+// The table below this layer: the loader's own functions, or the next layer's.
+extern cl_icd_dispatch next;
+
+typedef struct {
+  cl_platform_id platform;      // ours; never passed down
+  cl_platform_id cpu_platform;  // the one that it is made of
+  cl_device_id cpu;
+  cl_device_id device;  // a sub-device of `cpu`; null if no CPU device was found
+} VirtualGpu;
+
+// Made at the first call.
+const VirtualGpu* virtual_gpu(void);
+
+// clGetDeviceInfo of the virtual GPU.
+cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
+                               size_t* size_ret);
+
+bool is_gpu_device(cl_device_id device);
+bool is_gpu_context(cl_context context);
+cl_context context_of_queue(cl_command_queue queue);
+cl_context context_of_kernel(cl_kernel kernel);
+
+// Writes why a call is refused to stderr: OpenCL and SYCL carry the error code only.
+// Returns `code`, so that it ends a function.
+cl_int refuse(cl_int code, const char* call, const char* why);
+
+// Answers a clGet...Info query with `size` bytes at `value`.
+cl_int answer(const void* value, size_t size, size_t room, void* out, size_t* size_ret);
+
+void hook_platforms(cl_icd_dispatch* table);
+void hook_devices(cl_icd_dispatch* table);
+void hook_contexts(cl_icd_dispatch* table);
+void hook_programs(cl_icd_dispatch* table);
+void hook_buffers(cl_icd_dispatch* table);
+void hook_svm(cl_icd_dispatch* table);
+void hook_delay(cl_icd_dispatch* table);
+
+// Our form of an extension function of the CPU platform: null if we leave it as it is.
+void* usm_entry_point(const char* name);
+
+#endif  // XPURT_VIRTUAL_GPU_LAYER_H_

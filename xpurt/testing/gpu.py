@@ -1,0 +1,48 @@
+"""Test code for GPUs on machines that have none."""
+
+from xpurt import virtual_gpu as layer
+
+
+def virtual_gpu(
+    strict: bool = True,
+    delay_us: int = 0,
+    memory_bytes: int | None = None,
+    *,
+    fp64: bool = True,
+) -> None:
+    """Gives this process, and the processes it starts, a GPU that is not there.
+
+    Test your GPU mapping in CI: with the virtual GPU, ``xpurt.set_xpu_mapping("GPU")``
+    works on a machine with nothing but a CPU, and ``"explicit"`` and ``"AUTO"`` see two
+    devices. It is a second device of type GPU, with its own platform, name and uuid,
+    whose kernels run on the CPU; the CPU device stays as it was. Call it first, e.g. at
+    the top of ``conftest.py``::
+
+        import xpurt.testing
+
+        xpurt.testing.virtual_gpu()
+        xpurt.set_xpu_mapping("GPU")
+
+    or set ``XPURT_VIRTUAL_GPU=strict`` before Python starts.
+
+    ``strict=True`` behaves like a discrete GPU where it hurts: the host cannot read
+    device memory (touching it ends the process with SIGSEGV), and a kernel or fill that
+    gets memory of ``malloc``, of another context or of another device, memory that was
+    freed, or a range beyond its allocation is refused with an error and a line on stderr
+    that gives the reason. Kernels that find device pointers inside of structs or of
+    memory do not work there; ``strict=False`` gives out ordinary addresses and checks
+    nothing.
+
+    ``delay_us`` makes the device slow: each kernel takes so many microseconds more, one
+    after the other, while neither the submitting thread nor a core is kept busy.
+    ``memory_bytes`` makes it small: device and shared memory and buffers together get no
+    more, so that running out of memory can be tested. ``fp64=False`` makes it a device
+    without doubles.
+
+    What it cannot show: a real GPU's speed, its driver's bugs, and errors that only its
+    compiler makes.
+
+    Raises RuntimeError if SYCL has already looked for devices in this process, and
+    ValueError for a negative delay or a memory of 0 bytes.
+    """
+    layer.activate(strict, delay_us, memory_bytes, fp64=fp64)
