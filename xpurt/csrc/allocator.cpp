@@ -107,18 +107,16 @@ class CachingAllocator final : public c10::DeviceAllocator {
     return installed_placement() != nullptr && !in_bad_fork();
   }
 
-  void emptyCache(c10::MempoolId_t) override {
-    each_memory([](OrdinalMemory& memory) { memory.empty_cache(); });
+  void emptyCache(c10::MempoolId_t pool) override {
+    each_memory([&](OrdinalMemory& memory) { memory.empty_cache(pool); });
   }
 
   void recordStream(const c10::DataPtr& data, c10::Stream id) override {
-    if (data.get() == nullptr) return;
-    // Aliases of memory that is not ours carry another deleter.
-    if (data.get_deleter() != &free_block) return;
-    Segment* segment = memories().table.find(data.get_context());
+    // By the data, not by the deleter: copy-on-write storages have another one.
+    Segment* segment = memories().table.find(data.get());
     if (segment == nullptr) return;
     static_cast<OrdinalMemory*>(segment->owner)
-        ->record_stream(*segment, data.get_context(), stream(id));
+        ->record_stream(*segment, data.get(), stream(id));
   }
 
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(
@@ -191,6 +189,19 @@ double memory_fraction(c10::DeviceIndex index) {
 
 void set_memory_fraction(c10::DeviceIndex index, double fraction) {
   memory_of(index).set_fraction(fraction);
+}
+
+void begin_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool,
+                            std::function<bool(c10::Stream)> takes) {
+  memory_of(index).begin_allocate_to_pool(pool, std::move(takes));
+}
+
+void end_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool) {
+  memory_of(index).end_allocate_to_pool(pool);
+}
+
+void release_pool(c10::DeviceIndex index, c10::MempoolId_t pool) {
+  memory_of(index).release_pool(pool);
 }
 
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> memory_snapshot() {

@@ -3,6 +3,10 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <functional>
+#include <utility>
+#include <vector>
+
 namespace xpurt {
 
 c10::DeviceAllocator& device_allocator();
@@ -36,6 +40,16 @@ void on_free(void (*callback)(void* pointer) noexcept);
 // The share of the device's memory that this process may reserve, 0 to 1.
 double memory_fraction(c10::DeviceIndex index);
 void set_memory_fraction(c10::DeviceIndex index, double fraction);
+
+// Private pools: between begin and end, allocations on streams for which `takes` is
+// true come from segments of their own, which nobody else gets. Each begin adds a
+// user to the pool, each release takes one away; the segments of a pool without users
+// go back to the driver when the cache is emptied. emptyCache(pool) gives back what is
+// free in one pool.
+void begin_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool,
+                            std::function<bool(c10::Stream)> takes);
+void end_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool);
+void release_pool(c10::DeviceIndex index, c10::MempoolId_t pool);
 
 // Every segment of every ordinal, by ordinal and address.
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> memory_snapshot();

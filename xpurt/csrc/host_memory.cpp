@@ -40,19 +40,20 @@ const Names kVersion2{"memory.max", "memory.current", "inactive_file"};
 // shows the group itself.
 void apply_group(HostMemory& memory, const std::string& mount, std::string group,
                  const Names& names) {
+  const uint64_t installed = memory.total;
   for (;;) {
     const std::string directory = mount + group + "/";
     uint64_t limit = 0;
     uint64_t used = 0;
     // Version 1 says "no limit" by a number larger than any memory.
-    if (number(directory + names.limit, limit) && limit < memory.total) {
-      memory.total = limit;
-    }
-    if (limit != 0 && limit <= memory.total && number(directory + names.used, used)) {
-      // Page cache counts as used, but goes when somebody needs the memory.
-      used -= std::min(used, field(directory + "memory.stat", names.reclaimable));
-      memory.free = std::min(memory.free, limit - std::min(limit, used));
+    if (number(directory + names.limit, limit) && limit < installed) {
+      memory.total = std::min(memory.total, limit);
       memory.swap = 0;
+      if (number(directory + names.used, used)) {
+        // Page cache counts as used, but goes when somebody needs the memory.
+        used -= std::min(used, field(directory + "memory.stat", names.reclaimable));
+        memory.free = std::min(memory.free, limit - std::min(limit, used));
+      }
     }
     const size_t slash = group.rfind('/');
     if (slash == std::string::npos) return;

@@ -52,13 +52,28 @@ OrdinalMemory::OrdinalMemory(c10::DeviceIndex index, uint64_t epoch,
       table_(table),
       limit_(total_) {}
 
-BlockPool& OrdinalMemory::pool_of(Stream& stream, size_t rounded) {
-  if (last_pools_ == nullptr || &last_pools_->stream != &stream) {
-    auto& slot = pools_[&stream];
-    if (!slot) slot = std::make_unique<StreamPools>(stream);
-    last_pools_ = slot.get();
+OrdinalMemory::StreamPools& OrdinalMemory::pools_of(Stream& stream) {
+  c10::MempoolId_t id{0, 0};
+  for (const Route& route : routes_) {
+    if (!route.takes(stream.id())) continue;
+    id = route.id;
+    break;
   }
-  return rounded <= kSmallBytes ? last_pools_->small : last_pools_->large;
+  if (last_pools_ != nullptr && &last_pools_->stream == &stream &&
+      last_pools_->id == id) {
+    return *last_pools_;
+  }
+  for (auto& pools : pools_) {
+    if (&pools->stream == &stream && pools->id == id)
+      return *(last_pools_ = pools.get());
+  }
+  pools_.push_back(std::make_unique<StreamPools>(stream, id));
+  return *(last_pools_ = pools_.back().get());
+}
+
+BlockPool& OrdinalMemory::pool_of(Stream& stream, size_t rounded) {
+  StreamPools& pools = pools_of(stream);
+  return rounded <= kSmallBytes ? pools.small : pools.large;
 }
 
 Block* OrdinalMemory::take(BlockPool& pool, size_t rounded) {
@@ -207,10 +222,9 @@ void OrdinalMemory::record_stream(Segment& segment, void* pointer, Stream& strea
   std::lock_guard<std::mutex> lock(mutex_);
   Block* block = segment.allocated_at(pointer);
   if (block == nullptr) return;
-  const auto own = pools_.find(&stream);
-  if (own != pools_.end() &&
-      (segment.pool == &own->second->small || segment.pool == &own->second->large)) {
-    return;
+  for (const auto& pools : pools_) {
+    const bool ours = segment.pool == &pools->small || segment.pool == &pools->large;
+    if (ours && &pools->stream == &stream) return;
   }
   auto& users = block->users;
   if (std::find(users.begin(), users.end(), &stream) == users.end()) {
@@ -235,7 +249,7 @@ void OrdinalMemory::wait_for_pending() {
   release_completed();
 }
 
-void OrdinalMemory::empty_cache() {
+void OrdinalMemory::empty_cache(c10::MempoolId_t id) {
   std::exception_ptr error;
   {
     WithoutGil released;
@@ -245,7 +259,11 @@ void OrdinalMemory::empty_cache() {
     std::vector<std::unique_ptr<Segment>> taken;
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      for (auto& [stream, pools] : pools_) {
+      for (auto& pools : pools_) {
+        const bool wanted = pools->id == id;
+        if (!wanted && (id != c10::MempoolId_t{0, 0} || !is_released(pools->id))) {
+          continue;
+        }
         for (BlockPool* pool : {&pools->small, &pools->large}) {
           for (auto& segment : pool->take_free_segments()) {
             table_.remove(segment.get());

@@ -1,8 +1,11 @@
 // The memory of one ordinal: a pool for each stream, filled by the home device.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
-#include <unordered_map>
+#include <vector>
 
 #include "allocator.h"
 #include "memory_statistics.h"
@@ -52,9 +55,16 @@ class OrdinalMemory {
   Extent extent(const Segment& segment, const void* address);
 
   // Gives every segment without an active block back to the driver, after the
-  // ordinal's work is done. Releases the GIL. Throws an asynchronous error of the
-  // streams, once, when that is done.
-  void empty_cache();
+  // ordinal's work is done: those of one private pool, or, for {0, 0}, those of all
+  // pools that are not in use as private ones. Releases the GIL. Throws an asynchronous
+  // error of the streams, once, when that is done.
+  void empty_cache(c10::MempoolId_t pool = {0, 0});
+
+  // See allocator.h.
+  void begin_allocate_to_pool(c10::MempoolId_t id,
+                              std::function<bool(c10::Stream)> takes);
+  void end_allocate_to_pool(c10::MempoolId_t id);
+  void release_pool(c10::MempoolId_t id);
 
   double fraction() const { return fraction_; }
   void set_fraction(double fraction);
@@ -78,8 +88,9 @@ class OrdinalMemory {
 
  private:
   struct StreamPools {
-    explicit StreamPools(Stream& stream) : stream(stream) {}
+    StreamPools(Stream& stream, c10::MempoolId_t id) : stream(stream), id(id) {}
     Stream& stream;
+    const c10::MempoolId_t id;  // {0, 0}, or that of a private pool
     BlockPool small{false};
     BlockPool large{true};
   };
@@ -88,6 +99,13 @@ class OrdinalMemory {
     Block* block;
   };
 
+  struct Route {
+    c10::MempoolId_t id;
+    std::function<bool(c10::Stream)> takes;
+  };
+
+  bool is_released(c10::MempoolId_t id) const;
+  StreamPools& pools_of(Stream& stream);
   BlockPool& pool_of(Stream& stream, size_t rounded);
   Block* take(BlockPool& pool, size_t rounded);
   bool grow(BlockPool& pool, size_t bytes);
@@ -107,7 +125,10 @@ class OrdinalMemory {
   SegmentTable& table_;
   std::mutex emptying_;  // taken before mutex_, and never while holding the GIL
   std::mutex mutex_;
-  std::unordered_map<Stream*, std::unique_ptr<StreamPools>> pools_;
+  // Few: one for each stream that allocated, and each stream of a private pool.
+  std::vector<std::unique_ptr<StreamPools>> pools_;
+  std::vector<Route> routes_;                   // to private pools, the first one wins
+  std::map<c10::MempoolId_t, int> pool_users_;  // of private pools
   StreamPools* last_pools_ = nullptr;
   std::vector<Pending> pending_;
   MemoryStatistics statistics_;

@@ -7,7 +7,18 @@ namespace xpurt {
 
 c10::CachingDeviceAllocator::DeviceStats OrdinalMemory::stats() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return statistics_.get();
+  c10::CachingDeviceAllocator::DeviceStats result = statistics_.get();
+  for (const auto& pools : pools_) {
+    if (pools->id == c10::MempoolId_t{0, 0}) continue;
+    auto& reserved = result.reserved_bytes_by_private_pools[pools->id];
+    for (const BlockPool* pool : {&pools->small, &pools->large}) {
+      for (const auto& segment : pool->segments()) {
+        reserved[0].increase(segment->bytes);
+        reserved[pool->large() ? 2 : 1].increase(segment->bytes);
+      }
+    }
+  }
+  return result;
 }
 
 void OrdinalMemory::reset_accumulated_stats() {
@@ -38,14 +49,15 @@ Extent OrdinalMemory::extent(const Segment& segment, const void* address) {
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot() {
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> result;
-  for (auto& [stream, pools] : pools_) {
+  for (auto& pools : pools_) {
     for (BlockPool* pool : {&pools->small, &pools->large}) {
       for (auto& segment : pool->segments()) {
         auto& info = result.emplace_back();
         info.device = index_;
         info.address = reinterpret_cast<size_t>(segment->pointer);
         info.total_size = segment->bytes;
-        info.stream = reinterpret_cast<void*>(stream->id().id());
+        info.stream = reinterpret_cast<void*>(pools->stream.id().id());
+        info.owner_private_pool_id = pools->id;
         info.is_large = pool->large();
         for (Block* block = segment->first; block != nullptr; block = block->after) {
           info.blocks.push_back(

@@ -163,8 +163,8 @@ void release_pinned_memory() {
 
 namespace {
 const bool registered = [] {
-  at::setHostAllocator(
-      c10::DeviceType::XPU, static_cast<at::HostAllocator*>(&xpurt::pinned_allocator()));
+  at::setHostAllocator(c10::DeviceType::XPU,
+                       static_cast<at::HostAllocator*>(&xpurt::pinned_allocator()));
   return true;
 }();
 }  // namespace
