@@ -2,95 +2,220 @@
 
 #include <c10/util/Exception.h>
 
-#include <map>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 
-#include "stream.h"
+#include "ordinal_memory.h"
+#include "pinned.h"
 
 namespace xpurt {
 namespace {
 
-struct Block {
-  size_t bytes;
-  c10::DeviceIndex device;
-  sycl::context context;
-};
+constexpr size_t kMaxCallbacks = 4;
+using FreeCallback = void (*)(void*) noexcept;
 
-struct Blocks {
+std::atomic<bool> shut_down{false};
+
+// Leaked: see Note [Leaked on purpose]. The memories of replaced mappings stay,
+// emptied, for whoever still looks at them.
+struct Memories {
+  SegmentTable table;
+  std::array<std::atomic<OrdinalMemory*>, kMaxDevices> of_ordinal{};
+  std::array<std::atomic<FreeCallback>, kMaxCallbacks> callbacks{};
   std::mutex mutex;
-  std::map<uintptr_t, Block> live;  // by address
-  size_t bytes = 0;
+  std::vector<std::unique_ptr<OrdinalMemory>> all;
 };
 
-Blocks& blocks() {
-  static Blocks* const leaked = new Blocks;
+Memories& memories() {
+  static Memories* const leaked = [] {
+    // From then on SYCL's own objects go: no free may look at an event.
+    std::atexit([] { shut_down = true; });
+    return new Memories;
+  }();
   return *leaked;
 }
 
-void give_back(void* pointer) {
-  if (pointer == nullptr || in_bad_fork()) return;
-  std::unique_lock<std::mutex> lock(blocks().mutex);
-  const auto found = blocks().live.find(reinterpret_cast<uintptr_t>(pointer));
-  if (found == blocks().live.end()) return;
-  const Block block = found->second;
-  blocks().bytes -= block.bytes;
-  blocks().live.erase(found);
-  lock.unlock();
-  synchronize_device(block.device);
-  sycl::free(pointer, block.context);
+OrdinalMemory& memory_of(c10::DeviceIndex index) {
+  const Ordinal& device = ordinal(index);
+  if (index < 0) index = current_device();
+  auto& slot = memories().of_ordinal[index];
+  const uint64_t epoch = placement().epoch;
+  OrdinalMemory* found = slot.load(std::memory_order_acquire);
+  if (found != nullptr && found->epoch() == epoch) return *found;
+  std::lock_guard<std::mutex> lock(memories().mutex);
+  found = slot.load();
+  if (found == nullptr || found->epoch() != epoch) {
+    memories().all.push_back(std::make_unique<OrdinalMemory>(
+        index, epoch, device.home_device(), memories().table));
+    found = memories().all.back().get();
+    slot.store(found, std::memory_order_release);
+  }
+  return *found;
 }
 
-class DirectAllocator final : public c10::DeviceAllocator {
+template <typename F>
+void each_memory(F&& apply) {
+  if (in_bad_fork()) return;
+  for (auto& slot : memories().of_ordinal) {
+    if (OrdinalMemory* memory = slot.load()) apply(*memory);
+  }
+}
+
+void free_block(void* pointer) {
+  if (pointer == nullptr || in_bad_fork() ||
+      shut_down.load(std::memory_order_relaxed)) {
+    return;
+  }
+  Segment* segment = memories().table.find(pointer);
+  if (segment == nullptr) return;
+  for (auto& slot : memories().callbacks) {
+    const FreeCallback callback = slot.load(std::memory_order_relaxed);
+    if (callback == nullptr) break;
+    callback(pointer);
+  }
+  static_cast<OrdinalMemory*>(segment->owner)->free(*segment, pointer);
+}
+
+class CachingAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     const c10::DeviceIndex index = current_device();
-    const c10::Device device(c10::DeviceType::XPU, index);
-    const PhysicalDevice& home = ordinal(index).home_device();
-    if (bytes == 0) return {nullptr, nullptr, &give_back, device};
-    void* pointer = sycl::malloc_device(bytes, home.device, home.context);
-    TORCH_CHECK_WITH(OutOfMemoryError, pointer != nullptr, "XPU out of memory");
-    std::lock_guard<std::mutex> lock(blocks().mutex);
-    blocks().live.emplace(reinterpret_cast<uintptr_t>(pointer),
-                          Block{bytes, index, home.context});
-    blocks().bytes += bytes;
-    return {pointer, pointer, &give_back, device};
+    Stream& stream = current_stream(index);
+    void* pointer = bytes == 0 ? nullptr : memory_of(index).allocate(bytes, stream);
+    return {pointer, pointer, &free_block, c10::Device(c10::DeviceType::XPU, index)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
+
+  c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
+
   void copy_data(void* to, const void* from, size_t bytes) const override {
-    current_stream().home_queue().memcpy(to, from, bytes);
+    // Done when it returns: the caller may free the source, or touch the copy on
+    // the host.
+    Stream& stream = current_stream();
+    if (stream.ordinal().home_device().host_accessible) {
+      if (!stream.idle()) stream.wait();
+      std::memcpy(to, from, bytes);
+    } else {
+      stream.home_queue().memcpy(to, from, bytes);
+      stream.wait();
+    }
   }
-  bool initialized() override { return installed_placement() != nullptr; }
-  void emptyCache(c10::MempoolId_t) override {}
-  void recordStream(const c10::DataPtr&, c10::Stream) override {}
-  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override {
-    return {};
+
+  bool initialized() override {
+    return installed_placement() != nullptr && !in_bad_fork();
   }
-  void resetAccumulatedStats(c10::DeviceIndex) override {}
-  void resetPeakStats(c10::DeviceIndex) override {}
+
+  void emptyCache(c10::MempoolId_t pool) override {
+    each_memory([&](OrdinalMemory& memory) { memory.empty_cache(pool); });
+  }
+
+  void recordStream(const c10::DataPtr& data, c10::Stream id) override {
+    // By the data, not by the deleter: copy-on-write storages have another one.
+    Segment* segment = memories().table.find(data.get());
+    if (segment == nullptr) return;
+    static_cast<OrdinalMemory*>(segment->owner)
+        ->record_stream(*segment, data.get(), stream(id));
+  }
+
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(
+      c10::DeviceIndex index) override {
+    return memory_of(index).stats();
+  }
+  void resetAccumulatedStats(c10::DeviceIndex index) override {
+    memory_of(index).reset_accumulated_stats();
+  }
+  void resetPeakStats(c10::DeviceIndex index) override {
+    memory_of(index).reset_peak_stats();
+  }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
+    const OrdinalMemory::Amounts amounts = memory_of(index).amounts();
+    return {amounts.free, amounts.total};
+  }
 };
 
 }  // namespace
 
 c10::DeviceAllocator& device_allocator() {
-  static auto* const leaked = new DirectAllocator;
+  static auto* const leaked = new CachingAllocator;
   return *leaked;
 }
 
+c10::DataPtr allocate_for_host(size_t bytes) {
+  c10::DataPtr data = device_allocator().allocate(bytes);
+  Stream& stream = current_stream(data.device().index());
+  if (!stream.idle()) stream.wait();
+  return data;
+}
+
 LiveMemory live_memory() noexcept {
-  std::lock_guard<std::mutex> lock(blocks().mutex);
-  return {blocks().live.size(), blocks().bytes};
+  LiveMemory sum;
+  each_memory([&](OrdinalMemory& memory) {
+    const OrdinalMemory::Live live = memory.live();
+    sum.storages += live.blocks;
+    sum.bytes += live.bytes;
+  });
+  return sum;
 }
 
 c10::DeviceIndex device_of_pointer(const void* pointer) noexcept {
-  std::lock_guard<std::mutex> lock(blocks().mutex);
-  const auto address = reinterpret_cast<uintptr_t>(pointer);
-  auto after = blocks().live.upper_bound(address);
-  if (after == blocks().live.begin()) return -1;
-  const auto& [start, block] = *--after;
-  return address < start + block.bytes ? block.device : c10::DeviceIndex(-1);
+  const Segment* segment = memories().table.find(pointer);
+  return segment == nullptr ? c10::DeviceIndex(-1)
+                            : static_cast<OrdinalMemory*>(segment->owner)->index();
 }
 
-void release_cached_memory() {}
+Extent block_of_pointer(const void* pointer) noexcept {
+  if (in_bad_fork()) return {};
+  Segment* segment = memories().table.find(pointer);
+  if (segment == nullptr) return {};
+  return static_cast<OrdinalMemory*>(segment->owner)->extent(*segment, pointer);
+}
+
+void on_free(FreeCallback callback) {
+  std::lock_guard<std::mutex> lock(memories().mutex);
+  for (auto& slot : memories().callbacks) {
+    if (slot.load() == callback) return;
+    if (slot.load() != nullptr) continue;
+    slot.store(callback);
+    return;
+  }
+  TORCH_CHECK(false, "at most ", kMaxCallbacks, " callbacks can look at frees");
+}
+
+double memory_fraction(c10::DeviceIndex index) {
+  return memory_of(index).fraction();
+}
+
+void set_memory_fraction(c10::DeviceIndex index, double fraction) {
+  memory_of(index).set_fraction(fraction);
+}
+
+void begin_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool,
+                            std::function<bool(c10::Stream)> takes) {
+  memory_of(index).begin_allocate_to_pool(pool, std::move(takes));
+}
+
+void end_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool) {
+  memory_of(index).end_allocate_to_pool(pool);
+}
+
+void release_pool(c10::DeviceIndex index, c10::MempoolId_t pool) {
+  memory_of(index).release_pool(pool);
+}
+
+std::vector<c10::CachingDeviceAllocator::SegmentInfo> memory_snapshot() {
+  std::vector<c10::CachingDeviceAllocator::SegmentInfo> all;
+  each_memory([&](OrdinalMemory& memory) {
+    for (auto& segment : memory.snapshot()) all.push_back(std::move(segment));
+  });
+  return all;
+}
+
+void release_cached_memory() {
+  device_allocator().emptyCache({0, 0});
+  release_pinned_memory();
+}
 
 }  // namespace xpurt
 

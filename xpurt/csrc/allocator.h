@@ -1,11 +1,19 @@
-// The device allocator of xpu tensors.
+// The device allocator of xpu tensors: c10's face of OrdinalMemory.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <functional>
+#include <utility>
+#include <vector>
+
 namespace xpurt {
 
 c10::DeviceAllocator& device_allocator();
+
+// Memory of the current device that the host may write at once: no queued work
+// touches it any more. See Note [When a block may be handed out again].
+c10::DataPtr allocate_for_host(size_t bytes);
 
 struct LiveMemory {
   size_t storages = 0;  // blocks handed out and not yet given back
@@ -15,6 +23,36 @@ LiveMemory live_memory() noexcept;
 
 // The ordinal whose memory contains `pointer`, or -1. Never throws.
 c10::DeviceIndex device_of_pointer(const void* pointer) noexcept;
+
+// Start and bytes of the block in somebody's hands that contains `pointer`;
+// {nullptr, 0} if it is in none.
+struct Extent {
+  void* start = nullptr;
+  size_t bytes = 0;
+};
+Extent block_of_pointer(const void* pointer) noexcept;
+
+// `callback` is called with every block that is freed, before it can be handed out
+// again, by the thread that frees it, without a lock. It must not allocate device
+// memory, and cannot be taken back.
+void on_free(void (*callback)(void* pointer) noexcept);
+
+// The share of the device's memory that this process may reserve, 0 to 1.
+double memory_fraction(c10::DeviceIndex index);
+void set_memory_fraction(c10::DeviceIndex index, double fraction);
+
+// Private pools: between begin and end, allocations on streams for which `takes` is
+// true come from segments of their own, which nobody else gets. Each begin adds a
+// user to the pool, each release takes one away; the segments of a pool without users
+// go back to the driver when the cache is emptied. emptyCache(pool) gives back what is
+// free in one pool.
+void begin_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool,
+                            std::function<bool(c10::Stream)> takes);
+void end_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool);
+void release_pool(c10::DeviceIndex index, c10::MempoolId_t pool);
+
+// Every segment of every ordinal, by ordinal and address.
+std::vector<c10::CachingDeviceAllocator::SegmentInfo> memory_snapshot();
 
 // Gives every cached block back to the driver; nothing may be alive.
 void release_cached_memory();

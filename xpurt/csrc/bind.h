@@ -5,6 +5,8 @@
 
 namespace xpurt {
 
+// What Python needs of the allocator beyond c10's interface.
+void bind_allocator(pybind11::module_& m);
 void bind_share(pybind11::module_& m);
 
 }  // namespace xpurt

@@ -4,6 +4,7 @@
 #include "allocator.h"
 #include "generator.h"
 #include "hooks.h"
+#include "pinned.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -56,6 +57,10 @@ struct XPUHooks final : XPUHooksInterface {
     xpurt::synchronize_device(index);
   }
 
+  Allocator* getPinnedMemoryAllocator() const override {
+    return &xpurt::pinned_allocator();
+  }
+  bool isPinnedPtr(const void* data) const override { return xpurt::is_pinned(data); }
   Device getDeviceFromPtr(void* data) const override {
     const DeviceIndex index = xpurt::device_of_pointer(data);
     TORCH_CHECK(index >= 0, "the pointer is not in memory of an xpu device");

@@ -60,5 +60,6 @@ PYBIND11_MODULE(_C, m) {
   m.attr("torch_version") = TORCH_VERSION;
   xpurt::bind_placement(m);
   xpurt::bind_share(m);
+  xpurt::bind_allocator(m);
   xpurt::repair_late_hooks();
 }

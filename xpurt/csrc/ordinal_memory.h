@@ -1,0 +1,139 @@
+// The memory of one ordinal: a pool for each stream, filled by the home device.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "allocator.h"
+#include "memory_statistics.h"
+#include "segment_table.h"
+#include "stream.h"
+
+namespace xpurt {
+
+// Note [When a block may be handed out again]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// A block belongs to the stream that was current when its memory came from the
+// driver, and goes back to that stream's pool. Who gets it next is safe because
+// - work on the device: a stream is in order, so work that is submitted later
+//   starts after the work that still touches the old contents;
+// - work of other streams: whoever uses a block on another stream says so
+//   (record_stream); such a block comes back when an event recorded on each of
+//   those streams at the free is complete;
+// - work on the host (native ops, copies by the host): is over when the op returns,
+//   and the op holds its tensors until then. It must not begin before the stream's
+//   queued work is done, so an op waits for its stream first. Another thread may
+//   submit work, free a block and lose it to us between that wait and our
+//   allocation: results of host work are therefore allocated through
+//   allocate_for_host(), which waits after it has the block;
+// - another stream, or the driver: a segment leaves its stream only through
+//   empty_cache(), which waits for every stream of the ordinal.
+// To use a block on the host or on a stream other than the current one at its
+// allocation, without having waited for that stream, is an error of the caller, as
+// on every PyTorch accelerator.
+class OrdinalMemory {
+ public:
+  OrdinalMemory(c10::DeviceIndex index, uint64_t epoch, const PhysicalDevice& home,
+                SegmentTable& table);
+
+  uint64_t epoch() const { return epoch_; }
+  c10::DeviceIndex index() const { return index_; }
+
+  // At least `bytes` (not 0) of memory, aligned to 512 bytes. Throws
+  // c10::OutOfMemoryError. May wait, with the GIL released, to empty the cache.
+  void* allocate(size_t bytes, Stream& stream);
+
+  void free(Segment& segment, void* pointer) noexcept;
+
+  // `stream` works on the block from now on, too.
+  void record_stream(Segment& segment, void* pointer, Stream& stream);
+
+  // Start and bytes of the allocated block that contains `address`.
+  Extent extent(const Segment& segment, const void* address);
+
+  // Gives every segment without an active block back to the driver, after the
+  // ordinal's work is done: those of one private pool, or, for {0, 0}, those of all
+  // pools that are not in use as private ones. Releases the GIL. Throws an asynchronous
+  // error of the streams, once, when that is done.
+  void empty_cache(c10::MempoolId_t pool = {0, 0});
+
+  // See allocator.h.
+  void begin_allocate_to_pool(c10::MempoolId_t id,
+                              std::function<bool(c10::Stream)> takes);
+  void end_allocate_to_pool(c10::MempoolId_t id);
+  void release_pool(c10::MempoolId_t id);
+
+  double fraction() const { return fraction_; }
+  void set_fraction(double fraction);
+
+  struct Amounts {
+    uint64_t free = 0;
+    uint64_t total = 0;
+  };
+  Amounts amounts();  // of the device, in bytes
+
+  c10::CachingDeviceAllocator::DeviceStats stats();
+  void reset_accumulated_stats();
+  void reset_peak_stats();
+  std::vector<c10::CachingDeviceAllocator::SegmentInfo> snapshot();
+
+  struct Live {
+    size_t blocks = 0;
+    size_t bytes = 0;  // as requested
+  };
+  Live live();
+
+ private:
+  struct StreamPools {
+    StreamPools(Stream& stream, c10::MempoolId_t id) : stream(stream), id(id) {}
+    Stream& stream;
+    const c10::MempoolId_t id;  // {0, 0}, or that of a private pool
+    BlockPool small{false};
+    BlockPool large{true};
+  };
+  struct Pending {
+    sycl::event done;
+    Block* block;
+  };
+
+  struct Route {
+    c10::MempoolId_t id;
+    std::function<bool(c10::Stream)> takes;
+  };
+
+  bool is_released(c10::MempoolId_t id) const;
+  StreamPools& pools_of(Stream& stream);
+  BlockPool& pool_of(Stream& stream, size_t rounded);
+  Block* take(BlockPool& pool, size_t rounded);
+  bool grow(BlockPool& pool, size_t bytes);
+  void* from_driver(size_t bytes);
+  void release(Block* block);
+  void release_completed();
+  void wait_for_pending();
+  void add_pending(Block* block, std::vector<sycl::event> events);
+  [[noreturn]] void fail(size_t bytes);
+  void* handed_out(Block* block, size_t bytes, std::unique_lock<std::mutex>& lock);
+  void report(void* pointer, int64_t bytes, std::unique_lock<std::mutex>& lock);
+
+  const c10::DeviceIndex index_;
+  const uint64_t epoch_;
+  const PhysicalDevice& home_;
+  const uint64_t total_;
+  SegmentTable& table_;
+  std::mutex emptying_;  // taken before mutex_, and never while holding the GIL
+  std::mutex mutex_;
+  // Few: one for each stream that allocated, and each stream of a private pool.
+  std::vector<std::unique_ptr<StreamPools>> pools_;
+  std::vector<Route> routes_;                   // to private pools, the first one wins
+  std::map<c10::MempoolId_t, int> pool_users_;  // of private pools
+  StreamPools* last_pools_ = nullptr;
+  std::vector<Pending> pending_;
+  MemoryStatistics statistics_;
+  double fraction_ = 1.0;
+  uint64_t limit_;
+};
+
+}  // namespace xpurt

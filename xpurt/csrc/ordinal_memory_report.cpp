@@ -1,0 +1,77 @@
+// What OrdinalMemory tells about itself.
+#include "ordinal_memory.h"
+
+#include <algorithm>
+
+namespace xpurt {
+
+c10::CachingDeviceAllocator::DeviceStats OrdinalMemory::stats() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  c10::CachingDeviceAllocator::DeviceStats result = statistics_.get();
+  for (const auto& pools : pools_) {
+    if (pools->id == c10::MempoolId_t{0, 0}) continue;
+    auto& reserved = result.reserved_bytes_by_private_pools[pools->id];
+    for (const BlockPool* pool : {&pools->small, &pools->large}) {
+      for (const auto& segment : pool->segments()) {
+        reserved[0].increase(segment->bytes);
+        reserved[pool->large() ? 2 : 1].increase(segment->bytes);
+      }
+    }
+  }
+  return result;
+}
+
+void OrdinalMemory::reset_accumulated_stats() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  statistics_.reset_accumulated();
+}
+
+void OrdinalMemory::reset_peak_stats() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  statistics_.reset_peaks();
+}
+
+OrdinalMemory::Live OrdinalMemory::live() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return {statistics_.live_blocks(), statistics_.live_bytes()};
+}
+
+Extent OrdinalMemory::extent(const Segment& segment, const void* address) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (Block* block = segment.first; block != nullptr; block = block->after) {
+    if (address >= block->pointer && address < block->pointer + block->bytes) {
+      return block->allocated ? Extent{block->pointer, block->bytes} : Extent{};
+    }
+  }
+  return {};
+}
+
+std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<c10::CachingDeviceAllocator::SegmentInfo> result;
+  for (auto& pools : pools_) {
+    for (BlockPool* pool : {&pools->small, &pools->large}) {
+      for (auto& segment : pool->segments()) {
+        auto& info = result.emplace_back();
+        info.device = index_;
+        info.address = reinterpret_cast<size_t>(segment->pointer);
+        info.total_size = segment->bytes;
+        info.stream = reinterpret_cast<void*>(pools->stream.id().id());
+        info.owner_private_pool_id = pools->id;
+        info.is_large = pool->large();
+        for (Block* block = segment->first; block != nullptr; block = block->after) {
+          info.blocks.push_back(
+              {block->bytes, block->requested, 0, block->allocated, block->active, {}});
+          if (block->allocated) info.allocated_size += block->bytes;
+          if (block->active) info.active_size += block->bytes;
+          info.requested_size += block->requested;
+        }
+      }
+    }
+  }
+  std::sort(result.begin(), result.end(),
+            [](const auto& a, const auto& b) { return a.address < b.address; });
+  return result;
+}
+
+}  // namespace xpurt
