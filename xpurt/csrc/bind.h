@@ -5,6 +5,9 @@
 
 namespace xpurt {
 
+void bind_device(pybind11::module_& m);
+void bind_memory(pybind11::module_& m);
 void bind_share(pybind11::module_& m);
+void bind_stream(pybind11::module_& m);
 
 }  // namespace xpurt

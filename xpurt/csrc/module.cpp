@@ -5,8 +5,8 @@
 
 #include "allocator.h"
 #include "bind.h"
-#include "device.h"
 #include "cuda_build.h"
+#include "device.h"
 #include "hooks.h"
 #include "replica.h"
 #include "share.h"
@@ -56,6 +56,9 @@ void bind_placement(py::module_& m) {
 PYBIND11_MODULE(_C, m) {
   m.attr("torch_version") = TORCH_VERSION;
   xpurt::bind_placement(m);
+  xpurt::bind_device(m);
+  xpurt::bind_memory(m);
   xpurt::bind_share(m);
+  xpurt::bind_stream(m);
   xpurt::repair_late_hooks();
 }
