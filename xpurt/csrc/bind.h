@@ -7,6 +7,9 @@ namespace xpurt {
 
 // What Python needs of the allocator beyond c10's interface.
 void bind_allocator(pybind11::module_& m);
+void bind_device(pybind11::module_& m);
+void bind_memory(pybind11::module_& m);
 void bind_share(pybind11::module_& m);
+void bind_stream(pybind11::module_& m);
 
 }  // namespace xpurt

@@ -4,7 +4,11 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
+
+#include "autograd_threads.h"
+#include "stream.h"
 
 namespace xpurt {
 namespace {
@@ -31,12 +35,28 @@ std::atomic<const Placement*> installed{nullptr};
 std::atomic<uint64_t> epoch{0};
 std::atomic<bool> bad_fork{false};
 std::atomic<c10::DeviceIndex> guard_count{16};
+std::atomic<bool> exiting{false};
 thread_local c10::DeviceIndex current = 0;
 
-void mark_fork() {
-  pthread_atfork(nullptr, nullptr, [] {
-    if (installed.load() != nullptr) bad_fork = true;
-  });
+// Note [Exit]
+// ~~~~~~~~~~~
+// SYCL tears itself down in a static destructor, which aborts if work is pending
+// between two devices. Python waits for the queues when it begins to exit; this is
+// for what was submitted after that, and for processes that leave through exit().
+// Registered after the driver was loaded, so that it runs before the driver ends.
+void finish_at_exit() {
+  if (in_bad_fork()) return;
+  try {
+    synchronize_all();
+  } catch (const std::exception&) {
+    // Nobody is left to hear of it.
+  }
+  exiting = true;
+}
+
+void on_first_placement() {
+  pthread_atfork(nullptr, nullptr, [] { bad_fork = true; });
+  std::atexit(finish_at_exit);
 }
 
 // Note [Contexts]
@@ -113,8 +133,6 @@ void install_placement(const std::string& mapping,
                     ordinals.size());
   std::lock_guard<std::mutex> lock(table().mutex);
   TORCH_CHECK(installed.load() == nullptr, "a placement is installed already");
-  static std::once_flag once;
-  std::call_once(once, mark_fork);
   auto made = std::make_unique<Placement>();
   made->mapping = mapping;
   made->epoch = ++epoch;
@@ -122,6 +140,9 @@ void install_placement(const std::string& mapping,
     TORCH_CHECK_VALUE(!pointers.empty(), "an ordinal has at least one device");
     made->ordinals.push_back(make_ordinal(pointers));
   }
+  static std::once_flag once;
+  std::call_once(once, on_first_placement);
+  open_autograd_threads();
   installed = made.get();
   table().placements.push_back(std::move(made));
 }
@@ -142,6 +163,10 @@ uint64_t placement_epoch() noexcept {
 
 bool in_bad_fork() noexcept {
   return bad_fork.load(std::memory_order_relaxed);
+}
+
+bool is_exiting() noexcept {
+  return exiting.load(std::memory_order_relaxed);
 }
 
 const Placement& placement() {

@@ -15,9 +15,8 @@ namespace xpurt {
 // The largest number of ordinals that this library can hold.
 constexpr c10::DeviceIndex kMaxDevices = 64;
 
-// What the guard answers as its device count. The autograd engine sizes its table
-// of device threads by it once, at the first backward of a process: a bound fixed at
-// import, so that a later mapping with more ordinals still fits.
+// The most ordinals that a mapping may have, fixed at import: the size of the autograd
+// engine's table, which must not grow. See Note [Autograd's threads].
 c10::DeviceIndex guard_device_count() noexcept;
 void set_guard_device_count(c10::DeviceIndex count);
 
@@ -65,10 +64,15 @@ void set_placement_resolver(std::function<void()> resolver);
 void install_placement(const std::string& mapping,
                        const std::vector<std::vector<DevicePointer>>& ordinals);
 void uninstall_placement();
+// Changes with every placement that comes or goes.
 uint64_t placement_epoch() noexcept;
 
 // True in a process that was forked after a device had been used.
 bool in_bad_fork() noexcept;
+
+// True once the process is exiting and all queued work has been waited for: the
+// driver is not to be called any more.
+bool is_exiting() noexcept;
 
 // Index of the calling thread's current device. Setting does not touch a
 // driver, and does not check: autograd sets indices beyond the real count.

@@ -2,32 +2,61 @@
 
 #include <c10/util/Exception.h>
 
-#include "gil.h"
+#include "waiting.h"
 
 namespace xpurt {
+namespace {
+
+using sycl::info::event_command_status;
+using sycl::info::event_profiling::command_end;
+
+bool complete(const sycl::event& event) {
+  return event.get_info<sycl::info::event::command_execution_status>() ==
+         event_command_status::complete;
+}
+
+}  // namespace
+
+void Event::check_mapping() const {
+  TORCH_CHECK(epoch_ == placement_epoch(),
+              "the event was recorded under an xpu mapping that has been replaced. "
+              "Record it again.");
+}
 
 void Event::record(Stream& stream) {
   event_ = stream.record();
+  if (timed_) stamp_ = stream.stamp(event_);
+  epoch_ = placement_epoch();
 }
 
 void Event::block(Stream& stream) const {
-  if (event_) stream.wait_event(*event_);
+  check_mapping();
+  if (!complete(event_)) stream.wait_event(event_);
 }
 
 bool Event::query() const {
-  using sycl::info::event_command_status;
-  return !event_ || event_->get_info<sycl::info::event::command_execution_status>() ==
-                        event_command_status::complete;
+  check_mapping();
+  return complete(event_);
 }
 
 void Event::synchronize() const {
-  if (!event_) return;
-  WithoutGil released;
-  sycl::event(*event_).wait();
+  check_mapping();
+  if (complete(event_)) return;
+  sycl::event event = event_;
+  wait_for_device([event] { return complete(event); },
+                  [event]() mutable { event.wait(); });
 }
 
-double Event::elapsed_ms(const Event&) const {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, "event timing is not built yet");
+double Event::elapsed_ms(const Event& end) const {
+  check_mapping();
+  end.check_mapping();
+  TORCH_CHECK(stamp_ && end.stamp_,
+              "Both events must be created with argument 'enable_timing=True'.");
+  // The stamps end some microseconds after the events that they measure.
+  for (sycl::event stamp : {*stamp_, *end.stamp_}) stamp.wait();
+  const uint64_t from = stamp_->get_profiling_info<command_end>();
+  const uint64_t to = end.stamp_->get_profiling_info<command_end>();
+  return static_cast<double>(static_cast<int64_t>(to - from)) * 1e-6;
 }
 
 }  // namespace xpurt

@@ -1,10 +1,9 @@
 // PyTorch events as SYCL events.
 #pragma once
 
-#include "stream.h"
-
-#include <chrono>
 #include <optional>
+
+#include "stream.h"
 
 namespace xpurt {
 
@@ -16,16 +15,19 @@ class Event {
   void block(Stream& stream) const;  // later work of `stream` waits for the record
   bool query() const;
   void synchronize() const;  // releases the GIL
-  bool timed() const { return timed_; }
-  bool recorded() const { return event_.has_value(); }
-  const sycl::event* sycl_event() const { return event_ ? &*event_ : nullptr; }
 
-  // Milliseconds between the completion of two recorded, timed events.
+  // Milliseconds between the completion of two timed events, both complete.
   double elapsed_ms(const Event& end) const;
 
  private:
+  void check_mapping() const;
+
+  // First, so that the address of a recorded event is that of its sycl::event: it
+  // is what PyTorch hands out as `event_id`.
+  sycl::event event_;
+  std::optional<sycl::event> stamp_;  // see Note [Timed events]
+  uint64_t epoch_ = 0;                // of the placement it was recorded under
   bool timed_;
-  std::optional<sycl::event> event_;
 };
 
 }  // namespace xpurt

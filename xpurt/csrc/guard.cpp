@@ -3,6 +3,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "allocator.h"
+#include "autograd_threads.h"
 #include "event.h"
 
 namespace xpurt {
@@ -27,8 +28,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(c10::Device device) const noexcept override {
     exchange_device(device.index());
   }
-  // The size of the autograd engine's table, not the number of ordinals.
-  DeviceIndex deviceCount() const noexcept override { return guard_device_count(); }
+  // Not the number of ordinals: see Note [Autograd's threads].
+  DeviceIndex deviceCount() const noexcept override { return autograd_device_count(); }
 
   c10::Stream getStream(c10::Device device) const override {
     return current_stream_id(device.index());
@@ -37,7 +38,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return default_stream_id(device.index());
   }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool high) const override {
-    return pool_stream_id(device.index(), high ? kHighestPriority : kLowestPriority);
+    return pool_stream_id(device.index(), high ? kHighestPriority : kNormalPriority);
   }
   c10::Stream getNewStream(c10::Device device, int priority) const override {
     return pool_stream_id(device.index(), priority);
@@ -46,7 +47,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return exchange_stream(id);
   }
   void* getStreamNativeHandle(const c10::Stream id) const override {
-    return &stream(id).home_queue();
+    return &stream(id).shared_queue();
   }
   bool queryStream(const c10::Stream& id) const override { return stream(id).query(); }
   void synchronizeStream(const c10::Stream& id) const override { stream(id).wait(); }
@@ -77,8 +78,6 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     delete static_cast<Event*>(event);
   }
   double elapsedTime(void* start, void* end, const DeviceIndex) const override {
-    TORCH_CHECK(start != nullptr && end != nullptr,
-                "Both events must be recorded before calculating elapsed time.");
     return event_of(start).elapsed_ms(event_of(end));
   }
   void recordDataPtrOnStream(const c10::DataPtr& data,

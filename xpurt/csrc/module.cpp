@@ -59,7 +59,10 @@ void bind_placement(py::module_& m) {
 PYBIND11_MODULE(_C, m) {
   m.attr("torch_version") = TORCH_VERSION;
   xpurt::bind_placement(m);
+  xpurt::bind_device(m);
+  xpurt::bind_memory(m);
   xpurt::bind_share(m);
   xpurt::bind_allocator(m);
+  xpurt::bind_stream(m);
   xpurt::repair_late_hooks();
 }

@@ -14,7 +14,7 @@ namespace xpurt {
 class Stream {
  public:
   Stream(const Ordinal& ordinal, c10::Stream id, int priority);
-  // A stream around a queue that somebody else made, on a one-device ordinal.
+  // A stream around a queue that somebody else made for the home device.
   Stream(const Ordinal& ordinal, c10::Stream id, const sycl::queue& external);
 
   const Ordinal& ordinal() const { return ordinal_; }
@@ -29,9 +29,13 @@ class Stream {
   // The home device's queue, for whoever wants "the" queue of the stream.
   sycl::queue& home_queue() { return queue(ordinal_.home); }
 
+  // The home device's queue for code outside of xpurt, which may submit to it at
+  // any time: from now on the stream is never taken for idle.
+  sycl::queue& shared_queue();
+
   // False if work may be pending. A flag, so that host-side ops need no driver
   // call where nothing was submitted since the last wait.
-  bool idle() const { return finished_.load() == submitted_.load(); }
+  bool idle() const { return finished_.load() == submitted_.load() && !shared_; }
 
   // True if everything submitted has finished. Asks the driver.
   bool query();
@@ -43,11 +47,20 @@ class Stream {
   // An event that is complete when everything submitted so far is.
   sycl::event record();
 
+  // An event with profiling information: it ends when `recorded`, an event of this
+  // stream, does.
+  sycl::event stamp(const sycl::event& recorded);
+
   // Work submitted from now on starts after `event`.
   void wait_event(const sycl::event& event);
 
  private:
+  std::unique_ptr<sycl::queue> make_queue(size_t position, bool profiling);
   sycl::queue& open(size_t position);
+  std::vector<sycl::queue*> open_queues();
+  bool drained();
+  void finish();
+  void mark_finished(uint64_t covered);
   void rethrow();
 
   const Ordinal& ordinal_;
@@ -55,15 +68,19 @@ class Stream {
   int priority_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<sycl::queue>> queues_;  // by position, made on use
+  std::unique_ptr<sycl::queue> stamps_;               // with profiling; see stamp()
   size_t last_;                                       // position used last
-  std::atomic<uint64_t> submitted_{0};                // counts submissions
-  std::atomic<uint64_t> finished_{0};  // how many of them a wait has covered
+  std::atomic<bool> shared_{false};
+  std::atomic<uint64_t> submitted_{0};  // counts submissions
+  std::atomic<uint64_t> finished_{0};   // how many of them a wait has covered
   std::mutex error_mutex_;
   std::exception_ptr error_;
 };
 
-// Priorities are PyTorch's: lower numbers run first.
-constexpr int kLowestPriority = 0;
+// Priorities are PyTorch's: lower numbers run first. They are SYCL's hints to the
+// driver, which may ignore them.
+constexpr int kLowestPriority = 1;
+constexpr int kNormalPriority = 0;
 constexpr int kHighestPriority = -1;
 
 // The stream object behind a c10 stream; throws if it belongs to a mapping that
@@ -74,10 +91,12 @@ Stream& current_stream(c10::DeviceIndex index = -1);
 c10::Stream current_stream_id(c10::DeviceIndex index = -1);
 c10::Stream default_stream_id(c10::DeviceIndex index);
 c10::Stream pool_stream_id(c10::DeviceIndex index, int priority);
+// The same queue gives the same stream.
 c10::Stream external_stream_id(c10::DeviceIndex index, const sycl::queue& queue);
 c10::Stream exchange_stream(c10::Stream id);
 
-// Waits for every stream of an ordinal, or of the whole process.
+// Waits for every stream of an ordinal, or of the whole process, those of replaced
+// mappings too. Throws the first asynchronous error after all have been waited for.
 void synchronize_device(c10::DeviceIndex index);
 void synchronize_all();
 

@@ -1,0 +1,79 @@
+#include "autograd_threads.h"
+
+#include <torch/csrc/autograd/engine.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "device.h"
+
+namespace xpurt {
+namespace {
+
+// Note [Autograd's threads]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~
+// At the first backward of a process the autograd engine asks every guard for its
+// number of devices, starts that many threads and makes a table of their queues,
+// which never grows; a device beyond it is an internal error. And once it has such
+// threads, it refuses every backward in a forked child. So the guard says 0 as long
+// as no xpu device has been used: a program that only imports xpurt gets no threads
+// and forks as before. From the first use on it says XPURT_MAX_DEVICES, however many
+// ordinals there are, since mappings may change. If the engine has made its table
+// before that, the table is extended here.
+std::atomic<bool> in_use{false};
+
+using torch::autograd::Engine;
+using torch::autograd::ReadyQueue;
+using Queues = std::vector<std::shared_ptr<ReadyQueue>>;
+
+// Opens what Engine keeps for its subclasses; never instantiated.
+struct EngineTable : Engine {
+  static Queues& queues(Engine& engine) {
+    return engine.*(&EngineTable::device_ready_queues_);
+  }
+  static bool has_started(Engine& engine) {
+    return (engine.*(&EngineTable::thread_pool_shared_)) != nullptr;
+  }
+};
+
+// No other thread reads the table meanwhile: only tasks of a device look at it, and
+// no xpu tensor exists before the first placement. On a build with CUDA a backward
+// of CUDA tensors in another thread might; the old array is kept for it.
+void extend(Engine& engine) {
+  Queues& table = EngineTable::queues(engine);
+  const size_t before = table.size();
+  const auto wanted = static_cast<size_t>(guard_device_count());
+  if (before >= wanted) return;
+  Queues longer = table;
+  while (longer.size() < wanted) longer.push_back(std::make_shared<ReadyQueue>());
+  table.swap(longer);
+  new Queues(std::move(longer));  // leaked
+  for (size_t i = before; i < wanted; ++i) {
+    // Not counted among the threads that the engine waits for at exit: one that
+    // has not begun to run by then would be waited for in vain.
+    std::thread([&engine, i, queue = table[i]] {
+      engine.thread_init(static_cast<int>(i), queue, /*should_increment=*/false);
+    }).detach();
+  }
+}
+
+}  // namespace
+
+c10::DeviceIndex autograd_device_count() noexcept {
+  // Pairs with the fence below: of an engine that starts and a first use of xpu at
+  // the same time, at least one sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return in_use.load() && !in_bad_fork() ? guard_device_count() : c10::DeviceIndex(0);
+}
+
+void open_autograd_threads() {
+  if (in_use.exchange(true)) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  Engine& engine = Engine::get_default_engine();
+  if (!EngineTable::has_started(engine)) return;
+  engine.initialize_device_threads_pool();  // returns when a start under way is over
+  extend(engine);
+}
+
+}  // namespace xpurt

@@ -1,0 +1,19 @@
+// Waiting for a device: without the interpreter lock, and open to Ctrl-C.
+#pragma once
+
+#include <functional>
+
+namespace xpurt {
+
+// Returns when `wait` has: throws what it throws. `finished` answers at once
+// whether `wait` would return at once.
+//
+// In Python's main thread an exception of a signal handler, such as
+// KeyboardInterrupt, ends the call early; `wait` then goes on in another thread, so
+// both functions own what they use, or use what is never destroyed.
+void wait_for_device(const std::function<bool()>& finished, std::function<void()> wait);
+
+// `check` throws if a signal handler of Python raised; called without the lock.
+void set_interrupt_check(void (*check)(), unsigned long main_thread);
+
+}  // namespace xpurt
