@@ -5,6 +5,7 @@
 
 namespace xpurt {
 
+void bind_ops(pybind11::module_& m);
 void bind_share(pybind11::module_& m);
 
 }  // namespace xpurt

@@ -11,6 +11,7 @@
 #include "hooks.h"
 #include "replica.h"
 #include "share.h"
+#include "registration.h"
 #include "stream.h"
 
 namespace py = pybind11;
@@ -60,5 +61,7 @@ PYBIND11_MODULE(_C, m) {
   m.attr("torch_version") = TORCH_VERSION;
   xpurt::bind_placement(m);
   xpurt::bind_share(m);
+  xpurt::bind_ops(m);
+  xpurt::register_remaining_ops();
   xpurt::repair_late_hooks();
 }
