@@ -85,7 +85,9 @@ void HostCall::alias(HostStorage& storage) {
 }
 
 void HostCall::announce(const at::Tensor& tensor, bool whole) {
-  if (!tensor.defined() || !tensor.is_xpu() || !tensor.has_storage()) return;
+  if (!tensor.defined() || !tensor.is_xpu()) return;
+  if (!is_plain(tensor)) return announce_parts(tensor);
+  if (!tensor.has_storage()) return;
   HostStorage& storage = storage_of(tensor.storage(), false);
   if (whole) {
     storage.begin = 0;

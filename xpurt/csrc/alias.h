@@ -77,13 +77,14 @@ class HostCall {
   void take_over(HostStorage& storage);
   void give_back(HostTensor& tensor);
   c10::Storage to_xpu(const c10::Storage& storage);
+  // alias_layouts.cpp
+  void announce_parts(const at::Tensor& tensor);
   at::Tensor other_to_host(const at::Tensor& tensor, bool written);
   at::Tensor other_to_xpu(const at::Tensor& result);
   void other_give_back(HostTensor& tensor);
 
   c10::Device device_;
   bool copies_;
-  bool prepared_ = false;
   uint64_t bytes_copied_ = 0;
   c10::SmallVector<HostStorage, 4> storages_;
   c10::SmallVector<HostTensor, 6> tensors_;

@@ -38,6 +38,19 @@ TORCH_LIBRARY_IMPL(_, XPU, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
 }
 
+TORCH_LIBRARY_IMPL(_, SparseXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+}
+TORCH_LIBRARY_IMPL(_, SparseCsrXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+}
+TORCH_LIBRARY_IMPL(_, QuantizedXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+}
+TORCH_LIBRARY_IMPL(_, NestedTensorXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+}
+
 }  // namespace
 
 void register_remaining_ops() {
