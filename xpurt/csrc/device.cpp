@@ -157,6 +157,12 @@ const Placement* installed_placement() noexcept {
   return installed.load();
 }
 
+const PhysicalDevice* find_physical_device(int id) noexcept {
+  std::lock_guard<std::mutex> lock(table().mutex);
+  const auto& known = table().devices;
+  return id >= 0 && static_cast<size_t>(id) < known.size() ? known[id].get() : nullptr;
+}
+
 uint64_t placement_epoch() noexcept {
   return epoch.load();
 }

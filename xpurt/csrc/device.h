@@ -53,6 +53,9 @@ const Placement& placement();
 // The installed placement, or nullptr: never asks, never throws.
 const Placement* installed_placement() noexcept;
 
+// The device with that id, or nullptr.
+const PhysicalDevice* find_physical_device(int id) noexcept;
+
 // Number of ordinals; 0 where no placement can be had. Never throws.
 c10::DeviceIndex device_count() noexcept;
 

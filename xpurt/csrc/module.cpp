@@ -11,6 +11,7 @@
 #include "hooks.h"
 #include "replica.h"
 #include "share.h"
+#include "registration.h"
 #include "stream.h"
 
 namespace py = pybind11;
@@ -64,5 +65,7 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_share(m);
   xpurt::bind_allocator(m);
   xpurt::bind_stream(m);
+  xpurt::bind_ops(m);
+  xpurt::register_remaining_ops();
   xpurt::repair_late_hooks();
 }

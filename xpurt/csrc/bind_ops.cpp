@@ -1,0 +1,76 @@
+// Ops in Python: counts, policies.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "bind.h"
+#include "device.h"
+#include "fallback_mode.h"
+#include "op_report.h"
+
+namespace py = pybind11;
+
+namespace xpurt {
+namespace {
+
+template <typename Value, size_t n>
+using Choices = std::array<std::pair<const char*, Value>, n>;
+
+constexpr Choices<FallbackMode, 3> kFallbackModes{{{"warn", FallbackMode::warn},
+                                                   {"silent", FallbackMode::silent},
+                                                   {"error", FallbackMode::error}}};
+constexpr Choices<KernelPolicy, 3> kPolicies{{{"auto", KernelPolicy::automatic},
+                                              {"sycl", KernelPolicy::sycl},
+                                              {"native", KernelPolicy::native}}};
+
+template <typename Value, size_t n>
+Value chosen(const Choices<Value, n>& choices, const std::string& name,
+             const char* what) {
+  std::string known;
+  for (const auto& [text, value] : choices) {
+    if (name == text) return value;
+    known += std::string(known.empty() ? "" : ", ") + '"' + text + '"';
+  }
+  throw py::value_error(std::string(what) + " \"" + name + "\" is unknown; it is one of " +
+                        known);
+}
+
+template <typename Value, size_t n>
+const char* name_of(const Choices<Value, n>& choices, Value wanted) {
+  for (const auto& [text, value] : choices) {
+    if (value == wanted) return text;
+  }
+  return "";
+}
+
+}  // namespace
+
+void bind_ops(py::module_& m) {
+  m.def("op_report", [] {
+    py::list rows;
+    for (const OpReportRow& row : op_report()) {
+      rows.append(py::make_tuple(row.op, kTierNames[static_cast<size_t>(row.tier)],
+                                 row.device, row.calls, row.bytes_copied,
+                                 row.seconds));
+    }
+    return rows;
+  });
+  m.def("reset_op_report", &reset_op_report);
+  m.def("set_fallback_mode", [](const std::string& name) {
+    set_fallback_mode(chosen(kFallbackModes, name, "fallback mode"));
+  });
+  m.def("fallback_mode", [] { return name_of(kFallbackModes, fallback_mode()); });
+  m.def("set_kernel_policy", [](const std::string& name) {
+    set_kernel_policy(chosen(kPolicies, name, "kernel policy"));
+  });
+  m.def("kernel_policy", [] { return name_of(kPolicies, kernel_policy()); });
+  m.def(
+      "set_host_accessible",
+      [](c10::DeviceIndex index, bool value) {
+        const Ordinal& changed = ordinal(index);
+        changed.devices[changed.home]->host_accessible = value;
+      },
+      "For tests: treats an ordinal's memory as one that the host cannot read, or "
+      "can again. The device stays what it is.");
+}
+
+}  // namespace xpurt

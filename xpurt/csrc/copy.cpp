@@ -1,0 +1,161 @@
+#include "copy.h"
+
+#include <ATen/ops/empty_strided.h>
+#include <torch/library.h>
+
+#include "alias.h"
+#include "cpu_allocator.h"
+#include "device_scope.h"
+#include "dispatch.h"
+#include "op_report.h"
+#include "stream.h"
+
+namespace xpurt {
+namespace {
+
+// One call of copy_, and where it is counted.
+struct Copy {
+  OpRecord& record;
+  c10::DispatchKeySet keys;
+  at::Tensor self;
+  at::Tensor source;
+  c10::DeviceIndex index = 0;
+
+  void count(Tier tier, uint64_t begin, uint64_t bytes = 0) const {
+    count_op(record, tier, ordinal(index).home_device().id, ticks_now() - begin, bytes);
+  }
+};
+
+bool has_lazy_bits(const at::Tensor& tensor) {
+  return tensor.is_conj() || tensor.is_neg() || tensor._is_zerotensor();
+}
+
+bool is_dense(const at::Tensor& tensor) {
+  return is_plain(tensor) && tensor.layout() == c10::kStrided &&
+         !has_lazy_bits(tensor) && tensor.is_non_overlapping_and_dense();
+}
+
+// One memcpy on the stream, after the work before it and without waiting.
+void copy_on_queue(const Copy& copy) {
+  const uint64_t begin = ticks_now();
+  const size_t bytes = copy.self.nbytes();
+  void* to = copy.self.mutable_data_ptr();
+  current_stream(copy.index).home_queue().memcpy(to, copy.source.const_data_ptr(), bytes);
+  copy.count(Tier::sycl, begin);
+}
+
+at::Tensor on_cpu_like(const at::Tensor& tensor) {
+  return at::empty_strided(tensor.sizes(), tensor.strides(),
+                           tensor.options().device(c10::kCPU));
+}
+
+// A dense xpu tensor's bytes as a CPU tensor of its own.
+at::Tensor download(const at::Tensor& source) {
+  at::Tensor host = on_cpu_like(source);
+  if (source.numel() == 0) return host;
+  Stream& stream = current_stream(source.device().index());
+  void* to = host.mutable_data_ptr();
+  stream.home_queue().memcpy(to, source.const_data_ptr(), source.nbytes());
+  stream.wait();
+  return host;
+}
+
+void upload(const at::Tensor& self, const at::Tensor& host) {
+  if (self.numel() == 0) return;
+  Stream& stream = current_stream(self.device().index());
+  void* to = self.mutable_data_ptr();
+  stream.home_queue().memcpy(to, host.const_data_ptr(), self.nbytes());
+  stream.wait();
+}
+
+// Between the host and a device it cannot read, or between two devices one of which
+// is such: through dense tensors on the host. False if some tensor is not dense.
+bool copy_through_host(const Copy& copy) {
+  const bool from_xpu = copy.source.is_xpu();
+  const bool to_xpu = copy.self.is_xpu();
+  if ((from_xpu && !is_dense(copy.source)) || (to_xpu && !is_dense(copy.self))) {
+    return false;
+  }
+  const uint64_t begin = ticks_now();
+  const at::Tensor host = from_xpu ? download(copy.source) : copy.source;
+  if (!to_xpu) {
+    copy.self.copy_(host);
+  } else if (same_dense_layout(copy.self, host)) {
+    upload(copy.self, host);
+  } else {
+    const at::Tensor converted = on_cpu_like(copy.self);
+    converted.copy_(host);
+    upload(copy.self, converted);
+  }
+  copy.count(Tier::sycl, begin);
+  return true;
+}
+
+// PyTorch's copy_ on the host's view of both: any dtype, stride and bit.
+void copy_on_host(const Copy& copy) {
+  const uint64_t begin = ticks_now();
+  HostCall call(copy.index);
+  call.announce(copy.self, false);
+  call.announce(copy.source, false);
+  const at::Tensor self = call.to_host(copy.self, true);
+  const at::Tensor source = call.to_host(copy.source, false);
+  call.wait();
+  self.copy_(source);
+  call.finish_arguments();
+  copy.count(call.copies() ? Tier::copy : Tier::native, begin, call.bytes_copied());
+}
+
+void copy_within_ordinal(const Copy& copy) {
+  const bool dense = same_dense_layout(copy.self, copy.source) &&
+                     !copy.self.is_alias_of(copy.source);
+  const bool idle = current_stream(copy.index).idle();
+  if (dense && !(idle && host_reads(copy.index))) {
+    copy_on_queue(copy);
+  } else {
+    torch::jit::Stack stack{copy.self, copy.source, false};
+    run_op_at(copy.record, copy.index, copy.keys, &stack);
+  }
+}
+
+void copy_between(const Copy& copy) {
+  const auto unreadable = [](const at::Tensor& tensor) {
+    return tensor.is_xpu() && !host_reads(tensor.device().index());
+  };
+  if ((unreadable(copy.self) || unreadable(copy.source)) && copy_through_host(copy)) {
+    return;
+  }
+  copy_on_host(copy);
+}
+
+void copy_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                torch::jit::Stack* stack) {
+  static OpRecord& record = op_record(op);
+  const auto arguments = torch::jit::last(*stack, 3);
+  Copy copy{record, keys, arguments[0].toTensor(), arguments[1].toTensor()};
+  TORCH_CHECK(copy.self.defined(), "self is undefined");
+  TORCH_CHECK(copy.source.defined(), "src is undefined");
+  copy.index = (copy.self.is_xpu() ? copy.self : copy.source).device().index();
+  if (!copy.self.is_same(copy.source)) {
+    const DeviceScope scope(copy.index);
+    if (copy.self.device() == copy.source.device()) {
+      copy_within_ordinal(copy);
+    } else {
+      copy_between(copy);
+    }
+  }
+  torch::jit::drop(*stack, 3);
+  torch::jit::push(*stack, std::move(copy.self));
+}
+
+TORCH_LIBRARY_IMPL(aten, XPU, m) {
+  m.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&copy_boxed>());
+}
+
+}  // namespace
+
+bool same_dense_layout(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && is_dense(a) && is_dense(b) &&
+         a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
+}  // namespace xpurt

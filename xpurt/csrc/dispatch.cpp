@@ -1,0 +1,178 @@
+#include "dispatch.h"
+
+#include <ATen/core/List.h>
+#include <ATen/core/ivalue.h>
+
+#include "alias.h"
+#include "cpu_allocator.h"
+#include "device_scope.h"
+#include "fallback_mode.h"
+#include "op_report.h"
+#include "operands.h"
+#include "random.h"
+
+namespace xpurt {
+namespace {
+
+using c10::IValue;
+
+thread_local int noted_device = -1;
+
+template <typename Visit>
+void for_each_tensor(const IValue& value, const Visit& visit) {
+  if (value.isTensor()) {
+    visit(value.toTensor());
+  } else if (value.isList()) {
+    for (const IValue& element : value.toListRef()) {
+      if (!element.isTensor() && !element.isList() && !element.isNone()) return;
+      for_each_tensor(element, visit);
+    }
+  }
+}
+
+// `value` with `change` applied to the tensors in it; a list is copied only where
+// something in it changes, and only if `in_place` is false.
+template <typename Change>
+IValue with_tensors(IValue value, const Change& change, bool in_place) {
+  if (value.isTensor()) return change(std::move(value).toTensor());
+  if (!value.isList()) return value;
+  const auto elements = value.toListRef();
+  if (elements.empty()) return value;
+  auto list = value.toList();
+  if (!in_place) list = list.copy();
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const IValue& element = elements[i];
+    if (!element.isTensor() && !element.isList() && !element.isNone()) break;
+    list.set(i, with_tensors(element, change, in_place));
+  }
+  return in_place ? value : IValue(std::move(list));
+}
+
+class HostRun {
+ public:
+  HostRun(OpRecord& record, c10::DeviceIndex index, torch::jit::Stack* stack)
+      : record_(record), index_(index), stack_(stack), call_(index) {
+    if (call_.copies()) announce();
+  }
+
+  bool copies() const { return call_.copies(); }
+  uint64_t bytes_copied() const { return call_.bytes_copied(); }
+
+  void run(c10::DispatchKeySet keys) {
+    RandomDraw draw(record_, index_, stack_);
+    convert_arguments();
+    call_.wait();
+    {
+      ResultsOnDevice results(!call_.copies());
+      record_.host_kernel(record_.op, host_keys(keys), stack_);
+    }
+    call_.finish_arguments();
+    convert_results();
+  }
+
+ private:
+  IValue& argument(size_t i) { return (*stack_)[first_ + i]; }
+
+  void announce() {
+    for (size_t i = 0; i < record_.arguments; ++i) {
+      const bool whole = record_.written[i] && record_.may_resize;
+      for_each_tensor(argument(i),
+                      [&](const at::Tensor& t) { call_.announce(t, whole); });
+    }
+  }
+
+  void convert_arguments() {
+    for (size_t i = 0; i < record_.arguments; ++i) {
+      IValue& value = argument(i);
+      if (value.isTensor() || value.isList()) {
+        const bool written = record_.written[i];
+        value = with_tensors(
+            std::move(value),
+            [&](at::Tensor t) { return call_.to_host(std::move(t), written); }, false);
+      } else if (value.isDevice()) {
+        if (value.toDevice().is_xpu()) value = c10::Device(c10::DeviceType::CPU);
+      } else if (value.isStorage()) {
+        value = call_.to_host(value.toStorage(), record_.written[i]);
+      } else if (static_cast<int>(i) == record_.pin_memory) {
+        TORCH_CHECK(value.isNone() || !value.toBool(), record_.name,
+                    ": only dense CPU tensors can be pinned, not xpu tensors");
+      }
+    }
+  }
+
+  void convert_results() {
+    const size_t first = stack_->size() - record_.returns;
+    for (size_t i = 0; i < record_.returns; ++i) {
+      IValue& value = (*stack_)[first + i];
+      if (!value.isTensor() && !value.isList()) continue;
+      if (record_.on_host[i]) {
+        value = value.toTensor().clone();
+        continue;
+      }
+      value = with_tensors(
+          std::move(value),
+          [&](at::Tensor t) { return call_.to_xpu(std::move(t)); }, true);
+    }
+  }
+
+  OpRecord& record_;
+  c10::DeviceIndex index_;
+  torch::jit::Stack* stack_;
+  size_t first_ = stack_->size() - record_.arguments;
+  HostCall call_;
+};
+
+void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
+                 torch::jit::Stack* stack) {
+  const uint64_t begin = ticks_now();
+  HostRun run(record, index, stack);
+  const bool copies = run.copies();
+  if (copies) about_to_copy(record, index);
+  run.run(keys);
+  count_op(record, copies ? Tier::copy : Tier::native,
+           ordinal(index).home_device().id, ticks_now() - begin, run.bytes_copied());
+}
+
+// The row that runs this call, or nullptr.
+const RowKernel* chosen_row(const OpRecord& record, c10::DeviceIndex index,
+                            const torch::jit::Stack& stack) {
+  const RowKernel* row = record.row.load(std::memory_order_acquire);
+  if (C10_LIKELY(row == nullptr)) return nullptr;
+  const KernelPolicy policy = kernel_policy();
+  if (policy == KernelPolicy::native || !row->accepts(stack)) return nullptr;
+  if (policy == KernelPolicy::sycl || !host_reads(index)) return row;
+  return row->prefers(stack) ? row : nullptr;
+}
+
+void run_row(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
+             torch::jit::Stack* stack) {
+  const uint64_t begin = ticks_now();
+  const int outer = noted_device;
+  noted_device = ordinal(index).home_device().id;
+  row.run(record.op, stack);
+  count_op(record, row.tier(), noted_device, ticks_now() - begin, 0);
+  noted_device = outer;
+}
+
+}  // namespace
+
+void note_device(int physical_device_id) {
+  noted_device = physical_device_id;
+}
+
+void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
+               torch::jit::Stack* stack) {
+  if (const RowKernel* row = chosen_row(record, index, *stack)) {
+    run_row(record, *row, index, stack);
+  } else {
+    run_on_host(record, index, keys, stack);
+  }
+}
+
+void run_op(OpRecord& record, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const c10::DeviceIndex index = ordinal_of_operands(record, *stack);
+  const DeviceScope scope(index);
+  run_op_at(record, index, keys, stack);
+}
+
+}  // namespace xpurt

@@ -1,0 +1,57 @@
+// What is kept about an op: what its schema says, its row, and its counts.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "row_kernel.h"
+
+namespace xpurt {
+
+constexpr int kCountedDevices = 32;  // later ones share the last place
+
+struct OpCount {
+  std::atomic<uint64_t> calls{0};
+  std::atomic<uint64_t> bytes_copied{0};
+  std::atomic<uint64_t> ticks{0};
+};
+using OpCounts = std::array<std::array<OpCount, kCountedDevices>, kTiers>;
+
+// Runs an op on host tensors: what a native run of the op means.
+using HostKernel = void (*)(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                            torch::jit::Stack* stack);
+
+struct OpRecord {
+  explicit OpRecord(const c10::OperatorHandle& op);
+
+  c10::OperatorHandle op;
+  std::string name;  // "aten::add.Tensor"
+  size_t arguments = 0;
+  size_t returns = 0;
+  std::vector<bool> written;   // per argument: the op may write to it
+  std::vector<bool> anywhere;  // per argument: may be on the CPU, whatever its size
+  std::vector<bool> on_host;   // per return: a CPU tensor on every device
+  int generator = -1;          // position of the argument, or -1
+  int pin_memory = -1;
+  bool may_resize = false;     // writes to arguments that it may resize: out=
+  bool mixes_devices = false;  // checks its operands' devices itself
+  HostKernel host_kernel;
+  std::atomic<const RowKernel*> row{nullptr};
+  std::atomic<OpCounts*> counts{nullptr};  // made at the first count
+  std::atomic<bool> warned{false};         // of copying
+};
+
+OpRecord& op_record(const c10::OperatorHandle& op);
+
+// The native run of `name` becomes `kernel`, for ops that PyTorch gives another
+// form on the CPU.
+void set_host_kernel(const char* name, const char* overload, HostKernel kernel);
+
+void for_each_op_record(const std::function<void(OpRecord&)>& visit);
+
+}  // namespace xpurt

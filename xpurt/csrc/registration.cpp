@@ -1,0 +1,73 @@
+#include "registration.h"
+
+#include <torch/library.h>
+
+#include "dispatch.h"
+
+namespace xpurt {
+namespace {
+
+using c10::DispatchKey;
+
+// Note [Registered twice]
+// ~~~~~~~~~~~~~~~~~~~~~~~
+// A fallback alone would run every op without a kernel of its own. It is not enough:
+// an op that has a composite kernel besides its CPU kernel never reaches a fallback.
+// A structured op then takes the composite, which allocates and calls the out form: a
+// detour of half a microsecond. Of some the composite is another, slower algorithm.
+// So each op with a CPU kernel is registered by itself, and the fallback serves those
+// that are defined later, in other libraries.
+struct RunOp final : c10::OperatorKernel {
+  explicit RunOp(OpRecord& record) : record_(record) {}
+
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) {
+    run_op(record_, keys, stack);
+  }
+
+ private:
+  OpRecord& record_;
+};
+
+void run_any(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+             torch::jit::Stack* stack) {
+  run_op(op_record(op), keys, stack);
+}
+
+TORCH_LIBRARY_IMPL(_, XPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+}
+
+TORCH_LIBRARY_IMPL(_, SparseXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+}
+TORCH_LIBRARY_IMPL(_, SparseCsrXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+}
+TORCH_LIBRARY_IMPL(_, QuantizedXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+}
+TORCH_LIBRARY_IMPL(_, NestedTensorXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+}
+
+}  // namespace
+
+void register_remaining_ops() {
+  auto* kept = new torch::Library(torch::Library::IMPL, "aten", DispatchKey::XPU,
+                                  __FILE__, __LINE__);
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (!name.name.starts_with("aten::")) continue;
+    const auto op = dispatcher.findOp(name);
+    if (!op || !op->hasSchema() || !op->hasKernelForDispatchKey(DispatchKey::CPU) ||
+        op->hasKernelForDispatchKey(DispatchKey::XPU)) {
+      continue;
+    }
+    const std::string full = toString(name);
+    kept->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(
+                                 std::make_unique<RunOp>(op_record(*op))));
+  }
+}
+
+}  // namespace xpurt

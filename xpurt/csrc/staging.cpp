@@ -1,0 +1,58 @@
+// Host tensors on devices whose memory the host cannot read: see
+// Note [Host tensors].
+#include <c10/core/CPUAllocator.h>
+
+#include "alias.h"
+#include "allocator.h"
+#include "cpu_allocator.h"
+#include "device_scope.h"
+#include "stream.h"
+
+namespace xpurt {
+namespace {
+
+sycl::queue& queue_of(c10::DeviceIndex index) {
+  return current_stream(index).home_queue();
+}
+
+}  // namespace
+
+void HostCall::stage(HostStorage& storage) {
+  const c10::StorageImpl* original = storage.original.unsafeGetStorageImpl();
+  storage.end = std::min(storage.end, original->nbytes());
+  storage.begin = std::min(storage.begin, storage.end);
+  const size_t bytes = storage.end - storage.begin;
+  c10::Allocator& allocator = switching_allocator();
+  storage.host = c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), bytes, &allocator, original->resizable()));
+  if (bytes == 0) return;
+  const auto* from = static_cast<const char*>(original->data()) + storage.begin;
+  queue_of(storage.original.device().index())
+      .memcpy(storage.host.mutable_data(), from, bytes);
+  bytes_copied_ += bytes;
+}
+
+void HostCall::write_back(HostStorage& storage) {
+  const size_t bytes = storage.end - storage.begin;
+  if (bytes == 0) return;
+  const c10::DeviceIndex index = storage.original.device().index();
+  auto* to = static_cast<char*>(storage.original.mutable_data()) + storage.begin;
+  queue_of(index).memcpy(to, storage.host.data(), bytes);
+  // The host's bytes are freed when the op is over.
+  current_stream(index).wait();
+  bytes_copied_ += bytes;
+}
+
+c10::Storage HostCall::upload(const c10::Storage& storage) {
+  const DeviceScope scope(device_.index());
+  const size_t bytes = storage.nbytes();
+  c10::Storage made(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), bytes, &device_allocator(), true));
+  if (bytes == 0) return made;
+  queue_of(device_.index()).memcpy(made.mutable_data(), storage.data(), bytes);
+  current_stream(device_.index()).wait();
+  bytes_copied_ += bytes;
+  return made;
+}
+
+}  // namespace xpurt

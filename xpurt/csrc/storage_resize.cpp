@@ -1,0 +1,25 @@
+#include "storage_resize.h"
+
+#include "allocator.h"
+#include "device_scope.h"
+#include "stream.h"
+
+namespace xpurt {
+
+void resize_storage(const c10::Storage& storage, size_t bytes) {
+  TORCH_CHECK(storage.resizable(), "Trying to resize storage that is not resizable");
+  const c10::DeviceIndex index = storage.device().index();
+  const DeviceScope scope(index);
+  c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
+  c10::DataPtr made = device_allocator().allocate(bytes);
+  const size_t kept = std::min(bytes, impl->nbytes());
+  if (kept > 0) {
+    Stream& stream = current_stream(index);
+    stream.home_queue().memcpy(made.get(), impl->data(), kept);
+    stream.wait();  // the old memory is freed below
+  }
+  impl->set_data_ptr_noswap(std::move(made));
+  impl->set_nbytes(bytes);
+}
+
+}  // namespace xpurt
