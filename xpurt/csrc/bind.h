@@ -6,5 +6,6 @@
 namespace xpurt {
 
 void bind_share(pybind11::module_& m);
+void bind_kernels(pybind11::module_& m);
 
 }  // namespace xpurt

@@ -6,6 +6,7 @@
 #include "allocator.h"
 #include "bind.h"
 #include "device.h"
+#include "device_uuid.h"
 #include "cuda_build.h"
 #include "hooks.h"
 #include "replica.h"
@@ -41,6 +42,8 @@ void bind_placement(py::module_& m) {
                           live.bytes + borrowed.bytes);
   });
   m.def("device_count", &device_count);
+  m.def("device_uuid",
+        [](DevicePointer device) { return py::bytes(device_uuid(device)); });
   m.def("in_bad_fork", &in_bad_fork);
   m.def("synchronize_all", &synchronize_all);
   m.def("set_guard_device_count", &set_guard_device_count);
@@ -57,5 +60,6 @@ PYBIND11_MODULE(_C, m) {
   m.attr("torch_version") = TORCH_VERSION;
   xpurt::bind_placement(m);
   xpurt::bind_share(m);
+  xpurt::bind_kernels(m);
   xpurt::repair_late_hooks();
 }
