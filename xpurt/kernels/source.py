@@ -101,9 +101,7 @@ def _sub_group(device: DeviceTraits) -> tuple[str, str]:
     lanes = device["sub_group"]
     if lanes == 0:
         return "#define LANES 1", ""
-    pragma = "#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable"
-    attribute = f"__attribute__((intel_reqd_sub_group_size({lanes})))"
-    return f"{pragma}\n#define LANES {lanes}", attribute
+    return f"#define LANES {lanes}", f"__attribute__((intel_reqd_sub_group_size({lanes})))"
 
 
 def _indent(lines: Sequence[str], depth: int) -> str:

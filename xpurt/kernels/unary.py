@@ -69,7 +69,7 @@ ROUNDING = (
 
 PREDICATES = (
     Row("logical_not", "a0 == 0", PREDICATE),
-    Row("isnan", "a0 != a0", PREDICATE),
+    Row("isnan", "isnan(a0)", PREDICATE, integral="0", boolean="0"),
     Row("isinf", "isinf(a0)", PREDICATE, integral="0", boolean="0"),
     Row("isposinf", "a0 == INFINITY", PREDICATE, integral="0", boolean="0"),
     Row("isneginf", "a0 == -INFINITY", PREDICATE, integral="0", boolean="0"),

@@ -1,5 +1,9 @@
 // Functions of real numbers that OpenCL C has not. Literals get the type of C.
 
+// NaN wins, as in torch.maximum and torch.minimum.
+static C maximum_of(C a, C b) { return a != a || a > b ? a : b; }
+static C minimum_of(C a, C b) { return a != a || a < b ? a : b; }
+
 static C trunc_quotient(C a, C b) { return trunc(a / b); }
 
 static C remainder_of(C a, C b) {

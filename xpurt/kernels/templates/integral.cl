@@ -1,3 +1,6 @@
+static C maximum_of(C a, C b) { return a > b ? a : b; }
+static C minimum_of(C a, C b) { return a < b ? a : b; }
+
 // Functions of integers. A division by zero is 0 here, as no device may trap;
 // the smallest number divided by -1 is itself, as in two's complement.
 

@@ -8,7 +8,3 @@ static ushort bfloat16_of(float value) {
 }
 
 static float from_bfloat16(ushort bits) { return as_float((uint)bits << 16); }
-
-// NaN wins, as in torch.maximum and torch.minimum.
-static C maximum_of(C a, C b) { return a != a || a > b ? a : b; }
-static C minimum_of(C a, C b) { return a != a || a < b ? a : b; }
