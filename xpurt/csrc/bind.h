@@ -12,5 +12,6 @@ void bind_memory(pybind11::module_& m);
 void bind_ops(pybind11::module_& m);
 void bind_share(pybind11::module_& m);
 void bind_stream(pybind11::module_& m);
+void bind_kernels(pybind11::module_& m);
 
 }  // namespace xpurt

@@ -67,5 +67,6 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_stream(m);
   xpurt::bind_ops(m);
   xpurt::register_remaining_ops();
+  xpurt::bind_kernels(m);
   xpurt::repair_late_hooks();
 }

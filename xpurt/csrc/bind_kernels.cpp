@@ -1,0 +1,114 @@
+#include "bind.h"
+
+#include <pybind11/stl.h>
+#include <torch/csrc/Exceptions.h>
+
+#include "program.h"
+#include "row_spec.h"
+
+namespace py = pybind11;
+
+namespace xpurt {
+namespace {
+
+// Runs Python code for C++ that is not Python's: what it throws travels through
+// PyTorch's dispatcher as PyTorch's own carrier of Python exceptions.
+template <typename Body>
+auto from_python(Body body) {
+  try {
+    return body();
+  } catch (py::error_already_set& error) {
+    error.restore();
+    python_error carrier;
+    carrier.persist();
+    throw carrier;
+  }
+}
+
+py::dict as_dict(const DeviceTraits& traits) {
+  py::dict result;
+  result["sub_group"] = traits.sub_group;
+  result["max_work_group"] = traits.max_work_group;
+  result["local_memory"] = traits.local_memory;
+  return result;
+}
+
+void set_callbacks(const py::function& source, const py::function& failure) {
+  // Leaked: called from any thread, at any time before the process ends.
+  auto* make = new py::function(source);
+  auto* fail = new py::function(failure);
+  set_source_callbacks(
+      [make](const std::string& key, const DeviceTraits& traits) {
+        return from_python([&] {
+          auto [entry, text] =
+              (*make)(key, as_dict(traits)).cast<std::pair<std::string, std::string>>();
+          return KernelSource{entry, text};
+        });
+      },
+      [fail](const std::string& device, const KernelSource& source,
+             const std::string& log) {
+        from_python([&] { (*fail)(device, source.entry, source.source, log); });
+      });
+}
+
+ComputeRule compute_rule(const std::string& name) {
+  if (name == "common") return ComputeRule::common;
+  if (name == "floating") return ComputeRule::floating;
+  if (name == "self") return ComputeRule::self;
+  if (name == "source") return ComputeRule::source;
+  TORCH_CHECK(name == "widened", "no rule of computation is called ", name);
+  return ComputeRule::widened;
+}
+
+ResultRule result_rule(const std::string& name) {
+  if (name == "compute") return ResultRule::compute;
+  if (name == "self") return ResultRule::self;
+  TORCH_CHECK(name == "boolean", "no rule of results is called ", name);
+  return ResultRule::boolean;
+}
+
+RowSpec as_spec(const py::dict& row) {
+  RowSpec spec;
+  spec.index = row["index"].cast<int>();
+  spec.kind = row["kind"].cast<std::string>();
+  spec.name = row["name"].cast<std::string>();
+  spec.dtypes = row["dtypes"].cast<std::string>();
+  spec.compute = compute_rule(row["compute"].cast<std::string>());
+  spec.result = result_rule(row["result"].cast<std::string>());
+  spec.flops = row["flops"].cast<double>();
+  spec.conditions = row["conditions"].cast<uint32_t>();
+  spec.uses = row["uses"].cast<uint32_t>();
+  spec.raises_on_zero = row["raises_on_zero"].cast<bool>();
+  spec.same_type = row["same_type"].cast<bool>();
+  spec.zero_dim = row["zero_dim"].cast<uint32_t>();
+  spec.raises_on_empty = row["raises_on_empty"].cast<bool>();
+  spec.params = row["params"].cast<std::vector<std::string>>();
+  spec.variants = row["variants"].cast<std::vector<std::string>>();
+  spec.ignored = row["ignored"].cast<std::vector<std::string>>();
+  return spec;
+}
+
+}  // namespace
+
+void bind_kernels(py::module_& m) {
+  m.def("set_source_callbacks", &set_callbacks);
+  m.def("add_rows", [](const std::vector<py::dict>& rows) {
+    std::vector<RowSpec> specs;
+    for (const py::dict& row : rows) specs.push_back(as_spec(row));
+    add_rows(std::move(specs));
+  });
+  // For tests: builds a source for the device behind xpu:index.
+  m.def("build_kernel", [](int index, const std::string& entry,
+                           const std::string& source) {
+    try {
+      build_kernel(ordinal(static_cast<c10::DeviceIndex>(index)).home_device(),
+                   {entry, source});
+    } catch (python_error& error) {
+      error.restore();
+      throw py::error_already_set();
+    }
+  });
+  m.def("built_kernels", &built_kernels);
+}
+
+}  // namespace xpurt

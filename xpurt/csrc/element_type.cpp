@@ -1,0 +1,97 @@
+#include "element_type.h"
+
+#include <limits>
+
+namespace xpurt {
+
+using c10::ScalarType;
+
+char letter_of(ScalarType type) noexcept {
+  switch (type) {
+    case ScalarType::Float:
+      return 'f';
+    case ScalarType::Double:
+      return 'd';
+    case ScalarType::Half:
+      return 'h';
+    case ScalarType::BFloat16:
+      return 'b';
+    case ScalarType::Char:
+      return 'c';
+    case ScalarType::Short:
+      return 's';
+    case ScalarType::Int:
+      return 'i';
+    case ScalarType::Long:
+      return 'l';
+    case ScalarType::Byte:
+      return 'u';
+    case ScalarType::Bool:
+      return 't';
+    default:
+      return 0;
+  }
+}
+
+ScalarType computed_in(ScalarType type) noexcept {
+  const bool narrow = type == ScalarType::Half || type == ScalarType::BFloat16;
+  return narrow ? ScalarType::Float : type;
+}
+
+namespace {
+
+template <typename T>
+bool within(int64_t value) {
+  return value >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
+         value <= static_cast<int64_t>(std::numeric_limits<T>::max());
+}
+
+}  // namespace
+
+bool scalar_fits(const c10::Scalar& scalar, ScalarType type) noexcept {
+  if (scalar.isSymbolic() || scalar.isComplex()) return false;
+  if (c10::isFloatingType(type) || type == ScalarType::Bool) return true;
+  if (scalar.isFloatingPoint()) {
+    const double value = scalar.toDouble();
+    if (!(value > -9.2e18 && value < 9.2e18)) return false;
+    return scalar_fits(c10::Scalar(static_cast<int64_t>(value)), type);
+  }
+  if (scalar.isBoolean()) return true;
+  if (scalar.isUnsigned()) return false;
+  const int64_t value = scalar.toLong();
+  switch (type) {
+    case ScalarType::Char:
+      return within<int8_t>(value);
+    case ScalarType::Short:
+      return within<int16_t>(value);
+    case ScalarType::Int:
+      return within<int32_t>(value);
+    case ScalarType::Byte:
+      return within<uint8_t>(value);
+    default:
+      return true;
+  }
+}
+
+void add_scalar(Launch& launch, const c10::Scalar& scalar, ScalarType type) {
+  switch (type) {
+    case ScalarType::Double:
+      return launch.value(scalar.toDouble());
+    case ScalarType::Char:
+      return launch.value(scalar.to<int8_t>());
+    case ScalarType::Short:
+      return launch.value(scalar.to<int16_t>());
+    case ScalarType::Int:
+      return launch.value(scalar.to<int32_t>());
+    case ScalarType::Long:
+      return launch.value(scalar.to<int64_t>());
+    case ScalarType::Byte:
+      return launch.value(scalar.to<uint8_t>());
+    case ScalarType::Bool:
+      return launch.value(static_cast<uint8_t>(scalar.to<bool>()));
+    default:
+      return launch.value(static_cast<float>(scalar.toDouble()));
+  }
+}
+
+}  // namespace xpurt

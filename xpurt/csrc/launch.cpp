@@ -1,0 +1,68 @@
+#include "launch.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace xpurt {
+
+Range cover(std::array<size_t, 3> sizes, size_t group) {
+  Range range;
+  size_t left = group;
+  for (int d = 0; d < 2; ++d) {
+    range.local[d] = std::min(left, std::bit_ceil(std::max<size_t>(sizes[d], 1)));
+    left /= range.local[d];
+  }
+  for (int d = 0; d < 3; ++d) {
+    const size_t local = range.local[d];
+    range.global[d] = (std::max<size_t>(sizes[d], 1) + local - 1) / local * local;
+  }
+  return range;
+}
+
+Launch::Launch(Stream& stream, size_t position)
+    : stream_(stream),
+      position_(position),
+      device_(*stream_.ordinal().devices[position]) {}
+
+void Launch::tensor(const at::TensorBase& tensor, Access access) {
+  value(pointer_on(tensor, position_, access, stream_));
+  arguments_.back().is_pointer = true;
+}
+
+void Launch::structure(const void* data, size_t bytes) {
+  Argument& argument = arguments_.emplace_back();
+  argument.there = data;
+  argument.bytes = bytes;
+}
+
+void Launch::submit(const sycl::kernel& kernel, const Range& range) {
+  using sycl::ext::oneapi::experimental::raw_kernel_arg;
+  const auto& g = range.global;
+  const auto& l = range.local;
+  // SYCL hands an OpenCL kernel the dimensions of its nd-range in reverse.
+  const sycl::nd_range<3> nd{{g[2], g[1], g[0]}, {l[2], l[1], l[0]}};
+  try {
+    stream_.queue(position_).submit([&](sycl::handler& handler) {
+      int i = 0;
+      for (Argument& each : arguments_) {
+        if (each.is_pointer) {
+          void* pointer;
+          std::memcpy(&pointer, each.here, sizeof(pointer));
+          handler.set_arg(i++, pointer);
+        } else {
+          const void* from = each.there != nullptr ? each.there : each.here;
+          handler.set_arg(i++, raw_kernel_arg(from, each.bytes));
+        }
+      }
+      handler.parallel_for(nd, kernel);
+    });
+  } catch (const sycl::exception& error) {
+    TORCH_CHECK(false, "kernel ",
+                kernel.get_info<sycl::info::kernel::function_name>(),
+                " could not be submitted to ", device_.name, ": ", error.what());
+  }
+}
+
+}  // namespace xpurt

@@ -1,0 +1,27 @@
+// Matrix products through oneDNN on a stream's queue. oneDNN's own headers stay in
+// onednn.cpp: torch ships another version of them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "stream.h"
+
+namespace xpurt {
+
+// Whether oneDNN has an engine for the device and computes products of `type`.
+bool onednn_multiplies(const PhysicalDevice& device, c10::ScalarType type);
+
+// One product: out = alpha * a @ b + beta * out, + bias (one per column) if defined.
+// Shapes (m, k) @ (k, n), or (batch, m, k) @ (batch, k, n); all of one type. Each
+// matrix of a and b has a unit stride; out is dense.
+struct MatrixProduct {
+  const at::Tensor& out;
+  const at::Tensor& a;
+  const at::Tensor& b;
+  const at::Tensor& bias;
+  float alpha = 1;
+  float beta = 0;
+};
+void onednn_multiply(const MatrixProduct& product, size_t position, Stream& stream);
+
+}  // namespace xpurt

@@ -1,0 +1,271 @@
+// Matrix products: oneDNN where it knows the device and the type, else a tiled
+// kernel of ours.
+#include <ATen/ExpandUtils.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/empty.h>
+
+#include "element_type.h"
+#include "onednn.h"
+#include "policy.h"
+#include "program.h"
+#include "row_spec.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using c10::ScalarType;
+using torch::jit::Stack;
+
+// How the last product of this thread was computed; both forms are one row.
+thread_local Tier last_tier = Tier::onednn;
+
+// Positions of the arguments; -1 where the op has none.
+struct Roles {
+  int self = -1, beta = -1, alpha = -1, out = -1;
+  int a = 0, b = 1;
+  int count = 0;
+  bool batched = false;
+};
+
+struct Call {
+  const Tensor* self = nullptr;  // what is added
+  const Tensor* a = nullptr;
+  const Tensor* b = nullptr;
+  const Tensor* out = nullptr;
+  double alpha = 1;
+  double beta = 0;
+};
+
+class MatmulRow final : public RowKernel {
+ public:
+  MatmulRow(const RowSpec& spec, Roles roles) : spec_(spec), roles_(roles) {}
+
+  bool accepts(const Stack& stack) const override;
+  bool prefers(const Stack& stack) const override {
+    const Call call = read(stack);
+    // Without oneDNN a CPU's own library is better than the kernel made for all.
+    const Ordinal& on = ordinal(call.a->device().index());
+    const PhysicalDevice& home = on.home_device();
+    if (on.devices.size() == 1 && home.is_cpu && home.host_accessible &&
+        !onednn_multiplies(home, call.a->scalar_type())) {
+      return false;
+    }
+    return kernel_wins(on, cost(call));
+  }
+  void run(const c10::OperatorHandle&, Stack* stack) const override;
+  Tier tier() const override { return last_tier; }
+
+ private:
+  Call read(const Stack& stack) const;
+  OpCost cost(const Call& call) const;
+  c10::SmallVector<int64_t, 3> shape(const Call& call) const;
+  void by_onednn(const Call& call, const Tensor& out, size_t position) const;
+  void by_tiles(const Call& call, const Tensor& out, size_t position) const;
+
+  const RowSpec& spec_;
+  const Roles roles_;
+};
+
+Call MatmulRow::read(const Stack& stack) const {
+  const size_t first = stack.size() - roles_.count;
+  Call call;
+  call.a = &stack[first + roles_.a].toTensor();
+  call.b = &stack[first + roles_.b].toTensor();
+  if (roles_.self >= 0) {
+    call.self = &stack[first + roles_.self].toTensor();
+    call.beta = 1;
+  }
+  if (roles_.beta >= 0) call.beta = stack[first + roles_.beta].toScalar().toDouble();
+  if (roles_.alpha >= 0) call.alpha = stack[first + roles_.alpha].toScalar().toDouble();
+  if (roles_.out >= 0) call.out = &stack[first + roles_.out].toTensor();
+  return call;
+}
+
+c10::SmallVector<int64_t, 3> MatmulRow::shape(const Call& call) const {
+  c10::SmallVector<int64_t, 3> sizes;
+  if (roles_.batched) sizes.push_back(call.a->size(0));
+  sizes.push_back(call.a->size(-2));
+  sizes.push_back(call.b->size(-1));
+  return sizes;
+}
+
+OpCost MatmulRow::cost(const Call& call) const {
+  OpCost cost;
+  cost.op_class = OpClass::matmul;
+  cost.elements = call.a->numel() * call.b->size(-1);
+  cost.flops = spec_.flops;
+  cost.read(*call.a);
+  cost.read(*call.b);
+  if (call.self != nullptr && call.beta != 0) cost.read(*call.self);
+  return cost;
+}
+
+bool MatmulRow::accepts(const Stack& stack) const {
+  const size_t first = stack.size() - roles_.count;
+  for (int at : {roles_.alpha, roles_.beta}) {
+    if (at >= 0 && stack[first + at].toScalar().isComplex()) return false;
+  }
+  const Call call = read(stack);
+  const Tensor &a = *call.a, &b = *call.b;
+  const int64_t dims = roles_.batched ? 3 : 2;
+  const char letter = letter_of(a.scalar_type());
+  if (letter == 0 || spec_.dtypes.find(letter) == std::string::npos) return false;
+  for (const Tensor* each : {call.a, call.b, call.self, call.out}) {
+    if (each == nullptr) continue;
+    if (!each->is_xpu() || each->layout() != c10::kStrided ||
+        each->device() != a.device() || each->scalar_type() != a.scalar_type()) {
+      return false;
+    }
+  }
+  if (a.dim() != dims || b.dim() != dims || a.size(-1) != b.size(-2)) return false;
+  if (roles_.batched && a.size(0) != b.size(0)) return false;
+  const auto sizes = shape(call);
+  if (call.self != nullptr) {
+    if (!at::is_expandable_to(call.self->sizes(), sizes)) return false;
+    if (call.out == call.self && !call.self->sizes().equals(sizes)) return false;
+  }
+  if (call.out != nullptr) {
+    // Shapes that a caller has to be warned of are left to PyTorch.
+    if (!call.out->sizes().equals(sizes) && call.out->numel() != 0) return false;
+    if (call.out->is_alias_of(a) || call.out->is_alias_of(b)) return false;
+    if (call.self != nullptr && call.out != call.self &&
+        call.out->is_alias_of(*call.self) && !call.out->is_same(*call.self)) {
+      return false;
+    }
+  }
+  return can_run(ordinal(a.device().index()), cost(call));
+}
+
+// Whether each matrix of the tensor has a unit stride and no overlap, as oneDNN
+// wants it.
+bool is_plain(const Tensor& tensor) {
+  const int64_t d = tensor.dim();
+  const int64_t rows = tensor.size(d - 2), columns = tensor.size(d - 1);
+  const int64_t row = tensor.stride(d - 2), column = tensor.stride(d - 1);
+  const bool by_row = column == 1 && row >= std::max<int64_t>(columns, 1);
+  const bool by_column = row == 1 && column >= std::max<int64_t>(rows, 1);
+  return (by_row || by_column) && (d == 2 || tensor.stride(0) > 0);
+}
+
+Tensor plain(const Tensor& tensor) {
+  return is_plain(tensor) ? tensor : tensor.contiguous();
+}
+
+void MatmulRow::by_onednn(const Call& call, const Tensor& out, size_t position) const {
+  const Tensor a = plain(*call.a), b = plain(*call.b);
+  const Tensor none;
+  MatrixProduct product{out, a, b, none, static_cast<float>(call.alpha), 0};
+  Stream& stream = current_stream(out.device().index());
+  if (call.self != nullptr && call.beta != 0) {
+    const Tensor& self = *call.self;
+    const bool per_column = self.dim() == 1 && self.size(0) == out.size(-1) &&
+                            self.stride(0) == 1;
+    if (per_column && call.beta == 1 && call.alpha == 1) {
+      const MatrixProduct with_bias{out, a, b, self, 1, 0};
+      onednn_multiply(with_bias, position, stream);
+      return;
+    }
+    if (!out.is_same(self)) out.copy_(self.expand_as(out));
+    product.beta = static_cast<float>(call.beta);
+  }
+  onednn_multiply(product, position, stream);
+}
+
+void MatmulRow::by_tiles(const Call& call, const Tensor& out, size_t position) const {
+  Launch launch(current_stream(out.device().index()), position);
+  const bool adds = call.self != nullptr && call.beta != 0;
+  const Tensor self = adds ? call.self->expand_as(out) : out;
+  launch.tensor(out, call.out != nullptr ? Access::read_write : Access::write);
+  launch.tensor(*call.a, Access::read);
+  launch.tensor(*call.b, Access::read);
+  if (adds) launch.tensor(self, Access::read);
+  add_scalar(launch, call.alpha, computed_in(out.scalar_type()));
+  if (adds) add_scalar(launch, call.beta, computed_in(out.scalar_type()));
+  const int64_t m = call.a->size(-2), n = call.b->size(-1), k = call.a->size(-1);
+  c10::SmallVector<int64_t, 16> layout{m, n, k};
+  for (const Tensor* each : {&out, call.a, call.b, &self}) {
+    layout.push_back(roles_.batched ? each->stride(0) : 0);
+    layout.push_back(each->stride(-2));
+    layout.push_back(each->stride(-1));
+  }
+  launch.structure(layout.data(), layout.size() * sizeof(int64_t));
+  // "row;template;;types;adds"
+  std::string key = std::to_string(spec_.index);
+  key += ";matmul_tiles;;";
+  key += letter_of(out.scalar_type());
+  key += letter_of(computed_in(out.scalar_type()));
+  key += adds ? ";adds" : ";";
+  constexpr int64_t kTile = 64, kItems = 16;  // as in the template
+  Range range;
+  range.local = {kItems, kItems, 1};
+  range.global = {static_cast<size_t>((n + kTile - 1) / kTile * kItems),
+                  static_cast<size_t>((m + kTile - 1) / kTile * kItems),
+                  static_cast<size_t>(roles_.batched ? out.size(0) : 1)};
+  launch.submit(kernel_for(launch.device(), key), range);
+}
+
+void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
+  const Call call = read(*stack);
+  const auto sizes = shape(call);
+  Tensor out;
+  if (call.out != nullptr) {
+    out = *call.out;
+    at::native::resize_output(out, sizes);
+  } else {
+    out = at::empty(sizes, call.a->options());
+  }
+  if (out.numel() > 0) {
+    Stream& stream = current_stream(out.device().index());
+    OpCost all = cost(call);
+    all.write(out);
+    const size_t position = choose_device(all, stream);
+    const PhysicalDevice& device = *stream.ordinal().devices[position];
+    // oneDNN refuses matrices without elements, and an output that is not dense.
+    const bool by_onednn_too =
+        call.a->size(-1) > 0 && is_plain(out) &&
+        onednn_multiplies(device, out.scalar_type());
+    if (by_onednn_too) {
+      by_onednn(call, out, position);
+    } else {
+      by_tiles(call, out, position);
+    }
+    // Copies within are rows too: said last.
+    last_tier = by_onednn_too ? Tier::onednn : Tier::sycl;
+  }
+  torch::jit::drop(*stack, roles_.count);
+  torch::jit::push(*stack, std::move(out));
+}
+
+}  // namespace
+
+std::unique_ptr<RowKernel> make_matmul(const RowSpec& spec,
+                                       const c10::FunctionSchema& schema) {
+  Roles roles;
+  int matrices = 0;
+  for (const c10::Argument& argument : schema.arguments()) {
+    const int at = roles.count++;
+    const std::string& name = argument.name();
+    const bool adds = spec.name == "addmm" || spec.name == "baddbmm";
+    if (argument.is_out()) {
+      roles.out = at;
+    } else if (name == "beta") {
+      roles.beta = at;
+    } else if (name == "alpha") {
+      roles.alpha = at;
+    } else if (name == "self" && adds) {
+      roles.self = at;
+      const auto* alias = argument.alias_info();
+      if (alias != nullptr && alias->isWrite()) roles.out = at;
+    } else if (name == "out_dtype") {
+      return nullptr;
+    } else {
+      (matrices++ == 0 ? roles.a : roles.b) = at;
+    }
+  }
+  if (matrices != 2) return nullptr;
+  roles.batched = spec.name == "bmm" || spec.name == "baddbmm";
+  return std::make_unique<MatmulRow>(spec, roles);
+}
+
+}  // namespace xpurt

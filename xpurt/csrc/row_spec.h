@@ -1,0 +1,78 @@
+// A row as C++ sees it, and how it is bound to the overloads of its aten op.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "row_kernel.h"
+
+namespace xpurt {
+
+// The type in which a pointwise row computes.
+enum class ComputeRule {
+  common,    // PyTorch's promotion of all operands
+  floating,  // the same, and integers become the default floating type
+  self,      // the type of operand 0
+  source,    // the type of operand 1
+  widened,   // of a reduction: integers are added up in int64
+};
+
+// The type of a pointwise row's result.
+enum class ResultRule { compute, boolean, self };
+
+struct RowSpec {
+  int index = 0;     // position in the table; the name of the row in kernel keys
+  std::string kind;  // "pointwise", "reduction", "softmax", "matmul"
+  std::string name;  // of the aten op, without namespace and overload
+  std::string dtypes;  // letters of the types it computes in
+  ComputeRule compute = ComputeRule::common;
+  ResultRule result = ResultRule::compute;
+  double flops = 1;         // per element
+  uint32_t conditions = 0;  // bit k: operand k is a condition, and is not promoted
+  uint32_t uses = 0;        // bit k: operand k is read
+  bool raises_on_zero = false;   // native kernels refuse an integral divisor 0
+  bool same_type = false;        // PyTorch wants tensors of one type
+  uint32_t zero_dim = 0;         // bit k: operand k, if a tensor, has no dimension
+  bool raises_on_empty = false;  // there is no result for no elements
+  std::vector<std::string> params;    // scalar arguments that it knows
+  std::vector<std::string> variants;  // values of its str and bool arguments
+  std::vector<std::string> ignored;   // arguments without influence on the result
+};
+
+// What an argument of one overload means to a pointwise row.
+struct Slot {
+  enum Role { operand, param, variant, ignored, output } role;
+  int index = 0;  // of the operand or parameter
+};
+
+// One overload of a row's op: the roles of its arguments.
+struct Binding {
+  std::vector<Slot> slots;
+  int operands = 0;
+  int output = -1;  // position of the tensor that is written; -1: a new one
+};
+
+// Binds an overload to a row. False if the row has no meaning for it.
+bool bind(const RowSpec& spec, const c10::FunctionSchema& schema,
+          const std::vector<std::string>& operand_names, Binding* binding);
+
+// Names of the arguments that are tensors in any of the overloads, in order.
+std::vector<std::string> operand_names(
+    const std::vector<c10::OperatorHandle>& overloads);
+
+// Adds rows, binds them to their overloads and announces these with set_row.
+void add_rows(std::vector<RowSpec> specs);
+
+// Makers of the kinds of rows; nullptr if the overload has none of the kind.
+std::unique_ptr<RowKernel> make_pointwise(const RowSpec& spec, Binding binding);
+std::unique_ptr<RowKernel> make_reduction(const RowSpec& spec,
+                                          const c10::FunctionSchema& schema);
+std::unique_ptr<RowKernel> make_softmax(const RowSpec& spec,
+                                        const c10::FunctionSchema& schema);
+std::unique_ptr<RowKernel> make_matmul(const RowSpec& spec,
+                                       const c10::FunctionSchema& schema);
+
+}  // namespace xpurt

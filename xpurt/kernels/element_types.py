@@ -1,0 +1,73 @@
+"""Element types by the letters that name them in kernel keys, and their OpenCL C.
+
+float16 and bfloat16 are stored, and computed in float.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """How values of one dtype are stored in memory, and computed with."""
+
+    dtype: str  # torch's name
+    storage: str  # type of an element in memory
+    compute: str  # type of a value in a register
+    loaded: str = "{p}[{i}]"  # expression that reads element i of pointer p
+    stored: str = "{p}[{i}] = {v}"  # statement that writes value v to it
+
+
+TYPES = {
+    "f": ElementType("float32", "float", "float"),
+    "d": ElementType("float64", "double", "double"),
+    "h": ElementType(
+        "float16", "half", "float", "vload_half({i}, {p})", "vstore_half_rte({v}, {i}, {p})"
+    ),
+    "b": ElementType(
+        "bfloat16",
+        "ushort",
+        "float",
+        "from_bfloat16({p}[{i}])",
+        "{p}[{i}] = bfloat16_of({v})",
+    ),
+    "c": ElementType("int8", "char", "char"),
+    "s": ElementType("int16", "short", "short"),
+    "i": ElementType("int32", "int", "int"),
+    "l": ElementType("int64", "long", "long"),
+    "u": ElementType("uint8", "uchar", "uchar"),
+    "t": ElementType("bool", "uchar", "uchar"),
+}
+
+FLOATS = "fdhb"
+INTS = "csilu"
+BOOL = "t"
+
+
+def is_floating(letter: str) -> bool:
+    return letter in FLOATS
+
+
+def converted(value: str, source: str, target: str) -> str:
+    """Expression for `value`, of type `source` in a register, as type `target`."""
+    if target == BOOL:
+        return f"(({value}) != 0)"
+    if TYPES[source].compute == TYPES[target].compute and source != BOOL:
+        return value
+    if target == "u" and is_floating(source):
+        # A negative number wraps around, as in PyTorch; in C it need not.
+        return f"((uchar)(long)({value}))"
+    return f"(({TYPES[target].compute})({value}))"
+
+
+def load(pointer: str, index: str, stored_as: str, wanted: str) -> str:
+    """Expression that reads an element as a value of type `wanted`."""
+    value = TYPES[stored_as].loaded.format(p=pointer, i=index)
+    return converted(value, stored_as, wanted)
+
+
+def store(pointer: str, index: str, value: str, computed_as: str, stored_as: str) -> str:
+    """Statement that writes a value of type `computed_as` as an element."""
+    kind = TYPES[stored_as]
+    # The value of an expression may be wider than the type it is computed in.
+    exact = f"({TYPES[computed_as].compute})({value})"
+    return kind.stored.format(p=pointer, i=index, v=converted(exact, computed_as, stored_as))

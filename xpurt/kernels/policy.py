@@ -1,0 +1,34 @@
+"""Which form of an op is taken where there are several."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from xpurt import _C
+
+
+def set_kernel_policy(policy: str) -> None:
+    """Chooses how ops are carried out, in the whole process.
+
+    "auto": the form that is expected to finish first. "sycl": a kernel on the
+    device's queue, or a oneDNN primitive, wherever there is one. "native": PyTorch's
+    CPU kernel everywhere, on copies where the host cannot read the device's memory.
+
+    Raises ValueError for another name.
+    """
+    _C.set_kernel_policy(policy)
+
+
+def get_kernel_policy() -> str:
+    """The policy in force: "auto", "sycl" or "native"."""
+    return _C.kernel_policy()
+
+
+@contextmanager
+def kernel_policy(policy: str) -> Iterator[None]:
+    """Sets the policy for a block, for all threads; then the one before is back."""
+    before = get_kernel_policy()
+    set_kernel_policy(policy)
+    try:
+        yield
+    finally:
+        set_kernel_policy(before)

@@ -1,0 +1,54 @@
+"""Rows that reduce along dimensions, softmax and its kin, and matrix products."""
+
+from xpurt.kernels.element_types import BOOL, FLOATS, INTS
+from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY, Kind, Matmul, Reduction, Softmax
+
+SUMMING = Kind(FLOATS + INTS, compute="widened")
+ANSWERING = Kind(BOOL, result="boolean")
+
+REDUCTIONS = (
+    Reduction("sum", SUMMING, identity="0", combine="a + b"),
+    Reduction("mean", FLOATING_ONLY, identity="0", combine="a + b", finish="acc / (C)n"),
+    Reduction("prod", SUMMING, identity="1", combine="a * b"),
+    Reduction(
+        "amax",
+        ARITHMETIC,
+        identity="LOWEST",
+        combine="maximum_of(a, b)",
+        raises_on_empty=True,
+    ),
+    Reduction(
+        "amin",
+        ARITHMETIC,
+        identity="HIGHEST",
+        combine="minimum_of(a, b)",
+        raises_on_empty=True,
+    ),
+    Reduction(
+        "max",
+        ARITHMETIC,
+        identity="LOWEST",
+        combine="maximum_of(a, b)",
+        raises_on_empty=True,
+    ),
+    Reduction(
+        "min",
+        ARITHMETIC,
+        identity="HIGHEST",
+        combine="minimum_of(a, b)",
+        raises_on_empty=True,
+    ),
+    Reduction("any", ANSWERING, identity="0", combine="a | b", transform="a0 != 0"),
+    Reduction("all", ANSWERING, identity="1", combine="a & b", transform="a0 != 0"),
+)
+
+SOFTMAXES = (
+    Softmax("_softmax", "exp(a0 - most) / sum", flops=22),
+    Softmax("_log_softmax", "a0 - most - log(sum)", flops=14),
+    Softmax("_softmax_backward_data", "(a0 - sum) * a1", summand="a0 * a1", flops=4),
+    Softmax("_log_softmax_backward_data", "a0 - exp(a1) * sum", summand="a0", flops=14),
+)
+
+MATMULS = (Matmul("mm"), Matmul("addmm"), Matmul("bmm"), Matmul("baddbmm"))
+
+ROWS = (*REDUCTIONS, *SOFTMAXES, *MATMULS)

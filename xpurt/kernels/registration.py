@@ -1,0 +1,34 @@
+"""Gives the rows to the dispatcher, and their sources to the builder."""
+
+from typing import NoReturn
+
+from xpurt import _C
+from xpurt.errors import KernelBuildError
+from xpurt.kernels.source import DeviceTraits, source_of
+from xpurt.kernels.table import ROWS, described
+
+
+def make_source(key: str, device: DeviceTraits) -> tuple[str, str]:
+    """Name and source of the kernel that C++ calls `key`."""
+    index, template, *fields = key.split(";")
+    source = source_of(ROWS[int(index)], template, fields, device)
+    return source.entry, source.text
+
+
+def numbered(source: str) -> str:
+    return "\n".join(f"{n:4}  {line}" for n, line in enumerate(source.split("\n"), 1))
+
+
+def fail(device: str, entry: str, source: str, log: str) -> NoReturn:
+    """Raises KernelBuildError for a source that the driver refused."""
+    raise KernelBuildError(
+        f"kernel {entry} does not build for {device}. The driver says:\n{log}\n"
+        f"The source is:\n{numbered(source)}\n"
+        'xpurt.set_kernel_policy("native") goes on without kernels of xpurt\'s own.'
+    )
+
+
+def register() -> None:
+    """Makes every row known to the ops it names. Called once, at import."""
+    _C.set_source_callbacks(make_source, fail)
+    _C.add_rows([described(index, row) for index, row in enumerate(ROWS)])

@@ -1,0 +1,136 @@
+"""Rows: one aten op is one declaration, from which its kernels are made.
+
+An expression is OpenCL C over the op's operands and its scalar parameters.
+Operands are the arguments that are tensors in some overload, in the order of the
+schema: ``a0``, ``a1``, ...; a Scalar in the place of one (``add.Scalar``) is an
+operand like a tensor. Parameters (``alpha``, ``negative_slope``) carry the names of
+the schema. Everything is of type ``C``, the type of the computation, in which a
+float literal is read too. Functions that OpenCL C has not are in
+``templates/prelude.cl``, ``floating.cl`` and ``integral.cl``.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from xpurt.kernels.element_types import BOOL, FLOATS, INTS
+
+_NAME = re.compile(r"\b[a-z]\w*\b(?!\s*\()")
+_OPERAND = re.compile(r"\ba(\d)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A class of ops: what they compute in, and the type of what they give."""
+
+    dtypes: str  # letters of the types of the computation that a row covers
+    compute: str = "common"  # "common", "floating", "self", "source", "widened"
+    result: str = "compute"  # "compute", "boolean", "self"
+
+
+ARITHMETIC = Kind(FLOATS + INTS + BOOL)
+NUMERIC = Kind(FLOATS + INTS)
+FLOATING = Kind(FLOATS, compute="floating")  # integers become floating numbers
+FLOATING_ONLY = Kind(FLOATS)
+INTEGRAL = Kind(INTS)
+BITWISE = Kind(INTS + BOOL)
+PREDICATE = Kind(FLOATS + INTS + BOOL, result="boolean")
+FILLING = Kind(FLOATS + INTS + BOOL, compute="self", result="self")
+COPYING = Kind(FLOATS + INTS + BOOL, compute="source", result="self")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A pointwise op.
+
+    `expression` is a string, or one per value of the op's str or bool argument (a
+    true bool is "true", a false one ""). `integral` and `boolean` replace it where
+    the computation is in integers or bools. `defaults` are the values of parameters
+    and operands that a call leaves out. `flops` is the work per element, in additions.
+    """
+
+    template: ClassVar[str] = "pointwise"
+
+    aten: str
+    expression: str | Mapping[str, str]
+    kind: Kind
+    flops: float = 1
+    integral: str | None = None
+    boolean: str | None = None
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    conditions: tuple[int, ...] = ()  # operands that are bool, not promoted
+    zero_dim: tuple[int, ...] = ()  # operands that have one element, if tensors
+    ignored: tuple[str, ...] = ()  # arguments without influence
+    same_type: bool = False  # PyTorch refuses tensors of different types
+    raises_on_zero: bool = False  # PyTorch's CPU kernel refuses an integral divisor 0
+
+    @property
+    def expressions(self) -> dict[str, str]:
+        if isinstance(self.expression, str):
+            return {"": self.expression}
+        return dict(self.expression)
+
+    @property
+    def params(self) -> list[str]:
+        """Names in the expressions that are neither operands nor functions."""
+        names: dict[str, None] = {}
+        for text in self.expressions.values():
+            for name in _NAME.findall(text):
+                if not _OPERAND.fullmatch(name):
+                    names[name] = None
+        return list(names)
+
+    @property
+    def uses(self) -> set[int]:
+        """Numbers of the operands that are read."""
+        texts = [*self.expressions.values(), self.integral or "", self.boolean or ""]
+        return {int(k) for text in texts for k in _OPERAND.findall(text)}
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction along any dimensions: of ``transform`` over ``a0``, with the
+    associative ``combine`` of ``a`` and ``b``; ``finish`` makes the result of ``acc``
+    and the number ``n`` of elements."""
+
+    template: ClassVar[str] = "reduction"
+
+    aten: str
+    kind: Kind
+    identity: str
+    combine: str
+    transform: str = "a0"
+    finish: str = "acc"
+    flops: float = 1
+    raises_on_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """A normalization of lines. Forward: ``expression`` over the element ``a0``, the
+    largest element ``most`` and ``sum``, the sum of exp(a0 - most). Backward, if
+    ``summand`` is given: over the gradient ``a0``, the forward result ``a1`` and
+    ``sum``, the sum of the summands."""
+
+    template: ClassVar[str] = "softmax"
+
+    aten: str
+    expression: str
+    kind: Kind = FLOATING_ONLY
+    summand: str = ""
+    flops: float = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Matmul:
+    """A matrix product, by oneDNN or by tiles; C++ knows the ops' arguments."""
+
+    template: ClassVar[str] = "matmul"
+
+    aten: str
+    kind: Kind = FLOATING_ONLY
+    flops: float = 2
+
+
+AnyRow = Row | Reduction | Softmax | Matmul

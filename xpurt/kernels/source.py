@@ -1,0 +1,290 @@
+"""The source of a kernel, from the key that C++ calls it by.
+
+A key is ``row;template;layout;types;...`` as the C++ rows write it: the number of
+the row, the template, the layout it is specialized for, letters of element types.
+This runs once per kernel, device and process.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import TypedDict
+
+from xpurt.kernels.element_types import (
+    BOOL,
+    TYPES,
+    converted,
+    is_floating,
+    load,
+    store,
+)
+from xpurt.kernels.row import AnyRow, Reduction, Row, Softmax
+
+_FLOAT_LITERAL = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[+-]?\d+)?)(?![\w.])")
+_LARGEST = {
+    "f": "3.4028234663852886e38",
+    "d": "1.7976931348623157e308",
+    "h": "65504.0",
+    "b": "3.3895313892515355e38",
+}
+_LIMITS = {
+    "c": ("CHAR_MIN", "CHAR_MAX"),
+    "s": ("SHRT_MIN", "SHRT_MAX"),
+    "i": ("INT_MIN", "INT_MAX"),
+    "l": ("LONG_MIN", "LONG_MAX"),
+    "u": ("0", "UCHAR_MAX"),
+    "t": ("0", "1"),
+}
+
+
+class DeviceTraits(TypedDict):
+    """What a source may depend on, of the device it is built for."""
+
+    sub_group: int  # lanes; 0: the device has no sub-groups to use
+    max_work_group: int
+    local_memory: int  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A kernel's name in its program, and the program."""
+
+    entry: str
+    text: str
+
+
+@cache
+def _template(name: str) -> Template:
+    return Template((files(__package__) / "templates" / f"{name}.cl").read_text())
+
+
+def _fill(name: str, **values: object) -> str:
+    return _template(name).substitute(values)
+
+
+def _prelude(computed_as: str, stored_as: str) -> str:
+    """Definitions for a computation in one type, with a result in another."""
+    floating = is_floating(computed_as)
+    if floating:
+        limits = ("(-(C)INFINITY)", "((C)INFINITY)")
+    else:
+        limits = _LIMITS[computed_as]
+    lines = [
+        f"typedef {TYPES[computed_as].compute} C;",
+        f"#define LOWEST {limits[0]}",
+        f"#define HIGHEST {limits[1]}",
+    ]
+    if floating:
+        largest = _LARGEST[stored_as if is_floating(stored_as) else computed_as]
+        lines.append(f"#define LARGEST ((C){largest})")
+    family = "floating" if floating else "integral"
+    parts = ["\n".join(lines), _fill("prelude"), _fill(family)]
+    return "\n".join(parts)
+
+
+def _finished(text: str, computed_as: str) -> str:
+    """Gives float literals the type of the computation."""
+    if computed_as == "d":
+        return text
+    return _FLOAT_LITERAL.sub(r"\1f", text)
+
+
+def _entry(row: AnyRow, *parts: str) -> str:
+    return "_".join([row.aten.strip("_"), *(part for part in parts if part)])
+
+
+def _sub_group(device: DeviceTraits) -> tuple[str, str]:
+    """Definitions, and the attributes of a kernel, for a sub-group per line."""
+    lanes = device["sub_group"]
+    if lanes == 0:
+        return "#define LANES 1", ""
+    return f"#define LANES {lanes}", f"__attribute__((intel_reqd_sub_group_size({lanes})))"
+
+
+def _indent(lines: Sequence[str], depth: int) -> str:
+    return "\n".join("  " * depth + line for line in lines)
+
+
+def _expression(row: Row, variant: str, computed_as: str) -> str:
+    if computed_as == BOOL and row.boolean is not None:
+        return row.boolean
+    if not is_floating(computed_as) and row.integral is not None:
+        return row.integral
+    expressions = row.expressions
+    return expressions[variant] if variant in expressions else expressions[""]
+
+
+def pointwise_source(row: Row, fields: Sequence[str]) -> Source:
+    """Fields: dimensions and inner strides of result and operands ("211n": two
+    dimensions, the third tensor strided); types of the operands (S: a scalar, N:
+    none); type of the result and of the computation; parameters given; variant."""
+    layout, operands, (stored_as, computed_as), given, variant = fields
+    dims, strides = _split_layout(layout, operands, row)
+    c_type = TYPES[computed_as].compute
+    params = [f"__global {TYPES[stored_as].storage}* p"]
+    values: list[str] = []  # declarations of a0, a1, ...
+    tensors = ["p"]
+    scalars: list[str] = []
+    for k, letter in enumerate(operands):
+        if k not in row.uses:
+            continue
+        if letter == "N":
+            values.append(f"const C a{k} = {row.defaults[f'a{k}']};")
+        elif letter == "S":
+            params.append(f"const {c_type} a{k}")
+        else:
+            params.append(f"__global const {TYPES[letter].storage}* p{k}")
+            wanted = BOOL if k in row.conditions else computed_as
+            at = {"0": "0", "1": "x", "n": f"x * layout.stride[{len(tensors)}][0]"}
+            index = at[strides[len(tensors)]]
+            kind = "uchar" if wanted == BOOL else "C"
+            values.append(f"const {kind} a{k} = {load(f'p{k}', index, letter, wanted)};")
+            tensors.append(f"p{k}")
+    for name, is_given in zip(row.params, given, strict=True):
+        if is_given == "P":
+            params.append(f"const {c_type} {name}")
+        else:
+            scalars.append(f"  const C {name} = {row.defaults[name]};")
+    target = {"0": "0", "1": "x", "n": "x * layout.stride[0][0]"}[strides[0]]
+    result = _expression(row, variant, computed_as)
+    if row.kind.result == "boolean":
+        write = store("p", target, f"({result}) != 0", BOOL, stored_as)
+    else:
+        write = store("p", target, result, computed_as, stored_as)
+    text = _fill(
+        "pointwise",
+        entry=(entry := _entry(row, variant, layout, operands, stored_as)),
+        dims=dims,
+        tensors=len(tensors),
+        params=", ".join(params),
+        outer="\n".join([*scalars, *_outer_loops(dims, tensors)]),
+        body=_indent([*values, f"{write};"], 2),
+    )
+    return Source(entry, _finished(_prelude(computed_as, stored_as) + text, computed_as))
+
+
+def _split_layout(layout: str, operands: str, row: Row) -> tuple[int, str]:
+    """Number of dimensions, and the inner stride of each tensor ("1", "0", "n")."""
+    inputs = sum(x not in "SN" and k in row.uses for k, x in enumerate(operands))
+    return int(layout[: -inputs - 1]), layout[-inputs - 1 :]
+
+
+def _outer_loops(dims: int, tensors: Sequence[str]) -> list[str]:
+    """Statements that move the pointers to a line along dimension 0."""
+    if dims == 1:
+        return []
+    lines = ["  const long i1 = get_global_id(1);", "  if (i1 >= layout.size[1]) return;"]
+    if dims > 2:
+        lines.append("  long rest = get_global_id(2);")
+    for d in range(2, dims):
+        lines.append(f"  const long i{d} = rest % layout.size[{d}];")
+        lines.append(f"  rest /= layout.size[{d}];")
+    for t, pointer in enumerate(tensors):
+        terms = [f"i{d} * layout.stride[{t}][{d}]" for d in range(1, dims)]
+        lines.append(f"  {pointer} += {' + '.join(terms)};")
+    return lines
+
+
+def reduction_source(
+    row: Reduction, template: str, fields: Sequence[str], device: DeviceTraits
+) -> Source:
+    """Fields: stage, dimensions kept, reduced, and inner stride ("w1,2,n"); types of
+    input, output and computation."""
+    layout, (read_as, stored_as, computed_as) = fields
+    stage, (kept, reduced, inner) = layout[0], layout[1:].split(",")
+    # Only the first pass transforms, only the last one finishes.
+    transform = "a0" if stage == "f" else row.transform
+    finish = "acc" if stage == "p" else row.finish
+    element_as = computed_as
+    if row.kind.result == "boolean":
+        # The question is asked of the element as it is, not of a converted one.
+        element_as = {"h": "f", "b": "f"}.get(read_as, read_as)
+    lanes, attributes = _sub_group(device)
+    values = {
+        "entry": (entry := _entry(row, template, stage, kept, reduced, inner, *fields[1])),
+        "kept": kept,
+        "reduced": reduced,
+        "in_type": TYPES[read_as].storage,
+        "in_compute": TYPES[element_as].compute,
+        "out_type": TYPES[stored_as].storage,
+        "load": load("in", "i", read_as, element_as),
+        "store": store("out", "i", finish, computed_as, stored_as),
+        "transform": converted(transform, element_as, computed_as),
+        "combine": row.combine,
+        "identity": row.identity,
+        "partial": int(stage == "p"),
+        "inner_stride": {
+            ("reduce_inner", "n"): " * layout.stride[0]",
+            ("reduce_outer", "n"): " * layout.kept_in[0]",
+        }.get((template, inner), ""),
+        "attributes": attributes,
+    }
+    text = "\n".join(
+        [
+            lanes,
+            _prelude(computed_as, stored_as),
+            _fill("reduction", **values),
+            _fill(template, **values),
+        ]
+    )
+    return Source(entry, _finished(text, computed_as))
+
+
+def softmax_source(
+    row: Softmax, template: str, fields: Sequence[str], device: DeviceTraits
+) -> Source:
+    """Fields: none; type of the tensors and of the computation."""
+    _, (letter, computed_as) = fields
+    inputs = 2 if row.summand else 1
+    storage = TYPES[letter].storage
+    params = [f"__global {storage}* p"]
+    params += [f"__global const {storage}* p{k}" for k in range(inputs)]
+    body = _fill(
+        "softmax_backward" if row.summand else "softmax_forward",
+        load0=load("p0", "i", letter, computed_as),
+        load1=load("p1", "i", letter, computed_as),
+        summand=row.summand,
+        store=store("p", "i", row.expression, computed_as, letter),
+    )
+    lanes, attributes = _sub_group(device)
+    entry = _entry(row, template, letter)
+    kernel = _fill(
+        template, entry=entry, attributes=attributes, params=", ".join(params), body=body
+    )
+    text = "\n".join([lanes, _prelude(computed_as, letter), kernel])
+    return Source(entry, _finished(text, computed_as))
+
+
+def matmul_source(row: AnyRow, fields: Sequence[str]) -> Source:
+    """Fields: none; type of the tensors and of the computation; "adds" if the first
+    operand is added."""
+    _, (letter, computed_as), adds = fields
+    storage = TYPES[letter].storage
+    params = [f"__global {storage}* p"]
+    params += [f"__global const {storage}* p{k}" for k in (1, 2, 3) if k < 3 or adds]
+    params += ["const C alpha"] + (["const C beta"] if adds else [])
+    entry = _entry(row, letter, adds)
+    loads = {f"load{k}": load(f"p{k}", "i", letter, computed_as) for k in (1, 2, 3)}
+    kernel = _fill(
+        "matmul_tiles",
+        entry=entry,
+        params=", ".join(params),
+        adds=int(bool(adds)),
+        store=store("p", "i", "value", computed_as, letter),
+        **loads,
+    )
+    return Source(entry, _finished(_prelude(computed_as, letter) + kernel, computed_as))
+
+
+def source_of(row: AnyRow, template: str, fields: Sequence[str], device: DeviceTraits) -> Source:
+    """The kernel of `row` that `template` and `fields`, parts of a key, describe."""
+    if isinstance(row, Row):
+        return pointwise_source(row, fields)
+    if isinstance(row, Reduction):
+        return reduction_source(row, template, fields, device)
+    if isinstance(row, Softmax):
+        return softmax_source(row, template, fields, device)
+    return matmul_source(row, fields)

@@ -1,0 +1,40 @@
+"""Every row; its position here is its number in kernel keys."""
+
+from xpurt.kernels import activations, binary, reductions, ternary, unary
+from xpurt.kernels.row import AnyRow, Row
+
+ROWS: tuple[AnyRow, ...] = (
+    *unary.ROWS,
+    *binary.ROWS,
+    *ternary.ROWS,
+    *activations.ROWS,
+    *reductions.ROWS,
+)
+
+
+def mask(numbers: set[int] | tuple[int, ...]) -> int:
+    return sum(1 << k for k in numbers)
+
+
+def described(index: int, row: AnyRow) -> dict[str, object]:
+    """A row as C++ takes it."""
+    pointwise = row if isinstance(row, Row) else None
+    variants = list(pointwise.expressions) if pointwise else [""]
+    return {
+        "index": index,
+        "kind": row.template,
+        "name": row.aten,
+        "dtypes": row.kind.dtypes,
+        "compute": row.kind.compute,
+        "result": row.kind.result,
+        "flops": row.flops,
+        "conditions": mask(pointwise.conditions) if pointwise else 0,
+        "uses": mask(pointwise.uses) if pointwise else 0,
+        "zero_dim": mask(pointwise.zero_dim) if pointwise else 0,
+        "same_type": pointwise.same_type if pointwise else False,
+        "raises_on_zero": pointwise.raises_on_zero if pointwise else False,
+        "raises_on_empty": getattr(row, "raises_on_empty", False),
+        "params": pointwise.params if pointwise else [],
+        "variants": [] if variants == [""] else variants,
+        "ignored": list(pointwise.ignored) if pointwise else [],
+    }

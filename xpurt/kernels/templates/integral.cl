@@ -1,0 +1,40 @@
+static C maximum_of(C a, C b) { return a > b ? a : b; }
+static C minimum_of(C a, C b) { return a < b ? a : b; }
+
+// Functions of integers. A division by zero is 0 here, as no device may trap;
+// the smallest number divided by -1 is itself, as in two's complement.
+
+static C trunc_quotient(C a, C b) {
+  return b == 0 ? (C)0 : b == (C)-1 ? (C)(0 - a) : (C)(a / b);
+}
+
+static C trunc_rest(C a, C b) { return b == 0 || b == (C)-1 ? (C)0 : (C)(a % b); }
+
+static C remainder_of(C a, C b) {
+  const C rest = trunc_rest(a, b);
+  return rest != 0 && (b < 0) != (rest < 0) ? (C)(rest + b) : rest;
+}
+
+static C floor_quotient(C a, C b) {
+  const C quotient = trunc_quotient(a, b);
+  return trunc_rest(a, b) != 0 && (a < 0) != (b < 0) ? (C)(quotient - 1) : quotient;
+}
+
+#define BITS ((C)(8 * sizeof(C)))
+#define SIGNED ((C)-1 < 0)
+
+static C shift_left(C a, C b) { return b < 0 || b >= BITS ? (C)0 : (C)((ulong)a << b); }
+
+static C shift_right(C a, C b) {
+  const C most = SIGNED ? BITS - 1 : BITS;
+  return b < 0 || b >= most ? (SIGNED ? (C)(a >> (BITS - 1)) : (C)0) : (C)(a >> b);
+}
+
+static C gcd_of(C a, C b) {
+  while (a != 0) {
+    const C rest = (C)(b % a);
+    b = a;
+    a = rest;
+  }
+  return b < 0 ? (C)-b : b;
+}

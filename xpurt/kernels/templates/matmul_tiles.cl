@@ -1,0 +1,64 @@
+// out = alpha * a @ b (+ beta * self), any strides. A work-group of 16 x 16 items
+// computes a tile of 64 x 64, from slices of a and b in local memory; each item has
+// 4 x 4 elements of it, 16 apart, so that neighbours touch neighbours.
+#define TILE 64
+#define ITEMS 16
+#define EACH 4
+#define DEPTH 16
+
+typedef struct {
+  long m, n, k;
+  long out[3], a[3], b[3], self[3];  // strides: batch, row, column
+} Layout;
+
+__attribute__((reqd_work_group_size(ITEMS, ITEMS, 1)))
+__kernel void $entry($params, const Layout layout) {
+  __local C left[DEPTH][TILE + 1];
+  __local C right[DEPTH][TILE + 1];
+  const int tx = get_local_id(0), ty = get_local_id(1);
+  const int item = ty * ITEMS + tx;
+  const long row0 = get_group_id(1) * TILE, column0 = get_group_id(0) * TILE;
+  const long batch = get_global_id(2);
+  p1 += batch * layout.a[0];
+  p2 += batch * layout.b[0];
+  C acc[EACH][EACH];
+  for (int r = 0; r < EACH; ++r) {
+    for (int c = 0; c < EACH; ++c) acc[r][c] = 0;
+  }
+  for (long k0 = 0; k0 < layout.k; k0 += DEPTH) {
+    for (int at = item; at < DEPTH * TILE; at += ITEMS * ITEMS) {
+      const int d = at % DEPTH, t = at / DEPTH;
+      const long row = row0 + t, k = k0 + d;
+      const long i = row * layout.a[1] + k * layout.a[2];
+      left[d][t] = row < layout.m && k < layout.k ? $load1 : (C)0;
+    }
+    for (int at = item; at < DEPTH * TILE; at += ITEMS * ITEMS) {
+      const int t = at % TILE, d = at / TILE;
+      const long column = column0 + t, k = k0 + d;
+      const long i = k * layout.b[1] + column * layout.b[2];
+      right[d][t] = column < layout.n && k < layout.k ? $load2 : (C)0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int d = 0; d < DEPTH; ++d) {
+      for (int r = 0; r < EACH; ++r) {
+        const C value = left[d][ty + r * ITEMS];
+        for (int c = 0; c < EACH; ++c) acc[r][c] += value * right[d][tx + c * ITEMS];
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  for (int r = 0; r < EACH; ++r) {
+    for (int c = 0; c < EACH; ++c) {
+      const long row = row0 + ty + r * ITEMS, column = column0 + tx + c * ITEMS;
+      if (row >= layout.m || column >= layout.n) continue;
+      C value = alpha * acc[r][c];
+      long i;
+#if $adds
+      i = batch * layout.self[0] + row * layout.self[1] + column * layout.self[2];
+      value += beta * $load3;
+#endif
+      i = batch * layout.out[0] + row * layout.out[1] + column * layout.out[2];
+      $store;
+    }
+  }
+}

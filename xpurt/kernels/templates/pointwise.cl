@@ -1,0 +1,20 @@
+// Each element of the result from one element of each operand. Dimension 0 varies
+// fastest; the ones beyond the second are folded into the third of the range.
+// Index arithmetic is in 64 bits, and unit strides are written as such: both are
+// what the vectorizer of a CPU device needs to see.
+typedef struct {
+  long size[$dims];
+  long stride[$tensors][$dims];
+} Layout;
+
+__kernel void $entry($params, const Layout layout) {
+  const size_t x = get_global_id(0);
+  const size_t columns = layout.size[0];
+$outer
+  // Whole work-groups run unguarded: a guard per element costs up to half.
+  if ((get_group_id(0) + 1) * get_local_size(0) <= columns) {
+$body
+  } else if (x < columns) {
+$body
+  }
+}

@@ -1,0 +1,25 @@
+// The kept elements lie side by side: a work-item per row, lanes across rows.
+__kernel void $entry(__global $out_type* out, __global const $in_type* in,
+                     const Layout layout) {
+  const long x = get_global_id(0);
+  const long y = get_global_id(1);
+  const long chunk = get_global_id(2);
+  if (x >= layout.kept_size[0]) return;
+  long rest = y;
+  for (int d = 1; d < KEPT; ++d) {
+    in += rest % layout.kept_size[d] * layout.kept_in[d];
+    rest /= layout.kept_size[d];
+  }
+  const long first = chunk % layout.inner_chunks * layout.inner_chunk;
+  const long last = min(first + layout.inner_chunk, layout.inner);
+  const long outer_first = chunk / layout.inner_chunks * layout.outer_chunk;
+  const long outer_last = min(outer_first + layout.outer_chunk, layout.outer);
+  C acc = $identity;
+  for (long o = outer_first; o < outer_last; ++o) {
+    __global const $in_type* plane = in + outer_offset(&layout, o);
+    for (long j = first; j < last; ++j) {
+      acc = combine(acc, element(plane + j * layout.stride[0], x$inner_stride));
+    }
+  }
+  leave(out, &layout, x + y * layout.kept_size[0], chunk, acc);
+}

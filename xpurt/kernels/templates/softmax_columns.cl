@@ -1,0 +1,14 @@
+// Lines along another dimension than the last: a work-item per line, lanes across.
+__kernel void $entry($params, const long outer, const long length, const long inner) {
+  const long x = get_global_id(0);
+  const long y = get_global_id(1);
+  if (x >= inner || y >= outer) return;
+  const long base = y * length * inner;
+#define LINE(statement)                              \
+  for (long j = 0; j < length; ++j) {                \
+    const long i = base + j * inner + x;             \
+    statement                                        \
+  }
+#define ACROSS(acc, combined)
+$body
+}

@@ -1,0 +1,28 @@
+// Lines along the last dimension: a sub-group per line, its lanes along it.
+$attributes
+__kernel void $entry($params, const long outer, const long length, const long inner) {
+  const long row = get_global_id(0) / LANES;
+  if (row >= outer) return;
+  const long lane = get_global_id(0) % LANES;
+  const long base = row * length;
+  const long whole = length / LANES * LANES;
+#define LINE(statement)                              \
+  for (long j = 0; j < whole; j += LANES) {          \
+    const long i = base + j + lane;                  \
+    statement                                        \
+  }                                                  \
+  if (whole + lane < length) {                       \
+    const long i = base + whole + lane;              \
+    statement                                        \
+  }
+#if LANES > 1
+#define ACROSS(acc, combined)                        \
+  for (uint far = LANES / 2; far > 0; far /= 2) {    \
+    const C other = sub_group_shuffle_xor(acc, far); \
+    acc = combined;                                  \
+  }
+#else
+#define ACROSS(acc, combined)
+#endif
+$body
+}

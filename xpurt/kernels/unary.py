@@ -1,0 +1,85 @@
+"""Rows of one operand: functions, rounding, predicates, filling and copying."""
+
+from xpurt.kernels.row import (
+    ARITHMETIC,
+    BITWISE,
+    COPYING,
+    FILLING,
+    FLOATING,
+    NUMERIC,
+    PREDICATE,
+    Row,
+)
+
+FUNCTIONS = (
+    Row("exp", "exp(a0)", FLOATING, flops=10),
+    Row("exp2", "exp2(a0)", FLOATING, flops=10),
+    Row("expm1", "expm1(a0)", FLOATING, flops=15),
+    Row("log", "log(a0)", FLOATING, flops=10),
+    Row("log2", "log2(a0)", FLOATING, flops=10),
+    Row("log10", "log10(a0)", FLOATING, flops=10),
+    Row("log1p", "log1p(a0)", FLOATING, flops=15),
+    Row("sqrt", "sqrt(a0)", FLOATING, flops=4),
+    Row("rsqrt", "1 / sqrt(a0)", FLOATING, flops=5),
+    Row("reciprocal", "1 / a0", FLOATING, flops=4),
+    Row("sin", "sin(a0)", FLOATING, flops=15),
+    Row("cos", "cos(a0)", FLOATING, flops=15),
+    Row("tan", "tan(a0)", FLOATING, flops=20),
+    Row("asin", "asin(a0)", FLOATING, flops=20),
+    Row("acos", "acos(a0)", FLOATING, flops=20),
+    Row("atan", "atan(a0)", FLOATING, flops=20),
+    Row("sinh", "sinh(a0)", FLOATING, flops=20),
+    Row("cosh", "cosh(a0)", FLOATING, flops=20),
+    Row("tanh", "tanh(a0)", FLOATING, flops=20),
+    Row("asinh", "asinh(a0)", FLOATING, flops=25),
+    Row("acosh", "acosh(a0)", FLOATING, flops=25),
+    Row("atanh", "atanh(a0)", FLOATING, flops=25),
+    Row("sigmoid", "1 / (1 + exp(-a0))", FLOATING, flops=14),
+    Row("erf", "erf(a0)", FLOATING, flops=20),
+    Row("erfc", "erfc(a0)", FLOATING, flops=25),
+    Row("lgamma", "lgamma(a0)", FLOATING, flops=40),
+    Row("sinc", "sinc_of(a0)", FLOATING, flops=20),
+    Row("logit", "logit_of(a0, eps)", FLOATING, flops=15, defaults={"eps": "-1"}),
+    Row("special_entr", "entropy_of(a0)", FLOATING, flops=12),
+    Row("deg2rad", "a0 * 0.017453292519943295", FLOATING),
+    Row("rad2deg", "a0 * 57.29577951308232", FLOATING),
+)
+
+ROUNDING = (
+    Row("floor", "floor(a0)", NUMERIC, integral="a0"),
+    Row("ceil", "ceil(a0)", NUMERIC, integral="a0"),
+    Row("trunc", "trunc(a0)", NUMERIC, integral="a0"),
+    Row("round", "rint(a0)", NUMERIC, integral="a0"),
+    Row("frac", "a0 - trunc(a0)", FLOATING),
+    Row("abs", "fabs(a0)", ARITHMETIC, integral="a0 < 0 ? -a0 : a0", boolean="a0"),
+    Row("neg", "-a0", NUMERIC),
+    Row("sign", "(a0 > 0) - (a0 < 0)", ARITHMETIC, boolean="a0"),
+    Row("sgn", "(a0 > 0) - (a0 < 0)", ARITHMETIC, boolean="a0"),
+    Row(
+        "nan_to_num",
+        "isnan(a0) ? nan : a0 == INFINITY ? posinf : a0 == -INFINITY ? neginf : a0",
+        ARITHMETIC,
+        flops=4,
+        integral="a0",
+        boolean="a0",
+        defaults={"nan": "0", "posinf": "LARGEST", "neginf": "-LARGEST"},
+    ),
+    Row("bitwise_not", "~a0", BITWISE, boolean="!a0"),
+)
+
+PREDICATES = (
+    Row("logical_not", "a0 == 0", PREDICATE),
+    Row("isnan", "isnan(a0)", PREDICATE, integral="0", boolean="0"),
+    Row("isinf", "isinf(a0)", PREDICATE, integral="0", boolean="0"),
+    Row("isposinf", "a0 == INFINITY", PREDICATE, integral="0", boolean="0"),
+    Row("isneginf", "a0 == -INFINITY", PREDICATE, integral="0", boolean="0"),
+    Row("signbit", "signbit(a0)", PREDICATE, integral="a0 < 0", boolean="0"),
+)
+
+MOVES = (
+    Row("fill_", "a1", FILLING, zero_dim=(1,)),
+    Row("zero_", "0", FILLING),
+    Row("copy_", "a1", COPYING, ignored=("non_blocking",)),
+)
+
+ROWS = (*FUNCTIONS, *ROUNDING, *PREDICATES, *MOVES)
