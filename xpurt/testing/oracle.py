@@ -63,7 +63,8 @@ def agree(
     compare("argument", before, after)
     if grads:
         compare("gradient of argument", _gradients(before), _gradients(after))
-    return actual  # type: ignore[return-value]
+    result: T = actual
+    return result
 
 
 def copied(tree: T, device: torch.device) -> T:
@@ -78,7 +79,8 @@ def copied(tree: T, device: torch.device) -> T:
             tensors[id(leaf)] = _copy(leaf, device, storages)
         return tensors[id(leaf)]
 
-    return tree_map(copy, tree)  # type: ignore[no-any-return]
+    copies: T = tree_map(copy, tree)
+    return copies
 
 
 def _copy(
@@ -93,7 +95,7 @@ def _copy(
         storage = source.untyped_storage()
         key = storage._cdata
         if key not in storages:
-            flat = torch.empty(0, dtype=torch.uint8).set_(storage)  # type: ignore[call-overload]
+            flat = torch.empty(0, dtype=torch.uint8).set_(storage)
             storages[key] = flat.to(device, copy=True)
         base = torch.empty(0, dtype=source.dtype, device=device)
         copy = base.set_(
