@@ -1,0 +1,34 @@
+"""What `import torch` calls through the entry point torch.backends: never raises.
+
+It lies outside the package on purpose: the package's own import brings the device, so
+a switch inside it would come too late, and what fails there would fail `import torch`.
+"""
+
+import os
+import sys
+import warnings
+
+OFF = ("0", "off", "false", "no")  # as xpurt.config has it
+
+
+def load() -> None:
+    """Imports xpurt, unless XPURT_AUTOLOAD=0 leaves that to the program.
+
+    A failure is a warning, and `python -m xpurt doctor` says more.
+    """
+    if os.environ.get("XPURT_AUTOLOAD", "").strip().lower() in OFF:
+        return
+    if "xpurt" in sys.modules:  # its own `import torch` got us here
+        return
+    try:
+        try:
+            import xpurt  # noqa: F401
+        except Exception as error:
+            warnings.warn(
+                f"xpurt gives this PyTorch no xpu device: {error} "
+                "(`python -m xpurt doctor` says more; XPURT_AUTOLOAD=0 keeps it out)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    except RuntimeWarning as warning:  # where warnings are errors
+        print(warning, file=sys.stderr)
