@@ -38,7 +38,12 @@ def check(live: dict[int, int]) -> None:
     assert found == live
     assert _C.live_memory() == (len(live), sum(live.values()))
     assert now["allocation.all.current"] == len(live)
-    for name in ("allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes"):
+    for name in (
+        "allocated_bytes",
+        "reserved_bytes",
+        "active_bytes",
+        "requested_bytes",
+    ):
         parts = (now[f"{name}.{pool}.current"] for pool in ("small_pool", "large_pool"))
         assert now[f"{name}.all.current"] == sum(parts)
     assert now["reserved_bytes.all.current"] == sum(s["total_size"] for s in segments)
