@@ -53,7 +53,8 @@ void set_stream(c10::StreamId id, c10::DeviceIndex index, int64_t type) {
 }  // namespace
 
 void bind_stream(py::module_& m) {
-  m.def("priority_range", [] { return py::make_tuple(kLowestPriority, kHighestPriority); });
+  m.def("priority_range",
+        [] { return py::make_tuple(kLowestPriority, kHighestPriority); });
   m.def("stream_priority", [](c10::StreamId id, c10::DeviceIndex index) {
     return stream(id_of(id, index)).priority();
   });
@@ -80,16 +81,17 @@ void bind_stream(py::module_& m) {
     return event_of(start).elapsedTime(event_of(end));
   });
   // For tests only: device work that fails, and work that lasts.
-  m.def("_submit_failure", [](c10::StreamId id, c10::DeviceIndex index,
-                              const std::string& reason) {
-    stream(id_of(id, index)).home_queue().submit([&](sycl::handler& h) {
-      h.host_task([reason] { throw std::runtime_error(reason); });
-    });
-  });
+  m.def("_submit_failure",
+        [](c10::StreamId id, c10::DeviceIndex index, const std::string& reason) {
+          stream(id_of(id, index)).home_queue().submit([&](sycl::handler& h) {
+            h.host_task([reason] { throw std::runtime_error(reason); });
+          });
+        });
   m.def("_submit_sleep", [](c10::StreamId id, c10::DeviceIndex index, double seconds) {
     stream(id_of(id, index)).home_queue().submit([&](sycl::handler& h) {
-      h.host_task(
-          [seconds] { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); });
+      h.host_task([seconds] {
+        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+      });
     });
   });
 

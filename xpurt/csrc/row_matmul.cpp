@@ -51,7 +51,7 @@ class MatmulRow final : public RowKernel {
         !onednn_multiplies(home, call.a->scalar_type())) {
       return false;
     }
-    return kernel_wins(on, cost(call));
+    return kernel_wins(current_stream(), cost(call));
   }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return last_tier; }
@@ -159,8 +159,8 @@ void MatmulRow::by_onednn(const Call& call, const Tensor& out, size_t position) 
   Stream& stream = current_stream(out.device().index());
   if (call.self != nullptr && call.beta != 0) {
     const Tensor& self = *call.self;
-    const bool per_column = self.dim() == 1 && self.size(0) == out.size(-1) &&
-                            self.stride(0) == 1;
+    const bool per_column =
+        self.dim() == 1 && self.size(0) == out.size(-1) && self.stride(0) == 1;
     if (per_column && call.beta == 1 && call.alpha == 1) {
       const MatrixProduct with_bias{out, a, b, self, 1, 0};
       onednn_multiply(with_bias, position, stream);
@@ -222,9 +222,8 @@ void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
     const size_t position = choose_device(all, stream);
     const PhysicalDevice& device = *stream.ordinal().devices[position];
     // oneDNN refuses matrices without elements, and an output that is not dense.
-    const bool by_onednn_too =
-        call.a->size(-1) > 0 && is_plain(out) &&
-        onednn_multiplies(device, out.scalar_type());
+    const bool by_onednn_too = call.a->size(-1) > 0 && is_plain(out) &&
+                               onednn_multiplies(device, out.scalar_type());
     if (by_onednn_too) {
       by_onednn(call, out, position);
     } else {

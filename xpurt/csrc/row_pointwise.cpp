@@ -36,8 +36,7 @@ struct Call {
 
 bool is_usable(const Tensor& tensor) {
   return tensor.defined() && tensor.layout() == c10::kStrided && !tensor.is_neg() &&
-         !tensor._is_zerotensor() &&
-         letter_of(tensor.scalar_type()) != 0;
+         !tensor._is_zerotensor() && letter_of(tensor.scalar_type()) != 0;
 }
 
 // Sizes and strides (in elements) as a kernel takes them: `size[dims]`, then for
@@ -60,7 +59,7 @@ class PointwiseRow final : public RowKernel {
     if (!read(stack, &call)) return false;
     // The native kernel tells the user of a division by zero.
     if (spec_.raises_on_zero && is_integral(call.compute)) return false;
-    return kernel_wins(ordinal(call.device), cost(call, call.output));
+    return kernel_wins(current_stream(call.device), cost(call, call.output));
   }
 
   void run(const c10::OperatorHandle&, Stack* stack) const override;
@@ -79,8 +78,7 @@ class PointwiseRow final : public RowKernel {
   OpCost cost(const Call& call, const Tensor* output) const;
   bool uses(int k) const { return (spec_.uses >> k & 1) != 0; }
   bool is_condition(int k) const { return (spec_.conditions >> k & 1) != 0; }
-  std::string key(const Call& call, const std::string& layout,
-                  ScalarType output) const;
+  std::string key(const Call& call, const std::string& layout, ScalarType output) const;
 
   const RowSpec& spec_;
   const Binding binding_;
