@@ -2,7 +2,8 @@
 
 from xpurt import extension
 
-if extension.load():
+_active = extension.load()
+if _active:
     from xpurt import accelerator
 
     accelerator.settle_at_import()
@@ -16,6 +17,11 @@ from xpurt.mapping import (
     xpu_mapping,
 )
 from xpurt.runtime import register_runtime
+
+if _active:
+    from xpurt import xpu
+
+    xpu.install(register_runtime)
 
 __all__ = [
     "XpurtError",

@@ -101,7 +101,10 @@ def _sub_group(device: DeviceTraits) -> tuple[str, str]:
     lanes = device["sub_group"]
     if lanes == 0:
         return "#define LANES 1", ""
-    return f"#define LANES {lanes}", f"__attribute__((intel_reqd_sub_group_size({lanes})))"
+    return (
+        f"#define LANES {lanes}",
+        f"__attribute__((intel_reqd_sub_group_size({lanes})))",
+    )
 
 
 def _indent(lines: Sequence[str], depth: int) -> str:
@@ -141,7 +144,9 @@ def pointwise_source(row: Row, fields: Sequence[str]) -> Source:
             at = {"0": "0", "1": "x", "n": f"x * layout.stride[{len(tensors)}][0]"}
             index = at[strides[len(tensors)]]
             kind = "uchar" if wanted == BOOL else "C"
-            values.append(f"const {kind} a{k} = {load(f'p{k}', index, letter, wanted)};")
+            values.append(
+                f"const {kind} a{k} = {load(f'p{k}', index, letter, wanted)};"
+            )
             tensors.append(f"p{k}")
     for name, is_given in zip(row.params, given, strict=True):
         if is_given == "P":
@@ -163,7 +168,9 @@ def pointwise_source(row: Row, fields: Sequence[str]) -> Source:
         outer="\n".join([*scalars, *_outer_loops(dims, tensors)]),
         body=_indent([*values, f"{write};"], 2),
     )
-    return Source(entry, _finished(_prelude(computed_as, stored_as) + text, computed_as))
+    return Source(
+        entry, _finished(_prelude(computed_as, stored_as) + text, computed_as)
+    )
 
 
 def _split_layout(layout: str, operands: str, row: Row) -> tuple[int, str]:
@@ -176,7 +183,10 @@ def _outer_loops(dims: int, tensors: Sequence[str]) -> list[str]:
     """Statements that move the pointers to a line along dimension 0."""
     if dims == 1:
         return []
-    lines = ["  const long i1 = get_global_id(1);", "  if (i1 >= layout.size[1]) return;"]
+    lines = [
+        "  const long i1 = get_global_id(1);",
+        "  if (i1 >= layout.size[1]) return;",
+    ]
     if dims > 2:
         lines.append("  long rest = get_global_id(2);")
     for d in range(2, dims):
@@ -204,7 +214,9 @@ def reduction_source(
         element_as = {"h": "f", "b": "f"}.get(read_as, read_as)
     lanes, attributes = _sub_group(device)
     values = {
-        "entry": (entry := _entry(row, template, stage, kept, reduced, inner, *fields[1])),
+        "entry": (
+            entry := _entry(row, template, stage, kept, reduced, inner, *fields[1])
+        ),
         "kept": kept,
         "reduced": reduced,
         "in_type": TYPES[read_as].storage,
@@ -252,7 +264,11 @@ def softmax_source(
     lanes, attributes = _sub_group(device)
     entry = _entry(row, template, letter)
     kernel = _fill(
-        template, entry=entry, attributes=attributes, params=", ".join(params), body=body
+        template,
+        entry=entry,
+        attributes=attributes,
+        params=", ".join(params),
+        body=body,
     )
     text = "\n".join([lanes, _prelude(computed_as, letter), kernel])
     return Source(entry, _finished(text, computed_as))
@@ -279,7 +295,9 @@ def matmul_source(row: AnyRow, fields: Sequence[str]) -> Source:
     return Source(entry, _finished(_prelude(computed_as, letter) + kernel, computed_as))
 
 
-def source_of(row: AnyRow, template: str, fields: Sequence[str], device: DeviceTraits) -> Source:
+def source_of(
+    row: AnyRow, template: str, fields: Sequence[str], device: DeviceTraits
+) -> Source:
     """The kernel of `row` that `template` and `fields`, parts of a key, describe."""
     if isinstance(row, Row):
         return pointwise_source(row, fields)
