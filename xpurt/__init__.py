@@ -2,8 +2,7 @@
 
 from xpurt import extension
 
-_active = extension.load()
-if _active:
+if extension.load():
     from xpurt import accelerator
 
     accelerator.settle_at_import()
@@ -18,7 +17,7 @@ from xpurt.mapping import (
 )
 from xpurt.runtime import register_runtime
 
-if _active:
+if extension.inactive_reason() is None:
     from xpurt import xpu
 
     xpu.install(register_runtime)
