@@ -17,6 +17,11 @@ from xpurt.mapping import (
 )
 from xpurt.runtime import register_runtime
 
+if extension.inactive_reason() is None:
+    from xpurt import xpu
+
+    xpu.install(register_runtime)
+
 __all__ = [
     "XpurtError",
     "get_xpu_mapping",

@@ -17,7 +17,11 @@ from xpurt.config import config
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
 from xpurt.mapping.auto import device_cost, preference
-from xpurt.mapping.devices import PhysicalDevice, physical_devices
+from xpurt.mapping.devices import (
+    PhysicalDevice,
+    physical_devices,
+    queue_from_capsule,
+)
 from xpurt.mapping.resolve import Placement, resolve
 from xpurt.mapping.spec import MappingSpec, parse
 
@@ -31,6 +35,7 @@ __all__ = [
     "on_change",
     "physical_devices",
     "prefer",
+    "queue_from_capsule",
     "set_xpu_mapping",
     "xpu_mapping",
 ]
