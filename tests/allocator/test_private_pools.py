@@ -5,9 +5,8 @@ import threading
 import pytest
 import torch
 
+from allocator.conftest import stats
 from xpurt import _C
-
-from .conftest import stats
 
 POOL = (0, 4711)
 pytestmark = pytest.mark.usefixtures("memory")

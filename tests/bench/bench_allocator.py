@@ -30,7 +30,9 @@ def speed() -> None:
         print(f"{size:>10} {cpu:>10.1f} {xpu:>10.1f} {xpu / cpu:>8.3f}")
 
 
-def fragmentation(sizes: list[int], seed: int, steps: int = 4000, held: int = 120) -> float:
+def fragmentation(
+    sizes: list[int], seed: int, steps: int = 4000, held: int = 120
+) -> float:
     """Peak of reserved over peak of live rounded bytes of a random trace."""
     choose = random.Random(seed)
     torch._C._accelerator_emptyCache()
@@ -55,7 +57,9 @@ def first_touch(size: int) -> tuple[float, float]:
     spent = []
     for _ in range(2):
         address = _C.raw_allocate(size)
-        view = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_uint8 * size).from_address(address))
+        view = np.ctypeslib.as_array(
+            (np.ctypeslib.ctypes.c_uint8 * size).from_address(address)
+        )
         start = time.perf_counter()
         view.fill(1)
         spent.append(1e3 * (time.perf_counter() - start))
@@ -82,7 +86,9 @@ def main() -> None:
         print()
         for size in (20 * MIB, 256 * MIB):
             fresh, again = first_touch(size)
-            print(f"filling {size >> 20} MiB: fresh {fresh:.1f} ms, again {again:.1f} ms")
+            print(
+                f"filling {size >> 20} MiB: fresh {fresh:.1f} ms, again {again:.1f} ms"
+            )
         torch._C._accelerator_emptyCache()
 
 
