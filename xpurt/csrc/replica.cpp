@@ -254,3 +254,10 @@ void release_replicas() {
 }
 
 }  // namespace xpurt
+
+namespace {
+const bool listening = [] {
+  xpurt::on_free(&xpurt::forget_replicas);
+  return true;
+}();
+}  // namespace
