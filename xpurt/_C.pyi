@@ -99,3 +99,57 @@ def escape(tensor: Tensor) -> None:
     """Makes the home copy valid and keeps the storage there from now on."""
 
 def escape_storage(storage: UntypedStorage) -> None: ...
+
+# The allocator: csrc/bind_allocator.cpp
+
+def memory_fraction(device: int) -> float: ...
+def set_memory_fraction(device: int, fraction: float) -> None:
+    """The share of the device's memory, 0 to 1, that this process may reserve.
+
+    ValueError if it is out of range.
+    """
+
+def memory_snapshot() -> list[dict[str, Any]]:
+    """Every segment with its blocks, as `torch.xpu.memory_snapshot` gives them."""
+
+def device_of_pointer(address: int) -> int:
+    """The ordinal whose memory contains the address, or -1."""
+
+def block_of_pointer(address: int) -> tuple[int, int]:
+    """Address and bytes of the block in use around the address, or (0, 0)."""
+
+def is_pinned_pointer(address: int) -> bool: ...
+def host_memory(root: str = "") -> tuple[int, int, int]:
+    """Total and free memory for this process, and free swap, in bytes."""
+
+def begin_allocate_to_pool(
+    device: int, pool: tuple[int, int], this_thread_only: bool
+) -> None:
+    """Allocations go to segments that only this pool's users get, until the end."""
+
+def end_allocate_to_pool(device: int, pool: tuple[int, int]) -> None: ...
+def release_pool(device: int, pool: tuple[int, int]) -> None:
+    """Takes back one `begin_allocate_to_pool`; RuntimeError if there was none."""
+
+def empty_pool(pool: tuple[int, int]) -> None: ...
+def raw_allocate(size_bytes: int) -> int:
+    """Memory of the current device and stream without a tensor: its address."""
+
+def raw_free(address: int) -> None: ...
+def raw_record_stream(address: int, stream_id: int, device: int) -> None: ...
+def count_frees() -> int:
+    """How many blocks were freed since the first call."""
+
+def time_allocations(device: str, size_bytes: int, rounds: int) -> float:
+    """Nanoseconds of this thread's time for one allocation and its free."""
+
+class BlockPool:
+    """The pool of one stream, over made-up addresses: for tests."""
+
+    reserved: int
+    inactive_split: tuple[int, int]
+    def __init__(self, large: bool) -> None: ...
+    def take(self, size_bytes: int) -> int: ...
+    def give_back(self, address: int) -> None: ...
+    def drop_free_segments(self) -> int: ...
+    def segments(self) -> list[list[tuple[int, int, bool]]]: ...

@@ -8,9 +8,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from allocator.conftest import stats
 from xpurt import _C
-
-from .conftest import stats
 
 MIB = 1 << 20
 SIZES = st.one_of(st.integers(1, 5000), st.integers(1, MIB), st.integers(MIB, 30 * MIB))

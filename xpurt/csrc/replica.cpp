@@ -263,3 +263,10 @@ void release_replicas() {
 }
 
 }  // namespace xpurt
+
+namespace {
+const bool listening = [] {
+  xpurt::on_free(&xpurt::forget_replicas);
+  return true;
+}();
+}  // namespace
