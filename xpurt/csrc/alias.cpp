@@ -4,6 +4,7 @@
 
 #include "allocator.h"
 #include "cpu_allocator.h"
+#include "replica.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -53,6 +54,8 @@ HostCall::HostCall(c10::DeviceIndex index)
 
 HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
   c10::StorageImpl* impl = original.unsafeGetStorageImpl();
+  const c10::DeviceIndex index = original.device().index();
+  bring_home(*impl, written ? Access::read_write : Access::read, current_stream(index));
   const bool materialize =
       written && c10::impl::cow::is_cow_data_ptr(impl->data_ptr());
   if (materialize) impl->mutable_data_ptr();
@@ -69,7 +72,7 @@ HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
   made.original = original;
   made.written = written;
   made.begin = SIZE_MAX;
-  made.staged = !host_reads(original.device().index());
+  made.staged = !host_reads(index);
   copies_ |= made.staged;
   storages_.push_back(std::move(made));
   return storages_.back();

@@ -8,6 +8,7 @@
 #include "device_scope.h"
 #include "dispatch.h"
 #include "op_report.h"
+#include "replica.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -35,12 +36,25 @@ bool is_dense(const at::Tensor& tensor) {
          !has_lazy_bits(tensor) && tensor.is_non_overlapping_and_dense();
 }
 
+// The home bytes of a dense xpu tensor, for work that is queued next.
+const void* bytes_to_read(const at::Tensor& tensor) {
+  const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  bring_home(storage, Access::read, current_stream(tensor.device().index()));
+  return tensor.const_data_ptr();
+}
+
+void* bytes_to_write(const at::Tensor& tensor) {
+  const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  bring_home(storage, Access::read_write, current_stream(tensor.device().index()));
+  return tensor.mutable_data_ptr();
+}
+
 // One memcpy on the stream, after the work before it and without waiting.
 void copy_on_queue(const Copy& copy) {
   const uint64_t begin = ticks_now();
-  const size_t bytes = copy.self.nbytes();
-  void* to = copy.self.mutable_data_ptr();
-  current_stream(copy.index).home_queue().memcpy(to, copy.source.const_data_ptr(), bytes);
+  void* to = bytes_to_write(copy.self);
+  const void* from = bytes_to_read(copy.source);
+  current_stream(copy.index).home_queue().memcpy(to, from, copy.self.nbytes());
   copy.count(Tier::sycl, begin);
 }
 
@@ -54,8 +68,8 @@ at::Tensor download(const at::Tensor& source) {
   at::Tensor host = on_cpu_like(source);
   if (source.numel() == 0) return host;
   Stream& stream = current_stream(source.device().index());
-  void* to = host.mutable_data_ptr();
-  stream.home_queue().memcpy(to, source.const_data_ptr(), source.nbytes());
+  const void* from = bytes_to_read(source);
+  stream.home_queue().memcpy(host.mutable_data_ptr(), from, source.nbytes());
   stream.wait();
   return host;
 }
@@ -63,7 +77,7 @@ at::Tensor download(const at::Tensor& source) {
 void upload(const at::Tensor& self, const at::Tensor& host) {
   if (self.numel() == 0) return;
   Stream& stream = current_stream(self.device().index());
-  void* to = self.mutable_data_ptr();
+  void* to = bytes_to_write(self);
   stream.home_queue().memcpy(to, host.const_data_ptr(), self.nbytes());
   stream.wait();
 }
