@@ -1,6 +1,7 @@
 """The types of the extension's functions; their bodies are in csrc/module.cpp."""
 
 from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from torch import Tensor, UntypedStorage, dtype
 
@@ -60,3 +61,23 @@ def escape(tensor: Tensor) -> None:
     """Makes the home copy valid and keeps the storage there from now on."""
 
 def escape_storage(storage: UntypedStorage) -> None: ...
+
+def set_source_callbacks(
+    source: Callable[[str, Any], tuple[str, str]],
+    failure: Callable[[str, str, str, str], NoReturn],
+) -> None:
+    """`source` gives the name and the source of the kernel that a key names; `failure`
+    raises for a device, name, source and build log. Both are kept for good.
+    """
+
+def add_rows(rows: Sequence[dict[str, object]]) -> None:
+    """Rows as `xpurt.kernels.table.described` makes them; once per process."""
+
+def build_kernel(index: int, entry: str, source: str) -> None:
+    """Builds OpenCL C for the home device of xpu:index, and forgets it."""
+
+def built_kernels() -> int:
+    """How many kernels this process has built."""
+
+def set_kernel_policy(policy: str) -> None: ...
+def kernel_policy() -> str: ...

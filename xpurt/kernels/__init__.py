@@ -4,4 +4,10 @@ from xpurt.kernels.policy import get_kernel_policy, kernel_policy, set_kernel_po
 from xpurt.kernels.registration import register
 from xpurt.kernels.table import ROWS
 
-__all__ = ["ROWS", "get_kernel_policy", "kernel_policy", "register", "set_kernel_policy"]
+__all__ = [
+    "ROWS",
+    "get_kernel_policy",
+    "kernel_policy",
+    "register",
+    "set_kernel_policy",
+]

@@ -98,7 +98,9 @@ BACKWARD = (
         FLOATING_ONLY,
         flops=2,
     ),
-    Row("hardsigmoid_backward", "a1 > -3 && a1 < 3 ? a0 / 6 : 0", FLOATING_ONLY, flops=3),
+    Row(
+        "hardsigmoid_backward", "a1 > -3 && a1 < 3 ? a0 / 6 : 0", FLOATING_ONLY, flops=3
+    ),
     Row(
         "hardswish_backward",
         "a1 <= -3 ? 0 : a1 < 3 ? a0 * (a1 / 3 + 0.5) : a0",

@@ -11,7 +11,10 @@ from xpurt.kernels.row import (
     Row,
 )
 
-ROUNDED_QUOTIENT = {"trunc": "trunc_quotient(a0, a1)", "floor": "floor_quotient(a0, a1)"}
+ROUNDED_QUOTIENT = {
+    "trunc": "trunc_quotient(a0, a1)",
+    "floor": "floor_quotient(a0, a1)",
+}
 
 ARITHMETIC_ROWS = (
     Row("add", "a0 + alpha * a1", ARITHMETIC),
@@ -20,7 +23,9 @@ ARITHMETIC_ROWS = (
     Row("mul", "a0 * a1", ARITHMETIC),
     Row("div", "a0 / a1", FLOATING, flops=4),
     Row("div", ROUNDED_QUOTIENT, NUMERIC, flops=12, raises_on_zero=True),
-    Row("floor_divide", "floor_quotient(a0, a1)", NUMERIC, flops=12, raises_on_zero=True),
+    Row(
+        "floor_divide", "floor_quotient(a0, a1)", NUMERIC, flops=12, raises_on_zero=True
+    ),
     Row("remainder", "remainder_of(a0, a1)", NUMERIC, flops=12, raises_on_zero=True),
     Row(
         "fmod",

@@ -21,7 +21,11 @@ TYPES = {
     "f": ElementType("float32", "float", "float"),
     "d": ElementType("float64", "double", "double"),
     "h": ElementType(
-        "float16", "half", "float", "vload_half({i}, {p})", "vstore_half_rte({v}, {i}, {p})"
+        "float16",
+        "half",
+        "float",
+        "vload_half({i}, {p})",
+        "vstore_half_rte({v}, {i}, {p})",
     ),
     "b": ElementType(
         "bfloat16",
@@ -65,9 +69,13 @@ def load(pointer: str, index: str, stored_as: str, wanted: str) -> str:
     return converted(value, stored_as, wanted)
 
 
-def store(pointer: str, index: str, value: str, computed_as: str, stored_as: str) -> str:
+def store(
+    pointer: str, index: str, value: str, computed_as: str, stored_as: str
+) -> str:
     """Statement that writes a value of type `computed_as` as an element."""
     kind = TYPES[stored_as]
     # The value of an expression may be wider than the type it is computed in.
     exact = f"({TYPES[computed_as].compute})({value})"
-    return kind.stored.format(p=pointer, i=index, v=converted(exact, computed_as, stored_as))
+    return kind.stored.format(
+        p=pointer, i=index, v=converted(exact, computed_as, stored_as)
+    )

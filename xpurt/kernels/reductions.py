@@ -1,14 +1,23 @@
 """Rows that reduce along dimensions, softmax and its kin, and matrix products."""
 
 from xpurt.kernels.element_types import BOOL, FLOATS, INTS
-from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY, Kind, Matmul, Reduction, Softmax
+from xpurt.kernels.row import (
+    ARITHMETIC,
+    FLOATING_ONLY,
+    Kind,
+    Matmul,
+    Reduction,
+    Softmax,
+)
 
 SUMMING = Kind(FLOATS + INTS, compute="widened")
 ANSWERING = Kind(BOOL, result="boolean")
 
 REDUCTIONS = (
     Reduction("sum", SUMMING, identity="0", combine="a + b"),
-    Reduction("mean", FLOATING_ONLY, identity="0", combine="a + b", finish="acc / (C)n"),
+    Reduction(
+        "mean", FLOATING_ONLY, identity="0", combine="a + b", finish="acc / (C)n"
+    ),
     Reduction("prod", SUMMING, identity="1", combine="a * b"),
     Reduction(
         "amax",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import TypedDict
 
@@ -22,6 +22,8 @@ from xpurt.kernels.element_types import (
     store,
 )
 from xpurt.kernels.row import AnyRow, Reduction, Row, Softmax
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 _FLOAT_LITERAL = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[+-]?\d+)?)(?![\w.])")
 _LARGEST = {
@@ -58,7 +60,7 @@ class Source:
 
 @cache
 def _template(name: str) -> Template:
-    return Template((files(__package__) / "templates" / f"{name}.cl").read_text())
+    return Template((TEMPLATES / f"{name}.cl").read_text())
 
 
 def _fill(name: str, **values: object) -> str:
@@ -101,7 +103,10 @@ def _sub_group(device: DeviceTraits) -> tuple[str, str]:
     lanes = device["sub_group"]
     if lanes == 0:
         return "#define LANES 1", ""
-    return f"#define LANES {lanes}", f"__attribute__((intel_reqd_sub_group_size({lanes})))"
+    return (
+        f"#define LANES {lanes}",
+        f"__attribute__((intel_reqd_sub_group_size({lanes})))",
+    )
 
 
 def _indent(lines: Sequence[str], depth: int) -> str:
@@ -121,7 +126,8 @@ def pointwise_source(row: Row, fields: Sequence[str]) -> Source:
     """Fields: dimensions and inner strides of result and operands ("211n": two
     dimensions, the third tensor strided); types of the operands (S: a scalar, N:
     none); type of the result and of the computation; parameters given; variant."""
-    layout, operands, (stored_as, computed_as), given, variant = fields
+    layout, operands, types, given, variant = fields
+    stored_as, computed_as = tuple(types)
     dims, strides = _split_layout(layout, operands, row)
     c_type = TYPES[computed_as].compute
     params = [f"__global {TYPES[stored_as].storage}* p"]
@@ -141,7 +147,9 @@ def pointwise_source(row: Row, fields: Sequence[str]) -> Source:
             at = {"0": "0", "1": "x", "n": f"x * layout.stride[{len(tensors)}][0]"}
             index = at[strides[len(tensors)]]
             kind = "uchar" if wanted == BOOL else "C"
-            values.append(f"const {kind} a{k} = {load(f'p{k}', index, letter, wanted)};")
+            values.append(
+                f"const {kind} a{k} = {load(f'p{k}', index, letter, wanted)};"
+            )
             tensors.append(f"p{k}")
     for name, is_given in zip(row.params, given, strict=True):
         if is_given == "P":
@@ -163,7 +171,9 @@ def pointwise_source(row: Row, fields: Sequence[str]) -> Source:
         outer="\n".join([*scalars, *_outer_loops(dims, tensors)]),
         body=_indent([*values, f"{write};"], 2),
     )
-    return Source(entry, _finished(_prelude(computed_as, stored_as) + text, computed_as))
+    return Source(
+        entry, _finished(_prelude(computed_as, stored_as) + text, computed_as)
+    )
 
 
 def _split_layout(layout: str, operands: str, row: Row) -> tuple[int, str]:
@@ -176,7 +186,10 @@ def _outer_loops(dims: int, tensors: Sequence[str]) -> list[str]:
     """Statements that move the pointers to a line along dimension 0."""
     if dims == 1:
         return []
-    lines = ["  const long i1 = get_global_id(1);", "  if (i1 >= layout.size[1]) return;"]
+    lines = [
+        "  const long i1 = get_global_id(1);",
+        "  if (i1 >= layout.size[1]) return;",
+    ]
     if dims > 2:
         lines.append("  long rest = get_global_id(2);")
     for d in range(2, dims):
@@ -193,7 +206,8 @@ def reduction_source(
 ) -> Source:
     """Fields: stage, dimensions kept, reduced, and inner stride ("w1,2,n"); types of
     input, output and computation."""
-    layout, (read_as, stored_as, computed_as) = fields
+    layout, types = fields
+    read_as, stored_as, computed_as = tuple(types)
     stage, (kept, reduced, inner) = layout[0], layout[1:].split(",")
     # Only the first pass transforms, only the last one finishes.
     transform = "a0" if stage == "f" else row.transform
@@ -204,7 +218,7 @@ def reduction_source(
         element_as = {"h": "f", "b": "f"}.get(read_as, read_as)
     lanes, attributes = _sub_group(device)
     values = {
-        "entry": (entry := _entry(row, template, stage, kept, reduced, inner, *fields[1])),
+        "entry": (entry := _entry(row, template, stage, kept, reduced, inner, types)),
         "kept": kept,
         "reduced": reduced,
         "in_type": TYPES[read_as].storage,
@@ -237,7 +251,7 @@ def softmax_source(
     row: Softmax, template: str, fields: Sequence[str], device: DeviceTraits
 ) -> Source:
     """Fields: none; type of the tensors and of the computation."""
-    _, (letter, computed_as) = fields
+    letter, computed_as = tuple(fields[1])
     inputs = 2 if row.summand else 1
     storage = TYPES[letter].storage
     params = [f"__global {storage}* p"]
@@ -252,7 +266,11 @@ def softmax_source(
     lanes, attributes = _sub_group(device)
     entry = _entry(row, template, letter)
     kernel = _fill(
-        template, entry=entry, attributes=attributes, params=", ".join(params), body=body
+        template,
+        entry=entry,
+        attributes=attributes,
+        params=", ".join(params),
+        body=body,
     )
     text = "\n".join([lanes, _prelude(computed_as, letter), kernel])
     return Source(entry, _finished(text, computed_as))
@@ -261,7 +279,8 @@ def softmax_source(
 def matmul_source(row: AnyRow, fields: Sequence[str]) -> Source:
     """Fields: none; type of the tensors and of the computation; "adds" if the first
     operand is added."""
-    _, (letter, computed_as), adds = fields
+    _, types, adds = fields
+    letter, computed_as = tuple(types)
     storage = TYPES[letter].storage
     params = [f"__global {storage}* p"]
     params += [f"__global const {storage}* p{k}" for k in (1, 2, 3) if k < 3 or adds]
@@ -279,7 +298,9 @@ def matmul_source(row: AnyRow, fields: Sequence[str]) -> Source:
     return Source(entry, _finished(_prelude(computed_as, letter) + kernel, computed_as))
 
 
-def source_of(row: AnyRow, template: str, fields: Sequence[str], device: DeviceTraits) -> Source:
+def source_of(
+    row: AnyRow, template: str, fields: Sequence[str], device: DeviceTraits
+) -> Source:
     """The kernel of `row` that `template` and `fields`, parts of a key, describe."""
     if isinstance(row, Row):
         return pointwise_source(row, fields)
