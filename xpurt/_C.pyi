@@ -1,7 +1,7 @@
 """The types of the extension's functions; their bodies are in csrc/module.cpp."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from torch import Event, Generator, Tensor, UntypedStorage, dtype
 
@@ -153,3 +153,22 @@ class BlockPool:
     def give_back(self, address: int) -> None: ...
     def drop_free_segments(self) -> int: ...
     def segments(self) -> list[list[tuple[int, int, bool]]]: ...
+def set_source_callbacks(
+    source: Callable[[str, Any], tuple[str, str]],
+    failure: Callable[[str, str, str, str], NoReturn],
+) -> None:
+    """`source` gives the name and the source of the kernel that a key names; `failure`
+    raises for a device, name, source and build log. Both are kept for good.
+    """
+
+def add_rows(rows: Sequence[dict[str, object]]) -> None:
+    """Rows as `xpurt.kernels.table.described` makes them; once per process."""
+
+def build_kernel(index: int, entry: str, source: str) -> None:
+    """Builds OpenCL C for the home device of xpu:index, and forgets it."""
+
+def built_kernels() -> int:
+    """How many kernels this process has built."""
+
+def set_kernel_policy(policy: str) -> None: ...
+def kernel_policy() -> str: ...

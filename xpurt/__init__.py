@@ -3,11 +3,13 @@
 from xpurt import extension
 
 if extension.load():
-    from xpurt import accelerator
+    from xpurt import accelerator, kernels
 
+    kernels.register()
     accelerator.settle_at_import()
 
 from xpurt.errors import XpurtError
+from xpurt.kernels import get_kernel_policy, kernel_policy, set_kernel_policy
 from xpurt.mapping import (
     get_xpu_mapping,
     physical_devices,
@@ -24,10 +26,13 @@ if extension.inactive_reason() is None:
 
 __all__ = [
     "XpurtError",
+    "get_kernel_policy",
     "get_xpu_mapping",
+    "kernel_policy",
     "physical_devices",
     "prefer",
     "register_runtime",
+    "set_kernel_policy",
     "set_xpu_mapping",
     "xpu_mapping",
 ]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import TypedDict
 
@@ -22,6 +22,8 @@ from xpurt.kernels.element_types import (
     store,
 )
 from xpurt.kernels.row import AnyRow, Reduction, Row, Softmax
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 _FLOAT_LITERAL = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[+-]?\d+)?)(?![\w.])")
 _LARGEST = {
@@ -58,7 +60,7 @@ class Source:
 
 @cache
 def _template(name: str) -> Template:
-    return Template((files(__package__) / "templates" / f"{name}.cl").read_text())
+    return Template((TEMPLATES / f"{name}.cl").read_text())
 
 
 def _fill(name: str, **values: object) -> str:
@@ -124,7 +126,8 @@ def pointwise_source(row: Row, fields: Sequence[str]) -> Source:
     """Fields: dimensions and inner strides of result and operands ("211n": two
     dimensions, the third tensor strided); types of the operands (S: a scalar, N:
     none); type of the result and of the computation; parameters given; variant."""
-    layout, operands, (stored_as, computed_as), given, variant = fields
+    layout, operands, types, given, variant = fields
+    stored_as, computed_as = tuple(types)
     dims, strides = _split_layout(layout, operands, row)
     c_type = TYPES[computed_as].compute
     params = [f"__global {TYPES[stored_as].storage}* p"]
@@ -203,7 +206,8 @@ def reduction_source(
 ) -> Source:
     """Fields: stage, dimensions kept, reduced, and inner stride ("w1,2,n"); types of
     input, output and computation."""
-    layout, (read_as, stored_as, computed_as) = fields
+    layout, types = fields
+    read_as, stored_as, computed_as = tuple(types)
     stage, (kept, reduced, inner) = layout[0], layout[1:].split(",")
     # Only the first pass transforms, only the last one finishes.
     transform = "a0" if stage == "f" else row.transform
@@ -214,9 +218,7 @@ def reduction_source(
         element_as = {"h": "f", "b": "f"}.get(read_as, read_as)
     lanes, attributes = _sub_group(device)
     values = {
-        "entry": (
-            entry := _entry(row, template, stage, kept, reduced, inner, *fields[1])
-        ),
+        "entry": (entry := _entry(row, template, stage, kept, reduced, inner, types)),
         "kept": kept,
         "reduced": reduced,
         "in_type": TYPES[read_as].storage,
@@ -249,7 +251,7 @@ def softmax_source(
     row: Softmax, template: str, fields: Sequence[str], device: DeviceTraits
 ) -> Source:
     """Fields: none; type of the tensors and of the computation."""
-    _, (letter, computed_as) = fields
+    letter, computed_as = tuple(fields[1])
     inputs = 2 if row.summand else 1
     storage = TYPES[letter].storage
     params = [f"__global {storage}* p"]
@@ -277,7 +279,8 @@ def softmax_source(
 def matmul_source(row: AnyRow, fields: Sequence[str]) -> Source:
     """Fields: none; type of the tensors and of the computation; "adds" if the first
     operand is added."""
-    _, (letter, computed_as), adds = fields
+    _, types, adds = fields
+    letter, computed_as = tuple(types)
     storage = TYPES[letter].storage
     params = [f"__global {storage}* p"]
     params += [f"__global const {storage}* p{k}" for k in (1, 2, 3) if k < 3 or adds]

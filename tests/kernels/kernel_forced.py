@@ -1,0 +1,35 @@
+"""Runs ops under the kernel policy "sycl", and sees that no other form was taken."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+from xpurt import _C, kernel_policy
+
+T = TypeVar("T")
+ON_THE_QUEUE = {"sycl", "onednn"}
+
+
+def tiers_of(op: str) -> set[str]:
+    """The tiers that `op` ("aten::add", any overload) was counted on."""
+    return {row[1] for row in _C.op_report() if row[0].split(".")[0] == op}
+
+
+@contextmanager
+def forced(op: str) -> Iterator[None]:
+    """A block under the policy "sycl", in which `op` must run, and on the queue."""
+    torch.xpu.synchronize()
+    _C.reset_op_report()
+    with kernel_policy("sycl"):
+        yield
+    torch.xpu.synchronize()
+    tiers = tiers_of(op)
+    assert tiers, f"{op} did not run on xpu"
+    assert tiers <= ON_THE_QUEUE, f"{op} ran on {tiers}"
+
+
+def on_queue(op: str, call: Callable[[], T]) -> T:
+    with forced(op):
+        return call()

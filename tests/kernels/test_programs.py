@@ -1,0 +1,148 @@
+"""Building kernels, and choosing between them and native ones."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+from kernel_forced import on_queue, tiers_of
+
+import xpurt
+from xpurt import _C
+from xpurt.errors import KernelBuildError, XpurtError
+from xpurt.kernels.source import source_of
+from xpurt.kernels.table import ROWS, described
+
+DEVICE = {"sub_group": 0, "max_work_group": 256, "local_memory": 32768}
+
+
+def test_a_kernel_that_does_not_build_shows_source_and_log(xpu: torch.device) -> None:
+    source = "__kernel void wrong(__global float* p) {\n  p[0] = no_such_name;\n}\n"
+    with pytest.raises(KernelBuildError) as caught:
+        _C.build_kernel(0, "wrong", source)
+    message = str(caught.value)
+    assert "kernel wrong does not build for" in message
+    assert "2    p[0] = no_such_name;" in message  # the source, its lines numbered
+    assert "undeclared identifier" in message  # the driver's own words
+    assert "set_kernel_policy" in message
+    assert isinstance(caught.value, XpurtError)
+
+
+def test_a_program_without_the_kernel_is_an_error(xpu: torch.device) -> None:
+    with pytest.raises(KernelBuildError, match="no kernel other"):
+        _C.build_kernel(0, "other", "__kernel void one(__global float* p) {}")
+
+
+def test_the_error_of_a_source_travels_through_an_op(xpu: torch.device) -> None:
+    """In a process of its own: the sources of the table are replaced for good."""
+    code = """
+import torch, xpurt
+from xpurt import _C
+from xpurt.kernels.registration import fail
+_C.set_source_callbacks(lambda key, device: ("bad", "__kernel void bad() { x; }"), fail)
+xpurt.set_kernel_policy("sycl")
+try:
+    torch.ones(3, device="xpu").exp()
+except xpurt.errors.KernelBuildError as error:
+    print("caught", "undeclared" in str(error))
+_C.set_source_callbacks(lambda key, device: 1 / 0, fail)
+try:
+    torch.ones(3, device="xpu").exp()
+except ZeroDivisionError:
+    print("caught too")
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120
+    )
+    assert run.stdout.split("\n")[:2] == ["caught True", "caught too"], run.stderr
+
+
+def test_a_kernel_is_built_once(xpu: torch.device) -> None:
+    x = torch.ones(11, 13, device=xpu)
+    on_queue("aten::asinh", x.asinh)
+    before = _C.built_kernels()
+    for size in (1, 5, 1000):
+        on_queue("aten::asinh", torch.ones(size, device=xpu).asinh)
+    assert _C.built_kernels() == before
+    on_queue("aten::asinh", x[:, ::2].asinh)
+    assert _C.built_kernels() == before + 1
+
+
+def test_threads_that_want_the_same_kernel_build_it_once(xpu: torch.device) -> None:
+    x = torch.ones(7, dtype=torch.float64, device=xpu)
+    before = _C.built_kernels()
+    results: list[torch.Tensor] = []
+    with xpurt.kernel_policy("sycl"):
+        threads = [
+            threading.Thread(target=lambda: results.append(x.atanh())) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(results) == 8
+    assert _C.built_kernels() <= before + 1
+
+
+def test_the_policy_routes(xpu: torch.device) -> None:
+    x = torch.ones(100, device=xpu)
+    for policy, expected in (("sycl", {"sycl"}), ("native", {"native", "copy"})):
+        _C.reset_op_report()
+        with xpurt.kernel_policy(policy):
+            assert xpurt.get_kernel_policy() == policy
+            x.sinh()
+        tiers = tiers_of("aten::sinh")
+        assert tiers
+        assert tiers <= expected
+
+
+def test_the_policy_comes_back_after_an_error() -> None:
+    before = xpurt.get_kernel_policy()
+    with pytest.raises(KeyError), xpurt.kernel_policy("native"):
+        raise KeyError
+    assert xpurt.get_kernel_policy() == before
+    with pytest.raises(ValueError, match='"auto"'):
+        xpurt.set_kernel_policy("fastest")
+
+
+def test_large_tensors_get_kernels_and_small_ones_do_not() -> None:
+    """Where the host reads the memory; elsewhere every op that can has a kernel."""
+    with xpurt.xpu_mapping("CPU"), xpurt.kernel_policy("auto"):
+        for size, expected in ((16, "native"), (1 << 21, "sycl")):
+            x = torch.ones(size, device="xpu")
+            _C.reset_op_report()
+            x.exp()
+            assert tiers_of("aten::exp") == {expected}
+            del x
+
+
+def test_rows_are_described_for_the_extension() -> None:
+    names = [row.aten for row in ROWS]
+    assert len(set(names)) >= 100
+    add = next(r for r in ROWS if r.aten == "add")
+    known = described(names.index("add"), add)
+    assert known["params"] == ["alpha"]
+    assert known["uses"] == 0b11
+    fill = described(0, next(r for r in ROWS if r.aten == "fill_"))
+    assert fill["uses"] == 0b10
+
+
+def test_literals_have_the_type_of_the_computation() -> None:
+    gelu = next(r for r in ROWS if r.aten == "gelu")
+    fields = ["111", "f", "ff", "", "none"]
+    single = source_of(gelu, "pointwise", fields, DEVICE).text
+    assert "0.7071067811865476f" in single
+    fields[1:3] = "d", "dd"
+    assert (
+        "0.7071067811865476f" not in source_of(gelu, "pointwise", fields, DEVICE).text
+    )
+
+
+def test_a_device_without_sub_groups_gets_a_work_item_per_line(
+    xpu: torch.device,
+) -> None:
+    softmax = next(r for r in ROWS if r.aten == "_softmax")
+    source = source_of(softmax, "softmax_rows", ["", "ff"], DEVICE)
+    assert "reqd_sub_group_size" not in source.text
+    _C.build_kernel(0, source.entry, source.text)
