@@ -70,11 +70,8 @@ def overloads(row: Row) -> Iterator[Overload]:
             by_variant = set(row.expressions) > {""} or "" not in row.expressions
             if len(returned) != 1 or str(returned[0].type) != "Tensor" or composite:
                 continue
-            if (
-                (strings
-                and not by_variant)
-                or (row.aten == "div"
-                and strings != by_variant)
+            if (strings and not by_variant) or (
+                row.aten == "div" and strings != by_variant
             ):
                 continue
             if any(a.name == "decimals" for a in op._schema.arguments):

@@ -143,10 +143,8 @@ def test_other_overloads(row: Row, xpu: torch.device) -> None:
     if row.kind.result == "boolean":
         dtype = torch.bool if "t" in row.kind.dtypes else dtype
     for overload in overloads(row):
-        if (
-            overload.op is first.op
-            or (overload.has_out
-            and overload.tensors < first.tensors)
+        if overload.op is first.op or (
+            overload.has_out and overload.tensors < first.tensors
         ):
             continue
         if overload.tensors == 0:
