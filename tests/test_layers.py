@@ -28,6 +28,8 @@ ROOM_OF_MODULE = {
     "table": "base",
     "virtual_gpu": "base",
     "share": "share",
+    "place": "share",
+    "escapes": "share",
     "runtime": "runtime",
     "cli": "cli",
     "__main__": "cli",

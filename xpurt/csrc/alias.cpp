@@ -70,7 +70,7 @@ HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
   made.original = original;
   made.written = written;
   made.begin = SIZE_MAX;
-  made.staged = !host_reads(index);
+  made.staged = !host_reads(original.device().index());
   copies_ |= made.staged;
   storages_.push_back(std::move(made));
   return storages_.back();
