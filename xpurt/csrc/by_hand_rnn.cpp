@@ -15,8 +15,13 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
+// An optional tensor that was left out is None, or an undefined tensor.
+bool is_given(const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined();
+}
+
 Tensor with_bias(const Tensor& gates, const c10::IValue& bias) {
-  return bias.isNone() ? gates : gates + bias.toTensor();
+  return is_given(bias) ? gates + bias.toTensor() : gates;
 }
 
 // The derivatives of sigmoid and tanh by their results.
@@ -28,8 +33,7 @@ Tensor tanh_slope(const Tensor& t) {
 }
 
 Tensor defined_or_zeros(const c10::IValue& value, const Tensor& like) {
-  return value.isNone() || !value.toTensor().defined() ? at::zeros_like(like)
-                                                       : value.toTensor();
+  return is_given(value) ? value.toTensor() : at::zeros_like(like);
 }
 
 // (input_gates, hidden_gates, cx, input_bias?, hidden_bias?) -> (hy, cy, workspace):

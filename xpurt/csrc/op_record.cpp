@@ -142,6 +142,13 @@ OpRecord& op_record(const c10::OperatorHandle& op) {
   return *records().known.try_emplace(op, std::move(made)).first->second;
 }
 
+bool has_host_kernel(const c10::OperatorHandle& op) {
+  std::shared_lock<std::shared_mutex> lock(records().mutex);
+  const auto found = records().known.find(op);
+  return found != records().known.end() &&
+         found->second->host_kernel != static_cast<HostKernel>(&run_on_cpu);
+}
+
 bool set_host_kernels(std::initializer_list<HostKernelEntry> entries) {
   for (const auto& [name, overload, kernel] : entries) {
     OpRecord& record =

@@ -56,6 +56,7 @@ struct HostKernelEntry {
   const char* overload;
   HostKernel kernel;
 };
+bool has_host_kernel(const c10::OperatorHandle& op);
 bool set_host_kernels(std::initializer_list<HostKernelEntry> entries);
 
 void for_each_op_record(const std::function<void(OpRecord&)>& visit);

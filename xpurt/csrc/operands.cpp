@@ -27,7 +27,14 @@ class Operands {
   }
 
   c10::DeviceIndex ordinal() const {
-    if (index_ < 0) return asked_ >= 0 ? asked_ : current_device();
+    if (index_ < 0) {
+      if (asked_ >= 0) return asked_;
+      // Only its generator brought the op here.
+      TORCH_CHECK(foreign_ == nullptr || record_.generator < 0, "Expected a '",
+                  foreign_->device().type(),
+                  "' device type for generator but found 'xpu'");
+      return current_device();
+    }
     if (foreign_ != nullptr && !record_.mixes_devices) fail();
     return index_;
   }

@@ -53,21 +53,35 @@ TORCH_LIBRARY_IMPL(_, NestedTensorXPU, m) {
 
 }  // namespace
 
+namespace {
+
+// The keys of xpu, and the CPU's for the same layout.
+constexpr std::pair<DispatchKey, DispatchKey> kLayouts[] = {
+    {DispatchKey::XPU, DispatchKey::CPU},
+    {DispatchKey::SparseXPU, DispatchKey::SparseCPU},
+    {DispatchKey::SparseCsrXPU, DispatchKey::SparseCsrCPU},
+    {DispatchKey::QuantizedXPU, DispatchKey::QuantizedCPU},
+    {DispatchKey::NestedTensorXPU, DispatchKey::NestedTensorCPU},
+};
+
+}  // namespace
+
 void register_remaining_ops() {
-  auto* kept = new torch::Library(torch::Library::IMPL, "aten", DispatchKey::XPU,
-                                  __FILE__, __LINE__);
   auto& dispatcher = c10::Dispatcher::singleton();
-  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    if (!name.name.starts_with("aten::")) continue;
-    const auto op = dispatcher.findOp(name);
-    if (!op || !op->hasSchema() || op->hasKernelForDispatchKey(DispatchKey::XPU)) {
-      continue;
+  const std::vector<c10::OperatorName> names = dispatcher.getAllOpNames();
+  for (const auto& [ours, cpu] : kLayouts) {
+    auto* kept =
+        new torch::Library(torch::Library::IMPL, "aten", ours, __FILE__, __LINE__);
+    for (const c10::OperatorName& name : names) {
+      if (!name.name.starts_with("aten::")) continue;
+      const auto op = dispatcher.findOp(name);
+      if (!op || !op->hasSchema() || op->hasKernelForDispatchKey(ours)) continue;
+      const bool by_hand = ours == DispatchKey::XPU && has_host_kernel(*op);
+      if (!by_hand && !op->hasKernelForDispatchKey(cpu)) continue;
+      const std::string full = toString(name);
+      kept->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(
+                                   std::make_unique<RunOp>(op_record(*op))));
     }
-    OpRecord& record = op_record(*op);
-    if (!record.has_cpu_kernel) continue;
-    const std::string full = toString(name);
-    kept->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(
-                                 std::make_unique<RunOp>(record)));
   }
 }
 
