@@ -82,6 +82,13 @@ class HostRun {
     }
   }
 
+  at::Tensor to_host(at::Tensor tensor, bool written) {
+    const bool wants_grad = record_.asks_for_grad && tensor.requires_grad();
+    at::Tensor host = call_.to_host(std::move(tensor), written);
+    if (wants_grad) host.set_requires_grad(true);
+    return host;
+  }
+
   void convert_arguments() {
     for (size_t i = 0; i < record_.arguments; ++i) {
       IValue& value = argument(i);
@@ -89,7 +96,7 @@ class HostRun {
         const bool written = record_.written[i];
         value = with_tensors(
             std::move(value),
-            [&](at::Tensor t) { return call_.to_host(std::move(t), written); }, false);
+            [&](at::Tensor t) { return to_host(std::move(t), written); }, false);
       } else if (value.isDevice()) {
         if (value.toDevice().is_xpu()) value = c10::Device(c10::DeviceType::CPU);
       } else if (value.isStorage()) {

@@ -128,6 +128,7 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
   }
   has_cpu_kernel = handle.hasKernelForDispatchKey(c10::DispatchKey::CPU);
   may_resize = !handle.operator_name().name.ends_with('_');
+  asks_for_grad = name == "aten::_sparse_mm_reduce_impl";
   mixes_devices = name.starts_with("c10d::");
 }
 
