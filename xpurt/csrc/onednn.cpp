@@ -47,7 +47,7 @@ struct Library {
     try {
       engine = dnnl::sycl_interop::make_engine(device.device, device.context);
       has_engine = true;
-    } catch (const dnnl::error&) {
+    } catch (const std::exception&) {
       // A device that oneDNN does not know: others will do its products.
     }
   }
@@ -77,16 +77,18 @@ Library& library(const PhysicalDevice& device) {
 }
 
 Descriptor describe(const Tensor& tensor) {
-  return {tensor.sizes().vec(), data_type(tensor.scalar_type()),
-          tensor.strides().vec()};
+  dnnl::memory::dims sizes = tensor.sizes().vec(), strides = tensor.strides().vec();
+  const MatrixStrides of_matrix = matrix_strides(tensor);
+  strides[strides.size() - 2] = of_matrix.row;
+  strides.back() = of_matrix.column;
+  return {sizes, data_type(tensor.scalar_type()), strides};
 }
 
 // The bias as a matrix that is broadcast along all dimensions but the last.
 Descriptor describe_bias(const Tensor& bias, int64_t dims) {
   dnnl::memory::dims sizes(dims, 1);
   sizes.back() = bias.numel();
-  return {sizes, data_type(bias.scalar_type()),
-          dnnl::memory::dims(dims, bias.numel())};
+  return {sizes, data_type(bias.scalar_type()), dnnl::memory::dims(dims, bias.numel())};
 }
 
 dnnl::matmul::primitive_desc make_descriptor(const dnnl::engine& engine,
@@ -102,7 +104,8 @@ dnnl::matmul::primitive_desc make_descriptor(const dnnl::engine& engine,
   const Descriptor a = describe(product.a), b = describe(product.b);
   const Descriptor out = describe(product.out);
   if (!product.bias.defined()) return {engine, a, b, out, attributes};
-  return {engine, a, b, describe_bias(product.bias, product.out.dim()), out, attributes};
+  return {engine, a,         b, describe_bias(product.bias, product.out.dim()),
+          out,    attributes};
 }
 
 void append(std::string* key, const void* data, size_t bytes) {
@@ -179,15 +182,15 @@ void onednn_multiply(const MatrixProduct& product, size_t position, Stream& stre
         {DNNL_ARG_WEIGHTS, memory(descriptor.weights_desc(), product.b, Access::read)},
         {DNNL_ARG_DST, memory(descriptor.dst_desc(), product.out, written)}};
     if (product.bias.defined()) {
-      arguments.emplace(DNNL_ARG_BIAS, memory(descriptor.bias_desc(), product.bias,
-                                              Access::read));
+      arguments.emplace(DNNL_ARG_BIAS,
+                        memory(descriptor.bias_desc(), product.bias, Access::read));
     }
     Tensor scratchpad;
     const auto bytes = static_cast<int64_t>(descriptor.scratchpad_desc().get_size());
     if (bytes > 0) {
       scratchpad = at::empty({bytes}, product.out.options().dtype(ScalarType::Byte));
-      arguments.emplace(DNNL_ARG_SCRATCHPAD,
-                        memory(descriptor.scratchpad_desc(), scratchpad, Access::write));
+      arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(descriptor.scratchpad_desc(),
+                                                    scratchpad, Access::write));
     }
     dnnl::stream& on = onednn.on(stream.queue(position));
     dnnl::sycl_interop::execute(made->primitive, on, arguments);

@@ -140,12 +140,11 @@ bool MatmulRow::accepts(const Stack& stack) const {
 // Whether each matrix of the tensor has a unit stride and no overlap, as oneDNN
 // wants it.
 bool is_plain(const Tensor& tensor) {
-  const int64_t d = tensor.dim();
-  const int64_t rows = tensor.size(d - 2), columns = tensor.size(d - 1);
-  const int64_t row = tensor.stride(d - 2), column = tensor.stride(d - 1);
+  const int64_t rows = tensor.size(-2), columns = tensor.size(-1);
+  const auto [row, column] = matrix_strides(tensor);
   const bool by_row = column == 1 && row >= std::max<int64_t>(columns, 1);
   const bool by_column = row == 1 && column >= std::max<int64_t>(rows, 1);
-  return (by_row || by_column) && (d == 2 || tensor.stride(0) > 0);
+  return (by_row || by_column) && (tensor.dim() == 2 || tensor.stride(0) > 0);
 }
 
 Tensor plain(const Tensor& tensor) {
@@ -159,8 +158,8 @@ void MatmulRow::by_onednn(const Call& call, const Tensor& out, size_t position) 
   Stream& stream = current_stream(out.device().index());
   if (call.self != nullptr && call.beta != 0) {
     const Tensor& self = *call.self;
-    const bool per_column = self.dim() == 1 && self.size(0) == out.size(-1) &&
-                            self.stride(0) == 1;
+    const bool per_column =
+        self.dim() == 1 && self.size(0) == out.size(-1) && self.stride(0) == 1;
     if (per_column && call.beta == 1 && call.alpha == 1) {
       const MatrixProduct with_bias{out, a, b, self, 1, 0};
       onednn_multiply(with_bias, position, stream);
@@ -222,9 +221,8 @@ void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
     const size_t position = choose_device(all, stream);
     const PhysicalDevice& device = *stream.ordinal().devices[position];
     // oneDNN refuses matrices without elements, and an output that is not dense.
-    const bool by_onednn_too =
-        call.a->size(-1) > 0 && is_plain(out) &&
-        onednn_multiplies(device, out.scalar_type());
+    const bool by_onednn_too = call.a->size(-1) > 0 && is_plain(out) &&
+                               onednn_multiplies(device, out.scalar_type());
     if (by_onednn_too) {
       by_onednn(call, out, position);
     } else {
