@@ -47,7 +47,7 @@ struct Library {
     try {
       engine = dnnl::sycl_interop::make_engine(device.device, device.context);
       has_engine = true;
-    } catch (const dnnl::error&) {
+    } catch (const std::exception&) {
       // A device that oneDNN does not know: others will do its products.
     }
   }
@@ -77,8 +77,11 @@ Library& library(const PhysicalDevice& device) {
 }
 
 Descriptor describe(const Tensor& tensor) {
-  return {tensor.sizes().vec(), data_type(tensor.scalar_type()),
-          tensor.strides().vec()};
+  dnnl::memory::dims sizes = tensor.sizes().vec(), strides = tensor.strides().vec();
+  const MatrixStrides of_matrix = matrix_strides(tensor);
+  strides[strides.size() - 2] = of_matrix.row;
+  strides.back() = of_matrix.column;
+  return {sizes, data_type(tensor.scalar_type()), strides};
 }
 
 // The bias as a matrix that is broadcast along all dimensions but the last.

@@ -11,6 +11,16 @@ namespace xpurt {
 // Whether oneDNN has an engine for the device and computes products of `type`.
 bool onednn_multiplies(const PhysicalDevice& device, c10::ScalarType type);
 
+// Strides of a tensor's last two dimensions. PyTorch leaves the stride of a
+// dimension with one element undefined; here it is 1.
+struct MatrixStrides {
+  int64_t row, column;
+};
+inline MatrixStrides matrix_strides(const at::Tensor& tensor) {
+  return {tensor.size(-2) == 1 ? 1 : tensor.stride(-2),
+          tensor.size(-1) == 1 ? 1 : tensor.stride(-1)};
+}
+
 // One product: out = alpha * a @ b + beta * out, + bias (one per column) if defined.
 // Shapes (m, k) @ (k, n), or (batch, m, k) @ (batch, k, n); all of one type. Each
 // matrix of a and b has a unit stride; out is dense.

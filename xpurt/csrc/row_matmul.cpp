@@ -140,12 +140,11 @@ bool MatmulRow::accepts(const Stack& stack) const {
 // Whether each matrix of the tensor has a unit stride and no overlap, as oneDNN
 // wants it.
 bool is_plain(const Tensor& tensor) {
-  const int64_t d = tensor.dim();
-  const int64_t rows = tensor.size(d - 2), columns = tensor.size(d - 1);
-  const int64_t row = tensor.stride(d - 2), column = tensor.stride(d - 1);
+  const int64_t rows = tensor.size(-2), columns = tensor.size(-1);
+  const auto [row, column] = matrix_strides(tensor);
   const bool by_row = column == 1 && row >= std::max<int64_t>(columns, 1);
   const bool by_column = row == 1 && column >= std::max<int64_t>(rows, 1);
-  return (by_row || by_column) && (d == 2 || tensor.stride(0) > 0);
+  return (by_row || by_column) && (tensor.dim() == 2 || tensor.stride(0) > 0);
 }
 
 Tensor plain(const Tensor& tensor) {
