@@ -3,7 +3,7 @@
 from own_process import output
 
 FORK = """
-import os, sys, torch
+import os, sys, torch, xpurt
 
 def in_child(function):
     sys.stdout.flush()
@@ -24,7 +24,6 @@ REFUSED = "Cannot re-initialize XPU in forked subprocess"
 
 def test_before_the_first_use() -> None:
     code = """
-import xpurt
 def use():
     torch.xpu.synchronize()
     print("child", torch.xpu.is_available(), torch.ones(2, device="xpu").tolist())
@@ -118,7 +117,7 @@ def test_a_spawned_process_may_use_xpu() -> None:
     code = """
 import subprocess
 torch.xpu.synchronize()
-subprocess.run([sys.executable, "-c", "import torch; torch.xpu.synchronize(); print(1)"],
+subprocess.run([sys.executable, "-c", "import torch, xpurt; torch.xpu.synchronize(); print(1)"],
                check=True)
 """
     assert output(FORK + code) == "1"

@@ -46,7 +46,7 @@ def test_every_name_that_the_source_takes_is_set() -> None:
         if word.startswith(("_xpu_", "_XPU", "_Xpu")) and word.isidentifier()
     }
     defined_there = {"_XPUAllocator"}
-    assert len(wanted) > 25
+    assert len(wanted) > 20
     set_by_us = set(names.names(lambda: None))
     assert wanted - set_by_us - defined_there == set()
     assert all(hasattr(torch._C, name) for name in set_by_us)
@@ -117,7 +117,7 @@ def test_it_can_be_undone_and_done_again() -> None:
 
 def test_initialization_from_many_threads() -> None:
     code = """
-    import threading, torch
+    import threading, torch, xpurt
     barrier = threading.Barrier(8)
     seen = []
     def use():
@@ -134,7 +134,7 @@ def test_initialization_from_many_threads() -> None:
 
 def test_calls_before_the_first_use_are_kept() -> None:
     code = """
-    import torch
+    import torch, xpurt
     torch.manual_seed(7)
     assert not torch.xpu.is_initialized()
     print(torch.xpu.initial_seed())

@@ -50,7 +50,7 @@ void Event::synchronize() const {
 double Event::elapsed_ms(const Event& end) const {
   check_mapping();
   end.check_mapping();
-  TORCH_CHECK(stamp_ && end.stamp_,
+  TORCH_CHECK_VALUE(stamp_ && end.stamp_,
               "Both events must be created with argument 'enable_timing=True'.");
   // The stamps end some microseconds after the events that they measure.
   for (sycl::event stamp : {*stamp_, *end.stamp_}) stamp.wait();

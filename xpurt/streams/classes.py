@@ -74,7 +74,8 @@ class Event(torch.Event):
     def elapsed_time(self, end_event: Any) -> float:
         """Milliseconds from the completion of this event's mark to `end_event`'s.
 
-        Both are timed, recorded and complete, else it raises RuntimeError.
+        Raises ValueError unless both are timed and recorded, RuntimeError while one of
+        them is not complete.
         """
         # PyTorch's own method refuses what is not exactly a torch.Event.
         return _C.event_elapsed_ms(self, end_event)
