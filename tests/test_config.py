@@ -4,7 +4,6 @@ import dataclasses
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,6 @@ def test_nothing_set_gives_the_defaults() -> None:
         max_devices=16,
         fallback="warn",
         kernel_policy="auto",
-        cache_dir=Path("~/.cache/xpurt").expanduser(),
         virtual_gpu="off",
         virtual_gpu_delay_us=0,
         virtual_gpu_fp64=True,
@@ -33,7 +31,7 @@ def test_nothing_set_gives_the_defaults() -> None:
 
 
 def test_empty_is_as_not_set() -> None:
-    names = ["MAPPING", "MAX_DEVICES", "FALLBACK", "KERNEL_POLICY", "CACHE_DIR"]
+    names = ["MAPPING", "MAX_DEVICES", "FALLBACK", "KERNEL_POLICY"]
     names += ["VIRTUAL_GPU", "VIRTUAL_GPU_DELAY_US", "AUTOLOAD"]
     assert read_config({f"XPURT_{name}": " " for name in names}) == read_config({})
 
@@ -46,9 +44,6 @@ def test_empty_is_as_not_set() -> None:
         ("XPURT_FALLBACK", "Error", "fallback", "error"),
         ("XPURT_FALLBACK", "silent", "fallback", "silent"),
         ("XPURT_KERNEL_POLICY", "SYCL", "kernel_policy", "sycl"),
-        ("XPURT_CACHE_DIR", "/tmp/of mine", "cache_dir", Path("/tmp/of mine")),
-        ("XPURT_CACHE_DIR", "~/there", "cache_dir", Path.home() / "there"),
-        ("XDG_CACHE_HOME", "/tmp/c", "cache_dir", Path("/tmp/c/xpurt")),
         ("XPURT_VIRTUAL_GPU", "strict", "virtual_gpu", "strict"),
         ("XPURT_VIRTUAL_GPU", "1", "virtual_gpu", "lenient"),
         ("XPURT_VIRTUAL_GPU", "0", "virtual_gpu", "off"),
@@ -80,7 +75,6 @@ def test_a_variable_sets_its_field(
         ("XPURT_VIRTUAL_GPU_DELAY_US", "1.5", "a whole number from 0"),
         ("XPURT_VIRTUAL_GPU_FP64", "no", "1 or 0"),
         ("XPURT_AUTOLOAD", "maybe", "1 or 0"),
-        ("XPURT_CACHE_DIR", "/dev/null", "a directory"),
     ],
 )
 def test_a_bad_value_is_named_with_what_may_be(

@@ -11,7 +11,6 @@ import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Literal, cast
 
 from xpurt.errors import ConfigError
@@ -49,8 +48,6 @@ class Config:
         memory: warn once per op, raise FallbackError, or stay silent.
     kernel_policy: ``XPURT_KERNEL_POLICY``, the tier an op takes: by cost, SYCL or
         oneDNN where there is one, or PyTorch's native CPU kernel.
-    cache_dir: ``XPURT_CACHE_DIR``, where built programs are kept; by default
-        ``$XDG_CACHE_HOME/xpurt``, else ``~/.cache/xpurt``.
     virtual_gpu: ``XPURT_VIRTUAL_GPU``, a GPU for machines that have none.
     virtual_gpu_delay_us: ``XPURT_VIRTUAL_GPU_DELAY_US``, microseconds that each of its
         kernels takes longer.
@@ -65,7 +62,6 @@ class Config:
     max_devices: int
     fallback: FallbackPolicy
     kernel_policy: KernelPolicy
-    cache_dir: Path
     virtual_gpu: VirtualGpu
     virtual_gpu_delay_us: int
     virtual_gpu_fp64: bool
@@ -95,7 +91,6 @@ def read_config(env: Mapping[str, str]) -> Config:
             KernelPolicy,
             _choice(env, "XPURT_KERNEL_POLICY", ("auto", "sycl", "native")),
         ),
-        cache_dir=_cache_dir(env),
         virtual_gpu=_VIRTUAL_GPU[
             _choice(env, "XPURT_VIRTUAL_GPU", tuple(_VIRTUAL_GPU))
         ],
@@ -127,17 +122,6 @@ def _max_devices(env: Mapping[str, str]) -> int:
 def _switch(env: Mapping[str, str], name: str) -> bool:
     """On unless it is switched off."""
     return _choice(env, name, _ON + _OFF, shown="1 or 0") in _ON
-
-
-def _cache_dir(env: Mapping[str, str]) -> Path:
-    text = _text(env, "XPURT_CACHE_DIR")
-    if not text:
-        base = _text(env, "XDG_CACHE_HOME")
-        return (Path(base) if base else Path("~/.cache")).expanduser() / "xpurt"
-    path = Path(text).expanduser()
-    if path.exists() and not path.is_dir():
-        raise _bad("XPURT_CACHE_DIR", text, "a directory, or a path to make one at")
-    return path.absolute()
 
 
 def _choice(

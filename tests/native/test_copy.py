@@ -43,7 +43,9 @@ def test_a_cpu_view_is_filled_from_xpu(xpu: torch.device) -> None:
     assert torch.equal(target[:, 1::2], torch.zeros(4, 6))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.int64, torch.bool, torch.complex64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.int64, torch.bool, torch.complex64]
+)
 def test_a_copy_converts(dtype: torch.dtype, xpu: torch.device) -> None:
     expected = VALUES.to(dtype)
     assert torch.equal(VALUES.to(xpu).to(dtype).cpu(), expected)

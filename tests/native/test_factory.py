@@ -17,7 +17,9 @@ MAKERS: dict[str, Callable[[torch.device], torch.Tensor]] = {
     "scalar": lambda d: torch.tensor(2.5, dtype=torch.float64, device=d),
     "tril_indices": lambda d: torch.tril_indices(4, 3, device=d),
     "hann_window": lambda d: torch.hann_window(8, device=d),
-    "complex": lambda d: torch.complex(torch.ones(2, device=d), torch.ones(2, device=d)),
+    "complex": lambda d: torch.complex(
+        torch.ones(2, device=d), torch.ones(2, device=d)
+    ),
 }
 
 

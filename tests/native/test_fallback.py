@@ -33,7 +33,8 @@ def train_beside(module: nn.Module, source: torch.Tensor, xpu: torch.device) -> 
     on_xpu.backward(weights.to(xpu))
     pairs = zip(module.parameters(), other.parameters(), strict=True)
     for a, b in [(here, there), *pairs]:
-        assert a.grad is not None and b.grad is not None
+        assert a.grad is not None
+        assert b.grad is not None
         near(b.grad, a.grad)
 
 
@@ -60,7 +61,9 @@ def test_a_convolutional_net_trains_as_on_the_cpu(xpu: torch.device) -> None:
         same(nets["xpu"].state_dict()[key], value)
 
 
-@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(
+    "memory_format", [torch.contiguous_format, torch.channels_last]
+)
 def test_a_convolution_has_the_cpu_s_layout(
     memory_format: torch.memory_format, xpu: torch.device
 ) -> None:
@@ -72,7 +75,9 @@ def test_a_convolution_has_the_cpu_s_layout(
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
-def test_recurrent_layers(kind: type[nn.RNNBase], bias: bool, xpu: torch.device) -> None:
+def test_recurrent_layers(
+    kind: type[nn.RNNBase], bias: bool, xpu: torch.device
+) -> None:
     torch.manual_seed(1)
     layer = kind(4, 5, 2, bias=bias, bidirectional=True)
     train_beside(layer, torch.randn(3, 2, 4), xpu)
@@ -125,7 +130,9 @@ def test_sparse_tensors(xpu: torch.device) -> None:
         assert sparse.values().device == xpu
         same(sparse @ dense.to(xpu), dense @ dense)
         assert torch.equal(sparse.cpu().to_dense(), dense)
-        assert torch.equal(dense.to_sparse(layout=layout).to(xpu).to_dense().cpu(), dense)
+        assert torch.equal(
+            dense.to_sparse(layout=layout).to(xpu).to_dense().cpu(), dense
+        )
     made = torch.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], device=xpu)
     same(made.coalesce().to_dense(), dense)
 

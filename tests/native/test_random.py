@@ -15,9 +15,13 @@ DRAWS: dict[str, Callable[[torch.device], torch.Tensor]] = {
     "poisson": lambda d: torch.poisson(torch.full((40,), 9.0, device=d)),
     "exponential": lambda d: torch.empty(40, device=d).exponential_(),
     "dropout": lambda d: torch.nn.functional.dropout(torch.ones(40, device=d)),
-    "native_dropout": lambda d: torch.native_dropout(torch.ones(40, device=d), 0.5, True)[0],
+    "native_dropout": lambda d: torch.native_dropout(
+        torch.ones(40, device=d), 0.5, True
+    )[0],
     "gamma": lambda d: torch._standard_gamma(torch.ones(40, device=d)),
-    "rrelu": lambda d: torch.nn.functional.rrelu(-torch.ones(40, device=d), training=True),
+    "rrelu": lambda d: torch.nn.functional.rrelu(
+        -torch.ones(40, device=d), training=True
+    ),
 }
 
 
@@ -40,7 +44,9 @@ def test_a_generator_that_is_given(xpu: torch.device) -> None:
     default = torch.xpu.get_rng_state()
     first = torch.randn(20, generator=generator, device=xpu)
     generator.manual_seed(3)
-    assert torch.equal(first.cpu(), torch.randn(20, generator=generator, device=xpu).cpu())
+    assert torch.equal(
+        first.cpu(), torch.randn(20, generator=generator, device=xpu).cpu()
+    )
     assert torch.equal(torch.xpu.get_rng_state(), default)
 
 
@@ -65,7 +71,8 @@ def test_the_numbers_have_the_right_distribution(xpu: torch.device) -> None:
     uniform = torch.rand(100_000, device=xpu).cpu()
     # Four standard errors of the mean of n uniform numbers: 4 * sqrt(1 / 12 / n).
     assert abs(uniform.mean().item() - 0.5) < 0.0037
-    assert uniform.min() >= 0 and uniform.max() < 1
+    assert uniform.min() >= 0
+    assert uniform.max() < 1
     assert abs(torch.randn(100_000, device=xpu).std().item() - 1) < 0.01
 
 

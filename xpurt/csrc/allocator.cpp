@@ -98,7 +98,7 @@ class CachingAllocator final : public c10::DeviceAllocator {
       if (!stream.idle()) stream.wait();
       std::memcpy(to, from, bytes);
     } else {
-      stream.home_queue().memcpy(to, from, bytes);
+      stream.home_queue()->memcpy(to, from, bytes);
       stream.wait();
     }
   }

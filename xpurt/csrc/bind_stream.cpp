@@ -105,12 +105,12 @@ void bind_stream(py::module_& m) {
   // For tests only: device work that fails, and work that lasts.
   m.def("_submit_failure",
         [](c10::StreamId id, c10::DeviceIndex index, const std::string& reason) {
-          stream(id_of(id, index)).home_queue().submit([&](sycl::handler& h) {
+          stream(id_of(id, index)).home_queue()->submit([&](sycl::handler& h) {
             h.host_task([reason] { throw std::runtime_error(reason); });
           });
         });
   m.def("_submit_sleep", [](c10::StreamId id, c10::DeviceIndex index, double seconds) {
-    stream(id_of(id, index)).home_queue().submit([&](sycl::handler& h) {
+    stream(id_of(id, index)).home_queue()->submit([&](sycl::handler& h) {
       h.host_task([seconds] {
         std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
       });

@@ -1,5 +1,6 @@
 #include "copy.h"
 
+#include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/empty_strided.h>
 #include <torch/library.h>
 
@@ -46,7 +47,7 @@ void copy_on_queue(const Copy& copy) {
   Stream& stream = current_stream(copy.index);
   void* to = pointer_at_home(copy.self, Access::write, stream);
   const void* from = pointer_at_home(copy.source, Access::read, stream);
-  stream.home_queue().memcpy(to, from, bytes);
+  stream.home_queue()->memcpy(to, from, bytes);
   copy.count(Tier::sycl, begin);
 }
 
@@ -62,7 +63,7 @@ at::Tensor download(const at::Tensor& source) {
   Stream& stream = current_stream(source.device().index());
   void* to = host.mutable_data_ptr();
   const void* from = pointer_at_home(source, Access::read, stream);
-  stream.home_queue().memcpy(to, from, source.nbytes());
+  stream.home_queue()->memcpy(to, from, source.nbytes());
   stream.wait();
   return host;
 }
@@ -71,7 +72,7 @@ void upload(const at::Tensor& self, const at::Tensor& host) {
   if (self.numel() == 0) return;
   Stream& stream = current_stream(self.device().index());
   void* to = pointer_at_home(self, Access::write, stream);
-  stream.home_queue().memcpy(to, host.const_data_ptr(), self.nbytes());
+  stream.home_queue()->memcpy(to, host.const_data_ptr(), self.nbytes());
   stream.wait();
 }
 
@@ -154,8 +155,25 @@ void copy_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   torch::jit::push(*stack, std::move(copy.self));
 }
 
+// item(): from memory that the host cannot read, a copy of one element.
+void item_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                torch::jit::Stack* stack) {
+  static OpRecord& record = op_record(op);
+  const at::Tensor self = torch::jit::peek(*stack, 0, 1).toTensor();
+  const c10::DeviceIndex index = self.device().index();
+  if (host_reads(index) || !is_dense(self)) return run_op(record, keys, stack);
+  const DeviceScope scope(index);
+  const uint64_t begin = ticks_now();
+  const at::Scalar value = at::_local_scalar_dense(download(self));
+  torch::jit::drop(*stack, 1);
+  torch::jit::push(*stack, value);
+  count_op(record, Tier::sycl, ordinal(index).home_device().id, ticks_now() - begin, 0);
+}
+
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
   m.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&copy_boxed>());
+  m.impl("_local_scalar_dense",
+         torch::CppFunction::makeFromBoxedFunction<&item_boxed>());
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ void Launch::submit(const sycl::kernel& kernel, const Range& range) {
   // SYCL hands an OpenCL kernel the dimensions of its nd-range in reverse.
   const sycl::nd_range<3> nd{{g[2], g[1], g[0]}, {l[2], l[1], l[0]}};
   try {
-    stream_.queue(position_).submit([&](sycl::handler& handler) {
+    stream_.queue(position_)->submit([&](sycl::handler& handler) {
       int i = 0;
       for (Argument& each : arguments_) {
         if (each.is_pointer) {

@@ -91,12 +91,12 @@ void copy_between(const Ordinal& devices, void* to, size_t to_position,
   const bool to_host = devices.devices[to_position]->host_accessible;
   const bool from_host = devices.devices[from_position]->host_accessible;
   if (to_host || from_host) {
-    stream.queue(from_host ? to_position : from_position).memcpy(to, from, bytes);
+    stream.queue(from_host ? to_position : from_position)->memcpy(to, from, bytes);
     return;
   }
   std::vector<char> staging(bytes);
-  stream.queue(from_position).memcpy(staging.data(), from, bytes).wait();
-  stream.queue(to_position).memcpy(to, staging.data(), bytes).wait();
+  stream.queue(from_position)->memcpy(staging.data(), from, bytes).wait();
+  stream.queue(to_position)->memcpy(to, staging.data(), bytes).wait();
 }
 
 void fetch_home(const c10::StorageImpl& storage, Copies& copies, Stream& stream) {

@@ -11,7 +11,7 @@
 namespace xpurt {
 namespace {
 
-sycl::queue& queue_of(c10::DeviceIndex index) {
+Submission queue_of(c10::DeviceIndex index) {
   return current_stream(index).home_queue();
 }
 
@@ -28,7 +28,7 @@ void HostCall::stage(HostStorage& storage) {
   if (bytes == 0) return;
   const auto* from = static_cast<const char*>(original->data()) + storage.begin;
   queue_of(storage.original.device().index())
-      .memcpy(storage.host.mutable_data(), from, bytes);
+      ->memcpy(storage.host.mutable_data(), from, bytes);
   bytes_copied_ += bytes;
 }
 
@@ -37,7 +37,7 @@ void HostCall::write_back(HostStorage& storage) {
   if (bytes == 0) return;
   const c10::DeviceIndex index = storage.original.device().index();
   auto* to = static_cast<char*>(storage.original.mutable_data()) + storage.begin;
-  queue_of(index).memcpy(to, storage.host.data(), bytes);
+  queue_of(index)->memcpy(to, storage.host.data(), bytes);
   // The host's bytes are freed when the op is over.
   current_stream(index).wait();
   bytes_copied_ += bytes;
@@ -49,7 +49,7 @@ c10::Storage HostCall::upload(const c10::Storage& storage) {
   c10::Storage made(c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), bytes, &device_allocator(), true));
   if (bytes == 0) return made;
-  queue_of(device_.index()).memcpy(made.mutable_data(), storage.data(), bytes);
+  queue_of(device_.index())->memcpy(made.mutable_data(), storage.data(), bytes);
   current_stream(device_.index()).wait();
   bytes_copied_ += bytes;
   return made;

@@ -16,7 +16,7 @@ void resize_storage(const c10::Storage& storage, size_t bytes) {
   if (kept > 0) {
     Stream& stream = current_stream(index);
     bring_home(*impl, Access::read);
-    stream.home_queue().memcpy(made.get(), impl->data(), kept);
+    stream.home_queue()->memcpy(made.get(), impl->data(), kept);
     stream.wait();  // the old memory is freed below
   }
   impl->set_data_ptr_noswap(std::move(made));

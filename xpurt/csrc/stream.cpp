@@ -61,8 +61,8 @@ std::vector<sycl::queue*> Stream::open_queues() {
   return result;
 }
 
-sycl::queue& Stream::queue(size_t position) {
-  std::lock_guard<std::mutex> lock(mutex_);
+Submission Stream::queue(size_t position) {
+  std::unique_lock<std::mutex> lock(mutex_);
   sycl::queue& next = open(position);
   if (position != last_) {
     if (queues_[last_] && !idle()) {
@@ -70,12 +70,11 @@ sycl::queue& Stream::queue(size_t position) {
     }
     last_ = position;
   }
-  ++submitted_;
-  return next;
+  return Submission(std::move(lock), next, submitted_);
 }
 
 sycl::queue& Stream::shared_queue() {
-  sycl::queue& result = home_queue();
+  sycl::queue& result = *home_queue();
   shared_ = true;
   return result;
 }

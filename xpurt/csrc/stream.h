@@ -11,6 +11,26 @@
 
 namespace xpurt {
 
+// One submission to a queue of a stream, made by it: keeps other threads' work out
+// until it goes, at the end of the full expression as a rule, and is counted then.
+class Submission {
+ public:
+  Submission(std::unique_lock<std::mutex> lock, sycl::queue& queue,
+             std::atomic<uint64_t>& count)
+      : lock_(std::move(lock)), queue_(queue), count_(count) {}
+  ~Submission() { ++count_; }
+  Submission(const Submission&) = delete;
+  Submission& operator=(const Submission&) = delete;
+
+  sycl::queue* operator->() const { return &queue_; }
+  sycl::queue& operator*() const { return queue_; }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  sycl::queue& queue_;
+  std::atomic<uint64_t>& count_;
+};
+
 class Stream {
  public:
   Stream(const Ordinal& ordinal, c10::Stream id, int priority);
@@ -21,13 +41,11 @@ class Stream {
   c10::Stream id() const { return id_; }
   int priority() const { return priority_; }
 
-  // The queue for the device at `position` of the ordinal. What is submitted to
-  // it runs after everything that was submitted to this stream before, on
-  // whichever device. Marks the stream busy.
-  sycl::queue& queue(size_t position);
-
-  // The home device's queue, for whoever wants "the" queue of the stream.
-  sycl::queue& home_queue() { return queue(ordinal_.home); }
+  // The queue for the device at `position` of the ordinal, to submit to: as in
+  // `stream.queue(p)->memcpy(...)`. It runs after everything that was submitted to
+  // this stream before, on whichever device.
+  Submission queue(size_t position);
+  Submission home_queue() { return queue(ordinal_.home); }
 
   // The home device's queue for code outside of xpurt, which may submit to it at
   // any time: from now on the stream is never taken for idle.
