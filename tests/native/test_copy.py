@@ -90,3 +90,11 @@ def test_copy_on_write_clones_stay_isolated(xpu: torch.device) -> None:
 def test_item_and_tolist(xpu: torch.device) -> None:
     assert torch.tensor(2.5, device=xpu).item() == 2.5
     assert torch.tensor([[1, 2], [3, 4]], device=xpu)[:, 1].tolist() == [2, 4]
+
+
+def test_a_copy_into_a_lazy_clone_stays_isolated(xpu: torch.device) -> None:
+    source = VALUES.to(xpu)
+    clone = torch._lazy_clone(source)
+    clone.copy_(torch.ones(4, 6, device=xpu))
+    assert torch.equal(source.cpu(), VALUES)
+    assert torch.equal(clone.cpu(), torch.ones(4, 6))

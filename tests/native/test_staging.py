@@ -15,8 +15,7 @@ from xpurt import _C
 @pytest.fixture
 def unreadable(xpu: torch.device) -> Iterator[torch.device]:
     """A device that is treated as one whose memory the host cannot read."""
-    readable = xpurt.physical_devices()[0].host_accessible
-    if not readable or xpurt.get_xpu_mapping() != "CPU":
+    if xpurt.get_xpu_mapping() != "CPU":
         pytest.skip("the CPU device is turned into one; others are one, or many")
     _C.set_host_accessible(0, False)
     yield xpu
