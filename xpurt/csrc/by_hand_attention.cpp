@@ -15,7 +15,8 @@ namespace {
 using at::Tensor;
 
 // A mask of what takes part, as one that is added.
-std::optional<Tensor> additive(const std::optional<Tensor>& mask, at::ScalarType dtype) {
+std::optional<Tensor> additive(const std::optional<Tensor>& mask,
+                               at::ScalarType dtype) {
   if (!mask.has_value() || !mask->defined() || mask->scalar_type() != at::kBool) {
     return mask;
   }

@@ -14,10 +14,10 @@ void convolution(const c10::OperatorHandle&, c10::DispatchKeySet,
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   constexpr size_t kArguments = 9;
   const auto a = torch::jit::last(*stack, kArguments);
-  at::Tensor result = at::convolution(
-      a[0].toTensor(), a[1].toTensor(), a[2].toOptional<at::Tensor>(), a[3].toIntVector(),
-      a[4].toIntVector(), a[5].toIntVector(), a[6].toBool(), a[7].toIntVector(),
-      a[8].toInt());
+  at::Tensor result =
+      at::convolution(a[0].toTensor(), a[1].toTensor(), a[2].toOptional<at::Tensor>(),
+                      a[3].toIntVector(), a[4].toIntVector(), a[5].toIntVector(),
+                      a[6].toBool(), a[7].toIntVector(), a[8].toInt());
   torch::jit::drop(*stack, kArguments);
   torch::jit::push(*stack, std::move(result));
 }
@@ -38,10 +38,9 @@ void convolution_backward(const c10::OperatorHandle&, c10::DispatchKeySet,
   torch::jit::push(*stack, std::move(input), std::move(weight), std::move(bias));
 }
 
-const bool registered =
-    set_host_kernels({{"aten::convolution_overrideable", "", &convolution},
-                      {"aten::convolution_backward_overrideable", "",
-                       &convolution_backward}});
+const bool registered = set_host_kernels(
+    {{"aten::convolution_overrideable", "", &convolution},
+     {"aten::convolution_backward_overrideable", "", &convolution_backward}});
 
 }  // namespace
 }  // namespace xpurt

@@ -29,11 +29,11 @@ void about_to_copy(OpRecord& record, c10::DeviceIndex index) {
         "XPURT_FALLBACK=error. Allow it with XPURT_FALLBACK=warn or silent."));
   }
   if (record.warned.exchange(true)) return;
-  TORCH_WARN(record.name, " has no kernel on xpu:", static_cast<int>(index), " (",
-             device,
-             ") for these operands: they are copied to the host, which computes it, and "
-             "the results back. This is said once per op; XPURT_FALLBACK=silent silences "
-             "it, XPURT_FALLBACK=error forbids it, and xpurt.op_report() counts it.");
+  TORCH_WARN(
+      record.name, " has no kernel on xpu:", static_cast<int>(index), " (", device,
+      ") for these operands: they are copied to the host, which computes it, and "
+      "the results back. This is said once per op; XPURT_FALLBACK=silent silences "
+      "it, XPURT_FALLBACK=error forbids it, and xpurt.op_report() counts it.");
 }
 
 }  // namespace xpurt

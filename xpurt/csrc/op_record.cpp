@@ -29,7 +29,8 @@ void run_on_cpu(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   TORCH_CHECK_NOT_IMPLEMENTED(
       op_record(op).has_cpu_kernel ||
           op.hasComputedKernelForDispatchKey(keys.highestPriorityTypeId()),
-      toString(op.operator_name()), " is not implemented on xpu: PyTorch has no kernel "
+      toString(op.operator_name()),
+      " is not implemented on xpu: PyTorch has no kernel "
       "for it on the CPU, which xpu ops without a kernel of their own run on");
   op.redispatchBoxed(keys, stack);
 }

@@ -38,9 +38,9 @@ struct OpRecord {
   std::vector<bool> on_host;   // per return: a CPU tensor on every device
   int generator = -1;          // position of the argument, or -1
   int pin_memory = -1;
-  bool may_resize = false;     // writes to arguments that it may resize: out=
-  bool asks_for_grad = false;  // computes more if an operand requires a gradient
-  bool mixes_devices = false;  // checks its operands' devices itself
+  bool may_resize = false;      // writes to arguments that it may resize: out=
+  bool asks_for_grad = false;   // computes more if an operand requires a gradient
+  bool mixes_devices = false;   // checks its operands' devices itself
   bool has_cpu_kernel = false;  // PyTorch's, or a host kernel of ours
   HostKernel host_kernel;
   std::atomic<const RowKernel*> row{nullptr};
