@@ -1,6 +1,8 @@
 """Builds the extension xpurt._C; everything else is in pyproject.toml."""
 
 import os
+import shlex
+import subprocess
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
@@ -37,6 +39,26 @@ CXX11_ABI = {abi}
 """
 
 
+def build_virtual_gpu(directory: Path) -> None:
+    """Compiles the virtual GPU: a plain C library that the OpenCL loader loads."""
+    library = directory / "_virtual_gpu.so"
+    folder = CSRC / "virtual_gpu"
+    newest = max(file.stat().st_mtime for file in folder.iterdir())
+    if library.exists() and library.stat().st_mtime >= newest:
+        return
+    command = [
+        *shlex.split(os.environ.get("CC", "gcc")),
+        *("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"),
+        *("-Wall", "-Wextra", "-DCL_TARGET_OPENCL_VERSION=300"),
+        "-I" + include_dir("intel-sycl-rt", "CL/cl_layer.h"),
+        *sorted(str(file) for file in folder.glob("*.c")),
+        *("-o", str(library)),
+        # It stays loaded until the process ends: see clDeinitLayer in layer.c.
+        *("-Wl,-z,nodelete", "-Wl,-z,defs"),
+    ]
+    subprocess.run(command, check=True)
+
+
 class Build(BuildExtension):
     """Keeps the objects in build/, so that a second build compiles what changed;
     writes down, beside the extension, which PyTorch it belongs to."""
@@ -54,6 +76,7 @@ class Build(BuildExtension):
             abi=torch.compiled_with_cxx11_abi(),
         )
         (beside / "_built_for.py").write_text(text)
+        build_virtual_gpu(beside)
 
 
 def extension() -> CppExtension:

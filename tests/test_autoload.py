@@ -1,4 +1,8 @@
-"""`import torch` alone brings the device, and never fails because of it."""
+"""`import torch` brings xpurt, unless it is told not to, and survives xpurt's faults.
+
+Each test has a process of its own, and finds xpurt through a distribution that the
+test writes: so it is the same whether or not xpurt is installed.
+"""
 
 import os
 import subprocess
@@ -7,55 +11,81 @@ from pathlib import Path
 
 import pytest
 
+import xpurt_autoload
+from xpurt.config import _OFF
+
 ROOT = Path(__file__).resolve().parents[1]
+REPORT = """
+import sys, torch
+print("loaded" if "xpurt._C" in sys.modules else "left out")
+"""
 
 
-def torch_with(
-    code: str, tmp_path: Path, **env: str
-) -> subprocess.CompletedProcess[str]:
-    """Runs `code` where xpurt's entry point is the only one of torch.backends."""
-    found = tmp_path / "xpurt-0.dist-info"
-    found.mkdir()
-    (found / "METADATA").write_text("Metadata-Version: 2.1\nName: xpurt\nVersion: 0\n")
-    (found / "entry_points.txt").write_text(
+@pytest.fixture
+def distribution(tmp_path: Path) -> Path:
+    """A folder for PYTHONPATH with the metadata of an installed xpurt, and no code."""
+    metadata = tmp_path / "xpurt-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: xpurt\nVersion: 0\n"
+    )
+    (metadata / "entry_points.txt").write_text(
         "[torch.backends]\nxpurt = xpurt_autoload:load\n"
     )
-    path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": path, **env},
-        cwd=tmp_path,
+    return tmp_path
+
+
+def run(*path: Path, options: tuple[str, ...] = (), **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *options, "-c", REPORT],
+        cwd=path[0],  # which Python puts before PYTHONPATH
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))} | environment,
         capture_output=True,
         text=True,
         timeout=120,
     )
-
-
-def test_import_torch_is_enough(tmp_path: Path) -> None:
-    done = torch_with("import sys, torch; print('xpurt' in sys.modules)", tmp_path)
-    assert (done.stdout.strip(), done.stderr) == ("True", "")
-
-
-@pytest.mark.parametrize(
-    "switch", [{"XPURT_AUTOLOAD": "0"}, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}]
-)
-def test_it_can_be_switched_off(tmp_path: Path, switch: dict[str, str]) -> None:
-    done = torch_with(
-        "import sys, torch; print('xpurt' in sys.modules)", tmp_path, **switch
-    )
-    assert (done.stdout.strip(), done.stderr) == ("False", "")
-
-
-def test_import_xpurt_first_is_the_same(tmp_path: Path) -> None:
-    done = torch_with("import xpurt, torch; print(xpurt.__version__)", tmp_path)
     assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
 
 
-def test_a_failing_xpurt_leaves_torch_alone(tmp_path: Path) -> None:
-    broken = tmp_path / "xpurt"
-    broken.mkdir()
-    (broken / "__init__.py").write_text("raise ImportError('it is broken')\n")
-    done = torch_with(
-        "import torch, xpurt_autoload; print(xpurt_autoload.failure)", tmp_path
+def test_import_torch_is_enough(distribution: Path) -> None:
+    assert run(distribution, ROOT) == "loaded\n"
+
+
+@pytest.mark.parametrize("word", ["0", " Off ", "false", "NO"])
+def test_the_switch_keeps_xpurt_out(distribution: Path, word: str) -> None:
+    assert run(distribution, ROOT, XPURT_AUTOLOAD=word) == "left out\n"
+
+
+def test_pytorchs_own_switch_keeps_xpurt_out(distribution: Path) -> None:
+    found = run(distribution, ROOT, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert found == "left out\n"
+
+
+def test_an_explicit_import_does_not_ask_the_switch() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import xpurt" + REPORT],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "XPURT_AUTOLOAD": "0"},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
-    assert (done.stdout.strip(), done.stderr) == ("ImportError: it is broken", "")
+    assert done.stdout == "loaded\n", done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("-W", "error::RuntimeWarning")])
+def test_a_broken_xpurt_does_not_break_torch(
+    distribution: Path, options: tuple[str, ...]
+) -> None:
+    """The package in front of the path fails; the entry point is the real one."""
+    (distribution / "xpurt").mkdir()
+    (distribution / "xpurt" / "__init__.py").write_text(
+        "raise ImportError('no libsycl')"
+    )
+    found = run(distribution, ROOT, options=options)
+    assert "left out\n" in found
+    assert "no xpu device: no libsycl" in found
+
+
+def test_the_words_for_off_are_those_of_the_configuration() -> None:
+    assert set(xpurt_autoload.OFF) == set(_OFF)

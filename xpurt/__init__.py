@@ -8,8 +8,13 @@ if extension.load():
     kernels.register()
     accelerator.settle_at_import()
 
-from xpurt.errors import XpurtError
-from xpurt.kernels import get_kernel_policy, kernel_policy, set_kernel_policy
+from xpurt.errors import MappingError, XpurtError
+from xpurt.kernels import (
+    get_kernel_policy,
+    kernel_policy,
+    op_report,
+    set_kernel_policy,
+)
 from xpurt.mapping import (
     get_xpu_mapping,
     physical_devices,
@@ -17,18 +22,32 @@ from xpurt.mapping import (
     set_xpu_mapping,
     xpu_mapping,
 )
+from xpurt.place import place
 from xpurt.runtime import register_runtime
+from xpurt.share import from_usm, share, where
+
+if extension.inactive_reason() is None:
+    from xpurt import escapes, xpu
+
+    xpu.install(register_runtime)
+    escapes.follow_mapping()
 
 __all__ = [
+    "MappingError",
     "XpurtError",
+    "from_usm",
     "get_kernel_policy",
     "get_xpu_mapping",
     "kernel_policy",
+    "op_report",
     "physical_devices",
+    "place",
     "prefer",
     "register_runtime",
     "set_kernel_policy",
     "set_xpu_mapping",
+    "share",
+    "where",
     "xpu_mapping",
 ]
 

@@ -1,6 +1,7 @@
 """The pools alone, over addresses that nobody has."""
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ def check_segments(pool: "_C.BlockPool", live: dict[int, int]) -> None:
             if active:
                 found[start] = size
         states = [active for _, _, active in blocks]
-        assert all(a or b for a, b in zip(states, states[1:], strict=False))
+        assert all(a or b for a, b in pairwise(states))
     assert found.keys() == live.keys()
     for start, size in live.items():
         assert found[start] >= rounded(size)

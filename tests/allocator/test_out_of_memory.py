@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
+from allocator.conftest import stats
 from xpurt import _C
-
-from .conftest import stats
 
 MIB = 1 << 20
 pytestmark = pytest.mark.usefixtures("memory")

@@ -62,7 +62,6 @@ def test_a_data_loader_pins() -> None:
 
 def test_it_outlives_its_mapping() -> None:
     pinned = torch.ones(1000).pin_memory()
-    address = pinned.data_ptr()
     with xpurt.xpu_mapping("explicit"):
         assert pinned.sum() == 1000
         del pinned

@@ -8,9 +8,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from allocator.conftest import stats
 from xpurt import _C
-
-from .conftest import stats
 
 MIB = 1 << 20
 SIZES = st.one_of(st.integers(1, 5000), st.integers(1, MIB), st.integers(MIB, 30 * MIB))
@@ -38,7 +37,12 @@ def check(live: dict[int, int]) -> None:
     assert found == live
     assert _C.live_memory() == (len(live), sum(live.values()))
     assert now["allocation.all.current"] == len(live)
-    for name in ("allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes"):
+    for name in (
+        "allocated_bytes",
+        "reserved_bytes",
+        "active_bytes",
+        "requested_bytes",
+    ):
         parts = (now[f"{name}.{pool}.current"] for pool in ("small_pool", "large_pool"))
         assert now[f"{name}.all.current"] == sum(parts)
     assert now["reserved_bytes.all.current"] == sum(s["total_size"] for s in segments)

@@ -6,9 +6,8 @@ import dpctl
 import pytest
 import torch
 
+from allocator.conftest import is_complete, stats
 from xpurt import _C
-
-from .conftest import is_complete, stats
 
 Busy = Callable[[torch.Stream, int], dpctl.SyclEvent]
 MIB = 1 << 20

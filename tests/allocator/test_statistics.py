@@ -3,9 +3,8 @@
 import pytest
 import torch
 
+from allocator.conftest import stats
 from xpurt import _C
-
-from .conftest import stats
 
 MIB = 1 << 20
 pytestmark = pytest.mark.usefixtures("memory")
@@ -77,8 +76,9 @@ def test_the_snapshot_adds_up() -> None:
     assert sorted(b["address"] for b in used) == sorted(addresses)
     assert sum(s["total_size"] for s in segments) == now["reserved_bytes.all.current"]
     assert sum(b["size"] for b in used) == now["allocated_bytes.all.current"]
-    assert sum(s["allocated_size"] for s in segments) == (
-        now["allocated_bytes.all.current"]
+    assert (
+        sum(s["allocated_size"] for s in segments)
+        == (now["allocated_bytes.all.current"])
     )
     assert sum(b["requested_size"] for b in used) == 10 + 100_000 + 15 * MIB
     assert {s["segment_type"] for s in segments} == {"small", "large"}
@@ -92,6 +92,10 @@ def test_the_profiler_sees_memory() -> None:
     ) as profile:
         address = _C.raw_allocate(5000)
         _C.raw_free(address)
-    seen = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
-    ours = [e.nbytes() for e in seen if e.device_type() == torch.autograd.DeviceType.XPU]
+    seen = [
+        e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"
+    ]
+    ours = [
+        e.nbytes() for e in seen if e.device_type() == torch.autograd.DeviceType.XPU
+    ]
     assert ours == [5120, -5120]

@@ -235,4 +235,5 @@ def test_every_process_ends_cleanly() -> None:
         return child.returncode, child.stdout, child.stderr
 
     with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(run, range(20))) == [(0, "end\n", "")] * 20
+        ends = list(pool.map(run, range(20)))
+    assert [end for end in ends if end != (0, "end\n", "")] == []

@@ -4,7 +4,7 @@
 
 #include "allocator.h"
 #include "cpu_allocator.h"
-#include "stream.h"
+#include "replica.h"
 
 namespace xpurt {
 namespace {
@@ -31,8 +31,8 @@ bool host_reads(c10::DeviceIndex index) {
 }
 
 DispatchKeySet host_keys(DispatchKeySet keys) {
-  constexpr DispatchKeySet gone({DispatchKey::AutocastXPU, DispatchKey::Python,
-                                 DispatchKey::PythonTLSSnapshot});
+  constexpr DispatchKeySet gone(
+      {DispatchKey::AutocastXPU, DispatchKey::Python, DispatchKey::PythonTLSSnapshot});
   return (keys.remove_backend(BackendComponent::XPUBit) |
           DispatchKeySet(BackendComponent::CPUBit)) -
          gone;
@@ -53,11 +53,11 @@ HostCall::HostCall(c10::DeviceIndex index)
 
 HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
   c10::StorageImpl* impl = original.unsafeGetStorageImpl();
-  const bool materialize =
-      written && c10::impl::cow::is_cow_data_ptr(impl->data_ptr());
+  const bool materialize = written && c10::impl::cow::is_cow_data_ptr(impl->data_ptr());
   if (materialize) impl->mutable_data_ptr();
   for (HostStorage& known : storages_) {
     if (known.original.unsafeGetStorageImpl() != impl) continue;
+    if (written && !known.written) bring_home(*impl, Access::read_write);
     known.written |= written;
     if (materialize && known.host && !known.staged) {
       known.host.unsafeGetStorageImpl()->set_data_ptr_noswap(alias_data(impl));
@@ -65,6 +65,7 @@ HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
     }
     return known;
   }
+  bring_home(*impl, written ? Access::read_write : Access::read);
   HostStorage made;
   made.original = original;
   made.written = written;

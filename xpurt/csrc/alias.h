@@ -71,8 +71,8 @@ class HostCall {
   HostStorage& storage_of(const c10::Storage& original, bool written);
   const HostStorage* find_host(const c10::StorageImpl* host) const;
   void alias(HostStorage& storage);
-  void stage(HostStorage& storage);       // staging.cpp
-  void write_back(HostStorage& storage);  // staging.cpp
+  void stage(HostStorage& storage);                  // staging.cpp
+  void write_back(HostStorage& storage);             // staging.cpp
   c10::Storage upload(const c10::Storage& storage);  // staging.cpp
   void take_over(HostStorage& storage);
   void give_back(HostTensor& tensor);

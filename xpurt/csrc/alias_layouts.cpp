@@ -86,19 +86,20 @@ void HostCall::announce_parts(const at::Tensor& tensor) {
 at::Tensor HostCall::other_to_host(const at::Tensor& tensor, bool written) {
   const DispatchKeySet keys = host_keys(tensor.key_set());
   if (is_coo(tensor) || is_compressed(tensor)) {
-    return made_like(tensor, c10::kCPU, keys, [&](const at::Tensor& part) {
-      return to_host(part, written);
-    });
+    return made_like(tensor, c10::kCPU, keys,
+                     [&](const at::Tensor& part) { return to_host(part, written); });
   }
   c10::Storage storage = to_host(tensor.storage(), written);
   if (tensor.is_nested()) {
-    const at::native::NestedTensorImpl* nested = at::native::get_nested_tensor_impl(tensor);
+    const at::native::NestedTensorImpl* nested =
+        at::native::get_nested_tensor_impl(tensor);
     return at::detail::make_tensor<at::native::NestedTensorImpl>(
         std::move(storage), keys, tensor.dtype(), nested->get_nested_sizes(),
         nested->get_nested_strides(), nested->get_storage_offsets());
   }
   auto host = at::detail::make_tensor<at::QTensorImpl>(
-      std::move(storage), keys, tensor.dtype(), at::get_qtensorimpl(tensor)->quantizer());
+      std::move(storage), keys, tensor.dtype(),
+      at::get_qtensorimpl(tensor)->quantizer());
   host.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
                                                     tensor.storage_offset());
   return host;

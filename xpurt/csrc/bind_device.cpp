@@ -47,8 +47,7 @@ py::dict facts_of(const PhysicalDevice& physical) {
   const sycl::device& device = physical.device;
   py::dict facts;
   facts["name"] = physical.name;
-  facts["platform_name"] =
-      device.get_platform().get_info<sycl::info::platform::name>();
+  facts["platform_name"] = device.get_platform().get_info<sycl::info::platform::name>();
   facts["vendor"] = device.get_info<info::vendor>();
   facts["driver_version"] = device.get_info<info::driver_version>();
   facts["version"] = device.get_info<info::version>();
@@ -88,8 +87,7 @@ py::dict facts_of(const PhysicalDevice& physical) {
   }
   if (device.has(aspect::ext_intel_device_info_uuid)) {
     const auto uuid = device.get_info<intel::uuid>();
-    facts["uuid"] =
-        py::bytes(reinterpret_cast<const char*>(uuid.data()), uuid.size());
+    facts["uuid"] = py::bytes(reinterpret_cast<const char*>(uuid.data()), uuid.size());
   }
   try {
     namespace experimental = sycl::ext::oneapi::experimental::info::device;
@@ -145,7 +143,8 @@ void bind_device(py::module_& m) {
   });
   m.def("can_access_peer", &can_access_peer);
   m.def("default_generator", [](c10::DeviceIndex index) {
-    return py::reinterpret_steal<py::object>(THPGenerator_Wrap(default_generator(index)));
+    return py::reinterpret_steal<py::object>(
+        THPGenerator_Wrap(default_generator(index)));
   });
 }
 

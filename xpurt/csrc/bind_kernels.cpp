@@ -98,16 +98,16 @@ void bind_kernels(py::module_& m) {
     add_rows(std::move(specs));
   });
   // For tests: builds a source for the device behind xpu:index.
-  m.def("build_kernel", [](int index, const std::string& entry,
-                           const std::string& source) {
-    try {
-      build_kernel(ordinal(static_cast<c10::DeviceIndex>(index)).home_device(),
-                   {entry, source});
-    } catch (python_error& error) {
-      error.restore();
-      throw py::error_already_set();
-    }
-  });
+  m.def("build_kernel",
+        [](int index, const std::string& entry, const std::string& source) {
+          try {
+            build_kernel(ordinal(static_cast<c10::DeviceIndex>(index)).home_device(),
+                         {entry, source});
+          } catch (python_error& error) {
+            error.restore();
+            throw py::error_already_set();
+          }
+        });
   m.def("built_kernels", &built_kernels);
 }
 

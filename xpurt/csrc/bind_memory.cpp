@@ -25,7 +25,9 @@ py::dict to_dict(const Stat& stat) {
 }
 
 py::dict to_dict(const StatArray& stats) {
-  const auto of = [&](StatType type) { return to_dict(stats[static_cast<size_t>(type)]); };
+  const auto of = [&](StatType type) {
+    return to_dict(stats[static_cast<size_t>(type)]);
+  };
   py::dict result;
   result["all"] = of(StatType::AGGREGATE);
   result["small_pool"] = of(StatType::SMALL_POOL);

@@ -30,8 +30,8 @@ Value chosen(const Choices<Value, n>& choices, const std::string& name,
     if (name == text) return value;
     known += std::string(known.empty() ? "" : ", ") + '"' + text + '"';
   }
-  throw py::value_error(std::string(what) + " \"" + name + "\" is unknown; it is one of " +
-                        known);
+  throw py::value_error(std::string(what) + " \"" + name +
+                        "\" is unknown; it is one of " + known);
 }
 
 template <typename Value, size_t n>
@@ -49,8 +49,7 @@ void bind_ops(py::module_& m) {
     py::list rows;
     for (const OpReportRow& row : op_report()) {
       rows.append(py::make_tuple(row.op, kTierNames[static_cast<size_t>(row.tier)],
-                                 row.device, row.calls, row.bytes_copied,
-                                 row.seconds));
+                                 row.device, row.calls, row.bytes_copied, row.seconds));
     }
     return rows;
   });

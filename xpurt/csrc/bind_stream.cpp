@@ -3,7 +3,9 @@
 #include <torch/csrc/Event.h>
 
 #include <chrono>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "bind.h"
@@ -42,6 +44,26 @@ const c10::Event& event_of(py::handle object) {
   return reinterpret_cast<THPEvent*>(object.ptr())->event;
 }
 
+const sycl::queue& queue_at(uintptr_t address) {
+  if (address == 0) throw py::value_error("the address of the sycl::queue is null");
+  return *reinterpret_cast<const sycl::queue*>(address);
+}
+
+// The first ordinal whose home device the queue runs on.
+c10::DeviceIndex ordinal_of_queue(uintptr_t address) {
+  const sycl::device device = queue_at(address).get_device();
+  const auto& ordinals = placement().ordinals;
+  for (size_t i = 0; i < ordinals.size(); ++i) {
+    if (ordinals[i].home_device().device == device) {
+      return static_cast<c10::DeviceIndex>(i);
+    }
+  }
+  throw py::value_error("the queue runs on " +
+                        device.get_info<sycl::info::device::name>() +
+                        ", which holds the memory of no xpu device under mapping \"" +
+                        placement().mapping + "\"");
+}
+
 void set_stream(c10::StreamId id, c10::DeviceIndex index, int64_t type) {
   if (type != static_cast<int64_t>(c10::DeviceType::XPU)) {
     throw py::value_error("the stream is not a stream of an xpu device");
@@ -53,7 +75,8 @@ void set_stream(c10::StreamId id, c10::DeviceIndex index, int64_t type) {
 }  // namespace
 
 void bind_stream(py::module_& m) {
-  m.def("priority_range", [] { return py::make_tuple(kLowestPriority, kHighestPriority); });
+  m.def("priority_range",
+        [] { return py::make_tuple(kLowestPriority, kHighestPriority); });
   m.def("stream_priority", [](c10::StreamId id, c10::DeviceIndex index) {
     return stream(id_of(id, index)).priority();
   });
@@ -65,9 +88,9 @@ void bind_stream(py::module_& m) {
   m.def("set_stream", &set_stream, py::arg("stream_id"), py::arg("device_index"),
         py::arg("device_type"));
   m.def("external_stream", [](uintptr_t queue, c10::DeviceIndex index) {
-    if (queue == 0) throw py::value_error("the address of the sycl::queue is null");
-    return parts(external_stream_id(index, *reinterpret_cast<sycl::queue*>(queue)));
+    return parts(external_stream_id(index, queue_at(queue)));
   });
+  m.def("ordinal_of_queue", &ordinal_of_queue);
   m.def("queue_capsule", [](c10::StreamId id, c10::DeviceIndex index) {
     auto copy = std::make_unique<sycl::queue>(stream(id_of(id, index)).shared_queue());
     PyObject* capsule = PyCapsule_New(copy.get(), kCapsule, &free_capsule);
@@ -80,16 +103,17 @@ void bind_stream(py::module_& m) {
     return event_of(start).elapsedTime(event_of(end));
   });
   // For tests only: device work that fails, and work that lasts.
-  m.def("_submit_failure", [](c10::StreamId id, c10::DeviceIndex index,
-                              const std::string& reason) {
-    stream(id_of(id, index)).home_queue().submit([&](sycl::handler& h) {
-      h.host_task([reason] { throw std::runtime_error(reason); });
-    });
-  });
+  m.def("_submit_failure",
+        [](c10::StreamId id, c10::DeviceIndex index, const std::string& reason) {
+          stream(id_of(id, index)).home_queue().submit([&](sycl::handler& h) {
+            h.host_task([reason] { throw std::runtime_error(reason); });
+          });
+        });
   m.def("_submit_sleep", [](c10::StreamId id, c10::DeviceIndex index, double seconds) {
     stream(id_of(id, index)).home_queue().submit([&](sycl::handler& h) {
-      h.host_task(
-          [seconds] { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); });
+      h.host_task([seconds] {
+        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+      });
     });
   });
 

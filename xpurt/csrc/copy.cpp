@@ -8,7 +8,7 @@
 #include "device_scope.h"
 #include "dispatch.h"
 #include "op_report.h"
-#include "stream.h"
+#include "replica.h"
 
 namespace xpurt {
 namespace {
@@ -35,12 +35,18 @@ bool is_dense(const at::Tensor& tensor) {
          !has_lazy_bits(tensor) && tensor.is_non_overlapping_and_dense();
 }
 
+void* pointer_at_home(const at::Tensor& tensor, Access access, Stream& stream) {
+  return pointer_on(tensor, stream.ordinal().home, access, stream);
+}
+
 // One memcpy on the stream, after the work before it and without waiting.
 void copy_on_queue(const Copy& copy) {
   const uint64_t begin = ticks_now();
   const size_t bytes = copy.self.nbytes();
-  void* to = copy.self.mutable_data_ptr();
-  current_stream(copy.index).home_queue().memcpy(to, copy.source.const_data_ptr(), bytes);
+  Stream& stream = current_stream(copy.index);
+  void* to = pointer_at_home(copy.self, Access::write, stream);
+  const void* from = pointer_at_home(copy.source, Access::read, stream);
+  stream.home_queue().memcpy(to, from, bytes);
   copy.count(Tier::sycl, begin);
 }
 
@@ -55,7 +61,8 @@ at::Tensor download(const at::Tensor& source) {
   if (source.numel() == 0) return host;
   Stream& stream = current_stream(source.device().index());
   void* to = host.mutable_data_ptr();
-  stream.home_queue().memcpy(to, source.const_data_ptr(), source.nbytes());
+  const void* from = pointer_at_home(source, Access::read, stream);
+  stream.home_queue().memcpy(to, from, source.nbytes());
   stream.wait();
   return host;
 }
@@ -63,7 +70,7 @@ at::Tensor download(const at::Tensor& source) {
 void upload(const at::Tensor& self, const at::Tensor& host) {
   if (self.numel() == 0) return;
   Stream& stream = current_stream(self.device().index());
-  void* to = self.mutable_data_ptr();
+  void* to = pointer_at_home(self, Access::write, stream);
   stream.home_queue().memcpy(to, host.const_data_ptr(), self.nbytes());
   stream.wait();
 }
@@ -106,8 +113,8 @@ void copy_on_host(const Copy& copy) {
 }
 
 void copy_within_ordinal(const Copy& copy) {
-  const bool dense = same_dense_layout(copy.self, copy.source) &&
-                     !copy.self.is_alias_of(copy.source);
+  const bool dense =
+      same_dense_layout(copy.self, copy.source) && !copy.self.is_alias_of(copy.source);
   const bool idle = current_stream(copy.index).idle();
   if (dense && !(idle && host_reads(copy.index))) {
     copy_on_queue(copy);

@@ -15,7 +15,7 @@ class SwitchingAllocator final : public c10::Allocator {
 
   c10::DataPtr allocate(size_t bytes) override {
     if (C10_LIKELY(!on_device)) return cpu_->allocate(bytes);
-    c10::DataPtr data = device_allocator().allocate(bytes);
+    c10::DataPtr data = allocate_for_host(bytes);
     data.unsafe_set_device(c10::Device(c10::DeviceType::CPU));
     return data;
   }

@@ -111,7 +111,9 @@ Ordinal make_ordinal(const std::vector<DevicePointer>& pointers) {
 
 }  // namespace
 
-c10::DeviceIndex guard_device_count() noexcept { return guard_count.load(); }
+c10::DeviceIndex guard_device_count() noexcept {
+  return guard_count.load();
+}
 
 void set_guard_device_count(c10::DeviceIndex count) {
   TORCH_CHECK_VALUE(count >= 1 && count <= kMaxDevices, "1 to ",

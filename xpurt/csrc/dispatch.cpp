@@ -10,6 +10,7 @@
 #include "op_report.h"
 #include "operands.h"
 #include "random.h"
+#include "scheduler.h"
 
 namespace xpurt {
 namespace {
@@ -110,8 +111,8 @@ class HostRun {
         continue;
       }
       value = with_tensors(
-          std::move(value),
-          [&](at::Tensor t) { return call_.to_xpu(std::move(t)); }, true);
+          std::move(value), [&](at::Tensor t) { return call_.to_xpu(std::move(t)); },
+          true);
     }
   }
 
@@ -129,8 +130,8 @@ void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet k
   const bool copies = run.copies();
   if (copies) about_to_copy(record, index);
   run.run(keys);
-  count_op(record, copies ? Tier::copy : Tier::native,
-           ordinal(index).home_device().id, ticks_now() - begin, run.bytes_copied());
+  count_op(record, copies ? Tier::copy : Tier::native, ordinal(index).home_device().id,
+           ticks_now() - begin, run.bytes_copied());
 }
 
 // The row that runs this call, or nullptr.
@@ -149,7 +150,14 @@ void run_row(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
   const uint64_t begin = ticks_now();
   const int outer = noted_device;
   noted_device = ordinal(index).home_device().id;
-  row.run(record.op, stack);
+  try {
+    row.run(record.op, stack);
+  } catch (const c10::OutOfMemoryError&) {
+    // Under AUTO the home device may have room for what another one has not.
+    if (ordinal(index).devices.size() == 1) throw;
+    const StayHome at_home;
+    row.run(record.op, stack);
+  }
   count_op(record, row.tier(), noted_device, ticks_now() - begin, 0);
   noted_device = outer;
 }

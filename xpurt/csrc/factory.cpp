@@ -25,9 +25,9 @@ void check_options(std::optional<c10::Layout> layout, std::optional<bool> pin_me
   TORCH_CHECK(!pin_memory.value_or(false),
               "Only dense CPU tensors can be pinned, not xpu tensors. Make the tensor "
               "on the CPU with pin_memory=True and move it with .to(\"xpu\").");
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      layout.value_or(c10::kStrided) == c10::kStrided,
-      "empty on xpu makes strided tensors; found layout ", *layout);
+  TORCH_CHECK_NOT_IMPLEMENTED(layout.value_or(c10::kStrided) == c10::kStrided,
+                              "empty on xpu makes strided tensors; found layout ",
+                              *layout);
 }
 
 // Under torch.use_deterministic_algorithms uninitialized memory is filled, so that a
@@ -67,9 +67,9 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride,
                          std::optional<bool> pin_memory) {
   check_options(layout, pin_memory);
   const DeviceScope scope(index_of(device));
-  at::Tensor made = at::detail::empty_strided_generic(
-      size, stride, &device_allocator(), DispatchKeySet(DispatchKey::XPU),
-      c10::dtype_or_default(dtype));
+  at::Tensor made = at::detail::empty_strided_generic(size, stride, &device_allocator(),
+                                                      DispatchKeySet(DispatchKey::XPU),
+                                                      c10::dtype_or_default(dtype));
   fill_if_deterministic(made);
   return made;
 }

@@ -21,16 +21,16 @@ void about_to_copy(OpRecord& record, c10::DeviceIndex index) {
   const FallbackMode now = fallback_mode();
   if (now == FallbackMode::silent) return;
   const std::string& device = ordinal(index).home_device().name;
-  TORCH_CHECK(now != FallbackMode::error, record.name, " has no kernel on xpu:",
-              static_cast<int>(index), " (", device,
+  TORCH_CHECK(now != FallbackMode::error, record.name,
+              " has no kernel on xpu:", static_cast<int>(index), " (", device,
               ") for these operands, and copying them to the host is forbidden by "
               "XPURT_FALLBACK=error. Allow it with XPURT_FALLBACK=warn or silent.");
   if (record.warned.exchange(true)) return;
-  TORCH_WARN(record.name, " has no kernel on xpu:", static_cast<int>(index), " (",
-             device,
-             ") for these operands: they are copied to the host, which computes it, and "
-             "the results back. This is said once per op; XPURT_FALLBACK=silent silences "
-             "it, XPURT_FALLBACK=error forbids it, and xpurt.op_report() counts it.");
+  TORCH_WARN(
+      record.name, " has no kernel on xpu:", static_cast<int>(index), " (", device,
+      ") for these operands: they are copied to the host, which computes it, and "
+      "the results back. This is said once per op; XPURT_FALLBACK=silent silences "
+      "it, XPURT_FALLBACK=error forbids it, and xpurt.op_report() counts it.");
 }
 
 }  // namespace xpurt

@@ -11,19 +11,35 @@
 namespace xpurt {
 namespace {
 
+// Whether a generator goes on under the next mapping. The default one of an ordinal
+// does; one that a user made for a device of the mapping does not.
+enum class Lifetime { kProcess, kMapping };
+
 class PhiloxGenerator final : public c10::GeneratorImpl {
  public:
-  explicit PhiloxGenerator(c10::DeviceIndex index)
+  PhiloxGenerator(c10::DeviceIndex index, Lifetime lifetime)
       : c10::GeneratorImpl(c10::Device(c10::DeviceType::XPU, index),
-                           c10::DispatchKeySet(c10::DispatchKey::XPU)) {}
+                           c10::DispatchKeySet(c10::DispatchKey::XPU)),
+        lifetime_(lifetime),
+        epoch_(placement_epoch()) {}
 
   void set_current_seed(uint64_t seed) override {
+    check_mapping();
     seed_ = seed;
     offset_ = 0;
   }
-  void set_offset(uint64_t offset) override { offset_ = offset; }
-  uint64_t get_offset() const override { return offset_; }
-  uint64_t current_seed() const override { return seed_; }
+  void set_offset(uint64_t offset) override {
+    check_mapping();
+    offset_ = offset;
+  }
+  uint64_t get_offset() const override {
+    check_mapping();
+    return offset_;
+  }
+  uint64_t current_seed() const override {
+    check_mapping();
+    return seed_;
+  }
   uint64_t seed() override {
     set_current_seed(c10::detail::getNonDeterministicRandom());
     return seed_;
@@ -31,6 +47,7 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
 
   // Sixteen bytes: seed, then offset, little-endian.
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    check_mapping();
     at::Tensor state = at::empty({kStateBytes}, at::dtype(at::kByte).device(at::kCPU));
     std::memcpy(state.mutable_data_ptr(), &seed_, sizeof(seed_));
     std::memcpy(static_cast<char*>(state.mutable_data_ptr()) + sizeof(seed_), &offset_,
@@ -38,6 +55,7 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
     return state.getIntrusivePtr();
   }
   void set_state(const c10::TensorImpl& state) override {
+    check_mapping();
     TORCH_CHECK_TYPE(state.dtype() == at::kByte && state.device().is_cpu(),
                      "RNG state must be a torch.ByteTensor on the CPU");
     TORCH_CHECK_VALUE(state.numel() == kStateBytes, "an xpu RNG state has ",
@@ -51,12 +69,22 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
   static constexpr int64_t kStateBytes = 16;
 
   PhiloxGenerator* clone_impl() const override {
-    auto* copy = new PhiloxGenerator(device().index());
+    auto* copy = new PhiloxGenerator(device().index(), Lifetime::kMapping);
     copy->seed_ = seed_;
     copy->offset_ = offset_;
     return copy;
   }
 
+  void check_mapping() const {
+    if (lifetime_ == Lifetime::kProcess) return;
+    const uint64_t now = placement_epoch();
+    if (epoch_ == 0) epoch_ = now;  // made before the first mapping was installed
+    TORCH_CHECK(epoch_ == now, "the generator on ", device(),
+                " belongs to an xpu mapping that has been replaced. Make a new one.");
+  }
+
+  Lifetime lifetime_;
+  mutable uint64_t epoch_;
   uint64_t seed_ = c10::default_rng_seed_val;
   uint64_t offset_ = 0;
 };
@@ -64,13 +92,16 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
 }  // namespace
 
 at::Generator make_generator(c10::DeviceIndex index) {
-  return at::make_generator<PhiloxGenerator>(index < 0 ? current_device() : index);
+  return at::make_generator<PhiloxGenerator>(index < 0 ? current_device() : index,
+                                             Lifetime::kMapping);
 }
 
 const at::Generator& default_generator(c10::DeviceIndex index) {
   static auto* const generators = [] {
     auto* made = new std::array<at::Generator, kMaxDevices>;
-    for (int i = 0; i < kMaxDevices; ++i) (*made)[i] = make_generator(i);
+    for (int i = 0; i < kMaxDevices; ++i) {
+      (*made)[i] = at::make_generator<PhiloxGenerator>(i, Lifetime::kProcess);
+    }
     return made;
   }();
   return generators->at(index < 0 ? current_device() : index);

@@ -31,6 +31,7 @@ void bind_placement(py::module_& m) {
   m.def("install_placement", &install_placement, py::arg("mapping"),
         py::arg("ordinals"));
   m.def("uninstall_placement", [] {
+    synchronize_all();
     release_replicas();
     release_cached_memory();
     uninstall_placement();

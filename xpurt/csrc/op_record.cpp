@@ -25,6 +25,12 @@ std::atomic<KernelPolicy> policy{KernelPolicy::automatic};
 
 void run_on_cpu(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                 torch::jit::Stack* stack) {
+  // An op may have a CPU kernel that was registered later, or one for a layout.
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      op_record(op).has_cpu_kernel ||
+          op.hasComputedKernelForDispatchKey(keys.highestPriorityTypeId()),
+      toString(op.operator_name()), " is not implemented on xpu: PyTorch has no kernel "
+      "for it on the CPU, which xpu ops without a kernel of their own run on");
   op.redispatchBoxed(keys, stack);
 }
 
@@ -120,6 +126,7 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
     if (type == "Generator?" || type == "Generator") generator = static_cast<int>(i);
     if (argument.name() == "pin_memory") pin_memory = static_cast<int>(i);
   }
+  has_cpu_kernel = handle.hasKernelForDispatchKey(c10::DispatchKey::CPU);
   may_resize = !handle.operator_name().name.ends_with('_');
   mixes_devices = name.starts_with("c10d::");
 }
@@ -135,9 +142,14 @@ OpRecord& op_record(const c10::OperatorHandle& op) {
   return *records().known.try_emplace(op, std::move(made)).first->second;
 }
 
-void set_host_kernel(const char* name, const char* overload, HostKernel kernel) {
-  auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
-  op_record(op).host_kernel = kernel;
+bool set_host_kernels(std::initializer_list<HostKernelEntry> entries) {
+  for (const auto& [name, overload, kernel] : entries) {
+    OpRecord& record =
+        op_record(c10::Dispatcher::singleton().findSchemaOrThrow(name, overload));
+    record.host_kernel = kernel;
+    record.has_cpu_kernel = true;
+  }
+  return true;
 }
 
 void for_each_op_record(const std::function<void(OpRecord&)>& visit) {

@@ -40,6 +40,7 @@ struct OpRecord {
   int pin_memory = -1;
   bool may_resize = false;     // writes to arguments that it may resize: out=
   bool mixes_devices = false;  // checks its operands' devices itself
+  bool has_cpu_kernel = false;  // PyTorch's, or a host kernel of ours
   HostKernel host_kernel;
   std::atomic<const RowKernel*> row{nullptr};
   std::atomic<OpCounts*> counts{nullptr};  // made at the first count
@@ -48,9 +49,14 @@ struct OpRecord {
 
 OpRecord& op_record(const c10::OperatorHandle& op);
 
-// The native run of `name` becomes `kernel`, for ops that PyTorch gives another
-// form on the CPU.
-void set_host_kernel(const char* name, const char* overload, HostKernel kernel);
+// Gives ops that PyTorch computes by another op on the CPU their native run; they
+// are registered like those with a CPU kernel.
+struct HostKernelEntry {
+  const char* name;
+  const char* overload;
+  HostKernel kernel;
+};
+bool set_host_kernels(std::initializer_list<HostKernelEntry> entries);
 
 void for_each_op_record(const std::function<void(OpRecord&)>& visit);
 

@@ -274,12 +274,13 @@ void OrdinalMemory::empty_cache(c10::MempoolId_t id) {
       }
     }
     if (taken.empty()) return;
-    // Each stream throws its kept error once; all of them must be waited for.
+    // Each stream throws its kept error once, and Ctrl-C ends a wait early; all of
+    // them must be waited for.
     for (bool waited = false; !waited;) {
       try {
         synchronize_device(index_);
         waited = true;
-      } catch (const std::exception&) {
+      } catch (...) {
         if (!error) error = std::current_exception();
       }
     }

@@ -62,9 +62,11 @@ size_t choose_device(const OpCost& cost, Stream& stream) {
   return position;
 }
 
-bool kernel_wins(const Ordinal& ordinal, const OpCost& cost) {
+bool kernel_wins(Stream& stream, const OpCost& cost) {
+  const Ordinal& ordinal = stream.ordinal();
   const PhysicalDevice& home = ordinal.home_device();
-  if (ordinal.devices.size() > 1 || !home.is_cpu || !home.host_accessible) return true;
+  if (!home.is_cpu || !home.host_accessible) return true;
+  if (choose_device(cost, stream) != ordinal.home) return true;
   const Crossover& at = kCrossover[static_cast<size_t>(cost.op_class)];
   return cost.elements >= (cost.flops < kDearFlops ? at.cheap : at.dear);
 }

@@ -35,8 +35,8 @@ bool can_run(const Ordinal& ordinal, const OpCost& cost);
 // it for the report.
 size_t choose_device(const OpCost& cost, Stream& stream);
 
-// Whether a kernel on the ordinal's devices is expected to finish before the native
-// kernel on the host does.
-bool kernel_wins(const Ordinal& ordinal, const OpCost& cost);
+// Whether a kernel on one of the stream's devices is expected to finish before the
+// native kernel on the host does.
+bool kernel_wins(Stream& stream, const OpCost& cost);
 
 }  // namespace xpurt

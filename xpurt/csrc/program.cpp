@@ -146,8 +146,7 @@ sycl::kernel build_kernel(const PhysicalDevice& device, const KernelSource& sour
   const cl_device_id id = sycl::get_native<kOpenCL>(device.device);
   const char* text = source.source.c_str();
   cl_int status = CL_SUCCESS;
-  cl_program made =
-      clCreateProgramWithSource(context, 1, &text, nullptr, &status);
+  cl_program made = clCreateProgramWithSource(context, 1, &text, nullptr, &status);
   TORCH_CHECK(status == CL_SUCCESS, "clCreateProgramWithSource failed with ", status,
               " for ", source.entry, " on ", device.name);
   ProgramOwner program(made);

@@ -12,7 +12,7 @@ namespace xpurt {
 struct DeviceTraits {
   int sub_group = 0;  // lanes of the sub-groups to use; 0 if there are none
   size_t max_work_group = 1;
-  size_t local_memory = 0;  // bytes per work-group
+  size_t local_memory = 0;      // bytes per work-group
   bool exact_division = false;  // has correctly rounded float division and sqrt
   bool is_opencl = false;
 };
@@ -29,8 +29,8 @@ using SourceCallback =
     std::function<KernelSource(const std::string& key, const DeviceTraits&)>;
 
 // Turns a failed build into the exception that is thrown. Called with the GIL held.
-using FailureCallback = std::function<void(const std::string& device,
-                                           const KernelSource&, const std::string& log)>;
+using FailureCallback = std::function<void(
+    const std::string& device, const KernelSource&, const std::string& log)>;
 void set_source_callbacks(SourceCallback source, FailureCallback failure);
 
 // The built kernel for a key. The first call for a key and device asks for its

@@ -33,7 +33,8 @@ at::Generator draw_generator(const std::optional<at::Generator>& generator,
                              c10::DeviceIndex index) {
   const bool given = generator.has_value() && generator->defined();
   at::Generator source = given ? *generator : default_generator(index);
-  TORCH_CHECK(source.device().is_xpu(), "Expected a 'xpu' device type for generator but found '",
+  TORCH_CHECK(source.device().is_xpu(),
+              "Expected a 'xpu' device type for generator but found '",
               source.device().type(), "'");
   uint64_t seed = 0;
   uint64_t offset = 0;

@@ -60,13 +60,14 @@ void register_remaining_ops() {
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (!name.name.starts_with("aten::")) continue;
     const auto op = dispatcher.findOp(name);
-    if (!op || !op->hasSchema() || !op->hasKernelForDispatchKey(DispatchKey::CPU) ||
-        op->hasKernelForDispatchKey(DispatchKey::XPU)) {
+    if (!op || !op->hasSchema() || op->hasKernelForDispatchKey(DispatchKey::XPU)) {
       continue;
     }
+    OpRecord& record = op_record(*op);
+    if (!record.has_cpu_kernel) continue;
     const std::string full = toString(name);
     kept->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(
-                                 std::make_unique<RunOp>(op_record(*op))));
+                                 std::make_unique<RunOp>(record)));
   }
 }
 

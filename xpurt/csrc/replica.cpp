@@ -71,6 +71,8 @@ Copies* find(const c10::StorageImpl& storage) {
 }
 
 Copies& find_or_make(const c10::StorageImpl& storage) {
+  static std::once_flag once;
+  std::call_once(once, [] { on_free(&forget_replicas); });
   auto [found, made] = table().copies.try_emplace(home_of(storage));
   if (made) {
     ++entries;
@@ -165,17 +167,24 @@ void* pointer_on(const at::TensorBase& tensor, size_t position, Access access,
   const Ordinal& devices = stream.ordinal();
   if (devices.devices.size() == 1 || tensor.numel() == 0) return home;
   const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
-  if (position == devices.home) {
-    bring_home(storage, access, stream);
+  if (position == devices.home && entries.load(std::memory_order_acquire) == 0) {
     return home;
   }
+  const bool overwrites = access == Access::write && covers(tensor);
   std::lock_guard<std::mutex> lock(table().mutex);
+  if (position == devices.home) {
+    Copies* copies = find(storage);
+    if (copies == nullptr) return home;
+    if (!overwrites) fetch_home(storage, *copies, stream);
+    if (access != Access::read) make_only_valid(*copies, position, devices.home);
+    return home;
+  }
   Copies& copies = find_or_make(storage);
   TORCH_INTERNAL_ASSERT(!copies.escaped, "a storage that escaped cannot leave home");
   ensure_memory(copies, position, stream);
   Replica& replica = copies.replicas[position];
   replica.memory.use(stream);
-  if (!replica.valid && !(access == Access::write && covers(tensor))) {
+  if (!replica.valid && !overwrites) {
     fetch_home(storage, copies, stream);
     copy_between(devices, replica.memory.pointer, position, home_of(storage),
                  devices.home, copies.bytes, stream);
@@ -187,8 +196,9 @@ void* pointer_on(const at::TensorBase& tensor, size_t position, Access access,
   return static_cast<char*>(replica.memory.pointer) + offset;
 }
 
-void bring_home(const c10::StorageImpl& storage, Access access, Stream& stream) {
+void bring_home(const c10::StorageImpl& storage, Access access) {
   if (entries.load(std::memory_order_acquire) == 0) return;
+  Stream& stream = current_stream(storage.device().index());
   std::lock_guard<std::mutex> lock(table().mutex);
   Copies* copies = find(storage);
   if (copies == nullptr) return;
@@ -203,9 +213,8 @@ void escape(const c10::StorageImpl& storage) {
   if (now == nullptr || home_of(storage) == nullptr) return;
   const Ordinal& devices = ordinal(storage.device().index());
   if (devices.devices.size() == 1) return;
-  Stream& stream = current_stream(storage.device().index());
-  bring_home(storage, Access::write, stream);
-  stream.wait();
+  bring_home(storage, Access::write);
+  current_stream(storage.device().index()).wait();
   std::lock_guard<std::mutex> lock(table().mutex);
   find_or_make(storage).escaped = true;
 }
@@ -254,3 +263,10 @@ void release_replicas() {
 }
 
 }  // namespace xpurt
+
+namespace {
+const bool listening = [] {
+  xpurt::on_free(&xpurt::forget_replicas);
+  return true;
+}();
+}  // namespace

@@ -19,9 +19,9 @@ enum class Access { read, write, read_write };
 void* pointer_on(const at::TensorBase& tensor, size_t position, Access access,
                  Stream& stream);
 
-// Makes the home copy valid for work that `stream` does next, or for the host once
-// `stream` was waited for; with a write, makes it the only valid one.
-void bring_home(const c10::StorageImpl& storage, Access access, Stream& stream);
+// Makes the home copy valid for work that the current stream does next, or for the
+// host once that stream was waited for; with a write, makes it the only valid one.
+void bring_home(const c10::StorageImpl& storage, Access access);
 
 // A raw pointer to the home copy leaves our sight: from now on the storage stays at
 // home. Waits until home is valid.

@@ -51,7 +51,7 @@ class MatmulRow final : public RowKernel {
         !onednn_multiplies(home, call.a->scalar_type())) {
       return false;
     }
-    return kernel_wins(on, cost(call));
+    return kernel_wins(current_stream(), cost(call));
   }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return last_tier; }

@@ -60,7 +60,7 @@ class PointwiseRow final : public RowKernel {
     if (!read(stack, &call)) return false;
     // The native kernel tells the user of a division by zero.
     if (spec_.raises_on_zero && is_integral(call.compute)) return false;
-    return kernel_wins(ordinal(call.device), cost(call, call.output));
+    return kernel_wins(current_stream(call.device), cost(call, call.output));
   }
 
   void run(const c10::OperatorHandle&, Stack* stack) const override;

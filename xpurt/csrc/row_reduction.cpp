@@ -89,7 +89,7 @@ class ReductionRow final : public RowKernel {
   bool prefers(const Stack& stack) const override {
     Call call;
     return read(stack, &call) &&
-           kernel_wins(ordinal(call.self->device().index()), cost(call));
+           kernel_wins(current_stream(call.self->device().index()), cost(call));
   }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return Tier::sycl; }
@@ -214,8 +214,8 @@ void ReductionRow::pass(const Tensor& in, const Tensor& out, const Dims& kept,
                         size_t position) const {
   Launch launch(current_stream(in.device().index()), position);
   const int lanes = std::max(traits(launch.device()).sub_group, 1);
-  const bool inner = reduced[0].size > 1 &&
-                     (kept[0].size == 1 || reduced[0].in < kept[0].in);
+  const bool inner =
+      reduced[0].size > 1 && (kept[0].size == 1 || reduced[0].in < kept[0].in);
   const int64_t rows = size_of(kept);
   const int64_t inner_size = reduced[0].size;
   const int64_t outer_size = size_of(reduced, 1);
@@ -224,8 +224,8 @@ void ReductionRow::pass(const Tensor& in, const Tensor& out, const Dims& kept,
 
   launch.tensor(out, Access::write);
   launch.tensor(in, Access::read);
-  c10::SmallVector<int64_t, 32> layout{rows,        inner_size,   outer_size, inner_chunk,
-                                       outer_chunk, inner_chunks, count};
+  c10::SmallVector<int64_t, 32> layout{
+      rows, inner_size, outer_size, inner_chunk, outer_chunk, inner_chunks, count};
   for (const Dim& d : kept) layout.push_back(d.size);
   for (const Dim& d : kept) layout.push_back(d.in);
   for (const Dim& d : kept) layout.push_back(d.out);
@@ -285,13 +285,11 @@ void ReductionRow::reduce(const Call& call, const Tensor& out) const {
   const int64_t inner_chunk = std::max<int64_t>(std::min(inner_size, wanted), 1);
   const int64_t outer_chunk =
       std::max<int64_t>(std::min(outer_size, wanted / inner_chunk), 1);
-  const int64_t chunks =
-      divide_up(std::max<int64_t>(inner_size, 1), inner_chunk) *
-      divide_up(std::max<int64_t>(outer_size, 1), outer_chunk);
+  const int64_t chunks = divide_up(std::max<int64_t>(inner_size, 1), inner_chunk) *
+                         divide_up(std::max<int64_t>(outer_size, 1), outer_chunk);
   OpCost all = cost(call);
   all.write(out);
-  const size_t position =
-      choose_device(all, current_stream(self.device().index()));
+  const size_t position = choose_device(all, current_stream(self.device().index()));
   if (chunks == 1) {
     pass(self, out, kept, reduced, inner_chunk, outer_chunk, count, 'w', call.compute,
          position);
@@ -299,16 +297,15 @@ void ReductionRow::reduce(const Call& call, const Tensor& out) const {
   }
   const ScalarType partial_type = computed_in(call.compute);
   const Tensor partial = at::empty({chunks, rows}, self.options().dtype(partial_type));
-  pass(self, partial, kept, reduced, inner_chunk, outer_chunk, count, 'p',
-       call.compute, position);
+  pass(self, partial, kept, reduced, inner_chunk, outer_chunk, count, 'p', call.compute,
+       position);
   int64_t stride = 1;
   for (Dim& d : kept) {
     d.in = stride;
     stride *= d.size;
   }
   const Dims over_chunks{{chunks, rows}};
-  pass(partial, out, kept, over_chunks, chunks, 1, count, 'f', call.compute,
-       position);
+  pass(partial, out, kept, over_chunks, chunks, 1, count, 'f', call.compute, position);
 }
 
 void ReductionRow::run(const c10::OperatorHandle&, Stack* stack) const {

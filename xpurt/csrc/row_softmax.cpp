@@ -27,7 +27,7 @@ class SoftmaxRow final : public RowKernel {
   bool accepts(const Stack& stack) const override;
   bool prefers(const Stack& stack) const override {
     const Tensor& self = argument(stack, 0).toTensor();
-    return kernel_wins(ordinal(self.device().index()), cost(self));
+    return kernel_wins(current_stream(self.device().index()), cost(self));
   }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return Tier::sycl; }
@@ -85,9 +85,8 @@ void SoftmaxRow::run(const c10::OperatorHandle&, Stack* stack) const {
   const Tensor self = argument(*stack, 0).toTensor().contiguous();
   int64_t dim = argument(*stack, roles_.dim).toInt();
   if (dim < 0) dim += std::max<int64_t>(self.dim(), 1);
-  Tensor out = roles_.out >= 0
-                   ? argument(*stack, roles_.out).toTensor()
-                   : at::empty_like(self, at::MemoryFormat::Contiguous);
+  Tensor out = roles_.out >= 0 ? argument(*stack, roles_.out).toTensor()
+                               : at::empty_like(self, at::MemoryFormat::Contiguous);
   if (self.numel() > 0) {
     const int64_t length = self.dim() == 0 ? 1 : self.size(dim);
     int64_t inner = 1;

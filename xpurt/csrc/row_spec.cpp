@@ -84,9 +84,9 @@ std::vector<std::string> operand_names(
     });
   };
   auto ordered = overloads;
-  std::stable_sort(
-      ordered.begin(), ordered.end(),
-      [&](const auto& a, const auto& b) { return tensors(a) > tensors(b); });
+  std::stable_sort(ordered.begin(), ordered.end(), [&](const auto& a, const auto& b) {
+    return tensors(a) > tensors(b);
+  });
   for (const c10::OperatorHandle& op : ordered) {
     for (const c10::Argument& argument : op.schema().arguments()) {
       if (kind_of(argument) != TypeKind::TensorType || argument.is_out()) continue;

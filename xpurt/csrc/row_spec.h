@@ -24,15 +24,15 @@ enum class ComputeRule {
 enum class ResultRule { compute, boolean, self };
 
 struct RowSpec {
-  int index = 0;     // position in the table; the name of the row in kernel keys
-  std::string kind;  // "pointwise", "reduction", "softmax", "matmul"
-  std::string name;  // of the aten op, without namespace and overload
+  int index = 0;       // position in the table; the name of the row in kernel keys
+  std::string kind;    // "pointwise", "reduction", "softmax", "matmul"
+  std::string name;    // of the aten op, without namespace and overload
   std::string dtypes;  // letters of the types it computes in
   ComputeRule compute = ComputeRule::common;
   ResultRule result = ResultRule::compute;
-  double flops = 1;         // per element
-  uint32_t conditions = 0;  // bit k: operand k is a condition, and is not promoted
-  uint32_t uses = 0;        // bit k: operand k is read
+  double flops = 1;              // per element
+  uint32_t conditions = 0;       // bit k: operand k is a condition, and is not promoted
+  uint32_t uses = 0;             // bit k: operand k is read
   bool raises_on_zero = false;   // native kernels refuse an integral divisor 0
   bool same_type = false;        // PyTorch wants tensors of one type
   uint32_t zero_dim = 0;         // bit k: operand k, if a tensor, has no dimension

@@ -22,6 +22,7 @@ std::shared_mutex costs_mutex;
 std::array<OrdinalCosts, kMaxDevices> costs_by_ordinal;
 
 thread_local std::string preference;
+thread_local bool stay_home = false;
 
 // No costs: an empty list.
 std::vector<DeviceCost> costs_of(c10::DeviceIndex index) {
@@ -88,7 +89,7 @@ double predicted_us(const Work& work, Stream& stream, size_t position) {
 
 size_t choose_position(const Work& work, Stream& stream) {
   const Ordinal& devices = stream.ordinal();
-  if (devices.devices.size() == 1) return devices.home;
+  if (devices.devices.size() == 1 || stay_home) return devices.home;
   if (stays_home(work)) return devices.home;
   const auto costs = costs_of(stream.id().device_index());
   size_t best = devices.home;
@@ -106,6 +107,11 @@ size_t choose_position(const Work& work, Stream& stream) {
     if (found < best_rank) std::tie(best, best_rank) = std::tie(position, found);
   }
   return best;
+}
+
+StayHome::StayHome() : before_(std::exchange(stay_home, true)) {}
+StayHome::~StayHome() {
+  stay_home = before_;
 }
 
 std::string set_preference(const std::string& kind) {

@@ -37,6 +37,19 @@ void set_device_costs(c10::DeviceIndex index, std::vector<DeviceCost> costs);
 // lacks a dtype of the work is not chosen, unless all of them do.
 size_t choose_position(const Work& work, Stream& stream);
 
+// While one lives, this thread's ops run on home devices: what to do when another
+// device has no room.
+class StayHome {
+ public:
+  StayHome();
+  ~StayHome();
+  StayHome(const StayHome&) = delete;
+  StayHome& operator=(const StayHome&) = delete;
+
+ private:
+  bool before_;
+};
+
 // Predicted time of the work on one device, copies of what is not valid there
 // included.
 double predicted_us(const Work& work, Stream& stream, size_t position);

@@ -2,7 +2,7 @@
 
 #include "allocator.h"
 #include "device_scope.h"
-#include "stream.h"
+#include "replica.h"
 
 namespace xpurt {
 
@@ -15,6 +15,7 @@ void resize_storage(const c10::Storage& storage, size_t bytes) {
   const size_t kept = std::min(bytes, impl->nbytes());
   if (kept > 0) {
     Stream& stream = current_stream(index);
+    bring_home(*impl, Access::read);
     stream.home_queue().memcpy(made.get(), impl->data(), kept);
     stream.wait();  // the old memory is freed below
   }

@@ -113,6 +113,7 @@ void Stream::finish() {
 }
 
 void Stream::wait() {
+  if (is_exiting()) return;  // see Note [Exit]
   if (!idle()) {
     // What another thread submits meanwhile may or may not be waited for: it is
     // left for the next call.

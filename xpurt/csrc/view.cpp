@@ -16,7 +16,8 @@
 namespace xpurt {
 namespace {
 
-void set_layout(const at::Tensor& self, c10::IntArrayRef size, c10::IntArrayRef stride) {
+void set_layout(const at::Tensor& self, c10::IntArrayRef size,
+                c10::IntArrayRef stride) {
   c10::TensorImpl* impl = self.unsafeGetTensorImpl();
   if (stride.data() != nullptr) {
     impl->set_sizes_and_strides(size, stride);
@@ -60,8 +61,7 @@ at::Tensor& set_storage(at::Tensor& self, c10::Storage source, int64_t offset,
 }
 
 at::Tensor& set_whole_storage(at::Tensor& self, c10::Storage source) {
-  const auto elements =
-      static_cast<int64_t>(source.nbytes() / self.dtype().itemsize());
+  const auto elements = static_cast<int64_t>(source.nbytes() / self.dtype().itemsize());
   return set_storage(self, std::move(source), 0, elements, {});
 }
 

@@ -1,13 +1,23 @@
 """Kernels on SYCL queues, one declarative row per op."""
 
-from xpurt.kernels.policy import get_kernel_policy, kernel_policy, set_kernel_policy
+from xpurt.kernels.policy import (
+    configure,
+    get_kernel_policy,
+    kernel_policy,
+    set_kernel_policy,
+)
 from xpurt.kernels.registration import register
+from xpurt.kernels.report import OpReport, OpRow, op_report
 from xpurt.kernels.table import ROWS
 
 __all__ = [
+    "OpReport",
+    "OpRow",
     "ROWS",
+    "configure",
     "get_kernel_policy",
     "kernel_policy",
+    "op_report",
     "register",
     "set_kernel_policy",
 ]

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from xpurt import _C
+from xpurt.config import Config
+
+_chosen_by_user = False
 
 
 def set_kernel_policy(policy: str) -> None:
@@ -15,7 +18,16 @@ def set_kernel_policy(policy: str) -> None:
 
     Raises ValueError for another name.
     """
+    global _chosen_by_user
     _C.set_kernel_policy(policy)
+    _chosen_by_user = True
+
+
+def configure(config: Config) -> None:
+    """Takes the environment's choices over, unless the program has made its own."""
+    if not _chosen_by_user:
+        _C.set_kernel_policy(config.kernel_policy)
+    _C.set_fallback_mode(config.fallback)
 
 
 def get_kernel_policy() -> str:

@@ -12,12 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
-from xpurt import _C, accelerator, extension
+from xpurt import _C, accelerator, extension, kernels
 from xpurt.config import config
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
 from xpurt.mapping.auto import device_cost, preference
-from xpurt.mapping.devices import PhysicalDevice, physical_devices
+from xpurt.mapping.devices import (
+    PhysicalDevice,
+    physical_devices,
+    queue_from_capsule,
+)
 from xpurt.mapping.resolve import Placement, resolve
 from xpurt.mapping.spec import MappingSpec, parse
 
@@ -31,6 +35,7 @@ __all__ = [
     "on_change",
     "physical_devices",
     "prefer",
+    "queue_from_capsule",
     "set_xpu_mapping",
     "xpu_mapping",
 ]
@@ -136,7 +141,7 @@ def prefer(kind: str) -> AbstractContextManager[None]:
 
 
 def on_change(callback: Callback) -> Callable[[], None]:
-    """`callback` runs after each change of the mapping. Returns what undoes this."""
+    """`callback` runs after each change of the mapping, the first one included. Returns what undoes this."""
     return _register(_after, callback)
 
 
@@ -176,7 +181,9 @@ def _change(spec: MappingSpec) -> Placement:
     accelerator.activate(asked=True)
     old = _installed
     if old is None:
-        return _install(spec, placement).placement
+        _install(spec, placement)
+        _run(_after)
+        return placement
     _uninstall(f"to {spec}")
     try:
         _install(spec, placement)
@@ -217,7 +224,9 @@ def _install_first() -> _Installed:
         _check_usable()
         accelerator.activate(asked=bool(config().mapping))
         spec = _first_wish()
-        return _install(spec, _resolve(spec))
+        first = _install(spec, _resolve(spec))
+        _run(_after)
+        return first
 
 
 def _resolve(spec: MappingSpec) -> Placement:
@@ -241,6 +250,8 @@ def _install(spec: MappingSpec, placement: Placement) -> _Installed:
             f"mapping {spec} could not be installed: {error}. "
             "`python -m xpurt doctor` looks at each device."
         ) from error
+    if _C.placement_epoch() == 1:
+        kernels.configure(config())
     _installed = _Installed(spec, placement)
     return _installed
 

@@ -34,6 +34,7 @@ from xpurt.mapping.spec import (
 
 # dpctl ships no types: its objects are Any, and stay in this file.
 SyclDevice: TypeAlias = Any
+SyclQueue: TypeAlias = Any
 
 _Twin: TypeAlias = tuple[Kind, str, int]
 _Route: TypeAlias = tuple[str, int]
@@ -115,6 +116,13 @@ def physical_devices() -> tuple[PhysicalDevice, ...]:
 def loaded_before_fork() -> bool:
     """Whether the drivers were loaded in a process that this one is a fork of."""
     return _loaded_in is not None and _loaded_in != os.getpid()
+
+
+def queue_from_capsule(capsule: object) -> SyclQueue:
+    """The queue in a capsule named "SyclQueueRef", as dpctl's object."""
+    import dpctl
+
+    return dpctl.SyclQueue(capsule)
 
 
 def _forget_lock() -> None:

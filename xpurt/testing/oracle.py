@@ -78,7 +78,8 @@ def copied(tree: T, device: torch.device) -> T:
             tensors[id(leaf)] = _copy(leaf, device, storages)
         return tensors[id(leaf)]
 
-    return tree_map(copy, tree)  # type: ignore[no-any-return]
+    copies: T = tree_map(copy, tree)
+    return copies
 
 
 def _copy(

@@ -1,0 +1,82 @@
+"""Seeds and states of the random generators."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import xpurt
+
+
+@pytest.fixture(autouse=True)
+def states_as_they_were(xpu: torch.device) -> Iterator[None]:
+    states = torch.xpu.get_rng_state_all()
+    cpu = torch.get_rng_state()
+    yield
+    torch.xpu.set_rng_state_all(states)
+    torch.set_rng_state(cpu)
+
+
+def test_seeds() -> None:
+    torch.xpu.manual_seed(11)
+    assert torch.xpu.initial_seed() == 11
+    torch.manual_seed(12)
+    assert torch.xpu.initial_seed() == 12
+    torch.xpu.manual_seed_all(13)
+    assert [g.initial_seed() for g in torch.xpu.default_generators] == [
+        13
+    ] * torch.xpu.device_count()
+    torch.xpu.seed_all()
+    assert torch.xpu.initial_seed() != 13
+    torch.xpu.seed()
+    assert torch.initial_seed() == 12
+
+
+def test_the_state_comes_back(xpu: torch.device) -> None:
+    torch.xpu.manual_seed(5)
+    state = torch.xpu.get_rng_state(xpu)
+    assert state.device.type == "cpu"
+    first = torch.rand(100, device=xpu).cpu()
+    assert not torch.equal(torch.xpu.get_rng_state(), state)
+    torch.xpu.set_rng_state(state, xpu)
+    assert torch.equal(torch.rand(100, device=xpu).cpu(), first)
+
+
+def test_fork_rng_of_the_device(xpu: torch.device) -> None:
+    torch.xpu.manual_seed(6)
+    with torch.random.fork_rng(device_type="xpu"):
+        torch.xpu.manual_seed(7)
+        torch.rand(3, device=xpu)
+    assert torch.xpu.initial_seed() == 6
+    again = torch.rand(10, device=xpu).cpu()
+    torch.xpu.manual_seed(6)
+    assert torch.equal(torch.rand(10, device=xpu).cpu(), again)
+
+
+def test_a_generator_of_one_s_own(xpu: torch.device) -> None:
+    generator = torch.Generator(xpu)
+    assert generator.device == xpu
+    generator.manual_seed(8)
+    default = torch.xpu.get_rng_state()
+    first = torch.rand(10, device=xpu, generator=generator).cpu()
+    assert torch.equal(torch.xpu.get_rng_state(), default)
+    generator.manual_seed(8)
+    assert torch.equal(torch.rand(10, device=xpu, generator=generator).cpu(), first)
+
+
+def test_the_cpu_s_generator_is_left_alone(xpu: torch.device) -> None:
+    before = torch.get_rng_state()
+    torch.rand(10, device=xpu)
+    torch.nn.functional.dropout(torch.ones(10, device=xpu))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_generator_of_a_replaced_mapping() -> None:
+    with xpurt.xpu_mapping("CPU"):
+        generator = torch.Generator("xpu")
+        generator.manual_seed(1)
+    with xpurt.xpu_mapping("explicit"):
+        with pytest.raises(RuntimeError, match="mapping that has been replaced"):
+            torch.rand(3, device="xpu", generator=generator)
+        with pytest.raises(RuntimeError, match="mapping that has been replaced"):
+            generator.manual_seed(2)

@@ -1,0 +1,166 @@
+"""torch.xpu is PyTorch's own layer, and stands where PyTorch looks for it."""
+
+import importlib
+import pathlib
+import sys
+
+import pytest
+import torch
+from own_process import output
+
+import xpurt
+from xpurt.xpu import names
+
+
+def test_all_public_names_are_there() -> None:
+    assert len(torch.xpu.__all__) == 63
+    assert [name for name in torch.xpu.__all__ if not hasattr(torch.xpu, name)] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["_utils", "streams", "memory", "random", "graphs", "_gpu_trace"]
+)
+def test_the_submodules(name: str) -> None:
+    module = importlib.import_module(f"torch.xpu.{name}")
+    assert module.__name__ == f"torch.xpu.{name}"
+    if hasattr(torch.xpu, name):
+        assert getattr(torch.xpu, name) is module
+
+
+def test_it_is_the_wheel_s_own_source() -> None:
+    folder = pathlib.Path(torch.__file__).parent / "xpu"
+    assert pathlib.Path(torch.xpu.__file__).parent == folder
+    assert torch.xpu is sys.modules["torch.xpu"] is torch.get_device_module("xpu")
+    assert torch.xpu.Stream.__module__ == "torch.xpu.streams"
+    assert torch.xpu.Stream is sys.modules["torch.xpu.streams"].Stream
+
+
+def test_every_name_that_the_source_takes_is_set() -> None:
+    """Reads the wheel's source for ``torch._C._xpu_...`` and its kin."""
+    folder = pathlib.Path(torch.__file__).parent / "xpu"
+    text = "\n".join(path.read_text() for path in folder.glob("*.py"))
+    words = {word.strip("\"'`.,:()[]") for word in text.replace(".", " ").split()}
+    wanted = {
+        word.split("(")[0]
+        for word in words
+        if word.startswith(("_xpu_", "_XPU", "_Xpu")) and word.isidentifier()
+    }
+    defined_there = {"_XPUAllocator"}
+    assert len(wanted) > 25
+    set_by_us = set(names.names(lambda: None))
+    assert wanted - set_by_us - defined_there == set()
+    assert all(hasattr(torch._C, name) for name in set_by_us)
+
+
+def test_importing_touches_no_device() -> None:
+    code = """
+    import torch, xpurt
+    import torch._dynamo
+    def loaded():
+        maps = open("/proc/self/maps").read()
+        return any(d in maps for d in ("libintelocl", "libze_loader", "igdrcl"))
+    print(torch.xpu.is_initialized(), loaded())
+    {more}
+    print(torch.xpu.is_initialized(), loaded())
+    """
+    # torch._dynamo asks for the number of devices when its interfaces are asked for.
+    backward = "x = torch.ones(3, requires_grad=True); (2 * x).sum().backward()"
+    assert output(code.format(more=backward)).split() == ["False"] * 4
+    assert output(code.format(more="torch.manual_seed(1)")).split() == ["False"] * 4
+    assert output(code.format(more="torch.xpu.current_device()")).split() == [
+        *["False"] * 2,
+        *["True"] * 2,
+    ]
+
+
+def test_dynamo_sees_the_layer() -> None:
+    code = """
+    import torch
+    {order}
+    interface = torch._dynamo.device_interface.get_interface_for_device("xpu")
+    assert interface.Stream is torch.xpu.Stream
+    assert interface.current_device is torch.xpu.current_device
+    assert interface.is_available()
+    assert interface.get_raw_stream(0) == torch.xpu.current_stream().sycl_queue
+    print("seen")
+    """
+    early = "import xpurt; import torch._dynamo.device_interface"
+    late = "import torch._dynamo.device_interface; import xpurt"
+    off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    assert output(code.format(order=early), **off) == "seen"
+    assert output(code.format(order=late), **off) == "seen"
+
+
+def test_it_can_be_undone_and_done_again() -> None:
+    code = """
+    import torch
+    stub, flag = torch.xpu, torch._C._has_xpu
+    import xpurt.xpu
+    layer = torch.xpu
+    assert layer is not stub and layer.is_available()
+    xpurt.xpu.install(xpurt.register_runtime)
+    assert torch.xpu is layer
+    xpurt.xpu.uninstall()
+    assert torch.xpu is stub and torch._C._has_xpu is flag
+    assert not torch.xpu.is_available()
+    assert not hasattr(torch._C, "_xpu_init")
+    import torch.xpu.streams
+    assert torch.xpu.streams.Stream is stub.Stream
+    xpurt.xpu.uninstall()
+    xpurt.xpu.install(xpurt.register_runtime)
+    assert torch.xpu is not stub
+    torch.xpu.synchronize()
+    print("well")
+    """
+    assert output(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0") == "well"
+
+
+def test_initialization_from_many_threads() -> None:
+    code = """
+    import threading, torch
+    barrier = threading.Barrier(8)
+    seen = []
+    def use():
+        barrier.wait()
+        seen.append((torch.xpu.current_device(), torch.xpu.current_stream().stream_id))
+        torch.accelerator.synchronize()
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    print(len(seen), set(seen))
+    """
+    assert output(code) == "8 {(0, 0)}"
+
+
+def test_calls_before_the_first_use_are_kept() -> None:
+    code = """
+    import torch
+    torch.manual_seed(7)
+    assert not torch.xpu.is_initialized()
+    print(torch.xpu.initial_seed())
+    """
+    assert output(code) == "7"
+
+
+@pytest.mark.usefixtures("xpu")
+def test_the_layer_follows_the_mapping() -> None:
+    with xpurt.xpu_mapping("CPU"):
+        assert torch.xpu.device_count() == 1
+        assert len(torch.xpu.default_generators) == 1
+        name = torch.xpu.get_device_name()
+        total = torch.xpu.get_device_properties(0).total_memory
+        cpu = next(d for d in xpurt.physical_devices() if d.kind == "cpu")
+        if cpu.compute_units % 2:
+            pytest.skip(f"{cpu.compute_units} compute units have no two equal parts")
+        units = torch.xpu.get_device_capability()["max_compute_units"]
+        with xpurt.xpu_mapping("explicit", devices="cpu", partition=2):
+            assert torch.xpu.device_count() == 2
+            assert len(torch.xpu.default_generators) == 2
+            assert torch.xpu.get_device_name(1) == name
+            parts = [torch.xpu.get_device_properties(i) for i in range(2)]
+            assert parts[0].total_memory <= total
+            assert torch.xpu.get_device_capability(1)["max_compute_units"] == units // 2
+        assert torch.xpu.device_count() == 1
+        assert torch.xpu.get_device_capability()["max_compute_units"] == units
+        with pytest.raises(RuntimeError, match='"CPU" has'):
+            torch.xpu.get_device_properties(1)

@@ -1,0 +1,72 @@
+"""Raw pointers that leave PyTorch, under AUTO over devices that share no memory.
+
+There the bytes at a tensor's data pointer may be stale: a replica on another device is
+the valid copy. Whoever asks for a pointer gets valid bytes, and the storage stays at
+home from then on. Ops need none of this; what is wrapped are the ways by which Python
+code gets at a pointer. On other mappings nothing is wrapped.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from xpurt import _C, mapping
+
+# The place of each way out, and its name there. DLPack goes through torch._C.
+_WAYS_OUT: tuple[tuple[Any, str], ...] = (
+    (torch.Tensor, "data_ptr"),
+    (torch.UntypedStorage, "data_ptr"),
+    (torch._C, "_to_dlpack"),
+    (torch._C, "_to_dlpack_versioned"),
+)
+# DLPack's way from C to C, by which a consumer asks no Python function of ours.
+_C_EXCHANGE = "__dlpack_c_exchange_api__"
+
+_originals: dict[tuple[Any, str], Any] = {}
+
+
+def follow_mapping() -> None:
+    """Called once: wraps and unwraps as the mapping changes."""
+    mapping.on_change(_settle)
+
+
+def _settle() -> None:
+    placement = mapping.current_placement()
+    if any(len(devices) > 1 for devices in placement.ordinals):
+        _wrap()
+    else:
+        _unwrap()
+
+
+def _wrap() -> None:
+    if _originals:
+        return
+    for place, name in _WAYS_OUT:
+        _originals[place, name] = vars(place).get(name)
+        setattr(place, name, _guarded(getattr(place, name)))
+    _originals[torch.Tensor, _C_EXCHANGE] = vars(torch.Tensor)[_C_EXCHANGE]
+    delattr(torch.Tensor, _C_EXCHANGE)
+
+
+def _unwrap() -> None:
+    while _originals:
+        (place, name), original = _originals.popitem()
+        if original is None:  # it was inherited
+            delattr(place, name)
+        else:
+            setattr(place, name, original)
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def guarded(subject: Any, *args: Any, **kwargs: Any) -> Any:
+        if subject.device.type == "xpu":
+            if isinstance(subject, torch.UntypedStorage):
+                _C.escape_storage(subject)
+            else:
+                _C.escape(subject)
+        return function(subject, *args, **kwargs)
+
+    return guarded

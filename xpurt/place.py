@@ -1,0 +1,107 @@
+"""Parts of a model on devices of their own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_map_only
+
+from xpurt.errors import MappingError
+from xpurt.mapping import Placement, current_placement, prefer
+
+
+class Placed:
+    """What `place` did to a model; `remove` takes its hooks away again."""
+
+    def __init__(self) -> None:
+        self._handles: list[Any] = []
+
+    def add(self, handle: Any) -> None:
+        self._handles.append(handle)
+
+    def remove(self) -> None:
+        """The modules stay where they are, and no longer move their inputs."""
+        while self._handles:
+            self._handles.pop().remove()
+
+
+def place(model: nn.Module, devices: Mapping[str, str | int | torch.device]) -> Placed:
+    """Puts modules of a model on devices, and moves what goes in to them.
+
+    devices: names of modules, as ``model.named_modules()`` has them ("" is the whole
+        model), to devices: an ordinal (1, "xpu:1"), or a kind ("CPU", "GPU",
+        "accelerator"). A module goes where the longest name that holds it says.
+
+    Under AUTO, where all devices are behind one ordinal, a kind is the device that the
+    module's ops prefer (`xpurt.prefer`), and the data follows by itself. Elsewhere a
+    kind is the first ordinal on such a device; parameters and buffers move there now,
+    and tensors among the arguments of a call move there at the call. What comes out
+    stays where it was made.
+
+    Raises KeyError for a name that is no module, and MappingError for a device that the
+    mapping does not have; nothing has moved then.
+    """
+    modules = dict(model.named_modules())
+    unknown = [name for name in devices if name not in modules]
+    if unknown:
+        raise KeyError(
+            f"the model has no module {unknown[0]!r}; it has "
+            f"{', '.join(repr(name) for name in modules if name)}"
+        )
+    placement = current_placement()
+    targets = {name: _target(str(where), placement) for name, where in devices.items()}
+    placed = Placed()
+    for name in sorted(targets, key=len):  # inner modules after those around them
+        index, kind = targets[name]
+        module = modules[name]
+        module.to(torch.device("xpu", index))
+        _move_inputs(module, torch.device("xpu", index), placed)
+        if kind is not None:
+            _prefer(module, kind, placed)
+    return placed
+
+
+def _target(where: str, placement: Placement) -> tuple[int, str | None]:
+    """Ordinal, and the kind to prefer on it if it has several devices."""
+    text = where.lower().removeprefix("xpu:")
+    if text == "xpu":
+        return torch.xpu.current_device(), None
+    if text.isdigit():
+        placement.check_index(int(text))
+        return int(text), None
+    for index, found in enumerate(placement.ordinals):
+        if any(device.kind == text for device in found):
+            return index, text if len(found) > 1 else None
+    kinds = sorted({device.kind for found in placement.ordinals for device in found})
+    raise MappingError(
+        f'"{where}" is no device of mapping "{placement.mapping}": it has xpu:0 to '
+        f"xpu:{len(placement.ordinals) - 1}, of kind {', '.join(kinds)}"
+    )
+
+
+def _move_inputs(module: nn.Module, device: torch.device, placed: Placed) -> None:
+    def move(
+        _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        moved: tuple[tuple[Any, ...], dict[str, Any]] = tree_map_only(
+            torch.Tensor, lambda tensor: tensor.to(device), (args, kwargs)
+        )
+        return moved
+
+    placed.add(module.register_forward_pre_hook(move, with_kwargs=True))
+
+
+def _prefer(module: nn.Module, kind: str, placed: Placed) -> None:
+    """Forward runs under `prefer`; backward goes where the cost model sends it."""
+    entered: list[Any] = []
+
+    def enter(_: nn.Module, __: tuple[Any, ...]) -> None:
+        entered.append(prefer(kind))
+        entered[-1].__enter__()
+
+    def leave(_: nn.Module, __: tuple[Any, ...], ___: Any) -> None:
+        entered.pop().__exit__(None, None, None)
+
+    placed.add(module.register_forward_pre_hook(enter))
+    placed.add(module.register_forward_hook(leave, always_call=True))

@@ -1,0 +1,141 @@
+"""Memory that is seen from two sides: CPU and xpu, xpurt and other SYCL libraries.
+
+DLPack needs nothing here: ``torch.from_dlpack`` and ``tensor.__dlpack__()`` take xpu
+tensors as device type kDLOneAPI. The other protocol of SYCL in Python,
+``__sycl_usm_array_interface__`` (dpctl's, since 2020), is added below.
+"""
+
+from typing import Any
+
+import torch
+
+from xpurt import _C, streams
+from xpurt.mapping import current_placement
+
+
+def share(
+    tensor: torch.Tensor, device: torch.device | str | None = None
+) -> torch.Tensor:
+    """The same bytes on the other side, in O(1): an xpu tensor as a CPU tensor, or a
+    CPU tensor as an xpu tensor.
+
+    tensor: dense, of any shape, strides and dtype; the result has the same ones, and
+        no gradient.
+    device: of the result for a CPU tensor; by default the current xpu device.
+
+    Writes on one side are seen on the other once the work is done: a CPU tensor that
+    was shared from xpu may be read after ``torch.xpu.synchronize()``; sharing itself
+    waits for what was submitted before. Either tensor keeps the bytes alive.
+
+    Raises TypeError for a sparse or quantized tensor, and RuntimeError where host and
+    device cannot read each other's memory.
+    """
+    if tensor.device.type == "xpu":
+        return _C.share_with_cpu(tensor.detach())
+    if tensor.device.type != "cpu":
+        raise TypeError(
+            f"a CPU or xpu tensor can be shared; this is on {tensor.device}"
+        )
+    target = torch.device("xpu" if device is None else device)
+    if target.type != "xpu":
+        raise ValueError(f"a CPU tensor is shared with an xpu device, not {target}")
+    index = torch.xpu.current_device() if target.index is None else target.index
+    return _C.share_with_xpu(tensor.detach(), index)
+
+
+def where(tensor: torch.Tensor) -> tuple[str, ...]:
+    """The physical devices that hold a valid copy of an xpu tensor: SYCL filter
+    strings, as `xpurt.physical_devices()` has them.
+
+    Under AUTO that can be several, and changes with every op. Raises TypeError for a
+    tensor that is not on xpu.
+    """
+    if tensor.device.type != "xpu":
+        raise TypeError(
+            f"where() asks about xpu tensors; this one is on {tensor.device}"
+        )
+    devices = current_placement().ordinals[tensor.device.index or 0]
+    return tuple(devices[p].filter_string for p in _C.positions_of(tensor))
+
+
+# Type strings of numpy's array interface; bfloat16 has none.
+_TYPES = {
+    torch.bool: "|b1",
+    torch.uint8: "|u1",
+    torch.int8: "|i1",
+    torch.uint16: "<u2",
+    torch.int16: "<i2",
+    torch.uint32: "<u4",
+    torch.int32: "<i4",
+    torch.uint64: "<u8",
+    torch.int64: "<i8",
+    torch.float16: "<f2",
+    torch.float32: "<f4",
+    torch.float64: "<f8",
+    torch.complex64: "<c8",
+    torch.complex128: "<c16",
+}
+_DTYPES = {text: dtype for dtype, text in _TYPES.items()}
+
+
+def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
+    """`tensor.__sycl_usm_array_interface__`: what dpctl and dpnp take xpu tensors by.
+
+    The tensor's pending work is waited for. AttributeError for a tensor that has no
+    such form, as the protocol wants it.
+    """
+    if tensor.device.type != "xpu" or tensor.dtype not in _TYPES:
+        raise AttributeError("__sycl_usm_array_interface__")
+    _C.escape(tensor)  # also where nothing is wrapped: see xpurt.escapes
+    stream = torch.xpu.current_stream(tensor.device)
+    stream.synchronize()
+    return {
+        "version": 1,
+        "data": (tensor.data_ptr(), False),
+        "shape": tuple(tensor.shape),
+        "strides": tuple(tensor.stride()),
+        "typestr": _TYPES[tensor.dtype],
+        "offset": 0,
+        "syclobj": streams.sycl_queue(stream),
+    }
+
+
+def from_usm(array: Any) -> torch.Tensor:
+    """An object with ``__sycl_usm_array_interface__`` (of dpctl or dpnp) as an xpu
+    tensor on the same memory, which the tensor keeps alive.
+
+    Raises TypeError if it has no such interface or a dtype that PyTorch lacks, and
+    ValueError if its memory belongs to no device behind an xpu ordinal.
+    """
+    try:
+        interface = array.__sycl_usm_array_interface__
+    except AttributeError:
+        raise TypeError(
+            f"{type(array).__name__} has no __sycl_usm_array_interface__; give an array "
+            "of dpnp or a USM memory object of dpctl"
+        ) from None
+    dtype = _DTYPES.get(interface["typestr"])
+    if dtype is None:
+        raise TypeError(f"PyTorch has no dtype for {interface['typestr']!r}")
+    shape = tuple(interface["shape"])
+    address = interface["data"][0] + interface.get("offset", 0) * dtype.itemsize
+    strides = interface.get("strides") or _contiguous(shape)
+    if any(stride < 0 for stride in strides):
+        raise ValueError("PyTorch has no negative strides: copy the array first")
+    index = _C.ordinal_of_usm(address)
+    if index < 0:
+        raise ValueError(
+            f"the memory at {address:#x} is not USM of a device behind an xpu ordinal "
+            f'(mapping "{current_placement().mapping}"). Allocate it on such a device, '
+            "in its platform's default context, or copy it through the host."
+        )
+    return _C.around_usm(address, shape, strides, dtype, index, array)
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = []
+    step = 1
+    for length in reversed(shape):
+        strides.append(step)
+        step *= max(length, 1)
+    return tuple(reversed(strides))

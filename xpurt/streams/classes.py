@@ -1,0 +1,89 @@
+"""The classes that ``torch.xpu.Stream`` and ``torch.xpu.Event`` are derived from."""
+
+from typing import Any, Self
+
+import torch
+
+from xpurt import _C
+
+_XPU = torch.device("xpu")
+
+
+class Stream(torch.Stream):
+    """A queue of work on an xpu device; what it holds runs in order.
+
+    priority: lower numbers run first, within `priority_range`; values outside of it
+        count as its ends. It is a hint to the driver, which may ignore it.
+    stream_id, device_index, device_type: of a stream that exists, for another object
+        that stands for it.
+    """
+
+    def __new__(
+        cls,
+        priority: int = 0,
+        stream_id: int = 0,
+        device_index: int = 0,
+        device_type: int = 0,
+    ) -> Self:
+        if stream_id or device_index or device_type:
+            return super().__new__(
+                cls,
+                stream_id=stream_id,
+                device_index=device_index,
+                device_type=device_type,
+            )
+        return super().__new__(
+            cls, torch.device("xpu", _C.current_device()), priority=priority
+        )
+
+    @property
+    def sycl_queue(self) -> int:
+        """The address of the ``sycl::queue``; valid for the life of the process.
+
+        Under AUTO it is the queue of the device that holds the home copies.
+        `xpurt.streams.sycl_queue` gives the queue as dpctl's object.
+        """
+        handle: int = self.native_handle  # type: ignore[attr-defined]
+        return handle
+
+    @property
+    def priority(self) -> int:
+        return _C.stream_priority(self.stream_id, self.device_index)
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """The lowest and the highest priority, as numbers: the lowest comes first."""
+        return _C.priority_range()
+
+
+class Event(torch.Event):
+    """A mark in a stream: complete when everything submitted before it is.
+
+    enable_timing: whether `elapsed_time` can use it.
+    """
+
+    def __new__(cls, enable_timing: bool = False) -> Self:
+        return super().__new__(cls, _XPU, enable_timing=enable_timing)
+
+    @property
+    def sycl_event(self) -> int:
+        """The address of the ``sycl::event``; 0 before the first record."""
+        handle: int = self.event_id
+        return handle
+
+    def elapsed_time(self, end_event: Any) -> float:
+        """Milliseconds from the completion of this event's mark to `end_event`'s.
+
+        Both are timed, recorded and complete, else it raises RuntimeError.
+        """
+        # PyTorch's own method refuses what is not exactly a torch.Event.
+        return _C.event_elapsed_ms(self, end_event)
+
+
+def stream_of(stream_id: int, device_index: int, device_type: int) -> torch.Stream:
+    """A ``torch.xpu.Stream`` that stands for a stream that exists."""
+    stand_in: Any = torch.xpu.Stream
+    made: torch.Stream = stand_in(
+        stream_id=stream_id, device_index=device_index, device_type=device_type
+    )
+    return made

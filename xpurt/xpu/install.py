@@ -1,0 +1,191 @@
+"""Imports PyTorch's ``torch.xpu`` once more, over xpurt, and puts it in place.
+
+Note [Torch's own layer]
+~~~~~~~~~~~~~~~~~~~~~~~~
+``import torch`` has imported ``torch.xpu`` as a stub, for want of names in
+``torch._C``. With the names set, the same source gives the real module. It is a new
+module object: whoever took a function out of the stub keeps the stub's. PyTorch itself
+does so in ``torch._dynamo`` alone, so the import of xpurt comes before it, or
+`torch._dynamo` is told (see `_tell_dynamo`).
+"""
+
+import atexit
+import importlib
+import sys
+import traceback
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final, Protocol
+
+import torch
+
+from xpurt import _C
+from xpurt.mapping import on_change
+from xpurt.xpu import graphs, names, telemetry
+from xpurt.xpu.properties import device_properties
+
+
+class Registration(Protocol):
+    """What `xpurt.runtime.register_runtime` returns."""
+
+    def remove(self) -> None: ...
+
+
+Register = Callable[[str, ModuleType], Registration]
+
+_ABSENT: Final = object()
+_ROOT: Final = "torch.xpu"
+
+
+class _Installed:
+    """The runtime that is in place, and what its place looked like before."""
+
+    def __init__(self, register: Register) -> None:
+        self.names_before: dict[str, Any] = {}
+        self.module, parts = self._import_layer()
+        self._change()
+        stub = torch.xpu
+        self.registration = register("xpu", self.module)
+        sys.modules.update(parts)
+        self.forget_mapping = on_change(self._follow_mapping)
+        _tell_dynamo(stub, self.module)
+
+    def remove(self) -> None:
+        self.forget_mapping()
+        _tell_dynamo(self.module, None)
+        self.registration.remove()
+        self._restore_names()
+
+    def _import_layer(self) -> tuple[ModuleType, dict[str, ModuleType]]:
+        """The module, and its submodules by name. Leaves the stub in place."""
+        for name, value in names.names(self._initialize).items():
+            self.names_before[name] = vars(torch._C).get(name, _ABSENT)
+            setattr(torch._C, name, value)
+        stub = torch.xpu
+        stubs = _take_modules()
+        try:
+            module = importlib.import_module(_ROOT)
+        except BaseException:
+            self._restore_names()
+            raise
+        finally:
+            made = _take_modules()
+            sys.modules.update(stubs)
+            torch.xpu = stub
+        made.pop(_ROOT)
+        return module, made
+
+    def _restore_names(self) -> None:
+        for name, value in self.names_before.items():
+            if value is _ABSENT:
+                delattr(torch._C, name)
+            else:
+                setattr(torch._C, name, value)
+
+    def _change(self) -> None:
+        """Puts in the functions that differ from PyTorch's."""
+        module = vars(self.module)
+        # PyTorch would count Level Zero's GPUs, and keep the number.
+        module["device_count"] = module["random"].device_count = _device_count
+        # Without its cache, which does not know of mappings.
+        module["get_device_capability"] = module["get_device_capability"].__wrapped__
+        # Hashing by the queue's address would hand the queue out: the stream would
+        # never be taken for idle again.
+        module["Stream"].__hash__ = torch.Stream.__hash__
+        module["make_graphed_callables"] = graphs.make_graphed_callables
+        module["graphs"].make_graphed_callables = graphs.make_graphed_callables
+        module.update(telemetry.DIFFERENCES)
+        if _C.is_cuda_build():
+            module["_is_compiled"] = _is_compiled_for_ourselves
+
+    def _initialize(self) -> None:
+        """What ``torch._C._xpu_init`` does: called once, at the first use."""
+        _C.init()
+        vars(self.module)["_get_device_properties"] = device_properties
+        self._set_generators()
+
+    def _set_generators(self) -> None:
+        vars(self.module)["default_generators"] = tuple(
+            _C.default_generator(index) for index in range(_C.device_count())
+        )
+
+    def _follow_mapping(self) -> None:
+        if self.module.is_initialized():
+            self._set_generators()
+
+
+_installed: _Installed | None = None
+
+
+def install(register: Register) -> None:
+    """Makes PyTorch's layer over xpurt the runtime ``torch.xpu``.
+
+    register: `xpurt.runtime.register_runtime`.
+
+    Does nothing if it is in place. Touches no device.
+    """
+    global _installed
+    if _installed is None:
+        _installed = _Installed(register)
+        atexit.register(_finish)
+
+
+def uninstall() -> None:
+    """Brings the stub back that PyTorch has without xpurt."""
+    global _installed
+    if _installed is not None:
+        _installed.remove()
+        _installed = None
+        atexit.unregister(_finish)
+
+
+def _device_count() -> int:
+    """The number of xpu devices under the mapping; 0 if there can be none."""
+    return _C.device_count()
+
+
+def _is_compiled_for_ourselves() -> bool:
+    """Whether PyTorch has XPU compiled in, on a build that has CUDA compiled in.
+
+    Some of PyTorch takes it for impossible that both are, and raises. The layer
+    itself has to know that it works.
+    """
+    caller = str(sys._getframe(1).f_globals.get("__name__", ""))
+    return caller == _ROOT or caller.startswith(f"{_ROOT}.")
+
+
+def _take_modules() -> dict[str, ModuleType]:
+    """Takes ``torch.xpu`` and its submodules out of the table of imported modules."""
+    found = [m for m in sys.modules if m == _ROOT or m.startswith(f"{_ROOT}.")]
+    return {name: sys.modules.pop(name) for name in found}
+
+
+def _tell_dynamo(before: ModuleType, after: ModuleType | None) -> None:
+    """Replaces what ``torch._dynamo`` took from ``torch.xpu`` when it was imported."""
+    dynamo = sys.modules.get("torch._dynamo.device_interface")
+    if dynamo is None:
+        return
+    after = after if after is not None else torch.xpu
+    interface = dynamo.XpuInterface
+    for name, value in list(vars(interface).items()):
+        taken = value.__func__ if isinstance(value, staticmethod) else value
+        known = getattr(taken, "__name__", None)
+        if known is None or vars(before).get(known) is not taken:
+            continue
+        new = vars(after)[known]
+        setattr(
+            interface,
+            name,
+            staticmethod(new) if isinstance(value, staticmethod) else new,
+        )
+    raw_stream: Any = vars(torch._C).get("_xpu_getCurrentRawStream")
+    vars(dynamo)["get_xpu_stream"] = raw_stream
+    interface.get_raw_stream = staticmethod(raw_stream)
+
+
+def _finish() -> None:
+    """Waits for all queued work; what failed unheard is printed."""
+    try:
+        _C.synchronize_all()
+    except RuntimeError:
+        traceback.print_exc()

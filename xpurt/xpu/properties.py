@@ -1,0 +1,110 @@
+"""What ``torch.xpu.get_device_properties`` returns."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from xpurt import _C
+
+FIELDS: Final = (
+    "name",
+    "platform_name",
+    "vendor",
+    "device_id",
+    "driver_version",
+    "version",
+    "max_compute_units",
+    "gpu_eu_count",
+    "max_work_group_size",
+    "max_num_sub_groups",
+    "memory_clock_rate",
+    "memory_bus_width",
+    "sub_group_sizes",
+    "local_mem_size",
+    "last_level_cache_size",
+    "has_fp16",
+    "has_fp64",
+    "has_atomic64",
+    "has_bfloat16_conversions",
+    "has_subgroup_matrix_multiply_accumulate",
+    "has_subgroup_matrix_multiply_accumulate_tensor_float32",
+    "has_subgroup_2d_block_io",
+    "is_integrated_gpu",
+    "total_memory",
+    "gpu_subslice_count",
+    "architecture",
+    "type",
+    "uuid",
+)
+
+# What every device of the ordinal can do.
+_LIMITS: Final = (
+    "max_compute_units",
+    "max_work_group_size",
+    "max_num_sub_groups",
+    "local_mem_size",
+    "last_level_cache_size",
+)
+
+
+class DeviceProperties:
+    """The properties of an xpu device, as its driver reports them.
+
+    Of an ordinal with several devices: what all of them can do, their memory in sum,
+    and else what the first of them is. A field that the driver does not report is not
+    there: reading it raises AttributeError.
+    """
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.__dict__.update({f: facts[f] for f in FIELDS if f in facts})
+
+    def __getattr__(self, name: str) -> Any:
+        if name in FIELDS:
+            raise AttributeError(
+                f"{self.__dict__.get('name')} does not report {name!r}", name=name
+            )
+        raise AttributeError(f"xpu devices have no property {name!r}", name=name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("the properties of a device cannot be changed")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DeviceProperties):
+            return NotImplemented
+        return vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((vars(self).get("name"), str(vars(self).get("uuid"))))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{f}={v!r}" for f, v in vars(self).items())
+        return f"_XpuDeviceProperties({shown})"
+
+
+def device_properties(index: int) -> DeviceProperties:
+    """The properties of xpu:`index`; -1 is the current device.
+
+    Raises RuntimeError if there is no such device.
+    """
+    return DeviceProperties(of_ordinal(_C.device_facts(index)))
+
+
+def of_ordinal(devices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One set of facts for the devices of an ordinal, the lead device first."""
+    lead = devices[0]
+    facts = {f: v for f, v in lead.items() if all(f in each for each in devices)}
+    for field, value in facts.items():
+        values = [each[field] for each in devices]
+        if isinstance(value, bool):
+            facts[field] = all(values)
+        elif field in _LIMITS:
+            facts[field] = min(values)
+    facts["sub_group_sizes"] = [
+        size
+        for size in lead["sub_group_sizes"]
+        if all(size in each["sub_group_sizes"] for each in devices)
+    ]
+    facts["total_memory"] = sum(each["total_memory"] for each in devices)
+    if "uuid" in facts:
+        facts["uuid"] = uuid.UUID(bytes=facts["uuid"])
+    return facts
