@@ -121,6 +121,8 @@ def test_layouts(row: Row, layout: str, xpu: torch.device) -> None:
     first = functional(row)
     if layout == "broadcast" and (first.tensors < 2 or first.in_place):
         pytest.skip("there is one operand, or the result has the first one's shape")
+    if layout == "channels_last" and row.aten == "rsub":
+        pytest.skip("PyTorch lets the second operand of rsub decide the format")
     if layout == "empty" and row.zero_dim:
         pytest.skip("an operand has one element")
 
