@@ -57,9 +57,10 @@ class Overload:
 def in_dispatcher(op: torch._ops.OpOverload) -> bool:
     """Whether it is an op with kernels, not one of TorchScript's or a composite."""
     try:
-        return not op.has_kernel_for_dispatch_key(
+        composite = op.has_kernel_for_dispatch_key(
             torch._C.DispatchKey.CompositeImplicitAutograd
         )
+        return not composite or op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CPU)
     except RuntimeError:
         return False
 
@@ -91,8 +92,6 @@ def overloads(row: Row) -> Iterator[Overload]:
 def functional(row: Row) -> Overload:
     """The overload with tensors for all operands; in-place where there is no other."""
     found = [o for o in overloads(row) if not o.has_out]
-    if not found:  # a composite of the overload that has a kernel
-        return Overload(getattr(torch.ops.aten, row.aten).default)
     return max(found, key=lambda o: (not o.in_place, o.tensors))
 
 
