@@ -54,6 +54,17 @@ class Overload:
         return sum("Tensor" in str(a.type) and not a.is_out for a in self.arguments)
 
 
+def in_dispatcher(op: torch._ops.OpOverload) -> bool:
+    """Whether it is an op with kernels, not one of TorchScript's or a composite."""
+    try:
+        composite = op.has_kernel_for_dispatch_key(
+            torch._C.DispatchKey.CompositeImplicitAutograd
+        )
+        return not composite or op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CPU)
+    except RuntimeError:
+        return False
+
+
 def overloads(row: Row) -> Iterator[Overload]:
     """Overloads that kernels are made for, in-place ones included."""
     for name in {row.aten, row.aten.rstrip("_") + "_"}:
@@ -63,12 +74,11 @@ def overloads(row: Row) -> Iterator[Overload]:
         for each in packet.overloads():
             op = getattr(packet, each)
             returned = op._schema.returns
-            composite = op.has_kernel_for_dispatch_key(
-                torch._C.DispatchKey.CompositeImplicitAutograd
-            )
+            if not in_dispatcher(op):
+                continue
             strings = any("str" in str(a.type) for a in op._schema.arguments)
             by_variant = set(row.expressions) > {""} or "" not in row.expressions
-            if len(returned) != 1 or str(returned[0].type) != "Tensor" or composite:
+            if len(returned) != 1 or str(returned[0].type) != "Tensor":
                 continue
             if (strings and not by_variant) or (
                 row.aten == "div" and strings != by_variant

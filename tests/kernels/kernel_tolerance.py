@@ -12,7 +12,10 @@ TOLERANCES = {
 
 
 def assert_near(
-    actual: torch.Tensor, expected: torch.Tensor, factor: float = 1
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    factor: float = 1,
+    check_stride: bool = True,
 ) -> None:
     """Equal in dtype, shape and strides, near in value; NaN is where NaN is."""
     rtol, atol = TOLERANCES.get(expected.dtype, (0.0, 0.0))
@@ -23,5 +26,5 @@ def assert_near(
         rtol=rtol * factor,
         atol=atol * factor,
         equal_nan=True,
-        check_stride=True,
+        check_stride=check_stride,
     )

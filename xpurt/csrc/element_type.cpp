@@ -57,7 +57,7 @@ bool scalar_fits(const c10::Scalar& scalar, ScalarType type) noexcept {
     return scalar_fits(c10::Scalar(static_cast<int64_t>(value)), type);
   }
   if (scalar.isBoolean()) return true;
-  if (scalar.isUnsigned()) return false;
+  if (scalar.type() == ScalarType::UInt64) return false;  // above int64's range
   const int64_t value = scalar.toLong();
   switch (type) {
     case ScalarType::Char:

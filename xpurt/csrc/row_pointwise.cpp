@@ -22,7 +22,8 @@ constexpr int kMaxParams = 4;
 
 // The arguments of one call, as the row means them.
 struct Call {
-  std::array<const Tensor*, kMaxOperands> tensors{};  // nullptr: a scalar, or absent
+  // nullptr: a scalar, or absent. A CPU tensor has one element: a scalar with a type.
+  std::array<const Tensor*, kMaxOperands> tensors{};
   std::array<c10::Scalar, kMaxOperands> scalars;
   std::array<bool, kMaxOperands> present{};
   std::array<c10::Scalar, kMaxParams> params;
@@ -98,7 +99,11 @@ bool PointwiseRow::read_operand(const c10::IValue& value, int k, Call* call) con
   }
   if (!is_usable(tensor)) return false;
   call->tensors[k] = &tensor;
-  if (tensor.device().type() == c10::DeviceType::CPU) return tensor.dim() == 0;
+  if (tensor.device().type() == c10::DeviceType::CPU) {
+    if (tensor.dim() != 0) return false;
+    call->scalars[k] = tensor.item();  // its type has a say, its value is a scalar's
+    return true;
+  }
   if (tensor.device().type() != c10::DeviceType::XPU) return false;
   if (call->device >= 0 && call->device != tensor.device().index()) return false;
   call->device = tensor.device().index();
@@ -181,7 +186,7 @@ bool PointwiseRow::fits(const Call& call) const {
       if (call.tensors[k] == nullptr || call.tensors[k]->is_cpu()) return false;
       const ScalarType type = call.tensors[k]->scalar_type();
       if (type != ScalarType::Bool && type != ScalarType::Byte) return false;
-    } else if (call.tensors[k] == nullptr) {
+    } else if (call.tensors[k] == nullptr || call.tensors[k]->is_cpu()) {
       if (!scalar_fits(call.scalars[k], call.compute)) return false;
       const bool zero = call.scalars[k].toDouble() == 0;
       if (spec_.raises_on_zero && k == 1 && zero && is_integral(call.compute)) {
@@ -294,10 +299,8 @@ void PointwiseRow::run(const c10::OperatorHandle&, Stack* stack) const {
     for (int k = 0; k < binding_.operands; ++k) {
       if (!uses(k) || !call.present[k]) continue;
       const Tensor* tensor = call.tensors[k];
-      if (tensor == nullptr) {
+      if (tensor == nullptr || tensor->is_cpu()) {
         add_scalar(launch, call.scalars[k], computed_in(call.compute));
-      } else if (tensor->is_cpu()) {
-        add_scalar(launch, tensor->item(), computed_in(call.compute));
       } else {
         add_tensor(position[k], Access::read);
       }

@@ -53,9 +53,12 @@ Overloads find_overloads(const std::vector<RowSpec>& specs) {
     const auto handle = dispatcher.findSchema(name);
     if (!handle.has_value() || !one_tensor_returned(handle->schema())) continue;
     // A kernel on the XPU key would take the gradient formula from an op that is
-    // differentiated through its parts.
+    // differentiated through its parts. One that the CPU has a kernel for is not.
     constexpr auto kComposite = c10::DispatchKey::CompositeImplicitAutograd;
-    if (handle->hasKernelForDispatchKey(kComposite)) continue;
+    if (handle->hasKernelForDispatchKey(kComposite) &&
+        !handle->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
+      continue;
+    }
     wanted->second.push_back(*handle);
   }
   return found;

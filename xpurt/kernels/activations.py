@@ -7,7 +7,7 @@ result of the forward op.
 from xpurt.kernels.row import FLOATING_ONLY, NUMERIC, Row
 
 FORWARD = (
-    Row("relu", "maximum_of(a0, 0)", NUMERIC),
+    Row("relu", "a0 < 0 ? 0 : a0", NUMERIC),
     Row("leaky_relu", "a0 > 0 ? a0 : a0 * negative_slope", FLOATING_ONLY),
     Row("_prelu_kernel", "a0 > 0 ? a0 : a1 * a0", FLOATING_ONLY, same_type=True),
     Row(

@@ -1,5 +1,6 @@
 """Rows of two operands: arithmetic, comparisons, logic and bits."""
 
+from xpurt.kernels.element_types import INTS
 from xpurt.kernels.row import (
     ARITHMETIC,
     BITWISE,
@@ -8,9 +9,12 @@ from xpurt.kernels.row import (
     INTEGRAL,
     NUMERIC,
     PREDICATE,
+    Kind,
     Row,
 )
 
+# PyTorch rounds a quotient of narrow floats to their type first.
+ROUNDING = Kind("fd" + INTS)
 ROUNDED_QUOTIENT = {
     "trunc": "trunc_quotient(a0, a1)",
     "floor": "floor_quotient(a0, a1)",
@@ -22,7 +26,7 @@ ARITHMETIC_ROWS = (
     Row("rsub", "a1 - alpha * a0", NUMERIC),
     Row("mul", "a0 * a1", ARITHMETIC),
     Row("div", "a0 / a1", FLOATING, flops=4),
-    Row("div", ROUNDED_QUOTIENT, NUMERIC, flops=12, raises_on_zero=True),
+    Row("div", ROUNDED_QUOTIENT, ROUNDING, flops=12, raises_on_zero=True),
     Row(
         "floor_divide", "floor_quotient(a0, a1)", NUMERIC, flops=12, raises_on_zero=True
     ),

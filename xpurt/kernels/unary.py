@@ -6,6 +6,7 @@ from xpurt.kernels.row import (
     COPYING,
     FILLING,
     FLOATING,
+    FLOATING_ONLY,
     NUMERIC,
     PREDICATE,
     Row,
@@ -41,8 +42,6 @@ FUNCTIONS = (
     Row("sinc", "sinc_of(a0)", FLOATING, flops=20),
     Row("logit", "logit_of(a0, eps)", FLOATING, flops=15, defaults={"eps": "-1"}),
     Row("special_entr", "entropy_of(a0)", FLOATING, flops=12),
-    Row("deg2rad", "a0 * 0.017453292519943295", FLOATING),
-    Row("rad2deg", "a0 * 57.29577951308232", FLOATING),
 )
 
 ROUNDING = (
@@ -58,10 +57,8 @@ ROUNDING = (
     Row(
         "nan_to_num",
         "isnan(a0) ? nan : a0 == INFINITY ? posinf : a0 == -INFINITY ? neginf : a0",
-        ARITHMETIC,
+        FLOATING_ONLY,
         flops=4,
-        integral="a0",
-        boolean="a0",
         defaults={"nan": "0", "posinf": "LARGEST", "neginf": "-LARGEST"},
     ),
     Row("bitwise_not", "~a0", BITWISE, boolean="!a0"),
@@ -70,7 +67,6 @@ ROUNDING = (
 PREDICATES = (
     Row("logical_not", "a0 == 0", PREDICATE),
     Row("isnan", "isnan(a0)", PREDICATE, integral="0", boolean="0"),
-    Row("isinf", "isinf(a0)", PREDICATE, integral="0", boolean="0"),
     Row("isposinf", "a0 == INFINITY", PREDICATE, integral="0", boolean="0"),
     Row("isneginf", "a0 == -INFINITY", PREDICATE, integral="0", boolean="0"),
     Row("signbit", "signbit(a0)", PREDICATE, integral="a0 < 0", boolean="0"),
