@@ -29,6 +29,9 @@ def in_bad_fork() -> bool: ...
 def init() -> None:
     """Everything that a first use of a device does; raises after a fork."""
 
+def settle_autograd_threads() -> None:
+    """Returns when they have let go of all that they have worked on."""
+
 def device_facts(index: int) -> list[dict[str, Any]]:
     """What the drivers report of each device of an ordinal; -1 is the current one."""
 

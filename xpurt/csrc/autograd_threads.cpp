@@ -3,10 +3,12 @@
 #include <torch/csrc/autograd/engine.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 
 #include "device.h"
+#include "gil.h"
 
 namespace xpurt {
 namespace {
@@ -58,7 +60,75 @@ void extend(Engine& engine) {
   }
 }
 
+// Opens what ReadyQueue keeps to itself, and libtorch does not export: the arguments
+// of an explicit instantiation may name private members.
+template <typename Tag, auto Member>
+struct Expose {
+  friend constexpr auto exposed(Tag) { return Member; }
+};
+struct Heap {
+  friend constexpr auto exposed(Heap);
+};
+struct Mutex {
+  friend constexpr auto exposed(Mutex);
+};
+struct Signal {
+  friend constexpr auto exposed(Signal);
+};
+template struct Expose<Heap, &ReadyQueue::heap_>;
+template struct Expose<Mutex, &ReadyQueue::mutex_>;
+template struct Expose<Signal, &ReadyQueue::not_empty_>;
+
+bool is_empty(ReadyQueue& queue) {
+  std::lock_guard<std::mutex> lock(queue.*exposed(Mutex{}));
+  return (queue.*exposed(Heap{})).empty();
+}
+
+// The tasks below a queue's order, which is not exported either.
+template <typename Queue>
+struct Tasks : Queue {
+  static auto& of(Queue& queue) { return queue.*(&Tasks::c); }
+};
+
+// Adds a task of no backward, which the engine's threads drop; false while there are
+// others, among which it would have to be ordered.
+bool push_nothing(ReadyQueue& queue) {
+  using namespace torch::autograd;
+  auto& heap = queue.*exposed(Heap{});
+  {
+    std::lock_guard<std::mutex> lock(queue.*exposed(Mutex{}));
+    auto& tasks = Tasks<std::remove_reference_t<decltype(heap)>>::of(heap);
+    if (!tasks.empty()) return false;
+    tasks.push_back(NodeTask({}, nullptr, InputBuffer(0)));
+  }
+  (queue.*exposed(Signal{})).notify_one();
+  return true;
+}
+
 }  // namespace
+
+// Note [Autograd's threads at exit]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// A backward is over for its caller before the thread that ended it has let go of it,
+// for which it needs the GIL. If Python exits in between, the thread that asks for the
+// GIL is ended by Python inside a destructor, and the process aborts. Once a thread
+// has taken the next task from its queue it has let go of all before.
+void settle_autograd_threads() {
+  if (!in_use.load() || in_bad_fork()) return;
+  Engine& engine = Engine::get_default_engine();
+  if (!EngineTable::has_started(engine)) return;
+  WithoutGil released;
+  const Queues queues = EngineTable::queues(engine);
+  // A backward that never ends must not keep the process.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  const auto wait_until = [&](auto condition) {
+    while (!condition() && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  };
+  for (const auto& queue : queues) wait_until([&] { return push_nothing(*queue); });
+  for (const auto& queue : queues) wait_until([&] { return is_empty(*queue); });
+}
 
 c10::DeviceIndex autograd_device_count() noexcept {
   // Pairs with the fence below: of an engine that starts and a first use of xpu at

@@ -12,4 +12,8 @@ c10::DeviceIndex autograd_device_count() noexcept;
 // placement of the process is installed.
 void open_autograd_threads();
 
+// Returns when the threads have let go of everything that they have worked on: see
+// Note [Autograd's threads at exit].
+void settle_autograd_threads();
+
 }  // namespace xpurt

@@ -6,6 +6,7 @@
 #include <torch/csrc/utils/device_lazy_init.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "autograd_threads.h"
 #include "bind.h"
 #include "device.h"
 #include "generator.h"
@@ -134,6 +135,7 @@ void init() {
 
 void bind_device(py::module_& m) {
   m.def("init", &init);
+  m.def("settle_autograd_threads", &settle_autograd_threads);
   m.def("device_facts", &device_facts, py::arg("index"));
   m.def("current_device", &current_device);
   m.def("set_device", [](c10::DeviceIndex index) { checked_exchange(index); });

@@ -1,4 +1,5 @@
 // PyTorch's device guard for xpu: devices, streams and events of c10.
+#include <Python.h>
 #include <c10/core/DeviceCapability.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
@@ -16,6 +17,14 @@ Event& event_of(void* event) {
   return *static_cast<Event*>(event);
 }
 
+// Autograd's threads set their device at their start, without the GIL, whether it
+// exists or not, and must not fail; whoever else does is Python code, and is told.
+void check_if_asked(DeviceIndex index) {
+  const Placement* now = installed_placement();
+  if (now != nullptr && static_cast<size_t>(index) < now->ordinals.size()) return;
+  if (index >= 0 && Py_IsInitialized() && PyGILState_Check()) ordinal(index);
+}
+
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   DeviceType type() const override { return DeviceType::XPU; }
   c10::Device exchangeDevice(c10::Device device) const override {
@@ -24,7 +33,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Device getDevice() const override {
     return c10::Device(DeviceType::XPU, current_device());
   }
-  void setDevice(c10::Device device) const override { exchange_device(device.index()); }
+  void setDevice(c10::Device device) const override {
+    check_if_asked(device.index());
+    exchange_device(device.index());
+  }
   void uncheckedSetDevice(c10::Device device) const noexcept override {
     exchange_device(device.index());
   }

@@ -5,6 +5,21 @@
 #include "waiting.h"
 
 namespace xpurt {
+namespace {
+
+// What is submitted to `queue` from now on starts after `event`. False where the
+// driver does not take an event of another context, such as of another sub-device of
+// one CPU: then the host has to wait for it.
+bool order_after(sycl::queue& queue, const sycl::event& event) {
+  try {
+    queue.ext_oneapi_submit_barrier({event});
+  } catch (const sycl::exception&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 Stream::Stream(const Ordinal& ordinal, c10::Stream id, int priority)
     : ordinal_(ordinal),
@@ -66,7 +81,9 @@ Submission Stream::queue(size_t position) {
   sycl::queue& next = open(position);
   if (position != last_) {
     if (queues_[last_] && !idle()) {
-      next.ext_oneapi_submit_barrier({queues_[last_]->ext_oneapi_submit_barrier()});
+      sycl::event before = queues_[last_]->ext_oneapi_submit_barrier();
+      // With the GIL: to take it back while holding the mutex could be a deadlock.
+      if (!order_after(next, before)) before.wait();
     }
     last_ = position;
   }
@@ -165,9 +182,13 @@ sycl::event Stream::stamp(const sycl::event& recorded) {
 }
 
 void Stream::wait_event(const sycl::event& event) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  open(last_).ext_oneapi_submit_barrier({event});
-  ++submitted_;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++submitted_;
+    if (order_after(open(last_), event)) return;
+  }
+  wait_for_device([] { return false; },
+                  [waited = sycl::event(event)]() mutable { waited.wait(); });
 }
 
 }  // namespace xpurt

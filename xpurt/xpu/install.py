@@ -112,6 +112,9 @@ class _Installed:
     def _follow_mapping(self) -> None:
         if self.module.is_initialized():
             self._set_generators()
+            # Of this thread; another one is told at its next use of the device.
+            if _C.current_device() >= _C.device_count():
+                _C.set_device(0)
 
 
 _installed: _Installed | None = None
@@ -185,6 +188,7 @@ def _tell_dynamo(before: ModuleType, after: ModuleType | None) -> None:
 
 def _finish() -> None:
     """Waits for all queued work; what failed unheard is printed."""
+    _C.settle_autograd_threads()
     try:
         _C.synchronize_all()
     except RuntimeError:
