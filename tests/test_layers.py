@@ -64,7 +64,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bench": BELOW_TOOLS | {"face", "testing"},
     "conformance": BELOW_TOOLS | {"face", "testing"},
     "demo": BELOW_TOOLS | {"face"},
-    "cli": BELOW_TOOLS | {"face", "testing", "bench", "conformance", "demo"},
+    "cli": BELOW_TOOLS
+    | {"autoload", "face", "testing", "bench", "conformance", "demo"},
 }
 
 
