@@ -51,7 +51,7 @@ double Event::elapsed_ms(const Event& end) const {
   check_mapping();
   end.check_mapping();
   TORCH_CHECK_VALUE(stamp_ && end.stamp_,
-              "Both events must be created with argument 'enable_timing=True'.");
+                    "Both events must be created with argument 'enable_timing=True'.");
   // The stamps end some microseconds after the events that they measure.
   for (sycl::event stamp : {*stamp_, *end.stamp_}) stamp.wait();
   const uint64_t from = stamp_->get_profiling_info<command_end>();
