@@ -3,8 +3,8 @@
 This is the only file that reads them. `config()` validates all of them at its first
 call and keeps the result; a bad value raises there, at the first use of the device,
 never while ``import torch`` loads xpurt. What matters during the import itself
-(`guard_device_count`) is answered with its default where it is bad, and reported by
-`config()` later. XPURT_AUTOLOAD is also read before the package, by xpurt_autoload.py.
+(`guard_device_count`, `names_a_mapping`) is answered with its default where it is bad,
+and reported by `config()` later. XPURT_AUTOLOAD is also read before the package, by xpurt_autoload.py.
 """
 
 import functools
@@ -111,6 +111,11 @@ def guard_device_count() -> int:
         return _max_devices(os.environ)
     except ConfigError:
         return DEFAULT_MAX_DEVICES
+
+
+def names_a_mapping() -> bool:
+    """Whether the environment asks for a mapping, a bad one included. Never raises."""
+    return bool(_text(os.environ, "XPURT_MAPPING"))
 
 
 def _max_devices(env: Mapping[str, str]) -> int:

@@ -8,12 +8,13 @@ import gc
 import os
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import NamedTuple
 
 from xpurt import _C, accelerator, extension, kernels
-from xpurt.config import config
+from xpurt.config import config, names_a_mapping
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
 from xpurt.mapping.auto import device_cost, preference
@@ -30,6 +31,7 @@ __all__ = [
     "Placement",
     "before_change",
     "check_device_index",
+    "count_ordinals",
     "current_placement",
     "get_xpu_mapping",
     "on_change",
@@ -55,6 +57,8 @@ class _Installed(NamedTuple):
 # re-entrant: installing may ask for the current placement again.
 _installed: _Installed | None = None
 _lock = threading.RLock()
+# Whether a process that has no ordinals was told why.
+_told_why_none = False
 _before: dict[object, Callback] = {}
 _after: dict[object, Callback] = {}
 
@@ -121,6 +125,32 @@ def current_placement() -> Placement:
     """What stands behind the ordinals; resolves the first mapping if need be."""
     with _lock:
         return (_installed or _install_first()).placement
+
+
+def count_ordinals() -> int:
+    """How many ordinals the mapping has; 0 where it cannot be had. Never raises.
+
+    Where something was wished, by XPURT_MAPPING or any other variable, and cannot be,
+    a warning tells why, once. Where no device is found and nothing was wished, 0 is a
+    fair answer: the first use of xpu says more.
+    """
+    if _C.in_bad_fork() or extension.inactive_reason() or _devices.loaded_before_fork():
+        return 0
+    try:
+        return len(current_placement().ordinals)
+    except Exception as error:
+        if names_a_mapping() or not isinstance(error, MappingError):
+            _tell_why_none(error)
+        return 0
+
+
+def _tell_why_none(error: Exception) -> None:
+    global _told_why_none
+    if _told_why_none:
+        return
+    _told_why_none = True
+    with suppress(Warning):  # of a process that makes warnings errors
+        warnings.warn(f"there is no xpu device: {error}", RuntimeWarning, stacklevel=4)
 
 
 def check_device_index(index: int) -> None:

@@ -20,8 +20,8 @@ from typing import Any, Final, Protocol
 import torch
 
 from xpurt import _C
-from xpurt.mapping import on_change
-from xpurt.xpu import graphs, names, telemetry
+from xpurt.mapping import count_ordinals, on_change
+from xpurt.xpu import cuda_build, graphs, names, telemetry
 from xpurt.xpu.properties import device_properties
 
 
@@ -47,11 +47,14 @@ class _Installed:
         stub = torch.xpu
         self.registration = register("xpu", self.module)
         sys.modules.update(parts)
-        self.forget_mapping = on_change(self._follow_mapping)
+        self.undo = [on_change(self._follow_mapping)]
+        if _C.is_cuda_build():
+            self.undo.append(cuda_build.heed_xpu_when_tracing())
         _tell_dynamo(stub, self.module)
 
     def remove(self) -> None:
-        self.forget_mapping()
+        for undo in self.undo:
+            undo()
         _tell_dynamo(self.module, None)
         self.registration.remove()
         self._restore_names()
@@ -96,7 +99,7 @@ class _Installed:
         module["graphs"].make_graphed_callables = graphs.make_graphed_callables
         module.update(telemetry.DIFFERENCES)
         if _C.is_cuda_build():
-            module["_is_compiled"] = _is_compiled_for_ourselves
+            module["_is_compiled"] = cuda_build.is_compiled
 
     def _initialize(self) -> None:
         """What ``torch._C._xpu_init`` does: called once, at the first use."""
@@ -144,17 +147,7 @@ def uninstall() -> None:
 
 def _device_count() -> int:
     """The number of xpu devices under the mapping; 0 if there can be none."""
-    return _C.device_count()
-
-
-def _is_compiled_for_ourselves() -> bool:
-    """Whether PyTorch has XPU compiled in, on a build that has CUDA compiled in.
-
-    Some of PyTorch takes it for impossible that both are, and raises. The layer
-    itself has to know that it works.
-    """
-    caller = str(sys._getframe(1).f_globals.get("__name__", ""))
-    return caller == _ROOT or caller.startswith(f"{_ROOT}.")
+    return _C.device_count() or count_ordinals()
 
 
 def _take_modules() -> dict[str, ModuleType]:
