@@ -15,7 +15,7 @@ def test_after_the_accelerator_was_asked() -> None:
     code = """
 import torch
 assert not torch.accelerator.is_available()
-assert torch.accelerator.current_accelerator() is None
+assert torch.accelerator.current_accelerator(check_available=True) is None
 import xpurt
 """
     assert output(code + TRAIN, **LATE) == "[2.0, 2.0, 2.0] xpu"
