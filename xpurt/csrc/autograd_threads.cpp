@@ -1,5 +1,6 @@
 #include "autograd_threads.h"
 
+#include <pthread.h>
 #include <torch/csrc/autograd/engine.h>
 
 #include <atomic>
@@ -37,7 +38,26 @@ struct EngineTable : Engine {
   static bool has_started(Engine& engine) {
     return (engine.*(&EngineTable::thread_pool_shared_)) != nullptr;
   }
+  static void open_pool(Engine& engine) {
+    engine.*(&EngineTable::thread_pool_shared_) = std::make_shared<ThreadPoolShared>();
+  }
 };
+
+// Note [Autograd's threads after a fork]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// A forked child makes a new engine. But an engine starts once per process, and a
+// fork counts as the same process: where the parent's had started, the child's never
+// does. That is no loss for tensors of the CPU. For those of xpu, what the start would
+// have made is made here.
+std::atomic<bool> started_before_fork{false};
+
+void before_fork() {
+  if (EngineTable::has_started(Engine::get_default_engine())) {
+    started_before_fork = true;
+  }
+}
+
+[[maybe_unused]] const int registered = pthread_atfork(before_fork, nullptr, nullptr);
 
 // No other thread reads the table meanwhile: only tasks of a device look at it, and
 // no xpu tensor exists before the first placement. On a build with CUDA a backward
@@ -141,8 +161,13 @@ void open_autograd_threads() {
   if (in_use.exchange(true)) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
   Engine& engine = Engine::get_default_engine();
-  if (!EngineTable::has_started(engine)) return;
-  engine.initialize_device_threads_pool();  // returns when a start under way is over
+  if (EngineTable::has_started(engine)) {
+    engine.initialize_device_threads_pool();  // returns when a start under way is over
+  } else if (started_before_fork) {
+    EngineTable::open_pool(engine);
+  } else {
+    return;  // it will start with all devices
+  }
   extend(engine);
 }
 
