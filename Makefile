@@ -1,6 +1,7 @@
 # make demo    train a network on xpu          make test    linters and every test
 # make lint    linters alone                   make bench   benchmarks
 # make clean   remove what these made
+# make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
 #
 # PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in
 #   make test PYTHON=python3.12 TORCH=./torch-2.13.0-cp312-cp312-linux_x86_64.whl
@@ -14,6 +15,7 @@ SHELL := /bin/bash
 # The version is written out: a wheel from a local index may answer to nothing else.
 TORCH ?= torch==2.13.0
 VENV ?= .venv
+CUDA_VENV ?= .venv-cuda
 ARGS ?=
 
 AN_INTERPRETER = import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
@@ -29,7 +31,7 @@ CPP := $(shell find xpurt/csrc -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/de
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc -type d 2>/dev/null)
 
-.PHONY: demo test lint bench clean install
+.PHONY: demo test test-cuda lint bench clean install
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -37,6 +39,9 @@ demo: install
 
 test: lint
 	$(BIN)/python -m pytest $(ARGS)
+
+test-cuda: install
+	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) tests/cuda_build.sh $(ARGS)
 
 lint: $(STAMPS)/tools install
 	$(BIN)/ruff check --quiet .
@@ -86,6 +91,6 @@ $(STAMPS)/tools: $(STAMPS)/package
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info xpurt/_built_for.py .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(CUDA_VENV) build dist *.egg-info xpurt/_built_for.py .mypy_cache .ruff_cache .pytest_cache
 	find xpurt -name '*.so' -delete
 	find xpurt tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs the tests on a CUDA build of PyTorch: `make test-cuda`. Arguments go to pytest.
+#
+# The environment, 5 GB, is made once. The extension is the one that stands in the source
+# tree, whatever build of the same PyTorch it was compiled against: that it runs on both
+# is a part of the test. No CUDA GPU is needed.
+#
+#   CUDA_VENV     the environment; .venv-cuda
+#   PYTHON        what makes it, of the version that the extension was built for
+#   CUDA_TORCH    what pip takes: a requirement, or the path of a wheel
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+venv=${CUDA_VENV:-.venv-cuda}
+python=${PYTHON:-.venv/bin/python}
+# "===" compares the text: where an index prefers a build such as 2.13.0+cpu, only the
+# plain version, which is the CUDA build, is equal. Folders of wheels come first for pip.
+torch=${CUDA_TORCH:-torch===2.13.0}
+
+has_cuda() {
+    [ -x "$venv/bin/python" ] && TORCH_DEVICE_BACKEND_AUTOLOAD=0 "$venv/bin/python" -c \
+        'import sys, torch; sys.exit(not torch.cuda._is_compiled())' 2>/dev/null
+}
+
+if ! has_cuda; then
+    echo "installing a CUDA build of PyTorch into $venv: 5 GB, once"
+    "$python" -m venv --clear "$venv"
+    PIP_FIND_LINKS= "$venv/bin/python" -m pip install -qq "$torch"
+    has_cuda || {
+        echo "pip brought a PyTorch without CUDA: name a wheel with CUDA_TORCH=" >&2
+        exit 1
+    }
+fi
+
+"$venv/bin/python" - > "$venv/requirements.txt" <<'END'
+import tomllib
+
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+extras = project["optional-dependencies"]
+for wanted in project["dependencies"] + extras["demo"] + extras["test"]:
+    if not wanted.startswith(("torch", "xpurt")):
+        print(wanted)
+END
+"$venv/bin/python" -m pip install -qq -r "$venv/requirements.txt"
+
+exec env PYTHONPATH="$PWD" "$venv/bin/python" -m pytest "$@"
