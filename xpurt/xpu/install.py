@@ -20,8 +20,8 @@ from typing import Any, Final, Protocol
 import torch
 
 from xpurt import _C
-from xpurt.mapping import on_change
-from xpurt.xpu import graphs, names, telemetry
+from xpurt.mapping import check_device_index, on_change
+from xpurt.xpu import graphs, names, processes, telemetry
 from xpurt.xpu.properties import device_properties
 
 
@@ -37,6 +37,15 @@ _ABSENT: Final = object()
 _ROOT: Final = "torch.xpu"
 
 
+class _Generators(tuple[torch.Generator, ...]):
+    """The default generator of each device. Asked for another one, it says why not."""
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, int) and index >= len(self):
+            check_device_index(index)
+        return super().__getitem__(index)
+
+
 class _Installed:
     """The runtime that is in place, and what its place looked like before."""
 
@@ -48,10 +57,12 @@ class _Installed:
         self.registration = register("xpu", self.module)
         sys.modules.update(parts)
         self.forget_mapping = on_change(self._follow_mapping)
+        self.send_no_copies = processes.send_copies()
         _tell_dynamo(stub, self.module)
 
     def remove(self) -> None:
         self.forget_mapping()
+        self.send_no_copies()
         _tell_dynamo(self.module, None)
         self.registration.remove()
         self._restore_names()
@@ -105,7 +116,7 @@ class _Installed:
         self._set_generators()
 
     def _set_generators(self) -> None:
-        vars(self.module)["default_generators"] = tuple(
+        vars(self.module)["default_generators"] = _Generators(
             _C.default_generator(index) for index in range(_C.device_count())
         )
 
