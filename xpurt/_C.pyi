@@ -16,7 +16,9 @@ def set_placement_resolver(resolver: Callable[[], object]) -> None:
 def install_placement(mapping: str, ordinals: Sequence[Sequence[int]]) -> None:
     """Addresses of ``sycl::device`` objects per ordinal; they are copied."""
 
-def uninstall_placement() -> None: ...
+def uninstall_placement() -> tuple[int, int]:
+    """Storages that hold the placement, and their bytes; without one it has gone."""
+
 def placement_epoch() -> int: ...
 def live_memory() -> tuple[int, int]:
     """Storages that are handed out, and their bytes."""

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from xpurt import virtual_gpu
+from xpurt import cpu_quota, virtual_gpu
 
 # In the order of their dependencies. The first four have no run path to each
 # other, so that whoever loads libOpenCL or libdnnl by path alone fails.
@@ -26,6 +26,8 @@ LIBRARIES = (
     "libdnnl.so.3",
 )
 CPU_DRIVER = "libintelocl.so"
+# How many threads the CPU driver starts; read when it is loaded.
+CPU_DRIVER_THREADS = "DPCPP_CPU_NUM_CUS"
 SYSTEM_ICD_DIRECTORY = Path("/etc/OpenCL/vendors")
 
 
@@ -80,9 +82,14 @@ def prepare() -> None:
     A driver list that the user set, or a CPU driver of the system, is left alone.
     OCL_ICD_FILENAMES adds to the system's list, so GPU drivers stay visible. The
     virtual GPU comes in if XPURT_VIRTUAL_GPU asks for it; raises ConfigError if that
-    makes no sense, and RuntimeError if it is too late.
+    makes no sense, and RuntimeError if it is too late. In a control group with a quota
+    of processor time the CPU driver starts no more threads than that pays for, unless
+    DPCPP_CPU_NUM_CUS is set.
     """
     virtual_gpu.activate_from_environment()
+    threads = cpu_quota.threads_within_quota()
+    if threads is not None:
+        os.environ.setdefault(CPU_DRIVER_THREADS, str(threads))
     driver = find_cpu_driver()
     if "OCL_ICD_FILENAMES" in os.environ or driver is None:
         return

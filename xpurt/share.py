@@ -123,13 +123,27 @@ def from_usm(array: Any) -> torch.Tensor:
     if any(stride < 0 for stride in strides):
         raise ValueError("PyTorch has no negative strides: copy the array first")
     index = _C.ordinal_of_usm(address)
-    if index < 0:
+    if index < 0 or _is_of_another_context(interface.get("syclobj"), index):
         raise ValueError(
             f"the memory at {address:#x} is not USM of a device behind an xpu ordinal "
             f'(mapping "{current_placement().mapping}"). Allocate it on such a device, '
             "in its platform's default context, or copy it through the host."
         )
     return _C.around_usm(address, shape, strides, dtype, index, array)
+
+
+def _is_of_another_context(owner: Any, index: int) -> bool:
+    """Whether the queue or context of an array is not the one of xpu:`index`.
+
+    Some drivers answer for pointers of any context, but kernels must not use them,
+    unless the device reads every address of the host.
+    """
+    if current_placement().ordinals[index][0].system_usm:
+        return False
+    context = getattr(owner, "sycl_context", owner)
+    queue = streams.sycl_queue(torch.xpu.current_stream(index))
+    ours = queue.sycl_context
+    return isinstance(context, type(ours)) and bool(context != ours)
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -170,7 +170,7 @@ def test_a_stream_of_a_replaced_mapping() -> None:
 @pytest.mark.usefixtures("xpu")
 def test_a_device_that_is_not_there() -> None:
     count = torch.xpu.device_count()
-    with pytest.raises(RuntimeError, match="The device index is out of range"):
+    with pytest.raises(RuntimeError, match="is out of range"):
         torch.xpu.current_stream(count)
-    with pytest.raises(RuntimeError, match="The device index is out of range"):
+    with pytest.raises(RuntimeError, match="is out of range"):
         torch.xpu.synchronize(count)

@@ -79,12 +79,23 @@ void free_block(void* pointer) {
   static_cast<OrdinalMemory*>(segment->owner)->free(*segment, pointer);
 }
 
+void* allocate_on(c10::DeviceIndex index, size_t bytes) {
+  for (;;) {
+    // In this order: the stream is then not older than the memory, nor newer if the
+    // placement is still the memory's at the end. See Note [Use and change].
+    OrdinalMemory& memory = memory_of(index);
+    Stream& stream = current_stream(index);
+    void* pointer = memory.allocate(bytes, stream);
+    if (C10_LIKELY(is_installed(memory.epoch()))) return pointer;
+    memory.forsake(pointer);
+  }
+}
+
 class CachingAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     const c10::DeviceIndex index = current_device();
-    Stream& stream = current_stream(index);
-    void* pointer = bytes == 0 ? nullptr : memory_of(index).allocate(bytes, stream);
+    void* pointer = bytes == 0 ? nullptr : allocate_on(index, bytes);
     return {pointer, pointer, &free_block, c10::Device(c10::DeviceType::XPU, index)};
   }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "autograd_threads.h"
+#include "errors.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -36,7 +37,12 @@ std::atomic<uint64_t> epoch{0};
 std::atomic<bool> bad_fork{false};
 std::atomic<c10::DeviceIndex> guard_count{16};
 std::atomic<bool> exiting{false};
-thread_local c10::DeviceIndex current = 0;
+
+struct CurrentDevice {
+  c10::DeviceIndex index = 0;
+  uint64_t epoch = 0;  // when it was set, or was last found to exist
+};
+thread_local CurrentDevice current;
 
 // Note [Exit]
 // ~~~~~~~~~~~
@@ -52,6 +58,25 @@ void finish_at_exit() {
     // Nobody is left to hear of it.
   }
   exiting = true;
+}
+
+// The device that was current may not exist any more. Until there is a placement
+// nothing is known.
+void follow_mapping() noexcept {
+  const Placement* now = installed.load();
+  if (now == nullptr) return;
+  if (static_cast<size_t>(current.index) >= now->ordinals.size()) current.index = 0;
+  current.epoch = now->epoch;
+}
+
+[[noreturn]] void fail_out_of_range(const Placement& now, size_t index) {
+  const size_t count = now.ordinals.size();
+  const std::string there_are =
+      count == 1
+          ? "one device, xpu:0"
+          : c10::str(count, " devices, xpu:0 to xpu:", count - 1);
+  throw_mapping_error(c10::str("xpu:", index, " is out of range: mapping \"",
+                               now.mapping, "\" has ", there_are));
 }
 
 void on_first_placement() {
@@ -149,10 +174,26 @@ void install_placement(const std::string& mapping,
   table().placements.push_back(std::move(made));
 }
 
-void uninstall_placement() {
+// Note [Use and change]
+// ~~~~~~~~~~~~~~~~~~~~~
+// Two threads: one makes the first tensor, one takes the placement away because it has
+// seen none. The first counts the tensor, then looks whether the placement is still
+// there, and begins anew if not; the second takes the placement away, then counts, and
+// puts it back if there is one. Whichever comes first, one of them sees the other.
+bool uninstall_placement(const std::function<bool()>& in_use) {
   std::lock_guard<std::mutex> lock(table().mutex);
-  installed = nullptr;
+  const Placement* before = installed.exchange(nullptr);
+  if (in_use()) {
+    installed = before;
+    return false;
+  }
   ++epoch;
+  return true;
+}
+
+bool is_installed(uint64_t wanted) noexcept {
+  const Placement* now = installed.load();
+  return now != nullptr && now->epoch == wanted;
 }
 
 const Placement* installed_placement() noexcept {
@@ -204,21 +245,23 @@ c10::DeviceIndex device_count() noexcept {
 
 const Ordinal& ordinal(c10::DeviceIndex index) {
   const Placement& now = placement();
-  if (index < 0) index = current_device();
-  TORCH_CHECK(static_cast<size_t>(index) < now.ordinals.size(),
-              "The device index is out of range: xpu:", static_cast<int>(index),
-              " was asked for; mapping \"", now.mapping, "\" has ", now.ordinals.size(),
-              " device(s), xpu:0 to xpu:", now.ordinals.size() - 1);
-  return now.ordinals[index];
+  if (index == -1) index = current_device();
+  // PyTorch keeps an index in a signed byte: 200 arrives as a negative number.
+  const size_t wanted = static_cast<uint8_t>(index);
+  if (wanted >= now.ordinals.size()) fail_out_of_range(now, wanted);
+  return now.ordinals[wanted];
 }
 
 c10::DeviceIndex current_device() noexcept {
-  return current;
+  if (C10_UNLIKELY(current.epoch != epoch.load(std::memory_order_relaxed))) {
+    follow_mapping();
+  }
+  return current.index;
 }
 
 c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept {
-  const c10::DeviceIndex previous = current;
-  if (index >= 0) current = index;
+  const c10::DeviceIndex previous = current_device();
+  if (index >= 0) current = {index, epoch.load()};
   return previous;
 }
 

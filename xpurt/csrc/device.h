@@ -59,14 +59,18 @@ const PhysicalDevice* find_physical_device(int id) noexcept;
 // Number of ordinals; 0 where no placement can be had. Never throws.
 c10::DeviceIndex device_count() noexcept;
 
-// Throws c10::Error unless xpu:index exists.
+// That of the current device for -1. Throws MappingError unless xpu:index exists.
 const Ordinal& ordinal(c10::DeviceIndex index);
 
 using DevicePointer = uintptr_t;  // address of a sycl::device
 void set_placement_resolver(std::function<void()> resolver);
 void install_placement(const std::string& mapping,
                        const std::vector<std::vector<DevicePointer>>& ordinals);
-void uninstall_placement();
+// Takes the placement away, unless `in_use` answers true once nobody can begin to use
+// it any more; then it stays. See Note [Use and change].
+bool uninstall_placement(const std::function<bool()>& in_use);
+// Whether the placement with that epoch is the one that is installed.
+bool is_installed(uint64_t epoch) noexcept;
 // Changes with every placement that comes or goes.
 uint64_t placement_epoch() noexcept;
 
@@ -78,7 +82,8 @@ bool in_bad_fork() noexcept;
 bool is_exiting() noexcept;
 
 // Index of the calling thread's current device. Setting does not touch a
-// driver, and does not check: autograd sets indices beyond the real count.
+// driver, and does not check: autograd sets indices beyond the real count. An index
+// that a new mapping does not have becomes 0.
 c10::DeviceIndex current_device() noexcept;
 c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept;
 

@@ -18,6 +18,7 @@ bool complete(const sycl::event& event) {
 }  // namespace
 
 void Event::check_mapping() const {
+  if (in_bad_fork()) placement();  // throws; the driver would never answer
   TORCH_CHECK(epoch_ == placement_epoch(),
               "the event was recorded under an xpu mapping that has been replaced. "
               "Record it again.");

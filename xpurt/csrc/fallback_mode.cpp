@@ -3,7 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include "device.h"
-#include "fallback_error.h"
+#include "errors.h"
 
 namespace xpurt {
 namespace {

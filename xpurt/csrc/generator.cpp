@@ -92,7 +92,10 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
 }  // namespace
 
 at::Generator make_generator(c10::DeviceIndex index) {
-  return at::make_generator<PhiloxGenerator>(index < 0 ? current_device() : index,
+  if (index == -1) index = current_device();
+  // xpu:0 is there if anything is: no driver is loaded for it.
+  if (index != 0) ordinal(index);
+  return at::make_generator<PhiloxGenerator>(index,
                                              Lifetime::kMapping);
 }
 
@@ -104,7 +107,9 @@ const at::Generator& default_generator(c10::DeviceIndex index) {
     }
     return made;
   }();
-  return generators->at(index < 0 ? current_device() : index);
+  if (index == -1) index = current_device();
+  if (index != 0) ordinal(index);
+  return (*generators)[index];
 }
 
 }  // namespace xpurt

@@ -44,6 +44,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   DeviceIndex deviceCount() const noexcept override { return autograd_device_count(); }
 
   c10::Stream getStream(c10::Device device) const override {
+    // Asked where autograd can take no exception. What is done with the stream fails.
+    if (in_bad_fork()) return c10::Stream(c10::Stream::DEFAULT, device);
     return current_stream_id(device.index());
   }
   c10::Stream getDefaultStream(c10::Device device) const override {

@@ -63,7 +63,10 @@ struct XPUHooks final : XPUHooksInterface {
   bool isPinnedPtr(const void* data) const override { return xpurt::is_pinned(data); }
   Device getDeviceFromPtr(void* data) const override {
     const DeviceIndex index = xpurt::device_of_pointer(data);
-    TORCH_CHECK(index >= 0, "the pointer is not in memory of an xpu device");
+    TORCH_CHECK_VALUE(index >= 0, "the memory at ", data,
+                      " was not allocated for a tensor on xpu. Arrays of dpctl and dpnp "
+                      "become tensors by xpurt.from_usm(array), which checks their "
+                      "device and context.");
     return Device(DeviceType::XPU, index);
   }
   int32_t getGlobalIdxFromDevice(const Device& device) const override {

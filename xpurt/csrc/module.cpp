@@ -19,6 +19,12 @@ namespace py = pybind11;
 namespace xpurt {
 namespace {
 
+LiveMemory live_and_borrowed() noexcept {
+  const LiveMemory own = live_memory();
+  const BorrowedMemory borrowed = borrowed_memory();
+  return {own.storages + borrowed.storages, own.bytes + borrowed.bytes};
+}
+
 void bind_placement(py::module_& m) {
   m.def("set_placement_resolver", [](py::function resolver) {
     // Leaked: called from any thread, at any time before the process ends.
@@ -34,14 +40,17 @@ void bind_placement(py::module_& m) {
     synchronize_all();
     release_replicas();
     release_cached_memory();
-    uninstall_placement();
+    LiveMemory live;
+    uninstall_placement([&live] {
+      live = live_and_borrowed();
+      return live.storages != 0;
+    });
+    return py::make_tuple(live.storages, live.bytes);
   });
   m.def("placement_epoch", &placement_epoch);
   m.def("live_memory", [] {
-    const LiveMemory live = live_memory();
-    const BorrowedMemory borrowed = borrowed_memory();
-    return py::make_tuple(live.storages + borrowed.storages,
-                          live.bytes + borrowed.bytes);
+    const LiveMemory live = live_and_borrowed();
+    return py::make_tuple(live.storages, live.bytes);
   });
   m.def("device_count", &device_count);
   m.def("device_uuid",

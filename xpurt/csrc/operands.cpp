@@ -62,7 +62,7 @@ class Operands {
         "devices, ", c10::Device(c10::DeviceType::XPU, index_), " and ",
         foreign_->device(), "! (", foreign_->device(), " is where argument ",
         record_.op.schema().arguments()[position_].name(), " of ", record_.name,
-        " is)");
+        " is). Move it: .to(\"", c10::Device(c10::DeviceType::XPU, index_), "\")");
   }
 
   const OpRecord& record_;

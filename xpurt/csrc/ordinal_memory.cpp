@@ -249,6 +249,33 @@ void OrdinalMemory::wait_for_pending() {
   release_completed();
 }
 
+std::vector<std::unique_ptr<Segment>> OrdinalMemory::take_free_segments(
+    c10::MempoolId_t id) {
+  std::vector<std::unique_ptr<Segment>> taken;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& pools : pools_) {
+    const bool wanted = pools->id == id;
+    if (!wanted && (id != c10::MempoolId_t{0, 0} || !is_released(pools->id))) {
+      continue;
+    }
+    for (BlockPool* pool : {&pools->small, &pools->large}) {
+      for (auto& segment : pool->take_free_segments()) {
+        table_.remove(segment.get());
+        statistics_.segment_dropped(*segment);
+        taken.push_back(std::move(segment));
+      }
+    }
+  }
+  return taken;
+}
+
+void OrdinalMemory::forsake(void* pointer) {
+  if (Segment* segment = table_.find(pointer)) free(*segment, pointer);
+  for (auto& segment : take_free_segments({0, 0})) {
+    sycl::free(segment->pointer, home_.context);
+  }
+}
+
 void OrdinalMemory::empty_cache(c10::MempoolId_t id) {
   std::exception_ptr error;
   {
@@ -256,23 +283,7 @@ void OrdinalMemory::empty_cache(c10::MempoolId_t id) {
     // One at a time, so that a thread out of memory sees what another one frees.
     std::lock_guard<std::mutex> alone(emptying_);
     wait_for_pending();
-    std::vector<std::unique_ptr<Segment>> taken;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      for (auto& pools : pools_) {
-        const bool wanted = pools->id == id;
-        if (!wanted && (id != c10::MempoolId_t{0, 0} || !is_released(pools->id))) {
-          continue;
-        }
-        for (BlockPool* pool : {&pools->small, &pools->large}) {
-          for (auto& segment : pool->take_free_segments()) {
-            table_.remove(segment.get());
-            statistics_.segment_dropped(*segment);
-            taken.push_back(std::move(segment));
-          }
-        }
-      }
-    }
+    auto taken = take_free_segments(id);
     if (taken.empty()) return;
     // Each stream throws its kept error once, and Ctrl-C ends a wait early; all of
     // them must be waited for.

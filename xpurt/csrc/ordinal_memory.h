@@ -48,6 +48,10 @@ class OrdinalMemory {
 
   void free(Segment& segment, void* pointer) noexcept;
 
+  // Frees a block that nothing was submitted for, and gives what is cached back to the
+  // driver, after the placement has gone.
+  void forsake(void* pointer);
+
   // `stream` works on the block from now on, too.
   void record_stream(Segment& segment, void* pointer, Stream& stream);
 
@@ -111,6 +115,7 @@ class OrdinalMemory {
   bool grow(BlockPool& pool, size_t bytes);
   void* from_driver(size_t bytes);
   void release(Block* block);
+  std::vector<std::unique_ptr<Segment>> take_free_segments(c10::MempoolId_t id);
   void release_completed();
   void wait_for_pending();
   void add_pending(Block* block, std::vector<sycl::event> events);

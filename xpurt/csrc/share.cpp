@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "allocator.h"
+#include "errors.h"
 #include "replica.h"
 #include "stream.h"
 
@@ -38,11 +39,17 @@ struct Owner {
 
 c10::Storage borrow(void* data, size_t bytes, c10::DeviceIndex index,
                     std::function<void()> release) {
+  const uint64_t epoch = placement().epoch;
+  ordinal(index);
   ++borrowed_storages;
   borrowed_bytes += bytes;
   auto* owner = new Owner{std::move(release), bytes, index};
   c10::DataPtr pointer(data, owner, &Owner::let_go,
                        c10::Device(c10::DeviceType::XPU, index));
+  if (!is_installed(epoch)) {  // see Note [Use and change]
+    throw_mapping_error(
+        "another thread has changed the xpu mapping meanwhile. Try again.");
+  }
   return c10::Storage(c10::Storage::use_byte_size_t(), bytes, std::move(pointer),
                       &device_allocator(), /*resizable=*/false);
 }

@@ -291,10 +291,10 @@ def _uninstall(where: str) -> None:
     global _installed
     assert _installed is not None
     _run(_before)
-    storages, size_bytes = _C.live_memory()
+    storages, size_bytes = _C.uninstall_placement()
     if storages:
         gc.collect()
-        storages, size_bytes = _C.live_memory()
+        storages, size_bytes = _C.uninstall_placement()
     if storages:
         raise MappingError(
             f"the mapping cannot change from {_installed.spec} {where} while xpu "
@@ -303,7 +303,6 @@ def _uninstall(where: str) -> None:
             "bytes. Delete the tensors, models and optimizers on xpu, or move them "
             "with .cpu(), and try again."
         )
-    _C.uninstall_placement()
     _installed = None
 
 

@@ -20,8 +20,8 @@ from typing import Any, Final, Protocol
 import torch
 
 from xpurt import _C
-from xpurt.mapping import count_ordinals, on_change
-from xpurt.xpu import cuda_build, graphs, names, telemetry
+from xpurt.mapping import check_device_index, count_ordinals, on_change
+from xpurt.xpu import cuda_build, graphs, names, processes, telemetry
 from xpurt.xpu.properties import device_properties
 
 
@@ -37,6 +37,15 @@ _ABSENT: Final = object()
 _ROOT: Final = "torch.xpu"
 
 
+class _Generators(tuple[torch.Generator, ...]):
+    """The default generator of each device. Asked for another one, it says why not."""
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, int) and index >= len(self):
+            check_device_index(index)
+        return super().__getitem__(index)
+
+
 class _Installed:
     """The runtime that is in place, and what its place looked like before."""
 
@@ -47,7 +56,7 @@ class _Installed:
         stub = torch.xpu
         self.registration = register("xpu", self.module)
         sys.modules.update(parts)
-        self.undo = [on_change(self._follow_mapping)]
+        self.undo = [on_change(self._follow_mapping), processes.send_copies()]
         if _C.is_cuda_build():
             self.undo.append(cuda_build.heed_xpu_when_tracing())
         _tell_dynamo(stub, self.module)
@@ -108,7 +117,7 @@ class _Installed:
         self._set_generators()
 
     def _set_generators(self) -> None:
-        vars(self.module)["default_generators"] = tuple(
+        vars(self.module)["default_generators"] = _Generators(
             _C.default_generator(index) for index in range(_C.device_count())
         )
 

@@ -1,0 +1,74 @@
+"""xpu tensors on their way to other processes, through ``torch.multiprocessing``.
+
+SYCL memory cannot be opened by another process. PyTorch does not know that: it would
+put the storage of an xpu tensor into shared memory of the host, under the nose of the
+device. A tensor that is sent arrives as a copy on the same device instead; what asks
+for one memory in two processes is an error.
+"""
+
+from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, NoReturn
+
+import torch
+from torch.multiprocessing import reductions
+
+_SHARE = ("_share_fd_cpu_", "_share_filename_cpu_")
+
+
+def send_copies() -> Callable[[], None]:
+    """Makes xpu tensors travel as copies. Returns what undoes this."""
+    kinds = {torch.Tensor, torch.nn.Parameter, *torch._tensor_classes}
+    for kind in kinds:
+        ForkingPickler.register(kind, _reduce)
+    originals = {name: vars(torch.UntypedStorage)[name] for name in _SHARE}
+    for name, original in originals.items():
+        setattr(torch.UntypedStorage, name, _guarded(original))
+
+    def undo() -> None:
+        for kind in kinds:
+            ForkingPickler.register(kind, reductions.reduce_tensor)
+        for name, original in originals.items():
+            setattr(torch.UntypedStorage, name, original)
+
+    return undo
+
+
+def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    if tensor.device.type != "xpu":
+        reduced: tuple[Callable[..., Any], tuple[Any, ...]]
+        reduced = reductions.reduce_tensor(tensor)
+        return reduced
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "an xpu tensor that autograd has computed cannot be sent to another "
+            "process, because its graph stays behind. Send tensor.detach()."
+        )
+    # Contiguous bytes of its own: the rest of a larger storage stays here.
+    copy = tensor.detach().cpu()
+    return _rebuild, (type(tensor), copy, tensor.device.index, tensor.requires_grad)
+
+
+def _rebuild(
+    kind: type[torch.Tensor], copy: torch.Tensor, index: int, requires_grad: bool
+) -> torch.Tensor:
+    tensor = copy.to(torch.device("xpu", index))
+    if issubclass(kind, torch.nn.Parameter):
+        return torch.nn.Parameter(tensor, requires_grad)
+    return tensor.requires_grad_(requires_grad)
+
+
+def _guarded(share: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(storage: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
+        if storage.device.type == "xpu":
+            _refuse(storage)
+        return share(storage, *args, **kwargs)
+
+    return guarded
+
+
+def _refuse(storage: torch.UntypedStorage) -> NoReturn:
+    raise RuntimeError(
+        f"memory of {storage.device} cannot be shared with another process. Send the "
+        "tensor itself, which arrives as a copy on xpu, or share tensor.cpu()."
+    )
