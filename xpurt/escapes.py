@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.utils.dlpack
 
 from xpurt import _C, mapping
 
@@ -19,6 +20,7 @@ _WAYS_OUT: tuple[tuple[Any, str], ...] = (
     (torch.Tensor, "data_ptr"),
     (torch.UntypedStorage, "data_ptr"),
     (torch._C, "_to_dlpack"),
+    (torch.utils.dlpack, "to_dlpack"),
     (torch._C, "_to_dlpack_versioned"),
 )
 # DLPack's way from C to C, by which a consumer asks no Python function of ours.

@@ -10,6 +10,7 @@
 
 #include "ordinal_memory.h"
 #include "pinned.h"
+#include "replica.h"
 
 namespace xpurt {
 namespace {
@@ -104,6 +105,7 @@ class CachingAllocator final : public c10::DeviceAllocator {
   void copy_data(void* to, const void* from, size_t bytes) const override {
     // Done when it returns: the caller may free the source, or touch the copy on
     // the host.
+    bring_home_now(from);
     Stream& stream = current_stream();
     if (stream.ordinal().home_device().host_accessible) {
       if (!stream.idle()) stream.wait();
@@ -120,6 +122,7 @@ class CachingAllocator final : public c10::DeviceAllocator {
 
   void emptyCache(c10::MempoolId_t pool) override {
     each_memory([&](OrdinalMemory& memory) { memory.empty_cache(pool); });
+    if (!in_bad_fork()) release_replicas();
   }
 
   void recordStream(const c10::DataPtr& data, c10::Stream id) override {

@@ -54,7 +54,7 @@ void bind_share(py::module_& m) {
   m.def("positions_of", &positions_of);
   m.def("replica_bytes", &replica_bytes);
   m.def("escape", [](const at::Tensor& tensor) {
-    check_xpu(tensor);
+    if (!tensor.defined() || !tensor.is_xpu() || !tensor.has_storage()) return;
     escape(*tensor.storage().unsafeGetStorageImpl());
   });
   m.def("escape_storage", [](py::object storage) {

@@ -36,18 +36,16 @@ bool is_dense(const at::Tensor& tensor) {
          !has_lazy_bits(tensor) && tensor.is_non_overlapping_and_dense();
 }
 
-void* pointer_at_home(const at::Tensor& tensor, Access access, Stream& stream) {
-  return pointer_on(tensor, stream.ordinal().home, access, stream);
-}
-
 // One memcpy on the stream, after the work before it and without waiting.
 void copy_on_queue(const Copy& copy) {
   const uint64_t begin = ticks_now();
   const size_t bytes = copy.self.nbytes();
   Stream& stream = current_stream(copy.index);
-  void* to = pointer_at_home(copy.self, Access::write, stream);
-  const void* from = pointer_at_home(copy.source, Access::read, stream);
-  stream.home_queue()->memcpy(to, from, bytes);
+  Operands operands(stream, stream.ordinal().home);
+  operands.add(copy.self, Access::write);
+  operands.add(copy.source, Access::read);
+  operands.resolve();
+  operands.submitted(stream.home_queue()->memcpy(operands[0], operands[1], bytes));
   copy.count(Tier::sycl, begin);
 }
 
@@ -62,8 +60,10 @@ at::Tensor download(const at::Tensor& source) {
   if (source.numel() == 0) return host;
   Stream& stream = current_stream(source.device().index());
   void* to = host.mutable_data_ptr();
-  const void* from = pointer_at_home(source, Access::read, stream);
-  stream.home_queue()->memcpy(to, from, source.nbytes());
+  Operands operands(stream, stream.ordinal().home);
+  operands.add(source, Access::read);
+  operands.resolve();
+  operands.submitted(stream.home_queue()->memcpy(to, operands[0], source.nbytes()));
   stream.wait();
   return host;
 }
@@ -71,8 +71,11 @@ at::Tensor download(const at::Tensor& source) {
 void upload(const at::Tensor& self, const at::Tensor& host) {
   if (self.numel() == 0) return;
   Stream& stream = current_stream(self.device().index());
-  void* to = pointer_at_home(self, Access::write, stream);
-  stream.home_queue()->memcpy(to, host.const_data_ptr(), self.nbytes());
+  const void* from = host.const_data_ptr();
+  Operands operands(stream, stream.ordinal().home);
+  operands.add(self, Access::write);
+  operands.resolve();
+  operands.submitted(stream.home_queue()->memcpy(operands[0], from, self.nbytes()));
   stream.wait();
 }
 

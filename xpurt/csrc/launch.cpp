@@ -24,11 +24,12 @@ Range cover(std::array<size_t, 3> sizes, size_t group) {
 Launch::Launch(Stream& stream, size_t position)
     : stream_(stream),
       position_(position),
-      device_(*stream_.ordinal().devices[position]) {}
+      device_(*stream_.ordinal().devices[position]),
+      operands_(stream, position) {}
 
 void Launch::tensor(const at::TensorBase& tensor, Access access) {
-  value(pointer_on(tensor, position_, access, stream_));
-  arguments_.back().is_pointer = true;
+  Argument& argument = arguments_.emplace_back();
+  argument.operand = static_cast<int>(operands_.add(tensor, access));
 }
 
 void Launch::structure(const void* data, size_t bytes) {
@@ -43,21 +44,20 @@ void Launch::submit(const sycl::kernel& kernel, const Range& range) {
   const auto& l = range.local;
   // SYCL hands an OpenCL kernel the dimensions of its nd-range in reverse.
   const sycl::nd_range<3> nd{{g[2], g[1], g[0]}, {l[2], l[1], l[0]}};
+  operands_.resolve();
   try {
-    stream_.queue(position_)->submit([&](sycl::handler& handler) {
+    operands_.submitted(stream_.queue(position_)->submit([&](sycl::handler& handler) {
       int i = 0;
       for (Argument& each : arguments_) {
-        if (each.is_pointer) {
-          void* pointer;
-          std::memcpy(&pointer, each.here, sizeof(pointer));
-          handler.set_arg(i++, pointer);
+        if (each.operand >= 0) {
+          handler.set_arg(i++, operands_[each.operand]);
         } else {
           const void* from = each.there != nullptr ? each.there : each.here;
           handler.set_arg(i++, raw_kernel_arg(from, each.bytes));
         }
       }
       handler.parallel_for(nd, kernel);
-    });
+    }));
   } catch (const sycl::exception& error) {
     TORCH_CHECK(false, "kernel ", kernel.get_info<sycl::info::kernel::function_name>(),
                 " could not be submitted to ", device_.name, ": ", error.what());

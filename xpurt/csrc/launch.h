@@ -48,11 +48,12 @@ class Launch {
     alignas(8) char here[kInline];
     const void* there = nullptr;
     size_t bytes = 0;
-    bool is_pointer = false;
+    int operand = -1;  // its number, for a tensor
   };
   Stream& stream_;
   size_t position_;
   const PhysicalDevice& device_;
+  Operands operands_;
   c10::SmallVector<Argument, 12> arguments_;
 };
 

@@ -174,31 +174,40 @@ void onednn_multiply(const MatrixProduct& product, size_t position, Stream& stre
   Library& onednn = library(*stream.ordinal().devices[position]);
   try {
     const std::shared_ptr<Made> made = onednn.find(product);
-    const auto memory = [&](const Descriptor& of, const Tensor& tensor, Access access) {
-      return dnnl::sycl_interop::make_memory(
-          of, onednn.engine, dnnl::sycl_interop::memory_kind::usm,
-          pointer_on(tensor, position, access, stream));
-    };
     const auto& descriptor = made->descriptor;
+    Operands operands(stream, position);
+    c10::SmallVector<std::pair<int, Descriptor>, 5> roles;
+    const auto add = [&](int role, const Descriptor& of, const Tensor& tensor,
+                         Access access) {
+      operands.add(tensor, access);
+      roles.emplace_back(role, of);
+    };
     const Access written = product.beta == 0 ? Access::write : Access::read_write;
-    std::unordered_map<int, dnnl::memory> arguments{
-        {DNNL_ARG_SRC, memory(descriptor.src_desc(), product.a, Access::read)},
-        {DNNL_ARG_WEIGHTS, memory(descriptor.weights_desc(), product.b, Access::read)},
-        {DNNL_ARG_DST, memory(descriptor.dst_desc(), product.out, written)}};
+    add(DNNL_ARG_SRC, descriptor.src_desc(), product.a, Access::read);
+    add(DNNL_ARG_WEIGHTS, descriptor.weights_desc(), product.b, Access::read);
+    add(DNNL_ARG_DST, descriptor.dst_desc(), product.out, written);
     if (product.bias.defined()) {
-      arguments.emplace(DNNL_ARG_BIAS,
-                        memory(descriptor.bias_desc(), product.bias, Access::read));
+      add(DNNL_ARG_BIAS, descriptor.bias_desc(), product.bias, Access::read);
     }
-    Tensor scratchpad;
     const auto bytes = static_cast<int64_t>(descriptor.scratchpad_desc().get_size());
     if (bytes > 0) {
-      scratchpad = at::empty({bytes}, product.out.options().dtype(ScalarType::Byte));
-      arguments.emplace(DNNL_ARG_SCRATCHPAD, memory(descriptor.scratchpad_desc(),
-                                                    scratchpad, Access::write));
+      add(DNNL_ARG_SCRATCHPAD, descriptor.scratchpad_desc(),
+          at::empty({bytes}, product.out.options().dtype(ScalarType::Byte)),
+          Access::write);
+    }
+    operands.resolve();
+    std::unordered_map<int, dnnl::memory> arguments;
+    for (size_t i = 0; i < roles.size(); ++i) {
+      arguments.emplace(
+          roles[i].first,
+          dnnl::sycl_interop::make_memory(roles[i].second, onednn.engine,
+                                          dnnl::sycl_interop::memory_kind::usm,
+                                          operands[i]));
     }
     const auto submission = stream.queue(position);
     dnnl::stream& on = onednn.on(*submission);
-    dnnl::sycl_interop::execute(made->primitive, on, arguments);
+    operands.submitted(
+        dnnl::sycl_interop::execute(made->primitive, on, arguments));
   } catch (const dnnl::error& error) {
     TORCH_CHECK(false, "oneDNN could not multiply ", product.a.sizes(), " by ",
                 product.b.sizes(), " (", product.a.scalar_type(), "): ", error.what());

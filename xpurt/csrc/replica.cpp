@@ -22,8 +22,14 @@ namespace {
 // a raw pointer to somebody else calls escape(): such a storage stays at home.
 //
 // An AUTO stream is one sequence of work, whichever of its queues a piece runs on
-// (Stream::queue orders them), so that a copy needs no event of its own: it is
-// submitted to the stream that needs it, after all that this stream did before.
+// (Stream::queue orders them): a copy is submitted to the stream that needs it, after
+// all that this stream did before. Another stream that finds the copy made waits for
+// it there, though its user sees two reads and has no reason to order them. It waits
+// for the last write too: two streams may write to parts of one storage, and a copy
+// takes the whole.
+//
+// What is not covered: two threads that write to parts of one storage at the same
+// time, one through a kernel of the host.
 struct Replica {
   ReplicaMemory memory;
   bool valid = false;
@@ -34,6 +40,9 @@ struct Copies {
   size_t bytes = 0;
   bool home_valid = true;
   bool escaped = false;
+  bool needed = false;          // by operands that are being resolved: not to evict
+  Stream* changed_by = nullptr;  // submitted the last write or copy ...
+  sycl::event changed;           // ... which is done when this is
   std::vector<Replica> replicas;  // by position; the home's stays empty
 };
 
@@ -65,14 +74,12 @@ bool is_ours(const c10::StorageImpl& storage) {
   return storage.data_ptr().get_deleter() == device_allocator().raw_deleter();
 }
 
-Copies* find(const c10::StorageImpl& storage) {
-  const auto found = table().copies.find(home_of(storage));
+Copies* find(const void* home) {
+  const auto found = table().copies.find(home);
   return found == table().copies.end() ? nullptr : &found->second;
 }
 
 Copies& find_or_make(const c10::StorageImpl& storage) {
-  static std::once_flag once;
-  std::call_once(once, [] { on_free(&forget_replicas); });
   auto [found, made] = table().copies.try_emplace(home_of(storage));
   if (made) {
     ++entries;
@@ -83,35 +90,69 @@ Copies& find_or_make(const c10::StorageImpl& storage) {
   return found->second;
 }
 
+void wait_for_change(Copies& copies, Stream& stream) {
+  if (copies.changed_by == nullptr || copies.changed_by == &stream) return;
+  if (!copies.changed_by->idle()) stream.follow(copies.changed);
+}
+
+void note_change(Copies& copies, Stream& stream, const sycl::event& done) {
+  copies.changed_by = &stream;
+  copies.changed = done;
+}
+
 // A copy between two devices, both ends by position. Two devices that the host
 // cannot read go by way of host memory.
-void copy_between(const Ordinal& devices, void* to, size_t to_position,
-                  const void* from, size_t from_position, size_t bytes,
-                  Stream& stream) {
+sycl::event copy_between(const Ordinal& devices, void* to, size_t to_position,
+                         const void* from, size_t from_position, size_t bytes,
+                         Stream& stream) {
   const bool to_host = devices.devices[to_position]->host_accessible;
   const bool from_host = devices.devices[from_position]->host_accessible;
   if (to_host || from_host) {
-    stream.queue(from_host ? to_position : from_position)->memcpy(to, from, bytes);
-    return;
+    return stream.queue(from_host ? to_position : from_position)
+        ->memcpy(to, from, bytes);
   }
   std::vector<char> staging(bytes);
   stream.queue(from_position)->memcpy(staging.data(), from, bytes).wait();
-  stream.queue(to_position)->memcpy(to, staging.data(), bytes).wait();
+  sycl::event done = stream.queue(to_position)->memcpy(to, staging.data(), bytes);
+  done.wait();
+  return done;
 }
 
-void fetch_home(const c10::StorageImpl& storage, Copies& copies, Stream& stream) {
+void fetch_home(const void* home, Copies& copies, Stream& stream) {
   if (copies.home_valid) return;
   const Ordinal& devices = ordinal(copies.ordinal);
   for (size_t p = 0; p < copies.replicas.size(); ++p) {
     Replica& replica = copies.replicas[p];
     if (!replica.valid) continue;
     replica.memory.use(stream);
-    copy_between(devices, const_cast<void*>(home_of(storage)), devices.home,
-                 replica.memory.pointer, p, copies.bytes, stream);
+    note_change(copies, stream,
+                copy_between(devices, const_cast<void*>(home), devices.home,
+                             replica.memory.pointer, p, copies.bytes, stream));
     copies.home_valid = true;
     return;
   }
   TORCH_INTERNAL_ASSERT(false, "a storage has no valid copy");
+}
+
+// Home may be written by work of other streams that was submitted before the table
+// knew of the storage.
+void wait_for_others(const Copies& copies, Stream& stream) {
+  if (copies.changed_by != nullptr) return;
+  for (Stream* other : busy_streams(copies.ordinal)) {
+    if (other != &stream) stream.follow(other->record());
+  }
+}
+
+void fetch_replica(const void* home, Copies& copies, size_t position, Stream& stream) {
+  Replica& replica = copies.replicas[position];
+  if (replica.valid) return;
+  fetch_home(home, copies, stream);
+  wait_for_others(copies, stream);
+  const Ordinal& devices = ordinal(copies.ordinal);
+  note_change(copies, stream,
+              copy_between(devices, replica.memory.pointer, position, home,
+                           devices.home, copies.bytes, stream));
+  replica.valid = true;
 }
 
 void make_only_valid(Copies& copies, size_t position, size_t home) {
@@ -122,10 +163,10 @@ void make_only_valid(Copies& copies, size_t position, size_t home) {
 }
 
 // Gives back the replicas on one device of storages that are valid elsewhere.
-void evict(const PhysicalDevice& device, const Copies& keep) {
+void evict(const PhysicalDevice& device) {
   ReplicaPool& memory = pool(device);
   for (auto& [home, copies] : table().copies) {
-    if (&copies == &keep || !copies.home_valid) continue;
+    if (copies.needed || !copies.home_valid) continue;
     const Ordinal& devices = ordinal(copies.ordinal);
     for (size_t p = 0; p < copies.replicas.size(); ++p) {
       Replica& replica = copies.replicas[p];
@@ -143,7 +184,7 @@ void ensure_memory(Copies& copies, size_t position, Stream& stream) {
   const PhysicalDevice& device = *ordinal(copies.ordinal).devices[position];
   replica.memory = pool(device).take(copies.bytes, stream);
   if (replica.memory.pointer == nullptr) {
-    evict(device, copies);
+    evict(device);
     replica.memory = pool(device).take(copies.bytes, stream);
   }
   TORCH_CHECK_WITH(OutOfMemoryError, replica.memory.pointer != nullptr,
@@ -159,71 +200,134 @@ bool covers(const at::TensorBase& tensor) {
 
 }  // namespace
 
-void* pointer_on(const at::TensorBase& tensor, size_t position, Access access,
-                 Stream& stream) {
-  // Asks for the home pointer first: a write makes a copy-on-write storage private.
+size_t Operands::add(const at::TensorBase& tensor, Access access) {
+  // Asks for the home pointer at once, before any lock: a write makes a copy-on-write
+  // storage private, which may wait.
   void* home = access == Access::read ? const_cast<void*>(tensor.const_data_ptr())
                                       : tensor.mutable_data_ptr();
-  const Ordinal& devices = stream.ordinal();
-  if (devices.devices.size() == 1 || tensor.numel() == 0) return home;
-  const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
-  if (position == devices.home && entries.load(std::memory_order_acquire) == 0) {
-    return home;
+  operands_.push_back({tensor, access, home});
+  return operands_.size() - 1;
+}
+
+void Operands::resolve() {
+  const Ordinal& devices = stream_.ordinal();
+  if (devices.devices.size() == 1) return;
+  lock_ = std::unique_lock(table().mutex);
+  const bool at_home = position_ == devices.home;
+  struct Known {
+    Operand* operand;
+    const void* home;  // of the storage
+    Copies* copies;
+    bool whole;  // overwritten
+  };
+  c10::SmallVector<Known, 4> known;
+  for (Operand& each : operands_) {
+    if (each.tensor.numel() == 0) continue;
+    const c10::StorageImpl& storage = *each.tensor.storage().unsafeGetStorageImpl();
+    Copies* copies = at_home ? find(home_of(storage)) : &find_or_make(storage);
+    if (copies == nullptr) continue;
+    TORCH_CHECK_WITH(OutOfMemoryError, at_home || !copies->escaped,
+                     "XPU out of memory: a storage whose address is known outside has "
+                     "no room but at home");
+    copies->needed = true;
+    known.push_back({&each, home_of(storage), copies,
+                     each.access == Access::write && covers(each.tensor)});
   }
-  const bool overwrites = access == Access::write && covers(tensor);
-  std::lock_guard<std::mutex> lock(table().mutex);
-  if (position == devices.home) {
-    Copies* copies = find(storage);
-    if (copies == nullptr) return home;
-    if (!overwrites) fetch_home(storage, *copies, stream);
-    if (access != Access::read) make_only_valid(*copies, position, devices.home);
-    return home;
+  const auto release = [&] {
+    for (const Known& each : known) each.copies->needed = false;
+  };
+  try {
+    for (const Known& each : known) {
+      if (!at_home) ensure_memory(*each.copies, position_, stream_);
+      wait_for_change(*each.copies, stream_);
+    }
+    // All reads first: an operand may be written whole and read as well.
+    for (const Known& each : known) {
+      if (each.whole) continue;
+      if (at_home) {
+        fetch_home(each.home, *each.copies, stream_);
+      } else {
+        fetch_replica(each.home, *each.copies, position_, stream_);
+      }
+    }
+  } catch (...) {
+    release();
+    lock_.unlock();
+    throw;
   }
-  Copies& copies = find_or_make(storage);
-  TORCH_INTERNAL_ASSERT(!copies.escaped, "a storage that escaped cannot leave home");
-  ensure_memory(copies, position, stream);
-  Replica& replica = copies.replicas[position];
-  replica.memory.use(stream);
-  if (!replica.valid && !overwrites) {
-    fetch_home(storage, copies, stream);
-    copy_between(devices, replica.memory.pointer, position, home_of(storage),
-                 devices.home, copies.bytes, stream);
-    replica.valid = true;
+  release();
+  for (const Known& each : known) {
+    if (at_home) continue;
+    ReplicaMemory& memory = each.copies->replicas[position_].memory;
+    memory.use(stream_);
+    const auto offset = static_cast<const char*>(each.operand->pointer) -
+                        static_cast<const char*>(each.home);
+    each.operand->pointer = static_cast<char*>(memory.pointer) + offset;
   }
-  if (access != Access::read) make_only_valid(copies, position, devices.home);
-  const auto offset =
-      static_cast<const char*>(home) - static_cast<const char*>(home_of(storage));
-  return static_cast<char*>(replica.memory.pointer) + offset;
+}
+
+void Operands::submitted(const sycl::event& done) {
+  if (!lock_.owns_lock()) return;
+  for (const Operand& each : operands_) {
+    if (each.access == Access::read || each.tensor.numel() == 0) continue;
+    Copies* copies = find(home_of(*each.tensor.storage().unsafeGetStorageImpl()));
+    if (copies == nullptr) continue;
+    make_only_valid(*copies, position_, stream_.ordinal().home);
+    note_change(*copies, stream_, done);
+  }
+  lock_.unlock();
 }
 
 void bring_home(const c10::StorageImpl& storage, Access access) {
   if (entries.load(std::memory_order_acquire) == 0) return;
   Stream& stream = current_stream(storage.device().index());
   std::lock_guard<std::mutex> lock(table().mutex);
-  Copies* copies = find(storage);
+  Copies* copies = find(home_of(storage));
   if (copies == nullptr) return;
-  fetch_home(storage, *copies, stream);
+  wait_for_change(*copies, stream);
+  fetch_home(home_of(storage), *copies, stream);
   if (access != Access::read) {
     make_only_valid(*copies, stream.ordinal().home, stream.ordinal().home);
   }
 }
 
+void bring_home_now(const void* home) {
+  if (entries.load(std::memory_order_acquire) == 0) return;
+  std::unique_lock<std::mutex> lock(table().mutex);
+  Copies* copies = find(home);
+  if (copies == nullptr) return;
+  Stream& stream = current_stream(copies->ordinal);
+  wait_for_change(*copies, stream);
+  fetch_home(home, *copies, stream);
+  lock.unlock();
+  stream.wait();
+}
+
 void escape(const c10::StorageImpl& storage) {
-  const Placement* now = installed_placement();
-  if (now == nullptr || home_of(storage) == nullptr) return;
-  const Ordinal& devices = ordinal(storage.device().index());
-  if (devices.devices.size() == 1) return;
-  bring_home(storage, Access::write);
-  current_stream(storage.device().index()).wait();
-  std::lock_guard<std::mutex> lock(table().mutex);
-  find_or_make(storage).escaped = true;
+  const void* home = home_of(storage);
+  if (installed_placement() == nullptr || home == nullptr) return;
+  const c10::DeviceIndex index = storage.device().index();
+  if (ordinal(index).devices.size() == 1) return;
+  Stream& stream = current_stream(index);
+  {
+    std::lock_guard<std::mutex> lock(table().mutex);
+    // Foreign memory has no replicas, and nobody would tell when it goes.
+    Copies* copies = is_ours(storage) ? &find_or_make(storage) : find(home);
+    if (copies != nullptr) {
+      wait_for_change(*copies, stream);
+      fetch_home(home, *copies, stream);
+      make_only_valid(*copies, stream.ordinal().home, stream.ordinal().home);
+      copies->escaped = true;
+    }
+  }
+  stream.wait();
 }
 
 bool may_leave_home(const c10::StorageImpl& storage) {
   if (!is_ours(storage)) return false;
   if (entries.load(std::memory_order_acquire) == 0) return true;
   std::lock_guard<std::mutex> lock(table().mutex);
-  const Copies* copies = find(storage);
+  const Copies* copies = find(home_of(storage));
   return copies == nullptr || !copies->escaped;
 }
 
@@ -231,7 +335,7 @@ bool is_valid_on(const c10::StorageImpl& storage, size_t position) {
   const size_t home = ordinal(storage.device().index()).home;
   if (entries.load(std::memory_order_acquire) == 0) return position == home;
   std::lock_guard<std::mutex> lock(table().mutex);
-  const Copies* copies = find(storage);
+  const Copies* copies = find(home_of(storage));
   if (copies == nullptr) return position == home;
   return position == home ? copies->home_valid : copies->replicas[position].valid;
 }

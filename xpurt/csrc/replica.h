@@ -2,8 +2,10 @@
 #pragma once
 
 #include <ATen/core/TensorBase.h>
+#include <c10/util/SmallVector.h>
 
 #include <cstddef>
+#include <mutex>
 #include <vector>
 
 #include "stream.h"
@@ -12,16 +14,55 @@ namespace xpurt {
 
 enum class Access { read, write, read_write };
 
-// The address through which the device at `position` of the tensor's ordinal uses
-// the tensor's first element, in work submitted to `stream` after this call. Copies
-// the storage there first if that device has no valid copy; after a write it is the
-// only valid one. Throws c10::OutOfMemoryError if the device has no room.
-void* pointer_on(const at::TensorBase& tensor, size_t position, Access access,
-                 Stream& stream);
+// What one piece of work reads and writes, and where the device at `position` of the
+// stream's ordinal finds it:
+//
+//   Operands operands(stream, position);
+//   operands.add(out, Access::write);
+//   operands.add(in, Access::read);
+//   operands.resolve();
+//   operands.submitted(stream.queue(position)->memcpy(operands[0], operands[1], n));
+//
+// Nothing is taken for written before submitted(): work that fails on its way there
+// leaves every copy as it was. Where an ordinal has several devices, other threads'
+// operands wait from resolve() to submitted().
+class Operands {
+ public:
+  Operands(Stream& stream, size_t position) : stream_(stream), position_(position) {}
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
+
+  // Before resolve(). Returns the operand's number.
+  size_t add(const at::TensorBase& tensor, Access access);
+
+  // Submits to the stream whatever copies are needed. Throws c10::OutOfMemoryError
+  // if the device has no room for them.
+  void resolve();
+
+  // The address of the tensor's first element.
+  void* operator[](size_t number) const { return operands_[number].pointer; }
+
+  void submitted(const sycl::event& done);
+
+ private:
+  struct Operand {
+    at::TensorBase tensor;
+    Access access;
+    void* pointer;  // at home; on the device once resolved
+  };
+
+  Stream& stream_;
+  size_t position_;
+  c10::SmallVector<Operand, 4> operands_;
+  std::unique_lock<std::mutex> lock_;
+};
 
 // Makes the home copy valid for work that the current stream does next, or for the
 // host once that stream was waited for; with a write, makes it the only valid one.
 void bring_home(const c10::StorageImpl& storage, Access access);
+
+// The same for a reader who knows the pointer alone, and waits until it is valid.
+void bring_home_now(const void* home);
 
 // A raw pointer to the home copy leaves our sight: from now on the storage stays at
 // home. Waits until home is valid.
@@ -39,7 +80,7 @@ size_t replica_bytes(c10::DeviceIndex index, size_t position);
 // Called when the block at `base` is given back.
 void forget_replicas(void* base) noexcept;
 
-// Gives all memory of replicas back to the drivers; no tensor may be alive.
+// Gives memory that replicas no longer use back to the drivers.
 void release_replicas();
 
 }  // namespace xpurt

@@ -19,6 +19,14 @@ bool used_only_by(const ReplicaMemory& memory, const Stream& stream) {
                      [&](const Stream* each) { return each == &stream; });
 }
 
+void* from_driver(size_t bytes, const PhysicalDevice& device) {
+  try {
+    return sycl::malloc_device(bytes, device.device, device.context);
+  } catch (const sycl::exception&) {
+    return nullptr;  // some drivers throw instead
+  }
+}
+
 // Keeps the GIL: the caller holds a lock that a thread with the GIL may want.
 void wait_for_users(ReplicaMemory& memory) {
   for (Stream* stream : memory.used_by) stream->record().wait();
@@ -50,7 +58,7 @@ ReplicaMemory ReplicaPool::take(size_t bytes, Stream& stream) {
     cached_.erase(found);
   } else {
     result.bytes = wanted;
-    result.pointer = sycl::malloc_device(wanted, device_.device, device_.context);
+    result.pointer = from_driver(wanted, device_);
     if (result.pointer == nullptr) return result;
   }
   result.use(stream);

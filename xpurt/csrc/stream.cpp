@@ -76,8 +76,7 @@ std::vector<sycl::queue*> Stream::open_queues() {
   return result;
 }
 
-Submission Stream::queue(size_t position) {
-  std::unique_lock<std::mutex> lock(mutex_);
+sycl::queue& Stream::switch_to(size_t position) {
   sycl::queue& next = open(position);
   if (position != last_) {
     if (queues_[last_] && !idle()) {
@@ -87,6 +86,18 @@ Submission Stream::queue(size_t position) {
     }
     last_ = position;
   }
+  return next;
+}
+
+// The queue whose end is the end of the stream. Where others submit to the home
+// device's queue, too, that is the one, whatever was used last.
+sycl::queue& Stream::tail() {
+  return switch_to(shared_ ? ordinal_.home : last_);
+}
+
+Submission Stream::queue(size_t position) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  sycl::queue& next = switch_to(position);
   return Submission(std::move(lock), next, submitted_);
 }
 
@@ -98,7 +109,7 @@ sycl::queue& Stream::shared_queue() {
 
 bool Stream::drained() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return !queues_[last_] || queues_[last_]->ext_oneapi_empty();
+  return !queues_[last_] || tail().ext_oneapi_empty();
 }
 
 bool Stream::query() {
@@ -158,7 +169,7 @@ void Stream::rethrow() {
 sycl::event Stream::record() {
   if (idle()) return sycl::event();  // complete from the start
   std::lock_guard<std::mutex> lock(mutex_);
-  return open(last_).ext_oneapi_submit_barrier();
+  return tail().ext_oneapi_submit_barrier();
 }
 
 // Note [Timed events]
@@ -178,17 +189,25 @@ sycl::event Stream::stamp(const sycl::event& recorded) {
                 " cannot measure time. Use events with enable_timing=False.");
     stamps_ = make_queue(ordinal_.home, /*profiling=*/true);
   }
-  return stamps_->ext_oneapi_submit_barrier({recorded});
+  sycl::event before = recorded;
+  if (!order_after(*stamps_, before)) before.wait();
+  return stamps_->ext_oneapi_submit_barrier();
 }
 
 void Stream::wait_event(const sycl::event& event) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     ++submitted_;
-    if (order_after(open(last_), event)) return;
+    if (order_after(tail(), event)) return;
   }
   wait_for_device([] { return false; },
                   [waited = sycl::event(event)]() mutable { waited.wait(); });
+}
+
+void Stream::follow(sycl::event event) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++submitted_;
+  if (!order_after(tail(), event)) event.wait();
 }
 
 }  // namespace xpurt

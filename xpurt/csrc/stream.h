@@ -72,10 +72,15 @@ class Stream {
   // Work submitted from now on starts after `event`.
   void wait_event(const sycl::event& event);
 
+  // The same for callers that hold a lock: keeps the GIL, and is not interrupted.
+  void follow(sycl::event event);
+
  private:
   std::unique_ptr<sycl::queue> make_queue(size_t position, bool profiling);
   sycl::queue& open(size_t position);
   std::vector<sycl::queue*> open_queues();
+  sycl::queue& switch_to(size_t position);
+  sycl::queue& tail();
   bool drained();
   void finish();
   void mark_finished(uint64_t covered);
@@ -112,6 +117,9 @@ c10::Stream pool_stream_id(c10::DeviceIndex index, int priority);
 // The same queue gives the same stream.
 c10::Stream external_stream_id(c10::DeviceIndex index, const sycl::queue& queue);
 c10::Stream exchange_stream(c10::Stream id);
+
+// The streams of an ordinal on which work may be pending.
+std::vector<Stream*> busy_streams(c10::DeviceIndex index);
 
 // Waits for every stream of an ordinal, or of the whole process, those of replaced
 // mappings too. Throws the first asynchronous error after all have been waited for.

@@ -193,6 +193,12 @@ c10::Stream exchange_stream(c10::Stream id) {
   return previous;
 }
 
+std::vector<Stream*> busy_streams(c10::DeviceIndex index) {
+  std::vector<Stream*> found = streams_of(placement()).ordinals[index].open();
+  std::erase_if(found, [](const Stream* each) { return each->idle(); });
+  return found;
+}
+
 void synchronize_device(c10::DeviceIndex index) {
   index = checked(index);
   wait_for(streams_of(placement()).ordinals[index].open());

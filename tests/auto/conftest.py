@@ -1,0 +1,31 @@
+"""AUTO over two devices: the CPU device and a virtual GPU that forgives nothing."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import xpurt
+from auto.choices import Choices
+
+
+@pytest.fixture(scope="module")
+def auto_mapping() -> Iterator[None]:
+    gc.collect()
+    if not any(device.kind == "gpu" for device in xpurt.physical_devices()):
+        pytest.skip("AUTO needs two devices: the virtual GPU is switched off")
+    with xpurt.xpu_mapping("AUTO"):
+        yield
+        gc.collect()
+
+
+@pytest.fixture
+def choices(auto_mapping: None) -> Iterator[Choices]:
+    """AUTO, with the choice of the device in the test's hands; on the CPU at first."""
+    made = Choices()
+    with xpurt.kernel_policy("sycl"):
+        made.cpu()
+        yield made
+    torch.xpu.synchronize()
+    made.restore()

@@ -1,0 +1,52 @@
+"""Whatever AUTO chooses, and however tensors look at each other, results are right."""
+
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from auto.choices import Choices
+from auto.sequences import OPS, Run, Step
+
+STEPS = st.builds(
+    Step,
+    op=st.integers(0, len(OPS) - 1),
+    first=st.integers(0, 11),
+    second=st.integers(0, 11),
+    kind=st.sampled_from(["cpu", "gpu"]),
+    stream=st.sampled_from([0, 0, 0, 1, 2]),
+)
+
+MANY = settings(
+    max_examples=150,
+    derandomize=True,
+    deadline=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def play(choices: Choices, streams: list[torch.Stream], steps: list[Step]) -> None:
+    run = Run(choices, streams)
+    for step in steps:
+        run.step(step)
+    run.check()
+
+
+@MANY
+@given(steps=st.lists(STEPS, min_size=3, max_size=16))
+def test_one_stream(choices: Choices, steps: list[Step]) -> None:
+    play(choices, [torch.xpu.current_stream()], steps)
+
+
+@MANY
+@given(steps=st.lists(STEPS, min_size=3, max_size=16))
+def test_several_streams(
+    choices: Choices, streams: list[torch.Stream], steps: list[Step]
+) -> None:
+    play(choices, streams, steps)
+
+
+@pytest.fixture(scope="module")
+def streams(auto_mapping: None) -> list[torch.Stream]:
+    return [torch.xpu.current_stream(), torch.xpu.Stream(), torch.xpu.Stream()]
