@@ -32,7 +32,7 @@ def allowed() -> None:
 
 def test_a_model_that_goes_on_after_the_refusal() -> None:
     model = torch.nn.Linear(3, 1).to("xpu")
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
     data = torch.ones(4, 3, device="xpu")
     stream, event = torch.xpu.Stream(), torch.xpu.Event()
     generator = torch.Generator("xpu").manual_seed(5)
