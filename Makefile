@@ -1,6 +1,6 @@
 # make demo    train a network on xpu          make test    linters and every test
-# make lint    linters alone                   make bench   benchmarks
-# make clean   remove what these made
+# make lint    linters alone                   make test-all   the slow tests too
+# make bench   benchmarks                      make clean   remove what these made
 #
 # PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in
 #   make test PYTHON=python3.12 TORCH=./torch-2.13.0-cp312-cp312-linux_x86_64.whl
@@ -29,7 +29,7 @@ CPP := $(shell find xpurt/csrc -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/de
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc -type d 2>/dev/null)
 
-.PHONY: demo test lint bench clean install
+.PHONY: demo test test-all lint bench clean install
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -37,6 +37,9 @@ demo: install
 
 test: lint
 	$(BIN)/python -m pytest $(ARGS)
+
+test-all: lint
+	$(BIN)/python -m pytest -m "" $(ARGS)
 
 lint: $(STAMPS)/tools install
 	$(BIN)/ruff check --quiet .
