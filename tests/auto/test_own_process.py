@@ -84,7 +84,12 @@ print(found.has_fp64, torch.xpu.device_count())
 
 
 @pytest.mark.parametrize(
-    "end", ["", "raise SystemExit(0)", "import threading; threading.Thread(target=work).start()"]
+    "end",
+    [
+        "",
+        "raise SystemExit(0)",
+        "import threading; threading.Thread(target=work).start()",
+    ],
 )
 def test_exit_with_work_in_flight(end: str) -> None:
     ended = run(
