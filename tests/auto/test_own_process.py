@@ -1,7 +1,6 @@
 """AUTO with devices that this process does not have, and how processes end."""
 
 import pytest
-
 from own_process import output, run
 
 BEGIN = """

@@ -91,7 +91,7 @@ def test_a_default_device() -> None:
 
 
 def test_torch_load_has_words_of_its_own() -> None:
-    with pytest.raises(RuntimeError, match="device 1 but.*device_count.* is 1"):
+    with pytest.raises(RuntimeError, match=r"device 1 but.*device_count.* is 1"):
         load_onto("xpu:1")
 
 

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -152,7 +153,7 @@ def test_what_has_no_interface(mapping: str) -> None:
     x = torch.zeros(3, device="xpu")
 
     class Odd:
-        __sycl_usm_array_interface__ = {
+        __sycl_usm_array_interface__: ClassVar = {
             **x.__sycl_usm_array_interface__,
             "typestr": ">f4",
         }
