@@ -16,6 +16,8 @@ def set_placement_resolver(resolver: Callable[[], object]) -> None:
 def install_placement(mapping: str, ordinals: Sequence[Sequence[int]]) -> None:
     """Addresses of ``sycl::device`` objects per ordinal; they are copied."""
 
+def open_placement() -> None: ...
+def refuse_forks() -> None: ...
 def uninstall_placement() -> tuple[int, int]:
     """Storages that hold the placement, and their bytes; without one it has gone."""
 

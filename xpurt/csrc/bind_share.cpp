@@ -4,6 +4,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bind.h"
+#include "gil.h"
 #include "replica.h"
 #include "scheduler.h"
 #include "share.h"
@@ -17,7 +18,7 @@ std::function<void()> keep_alive(py::object owner) {
   auto* kept = new py::object(std::move(owner));
   return [kept] {
     if (!Py_IsInitialized()) return;
-    py::gil_scoped_acquire gil;
+    const WithGil gil;
     delete kept;
   };
 }

@@ -93,14 +93,10 @@ Kernels& kernels_of(const PhysicalDevice& device) {
 // Runs `body`, which may call Python, under the GIL.
 template <typename Body>
 void with_gil(Body body) {
-  const PyGILState_STATE state = PyGILState_Ensure();
-  try {
-    body();
-  } catch (...) {
-    PyGILState_Release(state);
-    throw;
-  }
-  PyGILState_Release(state);
+  // The mutex of the builds is held here: see Note [Python ends first].
+  TORCH_CHECK(!python_ends(), "Python ends: no kernel can be built any more");
+  const WithGil gil;
+  body();
 }
 
 struct ProgramOwner {
