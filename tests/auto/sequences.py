@@ -79,6 +79,7 @@ def op(function: Op) -> Op:
 
 def unary(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """A new tensor, or a view, from one of the pool."""
+
     def both(run: Run, a: Pair, _: Pair) -> None:
         run.add(function(a.cpu), function(a.xpu))
 
@@ -121,7 +122,9 @@ unary(lambda t: torch.flip(t, [0]))
 unary(lambda t: torch.sort(t.flatten()).values)
 unary(lambda t: torch.cat([t, t])[1:])
 change(lambda t: t.copy_(torch.roll(t, 1)))
-change(lambda t: t.index_fill_(0, torch.zeros(1, dtype=torch.long, device=t.device), 0.75))
+change(
+    lambda t: t.index_fill_(0, torch.zeros(1, dtype=torch.long, device=t.device), 0.75)
+)
 # Views.
 unary(lambda t: t[1:] if t.shape[0] > 2 else t.view_as(t))
 unary(lambda t: t[..., ::2])
