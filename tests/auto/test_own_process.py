@@ -76,7 +76,7 @@ def test_properties_are_of_all_devices() -> None:
         """
 found = torch.xpu.get_device_properties(0)
 print(found.name == devices[0].name)
-print(found.total_memory == sum(d.total_memory for d in devices))
+print(found.total_memory == sum(d.memory_bytes for d in devices))
 print(found.has_fp64, torch.xpu.device_count())
 """
     ) == ["True", "True", "True 1"]
