@@ -90,8 +90,9 @@ def around_usm(
     index: int,
     owner: object,
 ) -> Tensor: ...
-def ordinal_of_usm(pointer: int) -> int:
-    """The ordinal that the USM pointer belongs to, or -1."""
+def ordinal_of_usm(pointer: int, context: int) -> int:
+    """The ordinal that the USM pointer belongs to, or -1. `context`: the address of the
+    ``sycl::context`` that it is said to belong to, or 0."""
 
 def positions_of(tensor: Tensor) -> list[int]:
     """Positions in the tensor's ordinal of the devices with a valid copy."""

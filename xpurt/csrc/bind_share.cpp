@@ -48,8 +48,9 @@ void bind_share(py::module_& m) {
     return around_usm(reinterpret_cast<void*>(data), sizes, strides, dtype, index,
                       keep_alive(std::move(owner)));
   });
-  m.def("ordinal_of_usm", [](uintptr_t pointer) {
-    return ordinal_of_usm(reinterpret_cast<const void*>(pointer));
+  m.def("ordinal_of_usm", [](uintptr_t pointer, uintptr_t context) {
+    return ordinal_of_usm(reinterpret_cast<const void*>(pointer),
+                          reinterpret_cast<const sycl::context*>(context));
   });
   m.def("positions_of", &positions_of);
   m.def("replica_bytes", &replica_bytes);
