@@ -79,6 +79,7 @@ def op(function: Op) -> Op:
 
 def unary(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """A new tensor, or a view, from one of the pool."""
+
     def both(run: Run, a: Pair, _: Pair) -> None:
         run.add(function(a.cpu), function(a.xpu))
 

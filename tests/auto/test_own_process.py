@@ -1,7 +1,6 @@
 """AUTO with devices that this process does not have, and how processes end."""
 
 import pytest
-
 from own_process import output, run
 
 BEGIN = """
@@ -77,14 +76,19 @@ def test_properties_are_of_all_devices() -> None:
         """
 found = torch.xpu.get_device_properties(0)
 print(found.name == devices[0].name)
-print(found.total_memory == sum(d.total_memory for d in devices))
+print(found.total_memory == sum(d.memory_bytes for d in devices))
 print(found.has_fp64, torch.xpu.device_count())
 """
     ) == ["True", "True", "True 1"]
 
 
 @pytest.mark.parametrize(
-    "end", ["", "raise SystemExit(0)", "import threading; threading.Thread(target=work).start()"]
+    "end",
+    [
+        "",
+        "raise SystemExit(0)",
+        "import threading; threading.Thread(target=work).start()",
+    ],
 )
 def test_exit_with_work_in_flight(end: str) -> None:
     ended = run(

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -151,15 +152,11 @@ def test_what_has_no_interface(mapping: str) -> None:
         xpurt.from_usm(np.zeros(3))
     x = torch.zeros(3, device="xpu")
 
-    class Odd:
-        __sycl_usm_array_interface__ = {
-            **x.__sycl_usm_array_interface__,
-            "typestr": ">f4",
-        }
-
+    odd = SimpleNamespace(__sycl_usm_array_interface__=None)
+    found = x.__sycl_usm_array_interface__
+    odd.__sycl_usm_array_interface__ = {**found, "typestr": ">f4"}
     with pytest.raises(TypeError, match=">f4"):
-        xpurt.from_usm(Odd())
-    Odd.__sycl_usm_array_interface__.update(typestr="<f4", strides=(-1,))
+        xpurt.from_usm(odd)
+    odd.__sycl_usm_array_interface__ = {**found, "strides": (-1,)}
     with pytest.raises(ValueError, match="negative strides"):
-        xpurt.from_usm(Odd())
-    del Odd, x
+        xpurt.from_usm(odd)

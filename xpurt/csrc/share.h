@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "device.h"
+
 namespace xpurt {
 
 // A CPU tensor's bytes as a tensor of xpu:index, or an xpu tensor's as a CPU tensor:
