@@ -158,8 +158,7 @@ at::Tensor around_usm(void* data, at::IntArrayRef sizes, at::IntArrayRef strides
   return result;
 }
 
-c10::DeviceIndex ordinal_of_usm(const void* pointer,
-                                const sycl::context* context) {
+c10::DeviceIndex ordinal_of_usm(const void* pointer, const sycl::context* context) {
   const Placement& now = placement();
   for (size_t i = 0; i < now.ordinals.size(); ++i) {
     const PhysicalDevice& home = now.ordinals[i].home_device();
