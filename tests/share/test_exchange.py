@@ -142,7 +142,8 @@ def test_foreign_memory_is_refused(mapping: str) -> None:
     memory = pytest.importorskip("dpctl.memory")
     kind = "gpu" if mapping == "GPU" else "cpu"
     device = dpctl.SyclDevice(kind)
-    other = dpctl.SyclQueue(dpctl.SyclContext(device), device)
+    # A list makes a context of its own; a device alone gives its platform's.
+    other = dpctl.SyclQueue(dpctl.SyclContext([device]), device)
     with pytest.raises(ValueError, match="is not USM of a device behind an xpu"):
         xpurt.from_usm(memory.MemoryUSMDevice(8, queue=other))
 
