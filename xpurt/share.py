@@ -144,7 +144,10 @@ def from_usm(array: Any) -> torch.Tensor:
     strides = interface.get("strides") or _contiguous(shape)
     if any(stride < 0 for stride in strides):
         raise ValueError("PyTorch has no negative strides: copy the array first")
-    index = _C.ordinal_of_usm(address, _context_address(interface.get("syclobj")))
+    context = _context(interface.get("syclobj"))  # kept until its address was read
+    index = _C.ordinal_of_usm(
+        address, 0 if context is None else context.addressof_ref()
+    )
     if index < 0:
         raise ValueError(
             f"the memory at {address:#x} is not USM of a device behind an xpu ordinal "
@@ -156,12 +159,10 @@ def from_usm(array: Any) -> torch.Tensor:
     return _C.around_usm(address, shape, strides, dtype, index, array)
 
 
-def _context_address(syclobj: Any) -> int:
-    """Of the context that the interface names, by itself or by a queue; or 0."""
+def _context(syclobj: Any) -> Any:
+    """The context that the interface names, by itself or by a queue; or None."""
     context = getattr(syclobj, "sycl_context", syclobj)
-    if hasattr(syclobj, "sycl_context") or hasattr(context, "device_count"):
-        return int(context.addressof_ref())
-    return 0
+    return context if hasattr(context, "addressof_ref") else None
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
