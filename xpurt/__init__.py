@@ -3,9 +3,8 @@
 from xpurt import extension
 
 if extension.load():
-    from xpurt import accelerator, kernels
+    from xpurt import accelerator
 
-    kernels.register()
     accelerator.settle_at_import()
 
 from xpurt.errors import MappingError, XpurtError

@@ -271,6 +271,7 @@ def _resolve(spec: MappingSpec) -> Placement:
 def _install(spec: MappingSpec, placement: Placement) -> _Installed:
     global _installed
     addresses = [[d.address for d in ordinal] for ordinal in placement.ordinals]
+    kernels.register()
     try:
         _C.install_placement(placement.mapping, addresses)
         for index, devices in enumerate(placement.ordinals):
