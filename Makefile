@@ -1,6 +1,6 @@
-# make demo    train a network on xpu          make test    linters and every test
-# make test-all    the slow tests too          make lint    linters alone
-# make bench   benchmarks                      make clean   remove what these made
+# make demo    train a network on xpu          make test    linters and tests
+# make lint    linters alone                   make bench   benchmarks
+# make clean   remove what these made          make test-all   the slow tests too
 # make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
 #
 # PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in

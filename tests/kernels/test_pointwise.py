@@ -27,7 +27,7 @@ POINTWISE = [row for row in ROWS if isinstance(row, Row)]
 
 def name_of(row: Row) -> str:
     """Two rows are called div."""
-    by_variant = "" not in row.expressions
+    by_variant = row.aten == "div" and "" not in row.expressions
     return row.aten + "_by_variant" * by_variant
 
 
@@ -55,6 +55,9 @@ SAMPLE = [
 
 # PyTorch's kernel multiplies by a sixth that is rounded to float.
 LOOSE = {"hardsigmoid_backward": 1000.0}
+
+# PyTorch lets the second operand decide the format of the result; rows, the first.
+SECOND_DECIDES = {"rsub", "threshold_backward", "leaky_relu_backward"}
 
 
 def check(
@@ -152,18 +155,20 @@ def dtypes_of(row: Row) -> list[torch.dtype]:
 
 def declines(row: Row, overload: Overload, dtype: torch.dtype) -> bool:
     """Integers are divided by a scalar, which is known not to be zero, or natively."""
-    integral = not dtype.is_floating_point
-    return row.raises_on_zero and integral and overload.tensors > 1
+    divisors = [a for a in overload.arguments if a.name == "other"]
+    by_tensor = any("Tensor" in str(a.type) for a in divisors)
+    return row.raises_on_zero and by_tensor and not dtype.is_floating_point
 
 
 def layouts_of(row: Row) -> list[str]:
     first = functional(row)
     found = ["0-dim", "transposed", "sliced"]
-    if row.aten != "rsub":  # PyTorch lets its second operand decide the format
+    if row.aten not in SECOND_DECIDES:
         found.append("channels_last")
     if not row.zero_dim:  # an operand has one element
         found.append("empty")
-    if first.tensors > 1 and not first.in_place:
+    # PyTorch's own kernel of gelu_backward wants operands of one shape.
+    if first.tensors > 1 and not first.in_place and row.aten != "gelu_backward":
         found.append("broadcast")
     return found
 
@@ -194,7 +199,12 @@ def all_cases(row: Row) -> Iterator[Case]:
         if not declines(row, overload, usual):
             yield Case(overload, usual, "dense")
         if row.raises_on_zero and overload.tensors == 1 and not overload.in_place:
-            yield from (Case(overload, DTYPE_OF_LETTER[i], "dense") for i in INTS)
+            integers = (DTYPE_OF_LETTER[letter] for letter in INTS)
+            yield from (
+                Case(overload, each, "dense")
+                for each in integers
+                if not declines(row, overload, each)
+            )
 
 
 def some_cases(row: Row) -> Iterator[Case]:

@@ -43,6 +43,7 @@ def test_the_error_of_a_source_travels_through_an_op(xpu: torch.device) -> None:
 import torch, xpurt
 from xpurt import _C
 from xpurt.kernels.registration import fail
+torch.empty(1, device="xpu")  # the first placement sets the table's own
 _C.set_source_callbacks(lambda key, device: ("bad", "__kernel void bad() { x; }"), fail)
 xpurt.set_kernel_policy("sycl")
 try:

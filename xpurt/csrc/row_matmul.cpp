@@ -3,7 +3,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
 
 #include "element_type.h"
 #include "onednn.h"
@@ -105,17 +105,18 @@ OpCost MatmulRow::cost(const Call& call) const {
   return cost;
 }
 
-// Throws what PyTorch throws for shapes that do not fit, before anything is copied.
+// Throws what PyTorch's CPU kernel throws for shapes that do not fit. It sees single
+// numbers that are expanded, so that nothing is copied for it.
 void MatmulRow::refuse_shapes(const Stack& stack) const {
   Stack shapes(stack.end() - roles_.count, stack.end());
   for (c10::IValue& value : shapes) {
     if (!value.isTensor()) continue;
     const Tensor& tensor = value.toTensor();
-    value = at::empty_strided(tensor.sizes(), tensor.strides(),
-                              tensor.options().device(c10::DeviceType::Meta));
+    const auto options = tensor.options().device(c10::DeviceType::CPU);
+    value = at::zeros({}, options).expand(tensor.sizes());
   }
-  c10::Dispatcher::singleton().findSchemaOrThrow(name_.name.c_str(),
-                                                 name_.overload_name.c_str())
+  c10::Dispatcher::singleton()
+      .findSchemaOrThrow(name_.name.c_str(), name_.overload_name.c_str())
       .callBoxed(&shapes);
 }
 
