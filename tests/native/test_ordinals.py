@@ -53,8 +53,9 @@ def test_a_strided_target_keeps_its_gaps(start: str, end: str) -> None:
 
 @BOTH_WAYS
 def test_a_copy_waits_for_the_work_on_both_streams(start: str, end: str) -> None:
-    source, target = torch.zeros(100_000, device=start), torch.zeros(
-        100_000, device=end
+    source, target = (
+        torch.zeros(100_000, device=start),
+        torch.zeros(100_000, device=end),
     )
     streams = torch.xpu.Stream(start), torch.xpu.Stream(end)
     for stream in streams:
