@@ -20,6 +20,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from xpurt import _C, driver, extension
@@ -167,7 +168,7 @@ def _bind_to_process() -> None:
 
 
 def _threads() -> set[str]:
-    return set(os.listdir("/proc/self/task"))
+    return {task.name for task in Path("/proc/self/task").iterdir()}
 
 
 def in_order(devices: Iterable[PhysicalDevice]) -> tuple[PhysicalDevice, ...]:
