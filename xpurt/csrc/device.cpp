@@ -82,9 +82,8 @@ void follow_mapping() noexcept {
 [[noreturn]] void fail_out_of_range(const Placement& now, size_t index) {
   const size_t count = now.ordinals.size();
   const std::string there_are =
-      count == 1
-          ? "one device, xpu:0"
-          : c10::str(count, " devices, xpu:0 to xpu:", count - 1);
+      count == 1 ? "one device, xpu:0"
+                 : c10::str(count, " devices, xpu:0 to xpu:", count - 1);
   throw_mapping_error(c10::str("xpu:", index, " is out of range: mapping \"",
                                now.mapping, "\" has ", there_are));
 }
@@ -261,8 +260,7 @@ uint64_t placement_epoch() noexcept {
 }
 
 void refuse_forks() {
-  static const int once =
-      pthread_atfork(nullptr, nullptr, [] { bad_fork = true; });
+  static const int once = pthread_atfork(nullptr, nullptr, [] { bad_fork = true; });
   (void)once;
 }
 

@@ -65,10 +65,11 @@ struct XPUHooks final : XPUHooksInterface {
   Device getDeviceFromPtr(void* data) const override {
     DeviceIndex index = xpurt::device_of_pointer(data);
     if (index < 0) index = xpurt::ordinal_of_borrowed(data);
-    TORCH_CHECK_VALUE(index >= 0, "the memory at ", data,
-                      " was not allocated for a tensor on xpu. Arrays of dpctl and dpnp "
-                      "become tensors by xpurt.from_usm(array), which checks their "
-                      "device and context.");
+    TORCH_CHECK_VALUE(
+        index >= 0, "the memory at ", data,
+        " was not allocated for a tensor on xpu. Arrays of dpctl and dpnp "
+        "become tensors by xpurt.from_usm(array), which checks their "
+        "device and context.");
     return Device(DeviceType::XPU, index);
   }
   int32_t getGlobalIdxFromDevice(const Device& device) const override {

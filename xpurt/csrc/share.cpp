@@ -162,8 +162,8 @@ c10::DeviceIndex ordinal_of_usm(const void* pointer, const sycl::context* contex
   const Placement& now = placement();
   for (size_t i = 0; i < now.ordinals.size(); ++i) {
     const PhysicalDevice& home = now.ordinals[i].home_device();
-    // Some drivers answer for memory of any context, but kernels must not use it, unless
-    // the device reads every address of the host.
+    // Some drivers answer for memory of any context, but kernels must not use it,
+    // unless the device reads every address of the host.
     if (context != nullptr && *context != home.context && !home.system_usm) continue;
     const auto kind = sycl::get_pointer_type(pointer, home.context);
     if (kind == sycl::usm::alloc::unknown) continue;

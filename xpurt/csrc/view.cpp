@@ -22,11 +22,10 @@ void set_layout(const at::Tensor& self, c10::IntArrayRef size,
   const bool contiguous = stride.data() == nullptr;
   if (c10::multiply_integers(size) != 0) {
     const size_t item = impl->dtype().itemsize();
-    const size_t bytes =
-        contiguous ? at::detail::computeStorageNbytesContiguous(size, item,
-                                                                impl->storage_offset())
-                   : at::detail::computeStorageNbytes(size, stride, item,
-                                                      impl->storage_offset());
+    const size_t bytes = contiguous ? at::detail::computeStorageNbytesContiguous(
+                                          size, item, impl->storage_offset())
+                                    : at::detail::computeStorageNbytes(
+                                          size, stride, item, impl->storage_offset());
     // First, so that a tensor whose storage can't grow stays what it is.
     if (bytes > impl->unsafe_storage().nbytes()) {
       resize_storage(impl->unsafe_storage(), bytes);
