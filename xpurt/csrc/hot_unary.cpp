@@ -2,7 +2,6 @@
 #include "hot.h"
 
 // Need what hot.h brings.
-#include <ATen/ops/abs_ops.h>
 #include <ATen/ops/cos_ops.h>
 #include <ATen/ops/exp_ops.h>
 #include <ATen/ops/fill_ops.h>
@@ -30,7 +29,6 @@ TORCH_LIBRARY_IMPL(aten, XPU, m) {
   hot<at::_ops::rsqrt>(m);
   hot<at::_ops::sin>(m);
   hot<at::_ops::cos>(m);
-  hot<at::_ops::abs>(m);
   hot<at::_ops::reciprocal>(m);
   hot<at::_ops::pow_Tensor_Scalar>(m);
   hot<at::_ops::pow_Tensor_Tensor>(m);
