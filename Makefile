@@ -1,6 +1,6 @@
-# make demo    train a network on xpu          make test    linters and every test
+# make demo    train a network on xpu          make test    linters and tests
 # make lint    linters alone                   make bench   benchmarks
-# make clean   remove what these made
+# make clean   remove what these made          make test-all   the slow tests too
 # make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
 #
 # PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in
@@ -31,7 +31,7 @@ CPP := $(shell find xpurt/csrc -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/de
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc -type d 2>/dev/null)
 
-.PHONY: demo test test-cuda lint bench clean install
+.PHONY: demo test test-all test-cuda lint bench clean install
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -39,6 +39,9 @@ demo: install
 
 test: lint
 	$(BIN)/python -m pytest $(ARGS)
+
+test-all: lint
+	$(BIN)/python -m pytest -m "" $(ARGS)
 
 test-cuda: install
 	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) tests/cuda_build.sh $(ARGS)
@@ -50,7 +53,7 @@ lint: $(STAMPS)/tools install
 	$(BIN)/mypy
 
 bench: install
-	$(BIN)/python -m xpurt bench $(ARGS)
+	for each in tests/bench/bench_*.py; do $(BIN)/python $$each; done
 
 install: $(STAMPS)/extension
 

@@ -1,28 +1,26 @@
 """What `import torch` calls through the entry point torch.backends: never raises.
 
-It lies outside the package on purpose: importing anything of the package imports all
-of it, and an error there would be an error of `import torch`.
+It lies outside the package on purpose: the package's own import brings the device, so
+a switch inside it would come too late, and what fails there would fail `import torch`.
 """
 
 import os
 import sys
+import warnings
+
+OFF = ("0", "off", "false", "no")  # as xpurt.config has it
 
 failure: str | None = None
 """Why `import torch` did not bring the device; None if it did, or did not try."""
 
 
 def load() -> None:
-    """Imports xpurt; a failure is kept for `python -m xpurt doctor`.
+    """Imports xpurt, unless XPURT_AUTOLOAD=0 leaves that to the program.
 
-    XPURT_AUTOLOAD=0 leaves the import to the user.
+    A failure is a warning, and is kept for `python -m xpurt doctor`.
     """
     global failure
-    if os.environ.get("XPURT_AUTOLOAD", "").strip().lower() in (
-        "0",
-        "off",
-        "false",
-        "no",
-    ):
+    if os.environ.get("XPURT_AUTOLOAD", "").strip().lower() in OFF:
         return
     if "xpurt" in sys.modules:  # its own `import torch` got us here
         return
@@ -30,3 +28,16 @@ def load() -> None:
         import xpurt  # noqa: F401
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
+        _warn(error)
+
+
+def _warn(error: Exception) -> None:
+    try:
+        warnings.warn(
+            f"xpurt gives this PyTorch no xpu device: {error} "
+            "(`python -m xpurt doctor` says more; XPURT_AUTOLOAD=0 keeps it out)",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    except RuntimeWarning as warning:  # where warnings are errors
+        print(warning, file=sys.stderr)

@@ -214,6 +214,16 @@ print(asked, torch.cuda.is_initialized())
     assert lines[3:] == ["True xpu xpu:0", "True True True", "[] False"]
 
 
+def test_the_doctor_finds_a_machine_with_a_gpu_well(
+    gpu_at_hand: dict[str, str],
+) -> None:
+    code = "import sys; sys.argv = ['xpurt', 'doctor']; from xpurt.cli import main; "
+    ended = run(code + "sys.exit(main())", **NO_MAPPING, **gpu_at_hand)
+    assert "ok    accelerator  CUDA has a GPU here" in ended.stdout
+    assert "ok    first op" in ended.stdout
+    assert ended.returncode == 0, ended.stdout
+
+
 def test_a_mapping_in_the_environment_is_asked_for(gpu_at_hand: dict[str, str]) -> None:
     code = """
     import torch, xpurt

@@ -16,6 +16,8 @@ def set_placement_resolver(resolver: Callable[[], object]) -> None:
 def install_placement(mapping: str, ordinals: Sequence[Sequence[int]]) -> None:
     """Addresses of ``sycl::device`` objects per ordinal; they are copied."""
 
+def open_placement() -> None: ...
+def refuse_forks() -> None: ...
 def uninstall_placement() -> tuple[int, int]:
     """Storages that hold the placement, and their bytes; without one it has gone."""
 
@@ -90,8 +92,9 @@ def around_usm(
     index: int,
     owner: object,
 ) -> Tensor: ...
-def ordinal_of_usm(pointer: int) -> int:
-    """The ordinal that the USM pointer belongs to, or -1."""
+def ordinal_of_usm(pointer: int, context: int) -> int:
+    """The ordinal that the USM pointer belongs to, or -1. `context`: the address of the
+    ``sycl::context`` that it is said to belong to, or 0."""
 
 def positions_of(tensor: Tensor) -> list[int]:
     """Positions in the tensor's ordinal of the devices with a valid copy."""

@@ -3,9 +3,8 @@
 from xpurt import extension
 
 if extension.load():
-    from xpurt import accelerator, kernels
+    from xpurt import accelerator
 
-    kernels.register()
     accelerator.settle_at_import()
 
 from xpurt.errors import MappingError, XpurtError
@@ -24,13 +23,14 @@ from xpurt.mapping import (
 )
 from xpurt.place import place
 from xpurt.runtime import register_runtime
-from xpurt.share import from_usm, share, where
+from xpurt.share import from_usm, install_usm_interface, share, where
 
 if extension.inactive_reason() is None:
     from xpurt import escapes, xpu
 
     xpu.install(register_runtime)
     escapes.follow_mapping()
+    install_usm_interface()
 
 __all__ = [
     "MappingError",

@@ -194,6 +194,21 @@ def missing_gpus(drm: Path) -> Iterator[Finding]:
             )
 
 
+def check_accelerator() -> Iterator[Finding]:
+    """Which device PyTorch takes where a program names none. Asks for xpu after that,
+    so that the checks that follow look at xpu on a machine with a CUDA GPU too."""
+    from xpurt import accelerator, extension
+
+    if extension.inactive_reason() is not None:
+        return  # the line of the extension says so
+    if accelerator.is_active():
+        yield Finding("accelerator", "xpu")
+    else:
+        found = "CUDA has a GPU here and stays it until a program sets an xpu mapping"
+        yield Finding("accelerator", found)
+        accelerator.activate(asked=True)
+
+
 def check_mapping() -> Iterator[Finding]:
     import torch
 
@@ -240,6 +255,7 @@ CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
     "driver": check_drivers,
     "permissions": check_permissions,
     "device": check_devices,
+    "accelerator": check_accelerator,
     "mapping": check_mapping,
     "first op": check_first_op,
 }

@@ -5,7 +5,9 @@ tensors as device type kDLOneAPI. The other protocol of SYCL in Python,
 ``__sycl_usm_array_interface__`` (dpctl's, since 2020), is added below.
 """
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -25,7 +27,8 @@ def share(
 
     Writes on one side are seen on the other once the work is done: a CPU tensor that
     was shared from xpu may be read after ``torch.xpu.synchronize()``; sharing itself
-    waits for what was submitted before. Either tensor keeps the bytes alive.
+    waits for what was submitted before. Either tensor keeps the bytes alive, and
+    neither can be resized any more.
 
     Raises TypeError for a sparse or quantized tensor, and RuntimeError where host and
     device cannot read each other's memory.
@@ -58,6 +61,16 @@ def where(tensor: torch.Tensor) -> tuple[str, ...]:
     return tuple(devices[p].filter_string for p in _C.positions_of(tensor))
 
 
+_INTERFACE = "__sycl_usm_array_interface__"
+
+
+@runtime_checkable
+class Waits(Protocol):
+    """A queue, among what the interface may name: queues, contexts, strings."""
+
+    def wait(self) -> None: ...
+
+
 # Type strings of numpy's array interface; bfloat16 has none.
 _TYPES = {
     torch.bool: "|b1",
@@ -85,7 +98,7 @@ def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
     such form, as the protocol wants it.
     """
     if tensor.device.type != "xpu" or tensor.dtype not in _TYPES:
-        raise AttributeError("__sycl_usm_array_interface__")
+        raise AttributeError(_INTERFACE)
     _C.escape(tensor)  # also where nothing is wrapped: see xpurt.escapes
     stream = torch.xpu.current_stream(tensor.device)
     stream.synchronize()
@@ -100,9 +113,18 @@ def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
     }
 
 
+def install_usm_interface() -> Callable[[], None]:
+    """Gives tensors the attribute ``__sycl_usm_array_interface__``: `hasattr` is true
+    for those on xpu. Returns what undoes this.
+    """
+    setattr(torch.Tensor, _INTERFACE, property(usm_interface))
+    return functools.partial(delattr, torch.Tensor, _INTERFACE)
+
+
 def from_usm(array: Any) -> torch.Tensor:
     """An object with ``__sycl_usm_array_interface__`` (of dpctl or dpnp) as an xpu
-    tensor on the same memory, which the tensor keeps alive.
+    tensor on the same memory, which the tensor keeps alive. Waits for the queue that
+    the object names.
 
     Raises TypeError if it has no such interface or a dtype that PyTorch lacks, and
     ValueError if its memory belongs to no device behind an xpu ordinal.
@@ -122,28 +144,25 @@ def from_usm(array: Any) -> torch.Tensor:
     strides = interface.get("strides") or _contiguous(shape)
     if any(stride < 0 for stride in strides):
         raise ValueError("PyTorch has no negative strides: copy the array first")
-    index = _C.ordinal_of_usm(address)
-    if index < 0 or _is_of_another_context(interface.get("syclobj"), index):
+    context = _context(interface.get("syclobj"))  # kept until its address was read
+    index = _C.ordinal_of_usm(
+        address, 0 if context is None else context.addressof_ref()
+    )
+    if index < 0:
         raise ValueError(
             f"the memory at {address:#x} is not USM of a device behind an xpu ordinal "
             f'(mapping "{current_placement().mapping}"). Allocate it on such a device, '
             "in its platform's default context, or copy it through the host."
         )
+    if isinstance(queue := interface.get("syclobj"), Waits):
+        queue.wait()
     return _C.around_usm(address, shape, strides, dtype, index, array)
 
 
-def _is_of_another_context(owner: Any, index: int) -> bool:
-    """Whether the queue or context of an array is not the one of xpu:`index`.
-
-    Some drivers answer for pointers of any context, but kernels must not use them,
-    unless the device reads every address of the host.
-    """
-    if current_placement().ordinals[index][0].system_usm:
-        return False
-    context = getattr(owner, "sycl_context", owner)
-    queue = streams.sycl_queue(torch.xpu.current_stream(index))
-    ours = queue.sycl_context
-    return isinstance(context, type(ours)) and bool(context != ours)
+def _context(syclobj: Any) -> Any:
+    """The context that the interface names, by itself or by a queue; or None."""
+    context = getattr(syclobj, "sycl_context", syclobj)
+    return context if hasattr(context, "addressof_ref") else None
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

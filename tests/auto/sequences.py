@@ -56,7 +56,10 @@ class Run:
                 same(pair)
 
     def add(self, cpu: torch.Tensor, xpu: torch.Tensor) -> None:
-        self.pool.append(Pair(cpu, xpu))
+        if cpu.dim() == 0:
+            cpu, xpu = cpu.unsqueeze(0), xpu.unsqueeze(0)
+        if 0 < cpu.numel() < 1000:
+            self.pool.append(Pair(cpu, xpu))
 
 
 def same(pair: Pair) -> None:
@@ -76,7 +79,11 @@ def op(function: Op) -> Op:
 
 def unary(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """A new tensor, or a view, from one of the pool."""
-    OPS.append(lambda run, a, _: run.add(function(a.cpu), function(a.xpu)))
+
+    def both(run: Run, a: Pair, _: Pair) -> None:
+        run.add(function(a.cpu), function(a.xpu))
+
+    OPS.append(both)
 
 
 def change(function: Callable[[torch.Tensor], object]) -> None:
@@ -119,9 +126,9 @@ change(
     lambda t: t.index_fill_(0, torch.zeros(1, dtype=torch.long, device=t.device), 0.75)
 )
 # Views.
-unary(lambda t: t[1:] if t.shape[0] > 2 else t)
+unary(lambda t: t[1:] if t.shape[0] > 2 else t.view_as(t))
 unary(lambda t: t[..., ::2])
-unary(lambda t: t.t() if t.dim() == 2 else t.view(t.shape))
+unary(lambda t: t.t() if t.dim() == 2 else t.view_as(t))
 unary(lambda t: t.unsqueeze(0) if t.dim() < 4 else t[0])
 unary(lambda t: t.select(0, t.shape[0] - 1) if t.dim() > 1 else t)
 unary(lambda t: t.detach())

@@ -56,7 +56,7 @@ def test_memory_of_a_device_outside_of_the_mapping() -> None:
 
 def test_memory_of_another_context() -> None:
     device = gpu()
-    queue = dpctl.SyclQueue(dpctl.SyclContext(device), device)
+    queue = dpctl.SyclQueue(dpctl.SyclContext([device]), device)  # of its own
     with xpurt.xpu_mapping("GPU"):
         refused(dpctl.memory.MemoryUSMDevice(64, queue=queue))
         ours = dpctl.memory.MemoryUSMDevice(64, queue=dpctl.SyclQueue(device))

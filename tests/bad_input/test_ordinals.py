@@ -91,13 +91,13 @@ def test_a_default_device() -> None:
 
 
 def test_torch_load_has_words_of_its_own() -> None:
-    with pytest.raises(RuntimeError, match="device 1 but.*device_count.* is 1"):
+    with pytest.raises(RuntimeError, match=r"device 1 but.*device_count.* is 1"):
         load_onto("xpu:1")
 
 
 def test_numbers_that_pytorch_keeps_in_a_byte() -> None:
     for index in (100, 200, 255):
-        with pytest.raises((MappingError, RuntimeError), match=f"{index}|255"):
+        with pytest.raises((MappingError, RuntimeError), match=rf"{index}|255"):
             torch.empty(2, device=f"xpu:{index}")
 
 
@@ -155,33 +155,36 @@ def test_the_current_device_goes_with_its_mapping() -> None:
     assert found == [0, 0]
 
 
+def mix_two_ordinals() -> None:
+    here, there = (torch.ones(3, 3, device=f"xpu:{i}") for i in range(2))
+    untouched = there.tolist()
+    ops: list[Callable[[], object]] = [
+        lambda: here + there,
+        lambda: there + here,
+        lambda: here.add_(there),
+        lambda: here @ there,
+        lambda: torch.cat([here, there]),
+        lambda: torch.where(here > 0, here, there),
+        lambda: torch.exp(here, out=there),
+        lambda: torch.sum(here, 0, out=there[0]),
+        lambda: torch.mm(here, here, out=there),
+        lambda: torch.nn.functional.linear(here, there),
+        lambda: here + there[0, 0],
+        lambda: here[torch.tensor([0], device="xpu:1")],
+    ]
+    for policy in ("auto", "sycl", "native"):
+        with xpurt.kernel_policy(policy):
+            for op in ops:
+                with pytest.raises(
+                    RuntimeError, match=r"same device.*xpu:[01].*Move it: \.to"
+                ):
+                    op()
+    assert there.tolist() == untouched
+    # Copies are the way from one to the other.
+    assert here.copy_(there).tolist() == untouched
+    assert copy.deepcopy(there).get_device() == 1
+
+
 def test_tensors_of_two_ordinals() -> None:
     with xpurt.xpu_mapping("explicit", **halves()):  # type: ignore[arg-type]
-        here, there = (torch.ones(3, 3, device=f"xpu:{i}") for i in range(2))
-        untouched = there.tolist()
-        ops: list[Callable[[], object]] = [
-            lambda: here + there,
-            lambda: there + here,
-            lambda: here.add_(there),
-            lambda: here @ there,
-            lambda: torch.cat([here, there]),
-            lambda: torch.where(here > 0, here, there),
-            lambda: torch.exp(here, out=there),
-            lambda: torch.sum(here, 0, out=there[0]),
-            lambda: torch.mm(here, here, out=there),
-            lambda: torch.nn.functional.linear(here, there),
-            lambda: here + there[0, 0],
-            lambda: here[torch.tensor([0], device="xpu:1")],
-        ]
-        for policy in ("auto", "sycl", "native"):
-            with xpurt.kernel_policy(policy):
-                for op in ops:
-                    with pytest.raises(
-                        RuntimeError, match=r"same device.*xpu:[01].*Move it: \.to"
-                    ):
-                        op()
-        assert there.tolist() == untouched
-        # Copies are the way from one to the other.
-        assert here.copy_(there).tolist() == untouched
-        assert copy.deepcopy(there).get_device() == 1
-        del here, there, ops, op
+        mix_two_ordinals()

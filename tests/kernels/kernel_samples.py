@@ -118,8 +118,9 @@ def numbers(
 
 
 def scalar(name: str, position: int, integral: bool) -> float | int:
-    value = SCALARS.get(name, 0.5 if position else 1.25)
-    return max(1, int(value)) if integral else value
+    if integral:
+        return max(1, int(SCALARS.get(name, 3)))
+    return SCALARS.get(name, 0.5 if position else 1.25)
 
 
 def arguments(

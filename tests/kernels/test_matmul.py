@@ -1,8 +1,10 @@
 """Matrix products by oneDNN and by tiles, in every layout."""
 
+import warnings
+
 import pytest
 import torch
-from kernel_forced import on_queue
+from kernel_forced import on_queue, tiers_of
 from kernel_tolerance import assert_near
 
 from xpurt import _C, kernel_policy
@@ -29,6 +31,7 @@ def moved(x: torch.Tensor, device: torch.device) -> torch.Tensor:
     return whole.as_strided(x.shape, x.stride())
 
 
+@pytest.mark.beyond_cpu(dtype=[torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("size", [(1, 1, 1), (5, 7, 3), (64, 65, 130), (1, 200, 33)])
 def test_mm_and_bmm(
@@ -49,6 +52,7 @@ def test_mm_and_bmm(
             assert_near(actual, torch.bmm(a, b), 10)
 
 
+@pytest.mark.beyond_cpu(dtype=[torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize(
     ("alpha", "beta"), [(1, 1), (0.5, 1), (1, 2), (2, 0.5), (1, 0)]
@@ -78,6 +82,7 @@ def test_what_is_added(
     assert_near(actual, expected, 10)
 
 
+@pytest.mark.mappings("CPU", "explicit", "GPU", "AUTO")
 def test_in_place_and_into_out(xpu: torch.device) -> None:
     a, b, c = numbers(6, 4), numbers(4, 5), numbers(6, 5)
     ours = c.to(xpu)
@@ -130,7 +135,25 @@ def test_a_linear_layer_and_its_gradients(
     assert set(products.values()) <= {"onednn", "sycl"}
 
 
-def test_shapes_that_do_not_fit_are_refused(xpu: torch.device) -> None:
-    a = torch.ones(2, 3, device=xpu)
-    with kernel_policy("sycl"), pytest.raises(RuntimeError, match="shapes"):
-        torch.mm(a, a)
+@pytest.mark.mappings("CPU", "explicit", "GPU", "AUTO")
+def test_shapes_that_do_not_fit_are_refused_as_by_pytorch(xpu: torch.device) -> None:
+    """Nothing is copied for them first, which would be warned of."""
+    for function, shapes in [
+        (torch.mm, [(2, 3), (2, 3)]),
+        (torch.mm, [(3,), (3, 3)]),
+        (torch.bmm, [(2, 3, 4), (3, 4, 5)]),
+        (torch.bmm, [(2, 3, 4), (2, 3, 4)]),
+        (torch.addmm, [(2,), (2, 3), (3, 4)]),
+        (torch.addmm, [(4,), (2, 3), (2, 4)]),
+        (torch.baddbmm, [(7,), (2, 3, 4), (2, 4, 5)]),
+    ]:
+        operands = [torch.ones(shape) for shape in shapes]
+        with pytest.raises(RuntimeError) as expected:
+            function(*operands)
+        _C.reset_op_report()
+        with warnings.catch_warnings(), kernel_policy("sycl"):
+            warnings.simplefilter("error")
+            with pytest.raises(RuntimeError) as actual:
+                function(*(x.to(xpu) for x in operands))
+        assert str(actual.value) == str(expected.value)
+        assert not tiers_of(f"aten::{function.__name__}")

@@ -1,11 +1,12 @@
 """Every pointwise row against PyTorch's CPU kernel."""
 
-from collections.abc import Callable
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import pytest
 import torch
 from kernel_forced import forced
+from kernel_places import Place, places
 from kernel_samples import (
     DTYPE_OF_LETTER,
     Overload,
@@ -18,18 +19,45 @@ from kernel_samples import (
 from kernel_tolerance import assert_near
 
 from xpurt.kernels import ROWS
+from xpurt.kernels.element_types import INTS
 from xpurt.kernels.row import Row
 
 POINTWISE = [row for row in ROWS if isinstance(row, Row)]
-rows = pytest.mark.parametrize("row", POINTWISE, ids=attrgetter("aten"))
 
+
+def name_of(row: Row) -> str:
+    """Two rows are called div."""
+    by_variant = row.aten == "div" and "" not in row.expressions
+    return row.aten + "_by_variant" * by_variant
+
+
+# Of each template, prelude and rule of types, for the mappings that run a few.
+SAMPLE = [
+    row
+    for row in POINTWISE
+    if name_of(row)
+    in {
+        "add",
+        "div",
+        "div_by_variant",
+        "eq",
+        "exp",
+        "floor_divide",
+        "where",
+        "masked_fill",
+        "gelu",
+        "relu",
+        "threshold_backward",
+        "zero_",
+        "copy_",
+    }
+]
 
 # PyTorch's kernel multiplies by a sixth that is rounded to float.
 LOOSE = {"hardsigmoid_backward": 1000.0}
 
-
-def to(device: torch.device, values: list[object]) -> list[object]:
-    return [v.to(device) if isinstance(v, torch.Tensor) else v for v in values]
+# PyTorch lets the second operand decide the format of the result; rows, the first.
+SECOND_DECIDES = {"rsub", "threshold_backward", "leaky_relu_backward"}
 
 
 def check(
@@ -37,23 +65,24 @@ def check(
     overload: Overload,
     dtype: torch.dtype,
     make: Callable[[int, torch.dtype], torch.Tensor],
-    device: torch.device,
-    move: Callable[[list[object]], list[object]] | None = None,
+    place: Place,
 ) -> None:
     """Compares all variants of one overload, the arguments' values included."""
     for variant in row.expressions:
         expected_args = arguments(row, overload, make, dtype, variant)
-        actual_args = (move or (lambda values: to(device, values)))(
-            arguments(row, overload, make, dtype, variant)
-        )
+        actual_args = [
+            moved(v, place.device) if isinstance(v, torch.Tensor) else v
+            for v in arguments(row, overload, make, dtype, variant)
+        ]
         expected_out = actual_out = None
         if overload.has_out:
             result = call(functional(row), expected_args)
             expected_out = torch.empty(0, dtype=result.dtype)
-            actual_out = torch.empty(0, dtype=result.dtype, device=device)
+            actual_out = torch.empty(0, dtype=result.dtype, device=place.device)
         expected = call(overload, expected_args, expected_out)
-        with forced(overload.name):
+        with place.chosen(), forced(overload.name):
             actual = call(overload, actual_args, actual_out)
+        place.check(overload.name)
         # The strides of what was there before may have gaps, which .cpu() closes.
         is_new = not overload.in_place
         assert_near(actual, expected, LOOSE.get(row.aten, 1), check_stride=is_new)
@@ -74,26 +103,20 @@ def native_takes(row: Row, dtype: torch.dtype) -> bool:
     return True
 
 
-@rows
-def test_every_dtype(row: Row, xpu: torch.device) -> None:
-    ran = 0
-    for letter in row.kind.dtypes:
-        dtype = DTYPE_OF_LETTER[letter]
-        if not native_takes(row, dtype):
-            continue
-        check(
-            row, functional(row), dtype, lambda k, d: numbers(row, d, (1037,), k), xpu
-        )
-        ran += 1
-    assert ran
+@dataclass(frozen=True)
+class Case:
+    """One overload with operands of one dtype and layout."""
+
+    overload: Overload
+    dtype: torch.dtype
+    layout: str
+
+    def __str__(self) -> str:
+        return f"{self.overload.op}, {self.dtype}, {self.layout}"
 
 
-def dtype_of(row: Row) -> torch.dtype:
-    return torch.float32 if "f" in row.kind.dtypes else torch.int32
-
-
-def strided(row: Row, layout: str) -> Callable[[int, torch.dtype], torch.Tensor]:
-    """Makes operands of one shape; only operand 0 is as it is allocated."""
+def operands(row: Row, layout: str) -> Callable[[int, torch.dtype], torch.Tensor]:
+    """Makes operand k in the layout."""
 
     def make(k: int, dtype: torch.dtype) -> torch.Tensor:
         if layout == "0-dim":
@@ -107,59 +130,127 @@ def strided(row: Row, layout: str) -> Callable[[int, torch.dtype], torch.Tensor]
         if layout == "channels_last":
             made = numbers(row, dtype, (2, 3, 5, 4), k)
             return made.to(memory_format=torch.channels_last) if k == 0 else made
-        return numbers(row, dtype, (3, 1, 5, 2, 6) if k == 0 else (4, 1, 2, 1), k)
+        if layout == "broadcast":
+            return numbers(row, dtype, (3, 1, 5, 2, 6) if k == 0 else (4, 1, 2, 1), k)
+        return numbers(row, dtype, (1037,), k)
 
     return make
 
 
-@pytest.mark.parametrize(
-    "layout",
-    ["0-dim", "empty", "transposed", "sliced", "channels_last", "broadcast"],
-)
-@rows
-def test_layouts(row: Row, layout: str, xpu: torch.device) -> None:
+def moved(value: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Keeps the strides, gaps included."""
+    if value.numel() == 0:
+        return value.to(device)
+    last = sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True))
+    whole = value.as_strided((last + 1,), (1,)).to(device)
+    return whole.as_strided(value.shape, value.stride())
+
+
+def dtypes_of(row: Row) -> list[torch.dtype]:
+    """What the row and PyTorch's own kernel take."""
+    found = [DTYPE_OF_LETTER[letter] for letter in row.kind.dtypes]
     first = functional(row)
-    if layout == "broadcast" and (first.tensors < 2 or first.in_place):
-        pytest.skip("there is one operand, or the result has the first one's shape")
-    if layout == "channels_last" and row.aten == "rsub":
-        pytest.skip("PyTorch lets the second operand of rsub decide the format")
-    if layout == "empty" and row.zero_dim:
-        pytest.skip("an operand has one element")
-
-    def move(values: list[object]) -> list[object]:
-        """Keeps the strides, gaps included."""
-        moved: list[object] = []
-        for value in values:
-            if not isinstance(value, torch.Tensor):
-                moved.append(value)
-                continue
-            last = sum(
-                (n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True)
-            )
-            if value.numel() == 0:
-                moved.append(value.to(xpu))
-                continue
-            whole = value.as_strided((last + 1,), (1,)).to(xpu)
-            moved.append(whole.as_strided(value.shape, value.stride()))
-        return moved
-
-    check(row, functional(row), dtype_of(row), strided(row, layout), xpu, move)
+    return [d for d in found if native_takes(row, d) and not declines(row, first, d)]
 
 
-@rows
-def test_other_overloads(row: Row, xpu: torch.device) -> None:
+def declines(row: Row, overload: Overload, dtype: torch.dtype) -> bool:
+    """Integers are divided by a scalar, which is known not to be zero, or natively."""
+    divisors = [a for a in overload.arguments if a.name == "other"]
+    by_tensor = any("Tensor" in str(a.type) for a in divisors)
+    return row.raises_on_zero and by_tensor and not dtype.is_floating_point
+
+
+def layouts_of(row: Row) -> list[str]:
+    first = functional(row)
+    found = ["0-dim", "transposed", "sliced"]
+    if row.aten not in SECOND_DECIDES:
+        found.append("channels_last")
+    if not row.zero_dim:  # an operand has one element
+        found.append("empty")
+    # PyTorch's own kernel of gelu_backward wants operands of one shape.
+    if first.tensors > 1 and not first.in_place and row.aten != "gelu_backward":
+        found.append("broadcast")
+    return found
+
+
+def other_overloads(row: Row) -> Iterator[Overload]:
     """In place, into out=, and with scalars in the place of tensors."""
     first = functional(row)
-    dtype = dtype_of(row)
-    if row.kind.result == "boolean":
-        dtype = torch.bool if "t" in row.kind.dtypes else dtype
     for overload in overloads(row):
-        if overload.op is first.op or (
-            overload.has_out and overload.tensors < first.tensors
-        ):
+        if overload.op is first.op or overload.tensors == 0:
             continue
-        if overload.tensors == 0:
+        if overload.has_out and overload.tensors < first.tensors:
             continue
         if overload.name.startswith("aten::pow") and overload.tensors < 2:
             continue  # exponents that have a form of their own are tested apart
-        check(row, overload, dtype, lambda k, d: numbers(row, d, (33,), k), xpu)
+        yield overload
+
+
+def all_cases(row: Row) -> Iterator[Case]:
+    first = functional(row)
+    dtypes = dtypes_of(row)
+    yield from (Case(first, dtype, "dense") for dtype in dtypes)
+    usual = torch.float32 if torch.float32 in dtypes else torch.int32
+    if usual in dtypes:
+        yield from (Case(first, usual, layout) for layout in layouts_of(row))
+    if row.kind.result == "boolean" and torch.bool in dtypes:
+        usual = torch.bool
+    for overload in other_overloads(row):
+        if not declines(row, overload, usual):
+            yield Case(overload, usual, "dense")
+        if row.raises_on_zero and overload.tensors == 1 and not overload.in_place:
+            integers = (DTYPE_OF_LETTER[letter] for letter in INTS)
+            yield from (
+                Case(overload, each, "dense")
+                for each in integers
+                if not declines(row, overload, each)
+            )
+
+
+def some_cases(row: Row) -> Iterator[Case]:
+    """float32, one half and one integer; one layout; nothing in place."""
+    first = functional(row)
+    dtypes = dtypes_of(row)
+    half = torch.float16 if len(row.aten) % 2 else torch.bfloat16
+    integer = torch.int64 if len(row.aten) % 2 else torch.uint8
+    chosen = [d for d in dtypes if d in (torch.float32, half, integer)] or dtypes[:1]
+    yield from (Case(first, dtype, "dense") for dtype in chosen)
+    layouts = layouts_of(row)
+    layout = "broadcast" if "broadcast" in layouts else "sliced"
+    yield Case(first, chosen[0], layout)
+
+
+def failures_of(row: Row, cases: Iterable[Case], place: Place) -> list[str]:
+    """What went wrong in which case."""
+    found = []
+    for case in cases:
+        make = operands(row, case.layout)
+        try:
+            check(row, case.overload, case.dtype, make, place)
+        except (AssertionError, RuntimeError, TypeError) as error:
+            found.append(f"{case} on {place}: {error}")
+    return found
+
+
+@pytest.mark.mappings("CPU")
+@pytest.mark.parametrize("row", POINTWISE, ids=name_of)
+def test_every_dtype_layout_and_overload(row: Row, xpu: torch.device) -> None:
+    cases = list(all_cases(row))
+    assert cases
+    failures = [f for place in places() for f in failures_of(row, cases, place)]
+    assert not failures, "\n\n".join(failures)
+
+
+@pytest.mark.mappings("GPU")
+@pytest.mark.parametrize("row", POINTWISE, ids=name_of)
+def test_some_dtypes_and_a_layout(row: Row, xpu: torch.device) -> None:
+    failures = failures_of(row, some_cases(row), places()[0])
+    assert not failures, "\n\n".join(failures)
+
+
+@pytest.mark.mappings("explicit", "AUTO")
+@pytest.mark.parametrize("row", SAMPLE, ids=name_of)
+def test_every_device_of_the_mapping(row: Row, xpu: torch.device) -> None:
+    cases = list(some_cases(row))
+    failures = [f for place in places() for f in failures_of(row, cases, place)]
+    assert not failures, "\n\n".join(failures)

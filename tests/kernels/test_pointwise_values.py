@@ -1,6 +1,7 @@
 """Values at the edges, types that mix, and what a kernel has to decline."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -93,21 +94,30 @@ def test_activations_of_special_values(
     assert_near(actual, function(values))
 
 
+@pytest.mark.beyond_cpu(dtype=[torch.int8, torch.int64])
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
 def test_the_smallest_integer(dtype: torch.dtype, xpu: torch.device) -> None:
     info = torch.iinfo(dtype)
     a = torch.tensor([info.min, info.max, info.min, -7, 7, -7], dtype=dtype)
     b = torch.tensor([1, -1, 2, 2, -2, -2], dtype=dtype)
-    for name in ("add", "sub", "mul", "remainder", "fmod", "floor_divide", "maximum"):
+    for name in ("add", "sub", "mul", "maximum"):
         function = getattr(torch, name)
         actual = on_queue(f"aten::{name}", lambda f=function: f(a.to(xpu), b.to(xpu)))
         assert_near(actual, function(a, b))
+    for name in ("remainder", "fmod", "floor_divide"):
+        function = getattr(torch, name)
+        for divisor in set(b.tolist()):
+            actual = on_queue(
+                f"aten::{name}", lambda f=function, d=divisor: f(a.to(xpu), d)
+            )
+            assert_near(actual, function(a, divisor))
     for name in ("abs", "neg", "bitwise_not", "sign"):
         function = getattr(torch, name)
         actual = on_queue(f"aten::{name}", lambda f=function: f(a.to(xpu)))
         assert_near(actual, function(a))
 
 
+@pytest.mark.beyond_cpu(dtype=[torch.uint8, torch.int64])
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.int64])
 def test_shift_amounts(dtype: torch.dtype, xpu: torch.device) -> None:
     bits = torch.iinfo(dtype).bits
@@ -128,25 +138,41 @@ def test_shift_amounts(dtype: torch.dtype, xpu: torch.device) -> None:
 def test_rounded_division(rounding: str, dtype: torch.dtype, xpu: torch.device) -> None:
     a = torch.tensor([7, -7, 7, -7, 0, 5, 1], dtype=dtype)
     b = torch.tensor([2, 2, -2, -2, 3, 5, 10], dtype=dtype)
+    divisors: list[torch.Tensor | int] = [2, -2, 10]
     if dtype.is_floating_point:
         a, b = a / 10, b / 10
+        divisors.append(b)
 
-    def divide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def divide(x: torch.Tensor, y: torch.Tensor | int) -> torch.Tensor:
         return torch.div(x, y, rounding_mode=rounding)
 
-    assert_near(
-        on_queue("aten::div", lambda: divide(a.to(xpu), b.to(xpu))), divide(a, b)
-    )
+    for each in divisors:
+        moved = each.to(xpu) if isinstance(each, torch.Tensor) else each
+        actual = on_queue("aten::div", lambda d=moved: divide(a.to(xpu), d))
+        assert_near(actual, divide(a, each))
 
 
-def test_an_integral_division_by_zero_does_not_end_the_process(
-    xpu: torch.device,
+@pytest.mark.filterwarnings("ignore:.* has no kernel on xpu")
+@pytest.mark.parametrize(
+    "divide",
+    [
+        torch.floor_divide,
+        torch.remainder,
+        torch.fmod,
+        partial(torch.div, rounding_mode="trunc"),
+    ],
+    ids=["floor_divide", "remainder", "fmod", "div"],
+)
+def test_an_integral_division_by_zero_is_an_error(
+    divide: Callable[..., torch.Tensor], xpu: torch.device
 ) -> None:
-    a = torch.tensor([1, 2, 3], dtype=torch.int32, device=xpu)
+    a = torch.tensor([1, 2, 3], dtype=torch.int32)
+    b = torch.tensor([1, 0, -2], dtype=torch.int32)
     with kernel_policy("sycl"):
-        torch.floor_divide(a, torch.zeros_like(a)).cpu()
-    with kernel_policy("sycl"), pytest.raises(RuntimeError, match=r"(?i)zerodivision"):
-        torch.floor_divide(a, 0)
+        for divisor in (b.to(xpu), b.to(xpu)[1], b[1], 0):
+            with pytest.raises(RuntimeError, match=r"(?i)zerodivision"):
+                divide(a.to(xpu), divisor)
+        assert_near(divide(a.to(xpu), b.to(xpu) + 3), divide(a, b + 3))
 
 
 TYPES = [
@@ -155,6 +181,7 @@ TYPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.beyond_cpu(left=[torch.int32, torch.bfloat16])
 @pytest.mark.parametrize("left", TYPES, ids=str)
 def test_types_are_promoted_as_by_pytorch(left: torch.dtype, xpu: torch.device) -> None:
     a = torch.tensor([0, 1, 1, 0, 1]).to(left)
@@ -171,6 +198,7 @@ def test_types_are_promoted_as_by_pytorch(left: torch.dtype, xpu: torch.device) 
             assert_near(actual, function(a, scalar))
 
 
+@pytest.mark.mappings("CPU", "explicit", "GPU", "AUTO")
 def test_a_zero_dim_cpu_tensor_is_an_operand(xpu: torch.device) -> None:
     a = torch.arange(5, dtype=torch.float32)
     b = torch.tensor(2.5, dtype=torch.float64)
@@ -189,6 +217,7 @@ def test_clamp_with_one_bound(
     assert_near(actual, SPECIAL.clamp(low, high))
 
 
+@pytest.mark.beyond_cpu(source=[torch.int32, torch.bfloat16])
 @pytest.mark.parametrize("source", TYPES, ids=str)
 def test_copy_converts_every_type(source: torch.dtype, xpu: torch.device) -> None:
     values = torch.tensor([0.0, 1.0, -1.0, 2.75, -2.75, 100.0, 0.25]).to(source)
@@ -232,6 +261,7 @@ def test_an_in_place_result_must_fit(xpu: torch.device) -> None:
         torch.zeros(3, dtype=torch.int32, device=xpu).add_(1.5)
 
 
+@pytest.mark.mappings("CPU", "explicit", "GPU", "AUTO")
 def test_kernels_follow_each_other_in_order(xpu: torch.device) -> None:
     """SYCL kernels and native ones alternate on the same bytes."""
     expected = torch.arange(1000, dtype=torch.float32)

@@ -1,8 +1,10 @@
 """Building kernels, and choosing between them and native ones."""
 
+import os
 import subprocess
 import sys
 import threading
+import warnings
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from xpurt import _C
 from xpurt.errors import KernelBuildError, XpurtError
 from xpurt.kernels.source import source_of
 from xpurt.kernels.table import ROWS, described
+from xpurt.mapping import current_placement
 
 DEVICE = {"sub_group": 0, "max_work_group": 256, "local_memory": 32768}
 
@@ -40,6 +43,7 @@ def test_the_error_of_a_source_travels_through_an_op(xpu: torch.device) -> None:
 import torch, xpurt
 from xpurt import _C
 from xpurt.kernels.registration import fail
+torch.empty(1, device="xpu")  # the first placement sets the table's own
 _C.set_source_callbacks(lambda key, device: ("bad", "__kernel void bad() { x; }"), fail)
 xpurt.set_kernel_policy("sycl")
 try:
@@ -85,16 +89,54 @@ def test_threads_that_want_the_same_kernel_build_it_once(xpu: torch.device) -> N
     assert _C.built_kernels() <= before + 1
 
 
+@pytest.mark.mappings("CPU", "explicit", "GPU", "AUTO")
 def test_the_policy_routes(xpu: torch.device) -> None:
     x = torch.ones(100, device=xpu)
-    for policy, expected in (("sycl", {"sycl"}), ("native", {"native", "copy"})):
+    reads = any(d.host_accessible for d in current_placement().ordinals[0])
+    native = "native" if reads else "copy"
+    for policy, expected in (
+        ("sycl", "sycl"),
+        ("native", native),
+        # A hundred elements are not worth a queue where the host can take them.
+        ("auto", "native" if reads else "sycl"),
+    ):
         _C.reset_op_report()
-        with xpurt.kernel_policy(policy):
+        with xpurt.kernel_policy(policy), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             assert xpurt.get_kernel_policy() == policy
             x.sinh()
-        tiers = tiers_of("aten::sinh")
-        assert tiers
-        assert tiers <= expected
+        assert tiers_of("aten::sinh") == {expected}
+
+
+def test_an_op_without_a_row_is_native_under_every_policy() -> None:
+    with xpurt.xpu_mapping("CPU"):
+        x = torch.arange(6.0, device="xpu")
+        for policy in ("sycl", "native", "auto"):
+            _C.reset_op_report()
+            with xpurt.kernel_policy(policy):
+                x.cumsum(0)
+            assert tiers_of("aten::cumsum") == {"native"}
+        del x
+
+
+def test_the_environment_chooses_the_policy() -> None:
+    """In a process each, which also sees that importing binds no rows."""
+    code = """
+import torch, xpurt
+from xpurt.kernels.registration import register
+print(register.cache_info().currsize)
+torch.ones(100, device="xpu").sinh()
+print(xpurt.get_kernel_policy(), {r.tier for r in xpurt.op_report() if "sinh" in r.op})
+"""
+    for policy, tier in (("sycl", "sycl"), ("native", "native")):
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=os.environ | {"XPURT_KERNEL_POLICY": policy, "XPURT_MAPPING": "CPU"},
+        )
+        assert run.stdout.split("\n")[:2] == ["0", f"{policy} {{'{tier}'}}"], run.stderr
 
 
 def test_the_policy_comes_back_after_an_error() -> None:

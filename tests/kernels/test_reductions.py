@@ -22,6 +22,7 @@ def numbers(dtype: torch.dtype, shape: tuple[int, ...] = SHAPE) -> torch.Tensor:
     return (values if dtype.is_floating_point else values * 3).to(dtype)
 
 
+@pytest.mark.beyond_cpu(keepdim=[False], name=["mean", "amax"])
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin"])
 def test_every_choice_of_dimensions(
@@ -39,6 +40,7 @@ def test_every_choice_of_dimensions(
             assert_near(actual, function(x, dim=dims, keepdim=keepdim), 4)
 
 
+@pytest.mark.beyond_cpu(dtype=[torch.bfloat16, torch.bool, torch.int32])
 @pytest.mark.parametrize("dtype", FLOATS + INTS, ids=str)
 def test_every_type(dtype: torch.dtype, xpu: torch.device) -> None:
     host = numbers(dtype)
@@ -100,6 +102,7 @@ def test_long_reductions_take_several_passes(
     torch.testing.assert_close(actual.cpu(), host.mean(dims), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.mappings("CPU", "explicit", "GPU", "AUTO")
 def test_nan_and_infinity(xpu: torch.device) -> None:
     host = torch.tensor([[1.0, NAN, 3.0], [float("inf"), 1.0, float("-inf")]])
     for name in ("sum", "mean", "amax", "amin", "any", "all"):
@@ -134,6 +137,7 @@ def test_reducing_no_dimension_and_a_single_number(xpu: torch.device) -> None:
     assert_near(actual, host.sum(0))
 
 
+@pytest.mark.mappings("CPU", "explicit", "GPU", "AUTO")
 def test_results_go_where_the_caller_wants_them(xpu: torch.device) -> None:
     host = numbers(torch.float32)
     out = torch.empty(2, 20, 3, device=xpu).transpose(1, 2)[:, :, :5]
@@ -147,6 +151,7 @@ def test_results_go_where_the_caller_wants_them(xpu: torch.device) -> None:
     del out
 
 
+@pytest.mark.beyond_cpu(dtype=[torch.float32, torch.float16])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_softmax_and_its_gradient(
@@ -169,6 +174,7 @@ def test_softmax_and_its_gradient(
             assert_near(moved.grad, host.grad, 8)
 
 
+@pytest.mark.mappings("CPU", "explicit", "GPU", "AUTO")
 def test_softmax_of_large_equal_and_infinite_numbers(xpu: torch.device) -> None:
     host = torch.tensor(
         [

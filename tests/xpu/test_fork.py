@@ -34,6 +34,32 @@ use()
     assert lines == ["child True [1.0, 1.0]"] * 2
 
 
+def test_after_asking_for_devices() -> None:
+    # Without the virtual GPU: it is made of the CPU driver's parts, whose threads run.
+    code = """
+print(torch.xpu.is_available(), torch.xpu.device_count(), torch.accelerator.is_available())
+def use():
+    tensor = torch.ones(1_000_000, device="xpu")
+    while not torch.xpu.current_stream().query():
+        pass
+    print("child", torch.xpu._is_in_bad_fork(), (tensor + tensor).sum().item())
+in_child(use)
+use()
+"""
+    lines = output(FORK + code, XPURT_VIRTUAL_GPU="off").splitlines()
+    assert lines == ["True 1 True", *["child False 2000000.0"] * 2]
+
+
+def test_after_asking_drivers_whose_threads_run() -> None:
+    code = """
+print(torch.xpu.device_count())
+in_child(torch.xpu.synchronize)
+"""
+    lines = output(FORK + code, XPURT_VIRTUAL_GPU="strict").splitlines()
+    assert lines[0] == "1"
+    assert REFUSED in lines[1]
+
+
 def test_after_the_first_use() -> None:
     code = """
 torch.xpu.synchronize()

@@ -1,4 +1,5 @@
 #include "bind.h"
+#include "gil.h"
 
 #include <pybind11/stl.h>
 
@@ -193,7 +194,7 @@ void bind_allocator(py::module_& m) {
     {
       c10::DataPtr warm = allocator->allocate(bytes);
     }
-    py::gil_scoped_release released;
+    const WithoutGil released;
     // The thread's own time: a busy machine must not count.
     const auto now = [] {
       timespec spent;

@@ -4,6 +4,7 @@
 
 #include "allocator.h"
 #include "bind.h"
+#include "gil.h"
 #include "device.h"
 
 namespace py = pybind11;
@@ -55,7 +56,7 @@ py::dict memory_stats(c10::DeviceIndex index) {
 void bind_memory(py::module_& m) {
   m.def("memory_stats", &memory_stats);
   m.def("empty_cache", [] {
-    py::gil_scoped_release released;
+    const WithoutGil released;
     device_allocator().emptyCache({0, 0});
   });
   m.def("reset_peak_memory_stats", [](c10::DeviceIndex index) {

@@ -4,6 +4,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bind.h"
+#include "gil.h"
 #include "replica.h"
 #include "scheduler.h"
 #include "share.h"
@@ -17,7 +18,7 @@ std::function<void()> keep_alive(py::object owner) {
   auto* kept = new py::object(std::move(owner));
   return [kept] {
     if (!Py_IsInitialized()) return;
-    py::gil_scoped_acquire gil;
+    const WithGil gil;
     delete kept;
   };
 }
@@ -48,8 +49,9 @@ void bind_share(py::module_& m) {
     return around_usm(reinterpret_cast<void*>(data), sizes, strides, dtype, index,
                       keep_alive(std::move(owner)));
   });
-  m.def("ordinal_of_usm", [](uintptr_t pointer) {
-    return ordinal_of_usm(reinterpret_cast<const void*>(pointer));
+  m.def("ordinal_of_usm", [](uintptr_t pointer, uintptr_t context) {
+    return ordinal_of_usm(reinterpret_cast<const void*>(pointer),
+                          reinterpret_cast<const sycl::context*>(context));
   });
   m.def("positions_of", &positions_of);
   m.def("replica_bytes", &replica_bytes);

@@ -9,6 +9,7 @@
 #include "device_scope.h"
 #include "dispatch.h"
 #include "op_report.h"
+#include "pinned.h"
 #include "replica.h"
 
 namespace xpurt {
@@ -20,6 +21,7 @@ struct Copy {
   c10::DispatchKeySet keys;
   at::Tensor self;
   at::Tensor source;
+  bool non_blocking = false;
   c10::DeviceIndex index = 0;
 
   void count(Tier tier, uint64_t begin, uint64_t bytes = 0) const {
@@ -54,21 +56,33 @@ at::Tensor on_cpu_like(const at::Tensor& tensor) {
                            tensor.options().device(c10::kCPU));
 }
 
-// A dense xpu tensor's bytes as a CPU tensor of its own.
-at::Tensor download(const at::Tensor& source) {
-  at::Tensor host = on_cpu_like(source);
-  if (source.numel() == 0) return host;
+// Waits for a copy from or to `host`, unless the caller wants to go on, and `host` is
+// pinned memory, which is kept for the copy. Memory of anybody else may be gone, or
+// written to, before the copy is done.
+void finish_copy(const at::Tensor& host, bool non_blocking, Stream& stream) {
+  if (non_blocking && record_pinned_use(host.storage().data_ptr(), stream.id())) return;
+  stream.wait();
+}
+
+// A dense xpu tensor's bytes, into a CPU tensor of the same layout.
+void download(const at::Tensor& source, const at::Tensor& host, bool non_blocking) {
+  if (source.numel() == 0) return;
   Stream& stream = current_stream(source.device().index());
   void* to = host.mutable_data_ptr();
   Operands operands(stream, stream.ordinal().home);
   operands.add(source, Access::read);
   operands.resolve();
   operands.submitted(stream.home_queue()->memcpy(to, operands[0], source.nbytes()));
-  stream.wait();
+  finish_copy(host, non_blocking, stream);
+}
+
+at::Tensor downloaded(const at::Tensor& source) {
+  at::Tensor host = on_cpu_like(source);
+  download(source, host, /*non_blocking=*/false);
   return host;
 }
 
-void upload(const at::Tensor& self, const at::Tensor& host) {
+void upload(const at::Tensor& self, const at::Tensor& host, bool non_blocking) {
   if (self.numel() == 0) return;
   Stream& stream = current_stream(self.device().index());
   const void* from = host.const_data_ptr();
@@ -76,7 +90,7 @@ void upload(const at::Tensor& self, const at::Tensor& host) {
   operands.add(self, Access::write);
   operands.resolve();
   operands.submitted(stream.home_queue()->memcpy(operands[0], from, self.nbytes()));
-  stream.wait();
+  finish_copy(host, non_blocking, stream);
 }
 
 // Between the host and a device it cannot read, or between two devices one of which
@@ -88,15 +102,17 @@ bool copy_through_host(const Copy& copy) {
     return false;
   }
   const uint64_t begin = ticks_now();
-  const at::Tensor host = from_xpu ? download(copy.source) : copy.source;
-  if (!to_xpu) {
-    copy.self.copy_(host);
-  } else if (same_dense_layout(copy.self, host)) {
-    upload(copy.self, host);
+  if (!to_xpu && same_dense_layout(copy.self, copy.source)) {
+    download(copy.source, copy.self, copy.non_blocking);
+  } else if (!to_xpu) {
+    copy.self.copy_(downloaded(copy.source));
+  } else if (const at::Tensor host = from_xpu ? downloaded(copy.source) : copy.source;
+             same_dense_layout(copy.self, host)) {
+    upload(copy.self, host, copy.non_blocking);
   } else {
     const at::Tensor converted = on_cpu_like(copy.self);
     converted.copy_(host);
-    upload(copy.self, converted);
+    upload(copy.self, converted, /*non_blocking=*/false);
   }
   copy.count(Tier::sycl, begin);
   return true;
@@ -142,7 +158,8 @@ void copy_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                 torch::jit::Stack* stack) {
   static OpRecord& record = op_record(op);
   const auto arguments = torch::jit::last(*stack, 3);
-  Copy copy{record, keys, arguments[0].toTensor(), arguments[1].toTensor()};
+  Copy copy{record, keys, arguments[0].toTensor(), arguments[1].toTensor(),
+            arguments[2].toBool()};
   TORCH_CHECK(copy.self.defined(), "self is undefined");
   TORCH_CHECK(copy.source.defined(), "src is undefined");
   copy.index = (copy.self.is_xpu() ? copy.self : copy.source).device().index();
@@ -167,7 +184,7 @@ void item_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   if (host_reads(index) || !is_dense(self)) return run_op(record, keys, stack);
   const DeviceScope scope(index);
   const uint64_t begin = ticks_now();
-  const at::Scalar value = at::_local_scalar_dense(download(self));
+  const at::Scalar value = at::_local_scalar_dense(downloaded(self));
   torch::jit::drop(*stack, 1);
   torch::jit::push(*stack, value);
   count_op(record, Tier::sycl, ordinal(index).home_device().id, ticks_now() - begin, 0);

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 
 #include "autograd_threads.h"
 #include "errors.h"
+#include "opening.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -20,10 +22,17 @@ namespace {
 // and the SYCL runtime's own static objects may outlive ours at process exit, in
 // an order that nobody defines. What a user asks for (uninstall_placement) drops
 // the cached memory and the streams, which is what costs.
+struct Resolved {
+  std::string mapping;
+  uint64_t epoch;
+  std::vector<std::vector<sycl::device>> ordinals;
+};
+
 struct Table {
   std::mutex mutex;
   std::vector<std::unique_ptr<PhysicalDevice>> devices;
   std::vector<std::unique_ptr<Placement>> placements;
+  std::optional<Resolved> resolved;  // if it is not opened yet
   std::function<void()> resolver;
 };
 
@@ -33,6 +42,7 @@ Table& table() {
 }
 
 std::atomic<const Placement*> installed{nullptr};
+std::atomic<size_t> resolved_count{0};
 std::atomic<uint64_t> epoch{0};
 std::atomic<bool> bad_fork{false};
 std::atomic<c10::DeviceIndex> guard_count{16};
@@ -72,15 +82,14 @@ void follow_mapping() noexcept {
 [[noreturn]] void fail_out_of_range(const Placement& now, size_t index) {
   const size_t count = now.ordinals.size();
   const std::string there_are =
-      count == 1
-          ? "one device, xpu:0"
-          : c10::str(count, " devices, xpu:0 to xpu:", count - 1);
+      count == 1 ? "one device, xpu:0"
+                 : c10::str(count, " devices, xpu:0 to xpu:", count - 1);
   throw_mapping_error(c10::str("xpu:", index, " is out of range: mapping \"",
                                now.mapping, "\" has ", there_are));
 }
 
 void on_first_placement() {
-  pthread_atfork(nullptr, nullptr, [] { bad_fork = true; });
+  refuse_forks();
   std::atexit(finish_at_exit);
 }
 
@@ -114,16 +123,16 @@ PhysicalDevice& physical_device(const sycl::device& device) {
   made->host_accessible = made->is_cpu || made->system_usm;
   made->has_fp64 = device.has(sycl::aspect::fp64);
   made->has_fp16 = device.has(sycl::aspect::fp16);
+  made->is_opencl = device.get_backend() == sycl::backend::opencl;
   made->total_memory = device.get_info<sycl::info::device::global_mem_size>();
   known.push_back(std::move(made));
   return *known.back();
 }
 
-Ordinal make_ordinal(const std::vector<DevicePointer>& pointers) {
+Ordinal make_ordinal(const std::vector<sycl::device>& devices) {
   Ordinal result;
-  for (DevicePointer pointer : pointers) {
-    result.devices.push_back(
-        &physical_device(*reinterpret_cast<const sycl::device*>(pointer)));
+  for (const sycl::device& device : devices) {
+    result.devices.push_back(&physical_device(device));
   }
   for (size_t i = 0; i < result.devices.size(); ++i) {
     if (result.devices[i]->host_accessible) {
@@ -132,6 +141,19 @@ Ordinal make_ordinal(const std::vector<DevicePointer>& pointers) {
     }
   }
   return result;
+}
+
+void resolve() {
+  TORCH_CHECK(table().resolver,
+              "xpurt's C++ library is loaded, but its Python package is not: no "
+              "mapping can be resolved. Use `import xpurt`.");
+  table().resolver();
+}
+
+void check_fork() {
+  TORCH_CHECK(!in_bad_fork(),
+              "Cannot re-initialize XPU in forked subprocess. To use XPU with "
+              "multiprocessing, you must use the 'spawn' start method");
 }
 
 }  // namespace
@@ -153,25 +175,50 @@ void set_placement_resolver(std::function<void()> resolver) {
 
 void install_placement(const std::string& mapping,
                        const std::vector<std::vector<DevicePointer>>& ordinals) {
-  TORCH_CHECK(!in_bad_fork(), "Cannot re-initialize XPU in forked subprocess.");
+  check_fork();
   const int most = guard_device_count();
   TORCH_CHECK_VALUE(!ordinals.empty() && ordinals.size() <= static_cast<size_t>(most),
                     "a placement has 1 to ", most, " ordinals; found ",
                     ordinals.size());
   std::lock_guard<std::mutex> lock(table().mutex);
-  TORCH_CHECK(installed.load() == nullptr, "a placement is installed already");
-  auto made = std::make_unique<Placement>();
-  made->mapping = mapping;
-  made->epoch = ++epoch;
+  TORCH_CHECK(installed.load() == nullptr && !table().resolved,
+              "a placement is installed already");
+  Resolved made{mapping, 0, {}};
   for (const auto& pointers : ordinals) {
     TORCH_CHECK_VALUE(!pointers.empty(), "an ordinal has at least one device");
-    made->ordinals.push_back(make_ordinal(pointers));
+    auto& devices = made.ordinals.emplace_back();
+    for (DevicePointer pointer : pointers) {
+      devices.push_back(*reinterpret_cast<const sycl::device*>(pointer));
+    }
   }
+  made.epoch = ++epoch;
+  resolved_count = made.ordinals.size();
+  table().resolved = std::move(made);
+}
+
+// Note [Opening a placement]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~
+// The first context of the OpenCL CPU driver starts its threads, which no forked
+// process has. So contexts are made at the first use of a device, and not to answer
+// how many there are: a process that only asks can still fork, and use xpu in the
+// child.
+void open_placement() {
+  check_fork();
+  std::lock_guard<std::mutex> lock(table().mutex);
+  if (!table().resolved) return;  // another thread was faster
+  const Resolved& resolved = *table().resolved;
   static std::once_flag once;
   std::call_once(once, on_first_placement);
+  auto made = std::make_unique<Placement>();
+  made->mapping = resolved.mapping;
+  made->epoch = resolved.epoch;
+  for (const auto& devices : resolved.ordinals) {
+    made->ordinals.push_back(make_ordinal(devices));
+  }
   open_autograd_threads();
   installed = made.get();
   table().placements.push_back(std::move(made));
+  table().resolved.reset();
 }
 
 // Note [Use and change]
@@ -187,6 +234,8 @@ bool uninstall_placement(const std::function<bool()>& in_use) {
     installed = before;
     return false;
   }
+  table().resolved.reset();
+  resolved_count = 0;
   ++epoch;
   return true;
 }
@@ -210,6 +259,11 @@ uint64_t placement_epoch() noexcept {
   return epoch.load();
 }
 
+void refuse_forks() {
+  static const int once = pthread_atfork(nullptr, nullptr, [] { bad_fork = true; });
+  (void)once;
+}
+
 bool in_bad_fork() noexcept {
   return bad_fork.load(std::memory_order_relaxed);
 }
@@ -219,25 +273,25 @@ bool is_exiting() noexcept {
 }
 
 const Placement& placement() {
-  TORCH_CHECK(!in_bad_fork(),
-              "Cannot re-initialize XPU in forked subprocess. To use XPU with "
-              "multiprocessing, you must use the 'spawn' start method");
+  check_fork();
   if (const Placement* found = installed.load(std::memory_order_acquire)) {
     return *found;
   }
-  TORCH_CHECK(table().resolver,
-              "xpurt's C++ library is loaded, but its Python package is not: no "
-              "mapping can be resolved. Use `import xpurt`.");
-  table().resolver();
-  const Placement* found = installed.load();
-  TORCH_CHECK(found != nullptr, "no xpu mapping could be installed");
-  return *found;
+  // Again where another thread has just taken away what was resolved here.
+  constexpr int kAttempts = 8;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (resolved_count.load() == 0) resolve();
+    open_placement();
+    if (const Placement* found = installed.load()) return *found;
+  }
+  TORCH_CHECK(false, "no xpu mapping could be installed");
 }
 
 c10::DeviceIndex device_count() noexcept {
   if (in_bad_fork()) return 0;
   try {
-    return static_cast<c10::DeviceIndex>(placement().ordinals.size());
+    if (resolved_count.load() == 0) resolve();
+    return static_cast<c10::DeviceIndex>(resolved_count.load());
   } catch (...) {
     return 0;
   }

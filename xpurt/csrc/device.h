@@ -30,6 +30,7 @@ struct PhysicalDevice {
   bool system_usm = false;       // its kernels can use any host pointer
   bool has_fp64 = false;
   bool has_fp16 = false;
+  bool is_opencl = false;     // can be given kernels in OpenCL C
   uint64_t total_memory = 0;  // bytes
 };
 

@@ -95,8 +95,7 @@ at::Generator make_generator(c10::DeviceIndex index) {
   if (index == -1) index = current_device();
   // xpu:0 is there if anything is: no driver is loaded for it.
   if (index != 0) ordinal(index);
-  return at::make_generator<PhiloxGenerator>(index,
-                                             Lifetime::kMapping);
+  return at::make_generator<PhiloxGenerator>(index, Lifetime::kMapping);
 }
 
 const at::Generator& default_generator(c10::DeviceIndex index) {

@@ -5,6 +5,7 @@
 #include "generator.h"
 #include "hooks.h"
 #include "pinned.h"
+#include "share.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -62,11 +63,13 @@ struct XPUHooks final : XPUHooksInterface {
   }
   bool isPinnedPtr(const void* data) const override { return xpurt::is_pinned(data); }
   Device getDeviceFromPtr(void* data) const override {
-    const DeviceIndex index = xpurt::device_of_pointer(data);
-    TORCH_CHECK_VALUE(index >= 0, "the memory at ", data,
-                      " was not allocated for a tensor on xpu. Arrays of dpctl and dpnp "
-                      "become tensors by xpurt.from_usm(array), which checks their "
-                      "device and context.");
+    DeviceIndex index = xpurt::device_of_pointer(data);
+    if (index < 0) index = xpurt::ordinal_of_borrowed(data);
+    TORCH_CHECK_VALUE(
+        index >= 0, "the memory at ", data,
+        " was not allocated for a tensor on xpu. Arrays of dpctl and dpnp "
+        "become tensors by xpurt.from_usm(array), which checks their "
+        "device and context.");
     return Device(DeviceType::XPU, index);
   }
   int32_t getGlobalIdxFromDevice(const Device& device) const override {

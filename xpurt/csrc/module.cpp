@@ -8,7 +8,9 @@
 #include "device.h"
 #include "device_uuid.h"
 #include "cuda_build.h"
+#include "gil.h"
 #include "hooks.h"
+#include "opening.h"
 #include "replica.h"
 #include "share.h"
 #include "registration.h"
@@ -30,12 +32,14 @@ void bind_placement(py::module_& m) {
     // Leaked: called from any thread, at any time before the process ends.
     auto* kept = new py::function(std::move(resolver));
     set_placement_resolver([kept] {
-      py::gil_scoped_acquire gil;
+      const WithGil gil;
       (*kept)();
     });
   });
   m.def("install_placement", &install_placement, py::arg("mapping"),
         py::arg("ordinals"));
+  m.def("open_placement", &open_placement);
+  m.def("refuse_forks", &refuse_forks);
   m.def("uninstall_placement", [] {
     synchronize_all();
     release_replicas();

@@ -198,16 +198,14 @@ void onednn_multiply(const MatrixProduct& product, size_t position, Stream& stre
     operands.resolve();
     std::unordered_map<int, dnnl::memory> arguments;
     for (size_t i = 0; i < roles.size(); ++i) {
-      arguments.emplace(
-          roles[i].first,
-          dnnl::sycl_interop::make_memory(roles[i].second, onednn.engine,
-                                          dnnl::sycl_interop::memory_kind::usm,
-                                          operands[i]));
+      arguments.emplace(roles[i].first,
+                        dnnl::sycl_interop::make_memory(
+                            roles[i].second, onednn.engine,
+                            dnnl::sycl_interop::memory_kind::usm, operands[i]));
     }
     const auto submission = stream.queue(position);
     dnnl::stream& on = onednn.on(*submission);
-    operands.submitted(
-        dnnl::sycl_interop::execute(made->primitive, on, arguments));
+    operands.submitted(dnnl::sycl_interop::execute(made->primitive, on, arguments));
   } catch (const dnnl::error& error) {
     TORCH_CHECK(false, "oneDNN could not multiply ", product.a.sizes(), " by ",
                 product.b.sizes(), " (", product.a.scalar_type(), "): ", error.what());

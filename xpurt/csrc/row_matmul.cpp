@@ -3,6 +3,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <cmath>
 
@@ -41,7 +42,8 @@ struct Call {
 
 class MatmulRow final : public RowKernel {
  public:
-  MatmulRow(const RowSpec& spec, Roles roles) : spec_(spec), roles_(roles) {}
+  MatmulRow(const RowSpec& spec, Roles roles, c10::OperatorName name)
+      : spec_(spec), roles_(roles), name_(std::move(name)) {}
 
   bool accepts(const Stack& stack) const override;
   bool prefers(const Stack& stack) const override {
@@ -67,11 +69,13 @@ class MatmulRow final : public RowKernel {
   Call read(const Stack& stack) const;
   OpCost cost(const Call& call) const;
   c10::SmallVector<int64_t, 3> shape(const Call& call) const;
+  void refuse_shapes(const Stack& stack) const;
   void by_onednn(const Call& call, const Tensor& out, size_t position) const;
   void by_tiles(const Call& call, const Tensor& out, size_t position) const;
 
   const RowSpec& spec_;
   const Roles roles_;
+  const c10::OperatorName name_;
 };
 
 Call MatmulRow::read(const Stack& stack) const {
@@ -108,6 +112,21 @@ OpCost MatmulRow::cost(const Call& call) const {
   return cost;
 }
 
+// Throws what PyTorch's CPU kernel throws for shapes that do not fit. It sees single
+// numbers that are expanded, so that nothing is copied for it.
+void MatmulRow::refuse_shapes(const Stack& stack) const {
+  Stack shapes(stack.end() - roles_.count, stack.end());
+  for (c10::IValue& value : shapes) {
+    if (!value.isTensor()) continue;
+    const Tensor& tensor = value.toTensor();
+    const auto options = tensor.options().device(c10::DeviceType::CPU);
+    value = at::zeros({}, options).expand(tensor.sizes());
+  }
+  c10::Dispatcher::singleton()
+      .findSchemaOrThrow(name_.name.c_str(), name_.overload_name.c_str())
+      .callBoxed(&shapes);
+}
+
 bool MatmulRow::accepts(const Stack& stack) const {
   const size_t first = stack.size() - roles_.count;
   for (int at : {roles_.alpha, roles_.beta}) {
@@ -125,11 +144,17 @@ bool MatmulRow::accepts(const Stack& stack) const {
       return false;
     }
   }
-  if (a.dim() != dims || b.dim() != dims || a.size(-1) != b.size(-2)) return false;
-  if (roles_.batched && a.size(0) != b.size(0)) return false;
+  if (a.dim() != dims || b.dim() != dims || a.size(-1) != b.size(-2) ||
+      (roles_.batched && a.size(0) != b.size(0))) {
+    refuse_shapes(stack);
+    return false;
+  }
   const auto sizes = shape(call);
   if (call.self != nullptr) {
-    if (!at::is_expandable_to(call.self->sizes(), sizes)) return false;
+    if (!at::is_expandable_to(call.self->sizes(), sizes)) {
+      refuse_shapes(stack);
+      return false;
+    }
     if (call.out == call.self && !call.self->sizes().equals(sizes)) return false;
   }
   if (call.out != nullptr) {
@@ -270,7 +295,7 @@ std::unique_ptr<RowKernel> make_matmul(const RowSpec& spec,
   }
   if (matrices != 2) return nullptr;
   roles.batched = spec.name == "bmm" || spec.name == "baddbmm";
-  return std::make_unique<MatmulRow>(spec, roles);
+  return std::make_unique<MatmulRow>(spec, roles, schema.operator_name());
 }
 
 }  // namespace xpurt

@@ -58,8 +58,6 @@ class PointwiseRow final : public RowKernel {
   bool prefers(const Stack& stack) const override {
     Call call;
     if (!read(stack, &call)) return false;
-    // The native kernel tells the user of a division by zero.
-    if (spec_.raises_on_zero && is_integral(call.compute)) return false;
     return kernel_wins(current_stream(call.device), cost(call, call.output));
   }
 
@@ -179,10 +177,14 @@ bool PointwiseRow::fits(const Call& call) const {
                                          call.variant) == spec_.variants.end()) {
     return false;
   }
+  const bool divides_integers = spec_.raises_on_zero && is_integral(call.compute);
   for (int k = 0; k < binding_.operands; ++k) {
     if (!uses(k) || !call.present[k]) continue;
     if (const Tensor* tensor = call.tensors[k]) {
       if ((spec_.zero_dim >> k & 1) != 0 && tensor->dim() != 0) return false;
+      // The native kernel tells the user of a division by zero. To look for a zero
+      // here would be to wait for the divisors.
+      if (divides_integers && k == 1 && !tensor->is_cpu()) return false;
       const bool differs = tensor->scalar_type() != call.compute;
       if (spec_.same_type && !is_condition(k) && differs) return false;
     }
@@ -193,9 +195,7 @@ bool PointwiseRow::fits(const Call& call) const {
     } else if (call.tensors[k] == nullptr || call.tensors[k]->is_cpu()) {
       if (!scalar_fits(call.scalars[k], call.compute)) return false;
       const bool zero = call.scalars[k].toDouble() == 0;
-      if (spec_.raises_on_zero && k == 1 && zero && is_integral(call.compute)) {
-        return false;
-      }
+      if (divides_integers && k == 1 && zero) return false;
     }
   }
   for (size_t p = 0; p < spec_.params.size(); ++p) {

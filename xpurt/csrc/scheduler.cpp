@@ -38,7 +38,8 @@ std::string kind_of(const sycl::device& device) {
 }
 
 bool can_run(const Work& work, const PhysicalDevice& device) {
-  return (device.has_fp64 || !work.needs_fp64) && (device.has_fp16 || !work.needs_fp16);
+  return device.is_opencl && (device.has_fp64 || !work.needs_fp64) &&
+         (device.has_fp16 || !work.needs_fp16);
 }
 
 bool stays_home(const Work& work) {

@@ -5,6 +5,8 @@
 #include <c10/util/Exception.h>
 
 #include <atomic>
+#include <map>
+#include <mutex>
 
 #include "allocator.h"
 #include "errors.h"
@@ -17,15 +19,35 @@ namespace {
 std::atomic<size_t> borrowed_storages{0};
 std::atomic<size_t> borrowed_bytes{0};
 
+// Borrowed memory by its first byte, for ordinal_of_borrowed(). The same bytes may be
+// borrowed several times.
+struct Extent {
+  const char* end;
+  c10::DeviceIndex index;
+};
+struct Extents {
+  std::mutex mutex;
+  std::multimap<const char*, Extent> by_begin;
+};
+Extents& extents() {
+  static Extents* const leaked = new Extents;
+  return *leaked;
+}
+
 // Whoever really owns the bytes behind a storage of ours. Work that reads them may
 // still be queued when the last tensor goes: the owner is let go after it.
 struct Owner {
   std::function<void()> release;
   size_t bytes;
   c10::DeviceIndex index;
+  std::multimap<const char*, Extent>::iterator extent;
 
   static void let_go(void* context) {
     std::unique_ptr<Owner> owner(static_cast<Owner*>(context));
+    {
+      std::lock_guard<std::mutex> lock(extents().mutex);
+      extents().by_begin.erase(owner->extent);
+    }
     --borrowed_storages;
     borrowed_bytes -= owner->bytes;
     try {
@@ -43,7 +65,12 @@ c10::Storage borrow(void* data, size_t bytes, c10::DeviceIndex index,
   ordinal(index);
   ++borrowed_storages;
   borrowed_bytes += bytes;
-  auto* owner = new Owner{std::move(release), bytes, index};
+  auto* owner = new Owner{std::move(release), bytes, index, {}};
+  {
+    const auto* begin = static_cast<const char*>(data);
+    std::lock_guard<std::mutex> lock(extents().mutex);
+    owner->extent = extents().by_begin.emplace(begin, Extent{begin + bytes, index});
+  }
   c10::DataPtr pointer(data, owner, &Owner::let_go,
                        c10::Device(c10::DeviceType::XPU, index));
   if (!is_installed(epoch)) {  // see Note [Use and change]
@@ -71,6 +98,11 @@ void check_dense(const at::Tensor& tensor) {
                    tensor.layout());
 }
 
+// A storage that grows moves to other memory and frees the one that was shared.
+void stay_as_large(const c10::Storage& storage) {
+  storage.unsafeGetStorageImpl()->set_resizable(false);
+}
+
 }  // namespace
 
 at::Tensor share_with_xpu(const at::Tensor& cpu, c10::DeviceIndex index) {
@@ -85,6 +117,7 @@ at::Tensor share_with_xpu(const at::Tensor& cpu, c10::DeviceIndex index) {
   // Also makes a copy-on-write storage private: two writers would not be isolated.
   void* data = source.mutable_data();
   const size_t bytes = source.nbytes();
+  stay_as_large(source);
   auto keep = [source = std::move(source)]() mutable { source = c10::Storage(); };
   return on(borrow(data, bytes, index, std::move(keep)), c10::DispatchKey::XPU, cpu);
 }
@@ -103,6 +136,7 @@ at::Tensor share_with_cpu(const at::Tensor& xpu) {
   escape(*source.unsafeGetStorageImpl());
   current_stream(index).wait();
   const size_t bytes = source.nbytes();
+  stay_as_large(source);
   auto* kept = new c10::Storage(std::move(source));
   c10::DataPtr pointer(
       data, kept, [](void* context) { delete static_cast<c10::Storage*>(context); },
@@ -124,16 +158,29 @@ at::Tensor around_usm(void* data, at::IntArrayRef sizes, at::IntArrayRef strides
   return result;
 }
 
-c10::DeviceIndex ordinal_of_usm(const void* pointer) {
+c10::DeviceIndex ordinal_of_usm(const void* pointer, const sycl::context* context) {
   const Placement& now = placement();
   for (size_t i = 0; i < now.ordinals.size(); ++i) {
     const PhysicalDevice& home = now.ordinals[i].home_device();
+    // Some drivers answer for memory of any context, but kernels must not use it,
+    // unless the device reads every address of the host.
+    if (context != nullptr && *context != home.context && !home.system_usm) continue;
     const auto kind = sycl::get_pointer_type(pointer, home.context);
     if (kind == sycl::usm::alloc::unknown) continue;
     if (kind == sycl::usm::alloc::host) return static_cast<c10::DeviceIndex>(i);
     if (sycl::get_pointer_device(pointer, home.context) == home.device) {
       return static_cast<c10::DeviceIndex>(i);
     }
+  }
+  return -1;
+}
+
+c10::DeviceIndex ordinal_of_borrowed(const void* pointer) noexcept {
+  const auto* byte = static_cast<const char*>(pointer);
+  std::lock_guard<std::mutex> lock(extents().mutex);
+  for (const auto& [begin, extent] : extents().by_begin) {
+    if (begin > byte) break;
+    if (byte < extent.end || byte == begin) return extent.index;
   }
   return -1;
 }

@@ -113,7 +113,11 @@ sycl::queue& Stream::shared_queue() {
 
 bool Stream::drained() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return !queues_[last_] || tail().ext_oneapi_empty();
+  // All of them: others may submit to a queue that was handed out.
+  for (auto& queue : queues_) {
+    if (queue && !queue->ext_oneapi_empty()) return false;
+  }
+  return true;
 }
 
 bool Stream::query() {

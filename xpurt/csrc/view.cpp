@@ -19,20 +19,22 @@ namespace {
 void set_layout(const at::Tensor& self, c10::IntArrayRef size,
                 c10::IntArrayRef stride) {
   c10::TensorImpl* impl = self.unsafeGetTensorImpl();
-  if (stride.data() != nullptr) {
-    impl->set_sizes_and_strides(size, stride);
-  } else {
-    impl->set_sizes_contiguous(size);
+  const bool contiguous = stride.data() == nullptr;
+  if (c10::multiply_integers(size) != 0) {
+    const size_t item = impl->dtype().itemsize();
+    const size_t bytes = contiguous ? at::detail::computeStorageNbytesContiguous(
+                                          size, item, impl->storage_offset())
+                                    : at::detail::computeStorageNbytes(
+                                          size, stride, item, impl->storage_offset());
+    // First, so that a tensor whose storage can't grow stays what it is.
+    if (bytes > impl->unsafe_storage().nbytes()) {
+      resize_storage(impl->unsafe_storage(), bytes);
+    }
   }
-  if (impl->numel() == 0) return;
-  const size_t bytes =
-      stride.data() != nullptr
-          ? at::detail::computeStorageNbytes(size, stride, impl->dtype().itemsize(),
-                                             impl->storage_offset())
-          : at::detail::computeStorageNbytesContiguous(size, impl->dtype().itemsize(),
-                                                       impl->storage_offset());
-  if (bytes > impl->unsafe_storage().nbytes()) {
-    resize_storage(impl->unsafe_storage(), bytes);
+  if (contiguous) {
+    impl->set_sizes_contiguous(size);
+  } else {
+    impl->set_sizes_and_strides(size, stride);
   }
 }
 

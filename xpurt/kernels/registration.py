@@ -1,5 +1,6 @@
 """Gives the rows to the dispatcher, and their sources to the builder."""
 
+from functools import cache
 from typing import NoReturn
 
 from xpurt import _C
@@ -28,7 +29,11 @@ def fail(device: str, entry: str, source: str, log: str) -> NoReturn:
     )
 
 
+@cache
 def register() -> None:
-    """Makes every row known to the ops it names. Called once, at import."""
+    """Makes every row known to the ops it names, when the first placement comes.
+
+    Looking up the schemas of all ops takes as long as the rest of `import xpurt`.
+    """
     _C.set_source_callbacks(make_source, fail)
     _C.add_rows([described(index, row) for index, row in enumerate(ROWS)])

@@ -271,10 +271,15 @@ def _resolve(spec: MappingSpec) -> Placement:
 def _install(spec: MappingSpec, placement: Placement) -> _Installed:
     global _installed
     addresses = [[d.address for d in ordinal] for ordinal in placement.ordinals]
+    kernels.register()
     try:
         _C.install_placement(placement.mapping, addresses)
+        # Left for the first use where a forked child can still be the one to use it.
+        if not _devices.survive_fork():
+            _C.open_placement()
         for index, devices in enumerate(placement.ordinals):
-            _C.set_device_costs(index, [device_cost(d).row() for d in devices])
+            if len(devices) > 1:
+                _C.set_device_costs(index, [device_cost(d).row() for d in devices])
     except RuntimeError as error:
         raise MappingError(
             f"mapping {spec} could not be installed: {error}. "

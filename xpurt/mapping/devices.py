@@ -20,6 +20,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from xpurt import _C, driver, extension
@@ -99,8 +100,8 @@ class PhysicalDevice:
 
 
 _lock = threading.Lock()
-# The process that has loaded the drivers. They do not survive a fork.
-_loaded_in: int | None = None
+# The process that has loaded drivers which do not survive a fork.
+_bound_to: int | None = None
 
 
 def physical_devices() -> tuple[PhysicalDevice, ...]:
@@ -114,8 +115,13 @@ def physical_devices() -> tuple[PhysicalDevice, ...]:
 
 
 def loaded_before_fork() -> bool:
-    """Whether the drivers were loaded in a process that this one is a fork of."""
-    return _loaded_in is not None and _loaded_in != os.getpid()
+    """Whether drivers that a fork breaks were loaded before this process was forked."""
+    return _bound_to is not None and _bound_to != os.getpid()
+
+
+def survive_fork() -> bool:
+    """Whether a process that is forked now can use the devices, if this one did not."""
+    return _bound_to is None
 
 
 def queue_from_capsule(capsule: object) -> SyclQueue:
@@ -136,19 +142,33 @@ os.register_at_fork(after_in_child=_forget_lock)
 
 @functools.cache
 def _enumerate() -> tuple[PhysicalDevice, ...]:
-    global _loaded_in
     driver.prepare()
     import dpctl
 
-    _loaded_in = os.getpid()
-
+    before = _threads()
     listed = [
         _describe(sycl_device, platform_index)
         for platform_index, platform in enumerate(dpctl.get_platforms())
         for sycl_device in platform.get_devices()
         if sycl_device.device_type.name in KINDS
     ]
+    # The CPU driver alone is known to answer without starting threads, and to work in
+    # a child that was forked after that.
+    if any(device.kind != "cpu" for device in listed) or _threads() - before:
+        _bind_to_process()
     return in_order(once_each(listed))
+
+
+def _bind_to_process() -> None:
+    """From now on a forked child cannot use the drivers."""
+    global _bound_to
+    if _bound_to is None:
+        _bound_to = os.getpid()
+        _C.refuse_forks()
+
+
+def _threads() -> set[str]:
+    return {task.name for task in Path("/proc/self/task").iterdir()}
 
 
 def in_order(devices: Iterable[PhysicalDevice]) -> tuple[PhysicalDevice, ...]:
@@ -212,6 +232,7 @@ def _create_sub_devices(
 ) -> list[SyclDevice]:
     import dpctl
 
+    _bind_to_process()  # parts are made with the driver's threads
     try:
         return list(device.sycl_device.create_sub_devices(partition=how))
     except (dpctl.SyclSubDeviceCreationError, ValueError) as error:

@@ -8,7 +8,7 @@ for one memory in two processes is an error.
 
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import torch
 from torch.multiprocessing import reductions
@@ -18,7 +18,7 @@ _SHARE = ("_share_fd_cpu_", "_share_filename_cpu_")
 
 def send_copies() -> Callable[[], None]:
     """Makes xpu tensors travel as copies. Returns what undoes this."""
-    kinds = {torch.Tensor, torch.nn.Parameter, *torch._tensor_classes}
+    kinds: set[type] = {torch.Tensor, torch.nn.Parameter, *torch._tensor_classes}
     for kind in kinds:
         ForkingPickler.register(kind, _reduce)
     originals = {name: vars(torch.UntypedStorage)[name] for name in _SHARE}
@@ -36,9 +36,8 @@ def send_copies() -> Callable[[], None]:
 
 def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     if tensor.device.type != "xpu":
-        reduced: tuple[Callable[..., Any], tuple[Any, ...]]
-        reduced = reductions.reduce_tensor(tensor)
-        return reduced
+        theirs: Callable[..., Any] = reductions.reduce_tensor
+        return cast(tuple[Callable[..., Any], tuple[Any, ...]], theirs(tensor))
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "an xpu tensor that autograd has computed cannot be sent to another "
