@@ -49,7 +49,9 @@ void relabel(const at::Tensor& tensor, c10::Storage storage) {
 }
 
 HostCall::HostCall(c10::DeviceIndex index)
-    : device_(c10::DeviceType::XPU, index), copies_(!host_reads(index)) {}
+    : device_(c10::DeviceType::XPU, index),
+      reads_(host_reads(index)),
+      copies_(!reads_) {}
 
 HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
   c10::StorageImpl* impl = original.unsafeGetStorageImpl();
@@ -70,7 +72,8 @@ HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
   made.original = original;
   made.written = written;
   made.begin = SIZE_MAX;
-  made.staged = !host_reads(original.device().index());
+  const c10::DeviceIndex index = original.device().index();
+  made.staged = index == device_.index() ? !reads_ : !host_reads(index);
   copies_ |= made.staged;
   storages_.push_back(std::move(made));
   return storages_.back();

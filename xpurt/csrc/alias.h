@@ -84,6 +84,7 @@ class HostCall {
   void other_give_back(HostTensor& tensor);
 
   c10::Device device_;
+  bool reads_;  // the host, the memory of device_
   bool copies_;
   uint64_t bytes_copied_ = 0;
   c10::SmallVector<HostStorage, 4> storages_;

@@ -141,13 +141,35 @@ void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet k
            ticks_now() - begin, run.bytes_copied());
 }
 
+// Whether the row would refuse this many elements, so that it need not be asked.
+bool too_small(const RowKernel& row, const Ordinal& ordinal, int64_t largest) {
+  if (ordinal.devices.size() != 1 || largest >= row.crossover()) return false;
+  const PhysicalDevice& home = ordinal.home_device();
+  return home.is_cpu && home.host_accessible;
+}
+
+int64_t largest_operand(const OpRecord& record, const torch::jit::Stack& stack) {
+  int64_t largest = 0;
+  for (size_t i = stack.size() - record.arguments; i < stack.size(); ++i) {
+    for_each_tensor(stack[i], [&](const at::Tensor& tensor) {
+      if (tensor.defined()) largest = std::max(largest, tensor.numel());
+    });
+  }
+  return largest;
+}
+
 // The row that runs this call, or nullptr.
 const RowKernel* chosen_row(const OpRecord& record, c10::DeviceIndex index,
                             const torch::jit::Stack& stack) {
   const RowKernel* row = record.row.load(std::memory_order_acquire);
   if (C10_LIKELY(row == nullptr)) return nullptr;
   const KernelPolicy policy = kernel_policy();
-  if (policy == KernelPolicy::native || !row->accepts(stack)) return nullptr;
+  if (policy == KernelPolicy::native) return nullptr;
+  if (policy == KernelPolicy::automatic &&
+      too_small(*row, ordinal(index), largest_operand(record, stack))) {
+    return nullptr;
+  }
+  if (!row->accepts(stack)) return nullptr;
   if (policy == KernelPolicy::sycl || !host_reads(index)) return row;
   return row->prefers(stack) ? row : nullptr;
 }
@@ -173,6 +195,16 @@ void run_row(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
 
 void note_device(int physical_device_id) {
   noted_device = physical_device_id;
+}
+
+bool goes_native(const OpRecord& record, c10::DeviceIndex index, int64_t largest) {
+  const Ordinal& devices = ordinal(index);
+  if (!devices.home_device().host_accessible) return false;
+  const RowKernel* row = record.row.load(std::memory_order_acquire);
+  if (row == nullptr) return true;
+  const KernelPolicy policy = kernel_policy();
+  if (policy != KernelPolicy::automatic) return policy == KernelPolicy::native;
+  return too_small(*row, devices, largest);
 }
 
 void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,

@@ -70,8 +70,12 @@ bool kernel_wins(Stream& stream, const OpCost& cost) {
   const PhysicalDevice& home = ordinal.home_device();
   if (!home.is_cpu || !home.host_accessible) return true;
   if (choose_device(cost, stream) != ordinal.home) return true;
-  const Crossover& at = kCrossover[static_cast<size_t>(cost.op_class)];
-  return cost.elements >= (cost.flops < kDearFlops ? at.cheap : at.dear);
+  return cost.elements >= crossover(cost.op_class, cost.flops);
+}
+
+int64_t crossover(OpClass op_class, double flops) {
+  const Crossover& at = kCrossover[static_cast<size_t>(op_class)];
+  return flops < kDearFlops ? at.cheap : at.dear;
 }
 
 }  // namespace xpurt

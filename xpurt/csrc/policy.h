@@ -39,4 +39,7 @@ size_t choose_device(const OpCost& cost, Stream& stream);
 // native kernel on the host does.
 bool kernel_wins(Stream& stream, const OpCost& cost);
 
+// The elements (see OpCost) from which on that is so where a CPU is the only device.
+int64_t crossover(OpClass op_class, double flops);
+
 }  // namespace xpurt

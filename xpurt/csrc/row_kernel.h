@@ -17,6 +17,9 @@ struct RowKernel {
   // Whether it is expected to be faster here than the native kernel. Asked under
   // the policy `automatic`, on devices whose memory the host can use.
   virtual bool prefers(const torch::jit::Stack& stack) const = 0;
+  // Where a CPU is the only device, prefers() is false for operands all of which have
+  // fewer elements than this.
+  virtual int64_t crossover() const = 0;
   // Replaces the arguments at the end of the stack by the results.
   virtual void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) const = 0;
   virtual Tier tier() const = 0;

@@ -5,6 +5,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <cmath>
+
 #include "element_type.h"
 #include "onednn.h"
 #include "policy.h"
@@ -54,6 +56,11 @@ class MatmulRow final : public RowKernel {
       return false;
     }
     return kernel_wins(current_stream(), cost(call));
+  }
+  int64_t crossover() const override {
+    // Two operands of n elements make at most n * n multiply-adds.
+    const auto steps = static_cast<double>(xpurt::crossover(OpClass::matmul, 1));
+    return static_cast<int64_t>(std::sqrt(steps));
   }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return last_tier; }

@@ -61,6 +61,10 @@ class PointwiseRow final : public RowKernel {
     return kernel_wins(current_stream(call.device), cost(call, call.output));
   }
 
+  int64_t crossover() const override {
+    return xpurt::crossover(OpClass::pointwise, spec_.flops);
+  }
+
   void run(const c10::OperatorHandle&, Stack* stack) const override;
 
   Tier tier() const override { return Tier::sycl; }

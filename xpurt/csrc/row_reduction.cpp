@@ -91,6 +91,9 @@ class ReductionRow final : public RowKernel {
     return read(stack, &call) &&
            kernel_wins(current_stream(call.self->device().index()), cost(call));
   }
+  int64_t crossover() const override {
+    return xpurt::crossover(OpClass::reduction, spec_.flops);
+  }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return Tier::sycl; }
 

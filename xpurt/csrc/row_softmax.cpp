@@ -29,6 +29,9 @@ class SoftmaxRow final : public RowKernel {
     const Tensor& self = argument(stack, 0).toTensor();
     return kernel_wins(current_stream(self.device().index()), cost(self));
   }
+  int64_t crossover() const override {
+    return xpurt::crossover(OpClass::softmax, spec_.flops);
+  }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return Tier::sycl; }
 

@@ -7,6 +7,10 @@
 namespace xpurt {
 namespace {
 
+// Errors that streams keep until they are waited for. None as a rule: then a wait,
+// which every op on the host begins with, takes no lock.
+std::atomic<int> errors_kept{0};
+
 // What is submitted to `queue` from now on starts after `event`. False where the
 // driver does not take an event of another context, such as of another sub-device of
 // one CPU: then the host has to wait for it.
@@ -41,9 +45,9 @@ std::unique_ptr<sycl::queue> Stream::make_queue(size_t position, bool profiling)
   // Called in the thread that waits: see Stream::finish().
   auto keep_first = [this](sycl::exception_list errors) {
     std::lock_guard<std::mutex> lock(error_mutex_);
-    for (const auto& error : errors) {
-      if (!error_) error_ = error;
-    }
+    if (error_ || errors.size() == 0) return;
+    error_ = *errors.begin();
+    ++errors_kept;
   };
   const auto made = [&](const sycl::property_list& properties) {
     return std::make_unique<sycl::queue>(device.context, device.device, keep_first,
@@ -138,7 +142,9 @@ void Stream::finish() {
       queue->wait_and_throw();
     } catch (const std::exception&) {
       std::lock_guard<std::mutex> lock(error_mutex_);
-      if (!error_) error_ = std::current_exception();
+      if (error_) continue;
+      error_ = std::current_exception();
+      ++errors_kept;
     }
   }
 }
@@ -156,12 +162,14 @@ void Stream::wait() {
 }
 
 void Stream::rethrow() {
+  if (C10_LIKELY(errors_kept.load() == 0)) return;
   std::exception_ptr error;
   {
     std::lock_guard<std::mutex> lock(error_mutex_);
     std::swap(error, error_);
   }
   if (!error) return;
+  --errors_kept;
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& reason) {
