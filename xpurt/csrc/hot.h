@@ -167,9 +167,8 @@ struct HotResult {
 template <typename... Results>
 struct HotResult<std::tuple<Results...>> {
   static std::tuple<Results...> to_xpu(HostCall& call, std::tuple<Results...> result) {
-    std::apply(
-        [&](auto&... each) { ((each = call.to_xpu(std::move(each))), ...); },
-        result);
+    std::apply([&](auto&... each) { ((each = call.to_xpu(std::move(each))), ...); },
+               result);
     return result;
   }
 };
@@ -187,8 +186,8 @@ struct HotOp<Op, Result(Args...)> {
     if (C10_UNLIKELY(!operands.run_on_aliases(record))) {
       return boxed(record, keys, args...);
     }
-    return on_aliases(record, operands.index(), keys, std::index_sequence_for<Args...>(),
-                      args...);
+    return on_aliases(record, operands.index(), keys,
+                      std::index_sequence_for<Args...>(), args...);
   }
 
  private:
