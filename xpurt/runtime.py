@@ -93,6 +93,7 @@ class _Runtime:
             setattr(torch, self.name, self.attribute)
         elif self.name in vars(torch):
             delattr(torch, self.name)
+        _forget_found_modules()
 
 
 def register_runtime(name: str, module: Any) -> Registration:
@@ -123,9 +124,15 @@ def register_runtime(name: str, module: Any) -> Registration:
         sys.modules[f"torch.{name}"] = module
         sys.modules.update(parts)
         setattr(torch, name, module)
+        _forget_found_modules()
         registration = Registration(name, module, before)
         _registered.setdefault(name, []).append(registration)
         return registration
+
+
+def _forget_found_modules() -> None:
+    """`torch.get_device_module` keeps what it has found once."""
+    torch.get_device_module.cache_clear()
 
 
 def _check_name(name: str) -> None:

@@ -1,6 +1,6 @@
 """What a forked child is told, and that it never hangs. See also tests/xpu/test_fork.py."""
 
-from own_process import output
+from own_process import output, run
 
 REFUSED = "Cannot re-initialize XPU in forked subprocess"
 
@@ -84,7 +84,7 @@ def test_workers_of_a_data_loader() -> None:
         def __len__(self): return 8
         def __getitem__(self, i):
             item = torch.full((2,), float(i)) + torch.rand(2).mul(0)
-            return item + bias if self.touches else item
+            return item.to("xpu") + bias if self.touches else item
     def load(touches):
         loader = DataLoader(Data(touches), batch_size=4, num_workers=2, timeout=30,
                             multiprocessing_context="fork")
@@ -96,4 +96,7 @@ def test_workers_of_a_data_loader() -> None:
         print("Cannot re-initialize XPU in forked subprocess" in str(error))
     print(load(False))
     """
-    assert output(code, timeout=120).split() == ["72.0", "True", "72.0"]
+    # What PyTorch's own loader says in a worker whose parent's loader failed is let be.
+    ended = run(code, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split() == ["72.0", "True", "72.0"]

@@ -96,8 +96,8 @@ def test_torch_load_has_words_of_its_own() -> None:
 
 
 def test_numbers_that_pytorch_keeps_in_a_byte() -> None:
-    for index in (100, 200, 255):
-        with pytest.raises((MappingError, RuntimeError), match=rf"{index}|255"):
+    for index in (100, 200):
+        with pytest.raises((MappingError, RuntimeError), match=f"{index}"):
             torch.empty(2, device=f"xpu:{index}")
 
 

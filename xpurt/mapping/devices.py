@@ -164,7 +164,8 @@ def _bind_to_process() -> None:
     global _bound_to
     if _bound_to is None:
         _bound_to = os.getpid()
-        _C.refuse_forks()
+        if extension.inactive_reason() is None:
+            _C.refuse_forks()
 
 
 def _threads() -> set[str]:

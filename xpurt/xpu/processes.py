@@ -6,6 +6,7 @@ device. A tensor that is sent arrives as a copy on the same device instead; what
 for one memory in two processes is an error.
 """
 
+import io
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NoReturn, cast
@@ -43,15 +44,23 @@ def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
             "an xpu tensor that autograd has computed cannot be sent to another "
             "process, because its graph stays behind. Send tensor.detach()."
         )
-    # Contiguous bytes of its own: the rest of a larger storage stays here.
-    copy = tensor.detach().cpu()
-    return _rebuild, (type(tensor), copy, tensor.device.index, tensor.requires_grad)
+    # Bytes, not shared memory: a process that is spawned reads them after this copy
+    # would be gone. Of its own: the rest of a larger storage stays here.
+    copy = io.BytesIO()
+    torch.save(tensor.detach().cpu(), copy)
+    return _rebuild, (
+        type(tensor),
+        copy.getvalue(),
+        tensor.device.index,
+        tensor.requires_grad,
+    )
 
 
 def _rebuild(
-    kind: type[torch.Tensor], copy: torch.Tensor, index: int, requires_grad: bool
+    kind: type[torch.Tensor], copy: bytes, index: int, requires_grad: bool
 ) -> torch.Tensor:
-    tensor = copy.to(torch.device("xpu", index))
+    loaded: torch.Tensor = torch.load(io.BytesIO(copy), weights_only=True)
+    tensor = loaded.to(torch.device("xpu", index))
     if issubclass(kind, torch.nn.Parameter):
         return torch.nn.Parameter(tensor, requires_grad)
     return tensor.requires_grad_(requires_grad)
