@@ -58,9 +58,8 @@ def test_one_processor_by_affinity() -> None:
     code = """
     import os
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    import torch, time
+    import torch, time, xpurt
     x = torch.ones(1200, 1200, device="xpu")
-    import xpurt
     print(torch.xpu.get_device_properties(0).max_compute_units)
     for policy in ("sycl", "native"):
         xpurt.set_kernel_policy(policy)
