@@ -1,10 +1,10 @@
 """Builds the extension xpurt._C; everything else is in pyproject.toml."""
 
 import os
+import runpy
 import shlex
 import subprocess
 import sys
-from importlib.metadata import distribution
 from pathlib import Path
 
 import torch
@@ -15,20 +15,9 @@ ROOT = Path(__file__).parent
 CSRC = Path("xpurt/csrc")
 
 
-def include_dir(package: str, header: str) -> str:
-    """The include directory into which `package` installed `header`."""
-    for file in distribution(package).files or ():
-        if file.as_posix().endswith(f"include/{header}"):
-            path = Path(str(file.locate())).resolve()
-            return str(path.parents[len(Path(header).parts) - 1])
-    raise SystemExit(f"{package} is installed, but has no {header}")
-
-
-def library_dir(package: str, library: str) -> str:
-    for file in distribution(package).files or ():
-        if file.name == library:
-            return str(Path(str(file.locate())).resolve().parent)
-    raise SystemExit(f"{package} is installed, but has no {library}")
+# By path: importing the package would want the extension that is built here.
+_paths = runpy.run_path("xpurt/cpp_extension.py")
+include_dir, library_dir = _paths["include_dir"], _paths["library_dir"]
 
 
 BUILT_FOR = """\

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 from torch import Event, Generator, Tensor, UntypedStorage, dtype
 
 torch_version: str
+sycl_version: str  # of the SYCL headers, as "20250301"
 
 def set_placement_resolver(resolver: Callable[[], object]) -> None:
     """`resolver` is called at the first need of a device, and must install one.
@@ -105,6 +106,56 @@ def escape(tensor: Tensor) -> None:
 
 def escape_storage(storage: UntypedStorage) -> None: ...
 
+# Pools, snapshots, history: csrc/bind_snapshot.cpp
+
+def memory_snapshot() -> list[dict[str, Any]]:
+    """Every segment with its blocks, as `torch.xpu.memory_snapshot` gives them."""
+
+def memory_snapshot_with_traces(pool: tuple[int, int]) -> dict[str, Any]:
+    """The segments of one pool, or of all for (0, 0), and each device's history."""
+
+def record_memory_history(
+    enabled: str | None,
+    context: str | None,
+    stacks: str,
+    max_entries: int,
+    clear_history: bool,
+    skip_actions: list[str],
+) -> None:
+    """See `torch.xpu.memory._record_memory_history`."""
+
+class MemorySource:
+    """Two C functions that allocate and free memory, by address. Never freed."""
+
+    def __init__(self, allocate: int, free: int) -> None: ...
+
+class MemoryPool:
+    """A private pool of the current device."""
+
+    def __init__(
+        self, source: MemorySource | None, made_by_user: bool, use_on_oom: bool
+    ) -> None: ...
+    @property
+    def id(self) -> tuple[int, int]: ...
+    @property
+    def source(self) -> MemorySource | None: ...
+    def use_count(self) -> int: ...
+
+def set_memory_source(source: MemorySource | None) -> None:
+    """All memory comes from `source`; RuntimeError if some has been allocated."""
+
+def memory_source() -> MemorySource | None: ...
+def begin_allocate_to_pool(
+    device: int, pool: tuple[int, int], this_thread_only: bool
+) -> None:
+    """Allocations go to segments that only this pool's users get, until the end."""
+
+def end_allocate_to_pool(device: int, pool: tuple[int, int]) -> None: ...
+def release_pool(device: int, pool: tuple[int, int]) -> None:
+    """Takes back one `begin_allocate_to_pool`; RuntimeError if there was none."""
+
+def empty_pool(pool: tuple[int, int]) -> None: ...
+
 # The allocator: csrc/bind_allocator.cpp
 
 def memory_fraction(device: int) -> float: ...
@@ -113,9 +164,6 @@ def set_memory_fraction(device: int, fraction: float) -> None:
 
     ValueError if it is out of range.
     """
-
-def memory_snapshot() -> list[dict[str, Any]]:
-    """Every segment with its blocks, as `torch.xpu.memory_snapshot` gives them."""
 
 def device_of_pointer(address: int) -> int:
     """The ordinal whose memory contains the address, or -1."""
@@ -127,16 +175,6 @@ def is_pinned_pointer(address: int) -> bool: ...
 def host_memory(root: str = "") -> tuple[int, int, int]:
     """Total and free memory for this process, and free swap, in bytes."""
 
-def begin_allocate_to_pool(
-    device: int, pool: tuple[int, int], this_thread_only: bool
-) -> None:
-    """Allocations go to segments that only this pool's users get, until the end."""
-
-def end_allocate_to_pool(device: int, pool: tuple[int, int]) -> None: ...
-def release_pool(device: int, pool: tuple[int, int]) -> None:
-    """Takes back one `begin_allocate_to_pool`; RuntimeError if there was none."""
-
-def empty_pool(pool: tuple[int, int]) -> None: ...
 def raw_allocate(size_bytes: int) -> int:
     """Memory of the current device and stream without a tensor: its address."""
 
@@ -185,6 +223,9 @@ def op_report() -> list[tuple[str, str, str, int, int, float]]:
     """Op, tier, device, calls, bytes copied, seconds."""
 
 def reset_op_report() -> None: ...
+def hot_ops() -> list[str]:
+    """Ops registered with their own signature: "aten::add.Tensor"."""
+
 def set_fallback_mode(mode: str) -> None: ...
 def fallback_mode() -> str: ...
 def set_host_accessible(index: int, value: bool) -> None: ...

@@ -1,6 +1,6 @@
 """Tensors on several ordinals: copies, autograd, models that are split."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -80,9 +80,24 @@ def test_gradients_go_back(start: str, end: str) -> None:
     assert leaf.grad.tolist() == [0, 1, 2]
 
 
+REFUSED: list[Callable[[torch.Tensor, torch.Tensor], object]] = [
+    torch.add,
+    torch.dot,
+    torch.maximum,
+    torch.Tensor.add_,
+    lambda a, b: torch.cat([a, b]),
+    lambda a, b: torch.mul(a, a, out=b),
+    lambda a, b: a.addcmul_(a, b),
+    lambda a, b: torch.ops.aten.threshold_backward(a, b, 0),
+    lambda a, b: torch.layer_norm(a, (3,), b),
+    lambda a, b: torch.stack((a, b)),
+    lambda a, b: torch.conv1d(a[None, None], b[None, None]),
+]
+
+
 def test_operands_on_two_ordinals_are_refused() -> None:
     one, two = torch.ones(3, device="xpu:0"), torch.ones(3, device="xpu:1")
-    for op in (torch.add, torch.dot, lambda a, b: torch.cat([a, b]), torch.Tensor.add_):
+    for op in REFUSED:
         with pytest.raises(RuntimeError, match=r"same device.*xpu:[01] and xpu:[01]"):
             op(one, two)
     assert one.tolist() == two.tolist() == [1, 1, 1]

@@ -4,6 +4,7 @@
 
 #include "allocator.h"
 #include "cpu_allocator.h"
+#include "device.h"
 #include "replica.h"
 
 namespace xpurt {
@@ -18,13 +19,13 @@ void release_original(void* context) {
   c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(context));
 }
 
+}  // namespace
+
 c10::DataPtr alias_data(c10::StorageImpl* original) {
   c10::raw::intrusive_ptr::incref(original);
   void* data = const_cast<void*>(original->data());
   return {data, original, &release_original, c10::Device(c10::DeviceType::CPU)};
 }
-
-}  // namespace
 
 bool host_reads(c10::DeviceIndex index) {
   return ordinal(index).home_device().host_accessible;
@@ -200,6 +201,9 @@ void HostCall::give_back(HostTensor& tensor) {
       (host->numel() != 0 && offset != original->storage_offset())) {
     original->set_sizes_and_strides(host->sizes(), host->strides(), offset);
   }
+  // Some kernels write a conjugate and say so.
+  if (host->is_conj() != original->is_conj()) original->_set_conj(host->is_conj());
+  if (host->is_neg() != original->is_neg()) original->_set_neg(host->is_neg());
 }
 
 void HostCall::finish_arguments() {

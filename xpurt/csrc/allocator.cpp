@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "gpu_trace.h"
 #include "ordinal_memory.h"
 #include "pinned.h"
 #include "replica.h"
@@ -26,6 +27,7 @@ struct Memories {
   SegmentTable table;
   std::array<std::atomic<OrdinalMemory*>, kMaxDevices> of_ordinal{};
   std::array<std::atomic<FreeCallback>, kMaxCallbacks> callbacks{};
+  const MemorySource* source = nullptr;
   std::mutex mutex;
   std::vector<std::unique_ptr<OrdinalMemory>> all;
 };
@@ -50,7 +52,7 @@ OrdinalMemory& memory_of(c10::DeviceIndex index) {
   found = slot.load();
   if (found == nullptr || found->epoch() != epoch) {
     memories().all.push_back(std::make_unique<OrdinalMemory>(
-        index, epoch, device.home_device(), memories().table));
+        index, epoch, device.home_device(), memories().table, memories().source));
     found = memories().all.back().get();
     slot.store(found, std::memory_order_release);
   }
@@ -78,6 +80,7 @@ void free_block(void* pointer) {
     callback(pointer);
   }
   static_cast<OrdinalMemory*>(segment->owner)->free(*segment, pointer);
+  tell_tracer(&Tracer::trace_gpu_memory_deallocation, address_of(pointer));
 }
 
 void* allocate_on(c10::DeviceIndex index, size_t bytes) {
@@ -87,7 +90,10 @@ void* allocate_on(c10::DeviceIndex index, size_t bytes) {
     OrdinalMemory& memory = memory_of(index);
     Stream& stream = current_stream(index);
     void* pointer = memory.allocate(bytes, stream);
-    if (C10_LIKELY(is_installed(memory.epoch()))) return pointer;
+    if (C10_LIKELY(is_installed(memory.epoch()))) {
+      tell_tracer(&Tracer::trace_gpu_memory_allocation, address_of(pointer));
+      return pointer;
+    }
     memory.forsake(pointer);
   }
 }
@@ -210,6 +216,51 @@ void begin_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool,
   memory_of(index).begin_allocate_to_pool(pool, std::move(takes));
 }
 
+MemoryPool::MemoryPool(const MemorySource* source, bool made_by_user, bool use_on_oom)
+    : memory_(memory_of(-1)), source_(source), id_(new_id(made_by_user)) {
+  memory_.create_pool(id_, source, use_on_oom);
+}
+
+MemoryPool::~MemoryPool() {
+  if (in_bad_fork() || shut_down.load(std::memory_order_relaxed)) return;
+  try {
+    memory_.release_pool(id_);
+    memory_.empty_cache(id_);
+  } catch (const std::exception& error) {
+    // What the next synchronization was to throw.
+    TORCH_WARN("queued work had failed when an xpu memory pool ended: ", error.what());
+  }
+}
+
+c10::MempoolId_t MemoryPool::id() const {
+  TORCH_CHECK(is_installed(memory_.epoch()),
+              "the memory pool belongs to an xpu mapping that has been replaced. Make "
+              "a new one.");
+  return id_;
+}
+
+int MemoryPool::use_count() const {
+  return memory_.pool_users(id_);
+}
+
+c10::MempoolId_t MemoryPool::new_id(bool made_by_user) {
+  static std::atomic<c10::CaptureId_t> of_users{1};
+  static std::atomic<c10::CaptureId_t> of_others{1};
+  if (made_by_user) return {0, of_users++};
+  return {of_others++, 0};
+}
+
+void set_memory_source(const MemorySource* source) {
+  std::lock_guard<std::mutex> lock(memories().mutex);
+  TORCH_CHECK(memories().all.empty(),
+              "the allocator of xpu is in use already. Change it before xpu is used.");
+  memories().source = source;
+}
+
+const MemorySource* memory_source() {
+  return memories().source;
+}
+
 void end_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool) {
   memory_of(index).end_allocate_to_pool(pool);
 }
@@ -218,16 +269,18 @@ void release_pool(c10::DeviceIndex index, c10::MempoolId_t pool) {
   memory_of(index).release_pool(pool);
 }
 
-std::vector<c10::CachingDeviceAllocator::SegmentInfo> memory_snapshot() {
+std::vector<c10::CachingDeviceAllocator::SegmentInfo> memory_snapshot(
+    c10::MempoolId_t pool) {
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> all;
   each_memory([&](OrdinalMemory& memory) {
-    for (auto& segment : memory.snapshot()) all.push_back(std::move(segment));
+    for (auto& segment : memory.snapshot(pool)) all.push_back(std::move(segment));
   });
   return all;
 }
 
 void release_cached_memory() {
-  device_allocator().emptyCache({0, 0});
+  each_memory([](OrdinalMemory& memory) { memory.empty_all_pools(); });
+  if (!in_bad_fork()) release_replicas();
   release_pinned_memory();
 }
 

@@ -9,6 +9,9 @@
 
 namespace xpurt {
 
+class OrdinalMemory;
+struct MemorySource;
+
 c10::DeviceAllocator& device_allocator();
 
 // Memory of the current device that the host may write at once: no queued work
@@ -42,17 +45,48 @@ double memory_fraction(c10::DeviceIndex index);
 void set_memory_fraction(c10::DeviceIndex index, double fraction);
 
 // Private pools: between begin and end, allocations on streams for which `takes` is
-// true come from segments of their own, which nobody else gets. Each begin adds a
-// user to the pool, each release takes one away; the segments of a pool without users
-// go back to the driver when the cache is emptied. emptyCache(pool) gives back what is
-// free in one pool.
+// true come from segments of their own, which nobody else gets. Each begin and each
+// MemoryPool adds a user to the pool, each release takes one away; the segments of a
+// pool without users go back to the driver when the cache is emptied.
+// emptyCache(pool) gives back what is free in one pool.
 void begin_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool,
                             std::function<bool(c10::Stream)> takes);
 void end_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool);
 void release_pool(c10::DeviceIndex index, c10::MempoolId_t pool);
 
-// Every segment of every ordinal, by ordinal and address.
-std::vector<c10::CachingDeviceAllocator::SegmentInfo> memory_snapshot();
+// A private pool of the current device, for as long as this lives.
+class MemoryPool {
+ public:
+  // source: where its segments come from; nullptr is the driver.
+  // use_on_oom: whether allocations outside of the pool may take its free blocks, if
+  // they fail otherwise.
+  MemoryPool(const MemorySource* source, bool made_by_user, bool use_on_oom);
+  ~MemoryPool();
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  c10::MempoolId_t id() const;  // throws if the mapping has been replaced
+  const MemorySource* source() const { return source_; }
+  int use_count() const;
+
+  // {0, n} for pools that users make, {n, 0} for others; never the same one twice.
+  static c10::MempoolId_t new_id(bool made_by_user);
+
+ private:
+  OrdinalMemory& memory_;
+  const MemorySource* source_;
+  c10::MempoolId_t id_;
+};
+
+// All memory of xpu comes from `source` from now on, uncached. Throws if any has been
+// allocated under a mapping already.
+void set_memory_source(const MemorySource* source);
+const MemorySource* memory_source();
+
+// The segments of a private pool, or, for {0, 0}, those of every pool: by ordinal and
+// address.
+std::vector<c10::CachingDeviceAllocator::SegmentInfo> memory_snapshot(
+    c10::MempoolId_t pool);
 
 // Gives every cached block back to the driver; nothing may be alive.
 void release_cached_memory();

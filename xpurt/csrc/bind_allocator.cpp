@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <ctime>
-#include <thread>
 
 #include "allocator.h"
 #include "block_pool.h"
@@ -17,48 +16,6 @@ namespace py = pybind11;
 
 namespace xpurt {
 namespace {
-
-py::dict block_dict(const c10::CachingDeviceAllocator::BlockInfo& block,
-                    size_t address) {
-  py::dict result;
-  result["address"] = address;
-  result["size"] = block.size;
-  result["requested_size"] = block.requested_size;
-  result["state"] = block.allocated ? "active_allocated"
-                    : block.active  ? "active_awaiting_free"
-                                    : "inactive";
-  result["frames"] = py::list();
-  return result;
-}
-
-// In the form of torch.xpu.memory_snapshot().
-py::list snapshot() {
-  py::list result;
-  for (const auto& segment : memory_snapshot()) {
-    py::dict entry;
-    entry["device"] = static_cast<int>(segment.device);
-    entry["address"] = segment.address;
-    entry["total_size"] = segment.total_size;
-    entry["allocated_size"] = segment.allocated_size;
-    entry["active_size"] = segment.active_size;
-    entry["requested_size"] = segment.requested_size;
-    entry["stream"] = reinterpret_cast<size_t>(segment.stream);
-    entry["segment_type"] = segment.is_large ? "large" : "small";
-    entry["segment_pool_id"] = py::make_tuple(segment.owner_private_pool_id.first,
-                                              segment.owner_private_pool_id.second);
-    entry["is_expandable"] = segment.is_expandable;
-    entry["frames"] = py::list();
-    py::list blocks;
-    size_t address = segment.address;
-    for (const auto& block : segment.blocks) {
-      blocks.append(block_dict(block, address));
-      address += block.size;
-    }
-    entry["blocks"] = blocks;
-    result.append(entry);
-  }
-  return result;
-}
 
 c10::Stream stream_of(int64_t id, int64_t device_index) {
   return c10::Stream(
@@ -137,7 +94,6 @@ void bind_allocator(py::module_& m) {
   m.def("memory_fraction", &memory_fraction, py::arg("device"));
   m.def("set_memory_fraction", &set_memory_fraction, py::arg("device"),
         py::arg("fraction"));
-  m.def("memory_snapshot", &snapshot);
   m.def("device_of_pointer", [](size_t address) {
     return static_cast<int>(device_of_pointer(reinterpret_cast<void*>(address)));
   });
@@ -154,21 +110,6 @@ void bind_allocator(py::module_& m) {
         return py::make_tuple(memory.total, memory.free, memory.swap);
       },
       py::arg("root") = "");
-
-  // Allocations of the calling thread, or of every thread, go to a private pool.
-  m.def(
-      "begin_allocate_to_pool",
-      [](c10::DeviceIndex device, c10::MempoolId_t pool, bool this_thread_only) {
-        const std::thread::id me = std::this_thread::get_id();
-        begin_allocate_to_pool(device, pool, [=](c10::Stream) {
-          return !this_thread_only || std::this_thread::get_id() == me;
-        });
-      },
-      py::arg("device"), py::arg("pool"), py::arg("this_thread_only"));
-  m.def("end_allocate_to_pool", &end_allocate_to_pool);
-  m.def("release_pool", &release_pool);
-  m.def("empty_pool",
-        [](c10::MempoolId_t pool) { device_allocator().emptyCache(pool); });
 
   // Memory without a tensor, of the current device and stream.
   m.def("raw_allocate", [](size_t bytes) {

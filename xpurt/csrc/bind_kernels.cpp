@@ -81,6 +81,7 @@ RowSpec as_spec(const py::dict& row) {
   spec.raises_on_zero = row["raises_on_zero"].cast<bool>();
   spec.same_type = row["same_type"].cast<bool>();
   spec.zero_dim = row["zero_dim"].cast<uint32_t>();
+  spec.leading = row["leading"].cast<int>();
   spec.raises_on_empty = row["raises_on_empty"].cast<bool>();
   spec.params = row["params"].cast<std::vector<std::string>>();
   spec.variants = row["variants"].cast<std::vector<std::string>>();

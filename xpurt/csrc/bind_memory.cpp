@@ -44,9 +44,14 @@ c10::DeviceIndex checked(c10::DeviceIndex index) {
 py::dict memory_stats(c10::DeviceIndex index) {
   const auto stats = device_allocator().getDeviceStats(checked(index));
   py::dict result;
+  result["allocation"] = to_dict(stats.allocation);
+  result["segment"] = to_dict(stats.segment);
+  result["active"] = to_dict(stats.active);
+  result["inactive_split"] = to_dict(stats.inactive_split);
   result["allocated_bytes"] = to_dict(stats.allocated_bytes);
   result["reserved_bytes"] = to_dict(stats.reserved_bytes);
   result["active_bytes"] = to_dict(stats.active_bytes);
+  result["inactive_split_bytes"] = to_dict(stats.inactive_split_bytes);
   result["requested_bytes"] = to_dict(stats.requested_bytes);
   return result;
 }

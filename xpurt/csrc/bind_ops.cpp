@@ -5,6 +5,7 @@
 #include "bind.h"
 #include "device.h"
 #include "fallback_mode.h"
+#include "hot_run.h"
 #include "op_report.h"
 
 namespace py = pybind11;
@@ -54,6 +55,9 @@ void bind_ops(py::module_& m) {
     return rows;
   });
   m.def("reset_op_report", &reset_op_report);
+  m.def(
+      "hot_ops", [] { return hot_ops(); },
+      "The ops that are registered with their own signature, not by way of a stack.");
   m.def("set_fallback_mode", [](const std::string& name) {
     set_fallback_mode(chosen(kFallbackModes, name, "fallback mode"));
   });

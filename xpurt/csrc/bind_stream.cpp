@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "bind.h"
+#include "gpu_trace.h"
 #include "stream.h"
 #include "waiting.h"
 
@@ -98,7 +99,10 @@ void bind_stream(py::module_& m) {
     copy.release();
     return py::reinterpret_steal<py::object>(capsule);
   });
-  m.def("synchronize_device", &synchronize_device);
+  m.def("synchronize_device", [](c10::DeviceIndex index) {
+    tell_tracer(&Tracer::trace_gpu_device_synchronization);
+    synchronize_device(index);
+  });
   m.def("event_elapsed_ms", [](py::handle start, py::handle end) {
     return event_of(start).elapsedTime(event_of(end));
   });

@@ -1,5 +1,6 @@
 #include "block_pool.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace xpurt {
@@ -9,9 +10,9 @@ size_t round_block(size_t bytes) {
   return (bytes + kMinBlockBytes - 1) / kMinBlockBytes * kMinBlockBytes;
 }
 
-size_t segment_bytes_for(size_t rounded) {
+size_t segment_bytes_for(size_t rounded, size_t large) {
   if (rounded <= kSmallBytes) return kSmallSegmentBytes;
-  if (rounded < kMinLargeBytes) return kLargeSegmentBytes;
+  if (rounded < kMinLargeBytes) return large;
   return (rounded + kRoundLargeBytes - 1) / kRoundLargeBytes * kRoundLargeBytes;
 }
 
@@ -163,6 +164,13 @@ Block* BlockPool::take(size_t rounded) {
   return block;
 }
 
+Block* BlockPool::take_whole(Segment& segment) {
+  Block* block = segment.first;
+  erase_free(block);
+  block->allocated = block->active = true;
+  return block;
+}
+
 void BlockPool::give_back(Block* block) {
   block->requested = 0;
   if (Block* after = block->after; after != nullptr && !after->active) {
@@ -181,6 +189,19 @@ void BlockPool::give_back(Block* block) {
     block = before;
   }
   insert_free(block);
+}
+
+std::unique_ptr<Segment> BlockPool::take_out(Segment& segment) {
+  const auto found =
+      std::find_if(segments_.begin(), segments_.end(),
+                   [&](const auto& each) { return each.get() == &segment; });
+  std::unique_ptr<Segment> taken = std::move(*found);
+  *found = std::move(segments_.back());
+  segments_.pop_back();
+  erase_free(segment.first);
+  recycle(segment.first);
+  segment.first = nullptr;
+  return taken;
 }
 
 std::vector<std::unique_ptr<Segment>> BlockPool::take_free_segments() {

@@ -10,18 +10,24 @@
 #include <set>
 #include <vector>
 
+namespace c10 {
+struct GatheredContext;
+}
+
 namespace xpurt {
 
 constexpr size_t kMinBlockBytes = 512;          // every block is a multiple of it
 constexpr size_t kSmallBytes = 1 << 20;         // the largest request of a small pool
 constexpr size_t kSmallSegmentBytes = 2 << 20;  // what a small pool asks the driver for
-constexpr size_t kLargeSegmentBytes = 20 << 20;  // and a large pool at least, up to ...
+constexpr size_t kLargeSegmentBytes = 20 << 20;  // and a large pool by default, up to
 constexpr size_t kMinLargeBytes = 10 << 20;      // ... requests of this size; then
 constexpr size_t kRoundLargeBytes = 2 << 20;     // the request, rounded to this
 
 size_t round_block(size_t bytes);
-size_t segment_bytes_for(size_t rounded);
+// large: what a large pool asks the driver for.
+size_t segment_bytes_for(size_t rounded, size_t large = kLargeSegmentBytes);
 
+struct MemorySource;
 struct Segment;
 class BlockPool;
 
@@ -39,11 +45,12 @@ struct Block {
   bool active = false;       // allocated, or freed with work of other streams pending
   uint32_t events = 0;       // that must complete before it can come back
   std::vector<void*> users;  // the other streams that use it
+  std::shared_ptr<c10::GatheredContext> stack;  // of who allocated it, if recorded
 
   bool is_split() const { return before != nullptr || after != nullptr; }
 };
 
-// Memory that the driver gave in one piece.
+// Memory that the driver, or another source, gave in one piece.
 struct Segment {
   Segment(void* pointer, size_t bytes, BlockPool& pool, void* owner);
   // The allocated block that starts at `address`, or nullptr.
@@ -60,6 +67,9 @@ struct Segment {
   size_t bytes;
   BlockPool* pool;
   void* owner;
+  const MemorySource* source = nullptr;  // nullptr: the driver
+  void* queue = nullptr;                 // that the source was given
+  std::shared_ptr<c10::GatheredContext> stack;
   int shift;
   Block* first = nullptr;
   // No two blocks start in the same slot: a slot is the smallest block of the pool.
@@ -85,6 +95,12 @@ class BlockPool {
   void give_back(Block* block);
 
   Segment& add_segment(void* pointer, size_t bytes, void* owner);
+
+  // A segment that was just added, as one block, marked allocated and active.
+  Block* take_whole(Segment& segment);
+
+  // Takes a segment whose only block is inactive out of the pool.
+  std::unique_ptr<Segment> take_out(Segment& segment);
 
   // Takes the segments without an active block out of the pool.
   std::vector<std::unique_ptr<Segment>> take_free_segments();

@@ -26,11 +26,14 @@ std::optional<Tensor> additive(const std::optional<Tensor>& mask,
 }
 
 // Whether the CPU would take its fused kernel. On a device whose memory the host
-// cannot read the composite form is better: its parts have kernels there.
+// cannot read the composite form is better: its parts have kernels there. Of tensors
+// without memory, as a compiler traces with, PyTorch cannot say: it asks that table.
 bool takes_fused(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Tensor>& mask, double dropout, bool causal,
                  std::optional<double> scale, bool grouped) {
-  if (!query.is_xpu() || query.is_nested() || !host_reads(query.device().index())) {
+  if (!query.is_xpu() || query.is_nested() ||
+      query.key_set().has(c10::DispatchKey::Python) ||
+      !host_reads(query.device().index())) {
     return false;
   }
   if (mask.has_value() && mask->requires_grad() && at::GradMode::is_enabled()) {

@@ -6,8 +6,10 @@
 
 #include "alias.h"
 #include "cpu_allocator.h"
+#include "device.h"
 #include "device_scope.h"
 #include "dispatch.h"
+#include "few_bytes.h"
 #include "op_report.h"
 #include "pinned.h"
 #include "replica.h"
@@ -21,22 +23,13 @@ struct Copy {
   c10::DispatchKeySet keys;
   at::Tensor self;
   at::Tensor source;
-  bool non_blocking = false;
-  c10::DeviceIndex index = 0;
+  bool non_blocking;
+  c10::DeviceIndex index;
 
   void count(Tier tier, uint64_t begin, uint64_t bytes = 0) const {
     count_op(record, tier, ordinal(index).home_device().id, ticks_now() - begin, bytes);
   }
 };
-
-bool has_lazy_bits(const at::Tensor& tensor) {
-  return tensor.is_conj() || tensor.is_neg() || tensor._is_zerotensor();
-}
-
-bool is_dense(const at::Tensor& tensor) {
-  return is_plain(tensor) && tensor.layout() == c10::kStrided &&
-         !has_lazy_bits(tensor) && tensor.is_non_overlapping_and_dense();
-}
 
 // One memcpy on the stream, after the work before it and without waiting.
 void copy_on_queue(const Copy& copy) {
@@ -47,7 +40,8 @@ void copy_on_queue(const Copy& copy) {
   operands.add(copy.self, Access::write);
   operands.add(copy.source, Access::read);
   operands.resolve();
-  operands.submitted(stream.home_queue()->memcpy(operands[0], operands[1], bytes));
+  operands.submitted(stream.home_queue()->memcpy(operands[0], operands[1], bytes),
+                     DeviceWork::copy(bytes));
   copy.count(Tier::sycl, begin);
 }
 
@@ -72,7 +66,8 @@ void download(const at::Tensor& source, const at::Tensor& host, bool non_blockin
   Operands operands(stream, stream.ordinal().home);
   operands.add(source, Access::read);
   operands.resolve();
-  operands.submitted(stream.home_queue()->memcpy(to, operands[0], source.nbytes()));
+  operands.submitted(stream.home_queue()->memcpy(to, operands[0], source.nbytes()),
+                     DeviceWork::copy(source.nbytes()));
   finish_copy(host, non_blocking, stream);
 }
 
@@ -89,7 +84,8 @@ void upload(const at::Tensor& self, const at::Tensor& host, bool non_blocking) {
   Operands operands(stream, stream.ordinal().home);
   operands.add(self, Access::write);
   operands.resolve();
-  operands.submitted(stream.home_queue()->memcpy(operands[0], from, self.nbytes()));
+  operands.submitted(stream.home_queue()->memcpy(operands[0], from, self.nbytes()),
+                     DeviceWork::copy(self.nbytes()));
   finish_copy(host, non_blocking, stream);
 }
 
@@ -154,25 +150,33 @@ void copy_between(const Copy& copy) {
   copy_on_host(copy);
 }
 
-void copy_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
-                torch::jit::Stack* stack) {
-  static OpRecord& record = op_record(op);
-  const auto arguments = torch::jit::last(*stack, 3);
-  Copy copy{record, keys, arguments[0].toTensor(), arguments[1].toTensor(),
-            arguments[2].toBool()};
-  TORCH_CHECK(copy.self.defined(), "self is undefined");
-  TORCH_CHECK(copy.source.defined(), "src is undefined");
-  copy.index = (copy.self.is_xpu() ? copy.self : copy.source).device().index();
-  if (!copy.self.is_same(copy.source)) {
-    const DeviceScope scope(copy.index);
-    if (copy.self.device() == copy.source.device()) {
-      copy_within_ordinal(copy);
-    } else {
-      copy_between(copy);
-    }
+// Two views of the same elements, even where they overlap themselves.
+bool is_same_data(const at::Tensor& a, const at::Tensor& b) {
+  return a.is_same(b) ||
+         (a.layout() == c10::kStrided && b.layout() == c10::kStrided &&
+          a.is_alias_of(b) && a.storage_offset() == b.storage_offset() &&
+          a.sizes() == b.sizes() && a.strides() == b.strides() &&
+          a.scalar_type() == b.scalar_type() && a.is_conj() == b.is_conj() &&
+          a.is_neg() == b.is_neg());
+}
+
+// On an idle stream a few bytes are copied at once.
+at::Tensor& copy_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& source,
+                  bool non_blocking) {
+  static OpRecord& record =
+      op_record(c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", ""));
+  TORCH_CHECK(self.defined(), "self is undefined");
+  TORCH_CHECK(source.defined(), "src is undefined");
+  const c10::DeviceIndex index = (self.is_xpu() ? self : source).device().index();
+  if (is_same_data(self, source)) return self;
+  const bool within = self.device() == source.device();
+  if (within && current_stream(index).idle() && copy_few_bytes(record, self, source)) {
+    return self;
   }
-  torch::jit::drop(*stack, 3);
-  torch::jit::push(*stack, std::move(copy.self));
+  const Copy copy{record, keys, self, source, non_blocking, index};
+  const DeviceScope scope(index);
+  within ? copy_within_ordinal(copy) : copy_between(copy);
+  return self;
 }
 
 // item(): from memory that the host cannot read, a copy of one element.
@@ -191,12 +195,18 @@ void item_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
 }
 
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
-  m.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&copy_boxed>());
+  m.impl("copy_", TORCH_FN(copy_));
   m.impl("_local_scalar_dense",
          torch::CppFunction::makeFromBoxedFunction<&item_boxed>());
 }
 
 }  // namespace
+
+bool is_dense(const at::Tensor& tensor) {
+  const bool lazy = tensor.is_conj() || tensor.is_neg() || tensor._is_zerotensor();
+  return is_plain(tensor) && tensor.layout() == c10::kStrided && !lazy &&
+         tensor.is_non_overlapping_and_dense();
+}
 
 bool same_dense_layout(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && is_dense(a) && is_dense(b) &&

@@ -10,6 +10,7 @@
 
 #include "autograd_threads.h"
 #include "errors.h"
+#include "gil.h"
 #include "opening.h"
 #include "stream.h"
 
@@ -90,6 +91,7 @@ void follow_mapping() noexcept {
 
 void on_first_placement() {
   refuse_forks();
+  let_python_end();
   std::atexit(finish_at_exit);
 }
 

@@ -10,6 +10,8 @@
 #include <sycl/sycl.hpp>
 #include <vector>
 
+#include "current_device.h"
+
 namespace xpurt {
 
 // The largest number of ordinals that this library can hold.
@@ -81,11 +83,5 @@ bool in_bad_fork() noexcept;
 // True once the process is exiting and all queued work has been waited for: the
 // driver is not to be called any more.
 bool is_exiting() noexcept;
-
-// Index of the calling thread's current device. Setting does not touch a
-// driver, and does not check: autograd sets indices beyond the real count. An index
-// that a new mapping does not have becomes 0.
-c10::DeviceIndex current_device() noexcept;
-c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept;
 
 }  // namespace xpurt

@@ -1,7 +1,7 @@
 // Makes an ordinal the calling thread's current device for as long as it lives.
 #pragma once
 
-#include "device.h"
+#include "current_device.h"
 
 namespace xpurt {
 

@@ -5,6 +5,7 @@
 
 #include "alias.h"
 #include "cpu_allocator.h"
+#include "device.h"
 #include "device_scope.h"
 #include "fallback_mode.h"
 #include "op_report.h"
@@ -133,6 +134,7 @@ class HostRun {
 void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                  torch::jit::Stack* stack) {
   const uint64_t begin = ticks_now();
+  check_host_kernel(record, index, host_keys(keys));
   HostRun run(record, index, stack);
   const bool copies = run.copies();
   if (copies) about_to_copy(record, index);

@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include "allocator.h"
+#include "device.h"
 #include "device_scope.h"
 
 namespace xpurt {

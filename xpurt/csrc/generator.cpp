@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 
 #include "device.h"
+#include "random.h"
 
 namespace xpurt {
 namespace {
@@ -15,44 +17,51 @@ namespace {
 // does; one that a user made for a device of the mapping does not.
 enum class Lifetime { kProcess, kMapping };
 
+// Where a generator is. Generators can share one: what `graphsafe_get_state` returns
+// goes on with the generator it was taken from.
+struct PhiloxState {
+  uint64_t seed = c10::default_rng_seed_val;
+  uint64_t offset = 0;
+};
+
 class PhiloxGenerator final : public c10::GeneratorImpl {
  public:
-  PhiloxGenerator(c10::DeviceIndex index, Lifetime lifetime)
+  PhiloxGenerator(c10::DeviceIndex index, Lifetime lifetime,
+                  std::shared_ptr<PhiloxState> state = std::make_shared<PhiloxState>())
       : c10::GeneratorImpl(c10::Device(c10::DeviceType::XPU, index),
                            c10::DispatchKeySet(c10::DispatchKey::XPU)),
         lifetime_(lifetime),
-        epoch_(placement_epoch()) {}
+        epoch_(placement_epoch()),
+        state_(std::move(state)) {}
 
   void set_current_seed(uint64_t seed) override {
     check_mapping();
-    seed_ = seed;
-    offset_ = 0;
+    *state_ = {seed, 0};
   }
   void set_offset(uint64_t offset) override {
     check_mapping();
-    offset_ = offset;
+    check_offset(offset);
+    state_->offset = offset;
   }
   uint64_t get_offset() const override {
     check_mapping();
-    return offset_;
+    return state_->offset;
   }
   uint64_t current_seed() const override {
     check_mapping();
-    return seed_;
+    return state_->seed;
   }
   uint64_t seed() override {
     set_current_seed(c10::detail::getNonDeterministicRandom());
-    return seed_;
+    return state_->seed;
   }
 
   // Sixteen bytes: seed, then offset, little-endian.
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
     check_mapping();
-    at::Tensor state = at::empty({kStateBytes}, at::dtype(at::kByte).device(at::kCPU));
-    std::memcpy(state.mutable_data_ptr(), &seed_, sizeof(seed_));
-    std::memcpy(static_cast<char*>(state.mutable_data_ptr()) + sizeof(seed_), &offset_,
-                sizeof(offset_));
-    return state.getIntrusivePtr();
+    at::Tensor bytes = at::empty({kStateBytes}, at::dtype(at::kByte).device(at::kCPU));
+    std::memcpy(bytes.mutable_data_ptr(), state_.get(), kStateBytes);
+    return bytes.getIntrusivePtr();
   }
   void set_state(const c10::TensorImpl& state) override {
     check_mapping();
@@ -60,19 +69,40 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
                      "RNG state must be a torch.ByteTensor on the CPU");
     TORCH_CHECK_VALUE(state.numel() == kStateBytes, "an xpu RNG state has ",
                       kStateBytes, " bytes (seed, offset); found ", state.numel());
-    const char* bytes = static_cast<const char*>(state.data());
-    std::memcpy(&seed_, bytes, sizeof(seed_));
-    std::memcpy(&offset_, bytes + sizeof(seed_), sizeof(offset_));
+    PhiloxState found;
+    std::memcpy(&found, state.data(), kStateBytes);
+    check_offset(found.offset);
+    *state_ = found;
+  }
+
+  c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override {
+    check_mapping();
+    return c10::make_intrusive<PhiloxGenerator>(device().index(), Lifetime::kMapping,
+                                                state_);
+  }
+  void graphsafe_set_state(
+      const c10::intrusive_ptr<c10::GeneratorImpl>& from) override {
+    check_mapping();
+    const auto* other = dynamic_cast<const PhiloxGenerator*>(from.get());
+    TORCH_CHECK_TYPE(other != nullptr,
+                     "an xpu generator takes the state of an xpu generator; found one "
+                     "of ",
+                     from ? from->device().str() : "nothing");
+    state_ = other->state_;
   }
 
  private:
-  static constexpr int64_t kStateBytes = 16;
+  static constexpr int64_t kStateBytes = sizeof(PhiloxState);
+  static_assert(kStateBytes == 16);
 
   PhiloxGenerator* clone_impl() const override {
-    auto* copy = new PhiloxGenerator(device().index(), Lifetime::kMapping);
-    copy->seed_ = seed_;
-    copy->offset_ = offset_;
-    return copy;
+    return new PhiloxGenerator(device().index(), Lifetime::kMapping,
+                               std::make_shared<PhiloxState>(*state_));
+  }
+
+  static void check_offset(uint64_t offset) {
+    TORCH_CHECK(offset % kOffsetPerOp == 0, "offset must be a multiple of ",
+                kOffsetPerOp, "; found ", offset);
   }
 
   void check_mapping() const {
@@ -85,8 +115,7 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
 
   Lifetime lifetime_;
   mutable uint64_t epoch_;
-  uint64_t seed_ = c10::default_rng_seed_val;
-  uint64_t offset_ = 0;
+  std::shared_ptr<PhiloxState> state_;
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "gil.h"
 
 #include <cxxabi.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <exception>
 
 namespace xpurt {
 namespace {
@@ -20,7 +23,29 @@ void take_or_stay(Take take) noexcept {
   }
 }
 
+std::terminate_handler terminate_before = nullptr;
+
+bool is_main_thread() noexcept {
+  return syscall(SYS_gettid) == getpid();
+}
+
+// An unwinding that no exception caused is Python's way to end a thread.
+[[noreturn]] void stay_or_terminate() noexcept {
+  const bool unwinding_thread = std::current_exception() == nullptr;
+  if (unwinding_thread && python_ends() && !is_main_thread()) stay();
+  if (terminate_before != nullptr) terminate_before();
+  std::abort();
+}
+
 }  // namespace
+
+void let_python_end() noexcept {
+  static const bool once = [] {
+    terminate_before = std::set_terminate(&stay_or_terminate);
+    return true;
+  }();
+  (void)once;
+}
 
 bool python_ends() noexcept {
   if (!Py_IsInitialized()) return true;
@@ -41,15 +66,6 @@ WithoutGil::~WithoutGil() {
 WithGil::WithGil() {
   if (python_ends() && !PyGILState_Check()) stay();
   take_or_stay([this] { state_ = PyGILState_Ensure(); });
-}
-
-void stay_if_python_ends() noexcept {
-  // Threads that Python does not know do not return to it.
-  if (!Py_IsInitialized()) {
-    return;
-  }
-  if (PyGILState_GetThisThreadState() == nullptr || PyGILState_Check()) return;
-  const WithGil asked;
 }
 
 }  // namespace xpurt

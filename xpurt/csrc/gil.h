@@ -12,6 +12,12 @@ namespace xpurt {
 // must not throw, such as a destructor, then aborts the process. Such a thread stays
 // where it is instead, as in later versions, until the process is gone. So no mutex
 // may be held where the lock is taken: it would never be unlocked.
+// PyTorch gives the lock up itself around most waits for a device, and takes it back
+// in such a destructor: let_python_end() keeps those threads, too.
+
+// From now on a thread that Python unwinds at its end stays instead of aborting the
+// process: where std::terminate finds one, it does not terminate.
+void let_python_end() noexcept;
 
 // True once the interpreter finalizes: no other thread gets its lock any more.
 bool python_ends() noexcept;
@@ -41,9 +47,5 @@ class WithGil {
  private:
   PyGILState_STATE state_;
 };
-
-// For a thread that is about to return to code that takes the lock in its own way:
-// stays here if Python ends.
-void stay_if_python_ends() noexcept;
 
 }  // namespace xpurt

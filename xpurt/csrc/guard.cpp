@@ -6,6 +6,7 @@
 #include "allocator.h"
 #include "autograd_threads.h"
 #include "event.h"
+#include "gpu_trace.h"
 
 namespace xpurt {
 namespace {
@@ -15,6 +16,18 @@ using c10::DeviceType;
 
 Event& event_of(void* event) {
   return *static_cast<Event*>(event);
+}
+
+// What a tracer knows a stream by: its `native_handle`. Only for a tracer, since a
+// stream that hands out its queue is never taken for idle again.
+uintptr_t handle_of(const c10::Stream& id) {
+  return has_tracer() ? address_of(&stream(id).shared_queue()) : 0;
+}
+
+c10::Stream new_stream(DeviceIndex index, int priority) {
+  const c10::Stream id = pool_stream_id(index, priority);
+  tell_tracer(&Tracer::trace_gpu_stream_creation, handle_of(id));
+  return id;
 }
 
 // Autograd's threads set their device at their start, without the GIL, whether it
@@ -28,6 +41,7 @@ void check_if_asked(DeviceIndex index) {
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   DeviceType type() const override { return DeviceType::XPU; }
   c10::Device exchangeDevice(c10::Device device) const override {
+    check_if_asked(device.index());
     return c10::Device(DeviceType::XPU, exchange_device(device.index()));
   }
   c10::Device getDevice() const override {
@@ -52,10 +66,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return default_stream_id(device.index());
   }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool high) const override {
-    return pool_stream_id(device.index(), high ? kHighestPriority : kNormalPriority);
+    return new_stream(device.index(), high ? kHighestPriority : kNormalPriority);
   }
   c10::Stream getNewStream(c10::Device device, int priority) const override {
-    return pool_stream_id(device.index(), priority);
+    return new_stream(device.index(), priority);
   }
   c10::Stream exchangeStream(c10::Stream id) const override {
     return exchange_stream(id);
@@ -64,8 +78,12 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return &stream(id).shared_queue();
   }
   bool queryStream(const c10::Stream& id) const override { return stream(id).query(); }
-  void synchronizeStream(const c10::Stream& id) const override { stream(id).wait(); }
+  void synchronizeStream(const c10::Stream& id) const override {
+    tell_tracer(&Tracer::trace_gpu_stream_synchronization, handle_of(id));
+    stream(id).wait();
+  }
   void synchronizeDevice(const DeviceIndex index) const override {
+    tell_tracer(&Tracer::trace_gpu_device_synchronization);
     synchronize_device(index);
   }
   bool isStreamCapturing(const c10::Stream&) const override { return false; }
@@ -76,19 +94,30 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
                 static_cast<int>(index),
                 " does not match recording stream's device index ",
                 static_cast<int>(id.device_index()), ".");
-    if (*event == nullptr) *event = new Event(flag == c10::EventFlag::BACKEND_DEFAULT);
+    if (*event == nullptr) {
+      *event = new Event(flag == c10::EventFlag::BACKEND_DEFAULT);
+      tell_tracer(&Tracer::trace_gpu_event_creation, address_of(*event));
+    }
     event_of(*event).record(stream(id));
+    tell_tracer(&Tracer::trace_gpu_event_record, address_of(*event), handle_of(id));
   }
   void block(void* event, const c10::Stream& id) const override {
-    if (event != nullptr) event_of(event).block(stream(id));
+    if (event == nullptr) return;
+    event_of(event).block(stream(id));
+    tell_tracer(&Tracer::trace_gpu_event_wait, address_of(event), handle_of(id));
   }
   bool queryEvent(void* event) const override {
     return event == nullptr || event_of(event).query();
   }
   void synchronizeEvent(void* event) const override {
-    if (event != nullptr) event_of(event).synchronize();
+    if (event == nullptr) return;
+    tell_tracer(&Tracer::trace_gpu_event_synchronization, address_of(event));
+    event_of(event).synchronize();
   }
   void destroyEvent(void* event, const DeviceIndex) const noexcept override {
+    if (event != nullptr) {
+      tell_tracer(&Tracer::trace_gpu_event_deletion, address_of(event));
+    }
     delete static_cast<Event*>(event);
   }
   double elapsedTime(void* start, void* end, const DeviceIndex) const override {

@@ -12,9 +12,10 @@
 
 #include "alias.h"
 #include "cpu_allocator.h"
-#include "device_scope.h"
 #include "dispatch.h"
-#include "op_report.h"
+#include "host_views.h"
+#include "hot_run.h"
+#include "structured.h"
 
 namespace xpurt {
 
@@ -26,86 +27,53 @@ namespace xpurt {
 // whose memory the host reads, and no row that would take the call. All else, errors
 // too, it puts on a stack and leaves to run_op, which decides alone what happens.
 //
+// The case is served in one of three ways. Pointwise ops on operands of one shape run
+// on the xpu tensors: see Note [Structured ops on xpu tensors]. Ops that may resize a
+// result get tensors made for the call: see Note [Host tensors]. The rest get tensors
+// that the thread keeps: see Note [Host views].
+//
 // Only for ops that PyTorch has a CPU kernel for, and that neither draw random numbers
 // nor take a device, nor change the sizes of a tensor in place.
 
-// What a hot op learns from its operands.
-class HotOperands {
- public:
-  void see(const at::Tensor& tensor, bool written) {
-    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-    if (&impl == c10::UndefinedTensorImpl::singleton()) return;
-    const c10::Device device = impl.device();
-    if (C10_LIKELY(device.is_xpu())) {
-      odd_ |= index_ >= 0 && index_ != device.index();
-      odd_ |= !is_plain(tensor);
-      index_ = device.index();
-    } else {
-      odd_ |= !device.is_cpu() || impl.dim() > 0 || written;
-    }
-    largest_ = std::max(largest_, impl.numel());
-  }
-
-  c10::DeviceIndex index() const { return index_; }
-
-  // Whether the op can be run on aliases right away.
-  bool run_on_aliases(const OpRecord& record) const {
-    return C10_LIKELY(index_ >= 0 && !odd_) && goes_native(record, index_, largest_);
-  }
-
- private:
-  c10::DeviceIndex index_ = -1;
-  bool odd_ = false;  // some operand is not what hot ops are for
-  int64_t largest_ = 0;
-};
-
-// One argument of a hot op: the rest are passed on as they are.
-template <typename Arg>
+// One argument of a hot op, which Host makes tensors of the host for: HostViews, or
+// HostCall. The rest are passed on as they are.
+template <typename Arg, typename Host>
 struct HotArgument {
-  static void see(HotOperands&, const OpRecord&, size_t, const Arg&) {}
-  HotArgument(HostCall&, const OpRecord&, size_t, const Arg& arg) : arg_(arg) {}
+  HotArgument(Host&, const OpRecord&, size_t, const Arg& arg) : arg_(arg) {}
   const std::remove_reference_t<Arg>& host() { return arg_; }
 
  private:
   const std::remove_reference_t<Arg>& arg_;
 };
 
-template <>
-struct HotArgument<const at::Tensor&> {
-  static void see(HotOperands& operands, const OpRecord& record, size_t i,
-                  const at::Tensor& tensor) {
-    operands.see(tensor, record.written[i]);
-  }
-  HotArgument(HostCall& call, const OpRecord& record, size_t i, const at::Tensor& arg)
+template <typename Host>
+using HostForm =
+    decltype(std::declval<Host&>().to_host(std::declval<const at::Tensor&>(), true));
+
+template <typename Host>
+struct HotArgument<const at::Tensor&, Host> {
+  HotArgument(Host& call, const OpRecord& record, size_t i, const at::Tensor& arg)
       : host_(call.to_host(arg, record.written[i])) {}
   const at::Tensor& host() { return host_; }
 
  private:
-  at::Tensor host_;
+  HostForm<Host> host_;
 };
 
-template <>
-struct HotArgument<at::Tensor&> {
-  static void see(HotOperands& operands, const OpRecord&, size_t,
-                  const at::Tensor& tensor) {
-    operands.see(tensor, true);
-  }
-  HotArgument(HostCall& call, const OpRecord&, size_t, at::Tensor& arg)
+template <typename Host>
+struct HotArgument<at::Tensor&, Host> {
+  HotArgument(Host& call, const OpRecord&, size_t, at::Tensor& arg)
       : host_(call.to_host(arg, true)) {}
   at::Tensor& host() { return host_; }
 
  private:
-  at::Tensor host_;
+  HostForm<Host> host_;
 };
 
-template <>
-struct HotArgument<const std::optional<at::Tensor>&> {
+template <typename Host>
+struct HotArgument<const std::optional<at::Tensor>&, Host> {
   using Optional = std::optional<at::Tensor>;
-  static void see(HotOperands& operands, const OpRecord& record, size_t i,
-                  const Optional& arg) {
-    if (arg) operands.see(*arg, record.written[i]);
-  }
-  HotArgument(HostCall& call, const OpRecord& record, size_t i, const Optional& arg) {
+  HotArgument(Host& call, const OpRecord& record, size_t i, const Optional& arg) {
     if (arg) host_ = call.to_host(*arg, record.written[i]);
   }
   const Optional& host() { return host_; }
@@ -114,31 +82,12 @@ struct HotArgument<const std::optional<at::Tensor>&> {
   Optional host_;
 };
 
-template <>
-struct HotArgument<const at::ITensorListRef&> {
-  static void see(HotOperands& operands, const OpRecord&, size_t,
-                  const at::ITensorListRef& list) {
-    for (const at::Tensor& tensor : list) operands.see(tensor, false);
-  }
-  HotArgument(HostCall& call, const OpRecord&, size_t, const at::ITensorListRef& list) {
+template <typename Host>
+struct HotList {
+  template <typename List>
+  HotList(Host& call, const OpRecord& record, size_t i, const List& list) {
     for (const at::Tensor& tensor : list) {
-      tensors_.push_back(call.to_host(tensor, false));
-    }
-  }
-  at::ITensorListRef host() { return at::TensorList(tensors_); }
-
- private:
-  c10::SmallVector<at::Tensor, 4> tensors_;
-};
-
-template <>
-struct HotArgument<at::TensorList> {
-  static void see(HotOperands& operands, const OpRecord&, size_t, at::TensorList list) {
-    for (const at::Tensor& tensor : list) operands.see(tensor, false);
-  }
-  HotArgument(HostCall& call, const OpRecord&, size_t, at::TensorList list) {
-    for (const at::Tensor& tensor : list) {
-      tensors_.push_back(call.to_host(tensor, false));
+      tensors_.push_back(call.to_host(tensor, record.written[i]));
     }
   }
   at::TensorList host() { return tensors_; }
@@ -146,6 +95,55 @@ struct HotArgument<at::TensorList> {
  private:
   c10::SmallVector<at::Tensor, 4> tensors_;
 };
+template <typename Host>
+struct HotArgument<const at::ITensorListRef&, Host> : HotList<Host> {
+  using HotList<Host>::HotList;
+  at::ITensorListRef host() { return HotList<Host>::host(); }
+};
+template <typename Host>
+struct HotArgument<at::TensorList, Host> : HotList<Host> {
+  using HotList<Host>::HotList;
+};
+
+template <typename Host>
+struct HotArgument<const c10::List<std::optional<at::Tensor>>&, Host> {
+  using List = c10::List<std::optional<at::Tensor>>;
+  HotArgument(Host& call, const OpRecord&, size_t, const List& list) {
+    tensors_.reserve(list.size());
+    for (const std::optional<at::Tensor> tensor : list) {
+      tensors_.push_back(tensor
+                             ? std::optional(at::Tensor(call.to_host(*tensor, false)))
+                             : std::nullopt);
+    }
+  }
+  const List& host() { return tensors_; }
+
+ private:
+  List tensors_;
+};
+
+// Shows the tensors of an argument to HotOperands.
+template <typename Arg>
+void see(HotOperands&, bool, const Arg&) {}
+inline void see(HotOperands& operands, bool written, const at::Tensor& tensor) {
+  operands.see(tensor, written);
+}
+inline void see(HotOperands& operands, bool written,
+                const std::optional<at::Tensor>& tensor) {
+  if (tensor) operands.see(*tensor, written);
+}
+inline void see(HotOperands& operands, bool written, const at::ITensorListRef& list) {
+  for (const at::Tensor& tensor : list) operands.see(tensor, written);
+}
+inline void see(HotOperands& operands, bool written, const at::TensorList& list) {
+  for (const at::Tensor& tensor : list) operands.see(tensor, written);
+}
+inline void see(HotOperands& operands, bool,
+                const c10::List<std::optional<at::Tensor>>& list) {
+  for (const std::optional<at::Tensor> tensor : list) {
+    if (tensor) operands.see(*tensor, false);
+  }
+}
 
 // The arguments that an op returns: those that it takes as `Tensor&`, in order.
 template <typename Arg>
@@ -158,41 +156,59 @@ auto returned(std::remove_reference_t<Arg>& arg) {
   }
 }
 
-template <typename Result>
-struct HotResult {
-  static Result to_xpu(HostCall& call, Result result) {
+template <typename Host, typename Result>
+Result to_xpu(Host& call, Result result) {
+  if constexpr (std::is_same_v<Result, at::Tensor>) {
     return call.to_xpu(std::move(result));
-  }
-};
-template <typename... Results>
-struct HotResult<std::tuple<Results...>> {
-  static std::tuple<Results...> to_xpu(HostCall& call, std::tuple<Results...> result) {
-    std::apply([&](auto&... each) { ((each = call.to_xpu(std::move(each))), ...); },
-               result);
+  } else {
     return result;
   }
-};
+}
+template <typename Host, typename... Results>
+std::tuple<Results...> to_xpu(Host& call, std::tuple<Results...> result) {
+  std::apply([&](auto&... each) { ((each = to_xpu(call, std::move(each))), ...); },
+             result);
+  return result;
+}
 
-template <typename Op, typename Schema = typename Op::schema>
+template <typename Op, typename Native, typename Kernel,
+          typename Schema = typename Op::schema>
 struct HotOp;
 
-template <typename Op, typename Result, typename... Args>
-struct HotOp<Op, Result(Args...)> {
+template <typename Op, typename Native, typename Kernel, typename Result,
+          typename... Args>
+struct HotOp<Op, Native, Kernel, Result(Args...)> {
   static Result call(c10::DispatchKeySet keys, Args... args) {
     OpRecord& record = found();
     HotOperands operands;
     size_t position = 0;
-    (HotArgument<Args>::see(operands, record, position++, args), ...);
-    if (C10_UNLIKELY(!operands.run_on_aliases(record))) {
+    (see(operands, record.written[position++], args), ...);
+    if (C10_UNLIKELY(!operands.run_on_host(record))) {
       return boxed(record, keys, args...);
     }
-    return on_aliases(record, operands.index(), keys,
-                      std::index_sequence_for<Args...>(), args...);
+    const HotRun run(record, operands.index());
+    if constexpr (!std::is_void_v<Native>) {
+      StructuredOperands alike;
+      position = 0;
+      (alike.see(args, record.written[position++]), ...);
+      if (alike.fit()) {
+        return structured(run, alike, std::make_index_sequence<kComputed>(), args...);
+      }
+    }
+    return on_host(record, run, operands.index(), keys,
+                   std::index_sequence_for<Args...>(), args...);
   }
 
  private:
   static constexpr size_t kReturned =
-      (std::size_t{0} + ... + (std::is_same_v<Args, at::Tensor&> ? 1 : 0));
+      std::is_void_v<Result>
+          ? 0
+          : (std::size_t{0} + ... + (std::is_same_v<Args, at::Tensor&> ? 1 : 0));
+  // Whether the results go to arguments that are there for that, and may be resized.
+  static constexpr bool kOut =
+      kReturned > 0 && !std::string_view(Op::name).ends_with('_');
+  static constexpr size_t kComputed = sizeof...(Args) - (kOut ? kReturned : 0);
+  using Host = std::conditional_t<kOut, HostCall, HostViews>;
 
   static OpRecord& found() {
     static OpRecord& record = op_record(
@@ -211,39 +227,60 @@ struct HotOp<Op, Result(Args...)> {
   }
 
   template <size_t... I>
-  static Result on_aliases(OpRecord& record, c10::DeviceIndex index,
-                           c10::DispatchKeySet keys, std::index_sequence<I...>,
-                           Args... args) {
-    const uint64_t begin = ticks_now();
-    const DeviceScope scope(index);
-    HostCall call(index);
+  static Result on_host(OpRecord& record, const HotRun& run, c10::DeviceIndex index,
+                        c10::DispatchKeySet keys, std::index_sequence<I...>,
+                        Args... args) {
+    Host call(index);
     // Braces: from left to right.
-    std::tuple<HotArgument<Args>...> host{HotArgument<Args>(call, record, I, args)...};
+    std::tuple<HotArgument<Args, Host>...> host{
+        HotArgument<Args, Host>(call, record, I, args)...};
     call.wait();
     const c10::DispatchKeySet cpu_keys = host_keys(keys);
-    if constexpr (kReturned > 0) {
+    if constexpr (kReturned > 0 || std::is_void_v<Result>) {
       {
         ResultsOnDevice results(true);
-        Op::redispatch(cpu_keys, std::get<I>(host).host()...);
+        Kernel::redispatch(cpu_keys, std::get<I>(host).host()...);
       }
       call.finish_arguments();
-      count(record, index, begin);
-      return arguments(args...);
+      run.done();
+      if constexpr (kReturned > 0) return arguments(args...);
     } else {
       Result result = [&] {
         ResultsOnDevice results(true);
-        return Op::redispatch(cpu_keys, std::get<I>(host).host()...);
+        return Kernel::redispatch(cpu_keys, std::get<I>(host).host()...);
       }();
       call.finish_arguments();
-      result = HotResult<Result>::to_xpu(call, std::move(result));
-      count(record, index, begin);
+      result = to_xpu(call, std::move(result));
+      run.done();
       return result;
     }
   }
 
-  static void count(OpRecord& record, c10::DeviceIndex index, uint64_t begin) {
-    count_op(record, Tier::native, ordinal(index).home_device().id, ticks_now() - begin,
-             0);
+  template <size_t... I>
+  static Result structured(const HotRun& run, const StructuredOperands& operands,
+                           std::index_sequence<I...>, Args... args) {
+    const auto all = std::forward_as_tuple(args...);
+    const at::Tensor* result = nullptr;
+    if constexpr (kReturned > 0)
+      result = &std::get<0>(std::tuple_cat(returned<Args>(args)...));
+    operands.wait();
+    Structured<Native> op(result);
+    at::Tensor made = op.run(computed(operands, std::get<I>(all))...);
+    run.done();
+    if constexpr (kReturned > 0) {
+      return arguments(args...);
+    } else {
+      return made;
+    }
+  }
+
+  template <typename Arg>
+  static const Arg& computed(const StructuredOperands& operands, const Arg& arg) {
+    if constexpr (std::is_same_v<Arg, at::Tensor>) {
+      return operands.converted(arg);
+    } else {
+      return arg;
+    }
   }
 
   C10_NOINLINE static Result boxed(OpRecord& record, c10::DispatchKeySet keys,
@@ -252,22 +289,26 @@ struct HotOp<Op, Result(Args...)> {
     run_op(record, keys, &stack);
     if constexpr (kReturned > 0) {
       return arguments(args...);
-    } else {
+    } else if constexpr (!std::is_void_v<Result>) {
       return c10::impl::PopResult<Result>::call(stack);
     }
   }
 };
 
-// Registers the function for Op, one of at::_ops.
-template <typename Op>
+// Registers the function for Op, one of at::_ops. Native is PyTorch's structured CPU
+// kernel, if it is to be used: see Note [Structured ops on xpu tensors]. Kernel's
+// redispatch() computes the op on CPU tensors.
+template <typename Op, typename Native = void, typename Kernel = Op>
 void hot(torch::Library& library) {
   const c10::OperatorName name(Op::name, Op::overload_name);
   // Others are computed by way of other ops, some of which have their own kernel.
-  TORCH_INTERNAL_ASSERT(c10::Dispatcher::singleton()
-                            .findSchemaOrThrow(Op::name, Op::overload_name)
-                            .hasKernelForDispatchKey(c10::DispatchKey::CPU),
+  constexpr bool ours = !std::is_same_v<Op, Kernel>;
+  TORCH_INTERNAL_ASSERT(ours || c10::Dispatcher::singleton()
+                                    .findSchemaOrThrow(Op::name, Op::overload_name)
+                                    .hasKernelForDispatchKey(c10::DispatchKey::CPU),
                         name, " has no CPU kernel");
-  library.impl(toString(name).c_str(), TORCH_FN(HotOp<Op>::call));
+  library.impl(toString(name).c_str(), TORCH_FN((HotOp<Op, Native, Kernel>::call)));
+  hot_ops().push_back(toString(name));
 }
 
 }  // namespace xpurt

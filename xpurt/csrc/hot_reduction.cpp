@@ -1,16 +1,33 @@
-// Reductions and softmax.
+// Reductions, scans and softmax.
 #include "hot.h"
 
 // Need what hot.h brings.
-#include <ATen/ops/_log_softmax_ops.h>
 #include <ATen/ops/_log_softmax_backward_data_ops.h>
-#include <ATen/ops/_softmax_ops.h>
+#include <ATen/ops/_log_softmax_ops.h>
 #include <ATen/ops/_softmax_backward_data_ops.h>
+#include <ATen/ops/_softmax_ops.h>
+#include <ATen/ops/all_ops.h>
 #include <ATen/ops/amax_ops.h>
+#include <ATen/ops/amin_ops.h>
+#include <ATen/ops/aminmax_ops.h>
+#include <ATen/ops/any_ops.h>
 #include <ATen/ops/argmax_ops.h>
+#include <ATen/ops/argmin_ops.h>
+#include <ATen/ops/cumprod_ops.h>
+#include <ATen/ops/cumsum_ops.h>
+#include <ATen/ops/linalg_vector_norm_ops.h>
 #include <ATen/ops/max_ops.h>
 #include <ATen/ops/mean_ops.h>
+#include <ATen/ops/median_ops.h>
+#include <ATen/ops/min_ops.h>
+#include <ATen/ops/nansum_ops.h>
+#include <ATen/ops/norm_ops.h>
+#include <ATen/ops/prod_ops.h>
+#include <ATen/ops/sort_ops.h>
+#include <ATen/ops/std_ops.h>
 #include <ATen/ops/sum_ops.h>
+#include <ATen/ops/topk_ops.h>
+#include <ATen/ops/var_mean_ops.h>
 #include <ATen/ops/var_ops.h>
 
 namespace xpurt {
@@ -19,11 +36,32 @@ namespace {
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
   hot<at::_ops::sum_dim_IntList>(m);
   hot<at::_ops::mean_dim>(m);
+  hot<at::_ops::nansum>(m);
   hot<at::_ops::amax>(m);
+  hot<at::_ops::amin>(m);
+  hot<at::_ops::aminmax>(m);
   hot<at::_ops::argmax>(m);
+  hot<at::_ops::argmin>(m);
   hot<at::_ops::max>(m);
   hot<at::_ops::max_dim>(m);
+  hot<at::_ops::min>(m);
+  hot<at::_ops::min_dim>(m);
+  hot<at::_ops::prod>(m);
+  hot<at::_ops::prod_dim_int>(m);
+  hot<at::_ops::all>(m);
+  hot<at::_ops::all_dim>(m);
+  hot<at::_ops::any>(m);
+  hot<at::_ops::any_dim>(m);
   hot<at::_ops::var_correction>(m);
+  hot<at::_ops::std_correction>(m);
+  hot<at::_ops::var_mean_correction>(m);
+  hot<at::_ops::linalg_vector_norm>(m);
+  hot<at::_ops::norm_ScalarOpt_dim>(m);
+  hot<at::_ops::cumsum>(m);
+  hot<at::_ops::cumprod>(m);
+  hot<at::_ops::topk>(m);
+  hot<at::_ops::sort_stable>(m);
+  hot<at::_ops::median>(m);
   hot<at::_ops::_softmax>(m);
   hot<at::_ops::_log_softmax>(m);
   hot<at::_ops::_softmax_backward_data>(m);

@@ -57,7 +57,8 @@ void Launch::submit(const sycl::kernel& kernel, const Range& range) {
         }
       }
       handler.parallel_for(nd, kernel);
-    }));
+    }),
+                        DeviceWork::of(kernel));
   } catch (const sycl::exception& error) {
     TORCH_CHECK(false, "kernel ", kernel.get_info<sycl::info::kernel::function_name>(),
                 " could not be submitted to ", device_.name, ": ", error.what());

@@ -8,9 +8,11 @@
 #include "device.h"
 #include "device_uuid.h"
 #include "cuda_build.h"
+#include "foreign_kernels.h"
 #include "gil.h"
 #include "hooks.h"
 #include "opening.h"
+#include "profiler.h"
 #include "replica.h"
 #include "share.h"
 #include "registration.h"
@@ -73,14 +75,18 @@ void bind_placement(py::module_& m) {
 
 PYBIND11_MODULE(_C, m) {
   m.attr("torch_version") = TORCH_VERSION;
+  m.attr("sycl_version") = std::to_string(__SYCL_COMPILER_VERSION);
   xpurt::bind_placement(m);
   xpurt::bind_device(m);
   xpurt::bind_memory(m);
   xpurt::bind_share(m);
   xpurt::bind_allocator(m);
+  xpurt::bind_snapshot(m);
   xpurt::bind_stream(m);
   xpurt::bind_ops(m);
   xpurt::register_remaining_ops();
+  xpurt::watch_foreign_kernels();
   xpurt::bind_kernels(m);
   xpurt::repair_late_hooks();
+  xpurt::register_profiler();
 }

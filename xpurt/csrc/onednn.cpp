@@ -205,7 +205,8 @@ void onednn_multiply(const MatrixProduct& product, size_t position, Stream& stre
     }
     const auto submission = stream.queue(position);
     dnnl::stream& on = onednn.on(*submission);
-    operands.submitted(dnnl::sycl_interop::execute(made->primitive, on, arguments));
+    operands.submitted(dnnl::sycl_interop::execute(made->primitive, on, arguments),
+                       DeviceWork::named("onednn_matmul"));
   } catch (const dnnl::error& error) {
     TORCH_CHECK(false, "oneDNN could not multiply ", product.a.sizes(), " by ",
                 product.b.sizes(), " (", product.a.scalar_type(), "): ", error.what());

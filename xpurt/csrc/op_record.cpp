@@ -8,12 +8,15 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "device.h"
+
 namespace xpurt {
 namespace {
 
 struct Records {
   std::shared_mutex mutex;
   std::unordered_map<c10::OperatorHandle, std::unique_ptr<OpRecord>> known;
+  std::vector<std::unique_ptr<OpRecord>> retired;  // of ops that are gone
 };
 
 Records& records() {
@@ -25,13 +28,6 @@ std::atomic<KernelPolicy> policy{KernelPolicy::automatic};
 
 void run_on_cpu(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                 torch::jit::Stack* stack) {
-  // An op may have a CPU kernel that was registered later, or one for a layout.
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      op_record(op).has_cpu_kernel ||
-          op.hasComputedKernelForDispatchKey(keys.highestPriorityTypeId()),
-      toString(op.operator_name()),
-      " is not implemented on xpu: PyTorch has no kernel "
-      "for it on the CPU, which xpu ops without a kernel of their own run on");
   op.redispatchBoxed(keys, stack);
 }
 
@@ -107,6 +103,19 @@ bool is_named(const OpRecord& record, const c10::Argument& argument, Named named
 
 }  // namespace
 
+void check_host_kernel(const OpRecord& record, c10::DeviceIndex index,
+                       c10::DispatchKeySet keys) {
+  // An op may have a CPU kernel that was registered later, or one for a layout.
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      record.has_cpu_kernel ||
+          record.op.hasComputedKernelForDispatchKey(keys.highestPriorityTypeId()),
+      record.name, " is not implemented on xpu:", static_cast<int>(index), " (",
+      ordinal(index).home_device().name,
+      "): it has no kernel there, and PyTorch has none for the CPU, which would do "
+      "instead. Use other ops in its place, or register a kernel for it with "
+      "torch.library, for \"xpu\" or \"cpu\".");
+}
+
 OpRecord::OpRecord(const c10::OperatorHandle& handle)
     : op(handle), name(toString(handle.operator_name())), host_kernel(&run_on_cpu) {
   const c10::FunctionSchema& schema = op.schema();
@@ -144,6 +153,12 @@ OpRecord& op_record(const c10::OperatorHandle& op) {
   return *records().known.try_emplace(op, std::move(made)).first->second;
 }
 
+void retire_op_record(const c10::OperatorHandle& op) {
+  std::unique_lock<std::shared_mutex> lock(records().mutex);
+  auto found = records().known.extract(op);
+  if (!found.empty()) records().retired.push_back(std::move(found.mapped()));
+}
+
 bool has_host_kernel(const c10::OperatorHandle& op) {
   std::shared_lock<std::shared_mutex> lock(records().mutex);
   const auto found = records().known.find(op);
@@ -164,6 +179,7 @@ bool set_host_kernels(std::initializer_list<HostKernelEntry> entries) {
 void for_each_op_record(const std::function<void(OpRecord&)>& visit) {
   std::shared_lock<std::shared_mutex> lock(records().mutex);
   for (auto& [op, record] : records().known) visit(*record);
+  for (auto& record : records().retired) visit(*record);
 }
 
 void set_row(const c10::OperatorHandle& op, const RowKernel* row) {

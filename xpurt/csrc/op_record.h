@@ -48,7 +48,15 @@ struct OpRecord {
   std::atomic<bool> warned{false};         // of copying
 };
 
+// Made at the first call; valid for the life of the process.
 OpRecord& op_record(const c10::OperatorHandle& op);
+
+// The op is gone: its handle may come to stand for another one.
+void retire_op_record(const c10::OperatorHandle& op);
+
+// NotImplementedError unless something runs the op on the host. `keys`: the CPU's.
+void check_host_kernel(const OpRecord& record, c10::DeviceIndex index,
+                       c10::DispatchKeySet keys);
 
 // Gives ops that PyTorch computes by another op on the CPU their native run; they
 // are registered like those with a CPU kernel.

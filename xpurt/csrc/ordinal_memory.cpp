@@ -1,5 +1,6 @@
 #include "ordinal_memory.h"
 
+#include <c10/core/AllocatorConfig.h>
 #include <c10/util/Exception.h>
 #include <sys/mman.h>
 
@@ -10,12 +11,6 @@
 
 namespace xpurt {
 namespace {
-
-using c10::CachingAllocator::format_size;
-
-c10::Device device_at(c10::DeviceIndex index) {
-  return c10::Device(c10::DeviceType::XPU, index);
-}
 
 uint64_t total_memory(const PhysicalDevice& home) {
   if (!home.is_cpu) return home.total_memory;
@@ -44,21 +39,18 @@ bool is_complete(const sycl::event& event) {
 }  // namespace
 
 OrdinalMemory::OrdinalMemory(c10::DeviceIndex index, uint64_t epoch,
-                             const PhysicalDevice& home, SegmentTable& table)
+                             const PhysicalDevice& home, SegmentTable& table,
+                             const MemorySource* source)
     : index_(index),
       epoch_(epoch),
       home_(home),
       total_(total_memory(home)),
       table_(table),
+      source_(source),
       limit_(total_) {}
 
 OrdinalMemory::StreamPools& OrdinalMemory::pools_of(Stream& stream) {
-  c10::MempoolId_t id{0, 0};
-  for (const Route& route : routes_) {
-    if (!route.takes(stream.id())) continue;
-    id = route.id;
-    break;
-  }
+  const c10::MempoolId_t id = pool_id_for(stream);
   if (last_pools_ != nullptr && &last_pools_->stream == &stream &&
       last_pools_->id == id) {
     return *last_pools_;
@@ -71,9 +63,9 @@ OrdinalMemory::StreamPools& OrdinalMemory::pools_of(Stream& stream) {
   return *(last_pools_ = pools_.back().get());
 }
 
-BlockPool& OrdinalMemory::pool_of(Stream& stream, size_t rounded) {
-  StreamPools& pools = pools_of(stream);
-  return rounded <= kSmallBytes ? pools.small : pools.large;
+OrdinalMemory::StreamPools& OrdinalMemory::pools_of(const BlockPool& pool) {
+  return **std::find_if(pools_.begin(), pools_.end(),
+                        [&](const auto& each) { return each->contains(&pool); });
 }
 
 Block* OrdinalMemory::take(BlockPool& pool, size_t rounded) {
@@ -84,36 +76,43 @@ Block* OrdinalMemory::take(BlockPool& pool, size_t rounded) {
   return block;
 }
 
+Block* OrdinalMemory::take_or_grow(const Request& request) {
+  StreamPools& pools = pools_of(request.stream);
+  BlockPool& pool = pools.of(request.rounded);
+  Block* block = take(pool, request.rounded);
+  if (block == nullptr && grow(pools, request)) block = take(pool, request.rounded);
+  return block;
+}
+
 void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
+  Request request{bytes, 0, stream, gather_stack(RecordContext::STATE)};
   // Before any rounding, which could overflow.
-  if (bytes > total_) fail(bytes);
-  const size_t rounded = round_block(bytes);
-  const size_t wanted = segment_bytes_for(rounded);
+  if (bytes > total_) fail(request);
+  request.rounded = round_block(bytes);
+  if (source_ != nullptr) return allocate_uncached(request);
   {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!pending_.empty()) release_completed();
-    BlockPool& pool = pool_of(stream, rounded);
-    Block* block = take(pool, rounded);
-    if (block == nullptr && grow(pool, wanted)) block = take(pool, rounded);
-    if (block != nullptr) return handed_out(block, bytes, lock);
+    if (Block* block = take_or_grow(request)) return handed_out(block, request, lock);
     statistics_.retried();
   }
   empty_cache();
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    BlockPool& pool = pool_of(stream, rounded);
     // Waiting may have brought back a block that fits.
-    Block* block = take(pool, rounded);
-    if (block == nullptr && grow(pool, wanted)) block = take(pool, rounded);
-    if (block != nullptr) return handed_out(block, bytes, lock);
+    Block* block = take_or_grow(request);
+    if (block == nullptr) block = take_from_reserve(request);
+    if (block != nullptr) return handed_out(block, request, lock);
   }
-  fail(bytes);
+  fail(request);
 }
 
-void* OrdinalMemory::handed_out(Block* block, size_t bytes,
+void* OrdinalMemory::handed_out(Block* block, const Request& request,
                                 std::unique_lock<std::mutex>& lock) {
-  block->requested = bytes;
+  block->requested = request.bytes;
+  if (C10_UNLIKELY(request.stack != nullptr)) block->stack = request.stack;
   statistics_.handed_out(*block);
+  if (is_recording()) record(TraceEntry::ALLOC, *block, request.stack);
   void* pointer = block->pointer;
   report(pointer, static_cast<int64_t>(block->bytes), lock);
   return pointer;
@@ -125,17 +124,34 @@ void OrdinalMemory::report(void* pointer, int64_t bytes,
   const size_t reserved = statistics_.reserved_bytes();
   lock.unlock();
   c10::reportMemoryUsageToProfiler(pointer, bytes, allocated, reserved,
-                                   device_at(index_));
+                                   c10::Device(c10::DeviceType::XPU, index_));
 }
 
-bool OrdinalMemory::grow(BlockPool& pool, size_t bytes) {
+bool OrdinalMemory::grow(StreamPools& pools, const Request& request) {
+  // The user may set it: PYTORCH_ALLOC_CONF=large_segment_size_mb:40.
+  const size_t large =
+      c10::CachingAllocator::AcceleratorAllocatorConfig::large_segment_size();
+  const size_t bytes = segment_bytes_for(request.rounded, large);
   if (statistics_.reserved_bytes() + bytes > limit_) return false;
-  void* pointer = from_driver(bytes);
+  const auto found = private_pools_.find(pools.id);
+  const MemorySource* source =
+      found == private_pools_.end() ? nullptr : found->second.source;
+  void* pointer = source == nullptr ? from_driver(bytes)
+                                    : from_source(*source, bytes, pools.stream);
   if (pointer == nullptr) return false;
-  Segment& segment = pool.add_segment(pointer, bytes, this);
+  add_segment(pools, pointer, bytes, request, source);
+  return true;
+}
+
+void OrdinalMemory::add_segment(StreamPools& pools, void* pointer, size_t bytes,
+                                const Request& request, const MemorySource* source) {
+  Segment& segment = pools.of(request.rounded).add_segment(pointer, bytes, this);
+  segment.source = source;
+  if (source != nullptr) segment.queue = &pools.stream.shared_queue();
+  segment.stack = request.stack;
   table_.add(&segment);
   statistics_.segment_made(segment);
-  return true;
+  if (is_recording()) record(TraceEntry::SEGMENT_ALLOC, segment, request.stack);
 }
 
 void* OrdinalMemory::from_driver(size_t bytes) {
@@ -159,11 +175,15 @@ void* OrdinalMemory::from_driver(size_t bytes) {
 }
 
 void OrdinalMemory::free(Segment& segment, void* pointer) noexcept {
+  const CallStack stack = gather_stack(RecordContext::ALL);
   std::unique_lock<std::mutex> lock(mutex_);
   Block* block = segment.allocated_at(pointer);
   if (block == nullptr) return;
   block->allocated = false;
   statistics_.freed(*block);
+  if (is_recording())
+    record(TraceEntry::FREE_REQUESTED, *block, stack ? stack : block->stack);
+  if (source_ != nullptr) return free_uncached(block, lock);
   const auto bytes = static_cast<int64_t>(block->bytes);
   if (!block->users.empty()) {
     // Inactive only later, so nobody else touches the block meanwhile. Recording
@@ -184,18 +204,21 @@ void OrdinalMemory::free(Segment& segment, void* pointer) noexcept {
     lock.lock();
     add_pending(block, std::move(events));
   } else {
-    release(block);
+    release(block, stack);
   }
   report(pointer, -bytes, lock);
 }
 
 void OrdinalMemory::add_pending(Block* block, std::vector<sycl::event> events) {
-  if (events.empty()) return release(block);
+  if (events.empty()) return release(block, nullptr);
   block->events = static_cast<uint32_t>(events.size());
   for (auto& event : events) pending_.push_back({std::move(event), block});
 }
 
-void OrdinalMemory::release(Block* block) {
+void OrdinalMemory::release(Block* block, const CallStack& stack) {
+  if (is_recording())
+    record(TraceEntry::FREE_COMPLETED, *block, stack ? stack : block->stack);
+  if (block->stack) block->stack.reset();
   statistics_.inactive(*block);
   block->active = false;
   BlockPool& pool = *block->segment->pool;
@@ -212,7 +235,7 @@ void OrdinalMemory::release_completed() {
       if (kept != i) pending_[kept] = std::move(pending_[i]);
       ++kept;
     } else if (--pending_[i].block->events == 0) {
-      release(pending_[i].block);
+      release(pending_[i].block, nullptr);
     }
   }
   pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(kept), pending_.end());
@@ -222,10 +245,7 @@ void OrdinalMemory::record_stream(Segment& segment, void* pointer, Stream& strea
   std::lock_guard<std::mutex> lock(mutex_);
   Block* block = segment.allocated_at(pointer);
   if (block == nullptr) return;
-  for (const auto& pools : pools_) {
-    const bool ours = segment.pool == &pools->small || segment.pool == &pools->large;
-    if (ours && &pools->stream == &stream) return;
-  }
+  if (&pools_of(*segment.pool).stream == &stream) return;
   auto& users = block->users;
   if (std::find(users.begin(), users.end(), &stream) == users.end()) {
     users.push_back(&stream);
@@ -250,16 +270,15 @@ void OrdinalMemory::wait_for_pending() {
 }
 
 std::vector<std::unique_ptr<Segment>> OrdinalMemory::take_free_segments(
-    c10::MempoolId_t id) {
+    const std::function<bool(c10::MempoolId_t)>& wanted, const CallStack& stack) {
   std::vector<std::unique_ptr<Segment>> taken;
   std::lock_guard<std::mutex> lock(mutex_);
   for (auto& pools : pools_) {
-    const bool wanted = pools->id == id;
-    if (!wanted && (id != c10::MempoolId_t{0, 0} || !is_released(pools->id))) {
-      continue;
-    }
+    if (!wanted(pools->id)) continue;
     for (BlockPool* pool : {&pools->small, &pools->large}) {
       for (auto& segment : pool->take_free_segments()) {
+        if (is_recording())
+          record(TraceEntry::SEGMENT_FREE, *segment, stack ? stack : segment->stack);
         table_.remove(segment.get());
         statistics_.segment_dropped(*segment);
         taken.push_back(std::move(segment));
@@ -269,21 +288,39 @@ std::vector<std::unique_ptr<Segment>> OrdinalMemory::take_free_segments(
   return taken;
 }
 
+void OrdinalMemory::give_back(Segment& segment) noexcept {
+  if (segment.source != nullptr) return to_source(segment);
+  sycl::free(segment.pointer, home_.context);
+}
+
 void OrdinalMemory::forsake(void* pointer) {
   if (Segment* segment = table_.find(pointer)) free(*segment, pointer);
-  for (auto& segment : take_free_segments({0, 0})) {
-    sycl::free(segment->pointer, home_.context);
-  }
+  const auto all = [](c10::MempoolId_t) { return true; };
+  for (auto& segment : take_free_segments(all, nullptr)) give_back(*segment);
+}
+
+bool OrdinalMemory::is_emptied(c10::MempoolId_t pool,
+                               c10::MempoolId_t asked_for) const {
+  return pool == asked_for || (asked_for == kEverybody && is_released(pool));
 }
 
 void OrdinalMemory::empty_cache(c10::MempoolId_t id) {
+  empty([=, this](c10::MempoolId_t pool) { return is_emptied(pool, id); });
+}
+
+void OrdinalMemory::empty_all_pools() {
+  empty([](c10::MempoolId_t) { return true; });
+}
+
+void OrdinalMemory::empty(const std::function<bool(c10::MempoolId_t)>& wanted) {
+  const CallStack stack = gather_stack(RecordContext::ALL);
   std::exception_ptr error;
   {
     WithoutGil released;
     // One at a time, so that a thread out of memory sees what another one frees.
     std::lock_guard<std::mutex> alone(emptying_);
     wait_for_pending();
-    auto taken = take_free_segments(id);
+    auto taken = take_free_segments(wanted, stack);
     if (taken.empty()) return;
     // Each stream throws its kept error once, and Ctrl-C ends a wait early; all of
     // them must be waited for.
@@ -295,7 +332,7 @@ void OrdinalMemory::empty_cache(c10::MempoolId_t id) {
         if (!error) error = std::current_exception();
       }
     }
-    for (auto& segment : taken) sycl::free(segment->pointer, home_.context);
+    for (auto& segment : taken) give_back(*segment);
   }
   if (error) std::rethrow_exception(error);
 }
@@ -319,42 +356,6 @@ OrdinalMemory::Amounts OrdinalMemory::amounts() {
   std::lock_guard<std::mutex> lock(mutex_);
   const uint64_t held = statistics_.reserved_bytes();
   return {total_ - std::min(held, total_), total_};
-}
-
-void OrdinalMemory::fail(size_t bytes) {
-  const Amounts device = amounts();
-  std::unique_lock<std::mutex> lock(mutex_);
-  statistics_.out_of_memory();
-  const size_t allocated = statistics_.allocated_bytes();
-  const size_t reserved = statistics_.reserved_bytes();
-  const size_t tensors = statistics_.live_blocks();
-  const double fraction = fraction_;
-  const uint64_t limit = limit_;
-  lock.unlock();
-  c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(bytes), allocated, reserved,
-                                   device_at(index_));
-  const auto largest = home_.device.get_info<sycl::info::device::max_mem_alloc_size>();
-  std::ostringstream reason;
-  if (bytes > total_) {
-    reason << " That is more than the device has in all, whatever is freed.";
-  } else if (fraction < 1 && reserved + round_block(bytes) > limit) {
-    reason << " The memory fraction " << fraction << " allows " << format_size(limit)
-           << " (" << limit << " bytes): raise it with "
-           << "torch.xpu.set_per_process_memory_fraction, or free tensors.";
-  } else if (bytes > largest) {
-    reason << " The driver gives at most " << format_size(largest)
-           << " in one piece: split the tensor.";
-  } else {
-    reason << " Free tensors, make the batch smaller, or end other programs that use "
-              "the device.";
-  }
-  TORCH_CHECK_WITH(OutOfMemoryError, false, "XPU out of memory. Tried to allocate ",
-                   format_size(bytes), " (", bytes, " bytes) on ", device_at(index_),
-                   ", ", home_.name, ": ", format_size(device.free), " of ",
-                   format_size(device.total), " are free (", device.free,
-                   " bytes). This process holds ", format_size(reserved), " (",
-                   reserved, " bytes), ", format_size(allocated), " (", allocated,
-                   " bytes) of them in ", tensors, " live storages.", reason.str());
 }
 
 }  // namespace xpurt

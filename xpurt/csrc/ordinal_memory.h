@@ -8,11 +8,15 @@
 #include <vector>
 
 #include "allocator.h"
+#include "memory_history.h"
+#include "memory_source.h"
 #include "memory_statistics.h"
 #include "segment_table.h"
 #include "stream.h"
 
 namespace xpurt {
+
+constexpr c10::MempoolId_t kEverybody{0, 0};  // the pool of whoever has no other
 
 // Note [When a block may be handed out again]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -36,8 +40,10 @@ namespace xpurt {
 // on every PyTorch accelerator.
 class OrdinalMemory {
  public:
+  // source: gives each block and takes it back at its free, uncached; nullptr is the
+  // driver, behind the cache.
   OrdinalMemory(c10::DeviceIndex index, uint64_t epoch, const PhysicalDevice& home,
-                SegmentTable& table);
+                SegmentTable& table, const MemorySource* source);
 
   uint64_t epoch() const { return epoch_; }
   c10::DeviceIndex index() const { return index_; }
@@ -63,12 +69,16 @@ class OrdinalMemory {
   // pools that are not in use as private ones. Releases the GIL. Throws an asynchronous
   // error of the streams, once, when that is done.
   void empty_cache(c10::MempoolId_t pool = {0, 0});
+  // The same of every pool, in use or not.
+  void empty_all_pools();
 
   // See allocator.h.
+  void create_pool(c10::MempoolId_t id, const MemorySource* source, bool use_on_oom);
   void begin_allocate_to_pool(c10::MempoolId_t id,
                               std::function<bool(c10::Stream)> takes);
   void end_allocate_to_pool(c10::MempoolId_t id);
   void release_pool(c10::MempoolId_t id);
+  int pool_users(c10::MempoolId_t id);
 
   double fraction() const { return fraction_; }
   void set_fraction(double fraction);
@@ -82,7 +92,8 @@ class OrdinalMemory {
   c10::CachingDeviceAllocator::DeviceStats stats();
   void reset_accumulated_stats();
   void reset_peak_stats();
-  std::vector<c10::CachingDeviceAllocator::SegmentInfo> snapshot();
+  // Of one private pool, or, for {0, 0}, of all memory.
+  std::vector<c10::CachingDeviceAllocator::SegmentInfo> snapshot(c10::MempoolId_t pool);
 
   struct Live {
     size_t blocks = 0;
@@ -97,6 +108,22 @@ class OrdinalMemory {
     const c10::MempoolId_t id;  // {0, 0}, or that of a private pool
     BlockPool small{false};
     BlockPool large{true};
+
+    BlockPool& of(size_t rounded) { return rounded <= kSmallBytes ? small : large; }
+    bool contains(const BlockPool* pool) const {
+      return pool == &small || pool == &large;
+    }
+  };
+  struct PrivatePool {
+    int users = 0;
+    const MemorySource* source = nullptr;
+    bool use_on_oom = false;
+  };
+  struct Request {
+    size_t bytes;
+    size_t rounded;
+    Stream& stream;
+    CallStack stack;  // of who asks, if recorded
   };
   struct Pending {
     sycl::event done;
@@ -109,31 +136,49 @@ class OrdinalMemory {
   };
 
   bool is_released(c10::MempoolId_t id) const;
+  c10::MempoolId_t pool_id_for(const Stream& stream) const;
   StreamPools& pools_of(Stream& stream);
-  BlockPool& pool_of(Stream& stream, size_t rounded);
+  StreamPools& pools_of(const BlockPool& pool);
   Block* take(BlockPool& pool, size_t rounded);
-  bool grow(BlockPool& pool, size_t bytes);
+  Block* take_or_grow(const Request& request);
+  Block* take_from_reserve(const Request& request);
+  bool grow(StreamPools& pools, const Request& request);
+  void add_segment(StreamPools& pools, void* pointer, size_t bytes,
+                   const Request& request, const MemorySource* source);
   void* from_driver(size_t bytes);
-  void release(Block* block);
-  std::vector<std::unique_ptr<Segment>> take_free_segments(c10::MempoolId_t id);
+  void* from_source(const MemorySource& source, size_t bytes, Stream& stream);
+  void to_source(Segment& segment) noexcept;
+  void* allocate_uncached(const Request& request);
+  void free_uncached(Block* block, std::unique_lock<std::mutex>& lock) noexcept;
+  void release(Block* block, const CallStack& stack);
+  std::vector<std::unique_ptr<Segment>> take_free_segments(
+      const std::function<bool(c10::MempoolId_t)>& wanted, const CallStack& stack);
+  bool is_emptied(c10::MempoolId_t pool, c10::MempoolId_t asked_for) const;
+  void empty(const std::function<bool(c10::MempoolId_t)>& wanted);
+  void give_back(Segment& segment) noexcept;
   void release_completed();
   void wait_for_pending();
   void add_pending(Block* block, std::vector<sycl::event> events);
-  [[noreturn]] void fail(size_t bytes);
-  void* handed_out(Block* block, size_t bytes, std::unique_lock<std::mutex>& lock);
+  [[noreturn]] void fail(const Request& request);
+  void* handed_out(Block* block, const Request& request,
+                   std::unique_lock<std::mutex>& lock);
   void report(void* pointer, int64_t bytes, std::unique_lock<std::mutex>& lock);
+  void record(TraceEntry::Action action, const Block& block, const CallStack& stack);
+  void record(TraceEntry::Action action, const Segment& segment,
+              const CallStack& stack);
 
   const c10::DeviceIndex index_;
   const uint64_t epoch_;
   const PhysicalDevice& home_;
   const uint64_t total_;
   SegmentTable& table_;
+  const MemorySource* const source_;
   std::mutex emptying_;  // taken before mutex_, and never while holding the GIL
   std::mutex mutex_;
   // Few: one for each stream that allocated, and each stream of a private pool.
   std::vector<std::unique_ptr<StreamPools>> pools_;
-  std::vector<Route> routes_;                   // to private pools, the first one wins
-  std::map<c10::MempoolId_t, int> pool_users_;  // of private pools
+  std::vector<Route> routes_;  // to private pools, the first one wins
+  std::map<c10::MempoolId_t, PrivatePool> private_pools_;  // those that have users
   StreamPools* last_pools_ = nullptr;
   std::vector<Pending> pending_;
   MemoryStatistics statistics_;

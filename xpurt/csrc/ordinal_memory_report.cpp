@@ -5,11 +5,25 @@
 
 namespace xpurt {
 
+void OrdinalMemory::record(TraceEntry::Action action, const Block& block,
+                           const CallStack& stack) {
+  const StreamPools& pools = pools_of(*block.segment->pool);
+  memory_history().add(action, index_, reinterpret_cast<size_t>(block.pointer),
+                       block.requested, pools.stream.id().id(), pools.id, stack);
+}
+
+void OrdinalMemory::record(TraceEntry::Action action, const Segment& segment,
+                           const CallStack& stack) {
+  const StreamPools& pools = pools_of(*segment.pool);
+  memory_history().add(action, index_, reinterpret_cast<size_t>(segment.pointer),
+                       segment.bytes, pools.stream.id().id(), pools.id, stack);
+}
+
 c10::CachingDeviceAllocator::DeviceStats OrdinalMemory::stats() {
   std::lock_guard<std::mutex> lock(mutex_);
   c10::CachingDeviceAllocator::DeviceStats result = statistics_.get();
   for (const auto& pools : pools_) {
-    if (pools->id == c10::MempoolId_t{0, 0}) continue;
+    if (pools->id == kEverybody) continue;
     auto& reserved = result.reserved_bytes_by_private_pools[pools->id];
     for (const BlockPool* pool : {&pools->small, &pools->large}) {
       for (const auto& segment : pool->segments()) {
@@ -46,10 +60,13 @@ Extent OrdinalMemory::extent(const Segment& segment, const void* address) {
   return {};
 }
 
-std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot() {
+std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot(
+    c10::MempoolId_t pool_id) {
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> result;
+  size_t total_active = 0;
   for (auto& pools : pools_) {
+    if (pool_id != kEverybody && pool_id != pools->id) continue;
     for (BlockPool* pool : {&pools->small, &pools->large}) {
       for (auto& segment : pool->segments()) {
         auto& info = result.emplace_back();
@@ -59,18 +76,21 @@ std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot() 
         info.stream = reinterpret_cast<void*>(pools->stream.id().id());
         info.owner_private_pool_id = pools->id;
         info.is_large = pool->large();
+        info.context_when_allocated = segment->stack;
         for (Block* block = segment->first; block != nullptr; block = block->after) {
-          info.blocks.push_back(
-              {block->bytes, block->requested, 0, block->allocated, block->active, {}});
+          info.blocks.push_back({block->bytes, block->requested, 0, block->allocated,
+                                 block->active, block->stack});
           if (block->allocated) info.allocated_size += block->bytes;
           if (block->active) info.active_size += block->bytes;
           info.requested_size += block->requested;
         }
+        total_active += info.active_size;
       }
     }
   }
   std::sort(result.begin(), result.end(),
             [](const auto& a, const auto& b) { return a.address < b.address; });
+  memory_history().add(TraceEntry::SNAPSHOT, index_, 0, total_active, 0, pool_id, {});
   return result;
 }
 

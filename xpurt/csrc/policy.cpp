@@ -22,7 +22,7 @@ constexpr std::array<Crossover, 4> kCrossover = {{
     {1 << 16, 1 << 14},  // pointwise
     {1 << 17, 1 << 16},  // reduction
     {1 << 16, 1 << 14},  // softmax
-    {1 << 12, 1 << 12},  // matmul
+    {1 << 25, 1 << 25},  // matmul: pairs of a product and a sum
 }};
 
 }  // namespace

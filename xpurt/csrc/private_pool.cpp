@@ -1,4 +1,4 @@
-// Private pools of OrdinalMemory: who uses them, and which streams allocate there.
+// Private pools of OrdinalMemory: who uses them, and whose allocations go there.
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -7,16 +7,25 @@
 
 namespace xpurt {
 
+void OrdinalMemory::create_pool(c10::MempoolId_t id, const MemorySource* source,
+                                bool use_on_oom) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  PrivatePool& pool = private_pools_[id];
+  ++pool.users;
+  pool.source = source;
+  pool.use_on_oom = use_on_oom;
+}
+
 void OrdinalMemory::begin_allocate_to_pool(c10::MempoolId_t id,
                                            std::function<bool(c10::Stream)> takes) {
-  TORCH_CHECK_VALUE(id != (c10::MempoolId_t{0, 0}),
+  TORCH_CHECK_VALUE(id != kEverybody,
                     "(0, 0) is the pool of everybody, and cannot be a private one");
   std::lock_guard<std::mutex> lock(mutex_);
   for (const Route& route : routes_) {
     TORCH_CHECK(route.id != id, "allocations go to the memory pool (", id.first, ", ",
                 id.second, ") already");
   }
-  ++pool_users_[id];
+  ++private_pools_[id].users;
   routes_.push_back({id, std::move(takes)});
 }
 
@@ -31,14 +40,42 @@ void OrdinalMemory::end_allocate_to_pool(c10::MempoolId_t id) {
 
 void OrdinalMemory::release_pool(c10::MempoolId_t id) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = pool_users_.find(id);
-  TORCH_CHECK(found != pool_users_.end(), "there is no memory pool (", id.first, ", ",
-              id.second, ")");
-  if (--found->second == 0) pool_users_.erase(found);
+  const auto found = private_pools_.find(id);
+  TORCH_CHECK(found != private_pools_.end(), "there is no memory pool (", id.first,
+              ", ", id.second, ")");
+  if (--found->second.users == 0) private_pools_.erase(found);
+}
+
+int OrdinalMemory::pool_users(c10::MempoolId_t id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = private_pools_.find(id);
+  return found == private_pools_.end() ? 0 : found->second.users;
+}
+
+c10::MempoolId_t OrdinalMemory::pool_id_for(const Stream& stream) const {
+  for (const Route& route : routes_) {
+    if (route.takes(stream.id())) return route.id;
+  }
+  return kEverybody;
+}
+
+// The last resort of a request that does not fit any more: a free block of a private
+// pool that was made for it. Of the same stream, so that the block's old work is over
+// before the new one starts.
+Block* OrdinalMemory::take_from_reserve(const Request& request) {
+  for (const auto& pools : pools_) {
+    const auto found = private_pools_.find(pools->id);
+    if (found == private_pools_.end() || !found->second.use_on_oom ||
+        &pools->stream != &request.stream) {
+      continue;
+    }
+    if (Block* block = take(pools->of(request.rounded), request.rounded)) return block;
+  }
+  return nullptr;
 }
 
 bool OrdinalMemory::is_released(c10::MempoolId_t id) const {
-  return pool_users_.count(id) == 0;
+  return private_pools_.count(id) == 0;
 }
 
 }  // namespace xpurt

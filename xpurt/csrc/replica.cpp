@@ -5,8 +5,10 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "allocator.h"
+#include "foreign_kernels.h"
 #include "replica_pool.h"
 
 namespace xpurt {
@@ -105,15 +107,19 @@ void note_change(Copies& copies, Stream& stream, const sycl::event& done) {
 sycl::event copy_between(const Ordinal& devices, void* to, size_t to_position,
                          const void* from, size_t from_position, size_t bytes,
                          Stream& stream) {
+  const auto copied = [&](size_t position, void* into, const void* out_of) {
+    sycl::event done = stream.queue(position)->memcpy(into, out_of, bytes);
+    record_work(stream, position, done, DeviceWork::copy(bytes));
+    return done;
+  };
   const bool to_host = devices.devices[to_position]->host_accessible;
   const bool from_host = devices.devices[from_position]->host_accessible;
   if (to_host || from_host) {
-    return stream.queue(from_host ? to_position : from_position)
-        ->memcpy(to, from, bytes);
+    return copied(from_host ? to_position : from_position, to, from);
   }
   std::vector<char> staging(bytes);
-  stream.queue(from_position)->memcpy(staging.data(), from, bytes).wait();
-  sycl::event done = stream.queue(to_position)->memcpy(to, staging.data(), bytes);
+  copied(from_position, staging.data(), from).wait();
+  sycl::event done = copied(to_position, to, staging.data());
   done.wait();
   return done;
 }
@@ -212,8 +218,9 @@ size_t Operands::add(const at::TensorBase& tensor, Access access) {
 void Operands::resolve() {
   const Ordinal& devices = stream_.ordinal();
   if (devices.devices.size() == 1) return;
-  lock_ = std::unique_lock(table().mutex);
   const bool at_home = position_ == devices.home;
+  if (!at_home) adapt_foreign_kernels();
+  lock_ = std::unique_lock(table().mutex);
   struct Known {
     Operand* operand;
     const void* home;  // of the storage
@@ -266,7 +273,8 @@ void Operands::resolve() {
   }
 }
 
-void Operands::submitted(const sycl::event& done) {
+void Operands::submitted(const sycl::event& done, const DeviceWork& work) {
+  record_work(stream_, position_, done, work);
   if (!lock_.owns_lock()) return;
   for (const Operand& each : operands_) {
     if (each.access == Access::read || each.tensor.numel() == 0) continue;
@@ -301,6 +309,23 @@ void bring_home_now(const void* home) {
   fetch_home(home, *copies, stream);
   lock.unlock();
   stream.wait();
+}
+
+void bring_all_home() {
+  if (entries.load(std::memory_order_acquire) == 0 || in_bad_fork()) return;
+  std::unordered_set<Stream*> used;
+  {
+    std::lock_guard<std::mutex> lock(table().mutex);
+    for (auto& [home, copies] : table().copies) {
+      if (copies.home_valid) continue;
+      Stream& stream = current_stream(copies.ordinal);
+      wait_for_change(copies, stream);
+      fetch_home(home, copies, stream);
+      used.insert(&stream);
+    }
+  }
+  // With the GIL: the caller holds a lock.
+  for (Stream* stream : used) stream->record().wait();
 }
 
 void escape(const c10::StorageImpl& storage) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stream.h"
+#include "work_recording.h"
 
 namespace xpurt {
 
@@ -21,7 +22,8 @@ enum class Access { read, write, read_write };
 //   operands.add(out, Access::write);
 //   operands.add(in, Access::read);
 //   operands.resolve();
-//   operands.submitted(stream.queue(position)->memcpy(operands[0], operands[1], n));
+//   operands.submitted(stream.queue(position)->memcpy(operands[0], operands[1], n),
+//                      DeviceWork::copy(n));
 //
 // Nothing is taken for written before submitted(): work that fails on its way there
 // leaves every copy as it was. Where an ordinal has several devices, other threads'
@@ -42,7 +44,7 @@ class Operands {
   // The address of the tensor's first element.
   void* operator[](size_t number) const { return operands_[number].pointer; }
 
-  void submitted(const sycl::event& done);
+  void submitted(const sycl::event& done, const DeviceWork& work);
 
  private:
   struct Operand {
@@ -63,6 +65,9 @@ void bring_home(const c10::StorageImpl& storage, Access access);
 
 // The same for a reader who knows the pointer alone, and waits until it is valid.
 void bring_home_now(const void* home);
+
+// Makes all home copies valid, and waits for them; for callers that hold a lock.
+void bring_all_home();
 
 // A raw pointer to the home copy leaves our sight: from now on the storage stays at
 // home. Waits until home is valid.

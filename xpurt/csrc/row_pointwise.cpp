@@ -1,4 +1,5 @@
 // Rows that compute each element of the result from one element of each operand.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/DefaultDtype.h>
@@ -207,6 +208,10 @@ bool PointwiseRow::fits(const Call& call) const {
   }
   if (call.output == nullptr) return true;
   const Tensor& output = *call.output;
+  // PyTorch's kernels of some ops write to an expanded tensor, those of others refuse.
+  if (at::has_internal_overlap(output) == at::MemOverlap::Yes) return false;
+  // where() converts operands, but not its result.
+  if (spec_.conditions != 0 && output.scalar_type() != call.result) return false;
   return is_usable(output) && output.device().type() == c10::DeviceType::XPU &&
          output.device().index() == call.device &&
          (spec_.compute == ComputeRule::source || spec_.compute == ComputeRule::self ||
@@ -271,11 +276,16 @@ void PointwiseRow::run(const c10::OperatorHandle&, Stack* stack) const {
   // say in the shape even where its values are not read.
   std::array<int, kMaxOperands> position{};
   int count = 1;
-  for (int k = 0; k < binding_.operands; ++k) {
+  const auto add_input = [&](int k) {
     const Tensor* tensor = call.tensors[k];
-    if (tensor == nullptr || tensor->is_cpu()) continue;
+    if (tensor == nullptr || tensor->is_cpu()) return;
     config.add_const_input(*tensor);
     position[k] = count++;
+  };
+  // Where the operands' strides differ, the result follows the first one.
+  add_input(spec_.leading);
+  for (int k = 0; k < binding_.operands; ++k) {
+    if (k != spec_.leading) add_input(k);
   }
   at::TensorIterator iter = config.build();
   Tensor output = iter.output();

@@ -33,6 +33,7 @@ struct RowSpec {
   double flops = 1;              // per element
   uint32_t conditions = 0;       // bit k: operand k is a condition, and is not promoted
   uint32_t uses = 0;             // bit k: operand k is read
+  int leading = 0;               // operand whose strides the result takes first
   bool raises_on_zero = false;   // native kernels refuse an integral divisor 0
   bool same_type = false;        // PyTorch wants tensors of one type
   uint32_t zero_dim = 0;         // bit k: operand k, if a tensor, has no dimension

@@ -12,6 +12,7 @@
 #include "errors.h"
 #include "replica.h"
 #include "stream.h"
+#include "usm_extent.h"
 
 namespace xpurt {
 namespace {
@@ -21,13 +22,13 @@ std::atomic<size_t> borrowed_bytes{0};
 
 // Borrowed memory by its first byte, for ordinal_of_borrowed(). The same bytes may be
 // borrowed several times.
-struct Extent {
+struct Borrowed {
   const char* end;
   c10::DeviceIndex index;
 };
 struct Extents {
   std::mutex mutex;
-  std::multimap<const char*, Extent> by_begin;
+  std::multimap<const char*, Borrowed> by_begin;
 };
 Extents& extents() {
   static Extents* const leaked = new Extents;
@@ -40,7 +41,7 @@ struct Owner {
   std::function<void()> release;
   size_t bytes;
   c10::DeviceIndex index;
-  std::multimap<const char*, Extent>::iterator extent;
+  std::multimap<const char*, Borrowed>::iterator extent;
 
   static void let_go(void* context) {
     std::unique_ptr<Owner> owner(static_cast<Owner*>(context));
@@ -69,7 +70,7 @@ c10::Storage borrow(void* data, size_t bytes, c10::DeviceIndex index,
   {
     const auto* begin = static_cast<const char*>(data);
     std::lock_guard<std::mutex> lock(extents().mutex);
-    owner->extent = extents().by_begin.emplace(begin, Extent{begin + bytes, index});
+    owner->extent = extents().by_begin.emplace(begin, Borrowed{begin + bytes, index});
   }
   c10::DataPtr pointer(data, owner, &Owner::let_go,
                        c10::Device(c10::DeviceType::XPU, index));
@@ -96,6 +97,19 @@ void check_dense(const at::Tensor& tensor) {
                        !tensor.is_quantized() && tensor.has_storage(),
                    "a dense tensor can be shared; found one of layout ",
                    tensor.layout());
+}
+
+// Reading behind the end of an allocation ends the process on some devices.
+void check_extent(const void* data, size_t bytes, c10::DeviceIndex index) {
+  if (bytes == 0) return;
+  const Extent found = usm_extent(data, ordinal(index).home_device());
+  if (found.start == nullptr) return;
+  const size_t behind =
+      static_cast<const char*>(data) - static_cast<const char*>(found.start);
+  TORCH_CHECK_VALUE(bytes <= found.bytes - behind, "the array reaches over ", bytes,
+                    " bytes, but the allocation that it names ends after ",
+                    found.bytes - behind,
+                    ". Its shape, strides or dtype do not belong to its memory.");
 }
 
 // A storage that grows moves to other memory and frees the one that was shared.
@@ -151,6 +165,7 @@ at::Tensor around_usm(void* data, at::IntArrayRef sizes, at::IntArrayRef strides
                       std::function<void()> owner_release) {
   const size_t bytes = at::detail::computeStorageNbytes(
       sizes, strides, c10::scalarTypeToTypeMeta(dtype).itemsize());
+  check_extent(data, bytes, index);
   auto result = at::detail::make_tensor<c10::TensorImpl>(
       borrow(data, bytes, index, std::move(owner_release)),
       c10::DispatchKeySet(c10::DispatchKey::XPU), c10::scalarTypeToTypeMeta(dtype));

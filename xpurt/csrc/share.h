@@ -16,7 +16,8 @@ at::Tensor share_with_xpu(const at::Tensor& cpu, c10::DeviceIndex index);
 at::Tensor share_with_cpu(const at::Tensor& xpu);
 
 // A tensor of xpu:index around USM that somebody else owns; `owner_release` is called
-// when the last tensor on it is gone and the work that reads it is done.
+// when the last tensor on it is gone and the work that reads it is done. Throws
+// ValueError if it reaches behind the end of the allocation, where the driver tells.
 at::Tensor around_usm(void* data, at::IntArrayRef sizes, at::IntArrayRef strides,
                       at::ScalarType dtype, c10::DeviceIndex index,
                       std::function<void()> owner_release);

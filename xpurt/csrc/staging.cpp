@@ -7,12 +7,15 @@
 #include "cpu_allocator.h"
 #include "device_scope.h"
 #include "stream.h"
+#include "work_recording.h"
 
 namespace xpurt {
 namespace {
 
-Submission queue_of(c10::DeviceIndex index) {
-  return current_stream(index).home_queue();
+void copy_on_queue(c10::DeviceIndex index, void* to, const void* from, size_t bytes) {
+  Stream& stream = current_stream(index);
+  const sycl::event done = stream.home_queue()->memcpy(to, from, bytes);
+  record_work(stream, stream.ordinal().home, done, DeviceWork::copy(bytes));
 }
 
 }  // namespace
@@ -27,8 +30,8 @@ void HostCall::stage(HostStorage& storage) {
       c10::StorageImpl::use_byte_size_t(), bytes, &allocator, original->resizable()));
   if (bytes == 0) return;
   const auto* from = static_cast<const char*>(original->data()) + storage.begin;
-  queue_of(storage.original.device().index())
-      ->memcpy(storage.host.mutable_data(), from, bytes);
+  copy_on_queue(storage.original.device().index(), storage.host.mutable_data(), from,
+                bytes);
   bytes_copied_ += bytes;
 }
 
@@ -37,7 +40,7 @@ void HostCall::write_back(HostStorage& storage) {
   if (bytes == 0) return;
   const c10::DeviceIndex index = storage.original.device().index();
   auto* to = static_cast<char*>(storage.original.mutable_data()) + storage.begin;
-  queue_of(index)->memcpy(to, storage.host.data(), bytes);
+  copy_on_queue(index, to, storage.host.data(), bytes);
   // The host's bytes are freed when the op is over.
   current_stream(index).wait();
   bytes_copied_ += bytes;
@@ -49,7 +52,7 @@ c10::Storage HostCall::upload(const c10::Storage& storage) {
   c10::Storage made(c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), bytes, &device_allocator(), true));
   if (bytes == 0) return made;
-  queue_of(device_.index())->memcpy(made.mutable_data(), storage.data(), bytes);
+  copy_on_queue(device_.index(), made.mutable_data(), storage.data(), bytes);
   current_stream(device_.index()).wait();
   bytes_copied_ += bytes;
   return made;

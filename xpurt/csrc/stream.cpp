@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include "waiting.h"
+#include "work_recording.h"
 
 namespace xpurt {
 namespace {
@@ -30,11 +31,13 @@ Stream::Stream(const Ordinal& ordinal, c10::Stream id, int priority)
       id_(id),
       priority_(priority),
       queues_(ordinal.devices.size()),
+      timed_(ordinal.devices.size()),
       last_(ordinal.home) {}
 
 Stream::Stream(const Ordinal& ordinal, c10::Stream id, const sycl::queue& external)
     : Stream(ordinal, id, kNormalPriority) {
   queues_[ordinal.home] = std::make_unique<sycl::queue>(external);
+  last_queue_ = queues_[ordinal.home].get();
   shared_ = true;
 }
 
@@ -49,46 +52,52 @@ std::unique_ptr<sycl::queue> Stream::make_queue(size_t position, bool profiling)
     error_ = *errors.begin();
     ++errors_kept;
   };
-  const auto made = [&](const sycl::property_list& properties) {
+  const auto made = [&](auto... of_priority) {
+    const sycl::property_list properties =
+        profiling ? sycl::property_list{property::in_order{},
+                                        property::enable_profiling{}, of_priority...}
+                  : sycl::property_list{property::in_order{}, of_priority...};
     return std::make_unique<sycl::queue>(device.context, device.device, keep_first,
                                          properties);
   };
-  if (profiling) {
-    return made({property::in_order{}, property::enable_profiling{}});
-  }
-  if (priority_ > kNormalPriority) {
-    return made({property::in_order{}, priority::priority_low{}});
-  }
-  if (priority_ < kNormalPriority) {
-    return made({property::in_order{}, priority::priority_high{}});
-  }
-  return made({property::in_order{}});
+  if (priority_ > kNormalPriority) return made(priority::priority_low{});
+  if (priority_ < kNormalPriority) return made(priority::priority_high{});
+  return made();
+}
+
+bool Stream::is_timed(size_t position) const {
+  return records_work() && !(shared_ && position == ordinal_.home) &&
+         ordinal_.devices[position]->device.has(sycl::aspect::queue_profiling);
 }
 
 sycl::queue& Stream::open(size_t position) {
-  auto& slot = queues_[position];
-  if (!slot) slot = make_queue(position, /*profiling=*/false);
+  const bool timed = is_timed(position);
+  auto& slot = (timed ? timed_ : queues_)[position];
+  if (!slot) slot = make_queue(position, timed);
   return *slot;
 }
 
 std::vector<sycl::queue*> Stream::open_queues() {
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<sycl::queue*> result;
-  for (auto& queue : queues_) {
-    if (queue) result.push_back(queue.get());
+  for (auto* queues : {&queues_, &timed_}) {
+    for (auto& queue : *queues) {
+      if (queue) result.push_back(queue.get());
+    }
   }
   return result;
 }
 
 sycl::queue& Stream::switch_to(size_t position) {
   sycl::queue& next = open(position);
-  if (position != last_) {
-    if (queues_[last_] && !idle()) {
-      sycl::event before = queues_[last_]->ext_oneapi_submit_barrier();
+  if (&next != last_queue_) {
+    if (last_queue_ != nullptr && !idle()) {
+      sycl::event before = last_queue_->ext_oneapi_submit_barrier();
       // With the GIL: to take it back while holding the mutex could be a deadlock.
       if (!order_after(next, before)) before.wait();
     }
     last_ = position;
+    last_queue_ = &next;
   }
   return next;
 }
@@ -106,16 +115,17 @@ Submission Stream::queue(size_t position) {
 }
 
 sycl::queue& Stream::shared_queue() {
-  sycl::queue& result = *home_queue();
-  shared_ = true;
-  return result;
+  shared_ = true;  // first: a queue that is handed out stays the stream's
+  return *home_queue();
 }
 
 bool Stream::drained() {
   std::lock_guard<std::mutex> lock(mutex_);
   // All of them: others may submit to a queue that was handed out.
-  for (auto& queue : queues_) {
-    if (queue && !queue->ext_oneapi_empty()) return false;
+  for (auto* queues : {&queues_, &timed_}) {
+    for (auto& queue : *queues) {
+      if (queue && !queue->ext_oneapi_empty()) return false;
+    }
   }
   return true;
 }

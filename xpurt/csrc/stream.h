@@ -58,6 +58,9 @@ class Stream {
   // True if everything submitted has finished. Asks the driver.
   bool query();
 
+  // Whether work at `position` carries its times now: while device work is recorded.
+  bool is_timed(size_t position) const;
+
   // Waits for everything submitted; releases the GIL while it does. Throws an
   // asynchronous error once.
   void wait();
@@ -92,7 +95,9 @@ class Stream {
   std::mutex mutex_;
   std::vector<std::unique_ptr<sycl::queue>> queues_;  // by position, made on use
   std::unique_ptr<sycl::queue> stamps_;               // with profiling; see stamp()
+  std::vector<std::unique_ptr<sycl::queue>> timed_;   // see Note [Recorded work]
   size_t last_;                                       // position used last
+  sycl::queue* last_queue_ = nullptr;                 // and the queue there
   std::atomic<bool> shared_{false};
   std::atomic<uint64_t> submitted_{0};  // counts submissions
   std::atomic<uint64_t> finished_{0};   // how many of them a wait has covered

@@ -105,11 +105,7 @@ bool signals_arrive_here() {
 void wait_for_device(const std::function<bool()>& finished,
                      std::function<void()> wait) {
   WithoutGil released;
-  if (!signals_arrive_here()) {
-    wait();
-    // PyTorch may have released the lock before it came here.
-    return stay_if_python_ends();
-  }
+  if (!signals_arrive_here()) return wait();
   const auto deadline = Clock::now() + kPolling;
   do {
     if (finished()) return wait();

@@ -1,0 +1,55 @@
+#include "few_bytes.h"
+
+#include <cstring>
+
+#include "copy.h"
+#include "dispatch.h"
+#include "hot_run.h"
+#include "replica.h"
+
+namespace xpurt {
+namespace {
+
+// PyTorch's own kernels use more than one thread from here on.
+constexpr size_t kFewBytes = 64 * 1024;
+
+void wait_for_home(const at::Tensor& tensor, Access access) {
+  bring_home(*tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(),
+             access);
+}
+
+bool fits(const OpRecord& record, const at::Tensor& tensor) {
+  return tensor.is_xpu() && tensor.numel() * tensor.element_size() <= kFewBytes &&
+         goes_native(record, tensor.device().index(), tensor.numel());
+}
+
+}  // namespace
+
+bool copy_few_bytes(OpRecord& record, const at::Tensor& self,
+                    const at::Tensor& source) {
+  if (!fits(record, self) || source.device() != self.device() ||
+      !same_dense_layout(self, source) || self.is_alias_of(source)) {
+    return false;
+  }
+  const c10::DeviceIndex index = self.device().index();
+  const HotRun run(record, index);
+  wait_for_home(self, Access::read_write);
+  wait_for_home(source, Access::read);
+  current_stream(index).wait();
+  std::memcpy(self.mutable_data_ptr(), source.const_data_ptr(), self.nbytes());
+  run.done();
+  return true;
+}
+
+bool zero_few_bytes(OpRecord& record, const at::Tensor& self) {
+  if (!self.defined() || !fits(record, self) || !is_dense(self)) return false;
+  const c10::DeviceIndex index = self.device().index();
+  const HotRun run(record, index);
+  wait_for_home(self, Access::read_write);
+  current_stream(index).wait();
+  std::memset(self.mutable_data_ptr(), 0, self.nbytes());
+  run.done();
+  return true;
+}
+
+}  // namespace xpurt

@@ -1,0 +1,13 @@
+// Kernels for xpu that other libraries bring. See Note [Foreign kernels].
+#pragma once
+
+namespace xpurt {
+
+// Called once every op of ours is registered: kernels on xpu's key from now on, and of
+// other namespaces, are foreign.
+void watch_foreign_kernels();
+
+// Before work may leave home: makes foreign kernels find valid bytes there.
+void adapt_foreign_kernels();
+
+}  // namespace xpurt

@@ -1,0 +1,31 @@
+// Tells Python's callbacks what happens to memory, streams and events: those of
+// torch.xpu._gpu_trace, once torch._C._activate_gpu_trace() was called.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/impl/GPUTrace.h>
+
+#include <cstdint>
+
+namespace xpurt {
+
+using Tracer = c10::impl::PyInterpreterVTable;
+
+// tell_tracer(&Tracer::trace_gpu_memory_allocation, address). Takes the GIL where
+// there is somebody to tell: the caller holds no lock.
+template <typename Method, typename... Args>
+void tell_tracer(Method method, Args... args) {
+  const c10::impl::PyInterpreter* python = c10::impl::GPUTrace::get_trace();
+  if (C10_LIKELY(python == nullptr)) return;
+  ((**python).*method)(c10::DeviceType::XPU, args...);
+}
+
+inline bool has_tracer() {
+  return c10::impl::GPUTrace::get_trace() != nullptr;
+}
+
+inline uintptr_t address_of(const void* pointer) {
+  return reinterpret_cast<uintptr_t>(pointer);
+}
+
+}  // namespace xpurt

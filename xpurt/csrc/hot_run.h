@@ -1,0 +1,71 @@
+// What the hot ops have in common, whatever their signature. See Note [Hot ops].
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "device_scope.h"
+#include "op_report.h"
+
+namespace xpurt {
+
+// What a hot op learns from its operands.
+class HotOperands {
+ public:
+  void see(const at::Tensor& tensor, bool written) {
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    if (&impl == c10::UndefinedTensorImpl::singleton()) return;
+    const c10::Device device = impl.device();
+    if (C10_LIKELY(device.is_xpu())) {
+      odd_ |= index_ >= 0 && index_ != device.index();
+      odd_ |= impl.key_set().has_any(kOddKeys);
+      index_ = device.index();
+    } else {
+      odd_ |= !device.is_cpu() || impl.dim() > 0 || written;
+    }
+    largest_ = std::max(largest_, impl.numel());
+  }
+
+  c10::DeviceIndex index() const { return index_; }
+
+  // Whether the op is for PyTorch's CPU kernel, on the very bytes of its operands.
+  bool run_on_host(const OpRecord& record) const {
+    return C10_LIKELY(index_ >= 0 && !odd_) && goes_native(record);
+  }
+
+ private:
+  // Tensors that are not sizes and strides over one storage, or not its values.
+  static constexpr c10::DispatchKeySet kOddKeys{
+      c10::DispatchKey::Sparse,    c10::DispatchKey::SparseCsr,
+      c10::DispatchKey::Quantized, c10::DispatchKey::NestedTensor,
+      c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
+      c10::DispatchKey::ZeroTensor};
+
+  bool goes_native(const OpRecord& record) const;
+
+  c10::DeviceIndex index_ = -1;
+  bool odd_ = false;  // some operand is not what hot ops are for
+  int64_t largest_ = 0;
+};
+
+// One run of a hot op on the current device, counted if it comes to its end.
+class HotRun {
+ public:
+  HotRun(OpRecord& record, c10::DeviceIndex index)
+      : record_(record), index_(index), begin_(ticks_now()), scope_(index) {}
+
+  void done() const;
+
+ private:
+  OpRecord& record_;
+  const c10::DeviceIndex index_;
+  const uint64_t begin_;
+  const DeviceScope scope_;
+};
+
+// Every op that has a function of its own: "aten::add.Tensor".
+std::vector<std::string>& hot_ops();
+
+}  // namespace xpurt
