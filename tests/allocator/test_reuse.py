@@ -56,7 +56,7 @@ def test_a_block_used_by_another_stream_waits_for_it(busy: Busy) -> None:
     assert now["allocated_bytes.all.current"] == 1024
     assert now["active_bytes.all.current"] == 2048
     states = [block["state"] for block in _C.memory_snapshot()[0]["blocks"]]
-    assert states == ["active_awaiting_free", "active_allocated", "inactive"]
+    assert states == ["active_pending_free", "active_allocated", "inactive"]
     other.synchronize()
     third = _C.raw_allocate(1000)
     _C.raw_free(second)

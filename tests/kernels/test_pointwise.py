@@ -56,9 +56,6 @@ SAMPLE = [
 # PyTorch's kernel multiplies by a sixth that is rounded to float.
 LOOSE = {"hardsigmoid_backward": 1000.0}
 
-# PyTorch lets the second operand decide the format of the result; rows, the first.
-SECOND_DECIDES = {"rsub", "threshold_backward", "leaky_relu_backward"}
-
 
 def check(
     row: Row,
@@ -162,9 +159,7 @@ def declines(row: Row, overload: Overload, dtype: torch.dtype) -> bool:
 
 def layouts_of(row: Row) -> list[str]:
     first = functional(row)
-    found = ["0-dim", "transposed", "sliced"]
-    if row.aten not in SECOND_DECIDES:
-        found.append("channels_last")
+    found = ["0-dim", "transposed", "sliced", "channels_last"]
     if not row.zero_dim:  # an operand has one element
         found.append("empty")
     # PyTorch's own kernel of gelu_backward wants operands of one shape.

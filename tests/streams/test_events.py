@@ -105,5 +105,9 @@ def test_the_names_of_xpu() -> None:
     assert stream.record_event(event) is event
     assert isinstance(stream.record_event(), torch.xpu.Event)
     stream.wait_event(event)
-    with pytest.raises(TypeError):
-        event.elapsed_time("soon")
+    for other in ("soon", torch.Event("xpu", enable_timing=True)):
+        with pytest.raises(RuntimeError, match=r"to be a torch\.xpu\.Event object"):
+            event.elapsed_time(other)
+    for use in (event.record, event.wait):
+        with pytest.raises(RuntimeError, match=r"to be a torch\.Stream or torch\.xpu"):
+            use(event)

@@ -48,9 +48,11 @@ def test_its_memory(xpu: torch.device) -> None:
 
 
 def test_what_the_statistics_are_called(xpu: torch.device) -> None:
+    counts = ("allocation", "segment", "active", "inactive_split")
+    sums = ("allocated", "reserved", "active", "requested", "inactive_split")
     names = {
-        f"{what}_bytes.{pool}.{kind}"
-        for what in ("allocated", "reserved", "active", "requested")
+        f"{what}.{pool}.{kind}"
+        for what in (*counts, *(f"{each}_bytes" for each in sums))
         for pool in ("all", "large_pool", "small_pool")
         for kind in ("current", "peak", "allocated", "freed")
     }

@@ -30,6 +30,18 @@ ENDS = {
         "thread.start()",
         0,
     ),
+    "daemon threads that wait": (
+        "import time\n"
+        "def wait(what):\n"
+        "    own = torch.xpu.Stream()\n"
+        "    event = torch.Event('xpu')\n"
+        "    while True: busy(own, 0.002); event.record(own); what(own, event)\n"
+        "for what in (lambda s, e: s.synchronize(), lambda s, e: e.synchronize(),\n"
+        "             lambda s, e: torch.xpu.synchronize()):\n"
+        "    threading.Thread(target=wait, args=(what,), daemon=True).start()\n"
+        "time.sleep(0.02)",
+        0,
+    ),
     "after an exception": ("busy(stream); raise KeyError('end')", 1),
     "with an exit code": ("busy(stream); sys.exit(3)", 3),
     "work submitted while exiting": (
@@ -59,7 +71,7 @@ ENDS = {
     ),
     "through os._exit": ("import os; busy(stream); os._exit(4)", 4),
 }
-ROUNDS = 5  # of 12 ends, and 50 is what was promised
+ROUNDS = 5  # of 13 ends, and 50 is what was promised
 
 
 @pytest.mark.parametrize("end", ENDS)

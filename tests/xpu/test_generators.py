@@ -71,6 +71,40 @@ def test_the_cpu_s_generator_is_left_alone(xpu: torch.device) -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
+def test_generators_that_share_a_state(xpu: torch.device) -> None:
+    generator = torch.Generator(xpu).manual_seed(3)
+    shared = generator.graphsafe_get_state()
+    copy = generator.clone_state()
+    first = torch.rand(5, device=xpu, generator=generator).cpu()
+    assert shared.get_offset() == generator.get_offset() > 0
+    assert copy.get_offset() == 0
+    second = torch.rand(5, device=xpu, generator=shared).cpu()
+    assert generator.get_offset() == shared.get_offset()
+    generator.graphsafe_set_state(copy)
+    assert torch.equal(torch.rand(5, device=xpu, generator=generator).cpu(), first)
+    assert copy.get_offset() == generator.get_offset() < shared.get_offset()
+    assert torch.equal(torch.rand(5, device=xpu, generator=copy).cpu(), second)
+    with pytest.raises(TypeError, match="state of an xpu generator"):
+        generator.graphsafe_set_state(torch.Generator())
+
+
+def test_offsets(xpu: torch.device) -> None:
+    torch.xpu.manual_seed(1)
+    assert torch.xpu._get_rng_state_offset() == 0
+    torch.xpu._set_rng_state_offset(400)
+    later = torch.rand(4, device=xpu).cpu()
+    assert torch.xpu._get_rng_state_offset() > 400
+    torch.xpu._set_rng_state_offset(400, xpu)
+    assert torch.equal(torch.rand(4, device=xpu).cpu(), later)
+    generator = torch.xpu.default_generators[0]
+    with pytest.raises(RuntimeError, match="multiple of 4"):
+        generator.set_offset(3)
+    state = generator.get_state()
+    state[8] = 1
+    with pytest.raises(RuntimeError, match="multiple of 4"):
+        generator.set_state(state)
+
+
 def test_a_generator_of_a_replaced_mapping() -> None:
     with xpurt.xpu_mapping("CPU"):
         generator = torch.Generator("xpu")

@@ -164,3 +164,19 @@ def test_the_layer_follows_the_mapping() -> None:
         assert torch.xpu.get_device_capability()["max_compute_units"] == units
         with pytest.raises(RuntimeError, match='"CPU" has'):
             torch.xpu.get_device_properties(1)
+
+
+@pytest.mark.skipif(
+    torch.cuda._is_compiled(), reason="a CUDA build keeps its own versions"
+)
+def test_the_version_is_that_of_sycl() -> None:
+    version = torch.version.xpu
+    assert isinstance(version, str)
+    assert len(version) == 8
+    assert int(version) > 20250000
+    code = """
+    import torch, xpurt.xpu
+    xpurt.xpu.uninstall()
+    print(torch.version.xpu)
+    """
+    assert output(code) == "None"

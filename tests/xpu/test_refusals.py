@@ -14,11 +14,7 @@ pytestmark = pytest.mark.usefixtures("xpu")
         (lambda: torch.xpu.XPUGraph(), "graphs"),
         (lambda: torch.xpu.graph_pool_handle(), "graphs"),
         (lambda: torch.xpu.make_graphed_callables(abs, ()), "graphs"),
-        (lambda: torch.xpu.MemPool(), "memory pools"),
-        (lambda: torch.xpu.memory_snapshot((0, 1)), "memory pools"),
-        (lambda: torch._C._xpu_customAllocator(1, 1), "allocator"),
-        (lambda: torch.xpu.memory._get_current_allocator(), "allocator"),
-        (lambda: torch.xpu.memory._record_memory_history(), "history"),
+        (lambda: torch.xpu.Event().ipc_handle(), "ipc"),
     ],
 )
 def test_not_offered(use: Callable[[], object], reason: str) -> None:

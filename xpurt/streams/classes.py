@@ -71,14 +71,36 @@ class Event(torch.Event):
         handle: int = self.event_id
         return handle
 
+    def record(self, stream: torch.Stream | None = None) -> None:
+        """Puts the mark behind what was submitted to `stream`, or to the current one."""
+        super().record(_checked(stream))
+
+    def wait(self, stream: torch.Stream | None = None) -> None:
+        """Later work of `stream`, or of the current one, starts after the mark."""
+        super().wait(_checked(stream))
+
     def elapsed_time(self, end_event: Any) -> float:
         """Milliseconds from the completion of this event's mark to `end_event`'s.
 
         Raises ValueError unless both are timed and recorded, RuntimeError while one of
-        them is not complete.
+        them is not complete, or if the other one is no event of `torch.xpu`.
         """
         # PyTorch's own method refuses what is not exactly a torch.Event.
+        if not isinstance(end_event, Event):
+            raise RuntimeError(
+                "expected other to be a torch.xpu.Event object, but got "
+                f"{type(end_event).__name__}"
+            )
         return _C.event_elapsed_ms(self, end_event)
+
+
+def _checked(stream: Any) -> Any:
+    if not (stream is None or isinstance(stream, torch.Stream)):
+        raise RuntimeError(
+            "expected stream to be a torch.Stream or torch.xpu.Stream object, but got "
+            f"{type(stream).__name__}"
+        )
+    return stream
 
 
 def stream_of(stream_id: int, device_index: int, device_type: int) -> torch.Stream:

@@ -21,7 +21,7 @@ import torch
 
 from xpurt import _C
 from xpurt.mapping import check_device_index, count_ordinals, on_change
-from xpurt.xpu import cuda_build, graphs, names, processes, telemetry
+from xpurt.xpu import cuda_build, graphs, names, processes, profiles, telemetry
 from xpurt.xpu.properties import device_properties
 
 
@@ -53,12 +53,16 @@ class _Installed:
         self.names_before: dict[str, Any] = {}
         self.module, parts = self._import_layer()
         self._change()
+        self.version_before = torch.version.xpu
         stub = torch.xpu
         self.registration = register("xpu", self.module)
         sys.modules.update(parts)
         self.undo = [on_change(self._follow_mapping), processes.send_copies()]
         if _C.is_cuda_build():
             self.undo.append(cuda_build.heed_xpu_when_tracing())
+        else:
+            torch.version.xpu = _C.sycl_version
+            self.undo.append(profiles.name_xpu())
         _tell_dynamo(stub, self.module)
 
     def remove(self) -> None:
@@ -66,6 +70,7 @@ class _Installed:
             undo()
         _tell_dynamo(self.module, None)
         self.registration.remove()
+        torch.version.xpu = self.version_before
         self._restore_names()
 
     def _import_layer(self) -> tuple[ModuleType, dict[str, ModuleType]]:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from xpurt import _C
-from xpurt.xpu import pools
 
 
 def set_memory_fraction(fraction: float, device: int) -> None:
@@ -19,10 +18,8 @@ def set_memory_fraction(fraction: float, device: int) -> None:
 
 
 def memory_snapshot(pool: tuple[int, int] | None) -> dict[str, Any]:
-    """All segments of the allocator with their blocks; there are no traces.
+    """The segments of a pool with their blocks, and the history of every device.
 
-    pool: None or (0, 0), the one pool there is. Raises NotImplementedError for others.
+    pool: the id of a `torch.xpu.MemPool`; None or (0, 0) are all pools.
     """
-    if pool not in (None, (0, 0)):
-        pools.refuse_pool()
-    return {"segments": _C.memory_snapshot(), "device_traces": []}
+    return _C.memory_snapshot_with_traces(pool or (0, 0))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpurt import _C, streams
-from xpurt.xpu import graphs, memory, pools
+from xpurt.xpu import graphs, memory, pools, scatter_gather
 from xpurt.xpu.properties import DeviceProperties
 
 
@@ -48,14 +48,15 @@ def names(initialize: Callable[[], None]) -> dict[str, Any]:
         "_xpu_getMemoryFraction": _memory_fraction,
         "_xpu_setMemoryFraction": memory.set_memory_fraction,
         "_xpu_memorySnapshot": memory.memory_snapshot,
-        "_xpu_recordMemoryHistory": pools.refuse_history,
-        "_xpu_customAllocator": pools.refuse_allocator,
-        "_xpu_changeCurrentAllocator": pools.refuse_allocator,
-        "_xpu_getAllocator": pools.refuse_allocator,
-        "_xpu_beginAllocateToPool": pools.refuse_pool,
-        "_xpu_beginAllocateCurrentThreadToPool": pools.refuse_pool,
-        "_xpu_endAllocateToPool": pools.refuse_pool,
-        "_xpu_releasePool": pools.refuse_pool,
+        "_xpu_recordMemoryHistory": _C.record_memory_history,
+        "_xpu_customAllocator": pools.custom_allocator,
+        "_xpu_changeCurrentAllocator": pools.change_current_allocator,
+        "_xpu_getAllocator": pools.current_allocator,
+        "_xpu_beginAllocateToPool": pools.begin_of_all_threads,
+        "_xpu_beginAllocateCurrentThreadToPool": pools.begin_of_this_thread,
+        "_xpu_endAllocateToPool": _C.end_allocate_to_pool,
+        "_xpu_releasePool": _C.release_pool,
+        **scatter_gather.names(),
     }
 
 

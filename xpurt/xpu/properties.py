@@ -37,6 +37,17 @@ FIELDS: Final = (
     "uuid",
 )
 
+# What PyTorch has where a driver does not say. As many compute units as there are count
+# for subslices: PyTorch divides work by their number.
+_UNREPORTED: Final[dict[str, Any]] = {
+    "device_id": 0,
+    "gpu_eu_count": 0,
+    "memory_clock_rate": 0,
+    "memory_bus_width": 0,
+    "architecture": 0,
+    "uuid": uuid.UUID(int=0),
+}
+
 # What every device of the ordinal can do.
 _LIMITS: Final = (
     "max_compute_units",
@@ -51,18 +62,19 @@ class DeviceProperties:
     """The properties of an xpu device, as its driver reports them.
 
     Of an ordinal with several devices: what all of them can do, their memory in sum,
-    and else what the first of them is. A field that the driver does not report is not
-    there: reading it raises AttributeError.
+    and else what the first of them is. Every field is there: a number that the driver
+    does not report is 0, but for `gpu_subslice_count`, which is `max_compute_units`.
     """
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
-        self.__dict__.update({f: facts[f] for f in FIELDS if f in facts})
+        defaults = {
+            **_UNREPORTED,
+            "gpu_subslice_count": facts.get("max_compute_units", 0),
+        }
+        known = {**defaults, **facts}
+        self.__dict__.update({f: known[f] for f in FIELDS if f in known})
 
     def __getattr__(self, name: str) -> Any:
-        if name in FIELDS:
-            raise AttributeError(
-                f"{self.__dict__.get('name')} does not report {name!r}", name=name
-            )
         raise AttributeError(f"xpu devices have no property {name!r}", name=name)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -78,7 +90,8 @@ class DeviceProperties:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{f}={v!r}" for f, v in vars(self).items())
-        return f"_XpuDeviceProperties({shown})"
+        # Reports such as torch.utils.collect_env's say by this what is behind xpu.
+        return f"_XpuDeviceProperties({shown}, runtime='xpurt')"
 
 
 def device_properties(index: int) -> DeviceProperties:
