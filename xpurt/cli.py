@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +39,56 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--epochs", type=_positive, default=10, help="default: 10")
     demo.add_argument("--plot", type=Path, help="write a picture, as in out.png")
     demo.set_defaults(run=_demo)
+
+    _add_conformance(commands)
     return parser
+
+
+def _add_conformance(commands: Any) -> None:
+    command = commands.add_parser(
+        "conformance", help="run PyTorch's own database of ops on xpu and on the CPU"
+    )
+    command.add_argument(
+        "--mapping",
+        nargs="+",
+        default=["CPU"],
+        metavar="M",
+        help="one run under each; default: CPU",
+    )
+    command.add_argument("--policy", choices=("auto", "sycl", "native"), default="auto")
+    command.add_argument(
+        "--virtual-gpu", choices=("off", "lenient", "strict"), default="off"
+    )
+    command.add_argument(
+        "--dtypes", nargs="+", default=[], metavar="DTYPE", help="as in float32 int64"
+    )
+    command.add_argument(
+        "--ops", nargs="+", default=["*"], metavar="PATTERN", help="as in linalg.*"
+    )
+    command.add_argument(
+        "--sample",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="one of N dtypes of each op, and at least one; always the same ones",
+    )
+    command.add_argument(
+        "--samples-per-pair",
+        type=_positive,
+        metavar="N",
+        help="of PyTorch's samples for an op and dtype, at most N",
+    )
+    command.add_argument("--jobs", type=_positive, default=1, help="processes")
+    command.add_argument(
+        "--timeout",
+        type=_positive,
+        default=300,
+        metavar="S",
+        help="seconds for one op in one dtype; default: 300",
+    )
+    command.add_argument("--json", type=Path, help="write all results")
+    command.add_argument("--html", type=Path, help="write the report as a page")
+    command.set_defaults(run=_conformance)
 
 
 def _positive(text: str) -> int:
@@ -79,6 +129,40 @@ def _demo(options: argparse.Namespace) -> int:
     try:
         return run_demo(options.mapping, options.epochs, options.plot)
     except (MissingExtra, XpurtError) as error:
+        return _failed(error)
+
+
+def _conformance(options: argparse.Namespace) -> int:
+    from xpurt.conformance import (
+        DTYPES,
+        BadFile,
+        MissingExtra,
+        Settings,
+        WorkersFailed,
+        run_conformance,
+    )
+
+    unknown = [name for name in options.dtypes if name not in DTYPES]
+    if unknown:
+        wanted = ", ".join(DTYPES)
+        return _failed(ValueError(f"no dtype {unknown[0]!r} here; there are {wanted}"))
+    runs = [
+        Settings(
+            mapping=mapping,
+            policy=options.policy,
+            virtual_gpu=options.virtual_gpu,
+            dtypes=tuple(options.dtypes),
+            ops=tuple(options.ops),
+            sample=options.sample,
+            samples_per_pair=options.samples_per_pair,
+            jobs=options.jobs,
+            timeout_s=options.timeout,
+        )
+        for mapping in options.mapping
+    ]
+    try:
+        return run_conformance(runs, options.json, options.html)
+    except (BadFile, MissingExtra, WorkersFailed) as error:
         return _failed(error)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from xpurt.testing.oracle import Disagreement, agree, copied
+from xpurt.testing.oracle import Comparison, Disagreement, agree, copied
 
 CPU = torch.device("cpu")
 
@@ -97,6 +97,36 @@ def test_nan_agrees_with_nan_alone() -> None:
         agree(Spoiler(torch.clone, torch.nan_to_num), x, device=CPU)
 
 
+def test_a_comparison_can_leave_values_out() -> None:
+    compare = Comparison(values=False)
+    compare("result", (torch.ones(3), 1.0), (torch.zeros(3), 2.0))
+    with pytest.raises(Disagreement, match="shape"):
+        compare("result", torch.ones(3), torch.ones(4))
+    with pytest.raises(Disagreement, match=r"1, not 1\.0"):
+        compare("result", 1.0, 1)
+
+
+def test_a_comparison_can_ask_for_a_place() -> None:
+    compare = Comparison(device_type="meta", values=False)
+    compare("result", torch.ones(3), torch.ones(3, device="meta"))
+    with pytest.raises(Disagreement, match="result is on cpu, not meta"):
+        compare("result", torch.ones(3), torch.ones(3))
+
+
+def test_complex_half_is_compared() -> None:
+    x = torch.tensor([1 + 2j], dtype=torch.complex32)
+    Comparison()("result", x, x.clone())
+    with pytest.raises(Disagreement):
+        Comparison()("result", x, x.conj().resolve_conj())
+
+
+def test_complex_numbers_are_compared_as_floats_are() -> None:
+    Comparison()("result", complex("nan+1j"), complex("nan+1j"))
+    Comparison()("result", 1 + 1j, 1 + 1j + 1e-9)
+    with pytest.raises(Disagreement):
+        Comparison()("result", 1 + 1j, 1 - 1j)
+
+
 @pytest.mark.parametrize(
     "tensor",
     [
@@ -121,6 +151,11 @@ def test_copies_keep_values_and_strides(tensor: torch.Tensor) -> None:
         assert copy.is_conj() == tensor.is_conj()
         assert copy.is_neg() == tensor.is_neg()
         assert copy.numel() == 0 or copy.data_ptr() != tensor.data_ptr()
+
+
+def test_a_tensor_without_bytes_stays_what_it_is() -> None:
+    x = torch.ones(3, device="meta")
+    assert copied([x], CPU)[0] is x
 
 
 def test_copies_share_what_was_shared() -> None:

@@ -1,5 +1,21 @@
 """What users need to test code for devices that they do not have."""
 
 from xpurt.testing.gpu import virtual_gpu
+from xpurt.testing.oracle import (
+    Comparison,
+    Disagreement,
+    agree,
+    compare_errors,
+    copied,
+    outcome,
+)
 
-__all__ = ["virtual_gpu"]
+__all__ = [
+    "Comparison",
+    "Disagreement",
+    "agree",
+    "compare_errors",
+    "copied",
+    "outcome",
+    "virtual_gpu",
+]

@@ -44,14 +44,11 @@ def agree(
     """
     expected_args, expected_kwargs = copied((args, kwargs), torch.device("cpu"))
     actual_args, actual_kwargs = copied((args, kwargs), torch.device(device))
-    compare = _Comparison(rtol, atol, strides)
+    compare = Comparison(rtol, atol, strides=strides)
 
-    expected, error = _outcome(function, expected_args, expected_kwargs)
-    actual, actual_error = _outcome(function, actual_args, actual_kwargs)
-    if type(error) is not type(actual_error):
-        raise Disagreement(
-            f"the CPU {_told(error)}, {device} {_told(actual_error)}"
-        ) from (actual_error or error)
+    expected, error = outcome(function, *expected_args, **expected_kwargs)
+    actual, actual_error = outcome(function, *actual_args, **actual_kwargs)
+    compare_errors(error, actual_error, device)
     if actual_error is not None:
         raise actual_error
 
@@ -72,8 +69,8 @@ def copied(tree: T, device: torch.device) -> T:
     tensors: dict[int, torch.Tensor] = {}
 
     def copy(leaf: Any) -> Any:
-        if not isinstance(leaf, torch.Tensor):
-            return leaf
+        if not isinstance(leaf, torch.Tensor) or leaf.is_meta:
+            return leaf  # a tensor without bytes has none to copy
         if id(leaf) not in tensors:
             tensors[id(leaf)] = _copy(leaf, device, storages)
         return tensors[id(leaf)]
@@ -112,11 +109,30 @@ def _copy(
     return copy.requires_grad_(tensor.requires_grad)
 
 
-class _Comparison:
-    def __init__(self, rtol: float | None, atol: float | None, strides: bool) -> None:
-        self.rtol, self.atol, self.strides = rtol, atol, strides
+class Comparison:
+    """Compares trees of results, `expected` of the CPU with `actual` of a device.
+
+    rtol, atol: go together; without them they depend on the dtype.
+    strides: whether the strides count, as `agree` has it.
+    values: whether the values count; without, only what describes them.
+    device_type: where the tensors of `actual` have to be; None takes any place.
+    """
+
+    def __init__(
+        self,
+        rtol: float | None = None,
+        atol: float | None = None,
+        *,
+        strides: bool = True,
+        values: bool = True,
+        device_type: str | None = None,
+    ) -> None:
+        self.rtol, self.atol = rtol, atol
+        self.strides, self.values = strides, values
+        self.device_type = device_type
 
     def __call__(self, what: str, expected: Any, actual: Any) -> None:
+        """Raises `Disagreement`, which names the leaf as a part of `what`."""
         expected_leaves, expected_form = tree_flatten_with_path(expected)
         actual_leaves, actual_form = tree_flatten_with_path(actual)
         if expected_form != actual_form:
@@ -127,10 +143,14 @@ class _Comparison:
             name = what + torch.utils._pytree.keystr(path)
             if isinstance(leaf, torch.Tensor) and isinstance(other, torch.Tensor):
                 self._tensors(name, leaf, other)
-            elif type(leaf) is not type(other) or not _equal(leaf, other):
+            elif type(leaf) is not type(other) or (
+                self.values and not self._equal(leaf, other)
+            ):
                 raise Disagreement(f"{name}: {other!r}, not {leaf!r}")
 
     def _tensors(self, name: str, expected: torch.Tensor, actual: torch.Tensor) -> None:
+        if self.device_type is not None and actual.device.type != self.device_type:
+            raise Disagreement(f"{name} is on {actual.device}, not {self.device_type}")
         for property_ in ("dtype", "shape", "layout", "requires_grad"):
             wanted, found = getattr(expected, property_), getattr(actual, property_)
             if wanted != found:
@@ -142,16 +162,30 @@ class _Comparison:
                     f"{name} of shape {tuple(expected.shape)} has strides "
                     f"{actual.stride()}, not {expected.stride()}"
                 )
+        if not self.values:
+            return
+        found, wanted = actual.detach().cpu(), expected.detach()
+        if wanted.layout is torch.strided and _same(found, wanted):
+            return  # most are, and assert_close takes its time
         try:
             assert_close(
-                actual.detach().cpu(),
-                expected.detach(),
+                found,
+                wanted,
                 rtol=self.rtol,
                 atol=self.atol,
                 equal_nan=True,
             )
         except AssertionError as difference:
             raise Disagreement(f"{name}: {difference}") from None
+
+    def _equal(self, one: Any, other: Any) -> bool:
+        if isinstance(one, float | complex):
+            try:
+                assert_close(other, one, rtol=self.rtol, atol=self.atol, equal_nan=True)
+            except AssertionError:
+                return False
+            return True
+        return bool(one == other)
 
 
 def _strides_that_matter(tensor: torch.Tensor) -> tuple[int, ...]:
@@ -165,23 +199,33 @@ def _strides_that_matter(tensor: torch.Tensor) -> tuple[int, ...]:
     )
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, float):
-        try:
-            assert_close(other, one, equal_nan=True)
-        except AssertionError:
-            return False
-        return True
-    return bool(one == other)
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.is_quantized or one.is_nested:
+        return False
+    try:
+        return torch.equal(one, other)
+    except NotImplementedError:  # of complex half, for one
+        return False
 
 
-def _outcome(
-    function: Callable[..., Any], args: Any, kwargs: Any
-) -> tuple[Any, Exception | None]:
+def outcome(
+    function: Callable[..., T], /, *args: Any, **kwargs: Any
+) -> tuple[T | None, Exception | None]:
+    """What the call gave, or the exception that it raised."""
     try:
         return function(*args, **kwargs), None
     except Exception as error:
         return None, error
+
+
+def compare_errors(
+    expected: Exception | None, actual: Exception | None, device: torch.device | str
+) -> None:
+    """Raises `Disagreement` unless both raised the same type of exception, or none."""
+    if type(expected) is not type(actual):
+        raise Disagreement(
+            f"the CPU {_told(expected)}, {device} {_told(actual)}"
+        ) from (actual or expected)
 
 
 def _told(error: Exception | None) -> str:

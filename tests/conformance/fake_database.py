@@ -1,0 +1,132 @@
+"""Entries that behave badly on purpose; PyTorch's own OpInfo describes them."""
+
+import os
+import signal
+import time
+from functools import partial
+
+import torch
+from torch.testing._internal.opinfo.core import ErrorInput, OpInfo, SampleInput
+
+from xpurt.conformance.databases import Entry
+
+DTYPES = (torch.float32, torch.int64)
+
+
+def right(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def wrong_by_one(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 + (1 if x.is_xpu else 0)
+
+
+def wrong_dtype(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2).double() if x.is_xpu else x * 2
+
+
+def stays_on_the_cpu(x: torch.Tensor) -> torch.Tensor:
+    return x.cpu() * 2
+
+
+def copies_a_view(x: torch.Tensor) -> torch.Tensor:
+    return x.t().clone() if x.is_xpu else x.t()
+
+
+class Halved(torch.autograd.Function):
+    """The right result, and half of the gradient."""
+
+    @staticmethod
+    def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: object, grad: torch.Tensor) -> torch.Tensor:
+        return grad
+
+
+def wrong_gradient(x: torch.Tensor) -> torch.Tensor:
+    return Halved.apply(x) if x.is_xpu else x * 2
+
+
+def aborts(x: torch.Tensor) -> torch.Tensor:
+    if x.is_xpu:
+        os.kill(os.getpid(), signal.SIGABRT)
+    return x * 2
+
+
+def sleeps(x: torch.Tensor) -> torch.Tensor:
+    if x.is_xpu:
+        time.sleep(600)
+    return x * 2
+
+
+def draws(x: torch.Tensor) -> torch.Tensor:
+    return torch.rand_like(x.float())
+
+
+def draws_anew(x: torch.Tensor) -> torch.Tensor:
+    """On xpu, the seed means nothing."""
+    if x.is_xpu:
+        return torch.rand(x.shape).xpu() + time.perf_counter_ns() % 1000
+    return torch.rand_like(x.float())
+
+
+def raises_on_the_cpu(x: torch.Tensor) -> torch.Tensor:
+    raise NotImplementedError
+
+
+def forgiving(x: torch.Tensor) -> torch.Tensor:
+    """Refuses vectors, on the CPU alone."""
+    if x.dim() == 1 and not x.is_xpu:
+        raise ValueError("a vector")
+    return x * 2
+
+
+def _samples(
+    op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **kwargs: object
+) -> list[SampleInput]:
+    make = partial(torch.testing.make_tensor, device=device, dtype=dtype)
+    return [
+        SampleInput(make(shape, requires_grad=requires_grad))
+        for shape in ((3, 4), (2, 2), (5, 1))
+    ]
+
+
+def _wrong_samples(op: OpInfo, device: str, **kwargs: object) -> list[ErrorInput]:
+    return [ErrorInput(SampleInput(torch.ones(3, device=device)), error_regex="vector")]
+
+
+def _entry(function: object, **options: object) -> Entry:
+    name = function.__name__
+    info = OpInfo(
+        name,
+        op=function,
+        dtypes=torch.testing._internal.common_dtype._dispatch_dtypes(DTYPES),
+        sample_inputs_func=_samples,
+        supports_out=False,
+        inplace_variant=None,
+        method_variant=None,
+        **options,
+    )
+    return Entry("op", name, "made up", info, frozenset(DTYPES))
+
+
+def entries() -> list[Entry]:
+    plain = (
+        right,
+        wrong_by_one,
+        wrong_dtype,
+        stays_on_the_cpu,
+        copies_a_view,
+        wrong_gradient,
+        aborts,
+        sleeps,
+        draws,
+        draws_anew,
+        raises_on_the_cpu,
+    )
+    return [
+        *map(_entry, plain),
+        _entry(forgiving, error_inputs_func=_wrong_samples),
+    ]

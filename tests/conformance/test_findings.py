@@ -1,0 +1,80 @@
+"""What is wrong on xpu is found: each made-up op is wrong in one way."""
+
+import pytest
+import torch
+from fake_database import entries
+
+from xpurt.conformance.results import Result
+from xpurt.conformance.worker import check
+
+ENTRIES = {entry.name: entry for entry in entries()}
+
+
+def checked(name: str, dtype: str = "float32") -> Result:
+    return check(ENTRIES[name], dtype, None, lambda where: None)
+
+
+def test_a_right_op_passes(xpu: torch.device) -> None:
+    result = checked("right")
+    assert result.status == "passed", result.failures
+    assert result.trials == {"values": 6}  # three samples, plain and strided
+    assert sum(result.tiers.values()) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "said"),
+    [
+        ("wrong_by_one", "call", "not close"),
+        ("wrong_dtype", "call", "dtype torch.float64, not torch.float32"),
+        ("stays_on_the_cpu", "call", "is on cpu, not xpu"),
+        ("copies_a_view", "call", "shares memory with argument"),
+        ("wrong_gradient", "call", "['gradient']"),
+        ("draws_anew", "call", "does not repeat itself after the same seed"),
+        ("forgiving", "error", "the CPU raised ValueError (a vector), xpu:0 gave"),
+    ],
+)
+def test_a_wrong_op_fails(
+    xpu: torch.device, name: str, variant: str, said: str
+) -> None:
+    result = checked(name)
+    assert result.status == "failed"
+    assert {failure.variant for failure in result.failures} >= {variant}
+    shown = result.failures[0]
+    assert said in shown.message
+    assert shown.index == 0
+    assert "float32[" in shown.sample
+
+
+def test_a_random_op_is_compared_but_for_its_values(xpu: torch.device) -> None:
+    result = checked("draws")
+    assert result.status == "passed", result.failures
+    assert result.compared == "random"
+
+
+def test_an_op_that_the_cpu_refuses_does_not_count(xpu: torch.device) -> None:
+    result = checked("raises_on_the_cpu")
+    assert result.status == "not on the CPU"
+    assert not result.counts
+
+
+def test_a_wrong_gradient_is_no_matter_of_integers(xpu: torch.device) -> None:
+    assert checked("wrong_gradient", "int64").status == "passed"
+
+
+def test_a_wrong_kernel_of_pytorchs_own_op_is_found(
+    xpu: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from xpurt.conformance.databases import load
+
+    entry = load("xpurt.conformance.databases:of_pytorch")["atan2"]
+    real = entry.info.op
+
+    def spoiled(*args: torch.Tensor, **kwargs: object) -> torch.Tensor:
+        result = real(*args, **kwargs)
+        return result + result.is_xpu * 1e-2
+
+    monkeypatch.setattr(entry.info, "op", spoiled)
+    result = check(entry, "float32", 4, lambda where: None)
+    assert result.status == "failed"
+    monkeypatch.setattr(entry.info, "op", real)
+    assert check(entry, "float32", 4, lambda where: None).status == "passed"

@@ -1,0 +1,62 @@
+"""A part of the conformance run: one dtype of every op, module and optimizer.
+
+The whole run is a command: `python -m xpurt conformance --jobs 2`.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xpurt.conformance import Settings, run_conformance
+
+FLOORS = Path(__file__).with_name("kernel_share.txt")
+
+CPU = Settings(jobs=2, sample=9, samples_per_pair=3)
+CPU_SYCL = Settings(policy="sycl", jobs=2, sample=9, samples_per_pair=2)
+# A quarter of the ops: kernels are built anew for each device.
+GPU = Settings("GPU", virtual_gpu="strict", jobs=2, sample=36, samples_per_pair=1)
+AUTO = Settings("AUTO", virtual_gpu="strict", jobs=2, sample=36, samples_per_pair=1)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        CPU,
+        CPU_SYCL,
+        # Devices for which kernels are built anew: minutes each.
+        pytest.param(GPU, marks=pytest.mark.slow),
+        pytest.param(AUTO, marks=pytest.mark.slow),
+    ],
+    ids=lambda settings: settings.label,
+)
+def test_a_sample_of_every_op_is_right(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "out.json"
+    code = run_conformance([settings], path)
+    text = capsys.readouterr().out
+    assert code == 0, text
+    data = json.loads(path.read_text())
+    # PyTorch has 831 entries, 12 of them not on the CPU.
+    assert data["pairs"] > 780 * 9 // settings.sample
+    if settings.label in floors():
+        floor = floors()[settings.label]
+        assert data["kernel_share"] >= floor, (
+            f"{data['kernel_share']:.1%} of the pairs took SYCL or oneDNN; "
+            f"{floor:.1%} did before ({FLOORS.name})\n{text}"
+        )
+
+
+@cache
+def floors() -> dict[str, Any]:
+    lines = (line.split() for line in FLOORS.read_text().splitlines())
+    return {words[0]: float(words[1]) for words in lines if words and words[0] != "#"}
+
+
+def test_the_floors_are_of_runs_that_take_place() -> None:
+    labels = {settings.label for settings in (CPU, CPU_SYCL, GPU, AUTO)}
+    assert set(floors()) <= labels
+    assert floors()

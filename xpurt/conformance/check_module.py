@@ -1,0 +1,93 @@
+"""One module in one dtype: forward, backward, and the buffers it keeps."""
+
+import copy
+import unittest
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from xpurt.conformance.databases import Entry
+from xpurt.conformance.gradients import (
+    differentiable,
+    gradients,
+    leaves_that_require_grad,
+)
+from xpurt.conformance.inputs import moved
+from xpurt.conformance.record import Record
+from xpurt.conformance.spread import spread
+from xpurt.conformance.tolerance import tolerance
+from xpurt.conformance.trial import CPU, Verdict, trial
+from xpurt.testing import outcome
+
+Made = tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]
+
+
+def check_module(
+    entry: Entry, dtype: torch.dtype, record: Record, most_samples: int | None = None
+) -> None:
+    """In training and in evaluation, each input that PyTorch has for this module."""
+    allowed = tolerance(entry.info, dtype)
+    for index, (training, sample) in spread(_samples(entry.info, dtype), most_samples):
+        made, error = outcome(_made, entry.info, sample, dtype, training)
+        if error is not None or made is None:
+            continue  # PyTorch does not make it in this dtype
+        module, args, kwargs = made
+
+        def prepare(device: torch.device, made: Made = made) -> Made:
+            module, args, kwargs = made
+            there = copy.deepcopy(module).to(device)
+            return there, *moved((args, kwargs), device)
+
+        def body(made: Made) -> Any:
+            module, args, kwargs = made
+            result = module(*args, **kwargs)
+            leaves = [
+                *(p for p in module.parameters() if p.requires_grad),
+                *leaves_that_require_grad((args, kwargs)),
+            ]
+            return {
+                "result": result,
+                "gradient": gradients(differentiable(result), leaves, record.tiers),
+                "state": dict(module.state_dict()),
+                "argument": [
+                    leaf
+                    for leaf in tree_leaves((args, kwargs))
+                    if isinstance(leaf, torch.Tensor)
+                ],
+            }
+
+        def run() -> Verdict:
+            return trial(prepare, body, allowed, record.tiers)
+
+        shown = (repr(module), "training" if training else "eval", args, kwargs)
+        record.attempt("call", index, shown, run)
+
+
+def _samples(info: Any, dtype: torch.dtype) -> Iterator[tuple[bool, Any]]:
+    for training in (True, False):
+        torch.manual_seed(0)
+        try:
+            for sample in info.module_inputs_func(
+                info,
+                device="cpu",
+                dtype=dtype,
+                requires_grad=dtype.is_floating_point or dtype.is_complex,
+                training=training,
+            ):
+                if sample.forward_input is not None:
+                    yield training, sample
+        except unittest.SkipTest:
+            return
+
+
+def _made(info: Any, sample: Any, dtype: torch.dtype, training: bool) -> Made:
+    torch.manual_seed(0)
+    made, given = sample.constructor_input, sample.forward_input
+    module = info.module_cls(*made.args, **made.kwargs).to(dtype).train(training)
+    args, kwargs = moved((given.args, given.kwargs), CPU)
+    if info.is_lazy:  # its parameters come with the first call
+        with torch.no_grad():
+            module(*args, **kwargs)
+    return module, given.args, given.kwargs

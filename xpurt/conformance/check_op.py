@@ -1,0 +1,244 @@
+"""One op in one dtype: call, gradients, strided inputs, out=, in-place, errors."""
+
+import unittest
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import _C
+from torch.utils._pytree import tree_leaves, tree_map
+
+from xpurt.conformance.databases import Entry
+from xpurt.conformance.gradients import (
+    differentiable,
+    gradients,
+    leaves_that_require_grad,
+)
+from xpurt.conformance.inputs import moved
+from xpurt.conformance.record import Record
+from xpurt.conformance.spread import spread
+from xpurt.conformance.tolerance import Tolerance, tolerance
+from xpurt.conformance.trial import CPU, Verdict, trial
+from xpurt.testing import outcome
+
+Inputs = tuple[Any, tuple[Any, ...], dict[str, Any]]
+
+# Of the forms whose results differ by nothing but where they are written or read from,
+# the first few samples show all.
+STRIDED_SAMPLES = 4
+RESIZED_SAMPLES = 2
+
+# PyTorch wants these tensors on the CPU, whatever the device of the others: argument
+# numbers by op.
+ARGUMENTS_ON_CPU = {"tensor_split": (0,)}
+
+
+def check_op(
+    entry: Entry, dtype: torch.dtype, record: Record, most_samples: int | None = None
+) -> None:
+    """Every sample that PyTorch has for this op and dtype, in every form it has."""
+    op = entry.info
+    check = _Check(op, record, tolerance(op, dtype))
+    with_grad = dtype in op.supported_backward_dtypes("cpu")
+    samples = _existing(op.sample_inputs("cpu", dtype, requires_grad=with_grad))
+    for index, sample in spread(samples, most_samples):
+        check.call(index, sample)
+        if index < STRIDED_SAMPLES:
+            check.strided(index, sample)
+        if op.supports_out:
+            check.out(index, sample)
+        if op.inplace_variant is not None and not sample.broadcasts_input:
+            check.in_place(index, sample)
+    if op.error_inputs_func is not None and dtype is _error_dtype(entry):
+        for index, wrong in enumerate(_existing(op.error_inputs("cpu"))):
+            check.error(index, wrong.sample_input)
+
+
+def _existing(samples: Iterable[Any]) -> Iterator[Any]:
+    """The samples up to where PyTorch says that there are none on this machine."""
+    try:
+        yield from samples
+    except unittest.SkipTest:
+        return
+
+
+def _error_dtype(entry: Entry) -> torch.dtype:
+    """PyTorch's wrong inputs have dtypes of their own, so that one pair is enough."""
+    if torch.float32 in entry.dtypes:
+        return torch.float32
+    return min(entry.dtypes, key=str)
+
+
+class _Check:
+    def __init__(self, op: Any, record: Record, tolerance: Tolerance) -> None:
+        self.op, self.record, self.tolerance = op, record, tolerance
+        # A factory without a device makes a CPU tensor wherever it is called.
+        self.given = {"device": "cpu"} if op.is_factory_function else {}
+        self.tiers = record.tiers
+
+    def call(self, index: int, sample: Any) -> None:
+        """The op itself, its gradients, and what it did to its arguments."""
+
+        def body(inputs: Inputs) -> Any:
+            result = self._called(inputs)
+            graph = differentiable(sample.output_process_fn_grad(result))
+            return {
+                "result": result,
+                "gradient": gradients(
+                    graph, leaves_that_require_grad(inputs), self.tiers
+                ),
+                "argument": self._changed(inputs),
+                "shares memory with argument": _aliases(result, inputs),
+            }
+
+        self._try("call", index, self._inputs(sample), body)
+
+    def strided(self, index: int, sample: Any) -> None:
+        """The same numbers with gaps between them."""
+        try:
+            inputs = self._inputs(sample.noncontiguous())
+        except Exception:
+            return  # no such form: sparse inputs, for one
+
+        def body(inputs: Inputs) -> Any:
+            with torch.no_grad():
+                return {"result": self._called(inputs)}
+
+        self._try("strided", index, inputs, body)
+
+    def out(self, index: int, sample: Any) -> None:
+        """Into tensors that are there, with something else in them."""
+        with torch.no_grad():
+            template, error = outcome(self._called, moved(self._inputs(sample), CPU))
+        leaves = tree_leaves(template)
+        if error or not leaves or not all(map(_is_strided, leaves)):
+            return
+
+        def body(inputs: tuple[Inputs, Any]) -> Any:
+            (input_, args, kwargs), out = inputs
+            with torch.no_grad():
+                result = self.op.op(input_, *args, **kwargs, out=out)
+            written = tree_leaves(out)
+            return {
+                "result": result,
+                "out": out,
+                "result is out": [
+                    one is other
+                    for one, other in zip(tree_leaves(result), written, strict=False)
+                ],
+            }
+
+        full = tree_map(lambda t: torch.ones_like(t.detach()), _as_out(template))
+        self._try("out=", index, (self._inputs(sample), full), body)
+        if index < RESIZED_SAMPLES:
+            apart = tree_map(_with_gaps, full)
+            self._try("out= with gaps", index, (self._inputs(sample), apart), body)
+            empty = tree_map(lambda t: t.new_empty(0), full)
+            self._try("out= resized", index, (self._inputs(sample), empty), body)
+
+    def in_place(self, index: int, sample: Any) -> None:
+        if not isinstance(sample.input, torch.Tensor):
+            return
+
+        def body(inputs: Inputs) -> Any:
+            input_, args, kwargs = inputs
+            with self.tiers.unseen():
+                changed = input_ if self._with_grad() else input_.detach()
+                changed = changed.clone()
+            result = self.op.inplace_variant(changed, *args, **kwargs)
+            return {
+                "result": result,
+                "result is input": result is changed,
+                "gradient": gradients(
+                    differentiable(sample.output_process_fn_grad(result)),
+                    leaves_that_require_grad(inputs),
+                    self.tiers,
+                ),
+            }
+
+        self._try("in-place", index, self._inputs(sample), body)
+
+    def error(self, index: int, sample: Any) -> None:
+        """What PyTorch refuses on the CPU, with the same exception."""
+        inputs = self._inputs(sample)
+        if outcome(self._called, moved(inputs, CPU))[1] is not None:
+            self._try("error", index, inputs, self._called)
+
+    def _inputs(self, sample: Any) -> Inputs:
+        return sample.input, sample.args, {**self.given, **sample.kwargs}
+
+    def _moved(self, inputs: Any, device: torch.device) -> Any:
+        there = moved(inputs, device)
+        if stay := ARGUMENTS_ON_CPU.get(self.op.name):
+            input_, args, kwargs = there
+            args = tuple(
+                moved(old, CPU) if number in stay else new
+                for number, (old, new) in enumerate(zip(inputs[1], args, strict=True))
+            )
+            there = input_, args, kwargs
+        return there
+
+    def _changed(self, inputs: Inputs) -> list[torch.Tensor]:
+        """The tensors among the arguments that the op may have written to."""
+        if self.op.name in ARGUMENTS_ON_CPU:
+            return _tensors(inputs[0])
+        return [tensor for tensor in _tensors(inputs) if not tensor.is_meta]
+
+    def _with_grad(self) -> bool:
+        return bool(self.op.supports_inplace_autograd)
+
+    def _called(self, inputs: Inputs) -> Any:
+        input_, args, kwargs = inputs
+        return self.op.op(input_, *args, **kwargs)
+
+    def _try(
+        self, variant: str, index: int, inputs: Any, body: Callable[[Any], Any]
+    ) -> None:
+        def run() -> Verdict:
+            return trial(
+                lambda device: self._moved(inputs, device),
+                body,
+                self.tolerance,
+                self.tiers,
+                uninitialized=self.op.has_nondeterministic_output,
+            )
+
+        self.record.attempt(variant, index, inputs, run)
+
+
+def _inputs(sample: Any) -> Inputs:
+    return sample.input, sample.args, sample.kwargs
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def _is_strided(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
+
+
+def _aliases(result: Any, inputs: Any) -> list[list[int]]:
+    """For each result, the arguments whose memory it shares: a view stays a view."""
+    arguments = [
+        (position, tensor)
+        for position, tensor in enumerate(_tensors(inputs))
+        if _is_strided(tensor)
+    ]
+    alias_of: Callable[..., bool] = _C._is_alias_of  # type: ignore[attr-defined]
+    return [
+        [position for position, other in arguments if alias_of(one, other)]
+        for one in _tensors(result)
+        if _is_strided(one)
+    ]
+
+
+def _as_out(template: Any) -> Any:
+    """The results as out= takes them: named tuples become plain ones."""
+    return tuple(template) if isinstance(template, tuple) else template
+
+
+def _with_gaps(tensor: torch.Tensor) -> torch.Tensor:
+    """Ones of the same shape, with every other element left alone."""
+    shape = [*tensor.shape, 2]
+    return torch.ones(shape, dtype=tensor.dtype).select(-1, 0)

@@ -1,0 +1,127 @@
+"""One optimizer in one dtype: steps with each of its options and implementations."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from xpurt.conformance.databases import Entry
+from xpurt.conformance.inputs import moved
+from xpurt.conformance.record import Record
+from xpurt.conformance.spread import spread
+from xpurt.conformance.tolerance import tolerance
+from xpurt.conformance.trial import Verdict, trial
+
+STEPS = 3
+SHAPES = ((4, 3), (3, 5), (2, 2))  # two dimensions: Muon takes no others
+
+Options = dict[str, Any]
+
+
+def check_optimizer(
+    entry: Entry, dtype: torch.dtype, record: Record, most_samples: int | None = None
+) -> None:
+    """Each set of options, alone and with foreach, fused, differentiable, capturable.
+
+    The CPU takes its steps without capturable, which it does not have: the results are
+    the same.
+    """
+    info = entry.info
+    allowed = tolerance(info, dtype)
+    parameters, drawn = _parameters(dtype), _gradients(dtype)
+    if info.only_supports_sparse_grads:
+        drawn = [[gradient.to_sparse() for gradient in step] for step in drawn]
+
+    for index, options in spread(_options(info), most_samples):
+
+        def prepare(
+            device: torch.device, options: Options = options
+        ) -> tuple[Any, Options]:
+            given = copy.deepcopy(options)
+            if device.type == "cpu" and given.get("capturable"):
+                given = _not_captured(given)
+            return moved((parameters, drawn), device), moved(given, device)
+
+        def body(inputs: tuple[Any, Options]) -> Any:
+            (mine, gradients), given = inputs
+            for each in mine:
+                each.requires_grad_()
+            optimizer = info.optim_cls(mine, **given)
+            for step in gradients:
+                _step(optimizer, mine, step, info.step_requires_closure)
+            return {
+                "parameter": [each.detach() for each in mine],
+                "state": [_numbers(optimizer.state[each]) for each in mine],
+            }
+
+        def run() -> Verdict:
+            # Not all of an optimizer's state is on the device: steps are counted on
+            # the CPU.
+            return trial(prepare, body, allowed, record.tiers, placed=False)
+
+        record.attempt("call", index, options, run)
+
+
+def _options(info: Any) -> Iterator[Options]:
+    """As on a device that has everything; PyTorch gives capturable to those alone."""
+    for sample in info.optim_inputs_func("xpu"):
+        plain = {**sample.kwargs, **dict.fromkeys(info.supported_impls, False)}
+        yield _on_cpu(plain)
+        for implementation in info.supported_impls:
+            yield _on_cpu({**plain, implementation: True})
+
+
+def _not_captured(options: Options) -> Options:
+    """Without capturable, foreach takes a rate that is a number, not a tensor."""
+    numbers: Options = tree_map(
+        lambda leaf: leaf.item() if isinstance(leaf, torch.Tensor) else leaf, options
+    )
+    return {**numbers, "capturable": False}
+
+
+def _on_cpu(options: Options) -> Options:
+    on_cpu: Options = tree_map(
+        lambda leaf: leaf.cpu() if isinstance(leaf, torch.Tensor) else leaf, options
+    )
+    return on_cpu
+
+
+def _step(
+    optimizer: Any, parameters: list[Any], gradients: list[Any], closure: bool
+) -> None:
+    def again() -> torch.Tensor:
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient.clone()
+        return torch.stack([p.detach().abs().sum() for p in parameters]).sum()
+
+    if closure:
+        optimizer.step(again)
+    else:
+        again()
+        optimizer.step()
+
+
+def _numbers(state: dict[str, Any]) -> dict[str, Any]:
+    """A state of one parameter; where its step is counted may differ, so a number."""
+    return {
+        name: float(value) if name == "step" else value for name, value in state.items()
+    }
+
+
+def _parameters(dtype: torch.dtype) -> list[torch.Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    return [_drawn(shape, dtype, draw) for shape in SHAPES]
+
+
+def _gradients(dtype: torch.dtype) -> list[list[torch.Tensor]]:
+    draw = torch.Generator().manual_seed(1)
+    return [[_drawn(shape, dtype, draw) for shape in SHAPES] for _ in range(STEPS)]
+
+
+def _drawn(
+    shape: tuple[int, ...], dtype: torch.dtype, draw: torch.Generator
+) -> torch.Tensor:
+    wide = torch.complex64 if dtype.is_complex else torch.float32
+    return torch.randn(shape, generator=draw, dtype=wide).to(dtype)

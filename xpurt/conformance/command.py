@@ -1,0 +1,116 @@
+"""The command from end to end: pairs, workers, reports, and the exit code."""
+
+import json
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from xpurt.conformance.databases import load
+from xpurt.conformance.extras import progress_bar
+from xpurt.conformance.known import read_known, stale_entries, unknown_failures
+from xpurt.conformance.pairs import DTYPES, left_out, pairs
+from xpurt.conformance.pool import run_pairs
+from xpurt.conformance.report import failures, headline, summary, verdict
+from xpurt.conformance.report_html import page
+from xpurt.conformance.results import Result, tally
+from xpurt.conformance.settings import Settings
+
+
+def run_conformance(
+    runs: Sequence[Settings],
+    json_path: Path | None = None,
+    html_path: Path | None = None,
+) -> int:
+    """Run each of `runs`, print what came of it, and return the exit code.
+
+    0 if all failures are known, and all known failures fail; 1 otherwise. With several
+    runs, the files are named for each: "out-AUTO.json".
+
+    Raises MissingExtra, WorkersFailed, BadFile.
+    """
+    code = 0
+    for settings in runs:
+        several = len(runs) > 1
+        code |= _run(
+            settings,
+            *(
+                _named(path, settings.label if several else "")
+                for path in (json_path, html_path)
+            ),
+        )
+    return code
+
+
+def _named(path: Path | None, label: str) -> Path | None:
+    if path is None or not label:
+        return path
+    return path.with_stem(f"{path.stem}-{label.replace(':', '_')}")
+
+
+def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> int:
+    known = read_known(settings.known_failures)
+    entries = load(settings.database).values()
+    dtypes = settings.dtypes or DTYPES
+    wanted = pairs(entries, dtypes, settings.ops, settings.sample)
+    if not wanted:
+        print("no op has such a name and dtype", file=sys.stderr)
+        return 1
+    started = time.monotonic()
+    bar = progress_bar(len(wanted), settings.label)
+    results: list[Result] = []
+    try:
+        results.extend(bar(run_pairs(wanted, settings)))
+    except KeyboardInterrupt:
+        print(f"interrupted after {len(results):,} of {len(wanted):,} pairs")
+    # Workers finish in any order; reports do not.
+    order = {(pair.name, pair.dtype): place for place, pair in enumerate(wanted)}
+    results.sort(key=lambda result: order[result.name, result.dtype])
+
+    apart = left_out(entries, dtypes, settings.ops)
+    whole = settings.samples_per_pair is None
+    unknown = unknown_failures(results, known, settings.label)
+    stale = stale_entries(
+        results,
+        known,
+        settings.label,
+        whole=whole and settings.sample == 1 and len(results) == len(wanted),
+    )
+    if shown := failures(results):
+        print(shown, end="\n\n")
+    print(summary(results), end="\n\n")
+    print(headline(results, settings.label, apart))
+    print(f"{len(wanted):,} pairs in {time.monotonic() - started:,.0f} s")
+    if json_path is not None:
+        json_path.write_text(json.dumps(_data(settings, results, apart), indent=1))
+    if html_path is not None:
+        html_path.write_text(page(results, settings.label, apart))
+    said = verdict(unknown, stale)
+    if said:
+        print(f"\n{said}")
+    return 1 if said or len(results) < len(wanted) else 0
+
+
+def _data(settings: Settings, results: list[Result], apart: int) -> dict[str, Any]:
+    total = tally(results)
+    return {
+        "mapping": settings.mapping,
+        "policy": settings.policy,
+        "virtual_gpu": settings.virtual_gpu,
+        "sample": settings.sample,
+        "samples_per_pair": settings.samples_per_pair,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "pairs": total.pairs,
+        "passed": total.passed,
+        "rate": total.rate,
+        "kernel_share": total.kernel_share,
+        "tiers": dict(total.tiers),
+        "not_on_the_cpu": total.not_on_cpu,
+        "left_out": apart,
+        "results": [result.as_data() for result in results],
+    }

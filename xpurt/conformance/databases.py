@@ -1,0 +1,116 @@
+"""PyTorch's databases of ops, modules and optimizers, with one view on an entry."""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from xpurt.conformance.extras import needs
+
+Kind = Literal["op", "module", "optimizer"]
+
+_INTERNAL = "torch.testing._internal."
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One op, module or optimizer.
+
+    name: of all entries, "linalg.svd" or "sub_outer.variant"; modules are "nn.Linear",
+        optimizers "optim.Adam".
+    category: the row of the summary that it belongs to.
+    info: PyTorch's own record: OpInfo, ModuleInfo or OptimizerInfo.
+    dtypes: what PyTorch says that it does on the CPU.
+    """
+
+    kind: Kind
+    name: str
+    category: str
+    info: Any
+    dtypes: frozenset[torch.dtype]
+
+
+def load(database: str) -> dict[str, Entry]:
+    """The entries by name that the function `database`, "module:function", returns.
+
+    Raises MissingExtra if a package is missing that PyTorch's databases import.
+    """
+    module, _, function = database.partition(":")
+    source: Callable[[], list[Entry]] = getattr(
+        importlib.import_module(module), function
+    )
+    return {entry.name: entry for entry in source()}
+
+
+def of_pytorch() -> list[Entry]:
+    """Everything: `op_db`, `module_db` and `optim_db`."""
+    ops_module = needs(_INTERNAL + "common_methods_invocations")
+    # It sets the same seed around each call of a random op, which hides that the op is
+    # one, and that a seed of ours changes its result.
+    ops_module.wrapper_set_seed = _called_as_it_is  # type: ignore[attr-defined]
+    ops = ops_module.op_db
+    modules = needs(_INTERNAL + "common_modules").module_db
+    optimizers = needs(_INTERNAL + "common_optimizers").optim_db
+    return [
+        *_ops(ops),
+        *map(_module, modules),
+        *map(_optimizer, optimizers),
+    ]
+
+
+def _called_as_it_is(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return op(*args, **kwargs)
+
+
+def _ops(infos: list[Any]) -> list[Entry]:
+    found: dict[str, Entry] = {}
+    for info in infos:
+        name = info.full_name
+        # A name that is there twice gets a number, so that each can be asked for.
+        while name in found:
+            stem, _, number = name.partition("#")
+            name = f"{stem}#{int(number or 1) + 1}"
+        dtypes = frozenset(info.supported_dtypes("cpu"))
+        found[name] = Entry("op", name, _category(info), info, dtypes)
+    return list(found.values())
+
+
+_BY_PREFIX = {
+    "nn.functional": "nn.functional",
+    "linalg": "linalg",
+    "fft": "fft",
+    "sparse": "sparse",
+    "masked": "masked",
+    "special": "special functions",
+    "signal": "windows",
+}
+_BY_CLASS = {
+    "UnaryUfuncInfo": "pointwise",
+    "BinaryUfuncInfo": "pointwise",
+    "ReductionOpInfo": "reduction",
+    "SpectralFuncInfo": "fft",
+}
+
+
+def _category(info: Any) -> str:
+    for prefix, category in _BY_PREFIX.items():
+        if info.name.startswith(prefix + "."):
+            return category
+    return _BY_CLASS.get(type(info).__name__, "shape, index and other")
+
+
+def _module(info: Any) -> Entry:
+    dtypes = frozenset(info.dtypes)
+    return Entry("module", info.name, "modules", info, dtypes)
+
+
+# What the optimizers do is the same in every floating type; PyTorch's database leaves
+# the types to the test.
+_OPTIMIZED = frozenset({torch.float32, torch.float64, torch.bfloat16, torch.float16})
+
+
+def _optimizer(info: Any) -> Entry:
+    dtypes = _OPTIMIZED | ({torch.complex64} if info.supports_complex else set())
+    return Entry("optimizer", f"optim.{info.name}", "optimizers", info, dtypes)

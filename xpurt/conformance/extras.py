@@ -1,0 +1,41 @@
+"""The packages that only this command wants, imported when they are needed."""
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class MissingExtra(Exception):
+    """A package of the extra `test` is not installed; the text is the way out."""
+
+
+def needs(module: str) -> ModuleType:
+    """Import `module`, or raise `MissingExtra` that names what is not there."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] in ("torch", "xpurt"):
+            raise  # the package is there, and something inside it is broken
+        raise MissingExtra(
+            f"PyTorch's databases of ops ({module}) want {missing.name}, which is not "
+            'installed: pip install "xpurt[test]"'
+        ) from None
+
+
+def progress_bar(total: int, title: str) -> Callable[[Iterable[T]], Iterator[T]]:
+    """Wraps an iterable of `total` items so that it shows how far it is.
+
+    Without tqdm there is no bar, and nothing else is different.
+    """
+    try:
+        tqdm = importlib.import_module("tqdm").tqdm
+    except ModuleNotFoundError:
+        return iter
+
+    def wrap(items: Iterable[T]) -> Iterator[T]:
+        yield from tqdm(items, total=total, desc=title, unit="pair", smoothing=0.05)
+
+    return wrap

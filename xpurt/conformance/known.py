@@ -1,0 +1,92 @@
+"""The file of failures that are known: data, one line each, and held to it strictly.
+
+    # mapping  op  dtype  reason
+    *       linalg.eig     complex64  why it is not, or cannot be, the same
+    GPU*    nn.LSTM        *          ...
+
+Mapping, op and dtype are shell patterns. The mapping is matched with the label of a run:
+"CPU", "AUTO+sycl". An entry all of whose pairs pass is an error: it has to go.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from xpurt.conformance.results import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One line of the file. line: its number there, from 1."""
+
+    mapping: str
+    op: str
+    dtype: str
+    reason: str
+    line: int
+
+    def of_run(self, label: str) -> bool:
+        return fnmatchcase(label, self.mapping)
+
+    def covers(self, result: Result) -> bool:
+        return fnmatchcase(result.name, self.op) and fnmatchcase(
+            result.dtype, self.dtype
+        )
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.mapping} {self.op} {self.dtype}"
+
+
+class BadFile(Exception):
+    """A line of the file is not an entry."""
+
+
+def read_known(path: Path) -> list[Known]:
+    """The entries of the file. Raises BadFile, which names the line."""
+    found = []
+    for number, text in enumerate(path.read_text().splitlines(), 1):
+        line = text.strip()
+        if not line or line.startswith("#"):
+            continue
+        try:
+            mapping, op, dtype, reason = line.split(maxsplit=3)
+        except ValueError:
+            raise BadFile(
+                f"{path}:{number}: {line!r} is not an entry: a mapping, an op, a dtype "
+                "and the reason are wanted"
+            ) from None
+        found.append(Known(mapping, op, dtype, reason, number))
+    return found
+
+
+def unknown_failures(
+    results: Iterable[Result], known: Sequence[Known], label: str
+) -> list[Result]:
+    """The results that are bad, and that no entry covers."""
+    entries = [entry for entry in known if entry.of_run(label)]
+    return [
+        result
+        for result in results
+        if result.counts
+        and not result.ok
+        and not any(entry.covers(result) for entry in entries)
+    ]
+
+
+def stale_entries(
+    results: Sequence[Result], known: Sequence[Known], label: str, *, whole: bool
+) -> list[Known]:
+    """The entries that cover results of this run, all of which pass.
+
+    whole: every pair was run, with every sample. A part of the pairs says nothing of an
+    entry that covers several, nor a part of the samples of any.
+    """
+    if not whole:
+        return []
+    stale = []
+    for entry in known:
+        covered = [r for r in results if r.counts and entry.covers(r)]
+        if entry.of_run(label) and covered and all(result.ok for result in covered):
+            stale.append(entry)
+    return stale

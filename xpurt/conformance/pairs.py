@@ -1,0 +1,76 @@
+"""What is to be checked: pairs of an entry of the databases and a dtype."""
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import torch
+
+from xpurt.conformance.databases import Entry
+
+DTYPES = (
+    "float32",
+    "float64",
+    "bfloat16",
+    "float16",
+    "int64",
+    "int32",
+    "bool",
+    "uint8",
+    "complex64",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An entry's name and a dtype's: what one result belongs to."""
+
+    name: str
+    dtype: str
+    category: str
+
+
+def pairs(
+    entries: Iterable[Entry],
+    dtypes: tuple[str, ...] = DTYPES,
+    patterns: tuple[str, ...] = ("*",),
+    sample: int = 1,
+) -> list[Pair]:
+    """The pairs that PyTorch says run on the CPU, in the order of the databases.
+
+    sample: one of so many of each entry's dtypes, and never none. Which one it is
+    depends on the name alone, so that a run can be repeated, and each dtype is met.
+    """
+    found = []
+    for entry in entries:
+        if not _matches(entry, patterns):
+            continue
+        of_entry = [
+            Pair(entry.name, dtype, entry.category)
+            for dtype in dtypes
+            if getattr(torch, dtype) in entry.dtypes
+        ]
+        if not of_entry:
+            continue
+        first = zlib.crc32(entry.name.encode()) % min(sample, len(of_entry))
+        found += of_entry[first::sample]
+    return found
+
+
+def left_out(
+    entries: Iterable[Entry],
+    dtypes: tuple[str, ...] = DTYPES,
+    patterns: tuple[str, ...] = ("*",),
+) -> int:
+    """How many pairs of an entry and a dtype PyTorch does not have on the CPU."""
+    return sum(
+        getattr(torch, dtype) not in entry.dtypes
+        for entry in entries
+        if _matches(entry, patterns)
+        for dtype in dtypes
+    )
+
+
+def _matches(entry: Entry, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(entry.name, pattern) for pattern in patterns)

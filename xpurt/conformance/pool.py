@@ -1,0 +1,236 @@
+"""Worker processes, and the pairs handed out to them one at a time."""
+
+import contextlib
+import json
+import os
+import queue
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from xpurt.conformance.pairs import Pair
+from xpurt.conformance.results import Failure, Result, Status, from_data
+from xpurt.conformance.settings import Settings
+
+START_TIMEOUT_S = 180.0
+LAST_WORDS = 1200  # of a worker's stderr, in characters
+
+
+class WorkersFailed(Exception):
+    """No worker came to life: the device, not an op, is at fault."""
+
+
+class Ended(Exception):
+    """A worker has ended before its answer; the text says how."""
+
+
+class TookTooLong(Exception):
+    """A worker has not answered in time."""
+
+
+def run_pairs(pairs: Sequence[Pair], settings: Settings) -> Iterator[Result]:
+    """The results in the order in which they come.
+
+    A pair whose worker crashes or takes longer than the timeout is a result too, and
+    the next pair gets a new worker. Raises WorkersFailed if the first one of a job does
+    not start.
+    """
+    waiting: queue.SimpleQueue[Pair] = queue.SimpleQueue()
+    for pair in pairs:
+        waiting.put(pair)
+    done: queue.SimpleQueue[Result | Exception | None] = queue.SimpleQueue()
+    stop = threading.Event()
+    threads = [
+        threading.Thread(
+            target=_work, args=(waiting, done, stop, settings), daemon=True
+        )
+        for _ in range(min(settings.jobs, len(pairs)))
+    ]
+    for thread in threads:
+        thread.start()
+    running = len(threads)
+    try:
+        while running:
+            result = done.get()
+            if isinstance(result, Exception):
+                raise result
+            if result is None:
+                running -= 1
+            else:
+                yield result
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(timeout=10)
+
+
+def _work(
+    waiting: "queue.SimpleQueue[Pair]",
+    done: "queue.SimpleQueue[Result | Exception | None]",
+    stop: threading.Event,
+    settings: Settings,
+) -> None:
+    worker: Worker | None = None
+    try:
+        while not stop.is_set():
+            try:
+                pair = waiting.get_nowait()
+            except queue.Empty:
+                break
+            worker = worker or Worker(settings)
+            result = worker.check(pair, stop)
+            if not worker.alive:
+                worker.close()
+                worker = None
+            done.put(result)
+        done.put(None)
+    except Exception as error:
+        done.put(error)
+    finally:
+        if worker is not None:
+            worker.close()
+
+
+class Worker:
+    """One process, from its first answer on. Raises WorkersFailed if there is none."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115, closed in close()
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "xpurt.conformance.worker"),
+                *("--database", settings.database),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env=environment(settings),
+        )
+        self._rest = b""
+        self.alive = True
+        try:
+            self._answer(time.monotonic() + START_TIMEOUT_S, threading.Event())
+        except (Ended, TookTooLong) as error:
+            said = self._last_words()
+            self.close()
+            raise WorkersFailed(
+                f"no worker starts under the mapping {settings.mapping!r}: {error}\n"
+                f"{said}"
+            ) from None
+
+    def check(self, pair: Pair, stop: threading.Event) -> Result:
+        """The result of `pair`; after a crash or a hang the worker is not `alive`."""
+        self._stderr.seek(0)
+        self._stderr.truncate()
+        request = {
+            "name": pair.name,
+            "dtype": pair.dtype,
+            "most_samples": self._settings.samples_per_pair,
+            "timeout_s": self._settings.timeout_s,
+        }
+        started = time.monotonic()
+        deadline = started + self._settings.timeout_s
+        where = "the start"
+        status: Status
+        try:
+            self._ask(request)
+            while True:
+                answer = self._answer(deadline, stop)
+                if "result" in answer:
+                    return from_data(answer["result"])
+                where = answer["at"]
+        except Ended as error:
+            status, message = "crashed", str(error)
+        except TookTooLong as error:
+            status, message = "hung", str(error)
+        self.alive = False
+        self._process.kill()
+        self._process.wait()
+        message = f"{message}\n{self._last_words()}".strip()
+        return Result(
+            pair.name,
+            pair.dtype,
+            pair.category,
+            status,
+            failed=1,
+            failures=[Failure(where, -1, "", message)],
+            seconds=round(time.monotonic() - started, 3),
+        )
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        try:
+            self._process.wait(timeout=10 if self.alive else 0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._stderr.close()
+
+    def _ask(self, request: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise Ended(_end_of(self._process)) from None
+
+    def _answer(self, deadline: float, stop: threading.Event) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        pipe = self._process.stdout.fileno()
+        while b"\n" not in self._rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or stop.is_set():
+                raise TookTooLong(f"no answer after {self._settings.timeout_s:g} s")
+            if not select.select([pipe], [], [], min(left, 0.5))[0]:
+                continue
+            read = os.read(pipe, 1 << 16)
+            if not read:
+                raise Ended(_end_of(self._process))
+            self._rest += read
+        line, _, self._rest = self._rest.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _last_words(self) -> str:
+        """The end of what it printed, without faulthandler's list of all libraries."""
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        told = [line for line in lines if not line.startswith("Extension modules:")]
+        return "\n".join(told)[-LAST_WORDS:]
+
+
+def _end_of(process: "subprocess.Popen[bytes]") -> str:
+    try:
+        code = process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        return "closed its pipe"
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"ended by signal {-code}"
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """A worker's environment: this process's, and what the run asks for."""
+    wanted = {
+        "XPURT_MAPPING": settings.mapping,
+        "XPURT_KERNEL_POLICY": settings.policy,
+        "XPURT_VIRTUAL_GPU": settings.virtual_gpu,
+        "XPURT_FALLBACK": "silent",
+    }
+    if settings.jobs > 1:
+        wanted["OMP_NUM_THREADS"] = "1"
+    return {**os.environ, **wanted}

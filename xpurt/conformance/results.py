@@ -1,0 +1,125 @@
+"""What came of the pairs: plain data, as it is written to JSON and summed up."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Status = Literal["passed", "failed", "crashed", "hung", "not on the CPU"]
+BAD = ("failed", "crashed", "hung")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One sample that xpu got wrong.
+
+    variant: the form of the call: "call", "out=", "in-place", "error".
+    index: of the sample, in PyTorch's order for this pair.
+    sample: its inputs in short.
+    """
+
+    variant: str
+    index: int
+    sample: str
+    message: str
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of one pair.
+
+    trials: how many comparisons were made, by what was compared ("values", "random",
+        "uninitialized", "raised").
+    failed: how many of them failed; `failures` holds the first few.
+    tiers: calls of ops on xpu by tier.
+    """
+
+    name: str
+    dtype: str
+    category: str
+    status: Status = "passed"
+    trials: dict[str, int] = field(default_factory=dict)
+    failed: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    tiers: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "passed"
+
+    @property
+    def counts(self) -> bool:
+        """Whether it runs on the CPU, so that xpu has something to reach."""
+        return self.status != "not on the CPU"
+
+    @property
+    def compared(self) -> str:
+        """ "values" if any sample's values were compared, else what was compared."""
+        for kind in ("values", "random", "uninitialized"):
+            if self.trials.get(kind):
+                return kind
+        return "-"
+
+    @property
+    def on_kernels(self) -> bool:
+        """Whether a kernel of ours or a oneDNN primitive had a part in it."""
+        return bool(self.tiers.get("sycl") or self.tiers.get("onednn"))
+
+    def as_data(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def from_data(data: dict[str, Any]) -> Result:
+    failures = [Failure(**failure) for failure in data["failures"]]
+    return Result(**{**data, "failures": failures})
+
+
+@dataclass(slots=True)
+class Tally:
+    """Results added up.
+
+    tiers: pairs that have taken the tier at least once. A pair can take several.
+    """
+
+    pairs: int = 0
+    passed: int = 0
+    not_on_cpu: int = 0
+    tiers: Counter[str] = field(default_factory=Counter)
+    on_kernels: int = 0
+
+    def add(self, result: Result) -> None:
+        if not result.counts:
+            self.not_on_cpu += 1
+            return
+        self.pairs += 1
+        self.passed += result.ok
+        self.on_kernels += result.on_kernels
+        self.tiers.update(tier for tier, calls in result.tiers.items() if calls)
+
+    @property
+    def rate(self) -> float:
+        """Of the pairs that run on the CPU, how many are right on xpu: 0 to 1."""
+        return self.passed / self.pairs if self.pairs else 1.0
+
+    @property
+    def kernel_share(self) -> float:
+        """Of the pairs that run on the CPU, how many took SYCL or oneDNN: 0 to 1."""
+        return self.on_kernels / self.pairs if self.pairs else 0.0
+
+
+def tally(results: Iterable[Result]) -> Tally:
+    total = Tally()
+    for result in results:
+        total.add(result)
+    return total
+
+
+def tallies(
+    results: Iterable[Result], by: Literal["category", "dtype"]
+) -> dict[str, Tally]:
+    """A tally per category or per dtype, in the order of their first appearance."""
+    found: dict[str, Tally] = {}
+    for result in results:
+        found.setdefault(getattr(result, by), Tally()).add(result)
+    return found

@@ -1,0 +1,43 @@
+"""What a run of the conformance command is asked to do."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGED_KNOWN_FAILURES = Path(__file__).with_name("known_failures.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One run, under one mapping.
+
+    mapping: as `set_xpu_mapping` takes it.
+    policy: "auto", "sycl" or "native", as `set_kernel_policy` takes it.
+    virtual_gpu: "strict", "lenient" or "off", as `XPURT_VIRTUAL_GPU`.
+    dtypes: names, as in "float32".
+    ops: shell patterns over the names of ops; a pair is run if one of them matches.
+    sample: one of so many pairs is run, and at least one of each op; 1 runs all.
+    samples_per_pair: of the samples that PyTorch has for a pair, at most so many, spread
+        evenly; None takes all.
+    jobs: worker processes.
+    timeout_s: for one pair; then its worker is ended.
+    database: the function that gives the databases, "module:function".
+    known_failures: the file of them.
+    """
+
+    mapping: str = "CPU"
+    policy: str = "auto"
+    virtual_gpu: str = "off"
+    dtypes: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ("*",)
+    sample: int = 1
+    samples_per_pair: int | None = None
+    jobs: int = 1
+    timeout_s: float = 300.0
+    database: str = "xpurt.conformance.databases:of_pytorch"
+    known_failures: Path = PACKAGED_KNOWN_FAILURES
+
+    @property
+    def label(self) -> str:
+        """The run's name in tables and in the file of known failures: "CPU",
+        "AUTO+sycl"."""
+        return self.mapping + ("" if self.policy == "auto" else f"+{self.policy}")

@@ -1,0 +1,44 @@
+"""Which tiers the ops of a pair took on xpu, from the counts of `xpurt.op_report`."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import xpurt
+
+TIERS = ("sycl", "onednn", "native", "copy")
+
+
+class Tiers:
+    """Counts calls per tier; only what runs inside of `seen` counts."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self._seeing = False
+
+    @contextmanager
+    def seen(self) -> Iterator[None]:
+        """Counts what runs on xpu in the block."""
+        xpurt.op_report(reset=True)
+        self._seeing = True
+        try:
+            yield
+        finally:
+            self._collect()
+            self._seeing = False
+
+    @contextmanager
+    def unseen(self) -> Iterator[None]:
+        """Leaves out a part of `seen`: what prepares a call, and is not the call."""
+        if not self._seeing:
+            yield
+            return
+        self._collect()
+        try:
+            yield
+        finally:
+            xpurt.op_report(reset=True)
+
+    def _collect(self) -> None:
+        for row in xpurt.op_report(reset=True):
+            self.calls[row.tier] += row.calls

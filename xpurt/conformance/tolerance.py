@@ -1,0 +1,66 @@
+"""How near a result on xpu has to be to the CPU's."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """As `torch.testing.assert_close` takes it; None and None are its defaults."""
+
+    rtol: float | None = None
+    atol: float | None = None
+
+
+# The defaults of assert_close, which has no public name for them.
+_DEFAULTS = {
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float64: (1e-7, 1e-7),
+    torch.complex64: (1.3e-6, 1e-5),
+}
+
+# In the half types an op that adds many values rounds where its partial sums end, and
+# those are not the same on two devices: two units in the last place, and as much of
+# the values that were added as one of them is off. Gradients are such sums.
+_HALF = {torch.float16: (2e-3, 2e-3), torch.bfloat16: (1.6e-2, 1e-2)}
+
+
+def tolerance(info: Any, dtype: torch.dtype) -> Tolerance:
+    """The widest of assert_close's default for `dtype`, ours for the half types, and
+    what PyTorch's own tests of this entry allow."""
+    bounds = [
+        bound for bound in (_DEFAULTS.get(dtype), _HALF.get(dtype)) if bound is not None
+    ]
+    if not bounds:
+        return Tolerance()
+    bounds += _overrides(getattr(info, "decorators", None) or (), dtype)
+    return Tolerance(max(rtol for rtol, _ in bounds), max(atol for _, atol in bounds))
+
+
+def _overrides(
+    decorators: Iterable[Any], dtype: torch.dtype
+) -> Iterator[tuple[float, float]]:
+    for decorate in decorators:
+        if not hasattr(decorate, "decorators"):
+            inner, applies = [decorate], True
+        else:
+            inner = decorate.decorators
+            applies = (
+                decorate.active_if is True
+                and decorate.device_type in (None, "cpu", "xpu")
+                and (decorate.dtypes is None or dtype in decorate.dtypes)
+            )
+        for decorator in inner:
+            by_dtype = getattr(decorator, "d", None)
+            if not applies or not isinstance(by_dtype, dict) or dtype not in by_dtype:
+                continue
+            bound = by_dtype[dtype]
+            if hasattr(bound, "rtol"):
+                yield bound.rtol, bound.atol
+            else:  # precisionOverride: one number, for atol
+                yield 0.0, float(bound)

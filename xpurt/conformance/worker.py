@@ -1,0 +1,89 @@
+"""A process that checks pairs, one after the other. It may crash or hang: it costs one.
+
+Requests come on stdin and answers go to what was stdout, a JSON object per line:
+
+    -> {"name": "add", "dtype": "float32", "most_samples": null, "timeout_s": 300}
+    <- {"at": "call, sample 0"}
+    <- {"result": {...}}
+
+The first answer is {"ready": "CPU"}, the mapping. Everything else that is printed goes
+to stderr.
+"""
+
+import argparse
+import faulthandler
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import xpurt
+from xpurt.conformance.check_module import check_module
+from xpurt.conformance.check_op import check_op
+from xpurt.conformance.check_optimizer import check_optimizer
+from xpurt.conformance.databases import Entry, Kind, load
+from xpurt.conformance.record import Record
+from xpurt.conformance.results import Result
+
+Check = Callable[[Entry, torch.dtype, Record, int | None], None]
+
+CHECKS: dict[Kind, Check] = {
+    "op": check_op,
+    "module": check_module,
+    "optimizer": check_optimizer,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--database", required=True)
+    options = parser.parse_args()
+
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    faulthandler.enable()
+    warnings.simplefilter("ignore")
+
+    def answer(data: dict[str, Any]) -> None:
+        answers.write(json.dumps(data) + "\n")
+        answers.flush()
+
+    entries = load(options.database)
+    torch.zeros(1, device="xpu").cpu()
+    answer({"ready": xpurt.get_xpu_mapping()})
+    for line in sys.stdin:
+        asked = json.loads(line)
+        # A little before the parent's patience ends. A thread of its own does it: a
+        # signal does not reach Python once a driver has taken its handler.
+        faulthandler.dump_traceback_later(0.9 * asked["timeout_s"])
+        result = check(
+            entries[asked["name"]],
+            asked["dtype"],
+            asked["most_samples"],
+            lambda where: answer({"at": where}),
+        )
+        faulthandler.cancel_dump_traceback_later()
+        answer({"result": result.as_data()})
+    # Destructors have nothing to do that is worth a crash at the end.
+    os._exit(0)
+
+
+def check(
+    entry: Entry, dtype: str, most_samples: int | None, tell: Callable[[str], None]
+) -> Result:
+    """The result of one pair. An exception outside of the trials is a failure too."""
+    record = Record(entry.name, dtype, entry.category, tell)
+    try:
+        CHECKS[entry.kind](entry, getattr(torch, dtype), record, most_samples)
+    except Exception:
+        record.failed("harness", -1, None, traceback.format_exc()[-700:])
+    return record.result()
+
+
+if __name__ == "__main__":
+    main()
