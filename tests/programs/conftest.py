@@ -1,0 +1,17 @@
+"""Real models and training loops, each on xpu beside the CPU: `make test-programs`.
+
+They need the extra `programs`, which is why they are not part of `make test`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker("programs")
