@@ -2,6 +2,7 @@
 # make lint    linters alone                   make bench   benchmarks
 # make clean   remove what these made          make test-all   the slow tests too
 # make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
+# make test-programs   models and training loops of other packages, in the same place
 #
 # PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in
 #   make test PYTHON=python3.12 TORCH=./torch-2.13.0-cp312-cp312-linux_x86_64.whl
@@ -15,6 +16,8 @@ SHELL := /bin/bash
 # The version is written out: a wheel from a local index may answer to nothing else.
 TORCH ?= torch==2.13.0
 VENV ?= .venv
+# Processes that run tests at once; the files of tests are dealt out to them.
+WORKERS ?= 2
 CUDA_VENV ?= .venv-cuda
 ARGS ?=
 
@@ -27,24 +30,29 @@ endif
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 STAMPS := $(VENV)/stamps
-CPP := $(shell find xpurt/csrc -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
+CPP := $(shell find xpurt/csrc xpurt/include tests/cpp_extension -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc -type d 2>/dev/null)
 
-.PHONY: demo test test-all test-cuda lint bench clean install
+.PHONY: demo test test-all test-cuda test-programs lint bench clean install
 .DEFAULT_GOAL := demo
 
 demo: install
 	$(BIN)/python -m xpurt demo $(ARGS)
 
 test: lint
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-all: lint
-	$(BIN)/python -m pytest -m "" $(ARGS)
+	$(BIN)/python -m pytest -m "not programs" $(ARGS)
 
 test-cuda: install
 	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) tests/cuda_build.sh $(ARGS)
+
+# On the build that the package index pairs with torchvision's.
+test-programs: install
+	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) EXTRAS="demo test programs" \
+	    tests/cuda_build.sh -m programs tests/programs $(ARGS)
 
 lint: $(STAMPS)/tools install
 	$(BIN)/ruff check --quiet .

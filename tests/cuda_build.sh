@@ -8,6 +8,7 @@
 #   CUDA_VENV     the environment; .venv-cuda
 #   PYTHON        what makes it, of the version that the extension was built for
 #   CUDA_TORCH    what pip takes: a requirement, or the path of a wheel
+#   EXTRAS        of the package, whose requirements are installed; "demo test"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,15 +33,19 @@ if ! has_cuda; then
     }
 fi
 
-"$venv/bin/python" - > "$venv/requirements.txt" <<'END'
+EXTRAS=${EXTRAS:-demo test} "$venv/bin/python" - > "$venv/requirements.txt" <<'END'
+import os
 import tomllib
 
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 extras = project["optional-dependencies"]
-for wanted in project["dependencies"] + extras["demo"] + extras["test"]:
-    if not wanted.startswith(("torch", "xpurt")):
-        print(wanted)
+wanted = sum((extras[name] for name in os.environ["EXTRAS"].split()), [])
+for requirement in project["dependencies"] + wanted:
+    if not requirement.startswith(("torch==", "xpurt")):
+        print(requirement)
 END
-"$venv/bin/python" -m pip install -qq -r "$venv/requirements.txt"
+# With the PyTorch that is there, so that nothing brings another one.
+version=$("$venv/bin/python" -c 'import importlib.metadata as m; print(m.version("torch"))')
+PIP_FIND_LINKS= "$venv/bin/python" -m pip install -qq "torch===$version" -r "$venv/requirements.txt"
 
 exec env PYTHONPATH="$PWD" "$venv/bin/python" -m pytest "$@"

@@ -27,5 +27,5 @@ def output(code: str, *, timeout: float = 60, **environment: str) -> str:
     """What the code prints; fails unless the process ends well and silently."""
     ended = run(code, timeout=timeout, **environment)
     assert ended.returncode == 0, f"exit {ended.returncode}\n{ended.stderr}"
-    assert ended.stderr == ""
+    assert ended.stderr == "", ended.stderr
     return ended.stdout.strip()

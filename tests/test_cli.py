@@ -87,3 +87,10 @@ def test_bad_usage_is_code_2(
         cli.main(arguments)
     assert stop.value.code == 2
     assert "usage: xpurt" in capsys.readouterr().err
+
+
+def test_conformance_says_which_dtypes_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["conformance", "--dtypes", "float31"]) == 1
+    assert "no dtype 'float31' here; there are float32" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 """Memory that is seen from two sides: CPU and xpu, xpurt and other SYCL libraries.
 
-DLPack needs nothing here: ``torch.from_dlpack`` and ``tensor.__dlpack__()`` take xpu
-tensors as device type kDLOneAPI. The other protocol of SYCL in Python,
+``torch.from_dlpack`` and ``tensor.__dlpack__()`` take xpu tensors as device type
+kDLOneAPI by themselves. The other protocol of SYCL in Python,
 ``__sycl_usm_array_interface__`` (dpctl's, since 2020), is added below.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import torch
+import torch.utils.dlpack
 
 from xpurt import _C, streams
 from xpurt.mapping import current_placement
@@ -88,7 +89,8 @@ _TYPES = {
     torch.complex64: "<c8",
     torch.complex128: "<c16",
 }
-_DTYPES = {text: dtype for dtype, text in _TYPES.items()}
+# Some write "|" for "in this machine's byte order", which is the only one here.
+_DTYPES = {text[1:]: dtype for dtype, text in _TYPES.items()}
 
 
 def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
@@ -115,10 +117,50 @@ def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
 
 def install_usm_interface() -> Callable[[], None]:
     """Gives tensors the attribute ``__sycl_usm_array_interface__``: `hasattr` is true
-    for those on xpu. Returns what undoes this.
+    for those on xpu. And `torch.from_dlpack` takes arrays that have it: see
+    `_from_dlpack`. Returns what undoes this.
     """
     setattr(torch.Tensor, _INTERFACE, property(usm_interface))
-    return functools.partial(delattr, torch.Tensor, _INTERFACE)
+    original = torch.utils.dlpack.from_dlpack
+    _set_from_dlpack(functools.wraps(original)(_from_dlpack(original)))
+
+    def undo() -> None:
+        delattr(torch.Tensor, _INTERFACE)
+        _set_from_dlpack(original)
+
+    return undo
+
+
+def _set_from_dlpack(function: Callable[..., torch.Tensor]) -> None:
+    vars(torch)["from_dlpack"] = function
+    vars(torch.utils.dlpack)["from_dlpack"] = function
+
+
+def _from_dlpack(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """`torch.from_dlpack` that takes arrays of dpnp and dpctl by `from_usm`.
+
+    Their capsule names no queue, so nobody could wait for the work that still writes
+    to the array; the interface does.
+    """
+
+    def from_dlpack(
+        ext_tensor: Any, *, device: Any = None, copy: bool | None = None
+    ) -> torch.Tensor:
+        foreign = not isinstance(ext_tensor, torch.Tensor)
+        if not foreign or not hasattr(ext_tensor, _INTERFACE):
+            return original(ext_tensor, device=device, copy=copy)
+        tensor = from_usm(ext_tensor)
+        wanted = tensor.device if device is None else torch.device(device)
+        if wanted.type == "xpu" and wanted.index is None:
+            wanted = torch.device("xpu", torch.xpu.current_device())
+        if copy is False and wanted != tensor.device:
+            raise ValueError(
+                f"the array is on {tensor.device}: on {wanted} it would be a copy, "
+                "which copy=False forbids"
+            )
+        return tensor.to(wanted, copy=bool(copy))
+
+    return from_dlpack
 
 
 def from_usm(array: Any) -> torch.Tensor:
@@ -127,7 +169,8 @@ def from_usm(array: Any) -> torch.Tensor:
     the object names.
 
     Raises TypeError if it has no such interface or a dtype that PyTorch lacks, and
-    ValueError if its memory belongs to no device behind an xpu ordinal.
+    ValueError if its memory belongs to no device behind an xpu ordinal, or ends before
+    the array does (which OpenCL drivers tell).
     """
     try:
         interface = array.__sycl_usm_array_interface__
@@ -136,8 +179,9 @@ def from_usm(array: Any) -> torch.Tensor:
             f"{type(array).__name__} has no __sycl_usm_array_interface__; give an array "
             "of dpnp or a USM memory object of dpctl"
         ) from None
-    dtype = _DTYPES.get(interface["typestr"])
-    if dtype is None:
+    order, kind = interface["typestr"][:1], interface["typestr"][1:]
+    dtype = _DTYPES.get(kind)
+    if dtype is None or order not in "|<=":
         raise TypeError(f"PyTorch has no dtype for {interface['typestr']!r}")
     shape = tuple(interface["shape"])
     address = interface["data"][0] + interface.get("offset", 0) * dtype.itemsize

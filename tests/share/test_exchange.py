@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from own_process import output
 
 import xpurt
 from xpurt import _C
@@ -128,6 +129,63 @@ def test_memory_of_dpctl_as_a_tensor(mapping: str) -> None:
     assert live() == before
 
 
+class ArrayOfOthers:
+    """What an array of dpnp is to PyTorch: DLPack's methods and SYCL's interface."""
+
+    def __init__(self, values: list[float], queue: object) -> None:
+        import dpctl.memory
+
+        self.memory = dpctl.memory.MemoryUSMShared(4 * len(values), queue=queue)
+        self.memory.copy_from_host(np.array(values, np.float32).view("u1"))
+        self.__sycl_usm_array_interface__ = {
+            **self.memory.__sycl_usm_array_interface__,
+            "shape": (len(values),),
+            "strides": None,
+            "typestr": "|f4",  # as dpnp writes it
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return ONE_API, 0
+
+    def __dlpack__(self, **options: object) -> object:
+        raise AssertionError("a capsule names no queue to wait for")
+
+
+def test_from_dlpack_takes_arrays_of_other_packages(mapping: str) -> None:
+    pytest.importorskip("dpctl.memory")
+    import xpurt.streams
+
+    array = ArrayOfOthers([1, 2, 3], xpurt.streams.sycl_queue())
+    x = torch.from_dlpack(array)
+    assert (x.device, x.dtype) == (torch.device("xpu", 0), torch.float32)
+    assert x.data_ptr() == array.memory._pointer
+    assert torch.utils.dlpack.from_dlpack(array, copy=False).data_ptr() == x.data_ptr()
+    copied = torch.from_dlpack(array, copy=True)
+    x.mul_(2)
+    assert x.tolist() == [2, 4, 6]
+    assert copied.tolist() == [1, 2, 3]
+    assert torch.from_dlpack(array, device="cpu").tolist() == [2, 4, 6]
+    with pytest.raises(ValueError, match="copy=False forbids"):
+        torch.from_dlpack(array, device="cpu", copy=False)
+    del x, copied, array
+
+
+def test_an_array_of_dpnp() -> None:
+    pytest.importorskip("dpnp")
+    code = """
+    import dpnp, torch, xpurt
+    torch.xpu.init()
+    x = torch.from_dlpack(dpnp.arange(5, dtype="float32") * 2)
+    print(x.device, x.tolist())
+    print(dpnp.asnumpy(dpnp.from_dlpack(x + 1)).tolist())
+    """
+    # Without the virtual GPU, beside which dpnp's own kernels crash.
+    assert output(code, XPURT_VIRTUAL_GPU="").splitlines() == [
+        "xpu:0 [0.0, 2.0, 4.0, 6.0, 8.0]",
+        "[1.0, 3.0, 5.0, 7.0, 9.0]",
+    ]
+
+
 def test_a_tensor_there_and_back(mapping: str) -> None:
     x = torch.arange(12.0, device="xpu").reshape(3, 4)[:, 1:]
     y = xpurt.from_usm(x)
@@ -146,6 +204,26 @@ def test_memory_of_another_context(mapping: str) -> None:
     foreign = memory.MemoryUSMDevice(8, queue=other)
     with pytest.raises(ValueError, match="is not USM of a device behind an xpu"):
         xpurt.from_usm(foreign)
+
+
+def test_an_array_that_reaches_behind_its_memory(mapping: str) -> None:
+    memory = pytest.importorskip("dpctl.memory")
+    import xpurt.streams
+
+    owner = memory.MemoryUSMDevice(4096, queue=xpurt.streams.sycl_queue())
+    tensor = torch.zeros(1000, device="xpu")
+    for whole, too_long in ((owner, 4097), (tensor, 1025)):
+        found = whole.__sycl_usm_array_interface__
+        odd = SimpleNamespace(__sycl_usm_array_interface__=dict(found))
+        xpurt.from_usm(odd)
+        for wrong in (
+            {"shape": (too_long,), "strides": None},
+            {"shape": (2,), "strides": (too_long - 1,)},
+            {"offset": 200},
+        ):
+            odd.__sycl_usm_array_interface__ = {**found, **wrong}
+            with pytest.raises(ValueError, match="but the allocation that it names"):
+                xpurt.from_usm(odd)
 
 
 def test_what_has_no_interface(mapping: str) -> None:

@@ -56,11 +56,12 @@ FORWARD = (
 BACKWARD = (
     Row("sigmoid_backward", "a0 * (1 - a1) * a1", FLOATING_ONLY, flops=3),
     Row("tanh_backward", "a0 * (1 - a1 * a1)", FLOATING_ONLY, flops=3),
-    Row("threshold_backward", "a1 <= threshold ? 0 : a0", NUMERIC),
+    Row("threshold_backward", "a1 <= threshold ? 0 : a0", NUMERIC, leading=1),
     Row(
         "leaky_relu_backward",
         "a1 > 0 ? a0 : a0 * negative_slope",
         FLOATING_ONLY,
+        leading=1,
         ignored=("self_is_result",),
     ),
     Row(

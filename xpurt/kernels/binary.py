@@ -23,7 +23,7 @@ ROUNDED_QUOTIENT = {
 ARITHMETIC_ROWS = (
     Row("add", "a0 + alpha * a1", ARITHMETIC),
     Row("sub", "a0 - alpha * a1", NUMERIC),
-    Row("rsub", "a1 - alpha * a0", NUMERIC),
+    Row("rsub", "a1 - alpha * a0", NUMERIC, leading=1),
     Row("mul", "a0 * a1", ARITHMETIC),
     Row("div", "a0 / a1", FLOATING, flops=4),
     Row("div", ROUNDED_QUOTIENT, ROUNDING, flops=12, raises_on_zero=True),

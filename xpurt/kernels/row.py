@@ -61,6 +61,7 @@ class Row:
     defaults: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[int, ...] = ()  # operands that are bool, not promoted
     zero_dim: tuple[int, ...] = ()  # operands that have one element, if tensors
+    leading: int = 0  # operand whose strides the result takes, if they differ
     ignored: tuple[str, ...] = ()  # arguments without influence
     same_type: bool = False  # PyTorch refuses tensors of different types
     raises_on_zero: bool = False  # PyTorch's CPU kernel refuses an integral divisor 0
