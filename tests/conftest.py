@@ -1,6 +1,8 @@
 """The tests run under every mapping, beside a virtual GPU that forgives nothing."""
 
 import os
+import random
+import sys
 
 import pytest
 
@@ -16,3 +18,11 @@ MAPPINGS = ["CPU", "explicit", "GPU", "AUTO"]
 def pytest_configure(config: pytest.Config) -> None:
     if not config.option.xpu_mapping:
         config.option.xpu_mapping = list(MAPPINGS)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test draws the same numbers each time, whatever ran before it."""
+    random.seed(0)
+    if "torch" in sys.modules:
+        # The CPU's generator alone: torch.manual_seed would reach for every device.
+        sys.modules["torch"].default_generator.manual_seed(0)

@@ -28,7 +28,7 @@ def auto_mapping() -> Iterator[None]:
 
 
 @pytest.fixture
-def choices(auto_mapping: None) -> Iterator[Choices]:
+def choices(auto_mapping: None, request: pytest.FixtureRequest) -> Iterator[Choices]:
     """AUTO, with the choice of the device in the test's hands; on the CPU at first."""
     made = Choices()
     with xpurt.kernel_policy("sycl"):
@@ -36,3 +36,6 @@ def choices(auto_mapping: None) -> Iterator[Choices]:
         yield made
     torch.xpu.synchronize()
     made.restore()
+    # pytest keeps the values of finished fixtures until the test is reported, which is
+    # after the mapping of its module has ended.
+    request.node.funcargs.clear()

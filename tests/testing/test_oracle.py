@@ -120,6 +120,14 @@ def test_complex_half_is_compared() -> None:
         Comparison()("result", x, x.conj().resolve_conj())
 
 
+def test_python_numbers_count_as_float32() -> None:
+    Comparison()("result", 22.04042244, 22.04041862)
+    with pytest.raises(Disagreement):
+        Comparison()("result", 22.04042244, 22.0405)
+    with pytest.raises(Disagreement):
+        Comparison()("result", 3, 4)
+
+
 def test_complex_numbers_are_compared_as_floats_are() -> None:
     Comparison()("result", complex("nan+1j"), complex("nan+1j"))
     Comparison()("result", 1 + 1j, 1 + 1j + 1e-9)

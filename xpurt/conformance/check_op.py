@@ -206,10 +206,6 @@ class _Check:
         self.record.attempt(variant, index, inputs, run)
 
 
-def _inputs(sample: Any) -> Inputs:
-    return sample.input, sample.args, sample.kwargs
-
-
 def _tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 

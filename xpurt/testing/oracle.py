@@ -15,6 +15,8 @@ from torch.utils._pytree import tree_flatten_with_path, tree_map
 
 T = TypeVar("T")
 
+_OF_FLOAT32 = (1.3e-6, 1e-5)  # rtol and atol, as in torch.testing.assert_close
+
 
 class Disagreement(AssertionError):
     """Two devices gave different results; the text says where and by how much."""
@@ -36,7 +38,8 @@ def agree(
     result. Copies keep strides, shared storages, `requires_grad`, and what is a
     Parameter. With `grads`, results that have a graph are given the same gradient on
     both sides, and the gradients of the arguments are compared too. `rtol` and `atol`
-    go together; without them they depend on the dtype, as in `torch.testing`.
+    go together; without them they depend on the dtype, as in `torch.testing`. Python
+    numbers, which don't say what dtype an `.item()` read, count as float32.
 
     Returns the result on `device`. Raises `Disagreement`; an exception that one side
     raises has to be raised by the other one too, with the same type, and is raised
@@ -179,13 +182,16 @@ class Comparison:
             raise Disagreement(f"{name}: {difference}") from None
 
     def _equal(self, one: Any, other: Any) -> bool:
-        if isinstance(one, float | complex):
-            try:
-                assert_close(other, one, rtol=self.rtol, atol=self.atol, equal_nan=True)
-            except AssertionError:
-                return False
-            return True
-        return bool(one == other)
+        if not isinstance(one, float | complex):
+            return bool(one == other)
+        rtol, atol = self.rtol, self.atol
+        if rtol is None and atol is None:
+            rtol, atol = _OF_FLOAT32
+        try:
+            assert_close(other, one, rtol=rtol, atol=atol, equal_nan=True)
+        except AssertionError:
+            return False
+        return True
 
 
 def _strides_that_matter(tensor: torch.Tensor) -> tuple[int, ...]:
