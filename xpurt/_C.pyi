@@ -205,6 +205,11 @@ def set_source_callbacks(
     raises for a device, name, source and build log. Both are kept for good.
     """
 
+def set_form_maker(maker: Callable[[int, str, str], str]) -> None:
+    """`maker` defines the op that computes an overload of a decomposed row: it takes the
+    row's number, the name and the overload, and gives the name. It is kept for good.
+    """
+
 def add_rows(rows: Sequence[dict[str, object]]) -> None:
     """Rows as `xpurt.kernels.table.described` makes them; once per process."""
 

@@ -67,6 +67,17 @@ ResultRule result_rule(const std::string& name) {
   return ResultRule::boolean;
 }
 
+Step as_step(const py::handle& given) {
+  Step step;
+  step.over = given["over"].cast<std::string>();
+  step.along = given["along"].cast<std::vector<std::string>>();
+  step.lanes = given["lanes"].cast<bool>();
+  step.faults = given["faults"].cast<bool>();
+  step.reads = given["reads"].cast<std::vector<std::string>>();
+  step.writes = given["writes"].cast<std::vector<std::string>>();
+  return step;
+}
+
 RowSpec as_spec(const py::dict& row) {
   RowSpec spec;
   spec.index = row["index"].cast<int>();
@@ -86,13 +97,34 @@ RowSpec as_spec(const py::dict& row) {
   spec.params = row["params"].cast<std::vector<std::string>>();
   spec.variants = row["variants"].cast<std::vector<std::string>>();
   spec.ignored = row["ignored"].cast<std::vector<std::string>>();
+  for (const py::handle& step : row["steps"]) spec.steps.push_back(as_step(step));
+  for (const py::handle& each : row["scratch"]) {
+    spec.scratch.push_back({each["name"].cast<std::string>(),
+                            each["like"].cast<std::string>(),
+                            each["integral"].cast<bool>()});
+  }
+  spec.begins_as = row["begins_as"].cast<std::string>();
+  spec.overloads = row["overloads"].cast<std::vector<std::string>>();
   return spec;
 }
 
 }  // namespace
 
+void set_forms(const py::function& maker) {
+  auto* make = new py::function(maker);  // leaked, as above
+  set_form_maker([make](int row, const c10::OperatorName& name) {
+    const py::gil_scoped_acquire gil;
+    return from_python([&] {
+      return c10::OperatorName(
+          (*make)(row, name.name, name.overload_name).cast<std::string>(),
+          name.overload_name);
+    });
+  });
+}
+
 void bind_kernels(py::module_& m) {
   m.def("set_source_callbacks", &set_callbacks);
+  m.def("set_form_maker", &set_forms);
   m.def("add_rows", [](const std::vector<py::dict>& rows) {
     std::vector<RowSpec> specs;
     for (const py::dict& row : rows) specs.push_back(as_spec(row));

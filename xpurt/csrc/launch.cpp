@@ -51,6 +51,8 @@ void Launch::submit(const sycl::kernel& kernel, const Range& range) {
       for (Argument& each : arguments_) {
         if (each.operand >= 0) {
           handler.set_arg(i++, operands_[each.operand]);
+        } else if (each.usm != nullptr) {
+          handler.set_arg(i++, each.usm);
         } else {
           const void* from = each.there != nullptr ? each.there : each.here;
           handler.set_arg(i++, raw_kernel_arg(from, each.bytes));

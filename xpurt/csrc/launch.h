@@ -37,6 +37,9 @@ class Launch {
     std::memcpy(argument.here, &value, sizeof(T));
   }
 
+  // Memory of a kind that the device can use, which nobody else needs to know of.
+  void pointer(void* usm) { arguments_.emplace_back().usm = usm; }
+
   // A structure that is passed by value; it must live until submit().
   void structure(const void* data, size_t bytes);
 
@@ -48,6 +51,7 @@ class Launch {
     alignas(8) char here[kInline];
     const void* there = nullptr;
     size_t bytes = 0;
+    void* usm = nullptr;
     int operand = -1;  // its number, for a tensor
   };
   Stream& stream_;

@@ -1,5 +1,7 @@
 #include "row_spec.h"
 
+#include "stream.h"
+
 #include <algorithm>
 
 namespace xpurt {
@@ -24,12 +26,7 @@ bool is_number(TypeKind kind) {
 }
 
 bool one_tensor_returned(const c10::FunctionSchema& schema) {
-  return schema.returns().size() == 1 &&
-         schema.returns()[0].type()->kind() == TypeKind::TensorType;
-}
-
-bool is_written(const c10::Argument& argument) {
-  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+  return schema.returns().size() == 1 && is_tensor(schema.returns()[0]);
 }
 
 int index_of(const std::vector<std::string>& names, const std::string& name) {
@@ -51,7 +48,7 @@ Overloads find_overloads(const std::vector<RowSpec>& specs) {
     const auto wanted = found.find(name.name);
     if (wanted == found.end()) continue;
     const auto handle = dispatcher.findSchema(name);
-    if (!handle.has_value() || !one_tensor_returned(handle->schema())) continue;
+    if (!handle.has_value()) continue;
     // A kernel on the XPU key would take the gradient formula from an op that is
     // differentiated through its parts. One that the CPU has a kernel for is not.
     constexpr auto kComposite = c10::DispatchKey::CompositeImplicitAutograd;
@@ -64,8 +61,15 @@ Overloads find_overloads(const std::vector<RowSpec>& specs) {
   return found;
 }
 
-std::unique_ptr<RowKernel> make(const RowSpec& spec, const c10::FunctionSchema& schema,
+std::unique_ptr<RowKernel> make(const RowSpec& spec, const c10::OperatorHandle& op,
                                 const std::vector<std::string>& operands) {
+  const c10::FunctionSchema& schema = op.schema();
+  if (!spec.overloads.empty() && !contains(spec.overloads, schema.overload_name())) {
+    return nullptr;
+  }
+  if (spec.kind == "decomposed") return make_decomposed(spec, op);
+  if (spec.kind == "steps") return make_steps(spec, schema);
+  if (!one_tensor_returned(schema)) return nullptr;
   if (spec.kind == "reduction") return make_reduction(spec, schema);
   if (spec.kind == "softmax") return make_softmax(spec, schema);
   if (spec.kind == "matmul") return make_matmul(spec, schema);
@@ -75,6 +79,44 @@ std::unique_ptr<RowKernel> make(const RowSpec& spec, const c10::FunctionSchema& 
 }
 
 }  // namespace
+
+bool is_tensor(const c10::Argument& argument) {
+  return kind_of(argument) == TypeKind::TensorType;
+}
+
+bool is_tensor_list(const c10::Argument& argument) {
+  const c10::TypePtr& type = argument.type();
+  if (kind_of(argument) != TypeKind::ListType) return false;
+  const auto* list = type->kind() == TypeKind::ListType
+                         ? type->castRaw<c10::ListType>()
+                         : type->castRaw<c10::OptionalType>()
+                               ->getElementType()
+                               ->castRaw<c10::ListType>();
+  c10::TypePtr element = list->getElementType();
+  if (element->kind() == TypeKind::OptionalType) {
+    element = element->castRaw<c10::OptionalType>()->getElementType();
+  }
+  return element->kind() == TypeKind::TensorType;
+}
+
+bool is_written(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+bool is_of_no_kernel(const c10::Argument& argument) {
+  switch (kind_of(argument)) {
+    case TypeKind::ScalarTypeType:
+    case TypeKind::LayoutType:
+    case TypeKind::DeviceObjType:
+    case TypeKind::MemoryFormatType:
+    case TypeKind::GeneratorType:
+      return true;
+    default:
+      // Types and layouts are integers to the schema.
+      return argument.name() == "dtype" || argument.name() == "layout" ||
+             argument.name() == "memory_format";
+  }
+}
 
 std::vector<std::string> operand_names(
     const std::vector<c10::OperatorHandle>& overloads) {
@@ -130,9 +172,26 @@ bool bind(const RowSpec& spec, const c10::FunctionSchema& schema,
          std::any_of(binding->slots.begin(), binding->slots.end(), is_variant);
 }
 
+namespace {
+
+// Leaked: kernels refer to their rows for the life of the process.
+const std::vector<RowSpec>* all_rows = nullptr;
+
+// Kernels write a row's number, counted from 1, where they find a wrong index.
+void raise_fault_of(int32_t number) {
+  const auto row = static_cast<size_t>(number - 1);
+  const bool known = all_rows != nullptr && row < all_rows->size();
+  TORCH_CHECK_INDEX(false,
+                    "index out of range in aten::", known ? (*all_rows)[row].name : "?",
+                    ", which was submitted earlier: its result is not to be used");
+}
+
+}  // namespace
+
 void add_rows(std::vector<RowSpec> specs) {
-  // Leaked: kernels refer to their rows for the life of the process.
   auto* kept = new std::vector<RowSpec>(std::move(specs));
+  all_rows = kept;
+  set_fault(&raise_fault_of);
   const Overloads overloads = find_overloads(*kept);
   for (const RowSpec& spec : *kept) {
     std::vector<c10::OperatorHandle> all = overloads.at("aten::" + spec.name);
@@ -140,7 +199,7 @@ void add_rows(std::vector<RowSpec> specs) {
     all.insert(all.end(), in_place.begin(), in_place.end());
     const std::vector<std::string> operands = operand_names(all);
     for (const c10::OperatorHandle& op : all) {
-      auto made = make(spec, op.schema(), operands);
+      auto made = make(spec, op, operands);
       if (made) set_row(op, made.release());
     }
   }

@@ -3,6 +3,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,9 +24,26 @@ enum class ComputeRule {
 // The type of a pointwise row's result.
 enum class ResultRule { compute, boolean, self };
 
+// A kernel of a row of steps. See row_steps.cpp.
+struct Step {
+  std::string over;                // the tensor that has an element per place
+  std::vector<std::string> along;  // dimensions along which a place is a whole line
+  bool lanes = false;              // a sub-group per place, not a work-item
+  bool faults = false;             // finds wrong indices
+  std::vector<std::string> reads;  // tensors
+  std::vector<std::string> writes;
+};
+
+// Memory for steps to hand on what they computed.
+struct Scratch {
+  std::string name;
+  std::string like;       // the tensor that has its sizes
+  bool integral = false;  // int64, not the type of the computation
+};
+
 struct RowSpec {
   int index = 0;       // position in the table; the name of the row in kernel keys
-  std::string kind;    // "pointwise", "reduction", "softmax", "matmul"
+  std::string kind;    // "pointwise", "reduction", "softmax", "matmul", "steps"
   std::string name;    // of the aten op, without namespace and overload
   std::string dtypes;  // letters of the types it computes in
   ComputeRule compute = ComputeRule::common;
@@ -41,6 +59,10 @@ struct RowSpec {
   std::vector<std::string> params;    // scalar arguments that it knows
   std::vector<std::string> variants;  // values of its str and bool arguments
   std::vector<std::string> ignored;   // arguments without influence on the result
+  std::vector<Step> steps;
+  std::vector<Scratch> scratch;
+  std::string begins_as;               // the argument that the result is a copy of
+  std::vector<std::string> overloads;  // that steps are for; empty: all
 };
 
 // What an argument of one overload means to a pointwise row.
@@ -55,6 +77,12 @@ struct Binding {
   int operands = 0;
   int output = -1;  // position of the tensor that is written; -1: a new one
 };
+
+// What an argument of an op is.
+bool is_tensor(const c10::Argument& argument);       // or None
+bool is_tensor_list(const c10::Argument& argument);  // of tensors or None
+bool is_written(const c10::Argument& argument);
+bool is_of_no_kernel(const c10::Argument& argument);  // a dtype, a device, ...
 
 // Binds an overload to a row. False if the row has no meaning for it.
 bool bind(const RowSpec& spec, const c10::FunctionSchema& schema,
@@ -75,5 +103,15 @@ std::unique_ptr<RowKernel> make_softmax(const RowSpec& spec,
                                         const c10::FunctionSchema& schema);
 std::unique_ptr<RowKernel> make_matmul(const RowSpec& spec,
                                        const c10::FunctionSchema& schema);
+
+std::unique_ptr<RowKernel> make_steps(const RowSpec& spec,
+                                      const c10::FunctionSchema& schema);
+std::unique_ptr<RowKernel> make_decomposed(const RowSpec& spec,
+                                           const c10::OperatorHandle& op);
+
+// Defines the op that computes a row's overload by way of others, with the schema of
+// that, and gives its name. Called once per overload.
+using FormMaker = std::function<c10::OperatorName(int row, const c10::OperatorName&)>;
+void set_form_maker(FormMaker maker);
 
 }  // namespace xpurt

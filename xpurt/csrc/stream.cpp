@@ -12,6 +12,8 @@ namespace {
 // which every op on the host begins with, takes no lock.
 std::atomic<int> errors_kept{0};
 
+void (*raise_fault)(int32_t) = nullptr;
+
 // What is submitted to `queue` from now on starts after `event`. False where the
 // driver does not take an event of another context, such as of another sub-device of
 // one CPU: then the host has to wait for it.
@@ -26,13 +28,18 @@ bool order_after(sycl::queue& queue, const sycl::event& event) {
 
 }  // namespace
 
+void set_fault(void (*raise)(int32_t number)) {
+  raise_fault = raise;
+}
+
 Stream::Stream(const Ordinal& ordinal, c10::Stream id, int priority)
     : ordinal_(ordinal),
       id_(id),
       priority_(priority),
       queues_(ordinal.devices.size()),
       timed_(ordinal.devices.size()),
-      last_(ordinal.home) {}
+      last_(ordinal.home),
+      faults_(ordinal.devices.size()) {}
 
 Stream::Stream(const Ordinal& ordinal, c10::Stream id, const sycl::queue& external)
     : Stream(ordinal, id, kNormalPriority) {
@@ -171,7 +178,35 @@ void Stream::wait() {
   rethrow();
 }
 
+int32_t* Stream::fault_word(size_t position) {
+  std::lock_guard<std::mutex> lock(error_mutex_);
+  int32_t*& word = faults_[position];
+  if (word == nullptr) {
+    const PhysicalDevice& device = *ordinal_.devices[position];
+    word = sycl::malloc_host<int32_t>(1, device.context);
+    TORCH_CHECK_WITH(OutOfMemoryError, word != nullptr, device.name,
+                     " has no host memory left for 4 bytes");
+    *word = 0;
+    may_fault_ = true;
+  }
+  return word;
+}
+
+void Stream::raise_faults() {
+  int32_t found = 0;
+  {
+    std::lock_guard<std::mutex> lock(error_mutex_);
+    for (int32_t* word : faults_) {
+      if (word == nullptr || *word == 0) continue;
+      found = *word;
+      *word = 0;
+    }
+  }
+  if (found != 0) raise_fault(found);
+}
+
 void Stream::rethrow() {
+  if (may_fault_.load()) raise_faults();
   if (C10_LIKELY(errors_kept.load() == 0)) return;
   std::exception_ptr error;
   {

@@ -78,6 +78,11 @@ class Stream {
   // The same for callers that hold a lock: keeps the GIL, and is not interrupted.
   void follow(sycl::event event);
 
+  // Memory that kernels on the device at `position` can write to when they find an
+  // index that is out of range: a number, which the next wait makes an exception by
+  // the function that set_fault() was given.
+  int32_t* fault_word(size_t position);
+
  private:
   std::unique_ptr<sycl::queue> make_queue(size_t position, bool profiling);
   sycl::queue& open(size_t position);
@@ -88,6 +93,7 @@ class Stream {
   void finish();
   void mark_finished(uint64_t covered);
   void rethrow();
+  void raise_faults();
 
   const Ordinal& ordinal_;
   c10::Stream id_;
@@ -103,7 +109,12 @@ class Stream {
   std::atomic<uint64_t> finished_{0};   // how many of them a wait has covered
   std::mutex error_mutex_;
   std::exception_ptr error_;
+  std::vector<int32_t*> faults_;  // by position; leaked: kernels may be in flight
+  std::atomic<bool> may_fault_{false};
 };
+
+// What throws for a number in a fault word.
+void set_fault(void (*raise)(int32_t number));
 
 // Priorities are PyTorch's: lower numbers run first. They are SYCL's hints to the
 // driver, which may ignore them.

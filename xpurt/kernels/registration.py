@@ -5,6 +5,7 @@ from typing import NoReturn
 
 from xpurt import _C
 from xpurt.errors import KernelBuildError
+from xpurt.kernels.decomposed import Decomposed, define
 from xpurt.kernels.source import DeviceTraits, source_of
 from xpurt.kernels.table import ROWS, described
 
@@ -14,6 +15,13 @@ def make_source(key: str, device: DeviceTraits) -> tuple[str, str]:
     index, template, *fields = key.split(";")
     source = source_of(ROWS[int(index)], template, fields, device)
     return source.entry, source.text
+
+
+def make_form(index: int, name: str, overload: str) -> str:
+    """Name of the op that computes an overload of the row by way of others."""
+    row = ROWS[index]
+    assert isinstance(row, Decomposed)
+    return define(row, name, overload)
 
 
 def numbered(source: str) -> str:
@@ -36,4 +44,5 @@ def register() -> None:
     Looking up the schemas of all ops takes as long as the rest of `import xpurt`.
     """
     _C.set_source_callbacks(make_source, fail)
+    _C.set_form_maker(make_form)
     _C.add_rows([described(index, row) for index, row in enumerate(ROWS)])

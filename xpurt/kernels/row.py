@@ -132,6 +132,3 @@ class Matmul:
     aten: str
     kind: Kind = FLOATING_ONLY
     flops: float = 2
-
-
-AnyRow = Row | Reduction | Softmax | Matmul

@@ -21,7 +21,10 @@ from xpurt.kernels.element_types import (
     load,
     store,
 )
-from xpurt.kernels.row import AnyRow, Reduction, Row, Softmax
+from xpurt.kernels.row import Reduction, Row, Softmax
+from xpurt.kernels.steps import Steps
+from xpurt.kernels.steps_source import steps_values
+from xpurt.kernels.table import AnyRow
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -298,6 +301,24 @@ def matmul_source(row: AnyRow, fields: Sequence[str]) -> Source:
     return Source(entry, _finished(_prelude(computed_as, letter) + kernel, computed_as))
 
 
+def steps_source(row: Steps, fields: Sequence[str], device: DeviceTraits) -> Source:
+    """Fields: number of the step; type of the computation; its arguments."""
+    number, computed_as, described = fields
+    step = row.steps[int(number)]
+    lanes, attributes = _sub_group(device) if step.lanes else ("", "")
+    entry = _entry(row, number, computed_as)
+    kernel = _fill(
+        "steps",
+        entry=entry,
+        functions=row.functions,
+        attributes=attributes,
+        lane=_fill("lanes") if step.lanes else "",
+        **steps_values(step, described, computed_as),
+    )
+    text = "\n".join([lanes, _prelude(computed_as, computed_as), kernel])
+    return Source(entry, _finished(text, computed_as))
+
+
 def source_of(
     row: AnyRow, template: str, fields: Sequence[str], device: DeviceTraits
 ) -> Source:
@@ -308,4 +329,6 @@ def source_of(
         return reduction_source(row, template, fields, device)
     if isinstance(row, Softmax):
         return softmax_source(row, template, fields, device)
+    if isinstance(row, Steps):
+        return steps_source(row, fields, device)
     return matmul_source(row, fields)

@@ -1,7 +1,21 @@
 """Every row; its position here is its number in kernel keys."""
 
-from xpurt.kernels import activations, binary, reductions, ternary, unary
-from xpurt.kernels.row import AnyRow, Row
+from dataclasses import asdict
+
+from xpurt.kernels import (
+    activations,
+    binary,
+    decomposed,
+    reductions,
+    scans,
+    ternary,
+    unary,
+)
+from xpurt.kernels.decomposed import Decomposed
+from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
+from xpurt.kernels.steps import Steps
+
+AnyRow = Row | Reduction | Softmax | Matmul | Steps | Decomposed
 
 ROWS: tuple[AnyRow, ...] = (
     *unary.ROWS,
@@ -9,6 +23,8 @@ ROWS: tuple[AnyRow, ...] = (
     *ternary.ROWS,
     *activations.ROWS,
     *reductions.ROWS,
+    *scans.ROWS,
+    *decomposed.ROWS,
 )
 
 
@@ -19,6 +35,7 @@ def mask(numbers: set[int] | tuple[int, ...]) -> int:
 def described(index: int, row: AnyRow) -> dict[str, object]:
     """A row as C++ takes it."""
     pointwise = row if isinstance(row, Row) else None
+    steps = row if isinstance(row, Steps) else None
     variants = list(pointwise.expressions) if pointwise else [""]
     return {
         "index": index,
@@ -38,4 +55,8 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "params": pointwise.params if pointwise else [],
         "variants": [] if variants == [""] else variants,
         "ignored": list(pointwise.ignored) if pointwise else [],
+        "steps": [step.described() for step in steps.steps] if steps else [],
+        "scratch": [asdict(each) for each in steps.scratch] if steps else [],
+        "begins_as": steps.begins_as if steps else "",
+        "overloads": list(getattr(row, "overloads", ())),
     }

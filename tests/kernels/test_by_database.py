@@ -1,0 +1,55 @@
+"""Rows of steps and of other ops, on the samples of PyTorch's operator database."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from kernels.database_names import NAMES, TESTED_APART
+from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
+
+import xpurt
+from xpurt import _C
+from xpurt.conformance.databases import of_pytorch
+from xpurt.kernels import ROWS
+from xpurt.kernels.decomposed import Decomposed
+from xpurt.kernels.steps import Steps
+from xpurt.testing.oracle import agree
+
+SAMPLES = 4
+DTYPES = {"float": torch.float32, "narrow": torch.bfloat16, "whole": torch.int32}
+
+rows = {row.aten for row in ROWS if isinstance(row, Steps | Decomposed)}
+
+
+@cache
+def database() -> dict[str, Any]:
+    return {entry.name: entry.info for entry in of_pytorch()}
+
+
+def test_every_row_is_tested() -> None:
+    assert rows == set(NAMES) | TESTED_APART
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("aten", sorted(rows - TESTED_APART))
+@pytest.mark.beyond_cpu(dtype=["float"])
+def test_samples(aten: str, dtype: str, xpu: torch.device) -> None:
+    """As on the CPU, forward and backward, and by the row."""
+    info = database()[NAMES[aten]]
+    floating = DTYPES[dtype].is_floating_point
+    if DTYPES[dtype] not in info.supported_dtypes("cpu"):
+        pytest.skip(f"{info.name} takes no {DTYPES[dtype]} on the CPU")
+    if aten.endswith("_backward") and not floating:
+        pytest.skip("integers have no gradient")
+    with_grad = floating and info.supports_autograd
+    near = {"float": 1e-4, "narrow": 2e-2, "whole": 0.0}[dtype]
+    samples = list(info.sample_inputs("cpu", DTYPES[dtype], requires_grad=with_grad))
+    step = max(len(samples) // SAMPLES, 1)
+    _C.reset_op_report()
+    with xpurt.kernel_policy("sycl"):
+        for sample in samples[::step][:SAMPLES]:
+            arguments = (sample.input, *sample.args)
+            agree(info.op, *arguments, rtol=near, atol=near, **sample.kwargs)
+        torch.xpu.synchronize()
+    assert tiers_of(f"aten::{aten}") & ON_THE_QUEUE

@@ -1,0 +1,158 @@
+// Rows of ops that are computed by way of other ops, as Python functions define them.
+#include <ATen/native/Resize.h>
+
+#include <c10/util/ScopeExit.h>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "policy.h"
+#include "row_spec.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+// Leaked: called from any thread, at any time before the process ends.
+const FormMaker* make_form = nullptr;
+
+// The rows that this thread is computing: a function that comes back to its own op
+// gets the kernel that is there without a row.
+thread_local std::vector<const void*> active;
+
+class DecomposedRow final : public RowKernel {
+ public:
+  DecomposedRow(const RowSpec& spec, const OperatorHandle& op,
+                OperatorHandle functional)
+      : spec_(spec), functional_(std::move(functional)) {
+    for (const c10::Argument& each : op.schema().arguments()) {
+      const int at = arguments_++;
+      const bool copied = op.operator_name() != functional_.operator_name();
+      if (copied && is_written(each)) written_.push_back(at);
+      if (each.is_out()) ++outs_;
+    }
+  }
+
+  bool accepts(const Stack& stack) const override;
+  // What it saves is the copy to a host that cannot read the device.
+  bool prefers(const Stack&) const override { return false; }
+  int64_t crossover() const override { return INT64_MAX; }
+  void run(const OperatorHandle& op, Stack* stack) const override;
+  Tier tier() const override { return Tier::sycl; }
+
+ private:
+  const OperatorHandle& form() const;
+
+  const RowSpec& spec_;
+  const OperatorHandle functional_;
+  int arguments_ = 0;
+  int outs_ = 0;
+  std::vector<int> written_;  // positions of arguments
+  mutable std::once_flag once_;
+  mutable std::optional<OperatorHandle> form_;
+};
+
+bool DecomposedRow::accepts(const Stack& stack) const {
+  if (std::find(active.begin(), active.end(), this) != active.end()) return false;
+  std::optional<c10::Device> device;
+  const auto fits = [&](const c10::IValue& value) {
+    if (!value.isTensor() || !value.toTensor().defined()) return true;
+    const Tensor& tensor = value.toTensor();
+    if (!tensor.is_xpu() || tensor.layout() != c10::kStrided) return false;
+    if (!device.has_value()) device = tensor.device();
+    return tensor.device() == *device;
+  };
+  for (auto value = stack.end() - arguments_; value != stack.end(); ++value) {
+    if (value->isList()) {
+      const auto list = value->toListRef();
+      if (!std::all_of(list.begin(), list.end(), fits)) return false;
+    } else if (!fits(*value)) {
+      return false;
+    }
+  }
+  return device.has_value() && ordinal(device->index()).home_device().is_opencl;
+}
+
+const OperatorHandle& DecomposedRow::form() const {
+  std::call_once(once_, [&] {
+    const c10::OperatorName name =
+        (*make_form)(spec_.index, functional_.operator_name());
+    form_ = c10::Dispatcher::singleton().findSchemaOrThrow(name.name.c_str(),
+                                                           name.overload_name.c_str());
+  });
+  return *form_;
+}
+
+void DecomposedRow::run(const OperatorHandle&, Stack* stack) const {
+  active.push_back(this);
+  const auto done = c10::make_scope_exit([] { active.pop_back(); });
+  Stack parts(stack->end() - arguments_, stack->end() - outs_);
+  form().callBoxed(parts);
+  for (size_t i = 0; i < written_.size(); ++i) {
+    const Tensor& target =
+        (*stack)[stack->size() - arguments_ + written_[i]].toTensor();
+    const Tensor result = parts[i].toTensor();
+    if (outs_ > 0) at::native::resize_output(target, result.sizes());
+    target.copy_(result);
+    parts[i] = target;
+  }
+  torch::jit::drop(*stack, arguments_);
+  for (c10::IValue& value : parts) torch::jit::push(*stack, std::move(value));
+}
+
+// The overload with the same arguments that gives new tensors.
+std::optional<OperatorHandle> functional_of(const OperatorHandle& op) {
+  const auto inputs = [](const c10::FunctionSchema& schema) {
+    std::vector<const c10::Argument*> found;
+    for (const c10::Argument& each : schema.arguments()) {
+      if (!each.is_out()) found.push_back(&each);
+    }
+    return found;
+  };
+  const c10::FunctionSchema& schema = op.schema();
+  const auto& arguments = schema.arguments();
+  if (std::none_of(arguments.begin(), arguments.end(), is_written)) return op;
+  std::string name = schema.name();
+  const auto wanted = inputs(schema);
+  const bool in_place = wanted.size() == arguments.size();
+  if (in_place && name.back() == '_') name.pop_back();
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& each : dispatcher.getAllOpNames()) {
+    if (each.name != name) continue;
+    const auto other = dispatcher.findSchema(each);
+    if (!other.has_value()) continue;
+    const auto& theirs = other->schema().arguments();
+    if (std::any_of(theirs.begin(), theirs.end(), is_written)) continue;
+    const bool same =
+        std::equal(wanted.begin(), wanted.end(), theirs.begin(), theirs.end(),
+                   [](const c10::Argument* a, const c10::Argument& b) {
+                     return a->name() == b.name() && *a->type() == *b.type();
+                   });
+    if (same) return other;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void set_form_maker(FormMaker maker) {
+  make_form = new FormMaker(std::move(maker));
+}
+
+std::unique_ptr<RowKernel> make_decomposed(const RowSpec& spec,
+                                           const OperatorHandle& op) {
+  // A row of an op in place has a function that writes to the arguments.
+  if (spec.name.back() == '_') return std::make_unique<DecomposedRow>(spec, op, op);
+  const auto functional = functional_of(op);
+  if (!functional.has_value()) return nullptr;
+  for (const c10::Argument& each : op.schema().arguments()) {
+    if (is_written(each) && !is_tensor(each)) return nullptr;
+  }
+  return std::make_unique<DecomposedRow>(spec, op, *functional);
+}
+
+}  // namespace xpurt

@@ -1,0 +1,69 @@
+"""Rows of ops that are computed by way of other ops, where the host can't do it.
+
+Most are PyTorch's own decompositions (`torch._decomp`), which run on whatever kernels
+their parts have: an op needs kernels of its own only where its parts are too many or
+too slow.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from xpurt.kernels.row import NUMERIC, Kind
+
+_NAMESPACE = "xpurt_decomposed"
+_library: torch.library.Library | None = None
+
+
+@dataclass(frozen=True)
+class Decomposed:
+    """An op by `function`, or by PyTorch's decomposition of each overload.
+
+    The function takes the arguments of the overloads that give new tensors, as the
+    schema has them; in place and with `out=` its results are copied. An op whose name
+    ends with "_" has a function that writes to its arguments. `overloads` are those
+    that it is for; all, if there are none.
+    """
+
+    template: ClassVar[str] = "decomposed"
+
+    aten: str
+    function: Callable[..., Any] | None = None
+    kind: Kind = NUMERIC
+    overloads: tuple[str, ...] = ()
+    flops: float = 1
+
+    def form(self, overload: str) -> Callable[..., Any] | None:
+        """What computes an overload; None if nothing does."""
+        if self.function is not None:
+            return self.function
+        from torch._decomp import decomposition_table  # takes long to import
+
+        packet = getattr(torch.ops.aten, self.aten)
+        return decomposition_table.get(getattr(packet, overload or "default"))
+
+
+def define(row: Decomposed, name: str, overload: str) -> str:
+    """Defines an op with the schema of the overload and the row's function, and gives
+    its name. Raises RuntimeError if the overload has no decomposition."""
+    global _library
+    form = row.form(overload)
+    if form is None:
+        raise RuntimeError(f"PyTorch has no decomposition of {name}.{overload}")
+    if _library is None:
+        _library = torch.library.Library(_NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
+    schema = torch._C._get_schema(name, overload)
+    own = name.replace("aten::", f"{_NAMESPACE}::")
+    _library.define(str(schema).removeprefix("aten::"))  # type: ignore[no-untyped-call]
+    full = f"{own}.{overload}" if overload else own
+    _library.impl(full, form, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+    return own
+
+
+ROWS = (
+    Decomposed("native_layer_norm"),
+    Decomposed("native_layer_norm_backward"),
+    Decomposed("glu"),
+)

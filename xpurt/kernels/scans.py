@@ -1,0 +1,62 @@
+"""Rows of cumulative ops: a place is a line along one dimension."""
+
+from xpurt.kernels.row import ARITHMETIC
+from xpurt.kernels.steps import Step, Steps
+
+
+def scan(begin: str, combine: str) -> tuple[Step, ...]:
+    """Runs along `dim` of self with `acc`, the combination so far with `x`."""
+    return (
+        Step(
+            over="out",
+            along=("dim",),
+            text=f"""
+  long index[8];
+  const long from = self_line(i, dim, index), to = out_line(i, dim, index);
+  const int d = wrapped(dim, self_RANK);
+  out_T acc = {begin};
+  const long n = self_size(d);
+  for (long k = 0; k < n; ++k) {{
+    const out_T x = self_load(from + k * self_stride(d));
+    acc = {combine};
+    out_store(to + k * out_stride(d), acc);
+  }}
+""",
+        ),
+    )
+
+
+def extreme(better: str) -> tuple[Step, ...]:
+    """Runs along `dim` of self with the extreme so far and its latest place."""
+    return (
+        Step(
+            over="self",
+            along=("dim",),
+            text=f"""
+  long index[8];
+  const long from = self_line(i, dim, index);
+  const long to = values_line(i, dim, index), at = indices_line(i, dim, index);
+  const int d = wrapped(dim, self_RANK);
+  C extreme = self_load(from);
+  long place = 0;
+  const long n = self_size(d);
+  for (long k = 0; k < n; ++k) {{
+    const C x = self_load(from + k * self_stride(d));
+    if (x != x || x {better} extreme) {{
+      extreme = x;
+      place = k;
+    }}
+    values_store(to + k * values_stride(d), extreme);
+    indices_store(at + k * indices_stride(d), place);
+  }}
+""",
+        ),
+    )
+
+
+ROWS = (
+    Steps("cumsum", scan("0", "acc + x"), ARITHMETIC),
+    Steps("cumprod", scan("1", "acc * x"), ARITHMETIC),
+    Steps("_cummax_helper", extreme(">="), ARITHMETIC),
+    Steps("_cummin_helper", extreme("<="), ARITHMETIC),
+)

@@ -1,0 +1,97 @@
+"""Rows whose kernels are written out: each is run once per element of a tensor.
+
+The text of a step is OpenCL C. It sees the op's arguments under their names in the
+schema, and the results as ``out`` (``out0``, ``out1``, ... if there are several):
+
+- of a tensor ``t``: ``t_load(o)``, the element at offset ``o`` (float16 and bfloat16 as
+  float); ``t_store(o, v)``; ``t_RANK``; ``t_size(d)`` and ``t_stride(d)``;
+  ``t_numel``; ``t_at(index)``, the offset of an index (``long index[8]``);
+  ``t_unravel(i, index)``, the index of the ``i``-th element in row-major order, which
+  returns its offset; ``t_line(i, dim, index)``, the same for the ``i``-th line along
+  ``dim``, at whose beginning ``index`` points; ``t_CONTIGUOUS``;
+- ``HAS_t``: 1 if the optional argument was given, of a tensor or any other;
+- a number under its name; a list ``l`` as ``l[0]``, ``l[1]``, ...; ``l_COUNT``;
+- a string ``s`` by ``#if s_IS_reflect``;
+- ``i``, the number of the place; ``C``, the type of the computation, that of the first
+  tensor; ``wrapped(dim, rank)`` of a negative dim; ``FAULT``, to be said where an index
+  is out of range: the next wait raises IndexError.
+
+With ``lanes`` a sub-group runs each place: ``lane`` of ``LANES``, and
+``across(acc, combine)`` leaves the combination over the lanes in every one's ``acc``.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from xpurt.kernels.row import NUMERIC, Kind
+
+_READ = re.compile(r"\b(\w+?)_load\(")
+_WRITTEN = re.compile(r"\b(\w+?)_store\(")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A kernel: its places are the elements of the tensor `over`, or its lines along
+    the dimensions `along` (numbers, or names of arguments that are)."""
+
+    over: str
+    text: str
+    along: tuple[str, ...] = ()
+    lanes: bool = False
+    also_reads: tuple[str, ...] = ()  # that the text reads by way of macros
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        found = dict.fromkeys([*_READ.findall(self.text), *self.also_reads])
+        return tuple(found)
+
+    @cached_property
+    def writes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(_WRITTEN.findall(self.text)))
+
+    @property
+    def faults(self) -> bool:
+        return "FAULT" in self.text
+
+    def described(self) -> dict[str, object]:
+        """The step as C++ takes it."""
+        return {
+            "over": self.over,
+            "along": list(self.along),
+            "lanes": self.lanes,
+            "faults": self.faults,
+            "reads": list(self.reads),
+            "writes": list(self.writes),
+        }
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A tensor of the sizes of `like` that steps hand on: of the type of the
+    computation, or of integers."""
+
+    name: str
+    like: str
+    integral: bool = False
+
+
+@dataclass(frozen=True)
+class Steps:
+    """An op in steps, one after the other. `begins_as` names the argument whose copy
+    the result is before the first step (in place, itself); without it the results are
+    new. `overloads` are the overloads that it is for; all, if there are none. `kind`
+    has the types that the first tensor may be of. `functions` are put before the
+    kernels."""
+
+    template: ClassVar[str] = "steps"
+
+    aten: str
+    steps: tuple[Step, ...]
+    kind: Kind = NUMERIC
+    begins_as: str = ""
+    overloads: tuple[str, ...] = ()
+    scratch: tuple[Scratch, ...] = ()
+    functions: str = ""
+    flops: float = 4

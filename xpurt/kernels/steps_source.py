@@ -1,0 +1,138 @@
+"""The source of one step of a row, for the arguments that a key describes."""
+
+from dataclasses import dataclass
+
+from xpurt.kernels.element_types import BOOL, TYPES, load, store
+from xpurt.kernels.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a key says of one argument: "self=f2" is a tensor of two dimensions."""
+
+    name: str
+    kind: str  # a letter of a type, or one of "N", "I", "D", "L", "'"
+    rest: str  # dimensions, length or text
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind in TYPES
+
+    @property
+    def is_given(self) -> bool:
+        return self.kind != "N"
+
+
+def arguments_of(described: str) -> list[Argument]:
+    """Raises ValueError for what C++ does not write."""
+    found = []
+    for each in described.split(","):
+        name, _, value = each.partition("=")
+        if not name or not value:
+            raise ValueError(f"no argument of a step is described by {each!r}")
+        found.append(Argument(name, value[0], value[1:]))
+    return found
+
+
+def members(arguments: list[Argument], real: str) -> list[str]:
+    """Members of the structure, 8 bytes each: see Note [Arguments of steps]."""
+    lines = ["long places, row;"]
+    for each in arguments:
+        name = each.name
+        if each.is_tensor:
+            lines.append(f"long numel_{name};")
+            if int(each.rest) > 0:
+                lines.append(f"long size_{name}[{each.rest}];")
+                lines.append(f"long stride_{name}[{each.rest}];")
+        elif each.kind == "I":
+            lines.append(f"long {name};")
+        elif each.kind == "D" and real == "double":
+            lines.append(f"double {name};")
+        elif each.kind == "D":
+            lines.append(f"float {name}; float unused_{name};")
+        elif each.kind == "L" and int(each.rest) > 0:
+            lines.append(f"long {name}[{each.rest}];")
+    return lines
+
+
+def pointers(arguments: list[Argument], step: Step) -> list[str]:
+    """Parameters of the kernel for the tensors that the step uses."""
+    params = []
+    for each in arguments:
+        if not each.is_tensor or each.name not in (*step.reads, *step.writes):
+            continue
+        const = "" if each.name in step.writes else "const "
+        params.append(
+            f"__global {const}{TYPES[each.kind].storage}* restrict p_{each.name}"
+        )
+    return params
+
+
+def definitions(arguments: list[Argument]) -> list[str]:
+    """What the text says of the arguments."""
+    lines = []
+    for each in arguments:
+        name = each.name
+        lines.append(f"#define HAS_{name} {int(each.is_given)}")
+        if each.is_tensor:
+            lines += of_tensor(each)
+        elif each.kind in "ID":
+            lines.append(f"#define {name} (a.{name})")
+        elif each.kind == "L":
+            lines.append(f"#define {name}_COUNT {each.rest}")
+            lines.append(f"#define {name} (a.{name})")
+        elif each.kind == "'":
+            lines.append(f"#define {name}_IS_{each.rest} 1")
+    return lines
+
+
+def of_tensor(tensor: Argument) -> list[str]:
+    name, letter, rank = tensor.name, tensor.kind, int(tensor.rest)
+    loaded = load(f"p_{name}", "o", letter, letter)
+    # A value of any type is converted by C; a bool by comparison.
+    computed = TYPES[letter].compute
+    given = "((v) != 0)" if letter == BOOL else f"(({computed})(v))"
+    stored = store(f"p_{name}", "o", given, letter, letter)
+    lines = [
+        f"#define {name}_load(o) ({loaded.replace('[o]', '[(o)]')})",
+        f"#define {name}_store(o, v) {stored.replace('[o]', '[(o)]')}",
+        f"#define {name}_RANK {rank}",
+        f"#define {name}_T {computed}",
+        f"#define {name}_numel (a.numel_{name})",
+    ]
+    if rank == 0:
+        return [
+            *lines,
+            f"#define {name}_size(d) 1L",
+            f"#define {name}_stride(d) 0L",
+            f"#define {name}_at(index) 0L",
+            f"#define {name}_unravel(i, index) 0L",
+            f"#define {name}_line(i, dim, index) 0L",
+        ]
+    sized = f"a.size_{name}, a.stride_{name}"
+    return [
+        *lines,
+        f"#define {name}_size(d) (a.size_{name}[d])",
+        f"#define {name}_stride(d) (a.stride_{name}[d])",
+        f"#define {name}_at(index) offset_at({rank}, a.stride_{name}, index)",
+        f"#define {name}_unravel(i, index) unravel({rank}, {sized}, i, -1, index)",
+        f"#define {name}_line(i, dim, index) "
+        f"unravel({rank}, {sized}, i, wrapped(dim, {rank}), index)",
+    ]
+
+
+def steps_values(step: Step, described: str, computed_as: str) -> dict[str, str]:
+    """What the template "steps" is filled with."""
+    arguments = arguments_of(described)
+    params = pointers(arguments, step)
+    if step.faults:
+        params.append("volatile __global int* fault")
+    real = "double" if computed_as == "d" else "float"
+    place = "get_global_id(0) / LANES" if step.lanes else "get_global_id(0)"
+    return {
+        "members": "\n  ".join(members(arguments, real)),
+        "definitions": "\n".join(definitions(arguments)),
+        "params": ", ".join([*params, "const Arguments a"]),
+        "place": place,
+        "text": step.text.strip("\n"),
+    }
