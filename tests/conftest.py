@@ -3,12 +3,17 @@
 import os
 import random
 import sys
+from pathlib import Path
 
 import pytest
 
 # From the environment, so that processes which tests start have the same devices; and
 # before anything looks at a device. A machine with a GPU of its own sets it to "off".
 os.environ.setdefault("XPURT_VIRTUAL_GPU", "strict")
+# Not the user's own; all processes that run tests share it.
+os.environ.setdefault(
+    "XPURT_CACHE_DIR", str(Path(__file__).parent.parent / "build" / "test-kernels")
+)
 
 pytest_plugins = ["pytest_xpurt", "pytester"]
 

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,8 @@ def test_nothing_set_gives_the_defaults() -> None:
         virtual_gpu_delay_us=0,
         virtual_gpu_fp64=True,
         virtual_gpu_memory_bytes=0,
+        cache_folder=Path("/.cache/xpurt"),
+        cache_size_bytes=256 << 20,
         autoload=True,
     )
 
@@ -125,3 +128,16 @@ def test_a_bad_variable_raises_at_the_first_use_of_the_device() -> None:
         "3.0",
         'XPURT_FALLBACK="nonsense" is not possible; it may be warn, error or silent.',
     ]
+
+
+@pytest.mark.parametrize(
+    ("env", "folder"),
+    [
+        ({"XPURT_CACHE_DIR": "/a/b", "XDG_CACHE_HOME": "/c"}, "/a/b"),
+        ({"XDG_CACHE_HOME": "/c", "HOME": "/h"}, "/c/xpurt"),
+        ({"XDG_CACHE_HOME": "relative", "HOME": "/h"}, "/h/.cache/xpurt"),
+        ({"HOME": "/h"}, "/h/.cache/xpurt"),
+    ],
+)
+def test_where_kernels_are_kept(env: dict[str, str], folder: str) -> None:
+    assert read_config(env).cache_folder == Path(folder)

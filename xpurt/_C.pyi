@@ -210,6 +210,13 @@ def set_form_maker(maker: Callable[[int, str, str], str]) -> None:
     row's number, the name and the overload, and gives the name. It is kept for good.
     """
 
+def set_binary_callbacks(
+    load: Callable[[bytes], bytes], store: Callable[[bytes, bytes], None]
+) -> None:
+    """Where the drivers' binaries are kept between processes, by an identity; `load`
+    gives b"" for what it has not. Both are kept for good.
+    """
+
 def add_rows(rows: Sequence[dict[str, object]]) -> None:
     """Rows as `xpurt.kernels.table.described` makes them; once per process."""
 
@@ -217,7 +224,10 @@ def build_kernel(index: int, entry: str, source: str) -> None:
     """Builds OpenCL C for the home device of xpu:index, and forgets it."""
 
 def built_kernels() -> int:
-    """How many kernels this process has built."""
+    """How many kernels this process has made."""
+
+def loaded_kernels() -> int:
+    """How many of these came from a binary of an earlier process."""
 
 def set_kernel_policy(policy: str) -> None: ...
 def kernel_policy() -> str: ...

@@ -40,6 +40,10 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--plot", type=Path, help="write a picture, as in out.png")
     demo.set_defaults(run=_demo)
 
+    cache = commands.add_parser("cache", help="built kernels that are kept on disk")
+    cache.add_argument("--clear", action="store_true", help="remove them")
+    cache.set_defaults(run=_cache)
+
     _add_conformance(commands)
     return parser
 
@@ -130,6 +134,25 @@ def _demo(options: argparse.Namespace) -> int:
         return run_demo(options.mapping, options.epochs, options.plot)
     except (MissingExtra, XpurtError) as error:
         return _failed(error)
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from xpurt.errors import XpurtError
+    from xpurt.kernels import disk_cache
+
+    try:
+        cache = disk_cache()
+        if options.clear:
+            print(f"removed {cache.clear():,} kernels from {cache.folder}")
+            return 0
+        files = cache.files()
+        print(
+            f"{cache.folder}: {len(files):,} kernels, {cache.size_bytes():,} of "
+            f"{cache.limit_bytes:,} bytes"
+        )
+    except (OSError, XpurtError) as error:
+        return _failed(error)
+    return 0
 
 
 def _conformance(options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal, cast
 
 from xpurt.errors import ConfigError
@@ -23,6 +24,7 @@ DEFAULT_MAX_DEVICES: Final = 16
 # PyTorch numbers devices with a signed byte, and the autograd engine starts a thread
 # per possible device: more than this is never a machine, always a typing mistake.
 LARGEST_MAX_DEVICES: Final = 64
+DEFAULT_CACHE_BYTES: Final = 256 << 20
 
 _ON = ("1", "on", "true", "yes")
 _OFF = ("0", "off", "false", "no")
@@ -54,6 +56,9 @@ class Config:
     virtual_gpu_fp64: ``XPURT_VIRTUAL_GPU_FP64``, whether it has double precision.
     virtual_gpu_memory_bytes: ``XPURT_VIRTUAL_GPU_MEMORY``, its memory; 0 gives it what
         the CPU device has.
+    cache_folder: ``XPURT_CACHE_DIR``, where built kernels are kept; by default "xpurt"
+        in the user's cache folder.
+    cache_size_bytes: ``XPURT_CACHE_SIZE``, the largest size of it; 0 keeps nothing.
     autoload: ``XPURT_AUTOLOAD``, whether ``import torch`` alone brings the device; if
         off, it takes an ``import xpurt``.
     """
@@ -66,6 +71,8 @@ class Config:
     virtual_gpu_delay_us: int
     virtual_gpu_fp64: bool
     virtual_gpu_memory_bytes: int
+    cache_folder: Path
+    cache_size_bytes: int
     autoload: bool
 
 
@@ -101,6 +108,10 @@ def read_config(env: Mapping[str, str]) -> Config:
         virtual_gpu_memory_bytes=_integer(
             env, "XPURT_VIRTUAL_GPU_MEMORY", 0, 0, 2**63 - 1
         ),
+        cache_folder=_cache_folder(env),
+        cache_size_bytes=_integer(
+            env, "XPURT_CACHE_SIZE", DEFAULT_CACHE_BYTES, 0, 2**63 - 1
+        ),
         autoload=_switch(env, "XPURT_AUTOLOAD"),
     )
 
@@ -122,6 +133,16 @@ def _max_devices(env: Mapping[str, str]) -> int:
     return _integer(
         env, "XPURT_MAX_DEVICES", DEFAULT_MAX_DEVICES, 1, LARGEST_MAX_DEVICES
     )
+
+
+def _cache_folder(env: Mapping[str, str]) -> Path:
+    """The user's choice, or where the XDG Base Directory Specification puts it."""
+    if chosen := _text(env, "XPURT_CACHE_DIR"):
+        return Path(chosen).absolute()
+    # The specification has relative paths ignored.
+    if (caches := _text(env, "XDG_CACHE_HOME")).startswith("/"):
+        return Path(caches) / "xpurt"
+    return Path(env.get("HOME", "/")) / ".cache" / "xpurt"
 
 
 def _switch(env: Mapping[str, str], name: str) -> bool:

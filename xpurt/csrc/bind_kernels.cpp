@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
 
+#include "gil.h"
 #include "program.h"
 #include "row_spec.h"
 
@@ -37,17 +38,29 @@ void set_callbacks(const py::function& source, const py::function& failure) {
   // Leaked: called from any thread, at any time before the process ends.
   auto* make = new py::function(source);
   auto* fail = new py::function(failure);
-  set_source_callbacks(
-      [make](const std::string& key, const DeviceTraits& traits) {
-        return from_python([&] {
-          auto [entry, text] =
-              (*make)(key, as_dict(traits)).cast<std::pair<std::string, std::string>>();
-          return KernelSource{entry, text};
-        });
+  set_source_callback([make](const std::string& key, const DeviceTraits& traits) {
+    return from_python([&] {
+      auto [entry, text] =
+          (*make)(key, as_dict(traits)).cast<std::pair<std::string, std::string>>();
+      return KernelSource{entry, text};
+    });
+  });
+  set_failure_callback([fail](const std::string& device, const KernelSource& source,
+                              const std::string& log) {
+    from_python([&] { (*fail)(device, source.entry, source.source, log); });
+  });
+}
+
+void set_binaries(const py::function& load, const py::function& store) {
+  auto* find = new py::function(load);  // leaked, as above
+  auto* keep = new py::function(store);
+  set_binary_callbacks(
+      [find](const std::string& identity) {
+        return from_python(
+            [&] { return (*find)(py::bytes(identity)).cast<std::string>(); });
       },
-      [fail](const std::string& device, const KernelSource& source,
-             const std::string& log) {
-        from_python([&] { (*fail)(device, source.entry, source.source, log); });
+      [keep](const std::string& identity, const std::string& binary) {
+        from_python([&] { (*keep)(py::bytes(identity), py::bytes(binary)); });
       });
 }
 
@@ -113,7 +126,7 @@ RowSpec as_spec(const py::dict& row) {
 void set_forms(const py::function& maker) {
   auto* make = new py::function(maker);  // leaked, as above
   set_form_maker([make](int row, const c10::OperatorName& name) {
-    const py::gil_scoped_acquire gil;
+    const WithGil gil;
     return from_python([&] {
       return c10::OperatorName(
           (*make)(row, name.name, name.overload_name).cast<std::string>(),
@@ -125,6 +138,7 @@ void set_forms(const py::function& maker) {
 void bind_kernels(py::module_& m) {
   m.def("set_source_callbacks", &set_callbacks);
   m.def("set_form_maker", &set_forms);
+  m.def("set_binary_callbacks", &set_binaries);
   m.def("add_rows", [](const std::vector<py::dict>& rows) {
     std::vector<RowSpec> specs;
     for (const py::dict& row : rows) specs.push_back(as_spec(row));
@@ -134,14 +148,16 @@ void bind_kernels(py::module_& m) {
   m.def("build_kernel",
         [](int index, const std::string& entry, const std::string& source) {
           try {
-            build_kernel(ordinal(static_cast<c10::DeviceIndex>(index)).home_device(),
-                         {entry, source});
+            const PhysicalDevice& device =
+                ordinal(static_cast<c10::DeviceIndex>(index)).home_device();
+            build_kernel(device, {entry, source}, traits(device).exact_division);
           } catch (python_error& error) {
             error.restore();
             throw py::error_already_set();
           }
         });
   m.def("built_kernels", &built_kernels);
+  m.def("loaded_kernels", &loaded_kernels);
 }
 
 }  // namespace xpurt

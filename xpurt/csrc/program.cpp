@@ -2,10 +2,8 @@
 
 #include <CL/cl.h>
 #include <c10/util/Exception.h>
-#include <torch/csrc/Exceptions.h>
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <mutex>
 #include <shared_mutex>
@@ -13,23 +11,15 @@
 #include <unordered_map>
 
 #include "gil.h"
+#include "program_build.h"
 
 namespace xpurt {
 namespace {
 
 constexpr auto kOpenCL = sycl::backend::opencl;
-constexpr const char* kOptions = "-cl-std=CL3.0";
-// Float division and sqrt as IEEE has them, which is what PyTorch computes.
-constexpr const char* kExactDivision = " -cl-fp32-correctly-rounded-divide-sqrt";
 
-struct Callbacks {
-  SourceCallback source;
-  FailureCallback failure;
-};
-Callbacks& callbacks() {
-  static Callbacks* const leaked = new Callbacks;
-  return *leaked;
-}
+// Leaked: called from any thread, at any time before the process ends.
+SourceCallback* make_source = nullptr;
 
 // Kernels of one device. Leaked: see Note [Leaked on purpose].
 struct Kernels {
@@ -39,7 +29,6 @@ struct Kernels {
 };
 
 std::mutex build_mutex;
-std::atomic<size_t> build_count{0};
 
 DeviceTraits find_traits(const PhysicalDevice& device) {
   DeviceTraits found;
@@ -90,74 +79,14 @@ Kernels& kernels_of(const PhysicalDevice& device) {
   return made.second;
 }
 
-// Runs `body`, which may call Python, under the GIL.
-template <typename Body>
-void with_gil(Body body) {
-  // The mutex of the builds is held here: see Note [Python ends first].
-  TORCH_CHECK(!python_ends(), "Python ends: no kernel can be built any more");
-  const WithGil gil;
-  body();
-}
-
-struct ProgramOwner {
-  cl_program program;
-  explicit ProgramOwner(cl_program p) : program(p) {}
-  ~ProgramOwner() { clReleaseProgram(program); }
-  ProgramOwner(const ProgramOwner&) = delete;
-  ProgramOwner& operator=(const ProgramOwner&) = delete;
-};
-
-std::string build_log(cl_program program, cl_device_id device) {
-  size_t bytes = 0;
-  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes);
-  std::string log(bytes, '\0');
-  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, bytes, log.data(),
-                        nullptr);
-  while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
-  return log;
-}
-
-[[noreturn]] void fail(const PhysicalDevice& device, const KernelSource& source,
-                       const std::string& log) {
-  if (callbacks().failure) {
-    with_gil([&] { callbacks().failure(device.name, source, log); });
-  }
-  TORCH_CHECK(false, "kernel ", source.entry, " does not build for ", device.name,
-              ":\n", log, "\n", source.source);
-}
-
 }  // namespace
 
-void set_source_callbacks(SourceCallback source, FailureCallback failure) {
-  callbacks() = {std::move(source), std::move(failure)};
+void set_source_callback(SourceCallback source) {
+  make_source = new SourceCallback(std::move(source));
 }
 
 const DeviceTraits& traits(const PhysicalDevice& device) {
   return kernels_of(device).traits;
-}
-
-sycl::kernel build_kernel(const PhysicalDevice& device, const KernelSource& source) {
-  const cl_context context = sycl::get_native<kOpenCL>(device.context);
-  const cl_device_id id = sycl::get_native<kOpenCL>(device.device);
-  const char* text = source.source.c_str();
-  cl_int status = CL_SUCCESS;
-  cl_program made = clCreateProgramWithSource(context, 1, &text, nullptr, &status);
-  TORCH_CHECK(status == CL_SUCCESS, "clCreateProgramWithSource failed with ", status,
-              " for ", source.entry, " on ", device.name);
-  ProgramOwner program(made);
-  std::string options = kOptions;
-  if (traits(device).exact_division) options += kExactDivision;
-  status = clBuildProgram(made, 1, &id, options.c_str(), nullptr, nullptr);
-  if (status != CL_SUCCESS) fail(device, source, build_log(made, id));
-  cl_kernel kernel = clCreateKernel(made, source.entry.c_str(), &status);
-  if (status != CL_SUCCESS) {
-    fail(device, source,
-         "clCreateKernel failed with " + std::to_string(status) + ": no kernel " +
-             source.entry);
-  }
-  sycl::kernel result = sycl::make_kernel<kOpenCL>(kernel, device.context);
-  ++build_count;
-  return result;
 }
 
 const sycl::kernel& kernel_for(const PhysicalDevice& device, const std::string& key) {
@@ -172,19 +101,16 @@ const sycl::kernel& kernel_for(const PhysicalDevice& device, const std::string& 
   WithoutGil released;
   std::lock_guard<std::mutex> lock(build_mutex);
   if (const sycl::kernel* found = find()) return *found;
-  TORCH_CHECK(callbacks().source,
+  TORCH_CHECK(make_source != nullptr,
               "xpurt's C++ library is loaded, but its Python package is not: no kernel "
               "can be built. Use `import xpurt`.");
   KernelSource source;
-  with_gil([&] { source = callbacks().source(key, kernels.traits); });
-  const auto* made = new sycl::kernel(build_kernel(device, source));
+  call_python([&] { source = (*make_source)(key, kernels.traits); });
+  const auto* made =
+      new sycl::kernel(build_kernel(device, source, kernels.traits.exact_division));
   std::unique_lock<std::shared_mutex> write(kernels.mutex);
   kernels.built.emplace(key, made);
   return *made;
-}
-
-size_t built_kernels() noexcept {
-  return build_count.load();
 }
 
 }  // namespace xpurt

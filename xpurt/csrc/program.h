@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "device.h"
+#include "program_build.h"
 
 namespace xpurt {
 
@@ -17,29 +17,14 @@ struct DeviceTraits {
 };
 const DeviceTraits& traits(const PhysicalDevice& device);
 
-struct KernelSource {
-  std::string entry;  // name of the kernel in the source
-  std::string source;
-};
-
 // Gives the source of the kernel that `key` names, for a device. Called with the
 // GIL held; throws what Python throws.
 using SourceCallback =
     std::function<KernelSource(const std::string& key, const DeviceTraits&)>;
-
-// Turns a failed build into the exception that is thrown. Called with the GIL held.
-using FailureCallback = std::function<void(
-    const std::string& device, const KernelSource&, const std::string& log)>;
-void set_source_callbacks(SourceCallback source, FailureCallback failure);
+void set_source_callback(SourceCallback source);
 
 // The built kernel for a key. The first call for a key and device asks for its
 // source and builds it, while other threads that want a new kernel wait.
 const sycl::kernel& kernel_for(const PhysicalDevice& device, const std::string& key);
-
-// Builds a source for a device; nothing is kept.
-sycl::kernel build_kernel(const PhysicalDevice& device, const KernelSource& source);
-
-// How many kernels have been built in this process.
-size_t built_kernels() noexcept;
 
 }  // namespace xpurt

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 
+#include "gil.h"
 #include "policy.h"
 #include "row_spec.h"
 
@@ -45,14 +46,14 @@ class DecomposedRow final : public RowKernel {
   Tier tier() const override { return Tier::sycl; }
 
  private:
-  const OperatorHandle& form() const;
+  OperatorHandle form() const;
 
   const RowSpec& spec_;
   const OperatorHandle functional_;
   int arguments_ = 0;
   int outs_ = 0;
   std::vector<int> written_;  // positions of arguments
-  mutable std::once_flag once_;
+  mutable std::mutex mutex_;
   mutable std::optional<OperatorHandle> form_;
 };
 
@@ -77,13 +78,16 @@ bool DecomposedRow::accepts(const Stack& stack) const {
   return device.has_value() && ordinal(device->index()).home_device().is_opencl;
 }
 
-const OperatorHandle& DecomposedRow::form() const {
-  std::call_once(once_, [&] {
+OperatorHandle DecomposedRow::form() const {
+  // The maker takes the GIL, so nobody may wait for it holding that.
+  const WithoutGil released;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!form_.has_value()) {
     const c10::OperatorName name =
         (*make_form)(spec_.index, functional_.operator_name());
     form_ = c10::Dispatcher::singleton().findSchemaOrThrow(name.name.c_str(),
                                                            name.overload_name.c_str());
-  });
+  }
   return *form_;
 }
 

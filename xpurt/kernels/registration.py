@@ -4,8 +4,10 @@ from functools import cache
 from typing import NoReturn
 
 from xpurt import _C
+from xpurt.config import config
 from xpurt.errors import KernelBuildError
 from xpurt.kernels.decomposed import Decomposed, define
+from xpurt.kernels.disk_cache import DiskCache
 from xpurt.kernels.source import DeviceTraits, source_of
 from xpurt.kernels.table import ROWS, described
 
@@ -15,6 +17,12 @@ def make_source(key: str, device: DeviceTraits) -> tuple[str, str]:
     index, template, *fields = key.split(";")
     source = source_of(ROWS[int(index)], template, fields, device)
     return source.entry, source.text
+
+
+@cache
+def disk_cache() -> DiskCache:
+    """The cache that the environment asks for. Raises ConfigError."""
+    return DiskCache(config().cache_folder, config().cache_size_bytes)
 
 
 def make_form(index: int, name: str, overload: str) -> str:
@@ -45,4 +53,7 @@ def register() -> None:
     """
     _C.set_source_callbacks(make_source, fail)
     _C.set_form_maker(make_form)
+    if config().cache_size_bytes > 0:
+        kept = disk_cache()
+        _C.set_binary_callbacks(kept.load, kept.store)
     _C.add_rows([described(index, row) for index, row in enumerate(ROWS)])

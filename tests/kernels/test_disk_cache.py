@@ -1,0 +1,164 @@
+"""Binaries of kernels that processes leave for each other."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from own_process import output
+
+from xpurt.kernels.disk_cache import DiskCache
+
+PROGRAM = """
+import torch, xpurt
+from xpurt import _C
+xpurt.set_kernel_policy("sycl")
+x = torch.arange(5.0, device="xpu")
+print((x * 2).exp().cpu().sum().item(), _C.built_kernels(), _C.loaded_kernels())
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> DiskCache:
+    return DiskCache(tmp_path / "made" / "kernels", 10_000)
+
+
+def test_what_is_stored_is_loaded(cache: DiskCache) -> None:
+    assert cache.load(b"one") == b""
+    cache.store(b"one", b"first")
+    cache.store(b"two", b"second")
+    assert cache.load(b"one") == b"first"
+    assert cache.load(b"two") == b"second"
+    again = DiskCache(cache.folder, 10_000)
+    assert again.load(b"one") == b"first"
+
+
+def test_it_is_the_user_s_own(cache: DiskCache) -> None:
+    cache.store(b"one", b"first")
+    ((_, status),) = cache.files()
+    assert status.st_mode & 0o777 == 0o600
+    assert cache.folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"x" * 100])
+def test_damage_is_seen(cache: DiskCache, content: bytes) -> None:
+    cache.store(b"one", b"first")
+    ((path, _),) = cache.files()
+    path.write_bytes(content)
+    assert cache.load(b"one") == b""
+    cache.store(b"one", b"anew")
+    assert cache.load(b"one") == b"anew"
+
+
+def test_one_bit_is_damage_too(cache: DiskCache) -> None:
+    cache.store(b"one", b"first")
+    ((path, _),) = cache.files()
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert cache.load(b"one") == b""
+
+
+def test_what_others_may_write_is_not_loaded(cache: DiskCache) -> None:
+    cache.store(b"one", b"first")
+    ((path, _),) = cache.files()
+    path.chmod(0o666)
+    assert cache.load(b"one") == b""
+    path.chmod(0o600)
+    assert cache.load(b"one") == b"first"
+    cache.folder.chmod(0o777)
+    assert cache.load(b"one") == b""
+    with pytest.warns(UserWarning, match="others may write"):
+        cache.store(b"two", b"second")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_what_belongs_to_another_user_is_not_loaded(cache: DiskCache) -> None:
+    cache.store(b"one", b"first")
+    ((path, _),) = cache.files()
+    os.chown(path, 12345, -1)
+    assert cache.load(b"one") == b""
+
+
+def test_a_link_is_not_followed(cache: DiskCache, tmp_path: Path) -> None:
+    cache.store(b"one", b"first")
+    ((path, _),) = cache.files()
+    elsewhere = path.rename(tmp_path / "elsewhere")
+    path.symlink_to(elsewhere)
+    assert cache.load(b"one") == b""
+
+
+def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, 10_000)
+    for number in range(4):
+        cache.store(b"%d" % number, b"x" * 3_000)
+        ((path, _),) = [each for each in cache.files() if each[1].st_mtime > 1_000]
+        os.utime(path, (number, number))  # older than what follows
+    cache.load(b"0")
+    DiskCache(tmp_path, 10_000).store(b"new", b"y" * 3_000)  # trims at its first
+    assert cache.load(b"0") == b"x" * 3_000
+    assert cache.load(b"new") == b"y" * 3_000
+    assert cache.load(b"1") == b""
+    assert cache.size_bytes() <= 10_000
+
+
+def test_what_is_too_large_is_not_kept(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, 1_000)
+    cache.store(b"one", b"x" * 2_000)
+    assert cache.files() == []
+
+
+def test_no_room_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    cache = DiskCache(tmp_path / "file" / "kernels", 10_000)
+    with pytest.warns(UserWarning, match="XPURT_CACHE_DIR"):
+        cache.store(b"one", b"first")
+    cache.store(b"two", b"second")  # a second warning would be an error
+    assert cache.load(b"one") == b""
+
+
+def test_a_process_takes_what_another_built(tmp_path: Path) -> None:
+    first = output(PROGRAM, XPURT_CACHE_DIR=str(tmp_path)).split()
+    assert first[1:] == [first[1], "0"]
+    assert int(first[1]) > 0
+    second = output(PROGRAM, XPURT_CACHE_DIR=str(tmp_path)).split()
+    assert second == [first[0], first[1], first[1]]
+    for path, _ in DiskCache(tmp_path, 1).files():
+        path.write_bytes(b"damaged")
+    third = output(PROGRAM, XPURT_CACHE_DIR=str(tmp_path)).split()
+    assert third == first
+
+
+def test_nothing_is_kept_if_nobody_wants_it(tmp_path: Path) -> None:
+    output(PROGRAM, XPURT_CACHE_DIR=str(tmp_path), XPURT_CACHE_SIZE="0")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_share_a_folder(tmp_path: Path) -> None:
+    env = os.environ | {"XPURT_CACHE_DIR": str(tmp_path)}
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    said = [run.communicate(timeout=300)[0].split()[0] for run in runs]
+    assert len(set(said)) == 1
+    assert [run.returncode for run in runs] == [0, 0, 0]
+    assert not list(tmp_path.glob("tmp*"))
+
+
+def test_the_command_shows_and_clears_it(tmp_path: Path) -> None:
+    env = os.environ | {"XPURT_CACHE_DIR": str(tmp_path)}
+    DiskCache(tmp_path, 10_000).store(b"one", b"first")
+
+    def said(*arguments: str) -> str:
+        command = [sys.executable, "-m", "xpurt", "cache", *arguments]
+        return subprocess.run(
+            command, env=env, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert f"{tmp_path}: 1 kernels, 37 of" in said()
+    assert said("--clear") == f"removed 1 kernels from {tmp_path}\n"
+    assert DiskCache(tmp_path, 1).files() == []

@@ -1,0 +1,139 @@
+"""The drivers' binaries of kernels, kept on disk from process to process.
+
+A file per binary, named by the hash of all that it depends on. Files are written aside
+and renamed, so that processes may share a folder without a lock, and say the hash of
+their content, so that damage is seen: then the kernel is built anew. What another user
+could have written is never loaded.
+"""
+
+import hashlib
+import os
+import platform
+import stat
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+
+_SUFFIX = ".kernel"
+_HASH_BYTES = hashlib.sha256().digest_size
+# So many binaries come before the folder's size is looked at again.
+_STORED_BETWEEN_TRIMS = 32
+
+
+class DiskCache:
+    """Binaries in `folder`, of at most `limit_bytes`; what was used least recently goes
+    first. The folder is made when the first binary is stored."""
+
+    def __init__(self, folder: Path, limit_bytes: int) -> None:
+        self.folder = folder
+        self.limit_bytes = limit_bytes
+        self._stored = 0
+        self._warned = False
+
+    def load(self, identity: bytes) -> bytes:
+        """The binary, or b"" if there is none that can be trusted."""
+        path = self._path(identity)
+        try:
+            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+                own = os.fstat(file.fileno())
+                if not (stat.S_ISREG(own.st_mode) and _is_private(own)):
+                    return b""
+                if not _is_private(self.folder.stat()):
+                    return b""
+                content = file.read()
+            os.utime(path)
+        except OSError:
+            return b""
+        binary = content[_HASH_BYTES:]
+        if hashlib.sha256(binary).digest() != content[:_HASH_BYTES]:
+            return b""
+        return binary
+
+    def store(self, identity: bytes, binary: bytes) -> None:
+        """Keeps the binary. Where the folder can't be written to, or belongs to
+        somebody else, this is said once, and nothing is kept."""
+        if len(binary) + _HASH_BYTES > self.limit_bytes:
+            return
+        try:
+            self._write(self._path(identity), hashlib.sha256(binary).digest() + binary)
+        except OSError as error:
+            self._say(str(error))
+            return
+        self._stored += 1
+        if self._stored % _STORED_BETWEEN_TRIMS == 1:
+            self._trim()
+
+    def files(self) -> list[tuple[Path, os.stat_result]]:
+        """The files of binaries, the least recently used first."""
+        found = []
+        for path in self.folder.glob(f"*{_SUFFIX}"):
+            try:
+                found.append((path, path.lstat()))
+            except OSError:
+                continue  # another process took it away
+        return sorted(found, key=lambda each: each[1].st_mtime_ns)
+
+    def size_bytes(self) -> int:
+        return sum(status.st_size for _, status in self.files())
+
+    def clear(self) -> int:
+        """Removes every binary, and returns how many there were. Raises OSError."""
+        files = self.files()
+        for path, _ in files:
+            path.unlink(missing_ok=True)
+        return len(files)
+
+    def _path(self, identity: bytes) -> Path:
+        digest = hashlib.sha256(_processor() + identity).hexdigest()
+        return self.folder / f"{digest}{_SUFFIX}"
+
+    def _write(self, path: Path, content: bytes) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(self.folder.stat()):
+            raise PermissionError(
+                f"{self.folder} belongs to another user, or others may write to it"
+            )
+        handle, name = tempfile.mkstemp(dir=self.folder)  # for this user alone
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink()
+            raise
+
+    def _trim(self) -> None:
+        files = self.files()
+        size_bytes = sum(status.st_size for _, status in files)
+        for path, status in files:
+            if size_bytes <= self.limit_bytes:
+                break
+            path.unlink(missing_ok=True)
+            size_bytes -= status.st_size
+
+    def _say(self, reason: str) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        warnings.warn(
+            f"kernels are not kept on disk, and every process builds its own: {reason}. "
+            "XPURT_CACHE_DIR names another folder; XPURT_CACHE_SIZE=0 keeps nothing.",
+            stacklevel=2,
+        )
+
+
+def _is_private(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+@cache
+def _processor() -> bytes:
+    """What tells processors of one name apart: a binary for a CPU has their code."""
+    text = platform.machine()
+    try:
+        with Path("/proc/cpuinfo").open() as file:
+            text += next((line for line in file if line.startswith("flags")), "")
+    except OSError:
+        pass  # the driver's own words have to do
+    return text.encode()
