@@ -138,10 +138,10 @@ def _demo(options: argparse.Namespace) -> int:
 
 def _cache(options: argparse.Namespace) -> int:
     from xpurt.errors import XpurtError
-    from xpurt.kernels import disk_cache
+    from xpurt.kernels import kernel_cache
 
     try:
-        cache = disk_cache()
+        cache = kernel_cache()
         if options.clear:
             print(f"removed {cache.clear():,} kernels from {cache.folder}")
             return 0

@@ -6,7 +6,7 @@ from xpurt.kernels.policy import (
     kernel_policy,
     set_kernel_policy,
 )
-from xpurt.kernels.registration import disk_cache, register
+from xpurt.kernels.registration import kernel_cache, register
 from xpurt.kernels.report import OpReport, OpRow, op_report
 from xpurt.kernels.table import ROWS
 
@@ -15,7 +15,7 @@ __all__ = [
     "OpRow",
     "ROWS",
     "configure",
-    "disk_cache",
+    "kernel_cache",
     "get_kernel_policy",
     "kernel_policy",
     "op_report",

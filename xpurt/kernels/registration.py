@@ -20,7 +20,7 @@ def make_source(key: str, device: DeviceTraits) -> tuple[str, str]:
 
 
 @cache
-def disk_cache() -> DiskCache:
+def kernel_cache() -> DiskCache:
     """The cache that the environment asks for. Raises ConfigError."""
     return DiskCache(config().cache_folder, config().cache_size_bytes)
 
@@ -54,6 +54,6 @@ def register() -> None:
     _C.set_source_callbacks(make_source, fail)
     _C.set_form_maker(make_form)
     if config().cache_size_bytes > 0:
-        kept = disk_cache()
+        kept = kernel_cache()
         _C.set_binary_callbacks(kept.load, kept.store)
     _C.add_rows([described(index, row) for index, row in enumerate(ROWS)])
