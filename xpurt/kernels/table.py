@@ -6,8 +6,10 @@ from xpurt.kernels import (
     activations,
     binary,
     decomposed,
+    indexing,
     reductions,
     scans,
+    scattering,
     ternary,
     unary,
 )
@@ -25,6 +27,8 @@ ROWS: tuple[AnyRow, ...] = (
     *reductions.ROWS,
     *scans.ROWS,
     *decomposed.ROWS,
+    *indexing.ROWS,
+    *scattering.ROWS,
 )
 
 
