@@ -5,8 +5,12 @@ from dataclasses import asdict
 from xpurt.kernels import (
     activations,
     binary,
+    counting,
     decomposed,
     indexing,
+    padding,
+    ranges,
+    rearranging,
     reductions,
     scans,
     scattering,
@@ -27,6 +31,10 @@ ROWS: tuple[AnyRow, ...] = (
     *reductions.ROWS,
     *scans.ROWS,
     *decomposed.ROWS,
+    *rearranging.ROWS,
+    *ranges.ROWS,
+    *padding.ROWS,
+    *counting.ROWS,
     *indexing.ROWS,
     *scattering.ROWS,
 )
