@@ -84,19 +84,33 @@ bool is_tensor(const c10::Argument& argument) {
   return kind_of(argument) == TypeKind::TensorType;
 }
 
-bool is_tensor_list(const c10::Argument& argument) {
+namespace {
+
+// The type of the elements of a list or of None; nullptr: not a list.
+c10::TypePtr element_of(const c10::Argument& argument) {
   const c10::TypePtr& type = argument.type();
-  if (kind_of(argument) != TypeKind::ListType) return false;
+  if (kind_of(argument) != TypeKind::ListType) return nullptr;
   const auto* list = type->kind() == TypeKind::ListType
                          ? type->castRaw<c10::ListType>()
                          : type->castRaw<c10::OptionalType>()
                                ->getElementType()
                                ->castRaw<c10::ListType>();
-  c10::TypePtr element = list->getElementType();
-  if (element->kind() == TypeKind::OptionalType) {
-    element = element->castRaw<c10::OptionalType>()->getElementType();
-  }
-  return element->kind() == TypeKind::TensorType;
+  return list->getElementType();
+}
+
+}  // namespace
+
+bool is_optional_tensor_list(const c10::Argument& argument) {
+  const c10::TypePtr element = element_of(argument);
+  return element != nullptr && element->kind() == TypeKind::OptionalType &&
+         element->castRaw<c10::OptionalType>()->getElementType()->kind() ==
+             TypeKind::TensorType;
+}
+
+bool is_tensor_list(const c10::Argument& argument) {
+  const c10::TypePtr element = element_of(argument);
+  return is_optional_tensor_list(argument) ||
+         (element != nullptr && element->kind() == TypeKind::TensorType);
 }
 
 bool is_written(const c10::Argument& argument) {

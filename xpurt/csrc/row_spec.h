@@ -79,8 +79,9 @@ struct Binding {
 };
 
 // What an argument of an op is.
-bool is_tensor(const c10::Argument& argument);       // or None
-bool is_tensor_list(const c10::Argument& argument);  // of tensors or None
+bool is_tensor(const c10::Argument& argument);                // or None
+bool is_tensor_list(const c10::Argument& argument);           // of tensors or None
+bool is_optional_tensor_list(const c10::Argument& argument);  // not Tensor[]
 bool is_written(const c10::Argument& argument);
 bool is_of_no_kernel(const c10::Argument& argument);  // a dtype, a device, ...
 

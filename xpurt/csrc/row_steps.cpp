@@ -9,6 +9,7 @@
 
 #include "element_type.h"
 #include "meta_call.h"
+#include "plain_indices.h"
 #include "policy.h"
 #include "program.h"
 #include "row_spec.h"
@@ -117,6 +118,7 @@ class StepsRow final : public RowKernel {
       arguments_.push_back(&each);
       if (is_written(each)) written_.push_back(at);
       if (each.name() == spec.begins_as) copied_ = at;
+      if (is_optional_tensor_list(each)) indices_ = at;
     }
   }
 
@@ -148,7 +150,7 @@ class StepsRow final : public RowKernel {
   }
   Call read(const Stack& stack) const;
   bool can_read(const Call& call) const;
-  bool can_write(const Tensor& target, const Call& call) const;
+  bool can_write(const Tensor& target, const Call& call, bool is_out) const;
   OpCost cost(const Call& call) const;
   std::vector<Tensor> make_results(const c10::OperatorHandle& op, const Stack& stack,
                                    const Call& call) const;
@@ -161,10 +163,12 @@ class StepsRow final : public RowKernel {
   std::vector<const c10::Argument*> arguments_;
   std::vector<int> written_;  // positions of arguments
   int copied_ = -1;           // the argument that the result is a copy of at first
+  int indices_ = -1;          // the argument that is a list of indices or None
 };
 
 StepsRow::Call StepsRow::read(const Stack& stack) const {
   Call call;
+  const c10::IValue* out = nullptr;
   const auto add = [&](std::string name, const c10::IValue& value) {
     call.seen.push_back(
         {std::move(name), value.isTensor() ? value.toTensor() : Tensor()});
@@ -176,8 +180,9 @@ StepsRow::Call StepsRow::read(const Stack& stack) const {
   for (size_t at = 0; at < arguments_.size(); ++at) {
     const c10::Argument& each = *arguments_[at];
     const c10::IValue& value = argument(stack, at);
-    if (each.is_out()) continue;
-    if (is_tensor(each)) {
+    if (each.is_out()) {
+      out = &value;
+    } else if (is_tensor(each)) {
       add(each.name(), value);
     } else if (is_tensor_list(each) && !value.isNone()) {
       int number = 0;
@@ -185,6 +190,11 @@ StepsRow::Call StepsRow::read(const Stack& stack) const {
         add(each.name() + std::to_string(number++), element);
       }
     }
+  }
+  // An op that makes a tensor from numbers has but its result.
+  if (call.type == ScalarType::Undefined && out != nullptr && out->isTensor()) {
+    call.device = out->toTensor().device();
+    call.type = out->toTensor().scalar_type();
   }
   return call;
 }
@@ -200,15 +210,15 @@ bool StepsRow::can_read(const Call& call) const {
   });
 }
 
-bool StepsRow::can_write(const Tensor& target, const Call& call) const {
+bool StepsRow::can_write(const Tensor& target, const Call& call, bool is_out) const {
   if (!target.is_xpu() || target.device() != call.device || target.is_neg() ||
       target.layout() != c10::kStrided || letter_of(target.scalar_type()) == 0 ||
       at::has_internal_overlap(target) == at::MemOverlap::Yes) {
     return false;
   }
-  // Steps read and write in any order.
+  // Steps read and write in any order. In place, the target is an operand itself.
   return std::none_of(call.seen.begin(), call.seen.end(), [&](const Seen& each) {
-    return each.tensor.defined() && !each.tensor.is_same(target) &&
+    return each.tensor.defined() && (is_out || !each.tensor.is_same(target)) &&
            each.tensor.is_alias_of(target);
   });
 }
@@ -219,7 +229,10 @@ bool StepsRow::accepts(const Stack& stack) const {
   for (size_t at = 0; at < arguments_.size(); ++at) {
     const c10::IValue& value = argument(stack, at);
     if (value.isComplexDouble()) return false;
-    if (is_written(*arguments_[at]) && !can_write(value.toTensor(), call)) return false;
+    const c10::Argument& each = *arguments_[at];
+    if (is_written(each) && !can_write(value.toTensor(), call, each.is_out())) {
+      return false;
+    }
   }
   return can_run(xpurt::ordinal(call.device.index()), cost(call));
 }
@@ -272,6 +285,7 @@ int64_t StepsRow::places(const Step& step, const Stack& stack, const Call& call)
   for (const std::string& along : step.along) {
     if (count == 0 || over->tensor.dim() == 0) break;
     const auto named = schema_.argumentIndexWithName(along);
+    if (named.has_value() && argument(stack, *named).isNone()) return 1;
     const int64_t dim =
         named.has_value() ? argument(stack, *named).toInt() : std::stoll(along);
     count /= over->tensor.size(dim);
@@ -316,6 +330,7 @@ void StepsRow::launch(const Step& step, const Stack& stack, const Call& call,
 }
 
 void StepsRow::run(const c10::OperatorHandle& op, Stack* stack) const {
+  if (indices_ >= 0) make_indices_plain(schema_, indices_, stack);
   Call call = read(*stack);
   std::vector<Tensor> results = make_results(op, *stack, call);
   for (size_t i = 0; i < results.size(); ++i) {

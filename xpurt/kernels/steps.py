@@ -9,6 +9,10 @@ schema, and the results as ``out`` (``out0``, ``out1``, ... if there are several
   ``t_unravel(i, index)``, the index of the ``i``-th element in row-major order, which
   returns its offset; ``t_line(i, dim, index)``, the same for the ``i``-th line along
   ``dim``, at whose beginning ``index`` points; ``t_CONTIGUOUS``;
+- a list of tensors or None ``l``: ``l0``, ``l1``, ...; ``l_EACH(say)``, which says
+  ``say(k)`` for each one given; ``l_GIVEN``, how many are; ``l_FIRST``, the first one;
+  ``l_ADJACENT``, whether none between them is missing; ``l_RANK`` (indices arrive as
+  integers, all of one shape);
 - ``HAS_t``: 1 if the optional argument was given, of a tensor or any other;
 - a number under its name; a list ``l`` as ``l[0]``, ``l[1]``, ...; ``l_COUNT``;
 - a string ``s`` by ``#if s_IS_reflect``;

@@ -1,5 +1,6 @@
 """The source of one step of a row, for the arguments that a key describes."""
 
+import re
 from dataclasses import dataclass
 
 from xpurt.kernels.element_types import BOOL, TYPES, load, store
@@ -83,6 +84,27 @@ def definitions(arguments: list[Argument]) -> list[str]:
             lines.append(f"#define {name} (a.{name})")
         elif each.kind == "'":
             lines.append(f"#define {name}_IS_{each.rest} 1")
+    return lines + of_lists(arguments)
+
+
+def of_lists(arguments: list[Argument]) -> list[str]:
+    """What the text says of lists of tensors."""
+    lists: dict[str, list[Argument]] = {}
+    for each in arguments:
+        match = re.fullmatch(r"(\D+)\d+", each.name)
+        if match and (each.is_tensor or not each.is_given):
+            lists.setdefault(match[1], []).append(each)
+    lines = []
+    for name, elements in lists.items():
+        given = [k for k, each in enumerate(elements) if each.is_given]
+        adjacent = not given or given[-1] - given[0] + 1 == len(given)
+        lines += [
+            f"#define {name}_EACH(say) {' '.join(f'say({k})' for k in given)}",
+            f"#define {name}_GIVEN {len(given)}",
+            f"#define {name}_FIRST {given[0] if given else 0}",
+            f"#define {name}_ADJACENT {int(adjacent)}",
+            f"#define {name}_RANK {elements[given[0]].rest if given else 0}",
+        ]
     return lines
 
 

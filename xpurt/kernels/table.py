@@ -5,9 +5,15 @@ from dataclasses import asdict
 from xpurt.kernels import (
     activations,
     binary,
+    counting,
     decomposed,
+    indexing,
+    padding,
+    ranges,
+    rearranging,
     reductions,
     scans,
+    scattering,
     ternary,
     unary,
 )
@@ -25,6 +31,12 @@ ROWS: tuple[AnyRow, ...] = (
     *reductions.ROWS,
     *scans.ROWS,
     *decomposed.ROWS,
+    *rearranging.ROWS,
+    *ranges.ROWS,
+    *padding.ROWS,
+    *counting.ROWS,
+    *indexing.ROWS,
+    *scattering.ROWS,
 )
 
 

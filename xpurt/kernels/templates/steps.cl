@@ -3,7 +3,7 @@ typedef struct {
 } Arguments;
 
 static long wrapped(long dim, int rank) {
-  return dim < 0 ? dim + rank : dim;
+  return dim < 0 ? dim + max(rank, 1) : dim;
 }
 
 static long offset_at(int rank, const long* stride, const long* index) {
