@@ -5,7 +5,10 @@ from dataclasses import asdict
 from xpurt.kernels import (
     activations,
     binary,
+    channel_norm,
     decomposed,
+    normalization,
+    pooling,
     reductions,
     scans,
     ternary,
@@ -24,6 +27,9 @@ ROWS: tuple[AnyRow, ...] = (
     *activations.ROWS,
     *reductions.ROWS,
     *scans.ROWS,
+    *normalization.ROWS,
+    *channel_norm.ROWS,
+    *pooling.ROWS,
     *decomposed.ROWS,
 )
 
@@ -58,5 +64,7 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "steps": [step.described() for step in steps.steps] if steps else [],
         "scratch": [asdict(each) for each in steps.scratch] if steps else [],
         "begins_as": steps.begins_as if steps else "",
+        "contiguous": list(steps.contiguous) if steps else [],
+        "dense": list(steps.dense) if steps else [],
         "overloads": list(getattr(row, "overloads", ())),
     }
