@@ -120,6 +120,14 @@ class StepsRow final : public RowKernel {
       if (each.name() == spec.begins_as) copied_ = at;
       if (is_optional_tensor_list(each)) indices_ = at;
     }
+    // Arguments that are written and not returned, as running statistics, are left to
+    // the steps; the results are new.
+    const auto& returns = schema.returns();
+    if (std::none_of(returns.begin(), returns.end(), [](const c10::Argument& each) {
+          return each.alias_info() != nullptr;
+        })) {
+      if (!returns.empty()) written_.clear();
+    }
   }
 
   bool accepts(const Stack& stack) const override;
@@ -154,6 +162,8 @@ class StepsRow final : public RowKernel {
   OpCost cost(const Call& call) const;
   std::vector<Tensor> make_results(const c10::OperatorHandle& op, const Stack& stack,
                                    const Call& call) const;
+  void arrange(Call* call) const;
+  void add_scratch(Call* call) const;
   int64_t places(const Step& step, const Stack& stack, const Call& call) const;
   void launch(const Step& step, const Stack& stack, const Call& call,
               size_t position) const;
@@ -197,6 +207,43 @@ StepsRow::Call StepsRow::read(const Stack& stack) const {
     call.type = out->toTensor().scalar_type();
   }
   return call;
+}
+
+// Copies the arguments that the steps want contiguous, or in one memory format.
+void StepsRow::arrange(Call* call) const {
+  std::optional<c10::MemoryFormat> format;
+  for (const std::string& name : spec_.dense) {
+    for (Seen& each : call->seen) {
+      if (each.name != name || !each.tensor.defined()) continue;
+      if (!format.has_value()) format = each.tensor.suggest_memory_format();
+      each.tensor = each.tensor.contiguous(*format);
+    }
+  }
+  for (Seen& each : call->seen) {
+    if (!each.tensor.defined() || !names(spec_.contiguous, each.name)) continue;
+    each.tensor = each.tensor.contiguous();
+  }
+}
+
+void StepsRow::add_scratch(Call* call) const {
+  for (const Scratch& each : spec_.scratch) {
+    const auto like = std::find_if(call->seen.begin(), call->seen.end(),
+                                   [&](const Seen& s) { return s.name == each.like; });
+    TORCH_INTERNAL_ASSERT(like != call->seen.end(), spec_.name, ": ", each.like);
+    if (!like->tensor.defined()) {
+      call->seen.push_back({each.name, Tensor()});
+      continue;
+    }
+    std::vector<int64_t> sizes = like->tensor.sizes().vec();
+    if (!each.dims.empty()) {
+      sizes.clear();
+      for (const int64_t dim : each.dims) sizes.push_back(like->tensor.size(dim));
+    }
+    if (each.copies > 0) sizes.insert(sizes.begin(), each.copies);
+    const auto type = each.integral ? ScalarType::Long : computed_in(call->type);
+    call->seen.push_back(
+        {each.name, at::empty(sizes, like->tensor.options().dtype(type))});
+  }
 }
 
 bool StepsRow::can_read(const Call& call) const {
@@ -332,19 +379,13 @@ void StepsRow::launch(const Step& step, const Stack& stack, const Call& call,
 void StepsRow::run(const c10::OperatorHandle& op, Stack* stack) const {
   if (indices_ >= 0) make_indices_plain(schema_, indices_, stack);
   Call call = read(*stack);
+  arrange(&call);
   std::vector<Tensor> results = make_results(op, *stack, call);
   for (size_t i = 0; i < results.size(); ++i) {
     const std::string number = results.size() > 1 ? std::to_string(i) : "";
     call.seen.push_back({"out" + number, results[i]});
   }
-  for (const Scratch& each : spec_.scratch) {
-    const auto like = std::find_if(call.seen.begin(), call.seen.end(),
-                                   [&](const Seen& s) { return s.name == each.like; });
-    TORCH_INTERNAL_ASSERT(like != call.seen.end(), spec_.name, ": ", each.like);
-    const auto type = each.integral ? ScalarType::Long : computed_in(call.type);
-    call.seen.push_back({each.name, at::empty(like->tensor.sizes(),
-                                              like->tensor.options().dtype(type))});
-  }
+  add_scratch(&call);
   OpCost all = cost(call);
   Stream& stream = current_stream(call.device.index());
   const size_t position = choose_device(all, stream);

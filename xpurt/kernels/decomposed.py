@@ -62,8 +62,4 @@ def define(row: Decomposed, name: str, overload: str) -> str:
     return own
 
 
-ROWS = (
-    Decomposed("native_layer_norm"),
-    Decomposed("native_layer_norm_backward"),
-    Decomposed("glu"),
-)
+ROWS = (Decomposed("glu"),)

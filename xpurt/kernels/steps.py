@@ -8,7 +8,7 @@ schema, and the results as ``out`` (``out0``, ``out1``, ... if there are several
   ``t_numel``; ``t_at(index)``, the offset of an index (``long index[8]``);
   ``t_unravel(i, index)``, the index of the ``i``-th element in row-major order, which
   returns its offset; ``t_line(i, dim, index)``, the same for the ``i``-th line along
-  ``dim``, at whose beginning ``index`` points; ``t_CONTIGUOUS``;
+  ``dim``, at whose beginning ``index`` points;
 - a list of tensors or None ``l``: ``l0``, ``l1``, ...; ``l_EACH(say)``, which says
   ``say(k)`` for each one given; ``l_GIVEN``, how many are; ``l_FIRST``, the first one;
   ``l_ADJACENT``, whether none between them is missing; ``l_RANK`` (indices arrive as
@@ -73,12 +73,15 @@ class Step:
 
 @dataclass(frozen=True)
 class Scratch:
-    """A tensor of the sizes of `like` that steps hand on: of the type of the
-    computation, or of integers."""
+    """A tensor that steps hand on: of the type of the computation, or of integers.
+    Its sizes are those of `like`, or of its dimensions `dims`; `copies` of them, if
+    not 0, lie in a first dimension."""
 
     name: str
     like: str
     integral: bool = False
+    dims: tuple[int, ...] = ()
+    copies: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class Steps:
     the result is before the first step (in place, itself); without it the results are
     new. `overloads` are the overloads that it is for; all, if there are none. `kind`
     has the types that the first tensor may be of. `functions` are put before the
-    kernels."""
+    kernels. Arguments in `contiguous` are copied if they are not; those in `dense` are
+    all brought to the memory format of the first of them."""
 
     template: ClassVar[str] = "steps"
 
@@ -99,3 +103,5 @@ class Steps:
     scratch: tuple[Scratch, ...] = ()
     functions: str = ""
     flops: float = 4
+    contiguous: tuple[str, ...] = ()
+    dense: tuple[str, ...] = ()

@@ -75,6 +75,8 @@ def definitions(arguments: list[Argument]) -> list[str]:
     for each in arguments:
         name = each.name
         lines.append(f"#define HAS_{name} {int(each.is_given)}")
+        if name == "C":
+            continue  # the type; the text says a.C of an argument called so
         if each.is_tensor:
             lines += of_tensor(each)
         elif each.kind in "ID":
