@@ -104,6 +104,7 @@ RowSpec as_spec(const py::dict& row) {
                             each["integral"].cast<bool>()});
   }
   spec.begins_as = row["begins_as"].cast<std::string>();
+  spec.like = row["like"].cast<std::string>();
   spec.overloads = row["overloads"].cast<std::vector<std::string>>();
   return spec;
 }

@@ -44,7 +44,7 @@ struct Scratch {
 struct RowSpec {
   int index = 0;       // position in the table; the name of the row in kernel keys
   std::string kind;    // "pointwise", "reduction", "softmax", "matmul", "steps"
-  std::string name;    // of the aten op, without namespace and overload
+  std::string name;    // of the op, without overload and the namespace aten
   std::string dtypes;  // letters of the types it computes in
   ComputeRule compute = ComputeRule::common;
   ResultRule result = ResultRule::compute;
@@ -62,6 +62,7 @@ struct RowSpec {
   std::vector<Step> steps;
   std::vector<Scratch> scratch;
   std::string begins_as;               // the argument that the result is a copy of
+  std::string like;                    // the argument that the result looks like
   std::vector<std::string> overloads;  // that steps are for; empty: all
 };
 
