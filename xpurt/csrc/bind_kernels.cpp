@@ -112,15 +112,15 @@ RowSpec as_spec(const py::dict& row) {
   spec.ignored = row["ignored"].cast<std::vector<std::string>>();
   for (const py::handle& step : row["steps"]) spec.steps.push_back(as_step(step));
   for (const py::handle& each : row["scratch"]) {
-    spec.scratch.push_back({each["name"].cast<std::string>(),
-                            each["like"].cast<std::string>(),
-                            each["integral"].cast<bool>(),
-                            each["dims"].cast<std::vector<int64_t>>(),
-                            each["copies"].cast<int>()});
+    spec.scratch.push_back(
+        {each["name"].cast<std::string>(), each["like"].cast<std::string>(),
+         each["integral"].cast<bool>(), each["dims"].cast<std::vector<int64_t>>(),
+         each["copies"].cast<int>()});
   }
   spec.begins_as = row["begins_as"].cast<std::string>();
   spec.contiguous = row["contiguous"].cast<std::vector<std::string>>();
   spec.dense = row["dense"].cast<std::vector<std::string>>();
+  spec.like = row["like"].cast<std::string>();
   spec.overloads = row["overloads"].cast<std::vector<std::string>>();
   return spec;
 }

@@ -34,14 +34,19 @@ int index_of(const std::vector<std::string>& names, const std::string& name) {
   return found == names.end() ? -1 : static_cast<int>(found - names.begin());
 }
 
-// Every overload of the aten ops, by name.
+// Rows name ops of aten without the namespace, and others with theirs.
+std::string full_name(const std::string& name) {
+  return name.find("::") == std::string::npos ? "aten::" + name : name;
+}
+
+// Every overload of the rows' ops, by name.
 using Overloads = std::unordered_map<std::string, std::vector<c10::OperatorHandle>>;
 
 Overloads find_overloads(const std::vector<RowSpec>& specs) {
   Overloads found;
   for (const RowSpec& spec : specs) {
-    found.try_emplace("aten::" + spec.name);
-    found.try_emplace("aten::" + spec.name + "_");
+    found.try_emplace(full_name(spec.name));
+    found.try_emplace(full_name(spec.name) + "_");
   }
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
@@ -195,8 +200,8 @@ const std::vector<RowSpec>* all_rows = nullptr;
 void raise_fault_of(int32_t number) {
   const auto row = static_cast<size_t>(number - 1);
   const bool known = all_rows != nullptr && row < all_rows->size();
-  TORCH_CHECK_INDEX(false,
-                    "index out of range in aten::", known ? (*all_rows)[row].name : "?",
+  TORCH_CHECK_INDEX(false, "index out of range in ",
+                    known ? full_name((*all_rows)[row].name) : "?",
                     ", which was submitted earlier: its result is not to be used");
 }
 
@@ -208,8 +213,8 @@ void add_rows(std::vector<RowSpec> specs) {
   set_fault(&raise_fault_of);
   const Overloads overloads = find_overloads(*kept);
   for (const RowSpec& spec : *kept) {
-    std::vector<c10::OperatorHandle> all = overloads.at("aten::" + spec.name);
-    const auto& in_place = overloads.at("aten::" + spec.name + "_");
+    std::vector<c10::OperatorHandle> all = overloads.at(full_name(spec.name));
+    const auto& in_place = overloads.at(full_name(spec.name) + "_");
     all.insert(all.end(), in_place.begin(), in_place.end());
     const std::vector<std::string> operands = operand_names(all);
     for (const c10::OperatorHandle& op : all) {

@@ -119,15 +119,15 @@ class StepsRow final : public RowKernel {
       if (is_written(each)) written_.push_back(at);
       if (each.name() == spec.begins_as) copied_ = at;
       if (is_optional_tensor_list(each)) indices_ = at;
+      if (each.name() == spec.like) like_ = at;
     }
     // Arguments that are written and not returned, as running statistics, are left to
     // the steps; the results are new.
     const auto& returns = schema.returns();
-    if (std::none_of(returns.begin(), returns.end(), [](const c10::Argument& each) {
-          return each.alias_info() != nullptr;
-        })) {
-      if (!returns.empty()) written_.clear();
-    }
+    const bool new_results = std::none_of(
+        returns.begin(), returns.end(),
+        [](const c10::Argument& each) { return each.alias_info() != nullptr; });
+    if (new_results && !returns.empty()) written_.clear();
   }
 
   bool accepts(const Stack& stack) const override;
@@ -160,6 +160,8 @@ class StepsRow final : public RowKernel {
   bool can_read(const Call& call) const;
   bool can_write(const Tensor& target, const Call& call, bool is_out) const;
   OpCost cost(const Call& call) const;
+  std::vector<Tensor> looks_of_results(const c10::OperatorHandle& op,
+                                       const Stack& stack) const;
   std::vector<Tensor> make_results(const c10::OperatorHandle& op, const Stack& stack,
                                    const Call& call) const;
   void arrange(Call* call) const;
@@ -174,6 +176,7 @@ class StepsRow final : public RowKernel {
   std::vector<int> written_;  // positions of arguments
   int copied_ = -1;           // the argument that the result is a copy of at first
   int indices_ = -1;          // the argument that is a list of indices or None
+  int like_ = -1;             // the argument that the result looks like
 };
 
 StepsRow::Call StepsRow::read(const Stack& stack) const {
@@ -296,12 +299,21 @@ OpCost StepsRow::cost(const Call& call) const {
   return cost;
 }
 
+// Tensors with the sizes, strides and types of the results.
+std::vector<Tensor> StepsRow::looks_of_results(const c10::OperatorHandle& op,
+                                               const Stack& stack) const {
+  // This also throws what the op throws for shapes that do not fit.
+  if (like_ < 0) return meta_call(op, stack);
+  const Tensor& original = argument(stack, like_).toTensor();
+  if (original.is_non_overlapping_and_dense()) return {original};
+  return {at::empty(original.sizes(), original.options().device(c10::kMeta))};
+}
+
 // The tensors that the steps write, one per result; undefined where a call has none.
 std::vector<Tensor> StepsRow::make_results(const c10::OperatorHandle& op,
                                            const Stack& stack, const Call& call) const {
   if (schema_.returns().empty()) return {};  // steps write to arguments as they are
-  // This also throws what the op throws for shapes that do not fit.
-  const std::vector<Tensor> like = meta_call(op, stack);
+  const std::vector<Tensor> like = looks_of_results(op, stack);
   std::vector<Tensor> made;
   for (size_t i = 0; i < like.size(); ++i) {
     if (!like[i].defined()) {

@@ -88,8 +88,9 @@ class Scratch:
 class Steps:
     """An op in steps, one after the other. `begins_as` names the argument whose copy
     the result is before the first step (in place, itself); without it the results are
-    new. `overloads` are the overloads that it is for; all, if there are none. `kind`
-    has the types that the first tensor may be of. `functions` are put before the
+    new: as PyTorch says for tensors of the device "meta", or one that looks like the
+    argument `like`. `overloads` are the overloads that it is for; all, if there are none.
+    `kind` has the types that the first tensor may be of. `functions` are put before the
     kernels. Arguments in `contiguous` are copied if they are not; those in `dense` are
     all brought to the memory format of the first of them."""
 
@@ -99,6 +100,7 @@ class Steps:
     steps: tuple[Step, ...]
     kind: Kind = NUMERIC
     begins_as: str = ""
+    like: str = ""
     overloads: tuple[str, ...] = ()
     scratch: tuple[Scratch, ...] = ()
     functions: str = ""

@@ -76,6 +76,7 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "steps": [step.described() for step in steps.steps] if steps else [],
         "scratch": [asdict(each) for each in steps.scratch] if steps else [],
         "begins_as": steps.begins_as if steps else "",
+        "like": steps.like if steps else "",
         "contiguous": list(steps.contiguous) if steps else [],
         "dense": list(steps.dense) if steps else [],
         "overloads": list(getattr(row, "overloads", ())),
