@@ -78,3 +78,51 @@ def test_a_wrong_kernel_of_pytorchs_own_op_is_found(
     assert result.status == "failed"
     monkeypatch.setattr(entry.info, "op", real)
     assert check(entry, "float32", 4, lambda where: None).status == "passed"
+
+
+class ForgivingNorm(torch.nn.BatchNorm1d):
+    """Refuses inputs of other shapes, on the CPU alone."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        try:
+            return super().forward(x)
+        except ValueError:
+            if x.is_xpu:
+                return x
+            raise
+
+
+class ForgivingAdam(torch.optim.Adam):
+    """Refuses wrong options, on the CPU alone."""
+
+    def __init__(self, params: object, **options: object) -> None:
+        params = list(params)  # type: ignore[call-overload]
+        try:
+            super().__init__(params, **options)  # type: ignore[arg-type]
+        except ValueError:
+            if not params[0].is_xpu:
+                raise
+            super().__init__(params)
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "spoiled"),
+    [
+        ("nn.BatchNorm1d", "module_cls", ForgivingNorm),
+        ("optim.Adam", "optim_cls", ForgivingAdam),
+    ],
+)
+def test_what_only_the_cpu_refuses_is_found(
+    xpu: torch.device,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    attribute: str,
+    spoiled: type,
+) -> None:
+    from xpurt.conformance.databases import load
+
+    entry = load("xpurt.conformance.databases:of_pytorch")[name]
+    monkeypatch.setattr(entry.info, attribute, spoiled)
+    result = check(entry, "float32", 1, lambda where: None)
+    assert result.status == "failed"
+    assert {failure.variant for failure in result.failures} == {"error"}

@@ -63,6 +63,35 @@ def check_module(
 
         shown = (repr(module), "training" if training else "eval", args, kwargs)
         record.attempt("call", index, shown, run)
+    if entry.info.module_error_inputs_func is not None and dtype is torch.float32:
+        _check_errors(entry.info, record)
+
+
+def _check_errors(info: Any, record: Record) -> None:
+    """What PyTorch refuses on the CPU, with the same exception. Its wrong inputs are
+    for one dtype."""
+    torch.manual_seed(0)
+    wrongs = info.module_error_inputs_func(
+        info, device="cpu", dtype=torch.float32, requires_grad=False, training=True
+    )
+    for index, wrong in enumerate(wrongs):
+        made, given = (
+            wrong.module_error_input.constructor_input,
+            wrong.module_error_input.forward_input,
+        )
+
+        def prepare(device: torch.device, given: Any = given) -> Any:
+            inputs = (given.args, given.kwargs) if given is not None else ((), {})
+            return device, *moved(inputs, device)
+
+        def body(inputs: Any, made: Any = made) -> None:
+            device, args, kwargs = inputs
+            info.module_cls(*made.args, **made.kwargs).to(device)(*args, **kwargs)
+
+        def run(prepare: Any = prepare, body: Any = body) -> Verdict:
+            return trial(prepare, body, tolerance(info, torch.float32), record.tiers)
+
+        record.attempt("error", index, (made, given), run)
 
 
 def _samples(info: Any, dtype: torch.dtype) -> Iterator[tuple[bool, Any]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from xpurt.conformance.databases import Entry
 from xpurt.conformance.inputs import moved
@@ -62,6 +62,36 @@ def check_optimizer(
             return trial(prepare, body, allowed, record.tiers, placed=False)
 
         record.attempt("call", index, options, run)
+    if info.optim_error_inputs_func is not None and dtype is torch.float32:
+        _check_errors(info, record)
+
+
+def _check_errors(info: Any, record: Record) -> None:
+    """What PyTorch refuses on the CPU, with the same exception, when the optimizer is
+    made or steps. Its wrong inputs are for one dtype."""
+    dtype = torch.float32
+    for index, wrong in enumerate(info.optim_error_inputs_func("cpu", dtype)):
+        given = wrong.optimizer_error_input
+
+        def prepare(device: torch.device, given: Any = given) -> Any:
+            mine = _parameters(dtype) if given.params is None else given.params
+            return moved((mine, _gradients(dtype)[0]), device), dict(given.kwargs)
+
+        def body(inputs: Any) -> None:
+            (mine, gradients), kwargs = inputs
+            for each in tree_leaves(mine):
+                if isinstance(each, torch.Tensor):
+                    each.requires_grad_()
+            optimizer = info.optim_cls(mine, **kwargs)
+            held = [
+                each for group in optimizer.param_groups for each in group["params"]
+            ]
+            _step(optimizer, held, gradients[: len(held)], info.step_requires_closure)
+
+        def run(prepare: Any = prepare) -> Verdict:
+            return trial(prepare, body, tolerance(info, dtype), record.tiers)
+
+        record.attempt("error", index, given.desc, run)
 
 
 def _options(info: Any) -> Iterator[Options]:
