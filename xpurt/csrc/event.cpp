@@ -2,18 +2,13 @@
 
 #include <c10/util/Exception.h>
 
+#include "event_status.h"
 #include "waiting.h"
 
 namespace xpurt {
 namespace {
 
-using sycl::info::event_command_status;
 using sycl::info::event_profiling::command_end;
-
-bool complete(const sycl::event& event) {
-  return event.get_info<sycl::info::event::command_execution_status>() ==
-         event_command_status::complete;
-}
 
 }  // namespace
 
@@ -32,19 +27,19 @@ void Event::record(Stream& stream) {
 
 void Event::block(Stream& stream) const {
   check_mapping();
-  if (!complete(event_)) stream.wait_event(event_);
+  if (!is_complete(event_)) stream.wait_event(event_);
 }
 
 bool Event::query() const {
   check_mapping();
-  return complete(event_);
+  return is_complete(event_);
 }
 
 void Event::synchronize() const {
   check_mapping();
-  if (complete(event_)) return;
+  if (is_complete(event_)) return;
   sycl::event event = event_;
-  wait_for_device([event] { return complete(event); },
+  wait_for_device([event] { return is_complete(event); },
                   [event]() mutable { event.wait(); });
 }
 

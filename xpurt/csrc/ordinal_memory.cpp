@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "event_status.h"
 #include "gil.h"
 #include "host_memory.h"
 
@@ -25,15 +26,6 @@ void prefer_huge_pages(void* pointer, size_t bytes) {
   const auto start = (reinterpret_cast<uintptr_t>(pointer) + page - 1) / page * page;
   const auto end = (reinterpret_cast<uintptr_t>(pointer) + bytes) / page * page;
   if (end > start) madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);
-}
-
-bool is_complete(const sycl::event& event) {
-  try {
-    return event.get_info<sycl::info::event::command_execution_status>() ==
-           sycl::info::event_command_status::complete;
-  } catch (const sycl::exception&) {
-    return true;  // the work failed: it will not touch memory any more
-  }
 }
 
 }  // namespace
@@ -231,7 +223,7 @@ void OrdinalMemory::release(Block* block, const CallStack& stack) {
 void OrdinalMemory::release_completed() {
   size_t kept = 0;
   for (size_t i = 0; i < pending_.size(); ++i) {
-    if (!is_complete(pending_[i].done)) {
+    if (!is_over(pending_[i].done)) {
       if (kept != i) pending_[kept] = std::move(pending_[i]);
       ++kept;
     } else if (--pending_[i].block->events == 0) {

@@ -13,6 +13,7 @@
 #include <map>
 #include <shared_mutex>
 
+#include "event_status.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -117,14 +118,7 @@ class PinnedMemory final
     }
   }
 
-  bool query_event(sycl::event& event) override {
-    try {
-      return event.get_info<sycl::info::event::command_execution_status>() ==
-             sycl::info::event_command_status::complete;
-    } catch (const sycl::exception&) {
-      return true;  // the work failed: it will not touch memory any more
-    }
-  }
+  bool query_event(sycl::event& event) override { return is_over(event); }
 
   c10::Stream get_current_stream() const override { return current_stream_id(); }
   bool stream_is_capturing(c10::Stream) const override { return false; }

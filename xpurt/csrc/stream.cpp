@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include "event_status.h"
 #include "waiting.h"
 #include "work_recording.h"
 
@@ -131,7 +132,7 @@ bool Stream::drained() {
   // All of them: others may submit to a queue that was handed out.
   for (auto* queues : {&queues_, &timed_}) {
     for (auto& queue : *queues) {
-      if (queue && !queue->ext_oneapi_empty()) return false;
+      if (queue && !is_empty(*queue)) return false;
     }
   }
   return true;
