@@ -49,7 +49,8 @@ def masked_select(self: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Raises RuntimeError if the mask is not of bools."""
     if mask.dtype != torch.bool:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    self, mask = torch.broadcast_tensors(self, mask)
+    shape = torch.broadcast_shapes(self.shape, mask.shape)
+    self, mask = self.expand(shape), mask.expand(shape)
     return self.reshape(-1).index_select(0, true_places(mask))
 
 
@@ -67,7 +68,8 @@ def masked_scatter(
             "masked_scatter: expected self and source to have same dtypes but got "
             f"{self.dtype} and {source.dtype}"
         )
-    self, mask = torch.broadcast_tensors(self, mask)
+    shape = torch.broadcast_shapes(self.shape, mask.shape)
+    self, mask = self.expand(shape), mask.expand(shape)
     if mask.numel() == 0:
         return self.clone()
     counted = mask.reshape(-1).cumsum(0)
