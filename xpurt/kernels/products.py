@@ -70,7 +70,10 @@ def addbmm(
     rows, columns = batch1.shape[1], batch2.shape[2]
     left = batch1.transpose(0, 1).reshape(rows, -1)
     right = batch2.reshape(-1, columns)
-    return torch.addmm(self, left, right, beta=beta, alpha=alpha)
+    if self.is_floating_point() or self.is_complex():
+        return torch.addmm(self, left, right, beta=beta, alpha=alpha)
+    product = (left.unsqueeze(2) * right).sum(1, dtype=self.dtype)
+    return added(self, product, beta, alpha)
 
 
 ROWS = (
