@@ -1,4 +1,5 @@
 // The Python face of the extension.
+#include <c10/util/Exception.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/version.h>
@@ -74,6 +75,14 @@ void bind_placement(py::module_& m) {
 }  // namespace xpurt
 
 PYBIND11_MODULE(_C, m) {
+  // Waits throw it for what a kernel found; pybind11 would make it a RuntimeError.
+  py::register_local_exception_translator([](std::exception_ptr thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const c10::IndexError& error) {
+      PyErr_SetString(PyExc_IndexError, error.what_without_backtrace());
+    }
+  });
   m.attr("torch_version") = TORCH_VERSION;
   m.attr("sycl_version") = std::to_string(__SYCL_COMPILER_VERSION);
   xpurt::bind_placement(m);

@@ -60,14 +60,22 @@ class DecomposedRow final : public RowKernel {
 bool DecomposedRow::accepts(const Stack& stack) const {
   if (std::find(active.begin(), active.end(), this) != active.end()) return false;
   std::optional<c10::Device> device;
+  const auto is_result = [&](const Tensor& tensor) {
+    return std::any_of(stack.end() - outs_, stack.end(), [&](const c10::IValue& out) {
+      return out.isTensor() && out.toTensor().is_alias_of(tensor);
+    });
+  };
+  size_t left = arguments_;
   const auto fits = [&](const c10::IValue& value) {
     if (!value.isTensor() || !value.toTensor().defined()) return true;
     const Tensor& tensor = value.toTensor();
     if (!tensor.is_xpu() || tensor.layout() != c10::kStrided) return false;
+    // Most ops refuse out= that is an operand too: that is left to PyTorch.
+    if (left > static_cast<size_t>(outs_) && is_result(tensor)) return false;
     if (!device.has_value()) device = tensor.device();
     return tensor.device() == *device;
   };
-  for (auto value = stack.end() - arguments_; value != stack.end(); ++value) {
+  for (auto value = stack.end() - arguments_; value != stack.end(); ++value, --left) {
     if (value->isList()) {
       const auto list = value->toListRef();
       if (!std::all_of(list.begin(), list.end(), fits)) return false;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <exception>
 
 #include "stream.h"
 
@@ -98,15 +98,15 @@ CurrentStreams& current_of_thread() {
 // Waits for all of them, then throws the first error. A KeyboardInterrupt, which is
 // no c10::Error, ends the wait at once.
 void wait_for(const std::vector<Stream*>& streams) {
-  std::optional<c10::Error> first;
+  std::exception_ptr first;
   for (Stream* each : streams) {
     try {
       each->wait();
-    } catch (const c10::Error& error) {
-      if (!first) first = error;
+    } catch (const c10::Error&) {
+      if (!first) first = std::current_exception();
     }
   }
-  if (first) throw *first;
+  if (first) std::rethrow_exception(first);
 }
 
 void check_external(const PhysicalDevice& home, c10::DeviceIndex index,

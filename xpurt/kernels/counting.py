@@ -23,7 +23,7 @@ def true_places(flags: torch.Tensor) -> torch.Tensor:
 def nonzero(self: torch.Tensor) -> torch.Tensor:
     """An index of an element per row."""
     places = true_places(self)
-    found = places.new_empty(places.numel(), self.dim())
+    found = places.new_empty(self.dim(), places.numel()).t()
     below = self.numel()
     for d, size in enumerate(self.shape):
         if places.numel() == 0:
@@ -45,11 +45,17 @@ def nonzero_static(
     return fixed
 
 
+def together(self: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
+    """Both in the shape that they broadcast to."""
+    both: list[torch.Tensor] = torch.ops.aten.broadcast_tensors.default([self, mask])
+    return both
+
+
 def masked_select(self: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Raises RuntimeError if the mask is not of bools."""
     if mask.dtype != torch.bool:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    self, mask = torch.broadcast_tensors(self, mask)
+    self, mask = together(self, mask)
     return self.reshape(-1).index_select(0, true_places(mask))
 
 
@@ -67,7 +73,7 @@ def masked_scatter(
             "masked_scatter: expected self and source to have same dtypes but got "
             f"{self.dtype} and {source.dtype}"
         )
-    self, mask = torch.broadcast_tensors(self, mask)
+    self, mask = together(self, mask)
     if mask.numel() == 0:
         return self.clone()
     counted = mask.reshape(-1).cumsum(0)
@@ -79,7 +85,17 @@ def masked_scatter(
     return torch.where(mask, chosen.view(mask.shape), self)
 
 
+def equal(self: torch.Tensor, other: torch.Tensor) -> bool:
+    """Raises RuntimeError for tensors of different types."""
+    if self.dtype != other.dtype:
+        raise RuntimeError(
+            f"Expected tensors of one type, but got {self.dtype} and {other.dtype}"
+        )
+    return self.shape == other.shape and bool((self == other).all())
+
+
 ROWS = (
+    Decomposed("equal", equal),
     Decomposed("nonzero", nonzero),
     Decomposed("nonzero_static", nonzero_static),
     Decomposed("masked_select", masked_select),

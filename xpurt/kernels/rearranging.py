@@ -85,6 +85,12 @@ def as_meta(tensor: torch.Tensor) -> torch.Tensor:
 
 def cat(tensors: Sequence[torch.Tensor], dim: int = 0) -> torch.Tensor:
     """Raises what PyTorch raises for tensors that do not fit."""
+    for position, each in enumerate(tensors):
+        if each.dim() == 0:
+            raise RuntimeError(
+                f"zero-dimensional tensor (at position {position}) cannot be "
+                "concatenated"
+            )
     like = torch.cat([as_meta(each) for each in tensors], dim)
     joined = torch.empty_strided(
         like.shape, like.stride(), dtype=like.dtype, device=tensors[0].device

@@ -5,6 +5,9 @@ of them goes to, in the order in which PyTorch's CPU kernels do: results are the
 each time, and no atomic operation is needed.
 """
 
+import torch
+
+from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.indexing import LISTED, PICK
 from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY, NUMERIC
 from xpurt.kernels.steps import Scratch, Step, Steps
@@ -233,6 +236,19 @@ EMBEDDING_BACKWARD = Step(
 """,
 )
 
+
+def index_fill(
+    self: torch.Tensor, dim: int, index: torch.Tensor, value: torch.Tensor
+) -> torch.Tensor:
+    """Reads the value, which waits for the device. Raises RuntimeError for several."""
+    if value.dim() != 0:
+        raise RuntimeError(
+            "index_fill_ only supports a 0-dimensional value tensor, but got tensor "
+            f"with {value.dim()} dimension(s)."
+        )
+    return torch.index_fill(self, dim, index, value.item())
+
+
 ROWS = (
     Steps(
         "scatter",
@@ -291,6 +307,7 @@ ROWS = (
         begins_as="self",
         overloads=("int_Scalar", "int_Scalar_out"),
     ),
+    Decomposed("index_fill", index_fill, overloads=("int_Tensor", "int_Tensor_out")),
     Steps(
         "index_reduce",
         (lines(ALONG, combining(SOURCE, "COMBINED"), reduces=True),),

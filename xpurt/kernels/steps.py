@@ -20,6 +20,8 @@ schema, and the results as ``out`` (``out0``, ``out1``, ... if there are several
   tensor; ``wrapped(dim, rank)`` of a negative dim; ``FAULT``, to be said where an index
   is out of range: the next wait raises IndexError.
 
+The text has no variable ``a``: that is the structure of the arguments.
+
 With ``lanes`` a sub-group runs each place: ``lane`` of ``LANES``, and
 ``across(acc, combine)`` leaves the combination over the lanes in every one's ``acc``.
 """
