@@ -15,6 +15,7 @@ from xpurt.kernels.row import NUMERIC, Kind
 
 _NAMESPACE = "xpurt_decomposed"
 _library: torch.library.Library | None = None
+_defined: set[str] = set()  # overloads with out= and in place share one
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,13 @@ def define(row: Decomposed, name: str, overload: str) -> str:
         raise RuntimeError(f"PyTorch has no decomposition of {name}.{overload}")
     if _library is None:
         _library = torch.library.Library(_NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
-    schema = torch._C._get_schema(name, overload)
     own = name.replace("aten::", f"{_NAMESPACE}::")
-    _library.define(str(schema).removeprefix("aten::"))  # type: ignore[no-untyped-call]
     full = f"{own}.{overload}" if overload else own
+    if full in _defined:
+        return own
+    _defined.add(full)
+    schema = torch._C._get_schema(name, overload)
+    _library.define(str(schema).removeprefix("aten::"))  # type: ignore[no-untyped-call]
     _library.impl(full, form, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
     return own
 

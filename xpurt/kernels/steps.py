@@ -81,9 +81,11 @@ class Scratch:
 class Steps:
     """An op in steps, one after the other. `begins_as` names the argument whose copy
     the result is before the first step (in place, itself); without it the results are
-    new. `overloads` are the overloads that it is for; all, if there are none. `kind`
-    has the types that the first tensor may be of. `functions` are put before the
-    kernels."""
+    new: as PyTorch says for tensors of the device "meta", or one that looks like the
+    argument `like`. `overloads` are the overloads that it is for; all, if there are none.
+    `kind` has the types that the first tensor may be of. `functions` are put before the
+    kernels, and `templates` before those. An op of xpurt's own, "xpurt::name", which
+    rows of other ops call, has a `schema`, "(arguments) -> results"."""
 
     template: ClassVar[str] = "steps"
 
@@ -91,7 +93,10 @@ class Steps:
     steps: tuple[Step, ...]
     kind: Kind = NUMERIC
     begins_as: str = ""
+    like: str = ""
     overloads: tuple[str, ...] = ()
     scratch: tuple[Scratch, ...] = ()
     functions: str = ""
+    templates: tuple[str, ...] = ()
+    schema: str = ""
     flops: float = 4

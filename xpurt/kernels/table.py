@@ -8,6 +8,7 @@ from xpurt.kernels import (
     decomposed,
     reductions,
     scans,
+    special,
     ternary,
     unary,
 )
@@ -25,6 +26,7 @@ ROWS: tuple[AnyRow, ...] = (
     *reductions.ROWS,
     *scans.ROWS,
     *decomposed.ROWS,
+    *special.ROWS,
 )
 
 
@@ -58,5 +60,6 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "steps": [step.described() for step in steps.steps] if steps else [],
         "scratch": [asdict(each) for each in steps.scratch] if steps else [],
         "begins_as": steps.begins_as if steps else "",
+        "like": steps.like if steps else "",
         "overloads": list(getattr(row, "overloads", ())),
     }
