@@ -6,6 +6,7 @@ from xpurt.kernels import (
     activations,
     binary,
     decomposed,
+    losses,
     reductions,
     scans,
     special,
@@ -27,6 +28,7 @@ ROWS: tuple[AnyRow, ...] = (
     *scans.ROWS,
     *decomposed.ROWS,
     *special.ROWS,
+    *losses.ROWS,
 )
 
 
