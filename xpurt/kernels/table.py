@@ -7,6 +7,7 @@ from xpurt.kernels import (
     binary,
     decomposed,
     losses,
+    optimizers,
     reductions,
     scans,
     special,
@@ -29,6 +30,7 @@ ROWS: tuple[AnyRow, ...] = (
     *decomposed.ROWS,
     *special.ROWS,
     *losses.ROWS,
+    *optimizers.ROWS,
 )
 
 
