@@ -1,6 +1,19 @@
 """Which entry of PyTorch's operator database calls the op of a row."""
 
 NAMES = {
+    "_cdist_backward": "cdist",
+    "_cdist_forward": "cdist",
+    "_logcumsumexp": "logcumsumexp",
+    "_pdist_backward": "nn.functional.pdist",
+    "_pdist_forward": "nn.functional.pdist",
+    "_prelu_kernel_backward": "nn.functional.prelu",
+    "equal": "equal",
+    "frexp": "frexp",
+    "glu_backward": "nn.functional.glu",
+    "linalg_cross": "linalg.cross",
+    "log_sigmoid_backward": "nn.functional.logsigmoid",
+    "log_sigmoid_forward": "nn.functional.logsigmoid",
+    "renorm": "renorm",
     "_cummax_helper": "cummax",
     "_cummin_helper": "cummin",
     "cumprod": "cumprod",

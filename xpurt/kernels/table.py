@@ -6,10 +6,12 @@ from xpurt.kernels import (
     activations,
     binary,
     decomposed,
+    distances,
     losses,
     optimizers,
     reductions,
     scans,
+    several_results,
     special,
     ternary,
     unary,
@@ -30,6 +32,8 @@ ROWS: tuple[AnyRow, ...] = (
     *decomposed.ROWS,
     *special.ROWS,
     *losses.ROWS,
+    *distances.ROWS,
+    *several_results.ROWS,
     *optimizers.ROWS,
 )
 
