@@ -25,6 +25,7 @@ UNIT_INTERVAL = {"logit", "logit_backward", "asin", "acos", "atanh"}
 POSITIVE = {"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "acosh", "lgamma", "pow"}
 DIVIDING = {"div", "floor_divide", "remainder", "fmod", "addcdiv"}
 SCALARS = {"alpha": 2, "beta": 1.5, "eps": 0.1, "min_val": -0.5, "max_val": 0.75}
+SCALARS |= {"n": 2, "decimals": 1, "lower": 0.125, "upper": 0.5}
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,10 @@ def overloads(row: Row) -> Iterator[Overload]:
                 row.aten == "div" and strings != by_variant
             ):
                 continue
-            if any(a.name == "decimals" for a in op._schema.arguments):
+            if row.overloads and each not in row.overloads:
+                continue
+            by_decimals = any(a.name == "decimals" for a in op._schema.arguments)
+            if by_decimals and not row.overloads:
                 continue
             yield Overload(op)
 

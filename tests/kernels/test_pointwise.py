@@ -26,9 +26,10 @@ POINTWISE = [row for row in ROWS if isinstance(row, Row)]
 
 
 def name_of(row: Row) -> str:
-    """Two rows are called div."""
+    """Two rows are called div, and two are called round."""
     by_variant = row.aten == "div" and "" not in row.expressions
-    return row.aten + "_by_variant" * by_variant
+    to_decimals = "decimals" in row.overloads
+    return row.aten + "_by_variant" * by_variant + "_to_decimals" * to_decimals
 
 
 # Of each template, prelude and rule of types, for the mappings that run a few.
@@ -55,6 +56,8 @@ SAMPLE = [
 
 # PyTorch's kernel multiplies by a sixth that is rounded to float.
 LOOSE = {"hardsigmoid_backward": 1000.0}
+# PyTorch's kernel has some 6 digits of it in any type: see test_special_functions.py.
+LOOSE_IN_DOUBLE = {"special_airy_ai": 1e7}
 
 
 def check(
@@ -82,7 +85,10 @@ def check(
         place.check(overload.name)
         # The strides of what was there before may have gaps, which .cpu() closes.
         is_new = not overload.in_place
-        assert_near(actual, expected, LOOSE.get(row.aten, 1), check_stride=is_new)
+        loose = LOOSE.get(row.aten, 1)
+        if dtype == torch.float64:
+            loose = LOOSE_IN_DOUBLE.get(row.aten, loose)
+        assert_near(actual, expected, loose, check_stride=is_new)
         for mine, theirs in zip(actual_args, expected_args, strict=True):
             if isinstance(theirs, torch.Tensor):
                 assert_near(mine, theirs, check_stride=False)

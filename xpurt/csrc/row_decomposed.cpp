@@ -108,6 +108,9 @@ void DecomposedRow::run(const OperatorHandle&, Stack* stack) const {
     const Tensor& target =
         (*stack)[stack->size() - arguments_ + written_[i]].toTensor();
     const Tensor result = parts[i].toTensor();
+    TORCH_CHECK(c10::canCast(result.scalar_type(), target.scalar_type()),
+                "result type ", result.scalar_type(),
+                " can't be cast to the desired output type ", target.scalar_type());
     if (outs_ > 0) at::native::resize_output(target, result.sizes());
     target.copy_(result);
     parts[i] = target;

@@ -127,6 +127,18 @@ BACKWARD = (
         flops=8,
         defaults={"eps": "-1"},
     ),
+    Row("native_dropout_backward", "a0 * a1 * scale", FLOATING_ONLY, flops=2),
+    Row(
+        "rrelu_with_noise_backward",
+        {
+            "": "a1 > 0 ? a0 : a0 * (lower + upper) / 2",
+            "true": "upper - lower > 0.000001 ? a0 * a2 "
+            ": a1 > 0 ? a0 : a0 * (lower + upper) / 2",
+        },
+        FLOATING_ONLY,
+        flops=4,
+        ignored=("self_is_result",),
+    ),
 )
 
 ROWS = (*FORWARD, *BACKWARD)

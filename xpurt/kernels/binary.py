@@ -54,6 +54,7 @@ ARITHMETIC_ROWS = (
     Row("logaddexp2", "logaddexp2_of(a0, a1)", FLOATING_ONLY, flops=25),
     Row("heaviside", "a0 == 0 ? a1 : (C)(a0 > 0)", ARITHMETIC, same_type=True),
     Row("gcd", "gcd_of(a0, a1)", INTEGRAL, flops=40),
+    Row("lcm", "lcm_of(a0, a1)", INTEGRAL, flops=45),
 )
 
 COMPARISONS = (

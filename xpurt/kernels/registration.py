@@ -3,12 +3,15 @@
 from functools import cache
 from typing import NoReturn
 
+import torch
+
 from xpurt import _C
 from xpurt.config import config
 from xpurt.errors import KernelBuildError
 from xpurt.kernels.decomposed import Decomposed, define
 from xpurt.kernels.disk_cache import DiskCache
 from xpurt.kernels.source import DeviceTraits, source_of
+from xpurt.kernels.steps import Steps
 from xpurt.kernels.table import ROWS, described
 
 
@@ -46,11 +49,22 @@ def fail(device: str, entry: str, source: str, log: str) -> NoReturn:
 
 
 @cache
+def _own_ops() -> torch.library.Library:
+    """The ops of xpurt's own that rows of other ops call."""
+    library = torch.library.Library("xpurt", "FRAGMENT")  # type: ignore[no-untyped-call]
+    for row in ROWS:
+        if isinstance(row, Steps) and row.schema:
+            library.define(row.aten.removeprefix("xpurt::") + row.schema)  # type: ignore[no-untyped-call]
+    return library
+
+
+@cache
 def register() -> None:
     """Makes every row known to the ops it names, when the first placement comes.
 
     Looking up the schemas of all ops takes as long as the rest of `import xpurt`.
     """
+    _own_ops()
     _C.set_source_callbacks(make_source, fail)
     _C.set_form_maker(make_form)
     if config().cache_size_bytes > 0:

@@ -6,7 +6,8 @@ schema: ``a0``, ``a1``, ...; a Scalar in the place of one (``add.Scalar``) is an
 operand like a tensor. Parameters (``alpha``, ``negative_slope``) carry the names of
 the schema. Everything is of type ``C``, the type of the computation, in which a
 float literal is read too. Functions that OpenCL C has not are in
-``templates/prelude.cl``, ``floating.cl`` and ``integral.cl``.
+``templates/prelude.cl``, ``floating.cl`` and ``integral.cl``, and in the templates that
+a row names itself.
 """
 
 import re
@@ -46,7 +47,8 @@ class Row:
 
     `expression` is a string, or one per value of the op's str or bool argument (a
     true bool is "true", a false one ""). `integral` and `boolean` replace it where
-    the computation is in integers or bools. `defaults` are the values of parameters
+    the computation is in integers or bools. `functions` are templates that the
+    expressions need beside those of every kernel. `defaults` are the values of parameters
     and operands that a call leaves out. `flops` is the work per element, in additions.
     """
 
@@ -63,6 +65,8 @@ class Row:
     zero_dim: tuple[int, ...] = ()  # operands that have one element, if tensors
     leading: int = 0  # operand whose strides the result takes, if they differ
     ignored: tuple[str, ...] = ()  # arguments without influence
+    overloads: tuple[str, ...] = ()  # that it is for; all, if there are none
+    functions: tuple[str, ...] = ()
     same_type: bool = False  # PyTorch refuses tensors of different types
     raises_on_zero: bool = False  # PyTorch's CPU kernel refuses an integral divisor 0
 

@@ -1,6 +1,6 @@
 """Rows of cumulative ops: a place is a line along one dimension."""
 
-from xpurt.kernels.row import ARITHMETIC
+from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY
 from xpurt.kernels.steps import Step, Steps
 
 
@@ -54,7 +54,44 @@ def extreme(better: str) -> tuple[Step, ...]:
     )
 
 
+# The sum so far is kept in double where the device has it: gradients are differences
+# of results, which leave little of float. As PyTorch has no meta function of it, the
+# result looks like self.
+LOGARITHMS = Steps(
+    "_logcumsumexp",
+    (
+        Step(
+            over="self",
+            along=("dim",),
+            text="""
+  long index[8];
+  const long from = self_line(i, dim, index), to = out_line(i, dim, index);
+  const int d = wrapped(dim, self_RANK);
+  Wide acc = -INFINITY;
+  const long n = self_size(d);
+  for (long k = 0; k < n; ++k) {
+    const Wide x = self_load(from + k * self_stride(d));
+    const Wide most = x != x || x > acc ? x : acc, least = most == x ? acc : x;
+    if (most != least || isfinite(most)) acc = most + log1p(exp(least - most));
+    out_store(to + k * out_stride(d), acc);
+  }
+""",
+        ),
+    ),
+    FLOATING_ONLY,
+    like="self",
+    flops=40,
+    functions="""
+#ifdef cl_khr_fp64
+typedef double Wide;
+#else
+typedef C Wide;
+#endif
+""",
+)
+
 ROWS = (
+    LOGARITHMS,
     Steps("cumsum", scan("0", "acc + x"), ARITHMETIC),
     Steps("cumprod", scan("1", "acc * x"), ARITHMETIC),
     Steps("_cummax_helper", extreme(">="), ARITHMETIC),

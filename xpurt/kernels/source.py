@@ -70,7 +70,7 @@ def _fill(name: str, **values: object) -> str:
     return _template(name).substitute(values)
 
 
-def _prelude(computed_as: str, stored_as: str) -> str:
+def _prelude(computed_as: str, stored_as: str, functions: Sequence[str] = ()) -> str:
     """Definitions for a computation in one type, with a result in another."""
     floating = is_floating(computed_as)
     if floating:
@@ -86,7 +86,8 @@ def _prelude(computed_as: str, stored_as: str) -> str:
         largest = _LARGEST[stored_as if is_floating(stored_as) else computed_as]
         lines.append(f"#define LARGEST ((C){largest})")
     family = "floating" if floating else "integral"
-    parts = ["\n".join(lines), _fill("prelude"), _fill(family)]
+    names = ["prelude", family, *functions]
+    parts = ["\n".join(lines), *(_fill(name) for name in names)]
     return "\n".join(parts)
 
 
@@ -98,7 +99,8 @@ def _finished(text: str, computed_as: str) -> str:
 
 
 def _entry(row: AnyRow, *parts: str) -> str:
-    return "_".join([row.aten.strip("_"), *(part for part in parts if part)])
+    name = row.aten.replace("::", "_").strip("_")
+    return "_".join([name, *(part for part in parts if part)])
 
 
 def _sub_group(device: DeviceTraits) -> tuple[str, str]:
@@ -174,9 +176,8 @@ def pointwise_source(row: Row, fields: Sequence[str]) -> Source:
         outer="\n".join([*scalars, *_outer_loops(dims, tensors)]),
         body=_indent([*values, f"{write};"], 2),
     )
-    return Source(
-        entry, _finished(_prelude(computed_as, stored_as) + text, computed_as)
-    )
+    prelude = _prelude(computed_as, stored_as, row.functions)
+    return Source(entry, _finished(prelude + text, computed_as))
 
 
 def _split_layout(layout: str, operands: str, row: Row) -> tuple[int, str]:
@@ -315,7 +316,8 @@ def steps_source(row: Steps, fields: Sequence[str], device: DeviceTraits) -> Sou
         lane=_fill("lanes") if step.lanes else "",
         **steps_values(step, described, computed_as),
     )
-    text = "\n".join([lanes, _prelude(computed_as, computed_as), kernel])
+    prelude = _prelude(computed_as, computed_as, row.templates)
+    text = "\n".join([lanes, prelude, kernel])
     return Source(entry, _finished(text, computed_as))
 
 

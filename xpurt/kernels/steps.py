@@ -93,8 +93,10 @@ class Steps:
     new: as PyTorch says for tensors of the device "meta", or one that looks like the
     argument `like`. `overloads` are the overloads that it is for; all, if there are none.
     `kind` has the types that the first tensor may be of. `functions` are put before the
-    kernels. Arguments in `contiguous` are copied if they are not; those in `dense` are
-    all brought to the memory format of the first of them."""
+    kernels, and `templates` before those. Arguments in `contiguous` are copied if they
+    are not; those in `dense` are all brought to the memory format of the first of them.
+    An op of xpurt's own, "xpurt::name", which rows of other ops call, has a `schema`,
+    "(arguments) -> results"."""
 
     template: ClassVar[str] = "steps"
 
@@ -106,6 +108,8 @@ class Steps:
     overloads: tuple[str, ...] = ()
     scratch: tuple[Scratch, ...] = ()
     functions: str = ""
+    templates: tuple[str, ...] = ()
+    schema: str = ""
     flops: float = 4
     contiguous: tuple[str, ...] = ()
     dense: tuple[str, ...] = ()

@@ -8,11 +8,14 @@ from xpurt.kernels import (
     channel_norm,
     counting,
     decomposed,
+    distances,
     distinct,
     extremes,
     indexing,
+    losses,
     moments,
     normalization,
+    optimizers,
     padding,
     pooling,
     products,
@@ -21,7 +24,9 @@ from xpurt.kernels import (
     reductions,
     scans,
     scattering,
+    several_results,
     sorting,
+    special,
     ternary,
     unary,
 )
@@ -53,6 +58,11 @@ ROWS: tuple[AnyRow, ...] = (
     *counting.ROWS,
     *indexing.ROWS,
     *scattering.ROWS,
+    *special.ROWS,
+    *losses.ROWS,
+    *distances.ROWS,
+    *several_results.ROWS,
+    *optimizers.ROWS,
 )
 
 

@@ -49,6 +49,13 @@ ROUNDING = (
     Row("ceil", "ceil(a0)", NUMERIC, integral="a0"),
     Row("trunc", "trunc(a0)", NUMERIC, integral="a0"),
     Row("round", "rint(a0)", NUMERIC, integral="a0"),
+    Row(
+        "round",
+        "round_to(a0, decimals)",
+        FLOATING_ONLY,
+        flops=20,
+        overloads=("decimals", "decimals_out"),
+    ),
     Row("frac", "a0 - trunc(a0)", FLOATING),
     Row("abs", "fabs(a0)", ARITHMETIC, integral="a0 < 0 ? -a0 : a0", boolean="a0"),
     Row("neg", "-a0", NUMERIC),
@@ -61,6 +68,7 @@ ROUNDING = (
         flops=4,
         defaults={"nan": "0", "posinf": "LARGEST", "neginf": "-LARGEST"},
     ),
+    Row("angle", "a0 != a0 ? a0 : a0 < 0 ? 3.141592653589793 : 0", FLOATING),
     Row("bitwise_not", "~a0", BITWISE, boolean="!a0"),
 )
 

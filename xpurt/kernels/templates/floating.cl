@@ -28,6 +28,13 @@ static C power_of(C a, C b) {
   return pow(a, b);
 }
 
+// To a number of digits behind the point, or before it if that is negative.
+static C round_to(C x, C digits) {
+  C power = 1;
+  for (int k = 0; k < fabs(digits); ++k) power *= 10;
+  return digits < 0 ? rint(x / power) * power : rint(x * power) / power;
+}
+
 static C sigmoid_of(C x) { return 1 / (1 + exp(-x)); }
 
 static C softplus_of(C x) { return x > 20 ? x : log1p(exp(x)); }

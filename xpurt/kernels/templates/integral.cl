@@ -38,3 +38,9 @@ static C gcd_of(C a, C b) {
   }
   return b < 0 ? (C)-b : b;
 }
+
+static C lcm_of(C a, C b) {
+  const C divisor = gcd_of(a, b);
+  const C value = divisor == 0 ? (C)0 : (C)(a / divisor * b);
+  return value < 0 ? (C)-value : value;
+}
