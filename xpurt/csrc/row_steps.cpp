@@ -158,6 +158,8 @@ class StepsRow final : public RowKernel {
   bool can_read(const Call& call) const;
   bool can_write(const Tensor& target, const Call& call) const;
   OpCost cost(const Call& call) const;
+  Tensor corrected(const Tensor& meta, const ResultSpec& spec,
+                   const Stack& stack) const;
   std::vector<Tensor> make_results(const c10::OperatorHandle& op, const Stack& stack,
                                    const Call& call) const;
   void arrange(Call* call) const;
@@ -289,12 +291,31 @@ OpCost StepsRow::cost(const Call& call) const {
   return cost;
 }
 
+// What the meta function gave, as the row has it.
+Tensor StepsRow::corrected(const Tensor& meta, const ResultSpec& spec,
+                           const Stack& stack) const {
+  Tensor result = meta;
+  for (const std::string& name : spec.type_of) {
+    const auto at = schema_.argumentIndexWithName(name);
+    if (!at.has_value() || !argument(stack, *at).isTensor()) continue;
+    const ScalarType type = argument(stack, *at).toTensor().scalar_type();
+    if (type != meta.scalar_type()) result = result.to(type);
+    break;
+  }
+  const auto flag = schema_.argumentIndexWithName(spec.empty_without);
+  const bool empty = flag.has_value() && !argument(stack, *flag).toBool();
+  return empty ? at::empty({0}, result.options()) : result;
+}
+
 // The tensors that the steps write, one per result; undefined where a call has none.
 std::vector<Tensor> StepsRow::make_results(const c10::OperatorHandle& op,
                                            const Stack& stack, const Call& call) const {
   if (schema_.returns().empty()) return {};  // steps write to arguments as they are
   // This also throws what the op throws for shapes that do not fit.
-  const std::vector<Tensor> like = meta_call(op, stack);
+  std::vector<Tensor> like = meta_call(op, stack);
+  for (size_t i = 0; i < std::min(like.size(), spec_.results.size()); ++i) {
+    if (like[i].defined()) like[i] = corrected(like[i], spec_.results[i], stack);
+  }
   std::vector<Tensor> made;
   for (size_t i = 0; i < like.size(); ++i) {
     if (!like[i].defined()) {

@@ -4,9 +4,9 @@ Tensors may be contiguous or channels_last: of both, `inner` elements of a chann
 side by side.
 """
 
-from xpurt.kernels.normalization import PARTS, SHARED
+from xpurt.kernels.normalization import OF_PARAMETERS, PARTS, SHARED
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Scratch, Step, Steps
+from xpurt.kernels.steps import Result, Scratch, Step, Steps
 
 # Offset of element e of a channel, and channel of an offset. Divisions of 32 bits are
 # much faster than those of 64.
@@ -302,6 +302,10 @@ GROUP_TO_BIAS = Step(
 """,
 )
 
+SAVED = Result(
+    type_of=("weight", "bias", "running_mean", "input"), empty_without="training"
+)
+
 BATCH_ROWS = (
     *(
         Steps(
@@ -315,6 +319,7 @@ BATCH_ROWS = (
             functions=CHANNELS,
             contiguous=("weight", "bias"),
             dense=("input",),
+            results=(Result(), SAVED, SAVED),
             flops=8,
         )
         for name in ("native_batch_norm", "_native_batch_norm_legit")
@@ -343,6 +348,7 @@ GROUP_ROWS = (
         FLOATING_ONLY,
         functions=GROUPS,
         contiguous=("input", "weight", "bias"),
+        results=(Result(), OF_PARAMETERS, OF_PARAMETERS),
         flops=8,
     ),
     Steps(

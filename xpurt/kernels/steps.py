@@ -81,13 +81,24 @@ class Scratch:
 
 
 @dataclass(frozen=True)
+class Result:
+    """What PyTorch's meta function, which gives the sizes and types of results, has
+    otherwise than the CPU: the type is that of the first of the tensors `type_of` that
+    is given; without the bool argument `empty_without` the result is empty."""
+
+    type_of: tuple[str, ...] = ()
+    empty_without: str = ""
+
+
+@dataclass(frozen=True)
 class Steps:
     """An op in steps, one after the other. `begins_as` names the argument whose copy
     the result is before the first step (in place, itself); without it the results are
     new. `overloads` are the overloads that it is for; all, if there are none. `kind`
     has the types that the first tensor may be of. `functions` are put before the
     kernels. Arguments in `contiguous` are copied if they are not; those in `dense` are
-    all brought to the memory format of the first of them."""
+    all brought to the memory format of the first of them. `results`, if there are any,
+    has one per result."""
 
     template: ClassVar[str] = "steps"
 
@@ -101,3 +112,4 @@ class Steps:
     flops: float = 4
     contiguous: tuple[str, ...] = ()
     dense: tuple[str, ...] = ()
+    results: tuple[Result, ...] = ()

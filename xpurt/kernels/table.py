@@ -6,6 +6,7 @@ from xpurt.kernels import (
     activations,
     binary,
     channel_norm,
+    convolution,
     decomposed,
     normalization,
     pooling,
@@ -13,6 +14,7 @@ from xpurt.kernels import (
     scans,
     ternary,
     unary,
+    unfolding,
 )
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
@@ -30,6 +32,8 @@ ROWS: tuple[AnyRow, ...] = (
     *normalization.ROWS,
     *channel_norm.ROWS,
     *pooling.ROWS,
+    *unfolding.ROWS,
+    *convolution.ROWS,
     *decomposed.ROWS,
 )
 
@@ -66,5 +70,6 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "begins_as": steps.begins_as if steps else "",
         "contiguous": list(steps.contiguous) if steps else [],
         "dense": list(steps.dense) if steps else [],
+        "results": [asdict(each) for each in steps.results] if steps else [],
         "overloads": list(getattr(row, "overloads", ())),
     }
