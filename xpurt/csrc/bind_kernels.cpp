@@ -99,11 +99,10 @@ RowSpec as_spec(const py::dict& row) {
   spec.ignored = row["ignored"].cast<std::vector<std::string>>();
   for (const py::handle& step : row["steps"]) spec.steps.push_back(as_step(step));
   for (const py::handle& each : row["scratch"]) {
-    spec.scratch.push_back({each["name"].cast<std::string>(),
-                            each["like"].cast<std::string>(),
-                            each["integral"].cast<bool>(),
-                            each["dims"].cast<std::vector<int64_t>>(),
-                            each["copies"].cast<int>()});
+    spec.scratch.push_back(
+        {each["name"].cast<std::string>(), each["like"].cast<std::string>(),
+         each["integral"].cast<bool>(), each["dims"].cast<std::vector<int64_t>>(),
+         each["copies"].cast<int>()});
   }
   for (const py::handle& each : row["results"]) {
     spec.results.push_back({each["type_of"].cast<std::vector<std::string>>(),

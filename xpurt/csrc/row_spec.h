@@ -37,8 +37,8 @@ struct Step {
 // Memory for steps to hand on what they computed.
 struct Scratch {
   std::string name;
-  std::string like;       // the tensor that has its sizes
-  bool integral = false;  // int64, not the type of the computation
+  std::string like;           // the tensor that has its sizes
+  bool integral = false;      // int64, not the type of the computation
   std::vector<int64_t> dims;  // if not empty, only these of its sizes
   int copies = 0;             // if not 0, the size of a dimension before those
 };
@@ -69,11 +69,11 @@ struct RowSpec {
   std::vector<std::string> ignored;   // arguments without influence on the result
   std::vector<Step> steps;
   std::vector<Scratch> scratch;
-  std::string begins_as;               // the argument that the result is a copy of
+  std::string begins_as;                // the argument that the result is a copy of
   std::vector<ResultSpec> results;      // none, or one per result
   std::vector<std::string> contiguous;  // arguments that are made so first
   std::vector<std::string> dense;       // the same, in the memory format of the first
-  std::vector<std::string> overloads;  // that steps are for; empty: all
+  std::vector<std::string> overloads;   // that steps are for; empty: all
 };
 
 // What an argument of one overload means to a pointwise row.

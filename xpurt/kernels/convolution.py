@@ -8,7 +8,7 @@ convolution is the input's gradient of another one.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +17,14 @@ from torch._prims_common import suggest_memory_format
 
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import FLOATING_ONLY
+
+Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
+
+# The ops themselves; called by their row's function, they run without the row.
+without_row: Callable[..., Tensor] = torch.ops.aten.convolution_overrideable
+without_row_backward: Callable[..., Gradients] = (
+    torch.ops.aten.convolution_backward_overrideable
+)
 
 MOST_ELEMENTS = 1 << 26  # of a matrix of columns; larger batches are divided
 
@@ -161,14 +169,23 @@ def column_elements(image: Sequence[int], channels: int, windows: Windows) -> in
     return channels * math.prod(windows.kernel) * math.prod(windows.counts(image))
 
 
-def forward(images: Tensor, weight: Tensor, windows: Windows) -> Tensor:
+def product(left: Tensor, right: Tensor, bias: Tensor | None) -> Tensor:
+    """Matrix products of groups, with a number added to each of their rows."""
+    if bias is None:
+        return torch.bmm(left, right)
+    return torch.baddbmm(bias.reshape(left.shape[0], -1, 1), left, right)
+
+
+def forward(
+    images: Tensor, weight: Tensor, bias: Tensor | None, windows: Windows
+) -> Tensor:
     """Images (N, C, ...) with weight (O, C / groups, ...): (N, O, ...)."""
     batch, channels, *image = images.shape
     left = weight.reshape(windows.groups, weight.shape[0] // windows.groups, -1)
     counts = windows.counts(image)
     parts = [
         from_groups(
-            torch.bmm(left, columns(images[share], windows)),
+            product(left, columns(images[share], windows), bias),
             (share.stop - share.start, weight.shape[0], *counts),
         )
         for share in shares(batch, column_elements(image, channels, windows))
@@ -179,7 +196,9 @@ def forward(images: Tensor, weight: Tensor, windows: Windows) -> Tensor:
 def to_input(
     grad: Tensor, weight: Tensor, windows: Windows, image: Sequence[int]
 ) -> Tensor:
-    """Gradient of images of these sizes."""
+    """Gradient of images of these sizes. The columns are added up in float."""
+    if grad.dtype in (torch.float16, torch.bfloat16):
+        return to_input(grad.float(), weight.float(), windows, image)
     batch = grad.shape[0]
     channels = weight.shape[1] * windows.groups
     left = weight.reshape(windows.groups, weight.shape[0] // windows.groups, -1)
@@ -245,16 +264,29 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
+    if not images.is_floating_point():
+        # Only floats have matrix products here.
+        return without_row(
+            images,
+            weight,
+            bias,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
+            groups,
+        )
     windows = Windows(weight.shape[2:], stride, padding, dilation, groups)
     if transposed:
         sizes = windows.image(images.shape[2:], output_padding)
         filled = filled_up(images, windows.counts(sizes))
         result = to_input(filled, weight, windows, sizes)
+        if bias is not None:
+            result = result + bias.reshape(-1, *[1] * (images.dim() - 2))
     else:
-        result = forward(images, weight, windows)
-    if bias is not None:
-        result = result + bias.reshape(-1, *[1] * (images.dim() - 2))
-    return result.contiguous(memory_format=layout(images, weight))
+        result = forward(images, weight, bias, windows)
+    return result.to(images.dtype).contiguous(memory_format=layout(images, weight))
 
 
 def convolution_backward(
@@ -268,18 +300,31 @@ def convolution_backward(
     output_padding: Sequence[int],
     groups: int,
     wanted: Sequence[bool],
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+) -> Gradients:
+    if not images.is_floating_point():
+        return without_row_backward(
+            grad,
+            images,
+            weight,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
+            groups,
+            wanted,
+        )
     windows = Windows(weight.shape[2:], stride, padding, dilation, groups)
     format_ = layout(images, weight)
     to_images = of_weight = of_bias = None
     if wanted[0]:
         if transposed:
-            to_images = forward(grad, weight, windows)
+            to_images = forward(grad, weight, None, windows)
             for d in range(2, images.dim()):
                 to_images = to_images.narrow(d, 0, images.shape[d])
         else:
             to_images = to_input(grad, weight, windows, images.shape[2:])
-        to_images = to_images.contiguous(memory_format=format_)
+        to_images = to_images.to(images.dtype).contiguous(memory_format=format_)
     if wanted[1]:
         if transposed:
             filled = filled_up(images, windows.counts(grad.shape[2:]))

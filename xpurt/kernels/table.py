@@ -15,6 +15,7 @@ from xpurt.kernels import (
     ternary,
     unary,
     unfolding,
+    upsampling,
 )
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
@@ -33,6 +34,7 @@ ROWS: tuple[AnyRow, ...] = (
     *channel_norm.ROWS,
     *pooling.ROWS,
     *unfolding.ROWS,
+    *upsampling.ROWS,
     *convolution.ROWS,
     *decomposed.ROWS,
 )
