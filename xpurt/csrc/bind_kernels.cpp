@@ -106,6 +106,7 @@ RowSpec as_spec(const py::dict& row) {
   }
   for (const py::handle& each : row["results"]) {
     spec.results.push_back({each["type_of"].cast<std::vector<std::string>>(),
+                            each["laid_out_like"].cast<std::string>(),
                             each["empty_without"].cast<std::string>()});
   }
   spec.begins_as = row["begins_as"].cast<std::string>();

@@ -46,6 +46,7 @@ struct Scratch {
 // What a result has that the op's meta function gets wrong.
 struct ResultSpec {
   std::vector<std::string> type_of;  // the first of these arguments that is given
+  std::string laid_out_like;         // an argument, as the steps see it
   std::string empty_without;         // a bool argument; false: the result is empty
 };
 

@@ -77,8 +77,8 @@ class StepsRow final : public RowKernel {
   bool can_read(const Call& call) const;
   bool can_write(const Tensor& target, const Call& call) const;
   OpCost cost(const Call& call) const;
-  Tensor corrected(const Tensor& meta, const ResultSpec& spec,
-                   const Stack& stack) const;
+  Tensor corrected(const Tensor& meta, const ResultSpec& spec, const Stack& stack,
+                   const Call& call) const;
   std::vector<Tensor> make_results(const c10::OperatorHandle& op, const Stack& stack,
                                    const Call& call) const;
   void arrange(Call* call) const;
@@ -116,12 +116,6 @@ StepsRow::Call StepsRow::read(const Stack& stack) const {
         add(each.name() + std::to_string(number++), element);
       }
     }
-  }
-  for (size_t at = 0; at < arguments_.size(); ++at) {
-    // What is made from no tensor is made where the result is.
-    if (call.type != ScalarType::Undefined || !arguments_[at]->is_out()) continue;
-    call.device = argument(stack, at).toTensor().device();
-    call.type = argument(stack, at).toTensor().scalar_type();
   }
   return call;
 }
@@ -212,8 +206,12 @@ OpCost StepsRow::cost(const Call& call) const {
 
 // What the meta function gave, as the row has it.
 Tensor StepsRow::corrected(const Tensor& meta, const ResultSpec& spec,
-                           const Stack& stack) const {
+                           const Stack& stack, const Call& call) const {
   Tensor result = meta;
+  for (const Seen& each : call.seen) {
+    if (each.name != spec.laid_out_like) continue;
+    result = at::empty_strided(meta.sizes(), each.tensor.strides(), meta.options());
+  }
   for (const std::string& name : spec.type_of) {
     const auto at = schema_.argumentIndexWithName(name);
     if (!at.has_value() || !argument(stack, *at).isTensor()) continue;
@@ -235,7 +233,7 @@ std::vector<Tensor> StepsRow::make_results(const c10::OperatorHandle& op,
   // This also throws what the op throws for shapes that do not fit.
   std::vector<Tensor> like = meta_call(op, stack);
   for (size_t i = 0; i < std::min(like.size(), spec_.results.size()); ++i) {
-    if (like[i].defined()) like[i] = corrected(like[i], spec_.results[i], stack);
+    if (like[i].defined()) like[i] = corrected(like[i], spec_.results[i], stack, call);
   }
   std::vector<Tensor> made;
   for (size_t i = 0; i < like.size(); ++i) {

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch._prims_common import suggest_memory_format
+from torch._prims_common import (
+    make_channels_last_strides_for,
+    make_contiguous_strides_for,
+    suggest_memory_format,
+)
 
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import FLOATING_ONLY
@@ -248,9 +252,19 @@ def layout(images: Tensor, weight: Tensor) -> torch.memory_format:
     """What the CPU gives results of these: channels last if one of them is."""
     formats = {suggest_memory_format(images), suggest_memory_format(weight)}
     formats.discard(torch.contiguous_format)
-    if images.dtype == torch.float64 or not formats:
-        return torch.contiguous_format
-    return formats.pop()
+    return formats.pop() if formats else torch.contiguous_format
+
+
+def laid_out(result: Tensor, images: Tensor, weight: Tensor) -> Tensor:
+    """The result in the CPU's type and layout."""
+    format_ = layout(images, weight)
+    dense = result.to(images.dtype).contiguous(memory_format=format_)
+    # A batch of one has whatever stride it was given on the way.
+    if format_ is torch.contiguous_format:
+        strides = make_contiguous_strides_for(dense.shape)
+    else:
+        strides = make_channels_last_strides_for(dense.shape)
+    return dense.as_strided(dense.shape, strides)
 
 
 def convolution(
@@ -286,7 +300,7 @@ def convolution(
             result = result + bias.reshape(-1, *[1] * (images.dim() - 2))
     else:
         result = forward(images, weight, bias, windows)
-    return result.to(images.dtype).contiguous(memory_format=layout(images, weight))
+    return laid_out(result, images, weight)
 
 
 def convolution_backward(
@@ -315,7 +329,6 @@ def convolution_backward(
             wanted,
         )
     windows = Windows(weight.shape[2:], stride, padding, dilation, groups)
-    format_ = layout(images, weight)
     to_images = of_weight = of_bias = None
     if wanted[0]:
         if transposed:
@@ -324,14 +337,14 @@ def convolution_backward(
                 to_images = to_images.narrow(d, 0, images.shape[d])
         else:
             to_images = to_input(grad, weight, windows, images.shape[2:])
-        to_images = to_images.to(images.dtype).contiguous(memory_format=format_)
+        to_images = laid_out(to_images, images, weight)
     if wanted[1]:
         if transposed:
             filled = filled_up(images, windows.counts(grad.shape[2:]))
             of_weight = to_weight(filled, grad, weight, windows)
         else:
             of_weight = to_weight(grad, images, weight, windows)
-        of_weight = of_weight.contiguous(memory_format=format_)
+        of_weight = laid_out(of_weight, images, weight)
     if wanted[2]:
         of_bias = grad.sum([d for d in range(grad.dim()) if d != 1])
     return to_images, of_weight, of_bias

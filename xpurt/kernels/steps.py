@@ -84,9 +84,11 @@ class Scratch:
 class Result:
     """What PyTorch's meta function, which gives the sizes and types of results, has
     otherwise than the CPU: the type is that of the first of the tensors `type_of` that
-    is given; without the bool argument `empty_without` the result is empty."""
+    is given; the strides are those of the argument `laid_out_like`, as the steps see
+    it; without the bool argument `empty_without` the result is empty."""
 
     type_of: tuple[str, ...] = ()
+    laid_out_like: str = ""
     empty_without: str = ""
 
 

@@ -8,6 +8,7 @@ from xpurt.kernels import (
     channel_norm,
     convolution,
     decomposed,
+    grid_sampling,
     normalization,
     pooling,
     reductions,
@@ -35,6 +36,7 @@ ROWS: tuple[AnyRow, ...] = (
     *pooling.ROWS,
     *unfolding.ROWS,
     *upsampling.ROWS,
+    *grid_sampling.ROWS,
     *convolution.ROWS,
     *decomposed.ROWS,
 )

@@ -154,7 +154,7 @@ def forward(axes: int) -> Step:
 {origin("out", axes)}
   const long base = self_at(index);
 {sizes}{scales(axes)}{ats}
-  R sum = 0;
+  C sum = 0;
 {loops(axes, head, body)}
   out_store(to, sum);
 """,
@@ -182,7 +182,7 @@ def backward(axes: int) -> Step:
 {origin("out", axes)}
   const long base = grad_output_at(index);
 {sizes}{scales(axes)}
-  R sum = 0;
+  C sum = 0;
 {loops(axes, head, f"    sum += {weight} * grad_output_load(base + {at});{chr(10)}")}
   out_store(to, sum);
 """,
