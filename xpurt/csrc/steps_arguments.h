@@ -25,7 +25,8 @@ struct Seen {
 // members are 8 bytes each: the number of places; the number of the row, from 1; then
 // per tensor its number of elements, sizes and strides; then the other arguments. The
 // key describes them, as "self=f2" (a float tensor of two dimensions), "mask=N" (not
-// given), "dim=I" (an integer), "eps=D" (a float), "padding=L2" (two integers),
+// given), "dim=I" (an integer), "eps=D" (a float,
+// and what it lacks to the number that was given), "padding=L2" (two integers),
 // "mode='reflect" (a string).
 class StepArguments {
  public:
@@ -82,10 +83,12 @@ class StepArguments {
     key_ += 'D';
     int64_t word = 0;
     const auto narrow = static_cast<float>(value);
+    const float parts[2] = {narrow, static_cast<float>(value - narrow)};
+    static_assert(sizeof(parts) == sizeof(word));
     if (as_double) {
       std::memcpy(&word, &value, sizeof(value));
     } else {
-      std::memcpy(&word, &narrow, sizeof(narrow));
+      std::memcpy(&word, parts, sizeof(parts));
     }
     words_.push_back(word);
   }

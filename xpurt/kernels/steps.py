@@ -10,7 +10,8 @@ schema, and the results as ``out`` (``out0``, ``out1``, ... if there are several
   returns its offset; ``t_line(i, dim, index)``, the same for the ``i``-th line along
   ``dim``, at whose beginning ``index`` points;
 - ``HAS_t``: 1 if the optional argument was given, of a tensor or any other;
-- a number under its name; a list ``l`` as ``l[0]``, ``l[1]``, ...; ``l_COUNT``;
+- a number under its name; ``LOW_x`` of a float ``x``, what it lacks to the number that
+  was given, if C is float; a list ``l`` as ``l[0]``, ``l[1]``, ...; ``l_COUNT``;
 - a string ``s`` by ``#if s_IS_reflect``;
 - ``i``, the number of the place; ``C``, the type of the computation, that of the first
   tensor; ``wrapped(dim, rank)`` of a negative dim; ``FAULT``, to be said where an index

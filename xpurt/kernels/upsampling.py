@@ -15,11 +15,19 @@ COPIED = Kind(FLOATS + "u")
 # R is the type of coordinates and weights. Along an axis of `size` elements that
 # becomes one of `count`, element o has TAPS taps: from base_of(o), whose coordinate is
 # `at`, they are clamped to the axis by tap_of, and weigh weight_of.
+INVERSE = """
+// 1 / (factor + low), rounded once: which element is the nearest may hang on it.
+static R inverse(R factor, R low) {
+  const R q = 1 / factor;
+  return q + q * (fma(-q, factor, (R)1) - q * low);
+}
+"""
+
 NEAREST = """
 #define TAPS 1
 typedef float R;
-static R scale_of(long size, long count, bool align, bool given, R factor) {
-  return given && factor > 0 ? (R)(1 / factor) : (R)size / (R)count;
+INVERSEstatic R scale_of(long size, long count, bool align, bool given, R factor, R low) {
+  return given && factor > 0 ? inverse(factor, low) : (R)size / (R)count;
 }
 static R at_of(long o, long size, long count, R scale, bool align) {
   if (count == size) return o;
@@ -28,15 +36,15 @@ static R at_of(long o, long size, long count, R scale, bool align) {
 static long base_of(R at, long size) { return min((long)at, size - 1); }
 static long tap_of(long base, int t, long size) { return base; }
 static R weight_of(R at, long base, int t) { return 1; }
-"""
+""".replace("INVERSE", INVERSE)
 
 SCALED = """
 typedef C R;
-static R scale_of(long size, long count, bool align, bool given, R factor) {
+INVERSEstatic R scale_of(long size, long count, bool align, bool given, R factor, R low) {
   if (align) return count > 1 ? (R)(size - 1) / (count - 1) : 0;
-  return given && factor > 0 ? (R)(1 / factor) : (R)size / (R)count;
+  return given && factor > 0 ? inverse(factor, low) : (R)size / (R)count;
 }
-"""
+""".replace("INVERSE", INVERSE)
 
 LINEAR = (
     "#define TAPS 2\n"
@@ -116,9 +124,9 @@ def arguments(axes: int, aligns: bool) -> str:
     for d, name in enumerate(factors(axes)):
         lines += [
             f"#if HAS_{name}",
-            f"#define FACTOR{d} true, {name}",
+            f"#define FACTOR{d} true, {name}, LOW_{name}",
             "#else",
-            f"#define FACTOR{d} false, 0",
+            f"#define FACTOR{d} false, 0, 0",
             "#endif",
         ]
     return "\n" + "\n".join(lines) + "\n"
