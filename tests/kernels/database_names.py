@@ -7,6 +7,7 @@ NAMES = {
     "_cummin_helper": "cummin",
     "_index_put_impl_": "index_put",
     "_logcumsumexp": "logcumsumexp",
+    "_native_batch_norm_legit": "_native_batch_norm_legit",
     "_pdist_backward": "nn.functional.pdist",
     "_pdist_forward": "nn.functional.pdist",
     "_prelu_kernel_backward": "nn.functional.prelu",
@@ -66,6 +67,10 @@ NAMES = {
     "multilabel_margin_loss_forward": "nn.functional.multilabel_margin_loss",
     "nanmedian": "nanmedian",
     "nansum": "nansum",
+    "native_batch_norm": "nn.functional.batch_norm",
+    "native_batch_norm_backward": "nn.functional.batch_norm",
+    "native_group_norm": "nn.functional.group_norm",
+    "native_group_norm_backward": "nn.functional.group_norm",
     "native_layer_norm": "nn.functional.layer_norm",
     "native_layer_norm_backward": "nn.functional.layer_norm",
     "nll_loss2d_backward": "nn.functional.nll_loss",
@@ -101,8 +106,32 @@ NAMES = {
     "xpurt::trigamma": "polygamma.polygamma_n_1",
 }
 
+# Rows of images, in test_image_rows.py.
+_FORWARD = (
+    *(f"max_pool{axes}d_with_indices" for axes in (2, 3)),
+    *(f"avg_pool{axes}d" for axes in (2, 3)),
+    *(f"_adaptive_avg_pool{axes}d" for axes in (2, 3)),
+    *(f"adaptive_max_pool{axes}d" for axes in (2, 3)),
+    *(f"upsample_nearest{axes}d" for axes in (1, 2, 3)),
+    *(f"_upsample_nearest_exact{axes}d" for axes in (1, 2, 3)),
+    "upsample_linear1d",
+    "upsample_bilinear2d",
+    "upsample_bicubic2d",
+    "upsample_trilinear3d",
+    *(f"grid_sampler_{axes}d" for axes in (2, 3)),
+)
+OF_IMAGES = {
+    *_FORWARD,
+    *(f"{row}_backward" for row in _FORWARD),
+    "im2col",
+    "col2im",
+    "convolution_overrideable",
+    "convolution_backward_overrideable",
+}
+
 # Rows that no entry calls, or that need tests of their own.
 TESTED_APART = {
+    *OF_IMAGES,
     "_amp_foreach_non_finite_check_and_unscale_",
     "_amp_update_scale_",
     "_fused_adagrad_",

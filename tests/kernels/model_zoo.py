@@ -113,9 +113,9 @@ def adamw(parameters: Any) -> torch.optim.Optimizer:
 def resnet() -> Case:
     return Case(
         ResNet18(8, 10),
-        (torch.randn(4, 3, 32, 32), torch.randint(10, (4,))),
+        (torch.randn(8, 3, 32, 32), torch.randint(10, (8,))),
         lambda model, images, labels: F.cross_entropy(model(images), labels),
-        lambda parameters: torch.optim.SGD(parameters, 0.05, 0.9, weight_decay=1e-4),
+        lambda parameters: torch.optim.SGD(parameters, 0.01, 0.9, weight_decay=1e-4),
     )
 
 

@@ -117,6 +117,11 @@ RowSpec as_spec(const py::dict& row) {
          each["integral"].cast<bool>(), each["dims"].cast<std::vector<int64_t>>(),
          each["copies"].cast<int>()});
   }
+  for (const py::handle& each : row["results"]) {
+    spec.results.push_back({each["type_of"].cast<std::vector<std::string>>(),
+                            each["laid_out_like"].cast<std::string>(),
+                            each["empty_without"].cast<std::string>()});
+  }
   spec.begins_as = row["begins_as"].cast<std::string>();
   spec.contiguous = row["contiguous"].cast<std::vector<std::string>>();
   spec.dense = row["dense"].cast<std::vector<std::string>>();

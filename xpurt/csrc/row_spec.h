@@ -43,6 +43,13 @@ struct Scratch {
   int copies = 0;             // if not 0, the size of a dimension before those
 };
 
+// What a result has that the op's meta function gets wrong.
+struct ResultSpec {
+  std::vector<std::string> type_of;  // the first of these arguments that is given
+  std::string laid_out_like;         // an argument, as the steps see it
+  std::string empty_without;         // a bool argument; false: the result is empty
+};
+
 struct RowSpec {
   int index = 0;       // position in the table; the name of the row in kernel keys
   std::string kind;    // "pointwise", "reduction", "softmax", "matmul", "steps"
@@ -64,6 +71,7 @@ struct RowSpec {
   std::vector<Step> steps;
   std::vector<Scratch> scratch;
   std::string begins_as;                // the argument that the result is a copy of
+  std::vector<ResultSpec> results;      // none, or one per result
   std::vector<std::string> contiguous;  // arguments that are made so first
   std::vector<std::string> dense;       // the same, in the memory format of the first
   std::string like;                     // the argument that the result looks like

@@ -13,6 +13,7 @@
 #include "policy.h"
 #include "program.h"
 #include "row_spec.h"
+#include "steps_arguments.h"
 
 namespace xpurt {
 namespace {
@@ -23,91 +24,9 @@ using torch::jit::Stack;
 
 constexpr int64_t kMostDims = 8;
 
-// A tensor that steps see, by the name that their texts call it by.
-struct Seen {
-  std::string name;
-  Tensor tensor;  // undefined: not given
-};
-
 bool names(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
-
-// Note [Arguments of steps]
-// ~~~~~~~~~~~~~~~~~~~~~~~~~
-// A kernel takes the pointers of the tensors that are given, in the order of the key,
-// then the address of the fault word if the step says FAULT, and one structure. Its
-// members are 8 bytes each: the number of places; the number of the row, from 1; then
-// per tensor its number of elements, sizes and strides; then the other arguments. The
-// key describes them, as "self=f2" (a float tensor of two dimensions), "mask=N" (not
-// given), "dim=I" (an integer), "eps=D" (a float), "padding=L2" (two integers),
-// "mode='reflect" (a string).
-class Arguments {
- public:
-  void add(const Seen& seen) {
-    name(seen.name);
-    if (!seen.tensor.defined()) {
-      key_ += 'N';
-      return;
-    }
-    const Tensor& t = seen.tensor;
-    key_ += letter_of(t.scalar_type());
-    key_ += std::to_string(t.dim());
-    words_.push_back(t.numel());
-    words_.insert(words_.end(), t.sizes().begin(), t.sizes().end());
-    words_.insert(words_.end(), t.strides().begin(), t.strides().end());
-  }
-
-  void add(const std::string& called, const c10::IValue& value, bool as_double) {
-    name(called);
-    if (value.isNone()) {
-      key_ += 'N';
-    } else if (value.isBool()) {
-      integer(value.toBool());
-    } else if (value.isInt()) {
-      integer(value.toInt());
-    } else if (value.isDouble()) {
-      real(value.toDouble(), as_double);
-    } else if (value.isIntList() || value.isBoolList()) {
-      const auto list = value.toListRef();
-      key_ += 'L' + std::to_string(list.size());
-      for (const c10::IValue& each : list) {
-        words_.push_back(each.isBool() ? each.toBool() : each.toInt());
-      }
-    } else if (value.isString()) {
-      key_ += '\'' + value.toStringRef();
-    } else {
-      TORCH_INTERNAL_ASSERT(false, "steps know no argument like ", called);
-    }
-  }
-
-  const std::string& key() const { return key_; }
-  std::vector<int64_t>& words() { return words_; }
-
- private:
-  void name(const std::string& called) {
-    if (!key_.empty()) key_ += ',';
-    key_ += called + '=';
-  }
-  void integer(int64_t value) {
-    key_ += 'I';
-    words_.push_back(value);
-  }
-  void real(double value, bool as_double) {
-    key_ += 'D';
-    int64_t word = 0;
-    const auto narrow = static_cast<float>(value);
-    if (as_double) {
-      std::memcpy(&word, &value, sizeof(value));
-    } else {
-      std::memcpy(&word, &narrow, sizeof(narrow));
-    }
-    words_.push_back(word);
-  }
-
-  std::string key_;
-  std::vector<int64_t> words_{0, 0};
-};
 
 class StepsRow final : public RowKernel {
  public:
@@ -162,6 +81,8 @@ class StepsRow final : public RowKernel {
   OpCost cost(const Call& call) const;
   std::vector<Tensor> looks_of_results(const c10::OperatorHandle& op,
                                        const Stack& stack) const;
+  Tensor corrected(const Tensor& meta, const ResultSpec& spec, const Stack& stack,
+                   const Call& call) const;
   std::vector<Tensor> make_results(const c10::OperatorHandle& op, const Stack& stack,
                                    const Call& call) const;
   void arrange(Call* call) const;
@@ -309,11 +230,36 @@ std::vector<Tensor> StepsRow::looks_of_results(const c10::OperatorHandle& op,
   return {at::empty(original.sizes(), original.options().device(c10::kMeta))};
 }
 
+// What the meta function gave, as the row has it.
+Tensor StepsRow::corrected(const Tensor& meta, const ResultSpec& spec,
+                           const Stack& stack, const Call& call) const {
+  Tensor result = meta;
+  for (const Seen& each : call.seen) {
+    if (each.name != spec.laid_out_like) continue;
+    result = at::empty_strided(meta.sizes(), each.tensor.strides(), meta.options());
+  }
+  for (const std::string& name : spec.type_of) {
+    const auto at = schema_.argumentIndexWithName(name);
+    if (!at.has_value() || !argument(stack, *at).isTensor()) continue;
+    const Tensor& given = argument(stack, *at).toTensor();
+    if (!given.defined()) continue;
+    const ScalarType type = given.scalar_type();
+    if (type != meta.scalar_type()) result = result.to(type);
+    break;
+  }
+  const auto flag = schema_.argumentIndexWithName(spec.empty_without);
+  const bool empty = flag.has_value() && !argument(stack, *flag).toBool();
+  return empty ? at::empty({0}, result.options()) : result;
+}
+
 // The tensors that the steps write, one per result; undefined where a call has none.
 std::vector<Tensor> StepsRow::make_results(const c10::OperatorHandle& op,
                                            const Stack& stack, const Call& call) const {
   if (schema_.returns().empty()) return {};  // steps write to arguments as they are
-  const std::vector<Tensor> like = looks_of_results(op, stack);
+  std::vector<Tensor> like = looks_of_results(op, stack);
+  for (size_t i = 0; i < std::min(like.size(), spec_.results.size()); ++i) {
+    if (like[i].defined()) like[i] = corrected(like[i], spec_.results[i], stack, call);
+  }
   std::vector<Tensor> made;
   for (size_t i = 0; i < like.size(); ++i) {
     if (!like[i].defined()) {
@@ -322,8 +268,14 @@ std::vector<Tensor> StepsRow::make_results(const c10::OperatorHandle& op,
       made.push_back(at::empty_strided(like[i].sizes(), like[i].strides(),
                                        like[i].options().device(call.device)));
     } else {
-      made.push_back(argument(stack, written_[i]).toTensor());
-      at::native::resize_output(made.back(), like[i].sizes());
+      const Tensor& target = argument(stack, written_[i]).toTensor();
+      at::native::resize_output(target, like[i].sizes());
+      // Steps that want their arguments dense write to results like those.
+      const bool any = spec_.dense.empty() && spec_.contiguous.empty();
+      const bool fits = any || target.strides() == like[i].strides();
+      made.push_back(fits ? target
+                          : at::empty_strided(like[i].sizes(), like[i].strides(),
+                                              target.options()));
     }
   }
   if (copied_ < 0) return made;
@@ -358,7 +310,7 @@ void StepsRow::launch(const Step& step, const Stack& stack, const Call& call,
   if (count == 0) return;
   Stream& stream = current_stream(call.device.index());
   Launch launch(stream, position);
-  Arguments arguments;
+  StepArguments arguments;
   const char computed = letter_of(computed_in(call.type));
   for (const Seen& each : call.seen) {
     arguments.add(each);

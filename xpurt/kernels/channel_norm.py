@@ -4,9 +4,9 @@ Tensors may be contiguous or channels_last: of both, `inner` elements of a chann
 side by side.
 """
 
-from xpurt.kernels.normalization import PARTS, SHARED
+from xpurt.kernels.normalization import OF_PARAMETERS, PARTS, SHARED
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Scratch, Step, Steps
+from xpurt.kernels.steps import Result, Scratch, Step, Steps
 
 # Offset of element e of a channel, and channel of an offset. Divisions of 32 bits are
 # much faster than those of 64.
@@ -203,21 +203,21 @@ GROUP_FORWARD = Step(
     also_reads=("weight", "bias"),
     text="""
   GROUP_LAYOUT
-  const long base = i * length, n = i / group, g = i % group;
-  const long to = n * channels * spread;
-  const bool last = out0_stride(1) == 1;
+  const long first = i % group * in_group, base = i * length;
+  const long image = i / group * channels * spread;
+  const bool last = channels > 1 && input_stride(1) == 1;
+#define CHANNEL(j) (first + divided(j, spread))
+#define AT(j) (last ? image + (j) % spread * channels + CHANNEL(j) : base + (j))
   C sum = 0, squares = 0;
-  along(0, length, sum += input_load(base + j);)
+  along(0, length, sum += input_load(AT(j));)
   across(sum, plus)
   const C mean = sum / length;
-  along(0, length, const C x = input_load(base + j) - mean; squares += x * x;)
+  along(0, length, const C x = input_load(AT(j)) - mean; squares += x * x;)
   across(squares, plus)
   const C rstd = 1 / sqrt(squares / length + (C)eps);
   along(0, length,
-    const long of = divided(j, spread), c = g * in_group + of;
-    const C x = (input_load(base + j) - mean) * rstd;
-    const long at = last ? to + (j - of * spread) * channels + c : base + j;
-    out0_store(at, x * weight_of(c) + bias_of(c));
+    const C x = (input_load(AT(j)) - mean) * rstd;
+    out0_store(AT(j), x * weight_of(CHANNEL(j)) + bias_of(CHANNEL(j)));
   )
   if (lane == 0) {
     out1_store(i, mean);
@@ -302,6 +302,11 @@ GROUP_TO_BIAS = Step(
 """,
 )
 
+LIKE_INPUT = Result(laid_out_like="input")
+SAVED = Result(
+    type_of=("weight", "bias", "running_mean", "input"), empty_without="training"
+)
+
 BATCH_ROWS = (
     *(
         Steps(
@@ -315,6 +320,7 @@ BATCH_ROWS = (
             functions=CHANNELS,
             contiguous=("weight", "bias"),
             dense=("input",),
+            results=(LIKE_INPUT, SAVED, SAVED),
             flops=8,
         )
         for name in ("native_batch_norm", "_native_batch_norm_legit")
@@ -332,6 +338,7 @@ BATCH_ROWS = (
         functions=CHANNELS + STATISTICS,
         contiguous=("weight", "save_mean", "save_invstd"),
         dense=("input", "grad_out"),
+        results=(LIKE_INPUT,),
         flops=12,
     ),
 )
@@ -342,7 +349,9 @@ GROUP_ROWS = (
         (GROUP_FORWARD,),
         FLOATING_ONLY,
         functions=GROUPS,
-        contiguous=("input", "weight", "bias"),
+        contiguous=("weight", "bias"),
+        dense=("input",),
+        results=(LIKE_INPUT, OF_PARAMETERS, OF_PARAMETERS),
         flops=8,
     ),
     Steps(

@@ -5,9 +5,12 @@ lies apart in memory are made of parts, which another step adds up.
 """
 
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Scratch, Step, Steps
+from xpurt.kernels.steps import Result, Scratch, Step, Steps
 
 PARTS = 16  # of a sum
+
+# Means and deviations have the type of the parameters, if there are any.
+OF_PARAMETERS = Result(type_of=("weight", "bias", "input"))
 
 # along(first, last, ...) runs the statements for each j, the lanes side by side; the
 # loop without a condition inside is what a CPU device's vectorizer needs to see.
@@ -138,6 +141,7 @@ ROWS = (
         FLOATING_ONLY,
         functions=SHARED,
         contiguous=("input", "weight", "bias"),
+        results=(Result(), OF_PARAMETERS, OF_PARAMETERS),
         flops=8,
     ),
     Steps(

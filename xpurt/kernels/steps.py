@@ -14,7 +14,8 @@ schema, and the results as ``out`` (``out0``, ``out1``, ... if there are several
   ``l_ADJACENT``, whether none between them is missing; ``l_RANK`` (indices arrive as
   integers, all of one shape);
 - ``HAS_t``: 1 if the optional argument was given, of a tensor or any other;
-- a number under its name; a list ``l`` as ``l[0]``, ``l[1]``, ...; ``l_COUNT``;
+- a number under its name; ``LOW_x`` of a float ``x``, what it lacks to the number that
+  was given, if C is float; a list ``l`` as ``l[0]``, ``l[1]``, ...; ``l_COUNT``;
 - a string ``s`` by ``#if s_IS_reflect``;
 - ``i``, the number of the place; ``C``, the type of the computation, that of the first
   tensor; ``wrapped(dim, rank)`` of a negative dim; ``FAULT``, to be said where an index
@@ -87,6 +88,18 @@ class Scratch:
 
 
 @dataclass(frozen=True)
+class Result:
+    """What PyTorch's meta function, which gives the sizes and types of results, has
+    otherwise than the CPU: the type is that of the first of the tensors `type_of` that
+    is given; the strides are those of the argument `laid_out_like`, as the steps see
+    it; without the bool argument `empty_without` the result is empty."""
+
+    type_of: tuple[str, ...] = ()
+    laid_out_like: str = ""
+    empty_without: str = ""
+
+
+@dataclass(frozen=True)
 class Steps:
     """An op in steps, one after the other. `begins_as` names the argument whose copy
     the result is before the first step (in place, itself); without it the results are
@@ -96,7 +109,7 @@ class Steps:
     kernels, and `templates` before those. Arguments in `contiguous` are copied if they
     are not; those in `dense` are all brought to the memory format of the first of them.
     An op of xpurt's own, "xpurt::name", which rows of other ops call, has a `schema`,
-    "(arguments) -> results"."""
+    "(arguments) -> results". `results`, if there are any, has one per result."""
 
     template: ClassVar[str] = "steps"
 
@@ -113,3 +126,4 @@ class Steps:
     flops: float = 4
     contiguous: tuple[str, ...] = ()
     dense: tuple[str, ...] = ()
+    results: tuple[Result, ...] = ()

@@ -50,7 +50,7 @@ def members(arguments: list[Argument], real: str) -> list[str]:
         elif each.kind == "D" and real == "double":
             lines.append(f"double {name};")
         elif each.kind == "D":
-            lines.append(f"float {name}; float unused_{name};")
+            lines.append(f"float {name}, {name}_LOW;")
         elif each.kind == "L" and int(each.rest) > 0:
             lines.append(f"long {name}[{each.rest}];")
     return lines
@@ -69,7 +69,7 @@ def pointers(arguments: list[Argument], step: Step) -> list[str]:
     return params
 
 
-def definitions(arguments: list[Argument]) -> list[str]:
+def definitions(arguments: list[Argument], real: str) -> list[str]:
     """What the text says of the arguments."""
     lines = []
     for each in arguments:
@@ -81,6 +81,9 @@ def definitions(arguments: list[Argument]) -> list[str]:
             lines += of_tensor(each)
         elif each.kind in "ID":
             lines.append(f"#define {name} (a.{name})")
+            if each.kind == "D":
+                low = "0" if real == "double" else f"(a.{name}_LOW)"
+                lines.append(f"#define LOW_{name} {low}")
         elif each.kind == "L":
             lines.append(f"#define {name}_COUNT {each.rest}")
             lines.append(f"#define {name} (a.{name})")
@@ -155,7 +158,7 @@ def steps_values(step: Step, described: str, computed_as: str) -> dict[str, str]
     place = "get_global_id(0) / LANES" if step.lanes else "get_global_id(0)"
     return {
         "members": "\n  ".join(members(arguments, real)),
-        "definitions": "\n".join(definitions(arguments)),
+        "definitions": "\n".join(definitions(arguments, real)),
         "params": ", ".join([*params, "const Arguments a"]),
         "place": place,
         "text": step.text.strip("\n"),

@@ -6,11 +6,13 @@ from xpurt.kernels import (
     activations,
     binary,
     channel_norm,
+    convolution,
     counting,
     decomposed,
     distances,
     distinct,
     extremes,
+    grid_sampling,
     indexing,
     losses,
     moments,
@@ -29,6 +31,8 @@ from xpurt.kernels import (
     special,
     ternary,
     unary,
+    unfolding,
+    upsampling,
 )
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
@@ -46,6 +50,10 @@ ROWS: tuple[AnyRow, ...] = (
     *normalization.ROWS,
     *channel_norm.ROWS,
     *pooling.ROWS,
+    *unfolding.ROWS,
+    *upsampling.ROWS,
+    *grid_sampling.ROWS,
+    *convolution.ROWS,
     *decomposed.ROWS,
     *distinct.ROWS,
     *products.ROWS,
@@ -99,5 +107,6 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "like": steps.like if steps else "",
         "contiguous": list(steps.contiguous) if steps else [],
         "dense": list(steps.dense) if steps else [],
+        "results": [asdict(each) for each in steps.results] if steps else [],
         "overloads": list(getattr(row, "overloads", ())),
     }
