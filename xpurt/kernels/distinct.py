@@ -142,7 +142,8 @@ def histc(
         raise RuntimeError("max must be larger than min")
     x = self.reshape(-1)
     within = (x >= min) & (x <= max)
-    place = ((x - min) / (max - min) * bins).clamp(0, bins - 1)
+    span = x.new_tensor(max) - x.new_tensor(min)  # rounded as the elements are
+    place = ((x - min) * bins / span).clamp(0, bins - 1)
     place = torch.where(within, place, 0).long()
     counts = torch.zeros(bins, dtype=self.dtype, device=self.device)
     return counts.scatter_add_(0, place, within.to(self.dtype))
