@@ -59,6 +59,12 @@ def test_addbmm(dtype: torch.dtype, xpu: torch.device) -> None:
         agree(torch.addbmm, x, batch[:, :, :3], batch[:, :1].expand(3, 3, 4), beta=2)
 
 
+def test_unique_of_the_older_op(xpu: torch.device) -> None:
+    x = torch.tensor([[3, 1], [1, -2]])
+    with forced("aten::_unique"):
+        agree(torch.ops.aten._unique.default, x, True, True)
+
+
 @pytest.mark.parametrize("p", [0, 1, 2, 3.5, float("inf")])
 def test_norm(p: float, xpu: torch.device) -> None:
     x = torch.arange(-5.0, 7).view(3, 4)

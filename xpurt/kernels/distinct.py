@@ -72,6 +72,12 @@ def unique(
     return values.index_select(0, places), number, counts
 
 
+def unique_and_inverse(
+    self: torch.Tensor, sorted: bool = True, return_inverse: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return unique(self, sorted, return_inverse)[:2]
+
+
 def unique_dim(
     self: torch.Tensor,
     dim: int,
@@ -150,6 +156,7 @@ def histc(
 
 
 ROWS = (
+    Decomposed("_unique", unique_and_inverse),
     Decomposed("_unique2", unique),
     Decomposed("unique_consecutive", unique_consecutive),
     Decomposed("unique_dim", unique_dim),
