@@ -83,9 +83,3 @@ def test_kthvalue_and_mode(dtype: torch.dtype, xpu: torch.device) -> None:
 def test_too_many_of_the_largest(xpu: torch.device) -> None:
     with pytest.raises(RuntimeError, match="out of range"):
         torch.ones(3, device=xpu).topk(4)
-
-
-def test_range(xpu: torch.device) -> None:
-    with forced("aten::range"), pytest.warns(UserWarning, match="range is deprecated"):
-        made = torch.range(1, 4, 0.5, device=xpu)
-    assert made.tolist() == [1, 1.5, 2, 2.5, 3, 3.5, 4]

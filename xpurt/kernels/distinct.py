@@ -72,6 +72,12 @@ def unique(
     return values.index_select(0, places), number, counts
 
 
+def unique_and_inverse(
+    self: torch.Tensor, sorted: bool = True, return_inverse: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return unique(self, sorted, return_inverse)[:2]
+
+
 def unique_dim(
     self: torch.Tensor,
     dim: int,
@@ -142,13 +148,15 @@ def histc(
         raise RuntimeError("max must be larger than min")
     x = self.reshape(-1)
     within = (x >= min) & (x <= max)
-    place = ((x - min) / (max - min) * bins).clamp(0, bins - 1)
+    span = x.new_tensor(max) - x.new_tensor(min)  # rounded as the elements are
+    place = ((x - min) * bins / span).clamp(0, bins - 1)
     place = torch.where(within, place, 0).long()
     counts = torch.zeros(bins, dtype=self.dtype, device=self.device)
     return counts.scatter_add_(0, place, within.to(self.dtype))
 
 
 ROWS = (
+    Decomposed("_unique", unique_and_inverse),
     Decomposed("_unique2", unique),
     Decomposed("unique_consecutive", unique_consecutive),
     Decomposed("unique_dim", unique_dim),

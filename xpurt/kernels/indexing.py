@@ -91,6 +91,5 @@ ROWS = (
     Steps("gather", (GATHER,), ARITHMETIC),
     Steps("index_select", (SELECT,), ARITHMETIC),
     Steps("index", (BY_LIST,), ARITHMETIC),
-    Steps("_unsafe_index", (BY_LIST,), ARITHMETIC),
     Steps("take", (TAKE,), ARITHMETIC),
 )

@@ -28,6 +28,8 @@ def added(
     self: torch.Tensor, product: torch.Tensor, beta: float, alpha: float
 ) -> torch.Tensor:
     """beta * self + alpha * product; without beta, what self has does not count."""
+    if not (self.is_floating_point() or self.is_complex()):
+        beta, alpha = int(beta), int(alpha)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product
