@@ -12,6 +12,7 @@ from xpurt.kernels import (
     reductions,
     scans,
     several_results,
+    shuffles,
     special,
     ternary,
     unary,
@@ -34,6 +35,7 @@ ROWS: tuple[AnyRow, ...] = (
     *losses.ROWS,
     *distances.ROWS,
     *several_results.ROWS,
+    *shuffles.ROWS,
     *optimizers.ROWS,
 )
 
