@@ -294,12 +294,13 @@ int64_t StepsRow::places(const Step& step, const Stack& stack, const Call& call)
   if (!over->tensor.defined()) return 0;
   int64_t count = over->tensor.numel();
   for (const std::string& along : step.along) {
-    if (count == 0 || over->tensor.dim() == 0) break;
+    if (over->tensor.dim() == 0) break;
     const auto named = schema_.argumentIndexWithName(along);
     if (named.has_value() && argument(stack, *named).isNone()) return 1;
     const int64_t dim =
         named.has_value() ? argument(stack, *named).toInt() : std::stoll(along);
-    count /= over->tensor.size(dim);
+    const int64_t size = over->tensor.size(dim);  // throws IndexError
+    if (count != 0) count /= size;
   }
   return count;
 }

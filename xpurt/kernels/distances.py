@@ -40,8 +40,8 @@ static long batch_at(int rank, __private const long* size, __private const long*
                      int wide, const long* index) {
   long offset = 0;
   for (int d = 0; d < rank - 2; ++d) {
-    const long at = index[wide - rank + d];
-    offset += (size[d] == 1 ? 0 : at) * stride[d];
+    const int place = wide - rank + d;
+    if (place >= 0 && size[d] != 1) offset += index[place] * stride[d];
   }
   return offset;
 }
@@ -77,8 +77,10 @@ CDIST_BACKWARD = f"""
   const long right = {batch_at("x2")} + k * x2_stride(other + 1);
   const long slopes = {batch_at("grad")} + n * grad_stride(last - 1);
   const long lengths = {batch_at("cdist")} + n * cdist_stride(last - 1);
+  // Of no batches the gradient is 0, in the shape of x1.
+  const long others = grad_numel == 0 ? 0 : x2_size(other);
   C acc = 0;
-  for (long m = 0; m < x2_size(other); ++m) {{
+  for (long m = 0; m < others; ++m) {{
     const C difference = x - x2_load(right + m * x2_stride(other));
     acc += slope(difference, cdist_load(lengths + m * cdist_stride(last)),
                  grad_load(slopes + m * grad_stride(last)), p);

@@ -27,6 +27,7 @@ from xpurt.kernels import (
     scans,
     scattering,
     several_results,
+    shuffles,
     sorting,
     special,
     ternary,
@@ -70,6 +71,7 @@ ROWS: tuple[AnyRow, ...] = (
     *losses.ROWS,
     *distances.ROWS,
     *several_results.ROWS,
+    *shuffles.ROWS,
     *optimizers.ROWS,
 )
 

@@ -26,9 +26,10 @@ static C erfcx_of(C x) {
   return isinf(whole) ? whole : 2 * (whole + whole * lost) - erfcx_of_positive(-x);
 }
 
-// The logarithm of the normal distribution.
+// The logarithm of the normal distribution. The gradient is the exponential of a
+// difference of this and x^2 / 2, so the square is rounded as PyTorch rounds it.
 static C log_ndtr_of(C x) {
   const C scaled = x * 0.7071067811865476;
-  if (x < -1) return log(erfcx_of(-scaled) / 2) - x * x / 2;
+  if (x < -1) return log(erfcx_of(-scaled) / 2) - scaled * scaled;
   return log1p(-erfc(scaled) / 2);
 }
