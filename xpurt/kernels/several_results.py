@@ -1,8 +1,6 @@
 """Rows over elements that a pointwise row is not for: they have two results, or operands
 of other sizes than the result."""
 
-import torch
-
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import FLOATING_ONLY
 from xpurt.kernels.steps import Step, Steps
@@ -48,13 +46,6 @@ GLU_BACKWARD = """
 """
 
 
-def equal(self: torch.Tensor, other: torch.Tensor) -> bool:
-    """Raises RuntimeError for tensors of different types."""
-    if self.dtype != other.dtype:
-        raise RuntimeError(f"equal expects one type, got {self.dtype}, {other.dtype}")
-    return self.shape == other.shape and bool((self == other).all())
-
-
 def over_self(aten: str, text: str, like: str = "") -> Steps:
     return Steps(
         aten, (Step(over="self", text=text),), FLOATING_ONLY, like=like, flops=30
@@ -67,5 +58,4 @@ ROWS: tuple[Steps | Decomposed, ...] = (
     over_self("log_sigmoid_backward", LOG_SIGMOID_BACKWARD, like="self"),
     over_self("glu_backward", GLU_BACKWARD, like="self"),
     Decomposed("_prelu_kernel_backward"),
-    Decomposed("equal", equal),
 )
