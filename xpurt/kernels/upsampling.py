@@ -26,7 +26,8 @@ static R inverse(R factor, R low) {
 NEAREST = """
 #define TAPS 1
 typedef float R;
-INVERSEstatic R scale_of(long size, long count, bool align, bool given, R factor, R low) {
+INVERSE
+static R scale_of(long size, long count, bool align, bool given, R factor, R low) {
   return given && factor > 0 ? inverse(factor, low) : (R)size / (R)count;
 }
 static R at_of(long o, long size, long count, R scale, bool align) {
@@ -40,7 +41,8 @@ static R weight_of(R at, long base, int t) { return 1; }
 
 SCALED = """
 typedef C R;
-INVERSEstatic R scale_of(long size, long count, bool align, bool given, R factor, R low) {
+INVERSE
+static R scale_of(long size, long count, bool align, bool given, R factor, R low) {
   if (align) return count > 1 ? (R)(size - 1) / (count - 1) : 0;
   return given && factor > 0 ? inverse(factor, low) : (R)size / (R)count;
 }
