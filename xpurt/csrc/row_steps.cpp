@@ -337,8 +337,9 @@ void StepsRow::launch(const Step& step, const Stack& stack, const Call& call,
   key += computed;
   key += ';' + arguments.key();
   const size_t lanes = step.lanes ? std::max(traits(launch.device()).sub_group, 1) : 1;
-  launch.submit(kernel_for(launch.device(), key),
-                cover({static_cast<size_t>(count) * lanes, 1, 1}, 64));
+  launch.submit(
+      kernel_for(launch.device(), key),
+      cover({static_cast<size_t>(count) * lanes, 1, 1}, step.lanes ? 64 : 256));
 }
 
 void StepsRow::run(const c10::OperatorHandle& op, Stack* stack) const {

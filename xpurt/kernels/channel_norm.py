@@ -13,17 +13,13 @@ from xpurt.kernels.steps import Result, Scratch, Step, Steps
 CHANNELS = (
     SHARED
     + """
-static long divided(long a, long b) {
-  return (ulong)(a | b) >> 32 == 0 ? (uint)a / (uint)b : a / b;
-}
-static long in_channel(long e, long c, long channels, long inner) {
-  const long n = divided(e, inner);
-  return (n * channels + c) * inner + e - n * inner;
-}
-static long channel_of(long i, long channels, long inner) {
-  const long line = divided(i, inner);
-  return line - divided(line, channels) * channels;
-}
+// The condition is the same for all lanes.
+#define divided(x, y) \\
+  (input_numel >> 31 == 0 ? (long)((uint)(x) / (uint)(y)) : (x) / (y))
+#define in_channel(e, c, channels, inner) \\
+  ((divided(e, inner) * (channels - 1) + (c)) * inner + (e))
+#define channel_of(i, channels, inner) \\
+  (divided(i, inner) - divided(divided(i, inner), channels) * channels)
 #define CHANNEL_LAYOUT                                       \\
   const long channels = input_size(1);                       \\
   const long inner = channels == 1 ? 1 : input_stride(1);    \\

@@ -18,11 +18,13 @@ SHARED = """
 #define plus(a, b) ((a) + (b))
 #define along(first, last, ...)                      \\
   {                                                  \\
-    long j = (first) + lane;                         \\
-    for (; j - lane + LANES <= (last); j += LANES) { \\
+    long before = (first);                           \\
+    for (; before + LANES <= (last); before += LANES) { \\
+      const long j = before + lane;                  \\
       __VA_ARGS__                                    \\
     }                                                \\
-    if (j < (last)) {                                \\
+    if (before + lane < (last)) {                    \\
+      const long j = before + lane;                  \\
       __VA_ARGS__                                    \\
     }                                                \\
   }

@@ -113,6 +113,12 @@ def of_lists(arguments: list[Argument]) -> list[str]:
     return lines
 
 
+def unraveled(arguments: str) -> str:
+    """The call for the number of places, which all lanes see alike."""
+    few, many = f"unravel_few({arguments}, index)", f"unravel({arguments}, index)"
+    return f"(a.places >> 31 == 0 ? {few} : {many})"
+
+
 def of_tensor(tensor: Argument) -> list[str]:
     name, letter, rank = tensor.name, tensor.kind, int(tensor.rest)
     loaded = load(f"p_{name}", "o", letter, letter)
@@ -142,9 +148,9 @@ def of_tensor(tensor: Argument) -> list[str]:
         f"#define {name}_size(d) (a.size_{name}[d])",
         f"#define {name}_stride(d) (a.stride_{name}[d])",
         f"#define {name}_at(index) offset_at({rank}, a.stride_{name}, index)",
-        f"#define {name}_unravel(i, index) unravel({rank}, {sized}, i, -1, index)",
+        f"#define {name}_unravel(i, index) {unraveled(f'{rank}, {sized}, i, -1')}",
         f"#define {name}_line(i, dim, index) "
-        f"unravel({rank}, {sized}, i, wrapped(dim, {rank}), index)",
+        f"{unraveled(f'{rank}, {sized}, i, wrapped(dim, {rank})')}",
     ]
 
 
@@ -155,7 +161,7 @@ def steps_values(step: Step, described: str, computed_as: str) -> dict[str, str]
     if step.faults:
         params.append("volatile __global int* fault")
     real = "double" if computed_as == "d" else "float"
-    place = "get_global_id(0) / LANES" if step.lanes else "get_global_id(0)"
+    place = "place_of_lanes()" if step.lanes else "get_global_id(0)"
     return {
         "members": "\n  ".join(members(arguments, real)),
         "definitions": "\n".join(definitions(arguments, real)),

@@ -26,21 +26,23 @@ static R inverse(R factor, R low) {
 NEAREST = """
 #define TAPS 1
 typedef float R;
-INVERSEstatic R scale_of(long size, long count, bool align, bool given, R factor, R low) {
+INVERSE
+static R scale_of(long size, long count, bool align, bool given, R factor, R low) {
   return given && factor > 0 ? inverse(factor, low) : (R)size / (R)count;
 }
 static R at_of(long o, long size, long count, R scale, bool align) {
   if (count == size) return o;
   return OFFSET == 0 && count == 2 * size ? (R)(o >> 1) : (o + OFFSET) * scale;
 }
-static long base_of(R at, long size) { return min((long)at, size - 1); }
+static long base_of(R at, long size) { return min((long)(int)at, size - 1); }
 static long tap_of(long base, int t, long size) { return base; }
 static R weight_of(R at, long base, int t) { return 1; }
 """.replace("INVERSE", INVERSE)
 
 SCALED = """
 typedef C R;
-INVERSEstatic R scale_of(long size, long count, bool align, bool given, R factor, R low) {
+INVERSE
+static R scale_of(long size, long count, bool align, bool given, R factor, R low) {
   if (align) return count > 1 ? (R)(size - 1) / (count - 1) : 0;
   return given && factor > 0 ? inverse(factor, low) : (R)size / (R)count;
 }
@@ -54,7 +56,7 @@ static R at_of(long o, long size, long count, R scale, bool align) {
   if (count == size) return o;
   return align ? o * scale : max((o + (R)0.5) * scale - (R)0.5, (R)0);
 }
-static long base_of(R at, long size) { return min((long)at, size - 1); }
+static long base_of(R at, long size) { return min((long)(int)at, size - 1); }
 static long tap_of(long base, int t, long size) { return min(base + t, size - 1); }
 static R weight_of(R at, long base, int t) {
   const R rest = clamp(at - base, (R)0, (R)1);
@@ -71,7 +73,7 @@ CUBIC = (
 static R at_of(long o, long size, long count, R scale, bool align) {
   return align ? o * scale : (o + (R)0.5) * scale - (R)0.5;
 }
-static long base_of(R at, long size) { return (long)floor(at) - 1; }
+static long base_of(R at, long size) { return (long)(int)floor(at) - 1; }
 static long tap_of(long base, int t, long size) { return clamp(base + t, 0L, size - 1); }
 static R weight_of(R at, long base, int t) {
   const R x = fabs(at - (base + t)), a = -0.75;
@@ -150,7 +152,7 @@ def forward(axes: int) -> Step:
         for d in range(axes)
     )
     head = (
-        "  for (int t{d} = 0; t{d} < TAPS; ++t{d}) {{\n"
+        '  _Pragma("unroll") for (int t{d} = 0; t{d} < TAPS; ++t{d}) {{\n'
         "    const long y{d} = tap_of(base{d}, t{d}, size{d});\n"
     )
     weight = " * ".join(f"weight_of(at{d}, base{d}, t{d})" for d in range(axes))

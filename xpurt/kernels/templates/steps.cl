@@ -26,8 +26,31 @@ static long unravel(int rank, const long* size, const long* stride, long i,
   return offset;
 }
 
+// The same, of fewer than 2^31 elements: divisions of 32 bits are much faster.
+static long unravel_few(int rank, const long* size, const long* stride, uint i,
+                        int skipped, long* index) {
+  long offset = 0;
+  for (int d = rank - 1; d >= 0; --d) {
+    index[d] = 0;
+    if (d == skipped) continue;
+    const uint whole = i / (uint)size[d];
+    index[d] = i - whole * (uint)size[d];
+    i = whole;
+    offset += index[d] * stride[d];
+  }
+  return offset;
+}
+
 #define FAULT (*fault = (int)a.row)
 $definitions
+#ifdef LANES
+// The broadcast tells the compiler that all lanes have the same place.
+#if LANES > 1
+#define place_of_lanes() sub_group_broadcast(get_global_id(0) / LANES, 0)
+#else
+#define place_of_lanes() get_global_id(0)
+#endif
+#endif
 $functions
 
 $attributes
