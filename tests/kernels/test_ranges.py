@@ -70,3 +70,9 @@ def test_norm(p: float, xpu: torch.device) -> None:
     x = torch.arange(-5.0, 7).view(3, 4)
     with forced("aten::norm"):
         agree(torch.ops.aten.norm.ScalarOpt_dim, x, p, [1], True)
+
+
+def test_unique_of_all_elements(xpu: torch.device) -> None:
+    x = torch.randint(0, 5, (4, 6))
+    with forced("aten::_unique2"):
+        agree(torch.unique, x, return_inverse=True, return_counts=True)
