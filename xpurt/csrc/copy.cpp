@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include "alias.h"
+#include "capture.h"
 #include "cpu_allocator.h"
 #include "device.h"
 #include "device_scope.h"
@@ -131,7 +132,8 @@ void copy_on_host(const Copy& copy) {
 void copy_within_ordinal(const Copy& copy) {
   const bool dense =
       same_dense_layout(copy.self, copy.source) && !copy.self.is_alias_of(copy.source);
-  const bool idle = current_stream(copy.index).idle();
+  // What is captured is never done by the host.
+  const bool idle = current_stream(copy.index).idle() && !is_capturing(copy.index);
   if (dense && !(idle && host_reads(copy.index))) {
     copy_on_queue(copy);
   } else {
@@ -141,6 +143,12 @@ void copy_within_ordinal(const Copy& copy) {
 }
 
 void copy_between(const Copy& copy) {
+  for (const at::Tensor& each : {copy.self, copy.source}) {
+    if (!each.is_xpu() || !is_capturing(each.device().index())) continue;
+    refuse_in_capture(copy.record.name + " from " + c10::str(copy.source.device()) +
+                          " to " + c10::str(copy.self.device()),
+                      "a graph holds the work of one device.");
+  }
   const auto unreadable = [](const at::Tensor& tensor) {
     return tensor.is_xpu() && !host_reads(tensor.device().index());
   };

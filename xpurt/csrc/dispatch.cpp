@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 
 #include "alias.h"
+#include "capture.h"
 #include "cpu_allocator.h"
 #include "device.h"
 #include "device_scope.h"
@@ -133,6 +134,9 @@ class HostRun {
 
 void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                  torch::jit::Stack* stack) {
+  if (C10_UNLIKELY(is_capturing(index))) {
+    refuse_op_in_capture(record.name, record.generator >= 0);
+  }
   const uint64_t begin = ticks_now();
   check_host_kernel(record, index, host_keys(keys));
   HostRun run(record, index, stack);
@@ -165,7 +169,8 @@ const RowKernel* chosen_row(const OpRecord& record, c10::DeviceIndex index,
                             const torch::jit::Stack& stack) {
   const RowKernel* row = record.row.load(std::memory_order_acquire);
   if (C10_LIKELY(row == nullptr)) return nullptr;
-  const KernelPolicy policy = kernel_policy();
+  const KernelPolicy policy =
+      is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
   if (policy == KernelPolicy::native) return nullptr;
   if (policy == KernelPolicy::automatic &&
       too_small(*row, ordinal(index), largest_operand(record, stack))) {
@@ -201,7 +206,7 @@ void note_device(int physical_device_id) {
 
 bool goes_native(const OpRecord& record, c10::DeviceIndex index, int64_t largest) {
   const Ordinal& devices = ordinal(index);
-  if (!devices.home_device().host_accessible) return false;
+  if (!devices.home_device().host_accessible || is_capturing(index)) return false;
   const RowKernel* row = record.row.load(std::memory_order_acquire);
   if (row == nullptr) return true;
   const KernelPolicy policy = kernel_policy();

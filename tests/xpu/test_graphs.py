@@ -1,0 +1,411 @@
+"""XPU graphs: capture on the CPU device, replay, and what a capture refuses."""
+
+import gc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import xpurt
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def cpu() -> Iterator[torch.device]:
+    """xpu:0 under the mapping "CPU", the one device here that records commands."""
+    with xpurt.xpu_mapping("CPU"):
+        torch.xpu.init()
+        yield torch.device("xpu", 0)
+        gc.collect()
+
+
+def ramp(device: torch.device, size: int = 1000) -> torch.Tensor:
+    return torch.arange(size, dtype=torch.float32).to(device)
+
+
+def captured(
+    work: Callable[[], torch.Tensor], **options: object
+) -> tuple[torch.xpu.XPUGraph, torch.Tensor]:
+    graph = torch.xpu.XPUGraph()
+    with torch.xpu.graph(graph, **options):
+        result = work()
+    return graph, result
+
+
+@pytest.mark.parametrize("size", [1, 1000, 100_000])
+def test_replays_compute_with_what_the_inputs_hold_then(
+    cpu: torch.device, size: int
+) -> None:
+    x = ramp(cpu, size)
+    graph, y = captured(lambda: torch.exp(x * 0.001) + x.sum())
+    for start in (0.0, 5.0):
+        x.copy_(torch.arange(size) + start)
+        graph.replay()
+        expected = x.cpu()
+        torch.testing.assert_close(
+            y.cpu(), torch.exp(expected * 0.001) + expected.sum()
+        )
+
+
+def test_nothing_runs_during_the_capture(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    graph, _ = captured(lambda: x.add_(1))
+    assert torch.equal(x.cpu(), torch.arange(1000.0))
+    for _ in range(3):
+        graph.replay()
+    assert torch.equal(x.cpu(), torch.arange(1000.0) + 3)
+
+
+def test_products_copies_fills_and_steps(cpu: torch.device) -> None:
+    a, b = ramp(cpu, 48 * 32).view(48, 32), ramp(cpu, 32 * 40).view(32, 40) / 1280
+    bias = ramp(cpu, 40)
+
+    def work() -> torch.Tensor:
+        product = torch.addmm(bias, a, b)
+        copy = torch.zeros_like(product)
+        copy.copy_(product)
+        return torch.cat([copy, torch.softmax(product, 1)])
+
+    graph, result = captured(work)
+    for factor in (1, 2):
+        a.copy_(torch.arange(48.0 * 32).view(48, 32) * factor)
+        graph.replay()
+        product = torch.addmm(bias.cpu(), a.cpu(), b.cpu())
+        expected = torch.cat([product, torch.softmax(product, 1)])
+        torch.testing.assert_close(result.cpu(), expected, rtol=1e-4, atol=1e-3)
+
+
+def test_who_is_capturing(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    graph = torch.xpu.XPUGraph()
+    assert not torch.xpu.is_current_stream_capturing()
+    with torch.xpu.graph(graph):
+        x.mul_(2)
+        assert torch.xpu.is_current_stream_capturing()
+        assert torch.accelerator.current_stream().is_capturing()
+        with torch.xpu.stream(torch.xpu.Stream()):
+            assert not torch.xpu.is_current_stream_capturing()
+    assert not torch.xpu.is_current_stream_capturing()
+
+
+def test_graphs_share_a_pool(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    first, y = captured(lambda: x + 1)
+    second, z = captured(lambda: y * 2, pool=first.pool())
+    assert second.pool() == first.pool()
+    handle = torch.xpu.graph_pool_handle()
+    third, w = captured(lambda: z - 3, pool=handle)
+    assert third.pool() == handle != first.pool()
+    addresses = [t.data_ptr() for t in (y, z, w)]
+    for start in (0.0, 100.0):
+        x.copy_(torch.arange(1000) + start)
+        for graph in (first, second, third):
+            graph.replay()
+        assert torch.equal(w.cpu(), (torch.arange(1000) + start + 1) * 2 - 3)
+    assert [t.data_ptr() for t in (y, z, w)] == addresses
+    pools = {tuple(s["segment_pool_id"]) for s in torch.xpu.memory_snapshot()}
+    assert {first.pool(), handle} <= pools
+
+
+def test_a_replay_is_work_of_its_stream(cpu: torch.device) -> None:
+    x = ramp(cpu, 200_000)
+    graph, y = captured(lambda: torch.sin(x) + 1)
+    stream, done = torch.xpu.Stream(), torch.xpu.Event()
+    torch.xpu.synchronize()
+    with torch.xpu.stream(stream):
+        xpurt._C._submit_sleep(stream.stream_id, 0, 0.2)
+        graph.replay()
+        done.record()
+    assert not stream.query()
+    assert not done.query()
+    done.wait()
+    z = y * 2
+    expected = (torch.sin(torch.arange(200_000.0)) + 1) * 2
+    torch.testing.assert_close(z.cpu(), expected)
+    assert done.query()
+    stream.synchronize()
+    assert stream.query()
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("_local_scalar_dense", lambda x: x.sum().item()),
+        ("copy_ from xpu:0 to cpu", lambda x: x.cpu()),
+        ("copy_ from cpu to xpu:0", lambda x: torch.ones(3).to(x.device)),
+        ("aten::linalg_inv_ex", lambda x: torch.linalg.inv(x[:9].view(3, 3))),
+        ("aten::uniform_.*random", lambda x: torch.rand_like(x)),
+        ("waiting for", lambda x: torch.xpu.synchronize()),
+        ("waiting for", lambda x: torch.xpu.current_stream().synchronize()),
+        ("waiting for", lambda x: torch.xpu.current_stream().query()),
+        ("enable_timing", lambda x: torch.xpu.Event(enable_timing=True).record()),
+        ("emptying the cache", lambda x: torch.xpu.empty_cache()),
+    ],
+)
+def test_what_a_capture_refuses(
+    cpu: torch.device, name: str, use: Callable[[torch.Tensor], object]
+) -> None:
+    x = ramp(cpu)
+    default = torch.xpu.current_stream()
+    spoilt = torch.xpu.XPUGraph()
+
+    def work() -> None:
+        with torch.xpu.graph(spoilt):
+            x.add_(1)
+            use(x)
+
+    with pytest.raises(RuntimeError, match=f"{name}.* cannot be captured"):
+        work()
+    assert torch.xpu.current_stream() == default
+    assert not torch.xpu.is_current_stream_capturing()
+    with pytest.raises(RuntimeError, match=f"capture was spoilt: .*{name}"):
+        spoilt.replay()
+    torch.xpu.synchronize()
+    assert x.sum().item() == 499_500, "nothing of it was run"
+    # The same object is good for another capture.
+    spoilt.reset()
+    with torch.xpu.graph(spoilt):
+        x.add_(1)
+    spoilt.replay()
+    assert x.sum().item() == 500_500
+
+
+def test_an_error_that_is_caught_inside_spoils_the_graph(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    graph = torch.xpu.XPUGraph()
+    with torch.xpu.graph(graph):
+        x.add_(1)
+        with pytest.raises(RuntimeError, match="cannot be captured"):
+            x.sum().item()
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="spoilt: aten::_local_scalar_dense"):
+        graph.replay()
+
+
+def test_an_error_of_the_program_does_not(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    graph = torch.xpu.XPUGraph()
+
+    def work() -> None:
+        with torch.xpu.graph(graph):
+            x.add_(1)
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        work()
+    graph.replay()
+    assert x.sum().item() == 500_500
+
+
+def test_events_of_a_capture(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    event = torch.xpu.Event()
+    graph = torch.xpu.XPUGraph()
+    with torch.xpu.graph(graph):
+        x.add_(1)
+        event.record()
+        event.wait()
+        x.mul_(2)
+    for use in (event.query, event.synchronize, event.wait):
+        with pytest.raises(RuntimeError, match="marks nothing that runs"):
+            use()
+    event.record()
+    event.synchronize()
+    graph.replay()
+    assert torch.equal(x.cpu(), (torch.arange(1000.0) + 1) * 2)
+
+
+def test_a_graph_waits_for_no_other_stream(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    other, event = torch.xpu.Stream(), torch.xpu.Event()
+
+    def work() -> torch.Tensor:
+        xpurt._C._submit_sleep(other.stream_id, 0, 0.2)
+        event.record(other)
+        x.add_(1)
+        event.wait()
+        return x
+
+    with pytest.raises(RuntimeError, match="event of another stream"):
+        captured(work)
+    torch.xpu.synchronize()
+
+
+def test_one_capture_at_a_time(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    first, second = torch.xpu.XPUGraph(), torch.xpu.XPUGraph()
+    first.capture_begin()
+    try:
+        with pytest.raises(RuntimeError, match="one at a time"):
+            second.capture_begin()
+        x.add_(1)
+        with pytest.raises(RuntimeError, match="before capture_end"):
+            first.replay()
+    finally:
+        first.capture_end()
+    with pytest.raises(RuntimeError, match="holds a capture already"):
+        first.capture_begin()
+    with pytest.raises(RuntimeError, match="without a capture_begin"):
+        second.capture_end()
+    first.replay()
+    assert x.sum().item() == 500_500
+
+
+def test_memory_is_given_back(cpu: torch.device) -> None:
+    x = torch.zeros(3 * MIB, dtype=torch.float32, device=cpu)
+    gc.collect()
+    torch.xpu.empty_cache()
+    before = torch.xpu.memory_reserved()
+    graph, y = captured(lambda: (x + 1) * 2)
+    held = torch.xpu.memory_reserved()
+    assert held > before
+    address = y.data_ptr()
+    del y
+    torch.xpu.empty_cache()
+    assert torch.xpu.memory_reserved() == held, "the graph still writes there"
+    fresh = torch.zeros(3 * MIB, dtype=torch.float32, device=cpu)
+    assert fresh.data_ptr() != address
+    graph.replay()
+    assert fresh.sum().item() == 0
+    del fresh
+    graph.reset()
+    torch.xpu.empty_cache()
+    assert torch.xpu.memory_reserved() == before
+    with pytest.raises(RuntimeError, match="before capture_end"):
+        graph.replay()
+
+
+def test_a_result_outlives_its_graph(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    graph, y = captured(lambda: x + 1)
+    graph.replay()
+    del graph
+    gc.collect()
+    torch.xpu.empty_cache()
+    assert torch.equal(y.cpu(), torch.arange(1000.0) + 1)
+
+
+def test_a_graph_that_goes_during_its_capture(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    graph = torch.xpu.XPUGraph()
+    graph.capture_begin()
+    x.add_(1)
+    graph.reset()
+    assert not torch.xpu.is_current_stream_capturing()
+    assert x.sum().item() == 499_500
+
+
+def test_an_index_out_of_range_is_told_after_the_replay(cpu: torch.device) -> None:
+    x, index = ramp(cpu), torch.zeros(5000, dtype=torch.int64).to(cpu)
+    graph, _ = captured(lambda: x.index_select(0, index))
+    graph.replay()
+    torch.xpu.synchronize()
+    index.fill_(5000)
+    torch.xpu.synchronize()
+    stream = torch.xpu.Stream()
+    with torch.xpu.stream(stream):
+        graph.replay()
+    with pytest.raises(IndexError, match="out of range"):
+        stream.synchronize()
+
+
+def test_keep_graph_and_dumps(cpu: torch.device, tmp_path: Path) -> None:
+    x = ramp(cpu)
+    graph = torch.xpu.XPUGraph(keep_graph=True)
+    with torch.xpu.graph(graph):
+        x.add_(1)
+    assert graph.raw_xpu_graph() != 0
+    with pytest.raises(RuntimeError, match="before instantiate"):
+        graph.raw_xpu_graph_exec()
+    graph.instantiate()
+    assert graph.raw_xpu_graph_exec() != 0
+    graph.debug_dump(str(tmp_path / "graph.dot"))
+    assert "digraph" in (tmp_path / "graph.dot").read_text()
+    with pytest.raises(RuntimeError, match=r"ends with \.dot"):
+        graph.debug_dump(str(tmp_path / "graph.txt"))
+    graph.replay()
+    assert x.sum().item() == 500_500
+    plain, _ = captured(lambda: x.add_(1))
+    with pytest.raises(RuntimeError, match="keep_graph=True"):
+        plain.raw_xpu_graph()
+
+
+def test_an_empty_graph_is_told(cpu: torch.device) -> None:
+    with pytest.warns(UserWarning, match="graph is empty"):
+        graph, _ = captured(lambda: torch.empty(3))
+    graph.replay()
+
+
+def test_a_graph_of_a_replaced_mapping() -> None:
+    with xpurt.xpu_mapping("CPU"):
+        graph, result = captured(lambda: torch.ones(3, device="xpu"))
+        graph.replay()
+        del result
+        gc.collect()
+    with (
+        xpurt.xpu_mapping("explicit"),
+        pytest.raises(RuntimeError, match="mapping that has been replaced"),
+    ):
+        graph.replay()
+
+
+def test_graphs_of_torch_accelerator(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    graph = torch.accelerator.Graph()
+    with torch.xpu.Stream(), graph:
+        x.add_(1)
+    graph.replay()
+    graph.replay()
+    assert x.sum().item() == 501_500
+
+
+def test_a_training_step(cpu: torch.device) -> None:
+    torch.manual_seed(0)
+    reference = torch.nn.Sequential(
+        torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)
+    )
+    model = torch.nn.Sequential(
+        torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)
+    )
+    model.load_state_dict(reference.state_dict())
+    model.to(cpu)
+    graphed = torch.xpu.make_graphed_callables(model, (torch.randn(6, 8).to(cpu),))
+    optimizers = [
+        torch.optim.SGD(each.parameters(), lr=0.1) for each in (reference, graphed)
+    ]
+    for _ in range(3):
+        inputs, target = torch.randn(6, 8), torch.randn(6, 4)
+        losses = []
+        for module, optimizer, device in zip(
+            (reference, graphed), optimizers, ("cpu", cpu), strict=True
+        ):
+            optimizer.zero_grad()
+            output = module(inputs.to(device))
+            loss = torch.nn.functional.mse_loss(output, target.to(device))
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        torch.testing.assert_close(losses[0], losses[1], rtol=1e-4, atol=1e-5)
+    for a, b in zip(reference.parameters(), graphed.parameters(), strict=True):
+        torch.testing.assert_close(a, b.cpu(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "reason"),
+    [
+        ("AUTO", "2 devices under the mapping.*run the work eagerly"),
+        ("GPU", "ext_oneapi_limited_graph.*Run the work eagerly"),
+    ],
+)
+def test_devices_that_record_nothing(mapping: str, reason: str) -> None:
+    with xpurt.xpu_mapping(mapping):
+        for use in (
+            torch.xpu.XPUGraph,
+            lambda: torch.xpu.make_graphed_callables(abs, ()),
+            torch.accelerator.Graph,
+        ):
+            with pytest.raises(NotImplementedError, match=reason):
+                use()
+        assert torch.xpu.is_current_stream_capturing() is False
