@@ -1,6 +1,7 @@
 // XPU graphs for torch.xpu.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "allocator.h"
@@ -29,13 +30,18 @@ void bind_graph(py::module_& m) {
             self.capture_begin(pool.value_or(c10::MempoolId_t{0, 0}));
           },
           py::arg("pool") = py::none())
-      .def("capture_end", &Graph::capture_end)
+      // wrap_pybind_function makes Python's warnings of TORCH_WARN.
+      .def("capture_end",
+           torch::wrap_pybind_function([](Graph& self) { self.capture_end(); }))
       .def("instantiate", &Graph::instantiate)
       .def("replay", &Graph::replay)
       .def("reset", &Graph::reset)
       .def("pool", &Graph::pool)
       .def("enable_debug_mode", &Graph::enable_debug_mode)
-      .def("debug_dump", &Graph::debug_dump, py::arg("debug_path"))
+      .def("debug_dump",
+           torch::wrap_pybind_function(
+               [](Graph& self, const std::string& path) { self.debug_dump(path); }),
+           py::arg("debug_path"))
       .def("raw_xpu_graph",
            [](Graph& self) { return reinterpret_cast<uintptr_t>(&self.raw_graph()); })
       .def("raw_xpu_graph_exec", [](Graph& self) {

@@ -2,6 +2,10 @@
 
 #include <c10/util/Exception.h>
 
+#include <set>
+
+#include "capture_waits.h"
+
 namespace xpurt {
 namespace {
 
@@ -12,6 +16,11 @@ std::string* spoilt_by() {
   return leaked;
 }
 std::atomic<uint64_t> captures{0};
+std::atomic<bool> some_wait{false};
+std::set<const Stream*>& waiting_streams() {
+  static auto* const leaked = new std::set<const Stream*>;
+  return *leaked;
+}
 
 void spoil(const std::string& reason) {
   std::lock_guard<std::mutex> lock(capture_mutex);
@@ -39,6 +48,8 @@ void claim_capture() {
 std::string finish_capture() {
   std::lock_guard<std::mutex> lock(capture_mutex);
   claimed = false;
+  some_wait = false;
+  waiting_streams().clear();
   return std::exchange(*spoilt_by(), {});
 }
 
@@ -50,7 +61,24 @@ void refuse_in_capture(const std::string& what, const std::string& why) {
   TORCH_CHECK(false, reason);
 }
 
+void wait_for_captured(const Stream& stream) {
+  std::lock_guard<std::mutex> lock(capture_mutex);
+  waiting_streams().insert(&stream);
+  some_wait = true;
+}
+
+bool waits_for_captured(const Stream& stream) {
+  if (C10_LIKELY(!some_wait.load(std::memory_order_relaxed))) return false;
+  std::lock_guard<std::mutex> lock(capture_mutex);
+  return waiting_streams().count(&stream) != 0;
+}
+
 void refuse_to_wait_in_capture(const Stream& stream) {
+  if (C10_UNLIKELY(waits_for_captured(stream))) {
+    refuse_in_capture("work of " + c10::str(stream.id()),
+                      "it waits for the captured stream, and a graph holds the work of "
+                      "one stream.");
+  }
   if (C10_LIKELY(!is_capturing(stream))) return;
   refuse_in_capture("waiting for " + c10::str(stream.id()),
                     "its work is recorded, not run.");

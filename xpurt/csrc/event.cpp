@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include "capture.h"
+#include "capture_waits.h"
 #include "waiting.h"
 
 namespace xpurt {
@@ -46,7 +47,10 @@ void Event::record(Stream& stream) {
 
 void Event::block(Stream& stream) const {
   // In its own capture an event is behind the work that it marks.
-  if (capture_ != 0 && is_capturing(stream) && capture_ == capture_number()) return;
+  if (capture_ != 0 && capture_is_underway() && capture_ == capture_number()) {
+    if (!is_capturing(stream)) wait_for_captured(stream);
+    return;
+  }
   check_is_run();
   if (complete(event_)) return;
   if (is_capturing(stream)) {

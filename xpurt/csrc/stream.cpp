@@ -5,6 +5,7 @@
 #include <set>
 
 #include "capture.h"
+#include "capture_waits.h"
 #include "waiting.h"
 #include "work_recording.h"
 
@@ -129,6 +130,7 @@ sycl::queue& Stream::tail() {
 }
 
 Submission Stream::queue(size_t position) {
+  if (C10_UNLIKELY(waits_for_captured(*this))) refuse_to_wait_in_capture(*this);
   std::unique_lock<std::mutex> lock(mutex_);
   sycl::queue& next = switch_to(position);
   return Submission(std::move(lock), next, submitted_);
