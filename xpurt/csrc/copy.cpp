@@ -2,6 +2,7 @@
 
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/empty_strided.h>
+#include <c10/core/impl/COW.h>
 #include <torch/library.h>
 
 #include "alias.h"
@@ -130,8 +131,10 @@ void copy_on_host(const Copy& copy) {
 }
 
 void copy_within_ordinal(const Copy& copy) {
-  const bool dense =
-      same_dense_layout(copy.self, copy.source) && !copy.self.is_alias_of(copy.source);
+  const bool lazy = is_capturing(copy.index) && copy.self.has_storage() &&
+                    c10::impl::cow::is_cow_data_ptr(copy.self.storage().data_ptr());
+  const bool dense = same_dense_layout(copy.self, copy.source) &&
+                     !copy.self.is_alias_of(copy.source) && !lazy;
   // What is captured is never done by the host.
   const bool idle = current_stream(copy.index).idle() && !is_capturing(copy.index);
   if (dense && !(idle && host_reads(copy.index))) {
