@@ -18,6 +18,7 @@ from xpurt.testing.oracle import agree
 
 SAMPLES = {"float": 4, "narrow": 1, "whole": 1}
 DTYPES = {"float": torch.float32, "narrow": torch.bfloat16, "whole": torch.int32}
+SELDOM = ("narrow", "whole")
 
 rows = {row.aten for row in ROWS if isinstance(row, Steps | Decomposed)}
 
@@ -31,9 +32,12 @@ def test_every_row_is_tested() -> None:
     assert rows == set(NAMES) | TESTED_APART
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "dtype",
+    # The conformance run has samples of all types.
+    ["float", *(pytest.param(each, marks=pytest.mark.slow) for each in SELDOM)],
+)
 @pytest.mark.parametrize("aten", sorted(rows - TESTED_APART))
-@pytest.mark.beyond_cpu(dtype=["float"])
 def test_samples(aten: str, dtype: str, xpu: torch.device) -> None:
     """As on the CPU, forward and backward, and by the row."""
     info = database()[NAMES[aten]]

@@ -11,9 +11,6 @@ pytestmark = pytest.mark.usefixtures("xpu")
 @pytest.mark.parametrize(
     ("use", "reason"),
     [
-        (lambda: torch.xpu.XPUGraph(), "graphs"),
-        (lambda: torch.xpu.graph_pool_handle(), "graphs"),
-        (lambda: torch.xpu.make_graphed_callables(abs, ()), "graphs"),
         (lambda: torch.xpu.Event().ipc_handle(), "ipc"),
     ],
 )

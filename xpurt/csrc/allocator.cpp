@@ -8,6 +8,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "capture.h"
+#include "capture_pool.h"
 #include "gpu_trace.h"
 #include "ordinal_memory.h"
 #include "pinned.h"
@@ -114,7 +116,7 @@ class CachingAllocator final : public c10::DeviceAllocator {
     bring_home_now(from);
     Stream& stream = current_stream();
     if (stream.ordinal().home_device().host_accessible) {
-      if (!stream.idle()) stream.wait();
+      stream.wait();
       std::memcpy(to, from, bytes);
     } else {
       stream.home_queue()->memcpy(to, from, bytes);
@@ -225,7 +227,9 @@ MemoryPool::~MemoryPool() {
   if (in_bad_fork() || shut_down.load(std::memory_order_relaxed)) return;
   try {
     memory_.release_pool(id_);
-    memory_.empty_cache(id_);
+    // A graph may have memory there; or work is captured now, and the next
+    // empty_cache() takes it.
+    if (use_count() == 0 && !capture_is_underway()) memory_.empty_cache(id_);
   } catch (const std::exception& error) {
     // What the next synchronization was to throw.
     TORCH_WARN("queued work had failed when an xpu memory pool ended: ", error.what());
@@ -241,6 +245,21 @@ c10::MempoolId_t MemoryPool::id() const {
 
 int MemoryPool::use_count() const {
   return memory_.pool_users(id_);
+}
+
+CapturePool::CapturePool(c10::MempoolId_t id, c10::Stream stream)
+    : memory_(memory_of(stream.device_index())), id_(id) {
+  memory_.begin_allocate_to_pool(id, [stream](c10::Stream at) { return at == stream; });
+}
+
+CapturePool::~CapturePool() {
+  end();
+  memory_.release_pool(id_);
+}
+
+void CapturePool::end() {
+  if (!std::exchange(open_, false)) return;
+  memory_.end_allocate_to_pool(id_);
 }
 
 c10::MempoolId_t MemoryPool::new_id(bool made_by_user) {

@@ -8,6 +8,7 @@ namespace xpurt {
 // What Python needs of the allocator beyond c10's interface.
 void bind_allocator(pybind11::module_& m);
 void bind_device(pybind11::module_& m);
+void bind_graph(pybind11::module_& m);
 void bind_memory(pybind11::module_& m);
 void bind_ops(pybind11::module_& m);
 void bind_snapshot(pybind11::module_& m);

@@ -2,9 +2,11 @@
 
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/empty_strided.h>
+#include <c10/core/impl/COW.h>
 #include <torch/library.h>
 
 #include "alias.h"
+#include "capture.h"
 #include "cpu_allocator.h"
 #include "device.h"
 #include "device_scope.h"
@@ -129,9 +131,12 @@ void copy_on_host(const Copy& copy) {
 }
 
 void copy_within_ordinal(const Copy& copy) {
-  const bool dense =
-      same_dense_layout(copy.self, copy.source) && !copy.self.is_alias_of(copy.source);
-  const bool idle = current_stream(copy.index).idle();
+  const bool lazy = is_capturing(copy.index) && copy.self.has_storage() &&
+                    c10::impl::cow::is_cow_data_ptr(copy.self.storage().data_ptr());
+  const bool dense = same_dense_layout(copy.self, copy.source) &&
+                     !copy.self.is_alias_of(copy.source) && !lazy;
+  // What is captured is never done by the host.
+  const bool idle = current_stream(copy.index).idle() && !is_capturing(copy.index);
   if (dense && !(idle && host_reads(copy.index))) {
     copy_on_queue(copy);
   } else {
@@ -141,6 +146,12 @@ void copy_within_ordinal(const Copy& copy) {
 }
 
 void copy_between(const Copy& copy) {
+  for (const at::Tensor& each : {copy.self, copy.source}) {
+    if (!each.is_xpu() || !is_capturing(each.device().index())) continue;
+    refuse_in_capture(copy.record.name + " from " + c10::str(copy.source.device()) +
+                          " to " + c10::str(copy.self.device()),
+                      "a graph holds the work of one device.");
+  }
   const auto unreadable = [](const at::Tensor& tensor) {
     return tensor.is_xpu() && !host_reads(tensor.device().index());
   };

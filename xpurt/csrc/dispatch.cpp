@@ -2,8 +2,10 @@
 
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/impl/COW.h>
 
 #include "alias.h"
+#include "capture.h"
 #include "cpu_allocator.h"
 #include "device.h"
 #include "device_scope.h"
@@ -133,6 +135,9 @@ class HostRun {
 
 void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                  torch::jit::Stack* stack) {
+  if (C10_UNLIKELY(is_capturing(index))) {
+    refuse_op_in_capture(record.name, record.generator >= 0);
+  }
   const uint64_t begin = ticks_now();
   check_host_kernel(record, index, host_keys(keys));
   HostRun run(record, index, stack);
@@ -165,7 +170,8 @@ const RowKernel* chosen_row(const OpRecord& record, c10::DeviceIndex index,
                             const torch::jit::Stack& stack) {
   const RowKernel* row = record.row.load(std::memory_order_acquire);
   if (C10_LIKELY(row == nullptr)) return nullptr;
-  const KernelPolicy policy = kernel_policy();
+  const KernelPolicy policy =
+      is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
   if (policy == KernelPolicy::native) return nullptr;
   if (policy == KernelPolicy::automatic &&
       too_small(*row, ordinal(index), largest_operand(record, stack))) {
@@ -193,6 +199,23 @@ void run_row(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
   noted_device = outer;
 }
 
+// The first write to a copy-on-write tensor copies it on the host, and PyTorch cannot
+// take an error in the midst of that.
+void refuse_first_writes(const OpRecord& record, const torch::jit::Stack& stack) {
+  const size_t first = stack.size() - record.arguments;
+  for (size_t i = 0; i < record.arguments; ++i) {
+    if (!record.written[i]) continue;
+    for_each_tensor(stack[first + i], [&](const at::Tensor& tensor) {
+      if (!tensor.defined() || !tensor.has_storage() ||
+          !c10::impl::cow::is_cow_data_ptr(tensor.storage().data_ptr())) {
+        return;
+      }
+      refuse_in_capture(record.name + " into a copy-on-write tensor",
+                        "its first write copies it on the host.");
+    });
+  }
+}
+
 }  // namespace
 
 void note_device(int physical_device_id) {
@@ -201,7 +224,7 @@ void note_device(int physical_device_id) {
 
 bool goes_native(const OpRecord& record, c10::DeviceIndex index, int64_t largest) {
   const Ordinal& devices = ordinal(index);
-  if (!devices.home_device().host_accessible) return false;
+  if (!devices.home_device().host_accessible || is_capturing(index)) return false;
   const RowKernel* row = record.row.load(std::memory_order_acquire);
   if (row == nullptr) return true;
   const KernelPolicy policy = kernel_policy();
@@ -211,6 +234,7 @@ bool goes_native(const OpRecord& record, c10::DeviceIndex index, int64_t largest
 
 void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                torch::jit::Stack* stack) {
+  if (C10_UNLIKELY(is_capturing(index))) refuse_first_writes(record, *stack);
   if (const RowKernel* row = chosen_row(record, index, *stack)) {
     run_row(record, *row, index, stack);
   } else {

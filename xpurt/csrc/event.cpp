@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include "capture.h"
+#include "capture_waits.h"
 #include "event_status.h"
 #include "waiting.h"
 
@@ -19,24 +21,47 @@ void Event::check_mapping() const {
               "Record it again.");
 }
 
+void Event::check_is_run() const {
+  check_mapping();
+  TORCH_CHECK(capture_ == 0,
+              "the event was recorded while its stream was captured into an XPU graph, "
+              "so it marks nothing that runs. Record one after replay().");
+}
+
 void Event::record(Stream& stream) {
+  const bool captured = is_capturing(stream);
+  if (captured && timed_) {
+    refuse_in_capture("an event with enable_timing=True",
+                      "recorded work has no times of its own.");
+  }
+  capture_ = captured ? capture_number() : 0;
   event_ = stream.record();
   if (timed_) stamp_ = stream.stamp(event_);
   epoch_ = placement_epoch();
 }
 
 void Event::block(Stream& stream) const {
-  check_mapping();
-  if (!is_complete(event_)) stream.wait_event(event_);
+  // In its own capture an event is behind the work that it marks.
+  if (capture_ != 0 && capture_is_underway() && capture_ == capture_number()) {
+    if (!is_capturing(stream)) wait_for_captured(stream);
+    return;
+  }
+  check_is_run();
+  if (is_complete(event_)) return;
+  if (is_capturing(stream)) {
+    refuse_in_capture("waiting for an event of another stream",
+                      "a graph holds the work of one stream.");
+  }
+  stream.wait_event(event_);
 }
 
 bool Event::query() const {
-  check_mapping();
+  check_is_run();
   return is_complete(event_);
 }
 
 void Event::synchronize() const {
-  check_mapping();
+  check_is_run();
   if (is_complete(event_)) return;
   sycl::event event = event_;
   wait_for_device([event] { return is_complete(event); },
@@ -44,8 +69,8 @@ void Event::synchronize() const {
 }
 
 double Event::elapsed_ms(const Event& end) const {
-  check_mapping();
-  end.check_mapping();
+  check_is_run();
+  end.check_is_run();
   TORCH_CHECK_VALUE(stamp_ && end.stamp_,
                     "Both events must be created with argument 'enable_timing=True'.");
   // The stamps end some microseconds after the events that they measure.

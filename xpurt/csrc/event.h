@@ -21,12 +21,14 @@ class Event {
 
  private:
   void check_mapping() const;
+  void check_is_run() const;  // throws if it belongs to a capture
 
   // First, so that the address of a recorded event is that of its sycl::event: it
   // is what PyTorch hands out as `event_id`.
   sycl::event event_;
   std::optional<sycl::event> stamp_;  // see Note [Timed events]
   uint64_t epoch_ = 0;                // of the placement it was recorded under
+  uint64_t capture_ = 0;              // number of the capture it belongs to, or 0
   bool timed_;
 };
 

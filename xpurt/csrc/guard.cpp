@@ -5,6 +5,7 @@
 
 #include "allocator.h"
 #include "autograd_threads.h"
+#include "capture.h"
 #include "event.h"
 #include "gpu_trace.h"
 
@@ -86,7 +87,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     tell_tracer(&Tracer::trace_gpu_device_synchronization);
     synchronize_device(index);
   }
-  bool isStreamCapturing(const c10::Stream&) const override { return false; }
+  bool isStreamCapturing(const c10::Stream& id) const override {
+    return capture_is_underway() && is_capturing(stream(id));
+  }
 
   void record(void** event, const c10::Stream& id, const DeviceIndex index,
               const c10::EventFlag flag) const override {

@@ -92,6 +92,7 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_allocator(m);
   xpurt::bind_snapshot(m);
   xpurt::bind_stream(m);
+  xpurt::bind_graph(m);
   xpurt::bind_ops(m);
   xpurt::register_remaining_ops();
   xpurt::watch_foreign_kernels();

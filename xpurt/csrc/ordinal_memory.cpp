@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "event_status.h"
+#include "capture.h"
 #include "gil.h"
 #include "host_memory.h"
 
@@ -88,7 +89,8 @@ void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
     if (Block* block = take_or_grow(request)) return handed_out(block, request, lock);
     statistics_.retried();
   }
-  empty_cache();
+  // Nobody can wait for the device while it is captured.
+  if (!capture_is_underway()) empty_cache();
   {
     std::unique_lock<std::mutex> lock(mutex_);
     // Waiting may have brought back a block that fits.
@@ -187,7 +189,8 @@ void OrdinalMemory::free(Segment& segment, void* pointer) noexcept {
     for (void* user : users) {
       auto& stream = *static_cast<Stream*>(user);
       try {
-        if (!stream.idle()) events.push_back(stream.record());
+        // What is captured there does not run.
+        if (!stream.idle() && !is_capturing(stream)) events.push_back(stream.record());
       } catch (const std::exception&) {
         // A queue that takes no event takes no work either; what it has taken is
         // waited for when the cache is emptied.
@@ -305,6 +308,10 @@ void OrdinalMemory::empty_all_pools() {
 }
 
 void OrdinalMemory::empty(const std::function<bool(c10::MempoolId_t)>& wanted) {
+  if (capture_is_underway()) {
+    refuse_in_capture("emptying the cache of xpu memory",
+                      "that waits for the device, whose work is recorded, not run.");
+  }
   const CallStack stack = gather_stack(RecordContext::ALL);
   std::exception_ptr error;
   {

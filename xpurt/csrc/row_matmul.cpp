@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "capture.h"
 #include "element_type.h"
 #include "onednn.h"
 #include "policy.h"
@@ -253,7 +254,9 @@ void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
     const size_t position = choose_device(all, stream);
     const PhysicalDevice& device = *stream.ordinal().devices[position];
     // oneDNN refuses matrices without elements, and an output that is not dense.
+    // For captures see Note [Capture].
     const bool by_onednn_too = call.a->size(-1) > 0 && is_plain(out) &&
+                               !is_capturing(stream) &&
                                onednn_multiplies(device, out.scalar_type());
     if (by_onednn_too) {
       by_onednn(call, out, position);

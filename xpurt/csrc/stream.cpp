@@ -3,6 +3,10 @@
 #include <c10/util/Exception.h>
 
 #include "event_status.h"
+#include <set>
+
+#include "capture.h"
+#include "capture_waits.h"
 #include "waiting.h"
 #include "work_recording.h"
 
@@ -14,6 +18,15 @@ namespace {
 std::atomic<int> errors_kept{0};
 
 void (*raise_fault)(int32_t) = nullptr;
+
+// Fault words that kernels of graphs write to: every stream's, since a graph may be
+// replayed on any. Leaked: see Note [Leaked on purpose].
+std::mutex captured_faults_mutex;
+std::atomic<bool> captures_may_fault{false};
+std::set<int32_t*>& captured_faults() {
+  static auto* const leaked = new std::set<int32_t*>;
+  return *leaked;
+}
 
 // What is submitted to `queue` from now on starts after `event`. False where the
 // driver does not take an event of another context, such as of another sub-device of
@@ -74,7 +87,8 @@ std::unique_ptr<sycl::queue> Stream::make_queue(size_t position, bool profiling)
 }
 
 bool Stream::is_timed(size_t position) const {
-  return records_work() && !(shared_ && position == ordinal_.home) &&
+  return records_work() && !is_capturing(*this) &&
+         !(shared_ && position == ordinal_.home) &&
          ordinal_.devices[position]->device.has(sycl::aspect::queue_profiling);
 }
 
@@ -117,6 +131,7 @@ sycl::queue& Stream::tail() {
 }
 
 Submission Stream::queue(size_t position) {
+  if (C10_UNLIKELY(waits_for_captured(*this))) refuse_to_wait_in_capture(*this);
   std::unique_lock<std::mutex> lock(mutex_);
   sycl::queue& next = switch_to(position);
   return Submission(std::move(lock), next, submitted_);
@@ -139,6 +154,7 @@ bool Stream::drained() {
 }
 
 bool Stream::query() {
+  refuse_to_wait_in_capture(*this);
   if (idle()) return true;
   const uint64_t covered = submitted_.load();
   if (!drained()) return false;
@@ -169,6 +185,7 @@ void Stream::finish() {
 
 void Stream::wait() {
   if (is_exiting()) return;  // see Note [Exit]
+  refuse_to_wait_in_capture(*this);
   if (!idle()) {
     // What another thread submits meanwhile may or may not be waited for: it is
     // left for the next call.
@@ -190,6 +207,11 @@ int32_t* Stream::fault_word(size_t position) {
     *word = 0;
     may_fault_ = true;
   }
+  if (is_capturing(*this)) {
+    std::lock_guard<std::mutex> of_captures(captured_faults_mutex);
+    captured_faults().insert(word);
+    captures_may_fault = true;
+  }
   return word;
 }
 
@@ -198,16 +220,20 @@ void Stream::raise_faults() {
   {
     std::lock_guard<std::mutex> lock(error_mutex_);
     for (int32_t* word : faults_) {
-      if (word == nullptr || *word == 0) continue;
-      found = *word;
-      *word = 0;
+      if (word != nullptr && *word != 0) found = std::exchange(*word, 0);
+    }
+  }
+  if (captures_may_fault.load()) {
+    std::lock_guard<std::mutex> lock(captured_faults_mutex);
+    for (int32_t* word : captured_faults()) {
+      if (*word != 0) found = std::exchange(*word, 0);
     }
   }
   if (found != 0) raise_fault(found);
 }
 
 void Stream::rethrow() {
-  if (may_fault_.load()) raise_faults();
+  if (may_fault_.load() || captures_may_fault.load()) raise_faults();
   if (C10_LIKELY(errors_kept.load() == 0)) return;
   std::exception_ptr error;
   {
@@ -225,7 +251,8 @@ void Stream::rethrow() {
 }
 
 sycl::event Stream::record() {
-  if (idle()) return sycl::event();  // complete from the start
+  // Complete from the start, unless it is part of a graph.
+  if (idle() && !is_capturing(*this)) return sycl::event();
   std::lock_guard<std::mutex> lock(mutex_);
   return tail().ext_oneapi_submit_barrier();
 }

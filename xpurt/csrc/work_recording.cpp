@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 
+#include "capture.h"
 #include "device_clock.h"
 #include "gil.h"
 #include "waiting.h"
@@ -174,6 +175,7 @@ void begin_recording() {
 
 void note_work(Stream& stream, size_t position, const sycl::event& done,
                const DeviceWork& work) {
+  if (is_capturing(stream)) return;
   const int64_t submitted = host_now_ns();
   const auto& open = open_correlations();
   std::string name = work.name != nullptr

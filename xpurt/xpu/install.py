@@ -21,7 +21,7 @@ import torch
 
 from xpurt import _C
 from xpurt.mapping import check_device_index, count_ordinals, on_change
-from xpurt.xpu import cuda_build, graphs, names, processes, profiles, telemetry
+from xpurt.xpu import cuda_build, names, processes, profiles, telemetry
 from xpurt.xpu.properties import device_properties
 
 
@@ -109,8 +109,6 @@ class _Installed:
         # Hashing by the queue's address would hand the queue out: the stream would
         # never be taken for idle again.
         module["Stream"].__hash__ = torch.Stream.__hash__
-        module["make_graphed_callables"] = graphs.make_graphed_callables
-        module["graphs"].make_graphed_callables = graphs.make_graphed_callables
         module.update(telemetry.DIFFERENCES)
         if _C.is_cuda_build():
             module["_is_compiled"] = cuda_build.is_compiled
@@ -127,6 +125,8 @@ class _Installed:
         )
 
     def _follow_mapping(self) -> None:
+        # A stream of the mapping that was there at the first capture.
+        vars(self.module)["graph"].default_capture_stream = None
         if self.module.is_initialized():
             self._set_generators()
             # Of this thread; another one is told at its next use of the device.

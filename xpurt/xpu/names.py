@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xpurt import _C, streams
-from xpurt.xpu import graphs, memory, pools, scatter_gather
+from xpurt.xpu import memory, pools, scatter_gather
 from xpurt.xpu.properties import DeviceProperties
 
 
@@ -18,7 +18,7 @@ def names(initialize: Callable[[], None]) -> dict[str, Any]:
         "_XpuDeviceProperties": DeviceProperties,
         "_XpuStreamBase": streams.Stream,
         "_XpuEventBase": streams.Event,
-        "_XPUGraph": graphs.XPUGraph,
+        "_XPUGraph": _C.Graph,
         "_XPUMemPool": pools.MemPool,
         "_xpu_XPUAllocator": pools.Allocator,
         "_xpu_init": initialize,
@@ -37,8 +37,8 @@ def names(initialize: Callable[[], None]) -> dict[str, Any]:
         "_xpu_getCurrentStream": _C.current_stream,
         "_xpu_getCurrentRawStream": _C.current_queue,
         "_xpu_getStreamFromExternal": _C.external_stream,
-        "_xpu_isCurrentStreamCapturing": graphs.is_current_stream_capturing,
-        "_xpu_graph_pool_handle": graphs.graph_pool_handle,
+        "_xpu_isCurrentStreamCapturing": _C.is_current_stream_capturing,
+        "_xpu_graph_pool_handle": _C.graph_pool_handle,
         # memory
         "_xpu_emptyCache": _C.empty_cache,
         "_xpu_memoryStats": _C.memory_stats,

@@ -1,0 +1,95 @@
+#include "capture.h"
+
+#include <c10/util/Exception.h>
+
+#include <set>
+
+#include "capture_waits.h"
+
+namespace xpurt {
+namespace {
+
+std::mutex capture_mutex;
+bool claimed = false;
+std::string* spoilt_by() {
+  static auto* const leaked = new std::string;
+  return leaked;
+}
+std::atomic<uint64_t> captures{0};
+std::atomic<bool> some_wait{false};
+std::set<const Stream*>& waiting_streams() {
+  static auto* const leaked = new std::set<const Stream*>;
+  return *leaked;
+}
+
+void spoil(const std::string& reason) {
+  std::lock_guard<std::mutex> lock(capture_mutex);
+  if (claimed && spoilt_by()->empty()) *spoilt_by() = reason;
+}
+
+}  // namespace
+
+std::atomic<const Stream*> captured_stream{nullptr};
+
+uint64_t capture_number() {
+  return captures.load();
+}
+
+void claim_capture() {
+  std::lock_guard<std::mutex> lock(capture_mutex);
+  TORCH_CHECK(!claimed,
+              "an XPU graph is being captured already, and a process captures one at a "
+              "time. End that capture first.");
+  claimed = true;
+  spoilt_by()->clear();
+  ++captures;
+}
+
+std::string finish_capture() {
+  std::lock_guard<std::mutex> lock(capture_mutex);
+  claimed = false;
+  some_wait = false;
+  waiting_streams().clear();
+  return std::exchange(*spoilt_by(), {});
+}
+
+void refuse_in_capture(const std::string& what, const std::string& why) {
+  const std::string reason =
+      what + " cannot be captured into an XPU graph: " + why +
+      " Do it before or after the capture, or run this part eagerly.";
+  spoil(reason);
+  TORCH_CHECK(false, reason);
+}
+
+void wait_for_captured(const Stream& stream) {
+  std::lock_guard<std::mutex> lock(capture_mutex);
+  waiting_streams().insert(&stream);
+  some_wait = true;
+}
+
+bool waits_for_captured(const Stream& stream) {
+  if (C10_LIKELY(!some_wait.load(std::memory_order_relaxed))) return false;
+  std::lock_guard<std::mutex> lock(capture_mutex);
+  return waiting_streams().count(&stream) != 0;
+}
+
+void refuse_to_wait_in_capture(const Stream& stream) {
+  if (C10_UNLIKELY(waits_for_captured(stream))) {
+    refuse_in_capture("work of " + c10::str(stream.id()),
+                      "it waits for the captured stream, and a graph holds the work of "
+                      "one stream.");
+  }
+  if (C10_LIKELY(!is_capturing(stream))) return;
+  refuse_in_capture("waiting for " + c10::str(stream.id()),
+                    "its work is recorded, not run.");
+}
+
+void refuse_op_in_capture(const std::string& op, bool draws) {
+  refuse_in_capture(op, draws
+                            ? "random numbers are drawn on the host, and each replay "
+                              "would repeat them."
+                            : "it has no SYCL kernel for these operands, and what the "
+                              "host computes is not part of a graph.");
+}
+
+}  // namespace xpurt

@@ -1,0 +1,18 @@
+// Streams that were made to wait for work that is captured.
+#pragma once
+
+#include "stream.h"
+
+namespace xpurt {
+
+// Note [Waiting for captured work]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// A graph holds the work of one stream. Another stream may be told to wait for an event
+// of the capture, as autograd does between the streams of a gradient's producer and of
+// its consumer, even where the consumer submits nothing. So that is taken down, and
+// what the stream is given to do or to wait for before the capture ends is refused.
+
+void wait_for_captured(const Stream& stream);
+bool waits_for_captured(const Stream& stream);
+
+}  // namespace xpurt
