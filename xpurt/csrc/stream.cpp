@@ -2,11 +2,11 @@
 
 #include <c10/util/Exception.h>
 
-#include "event_status.h"
 #include <set>
 
 #include "capture.h"
 #include "capture_waits.h"
+#include "event_status.h"
 #include "waiting.h"
 #include "work_recording.h"
 
