@@ -173,6 +173,7 @@ void StepsRow::add_scratch(Call* call) const {
 bool StepsRow::can_read(const Call& call) const {
   const char first = letter_of(call.type);
   if (first == 0 || spec_.dtypes.find(first) == std::string::npos) return false;
+  if (spec_.raises_on_empty && call.seen[0].tensor.numel() == 0) return false;
   return std::all_of(call.seen.begin(), call.seen.end(), [&](const Seen& each) {
     const Tensor& t = each.tensor;
     return !t.defined() ||

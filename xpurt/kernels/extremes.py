@@ -69,19 +69,21 @@ def aminmax(
 
 
 ROWS = (
-    Steps("argmax", extreme(">", "", "out"), ARITHMETIC),
-    Steps("argmin", extreme("<", "", "out"), ARITHMETIC),
+    Steps("argmax", extreme(">", "", "out"), ARITHMETIC, raises_on_empty=True),
+    Steps("argmin", extreme("<", "", "out"), ARITHMETIC, raises_on_empty=True),
     Steps(
         "max",
         extreme(">", "out0", "out1"),
         ARITHMETIC,
         overloads=("dim", "dim_max"),
+        raises_on_empty=True,
     ),
     Steps(
         "min",
         extreme("<", "out0", "out1"),
         ARITHMETIC,
         overloads=("dim", "dim_min"),
+        raises_on_empty=True,
     ),
     Decomposed("aminmax", aminmax),
 )

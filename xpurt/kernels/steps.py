@@ -109,7 +109,9 @@ class Steps:
     kernels, and `templates` before those. Arguments in `contiguous` are copied if they
     are not; those in `dense` are all brought to the memory format of the first of them.
     An op of xpurt's own, "xpurt::name", which rows of other ops call, has a `schema`,
-    "(arguments) -> results". `results`, if there are any, has one per result."""
+    "(arguments) -> results". `results`, if there are any, has one per result. Where the
+    first tensor is empty and `raises_on_empty` is set, PyTorch's kernel is called for
+    its error."""
 
     template: ClassVar[str] = "steps"
 
@@ -127,3 +129,4 @@ class Steps:
     contiguous: tuple[str, ...] = ()
     dense: tuple[str, ...] = ()
     results: tuple[Result, ...] = ()
+    raises_on_empty: bool = False
