@@ -1,5 +1,6 @@
 #include "meta_call.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 
 namespace xpurt {
@@ -39,8 +40,13 @@ std::vector<Tensor> meta_call(const c10::OperatorHandle& op,
                               const torch::jit::Stack& stack) {
   const c10::FunctionSchema& schema = op.schema();
   torch::jit::Stack metas;
-  for (size_t at = stack.size() - schema.arguments().size(); at < stack.size(); ++at) {
+  const size_t first = stack.size() - schema.arguments().size();
+  for (size_t at = first; at < stack.size(); ++at) {
     metas.push_back(as_meta(stack[at]));
+    // Whoever resizes the tensor that was given warns of it.
+    if (schema.arguments()[at - first].is_out() && metas.back().isTensor()) {
+      metas.back() = at::empty({0}, metas.back().toTensor().options());
+    }
   }
   op.callBoxedForDispatchKey(c10::DispatchKey::Meta, metas);
   std::vector<Tensor> results;

@@ -185,6 +185,7 @@ bool StepsRow::can_read(const Call& call) const {
 bool StepsRow::can_write(const Tensor& target, const Call& call, bool is_out) const {
   if (!target.is_xpu() || target.device() != call.device || target.is_neg() ||
       target.layout() != c10::kStrided || letter_of(target.scalar_type()) == 0 ||
+      (spec_.same_type && target.scalar_type() != call.type) ||
       at::has_internal_overlap(target) == at::MemOverlap::Yes) {
     return false;
   }

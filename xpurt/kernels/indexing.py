@@ -88,8 +88,8 @@ TAKE = Step(
 )
 
 ROWS = (
-    Steps("gather", (GATHER,), ARITHMETIC),
-    Steps("index_select", (SELECT,), ARITHMETIC),
+    Steps("gather", (GATHER,), ARITHMETIC, same_type=True),
+    Steps("index_select", (SELECT,), ARITHMETIC, same_type=True),
     Steps("index", (BY_LIST,), ARITHMETIC),
-    Steps("take", (TAKE,), ARITHMETIC),
+    Steps("take", (TAKE,), ARITHMETIC, same_type=True),
 )

@@ -141,7 +141,7 @@ ROWS = (
     Steps("tril", triangle("<="), ARITHMETIC),
     Steps("triu", triangle(">="), ARITHMETIC),
     Steps("unfold_backward", (UNFOLD_BACKWARD,), FLOATING_ONLY),
-    Decomposed("cat", cat),
+    Decomposed("cat", cat, overloads=("",)),  # out= has its own promotion and errors
     Decomposed("_stack", stack),
     Decomposed("repeat_interleave", repeat_interleave, overloads=("Tensor",)),
 )

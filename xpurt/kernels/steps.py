@@ -111,7 +111,8 @@ class Steps:
     An op of xpurt's own, "xpurt::name", which rows of other ops call, has a `schema`,
     "(arguments) -> results". `results`, if there are any, has one per result. Where the
     first tensor is empty and `raises_on_empty` is set, PyTorch's kernel is called for
-    its error."""
+    its error; and so it is, with `same_type`, for an `out=` of another type than the
+    first tensor's."""
 
     template: ClassVar[str] = "steps"
 
@@ -130,3 +131,4 @@ class Steps:
     dense: tuple[str, ...] = ()
     results: tuple[Result, ...] = ()
     raises_on_empty: bool = False
+    same_type: bool = False

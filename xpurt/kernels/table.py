@@ -97,7 +97,7 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "uses": mask(pointwise.uses) if pointwise else 0,
         "zero_dim": mask(pointwise.zero_dim) if pointwise else 0,
         "leading": pointwise.leading if pointwise else 0,
-        "same_type": pointwise.same_type if pointwise else False,
+        "same_type": getattr(row, "same_type", False),
         "raises_on_zero": pointwise.raises_on_zero if pointwise else False,
         "raises_on_empty": getattr(row, "raises_on_empty", False),
         "params": pointwise.params if pointwise else [],
