@@ -28,6 +28,12 @@ FAILING: dict[str, tuple[type[Exception], Callable[[torch.Tensor], object]]] = {
 }
 
 
+def waited_for(op: Callable[[torch.Tensor], object], x: torch.Tensor) -> None:
+    """A kernel tells of a wrong index at the next wait, as IndexError for every op."""
+    op(x)
+    torch.xpu.synchronize()
+
+
 @pytest.mark.parametrize("policy", ["native", "sycl"])
 @pytest.mark.parametrize("name", list(FAILING))
 def test_a_failing_op(name: str, policy: str, xpu: torch.device) -> None:
@@ -36,10 +42,8 @@ def test_a_failing_op(name: str, policy: str, xpu: torch.device) -> None:
     with xpurt.kernel_policy(policy):
         gc.collect()
         before = _C.live_memory()
-        # A kernel tells of a wrong index at the next wait, as IndexError for every op.
         with pytest.raises((kind, IndexError)) as caught:
-            op(x)
-            torch.xpu.synchronize()
+            waited_for(op, x)
         assert str(caught.value)
         del caught
         gc.collect()

@@ -110,8 +110,8 @@ class Steps:
     are not; those in `dense` are all brought to the memory format of the first of them.
     An op of xpurt's own, "xpurt::name", which rows of other ops call, has a `schema`,
     "(arguments) -> results". `results`, if there are any, has one per result. Where the
-    first tensor is empty and `raises_on_empty` is set, PyTorch's kernel is called for
-    its error; and so it is, with `same_type`, for an `out=` of another type than the
+    first tensor is empty and `raises_on_empty` is set, or a step says FAULT, PyTorch's
+    kernel is called for its error; and so it is, with `same_type`, for an `out=` of another type than the
     first tensor's."""
 
     template: ClassVar[str] = "steps"
@@ -132,3 +132,8 @@ class Steps:
     results: tuple[Result, ...] = ()
     raises_on_empty: bool = False
     same_type: bool = False
+
+    @property
+    def leaves_empty(self) -> bool:
+        """Whether empty tensors are left to PyTorch's kernel."""
+        return self.raises_on_empty or any(step.faults for step in self.steps)

@@ -99,7 +99,9 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "leading": pointwise.leading if pointwise else 0,
         "same_type": getattr(row, "same_type", False),
         "raises_on_zero": pointwise.raises_on_zero if pointwise else False,
-        "raises_on_empty": getattr(row, "raises_on_empty", False),
+        "raises_on_empty": (
+            steps.leaves_empty if steps else getattr(row, "raises_on_empty", False)
+        ),
         "params": pointwise.params if pointwise else [],
         "variants": [] if variants == [""] else variants,
         "ignored": list(pointwise.ignored) if pointwise else [],
