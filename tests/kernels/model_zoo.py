@@ -127,19 +127,21 @@ def gpt() -> Case:
     return Case(Decoder(50, 16, 32, 4), (torch.randint(50, (4, 17)),), loss, adamw)
 
 
+ENCODER = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
+
 def bert() -> Case:
     transformers = pytest.importorskip("transformers")
     model = transformers.BertForSequenceClassification(
         transformers.BertConfig(
-            vocab_size=50,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            intermediate_size=64,
-            max_position_embeddings=32,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-            num_labels=3,
+            vocab_size=50, max_position_embeddings=32, num_labels=3, **ENCODER
         )
     )
     mask = torch.ones(4, 12, dtype=torch.int64)
@@ -160,13 +162,8 @@ def vit() -> Case:
         transformers.ViTConfig(
             image_size=32,
             patch_size=8,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            intermediate_size=64,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
             num_labels=10,
+            **ENCODER,
         )
     )
     return Case(

@@ -14,17 +14,18 @@ TOKENS = torch.randint(5, 100, (2, 12), generator=torch.Generator().manual_seed(
 IMAGES = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 SOUND = torch.rand(2, 16, 100, generator=torch.Generator().manual_seed(0))
 
+ENCODER = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
 
 def bert() -> tuple[Any, dict[str, torch.Tensor]]:
-    config = transformers.BertConfig(
-        vocab_size=100,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
+    config = transformers.BertConfig(vocab_size=100, **ENCODER)
     mask = torch.ones_like(TOKENS)
     mask[1, 8:] = 0
     batch = {"input_ids": TOKENS, "attention_mask": mask, "labels": TOKENS}
@@ -48,15 +49,7 @@ def llama() -> tuple[Any, dict[str, torch.Tensor]]:
 
 def vit() -> tuple[Any, dict[str, torch.Tensor]]:
     config = transformers.ViTConfig(
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        image_size=32,
-        patch_size=8,
-        num_labels=5,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
+        image_size=32, patch_size=8, num_labels=5, **ENCODER
     )
     batch = {"pixel_values": IMAGES, "labels": torch.tensor([1, 4])}
     return transformers.ViTForImageClassification(config), batch

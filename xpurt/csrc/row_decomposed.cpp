@@ -120,7 +120,8 @@ void DecomposedRow::run(const OperatorHandle&, Stack* stack) const {
 }
 
 // The overload with the same arguments that gives new tensors.
-std::optional<OperatorHandle> functional_of(const OperatorHandle& op) {
+std::optional<OperatorHandle> functional_of(
+    const OperatorHandle& op, const std::vector<OperatorHandle>& overloads) {
   const auto inputs = [](const c10::FunctionSchema& schema) {
     std::vector<const c10::Argument*> found;
     for (const c10::Argument& each : schema.arguments()) {
@@ -135,12 +136,9 @@ std::optional<OperatorHandle> functional_of(const OperatorHandle& op) {
   const auto wanted = inputs(schema);
   const bool in_place = wanted.size() == arguments.size();
   if (in_place && name.back() == '_') name.pop_back();
-  auto& dispatcher = c10::Dispatcher::singleton();
-  for (const c10::OperatorName& each : dispatcher.getAllOpNames()) {
-    if (each.name != name) continue;
-    const auto other = dispatcher.findSchema(each);
-    if (!other.has_value()) continue;
-    const auto& theirs = other->schema().arguments();
+  for (const OperatorHandle& other : overloads) {
+    if (other.schema().name() != name) continue;
+    const auto& theirs = other.schema().arguments();
     if (std::any_of(theirs.begin(), theirs.end(), is_written)) continue;
     const bool same =
         std::equal(wanted.begin(), wanted.end(), theirs.begin(), theirs.end(),
@@ -158,11 +156,12 @@ void set_form_maker(FormMaker maker) {
   make_form = new FormMaker(std::move(maker));
 }
 
-std::unique_ptr<RowKernel> make_decomposed(const RowSpec& spec,
-                                           const OperatorHandle& op) {
+std::unique_ptr<RowKernel> make_decomposed(
+    const RowSpec& spec, const OperatorHandle& op,
+    const std::vector<OperatorHandle>& overloads) {
   // A row of an op in place has a function that writes to the arguments.
   if (spec.name.back() == '_') return std::make_unique<DecomposedRow>(spec, op, op);
-  const auto functional = functional_of(op);
+  const auto functional = functional_of(op, overloads);
   if (!functional.has_value()) return nullptr;
   for (const c10::Argument& each : op.schema().arguments()) {
     if (is_written(each) && !is_tensor(each)) return nullptr;

@@ -67,12 +67,13 @@ Overloads find_overloads(const std::vector<RowSpec>& specs) {
 }
 
 std::unique_ptr<RowKernel> make(const RowSpec& spec, const c10::OperatorHandle& op,
+                                const std::vector<c10::OperatorHandle>& overloads,
                                 const std::vector<std::string>& operands) {
   const c10::FunctionSchema& schema = op.schema();
   if (!spec.overloads.empty() && !contains(spec.overloads, schema.overload_name())) {
     return nullptr;
   }
-  if (spec.kind == "decomposed") return make_decomposed(spec, op);
+  if (spec.kind == "decomposed") return make_decomposed(spec, op, overloads);
   if (spec.kind == "steps") return make_steps(spec, schema);
   if (!one_tensor_returned(schema)) return nullptr;
   if (spec.kind == "reduction") return make_reduction(spec, schema);
@@ -218,7 +219,7 @@ void add_rows(std::vector<RowSpec> specs) {
     all.insert(all.end(), in_place.begin(), in_place.end());
     const std::vector<std::string> operands = operand_names(all);
     for (const c10::OperatorHandle& op : all) {
-      auto made = make(spec, op, operands);
+      auto made = make(spec, op, all, operands);
       if (made) set_row(op, made.release());
     }
   }

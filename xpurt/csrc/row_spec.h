@@ -120,8 +120,10 @@ std::unique_ptr<RowKernel> make_matmul(const RowSpec& spec,
 
 std::unique_ptr<RowKernel> make_steps(const RowSpec& spec,
                                       const c10::FunctionSchema& schema);
-std::unique_ptr<RowKernel> make_decomposed(const RowSpec& spec,
-                                           const c10::OperatorHandle& op);
+// `overloads`: all of the row's op and of its form in place.
+std::unique_ptr<RowKernel> make_decomposed(
+    const RowSpec& spec, const c10::OperatorHandle& op,
+    const std::vector<c10::OperatorHandle>& overloads);
 
 // Defines the op that computes a row's overload by way of others, with the schema of
 // that, and gives its name. Called once per overload.

@@ -67,6 +67,8 @@ class StepsRow final : public RowKernel {
     std::vector<Seen> seen;
     c10::Device device{c10::DeviceType::XPU, 0};
     ScalarType type = ScalarType::Undefined;  // of the first tensor
+
+    const Tensor& named(const std::string& name) const;
   };
 
   const c10::IValue& argument(const Stack& stack, size_t at) const {
@@ -99,6 +101,13 @@ class StepsRow final : public RowKernel {
   int indices_ = -1;          // the argument that is a list of indices or None
   int like_ = -1;             // the argument that the result looks like
 };
+
+const Tensor& StepsRow::Call::named(const std::string& name) const {
+  const auto found = std::find_if(seen.begin(), seen.end(),
+                                  [&](const Seen& each) { return each.name == name; });
+  TORCH_INTERNAL_ASSERT(found != seen.end(), "no tensor is called ", name);
+  return found->tensor;
+}
 
 StepsRow::Call StepsRow::read(const Stack& stack) const {
   Call call;
@@ -151,22 +160,19 @@ void StepsRow::arrange(Call* call) const {
 
 void StepsRow::add_scratch(Call* call) const {
   for (const Scratch& each : spec_.scratch) {
-    const auto like = std::find_if(call->seen.begin(), call->seen.end(),
-                                   [&](const Seen& s) { return s.name == each.like; });
-    TORCH_INTERNAL_ASSERT(like != call->seen.end(), spec_.name, ": ", each.like);
-    if (!like->tensor.defined()) {
+    const Tensor like = call->named(each.like);
+    if (!like.defined()) {
       call->seen.push_back({each.name, Tensor()});
       continue;
     }
-    std::vector<int64_t> sizes = like->tensor.sizes().vec();
+    std::vector<int64_t> sizes = like.sizes().vec();
     if (!each.dims.empty()) {
       sizes.clear();
-      for (const int64_t dim : each.dims) sizes.push_back(like->tensor.size(dim));
+      for (const int64_t dim : each.dims) sizes.push_back(like.size(dim));
     }
     if (each.copies > 0) sizes.insert(sizes.begin(), each.copies);
     const auto type = each.integral ? ScalarType::Long : computed_in(call->type);
-    call->seen.push_back(
-        {each.name, at::empty(sizes, like->tensor.options().dtype(type))});
+    call->seen.push_back({each.name, at::empty(sizes, like.options().dtype(type))});
   }
 }
 
@@ -288,20 +294,16 @@ std::vector<Tensor> StepsRow::make_results(const c10::OperatorHandle& op,
 }
 
 int64_t StepsRow::places(const Step& step, const Stack& stack, const Call& call) const {
-  const auto over =
-      std::find_if(call.seen.begin(), call.seen.end(),
-                   [&](const Seen& each) { return each.name == step.over; });
-  TORCH_INTERNAL_ASSERT(over != call.seen.end(), spec_.name, " has no tensor called ",
-                        step.over);
-  if (!over->tensor.defined()) return 0;
-  int64_t count = over->tensor.numel();
+  const Tensor& over = call.named(step.over);
+  if (!over.defined()) return 0;
+  int64_t count = over.numel();
   for (const std::string& along : step.along) {
-    if (over->tensor.dim() == 0) break;
+    if (over.dim() == 0) break;
     const auto named = schema_.argumentIndexWithName(along);
     if (named.has_value() && argument(stack, *named).isNone()) return 1;
     const int64_t dim =
         named.has_value() ? argument(stack, *named).toInt() : std::stoll(along);
-    const int64_t size = over->tensor.size(dim);  // throws IndexError
+    const int64_t size = over.size(dim);  // throws IndexError
     if (count != 0) count /= size;
   }
   return count;

@@ -39,37 +39,29 @@ BY_LIST = Step(
 """,
 )
 
-GATHER = Step(
-    over="out",
-    text="""
-  long at[8];
-  const long to = out_unravel(i, at);
-  const int d = wrapped(dim, self_RANK);
-  const long k = index_load(index_at(at));
-  if (k < 0 || k >= self_size(d)) {
-    FAULT;
-    return;
-  }
-  at[d] = k;
-  out_store(to, self_load(self_at(at)));
-""",
-)
 
-SELECT = Step(
-    over="out",
-    text="""
+def along_dim(place: str) -> Step:
+    """Reads self where the index at `place` says in dimension `dim`, elsewhere as the
+    result."""
+    return Step(
+        over="out",
+        text=f"""
   long at[8];
   const long to = out_unravel(i, at);
   const int d = wrapped(dim, self_RANK);
-  const long k = index_load(out_RANK == 0 ? 0 : at[d] * index_stride(0));
-  if (k < 0 || k >= self_size(d)) {
+  const long k = index_load({place});
+  if (k < 0 || k >= self_size(d)) {{
     FAULT;
     return;
-  }
+  }}
   at[d] = k;
   out_store(to, self_load(self_at(at)));
 """,
-)
+    )
+
+
+GATHER = along_dim("index_at(at)")
+SELECT = along_dim("out_RANK == 0 ? 0 : at[d] * index_stride(0)")
 
 TAKE = Step(
     over="out",

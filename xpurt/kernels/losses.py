@@ -10,24 +10,31 @@ from xpurt.kernels.steps import Scratch, Step, Steps
 
 PLUS = "static C plus(C a, C b) { return a + b; }"
 
+
 # Reductions of losses, as PyTorch numbers them: 0 none, 1 mean, 2 sum.
-SUM_OF_LOSSES = Step(
-    over="out",
-    lanes=True,
-    text="""
+def sum_of(samples: str, out: str) -> Step:
+    """Adds up `losses`, of which there are `samples`, where `reduction` says so."""
+    return Step(
+        over=out,
+        lanes=True,
+        text=f"""
   long index[8];
-  const long to = out_unravel(i, index);
+  const long to = {out}_unravel(i, index);
+  const long samples = {samples};
   C loss = 0;
-  if (reduction == 0) {
+  if (reduction == 0) {{
     loss = losses_load(i);
-  } else {
+  }} else {{
     for (long k = lane; k < samples; k += LANES) loss += losses_load(k);
     across(loss, plus);
     if (reduction == 1) loss /= samples;
-  }
-  if (lane == 0) out_store(to, loss);
-""".replace("samples", "(target_numel)"),
-)
+  }}
+  if (lane == 0) {out}_store(to, loss);
+""",
+    )
+
+
+SUM_OF_LOSSES = sum_of("target_numel", out="out")
 
 # Where the classes of self are in its dimension 1, or are all that it has.
 NEGATIVE_LOG = """
@@ -195,20 +202,7 @@ MARGIN_OF_SOME = """
   losses_store(i, loss / classes);
 """
 
-SUM_OF_SOME = """
-  long index[8];
-  const long to = out0_unravel(i, index);
-  const long samples = target_numel / max(target_size(target_RANK - 1), 1L);
-  C loss = 0;
-  if (reduction == 0) {
-    loss = losses_load(i);
-  } else {
-    for (long k = lane; k < samples; k += LANES) loss += losses_load(k);
-    across(loss, plus);
-    if (reduction == 1) loss /= samples;
-  }
-  if (lane == 0) out0_store(to, loss);
-"""
+SUM_OF_SOME = sum_of("target_numel / max(target_size(target_RANK - 1), 1L)", out="out0")
 
 MARGIN_OF_SOME_BACKWARD = """
   const long to = out_line(i, d, index), out_step = out_stride(d);
@@ -257,7 +251,7 @@ OF_CLASSES = (
         "multilabel_margin_loss_forward",
         (
             Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_SOME),
-            Step(over="out0", lanes=True, text=SUM_OF_SOME),
+            SUM_OF_SOME,
         ),
         FLOATING_ONLY,
         scratch=(Scratch("losses", "target"),),

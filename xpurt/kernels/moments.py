@@ -9,6 +9,10 @@ from xpurt.kernels.decomposed import Decomposed
 Dims = Sequence[int] | None
 
 
+def real_type(x: torch.Tensor) -> torch.dtype:
+    return x.real.dtype if x.is_complex() else x.dtype
+
+
 def spread(
     self: torch.Tensor, dim: Dims, correction: float | None, keepdim: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -44,8 +48,7 @@ def var(
     keepdim: bool = False,
 ) -> torch.Tensor:
     """Raises RuntimeError for integers."""
-    real = self.real.dtype if self.is_complex() else self.dtype
-    return spread(self, dim, correction, keepdim)[0].to(real)
+    return spread(self, dim, correction, keepdim)[0].to(real_type(self))
 
 
 def std(
@@ -55,8 +58,7 @@ def std(
     correction: float | None = None,
     keepdim: bool = False,
 ) -> torch.Tensor:
-    real = self.real.dtype if self.is_complex() else self.dtype
-    return spread(self, dim, correction, keepdim)[0].sqrt().to(real)
+    return spread(self, dim, correction, keepdim)[0].sqrt().to(real_type(self))
 
 
 def var_mean(
@@ -67,8 +69,7 @@ def var_mean(
     keepdim: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     variance, mean = spread(self, dim, correction, keepdim)
-    real = self.real.dtype if self.is_complex() else self.dtype
-    return variance.to(real), mean.to(self.dtype)
+    return variance.to(real_type(self)), mean.to(self.dtype)
 
 
 def std_mean(
@@ -79,8 +80,7 @@ def std_mean(
     keepdim: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     variance, mean = spread(self, dim, correction, keepdim)
-    real = self.real.dtype if self.is_complex() else self.dtype
-    return variance.sqrt().to(real), mean.to(self.dtype)
+    return variance.sqrt().to(real_type(self)), mean.to(self.dtype)
 
 
 def count_nonzero(self: torch.Tensor, dim: Sequence[int]) -> torch.Tensor:
