@@ -21,6 +21,12 @@ def wrong_by_one(x: torch.Tensor) -> torch.Tensor:
     return x * 2 + (1 if x.is_xpu else 0)
 
 
+def rounds_otherwise(x: torch.Tensor) -> torch.Tensor:
+    """On the CPU the sum loses what comes after the third decimal."""
+    wide = x.double() if x.is_xpu else x
+    return ((wide + 10_000) - 10_000).to(x.dtype)
+
+
 def wrong_dtype(x: torch.Tensor) -> torch.Tensor:
     return (x * 2).double() if x.is_xpu else x * 2
 
@@ -116,6 +122,7 @@ def entries() -> list[Entry]:
     plain = (
         right,
         wrong_by_one,
+        rounds_otherwise,
         wrong_dtype,
         stays_on_the_cpu,
         copies_a_view,

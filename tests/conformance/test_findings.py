@@ -51,6 +51,12 @@ def test_a_random_op_is_compared_but_for_its_values(xpu: torch.device) -> None:
     assert result.compared == "random"
 
 
+def test_where_the_cpu_rounds_a_wider_type_is_the_measure(xpu: torch.device) -> None:
+    result = checked("rounds_otherwise")
+    assert result.status == "passed", result.failures
+    assert result.compared == "wider"
+
+
 def test_an_op_that_the_cpu_refuses_does_not_count(xpu: torch.device) -> None:
     result = checked("raises_on_the_cpu")
     assert result.status == "not on the CPU"

@@ -43,7 +43,9 @@ def headline(results: Sequence[Result], label: str, left_out: int) -> str:
         f"mapping {label}: {total.passed:,} of {total.pairs:,} pairs are right on xpu, "
         f"{total.rate:.2%}; {total.kernel_share:.1%} took SYCL or oneDNN.\n"
         f"{compared.count('random'):,} of them draw numbers and were compared but for "
-        f"values, {compared.count('uninitialized'):,} return uninitialized memory.\n"
+        f"values, {compared.count('uninitialized'):,} return uninitialized memory; "
+        f"{compared.count('wider'):,} round otherwise than the CPU,\n"
+        "and agree with what it gives in the next wider type.\n"
         f"Not counted: {total.not_on_cpu:,} pairs that raise on the CPU too, "
         f"{left_out:,} that PyTorch does not list for it."
     )

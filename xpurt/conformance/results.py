@@ -28,8 +28,8 @@ class Failure:
 class Result:
     """What came of one pair.
 
-    trials: how many comparisons were made, by what was compared ("values", "random",
-        "uninitialized", "raised").
+    trials: how many comparisons were made, by what was compared ("values", "wider",
+        "random", "uninitialized", "raised").
     failed: how many of them failed; `failures` holds the first few.
     tiers: calls of ops on xpu by tier.
     """
@@ -55,8 +55,9 @@ class Result:
 
     @property
     def compared(self) -> str:
-        """ "values" if any sample's values were compared, else what was compared."""
-        for kind in ("values", "random", "uninitialized"):
+        """ "wider" if any sample's values agreed in a wider type alone, "values" if any
+        were compared, else what was compared."""
+        for kind in ("wider", "values", "random", "uninitialized"):
             if self.trials.get(kind):
                 return kind
         return "-"

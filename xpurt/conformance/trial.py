@@ -8,6 +8,7 @@ from torch.utils._pytree import tree_leaves
 
 from xpurt.conformance.tiers import Tiers
 from xpurt.conformance.tolerance import Tolerance
+from xpurt.conformance.widening import in_wider_type
 from xpurt.testing import Comparison, Disagreement, compare_errors, outcome
 
 T = TypeVar("T")
@@ -17,7 +18,7 @@ XPU = torch.device("xpu", 0)
 
 OTHER_SEEDS = range(1, 11)
 
-Verdict = Literal["values", "random", "uninitialized", "raised"]
+Verdict = Literal["values", "wider", "random", "uninitialized", "raised"]
 
 
 def trial(
@@ -36,7 +37,8 @@ def trial(
         unless `placed` is off.
     uninitialized: the values are whatever was in memory, and do not count.
 
-    What is compared: "values"; or "random", if the CPU's result depends on the seed.
+    What is compared: "values"; "wider", if they are not near to the CPU's, but to what
+    the CPU gives in a wider type; or "random", if the CPU's result depends on the seed.
     The devices draw their own numbers, so dtypes, shapes, strides and places are
     compared there, and that xpu repeats itself after the same seed. "raised" is an
     exception on the CPU, which xpu has to raise too. Raises Disagreement.
@@ -58,19 +60,29 @@ def trial(
     if error is not None:
         return "raised"
 
-    compare = Comparison(
-        tolerance.rtol,
-        tolerance.atol,
-        values=not (random or uninitialized),
-        device_type=XPU.type if placed else None,
-    )
-    compare("", expected, actual)
+    def compare(values: bool) -> None:
+        place = XPU.type if placed else None
+        Comparison(tolerance.rtol, tolerance.atol, values=values, device_type=place)(
+            "", expected, actual
+        )
+
+    if not (random or uninitialized):
+        try:
+            compare(values=True)
+        except Disagreement:
+            compare(values=False)
+            wide = in_wider_type(prepare(CPU), body, expected)
+            if wide is None or not _agree(wide, actual, tolerance):
+                raise
+            return "wider"
+        return "values"
+    compare(values=False)
     if random:
         again, again_error = _on_xpu(prepare, body, tiers)
         compare_errors(None, again_error, XPU)
         _repeats(actual, again)
         return "random"
-    return "uninitialized" if uninitialized else "values"
+    return "uninitialized"
 
 
 def _on_xpu(
@@ -113,12 +125,18 @@ def _depends_on_seed(
             if isinstance(leaf, torch.Generator):
                 leaf.manual_seed(leaf.initial_seed() + seed)
         other, error = outcome(body, inputs)
-        try:
-            compare_errors(None, error, CPU)
-            Comparison(tolerance.rtol, tolerance.atol)("", expected, other)
-        except Disagreement:
+        if error is not None or not _agree(expected, other, tolerance):
             return True
     return False
+
+
+def _agree(one: Any, other: Any, tolerance: Tolerance) -> bool:
+    """In everything but strides, which the trial compares."""
+    try:
+        Comparison(tolerance.rtol, tolerance.atol, strides=False)("", one, other)
+    except Disagreement:
+        return False
+    return True
 
 
 def _repeats(actual: Any, again: Any) -> None:
