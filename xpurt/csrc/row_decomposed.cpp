@@ -60,6 +60,7 @@ class DecomposedRow final : public RowKernel {
 bool DecomposedRow::accepts(const Stack& stack) const {
   if (std::find(active.begin(), active.end(), this) != active.end()) return false;
   std::optional<c10::Device> device;
+  auto type = c10::ScalarType::Undefined;  // of the first tensor
   const auto is_result = [&](const Tensor& tensor) {
     return std::any_of(stack.end() - outs_, stack.end(), [&](const c10::IValue& out) {
       return out.isTensor() && out.toTensor().is_alias_of(tensor);
@@ -72,7 +73,12 @@ bool DecomposedRow::accepts(const Stack& stack) const {
     if (!tensor.is_xpu() || tensor.layout() != c10::kStrided) return false;
     // Most ops refuse out= that is an operand too: that is left to PyTorch.
     if (left > static_cast<size_t>(outs_) && is_result(tensor)) return false;
-    if (!device.has_value()) device = tensor.device();
+    if (!device.has_value()) {
+      device = tensor.device();
+      type = tensor.scalar_type();
+    }
+    // PyTorch's kernel has the error for it.
+    if (spec_.same_type && tensor.scalar_type() != type) return false;
     return tensor.device() == *device;
   };
   for (auto value = stack.end() - arguments_; value != stack.end(); ++value, --left) {

@@ -317,9 +317,14 @@ BATCH_ROWS = (
             contiguous=("weight", "bias"),
             dense=("input",),
             results=(LIKE_INPUT, SAVED, SAVED),
+            overloads=overloads,
             flops=8,
         )
-        for name in ("native_batch_norm", "_native_batch_norm_legit")
+        # That of `out` has no meta function.
+        for name, overloads in (
+            ("native_batch_norm", ()),
+            ("_native_batch_norm_legit", ("", "no_stats")),
+        )
     ),
     Steps(
         "native_batch_norm_backward",

@@ -25,7 +25,8 @@ class Decomposed:
     The function takes the arguments of the overloads that give new tensors, as the
     schema has them; in place and with `out=` its results are copied. An op whose name
     ends with "_" has a function that writes to its arguments. `overloads` are those
-    that it is for; all, if there are none.
+    that it is for; all, if there are none. With `same_type`, tensors of other types than
+    the first one's, results too, are left to PyTorch's kernel.
     """
 
     template: ClassVar[str] = "decomposed"
@@ -34,6 +35,7 @@ class Decomposed:
     function: Callable[..., Any] | None = None
     kind: Kind = NUMERIC
     overloads: tuple[str, ...] = ()
+    same_type: bool = False
     flops: float = 1
 
     def form(self, overload: str) -> Callable[..., Any] | None:

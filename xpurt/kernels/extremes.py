@@ -85,5 +85,5 @@ ROWS = (
         overloads=("dim", "dim_min"),
         raises_on_empty=True,
     ),
-    Decomposed("aminmax", aminmax),
+    Decomposed("aminmax", aminmax, same_type=True),
 )
