@@ -22,7 +22,8 @@ def test_a_page_that_is_not_there_is_made(page: Path) -> None:
     text = page.read_text()
     assert text.startswith("# Performance\n")
     section = markdown.section(text, "made-up")
-    assert section.startswith("2026-01-31. a processor, 2 cores")
+    assert section.startswith("2026-01-31, xpurt 0.1.0; triad 20.0 GB/s, oneDNN 400 ")
+    assert "2026-01-31: a processor, 2 cores" in markdown.section(text, "machine")
     assert "| fast | 2.00 ms | 1.00 ms | 0.50 |" in section
     assert "- failed: RuntimeError: no such kernel\n" in section
     assert "| made-up | 1.00 | 1.00 | met |" in markdown.section(text, "targets")
@@ -64,7 +65,7 @@ def test_part_of_a_suite_is_no_line_of_the_targets(page: Path) -> None:
 
 def test_a_page_without_the_section_is_refused_and_left_alone(page: Path) -> None:
     page.write_text("Something else.\n")
-    with pytest.raises(BadMarkers, match="it has 0 sections 'targets', not one"):
+    with pytest.raises(BadMarkers, match="it has 0 sections 'machine', not one"):
         update(page, [results()], LIMITS, MACHINE)
     twice = f"{begin('targets')}\n{end('targets')}\n" * 2
     with pytest.raises(BadMarkers, match="it has 2 sections"):

@@ -1,5 +1,6 @@
 """The command from end to end: limits, suites, reports."""
 
+import gc
 import importlib
 import json
 import sys
@@ -23,6 +24,7 @@ from xpurt.bench.timing import Budget
 
 FULL = Budget(seconds=0.8, fewest=5, most=60)
 QUICK = Budget(seconds=0.05, fewest=3, most=9)
+LIMITS = Budget(seconds=0.5, fewest=7, most=40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def run_bench(
     machine = describe_machine()
     print(f"{machine.sentence}\n")
     budget = budget or (QUICK if request.quick else FULL)
-    limits = limits or measure_limits(budget)
+    limits = limits or measure_limits(LIMITS)
     print(f"{limits_sentence(limits)}\n")
     results = _measured(chosen, request, budget)
     for result in results:
@@ -99,6 +101,7 @@ def _measured(
     """
     dpnp = _dpnp()
     results: list[SuiteResult] = []
+    gc.freeze()  # there is a collection around each row
     try:
         for suite in suites:
             results.append(SuiteResult(suite, ()))
@@ -112,6 +115,7 @@ def _measured(
     except KeyboardInterrupt:
         print("\ninterrupted")
     finally:
+        gc.unfreeze()
         page_faults.let_in()
         _say("")
     return results

@@ -16,6 +16,8 @@ from xpurt.bench.report import (
 )
 from xpurt.bench.results import SuiteResult
 
+# Sections that belong to no suite.
+MACHINE = "machine"
 TARGETS = "targets"
 
 
@@ -34,7 +36,8 @@ def end(name: str) -> str:
 def update(
     path: Path, results: Sequence[SuiteResult], limits: Limits, machine: Machine
 ) -> None:
-    """Rewrites the section of each suite that was run, and its line of the targets.
+    """Rewrites the sections of the machine and of each suite that was run, and their
+    lines of the targets.
 
     A file that does not exist is made. Raises BadMarkers, and then writes nothing.
     """
@@ -43,6 +46,7 @@ def update(
         if path.exists()
         else empty_page([r.suite.name for r in results])
     )
+    text = replaced(text, MACHINE, machine_lines(limits, machine))
     old = section(text, TARGETS)
     text = replaced(text, TARGETS, target_lines(old, results, machine))
     for result in results:
@@ -53,13 +57,13 @@ def update(
 
 def empty_page(names: Sequence[str]) -> str:
     """Markers and nothing between them."""
-    parts = [f"{begin(name)}\n{end(name)}\n" for name in (TARGETS, *names)]
+    parts = [f"{begin(name)}\n{end(name)}\n" for name in (MACHINE, TARGETS, *names)]
     return "# Performance\n\n" + "\n".join(parts)
 
 
 def check(text: str, names: Sequence[str]) -> None:
-    """Raises BadMarkers unless `text` has a section for each name, and for the targets."""
-    for name in (TARGETS, *names):
+    """Raises BadMarkers unless `text` has a section for each name, and the others."""
+    for name in (MACHINE, TARGETS, *names):
         section(text, name)
 
 
@@ -103,9 +107,17 @@ def target_lines(
     return [*head_of((*TARGET_HEADINGS, "measured")), *kept.values()]
 
 
+def machine_lines(limits: Limits, machine: Machine) -> list[str]:
+    return [f"{machine.date}: {machine.sentence}.", "", limits_sentence(limits)]
+
+
 def suite_lines(result: SuiteResult, limits: Limits, machine: Machine) -> list[str]:
-    """Where and when it was measured, the table, and what it says."""
-    lines = [f"{machine.date}. {machine.sentence}.", "", limits_sentence(limits), ""]
+    """When it was measured, the table, and what it says."""
+    lines = [
+        f"{machine.date}, xpurt {machine.xpurt}; triad {limits.triad:.1f} GB/s, oneDNN "
+        f"{limits.onednn_f32:,.0f} GFLOP/s in f32, {limits.onednn_bf16:,.0f} in bf16.",
+        "",
+    ]
     if result.measured:
         lines += head_of(headings(result))
         lines += [line_of(row) for row in cells(result, limits)]

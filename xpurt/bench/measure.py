@@ -9,14 +9,14 @@ import torch
 import xpurt
 from xpurt.bench import page_faults
 from xpurt.bench.results import RowResult
-from xpurt.bench.row import Call, Row, Unavailable, Work
+from xpurt.bench.row import Call, Row, Unavailable, Work, counted_flops
 from xpurt.bench.timing import Budget, Side, interleaved, ratio_of
 from xpurt.mapping import current_placement
 
 CPU = torch.device("cpu")
 # A page each few calls is not the allocator's doing.
 FAULTS_THAT_COUNT = 1.0
-FAULT_CALLS = 3
+FAULT_CALLS = 2
 
 
 def measure(row: Row, budget: Budget, dpnp: Any = None) -> RowResult:
@@ -71,8 +71,8 @@ def _sides(row: Row) -> tuple[Work, list[Side]]:
 
 def _measure(row: Row, budget: Budget, dpnp: Any) -> RowResult:
     work, sides = _sides(row)
-    tiers = _tiers_of(sides[1].call)
     other, dpnp_error = _dpnp_side(row, dpnp)
+    flops = counted_flops(work.call)
     times = interleaved([*sides, *other], budget)
     cpu, xpu = times[:2]
     return RowResult(
@@ -80,11 +80,11 @@ def _measure(row: Row, budget: Budget, dpnp: Any) -> RowResult:
         cpu_s=cpu.median,
         xpu_s=xpu.median,
         ratio=ratio_of(xpu, cpu),
-        faults=_faults_of(work),
+        faults=_faults_of(sides[0].call),
         rounds=len(cpu.seconds),
-        tiers=tiers,
+        tiers=_tiers_of(sides[1].call),
         size_bytes=work.size_bytes,
-        flops=work.flops,
+        flops=flops,
         elements=work.elements,
         dpnp_s=times[2].median if other else None,
         dpnp_error=dpnp_error,
@@ -92,9 +92,7 @@ def _measure(row: Row, budget: Budget, dpnp: Any) -> RowResult:
 
 
 def _tiers_of(call: Call) -> dict[str, int]:
-    """Calls of ops per tier, in one call whose kernels are built."""
-    call()
-    torch.xpu.synchronize()
+    """Calls of ops per tier, in a call that is not the first."""
     xpurt.op_report(reset=True)
     call()
     torch.xpu.synchronize()
@@ -104,12 +102,11 @@ def _tiers_of(call: Call) -> dict[str, int]:
     return found
 
 
-def _faults_of(work: Work) -> float:
+def _faults_of(call: Call) -> float:
     """Page faults per call, once all that stays in place is in place."""
-    work.call()
     before = page_faults.faults_so_far()
     for _ in range(FAULT_CALLS):
-        work.call()
+        call()
     return (page_faults.faults_so_far() - before) / FAULT_CALLS
 
 

@@ -1,5 +1,6 @@
 """The picture: a panel per suite, a dot per row, on a scale of ratios."""
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,8 @@ TIER_COLORS = {
 OTHER_COLOR = "#888888"
 COLUMNS = 3
 ROW_HEIGHT = 0.16  # inches
+TICKS = [factor * 10.0**k for k in range(-4, 5) for factor in (1, 2, 5)]
+TITLE_WIDTH = 120  # letters
 
 
 def figures() -> ModuleType:
@@ -55,7 +58,7 @@ def save_plot(path: Path, results: Sequence[SuiteResult], title: str) -> None:
     figure = figures().Figure(
         figsize=(6 * columns, ROW_HEIGHT * sum(heights) + 1), layout="constrained"
     )
-    figure.suptitle(title)
+    figure.suptitle("\n".join(textwrap.wrap(title, TITLE_WIDTH)), fontsize=9)
     panels = figure.subplots(
         max(1, len(lines)), columns, squeeze=False, height_ratios=heights
     )
@@ -77,6 +80,10 @@ def _draw(axes: Any, result: SuiteResult) -> None:
     said = f"{result.suite.name}: geomean {result.geomean:.2f}"
     axes.set_title(f"{said}, at most {result.suite.target:.2f}", fontsize=9)
     axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    axes.set_xticks([], minor=True)
+    axes.set_xticks(ticks := [tick for tick in TICKS if low <= tick <= high])
+    axes.set_xticklabels([f"{tick:g}" for tick in ticks])
     axes.set_xlabel("time on xpu / time on the CPU", fontsize=7)
     axes.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=6)
     axes.set_ylim(len(rows) - 0.5, -0.5)

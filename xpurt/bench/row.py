@@ -1,6 +1,7 @@
 """What a benchmark is made of: rows of one line each, in suites that have a target."""
 
 import logging
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ Call = Callable[[], object]
 Shape = tuple[int, ...]
 
 SEED = 7
+PERIOD = 50_021  # a prime, so that no two lines of a matrix are alike
 # Rows with a tensor of so many elements may not be slower than `LARGE_LIMIT`.
 LARGE = 1 << 16
 LARGE_LIMIT = 1.5
@@ -34,13 +36,11 @@ class Work:
     """A call to be timed, and the least that it has to do.
 
     size_bytes: read and written, if every operand is touched once; 0: not meaningful.
-    flops: additions and multiplications of products and convolutions; 0: none.
     elements: of the largest tensor.
     """
 
     call: Call
     size_bytes: int = 0
-    flops: int = 0
     elements: int = 0
 
 
@@ -103,10 +103,26 @@ def tensors_in(result: object) -> Iterator[torch.Tensor]:
 
 
 def counted_flops(call: Call) -> int:
-    """Of the products and convolutions in a call on CPU tensors, the backward's too."""
+    """Additions and multiplications of the products, convolutions and attentions in a
+    call on CPU tensors, the backward's too. Causal attention counts in full."""
     with _says_nothing("torch.utils.flop_counter"):  # of Triton, which is not there
-        from torch.utils.flop_counter import FlopCounterMode  # takes long to import
-    with FlopCounterMode(display=False) as counter:
+        from torch.utils import flop_counter  # takes long to import
+
+    def forward(*shapes: Any, **options: Any) -> int:
+        count: Any = flop_counter.sdpa_flop_count
+        return int(count(*shapes[:3]))
+
+    def backward(*shapes: Any, **options: Any) -> int:
+        count: Any = flop_counter.sdpa_backward_flop_count
+        return int(count(*shapes[:4]))
+
+    aten = torch.ops.aten
+    on_the_cpu = {
+        aten._scaled_dot_product_flash_attention_for_cpu: forward,
+        aten._scaled_dot_product_flash_attention_for_cpu_backward: backward,
+    }
+    counter = flop_counter.FlopCounterMode(display=False, custom_mapping=on_the_cpu)
+    with counter:
         call()
     return int(counter.get_total_flops())
 
@@ -125,11 +141,16 @@ def _says_nothing(name: str) -> Iterator[None]:
 
 def drawn(shapes: tuple[Shape, ...], dtype: torch.dtype) -> list[torch.Tensor]:
     """CPU tensors, the same every time: between 0.5 and 1.5, so that logarithms and
-    quotients are ordinary numbers."""
+    quotients are ordinary numbers. Large ones repeat, since drawing takes longer than
+    most ops."""
     generator = torch.Generator().manual_seed(SEED)
-    return [
-        torch.rand(shape, generator=generator).add_(0.5).to(dtype) for shape in shapes
-    ]
+    made = []
+    for shape in shapes:
+        count = math.prod(shape)
+        few = torch.rand(min(count, PERIOD), generator=generator).add_(0.5).to(dtype)
+        many = few.repeat(-(-count // PERIOD)) if count > PERIOD else few
+        made.append(many[:count].view(shape))
+    return made
 
 
 def on(
@@ -164,7 +185,6 @@ def on(
         return Work(
             call,
             size_bytes=sum(each.numel() * each.element_size() for each in touched),
-            flops=counted_flops(call),
             elements=max((each.numel() for each in touched), default=0),
         )
 

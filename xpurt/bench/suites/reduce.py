@@ -16,6 +16,8 @@ def _each(
     name: str,
     op: Callable[..., Any],
     dpnp: Callable[..., object] | None = None,
+    *,
+    slow: bool = False,
 ) -> list[Row]:
     """The row on each size and along each dimension; `op` takes a tensor and the dim."""
     return [
@@ -24,6 +26,7 @@ def _each(
             lambda x, dim=dim: op(x, dim),
             shape,
             dpnp=None if dpnp is None else lambda np, x, dim=dim: dpnp(np, x, dim),
+            long=slow and size == "16M",
         )
         for size, shape in SQUARES.items()
         for place, dim in DIMS.items()
@@ -38,7 +41,9 @@ REDUCE = Suite(
     rows=(
         *_each("sum", torch.sum, lambda np, x, dim: np.sum(x, axis=dim)),
         *_each("mean", torch.mean, lambda np, x, dim: np.mean(x, axis=dim)),
-        *_each("var", torch.var, lambda np, x, dim: np.var(x, axis=dim, ddof=1)),
+        *_each(
+            "var", torch.var, lambda np, x, dim: np.var(x, axis=dim, ddof=1), slow=True
+        ),
         *_each("softmax", torch.softmax),
         # It has no outer form: its dimensions are the last ones.
         *(
@@ -49,7 +54,11 @@ REDUCE = Suite(
             )
             for size, shape in SQUARES.items()
         ),
-        *_each("argmax", torch.argmax, lambda np, x, dim: np.argmax(x, axis=dim)),
-        *_each("cumsum", torch.cumsum, lambda np, x, dim: np.cumsum(x, axis=dim)),
+        *_each(
+            "argmax", torch.argmax, lambda np, x, dim: np.argmax(x, axis=dim), slow=True
+        ),
+        *_each(
+            "cumsum", torch.cumsum, lambda np, x, dim: np.cumsum(x, axis=dim), slow=True
+        ),
     ),
 )

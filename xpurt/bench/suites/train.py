@@ -6,12 +6,14 @@ from typing import Any
 import torch
 
 from xpurt.bench.models import MODELS
-from xpurt.bench.row import LARGE, SEED, Row, Suite, Work, counted_flops
+from xpurt.bench.row import LARGE, SEED, Row, Suite, Work
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "SGD": lambda parameters: torch.optim.SGD(parameters, 1e-3, momentum=0.9),
     "AdamW": lambda parameters: torch.optim.AdamW(parameters, 1e-3),
 }
+# What a quick run does of them.
+QUICK = (("MLP", "SGD"), ("MLP", "AdamW"), ("ResNet-18", "SGD"), ("GPT", "AdamW"))
 
 
 def _row(model: str, optimizer: str) -> Row:
@@ -30,11 +32,10 @@ def _row(model: str, optimizer: str) -> Row:
             steps.step()
             return None
 
-        if device.type != "cpu":
-            return Work(step)
-        return Work(step, flops=counted_flops(step), elements=LARGE)
+        return Work(step, elements=LARGE)
 
-    return Row(f"{model} {optimizer}", prepare)
+    long = (model, optimizer) not in QUICK
+    return Row(f"{model} {optimizer}", prepare, long=long)
 
 
 TRAIN = Suite(
