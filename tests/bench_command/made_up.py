@@ -26,6 +26,7 @@ MACHINE = Machine(
     python="3.11.7",
     system="Linux 6",
     date="2026-01-31",
+    load=0.1,
 )
 
 

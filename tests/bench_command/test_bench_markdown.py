@@ -67,10 +67,18 @@ def test_a_page_without_the_section_is_refused_and_left_alone(page: Path) -> Non
     page.write_text("Something else.\n")
     with pytest.raises(BadMarkers, match="it has 0 sections 'machine', not one"):
         update(page, [results()], LIMITS, MACHINE)
-    twice = f"{begin('targets')}\n{end('targets')}\n" * 2
+    twice = f"{begin('machine')}\n{end('machine')}\n" * 2
     with pytest.raises(BadMarkers, match="it has 2 sections"):
         markdown.check(twice, ["made-up"])
     assert page.read_text() == "Something else.\n"
+
+
+def test_numbers_of_a_busy_machine_say_so(page: Path) -> None:
+    update(page, [results()], LIMITS, MACHINE)
+    assert "busy" not in page.read_text()
+    update(page, [results()], LIMITS, replace(MACHINE, load=1.5))
+    section = markdown.section(page.read_text(), "made-up")
+    assert "**Not to be trusted: the machine was busy (load 1.5 on 2 cores)" in section
 
 
 def test_a_bar_in_a_cell_is_no_column() -> None:

@@ -61,6 +61,8 @@ def run_bench(
     xpurt.set_xpu_mapping(request.mapping)
     machine = describe_machine()
     print(f"{machine.sentence}\n")
+    if machine.busy:
+        print(f"{machine.busy}\n")
     budget = budget or (QUICK if request.quick else FULL)
     limits = limits or measure_limits(LIMITS)
     print(f"{limits_sentence(limits)}\n")
@@ -105,12 +107,13 @@ def _measured(
     try:
         for suite in suites:
             results.append(SuiteResult(suite, ()))
+            _say(suite.name, always=True)
             for row in _rows_of(suite, request):
                 _say(f"{suite.name}: {row.name}")
                 results[-1] = results[-1].with_row(measure(row, budget, dpnp))
         if page_faults.keep_out():
             for place, result in enumerate(results):
-                _say(f"{result.suite.name}, without page faults")
+                _say(f"{result.suite.name}, without page faults", always=True)
                 results[place] = _neutral(result, budget)
     except KeyboardInterrupt:
         print("\ninterrupted")
@@ -127,10 +130,13 @@ def _neutral(result: SuiteResult, budget: Budget) -> SuiteResult:
     return replace(result, rows=tuple(rows))
 
 
-def _say(what: str) -> None:
-    """One line on a terminal that is written over by the next."""
+def _say(what: str, *, always: bool = False) -> None:
+    """What is measured now: on a terminal in a line that the next one is written over,
+    elsewhere in a line of its own, if `always`."""
     if sys.stderr.isatty():
         print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
+    elif always:
+        print(what, file=sys.stderr, flush=True)
 
 
 def _dpnp() -> Any:

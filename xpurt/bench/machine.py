@@ -11,13 +11,16 @@ import torch
 import xpurt
 from xpurt.mapping import current_placement
 
+IDLE_LOAD = 0.5  # per core
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
     """The machine, the software and the settings of a run.
 
     cores: that this process may run on. threads: of PyTorch's CPU kernels. devices: what
-    stands behind xpu, each with its driver. date: in UTC, without the time.
+    stands behind xpu, each with its driver. date: in UTC, without the time. load: the
+    system's average over the minute before the run.
     """
 
     processor: str
@@ -31,6 +34,21 @@ class Machine:
     python: str
     system: str
     date: str
+    load: float
+
+    @property
+    def busy(self) -> str:
+        """A warning where others want the cores; empty if they don't.
+
+        PyTorch's CPU kernels suffer most: their threads wait for each other, and one of
+        them for its share of time.
+        """
+        if self.load <= self.cores * IDLE_LOAD:
+            return ""
+        return (
+            f"the machine was busy (load {self.load:.1f} on {self.cores} cores): "
+            "ratios of such a run say little"
+        )
 
     @property
     def sentence(self) -> str:
@@ -62,6 +80,7 @@ def describe_machine() -> Machine:
         python=platform.python_version(),
         system=f"{platform.system()} {platform.release()}",
         date=datetime.now(UTC).date().isoformat(),
+        load=os.getloadavg()[0],
     )
 
 

@@ -116,6 +116,7 @@ def suite_lines(result: SuiteResult, limits: Limits, machine: Machine) -> list[s
     lines = [
         f"{machine.date}, xpurt {machine.xpurt}; triad {limits.triad:.1f} GB/s, oneDNN "
         f"{limits.onednn_f32:,.0f} GFLOP/s in f32, {limits.onednn_bf16:,.0f} in bf16.",
+        *([f"**Not to be trusted: {machine.busy}.**"] if machine.busy else []),
         "",
     ]
     if result.measured:
