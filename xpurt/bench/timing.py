@@ -14,12 +14,15 @@ from xpurt.bench.row import Call
 Clock = Callable[[], float]
 
 # A batch of calls between two looks at the clock lasts at least so long.
-BATCH_S = 500e-6
-LARGEST_BATCH = 2000
+BATCH_S = 4e-3
+LARGEST_BATCH = 5000
 # Of two forms, the threads of the first go on spinning for a while after its last call
-# (libgomp's some milliseconds) and would take a core from the second. So each batch is
-# preceded by a rest, and by a call that is not timed, which wakes its own threads.
+# (libgomp's some milliseconds) and would take a core from the second, whose own threads
+# sleep meanwhile. So each batch is preceded by a rest, and by calls that are not timed
+# and wake them. Without these an add of 1M floats on xpu took twice as long in turns
+# with the CPU as alone; with them the same.
 REST_S = 4e-3
+LEAD_IN_S = 3e-3
 SHORT_CALL_S = 20e-3  # a longer one does not feel the first milliseconds
 
 
@@ -82,9 +85,7 @@ def interleaved(
                 break
             for side, (calls, lead_in), times in zip(sides, batches, seen, strict=True):
                 if lead_in:
-                    time.sleep(REST_S)
-                    side.call()
-                    side.settle()
+                    _lead_in(side, clock)
                 times.append(_seconds(side, calls, clock))
     return [Times(tuple(times)) for times in seen]
 
@@ -100,7 +101,7 @@ def ratio_of(times: Times, other: Times) -> Ratio:
 
 
 def _batch_of(side: Side, clock: Clock) -> tuple[int, bool]:
-    """Calls per batch, and whether one that is not timed precedes it.
+    """Calls per batch, and whether others that are not timed precede it.
 
     The first call builds kernels and fills caches of memory, and says little.
     """
@@ -111,6 +112,14 @@ def _batch_of(side: Side, clock: Clock) -> tuple[int, bool]:
         one_call = _seconds(side, 10, clock)
     calls = min(LARGEST_BATCH, max(1, round(BATCH_S / max(one_call, 1e-9))))
     return calls, one_call < SHORT_CALL_S
+
+
+def _lead_in(side: Side, clock: Clock) -> None:
+    time.sleep(REST_S)
+    began = clock()
+    while clock() - began < LEAD_IN_S:
+        side.call()
+        side.settle()
 
 
 def _seconds(side: Side, calls: int, clock: Clock) -> float:
