@@ -61,6 +61,7 @@ lint: $(STAMPS)/tools install
 	$(BIN)/mypy
 
 bench: install
+	$(BIN)/python -m xpurt bench $(ARGS)
 	for each in tests/bench/bench_*.py; do $(BIN)/python $$each; done
 
 install: $(STAMPS)/extension

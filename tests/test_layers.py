@@ -37,6 +37,7 @@ ROOM_OF_MODULE = {
     "__main__": "cli",
     "diagnosis": "cli",
     "inventory": "inventory",
+    "op_table": "cli",
     "pytest_xpurt": "testing",
     "xpurt_autoload": "autoload",
 }

@@ -44,7 +44,14 @@ def _parser() -> argparse.ArgumentParser:
     cache.add_argument("--clear", action="store_true", help="remove them")
     cache.set_defaults(run=_cache)
 
+    ops = commands.add_parser("ops", help="list the ops that have kernels of xpurt's")
+    ops.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the list as a page"
+    )
+    ops.set_defaults(run=_ops)
+
     _add_conformance(commands)
+    _add_bench(commands)
     return parser
 
 
@@ -93,6 +100,36 @@ def _add_conformance(commands: Any) -> None:
     command.add_argument("--json", type=Path, help="write all results")
     command.add_argument("--html", type=Path, help="write the report as a page")
     command.set_defaults(run=_conformance)
+
+
+def _add_bench(commands: Any) -> None:
+    command = commands.add_parser(
+        "bench", help="time the same work on stock CPU tensors and on xpu"
+    )
+    command.add_argument(
+        "--suite",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="S",
+        help="as in dispatch or gemm; default: all",
+    )
+    command.add_argument(
+        "--rows", default="*", metavar="PATTERN", help='rows by name, as in "add*"'
+    )
+    command.add_argument("--mapping", default="CPU", metavar="M", help="default: CPU")
+    command.add_argument(
+        "--quick", action="store_true", help="few rounds, and no row that takes long"
+    )
+    command.add_argument("--json", type=Path, metavar="FILE", help="write all numbers")
+    command.add_argument("--plot", type=Path, metavar="FILE", help="write a picture")
+    command.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="rewrite the tables in a page, as in docs/performance.md",
+    )
+    command.set_defaults(run=_bench)
 
 
 def _positive(text: str) -> int:
@@ -187,6 +224,38 @@ def _conformance(options: argparse.Namespace) -> int:
         return run_conformance(runs, options.json, options.html)
     except (BadFile, MissingExtra, WorkersFailed) as error:
         return _failed(error)
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from xpurt.bench import BadRequest, MissingExtra, Request, run_bench
+    from xpurt.errors import XpurtError
+
+    request = Request(
+        suites=tuple(options.suite),
+        rows=options.rows,
+        mapping=options.mapping,
+        quick=options.quick,
+        json=options.json,
+        plot=options.plot,
+        markdown=options.markdown,
+    )
+    try:
+        return run_bench(request)
+    except (BadRequest, MissingExtra, XpurtError) as error:
+        return _failed(error)
+
+
+def _ops(options: argparse.Namespace) -> int:
+    from xpurt.op_table import op_page, op_table
+
+    if options.markdown is None:
+        print(op_table())
+        return 0
+    try:
+        options.markdown.write_text(op_page())
+    except OSError as error:
+        return _failed(error)
+    return 0
 
 
 def _failed(error: Exception) -> int:

@@ -1,0 +1,64 @@
+"""The list of ops, and docs/ops.md, which is written from it."""
+
+from pathlib import Path
+
+import pytest
+
+from xpurt import cli
+from xpurt.kernels import ROWS, Entry, op_entries
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "ops.md"
+
+
+@pytest.fixture(scope="module")
+def entries() -> list[Entry]:
+    return op_entries()
+
+
+def test_the_page_is_what_the_command_writes(tmp_path: Path) -> None:
+    """If not: python -m xpurt ops --markdown docs/ops.md."""
+    written = tmp_path / "ops.md"
+    assert cli.main(["ops", "--markdown", str(written)]) == 0
+    assert PAGE.read_text() == written.read_text()
+
+
+def test_every_row_has_an_entry_with_overloads_and_a_file(
+    entries: list[Entry],
+) -> None:
+    assert sorted(entry.op for entry in entries) == sorted(row.aten for row in ROWS)
+    for entry in entries:
+        assert entry.overloads, f"{entry.op}: no overload is bound to the row"
+    assert one(entries, "add").file == "kernels/binary.py"
+    assert one(entries, "mm").file == "kernels/reductions.py"
+
+
+def one(entries: list[Entry], op: str) -> Entry:
+    (found,) = [entry for entry in entries if entry.op == op]
+    return found
+
+
+def test_overloads_are_those_that_are_bound(entries: list[Entry]) -> None:
+    add = one(entries, "add")
+    assert add.kind == "pointwise"
+    assert {"Tensor", "out", "_Tensor"} <= set(add.overloads)
+    # Names of dimensions have no meaning to a reduction's row.
+    assert "names_dim" not in one(entries, "sum").overloads
+    # Differentiated through its parts, so it has no kernel of its own.
+    assert one(entries, "std").overloads == ("correction", "correction_out")
+    # A row of an op in place may write to lists of tensors.
+    assert "" in one(entries, "_fused_adam_").overloads
+
+
+def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["ops"]) == 0
+    head, _, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["op", "overloads", "kind", "dtypes", "file"]
+    assert len(lines) == len(ROWS)
+
+
+def test_a_page_that_cannot_be_written_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main(["ops", "--markdown", str(tmp_path / "no" / "ops.md")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "No such file or directory" in line

@@ -1,0 +1,221 @@
+"""The command from end to end: limits, suites, reports."""
+
+import gc
+import importlib
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import xpurt
+from xpurt.bench import markdown, page_faults, plot
+from xpurt.bench.limits import Limits, measure_limits
+from xpurt.bench.machine import Machine, describe_machine
+from xpurt.bench.measure import measure, measure_neutral
+from xpurt.bench.report import limits_sentence, suite_table, target_table
+from xpurt.bench.results import SuiteResult
+from xpurt.bench.row import BadRequest, Row, Suite
+from xpurt.bench.suites import SUITES
+from xpurt.bench.timing import Budget
+
+FULL = Budget(seconds=0.8, fewest=5, most=60)
+QUICK = Budget(seconds=0.05, fewest=3, most=9)
+LIMITS = Budget(seconds=0.5, fewest=7, most=40)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command is asked for.
+
+    suites: names; none: all. rows: a pattern of names of rows, as in "add*".
+    """
+
+    suites: tuple[str, ...] = ()
+    rows: str = "*"
+    mapping: str = "CPU"
+    quick: bool = False
+    json: Path | None = None
+    plot: Path | None = None
+    markdown: Path | None = None
+
+
+def run_bench(
+    request: Request,
+    suites: Sequence[Suite] = SUITES,
+    budget: Budget | None = None,
+    limits: Limits | None = None,
+) -> int:
+    """Prints the tables, writes the files, and returns the exit code: 0, also where
+    rows failed or targets are not met; 1 if no row could be measured.
+
+    Raises BadRequest and MissingExtra before anything is measured, and MappingError
+    where the mapping finds no device.
+    """
+    chosen = _chosen(suites, request)
+    _check_files(request, chosen)
+    began = time.monotonic()
+    xpurt.set_xpu_mapping(request.mapping)
+    machine = describe_machine()
+    print(f"{machine.sentence}\n")
+    if machine.busy:
+        print(f"{machine.busy}\n")
+    budget = budget or (QUICK if request.quick else FULL)
+    limits = limits or measure_limits(LIMITS)
+    print(f"{limits_sentence(limits)}\n")
+    results = _measured(chosen, request, budget)
+    for result in results:
+        print(f"{suite_table(result, limits)}\n")
+    print(f"{target_table(results)}\n\n{time.monotonic() - began:,.0f} s")
+    _write(request, results, limits, machine)
+    return 0 if any(result.measured for result in results) else 1
+
+
+def _chosen(suites: Sequence[Suite], request: Request) -> list[Suite]:
+    """In the order of the table. Raises BadRequest."""
+    names = [suite.name for suite in suites]
+    for name in request.suites:
+        if name not in names:
+            raise BadRequest(f"no suite {name!r}; there are {', '.join(names)}")
+    chosen = [s for s in suites if not request.suites or s.name in request.suites]
+    if not any(_rows_of(suite, request) for suite in chosen):
+        raise BadRequest(f"no row of these suites is called {request.rows!r}")
+    return chosen
+
+
+def _rows_of(suite: Suite, request: Request) -> list[Row]:
+    return [
+        row
+        for row in suite.rows
+        if fnmatchcase(row.name, request.rows) and not (request.quick and row.long)
+    ]
+
+
+def _measured(
+    suites: Sequence[Suite], request: Request, budget: Budget
+) -> list[SuiteResult]:
+    """First everything as a user has it, then without page faults what has them.
+
+    An interruption ends it with what has been measured.
+    """
+    dpnp = _dpnp()
+    results: list[SuiteResult] = []
+    gc.freeze()  # there is a collection around each row
+    try:
+        for suite in suites:
+            results.append(SuiteResult(suite, ()))
+            _say(suite.name, always=True)
+            for row in _rows_of(suite, request):
+                _say(f"{suite.name}: {row.name}")
+                results[-1] = results[-1].with_row(measure(row, budget, dpnp))
+        if page_faults.keep_out():
+            for place, result in enumerate(results):
+                _say(f"{result.suite.name}, without page faults", always=True)
+                results[place] = _neutral(result, budget)
+    except KeyboardInterrupt:
+        print("\ninterrupted")
+    finally:
+        gc.unfreeze()
+        page_faults.let_in()
+        _say("")
+    return results
+
+
+def _neutral(result: SuiteResult, budget: Budget) -> SuiteResult:
+    by_name = {row.name: row for row in result.suite.rows}
+    rows = (measure_neutral(by_name[each.name], each, budget) for each in result.rows)
+    return replace(result, rows=tuple(rows))
+
+
+def _say(what: str, *, always: bool = False) -> None:
+    """What is measured now: on a terminal in a line that the next one is written over,
+    elsewhere in a line of its own, if `always`."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
+    elif always:
+        print(what, file=sys.stderr, flush=True)
+
+
+def _dpnp() -> Any:
+    """The module, if it is installed."""
+    try:
+        return importlib.import_module("dpnp")
+    except ImportError:
+        return None
+
+
+def _check_files(request: Request, suites: Sequence[Suite]) -> None:
+    """Raises BadRequest and MissingExtra for what could not be written in the end."""
+    if request.plot is not None:
+        known = plot.suffixes()
+        if request.plot.suffix not in known:
+            raise BadRequest(
+                f"{request.plot}: matplotlib writes {', '.join(sorted(known))}"
+            )
+    if request.markdown is not None:
+        if request.quick or request.rows != "*":
+            raise BadRequest("--markdown wants whole suites: no --quick, no --rows")
+        if request.markdown.exists():
+            _check_markers(request.markdown, [suite.name for suite in suites])
+    for path in (request.json, request.plot, request.markdown):
+        if path is not None:
+            _check_writable(path)
+
+
+def _check_markers(path: Path, names: Sequence[str]) -> None:
+    try:
+        markdown.check(path.read_text(), names)
+    except (OSError, UnicodeDecodeError, markdown.BadMarkers) as error:
+        raise BadRequest(f"{path}: {error}") from None
+
+
+def _check_writable(path: Path) -> None:
+    existed = path.exists()
+    try:
+        path.open("ab").close()
+    except OSError as error:
+        raise BadRequest(f"{path} can't be written: {error.strerror}") from None
+    if not existed:
+        path.unlink()
+
+
+def _write(
+    request: Request, results: list[SuiteResult], limits: Limits, machine: Machine
+) -> None:
+    writers: list[tuple[Path | None, Callable[[Path], object]]] = [
+        (
+            request.json,
+            lambda path: path.write_text(
+                json.dumps(as_data(results, limits, machine, request), indent=1)
+            ),
+        ),
+        (
+            request.plot,
+            lambda path: plot.save_plot(path, results, machine.sentence),
+        ),
+        (
+            request.markdown,
+            lambda path: markdown.update(path, results, limits, machine),
+        ),
+    ]
+    for path, write in writers:
+        if path is not None:
+            try:
+                write(path)
+            except OSError as error:
+                raise BadRequest(f"{path} can't be written: {error}") from None
+
+
+def as_data(
+    results: Sequence[SuiteResult], limits: Limits, machine: Machine, request: Request
+) -> dict[str, Any]:
+    """All of it, for JSON."""
+    return {
+        "machine": asdict(machine),
+        "limits": asdict(limits),
+        "quick": request.quick,
+        "suites": [result.as_data(limits) for result in results],
+    }

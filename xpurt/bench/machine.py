@@ -1,0 +1,96 @@
+"""What the numbers were measured on."""
+
+import os
+import platform
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+import xpurt
+from xpurt.mapping import current_placement
+
+IDLE_LOAD = 0.5  # per core
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine, the software and the settings of a run.
+
+    cores: that this process may run on. threads: of PyTorch's CPU kernels. devices: what
+    stands behind xpu, each with its driver. date: in UTC, without the time. load: the
+    system's average over the minute before the run.
+    """
+
+    processor: str
+    cores: int
+    threads: int
+    devices: tuple[str, ...]
+    mapping: str
+    policy: str
+    torch: str
+    xpurt: str
+    python: str
+    system: str
+    date: str
+    load: float
+
+    @property
+    def busy(self) -> str:
+        """A warning where others want the cores; empty if they don't.
+
+        PyTorch's CPU kernels suffer most: their threads wait for each other, and one of
+        them for its share of time.
+        """
+        if self.load <= self.cores * IDLE_LOAD:
+            return ""
+        return (
+            f"the machine was busy (load {self.load:.1f} on {self.cores} cores): "
+            "ratios of such a run say little"
+        )
+
+    @property
+    def sentence(self) -> str:
+        behind = "; ".join(self.devices)
+        return (
+            f"{self.processor}, {self.cores} cores, {self.threads} threads in PyTorch's "
+            f"CPU kernels; PyTorch {self.torch}, xpurt {self.xpurt}, Python "
+            f"{self.python}, {self.system}; mapping {self.mapping}, kernel policy "
+            f"{self.policy}; behind xpu: {behind}"
+        )
+
+
+def describe_machine() -> Machine:
+    """Raises MappingError where the mapping in force finds no device."""
+    devices = [
+        f"{device.name} ({device.backend}, driver {device.driver_version})"
+        for ordinal in current_placement().ordinals
+        for device in ordinal
+    ]
+    return Machine(
+        processor=_processor(),
+        cores=len(os.sched_getaffinity(0)),
+        threads=torch.get_num_threads(),
+        devices=tuple(devices),
+        mapping=xpurt.get_xpu_mapping(),
+        policy=xpurt.get_kernel_policy(),
+        torch=torch.__version__,
+        xpurt=xpurt.__version__,
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.release()}",
+        date=datetime.now(UTC).date().isoformat(),
+        load=os.getloadavg()[0],
+    )
+
+
+def _processor() -> str:
+    """As the system calls it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    for line in lines:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()

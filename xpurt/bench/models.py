@@ -1,0 +1,147 @@
+"""The networks of the suite `train`, with a batch and a loss each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`loss` takes the model and the tensors of the batch."""
+
+    model: nn.Module
+    batch: tuple[Tensor, ...]
+    loss: Callable[..., Tensor]
+
+
+class Residual(nn.Module):
+    """Two convolutions beside a shortcut (He and others, 2015)."""
+
+    def __init__(self, into: int, out: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(into, out, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(out),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(out, out, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(out),
+        )
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or into != out:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(into, out, 1, stride, bias=False), nn.BatchNorm2d(out)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.body(x) + self.shortcut(x))
+
+
+def resnet18(classes: int) -> nn.Module:
+    """For images of 32x32: the first convolution is 3x3, and nothing is pooled away."""
+    widths = (64, 64, 128, 256, 512)
+    blocks = [
+        block
+        for level in range(4)
+        for block in (
+            Residual(widths[level], widths[level + 1], 1 if level == 0 else 2),
+            Residual(widths[level + 1], widths[level + 1], 1),
+        )
+    ]
+    return nn.Sequential(
+        nn.Conv2d(3, 64, 3, 1, 1, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(inplace=True),
+        *blocks,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(512, classes),
+    )
+
+
+class DecoderLayer(nn.Module):
+    """Causal attention and two linear layers, each normalized first."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before_attention = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.mlp = nn.Sequential(
+            nn.LayerNorm(width),
+            nn.Linear(width, 4 * width),
+            nn.GELU(),
+            nn.Linear(4 * width, width),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        qkv = self.qkv(self.before_attention(x)).unflatten(-1, (3, self.heads, -1))
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).flatten(2))
+        result: Tensor = x + self.mlp(x)
+        return result
+
+
+class GPT(nn.Module):
+    """A decoder of the kind of GPT-2 (Radford and others, 2019)."""
+
+    def __init__(
+        self, vocabulary: int, length: int, width: int, heads: int, layers: int
+    ) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.positions = nn.Embedding(length, width)
+        self.layers = nn.Sequential(
+            *(DecoderLayer(width, heads) for _ in range(layers))
+        )
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.tokens(tokens) + self.positions(places)
+        logits: Tensor = self.head(self.norm(self.layers(x)))
+        return logits
+
+
+def _classification(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    return F.cross_entropy(model(images), labels)
+
+
+def _next_token(model: nn.Module, tokens: Tensor) -> Tensor:
+    logits = model(tokens[:, :-1])
+    return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+
+
+def _mlp() -> Case:
+    model = nn.Sequential(
+        nn.Linear(784, 1024),
+        nn.ReLU(),
+        nn.Linear(1024, 1024),
+        nn.ReLU(),
+        nn.Linear(1024, 10),
+    )
+    return Case(
+        model, (torch.randn(128, 784), torch.randint(10, (128,))), _classification
+    )
+
+
+def _resnet() -> Case:
+    batch = torch.randn(16, 3, 32, 32), torch.randint(10, (16,))
+    return Case(resnet18(10), batch, _classification)
+
+
+def _gpt() -> Case:
+    model = GPT(vocabulary=1000, length=128, width=256, heads=8, layers=4)
+    return Case(model, (torch.randint(1000, (8, 129)),), _next_token)
+
+
+MODELS: dict[str, Callable[[], Case]] = {
+    "MLP": _mlp,
+    "ResNet-18": _resnet,
+    "GPT": _gpt,
+}

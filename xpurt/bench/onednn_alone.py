@@ -1,0 +1,93 @@
+"""A product of matrices by oneDNN's C API alone: no PyTorch, no dispatcher, no queue of
+ours. What xpu adds to it is seen beside it."""
+
+import ctypes
+from collections.abc import Callable
+from ctypes import byref, c_int, c_int64, c_size_t, c_uint, c_void_p
+
+import torch
+
+LIBRARY = "libdnnl.so.3"
+
+# Numbers from dnnl_types.h.
+CPU_ENGINE = 1
+IN_ORDER = 1
+DATA_TYPES = {torch.float32: 3, torch.bfloat16: 2}
+ALLOCATE = c_void_p(-1)
+SOURCE, WEIGHTS, RESULT = 1, 33, 17
+MAX_RANK = 12
+
+
+class Failed(Exception):
+    """oneDNN is not there, or refused; the text says what."""
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = (("number", c_int), ("memory", c_void_p))
+
+
+class _Library:
+    """The C API, whose functions return 0 or the number of an error."""
+
+    def __init__(self) -> None:
+        try:
+            self._library = ctypes.CDLL(LIBRARY)
+        except OSError as error:
+            raise Failed(str(error)) from None
+
+    def __call__(self, name: str, *arguments: object) -> None:
+        status = getattr(self._library, f"dnnl_{name}")(*arguments)
+        if status != 0:
+            raise Failed(f"dnnl_{name} returned {status}")
+
+    def made(self, name: str, *arguments: object) -> c_void_p:
+        """What a function makes, which leaves it at its first argument."""
+        handle = c_void_p()
+        self(name, byref(handle), *arguments)
+        return handle
+
+
+def product(size: int, dtype: torch.dtype) -> Callable[[], None]:
+    """A call that multiplies two matrices of this size, and waits for the result.
+
+    Handles are kept until the process ends. Raises Failed.
+    """
+    library = _Library()
+    engine = library.made("engine_create", c_int(CPU_ENGINE), c_size_t(0))
+    stream = library.made("stream_create", engine, c_uint(IN_ORDER))
+    sizes = (c_int64 * MAX_RANK)(size, size)
+    strides = (c_int64 * MAX_RANK)(size, 1)
+    layout = library.made(
+        "memory_desc_create_with_strides",
+        c_int(2),
+        sizes,
+        c_int(DATA_TYPES[dtype]),
+        strides,
+    )
+    description = library.made(
+        "matmul_primitive_desc_create", engine, layout, layout, None, layout, None
+    )
+    primitive = library.made("primitive_create", description)
+    memories = [library.made("memory_create", layout, engine, ALLOCATE) for _ in "abc"]
+    for memory in memories:
+        _fill(library, memory, torch.rand(size, size).to(dtype))
+    arguments = (_Argument * 3)(
+        *(
+            _Argument(number, memory)
+            for number, memory in zip((SOURCE, WEIGHTS, RESULT), memories, strict=True)
+        )
+    )
+
+    def call() -> None:
+        library("primitive_execute", primitive, stream, c_int(3), arguments)
+        library("stream_wait", stream)
+
+    return call
+
+
+def _fill(library: _Library, memory: c_void_p, values: torch.Tensor) -> None:
+    """Numbers that are zero, or denormal, could be fast or slow to multiply."""
+    mapped = c_void_p()
+    library("memory_map_data", memory, byref(mapped))
+    ctypes.memmove(mapped, values.data_ptr(), values.nbytes)
+    library("memory_unmap_data", memory, mapped)

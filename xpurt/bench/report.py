@@ -1,0 +1,160 @@
+"""Results as text: a table per suite, and one of the targets."""
+
+from collections.abc import Sequence
+
+from xpurt.bench.limits import Limits
+from xpurt.bench.results import RowResult, SuiteResult
+from xpurt.bench.row import LARGE, LARGE_LIMIT
+from xpurt.bench.timing import Ratio
+from xpurt.table import table
+
+HEADINGS = (
+    "row", ">CPU", ">xpu", ">ratio", ">quartiles", ">no faults", "tier",
+    ">GB/s", ">of triad", ">GFLOP/s", ">of oneDNN",
+)  # fmt: skip
+DPNP_HEADING = ">xpu/dpnp"
+TARGET_HEADINGS = (
+    "suite", ">geomean", ">at most", "", ">no faults", ">at most", "",
+    ">rows", ">failed", ">rows over their limit",
+)  # fmt: skip
+
+
+def limits_sentence(limits: Limits) -> str:
+    def rate(value: float, unit: str) -> str:
+        return f"{value:,.1f} {unit}" if value else "not measured"
+
+    return (
+        f"This machine's limits: stream triad {rate(limits.triad, 'GB/s')} "
+        f"(PyTorch's CPU kernel {rate(limits.triad_cpu, 'GB/s')}, SYCL kernel "
+        f"{rate(limits.triad_xpu, 'GB/s')}); product of 2048x2048 matrices by oneDNN "
+        f"alone {rate(limits.onednn_f32, 'GFLOP/s')} in f32, "
+        f"{rate(limits.onednn_bf16, 'GFLOP/s')} in bf16; by stock PyTorch in f32 "
+        f"{rate(limits.stock_f32, 'GFLOP/s')}."
+    )
+
+
+def headings(result: SuiteResult) -> tuple[str, ...]:
+    """With a column of dpnp if a row has one."""
+    return (*HEADINGS, DPNP_HEADING) if _has_dpnp(result) else HEADINGS
+
+
+def cells(result: SuiteResult, limits: Limits) -> list[tuple[str, ...]]:
+    """A line per row that was measured."""
+    peak = limits.onednn_bf16 if "bf16" in result.suite.name else limits.onednn_f32
+    return [
+        (
+            row.name,
+            duration(row.cpu_s),
+            duration(row.xpu_s),
+            _ratio(row.ratio),
+            f"{row.ratio.low:.2f}-{row.ratio.high:.2f}" if row.ratio else "",
+            _ratio(row.neutral),
+            row.tier,
+            f"{row.gb_per_s:.1f}" if row.size_bytes else "",
+            _share(row.gb_per_s, limits.triad),
+            f"{row.gflop_per_s:.1f}" if row.flops else "",
+            _share(row.gflop_per_s, peak),
+            *([_beside_dpnp(row)] if _has_dpnp(result) else []),
+        )
+        for row in result.measured
+    ]
+
+
+def suite_table(result: SuiteResult, limits: Limits) -> str:
+    lines = [f"{result.suite.name}: {result.suite.about}"]
+    if result.measured:
+        lines.append(table(headings(result), cells(result, limits)))
+    return "\n".join([*lines, *verdicts(result, limits)])
+
+
+def verdicts(result: SuiteResult, limits: Limits) -> list[str]:
+    """Sentences: the targets, the rows over a limit, and the rows that failed."""
+    suite = result.suite
+    lines = []
+    if result.geomean is not None:
+        part = "" if result.whole else ", of a part of the rows"
+        lines.append(
+            f"geomean {result.geomean:.2f}, at most {suite.target:.2f}: "
+            f"{verdict(result.met)}{part}"
+        )
+    if suite.neutral_target is not None and result.neutral_geomean is not None:
+        lines.append(
+            f"without page faults {result.neutral_geomean:.2f}, at most "
+            f"{suite.neutral_target:.2f}: {verdict(result.neutral_met)}"
+        )
+    if shares := result.shares(limits):
+        assert suite.reach is not None
+        enough = sum(share >= suite.reach.share for _, share in shares)
+        worst, least = min(shares, key=lambda each: each[1])
+        lines.append(
+            f"{enough} of {len(shares)} rows reach {suite.reach.share:.0%} of "
+            f"{suite.reach.limit}; the least is {least:.0%}, {worst.name}"
+        )
+    if over := result.over_the_limit:
+        each = suite.row_limit or LARGE_LIMIT
+        of = "" if suite.row_limit else f" of {LARGE:,} elements or more"
+        names = ", ".join(f"{row.name} {_ratio(row.ratio)}" for row in over)
+        lines.append(f"rows{of} over {each:.2f}: {names}")
+    lines += [f"{row.name}: {row.error}" for row in result.rows if row.error]
+    lines += [
+        f"{row.name}: dpnp: {row.dpnp_error}" for row in result.rows if row.dpnp_error
+    ]
+    return lines
+
+
+def target_cells(result: SuiteResult) -> tuple[str, ...]:
+    """The suite's line in the table of targets."""
+    suite = result.suite
+    neutral = suite.neutral_target
+    return (
+        suite.name,
+        _number(result.geomean),
+        _number(suite.target),
+        verdict(result.met),
+        _number(result.neutral_geomean),
+        _number(neutral),
+        verdict(result.neutral_met) if neutral is not None else "",
+        str(len(result.measured)),
+        str(len(result.rows) - len(result.measured)),
+        str(len(result.over_the_limit)),
+    )
+
+
+def target_table(results: Sequence[SuiteResult]) -> str:
+    return table(TARGET_HEADINGS, (target_cells(each) for each in results))
+
+
+def verdict(met: bool | None) -> str:
+    return "not measured" if met is None else "met" if met else "not met"
+
+
+def duration(seconds: float) -> str:
+    """With three digits: 1.23 us, 45.6 ms, 7.89 s."""
+    for unit, factor in (("us", 1e6), ("ms", 1e3)):
+        if seconds * factor < 1000:
+            return f"{_three_digits(seconds * factor)} {unit}"
+    return f"{_three_digits(seconds)} s"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _ratio(ratio: Ratio | None) -> str:
+    return "" if ratio is None else f"{ratio.value:.2f}"
+
+
+def _share(rate: float, most: float) -> str:
+    return f"{rate / most:.0%}" if rate and most else ""
+
+
+def _has_dpnp(result: SuiteResult) -> bool:
+    return any(row.dpnp_s for row in result.rows)
+
+
+def _beside_dpnp(row: RowResult) -> str:
+    return f"{row.xpu_s / row.dpnp_s:.2f}" if row.dpnp_s else ""

@@ -1,0 +1,149 @@
+"""What came of rows and suites, and what it says about the targets."""
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from xpurt.bench.limits import Limits
+from xpurt.bench.row import Suite
+from xpurt.bench.timing import Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """One row, measured; or the reason why it is not.
+
+    ratio: xpu/CPU as a user has it. neutral: with the CPU allocator's page faults kept
+    out; the same as `ratio` where a call on the CPU causes none, None where malloc can't
+    be told to. faults: page faults of a call on the CPU, as a user has it.
+    tiers: calls of ops per tier, of one call on xpu.
+    """
+
+    name: str
+    error: str = ""
+    cpu_s: float = 0.0
+    xpu_s: float = 0.0
+    ratio: Ratio | None = None
+    neutral: Ratio | None = None
+    neutral_cpu_s: float | None = None
+    faults: float = 0.0
+    rounds: int = 0
+    tiers: dict[str, int] = field(default_factory=dict)
+    size_bytes: int = 0
+    flops: int = 0
+    elements: int = 0
+    dpnp_s: float | None = None
+    dpnp_error: str = ""
+
+    @property
+    def gb_per_s(self) -> float:
+        return self.size_bytes / self.xpu_s / 1e9 if self.xpu_s else 0.0
+
+    @property
+    def gflop_per_s(self) -> float:
+        return self.flops / self.xpu_s / 1e9 if self.xpu_s else 0.0
+
+    @property
+    def tier(self) -> str:
+        """The tiers by their calls, the busiest first: "onednn", "native 12, sycl 3"."""
+        if len(self.tiers) < 2:
+            return next(iter(self.tiers), "-")
+        ordered = sorted(self.tiers.items(), key=lambda each: (-each[1], each[0]))
+        return ", ".join(f"{tier} {calls}" for tier, calls in ordered)
+
+    def as_data(self) -> dict[str, Any]:
+        return asdict(self) | {
+            "gb_per_s": self.gb_per_s,
+            "gflop_per_s": self.gflop_per_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
+    """The rows of a suite that were tried."""
+
+    suite: Suite
+    rows: tuple[RowResult, ...]
+
+    def with_row(self, row: RowResult) -> "SuiteResult":
+        return SuiteResult(self.suite, (*self.rows, row))
+
+    @property
+    def whole(self) -> bool:
+        """Whether no row was left out."""
+        return len(self.rows) >= len(self.suite.rows)
+
+    @property
+    def measured(self) -> list[RowResult]:
+        return [row for row in self.rows if row.ratio is not None]
+
+    @property
+    def geomean(self) -> float | None:
+        return geomean(row.ratio for row in self.rows)
+
+    @property
+    def neutral_geomean(self) -> float | None:
+        return geomean(row.neutral for row in self.rows)
+
+    @property
+    def over_the_limit(self) -> list[RowResult]:
+        """Rows that are slower than a single one may be."""
+        found = []
+        for row in self.measured:
+            limit = self.suite.limit_of(row.elements)
+            if limit is not None and row.ratio is not None and row.ratio.value > limit:
+                found.append(row)
+        return found
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the geomeans are within their targets; None: nothing was measured."""
+        return self._within(self.geomean, self.suite.target)
+
+    @property
+    def neutral_met(self) -> bool | None:
+        """None: there is no such target, or nothing was measured."""
+        if self.suite.neutral_target is None:
+            return None
+        return self._within(self.neutral_geomean, self.suite.neutral_target)
+
+    @staticmethod
+    def _within(value: float | None, target: float) -> bool | None:
+        return None if value is None else value <= target
+
+    def shares(self, limits: Limits) -> list[tuple[RowResult, float]]:
+        """The rows that are to reach a share of a limit, with the share they reach."""
+        reach = self.suite.reach
+        if reach is None:
+            return []
+        most = getattr(limits, reach.limit)
+        of_flops = reach.limit != "triad"
+        return [
+            (row, (row.gflop_per_s if of_flops else row.gb_per_s) / most)
+            for row in self.measured
+            if reach.rows in row.name and most > 0
+        ]
+
+    def as_data(self, limits: Limits) -> dict[str, Any]:
+        return {
+            "name": self.suite.name,
+            "about": self.suite.about,
+            "whole": self.whole,
+            "geomean": self.geomean,
+            "target": self.suite.target,
+            "met": self.met,
+            "neutral_geomean": self.neutral_geomean,
+            "neutral_target": self.suite.neutral_target,
+            "neutral_met": self.neutral_met,
+            "over_the_limit": [row.name for row in self.over_the_limit],
+            "reach": asdict(self.suite.reach) if self.suite.reach else None,
+            "shares": {row.name: share for row, share in self.shares(limits)},
+            "rows": [row.as_data() for row in self.rows],
+        }
+
+
+def geomean(ratios: Iterable[Ratio | None]) -> float | None:
+    """The geometric mean of those that are there; None if none is."""
+    values = [ratio.value for ratio in ratios if ratio is not None]
+    return statistics.geometric_mean(values) if values else None

@@ -1,0 +1,203 @@
+"""What a benchmark is made of: rows of one line each, in suites that have a target."""
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+Call = Callable[[], object]
+Shape = tuple[int, ...]
+
+SEED = 7
+PERIOD = 50_021  # a prime, so that no two lines of a matrix are alike
+# Rows with a tensor of so many elements may not be slower than `LARGE_LIMIT`.
+LARGE = 1 << 16
+LARGE_LIMIT = 1.5
+
+
+class Unavailable(Exception):
+    """This row can't run here; the text says what it lacks."""
+
+
+class BadRequest(Exception):
+    """The command can't do what it is asked for; the text says why."""
+
+
+class MissingExtra(Exception):
+    """A package that is wanted is not installed; the text is the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A call to be timed, and the least that it has to do.
+
+    size_bytes: read and written, if every operand is touched once; 0: not meaningful.
+    elements: of the largest tensor.
+    """
+
+    call: Call
+    size_bytes: int = 0
+    elements: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The same work on stock CPU tensors and on xpu.
+
+    prepare: makes the tensors for a device, and the call. Its Work is complete for the
+        device "cpu"; for others the call is enough. Raises Unavailable.
+    dpnp: the call on arrays of dpnp: takes the module and a function that makes an array
+        on the device of xpu from a CPU tensor.
+    long: takes seconds; a quick run leaves it out.
+    """
+
+    name: str
+    prepare: Callable[[torch.device], Work]
+    dpnp: Callable[[Any, Callable[[torch.Tensor], Any]], Call] | None = None
+    long: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The rows whose names contain `rows` are to reach this share of a limit."""
+
+    limit: str  # a field of `Limits`
+    share: float
+    rows: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Rows, and the largest geometric mean of their ratios xpu/CPU.
+
+    target: as a user has it. neutral_target: with page faults kept out.
+    row_limit: for each row by itself, if it is stricter than that of large rows.
+    """
+
+    name: str
+    about: str
+    target: float
+    rows: tuple[Row, ...]
+    neutral_target: float | None = None
+    row_limit: float | None = None
+    reach: Reach | None = None
+
+    def limit_of(self, elements: int) -> float | None:
+        """The largest ratio that a row of so many elements may have."""
+        if self.row_limit is not None:
+            return self.row_limit
+        return LARGE_LIMIT if elements >= LARGE else None
+
+
+def tensors_in(result: object) -> Iterator[torch.Tensor]:
+    """Every tensor of a result, whatever it is packed in."""
+    if isinstance(result, torch.Tensor):
+        yield result
+    elif isinstance(result, list | tuple):
+        for each in result:
+            yield from tensors_in(each)
+
+
+def counted_flops(call: Call) -> int:
+    """Additions and multiplications of the products, convolutions and attentions in a
+    call on CPU tensors, the backward's too. Causal attention counts in full."""
+    with _says_nothing("torch.utils.flop_counter"):  # of Triton, which is not there
+        from torch.utils import flop_counter  # takes long to import
+
+    def forward(*shapes: Any, **options: Any) -> int:
+        count: Any = flop_counter.sdpa_flop_count
+        return int(count(*shapes[:3]))
+
+    def backward(*shapes: Any, **options: Any) -> int:
+        count: Any = flop_counter.sdpa_backward_flop_count
+        return int(count(*shapes[:4]))
+
+    aten = torch.ops.aten
+    on_the_cpu = {
+        aten._scaled_dot_product_flash_attention_for_cpu: forward,
+        aten._scaled_dot_product_flash_attention_for_cpu_backward: backward,
+    }
+    counter = flop_counter.FlopCounterMode(display=False, custom_mapping=on_the_cpu)
+    with counter:
+        call()
+    return int(counter.get_total_flops())
+
+
+@contextmanager
+def _says_nothing(name: str) -> Iterator[None]:
+    """Keeps a logger's warnings out of the block."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def drawn(shapes: tuple[Shape, ...], dtype: torch.dtype) -> list[torch.Tensor]:
+    """CPU tensors, the same every time: between 0.5 and 1.5, so that logarithms and
+    quotients are ordinary numbers. Large ones repeat, since drawing takes longer than
+    most ops."""
+    generator = torch.Generator().manual_seed(SEED)
+    made = []
+    for shape in shapes:
+        count = math.prod(shape)
+        few = torch.rand(min(count, PERIOD), generator=generator).add_(0.5).to(dtype)
+        many = few.repeat(-(-count // PERIOD)) if count > PERIOD else few
+        made.append(many[:count].view(shape))
+    return made
+
+
+def on(
+    name: str,
+    op: Callable[..., Any],
+    *shapes: Shape,
+    dtype: torch.dtype = torch.float32,
+    grad: bool = False,
+    backward: bool = False,
+    dpnp: Callable[..., object] | None = None,
+    long: bool = False,
+) -> Row:
+    """A row that calls `op` with a tensor of each of the shapes.
+
+    grad: the tensors require a gradient.
+    backward: time the gradients of all tensors alone; `op` is called once, before.
+    dpnp: takes the module and arrays with the same numbers.
+    """
+
+    def prepare(device: torch.device) -> Work:
+        tensors = [
+            each.to(device).requires_grad_(grad or backward)
+            for each in drawn(shapes, dtype)
+        ]
+        call: Call = lambda: op(*tensors)  # noqa: E731
+        if backward:
+            call = _backward(call, tensors)
+        if device.type != "cpu":
+            return Work(call)
+        results = list(tensors_in(call()))
+        touched = [*tensors, *results]
+        return Work(
+            call,
+            size_bytes=sum(each.numel() * each.element_size() for each in touched),
+            elements=max((each.numel() for each in touched), default=0),
+        )
+
+    def prepare_dpnp(module: Any, array_of: Callable[[torch.Tensor], Any]) -> Call:
+        assert dpnp is not None
+        arrays = [array_of(each) for each in drawn(shapes, dtype)]
+        return lambda: dpnp(module, *arrays)
+
+    return Row(name, prepare, prepare_dpnp if dpnp is not None else None, long)
+
+
+def _backward(forward: Call, tensors: list[torch.Tensor]) -> Call:
+    result = forward()
+    assert isinstance(result, torch.Tensor)
+    gradient = torch.ones_like(result)
+    return lambda: torch.autograd.grad(result, tensors, gradient, retain_graph=True)

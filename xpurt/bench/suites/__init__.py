@@ -1,0 +1,26 @@
+"""The suites of `python -m xpurt bench`. A row is a line: name, op, shapes."""
+
+from xpurt.bench.row import Suite
+from xpurt.bench.suites.attention import ATTENTION
+from xpurt.bench.suites.conv import CONV
+from xpurt.bench.suites.dispatch import DISPATCH
+from xpurt.bench.suites.gemm import GEMM, GEMM_BF16
+from xpurt.bench.suites.pointwise import POINTWISE
+from xpurt.bench.suites.reduce import REDUCE
+from xpurt.bench.suites.train import TRAIN
+from xpurt.bench.suites.transfer import TRANSFER, TRANSFER_LAZY
+
+SUITES: tuple[Suite, ...] = (
+    DISPATCH,
+    *POINTWISE,
+    REDUCE,
+    GEMM,
+    GEMM_BF16,
+    CONV,
+    ATTENTION,
+    TRAIN,
+    TRANSFER,
+    TRANSFER_LAZY,
+)
+
+__all__ = ["SUITES"]

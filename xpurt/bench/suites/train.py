@@ -1,0 +1,46 @@
+"""Full steps of training: forward, backward, optimizer."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from xpurt.bench.models import MODELS
+from xpurt.bench.row import LARGE, SEED, Row, Suite, Work
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "SGD": lambda parameters: torch.optim.SGD(parameters, 1e-3, momentum=0.9),
+    "AdamW": lambda parameters: torch.optim.AdamW(parameters, 1e-3),
+}
+# What a quick run does of them.
+QUICK = (("MLP", "SGD"), ("MLP", "AdamW"), ("ResNet-18", "SGD"), ("GPT", "AdamW"))
+
+
+def _row(model: str, optimizer: str) -> Row:
+    def prepare(device: torch.device) -> Work:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(SEED)
+            case = MODELS[model]()
+        case.model.to(device)
+        batch = [each.to(device) for each in case.batch]
+        steps = OPTIMIZERS[optimizer](case.model.parameters())
+
+        def step() -> object:
+            steps.zero_grad()
+            loss: Any = case.loss(case.model, *batch)
+            loss.backward()
+            steps.step()
+            return None
+
+        return Work(step, elements=LARGE)
+
+    long = (model, optimizer) not in QUICK
+    return Row(f"{model} {optimizer}", prepare, long=long)
+
+
+TRAIN = Suite(
+    "train",
+    "full steps of an MLP, of ResNet-18 on 32x32, of a GPT with 4 layers",
+    target=0.75,
+    rows=tuple(_row(model, each) for model in MODELS for each in OPTIMIZERS),
+)

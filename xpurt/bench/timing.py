@@ -1,0 +1,144 @@
+"""Times of several forms of the same work, interleaved, so that what the machine does
+beside it falls on all of them alike."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import repeat
+
+from xpurt.bench.row import Call
+
+Clock = Callable[[], float]
+
+# A batch of calls between two looks at the clock lasts at least so long.
+BATCH_S = 4e-3
+LARGEST_BATCH = 5000
+# Of two forms, the threads of the first go on spinning for a while after its last call
+# (libgomp's some milliseconds) and would take a core from the second, whose own threads
+# sleep meanwhile. So each batch is preceded by a rest, and by calls that are not timed
+# and wake them. Without these an add of 1M floats on xpu took twice as long in turns
+# with the CPU as alone; with them the same.
+REST_S = 4e-3
+LEAD_IN_S = 3e-3
+SHORT_CALL_S = 20e-3  # a longer one does not feel the first milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long a comparison goes on: until `seconds` are spent, but for at least
+    `fewest` and at most `most` rounds; and at the latest after four times as long."""
+
+    seconds: float
+    fewest: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One form of the work. `settle` returns when all that was submitted is done."""
+
+    name: str
+    call: Call
+    settle: Callable[[], object] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds per call of one side, one number per round."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as long one side takes as the other: that of the medians, and the
+    quartiles of the ratios of the single rounds."""
+
+    value: float
+    low: float
+    high: float
+
+
+def interleaved(
+    sides: Sequence[Side], budget: Budget, clock: Clock = time.perf_counter
+) -> list[Times]:
+    """The sides' times, in their order: A B A B ..., after calls that are not timed.
+
+    Collections of garbage wait until the end.
+    """
+    with _no_collection():
+        batches = [_batch_of(side, clock) for side in sides]
+        seen: list[list[float]] = [[] for _ in sides]
+        began = clock()
+        for number in range(budget.most):
+            spent = clock() - began
+            if number >= budget.fewest and spent >= budget.seconds:
+                break
+            if number >= 1 and spent >= 4 * budget.seconds:
+                break
+            for side, (calls, lead_in), times in zip(sides, batches, seen, strict=True):
+                if lead_in:
+                    _lead_in(side, clock)
+                times.append(_seconds(side, calls, clock))
+    return [Times(tuple(times)) for times in seen]
+
+
+def ratio_of(times: Times, other: Times) -> Ratio:
+    """Of `times` over `other`, whose rounds were interleaved."""
+    rounds = [a / b for a, b in zip(times.seconds, other.seconds, strict=True)]
+    if len(rounds) < 2:
+        low = high = rounds[0]
+    else:
+        low, _, high = statistics.quantiles(rounds, n=4, method="inclusive")
+    return Ratio(times.median / other.median, low, high)
+
+
+def _batch_of(side: Side, clock: Clock) -> tuple[int, bool]:
+    """Calls per batch, and whether others that are not timed precede it.
+
+    The first call builds kernels and fills caches of memory, and says little.
+    """
+    _seconds(side, 1, clock)
+    one_call = _seconds(side, 1, clock)
+    if one_call < BATCH_S:
+        _seconds(side, 3, clock)
+        one_call = _seconds(side, 10, clock)
+    calls = min(LARGEST_BATCH, max(1, round(BATCH_S / max(one_call, 1e-9))))
+    return calls, one_call < SHORT_CALL_S
+
+
+def _lead_in(side: Side, clock: Clock) -> None:
+    time.sleep(REST_S)
+    began = clock()
+    while clock() - began < LEAD_IN_S:
+        side.call()
+        side.settle()
+
+
+def _seconds(side: Side, calls: int, clock: Clock) -> float:
+    """Per call."""
+    call = side.call
+    began = clock()
+    for _ in repeat(None, calls):
+        call()
+    side.settle()
+    return (clock() - began) / calls
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
