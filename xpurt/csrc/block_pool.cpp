@@ -118,7 +118,7 @@ void BlockPool::erase_free(Block* block) {
   }
 }
 
-Block* BlockPool::find(size_t rounded) const {
+Block* BlockPool::best_fit(size_t rounded) const {
   if (large_) {
     const auto found = tree_.lower_bound(rounded);
     return found == tree_.end() ? nullptr : *found;
@@ -143,7 +143,7 @@ Block* BlockPool::find(size_t rounded) const {
 }
 
 Block* BlockPool::take(size_t rounded) {
-  Block* block = find(rounded);
+  Block* block = best_fit(rounded);
   if (block == nullptr) return nullptr;
   erase_free(block);
   const size_t left = block->bytes - rounded;
@@ -209,7 +209,7 @@ std::vector<std::unique_ptr<Segment>> BlockPool::take_free_segments() {
   std::vector<std::unique_ptr<Segment>> kept;
   for (auto& segment : segments_) {
     Block* first = segment->first;
-    if (first->is_split() || first->active) {
+    if (!segment->is_free()) {
       kept.push_back(std::move(segment));
       continue;
     }

@@ -23,6 +23,8 @@ constexpr size_t kLargeSegmentBytes = 20 << 20;  // and a large pool by default,
 constexpr size_t kMinLargeBytes = 10 << 20;      // ... requests of this size; then
 constexpr size_t kRoundLargeBytes = 2 << 20;     // the request, rounded to this
 
+constexpr size_t kOwnSegmentBytes = 256 << 10;  // see Note [How much is reserved]
+
 size_t round_block(size_t bytes);
 // large: what a large pool asks the driver for.
 size_t segment_bytes_for(size_t rounded, size_t large = kLargeSegmentBytes);
@@ -59,6 +61,8 @@ struct Segment {
     const char* at = static_cast<const char*>(address);
     return at >= pointer && at < pointer + bytes;
   }
+  // Whether its only block is in nobody's hands.
+  bool is_free() const { return !first->is_split() && !first->active; }
   Block*& start_at(const void* address) {
     return starts[(static_cast<const char*>(address) - pointer) >> shift];
   }
@@ -90,6 +94,8 @@ class BlockPool {
   // active; its tail goes back into the pool if it is large enough to be of use.
   // nullptr if there is none.
   Block* take(size_t rounded);
+  // That block, left where it is.
+  Block* best_fit(size_t rounded) const;
 
   // An inactive block comes back and is merged with its free neighbours.
   void give_back(Block* block);
@@ -124,7 +130,6 @@ class BlockPool {
     bool operator()(size_t bytes, const Block* a) const { return bytes < a->bytes; }
   };
 
-  Block* find(size_t rounded) const;
   void insert_free(Block* block);
   void erase_free(Block* block);
   Block* new_block();

@@ -1,8 +1,6 @@
 #include "ordinal_memory.h"
 
-#include <c10/core/AllocatorConfig.h>
 #include <c10/util/Exception.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 
@@ -18,15 +16,6 @@ uint64_t total_memory(const PhysicalDevice& home) {
   if (!home.is_cpu) return home.total_memory;
   const uint64_t total = host_memory().total;
   return total != 0 ? std::min(total, home.total_memory) : home.total_memory;
-}
-
-// Host memory comes from the system page by page as it is touched; in huge pages
-// that takes a third of the time. A hint, so its failure is no error.
-void prefer_huge_pages(void* pointer, size_t bytes) {
-  constexpr uintptr_t page = 4096;
-  const auto start = (reinterpret_cast<uintptr_t>(pointer) + page - 1) / page * page;
-  const auto end = (reinterpret_cast<uintptr_t>(pointer) + bytes) / page * page;
-  if (end > start) madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);
 }
 
 }  // namespace
@@ -85,8 +74,18 @@ void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
   if (source_ != nullptr) return allocate_uncached(request);
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    if (!pending_.empty()) release_completed();
-    if (Block* block = take_or_grow(request)) return handed_out(block, request, lock);
+    if (!pending_.empty() || !leaving_.empty()) release_completed();
+    StreamPools& pools = pools_of(request.stream);
+    BlockPool& pool = pools.of(request.rounded);
+    request.id = pools.id;
+    const bool leaves = request.rounded >= kOwnSegmentBytes &&
+                        should_leave(pool.best_fit(request.rounded), request);
+    Block* block = leaves ? nullptr : take(pool, request.rounded);
+    if (block == nullptr) {
+      make_room(request, lock);
+      block = take_or_grow(request);
+    }
+    if (block != nullptr) return handed_out(block, request, lock);
     statistics_.retried();
   }
   // Nobody can wait for the device while it is captured.
@@ -104,6 +103,12 @@ void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
 void* OrdinalMemory::handed_out(Block* block, const Request& request,
                                 std::unique_lock<std::mutex>& lock) {
   block->requested = request.bytes;
+  ++allocations_;
+  needed_ += request.rounded;
+  if (needed_ > needed_peak_) {
+    needed_peak_ = needed_;
+    peak_at_ = allocations_;
+  }
   if (C10_UNLIKELY(request.stack != nullptr)) block->stack = request.stack;
   statistics_.handed_out(*block);
   if (is_recording()) record(TraceEntry::ALLOC, *block, request.stack);
@@ -119,53 +124,6 @@ void OrdinalMemory::report(void* pointer, int64_t bytes,
   lock.unlock();
   c10::reportMemoryUsageToProfiler(pointer, bytes, allocated, reserved,
                                    c10::Device(c10::DeviceType::XPU, index_));
-}
-
-bool OrdinalMemory::grow(StreamPools& pools, const Request& request) {
-  // The user may set it: PYTORCH_ALLOC_CONF=large_segment_size_mb:40.
-  const size_t large =
-      c10::CachingAllocator::AcceleratorAllocatorConfig::large_segment_size();
-  const size_t bytes = segment_bytes_for(request.rounded, large);
-  if (statistics_.reserved_bytes() + bytes > limit_) return false;
-  const auto found = private_pools_.find(pools.id);
-  const MemorySource* source =
-      found == private_pools_.end() ? nullptr : found->second.source;
-  void* pointer = source == nullptr ? from_driver(bytes)
-                                    : from_source(*source, bytes, pools.stream);
-  if (pointer == nullptr) return false;
-  add_segment(pools, pointer, bytes, request, source);
-  return true;
-}
-
-void OrdinalMemory::add_segment(StreamPools& pools, void* pointer, size_t bytes,
-                                const Request& request, const MemorySource* source) {
-  Segment& segment = pools.of(request.rounded).add_segment(pointer, bytes, this);
-  segment.source = source;
-  if (source != nullptr) segment.queue = &pools.stream.shared_queue();
-  segment.stack = request.stack;
-  table_.add(&segment);
-  statistics_.segment_made(segment);
-  if (is_recording()) record(TraceEntry::SEGMENT_ALLOC, segment, request.stack);
-}
-
-void* OrdinalMemory::from_driver(size_t bytes) {
-  if (home_.is_cpu && bytes >= kLargeSegmentBytes) {
-    // The system promises more memory than it has, and ends the process when the
-    // promise is taken up.
-    const HostMemory host = host_memory();
-    if (host.total != 0 && bytes > host.free + host.swap) return nullptr;
-  }
-  try {
-    // Device memory of a CPU is ordinary memory. Where another device shares the
-    // host's address space, it is shared memory that both can touch.
-    void* pointer = home_.host_accessible && !home_.is_cpu
-                        ? sycl::malloc_shared(bytes, home_.device, home_.context)
-                        : sycl::malloc_device(bytes, home_.device, home_.context);
-    if (pointer != nullptr && home_.is_cpu) prefer_huge_pages(pointer, bytes);
-    return pointer;
-  } catch (const sycl::exception&) {
-    return nullptr;  // some drivers throw instead
-  }
 }
 
 void OrdinalMemory::free(Segment& segment, void* pointer) noexcept {
@@ -215,6 +173,7 @@ void OrdinalMemory::release(Block* block, const CallStack& stack) {
     record(TraceEntry::FREE_COMPLETED, *block, stack ? stack : block->stack);
   if (block->stack) block->stack.reset();
   statistics_.inactive(*block);
+  needed_ -= round_block(block->requested);
   block->active = false;
   BlockPool& pool = *block->segment->pool;
   const size_t blocks = pool.inactive_split_blocks();
@@ -234,6 +193,7 @@ void OrdinalMemory::release_completed() {
     }
   }
   pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(kept), pending_.end());
+  give_back_left();
 }
 
 void OrdinalMemory::record_stream(Segment& segment, void* pointer, Stream& stream) {
@@ -272,14 +232,17 @@ std::vector<std::unique_ptr<Segment>> OrdinalMemory::take_free_segments(
     if (!wanted(pools->id)) continue;
     for (BlockPool* pool : {&pools->small, &pools->large}) {
       for (auto& segment : pool->take_free_segments()) {
-        if (is_recording())
-          record(TraceEntry::SEGMENT_FREE, *segment, stack ? stack : segment->stack);
         table_.remove(segment.get());
-        statistics_.segment_dropped(*segment);
-        taken.push_back(std::move(segment));
+        taken.push_back(dropped(std::move(segment), stack));
       }
     }
   }
+  for (Leaving& each : leaving_) {
+    taken.push_back(dropped(std::move(each.segment), stack));
+  }
+  leaving_.clear();
+  leaving_bytes_ = 0;
+  if (wanted(kEverybody)) needed_peak_ = needed_;
   return taken;
 }
 

@@ -1,10 +1,12 @@
 // The memory of one ordinal: a pool for each stream, filled by the home device.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "allocator.h"
@@ -63,6 +65,9 @@ class OrdinalMemory {
 
   // Start and bytes of the allocated block that contains `address`.
   Extent extent(const Segment& segment, const void* address);
+
+  // Whether it is of a private pool, in use or not.
+  bool is_private(const Segment& segment);
 
   // Gives every segment without an active block back to the driver, after the
   // ordinal's work is done: those of one private pool, or, for {0, 0}, those of all
@@ -124,10 +129,16 @@ class OrdinalMemory {
     size_t rounded;
     Stream& stream;
     CallStack stack;  // of who asks, if recorded
+    c10::MempoolId_t id = kEverybody;
   };
   struct Pending {
     sycl::event done;
     Block* block;
+  };
+  // A segment on its way back to the driver, in no pool any more.
+  struct Leaving {
+    std::optional<sycl::event> done;
+    std::unique_ptr<Segment> segment;
   };
 
   struct Route {
@@ -142,6 +153,18 @@ class OrdinalMemory {
   Block* take(BlockPool& pool, size_t rounded);
   Block* take_or_grow(const Request& request);
   Block* take_from_reserve(const Request& request);
+  // ordinal_memory_growth.cpp; make_room() and leave() may let go of the lock.
+  size_t allowed_bytes(size_t more) const;
+  size_t held_bytes() const;
+  size_t growth(StreamPools& pools, const Request& request);
+  bool should_leave(const Block* block, const Request& request) const;
+  std::vector<std::pair<Segment*, Stream*>> too_much(const Request& request);
+  void make_room(const Request& request, std::unique_lock<std::mutex>& lock);
+  void leave(std::vector<std::pair<Leaving, Stream*>> taken,
+             std::unique_lock<std::mutex>& lock);
+  void give_back_left();
+  std::unique_ptr<Segment> dropped(std::unique_ptr<Segment> segment,
+                                   const CallStack& stack);
   bool grow(StreamPools& pools, const Request& request);
   void add_segment(StreamPools& pools, void* pointer, size_t bytes,
                    const Request& request, const MemorySource* source);
@@ -163,6 +186,8 @@ class OrdinalMemory {
   void* handed_out(Block* block, const Request& request,
                    std::unique_lock<std::mutex>& lock);
   void report(void* pointer, int64_t bytes, std::unique_lock<std::mutex>& lock);
+  c10::CachingDeviceAllocator::SegmentInfo described(const Segment& segment,
+                                                     const StreamPools& pools) const;
   void record(TraceEntry::Action action, const Block& block, const CallStack& stack);
   void record(TraceEntry::Action action, const Segment& segment,
               const CallStack& stack);
@@ -181,6 +206,12 @@ class OrdinalMemory {
   std::map<c10::MempoolId_t, PrivatePool> private_pools_;  // those that have users
   StreamPools* last_pools_ = nullptr;
   std::vector<Pending> pending_;
+  std::deque<Leaving> leaving_;
+  size_t leaving_bytes_ = 0;
+  size_t needed_ = 0;       // active bytes as requested, rounded
+  size_t needed_peak_ = 0;  // since the cache was emptied
+  size_t allocations_ = 0;
+  size_t peak_at_ = 0;  // how many there had been when the peak grew
   MemoryStatistics statistics_;
   double fraction_ = 1.0;
   uint64_t limit_;

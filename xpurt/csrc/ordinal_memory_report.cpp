@@ -60,6 +60,19 @@ Extent OrdinalMemory::extent(const Segment& segment, const void* address) {
   return {};
 }
 
+c10::CachingDeviceAllocator::SegmentInfo OrdinalMemory::described(
+    const Segment& segment, const StreamPools& pools) const {
+  c10::CachingDeviceAllocator::SegmentInfo info;
+  info.device = index_;
+  info.address = reinterpret_cast<size_t>(segment.pointer);
+  info.total_size = segment.bytes;
+  info.stream = reinterpret_cast<void*>(pools.stream.id().id());
+  info.owner_private_pool_id = pools.id;
+  info.is_large = segment.pool->large();
+  info.context_when_allocated = segment.stack;
+  return info;
+}
+
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot(
     c10::MempoolId_t pool_id) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -69,14 +82,7 @@ std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot(
     if (pool_id != kEverybody && pool_id != pools->id) continue;
     for (BlockPool* pool : {&pools->small, &pools->large}) {
       for (auto& segment : pool->segments()) {
-        auto& info = result.emplace_back();
-        info.device = index_;
-        info.address = reinterpret_cast<size_t>(segment->pointer);
-        info.total_size = segment->bytes;
-        info.stream = reinterpret_cast<void*>(pools->stream.id().id());
-        info.owner_private_pool_id = pools->id;
-        info.is_large = pool->large();
-        info.context_when_allocated = segment->stack;
+        auto& info = result.emplace_back(described(*segment, *pools));
         for (Block* block = segment->first; block != nullptr; block = block->after) {
           info.blocks.push_back({block->bytes, block->requested, 0, block->allocated,
                                  block->active, block->stack});
@@ -87,6 +93,13 @@ std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot(
         total_active += info.active_size;
       }
     }
+  }
+  for (const Leaving& each : leaving_) {
+    const Segment& segment = *each.segment;
+    const StreamPools& pools = pools_of(*segment.pool);
+    if (pool_id != kEverybody && pool_id != pools.id) continue;
+    auto& info = result.emplace_back(described(segment, pools));
+    info.blocks.push_back({segment.bytes, 0, 0, false, false, nullptr});
   }
   std::sort(result.begin(), result.end(),
             [](const auto& a, const auto& b) { return a.address < b.address; });

@@ -74,6 +74,11 @@ Block* OrdinalMemory::take_from_reserve(const Request& request) {
   return nullptr;
 }
 
+bool OrdinalMemory::is_private(const Segment& segment) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return pools_of(*segment.pool).id != kEverybody;
+}
+
 bool OrdinalMemory::is_released(c10::MempoolId_t id) const {
   return private_pools_.count(id) == 0;
 }

@@ -1,0 +1,87 @@
+"""Free segments go back to the driver before more is reserved than is needed."""
+
+from collections.abc import Callable
+
+import dpctl
+import pytest
+import torch
+
+from allocator.conftest import is_complete, stats
+from xpurt import _C
+
+MIB = 1 << 20
+
+
+def reserved() -> int:
+    return stats()["reserved_bytes.all.current"]
+
+
+@pytest.mark.usefixtures("memory")
+def test_what_is_free_goes_before_more_is_reserved() -> None:
+    freed, kept = _C.raw_allocate(64 * MIB), _C.raw_allocate(16 * MIB)
+    _C.raw_free(freed)
+    assert reserved() == 80 * MIB
+    retries = stats()["num_alloc_retries"]
+    larger = _C.raw_allocate(70 * MIB)
+    assert reserved() == 86 * MIB
+    assert stats()["num_alloc_retries"] == retries
+    _C.raw_free(kept)
+    _C.raw_free(larger)
+
+
+@pytest.mark.usefixtures("memory")
+def test_what_fits_is_kept() -> None:
+    first = _C.raw_allocate(64 * MIB)
+    _C.raw_free(first)
+    again = _C.raw_allocate(63 * MIB)
+    assert again == first
+    _C.raw_free(again)
+
+
+@pytest.mark.usefixtures("memory")
+def test_a_segment_is_as_large_as_its_request() -> None:
+    addresses = [_C.raw_allocate(64 * MIB)]  # the first one has the usual size
+    before = reserved()
+    addresses.append(_C.raw_allocate(3 * MIB + 1))
+    assert reserved() == before + 3 * MIB + 4096
+    for address in addresses:
+        _C.raw_free(address)
+
+
+def test_nobody_waits_for_queued_work(
+    busy: Callable[[torch.Stream, int], dpctl.SyclEvent],
+) -> None:
+    own = torch.Stream("xpu")
+    with own:
+        freed, kept = _C.raw_allocate(64 * MIB), _C.raw_allocate(16 * MIB)
+        work = busy(own, freed)
+        _C.raw_free(freed)
+        larger = _C.raw_allocate(70 * MIB)
+        assert not is_complete(work), "somebody has waited for the work"
+        assert larger != freed
+        # It is counted, and shown, until it has gone.
+        assert reserved() == 150 * MIB
+        sizes = [s["total_size"] for s in _C.memory_snapshot()]
+        assert sorted(sizes) == [16 * MIB, 64 * MIB, 70 * MIB]
+        assert _C.device_of_pointer(freed) == -1
+        own.synchronize()
+        _C.raw_free(_C.raw_allocate(16 * MIB))
+        assert reserved() <= 102 * MIB
+        _C.raw_free(kept)
+        _C.raw_free(larger)
+
+
+def test_emptying_the_cache_waits_for_what_is_leaving(
+    busy: Callable[[torch.Stream, int], dpctl.SyclEvent],
+) -> None:
+    own = torch.Stream("xpu")
+    with own:
+        freed, kept = _C.raw_allocate(64 * MIB), _C.raw_allocate(16 * MIB)
+        work = busy(own, freed)
+        _C.raw_free(freed)
+        _C.raw_free(_C.raw_allocate(70 * MIB))
+        _C.raw_free(kept)
+        assert not is_complete(work), "somebody has waited for the work"
+    torch._C._accelerator_emptyCache()
+    assert is_complete(work)
+    assert _C.memory_snapshot() == []
