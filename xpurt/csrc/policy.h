@@ -8,7 +8,15 @@
 
 namespace xpurt {
 
-enum class OpClass { pointwise, reduction, softmax, matmul, steps, convolution };
+enum class OpClass {
+  pointwise,
+  reduction,
+  softmax,
+  matmul,
+  steps,
+  convolution,
+  attention
+};
 
 // What a row tells of one call, so that its cost can be guessed.
 struct OpCost {

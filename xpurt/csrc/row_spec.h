@@ -122,6 +122,8 @@ std::unique_ptr<RowKernel> make_steps(const RowSpec& spec,
                                       const c10::FunctionSchema& schema);
 std::unique_ptr<RowKernel> make_decomposed(const RowSpec& spec,
                                            const c10::OperatorHandle& op);
+std::unique_ptr<RowKernel> make_attention(const RowSpec& spec,
+                                          const c10::FunctionSchema& schema);
 std::unique_ptr<RowKernel> make_convolution(const RowSpec& spec,
                                             const c10::OperatorHandle& op);
 
