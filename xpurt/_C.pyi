@@ -255,6 +255,10 @@ def built_kernels() -> int:
 def loaded_kernels() -> int:
     """How many of these came from a binary of an earlier process."""
 
+def onednn_plans(index: int) -> tuple[int, int]:
+    """How many primitives of oneDNN, with reorders around them, are kept for the home
+    device of xpu:index, and how many at most."""
+
 def set_kernel_policy(policy: str) -> None: ...
 def kernel_policy() -> str: ...
 

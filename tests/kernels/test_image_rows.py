@@ -197,7 +197,7 @@ def test_convolution(name: str, xpu: torch.device) -> None:
         agree(function, x, weight, bias, rtol=1e-4, atol=1e-4, **options)
         agree(function, x, weight, rtol=1e-4, atol=1e-4, **options)
     for op in ("convolution_overrideable", "convolution_backward_overrideable"):
-        assert tiers_of(f"aten::{op}") == {"sycl"}
+        assert tiers_of(f"aten::{op}") <= ON_THE_QUEUE
 
 
 def test_a_large_batch_is_divided(

@@ -4,6 +4,7 @@
 #include <torch/csrc/Exceptions.h>
 
 #include "gil.h"
+#include "onednn_plans.h"
 #include "program.h"
 #include "row_spec.h"
 
@@ -167,6 +168,10 @@ void bind_kernels(py::module_& m) {
         });
   m.def("built_kernels", &built_kernels);
   m.def("loaded_kernels", &loaded_kernels);
+  m.def("onednn_plans", [](int index) {
+    const auto& on = ordinal(static_cast<c10::DeviceIndex>(index));
+    return std::pair(onednn_plans_kept(on.home_device()), kMostOnednnPlans);
+  });
 }
 
 }  // namespace xpurt

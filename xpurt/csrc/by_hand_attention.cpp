@@ -1,5 +1,7 @@
 // scaled_dot_product_attention: PyTorch's own asks a table of kernels that has no
 // place for xpu.
+#include <ATen/Context.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_sdp_choice.h>
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
@@ -7,7 +9,11 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
+#include <algorithm>
+
 #include "alias.h"
+#include "attention.h"
+#include "capture.h"
 
 namespace xpurt {
 namespace {
@@ -25,19 +31,51 @@ std::optional<Tensor> additive(const std::optional<Tensor>& mask,
   return added;
 }
 
-// Whether the CPU would take its fused kernel. On a device whose memory the host
-// cannot read the composite form is better: its parts have kernels there. Of tensors
-// without memory, as a compiler traces with, PyTorch cannot say: it asks that table.
+// Whether the row of the fused op computes this: the rule for devices whose memory the
+// host cannot read, and for captures. PyTorch's own table cannot be asked there.
+bool has_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
+                const std::optional<Tensor>& mask, double dropout) {
+  if (!at::globalContext().userEnabledFlashSDP() || dropout != 0) return false;
+  for (const Tensor* each : {&query, &key, &value}) {
+    if (each->dim() != 4 || each->numel() == 0 ||
+        each->scalar_type() != query.scalar_type() || each->size(0) != query.size(0) ||
+        each->size(1) != query.size(1) || each->size(3) != query.size(3)) {
+      return false;
+    }
+  }
+  if (!at::isFloatingType(query.scalar_type()) || key.size(2) != value.size(2)) {
+    return false;
+  }
+  if (mask.has_value()) {
+    const std::array<int64_t, 4> scores{query.size(0), query.size(1), query.size(2),
+                                        key.size(2)};
+    if (!at::is_expandable_to(mask->sizes(), scores)) return false;
+    if (mask->scalar_type() != query.scalar_type() && mask->scalar_type() != at::kFloat)
+      return false;
+  }
+  Attention asked;
+  asked.query = query;
+  const auto& devices = ordinal(query.device().index()).devices;
+  return std::all_of(devices.begin(), devices.end(), [&](const auto* device) {
+    return attention_fits_tiles(asked, *device);
+  });
+}
+
+// Whether the fused op is taken. Of tensors without memory, as a compiler traces with,
+// PyTorch cannot say: it asks that table.
 bool takes_fused(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Tensor>& mask, double dropout, bool causal,
                  std::optional<double> scale, bool grouped) {
   if (!query.is_xpu() || query.is_nested() ||
-      query.key_set().has(c10::DispatchKey::Python) ||
-      !host_reads(query.device().index())) {
+      query.key_set().has(c10::DispatchKey::Python)) {
     return false;
   }
   if (mask.has_value() && mask->requires_grad() && at::GradMode::is_enabled()) {
     return false;
+  }
+  const c10::DeviceIndex index = query.device().index();
+  if (!host_reads(index) || is_capturing(index)) {
+    return has_kernel(query, key, value, mask, dropout);
   }
   constexpr int64_t kFlash = 1;  // of at::SDPBackend
   return at::_fused_sdp_choice(query, key, value, mask, dropout, causal, scale,

@@ -8,12 +8,20 @@
 
 namespace xpurt {
 
-enum class OpClass { pointwise, reduction, softmax, matmul, steps };
+enum class OpClass {
+  pointwise,
+  reduction,
+  softmax,
+  matmul,
+  steps,
+  convolution,
+  attention
+};
 
 // What a row tells of one call, so that its cost can be guessed.
 struct OpCost {
   OpClass op_class = OpClass::pointwise;
-  int64_t elements = 0;  // that are computed (matmul: multiply-adds)
+  int64_t elements = 0;  // that are computed (products of any kind: multiply-adds)
   double flops = 1;      // per element
   int64_t bytes = 0;     // read and written
   bool needs_fp64 = false;

@@ -9,7 +9,7 @@
 
 #include "capture.h"
 #include "element_type.h"
-#include "onednn.h"
+#include "onednn_matmul.h"
 #include "policy.h"
 #include "program.h"
 #include "row_spec.h"

@@ -52,7 +52,7 @@ struct ResultSpec {
 
 struct RowSpec {
   int index = 0;       // position in the table; the name of the row in kernel keys
-  std::string kind;    // "pointwise", "reduction", "softmax", "matmul", "steps"
+  std::string kind;    // "pointwise", "reduction", "softmax", "matmul", "steps", ...
   std::string name;    // of the op, without overload and the namespace aten
   std::string dtypes;  // letters of the types it computes in
   ComputeRule compute = ComputeRule::common;
@@ -124,6 +124,11 @@ std::unique_ptr<RowKernel> make_steps(const RowSpec& spec,
 std::unique_ptr<RowKernel> make_decomposed(
     const RowSpec& spec, const c10::OperatorHandle& op,
     const std::vector<c10::OperatorHandle>& overloads);
+std::unique_ptr<RowKernel> make_convolution(
+    const RowSpec& spec, const c10::OperatorHandle& op,
+    const std::vector<c10::OperatorHandle>& overloads);
+std::unique_ptr<RowKernel> make_attention(const RowSpec& spec,
+                                          const c10::FunctionSchema& schema);
 
 // Defines the op that computes a row's overload by way of others, with the schema of
 // that, and gives its name. Called once per overload.

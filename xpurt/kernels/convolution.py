@@ -1,6 +1,6 @@
-"""Convolutions, of any number of dimensions, by way of matrix products.
+"""Convolutions, of any number of dimensions: what computes them without oneDNN.
 
-The windows of the input are a view that overlaps itself; a copy of it is the matrix of
+They go by way of matrix products. The windows of the input are a view that overlaps itself; a copy of it is the matrix of
 columns (Chellapilla, Puri and Simard, 2006). Of a group, the result is the weight times
 that matrix, the weight's gradient is the gradient times its transpose, and the input's
 gradient is put together from the weight's transpose times the gradient. A transposed
@@ -10,6 +10,7 @@ convolution is the input's gradient of another one.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -350,12 +351,20 @@ def convolution_backward(
     return to_images, of_weight, of_bias
 
 
+@dataclass(frozen=True)
+class Convolution(Decomposed):
+    """A convolution or its gradients: by oneDNN where it has a primitive for the
+    device and the operands, else by `function`."""
+
+    template: ClassVar[str] = "convolution"
+
+
 ROWS = (
-    Decomposed("convolution_overrideable", convolution, FLOATING_ONLY, flops=100),
-    Decomposed(
+    Convolution("convolution_overrideable", convolution, FLOATING_ONLY, flops=2),
+    Convolution(
         "convolution_backward_overrideable",
         convolution_backward,
         FLOATING_ONLY,
-        flops=200,
+        flops=4,
     ),
 )

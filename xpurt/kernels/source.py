@@ -13,6 +13,7 @@ from pathlib import Path
 from string import Template
 from typing import TypedDict
 
+from xpurt.kernels.attention import Attention, attention_values, templates_of
 from xpurt.kernels.element_types import (
     BOOL,
     TYPES,
@@ -321,6 +322,27 @@ def steps_source(row: Steps, fields: Sequence[str], device: DeviceTraits) -> Sou
     return Source(entry, _finished(text, computed_as))
 
 
+def attention_source(
+    row: Attention, template: str, fields: Sequence[str], device: DeviceTraits
+) -> Source:
+    """Fields: see `attention_values`."""
+    size, types, mask, causal = fields
+    lanes, attributes = _sub_group(device)
+    entry = _entry(row, template, size, types, mask, causal)
+    values = attention_values(fields)
+    parts = [
+        lanes,
+        f"#define EMBED {size}",
+        f"#define CAUSAL {int(bool(causal))}",
+        _prelude(types[1], types[0]),
+        *(
+            _fill(name, entry=entry, attributes=attributes, **values)
+            for name in templates_of(template)
+        ),
+    ]
+    return Source(entry, _finished("\n".join(parts), types[1]))
+
+
 def source_of(
     row: AnyRow, template: str, fields: Sequence[str], device: DeviceTraits
 ) -> Source:
@@ -333,4 +355,6 @@ def source_of(
         return softmax_source(row, template, fields, device)
     if isinstance(row, Steps):
         return steps_source(row, fields, device)
+    if isinstance(row, Attention):
+        return attention_source(row, template, fields, device)
     return matmul_source(row, fields)

@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 from xpurt.kernels import (
     activations,
+    attention,
     binary,
     channel_norm,
     convolution,
@@ -35,11 +36,12 @@ from xpurt.kernels import (
     unfolding,
     upsampling,
 )
+from xpurt.kernels.attention import Attention
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
 from xpurt.kernels.steps import Steps
 
-AnyRow = Row | Reduction | Softmax | Matmul | Steps | Decomposed
+AnyRow = Row | Reduction | Softmax | Matmul | Steps | Decomposed | Attention
 
 ROWS: tuple[AnyRow, ...] = (
     *unary.ROWS,
@@ -55,6 +57,7 @@ ROWS: tuple[AnyRow, ...] = (
     *upsampling.ROWS,
     *grid_sampling.ROWS,
     *convolution.ROWS,
+    *attention.ROWS,
     *decomposed.ROWS,
     *distinct.ROWS,
     *products.ROWS,

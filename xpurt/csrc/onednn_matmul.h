@@ -1,5 +1,4 @@
-// Matrix products through oneDNN on a stream's queue. oneDNN's own headers stay in
-// onednn.cpp: torch ships another version of them.
+// Matrix products through oneDNN on a stream's queue.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,8 +21,9 @@ inline MatrixStrides matrix_strides(const at::Tensor& tensor) {
 }
 
 // One product: out = alpha * a @ b + beta * out, + bias (one per column) if defined.
-// Shapes (m, k) @ (k, n), or (batch, m, k) @ (batch, k, n); all of one type. Each
-// matrix of a and b has a unit stride; out is dense.
+// Shapes (m, k) @ (k, n), or (batch, m, k) @ (batch, k, n), with any number of batch
+// dimensions; a and b are of one type, out of that or of float. Each matrix has a unit
+// stride, and out no gaps within a row.
 struct MatrixProduct {
   const at::Tensor& out;
   const at::Tensor& a;

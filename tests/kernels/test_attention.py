@@ -1,0 +1,187 @@
+"""Attention in blocks, forward and backward: by oneDNN's products and by tiles."""
+
+import math
+
+import pytest
+import torch
+from kernel_forced import ON_THE_QUEUE, tiers_of
+from kernel_tolerance import assert_near
+from torch import Tensor
+from torch.nn import functional as F
+
+from xpurt import _C, kernel_policy
+
+FORWARD = "aten::_scaled_dot_product_flash_attention_for_cpu"
+BACKWARD = "aten::_scaled_dot_product_flash_attention_for_cpu_backward"
+
+# Batch, heads, queries, keys, size of a head.
+SIZES = [
+    (1, 1, 1, 1, 8),
+    (2, 3, 17, 17, 16),
+    (2, 2, 40, 33, 20),
+    (1, 2, 70, 70, 64),
+    (1, 1, 300, 3, 5),
+    (1, 1, 3, 90, 72),
+]
+
+
+def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(shape, generator=generator).to(dtype)
+
+
+def operands(
+    size: tuple[int, int, int, int, int], dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As a model has them: heads beside each other in memory."""
+    batch, heads, queries, keys, each = size
+    return tuple(  # type: ignore[return-value]
+        numbers(batch, tokens, heads, each + extra, dtype=dtype)[..., :each].transpose(
+            1, 2
+        )
+        for extra, tokens in enumerate((queries, keys, keys))
+    )
+
+
+def run(
+    inputs: tuple[Tensor, ...], mask: Tensor | None, device: torch.device | str, **how
+) -> list[Tensor]:
+    leaves = [x.detach().to(device).requires_grad_() for x in inputs]
+    if mask is not None:
+        mask = mask.to(device)
+    result = F.scaled_dot_product_attention(*leaves, attn_mask=mask, **how)
+    weights = torch.linspace(-1, 1, result.numel(), device="cpu")
+    result.backward(weights.reshape(result.shape).to(result))
+    return [result.detach(), *(leaf.grad for leaf in leaves)]
+
+
+def check(
+    inputs: tuple[Tensor, ...],
+    xpu: torch.device,
+    mask: Tensor | None = None,
+    factor: float = 10,
+    **how,
+) -> None:
+    expected = run(inputs, mask, "cpu", **how)
+    torch.xpu.synchronize()
+    _C.reset_op_report()
+    with kernel_policy("sycl"):
+        actual = run(inputs, mask, xpu, **how)
+    for mine, theirs in zip(actual, expected, strict=True):
+        assert_near(mine, theirs, factor, check_stride=False)
+    for op in (FORWARD, BACKWARD):
+        assert tiers_of(op), f"{op} was not taken"
+        assert tiers_of(op) <= ON_THE_QUEUE
+
+
+@pytest.mark.beyond_cpu(dtype=[torch.float32])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64], ids=str
+)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_results_and_gradients(
+    size: tuple[int, int, int, int, int],
+    causal: bool,
+    dtype: torch.dtype,
+    xpu: torch.device,
+) -> None:
+    check(operands(size, dtype), xpu, is_causal=causal)
+    check(operands(size, dtype), xpu, is_causal=causal, scale=0.3)
+
+
+@pytest.mark.beyond_cpu(dtype=[torch.float32])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_masks(dtype: torch.dtype, xpu: torch.device) -> None:
+    size = (2, 3, 17, 21, 16)
+    inputs = operands(size, dtype)
+    seen = numbers(17, 21) > -0.5
+    seen[:, 0] = True
+    check(inputs, xpu, seen)
+    check(inputs, xpu, numbers(2, 1, 17, 21, dtype=dtype))
+    check(inputs, xpu, numbers(1, 3, 1, 21, dtype=dtype))
+    check(inputs, xpu, numbers(17, 21))
+
+
+def test_a_query_that_sees_nothing(xpu: torch.device) -> None:
+    inputs = operands((1, 2, 17, 18, 8), torch.float32)
+    seen = torch.ones(17, 18, dtype=torch.bool)
+    seen[5] = False
+    check(inputs, xpu, seen)
+
+
+def test_dense_operands(xpu: torch.device) -> None:
+    inputs = tuple(x.contiguous() for x in operands((2, 3, 17, 17, 16), torch.float32))
+    check(inputs, xpu)
+
+
+def test_operands_that_are_expanded(xpu: torch.device) -> None:
+    query = numbers(2, 3, 7, 8)
+    key, value = numbers(1, 1, 9, 8), numbers(2, 1, 9, 8)
+
+    def attend(device: torch.device | str) -> Tensor:
+        return F.scaled_dot_product_attention(
+            query.to(device),
+            key.to(device).expand(2, 3, 9, 8),
+            value.to(device).expand(2, 3, 9, 8),
+        )
+
+    with kernel_policy("sycl"):
+        actual = attend(xpu)
+    assert_near(actual, attend("cpu"), 10, check_stride=False)
+
+
+@pytest.mark.mappings("CPU", "AUTO")
+def test_several_blocks_of_queries(xpu: torch.device) -> None:
+    """More scores than one block holds: a causal mask cuts each block's keys."""
+    for causal in (False, True):
+        for size in [(3, 4, 700, 800, 8), (2, 9, 600, 500, 8)]:
+            check(operands(size, torch.float32), xpu, is_causal=causal, factor=50)
+
+
+@pytest.mark.mappings("CPU")
+def test_memory_does_not_grow_with_the_square(xpu: torch.device) -> None:
+    """All scores of 8,192 tokens are 256 MB of float, and there are three such."""
+    inputs = [numbers(1, 1, 8192, 16).to(xpu).requires_grad_() for _ in range(3)]
+    torch.xpu.synchronize()
+    before = torch.xpu.memory_allocated()
+    torch.xpu.reset_peak_memory_stats()
+    with kernel_policy("sycl"):
+        F.scaled_dot_product_attention(*inputs).sum().backward()
+    torch.xpu.synchronize()
+    assert torch.xpu.max_memory_allocated() - before < 64 << 20
+
+
+@pytest.mark.mappings("CPU")
+def test_tiles_and_products_agree_in_a_capture(xpu: torch.device) -> None:
+    """oneDNN is for no capture: the tiled kernels are what it records."""
+    inputs = [x.to(xpu) for x in operands((2, 3, 40, 33, 20), torch.float32)]
+    with kernel_policy("sycl"):
+        expected = F.scaled_dot_product_attention(*inputs)
+        graph = torch.xpu.XPUGraph()
+        with torch.xpu.graph(graph):
+            actual = F.scaled_dot_product_attention(*inputs)
+        graph.replay()
+        graph.replay()
+    torch.xpu.synchronize()
+    assert_near(actual, expected.cpu(), 10, check_stride=False)
+
+
+def test_the_backend_that_is_asked_for(xpu: torch.device) -> None:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    inputs = [x.to(xpu) for x in operands((1, 2, 9, 9, 8), torch.float32)]
+    _C.reset_op_report()
+    with kernel_policy("sycl"), sdpa_kernel(SDPBackend.MATH):
+        F.scaled_dot_product_attention(*inputs)
+    assert not tiers_of(FORWARD)
+
+
+def test_the_sums_are_those_of_pytorch(xpu: torch.device) -> None:
+    inputs = operands((2, 3, 17, 21, 16), torch.float32)
+    fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    expected = fused(*inputs, 0.0, False, scale=1 / math.sqrt(16))
+    with kernel_policy("sycl"):
+        actual = fused(*(x.to(xpu) for x in inputs), 0.0, False)
+    for mine, theirs in zip(actual, expected, strict=True):
+        assert_near(mine, theirs, 10)

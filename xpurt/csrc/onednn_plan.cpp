@@ -1,0 +1,116 @@
+#include "onednn_plan.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+
+#include "onednn_device.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+
+// A tensor in the place of an argument, in a layout of oneDNN's.
+struct Use {
+  int role;
+  const Layout& layout;
+  const Tensor& tensor;
+  Access access;
+};
+
+Tensor room_for(const Layout& layout, const Tensor& like) {
+  return at::empty({static_cast<int64_t>(layout.get_size())},
+                   like.options().dtype(at::kByte));
+}
+
+void submit(const OnednnPlan::Piece& piece, const char* name,
+            at::ArrayRef<Use> arguments, OnednnDevice& device, Stream& stream,
+            size_t position) {
+  c10::SmallVector<Use, 6> uses(arguments.begin(), arguments.end());
+  Tensor scratchpad;
+  if (piece.scratchpad.get_size() > 0) {
+    scratchpad = room_for(piece.scratchpad, uses[0].tensor);
+    uses.push_back({DNNL_ARG_SCRATCHPAD, piece.scratchpad, scratchpad, Access::write});
+  }
+  Operands operands(stream, position);
+  for (const Use& each : uses) operands.add(each.tensor, each.access);
+  operands.resolve();
+  std::unordered_map<int, dnnl::memory> memories;
+  for (size_t i = 0; i < uses.size(); ++i) {
+    memories.emplace(uses[i].role,
+                     dnnl::sycl_interop::make_memory(
+                         uses[i].layout, device.engine(),
+                         dnnl::sycl_interop::memory_kind::usm, operands[i]));
+  }
+  const auto submission = stream.queue(position);
+  dnnl::stream& on = device.stream_on(*submission);
+  operands.submitted(dnnl::sycl_interop::execute(piece.primitive, on, memories),
+                     DeviceWork::named(name));
+}
+
+const Tensor* find_reordered(const std::vector<ReorderedInput>& reordered,
+                             const Tensor& original, const Layout& layout) {
+  for (const ReorderedInput& each : reordered) {
+    if (each.original.is_same(original) && each.layout == layout) {
+      return &each.reordered;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+dnnl::primitive_attr onednn_attributes() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (at::globalContext().deterministicAlgorithms()) {
+    attributes.set_deterministic(true);
+  }
+  return attributes;
+}
+
+OnednnPlan::Piece make_reorder(const dnnl::engine& engine, const Layout& from,
+                               const Layout& to) {
+  const dnnl::reorder::primitive_desc made(engine, from, engine, to,
+                                           onednn_attributes());
+  return {dnnl::reorder(made), made.scratchpad_desc()};
+}
+
+void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,
+              size_t position, at::ArrayRef<Tensor> tensors,
+              std::vector<ReorderedInput>* reordered) {
+  constexpr const char* kReorder = "onednn_reorder";
+  c10::SmallVector<Tensor, 4> operands(tensors.begin(), tensors.end());
+  c10::SmallVector<Use, 4> uses;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const OnednnPlan::Argument& argument = plan.arguments[i];
+    if (argument.reorder.has_value()) {
+      const Tensor* known =
+          reordered == nullptr
+              ? nullptr
+              : find_reordered(*reordered, tensors[i], argument.wanted);
+      operands[i] = known != nullptr ? *known : room_for(argument.wanted, tensors[i]);
+      if (known == nullptr && argument.access == Access::read) {
+        submit(*argument.reorder, kReorder,
+               {Use{DNNL_ARG_FROM, argument.layout, tensors[i], Access::read},
+                Use{DNNL_ARG_TO, argument.wanted, operands[i], Access::write}},
+               device, stream, position);
+        if (reordered != nullptr) {
+          reordered->push_back({tensors[i], argument.wanted, operands[i]});
+        }
+      }
+    }
+    uses.push_back({argument.role, argument.wanted, operands[i], argument.access});
+  }
+  submit(plan.main, plan.name, uses, device, stream, position);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const OnednnPlan::Argument& argument = plan.arguments[i];
+    if (!argument.reorder.has_value() || argument.access == Access::read) continue;
+    submit(*argument.reorder, kReorder,
+           {Use{DNNL_ARG_FROM, argument.wanted, operands[i], Access::read},
+            Use{DNNL_ARG_TO, argument.layout, tensors[i], Access::write}},
+           device, stream, position);
+  }
+}
+
+}  // namespace xpurt

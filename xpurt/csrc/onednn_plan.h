@@ -1,0 +1,86 @@
+// A primitive of oneDNN, and the reorders from and to the layouts that the caller's
+// tensors have. Only for files called onednn_*.cpp.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/ArrayRef.h>
+#include <dnnl.hpp>
+
+#include <optional>
+#include <vector>
+
+#include "replica.h"
+
+namespace xpurt {
+
+class OnednnDevice;
+
+using Layout = dnnl::memory::desc;
+
+struct OnednnPlan {
+  // Primitives take their scratchpads from us: one is used by several threads.
+  struct Piece {
+    dnnl::primitive primitive;
+    Layout scratchpad;
+  };
+  struct Argument {
+    int role;       // DNNL_ARG_*
+    Layout layout;  // of the caller's tensor
+    Access access;
+    Layout wanted = {};  // by the primitive
+    std::optional<Piece> reorder = std::nullopt;
+  };
+
+  // Whether oneDNN has the primitive; a plan of none can't be run.
+  bool possible = false;
+  const char* name = nullptr;  // static
+  Piece main;
+  std::vector<Argument> arguments;
+};
+
+// Attributes that all primitives of ours have.
+dnnl::primitive_attr onednn_attributes();
+
+// A plan for the primitive; impossible if the descriptor is empty. Throws dnnl::error.
+template <typename Primitive>
+OnednnPlan make_plan(const dnnl::engine& engine, const char* name,
+                     const typename Primitive::primitive_desc& descriptor,
+                     std::vector<OnednnPlan::Argument> arguments);
+
+// What inputs look like in the layouts that primitives want, for primitives that are
+// run one after the other on the same inputs.
+struct ReorderedInput {
+  at::Tensor original;
+  Layout layout;
+  at::Tensor reordered;
+};
+
+// Submits the plan. `tensors` are those of its arguments, in order. Throws dnnl::error.
+void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,
+              size_t position, at::ArrayRef<at::Tensor> tensors,
+              std::vector<ReorderedInput>* reordered = nullptr);
+
+OnednnPlan::Piece make_reorder(const dnnl::engine& engine, const Layout& from,
+                               const Layout& to);
+
+template <typename Primitive>
+OnednnPlan make_plan(const dnnl::engine& engine, const char* name,
+                     const typename Primitive::primitive_desc& descriptor,
+                     std::vector<OnednnPlan::Argument> arguments) {
+  OnednnPlan plan;
+  plan.name = name;
+  if (descriptor.get(/*allow_empty=*/true) == nullptr) return plan;
+  for (OnednnPlan::Argument& each : arguments) {
+    each.wanted = descriptor.query_md(dnnl::query::exec_arg_md, each.role);
+    if (each.wanted == each.layout) continue;
+    each.reorder = each.access == Access::read
+                       ? make_reorder(engine, each.layout, each.wanted)
+                       : make_reorder(engine, each.wanted, each.layout);
+  }
+  plan.arguments = std::move(arguments);
+  plan.main = {Primitive(descriptor), descriptor.scratchpad_desc()};
+  plan.possible = true;
+  return plan;
+}
+
+}  // namespace xpurt

@@ -1,0 +1,58 @@
+// What was used last, by key: a cache of bounded size.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace xpurt {
+
+// For any thread. Values live as long as somebody holds them, in the cache or not.
+template <typename Value>
+class RecentlyUsed {
+ public:
+  using Shared = std::shared_ptr<const Value>;
+
+  explicit RecentlyUsed(size_t most) : most_(most) {}
+
+  // The value of the key, by make() if there is none. What make() throws, this
+  // throws, and nothing is kept. Other threads wait while it runs.
+  template <typename Make>
+  Shared find(std::string key, const Make& make) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto known = places_.find(key);
+    if (known != places_.end()) {
+      entries_.splice(entries_.begin(), entries_, known->second);
+      return known->second->value;
+    }
+    Shared made = std::make_shared<const Value>(make());
+    if (entries_.size() >= most_) {
+      places_.erase(entries_.back().key);
+      entries_.pop_back();
+    }
+    entries_.push_front({std::move(key), made});
+    places_.emplace(entries_.front().key, entries_.begin());
+    return made;
+  }
+
+  size_t size() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return entries_.size();
+  }
+
+ private:
+  struct Entry {
+    std::string key;
+    Shared value;
+  };
+
+  const size_t most_;
+  mutable std::mutex mutex_;
+  std::list<Entry> entries_;  // the one that was used last is first
+  std::unordered_map<std::string_view, typename std::list<Entry>::iterator> places_;
+};
+
+}  // namespace xpurt

@@ -1,0 +1,225 @@
+// Scaled dot product attention: by products of oneDNN where it knows the device and
+// the type, else by a tiled kernel of ours.
+#include <ATen/ExpandUtils.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention.h"
+#include "capture.h"
+#include "element_type.h"
+#include "onednn_matmul.h"
+#include "policy.h"
+#include "row_spec.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using torch::jit::Stack;
+
+// How the last attention of this thread was computed; both forms are one row.
+thread_local Tier last_tier = Tier::onednn;
+
+// Positions of the arguments; -1 where the op has none.
+struct Roles {
+  int grad = -1, query = -1, key = -1, value = -1, out = -1, sums = -1;
+  int dropout = -1, causal = -1, mask = -1, scale = -1;
+  int count = 0;
+};
+
+class AttentionRow final : public RowKernel {
+ public:
+  AttentionRow(const RowSpec& spec, Roles roles) : spec_(spec), roles_(roles) {}
+
+  bool accepts(const Stack& stack) const override;
+  bool prefers(const Stack& stack) const override {
+    const Attention asked = read(stack);
+    Stream& stream = current_stream(asked.query.device().index());
+    return onednn_multiplies(stream.ordinal().home_device(),
+                             asked.query.scalar_type()) &&
+           kernel_wins(stream, cost(asked));
+  }
+  int64_t crossover() const override {
+    return xpurt::crossover(OpClass::attention, spec_.flops) >> 12;
+  }
+  void run(const c10::OperatorHandle&, Stack* stack) const override;
+  Tier tier() const override { return last_tier; }
+
+ private:
+  const c10::IValue& argument(const Stack& stack, int at) const {
+    return stack[stack.size() - roles_.count + at];
+  }
+  bool is_backward() const { return roles_.grad >= 0; }
+  Attention read(const Stack& stack) const;
+  OpCost cost(const Attention& asked) const;
+  void forward(const Attention& asked, size_t position, bool products,
+               Stack* stack) const;
+  void backward(const Attention& asked, size_t position, bool products,
+                Stack* stack) const;
+
+  const RowSpec& spec_;
+  const Roles roles_;
+};
+
+// Products want rows of heads without gaps, and no operand that is expanded.
+Tensor plain(const Tensor& tensor) {
+  const auto strides = tensor.strides();
+  const bool gaps = tensor.size(3) > 1 && strides[3] != 1;
+  return gaps || std::any_of(strides.begin(), strides.end(),
+                             [](int64_t stride) { return stride == 0; })
+             ? tensor.contiguous()
+             : tensor;
+}
+
+Attention AttentionRow::read(const Stack& stack) const {
+  Attention asked;
+  asked.row = spec_.index;
+  asked.query = argument(stack, roles_.query).toTensor();
+  asked.key = argument(stack, roles_.key).toTensor();
+  asked.value = argument(stack, roles_.value).toTensor();
+  asked.causal = argument(stack, roles_.causal).toBool();
+  const c10::IValue& scale = argument(stack, roles_.scale);
+  const auto size = static_cast<double>(asked.query.size(-1));
+  asked.scale = scale.isNone() ? 1 / std::sqrt(size) : scale.toDouble();
+  const c10::IValue& mask = argument(stack, roles_.mask);
+  if (!mask.isNone() && mask.toTensor().defined()) asked.mask = mask.toTensor();
+  return asked;
+}
+
+OpCost AttentionRow::cost(const Attention& asked) const {
+  OpCost cost;
+  cost.op_class = OpClass::attention;
+  // Multiply-adds of each of the products.
+  cost.elements = asked.query.numel() * asked.key.size(2);
+  cost.flops = spec_.flops;
+  for (const Tensor* each : {&asked.query, &asked.key, &asked.value}) {
+    cost.read(*each);
+  }
+  return cost;
+}
+
+bool AttentionRow::accepts(const Stack& stack) const {
+  const Tensor& query = argument(stack, roles_.query).toTensor();
+  if (!query.is_xpu() || query.dim() != 4 || query.numel() == 0) return false;
+  const char letter = letter_of(query.scalar_type());
+  if (letter == 0 || spec_.dtypes.find(letter) == std::string::npos) return false;
+  if (argument(stack, roles_.dropout).toDouble() != 0) return false;
+  const Attention asked = read(stack);
+  const auto is_alike = [&](const Tensor& tensor) {
+    return tensor.device() == query.device() && tensor.layout() == c10::kStrided &&
+           tensor.dim() == 4 && tensor.scalar_type() == query.scalar_type();
+  };
+  for (const Tensor* each : {&asked.query, &asked.key, &asked.value}) {
+    if (!is_alike(*each) || each->size(0) != asked.batch() ||
+        each->size(1) != asked.heads() || each->size(3) != asked.size()) {
+      return false;
+    }
+  }
+  if (asked.key.size(2) == 0 || asked.value.size(2) != asked.key.size(2)) return false;
+  if (asked.mask.defined()) {
+    const auto type = asked.mask.scalar_type();
+    if (asked.mask.device() != query.device() ||
+        (type != query.scalar_type() && type != at::kFloat) ||
+        !at::is_expandable_to(asked.mask.sizes(), {asked.batch(), asked.heads(),
+                                                   asked.queries(), asked.keys()})) {
+      return false;
+    }
+  }
+  if (is_backward() && !is_alike(argument(stack, roles_.grad).toTensor())) return false;
+  const Ordinal& on = ordinal(query.device().index());
+  return can_run(on, cost(asked)) &&
+         std::all_of(on.devices.begin(), on.devices.end(), [&](const auto* device) {
+           return attention_fits_tiles(asked, *device);
+         });
+}
+
+// Results as PyTorch's CPU kernel lays them out: heads beside each other.
+Tensor heads_inside(const Attention& asked, int64_t tokens) {
+  return at::empty({asked.batch(), tokens, asked.heads(), asked.size()},
+                   asked.query.options())
+      .transpose(1, 2);
+}
+
+void AttentionRow::forward(const Attention& asked, size_t position, bool products,
+                           Stack* stack) const {
+  Attended made;
+  made.out = heads_inside(asked, asked.queries());
+  made.sums =
+      at::empty({asked.batch(), asked.queries(), asked.heads()},
+                asked.query.options().dtype(computed_in(asked.query.scalar_type())))
+          .transpose(1, 2);
+  (products ? attend_by_products : attend_by_tiles)(asked, made, position);
+  torch::jit::drop(*stack, roles_.count);
+  torch::jit::push(*stack, std::move(made.out), std::move(made.sums));
+}
+
+void AttentionRow::backward(const Attention& asked, size_t position, bool products,
+                            Stack* stack) const {
+  AttentionBackward given;
+  given.grad = plain(argument(*stack, roles_.grad).toTensor());
+  given.sums = argument(*stack, roles_.sums).toTensor();
+  const Tensor& out = argument(*stack, roles_.out).toTensor();
+  const auto compute = computed_in(asked.query.scalar_type());
+  given.inner =
+      at::empty_strided(given.sums.sizes(), given.sums.strides(), given.sums.options());
+  given.inner.copy_(given.grad.to(compute).mul(out.to(compute)).sum(-1));
+  const AttentionGradients made{heads_inside(asked, asked.queries()),
+                                heads_inside(asked, asked.keys()),
+                                heads_inside(asked, asked.keys())};
+  (products ? attend_backward_by_products : attend_backward_by_tiles)(asked, given,
+                                                                      made, position);
+  torch::jit::drop(*stack, roles_.count);
+  for (const Tensor& each : made) torch::jit::push(*stack, each);
+}
+
+void AttentionRow::run(const c10::OperatorHandle&, Stack* stack) const {
+  Attention asked = read(*stack);
+  for (Tensor* each : {&asked.query, &asked.key, &asked.value}) *each = plain(*each);
+  if (asked.mask.defined()) {
+    asked.mask = asked.mask.expand(
+        {asked.batch(), asked.heads(), asked.queries(), asked.keys()});
+  }
+  Stream& stream = current_stream(asked.query.device().index());
+  const size_t position = choose_device(cost(asked), stream);
+  // For captures see Note [Capture].
+  const bool products =
+      !is_capturing(stream) &&
+      onednn_multiplies(*stream.ordinal().devices[position], asked.query.scalar_type());
+  if (is_backward()) {
+    backward(asked, position, products, stack);
+  } else {
+    forward(asked, position, products, stack);
+  }
+  // Copies within are rows too: said last.
+  last_tier = products ? Tier::onednn : Tier::sycl;
+}
+
+}  // namespace
+
+std::unique_ptr<RowKernel> make_attention(const RowSpec& spec,
+                                          const c10::FunctionSchema& schema) {
+  Roles roles;
+  for (const c10::Argument& argument : schema.arguments()) {
+    const int at = roles.count++;
+    const std::string& name = argument.name();
+    if (is_written(argument)) return nullptr;
+    for (auto [known, role] : {std::pair("grad_out", &roles.grad),
+                               {"query", &roles.query},
+                               {"key", &roles.key},
+                               {"value", &roles.value},
+                               {"out", &roles.out},
+                               {"logsumexp", &roles.sums},
+                               {"dropout_p", &roles.dropout},
+                               {"is_causal", &roles.causal},
+                               {"attn_mask", &roles.mask},
+                               {"scale", &roles.scale}}) {
+      if (name == known) *role = at;
+    }
+  }
+  return std::make_unique<AttentionRow>(spec, roles);
+}
+
+}  // namespace xpurt

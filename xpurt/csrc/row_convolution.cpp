@@ -1,0 +1,182 @@
+// Convolutions: oneDNN where it knows the device and has a primitive for the operands,
+// else by way of products of matrices.
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "capture.h"
+#include "onednn_convolution.h"
+#include "policy.h"
+#include "row_spec.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using torch::jit::Stack;
+
+// How the last convolution of this thread was computed; both forms are one row.
+thread_local Tier last_tier = Tier::onednn;
+
+class ConvolutionRow final : public RowKernel {
+ public:
+  ConvolutionRow(const RowSpec& spec, const c10::OperatorHandle& op,
+                 const std::vector<c10::OperatorHandle>& overloads)
+      : spec_(spec),
+        backward_(spec.name == "convolution_backward_overrideable"),
+        count_(op.schema().arguments().size()),
+        by_products_(make_decomposed(spec, op, overloads)) {}
+
+  bool accepts(const Stack& stack) const override;
+  bool prefers(const Stack& stack) const override;
+  int64_t crossover() const override {
+    // An image of n elements makes some thousand products of each at most.
+    return xpurt::crossover(OpClass::convolution, 1) >> 10;
+  }
+  void run(const c10::OperatorHandle& op, Stack* stack) const override;
+  Tier tier() const override { return last_tier; }
+
+ private:
+  Convolution read(const Stack& stack) const;
+  const Tensor& grad(const Stack& stack) const {
+    return stack[stack.size() - count_].toTensor();
+  }
+  std::array<bool, 3> wanted(const Stack& stack) const;
+  OpCost cost(const Convolution& convolution, const Stack& stack) const;
+  bool has_primitives(const Convolution& convolution, const Stack& stack,
+                      const PhysicalDevice& device) const;
+
+  const RowSpec& spec_;
+  const bool backward_;
+  const size_t count_;
+  const std::unique_ptr<RowKernel> by_products_;
+};
+
+Convolution ConvolutionRow::read(const Stack& stack) const {
+  const c10::IValue* at = &stack[stack.size() - count_ + (backward_ ? 1 : 0)];
+  Convolution read;
+  read.input = (at++)->toTensor();
+  read.weight = (at++)->toTensor();
+  if (!backward_) {
+    read.bias = at->isNone() ? Tensor() : at->toTensor();
+    ++at;
+  }
+  read.stride = (at++)->toIntVector();
+  read.padding = (at++)->toIntVector();
+  read.dilation = (at++)->toIntVector();
+  read.transposed = (at++)->toBool();
+  read.output_padding = (at++)->toIntVector();
+  read.groups = (at++)->toInt();
+  return read;
+}
+
+std::array<bool, 3> ConvolutionRow::wanted(const Stack& stack) const {
+  const auto list = stack.back().toBoolList();
+  return {list[0], list[1], list[2]};
+}
+
+OpCost ConvolutionRow::cost(const Convolution& convolution, const Stack& stack) const {
+  OpCost cost;
+  cost.op_class = OpClass::convolution;
+  cost.elements = convolution.multiply_adds();
+  cost.flops = spec_.flops;
+  cost.read(convolution.input);
+  cost.read(convolution.weight);
+  if (backward_) cost.read(grad(stack));
+  return cost;
+}
+
+// Throws what PyTorch throws for operands of different types. It sees single numbers
+// that are expanded, so that nothing is copied for it.
+void refuse_types(const Convolution& of) {
+  const auto shape = [](const Tensor& tensor) {
+    return at::zeros({}, tensor.options().device(c10::DeviceType::CPU))
+        .expand(tensor.sizes());
+  };
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const auto bias = of.bias.defined() ? std::optional(shape(of.bias)) : std::nullopt;
+  at::convolution(shape(of.input), shape(of.weight), bias, of.stride, of.padding,
+                  of.dilation, of.transposed, of.output_padding, of.groups);
+}
+
+bool ConvolutionRow::accepts(const Stack& stack) const {
+  if (!by_products_->accepts(stack)) return false;
+  const Convolution asked = read(stack);
+  const auto type = asked.input.scalar_type();
+  const bool of_one_type = asked.weight.scalar_type() == type &&
+                           (!asked.bias.defined() || asked.bias.scalar_type() == type);
+  if (!backward_ && !of_one_type) refuse_types(asked);
+  return true;
+}
+
+bool ConvolutionRow::has_primitives(const Convolution& convolution, const Stack& stack,
+                                    const PhysicalDevice& device) const {
+  if (!convolution.is_sound()) return false;
+  const auto type = convolution.input.scalar_type();
+  if (convolution.weight.scalar_type() != type) return false;
+  if (!backward_) {
+    const Tensor& bias = convolution.bias;
+    if (bias.defined() && bias.scalar_type() != type) return false;
+    return onednn_convolves(device, convolution, ConvolutionPart::output,
+                            bias.defined());
+  }
+  const Tensor& incoming = grad(stack);
+  if (incoming.scalar_type() != type ||
+      !incoming.sizes().equals(convolution.output_sizes())) {
+    return false;
+  }
+  const auto [input, weight, bias] = wanted(stack);
+  const bool first = !input || onednn_convolves(device, convolution,
+                                                ConvolutionPart::input_gradient, false);
+  return first && (!weight || onednn_convolves(device, convolution,
+                                               ConvolutionPart::weight_gradient, bias));
+}
+
+bool ConvolutionRow::prefers(const Stack& stack) const {
+  const Convolution asked = read(stack);
+  if (!asked.is_sound()) return false;
+  Stream& stream = current_stream(asked.input.device().index());
+  return kernel_wins(stream, cost(asked, stack)) &&
+         has_primitives(asked, stack, stream.ordinal().home_device());
+}
+
+void ConvolutionRow::run(const c10::OperatorHandle& op, Stack* stack) const {
+  const Convolution asked = read(*stack);
+  Stream& stream = current_stream(asked.input.device().index());
+  // For captures see Note [Capture].
+  if (asked.is_sound() && !is_capturing(stream)) {
+    const size_t position = choose_device(cost(asked, *stack), stream);
+    if (has_primitives(asked, *stack, *stream.ordinal().devices[position])) {
+      if (!backward_) {
+        Tensor output = onednn_convolution(asked, position, stream);
+        torch::jit::drop(*stack, count_);
+        torch::jit::push(*stack, std::move(output));
+      } else {
+        auto [input, weight, bias] = onednn_convolution_gradients(
+            asked, grad(*stack), wanted(*stack), position, stream);
+        torch::jit::drop(*stack, count_);
+        torch::jit::push(*stack, std::move(input), std::move(weight), std::move(bias));
+      }
+      last_tier = Tier::onednn;
+      return;
+    }
+  }
+  by_products_->run(op, stack);
+  last_tier = by_products_->tier();
+}
+
+}  // namespace
+
+std::unique_ptr<RowKernel> make_convolution(
+    const RowSpec& spec, const c10::OperatorHandle& op,
+    const std::vector<c10::OperatorHandle>& overloads) {
+  const auto& arguments = op.schema().arguments();
+  if (std::any_of(arguments.begin(), arguments.end(), is_written)) {
+    return make_decomposed(spec, op, overloads);
+  }
+  return std::make_unique<ConvolutionRow>(spec, op, overloads);
+}
+
+}  // namespace xpurt

@@ -1,0 +1,20 @@
+// Between products of matrices, backward: scores become weights, and the gradients of
+// weights those of scores. A sub-group per query.
+$attributes
+__kernel void $entry(__global T* weights, __global T* changes, __global const C* scores,
+                     __global const C* grads, __global const C* sums,
+                     __global const C* inner MASK, const Layout layout) {
+  LINE
+  const C sum = sums[at], all = inner[at];
+  EVERY({
+    const C score = scores[base + j] + masked(batch, head, layout.first + query, j);
+    const C weight = exp(score - sum);
+    const C change = weight * (grads[base + j] - all);
+    put(weights, base + j, weight);
+    put(changes, base + j, change);
+  })
+  for (long j = count + lane; j < layout.keys; j += LANES) {
+    put(weights, base + j, 0);
+    put(changes, base + j, 0);
+  }
+}

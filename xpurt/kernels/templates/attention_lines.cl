@@ -1,0 +1,32 @@
+// A sub-group per query goes along its scores, dense (batch, heads, queries, keys).
+#define EVERY(statement)                              \
+  for (long before = 0; before < whole; before += LANES) { \
+    const long j = before + lane;                     \
+    statement                                         \
+  }                                                   \
+  if (whole + lane < count) {                         \
+    const long j = whole + lane;                      \
+    statement                                         \
+  }
+#if LANES > 1
+#define ACROSS(acc, combined)                        \
+  for (uint far = LANES / 2; far > 0; far /= 2) {    \
+    const C other = sub_group_shuffle_xor(acc, far); \
+    acc = combined;                                  \
+  }
+#else
+#define ACROSS(acc, combined)
+#endif
+#define LINE                                                        \
+  const long row = get_global_id(0) / LANES;                        \
+  const long lane = get_global_id(0) % LANES;                       \
+  const long query = row % layout.queries;                          \
+  const long head = row / layout.queries % layout.heads;            \
+  const long batch = row / layout.queries / layout.heads;           \
+  if (batch >= layout.batch) return;                                \
+  const long at = batch * layout.sums[0] + head * layout.sums[1] +  \
+                  (layout.first + query) * layout.sums[2];          \
+  const long base = row * layout.keys;                              \
+  const long count =                                                \
+      CAUSAL ? min(layout.keys, layout.first + query + 1) : layout.keys; \
+  const long whole = count / LANES * LANES;

@@ -1,0 +1,47 @@
+// A work-group of TILE x TILE items for a tile of queries, or of keys, of one head; it
+// goes along the tiles of the others. No more than a tile of weights is there at a
+// time (Dao, Fu, Ermon, Rudra and Ré, 2022). Items of one row y share their results'
+// elements, TILE apart.
+#define TILE 16
+#define EACH ((EMBED + TILE - 1) / TILE)
+#define TILES __attribute__((reqd_work_group_size(TILE, TILE, 1))) __kernel void
+
+typedef __local C Rows[EMBED + 1];
+
+// Rows of a matrix into local memory; zeros beyond the last one.
+static void fetch(Rows* rows, __global const T* p, long first, long count,
+                  const long* stride, long base) {
+  for (int at = get_local_id(1) * TILE + get_local_id(0); at < TILE * EMBED;
+       at += TILE * TILE) {
+    const int r = at / EMBED, e = at % EMBED;
+    rows[r][e] =
+        first + r < count ? get(p, base + (first + r) * stride[2] + e * stride[3]) : 0;
+  }
+}
+
+static C product(Rows* a, int row, Rows* b, int other) {
+  C sum = 0;
+  for (int e = 0; e < EMBED; ++e) sum += a[row][e] * b[other][e];
+  return sum;
+}
+
+#define PLACE                                                          \
+  const int x = get_local_id(0), y = get_local_id(1);                  \
+  const long tile = get_group_id(0) * TILE;                            \
+  const long batch = get_group_id(1) / layout.heads;                   \
+  const long head = get_group_id(1) % layout.heads;                    \
+  const long query_base = batch * layout.query[0] + head * layout.query[1]; \
+  const long key_base = batch * layout.key[0] + head * layout.key[1];  \
+  const long value_base = batch * layout.value[0] + head * layout.value[1]; \
+  const long out_base = batch * layout.out[0] + head * layout.out[1];  \
+  const long grad_base = batch * layout.grad[0] + head * layout.grad[1]; \
+  const long sums_base = batch * layout.sums[0] + head * layout.sums[1];
+
+// The score of a query and a key that are in local memory.
+#define SCORE(row_q, row_k, query, key)                                          \
+  ((query) < layout.queries && (key) < layout.keys && (!CAUSAL || (key) <= (query)) \
+       ? product(queries, row_q, keys, row_k) * scale +                          \
+             masked(batch, head, query, key)                                     \
+       : LOWEST)
+
+#define WEIGHT(score, sum) ((score) == LOWEST ? 0 : exp((score) - (sum)))
