@@ -18,12 +18,13 @@ struct Crossover {
   int64_t dear;   // transcendental functions and the like
 };
 constexpr double kDearFlops = 8;
-constexpr std::array<Crossover, 5> kCrossover = {{
+constexpr std::array<Crossover, 6> kCrossover = {{
     {1 << 16, 1 << 14},      // pointwise
     {1 << 17, 1 << 16},      // reduction
     {1 << 16, 1 << 14},      // softmax
     {1 << 25, 1 << 25},      // matmul: pairs of a product and a sum
     {INT64_MAX, INT64_MAX},  // steps: not measured yet
+    {1 << 15, 1 << 15},      // draws: the native one is our host form
 }};
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace xpurt {
 
-enum class OpClass { pointwise, reduction, softmax, matmul, steps };
+enum class OpClass { pointwise, reduction, softmax, matmul, steps, draws };
 
 // What a row tells of one call, so that its cost can be guessed.
 struct OpCost {
