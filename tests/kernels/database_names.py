@@ -123,6 +123,29 @@ OF_IMAGES = {
     "convolution_backward_overrideable",
 }
 
+# Rows of random numbers, in test_random_bits.py and test_distributions.py.
+OF_RANDOM_NUMBERS = {
+    f"xpurt::{row}"
+    for row in (
+        "bernoulli_",
+        "bernoulli_tensor_",
+        "binomial",
+        "cauchy_",
+        "choose",
+        "dropout",
+        "exponential_",
+        "geometric_",
+        "log_normal_",
+        "normal_",
+        "poisson",
+        "race",
+        "random_",
+        "rrelu",
+        "uniform_",
+        "whole_weights",
+    )
+}
+
 # Rows that no entry calls, or that need tests of their own.
 TESTED_APART = {
     *OF_IMAGES,
@@ -160,6 +183,7 @@ TESTED_APART = {
     "topk",
     "xpurt::adagrad",
     "xpurt::adam",
+    *OF_RANDOM_NUMBERS,
     "xpurt::sgd",
     "xpurt::unscale",
 }

@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.utils.checkpoint
+
+import xpurt
 
 DRAWS: dict[str, Callable[[torch.device], torch.Tensor]] = {
     "rand": lambda d: torch.rand(40, device=d),
@@ -81,3 +84,45 @@ def test_a_generator_of_another_device_is_refused(xpu: torch.device) -> None:
         torch.rand(3, device=xpu, generator=torch.Generator())
     with pytest.raises(RuntimeError, match="Expected a 'cpu' device type"):
         torch.rand(3, generator=torch.Generator(xpu))
+
+
+def test_checkpoints_draw_the_same_mask_again(xpu: torch.device) -> None:
+    torch.xpu.manual_seed(4)
+    x = torch.ones(5000, device=xpu, requires_grad=True)
+    masks = []
+
+    def block(x: torch.Tensor) -> torch.Tensor:
+        out = torch.nn.functional.dropout(x, 0.5)
+        masks.append(out.detach().cpu())
+        return out * x
+
+    out = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
+    torch.rand(3, device=xpu)
+    out.sum().backward()
+    first, again = masks
+    assert torch.equal(first, again)
+    assert x.grad is not None
+    assert torch.equal(x.grad.cpu(), 2 * first)
+
+
+def test_a_state_in_mid_stream(xpu: torch.device) -> None:
+    generator = torch.Generator(xpu).manual_seed(9)
+    torch.randn(1000, device=xpu, generator=generator)
+    state = generator.get_state()
+    expected = [draw_next(generator, xpu) for _ in range(2)]
+    generator.set_state(state)
+    assert torch.equal(draw_next(generator, xpu), expected[0])
+    with xpurt.kernel_policy("sycl"):
+        assert torch.equal(draw_next(generator, xpu), expected[1])
+
+
+def draw_next(generator: torch.Generator, device: torch.device) -> torch.Tensor:
+    return torch.empty(77, device=device).exponential_(generator=generator).cpu()
+
+
+def test_gradients_of_dropout(xpu: torch.device) -> None:
+    x = torch.ones(1000, device=xpu, requires_grad=True)
+    out = torch.nn.functional.dropout(x, 0.25)
+    out.backward(torch.full_like(out, 3.0))
+    assert x.grad is not None
+    assert torch.equal(x.grad.cpu(), 3 * out.detach().cpu())

@@ -87,6 +87,7 @@ Step as_step(const py::handle& given) {
   step.along = given["along"].cast<std::vector<std::string>>();
   step.lanes = given["lanes"].cast<bool>();
   step.faults = given["faults"].cast<bool>();
+  step.share = given["share"].cast<std::array<int64_t, 2>>();
   step.reads = given["reads"].cast<std::vector<std::string>>();
   step.writes = given["writes"].cast<std::vector<std::string>>();
   return step;
@@ -128,6 +129,8 @@ RowSpec as_spec(const py::dict& row) {
   spec.dense = row["dense"].cast<std::vector<std::string>>();
   spec.like = row["like"].cast<std::string>();
   spec.overloads = row["overloads"].cast<std::vector<std::string>>();
+  spec.draws = row["draws"].cast<bool>();
+  spec.fault = row["fault"].cast<std::string>();
   return spec;
 }
 

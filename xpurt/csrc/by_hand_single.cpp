@@ -1,6 +1,4 @@
 // Single ops that fit nowhere else.
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/ones_like.h>
 #include <torch/library.h>
 
 #include "allocator.h"
@@ -13,19 +11,6 @@ using at::Tensor;
 
 void record_stream(Tensor& self, c10::Stream stream) {
   device_allocator().recordStream(self.storage().data_ptr(), stream);
-}
-
-// The CPU's kernel takes no generator and so draws from the CPU's default one; by
-// way of bernoulli_ the numbers come from the xpu generator.
-std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
-                                          std::optional<bool> train) {
-  const auto mask_options = input.options().dtype(at::kBool);
-  if (!train.value_or(true)) {
-    return {input.clone(), at::ones_like(input, mask_options)};
-  }
-  const double kept = 1.0 - p;
-  const Tensor mask = at::empty_like(input, mask_options).bernoulli_(kept);
-  return {input.mul(mask).mul_(kept == 0.0 ? 0.0 : 1.0 / kept), mask};
 }
 
 Tensor to_mkldnn(const Tensor&, std::optional<c10::ScalarType>) {
@@ -48,7 +33,6 @@ const bool registered = set_host_kernels({
 
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
   m.impl("record_stream", TORCH_FN(record_stream));
-  m.impl("native_dropout", TORCH_FN(native_dropout));
   m.impl("to_mkldnn", TORCH_FN(to_mkldnn));
 }
 

@@ -18,7 +18,7 @@ struct Crossover {
   int64_t dear;   // transcendental functions and the like
 };
 constexpr double kDearFlops = 8;
-constexpr std::array<Crossover, 7> kCrossover = {{
+constexpr std::array<Crossover, 8> kCrossover = {{
     {1 << 16, 1 << 14},      // pointwise
     {1 << 17, 1 << 16},      // reduction
     {1 << 16, 1 << 14},      // softmax
@@ -26,6 +26,7 @@ constexpr std::array<Crossover, 7> kCrossover = {{
     {INT64_MAX, INT64_MAX},  // steps: not measured yet
     {INT64_MAX, INT64_MAX},  // convolution: not measured yet
     {INT64_MAX, INT64_MAX},  // attention: not measured yet
+    {1 << 15, 1 << 15},      // draws: the native one is our host form
 }};
 
 }  // namespace

@@ -15,7 +15,8 @@ enum class OpClass {
   matmul,
   steps,
   convolution,
-  attention
+  attention,
+  draws
 };
 
 // What a row tells of one call, so that its cost can be guessed.

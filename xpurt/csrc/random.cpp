@@ -4,11 +4,30 @@
 
 #include <mutex>
 
+#include "capture.h"
 #include "generator.h"
-#include "philox.h"
+#include "random_forms.h"
 
 namespace xpurt {
 namespace {
+
+at::Generator source_of(const std::optional<at::Generator>& generator,
+                        c10::DeviceIndex index) {
+  const bool given = generator.has_value() && generator->defined();
+  at::Generator source = given ? *generator : default_generator(index);
+  TORCH_CHECK(source.device().is_xpu(),
+              "Expected a 'xpu' device type for generator but found '",
+              source.device().type(), "'");
+  return source;
+}
+
+Draw take(at::Generator source) {
+  std::lock_guard<std::mutex> lock(source.mutex());
+  const uint64_t seed = source.current_seed();
+  const uint64_t offset = source.get_offset();
+  source.set_offset(offset + kOffsetPerOp);
+  return {static_cast<int64_t>(seed), static_cast<int64_t>(offset)};
+}
 
 at::mt19937 twister(uint64_t seed, uint64_t offset) {
   at::mt19937_data_pod data{};
@@ -18,9 +37,8 @@ at::mt19937 twister(uint64_t seed, uint64_t offset) {
   data.seeded_ = true;
   constexpr uint32_t kBlocks = at::MERSENNE_STATE_N / 4;
   for (uint32_t block = 0; block < kBlocks; ++block) {
-    const auto words = philox(seed, {static_cast<uint32_t>(offset),
-                                     static_cast<uint32_t>(offset >> 32), block, 0});
-    std::copy(words.begin(), words.end(), data.state_.begin() + block * 4);
+    const Single::Words words = Single::words_of(seed, offset, block, 0);
+    std::copy_n(words.word, 4, data.state_.begin() + block * 4);
   }
   at::mt19937 engine;
   engine.set_data(data);
@@ -29,21 +47,19 @@ at::mt19937 twister(uint64_t seed, uint64_t offset) {
 
 }  // namespace
 
+Draw take_draw(const std::optional<at::Generator>& generator, c10::Device device,
+               const char* op) {
+  // Its generator alone brings an op of other tensors here.
+  TORCH_CHECK(device.is_xpu(), "Expected a '", device.type(),
+              "' device type for generator but found 'xpu'");
+  at::Generator source = source_of(generator, device.index());
+  if (C10_UNLIKELY(is_capturing(device.index()))) refuse_op_in_capture(op, true);
+  return take(std::move(source));
+}
+
 at::Generator draw_generator(const std::optional<at::Generator>& generator,
                              c10::DeviceIndex index) {
-  const bool given = generator.has_value() && generator->defined();
-  at::Generator source = given ? *generator : default_generator(index);
-  TORCH_CHECK(source.device().is_xpu(),
-              "Expected a 'xpu' device type for generator but found '",
-              source.device().type(), "'");
-  uint64_t seed = 0;
-  uint64_t offset = 0;
-  {
-    std::lock_guard<std::mutex> lock(source.mutex());
-    seed = source.current_seed();
-    offset = source.get_offset();
-    source.set_offset(offset + kOffsetPerOp);
-  }
+  const auto [seed, offset] = take(source_of(generator, index));
   at::Generator made = at::make_generator<at::CPUGeneratorImpl>(seed);
   at::check_generator<at::CPUGeneratorImpl>(made)->set_engine(twister(seed, offset));
   return made;

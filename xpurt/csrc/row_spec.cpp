@@ -203,6 +203,8 @@ const std::vector<RowSpec>* all_rows = nullptr;
 void raise_fault_of(int32_t number) {
   const auto row = static_cast<size_t>(number - 1);
   const bool known = all_rows != nullptr && row < all_rows->size();
+  TORCH_CHECK(!known || (*all_rows)[row].fault.empty(), (*all_rows)[row].fault,
+              ", in work that was submitted earlier: its result is not to be used");
   TORCH_CHECK_INDEX(false, "index out of range in ",
                     known ? full_name((*all_rows)[row].name) : "?",
                     ", which was submitted earlier: its result is not to be used");

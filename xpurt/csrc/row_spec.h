@@ -3,6 +3,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <array>
 #include <functional>
 #include <string>
 #include <unordered_map>
@@ -26,11 +27,12 @@ enum class ResultRule { compute, boolean, self };
 
 // A kernel of a row of steps. See row_steps.cpp.
 struct Step {
-  std::string over;                // the tensor that has an element per place
-  std::vector<std::string> along;  // dimensions along which a place is a whole line
-  bool lanes = false;              // a sub-group per place, not a work-item
-  bool faults = false;             // finds wrong indices
-  std::vector<std::string> reads;  // tensors
+  std::string over;                    // the tensor that has an element per place
+  std::vector<std::string> along;      // dimensions along which a place is a whole line
+  bool lanes = false;                  // a sub-group per place, not a work-item
+  bool faults = false;                 // finds wrong indices
+  std::array<int64_t, 2> share{1, 1};  // elements per place; the same, in double
+  std::vector<std::string> reads;      // tensors
   std::vector<std::string> writes;
 };
 
@@ -76,6 +78,8 @@ struct RowSpec {
   std::vector<std::string> dense;       // the same, in the memory format of the first
   std::string like;                     // the argument that the result looks like
   std::vector<std::string> overloads;   // that steps are for; empty: all
+  bool draws = false;                   // random numbers
+  std::string fault;                    // what a fault is, if not a wrong index
 };
 
 // What an argument of one overload means to a pointwise row.

@@ -55,12 +55,13 @@ class StepsRow final : public RowKernel {
     return kernel_wins(current_stream(call.device.index()), cost(call));
   }
   int64_t crossover() const override {
-    return xpurt::crossover(OpClass::steps, spec_.flops);
+    return xpurt::crossover(op_class(), spec_.flops);
   }
   void run(const c10::OperatorHandle& op, Stack* stack) const override;
   Tier tier() const override { return Tier::sycl; }
 
  private:
+  OpClass op_class() const { return spec_.draws ? OpClass::draws : OpClass::steps; }
   // The tensors of one call: what is read, in the order of the schema, then what is
   // written.
   struct Call {
@@ -218,7 +219,7 @@ bool StepsRow::accepts(const Stack& stack) const {
 
 OpCost StepsRow::cost(const Call& call) const {
   OpCost cost;
-  cost.op_class = OpClass::steps;
+  cost.op_class = op_class();
   cost.flops = spec_.flops;
   for (const Seen& each : call.seen) {
     if (!each.tensor.defined()) continue;
@@ -306,7 +307,8 @@ int64_t StepsRow::places(const Step& step, const Stack& stack, const Call& call)
     const int64_t size = over.size(dim);  // throws IndexError
     if (count != 0) count /= size;
   }
-  return count;
+  const int64_t share = step.share[call.type == ScalarType::Double ? 1 : 0];
+  return (count + share - 1) / share;
 }
 
 void StepsRow::launch(const Step& step, const Stack& stack, const Call& call,
@@ -318,7 +320,7 @@ void StepsRow::launch(const Step& step, const Stack& stack, const Call& call,
   StepArguments arguments;
   const char computed = letter_of(computed_in(call.type));
   for (const Seen& each : call.seen) {
-    arguments.add(each);
+    arguments.add(each, spec_.draws);
     const bool reads = names(step.reads, each.name);
     const bool writes = names(step.writes, each.name);
     if (!each.tensor.defined() || !(reads || writes)) continue;

@@ -30,7 +30,8 @@ struct Seen {
 // "mode='reflect" (a string).
 class StepArguments {
  public:
-  void add(const Seen& seen) {
+  // `flat`: a contiguous tensor is described as one of one dimension.
+  void add(const Seen& seen, bool flat) {
     name(seen.name);
     if (!seen.tensor.defined()) {
       key_ += 'N';
@@ -38,8 +39,13 @@ class StepArguments {
     }
     const at::Tensor& t = seen.tensor;
     key_ += letter_of(t.scalar_type());
-    key_ += std::to_string(t.dim());
     words_.push_back(t.numel());
+    if (flat && t.is_contiguous()) {
+      key_ += '1';
+      words_.insert(words_.end(), {t.numel(), 1});
+      return;
+    }
+    key_ += std::to_string(t.dim());
     words_.insert(words_.end(), t.sizes().begin(), t.sizes().end());
     words_.insert(words_.end(), t.strides().begin(), t.strides().end());
   }

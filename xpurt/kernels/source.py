@@ -86,6 +86,8 @@ def _prelude(computed_as: str, stored_as: str, functions: Sequence[str] = ()) ->
     if floating:
         largest = _LARGEST[stored_as if is_floating(stored_as) else computed_as]
         lines.append(f"#define LARGEST ((C){largest})")
+    if functions:
+        lines.append(f"#define C_IS_DOUBLE {int(computed_as == 'd')}")
     family = "floating" if floating else "integral"
     names = ["prelude", family, *functions]
     parts = ["\n".join(lines), *(_fill(name) for name in names)]

@@ -8,7 +8,8 @@ schema, and the results as ``out`` (``out0``, ``out1``, ... if there are several
   ``t_numel``; ``t_at(index)``, the offset of an index (``long index[8]``);
   ``t_unravel(i, index)``, the index of the ``i``-th element in row-major order, which
   returns its offset; ``t_line(i, dim, index)``, the same for the ``i``-th line along
-  ``dim``, at whose beginning ``index`` points;
+  ``dim``, at whose beginning ``index`` points; ``t_element(i)``, the offset alone, where
+  a row's functions have ``offset_of``;
 - a list of tensors or None ``l``: ``l0``, ``l1``, ...; ``l_EACH(say)``, which says
   ``say(k)`` for each one given; ``l_GIVEN``, how many are; ``l_FIRST``, the first one;
   ``l_ADJACENT``, whether none between them is missing; ``l_RANK`` (indices arrive as
@@ -41,12 +42,14 @@ _WRITTEN = re.compile(r"\b(\w+?)_store\(")
 @dataclass(frozen=True)
 class Step:
     """A kernel: its places are the elements of the tensor `over`, or its lines along
-    the dimensions `along` (numbers, or names of arguments that are)."""
+    the dimensions `along` (numbers, or names of arguments that are), or of elements
+    `share[0]` each, in row-major order; `share[1]` if C is double."""
 
     over: str
     text: str
     along: tuple[str, ...] = ()
     lanes: bool = False
+    share: tuple[int, int] = (1, 1)
     also_reads: tuple[str, ...] = ()  # that the text reads by way of macros
 
     @cached_property
@@ -68,6 +71,7 @@ class Step:
             "over": self.over,
             "along": list(self.along),
             "lanes": self.lanes,
+            "share": list(self.share),
             "faults": self.faults,
             "reads": list(self.reads),
             "writes": list(self.writes),
@@ -112,7 +116,8 @@ class Steps:
     "(arguments) -> results". `results`, if there are any, has one per result. Where the
     first tensor is empty and `raises_on_empty` is set, or a step says FAULT, PyTorch's
     kernel is called for its error; and so it is, with `same_type`, for an `out=` of another type than the
-    first tensor's."""
+    first tensor's. A row that `draws` random numbers sees contiguous tensors in one
+    dimension. `fault` says what a FAULT is, if not a wrong index: RuntimeError."""
 
     template: ClassVar[str] = "steps"
 
@@ -132,6 +137,8 @@ class Steps:
     results: tuple[Result, ...] = ()
     raises_on_empty: bool = False
     same_type: bool = False
+    draws: bool = False
+    fault: str = ""
 
     @property
     def leaves_empty(self) -> bool:

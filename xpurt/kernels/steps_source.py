@@ -69,8 +69,8 @@ def pointers(arguments: list[Argument], step: Step) -> list[str]:
     return params
 
 
-def definitions(arguments: list[Argument], real: str) -> list[str]:
-    """What the text says of the arguments."""
+def definitions(arguments: list[Argument], real: str, text: str) -> list[str]:
+    """What `text` says of the arguments."""
     lines = []
     for each in arguments:
         name = each.name
@@ -79,6 +79,8 @@ def definitions(arguments: list[Argument], real: str) -> list[str]:
             continue  # the type; the text says a.C of an argument called so
         if each.is_tensor:
             lines += of_tensor(each)
+            if f"{name}_element(" in text:
+                lines.append(f"#define {name}_element(i) {element(each)}")
         elif each.kind in "ID":
             lines.append(f"#define {name} (a.{name})")
             if each.kind == "D":
@@ -117,6 +119,16 @@ def unraveled(arguments: str) -> str:
     """The call for the number of places, which all lanes see alike."""
     few, many = f"unravel_few({arguments}, index)", f"unravel({arguments}, index)"
     return f"(a.places >> 31 == 0 ? {few} : {many})"
+
+
+def element(tensor: Argument) -> str:
+    """The offset of the i-th element in row-major order."""
+    name, rank = tensor.name, int(tensor.rest)
+    if rank == 0:
+        return "0L"
+    if rank == 1:
+        return f"((i) * a.stride_{name}[0])"
+    return f"offset_of({rank}, a.numel_{name}, a.size_{name}, a.stride_{name}, i)"
 
 
 def of_tensor(tensor: Argument) -> list[str]:
@@ -164,7 +176,7 @@ def steps_values(step: Step, described: str, computed_as: str) -> dict[str, str]
     place = "place_of_lanes()" if step.lanes else "get_global_id(0)"
     return {
         "members": "\n  ".join(members(arguments, real)),
-        "definitions": "\n".join(definitions(arguments, real)),
+        "definitions": "\n".join(definitions(arguments, real, step.text)),
         "params": ", ".join([*params, "const Arguments a"]),
         "place": place,
         "text": step.text.strip("\n"),

@@ -22,6 +22,7 @@ from xpurt.kernels import (
     padding,
     pooling,
     products,
+    random,
     ranges,
     rearranging,
     reductions,
@@ -76,6 +77,7 @@ ROWS: tuple[AnyRow, ...] = (
     *several_results.ROWS,
     *shuffles.ROWS,
     *optimizers.ROWS,
+    *random.ROWS,
 )
 
 
@@ -115,5 +117,7 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "contiguous": list(steps.contiguous) if steps else [],
         "dense": list(steps.dense) if steps else [],
         "results": [asdict(each) for each in steps.results] if steps else [],
+        "draws": steps.draws if steps else False,
+        "fault": steps.fault if steps else "",
         "overloads": list(getattr(row, "overloads", ())),
     }
