@@ -46,7 +46,7 @@ def op_page() -> str:
         "",
         "| kind | rows | |",
         "| --- | ---: | --- |",
-        *(f"| {kind} | {counts[kind]} | {said} |" for kind, said in KINDS.items()),
+        *(f"| {k} | {n} | {KINDS.get(k, '')} |" for k, n in counts.most_common()),
         "",
         "An overload `default` is the one without a name; those that end in `_` are in",
         "place. The dtypes are those of the computation.",

@@ -48,7 +48,7 @@ def op_entries() -> list[Entry]:
         Entry(
             op=row.aten,
             overloads=tuple(sorted(_overloads(row))),
-            kind=KINDS[type(row)],
+            kind=KINDS.get(type(row), row.template),
             dtypes=tuple(TYPES[letter].dtype for letter in row.kind.dtypes),
             file=files[id(row)],
         )
