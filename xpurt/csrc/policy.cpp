@@ -24,7 +24,7 @@ constexpr std::array<Crossover, 6> kCrossover = {{
     {1 << 16, 1 << 14},      // softmax
     {1 << 25, 1 << 25},      // matmul: pairs of a product and a sum
     {INT64_MAX, INT64_MAX},  // steps: not measured yet
-    {1 << 15, 1 << 15},      // draws: the native one is our host form
+    {1 << 12, 1 << 12},      // draws: the native one is our host form
 }};
 
 }  // namespace
