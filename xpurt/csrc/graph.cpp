@@ -1,11 +1,13 @@
 #include "graph.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 
 #include <atomic>
 
 #include "allocator.h"
 #include "capture.h"
+#include "generator.h"
 #include "waiting.h"
 
 namespace xpurt {
@@ -53,6 +55,7 @@ Graph::~Graph() {
     recorded_.release();
     executable_.release();
     pool_.release();
+    draws_.from.unsafeReleaseTensorImpl();
     return;
   }
   try {
@@ -71,6 +74,8 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
   }
   check_records_graphs(-1);
   Stream& stream = current_stream();
+  // Of the ordinary pool: it is there before the capture and between replays.
+  draws_ = {at::empty({2}, at::dtype(at::kLong).device(stream.id().device())), 0};
   claim_capture();
   try {
     stream.wait();
@@ -78,11 +83,13 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
         stream.ordinal().home_device().context, stream.ordinal().home_device().device);
     if (pool == c10::MempoolId_t{0, 0}) pool = MemoryPool::new_id(false);
     pool_ = std::make_unique<CapturePool>(pool, stream.id());
+    captured_draws = &draws_;
     captured_stream = &stream;  // first: it decides which queue that is
     recorded->begin_recording(*stream.home_queue());
     recorded_ = std::move(recorded);
   } catch (...) {
     captured_stream = nullptr;
+    captured_draws = nullptr;
     pool_.reset();
     finish_capture();
     throw;
@@ -95,6 +102,7 @@ void Graph::stop_recording() {
   {
     const Submission alone = stream_->home_queue();
     captured_stream = nullptr;
+    captured_draws = nullptr;
     recorded_->end_recording();
   }
   pool_->end();
@@ -143,6 +151,15 @@ void Graph::instantiate() {
   }
 }
 
+// Gives the replay the numbers that come next.
+void Graph::move_generator_on(Stream& stream) {
+  const Draw next =
+      take_numbers(default_generator(stream.id().device_index()), draws_.taken);
+  auto* const from = draws_.from.mutable_data_ptr<int64_t>();
+  stream.home_queue()->fill(from, next.seed, 1);
+  stream.home_queue()->fill(from + 1, next.offset, 1);
+}
+
 void Graph::replay() {
   check_captured("replay()");
   Stream& stream = current_stream(stream_->id().device_index());
@@ -150,6 +167,7 @@ void Graph::replay() {
     refuse_in_capture("the replay of an XPU graph", "graphs hold no other graphs.");
   }
   if (!executable_) instantiate();
+  if (draws_.taken > 0) move_generator_on(stream);
   last_ = stream.home_queue()->ext_oneapi_graph(*executable_);
 }
 
@@ -163,6 +181,7 @@ void Graph::reset() {
   executable_.reset();
   recorded_.reset();
   pool_.reset();
+  draws_ = {};
   spoilt_by_.clear();
   captured_ = false;
 }

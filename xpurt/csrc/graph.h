@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "capture_pool.h"
+#include "random_draw.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -53,6 +54,7 @@ class Graph final : public at::GraphImplInterface {
  private:
   void check_captured(const char* what) const;
   void stop_recording();
+  void move_generator_on(Stream& stream);
 
   const bool keep_graph_;
   bool captured_ = false;     // capture_end() was called
@@ -63,6 +65,7 @@ class Graph final : public at::GraphImplInterface {
   std::unique_ptr<ExecutableGraph> executable_;
   std::unique_ptr<CapturePool> pool_;
   std::optional<sycl::event> last_;  // replay
+  CapturedDraws draws_;
 };
 
 }  // namespace xpurt

@@ -26,7 +26,7 @@ constexpr std::array<Crossover, 8> kCrossover = {{
     {INT64_MAX, INT64_MAX},  // steps: not measured yet
     {INT64_MAX, INT64_MAX},  // convolution: not measured yet
     {INT64_MAX, INT64_MAX},  // attention: not measured yet
-    {1 << 15, 1 << 15},      // draws: the native one is our host form
+    {1 << 12, 1 << 12},      // draws: the native one is our host form
 }};
 
 }  // namespace

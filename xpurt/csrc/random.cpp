@@ -6,9 +6,13 @@
 
 #include "capture.h"
 #include "generator.h"
+#include "random_draw.h"
 #include "random_forms.h"
 
 namespace xpurt {
+
+std::atomic<CapturedDraws*> captured_draws{nullptr};
+
 namespace {
 
 at::Generator source_of(const std::optional<at::Generator>& generator,
@@ -19,14 +23,6 @@ at::Generator source_of(const std::optional<at::Generator>& generator,
               "Expected a 'xpu' device type for generator but found '",
               source.device().type(), "'");
   return source;
-}
-
-Draw take(at::Generator source) {
-  std::lock_guard<std::mutex> lock(source.mutex());
-  const uint64_t seed = source.current_seed();
-  const uint64_t offset = source.get_offset();
-  source.set_offset(offset + kOffsetPerOp);
-  return {static_cast<int64_t>(seed), static_cast<int64_t>(offset)};
 }
 
 at::mt19937 twister(uint64_t seed, uint64_t offset) {
@@ -47,19 +43,36 @@ at::mt19937 twister(uint64_t seed, uint64_t offset) {
 
 }  // namespace
 
+Draw take_numbers(at::Generator generator, uint64_t growth) {
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  const uint64_t seed = generator.current_seed();
+  const uint64_t offset = generator.get_offset();
+  generator.set_offset(offset + growth);
+  return {static_cast<int64_t>(seed), static_cast<int64_t>(offset), std::nullopt};
+}
+
 Draw take_draw(const std::optional<at::Generator>& generator, c10::Device device,
                const char* op) {
   // Its generator alone brings an op of other tensors here.
   TORCH_CHECK(device.is_xpu(), "Expected a '", device.type(),
               "' device type for generator but found 'xpu'");
   at::Generator source = source_of(generator, device.index());
-  if (C10_UNLIKELY(is_capturing(device.index()))) refuse_op_in_capture(op, true);
-  return take(std::move(source));
+  if (C10_UNLIKELY(is_capturing(device.index()))) {
+    if (source != default_generator(device.index())) {
+      refuse_in_capture(op, "its generator is not the default one of " + device.str() +
+                                ", with which each replay moves on.");
+    }
+    CapturedDraws& draws = *captured_draws.load();
+    draws.taken += kOffsetPerOp;
+    return {0, static_cast<int64_t>(draws.taken - kOffsetPerOp), draws.from};
+  }
+  return take_numbers(std::move(source), kOffsetPerOp);
 }
 
 at::Generator draw_generator(const std::optional<at::Generator>& generator,
                              c10::DeviceIndex index) {
-  const auto [seed, offset] = take(source_of(generator, index));
+  const auto [seed, offset, from] =
+      take_numbers(source_of(generator, index), kOffsetPerOp);
   at::Generator made = at::make_generator<at::CPUGeneratorImpl>(seed);
   at::check_generator<at::CPUGeneratorImpl>(made)->set_engine(twister(seed, offset));
   return made;

@@ -19,7 +19,7 @@ void uniform_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   double low = 0, high = 0, last = 0;
   int64_t digits = 0;
   Draw draw;
-  pop(*stack, self, low, high, last, digits, draw.seed, draw.offset);
+  pop(*stack, self, low, high, last, digits, draw.seed, draw.offset, draw.from);
   FOR_FLOATING(self.scalar_type(), "uniform_", [&] {
     using F = FunctionsFor<scalar_t>;
     using R = decltype(F::unit_of(0));
@@ -34,7 +34,7 @@ void normal_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Tensor self;
   double mean = 0, std = 0;
   Draw draw;
-  pop(*stack, self, mean, std, draw.seed, draw.offset);
+  pop(*stack, self, mean, std, draw.seed, draw.offset, draw.from);
   FOR_FLOATING(self.scalar_type(), "normal_kernel_cpu", [&] {
     using F = FunctionsFor<scalar_t>;
     using R = decltype(F::unit_of(0));
@@ -50,7 +50,7 @@ void log_normal_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Tensor self;
   double mean = 0, std = 0;
   Draw draw;
-  pop(*stack, self, mean, std, draw.seed, draw.offset);
+  pop(*stack, self, mean, std, draw.seed, draw.offset, draw.from);
   FOR_FLOATING(self.scalar_type(), "log_normal_cpu", [&] {
     using F = FunctionsFor<scalar_t>;
     using R = decltype(F::unit_of(0));
@@ -66,7 +66,7 @@ void exponential_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) 
   Tensor self;
   double scale = 0, least = 0;
   Draw draw;
-  pop(*stack, self, scale, least, draw.seed, draw.offset);
+  pop(*stack, self, scale, least, draw.seed, draw.offset, draw.from);
   FOR_FLOATING(self.scalar_type(), "exponential_cpu", [&] {
     using F = FunctionsFor<scalar_t>;
     using R = decltype(F::unit_of(0));
@@ -80,7 +80,7 @@ void geometric_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Tensor self;
   double scale = 0;
   Draw draw;
-  pop(*stack, self, scale, draw.seed, draw.offset);
+  pop(*stack, self, scale, draw.seed, draw.offset, draw.from);
   AT_DISPATCH_ALL_TYPES_AND2(
       at::kHalf, at::kBFloat16, self.scalar_type(), "geometric_cpu", [&] {
         using F = FunctionsFor<scalar_t>;
@@ -95,7 +95,7 @@ void cauchy_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Tensor self;
   double median = 0, sigma = 0;
   Draw draw;
-  pop(*stack, self, median, sigma, draw.seed, draw.offset);
+  pop(*stack, self, median, sigma, draw.seed, draw.offset, draw.from);
   FOR_FLOATING(self.scalar_type(), "cauchy_cpu", [&] {
     using F = FunctionsFor<scalar_t>;
     using R = decltype(F::unit_of(0));
@@ -109,7 +109,7 @@ void random_form_of_integers(const OperatorHandle&, c10::DispatchKeySet, Stack* 
   Tensor self;
   int64_t base = 0, range = 0;
   Draw draw;
-  pop(*stack, self, base, range, draw.seed, draw.offset);
+  pop(*stack, self, base, range, draw.seed, draw.offset, draw.from);
   FOR_ALL(self.scalar_type(), "random_from_to_cpu", [&] {
     fill<scalar_t>(self, 2, draw, [&](const Single::Words& words, int k) {
       const uint64_t n = Single::wide_number_of(words, k);
@@ -122,7 +122,7 @@ void bernoulli_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Tensor self;
   int64_t threshold = 0;
   Draw draw;
-  pop(*stack, self, threshold, draw.seed, draw.offset);
+  pop(*stack, self, threshold, draw.seed, draw.offset, draw.from);
   FOR_ALL(self.scalar_type(), "bernoulli_scalar_cpu_", [&] {
     fill<scalar_t>(self, 4, draw, [&](const Single::Words& words, int k) {
       return static_cast<int>(words.word[k] < static_cast<uint64_t>(threshold));
@@ -133,7 +133,7 @@ void bernoulli_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
 void bernoulli_tensor_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Tensor p, self;
   Draw draw;
-  pop(*stack, p, self, draw.seed, draw.offset);
+  pop(*stack, p, self, draw.seed, draw.offset, draw.from);
   FOR_FLOATING(p.scalar_type(), "bernoulli_tensor_cpu_p_", [&] {
     using chance_t = scalar_t;
     using F = FunctionsFor<chance_t>;
@@ -159,7 +159,7 @@ void dropout_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   int64_t threshold = 0;
   double scale = 0;
   Draw draw;
-  pop(*stack, input, out, mask, threshold, scale, draw.seed, draw.offset);
+  pop(*stack, input, out, mask, threshold, scale, draw.seed, draw.offset, draw.from);
   FOR_FLOATING(input.scalar_type(), "native_dropout", [&] {
     using R = decltype(FunctionsFor<scalar_t>::unit_of(0));
     const Elements<scalar_t> from(input), to(out);
@@ -181,7 +181,8 @@ void rrelu_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   double low = 0, high = 0, last = 0;
   int64_t digits = 0;
   Draw draw;
-  pop(*stack, input, out, noise, low, high, last, digits, draw.seed, draw.offset);
+  pop(*stack, input, out, noise, low, high, last, digits, draw.seed, draw.offset,
+      draw.from);
   FOR_FLOATING(input.scalar_type(), "rrelu_with_noise_out_cpu", [&] {
     using F = FunctionsFor<scalar_t>;
     using R = decltype(F::unit_of(0));

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "op_record.h"
-#include "random.h"
+#include "random_draw.h"
 
 namespace xpurt {
 
@@ -22,8 +22,8 @@ class RandomRow {
   template <typename... Arguments>
   void operator()(Draw draw, const Arguments&... arguments) {
     torch::jit::Stack stack;
-    stack.reserve(sizeof...(arguments) + 2);
-    torch::jit::push(stack, arguments..., draw.seed, draw.offset);
+    stack.reserve(sizeof...(arguments) + 3);
+    torch::jit::push(stack, arguments..., draw.seed, draw.offset, draw.from);
     run(&stack);
   }
 

@@ -24,7 +24,7 @@ void each_element(int64_t numel, const Body& body) {
 void poisson_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Tensor rate, out;
   Draw draw;
-  pop(*stack, rate, out, draw.seed, draw.offset);
+  pop(*stack, rate, out, draw.seed, draw.offset, draw.from);
   FOR_FLOATING(rate.scalar_type(), "poisson_cpu", [&] {
     using F = FunctionsFor<scalar_t>;
     const Elements<scalar_t> rates(rate), results(out);
@@ -41,7 +41,7 @@ void poisson_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
 void binomial_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Tensor count, prob, out;
   Draw draw;
-  pop(*stack, count, prob, out, draw.seed, draw.offset);
+  pop(*stack, count, prob, out, draw.seed, draw.offset, draw.from);
   FOR_FLOATING(count.scalar_type(), "binomial_cpu", [&] {
     using F = FunctionsFor<scalar_t>;
     const Elements<scalar_t> counts(count), probs(prob), results(out);
@@ -56,7 +56,7 @@ void race_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Tensor weights, places;
   int64_t categories = 0;
   Draw draw;
-  pop(*stack, weights, places, categories, draw.seed, draw.offset);
+  pop(*stack, weights, places, categories, draw.seed, draw.offset, draw.from);
   FOR_FLOATING(weights.scalar_type(), "multinomial", [&] {
     using F = FunctionsFor<scalar_t>;
     const Elements<scalar_t> given(weights);
@@ -89,7 +89,7 @@ void choose_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Tensor sums, out;
   int64_t categories = 0, samples = 0;
   Draw draw;
-  pop(*stack, sums, out, categories, samples, draw.seed, draw.offset);
+  pop(*stack, sums, out, categories, samples, draw.seed, draw.offset, draw.from);
   const int64_t* const of_rows = sums.const_data_ptr<int64_t>();
   const Elements<int64_t> results(out);
   each_block(

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "random.h"
+#include "random_draw.h"
 #include "random_forms.h"
 
 namespace xpurt {

@@ -45,6 +45,16 @@ SHARED: dict[str, Any] = {
 }
 
 
+# In a graph's replay the numbers begin where its tensor `from` says.
+FROM = """
+#if HAS_from
+  const ulong key = from_load(0), start = from_load(1) + offset;
+#else
+  const ulong key = seed, start = offset;
+#endif
+"""
+
+
 def drawing(
     name: str,
     arguments: str,
@@ -59,8 +69,8 @@ def drawing(
     """A row that runs `text` for element `e`, the `k`-th of block `i`, and `before`
     once per block; both see its `words`."""
     per = "NUMBERS" if share == NUMBERS else share[0]
-    loop = f"""
-  const Words words = words_of(seed, offset, i, 0);
+    loop = f"""{FROM}
+  const Words words = words_of(key, start, i, 0);
   {before}
 #pragma unroll
   for (int k = 0; k < {per}; ++k) {{
@@ -73,7 +83,7 @@ def drawing(
         f"xpurt::{name}",
         (Step(over=over, text=loop, share=share),),
         kind,
-        schema=f"({arguments}, int seed, int offset) -> ()",
+        schema=f"({arguments}, int seed, int offset, Tensor? from) -> ()",
         **SHARED,
         flops=flops,
         fault=fault,
@@ -171,8 +181,9 @@ SAMPLES = (
         (
             Step(
                 over="rate",
-                text="""
-  Supply supply = supply_of(seed, offset, i);
+                text=FROM
+                + """
+  Supply supply = supply_of(key, start, i);
   const REAL mean = rate_load(rate_element(i));
   if (!(mean >= 0)) FAULT;
   out_store(out_element(i), poisson_of(&supply, mean));
@@ -180,7 +191,7 @@ SAMPLES = (
             ),
         ),
         FLOATING_ONLY,
-        schema="(Tensor rate, Tensor(a!) out, int seed, int offset) -> ()",
+        schema="(Tensor rate, Tensor(a!) out, int seed, int offset, Tensor? from) -> ()",
         **SHARED,
         flops=200,
         fault="invalid Poisson rate, expected rate to be non-negative",
@@ -190,15 +201,16 @@ SAMPLES = (
         (
             Step(
                 over="count",
-                text="""
-  Supply supply = supply_of(seed, offset, i);
+                text=FROM
+                + """
+  Supply supply = supply_of(key, start, i);
   const REAL trials = count_load(count_element(i)), p = prob_load(prob_element(i));
   out_store(out_element(i), binomial_of(&supply, trials, p));
 """,
             ),
         ),
         FLOATING_ONLY,
-        schema="(Tensor count, Tensor prob, Tensor(a!) out, int seed, int offset) -> ()",
+        schema="(Tensor count, Tensor prob, Tensor(a!) out, int seed, int offset, Tensor? from) -> ()",
         **SHARED,
         flops=200,
     ),
