@@ -12,6 +12,7 @@ from xpurt.config import (
     Config,
     config,
     guard_device_count,
+    lazy_copies_at_import,
     read_config,
 )
 from xpurt.errors import ConfigError
@@ -29,6 +30,7 @@ def test_nothing_set_gives_the_defaults() -> None:
         virtual_gpu_memory_bytes=0,
         cache_folder=Path("/.cache/xpurt"),
         cache_size_bytes=256 << 20,
+        lazy_copies=False,
         autoload=True,
     )
 
@@ -141,3 +143,14 @@ def test_a_bad_variable_raises_at_the_first_use_of_the_device() -> None:
 )
 def test_where_kernels_are_kept(env: dict[str, str], folder: str) -> None:
     assert read_config(env).cache_folder == Path(folder)
+
+
+def test_lazy_copies_are_off_unless_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert read_config({"XPURT_LAZY_COPIES": "on"}).lazy_copies
+    assert not read_config({"XPURT_LAZY_COPIES": "0"}).lazy_copies
+    with pytest.raises(ConfigError, match="XPURT_LAZY_COPIES"):
+        read_config({"XPURT_LAZY_COPIES": "perhaps"})
+    monkeypatch.setenv("XPURT_LAZY_COPIES", "perhaps")
+    assert not lazy_copies_at_import()

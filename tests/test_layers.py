@@ -32,6 +32,7 @@ ROOM_OF_MODULE = {
     "share": "share",
     "place": "share",
     "escapes": "share",
+    "lazy_copies": "share",
     "runtime": "runtime",
     "cli": "cli",
     "__main__": "cli",

@@ -14,6 +14,7 @@ from xpurt.kernels import (
     op_report,
     set_kernel_policy,
 )
+from xpurt.lazy_copies import lazy_copies
 from xpurt.mapping import (
     get_xpu_mapping,
     physical_devices,
@@ -27,10 +28,12 @@ from xpurt.share import from_usm, install_usm_interface, share, where
 
 if extension.inactive_reason() is None:
     from xpurt import escapes, xpu
+    from xpurt.lazy_copies import settle_at_import
 
     xpu.install(register_runtime)
     escapes.follow_mapping()
     install_usm_interface()
+    settle_at_import()
 
 __all__ = [
     "MappingError",
@@ -39,6 +42,7 @@ __all__ = [
     "get_kernel_policy",
     "get_xpu_mapping",
     "kernel_policy",
+    "lazy_copies",
     "op_report",
     "physical_devices",
     "place",

@@ -59,6 +59,8 @@ class Config:
     cache_folder: ``XPURT_CACHE_DIR``, where built kernels are kept; by default "xpurt"
         in the user's cache folder.
     cache_size_bytes: ``XPURT_CACHE_SIZE``, the largest size of it; 0 keeps nothing.
+    lazy_copies: ``XPURT_LAZY_COPIES``, whether conversions are copy-on-write as in
+        ``xpurt.lazy_copies()``.
     autoload: ``XPURT_AUTOLOAD``, whether ``import torch`` alone brings the device; if
         off, it takes an ``import xpurt``.
     """
@@ -73,6 +75,7 @@ class Config:
     virtual_gpu_memory_bytes: int
     cache_folder: Path
     cache_size_bytes: int
+    lazy_copies: bool
     autoload: bool
 
 
@@ -112,6 +115,7 @@ def read_config(env: Mapping[str, str]) -> Config:
         cache_size_bytes=_integer(
             env, "XPURT_CACHE_SIZE", DEFAULT_CACHE_BYTES, 0, 2**63 - 1
         ),
+        lazy_copies=_lazy_copies(env),
         autoload=_switch(env, "XPURT_AUTOLOAD"),
     )
 
@@ -127,6 +131,18 @@ def guard_device_count() -> int:
 def names_a_mapping() -> bool:
     """Whether the environment asks for a mapping, a bad one included. Never raises."""
     return bool(_text(os.environ, "XPURT_MAPPING"))
+
+
+def lazy_copies_at_import() -> bool:
+    """What ``XPURT_LAZY_COPIES`` says, no where it is bad. Never raises."""
+    try:
+        return _lazy_copies(os.environ)
+    except ConfigError:
+        return False
+
+
+def _lazy_copies(env: Mapping[str, str]) -> bool:
+    return _choice(env, "XPURT_LAZY_COPIES", _OFF + _ON, shown="1 or 0") in _ON
 
 
 def _max_devices(env: Mapping[str, str]) -> int:

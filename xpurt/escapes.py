@@ -1,9 +1,11 @@
-"""Raw pointers that leave PyTorch, under AUTO over devices that share no memory.
+"""Raw pointers that leave PyTorch, where somebody has to know.
 
-There the bytes at a tensor's data pointer may be stale: a replica on another device is
-the valid copy. Whoever asks for a pointer gets valid bytes, and the storage stays at
-home from then on. Ops need none of this; what is wrapped are the ways by which Python
-code gets at a pointer. On other mappings nothing is wrapped.
+Under AUTO over devices that share no memory the bytes at a tensor's data pointer may be
+stale: a replica on another device is the valid copy. Whoever asks for a pointer gets
+valid bytes, and the storage stays at home from then on. With lazy copies a storage
+whose pointer is known is never copied lazily. Ops need none of this; what is wrapped
+are the ways by which Python code gets at a pointer, and only as long as one of the two
+is the case.
 """
 
 import functools
@@ -34,9 +36,20 @@ def follow_mapping() -> None:
     mapping.on_change(_settle)
 
 
+_copies_are_lazy = False
+
+
+def follow_lazy_copies() -> None:
+    """From now on pointers are looked at, under every mapping."""
+    global _copies_are_lazy
+    _copies_are_lazy = True
+    _wrap()
+
+
 def _settle() -> None:
     placement = mapping.current_placement()
-    if any(len(devices) > 1 for devices in placement.ordinals):
+    replicated = any(len(devices) > 1 for devices in placement.ordinals)
+    if replicated or _copies_are_lazy:
         _wrap()
     else:
         _unwrap()
@@ -64,11 +77,12 @@ def _unwrap() -> None:
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def guarded(subject: Any, *args: Any, **kwargs: Any) -> Any:
+        is_storage = isinstance(subject, torch.UntypedStorage)
         if subject.device.type == "xpu":
-            if isinstance(subject, torch.UntypedStorage):
-                _C.escape_storage(subject)
-            else:
-                _C.escape(subject)
+            (_C.escape_storage if is_storage else _C.escape)(subject)
+        if _copies_are_lazy and subject.device.type in ("cpu", "xpu"):
+            mark = _C.never_copy_storage_lazily if is_storage else _C.never_copy_lazily
+            mark(subject)
         return function(subject, *args, **kwargs)
 
     return guarded

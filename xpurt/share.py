@@ -7,7 +7,7 @@ kDLOneAPI by themselves. The other protocol of SYCL in Python,
 
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, overload, runtime_checkable
 
 import torch
 import torch.utils.dlpack
@@ -15,25 +15,64 @@ import torch.utils.dlpack
 from xpurt import _C, streams
 from xpurt.mapping import current_placement
 
+Module = TypeVar("Module", bound=torch.nn.Module)
 
+
+@overload
 def share(
-    tensor: torch.Tensor, device: torch.device | str | None = None
-) -> torch.Tensor:
+    shared: torch.Tensor, device: torch.device | str | None = None
+) -> torch.Tensor: ...
+@overload
+def share(shared: Module, device: torch.device | str | None = None) -> Module: ...
+def share(
+    shared: torch.Tensor | Module, device: torch.device | str | None = None
+) -> torch.Tensor | Module:
     """The same bytes on the other side, in O(1): an xpu tensor as a CPU tensor, or a
-    CPU tensor as an xpu tensor.
+    CPU tensor as an xpu tensor; or a module that goes there, without a second copy.
 
-    tensor: dense, of any shape, strides and dtype; the result has the same ones, and
-        no gradient.
-    device: of the result for a CPU tensor; by default the current xpu device.
+    shared: a dense tensor of any shape, strides and dtype; the result has the same
+        ones, and no gradient. Or a module, which is changed in place, as by
+        ``Module.to``, and returned: each parameter, with its gradient, and each buffer
+        becomes what its tensor would. A module goes to xpu if it has a tensor on the
+        CPU, else to the CPU; tensors that are there already stay what they are. Make
+        its optimizer afterwards.
+    device: of the result for what is on the CPU; by default the current xpu device.
 
     Writes on one side are seen on the other once the work is done: a CPU tensor that
     was shared from xpu may be read after ``torch.xpu.synchronize()``; sharing itself
     waits for what was submitted before. Either tensor keeps the bytes alive, and
-    neither can be resized any more.
+    neither can be resized any more. So the tensors that somebody kept of a module on
+    the CPU, a state_dict for one, follow as it trains on xpu.
 
-    Raises TypeError for a sparse or quantized tensor, and RuntimeError where host and
-    device cannot read each other's memory.
+    Raises TypeError for a sparse or quantized tensor, before anything of a module has
+    changed, and RuntimeError where host and device cannot read each other's memory.
     """
+    if isinstance(shared, torch.nn.Module):
+        return _share_module(shared, device)
+    return _share_tensor(shared, device)
+
+
+def _share_module(module: Module, device: torch.device | str | None) -> Module:
+    tensors = [*module.parameters(), *module.buffers()]
+    for tensor in tensors:
+        if tensor.layout != torch.strided or tensor.is_quantized:
+            raise TypeError(
+                "a module of dense tensors can be shared; this one has a tensor of "
+                f"layout {tensor.layout}, {tensor.dtype}"
+            )
+    source = "cpu" if any(t.device.type == "cpu" for t in tensors) else "xpu"
+    # A tensor that several modules have comes by more than once.
+    module._apply(  # type: ignore[no-untyped-call]
+        lambda tensor: (
+            _share_tensor(tensor, device) if tensor.device.type == source else tensor
+        )
+    )
+    return module
+
+
+def _share_tensor(
+    tensor: torch.Tensor, device: torch.device | str | None
+) -> torch.Tensor:
     if tensor.device.type == "xpu":
         return _C.share_with_cpu(tensor.detach())
     if tensor.device.type != "cpu":
@@ -101,6 +140,7 @@ def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
     """
     if tensor.device.type != "xpu" or tensor.dtype not in _TYPES:
         raise AttributeError(_INTERFACE)
+    _C.never_copy_lazily(tensor)
     _C.escape(tensor)  # also where nothing is wrapped: see xpurt.escapes
     stream = torch.xpu.current_stream(tensor.device)
     stream.synchronize()

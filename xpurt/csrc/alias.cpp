@@ -1,10 +1,9 @@
 #include "alias.h"
 
-#include <c10/core/impl/COW.h>
-
 #include "allocator.h"
 #include "cpu_allocator.h"
 #include "device.h"
+#include "lazy_alias.h"
 #include "replica.h"
 
 namespace xpurt {
@@ -19,12 +18,31 @@ void release_original(void* context) {
   c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(context));
 }
 
+// A kernel asks for a mutable pointer to what its schema calls an input.
+void make_original_private(c10::StorageImpl* alias) {
+  c10::DataPtr& data = alias->_mutable_data_ptr_no_checks();
+  if (data.get_deleter() != &release_original) return;
+  auto* original = static_cast<c10::StorageImpl*>(data.get_context());
+  original->mutable_data();
+  data = alias_data(original);
+}
+
 }  // namespace
 
 c10::DataPtr alias_data(c10::StorageImpl* original) {
   c10::raw::intrusive_ptr::incref(original);
   void* data = const_cast<void*>(original->data());
   return {data, original, &release_original, c10::Device(c10::DeviceType::CPU)};
+}
+
+void follow_original(c10::StorageImpl& alias, c10::StorageImpl& original) {
+  if (C10_UNLIKELY(original.has_materializer())) {
+    alias.set_materializer(&make_original_private);
+  }
+}
+
+void settle_alias(c10::StorageImpl& alias) {
+  if (alias.has_materializer()) alias.mutable_data();
 }
 
 bool host_reads(c10::DeviceIndex index) {
@@ -56,14 +74,16 @@ HostCall::HostCall(c10::DeviceIndex index)
 
 HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
   c10::StorageImpl* impl = original.unsafeGetStorageImpl();
-  const bool materialize = written && c10::impl::cow::is_cow_data_ptr(impl->data_ptr());
+  const bool materialize = written && impl->has_materializer();
   if (materialize) impl->mutable_data_ptr();
   for (HostStorage& known : storages_) {
     if (known.original.unsafeGetStorageImpl() != impl) continue;
     if (written && !known.written) bring_home(*impl, Access::read_write);
     known.written |= written;
     if (materialize && known.host && !known.staged) {
-      known.host.unsafeGetStorageImpl()->set_data_ptr_noswap(alias_data(impl));
+      c10::StorageImpl* host = known.host.unsafeGetStorageImpl();
+      host->clear_materializer();
+      host->set_data_ptr_noswap(alias_data(impl));
       known.data = impl->data();
     }
     return known;
@@ -87,6 +107,7 @@ void HostCall::alias(HostStorage& storage) {
   storage.host = c10::Storage(c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), storage.end, alias_data(original),
       &switching_allocator(), original->resizable()));
+  follow_original(*storage.host.unsafeGetStorageImpl(), *original);
 }
 
 void HostCall::announce(const at::Tensor& tensor, bool whole) {

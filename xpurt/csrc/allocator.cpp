@@ -194,6 +194,12 @@ Extent block_of_pointer(const void* pointer) noexcept {
   return static_cast<OrdinalMemory*>(segment->owner)->extent(*segment, pointer);
 }
 
+bool is_private(const void* pointer) noexcept {
+  Segment* segment = memories().table.find(pointer);
+  return segment != nullptr &&
+         static_cast<OrdinalMemory*>(segment->owner)->is_private(*segment);
+}
+
 void on_free(FreeCallback callback) {
   std::lock_guard<std::mutex> lock(memories().mutex);
   for (auto& slot : memories().callbacks) {

@@ -35,6 +35,9 @@ struct Extent {
 };
 Extent block_of_pointer(const void* pointer) noexcept;
 
+// Whether `pointer` is memory of a private pool: a graph may write there by itself.
+bool is_private(const void* pointer) noexcept;
+
 // `callback` is called with every block that is freed, before it can be handed out
 // again, by the thread that frees it, without a lock. It must not allocate device
 // memory, and cannot be taken back.

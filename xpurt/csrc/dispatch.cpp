@@ -2,7 +2,6 @@
 
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
-#include <c10/core/impl/COW.h>
 
 #include "alias.h"
 #include "capture.h"
@@ -85,7 +84,15 @@ class HostRun {
     }
   }
 
+  // An op of another library may write when it returned: collectives do.
+  static void make_private(const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.is_xpu() || !is_plain(tensor)) return;
+    c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+    if (storage->has_materializer()) storage->mutable_data();
+  }
+
   at::Tensor to_host(at::Tensor tensor, bool written) {
+    if (!record_.name.starts_with("aten::")) make_private(tensor);
     const bool wants_grad = record_.asks_for_grad && tensor.requires_grad();
     at::Tensor host = call_.to_host(std::move(tensor), written);
     if (wants_grad) host.set_requires_grad(true);
@@ -207,7 +214,7 @@ void refuse_first_writes(const OpRecord& record, const torch::jit::Stack& stack)
     if (!record.written[i]) continue;
     for_each_tensor(stack[first + i], [&](const at::Tensor& tensor) {
       if (!tensor.defined() || !tensor.has_storage() ||
-          !c10::impl::cow::is_cow_data_ptr(tensor.storage().data_ptr())) {
+          !tensor.storage().unsafeGetStorageImpl()->has_materializer()) {
         return;
       }
       refuse_in_capture(record.name + " into a copy-on-write tensor",

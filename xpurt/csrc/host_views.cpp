@@ -1,13 +1,12 @@
 #include "host_views.h"
 
-#include <c10/core/impl/COW.h>
-
 #include <memory>
 #include <vector>
 
 #include "alias.h"
 #include "allocator.h"
 #include "cpu_allocator.h"
+#include "lazy_alias.h"
 #include "replica.h"
 #include "stream.h"
 
@@ -62,6 +61,12 @@ struct HostView {
 
   void show(c10::StorageImpl& original) {
     c10::StorageImpl* memory = storage.unsafeGetStorageImpl();
+    if (C10_UNLIKELY(original.has_materializer())) {
+      memory->set_data_ptr_noswap(alias_data(&original));
+      memory->set_nbytes(original.nbytes());
+      follow_original(*memory, original);
+      return;
+    }
     memory->set_data_ptr_noswap(c10::DataPtr(const_cast<void*>(original.data()),
                                              c10::Device(c10::DeviceType::CPU)));
     memory->set_nbytes(original.nbytes());
@@ -121,8 +126,10 @@ HostViews::~HostViews() {
     HostView& view = *operand.view;
     c10::StorageImpl* memory = view.storage.unsafeGetStorageImpl();
     if (C10_LIKELY(!view.is_tensor_kept() && !view.is_storage_kept())) {
+      if (C10_UNLIKELY(memory->has_materializer())) memory->clear_materializer();
       memory->set_data_ptr_noswap(c10::DataPtr());
     } else {
+      settle_alias(*memory);
       memory->set_data_ptr_noswap(alias_data(operand.storage));
       view.make(*operand.tensor);
     }
@@ -135,15 +142,17 @@ at::Tensor& HostViews::to_host(const at::Tensor& tensor, bool written) {
   if (!impl->is_xpu()) return const_cast<at::Tensor&>(tensor);
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   bring_home(*storage, written ? Access::read_write : Access::read);
-  const bool materialize =
-      written && c10::impl::cow::is_cow_data_ptr(storage->data_ptr());
+  const bool materialize = written && storage->has_materializer();
   if (C10_UNLIKELY(materialize)) storage->mutable_data_ptr();
   HostView* shown = nullptr;
   for (const Operand& known : operands_) {
     if (known.storage != storage) continue;
     if (!known.shares) {
       shown = known.view;
-      if (C10_UNLIKELY(materialize)) shown->show(*storage);
+      if (C10_UNLIKELY(materialize)) {
+        shown->storage.unsafeGetStorageImpl()->clear_materializer();
+        shown->show(*storage);
+      }
     }
     if (known.tensor == impl) return known.view->tensor;
   }

@@ -12,6 +12,7 @@
 #include "foreign_kernels.h"
 #include "gil.h"
 #include "hooks.h"
+#include "lazy_copy.h"
 #include "opening.h"
 #include "profiler.h"
 #include "replica.h"
@@ -27,7 +28,9 @@ namespace {
 LiveMemory live_and_borrowed() noexcept {
   const LiveMemory own = live_memory();
   const BorrowedMemory borrowed = borrowed_memory();
-  return {own.storages + borrowed.storages, own.bytes + borrowed.bytes};
+  const LazilyBorrowed lazy = lazily_borrowed();
+  return {own.storages + borrowed.storages + lazy.storages,
+          own.bytes + borrowed.bytes + lazy.bytes};
 }
 
 void bind_placement(py::module_& m) {
@@ -87,6 +90,7 @@ PYBIND11_MODULE(_C, m) {
   m.attr("sycl_version") = std::to_string(__SYCL_COMPILER_VERSION);
   xpurt::bind_placement(m);
   xpurt::bind_device(m);
+  xpurt::bind_lazy(m);
   xpurt::bind_memory(m);
   xpurt::bind_share(m);
   xpurt::bind_allocator(m);

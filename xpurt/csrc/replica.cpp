@@ -8,7 +8,9 @@
 #include <unordered_set>
 
 #include "allocator.h"
+#include "capture.h"
 #include "foreign_kernels.h"
+#include "lazy_conversion.h"
 #include "replica_pool.h"
 
 namespace xpurt {
@@ -209,6 +211,7 @@ bool covers(const at::TensorBase& tensor) {
 size_t Operands::add(const at::TensorBase& tensor, Access access) {
   // Asks for the home pointer at once, before any lock: a write makes a copy-on-write
   // storage private, which may wait.
+  if (C10_UNLIKELY(is_capturing(stream_))) known_to_graph(tensor);
   void* home = access == Access::read ? const_cast<void*>(tensor.const_data_ptr())
                                       : tensor.mutable_data_ptr();
   operands_.push_back({tensor, access, home});

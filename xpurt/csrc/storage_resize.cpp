@@ -19,6 +19,7 @@ void resize_storage(const c10::Storage& storage, size_t bytes) {
     stream.home_queue()->memcpy(made.get(), impl->data(), kept);
     stream.wait();  // the old memory is freed below
   }
+  impl->clear_materializer();  // of a copy-on-write storage: the new memory is its own
   impl->set_data_ptr_noswap(std::move(made));
   impl->set_nbytes(bytes);
 }

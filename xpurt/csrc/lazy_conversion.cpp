@@ -1,0 +1,175 @@
+#include "lazy_conversion.h"
+
+#include <ATen/ops/_to_copy_native.h>
+#include <c10/util/intrusive_ptr.h>
+#include <torch/library.h>
+
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include "alias.h"
+#include "allocator.h"
+#include "capture.h"
+#include "copy.h"
+#include "device.h"
+#include "lazy_copy.h"
+#include "op_report.h"
+#include "pinned.h"
+#include "stream.h"
+
+namespace xpurt {
+namespace {
+
+std::atomic<bool> on_in_process{false};
+thread_local Lazy on_here = Lazy::unsaid;
+
+// Storages whose pointer is known outside, for as long as they live.
+struct Known {
+  using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
+  std::mutex mutex;
+  std::unordered_map<const c10::StorageImpl*, Weak> storages;
+  size_t swept = 64;  // how many there may be before those that are gone are dropped
+
+  void add(const c10::StorageImpl& storage) {
+    auto* impl = const_cast<c10::StorageImpl*>(&storage);
+    c10::raw::intrusive_ptr::incref(impl);
+    Weak weak(c10::intrusive_ptr<c10::StorageImpl>::reclaim(impl));
+    const std::lock_guard<std::mutex> lock(mutex);
+    storages.insert_or_assign(impl, std::move(weak));
+    if (storages.size() < swept) return;
+    std::erase_if(storages, [](const auto& each) { return each.second.expired(); });
+    swept = 2 * storages.size() + 64;
+  }
+  bool has(const c10::StorageImpl& storage) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto found = storages.find(&storage);
+    return found != storages.end() && !found->second.expired();
+  }
+};
+
+Known& known() {
+  static Known* const leaked = new Known;
+  return *leaked;
+}
+
+// Whether host and device work in the same memory, and no other device has a part.
+bool is_shared_memory(const Ordinal& ordinal) {
+  const PhysicalDevice& home = ordinal.home_device();
+  return ordinal.devices.size() == 1 && home.is_cpu && home.host_accessible &&
+         home.system_usm;
+}
+
+// Whether nobody but this tensor, and lazy copies, knows the memory. Views and DLPack
+// hold the storage, numpy and share() fix its size, memory of others has a context.
+bool is_unknown(const c10::StorageImpl& storage) {
+  const c10::DataPtr& data = storage.data_ptr();
+  const bool plain = data.get_context() == data.get() && !storage.has_materializer();
+  return (plain || is_lazy(storage)) && storage.resizable() &&
+         storage.allocator() != nullptr && !known().has(storage) &&
+         (storage.device_type() == c10::DeviceType::XPU ? !is_private(data.get())
+                                                        : !is_pinned(data.get()));
+}
+
+bool covers_storage(const at::Tensor& tensor) {
+  return is_dense(tensor) && tensor.numel() > 0 &&
+         tensor.nbytes() == tensor.storage().nbytes();
+}
+
+std::optional<at::Tensor> lazily(const at::Tensor& self, c10::Device device) {
+  const bool up = device.is_xpu();
+  if (up ? !self.is_cpu() : !(self.is_xpu() && device.is_cpu())) return std::nullopt;
+  if (!is_plain(self) || !self.has_storage() || !covers_storage(self)) {
+    return std::nullopt;
+  }
+  c10::DeviceIndex index = up ? device.index() : self.device().index();
+  if (index < 0) index = current_device();
+  c10::StorageImpl& storage = *self.storage().unsafeGetStorageImpl();
+  if (!is_shared_memory(ordinal(index)) || self.storage().use_count() != 1 ||
+      !is_unknown(storage) || capture_is_underway()) {
+    return std::nullopt;
+  }
+  static OpRecord& record =
+      op_record(c10::Dispatcher::singleton().findSchemaOrThrow("aten::_to_copy", ""));
+  const uint64_t begin = ticks_now();
+  if (!up) {
+    // What is queued may write to it, here and on other streams that this one follows.
+    current_stream(index).wait();
+  }
+  const c10::Device target =
+      up ? c10::Device(c10::DeviceType::XPU, index) : c10::Device(c10::DeviceType::CPU);
+  auto made = at::detail::make_tensor<c10::TensorImpl>(
+      lazy_copy(storage, target),
+      c10::DispatchKeySet(up ? c10::DispatchKey::XPU : c10::DispatchKey::CPU),
+      self.dtype());
+  made.unsafeGetTensorImpl()->set_sizes_and_strides(self.sizes(), self.strides());
+  count_op(record, Tier::native, ordinal(index).home_device().id, ticks_now() - begin,
+           0);
+  return made;
+}
+
+at::Tensor to_copy(const at::Tensor& self, std::optional<c10::ScalarType> dtype,
+                   std::optional<c10::Layout> layout, std::optional<c10::Device> device,
+                   std::optional<bool> pin_memory, bool non_blocking,
+                   std::optional<c10::MemoryFormat> format) {
+  const bool same = dtype.value_or(self.scalar_type()) == self.scalar_type() &&
+                    layout.value_or(c10::kStrided) == c10::kStrided &&
+                    !pin_memory.value_or(false);
+  if (same && device && lazy_copies()) {
+    const auto wanted = format.value_or(c10::MemoryFormat::Preserve);
+    if (wanted == c10::MemoryFormat::Preserve || self.is_contiguous(wanted)) {
+      if (auto made = lazily(self, *device)) return *std::move(made);
+    }
+  }
+  return at::native::_to_copy(self, dtype, layout, device, pin_memory, non_blocking,
+                              format);
+}
+
+// Only now, so that a program that never asks for lazy copies has PyTorch's own.
+void take_conversions() {
+  static const bool taken = [] {
+    for (const auto key : {c10::DispatchKey::CPU, c10::DispatchKey::XPU}) {
+      auto* kept =
+          new torch::Library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
+      kept->impl("_to_copy", TORCH_FN(to_copy));
+    }
+    return true;
+  }();
+  (void)taken;
+}
+
+}  // namespace
+
+Lazy exchange_lazy_copies(Lazy value) {
+  if (value == Lazy::on) take_conversions();
+  return std::exchange(on_here, value);
+}
+
+void set_lazy_copies_of_process(bool on) {
+  if (on) take_conversions();
+  on_in_process = on;
+}
+
+bool lazy_copies() {
+  return on_here == Lazy::unsaid ? on_in_process.load(std::memory_order_relaxed)
+                                 : on_here == Lazy::on;
+}
+
+void never_copy_lazily(const c10::StorageImpl& storage) {
+  known().add(storage);
+}
+
+// A graph keeps the address, and nobody is told when it writes there.
+void known_to_graph(const at::TensorBase& tensor) {
+  if (!tensor.has_storage()) return;
+  const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  if (is_lazy(storage)) {
+    refuse_in_capture(
+        "work on a lazy copy, or on what was copied lazily,",
+        "the first write moves it to other memory. Make it private before "
+        "the capture: tensor.data_ptr()");
+  }
+  never_copy_lazily(storage);
+}
+
+}  // namespace xpurt
