@@ -61,6 +61,8 @@ class Config:
     cache_size_bytes: ``XPURT_CACHE_SIZE``, the largest size of it; 0 keeps nothing.
     autoload: ``XPURT_AUTOLOAD``, whether ``import torch`` alone brings the device; if
         off, it takes an ``import xpurt``.
+    learn: ``XPURT_LEARN``, whether the policy "auto" learns from times of the running
+        program.
     """
 
     mapping: str
@@ -74,6 +76,7 @@ class Config:
     cache_folder: Path
     cache_size_bytes: int
     autoload: bool
+    learn: bool
 
 
 @functools.cache
@@ -113,6 +116,7 @@ def read_config(env: Mapping[str, str]) -> Config:
             env, "XPURT_CACHE_SIZE", DEFAULT_CACHE_BYTES, 0, 2**63 - 1
         ),
         autoload=_switch(env, "XPURT_AUTOLOAD"),
+        learn=_switch(env, "XPURT_LEARN"),
     )
 
 

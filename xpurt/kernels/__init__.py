@@ -1,5 +1,15 @@
 """Kernels on SYCL queues, one declarative row per op."""
 
+from xpurt.kernels.cost_classes import cost_class
+from xpurt.kernels.costs import BadCosts, Calibration, Curve, Identity, Point, Rates
+from xpurt.kernels.kept_costs import (
+    apply_costs,
+    calibration_path,
+    identity_of,
+    keep_calibration,
+    kept_calibration,
+    shipped,
+)
 from xpurt.kernels.policy import (
     configure,
     get_kernel_policy,
@@ -11,10 +21,23 @@ from xpurt.kernels.report import OpReport, OpRow, op_report
 from xpurt.kernels.table import ROWS
 
 __all__ = [
+    "BadCosts",
+    "Calibration",
+    "Curve",
+    "Identity",
     "OpReport",
     "OpRow",
+    "Point",
     "ROWS",
+    "Rates",
+    "apply_costs",
+    "calibration_path",
     "configure",
+    "cost_class",
+    "identity_of",
+    "keep_calibration",
+    "kept_calibration",
+    "shipped",
     "kernel_cache",
     "get_kernel_policy",
     "kernel_policy",

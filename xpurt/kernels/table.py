@@ -35,6 +35,7 @@ from xpurt.kernels import (
     unfolding,
     upsampling,
 )
+from xpurt.kernels.cost_classes import cost_class
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
 from xpurt.kernels.steps import Steps
@@ -93,6 +94,7 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "compute": row.kind.compute,
         "result": row.kind.result,
         "flops": row.flops,
+        "cost_class": cost_class(row),
         "conditions": mask(pointwise.conditions) if pointwise else 0,
         "uses": mask(pointwise.uses) if pointwise else 0,
         "zero_dim": mask(pointwise.zero_dim) if pointwise else 0,
