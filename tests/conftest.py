@@ -14,6 +14,8 @@ os.environ.setdefault("XPURT_VIRTUAL_GPU", "strict")
 os.environ.setdefault(
     "XPURT_CACHE_DIR", str(Path(__file__).parent.parent / "build" / "test-kernels")
 )
+# A tier that is chosen by times of this run makes no test; those of learning switch it on.
+os.environ.setdefault("XPURT_LEARN", "0")
 
 pytest_plugins = ["pytest_xpurt", "pytester"]
 

@@ -32,6 +32,7 @@ def test_nothing_set_gives_the_defaults() -> None:
         cache_size_bytes=256 << 20,
         lazy_copies=False,
         autoload=True,
+        learn=True,
     )
 
 
@@ -58,6 +59,7 @@ def test_empty_is_as_not_set() -> None:
         ("XPURT_AUTOLOAD", "0", "autoload", False),
         ("XPURT_AUTOLOAD", "off", "autoload", False),
         ("XPURT_AUTOLOAD", "yes", "autoload", True),
+        ("XPURT_LEARN", "0", "learn", False),
     ],
 )
 def test_a_variable_sets_its_field(
@@ -80,6 +82,7 @@ def test_a_variable_sets_its_field(
         ("XPURT_VIRTUAL_GPU_DELAY_US", "1.5", "a whole number from 0"),
         ("XPURT_VIRTUAL_GPU_FP64", "no", "1 or 0"),
         ("XPURT_AUTOLOAD", "maybe", "1 or 0"),
+        ("XPURT_LEARN", "fast", "1 or 0"),
     ],
 )
 def test_a_bad_value_is_named_with_what_may_be(

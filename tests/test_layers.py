@@ -55,6 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": {"base"},
     "mapping": {"base", "kernels"},
     "streams": {"base", "kernels", "mapping"},
+    "calibration": BELOW_XPU,
     "xpu": BELOW_XPU,
     "compiler": {"base", "kernels", "streams", "xpu"},
     "lazy": {"base", "kernels", "streams", "xpu"},
@@ -62,14 +63,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runtime": BELOW_XPU | {"xpu"},
     "share": BELOW_XPU | {"xpu"},
     "inventory": {"base", "mapping"},
-    "face": BELOW_XPU | {"xpu", "runtime", "share"},
+    "face": BELOW_XPU | {"calibration", "xpu", "runtime", "share"},
     "autoload": {"face"},
     "testing": BELOW_TOOLS | {"face"},
     "bench": BELOW_TOOLS | {"face", "testing"},
     "conformance": BELOW_TOOLS | {"face", "testing"},
     "demo": BELOW_TOOLS | {"face"},
     "cli": BELOW_TOOLS
-    | {"autoload", "face", "testing", "bench", "conformance", "demo"},
+    | {"autoload", "calibration", "face", "testing", "bench", "conformance", "demo"},
 }
 
 

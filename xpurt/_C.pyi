@@ -283,3 +283,54 @@ def hot_ops() -> list[str]:
 def set_fallback_mode(mode: str) -> None: ...
 def fallback_mode() -> str: ...
 def set_host_accessible(index: int, value: bool) -> None: ...
+
+# The choice of tiers: csrc/bind_policy.cpp
+
+def set_cost_curves(
+    index: int,
+    position: int,
+    curves: Sequence[tuple[str, str, str, Sequence[tuple[float, float, float]]]],
+) -> None:
+    """What ops cost on a device: class, letter of the type, layout, and points of
+    (elements, us native, us by a kernel). What was learned is forgotten."""
+
+def expected_costs(
+    index: int, cost_class: str, letter: str, layout: str, elements: float
+) -> tuple[float, float] | None:
+    """Microseconds (native, by a kernel) on the home device; None: not measured."""
+
+def set_learning(on: bool) -> None: ...
+def learning() -> bool: ...
+def learned_tiers() -> list[tuple[str, int, str, str, int, str, str, float, float]]:
+    """Op, device id, letter, layout, log2 of the elements, tier by the table, tier in
+    use ("native" or "kernel"), us native, us by a kernel."""
+
+def forget_tiers() -> None: ...
+def set_learning_bias(native_us: float, kernel_us: float) -> None:
+    """For tests: added to every time that is learned from."""
+
+def choice_ns(
+    name: str, overload: str, operands: Sequence[Tensor], calls: int
+) -> float:
+    """For benchmarks: nanoseconds of one choice of a tier."""
+
+class TierTurn:
+    @property
+    def kernel(self) -> bool: ...
+    @property
+    def counts(self) -> bool: ...
+
+class TierLearner:
+    """For tests: what decides in one bucket of calls, by times that it is told."""
+
+    def __init__(
+        self, native_us: float, kernel_us: float, is_built: bool = False
+    ) -> None: ...
+    def next(self, calls: int, build_us: float) -> TierTurn: ...
+    def note(self, turn: TierTurn, us: float, stall_us: float) -> None: ...
+    @property
+    def kernel(self) -> bool: ...
+    @property
+    def rest(self) -> int: ...
+    @property
+    def believed_us(self) -> tuple[float, float]: ...

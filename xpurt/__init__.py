@@ -7,6 +7,7 @@ if extension.load():
 
     accelerator.settle_at_import()
 
+from xpurt.calibration import calibrate
 from xpurt.errors import MappingError, XpurtError
 from xpurt.kernels import (
     get_kernel_policy,
@@ -38,6 +39,7 @@ if extension.inactive_reason() is None:
 __all__ = [
     "MappingError",
     "XpurtError",
+    "calibrate",
     "from_usm",
     "get_kernel_policy",
     "get_xpu_mapping",

@@ -50,6 +50,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     ops.set_defaults(run=_ops)
 
+    calibrate = commands.add_parser(
+        "calibrate", help="measure what ops cost on each device, and keep it"
+    )
+    calibrate.add_argument(
+        "--show", action="store_true", help="measure nothing: print what is known"
+    )
+    calibrate.add_argument("--plot", type=Path, help="draw it, as in out.png")
+    calibrate.set_defaults(run=_calibrate)
+
     _add_conformance(commands)
     _add_bench(commands)
     return parser
@@ -190,6 +199,16 @@ def _cache(options: argparse.Namespace) -> int:
     except (OSError, XpurtError) as error:
         return _failed(error)
     return 0
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    from xpurt.calibration import MissingExtra, run_calibrate
+    from xpurt.errors import XpurtError
+
+    try:
+        return run_calibrate(show=options.show, plot=options.plot)
+    except (MissingExtra, OSError, ValueError, XpurtError) as error:
+        return _failed(error)
 
 
 def _conformance(options: argparse.Namespace) -> int:

@@ -63,6 +63,8 @@ class Config:
         ``xpurt.lazy_copies()``.
     autoload: ``XPURT_AUTOLOAD``, whether ``import torch`` alone brings the device; if
         off, it takes an ``import xpurt``.
+    learn: ``XPURT_LEARN``, whether the policy "auto" learns from times of the running
+        program.
     """
 
     mapping: str
@@ -77,6 +79,7 @@ class Config:
     cache_size_bytes: int
     lazy_copies: bool
     autoload: bool
+    learn: bool
 
 
 @functools.cache
@@ -117,6 +120,7 @@ def read_config(env: Mapping[str, str]) -> Config:
         ),
         lazy_copies=_lazy_copies(env),
         autoload=_switch(env, "XPURT_AUTOLOAD"),
+        learn=_switch(env, "XPURT_LEARN"),
     )
 
 

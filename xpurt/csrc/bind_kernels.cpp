@@ -102,6 +102,7 @@ RowSpec as_spec(const py::dict& row) {
   spec.compute = compute_rule(row["compute"].cast<std::string>());
   spec.result = result_rule(row["result"].cast<std::string>());
   spec.flops = row["flops"].cast<double>();
+  spec.cost_class = cost_class(row["cost_class"].cast<std::string>());
   spec.conditions = row["conditions"].cast<uint32_t>();
   spec.uses = row["uses"].cast<uint32_t>();
   spec.raises_on_zero = row["raises_on_zero"].cast<bool>();

@@ -2,6 +2,11 @@
 
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
+#include <c10/util/ScopeExit.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "alias.h"
 #include "capture.h"
@@ -9,10 +14,14 @@
 #include "device.h"
 #include "device_scope.h"
 #include "fallback_mode.h"
+#include "kernel_refusal.h"
 #include "op_report.h"
 #include "operands.h"
+#include "program_build.h"
 #include "random.h"
+#include "row_choice.h"
 #include "scheduler.h"
+#include "stack_tensors.h"
 
 namespace xpurt {
 namespace {
@@ -20,18 +29,6 @@ namespace {
 using c10::IValue;
 
 thread_local int noted_device = -1;
-
-template <typename Visit>
-void for_each_tensor(const IValue& value, const Visit& visit) {
-  if (value.isTensor()) {
-    visit(value.toTensor());
-  } else if (value.isList()) {
-    for (const IValue& element : value.toListRef()) {
-      if (!element.isTensor() && !element.isList() && !element.isNone()) return;
-      for_each_tensor(element, visit);
-    }
-  }
-}
 
 // `value` with `change` applied to the tensors in it; a list is copied only where
 // something in it changes, and only if `in_place` is false.
@@ -155,55 +152,61 @@ void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet k
            ticks_now() - begin, run.bytes_copied());
 }
 
-// Whether the row would refuse this many elements, so that it need not be asked.
-bool too_small(const RowKernel& row, const Ordinal& ordinal, int64_t largest) {
-  if (ordinal.devices.size() != 1 || largest >= row.crossover()) return false;
-  const PhysicalDevice& home = ordinal.home_device();
-  return home.is_cpu && home.host_accessible;
+// Whether something other than the row can run a call that a driver refused a kernel
+// of.
+bool has_next_tier(const OpRecord& record, const RowKernel& row,
+                   c10::DeviceIndex index) {
+  return kernel_policy() == KernelPolicy::automatic && !is_capturing(index) &&
+         record.has_cpu_kernel && row.is_repeatable();
 }
 
-int64_t largest_operand(const OpRecord& record, const torch::jit::Stack& stack) {
-  int64_t largest = 0;
-  for (size_t i = stack.size() - record.arguments; i < stack.size(); ++i) {
-    for_each_tensor(stack[i], [&](const at::Tensor& tensor) {
-      if (tensor.defined()) largest = std::max(largest, tensor.numel());
-    });
-  }
-  return largest;
-}
-
-// The row that runs this call, or nullptr.
-const RowKernel* chosen_row(const OpRecord& record, c10::DeviceIndex index,
-                            const torch::jit::Stack& stack) {
-  const RowKernel* row = record.row.load(std::memory_order_acquire);
-  if (C10_LIKELY(row == nullptr)) return nullptr;
-  const KernelPolicy policy =
-      is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
-  if (policy == KernelPolicy::native) return nullptr;
-  if (policy == KernelPolicy::automatic &&
-      too_small(*row, ordinal(index), largest_operand(record, stack))) {
-    return nullptr;
-  }
-  if (!row->accepts(stack)) return nullptr;
-  if (policy == KernelPolicy::sycl || !host_reads(index)) return row;
-  return row->prefers(stack) ? row : nullptr;
-}
-
-void run_row(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
-             torch::jit::Stack* stack) {
+// False if the home device's driver refuses to build a kernel of the row, and the next
+// tier is to run the op.
+bool run_row(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
+             c10::ScalarType type, torch::jit::Stack* stack) {
   const uint64_t begin = ticks_now();
-  const int outer = noted_device;
-  noted_device = ordinal(index).home_device().id;
-  try {
-    row.run(record.op, stack);
-  } catch (const c10::OutOfMemoryError&) {
-    // Under AUTO the home device may have room for what another one has not.
-    if (ordinal(index).devices.size() == 1) throw;
-    const StayHome at_home;
-    row.run(record.op, stack);
+  const Ordinal& on = ordinal(index);
+  const int home = on.home_device().id;
+  const int outer = std::exchange(noted_device, home);
+  const auto restore = c10::make_scope_exit([&] { noted_device = outer; });
+  const bool has_others = on.devices.size() > 1;
+  const auto refused_elsewhere = [&] {
+    return has_others && std::ranges::any_of(on.devices, [&](const auto* device) {
+             return is_refused(record, device->id, type);
+           });
+  };
+  std::optional<StayHome> at_home;
+  if (refused_elsewhere()) at_home.emplace();
+  for (;;) {
+    const size_t refused = last_refusal().count;
+    try {
+      row.run(record.op, stack);
+      break;
+    } catch (const c10::OutOfMemoryError&) {
+      // Under AUTO the home device may have room for what another one has not.
+      if (!has_others || at_home.has_value()) throw;
+    } catch (...) {
+      if (last_refusal().count == refused || !has_next_tier(record, row, index)) throw;
+      remember_refusal(record, row, *find_physical_device(noted_device), type);
+      if (noted_device == home) return false;
+    }
+    noted_device = home;
+    at_home.emplace();
   }
   count_op(record, row.tier(), noted_device, ticks_now() - begin, 0);
-  noted_device = outer;
+  return true;
+}
+
+// False if it ran otherwise than was chosen.
+bool run_choice(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
+                c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (choice.row == nullptr) {
+    run_on_host(record, index, keys, stack);
+    return true;
+  }
+  if (run_row(record, *choice.row, index, choice.look.type(), stack)) return true;
+  run_on_host(record, index, keys, stack);
+  return false;
 }
 
 // The first write to a copy-on-write tensor copies it on the host, and PyTorch cannot
@@ -229,24 +232,16 @@ void note_device(int physical_device_id) {
   noted_device = physical_device_id;
 }
 
-bool goes_native(const OpRecord& record, c10::DeviceIndex index, int64_t largest) {
-  const Ordinal& devices = ordinal(index);
-  if (!devices.home_device().host_accessible || is_capturing(index)) return false;
-  const RowKernel* row = record.row.load(std::memory_order_acquire);
-  if (row == nullptr) return true;
-  const KernelPolicy policy = kernel_policy();
-  if (policy != KernelPolicy::automatic) return policy == KernelPolicy::native;
-  return too_small(*row, devices, largest);
-}
-
 void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                torch::jit::Stack* stack) {
   if (C10_UNLIKELY(is_capturing(index))) refuse_first_writes(record, *stack);
-  if (const RowKernel* row = chosen_row(record, index, *stack)) {
-    run_row(record, *row, index, stack);
-  } else {
-    run_on_host(record, index, keys, stack);
+  const RowChoice choice = choose_row(record, index, *stack);
+  if (C10_LIKELY(choice.plan.timed == nullptr)) {
+    run_choice(record, choice, index, keys, stack);
+    return;
   }
+  TurnClock clock(record, index, choice);
+  if (run_choice(record, choice, index, keys, stack)) clock.done();
 }
 
 void run_op(OpRecord& record, c10::DispatchKeySet keys, torch::jit::Stack* stack) {

@@ -13,8 +13,4 @@ void run_op(OpRecord& record, c10::DispatchKeySet keys, torch::jit::Stack* stack
 void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                torch::jit::Stack* stack);
 
-// Whether an op whose largest operand has that many elements is sure to be run by
-// PyTorch's CPU kernel, on memory that the host reads: cheap to find out.
-bool goes_native(const OpRecord& record, c10::DeviceIndex index, int64_t largest);
-
 }  // namespace xpurt

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "copy.h"
-#include "dispatch.h"
 #include "hot_run.h"
 #include "replica.h"
+#include "row_choice.h"
 
 namespace xpurt {
 namespace {
@@ -19,8 +19,12 @@ void wait_for_home(const at::Tensor& tensor, Access access) {
 }
 
 bool fits(const OpRecord& record, const at::Tensor& tensor) {
-  return tensor.is_xpu() && tensor.numel() * tensor.element_size() <= kFewBytes &&
-         goes_native(record, tensor.device().index(), tensor.numel());
+  if (!tensor.is_xpu() || tensor.numel() * tensor.element_size() > kFewBytes) {
+    return false;
+  }
+  CallLook look;
+  look.see(*tensor.unsafeGetTensorImpl());
+  return goes_native(record, tensor.device().index(), look);
 }
 
 }  // namespace

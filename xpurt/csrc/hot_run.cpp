@@ -1,12 +1,12 @@
 #include "hot_run.h"
 
 #include "device.h"
-#include "dispatch.h"
+#include "row_choice.h"
 
 namespace xpurt {
 
 bool HotOperands::goes_native(const OpRecord& record) const {
-  return xpurt::goes_native(record, index_, largest_);
+  return xpurt::goes_native(record, index_, look_);
 }
 
 void HotRun::done() const {

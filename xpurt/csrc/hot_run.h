@@ -8,6 +8,7 @@
 
 #include "device_scope.h"
 #include "op_report.h"
+#include "tier_choice.h"
 
 namespace xpurt {
 
@@ -20,12 +21,15 @@ class HotOperands {
     const c10::Device device = impl.device();
     if (C10_LIKELY(device.is_xpu())) {
       odd_ |= index_ >= 0 && index_ != device.index();
-      odd_ |= impl.key_set().has_any(kOddKeys);
       index_ = device.index();
+      if (C10_LIKELY(!impl.key_set().has_any(kOddKeys))) {
+        look_.see(impl);
+      } else {
+        odd_ = true;
+      }
     } else {
       odd_ |= !device.is_cpu() || impl.dim() > 0 || written;
     }
-    largest_ = std::max(largest_, impl.numel());
   }
 
   c10::DeviceIndex index() const { return index_; }
@@ -47,7 +51,7 @@ class HotOperands {
 
   c10::DeviceIndex index_ = -1;
   bool odd_ = false;  // some operand is not what hot ops are for
-  int64_t largest_ = 0;
+  CallLook look_;
 };
 
 // One run of a hot op on the current device, counted if it comes to its end.

@@ -13,6 +13,9 @@
 
 namespace xpurt {
 
+struct OpTiers;
+struct Refusals;
+
 constexpr int kCountedDevices = 32;  // later ones share the last place
 
 struct OpCount {
@@ -44,8 +47,10 @@ struct OpRecord {
   bool has_cpu_kernel = false;  // PyTorch's, or a host kernel of ours
   HostKernel host_kernel;
   std::atomic<const RowKernel*> row{nullptr};
-  std::atomic<OpCounts*> counts{nullptr};  // made at the first count
-  std::atomic<bool> warned{false};         // of copying
+  std::atomic<OpCounts*> counts{nullptr};    // made at the first count
+  std::atomic<bool> warned{false};           // of copying
+  std::atomic<OpTiers*> tiers{nullptr};      // what was decided; see tier_choice.h
+  std::atomic<Refusals*> refusals{nullptr};  // of drivers, to build kernels
 };
 
 // Made at the first call; valid for the life of the process.

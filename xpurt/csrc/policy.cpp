@@ -1,35 +1,11 @@
 #include "policy.h"
 
 #include <algorithm>
-#include <array>
 
 #include "row_kernel.h"
 #include "scheduler.h"
 
 namespace xpurt {
-namespace {
-
-// A native kernel is taken below this many elements where a CPU is the only device:
-// submitting a kernel and waiting for it costs about 10 microseconds more than
-// calling one. Placeholders, measured once on a 2-core machine, for costs that are
-// learned.
-struct Crossover {
-  int64_t cheap;  // few operations per element: the memory decides
-  int64_t dear;   // transcendental functions and the like
-};
-constexpr double kDearFlops = 8;
-constexpr std::array<Crossover, 8> kCrossover = {{
-    {1 << 16, 1 << 14},      // pointwise
-    {1 << 17, 1 << 16},      // reduction
-    {1 << 16, 1 << 14},      // softmax
-    {1 << 25, 1 << 25},      // matmul: pairs of a product and a sum
-    {INT64_MAX, INT64_MAX},  // steps: not measured yet
-    {INT64_MAX, INT64_MAX},  // convolution: not measured yet
-    {INT64_MAX, INT64_MAX},  // attention: not measured yet
-    {1 << 12, 1 << 12},      // draws: the native one is our host form
-}};
-
-}  // namespace
 
 void OpCost::add(const at::TensorBase& tensor) {
   bytes += static_cast<int64_t>(tensor.nbytes());
@@ -67,19 +43,6 @@ size_t choose_device(const OpCost& cost, Stream& stream) {
   const size_t position = choose_position(work, stream);
   note_device(ordinal.devices[position]->id);
   return position;
-}
-
-bool kernel_wins(Stream& stream, const OpCost& cost) {
-  const Ordinal& ordinal = stream.ordinal();
-  const PhysicalDevice& home = ordinal.home_device();
-  if (!home.is_cpu || !home.host_accessible) return true;
-  if (choose_device(cost, stream) != ordinal.home) return true;
-  return cost.elements >= crossover(cost.op_class, cost.flops);
-}
-
-int64_t crossover(OpClass op_class, double flops) {
-  const Crossover& at = kCrossover[static_cast<size_t>(op_class)];
-  return flops < kDearFlops ? at.cheap : at.dear;
 }
 
 }  // namespace xpurt

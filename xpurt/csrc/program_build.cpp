@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <atomic>
+#include <chrono>
 #include <sycl/backend/opencl.hpp>
 #include <utility>
 
@@ -28,6 +29,12 @@ Callbacks& callbacks() {
 
 std::atomic<size_t> build_count{0};
 std::atomic<size_t> load_count{0};
+
+// Compiled by the driver, as FACTS has it; what the disk cache has takes 2 ms.
+constexpr double kFirstBuildUs = 100e3;
+std::atomic<double> build_us{kFirstBuildUs};
+
+thread_local Refusal refusal;
 
 struct ProgramOwner {
   cl_program program;
@@ -62,6 +69,7 @@ std::string build_log(cl_program program, cl_device_id device) {
 
 [[noreturn]] void fail(const PhysicalDevice& device, const KernelSource& source,
                        const std::string& log) {
+  refusal = {refusal.count + 1, source.entry, log};
   if (callbacks().failure) {
     call_python([&] { callbacks().failure(device.name, source, log); });
   }
@@ -143,6 +151,12 @@ ProgramOwner compile_program(const PhysicalDevice& device, const Target& target,
   return small.program != nullptr ? std::move(small) : std::move(made);
 }
 
+// The first one tells whether the disk cache is warm; later ones count half.
+void note_build(std::chrono::duration<double, std::micro> took) {
+  const double before = build_us.load();
+  build_us = build_count++ == 0 ? took.count() : (before + took.count()) / 2;
+}
+
 }  // namespace
 
 void set_failure_callback(FailureCallback failure) {
@@ -156,6 +170,7 @@ void set_binary_callbacks(LoadCallback load, StoreCallback store) {
 
 sycl::kernel build_kernel(const PhysicalDevice& device, const KernelSource& source,
                           bool exact_division) {
+  const auto begin = std::chrono::steady_clock::now();
   const Target target{
       sycl::get_native<kOpenCL>(device.context),
       sycl::get_native<kOpenCL>(device.device),
@@ -171,9 +186,17 @@ sycl::kernel build_kernel(const PhysicalDevice& device, const KernelSource& sour
          "clCreateKernel failed with " + std::to_string(status) + ": no kernel " +
              source.entry);
   }
-  ++build_count;
+  note_build(std::chrono::steady_clock::now() - begin);
   if (loaded) ++load_count;
   return sycl::make_kernel<kOpenCL>(kernel, device.context);
+}
+
+const Refusal& last_refusal() noexcept {
+  return refusal;
+}
+
+double expected_build_us() noexcept {
+  return build_us.load();
 }
 
 size_t built_kernels() noexcept {

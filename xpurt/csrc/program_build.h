@@ -31,6 +31,17 @@ void set_binary_callbacks(LoadCallback load, StoreCallback store);
 sycl::kernel build_kernel(const PhysicalDevice& device, const KernelSource& source,
                           bool exact_division);
 
+// The build that a driver refused last, in this thread, and how many it refused.
+struct Refusal {
+  size_t count = 0;
+  std::string entry;
+  std::string log;
+};
+const Refusal& last_refusal() noexcept;
+
+// Microseconds that getting a kernel is expected to take, after the newest ones.
+double expected_build_us() noexcept;
+
 // How many kernels were made in this process, and how many of them by a binary.
 size_t built_kernels() noexcept;
 size_t loaded_kernels() noexcept;

@@ -32,23 +32,20 @@ struct Roles {
 
 class AttentionRow final : public RowKernel {
  public:
-  AttentionRow(const RowSpec& spec, Roles roles) : spec_(spec), roles_(roles) {}
+  AttentionRow(const RowSpec& spec, Roles roles)
+      : RowKernel(prior(spec)), spec_(spec), roles_(roles) {}
 
   bool accepts(const Stack& stack) const override;
-  bool prefers(const Stack& stack) const override {
-    const Attention asked = read(stack);
-    Stream& stream = current_stream(asked.query.device().index());
-    return onednn_multiplies(stream.ordinal().home_device(),
-                             asked.query.scalar_type()) &&
-           kernel_wins(stream, cost(asked));
-  }
-  int64_t crossover() const override {
-    return xpurt::crossover(OpClass::attention, spec_.flops) >> 12;
-  }
+  OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return last_tier; }
 
  private:
+  static RowPrior prior(const RowSpec& spec) {
+    RowPrior prior = prior_of(spec);
+    prior.by_operands = false;
+    return prior;
+  }
   const c10::IValue& argument(const Stack& stack, int at) const {
     return stack[stack.size() - roles_.count + at];
   }
@@ -91,7 +88,6 @@ Attention AttentionRow::read(const Stack& stack) const {
 
 OpCost AttentionRow::cost(const Attention& asked) const {
   OpCost cost;
-  cost.op_class = OpClass::attention;
   // Multiply-adds of each of the products.
   cost.elements = asked.query.numel() * asked.key.size(2);
   cost.flops = spec_.flops;

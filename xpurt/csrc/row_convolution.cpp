@@ -24,21 +24,24 @@ class ConvolutionRow final : public RowKernel {
  public:
   ConvolutionRow(const RowSpec& spec, const c10::OperatorHandle& op,
                  const std::vector<c10::OperatorHandle>& overloads)
-      : spec_(spec),
+      : RowKernel(prior(spec)),
+        spec_(spec),
         backward_(spec.name == "convolution_backward_overrideable"),
         count_(op.schema().arguments().size()),
         by_products_(make_decomposed(spec, op, overloads)) {}
 
   bool accepts(const Stack& stack) const override;
-  bool prefers(const Stack& stack) const override;
-  int64_t crossover() const override {
-    // An image of n elements makes some thousand products of each at most.
-    return xpurt::crossover(OpClass::convolution, 1) >> 10;
-  }
+  OpCost cost(const Stack& stack) const override { return cost(read(stack), stack); }
   void run(const c10::OperatorHandle& op, Stack* stack) const override;
   Tier tier() const override { return last_tier; }
 
  private:
+  static RowPrior prior(const RowSpec& spec) {
+    RowPrior prior = prior_of(spec);
+    prior.by_operands = false;
+    prior.build_us = kPrimitiveUs;
+    return prior;
+  }
   Convolution read(const Stack& stack) const;
   const Tensor& grad(const Stack& stack) const {
     return stack[stack.size() - count_].toTensor();
@@ -79,7 +82,6 @@ std::array<bool, 3> ConvolutionRow::wanted(const Stack& stack) const {
 
 OpCost ConvolutionRow::cost(const Convolution& convolution, const Stack& stack) const {
   OpCost cost;
-  cost.op_class = OpClass::convolution;
   cost.elements = convolution.multiply_adds();
   cost.flops = spec_.flops;
   cost.read(convolution.input);
@@ -132,14 +134,6 @@ bool ConvolutionRow::has_primitives(const Convolution& convolution, const Stack&
                                                 ConvolutionPart::input_gradient, false);
   return first && (!weight || onednn_convolves(device, convolution,
                                                ConvolutionPart::weight_gradient, bias));
-}
-
-bool ConvolutionRow::prefers(const Stack& stack) const {
-  const Convolution asked = read(stack);
-  if (!asked.is_sound()) return false;
-  Stream& stream = current_stream(asked.input.device().index());
-  return kernel_wins(stream, cost(asked, stack)) &&
-         has_primitives(asked, stack, stream.ordinal().home_device());
 }
 
 void ConvolutionRow::run(const c10::OperatorHandle& op, Stack* stack) const {

@@ -18,6 +18,10 @@ using at::Tensor;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
+// To define the function's op and build the kernels of its parts, in microseconds: a
+// few times what one kernel takes.
+constexpr double kFormUs = 400e3;
+
 // Leaked: called from any thread, at any time before the process ends.
 const FormMaker* make_form = nullptr;
 
@@ -29,7 +33,9 @@ class DecomposedRow final : public RowKernel {
  public:
   DecomposedRow(const RowSpec& spec, const OperatorHandle& op,
                 OperatorHandle functional)
-      : spec_(spec), functional_(std::move(functional)) {
+      : RowKernel(prior(spec)), spec_(spec), functional_(std::move(functional)) {
+    writes_itself_ = op.operator_name() == functional_.operator_name() &&
+                     std::ranges::any_of(op.schema().arguments(), is_written);
     for (const c10::Argument& each : op.schema().arguments()) {
       const int at = arguments_++;
       const bool copied = op.operator_name() != functional_.operator_name();
@@ -39,20 +45,26 @@ class DecomposedRow final : public RowKernel {
   }
 
   bool accepts(const Stack& stack) const override;
-  // What it saves is the copy to a host that cannot read the device.
-  bool prefers(const Stack&) const override { return false; }
-  int64_t crossover() const override { return INT64_MAX; }
+  OpCost cost(const Stack& stack) const override;
   void run(const OperatorHandle& op, Stack* stack) const override;
   Tier tier() const override { return Tier::sycl; }
+  bool is_repeatable() const override { return !writes_itself_; }
 
  private:
+  static RowPrior prior(const RowSpec& spec) {
+    RowPrior prior = prior_of(spec);
+    prior.in_parts = true;
+    prior.build_us = kFormUs;
+    return prior;
+  }
   OperatorHandle form() const;
 
   const RowSpec& spec_;
   const OperatorHandle functional_;
   int arguments_ = 0;
   int outs_ = 0;
-  std::vector<int> written_;  // positions of arguments
+  bool writes_itself_ = false;  // the function writes to the op's arguments
+  std::vector<int> written_;    // positions of arguments
   mutable std::mutex mutex_;
   mutable std::optional<OperatorHandle> form_;
 };
@@ -90,6 +102,17 @@ bool DecomposedRow::accepts(const Stack& stack) const {
     }
   }
   return device.has_value() && ordinal(device->index()).home_device().is_opencl;
+}
+
+OpCost DecomposedRow::cost(const Stack& stack) const {
+  OpCost cost;
+  cost.flops = spec_.flops;
+  for (auto value = stack.end() - arguments_; value != stack.end(); ++value) {
+    if (!value->isTensor() || !value->toTensor().defined()) continue;
+    cost.read(value->toTensor());
+    cost.elements = std::max(cost.elements, value->toTensor().numel());
+  }
+  return cost;
 }
 
 OperatorHandle DecomposedRow::form() const {

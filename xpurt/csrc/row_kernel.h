@@ -6,23 +6,44 @@
 
 #include <string>
 
+#include "cost_table.h"
 #include "tier.h"
 
 namespace xpurt {
 
+struct OpCost;
+
+// What oneDNN takes to make a primitive, in microseconds: the order of magnitude.
+constexpr double kPrimitiveUs = 1e3;
+
+// What is known of a row's costs before it is asked.
+struct RowPrior {
+  int row = 0;  // its number
+  CostClass cost_class = 0;
+  // Whether OpCost::elements is that of the largest operand; then the row need not be
+  // asked.
+  bool by_operands = true;
+  // Whether the row is other ops, each of which chooses a device for itself.
+  bool in_parts = false;
+  // Microseconds to get ready for the first call; negative: those of a kernel's build.
+  double build_us = -1;
+};
+
 struct RowKernel {
+  explicit RowKernel(RowPrior p) : prior(p) {}
   virtual ~RowKernel() = default;
+  const RowPrior prior;
+
   // Whether the row can compute this call: dtypes, layouts, sizes, devices.
   virtual bool accepts(const torch::jit::Stack& stack) const = 0;
-  // Whether it is expected to be faster here than the native kernel. Asked under
-  // the policy `automatic`, on devices whose memory the host can use.
-  virtual bool prefers(const torch::jit::Stack& stack) const = 0;
-  // Where a CPU is the only device, prefers() is false for operands all of which have
-  // fewer elements than this.
-  virtual int64_t crossover() const = 0;
+  // What a call that it accepts costs, as far as can be told before it.
+  virtual OpCost cost(const torch::jit::Stack& stack) const = 0;
   // Replaces the arguments at the end of the stack by the results.
   virtual void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) const = 0;
   virtual Tier tier() const = 0;
+  // Whether a run that threw before its kernels were built has left the arguments as
+  // they were.
+  virtual bool is_repeatable() const { return true; }
 };
 
 // Rows live as long as the process. nullptr takes the row away.
@@ -30,7 +51,7 @@ void set_row(const c10::OperatorHandle& op, const RowKernel* row);
 const RowKernel* find_row(const c10::OperatorHandle& op);
 
 enum class KernelPolicy {
-  automatic,  // the row's own advice
+  automatic,  // by cost: see tier_choice.h
   sycl,       // a row wherever it accepts
   native,     // never a row
 };

@@ -5,8 +5,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
-#include <cmath>
-
 #include "capture.h"
 #include "element_type.h"
 #include "onednn_matmul.h"
@@ -44,29 +42,20 @@ struct Call {
 class MatmulRow final : public RowKernel {
  public:
   MatmulRow(const RowSpec& spec, Roles roles, c10::OperatorName name)
-      : spec_(spec), roles_(roles), name_(std::move(name)) {}
+      : RowKernel(prior(spec)), spec_(spec), roles_(roles), name_(std::move(name)) {}
 
   bool accepts(const Stack& stack) const override;
-  bool prefers(const Stack& stack) const override {
-    const Call call = read(stack);
-    // Without oneDNN a CPU's own library is better than the kernel made for all.
-    const Ordinal& on = ordinal(call.a->device().index());
-    const PhysicalDevice& home = on.home_device();
-    if (on.devices.size() == 1 && home.is_cpu && home.host_accessible &&
-        !onednn_multiplies(home, call.a->scalar_type())) {
-      return false;
-    }
-    return kernel_wins(current_stream(), cost(call));
-  }
-  int64_t crossover() const override {
-    // Two operands of n elements make at most n * n multiply-adds.
-    const auto steps = static_cast<double>(xpurt::crossover(OpClass::matmul, 1));
-    return static_cast<int64_t>(std::sqrt(steps));
-  }
+  OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return last_tier; }
 
  private:
+  static RowPrior prior(const RowSpec& spec) {
+    RowPrior prior = prior_of(spec);
+    prior.by_operands = false;
+    prior.build_us = kPrimitiveUs;
+    return prior;
+  }
   Call read(const Stack& stack) const;
   OpCost cost(const Call& call) const;
   c10::SmallVector<int64_t, 3> shape(const Call& call) const;
@@ -104,7 +93,6 @@ c10::SmallVector<int64_t, 3> MatmulRow::shape(const Call& call) const {
 
 OpCost MatmulRow::cost(const Call& call) const {
   OpCost cost;
-  cost.op_class = OpClass::matmul;
   cost.elements = call.a->numel() * call.b->size(-1);
   cost.flops = spec_.flops;
   cost.read(*call.a);

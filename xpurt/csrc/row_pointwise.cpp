@@ -48,7 +48,7 @@ using Layout = c10::SmallVector<int64_t, 24>;
 class PointwiseRow final : public RowKernel {
  public:
   PointwiseRow(const RowSpec& spec, Binding binding)
-      : spec_(spec), binding_(std::move(binding)) {}
+      : RowKernel(prior_of(spec)), spec_(spec), binding_(std::move(binding)) {}
 
   bool accepts(const Stack& stack) const override {
     Call call;
@@ -56,14 +56,10 @@ class PointwiseRow final : public RowKernel {
            can_run(ordinal(call.device), cost(call, call.output));
   }
 
-  bool prefers(const Stack& stack) const override {
+  OpCost cost(const Stack& stack) const override {
     Call call;
-    if (!read(stack, &call)) return false;
-    return kernel_wins(current_stream(call.device), cost(call, call.output));
-  }
-
-  int64_t crossover() const override {
-    return xpurt::crossover(OpClass::pointwise, spec_.flops);
+    read(stack, &call);
+    return cost(call, call.output);
   }
 
   void run(const c10::OperatorHandle&, Stack* stack) const override;

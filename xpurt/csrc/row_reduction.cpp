@@ -79,20 +79,18 @@ struct Call {
 
 class ReductionRow final : public RowKernel {
  public:
-  ReductionRow(const RowSpec& spec, Roles roles) : spec_(spec), roles_(roles) {}
+  ReductionRow(const RowSpec& spec, Roles roles)
+      : RowKernel(prior_of(spec)), spec_(spec), roles_(roles) {}
 
   bool accepts(const Stack& stack) const override {
     Call call;
     if (!read(stack, &call)) return false;
     return can_run(ordinal(call.self->device().index()), cost(call));
   }
-  bool prefers(const Stack& stack) const override {
+  OpCost cost(const Stack& stack) const override {
     Call call;
-    return read(stack, &call) &&
-           kernel_wins(current_stream(call.self->device().index()), cost(call));
-  }
-  int64_t crossover() const override {
-    return xpurt::crossover(OpClass::reduction, spec_.flops);
+    read(stack, &call);
+    return cost(call);
   }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return Tier::sycl; }
@@ -189,7 +187,6 @@ bool ReductionRow::read(const Stack& stack, Call* call) const {
 
 OpCost ReductionRow::cost(const Call& call) const {
   OpCost cost;
-  cost.op_class = OpClass::reduction;
   cost.elements = call.self->numel();
   cost.flops = spec_.flops;
   cost.read(*call.self);

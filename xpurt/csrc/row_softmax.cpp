@@ -22,15 +22,12 @@ struct Roles {
 
 class SoftmaxRow final : public RowKernel {
  public:
-  SoftmaxRow(const RowSpec& spec, Roles roles) : spec_(spec), roles_(roles) {}
+  SoftmaxRow(const RowSpec& spec, Roles roles)
+      : RowKernel(prior_of(spec)), spec_(spec), roles_(roles) {}
 
   bool accepts(const Stack& stack) const override;
-  bool prefers(const Stack& stack) const override {
-    const Tensor& self = argument(stack, 0).toTensor();
-    return kernel_wins(current_stream(self.device().index()), cost(self));
-  }
-  int64_t crossover() const override {
-    return xpurt::crossover(OpClass::softmax, spec_.flops);
+  OpCost cost(const Stack& stack) const override {
+    return cost(argument(stack, 0).toTensor());
   }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return Tier::sycl; }
@@ -41,7 +38,6 @@ class SoftmaxRow final : public RowKernel {
   }
   OpCost cost(const Tensor& self) const {
     OpCost cost;
-    cost.op_class = OpClass::softmax;
     cost.elements = self.numel();
     cost.flops = spec_.flops;
     for (int i = 0; i < roles_.inputs; ++i) cost.read(self);

@@ -212,6 +212,13 @@ void raise_fault_of(int32_t number) {
 
 }  // namespace
 
+RowPrior prior_of(const RowSpec& spec) {
+  RowPrior prior;
+  prior.row = spec.index;
+  prior.cost_class = spec.cost_class;
+  return prior;
+}
+
 void add_rows(std::vector<RowSpec> specs) {
   auto* kept = new std::vector<RowSpec>(std::move(specs));
   all_rows = kept;

@@ -59,7 +59,8 @@ struct RowSpec {
   std::string dtypes;  // letters of the types it computes in
   ComputeRule compute = ComputeRule::common;
   ResultRule result = ResultRule::compute;
-  double flops = 1;              // per element
+  double flops = 1;  // per element
+  CostClass cost_class = 0;
   uint32_t conditions = 0;       // bit k: operand k is a condition, and is not promoted
   uint32_t uses = 0;             // bit k: operand k is read
   int leading = 0;               // operand whose strides the result takes first
@@ -109,6 +110,9 @@ bool bind(const RowSpec& spec, const c10::FunctionSchema& schema,
 // Names of the arguments that are tensors in any of the overloads, in order.
 std::vector<std::string> operand_names(
     const std::vector<c10::OperatorHandle>& overloads);
+
+// What every row of the kind that has nothing special is known to cost.
+RowPrior prior_of(const RowSpec& spec);
 
 // Adds rows, binds them to their overloads and announces these with set_row.
 void add_rows(std::vector<RowSpec> specs);

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "element_type.h"
 #include "meta_call.h"
@@ -31,7 +32,7 @@ bool names(const std::vector<std::string>& list, const std::string& name) {
 class StepsRow final : public RowKernel {
  public:
   StepsRow(const RowSpec& spec, const c10::FunctionSchema& schema)
-      : spec_(spec), schema_(schema) {
+      : RowKernel(prior_of(spec)), spec_(spec), schema_(schema) {
     for (const c10::Argument& each : schema.arguments()) {
       const int at = static_cast<int>(arguments_.size());
       arguments_.push_back(&each);
@@ -50,18 +51,11 @@ class StepsRow final : public RowKernel {
   }
 
   bool accepts(const Stack& stack) const override;
-  bool prefers(const Stack& stack) const override {
-    const Call call = read(stack);
-    return kernel_wins(current_stream(call.device.index()), cost(call));
-  }
-  int64_t crossover() const override {
-    return xpurt::crossover(op_class(), spec_.flops);
-  }
+  OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
   void run(const c10::OperatorHandle& op, Stack* stack) const override;
   Tier tier() const override { return Tier::sycl; }
 
  private:
-  OpClass op_class() const { return spec_.draws ? OpClass::draws : OpClass::steps; }
   // The tensors of one call: what is read, in the order of the schema, then what is
   // written.
   struct Call {
@@ -91,8 +85,16 @@ class StepsRow final : public RowKernel {
   void arrange(Call* call) const;
   void add_scratch(Call* call) const;
   int64_t places(const Step& step, const Stack& stack, const Call& call) const;
-  void launch(const Step& step, const Stack& stack, const Call& call,
-              size_t position) const;
+  // A step that is ready to be submitted.
+  struct Ready {
+    Ready(Stream& stream, size_t position) : launch(stream, position) {}
+    Launch launch;
+    StepArguments arguments;
+    const sycl::kernel* kernel = nullptr;
+    Range range;
+  };
+  void prepare(const Step& step, const Stack& stack, const Call& call, size_t position,
+               std::deque<Ready>* steps) const;
 
   const RowSpec& spec_;
   const c10::FunctionSchema& schema_;
@@ -219,7 +221,6 @@ bool StepsRow::accepts(const Stack& stack) const {
 
 OpCost StepsRow::cost(const Call& call) const {
   OpCost cost;
-  cost.op_class = op_class();
   cost.flops = spec_.flops;
   for (const Seen& each : call.seen) {
     if (!each.tensor.defined()) continue;
@@ -311,13 +312,14 @@ int64_t StepsRow::places(const Step& step, const Stack& stack, const Call& call)
   return (count + share - 1) / share;
 }
 
-void StepsRow::launch(const Step& step, const Stack& stack, const Call& call,
-                      size_t position) const {
+void StepsRow::prepare(const Step& step, const Stack& stack, const Call& call,
+                       size_t position, std::deque<Ready>* steps) const {
   const int64_t count = places(step, stack, call);
   if (count == 0) return;
   Stream& stream = current_stream(call.device.index());
-  Launch launch(stream, position);
-  StepArguments arguments;
+  Ready& made = steps->emplace_back(stream, position);
+  Launch& launch = made.launch;
+  StepArguments& arguments = made.arguments;
   const char computed = letter_of(computed_in(call.type));
   for (const Seen& each : call.seen) {
     arguments.add(each, spec_.draws);
@@ -343,9 +345,8 @@ void StepsRow::launch(const Step& step, const Stack& stack, const Call& call,
   key += computed;
   key += ';' + arguments.key();
   const size_t lanes = step.lanes ? std::max(traits(launch.device()).sub_group, 1) : 1;
-  launch.submit(
-      kernel_for(launch.device(), key),
-      cover({static_cast<size_t>(count) * lanes, 1, 1}, step.lanes ? 64 : 256));
+  made.kernel = &kernel_for(launch.device(), key);
+  made.range = cover({static_cast<size_t>(count) * lanes, 1, 1}, step.lanes ? 64 : 256);
 }
 
 void StepsRow::run(const c10::OperatorHandle& op, Stack* stack) const {
@@ -361,7 +362,11 @@ void StepsRow::run(const c10::OperatorHandle& op, Stack* stack) const {
   OpCost all = cost(call);
   Stream& stream = current_stream(call.device.index());
   const size_t position = choose_device(all, stream);
-  for (const Step& step : spec_.steps) launch(step, *stack, call, position);
+  // All are built before one runs: a driver that refuses the last one finds the
+  // arguments as they were.
+  std::deque<Ready> steps;
+  for (const Step& step : spec_.steps) prepare(step, *stack, call, position, &steps);
+  for (Ready& each : steps) each.launch.submit(*each.kernel, each.range);
   for (size_t i = 0; i < std::min(written_.size(), results.size()); ++i) {
     const Tensor& target = argument(*stack, written_[i]).toTensor();
     if (!results[i].is_same(target)) target.copy_(results[i]);

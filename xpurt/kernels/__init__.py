@@ -1,6 +1,16 @@
 """Kernels on SYCL queues, one declarative row per op."""
 
 from xpurt.kernels.catalog import Entry, op_entries
+from xpurt.kernels.cost_classes import cost_class
+from xpurt.kernels.costs import BadCosts, Calibration, Curve, Identity, Point, Rates
+from xpurt.kernels.kept_costs import (
+    apply_costs,
+    calibration_path,
+    identity_of,
+    keep_calibration,
+    kept_calibration,
+    shipped,
+)
 from xpurt.kernels.policy import (
     configure,
     get_kernel_policy,
@@ -13,10 +23,23 @@ from xpurt.kernels.table import ROWS
 
 __all__ = [
     "Entry",
+    "BadCosts",
+    "Calibration",
+    "Curve",
+    "Identity",
     "OpReport",
     "OpRow",
+    "Point",
     "ROWS",
+    "Rates",
+    "apply_costs",
+    "calibration_path",
     "configure",
+    "cost_class",
+    "identity_of",
+    "keep_calibration",
+    "kept_calibration",
+    "shipped",
     "kernel_cache",
     "get_kernel_policy",
     "kernel_policy",

@@ -1,19 +1,18 @@
 """The drivers' binaries of kernels, kept on disk from process to process.
 
-A file per binary, named by the hash of all that it depends on. Files are written aside
-and renamed, so that processes may share a folder without a lock, and say the hash of
+A file per binary, named by the hash of all that it depends on. Files say the hash of
 their content, so that damage is seen: then the kernel is built anew. What another user
-could have written is never loaded.
+could have written is never loaded: see private_file.
 """
 
 import hashlib
 import os
 import platform
-import stat
-import tempfile
 import warnings
 from functools import cache
 from pathlib import Path
+
+from xpurt.kernels.private_file import read_private, write_private
 
 _SUFFIX = ".kernel"
 _HASH_BYTES = hashlib.sha256().digest_size
@@ -35,13 +34,7 @@ class DiskCache:
         """The binary, or b"" if there is none that can be trusted."""
         path = self._path(identity)
         try:
-            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-                own = os.fstat(file.fileno())
-                if not (stat.S_ISREG(own.st_mode) and _is_private(own)):
-                    return b""
-                if not _is_private(self.folder.stat()):
-                    return b""
-                content = file.read()
+            content = read_private(path)
             os.utime(path)
         except OSError:
             return b""
@@ -56,7 +49,9 @@ class DiskCache:
         if len(binary) + _HASH_BYTES > self.limit_bytes:
             return
         try:
-            self._write(self._path(identity), hashlib.sha256(binary).digest() + binary)
+            write_private(
+                self._path(identity), hashlib.sha256(binary).digest() + binary
+            )
         except OSError as error:
             self._say(str(error))
             return
@@ -85,23 +80,8 @@ class DiskCache:
         return len(files)
 
     def _path(self, identity: bytes) -> Path:
-        digest = hashlib.sha256(_processor() + identity).hexdigest()
+        digest = hashlib.sha256(processor() + identity).hexdigest()
         return self.folder / f"{digest}{_SUFFIX}"
-
-    def _write(self, path: Path, content: bytes) -> None:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _is_private(self.folder.stat()):
-            raise PermissionError(
-                f"{self.folder} belongs to another user, or others may write to it"
-            )
-        handle, name = tempfile.mkstemp(dir=self.folder)  # for this user alone
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink()
-            raise
 
     def _trim(self) -> None:
         files = self.files()
@@ -123,12 +103,8 @@ class DiskCache:
         )
 
 
-def _is_private(status: os.stat_result) -> bool:
-    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
-
-
 @cache
-def _processor() -> bytes:
+def processor() -> bytes:
     """What tells processors of one name apart: a binary for a CPU has their code."""
     text = platform.machine()
     try:

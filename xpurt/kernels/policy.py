@@ -12,7 +12,8 @@ _chosen_by_user = False
 def set_kernel_policy(policy: str) -> None:
     """Chooses how ops are carried out, in the whole process.
 
-    "auto": the form that is expected to finish first. "sycl": a kernel on the
+    "auto": the form that is expected to finish first, as measured: by xpurt, by
+    `xpurt.calibrate` on this machine, and as the program runs. "sycl": a kernel on the
     device's queue, or a oneDNN primitive, wherever there is one. "native": PyTorch's
     CPU kernel everywhere, on copies where the host cannot read the device's memory.
 
@@ -28,6 +29,7 @@ def configure(config: Config) -> None:
     if not _chosen_by_user:
         _C.set_kernel_policy(config.kernel_policy)
     _C.set_fallback_mode(config.fallback)
+    _C.set_learning(config.learn)
 
 
 def get_kernel_policy() -> str:

@@ -38,6 +38,7 @@ from xpurt.kernels import (
     upsampling,
 )
 from xpurt.kernels.attention import Attention
+from xpurt.kernels.cost_classes import cost_class
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
 from xpurt.kernels.steps import Steps
@@ -98,6 +99,7 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "compute": row.kind.compute,
         "result": row.kind.result,
         "flops": row.flops,
+        "cost_class": cost_class(row),
         "conditions": mask(pointwise.conditions) if pointwise else 0,
         "uses": mask(pointwise.uses) if pointwise else 0,
         "zero_dim": mask(pointwise.zero_dim) if pointwise else 0,

@@ -17,7 +17,7 @@ from xpurt import _C, accelerator, extension, kernels
 from xpurt.config import config, names_a_mapping
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
-from xpurt.mapping.auto import device_cost, preference
+from xpurt.mapping.auto import identity, install_costs, preference
 from xpurt.mapping.devices import (
     PhysicalDevice,
     physical_devices,
@@ -34,6 +34,8 @@ __all__ = [
     "count_ordinals",
     "current_placement",
     "get_xpu_mapping",
+    "identity",
+    "install_costs",
     "on_change",
     "physical_devices",
     "prefer",
@@ -277,9 +279,7 @@ def _install(spec: MappingSpec, placement: Placement) -> _Installed:
         # Left for the first use where a forked child can still be the one to use it.
         if not _devices.survive_fork():
             _C.open_placement()
-        for index, devices in enumerate(placement.ordinals):
-            if len(devices) > 1:
-                _C.set_device_costs(index, [device_cost(d).row() for d in devices])
+        install_costs(placement)
     except RuntimeError as error:
         raise MappingError(
             f"mapping {spec} could not be installed: {error}. "

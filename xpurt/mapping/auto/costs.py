@@ -1,7 +1,5 @@
-"""What an op costs on a device, as far as it can be told without measuring.
-
-A shipped table: learned costs replace its numbers behind the same `DeviceCost`. The
-extension predicts the time of an op on a device as
+"""What an op costs on a device: by its calibration, or as far as it can be told
+without measuring. The extension predicts the time of an op on a device as
 
     launch + max(bytes / bandwidth, flops / rate) + copies of what is not valid there
 
@@ -11,7 +9,9 @@ added).
 
 from dataclasses import astuple, dataclass
 
+from xpurt import _C, kernels
 from xpurt.mapping.devices import PhysicalDevice
+from xpurt.mapping.resolve import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,40 @@ _PCI_BYTES_PER_US = 8_000.0
 _HOST_BYTES_PER_US = 5_000.0
 
 
-def device_cost(device: PhysicalDevice) -> DeviceCost:
-    """The shipped costs of a device, from its kind and its compute units."""
+def install_costs(placement: Placement) -> None:
+    """Gives the extension what is known of the placement's devices."""
+    for index, devices in enumerate(placement.ordinals):
+        rates = [
+            kernels.apply_costs(index, position, identity(device), device.kind)
+            for position, device in enumerate(devices)
+        ]
+        if len(devices) > 1:
+            rows = [
+                device_cost(*each).row() for each in zip(devices, rates, strict=True)
+            ]
+            _C.set_device_costs(index, rows)
+
+
+def identity(device: PhysicalDevice) -> kernels.Identity:
+    """What measurements on the device depend on."""
+    return kernels.identity_of(
+        device.name, device.platform, device.driver_version, device.compute_units
+    )
+
+
+def device_cost(
+    device: PhysicalDevice, rates: kernels.Rates | None = None
+) -> DeviceCost:
+    """The costs by a calibration's rates; without one, from the device's kind and its
+    compute units."""
+    if rates is not None:
+        return DeviceCost(
+            launch_us=rates.launch_us,
+            bytes_per_us=rates.bytes_per_us,
+            flops_per_us=rates.flops_per_us,
+            copy_launch_us=rates.copy_launch_us,
+            copy_bytes_per_us=rates.copy_bytes_per_us,
+        )
     units = float(max(device.compute_units, 1))
     if device.kind == "cpu":
         return DeviceCost(

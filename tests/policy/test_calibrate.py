@@ -1,0 +1,151 @@
+"""Measuring a device, keeping it, showing it, drawing it."""
+
+import dataclasses
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from own_process import output
+
+import xpurt
+from xpurt import _C, calibration, cli, config, kernels, mapping
+from xpurt.calibration import measure, picture
+from xpurt.kernels import Point, kept_costs
+
+FEW = tuple(
+    dataclasses.replace(one, letters="f", largest=13)
+    for one in measure.REPRESENTATIVES
+    if one.cost_class in ("cheap", "reduction") and one.layout == "alike"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of calibrations, of two classes of ops."""
+    made = dataclasses.replace(config.config(), cache_folder=tmp_path / "made")
+    monkeypatch.setattr(kept_costs, "config", lambda: made)
+    monkeypatch.setattr(kept_costs, "_warned", False)
+    monkeypatch.setattr(measure, "REPRESENTATIVES", FEW)
+    return made.cache_folder
+
+
+@pytest.mark.parametrize("wish", ["CPU", "AUTO"])
+def test_what_is_measured_is_in_force(folder: Path, wish: str) -> None:
+    said: list[str] = []
+    with xpurt.xpu_mapping(wish) as placement:
+        devices = {d for ordinal in placement.ordinals for d in ordinal}
+        before = kernels.get_kernel_policy()
+        found = xpurt.calibrate(report=said.append)
+        assert kernels.get_kernel_policy() == before
+        assert mapping.current_placement() == placement
+        assert len(found) == len(devices)
+        assert len(list(folder.glob("costs-*.json"))) == len(
+            {kernels.calibration_path(each.identity) for each in found}
+        )
+        for each in found:
+            assert each.rates.launch_us > 0
+            assert each.rates.copy_bytes_per_us > 0
+        (curve, _) = next(each.curves for each in found if each.curves)
+        assert curve.cost_class == "cheap"
+        first = curve.points[0]
+        expected = (first.native_us, first.kernel_us)
+        assert _C.expected_costs(0, "cheap", "f", "alike", first.elements) == expected
+    mapping.install_costs(mapping.current_placement())
+    assert any("measuring" in line for line in said)
+    assert any(str(folder) in line for line in said)
+
+
+def test_it_is_refused_while_tensors_need_the_mapping(folder: Path) -> None:
+    with xpurt.xpu_mapping("AUTO") as placement:
+        if len(placement.ordinals[0]) == 1:
+            pytest.skip("one device")
+        x = torch.ones(1, device="xpu")
+        with pytest.raises(xpurt.MappingError, match="alive"):
+            xpurt.calibrate()
+        del x
+
+
+def test_a_calibration_gives_the_scheduler_its_costs(folder: Path) -> None:
+    device = mapping.physical_devices()[0]
+    with xpurt.xpu_mapping("CPU"):
+        (found,) = xpurt.calibrate()
+    cost = mapping.auto.device_cost(device, found.rates)
+    assert cost.launch_us == found.rates.launch_us
+    assert cost.copy_bytes_per_us == found.rates.copy_bytes_per_us
+
+
+def test_disturbed_times_are_smoothed() -> None:
+    points = [Point(1, 1, 9), Point(2, 50, 8), Point(4, 3, 60), Point(8, 4, 20)]
+    assert measure.smoothed(points) == (
+        Point(1, 1, 8),
+        Point(2, 3, 8),
+        Point(4, 3, 20),
+        Point(8, 4, 20),
+    )
+
+
+def test_the_command_shows_what_is_known(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main(["calibrate", "--show"]) == 0
+    shown = capsys.readouterr().out
+    assert "not calibrated" in shown
+    assert "kernel from" in shown
+    assert "matmul" in shown
+    with xpurt.xpu_mapping("CPU"):
+        xpurt.calibrate()
+        assert cli.main(["calibrate", "--show"]) == 0
+    shown = capsys.readouterr().out
+    assert "measured on 20" in shown
+    assert "GB/s" in shown
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None,
+    reason="the picture wants matplotlib",
+)
+def test_the_picture_is_drawn(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "crossovers.png"
+    assert cli.main(["calibrate", "--show", "--plot", str(path)]) == 0
+    drawn = [path, *tmp_path.glob("crossovers-*.png")]
+    assert any(each.exists() and each.read_bytes()[:4] == b"\x89PNG" for each in drawn)
+
+
+def test_without_matplotlib_a_way_out_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def missing(name: str) -> object:
+        raise ModuleNotFoundError(name=name.partition(".")[0])
+
+    monkeypatch.setattr(picture.importlib, "import_module", missing)
+    with pytest.raises(calibration.MissingExtra, match=r"xpurt\[demo\]"):
+        picture.save_plot(tmp_path / "out.png", [], "nothing")
+
+
+def test_without_a_device_it_says_so() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "xpurt", "calibrate"],
+        capture_output=True,
+        text=True,
+        env=os.environ
+        | {
+            "OCL_ICD_FILENAMES": "/none",
+            "XPURT_VIRTUAL_GPU": "off",
+            "XPURT_MAPPING": "",
+        },
+    )
+    assert ended.returncode == 1
+    assert "no SYCL device" in ended.stderr
+
+
+def test_import_looks_up_no_op() -> None:
+    said = output(
+        "import sys, xpurt\n"
+        'print([m for m in sys.modules if m.startswith("xpurt.calibration.") '
+        'and m.endswith(("representatives", "run"))])'
+    )
+    assert said == "[]"

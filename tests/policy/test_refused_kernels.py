@@ -1,0 +1,170 @@
+"""A driver that refuses kernels, which the sources are spoilt for."""
+
+import pytest
+from own_process import output, run
+
+SPOILT = """
+import warnings, torch, xpurt
+from xpurt import _C
+from xpurt.kernels import registration
+
+def spoil(*names):
+    def make_source(key, traits):
+        entry, source = registration.make_source(key, traits)
+        row = registration.ROWS[int(key.split(";")[0])]
+        step = key.split(";")[2]
+        bad = row.aten in names or f"{row.aten}/{step}" in names
+        return entry, source + "\\nthis is no C" if bad else source
+    _C.set_source_callbacks(make_source, registration.fail)
+
+def tiers(op):
+    return sorted({row.tier for row in xpurt.op_report(reset=True) if row.op == op})
+
+def quietly(call):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        return call(), [str(each.message) for each in said]
+
+torch.ones(1, device="xpu")
+flat = [(1.0, 100.0, 1.0)]
+"""
+
+ON_CPU = """
+_C.set_cost_curves(0, 0, [(name, "f", "alike", flat) for name in ("dear", "scan", "cheap")])
+"""
+
+
+def test_the_native_kernel_takes_over_and_it_is_said_once() -> None:
+    said = output(
+        SPOILT
+        + ON_CPU
+        + """
+spoil("exp")
+x = torch.linspace(0, 1, 5000).to("xpu")
+found, warned = quietly(lambda: x.exp())
+assert torch.allclose(found.cpu(), x.cpu().exp())
+assert len(warned) == 1 and "refuses to build" in warned[0], warned
+assert "this is no C" not in warned[0] or "error" in warned[0]
+assert tiers("aten::exp") == ["native"]
+built = _C.built_kernels()
+for again in (x.exp, x.exp_, lambda: torch.exp(x, out=torch.empty_like(x))):
+    _, warned = quietly(again)
+    assert warned == [], warned
+print(tiers("aten::exp"), _C.built_kernels() - built)
+quietly(lambda: x.cos())
+print(tiers("aten::cos"))
+"""
+    )
+    assert said.splitlines() == ["['native'] 0", "['sycl']"]
+
+
+def test_under_sycl_it_raises() -> None:
+    ended = run(
+        SPOILT
+        + """
+spoil("exp")
+xpurt.set_kernel_policy("sycl")
+torch.ones(5000, device="xpu").exp()
+"""
+    )
+    assert ended.returncode == 1
+    assert "KernelBuildError" in ended.stderr
+
+
+def test_elsewhere_the_op_runs_on_a_copy() -> None:
+    said = output(
+        SPOILT
+        + """
+spoil("exp")
+x = torch.linspace(0, 1, 5000).to("xpu")
+found, warned = quietly(lambda: x.exp())
+assert torch.allclose(found.cpu(), x.cpu().exp())
+assert any("refuses to build" in each for each in warned), warned
+print(tiers("aten::exp"))
+_, warned = quietly(lambda: x.exp())
+print(len(warned), tiers("aten::exp"))
+""",
+        XPURT_MAPPING="GPU",
+    )
+    assert said.splitlines() == ["['copy']", "0 ['copy']"]
+
+
+def test_fallbacks_that_are_forbidden_stay_so() -> None:
+    ended = run(
+        SPOILT + 'spoil("exp")\ntorch.ones(5000, device="xpu").exp()',
+        XPURT_MAPPING="GPU",
+        XPURT_FALLBACK="error",
+    )
+    assert "FallbackError" in ended.stderr
+
+
+def test_of_several_devices_another_builds_it() -> None:
+    """The spoilt source is that of the first device that asks: the preferred GPU."""
+    said = output(
+        SPOILT
+        + """
+spoilt = []
+def make_source(key, traits):
+    entry, source = registration.make_source(key, traits)
+    if registration.ROWS[int(key.split(";")[0])].aten == "exp" and not spoilt:
+        spoilt.append(key)
+        return entry, source + "\\nthis is no C"
+    return entry, source
+_C.set_source_callbacks(make_source, registration.fail)
+x = torch.linspace(0, 1, 5000).to("xpu")
+with xpurt.prefer("GPU"):
+    found, warned = quietly(lambda: x.exp())
+    assert len(warned) == 1, warned
+    assert torch.allclose(found.cpu(), x.cpu().exp())
+    print(tiers("aten::exp"))
+    _, warned = quietly(lambda: x.exp())
+    print(len(warned), tiers("aten::exp"))
+""",
+        XPURT_MAPPING="AUTO",
+    )
+    assert said.splitlines() == ["['sycl']", "0 ['sycl']"]
+
+
+def test_in_place_nothing_is_computed_twice() -> None:
+    """The op has two steps, of which the second one is refused."""
+    said = output(
+        SPOILT
+        + """
+from xpurt.kernels.steps import Steps
+several = [row.aten for row in registration.ROWS
+           if isinstance(row, Steps) and len(row.steps) > 1]
+assert "_index_put_impl_" in several or several, several
+spoil(*(f"{name}/1" for name in several))
+x = torch.zeros(64, 64).to("xpu")
+index = torch.arange(64).to("xpu")
+ones = torch.ones(64, 64).to("xpu")
+curves = [(name, "f", layout, flat) for name in ("scattering",)
+          for layout in ("alike", "mixed")]
+_C.set_cost_curves(0, 0, curves)
+found, warned = quietly(lambda: x.index_put_((index,), ones, accumulate=True))
+assert torch.equal(x.cpu(), torch.ones(64, 64)), x
+print("right")
+"""
+    )
+    assert said.endswith("right")
+
+
+@pytest.mark.parametrize("learn", ["0", "1"])
+def test_with_learning_and_without(learn: str) -> None:
+    said = output(
+        SPOILT
+        + ON_CPU
+        + """
+spoil("exp")
+_C.set_learning_bias(1e6, 0)  # so that a trial comes soon
+x = torch.linspace(0, 1, 5000).to("xpu")
+said = []
+for _ in range(50):
+    found, warned = quietly(lambda: x.exp())
+    said += warned
+    assert torch.allclose(found.cpu(), x.cpu().exp())
+print(len(said), tiers("aten::exp"))
+""",
+        XPURT_LEARN=learn,
+    )
+    assert said == "1 ['native']"

@@ -1,0 +1,213 @@
+"""Which tier ops take under "auto", by tables that the tests write."""
+
+import pytest
+import torch
+from policy_costs import SetCosts
+from tiers_taken import bucket_of, tiers_of
+
+import xpurt
+from xpurt import _C
+
+LARGE = 1 << 16
+KERNEL_WINS = (100.0, 10.0)
+NATIVE_WINS = (10.0, 100.0)
+
+
+def calls(op: str, count: int, size: int = LARGE) -> dict[str, int]:
+    """Tiers of so many calls of a pointwise op."""
+    x = torch.ones(size, device="xpu")
+    _C.reset_op_report()
+    for _ in range(count):
+        getattr(x, op)()
+    return tiers_of(f"aten::{op}")
+
+
+def test_the_table_decides(set_costs: SetCosts) -> None:
+    set_costs(dear=KERNEL_WINS)
+    assert calls("exp", 3) == {"sycl": 3}
+    set_costs(dear=NATIVE_WINS)
+    assert calls("exp", 3) == {"native": 3}
+
+
+def test_a_class_does_not_decide_for_another(set_costs: SetCosts) -> None:
+    set_costs(dear=KERNEL_WINS, cheap=NATIVE_WINS)
+    assert calls("exp", 1) == {"sycl": 1}
+    assert calls("neg", 1) == {"native": 1}
+
+
+def test_below_the_floor_no_table_is_asked(set_costs: SetCosts) -> None:
+    set_costs(dear=KERNEL_WINS)
+    assert calls("exp", 2, size=1024) == {"native": 2}
+    assert calls("exp", 2, size=1025) == {"sycl": 2}
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_between_points_and_beyond_them() -> None:
+    points = [(1024.0, 1.0, 10.0), (4096.0, 4.0, 10.0), (16384.0, 16.0, 14.0)]
+    _C.set_cost_curves(0, 0, [("dear", "f", "alike", points)])
+    assert _C.expected_costs(0, "dear", "f", "alike", 10) == (1, 10)
+    native, kernel = _C.expected_costs(0, "dear", "f", "alike", 2048) or (0, 0)
+    assert (native, kernel) == pytest.approx((2, 10))
+    beyond = _C.expected_costs(0, "dear", "f", "alike", 163840)
+    assert beyond == pytest.approx((160, 140))
+    assert _C.expected_costs(0, "sort", "f", "alike", 2048) is None
+    assert calls("exp", 1, size=4096) == {"native": 1}
+    assert calls("exp", 1, size=1 << 14) == {"sycl": 1}
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_types_and_layouts_have_their_own() -> None:
+    def flat(us: tuple[float, float]) -> list[tuple[float, float, float]]:
+        return [(1.0, *us)]
+
+    _C.set_cost_curves(
+        0,
+        0,
+        [
+            ("cheap", "f", "alike", flat(KERNEL_WINS)),
+            ("cheap", "f", "strided", flat(NATIVE_WINS)),
+            ("cheap", "l", "alike", flat(NATIVE_WINS)),
+        ],
+    )
+    x = torch.ones(256, 256, device="xpu")
+    mixed = torch.ones(256, device="xpu")
+    for operands, expected in (
+        ((x, x), "sycl"),
+        ((x, mixed), "sycl"),  # not measured: as those of one size
+        ((x, x.t()), "native"),
+        ((x.t(), x.t()), "sycl"),
+        ((x[:, ::2], x[:, ::2]), "native"),
+        ((x.half(), x.half()), "sycl"),  # not measured: as float32
+        ((x.long(), x.long()), "native"),
+        ((x.char(), x.char()), "native"),  # not measured: as int64
+    ):
+        _C.reset_op_report()
+        torch.add(*operands)
+        assert tiers_of("aten::add.Tensor") == {expected: 1}, operands[1].stride()
+
+
+def test_products_count_their_multiply_adds(set_costs: SetCosts) -> None:
+    points = [(2.0**20, 10.0, 20.0), (2.0**22, 40.0, 20.0)]
+    _C.set_cost_curves(0, 0, [("matmul", "f", "alike", points)])
+    row = torch.ones(1, 4096, device="xpu")
+    square = torch.ones(256, 256, device="xpu")
+    _C.reset_op_report()
+    row @ row.t()  # 4,096 of them
+    assert tiers_of("aten::mm") == {"native": 1}
+    square @ square  # 16,777,216
+    assert set(tiers_of("aten::mm")) & {"onednn", "sycl"}
+
+
+def test_rows_of_steps_and_of_other_ops_are_taken_where_they_win(
+    set_costs: SetCosts,
+) -> None:
+    x = torch.rand(256, 256, device="xpu")
+    for costs, expected in ((KERNEL_WINS, {"sycl"}), (NATIVE_WINS, {"native"})):
+        set_costs(scan=costs, moments=costs)
+        _C.reset_op_report()
+        torch.testing.assert_close(x.cumsum(1).cpu(), x.cpu().cumsum(1))
+        assert set(tiers_of("aten::cumsum")) == expected
+        torch.testing.assert_close(x.var(1).cpu(), x.cpu().var(1))
+        assert set(tiers_of("aten::var.correction")) == expected
+
+
+def test_what_was_never_measured_is_native(set_costs: SetCosts) -> None:
+    set_costs()
+    assert calls("exp", 2) == {"native": 2}
+
+
+@pytest.mark.usefixtures("learning")
+def test_learning_finds_the_kernel_that_the_table_missed(set_costs: SetCosts) -> None:
+    set_costs(dear=(100.0, 110.0))
+    calls("exp", 1)  # built once, so that its build costs nothing
+    with xpurt.kernel_policy("sycl"):
+        calls("exp", 1)
+    _C.set_learning_bias(1_000_000, 0)  # as if the native kernel took 1 s
+    taken = calls("exp", 2_000)
+    assert bucket_of("aten::exp", 16) == ("native", "kernel")
+    assert taken["native"] < taken["sycl"]
+
+
+@pytest.mark.usefixtures("learning")
+def test_learning_leaves_a_kernel_that_the_table_praised(set_costs: SetCosts) -> None:
+    set_costs(dear=(1_000.0, 1.0))
+    _C.set_learning_bias(0, 100_000)
+    taken = calls("exp", 300)
+    assert bucket_of("aten::exp", 16) == ("kernel", "native")
+    assert taken["sycl"] < 20
+
+
+@pytest.mark.usefixtures("learning")
+def test_a_short_program_builds_nothing(set_costs: SetCosts) -> None:
+    set_costs(special=(100.0, 50.0))
+    before = _C.built_kernels()
+    assert calls("lgamma", 20) == {"native": 20}
+    assert _C.built_kernels() == before
+
+
+@pytest.mark.usefixtures("learning")
+def test_deterministic_mode_goes_by_the_table(set_costs: SetCosts) -> None:
+    set_costs(dear=(1_000.0, 1.0))
+    _C.set_learning_bias(0, 100_000)
+    calls("exp", 300)
+    assert bucket_of("aten::exp", 16) == ("kernel", "native")
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert calls("exp", 300) == {"sycl": 300}
+        assert calls("cos", 300) == {"sycl": 300}
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert not any(row[0] == "aten::cos" for row in _C.learned_tiers())
+    assert calls("exp", 10) == {"native": 10}
+
+
+@pytest.mark.usefixtures("learning")
+def test_nothing_is_learned_while_a_graph_is_captured(set_costs: SetCosts) -> None:
+    set_costs(dear=NATIVE_WINS)
+    x = torch.ones(LARGE, device="xpu")
+    graph = torch.xpu.XPUGraph()
+    with torch.xpu.graph(graph):
+        y = x.exp()
+    graph.replay()
+    assert y[0].item() == pytest.approx(2.71828, rel=1e-4)
+    assert not any(row[0] == "aten::exp" for row in _C.learned_tiers())
+
+
+def test_without_learning_nothing_is_timed(set_costs: SetCosts) -> None:
+    set_costs(dear=NATIVE_WINS)
+    calls("exp", 100)
+    assert _C.learned_tiers() == []
+
+
+@pytest.mark.usefixtures("learning")
+def test_results_are_right_whichever_tier_is_tried(set_costs: SetCosts) -> None:
+    set_costs(dear=(100.0, 50.0), cheap=(100.0, 50.0), reduction=(100.0, 50.0))
+    _C.set_learning_bias(50_000, 0)
+    x = torch.linspace(0, 1, LARGE)
+    expected = (x.exp() * 2 + x).sum()
+    moved = x.to("xpu")
+    for _ in range(40):
+        found = (moved.exp() * 2 + moved).sum()
+        torch.testing.assert_close(found.cpu(), expected)
+    in_place = moved.clone()
+    for _ in range(60):
+        in_place.add_(1)
+    torch.testing.assert_close(in_place.cpu(), x + 60)
+
+
+def test_the_scheduler_decides_first_on_several_devices() -> None:
+    with xpurt.xpu_mapping("AUTO") as placement, xpurt.kernel_policy("auto"):
+        if len(placement.ordinals[0]) == 1:
+            pytest.skip("one device")
+        home = placement.homes[0]
+        curve = ("dear", "f", "alike", [(1.0, *NATIVE_WINS)])
+        _C.set_cost_curves(0, home, [curve])
+        x = torch.ones(LARGE, device="xpu")
+        with xpurt.prefer("CPU"):
+            _C.reset_op_report()
+            x.exp()
+            assert tiers_of("aten::exp") == {"native": 1}
+        with xpurt.prefer("GPU"):
+            x.exp()
+            assert tiers_of("aten::exp") == {"sycl": 1}
+        del x

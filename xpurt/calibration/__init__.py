@@ -1,0 +1,41 @@
+"""Measures what ops cost on this machine, and keeps it for all later processes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from xpurt.calibration.picture import MissingExtra
+from xpurt.kernels import Calibration
+
+__all__ = ["MissingExtra", "calibrate", "run_calibrate"]
+
+
+def calibrate(
+    report: Callable[[str], object] = lambda text: None,
+) -> tuple[Calibration, ...]:
+    """Measures, for each device, when a kernel on its queue finishes before PyTorch's
+    CPU kernel, and goes by that from now on. It takes a few seconds per device, in
+    which nothing else should run.
+
+    The result is kept in the folder of XPURT_CACHE_DIR, a file per device and number of
+    threads, and later processes read it. `report` is called with a line per device.
+
+    Where one ordinal has several devices, as under AUTO, the mapping is "explicit" while
+    this runs. Raises MappingError if xpu tensors are alive then, and OSError if the
+    file can't be written.
+    """
+    # Looks up ops, which `import xpurt` has no time for.
+    from xpurt.calibration.run import measure_all
+
+    return measure_all(report)
+
+
+def run_calibrate(*, show: bool, plot: Path | None) -> int:
+    """The command: measures all devices unless it is only to `show` what is known, and
+    draws that to `plot`, if given. Returns the exit code.
+
+    Raises MappingError without a device, what `calibrate` raises, and what
+    `xpurt.calibration.picture.save_plot` does.
+    """
+    from xpurt.calibration.command import measure_and_show
+
+    return measure_and_show(show=show, plot=plot)

@@ -1,0 +1,31 @@
+"""`python -m xpurt calibrate`: measures, shows and draws costs."""
+
+from pathlib import Path
+
+from xpurt.calibration.known import costs_table, known_costs
+from xpurt.calibration.picture import save_plot
+from xpurt.calibration.run import measure_all
+from xpurt.errors import MappingError
+from xpurt.mapping import get_xpu_mapping, physical_devices, set_xpu_mapping
+
+
+def measure_and_show(*, show: bool, plot: Path | None) -> int:
+    """See `xpurt.calibration.run_calibrate`."""
+    if not physical_devices():
+        raise MappingError(
+            "there is no SYCL device to measure. `python -m xpurt doctor` says what is "
+            "missing."
+        )
+    if not show:
+        # Each device by itself, whatever the mapping that programs will have.
+        if get_xpu_mapping() == "AUTO":
+            set_xpu_mapping("explicit")
+        measure_all(report=print)
+    for number, device in enumerate(physical_devices()):
+        print(costs_table(device))
+        curves = known_costs(device)[1]
+        if plot is not None and curves:
+            path = plot if number == 0 else plot.with_stem(f"{plot.stem}-{number}")
+            save_plot(path, curves, f"{device}: kernels and PyTorch's CPU kernels")
+            print(f"drawn in {path}")
+    return 0

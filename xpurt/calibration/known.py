@@ -1,0 +1,69 @@
+"""What is known of the costs on a device, as text."""
+
+from xpurt import mapping
+from xpurt.kernels import Calibration, Curve, kept_calibration, shipped
+from xpurt.mapping import PhysicalDevice
+from xpurt.table import table
+
+
+def known_costs(device: PhysicalDevice) -> tuple[Calibration | None, tuple[Curve, ...]]:
+    """The device's calibration, if it has one, and the curves in force."""
+    kept = kept_calibration(mapping.identity(device))
+    if kept is not None:
+        return kept, kept.curves
+    return None, shipped().curves if device.kind == "cpu" else ()
+
+
+def costs_table(device: PhysicalDevice) -> str:
+    """Where the device's costs come from, its rates, and the crossovers: the elements
+    from which on a kernel is taken."""
+    kept, curves = known_costs(device)
+    if kept is not None:
+        lines = [f"{device}: measured on {kept.measured}", _rates(kept)]
+    elif curves:
+        lines = [
+            f"{device}: not calibrated; xpurt goes by the costs that it comes with "
+            f"({shipped().measured})"
+        ]
+    else:
+        lines = [f"{device}: not calibrated"]
+    if curves:
+        cells = (
+            (c.cost_class, c.letter, c.layout, _elements(c.crossover()), _largest(c))
+            for c in curves
+        )
+        headings = (
+            "class",
+            "type",
+            "layout",
+            ">kernel from",
+            ">kernel/native, largest",
+        )
+        lines.append(table(headings, cells))
+    return "\n".join(lines)
+
+
+def _rates(calibration: Calibration) -> str:
+    rates = calibration.rates
+    threads = calibration.identity.threads
+    lines = [
+        f"a kernel: {rates.launch_us:.1f} us, {rates.bytes_per_us / 1e3:.1f} GB/s, "
+        f"{rates.flops_per_us / 1e3:.0f} GFLOP/s; a copy from the host: "
+        f"{rates.copy_launch_us:.1f} us, {rates.copy_bytes_per_us / 1e3:.1f} GB/s"
+    ]
+    if rates.native_call_us:
+        lines.append(
+            f"PyTorch's CPU kernel, {threads} threads: {rates.native_call_us:.1f} us, "
+            f"{rates.native_bytes_per_us / 1e3:.1f} GB/s, "
+            f"{rates.native_flops_per_us / 1e3:.0f} GFLOP/s"
+        )
+    return "\n".join(lines)
+
+
+def _elements(crossover: float | None) -> str:
+    return "never" if crossover is None else f"{crossover:,.0f}"
+
+
+def _largest(curve: Curve) -> str:
+    last = curve.points[-1]
+    return f"{last.kernel_us / last.native_us:.2f} at {last.elements:,.0f}"

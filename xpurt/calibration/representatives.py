@@ -1,0 +1,181 @@
+"""One op per class, by which the class is measured, on as many elements as asked.
+
+An element is what the policy counts: of the largest operand, or, of matrix products, a
+multiply-add.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+aten = torch.ops.aten
+
+Call = Callable[[], object]
+# Operands of about so many elements, on a device: the call, and how many there are.
+Maker = Callable[[int, torch.dtype, str], tuple[Call, int]]
+
+LETTERS: dict[str, torch.dtype] = {
+    "f": torch.float32,
+    "d": torch.float64,
+    "h": torch.float16,
+    "b": torch.bfloat16,
+    "l": torch.int64,
+}
+_LINE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Representative:
+    """`make` gives a call of an op of the class. `letters`: element types that are
+    measured. `largest`: the binary logarithm of the most elements."""
+
+    cost_class: str
+    make: Maker
+    letters: str = "f"
+    layout: str = "alike"
+    smallest: int = 11
+    largest: int = 22
+
+
+def numbers(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
+    if dtype == torch.int64:
+        return torch.randint(1, 100, shape).to(device)
+    return torch.rand(shape).add(0.5).to(dtype).to(device)
+
+
+def lines(n: int, dtype: torch.dtype, device: str) -> torch.Tensor:
+    return numbers((max(n // _LINE, 1), _LINE), dtype, device)
+
+
+def of_one(op: Callable[..., object], *arguments: object) -> Maker:
+    """An op on the lines of a matrix."""
+
+    def make(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+        x = lines(n, dtype, device)
+        return lambda: op(x, *arguments), x.numel()
+
+    return make
+
+
+def of_images(op: Callable[..., object], *arguments: object) -> Maker:
+    """An op on images of 32 by 32."""
+
+    def make(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+        x = numbers((1, max(n // 1024, 1), 32, 32), dtype, device)
+        return lambda: op(x, *arguments), x.numel()
+
+    return make
+
+
+def add(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    x, y = lines(n, dtype, device), lines(n, dtype, device)
+    return lambda: aten.add.Tensor(x, y), x.numel()
+
+
+def add_row(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    x, y = lines(n, dtype, device), numbers((_LINE,), dtype, device)
+    return lambda: aten.add.Tensor(x, y), x.numel()
+
+
+def add_transposed(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    side = math.isqrt(n)
+    x, y = numbers((side, side), dtype, device), numbers((side, side), dtype, device)
+    return lambda: aten.add.Tensor(x, y.t()), side * side
+
+
+def multiply(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    side = round(n ** (1 / 3))
+    x, y = numbers((side, side), dtype, device), numbers((side, side), dtype, device)
+    return lambda: aten.mm(x, y), side**3
+
+
+def convolve(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    channels, window = 32, 3
+    side = max(round(math.sqrt(n / (channels * channels * window**2))), window)
+    x = numbers((1, channels, side, side), dtype, device)
+    weight = numbers((channels, channels, window, window), dtype, device)
+    return (
+        lambda: torch.nn.functional.conv2d(x, weight, padding=1),
+        side * side * weight.numel(),
+    )
+
+
+def attend(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    size = 64
+    tokens = max(math.isqrt(n // size), 1)
+    x = numbers((1, 1, tokens, size), dtype, device)
+    op = aten._scaled_dot_product_flash_attention_for_cpu
+    return lambda: op(x, x, x), tokens * tokens * size
+
+
+def draw(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    x = lines(n, dtype, device)
+    return lambda: aten.normal_(x), x.numel()
+
+
+def batch_norm(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    channels = 32
+    x = numbers((4, channels, max(n // (4 * channels), 1)), dtype, device)
+    weight, bias, mean, var = (numbers((channels,), dtype, device) for _ in range(4))
+    return (
+        lambda: aten.native_batch_norm(x, weight, bias, mean, var, True, 0.1, 1e-5),
+        x.numel(),
+    )
+
+
+def layer_norm(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    x = lines(n, dtype, device)
+    weight, bias = numbers((_LINE,), dtype, device), numbers((_LINE,), dtype, device)
+    return lambda: aten.native_layer_norm(x, [_LINE], weight, bias, 1e-5), x.numel()
+
+
+def gather(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    x = lines(n, dtype, device)
+    index = torch.randint(x.shape[0], (x.shape[0],)).to(device)
+    return lambda: aten.index_select(x, 0, index), x.numel()
+
+
+def scatter(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    x, source = lines(n, dtype, device), lines(n, dtype, device)
+    index = torch.randint(x.shape[0], (x.shape[0],)).to(device)
+    return lambda: aten.index_add(x, 0, index, source), x.numel()
+
+
+def nll_loss(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    x = lines(n, dtype, device)
+    target = torch.randint(_LINE, (x.shape[0],)).to(device)
+    return lambda: aten.nll_loss_forward(x, target, None, 1, -100), x.numel()
+
+
+REPRESENTATIVES = (
+    Representative("cheap", add, letters="fbdl"),
+    Representative("cheap", add_row, layout="mixed"),
+    Representative("cheap", add_transposed, layout="strided"),
+    Representative("dear", of_one(aten.exp), letters="fbd"),
+    Representative("special", of_one(aten.digamma), largest=20),
+    Representative("reduction", of_one(aten.sum.dim_IntList, [1]), letters="fbdl"),
+    Representative("softmax", of_one(aten._softmax, 1, False), letters="fb"),
+    Representative("matmul", multiply, letters="fbhd", smallest=15, largest=29),
+    Representative("convolution", convolve, smallest=18, largest=27),
+    Representative("attention", attend, smallest=16, largest=26),
+    Representative("draws", draw),
+    Representative("channel_norm", batch_norm),
+    Representative("line_norm", layer_norm, letters="fb"),
+    Representative("pooling", of_images(aten.max_pool2d_with_indices, [2, 2], [2, 2])),
+    Representative(
+        "upsampling", of_images(aten.upsample_bilinear2d, [64, 64], False), largest=20
+    ),
+    Representative("extremes", of_one(aten.argmax, 1)),
+    Representative("gathering", gather),
+    Representative("scattering", scatter),
+    Representative("scan", of_one(aten.cumsum, 1)),
+    Representative(
+        "sort", of_one(lambda x: aten.sort.stable(x, stable=False)), largest=20
+    ),
+    Representative("padding", of_images(aten.reflection_pad2d, [1, 1, 1, 1])),
+    Representative("rearranging", of_one(aten.flip, [0])),
+    Representative("losses", nll_loss),
+    Representative("moments", of_one(lambda x: aten.var.correction(x, [1]))),
+)

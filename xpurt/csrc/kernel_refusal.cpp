@@ -1,0 +1,58 @@
+#include "kernel_refusal.h"
+
+#include <c10/util/Exception.h>
+
+#include "device.h"
+#include "op_record.h"
+#include "program_build.h"
+#include "tier_choice.h"
+
+namespace xpurt {
+namespace {
+
+// Rows that were warned of. Leaked: see Note [Leaked on purpose].
+bool is_first_of(int row) {
+  static auto* const mutex = new std::mutex;
+  static auto* const rows = new std::set<int>;
+  std::lock_guard<std::mutex> lock(*mutex);
+  return rows->insert(row).second;
+}
+
+Refusals& refusals_of(OpRecord& record) {
+  Refusals* found = record.refusals.load(std::memory_order_acquire);
+  if (found != nullptr) return *found;
+  auto* made = new Refusals;  // lives as long as the record: for ever
+  if (record.refusals.compare_exchange_strong(found, made)) return *made;
+  delete made;
+  return *found;
+}
+
+}  // namespace
+
+bool is_refused(const OpRecord& record, int device_id, c10::ScalarType type) {
+  Refusals* refusals = record.refusals.load(std::memory_order_acquire);
+  if (C10_LIKELY(refusals == nullptr)) return false;
+  std::lock_guard<std::mutex> lock(refusals->mutex);
+  return refusals->known.count({device_id, type}) != 0;
+}
+
+void remember_refusal(OpRecord& record, const RowKernel& row,
+                      const PhysicalDevice& device, c10::ScalarType type) {
+  Refusals& refusals = refusals_of(record);
+  {
+    std::lock_guard<std::mutex> lock(refusals.mutex);
+    refusals.known.emplace(device.id, type);
+  }
+  forget_tiers(record);
+  if (!is_first_of(row.prior.row)) return;
+  const Refusal& said = last_refusal();
+  TORCH_WARN("the driver of ", device.name, " refuses to build kernel ", said.entry,
+             " of ", record.name, ": from now on PyTorch's CPU kernel computes it",
+             device.host_accessible ? "" : ", on copies", ". The driver says:\n",
+             said.log,
+             "\nThis is said once per kernel; "
+             "xpurt.set_kernel_policy(\"sycl\") raises it as an error, with the "
+             "source.");
+}
+
+}  // namespace xpurt

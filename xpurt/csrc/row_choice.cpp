@@ -1,0 +1,155 @@
+#include "row_choice.h"
+
+#include <chrono>
+
+#include "alias.h"
+#include "capture.h"
+#include "kernel_refusal.h"
+#include "policy.h"
+#include "stack_tensors.h"
+
+namespace xpurt {
+namespace {
+
+thread_local bool in_turn = false;
+
+double now_us() {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+CallLook look_at(const OpRecord& record, const torch::jit::Stack& stack) {
+  CallLook look;
+  for (size_t i = stack.size() - record.arguments; i < stack.size(); ++i) {
+    for_each_tensor(stack[i], [&](const at::Tensor& tensor) {
+      if (tensor.defined() && tensor.layout() == c10::kStrided) {
+        look.see(*tensor.unsafeGetTensorImpl());
+      }
+    });
+  }
+  return look;
+}
+
+// Whether the native kernel on the CPU is taken without a look at the costs.
+bool too_small(const PhysicalDevice& home, const CallLook& look) {
+  return look.elements() <= kTierFloor && home.is_cpu;
+}
+
+// On one device whose memory the host reads: by cost.
+void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& home,
+                 const torch::jit::Stack& stack, RowChoice* choice) {
+  if (too_small(home, choice->look)) return;
+  choice->elements = choice->look.elements();
+  QuickTier quick = QuickTier::undecided;
+  if (row.prior.by_operands) {
+    quick = quick_tier(record, home.id, choice->look, choice->elements);
+    if (quick == QuickTier::native) return;
+  }
+  if (!row.accepts(stack)) {
+    if (quick == QuickTier::undecided && row.prior.by_operands) {
+      put_off_turn(record, home.id, choice->look, choice->elements);
+    }
+    return;
+  }
+  if (!row.prior.by_operands) {
+    choice->elements = std::max<int64_t>(row.cost(stack).elements, 1);
+    quick = quick_tier(record, home.id, choice->look, choice->elements);
+  }
+  if (quick == QuickTier::undecided) {
+    choice->plan = plan_tier(record, row, home.id, home.is_cpu, choice->look,
+                             choice->elements, !in_turn);
+  } else {
+    choice->plan.kernel = quick == QuickTier::kernel;
+  }
+  if (choice->plan.kernel) choice->row = &row;
+}
+
+// On several devices the scheduler's word comes first: it knows what a copy costs.
+// Times tell nothing where the next call may run elsewhere, so nothing is learned.
+void choose_on_several(OpRecord& record, const RowKernel& row, const Ordinal& on,
+                       c10::DeviceIndex index, const torch::jit::Stack& stack,
+                       RowChoice* choice) {
+  const PhysicalDevice& home = on.home_device();
+  if (row.prior.in_parts || !row.accepts(stack)) return;
+  const OpCost cost = row.cost(stack);
+  choice->elements = std::max<int64_t>(cost.elements, 1);
+  const bool elsewhere = choose_device(cost, current_stream(index)) != on.home;
+  const auto by_table = [&] {
+    return plan_tier(record, row, home.id, home.is_cpu, choice->look, choice->elements,
+                     false)
+        .kernel;
+  };
+  if (elsewhere || (!too_small(home, choice->look) && by_table())) choice->row = &row;
+}
+
+}  // namespace
+
+RowChoice choose_row(OpRecord& record, c10::DeviceIndex index,
+                     const torch::jit::Stack& stack) {
+  RowChoice choice;
+  const RowKernel* row = record.row.load(std::memory_order_acquire);
+  if (C10_LIKELY(row == nullptr)) return choice;
+  const KernelPolicy policy =
+      is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
+  if (policy == KernelPolicy::native) return choice;
+  if (policy == KernelPolicy::sycl) {
+    if (row->accepts(stack)) choice.row = row;
+    return choice;
+  }
+  choice.look = look_at(record, stack);
+  const Ordinal& on = ordinal(index);
+  const PhysicalDevice& home = on.home_device();
+  if (home.host_accessible && on.devices.size() == 1) {
+    choose_tier(record, *row, home, stack, &choice);
+    return choice;
+  }
+  if (is_refused(record, home.id, choice.look.type())) return choice;
+  if (!home.host_accessible) {
+    if (row->accepts(stack)) choice.row = row;
+  } else {
+    choose_on_several(record, *row, on, index, stack, &choice);
+  }
+  return choice;
+}
+
+bool goes_native(const OpRecord& record, c10::DeviceIndex index, const CallLook& look) {
+  const Ordinal& on = ordinal(index);
+  const PhysicalDevice& home = on.home_device();
+  if (!home.host_accessible || is_capturing(index)) return false;
+  const RowKernel* row = record.row.load(std::memory_order_acquire);
+  if (row == nullptr) return true;
+  const KernelPolicy policy = kernel_policy();
+  if (policy != KernelPolicy::automatic) return policy == KernelPolicy::native;
+  if (on.devices.size() != 1) return false;
+  if (too_small(home, look)) return true;
+  return row->prior.by_operands &&
+         quick_tier(record, home.id, look, look.elements()) == QuickTier::native;
+}
+
+TurnClock::TurnClock(OpRecord& record, c10::DeviceIndex index, const RowChoice& choice)
+    : record_(record),
+      choice_(choice),
+      stream_(current_stream(index)),
+      device_id_(ordinal(index).home_device().id) {
+  const double before = now_us();
+  stream_.wait();
+  in_turn = true;
+  begin_us_ = now_us();
+  // A native call would have waited, too.
+  if (choice.plan.turn.kernel) waited_us_ = begin_us_ - before;
+}
+
+TurnClock::~TurnClock() {
+  in_turn = false;
+}
+
+void TurnClock::done() {
+  const double submitted = now_us();
+  stream_.wait();
+  const double end = now_us();
+  note_turn(record_, device_id_, choice_.look, choice_.elements, choice_.plan,
+            end - begin_us_, waited_us_ + end - submitted);
+}
+
+}  // namespace xpurt

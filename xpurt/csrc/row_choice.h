@@ -1,0 +1,48 @@
+// Whether an op's row runs a call, and the timing of calls that are learned from.
+#pragma once
+
+#include <ATen/core/stack.h>
+
+#include "op_record.h"
+#include "stream.h"
+#include "tier_choice.h"
+
+namespace xpurt {
+
+// How a call is to be run.
+struct RowChoice {
+  const RowKernel* row = nullptr;  // none: the native kernel
+  TierPlan plan;                   // of a call that is to be timed
+  CallLook look;
+  int64_t elements = 0;
+};
+
+RowChoice choose_row(OpRecord& record, c10::DeviceIndex index,
+                     const torch::jit::Stack& stack);
+
+// Whether an op with such operands, the largest of which decides, is sure to be run by
+// PyTorch's CPU kernel, on memory that the host reads: cheap to find out.
+bool goes_native(const OpRecord& record, c10::DeviceIndex index, const CallLook& look);
+
+// Times a call that is the turn of a learner, on the current stream: from now until
+// done(). Not of calls within such a call.
+class TurnClock {
+ public:
+  TurnClock(OpRecord& record, c10::DeviceIndex index, const RowChoice& choice);
+  ~TurnClock();
+  TurnClock(const TurnClock&) = delete;
+  TurnClock& operator=(const TurnClock&) = delete;
+
+  // Waits for what the call submitted.
+  void done();
+
+ private:
+  OpRecord& record_;
+  const RowChoice& choice_;
+  Stream& stream_;
+  const int device_id_;
+  double waited_us_ = 0;
+  double begin_us_ = 0;
+};
+
+}  // namespace xpurt

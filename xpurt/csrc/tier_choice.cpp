@@ -1,0 +1,273 @@
+#include "tier_choice.h"
+
+#include <ATen/Context.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <mutex>
+
+#include "capture.h"
+#include "element_type.h"
+#include "kernel_refusal.h"
+#include "op_record.h"
+#include "program_build.h"
+
+namespace xpurt {
+namespace {
+
+constexpr char kLetters[kTierTypes + 1] = "fdhbcsilut?";
+
+// Where a class was not measured: the native kernel, unless the program shows other.
+constexpr TierCosts kUnknown{1, 1.5};
+constexpr TierCosts kUnknownGpu{1.5, 1};
+
+// How far in size a measured neighbour may be.
+constexpr int kNeighbours = 3;
+
+// Calls between two tries to take a turn where some calls cannot.
+constexpr uint32_t kPutOff = 64;
+
+std::atomic<bool> learning{true};
+
+// Guards what the hot path does not touch, of all buckets. Leaked: see
+// Note [Leaked on purpose].
+std::mutex& slow_mutex() {
+  static auto* const leaked = new std::mutex;
+  return *leaked;
+}
+TierCosts bias_us;  // guarded by it
+
+size_t type_place(c10::ScalarType type) {
+  const char letter = letter_of(type);
+  for (size_t i = 0; i + 1 < kTierTypes; ++i) {
+    if (kLetters[i] == letter) return i;
+  }
+  return kTierTypes - 1;
+}
+
+size_t size_place(int64_t elements) {
+  const int log2 = std::bit_width(static_cast<uint64_t>(elements)) - 1;
+  return std::clamp(log2, kLeastSize, kLargestSize) - kLeastSize;
+}
+
+size_t sizes_place(const CallLook& look) {
+  return type_place(look.type()) * kLayouts + static_cast<size_t>(look.layout());
+}
+
+TierSizes* find_sizes(const OpRecord& record, int device_id, const CallLook& look) {
+  OpTiers* tiers = record.tiers.load(std::memory_order_acquire);
+  while (tiers != nullptr && tiers->device_id != device_id) tiers = tiers->next;
+  if (tiers == nullptr) return nullptr;
+  return tiers->sizes[sizes_place(look)].load(std::memory_order_acquire);
+}
+
+// Under the mutex.
+TierSizes& make_sizes(OpRecord& record, int device_id, const CallLook& look) {
+  OpTiers* first = record.tiers.load(std::memory_order_acquire);
+  OpTiers* tiers = first;
+  while (tiers != nullptr && tiers->device_id != device_id) tiers = tiers->next;
+  if (tiers == nullptr) {
+    tiers = new OpTiers;
+    tiers->device_id = device_id;
+    tiers->next = first;
+    record.tiers.store(tiers, std::memory_order_release);
+  }
+  auto& place = tiers->sizes[sizes_place(look)];
+  TierSizes* sizes = place.load(std::memory_order_acquire);
+  if (sizes == nullptr) {
+    sizes = new TierSizes;
+    place.store(sizes, std::memory_order_release);
+  }
+  return *sizes;
+}
+
+bool frozen() {
+  return !learning.load(std::memory_order_relaxed) ||
+         at::globalContext().deterministicAlgorithms() || capture_is_underway();
+}
+
+TierCosts expected(const RowKernel& row, int device_id, bool is_cpu,
+                   const CallLook& look, size_t place) {
+  const double elements = std::exp2(static_cast<double>(place + kLeastSize) + 0.5);
+  const auto found =
+      expected_costs(device_id, row.prior.cost_class, kLetters[type_place(look.type())],
+                     look.layout(), elements);
+  return found.value_or(is_cpu ? kUnknown : kUnknownGpu);
+}
+
+// What is expected, corrected by what the nearest size showed.
+TierCosts corrected(const RowKernel& row, int device_id, bool is_cpu,
+                    const CallLook& look, const TierSizes& sizes, size_t place) {
+  TierCosts us = expected(row, device_id, is_cpu, look, place);
+  for (int away = 1; away <= kNeighbours; ++away) {
+    for (const int side : {-away, away}) {
+      const int other = static_cast<int>(place) + side;
+      if (other < 0 || other >= static_cast<int>(sizes.buckets.size())) continue;
+      const TierLearner* learner = sizes.buckets[other].learner.get();
+      if (learner == nullptr || !learner->has_measured(false) ||
+          !learner->has_measured(true)) {
+        continue;
+      }
+      const TierCosts seen = learner->believed();
+      const TierCosts guessed = expected(row, device_id, is_cpu, look, other);
+      us.native *= seen.native / guessed.native;
+      us.kernel *= seen.kernel / guessed.kernel;
+      return us;
+    }
+  }
+  return us;
+}
+
+void publish(TierBucket& bucket, bool table_kernel) {
+  uint8_t flags = TierBucket::kKnown;
+  if (table_kernel) flags |= TierBucket::kTableKernel;
+  const bool learned =
+      bucket.learner != nullptr ? bucket.learner->kernel() : table_kernel;
+  if (learned) flags |= TierBucket::kLearnedKernel;
+  bucket.flags.store(flags, std::memory_order_relaxed);
+}
+
+void set_rest(TierBucket& bucket, uint32_t calls) {
+  bucket.rest = calls;
+  bucket.calls_left.store(calls, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+QuickTier quick_tier(const OpRecord& record, int device_id, const CallLook& look,
+                     int64_t elements) {
+  TierSizes* sizes = find_sizes(record, device_id, look);
+  if (sizes == nullptr) return QuickTier::undecided;
+  TierBucket& bucket = sizes->buckets[size_place(elements)];
+  const uint8_t flags = bucket.flags.load(std::memory_order_relaxed);
+  if ((flags & TierBucket::kKnown) == 0) return QuickTier::undecided;
+  uint8_t decides = TierBucket::kTableKernel;
+  if (!frozen()) {
+    decides = TierBucket::kLearnedKernel;
+    // Not one step: a count that is lost between threads does no harm.
+    const uint32_t left = bucket.calls_left.load(std::memory_order_relaxed);
+    if (left == 0) return QuickTier::undecided;
+    bucket.calls_left.store(left - 1, std::memory_order_relaxed);
+  }
+  return (flags & decides) != 0 ? QuickTier::kernel : QuickTier::native;
+}
+
+TierPlan plan_tier(OpRecord& record, const RowKernel& row, int device_id, bool is_cpu,
+                   const CallLook& look, int64_t elements, bool learns) {
+  std::lock_guard<std::mutex> lock(slow_mutex());
+  TierSizes& sizes = make_sizes(record, device_id, look);
+  const size_t place = size_place(elements);
+  TierBucket& bucket = sizes.buckets[place];
+  if (is_refused(record, device_id, look.type())) {
+    bucket.learner.reset();
+    set_rest(bucket, UINT32_MAX);
+    publish(bucket, false);
+    return {};
+  }
+  uint8_t flags = bucket.flags.load(std::memory_order_relaxed);
+  if ((flags & TierBucket::kKnown) == 0) {
+    const TierCosts us = expected(row, device_id, is_cpu, look, place);
+    publish(bucket, us.kernel < us.native);
+    flags = bucket.flags.load(std::memory_order_relaxed);
+  }
+  const bool by_table = (flags & TierBucket::kTableKernel) != 0;
+  if (!learns || frozen()) return {by_table, nullptr, {}};
+  const double build_us =
+      row.prior.build_us >= 0 ? row.prior.build_us : expected_build_us();
+  if (bucket.learner == nullptr) {
+    const TierCosts us = corrected(row, device_id, is_cpu, look, sizes, place);
+    bucket.learner = std::make_unique<TierLearner>(us, sizes.built);
+    publish(bucket, by_table);
+  }
+  const TierLearner::Turn turn =
+      bucket.learner->next(bucket.rest, sizes.built ? 0 : build_us);
+  set_rest(bucket, kPutOff);
+  return {turn.kernel, &bucket, turn};
+}
+
+void put_off_turn(OpRecord& record, int device_id, const CallLook& look,
+                  int64_t elements) {
+  std::lock_guard<std::mutex> lock(slow_mutex());
+  TierSizes* sizes = find_sizes(record, device_id, look);
+  if (sizes == nullptr) return;
+  TierBucket& bucket = sizes->buckets[size_place(elements)];
+  if ((bucket.flags.load(std::memory_order_relaxed) & TierBucket::kKnown) != 0) {
+    set_rest(bucket, kPutOff);
+  }
+}
+
+void note_turn(OpRecord& record, int device_id, const CallLook& look, int64_t elements,
+               const TierPlan& plan, double us, double stall_us) {
+  std::lock_guard<std::mutex> lock(slow_mutex());
+  TierSizes& sizes = make_sizes(record, device_id, look);
+  TierBucket& bucket = sizes.buckets[size_place(elements)];
+  // Gone, if what was learned has been forgotten meanwhile.
+  if (&bucket != plan.timed || bucket.learner == nullptr) return;
+  if (plan.turn.kernel) sizes.built = true;
+  bucket.learner->note(
+      plan.turn, us + (plan.turn.kernel ? bias_us.kernel : bias_us.native), stall_us);
+  set_rest(bucket, bucket.learner->rest());
+  publish(bucket, (bucket.flags.load(std::memory_order_relaxed) &
+                   TierBucket::kTableKernel) != 0);
+}
+
+void forget_tiers(OpRecord& record) {
+  std::lock_guard<std::mutex> lock(slow_mutex());
+  OpTiers* tiers = record.tiers.load(std::memory_order_acquire);
+  for (; tiers != nullptr; tiers = tiers->next) {
+    for (auto& place : tiers->sizes) {
+      TierSizes* sizes = place.load(std::memory_order_acquire);
+      if (sizes == nullptr) continue;
+      for (TierBucket& bucket : sizes->buckets) {
+        bucket.flags.store(0, std::memory_order_relaxed);
+        bucket.learner.reset();
+        set_rest(bucket, 0);
+      }
+    }
+  }
+}
+
+void forget_tiers() {
+  for_each_op_record([](OpRecord& record) { forget_tiers(record); });
+}
+
+void set_learning(bool on) {
+  learning = on;
+}
+
+bool learning_is_on() {
+  return learning;
+}
+
+void set_learning_bias(TierCosts us) {
+  std::lock_guard<std::mutex> lock(slow_mutex());
+  bias_us = us;
+}
+
+std::vector<LearnedTier> learned_tiers() {
+  std::vector<LearnedTier> found;
+  for_each_op_record([&](OpRecord& record) {
+    std::lock_guard<std::mutex> lock(slow_mutex());
+    OpTiers* tiers = record.tiers.load(std::memory_order_acquire);
+    for (; tiers != nullptr; tiers = tiers->next) {
+      for (size_t i = 0; i < tiers->sizes.size(); ++i) {
+        const TierSizes* sizes = tiers->sizes[i].load(std::memory_order_acquire);
+        if (sizes == nullptr) continue;
+        for (size_t k = 0; k < sizes->buckets.size(); ++k) {
+          const TierBucket& bucket = sizes->buckets[k];
+          if (bucket.learner == nullptr) continue;
+          const uint8_t flags = bucket.flags.load(std::memory_order_relaxed);
+          found.push_back({record.name, tiers->device_id, kLetters[i / kLayouts],
+                           static_cast<OperandLayout>(i % kLayouts),
+                           static_cast<int>(k) + kLeastSize,
+                           (flags & TierBucket::kTableKernel) != 0,
+                           bucket.learner->kernel(), bucket.learner->believed()});
+        }
+      }
+    }
+  });
+  return found;
+}
+
+}  // namespace xpurt

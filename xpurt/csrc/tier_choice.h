@@ -1,0 +1,132 @@
+// Which tier runs an op under the policy `automatic`, where a row's kernel and
+// PyTorch's compete for the same bytes.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+#include <c10/core/TensorImpl.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cost_table.h"
+#include "tier_learner.h"
+
+namespace xpurt {
+
+struct OpRecord;
+struct RowKernel;
+
+// Below so many elements (see RowPrior) the native kernel is taken without a look at
+// anything: it has finished before another could have been launched.
+constexpr int64_t kTierFloor = 1024;
+
+// What the choice depends on, of one call's operands.
+class CallLook {
+ public:
+  void see(const c10::TensorImpl& tensor) {
+    const int64_t elements = tensor.numel();
+    if (elements > 1) {
+      differ_ |= elements != elements_ && elements_ > 1;
+      strided_ |= !tensor.is_non_overlapping_and_dense();
+      (tensor.is_contiguous() ? contiguous_ : permuted_) = true;
+    }
+    if (elements > elements_) {
+      elements_ = elements;
+      type_ = tensor.dtype();
+    }
+  }
+
+  int64_t elements() const { return elements_; }  // of the largest
+  c10::ScalarType type() const { return c10::typeMetaToScalarType(type_); }
+  OperandLayout layout() const {
+    if (strided_ || (contiguous_ && permuted_)) return OperandLayout::strided;
+    return differ_ ? OperandLayout::mixed : OperandLayout::alike;
+  }
+
+ private:
+  int64_t elements_ = 0;
+  caffe2::TypeMeta type_ = caffe2::TypeMeta::Make<float>();
+  bool differ_ = false;
+  bool strided_ = false;
+  bool contiguous_ = false;  // some operand is
+  bool permuted_ = false;    // some operand is not
+};
+
+// Calls of one op, type, layout and size class on one device. The hot path reads and
+// writes the two atomics alone; the rest is guarded by a mutex.
+struct TierBucket {
+  enum : uint8_t { kKnown = 1, kTableKernel = 2, kLearnedKernel = 4 };
+  std::atomic<uint8_t> flags{0};
+  std::atomic<uint32_t> calls_left{0};  // to the next turn of the learner
+  uint32_t rest = 0;                    // what calls_left began with
+  std::unique_ptr<TierLearner> learner;
+};
+
+// Size class k has 2^k to 2^(k+1) elements.
+constexpr int kLeastSize = 10, kLargestSize = 40;
+constexpr int kTierTypes = 11;  // the letters of element_type.h, and any other
+struct TierSizes {
+  std::array<TierBucket, kLargestSize - kLeastSize + 1> buckets;
+  bool built = false;  // some kernel of theirs has run
+};
+struct OpTiers {
+  int device_id = 0;
+  OpTiers* next = nullptr;  // of another device
+  // By type and layout, made at the first use; live as long as the process.
+  std::array<std::atomic<TierSizes*>, kTierTypes * kLayouts> sizes{};
+};
+
+// How a call is to be run.
+struct TierPlan {
+  bool kernel = false;
+  TierBucket* timed = nullptr;  // the call is a turn of this bucket's learner
+  TierLearner::Turn turn;
+};
+
+enum class QuickTier { native, kernel, undecided };
+
+// What was decided for such calls; counts this one. Well under 100 ns: no lock, no map.
+QuickTier quick_tier(const OpRecord& record, int device_id, const CallLook& look,
+                     int64_t elements);
+
+// Decides, and asks the learner if its turn has come. `learns`: false for a call that
+// is not to be timed.
+TierPlan plan_tier(OpRecord& record, const RowKernel& row, int device_id, bool is_cpu,
+                   const CallLook& look, int64_t elements, bool learns);
+
+// A turn cannot be taken by this call: later ones are asked.
+void put_off_turn(OpRecord& record, int device_id, const CallLook& look,
+                  int64_t elements);
+void note_turn(OpRecord& record, int device_id, const CallLook& look, int64_t elements,
+               const TierPlan& plan, double us, double stall_us);
+
+// Everything that was decided and learned is decided anew, from the table of costs.
+void forget_tiers();
+void forget_tiers(OpRecord& record);
+
+// Whether times of the running program have a say. Off, or with
+// torch.use_deterministic_algorithms(True), or while an XPU graph is captured, the
+// table of costs decides alone.
+void set_learning(bool on);
+bool learning_is_on();
+
+// For tests: so much is added to every time that is learned from.
+void set_learning_bias(TierCosts us);
+
+struct LearnedTier {
+  std::string op;
+  int device_id;
+  char letter;  // '?' for a type that kernels do not know
+  OperandLayout layout;
+  int size;  // binary logarithm of the elements, rounded down
+  bool table_kernel;
+  bool learned_kernel;
+  TierCosts us;
+};
+std::vector<LearnedTier> learned_tiers();
+
+}  // namespace xpurt

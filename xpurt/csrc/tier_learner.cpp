@@ -1,0 +1,91 @@
+#include "tier_learner.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace xpurt {
+namespace {
+
+constexpr double kShare = 0.01;  // of the time, for turns and for trials
+constexpr double kTurnUs = 0.5;  // bookkeeping of a turn
+constexpr double kHope = 2;      // a tier that is expected to cost more is not tried
+constexpr double kMargin = 0.9;  // of the other tier's time: what it takes to win
+constexpr int kTrialTurns = 4;   // the first of which warms up
+constexpr uint32_t kLeastRest = 15;  // once there are enough times
+constexpr uint32_t kLongestRest = 1 << 20;
+
+}  // namespace
+
+void TierLearner::Times::add(double time_us) {
+  us[next] = time_us;
+  next = (next + 1) % kKept;
+  count = std::min(count + 1, kKept);
+}
+
+double TierLearner::Times::median() const {
+  auto sorted = us;
+  std::fill(sorted.begin() + count, sorted.end(), HUGE_VAL);
+  std::sort(sorted.begin(), sorted.end());
+  const int middle = count / 2;
+  return count % 2 != 0 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+TierLearner::TierLearner(TierCosts expected_us, bool is_built)
+    : expected_(expected_us), built_(is_built) {}
+
+double TierLearner::believed(bool kernel) const {
+  if (times_[kernel].count > 0) return times_[kernel].median();
+  const double expected = kernel ? expected_.kernel : expected_.native;
+  const double of_other = kernel ? expected_.native : expected_.kernel;
+  // An op of a class is dearer or cheaper than the one that was measured, on both
+  // tiers.
+  return times_[!kernel].count > 0 ? expected * times_[!kernel].median() / of_other
+                                   : expected;
+}
+
+bool TierLearner::is_time_for_trial(double build_us) const {
+  if (times_[kernel_].count < kEnough) return false;
+  const double now = believed(kernel_), other = believed(!kernel_);
+  double price = kTrialTurns * other;
+  if (!kernel_ && !built_) price += build_us;
+  if (other >= kHope * now) {
+    if (times_[!kernel_].count == 0) return false;
+    price *= 1 / kShare;  // it was seen to lose: the world would have to change
+  }
+  const double saved = other < now ? spent_us_ * (1 - other / now) : 0;
+  return std::max(saved, spent_us_ * kShare) >= price * patience_;
+}
+
+TierLearner::Turn TierLearner::next(uint32_t calls, double build_us) {
+  spent_us_ += (calls + 1) * believed(kernel_);
+  if (trial_ == 0 && is_time_for_trial(build_us)) trial_ = kTrialTurns;
+  if (trial_ == 0) return {kernel_, true};
+  return {!kernel_, trial_ < kTrialTurns};
+}
+
+void TierLearner::note(Turn turn, double us, double stall_us) {
+  if (turn.kernel) built_ = true;
+  if (turn.counts) times_[turn.kernel].add(us);
+  rest_ = 0;
+  if (turn.kernel != kernel_) {
+    // Another thread may have ended the trial meanwhile.
+    if (trial_ > 0 && --trial_ == 0) end_trial();
+    return;
+  }
+  if (trial_ > 0) return;
+  const double calls = (stall_us + kTurnUs) / kShare / std::max(us, 1e-3);
+  rest_ = static_cast<uint32_t>(std::min<double>(calls, kLongestRest));
+  if (times_[kernel_].count == kKept) rest_ = std::max(rest_, kLeastRest);
+}
+
+void TierLearner::end_trial() {
+  spent_us_ = 0;
+  if (believed(!kernel_) < kMargin * believed(kernel_)) {
+    kernel_ = !kernel_;
+    patience_ = 1;
+  } else {
+    patience_ *= 2;
+  }
+}
+
+}  // namespace xpurt

@@ -1,0 +1,54 @@
+"""Classes of ops of like cost. One op of a class is measured for all of it."""
+
+from xpurt.kernels.attention import Attention
+from xpurt.kernels.decomposed import Decomposed
+from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
+from xpurt.kernels.steps import Steps
+
+# Work per element, in additions, from which on the arithmetic decides and no longer
+# the memory; and from which on PyTorch has no vector code.
+_DEAR_FLOPS = 8
+_SPECIAL_FLOPS = 40
+
+# By what the names of the ops begin with; the first that fits.
+_BY_NAME: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "channel_norm",
+        ("native_batch_norm", "_native_batch_norm", "native_group_norm"),
+    ),
+    ("line_norm", ("native_layer_norm",)),
+    ("pooling", ("max_pool", "avg_pool", "_adaptive", "adaptive")),
+    ("upsampling", ("upsample", "_upsample", "grid_sampler")),
+    ("distance", ("_cdist", "_pdist")),
+    ("gathering", ("gather", "index_select", "take")),
+    ("scattering", ("scatter", "index_", "_index_put", "put", "embedding_dense")),
+    ("gathering", ("index",)),
+    ("scan", ("cum", "_cum", "_logcum")),
+    ("sort", ("sort",)),
+    ("padding", ("reflection_pad", "replication_pad")),
+    ("rearranging", ("roll", "flip", "tril", "triu", "unfold_backward")),
+    ("unfolding", ("im2col", "col2im")),
+    ("losses", ("nll_loss", "multi_margin", "multilabel_margin")),
+    ("moments", ("var", "std")),
+    ("dear", ("frexp", "log_sigmoid", "glu_backward")),
+    ("extremes", ("argmax", "argmin", "max", "min", "aminmax")),
+    ("convolution", ("convolution",)),
+)
+
+
+def cost_class(
+    row: Row | Reduction | Softmax | Matmul | Steps | Decomposed | Attention,
+) -> str:
+    """The name of the row's class. An op that is like no other is one of its own."""
+    if isinstance(row, Row):
+        if row.flops < _DEAR_FLOPS:
+            return "cheap"
+        return "dear" if row.flops < _SPECIAL_FLOPS else "special"
+    if isinstance(row, Steps) and row.draws:
+        return "draws"
+    if isinstance(row, Steps | Decomposed):
+        for name, beginnings in _BY_NAME:
+            if row.aten.startswith(beginnings):
+                return name
+        return row.aten
+    return row.template

@@ -1,0 +1,121 @@
+"""Where costs come from: the table that is shipped, and the calibration of this machine
+that lies beside the kernels, a file per device and number of threads."""
+
+import hashlib
+import warnings
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from xpurt import _C
+from xpurt.config import config
+from xpurt.kernels.costs import (
+    BadCosts,
+    Calibration,
+    Curve,
+    Identity,
+    Rates,
+    from_text,
+    merged,
+    to_text,
+)
+from xpurt.kernels.disk_cache import processor
+from xpurt.kernels.private_file import read_private, write_private
+
+SHIPPED = Path(__file__).with_name("shipped_costs.json")
+
+_warned = False
+
+
+def identity_of(
+    device: str, platform: str, driver: str, compute_units: int
+) -> Identity:
+    """What measurements on a device of this process, now, would depend on."""
+    return Identity(
+        device=device,
+        platform=platform,
+        driver=driver,
+        compute_units=compute_units,
+        processor=hashlib.sha256(processor()).hexdigest()[:16],
+        torch=str(torch.__version__),
+        threads=torch.get_num_threads(),
+    )
+
+
+@cache
+def shipped() -> Calibration:
+    """The costs that xpurt comes with: those of the machine that the file names."""
+    return from_text(SHIPPED.read_text())
+
+
+def calibration_path(identity: Identity) -> Path:
+    """The file for a device, whatever its driver's version."""
+    names = (identity.device, identity.platform, identity.processor)
+    digest = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+    # The parts of a device have its name.
+    units, threads = identity.compute_units, identity.threads
+    return config().cache_folder / f"costs-{digest}-{units}-{threads}.json"
+
+
+def kept_calibration(identity: Identity) -> Calibration | None:
+    """What was measured on the device before. None if nothing was, or if the file is
+    not to be used: then a warning says why, once."""
+    path = calibration_path(identity)
+    try:
+        found = from_text(read_private(path).decode())
+        _check_same(found.identity, identity)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        _say(path, error)
+        return None
+    return found
+
+
+def keep_calibration(calibration: Calibration) -> Path:
+    """Writes the file, and returns where it is. Raises OSError."""
+    path = calibration_path(calibration.identity)
+    write_private(path, to_text(calibration).encode())
+    return path
+
+
+def apply_costs(
+    index: int, position: int, identity: Identity, kind: str
+) -> Rates | None:
+    """Gives the extension the costs of a device of xpu:`index`. Returns the rates that
+    were measured on it; None if it was never calibrated."""
+    # The shipped table knows CPUs alone.
+    known: tuple[Curve, ...] = shipped().curves if kind == "cpu" else ()
+    kept = kept_calibration(identity)
+    if kept is not None:
+        known = merged(known, kept.curves)
+    _C.set_cost_curves(index, position, [curve.described() for curve in known])
+    return kept.rates if kept is not None else None
+
+
+def _check_same(found: Identity, wanted: Identity) -> None:
+    for name, what in (
+        ("device", "device"),
+        ("platform", "platform"),
+        ("driver", "driver"),
+        ("torch", "PyTorch"),
+        ("processor", "processor"),
+        ("compute_units", "number of compute units"),
+        ("threads", "number of threads"),
+    ):
+        old, new = getattr(found, name), getattr(wanted, name)
+        if old != new:
+            raise BadCosts(f"it is of another {what}: {old}, here it is {new}")
+
+
+def _say(path: Path, error: Exception) -> None:
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    warnings.warn(
+        f"the calibration {path} is not used: {error}. xpurt goes by the costs that it "
+        "comes with; `python -m xpurt calibrate` measures anew.",
+        stacklevel=2,
+    )
