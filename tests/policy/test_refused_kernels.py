@@ -1,7 +1,13 @@
 """A driver that refuses kernels, which the sources are spoilt for."""
 
+from functools import partial
+
+import own_process
 import pytest
-from own_process import output, run
+
+# Each test is a process that builds kernels.
+output = partial(own_process.output, timeout=180)
+run = partial(own_process.run, timeout=180)
 
 SPOILT = """
 import warnings, torch, xpurt
