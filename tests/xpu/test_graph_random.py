@@ -52,6 +52,20 @@ def test_a_graph_that_draws_nothing_leaves_the_generator_alone(
     assert torch.equal(torch.xpu.get_rng_state(), state)
 
 
+def test_uninitialized_memory_that_is_filled(cpu: torch.device) -> None:
+    x = ramp(cpu)
+    torch.use_deterministic_algorithms(True)
+    try:
+        graph, result = captured(lambda: torch.rand_like(x))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    torch.xpu.manual_seed(1)
+    expected = torch.rand_like(x).cpu()
+    torch.xpu.manual_seed(1)
+    graph.replay()
+    assert torch.equal(result.cpu(), expected)
+
+
 def test_a_training_step_with_dropout(cpu: torch.device) -> None:
     weight = torch.ones(1000, device=cpu, requires_grad=True)
 

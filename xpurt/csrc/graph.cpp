@@ -1,6 +1,5 @@
 #include "graph.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 
 #include <atomic>
@@ -74,8 +73,7 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
   }
   check_records_graphs(-1);
   Stream& stream = current_stream();
-  // Of the ordinary pool: it is there before the capture and between replays.
-  draws_ = {at::empty({2}, at::dtype(at::kLong).device(stream.id().device())), 0};
+  draws_ = {};
   claim_capture();
   try {
     stream.wait();
@@ -180,8 +178,8 @@ void Graph::reset() {
   last_.reset();
   executable_.reset();
   recorded_.reset();
-  pool_.reset();
   draws_ = {};
+  pool_.reset();
   spoilt_by_.clear();
   captured_ = false;
 }

@@ -1,10 +1,13 @@
 #include "random.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
 
 #include <mutex>
 
+#include "allocator.h"
 #include "capture.h"
+#include "device_scope.h"
 #include "generator.h"
 #include "random_draw.h"
 #include "random_forms.h"
@@ -41,6 +44,14 @@ at::mt19937 twister(uint64_t seed, uint64_t offset) {
   return engine;
 }
 
+// In memory of the graph. at::empty might fill them, at each replay.
+at::Tensor two_integers(c10::Device device) {
+  const DeviceScope scope(device.index());
+  return at::detail::empty_generic({2}, &device_allocator(),
+                                   c10::DispatchKeySet(c10::DispatchKey::XPU),
+                                   at::kLong, std::nullopt);
+}
+
 }  // namespace
 
 Draw take_numbers(at::Generator generator, uint64_t growth) {
@@ -63,6 +74,7 @@ Draw take_draw(const std::optional<at::Generator>& generator, c10::Device device
                                 ", with which each replay moves on.");
     }
     CapturedDraws& draws = *captured_draws.load();
+    if (!draws.from.defined()) draws.from = two_integers(device);
     draws.taken += kOffsetPerOp;
     return {0, static_cast<int64_t>(draws.taken - kOffsetPerOp), draws.from};
   }
