@@ -37,7 +37,7 @@ def train_a_conv_net() -> None:
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10)]
     model = nn.Sequential(*layers).to("xpu")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    for batch in (32, 24, 40):
+    for batch in (64, 48, 72):
         images = torch.randn(batch, 3, 32, 32, device="xpu")
         labels = torch.randint(0, 10, (batch,), device="xpu")
         optimizer.zero_grad()

@@ -2,7 +2,6 @@
 
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/empty_strided.h>
-#include <c10/core/impl/COW.h>
 #include <torch/library.h>
 
 #include "alias.h"
@@ -12,6 +11,7 @@
 #include "device_scope.h"
 #include "dispatch.h"
 #include "few_bytes.h"
+#include "lazy_copy.h"
 #include "op_report.h"
 #include "pinned.h"
 #include "replica.h"
@@ -132,7 +132,7 @@ void copy_on_host(const Copy& copy) {
 
 void copy_within_ordinal(const Copy& copy) {
   const bool lazy = is_capturing(copy.index) && copy.self.has_storage() &&
-                    c10::impl::cow::is_cow_data_ptr(copy.self.storage().data_ptr());
+                    copy.self.storage().unsafeGetStorageImpl()->has_materializer();
   const bool dense = same_dense_layout(copy.self, copy.source) &&
                      !copy.self.is_alias_of(copy.source) && !lazy;
   // What is captured is never done by the host.
@@ -161,6 +161,32 @@ void copy_between(const Copy& copy) {
   copy_on_host(copy);
 }
 
+// What .to("xpu") and .cpu() are where the host reads the device's memory, in as few
+// steps as a clone() has: the bytes of a dense tensor into one of the same layout.
+// False where that is not what it is.
+bool copy_plainly(OpRecord& record, const at::Tensor& self, const at::Tensor& source) {
+  const at::Tensor& there = self.is_xpu() ? self : source;
+  const at::Tensor& here = self.is_xpu() ? source : self;
+  const c10::DeviceIndex index = there.device().index();
+  if (!here.is_cpu() || !host_reads(index) || !same_dense_layout(self, source) ||
+      capture_is_underway()) {
+    return false;
+  }
+  const uint64_t begin = ticks_now();
+  const size_t bytes = self.nbytes();
+  auto* to = static_cast<char*>(self.mutable_data_ptr());
+  bring_home(*there.storage().unsafeGetStorageImpl(),
+             self.is_xpu() ? Access::read_write : Access::read);
+  Stream& stream = current_stream(index);
+  if (!stream.idle()) stream.wait();
+  const auto* from = static_cast<const char*>(source.const_data_ptr());
+  if (to < from + bytes && from < to + bytes) return false;  // of share()
+  copy_bytes(to, from, bytes);
+  count_op(record, Tier::native, ordinal(index).home_device().id, ticks_now() - begin,
+           0);
+  return true;
+}
+
 // Two views of the same elements, even where they overlap themselves.
 bool is_same_data(const at::Tensor& a, const at::Tensor& b) {
   return a.is_same(b) ||
@@ -184,6 +210,7 @@ at::Tensor& copy_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& 
   if (within && current_stream(index).idle() && copy_few_bytes(record, self, source)) {
     return self;
   }
+  if (!within && copy_plainly(record, self, source)) return self;
   const Copy copy{record, keys, self, source, non_blocking, index};
   const DeviceScope scope(index);
   within ? copy_within_ordinal(copy) : copy_between(copy);

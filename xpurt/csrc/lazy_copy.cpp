@@ -205,7 +205,11 @@ LazilyBorrowed lazily_borrowed() noexcept {
 }
 
 void copy_bytes(void* to, const void* from, size_t bytes) {
-  constexpr int64_t kWorthAThread = 1 << 20;
+  constexpr int64_t kWorthAThread = 128 << 10;  // as PyTorch's own copies have it
+  if (bytes <= kWorthAThread) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
   at::parallel_for(0, static_cast<int64_t>(bytes), kWorthAThread,
                    [&](int64_t begin, int64_t end) {
                      std::memcpy(static_cast<char*>(to) + begin,
