@@ -24,7 +24,7 @@ constexpr std::array<Crossover, 7> kCrossover = {{
     {1 << 16, 1 << 14},      // softmax
     {1 << 25, 1 << 25},      // matmul: pairs of a product and a sum
     {INT64_MAX, INT64_MAX},  // steps: not measured yet
-    {INT64_MAX, INT64_MAX},  // convolution: not measured yet
+    {1 << 22, 1 << 22},      // convolution: multiply-adds
     {INT64_MAX, INT64_MAX},  // attention: not measured yet
 }};
 
