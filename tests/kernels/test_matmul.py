@@ -97,6 +97,44 @@ def test_in_place_and_into_out(xpu: torch.device) -> None:
     assert (gaps[:, 1::2] == 0).all()
 
 
+@pytest.mark.beyond_cpu(dtype=[torch.float32])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("gelu", [False, True])
+def test_a_product_with_an_activation(
+    gelu: bool, dtype: torch.dtype, xpu: torch.device
+) -> None:
+    a, b = numbers(9, 20, dtype=dtype), numbers(20, 12, dtype=dtype)
+    a[3, 4] = float("nan")
+    function = torch._addmm_activation
+    for shape, how in [((12,), {}), ((9, 12), {"alpha": 0.5, "beta": 2.0})]:
+        c = numbers(*shape, dtype=dtype)
+        expected = function(c, a, b, use_gelu=gelu, **how)
+        actual = on_queue(
+            "aten::_addmm_activation",
+            lambda c=c, how=how: function(
+                c.to(xpu), a.to(xpu), b.to(xpu), use_gelu=gelu, **how
+            ),
+        )
+        assert_near(actual, expected, 10)
+
+
+@pytest.mark.parametrize("size", [(1, 1, 1), (18, 7, 33), (40, 64, 70)])
+def test_products_of_int8(size: tuple[int, int, int], xpu: torch.device) -> None:
+    m, n, k = size
+    generator = torch.Generator().manual_seed(m)
+    a = torch.randint(-128, 128, (m, k), generator=generator, dtype=torch.int8)
+    b = torch.randint(-128, 128, (k, n), generator=generator, dtype=torch.int8)
+    for left, right in [(a, b), (a, b.t().contiguous().t())]:
+        actual = on_queue(
+            "aten::_int_mm",
+            lambda x=left, y=right: torch._int_mm(moved(x, xpu), moved(y, xpu)),
+        )
+        assert_near(actual, torch._int_mm(left, right))
+    out = torch.empty(m, n, dtype=torch.int32, device=xpu)
+    on_queue("aten::_int_mm", lambda: torch._int_mm(a.to(xpu), b.to(xpu), out=out))
+    assert torch.equal(out.cpu(), torch._int_mm(a, b))
+
+
 def test_empty_matrices(xpu: torch.device) -> None:
     for m, n, k in [(0, 3, 2), (3, 0, 2), (3, 2, 0)]:
         a, b = torch.ones(m, k), torch.ones(k, n)
@@ -146,6 +184,7 @@ def test_shapes_that_do_not_fit_are_refused_as_by_pytorch(xpu: torch.device) -> 
         (torch.addmm, [(2,), (2, 3), (3, 4)]),
         (torch.addmm, [(4,), (2, 3), (2, 4)]),
         (torch.baddbmm, [(7,), (2, 3, 4), (2, 4, 5)]),
+        (torch._addmm_activation, [(4,), (2, 3), (2, 4)]),
     ]:
         operands = [torch.ones(shape) for shape in shapes]
         with pytest.raises(RuntimeError) as expected:

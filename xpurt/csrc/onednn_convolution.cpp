@@ -292,7 +292,8 @@ MemoryFormat Convolution::memory_format() const {
 bool onednn_convolves(const PhysicalDevice& device, const Convolution& convolution,
                       ConvolutionPart part, bool with_bias) {
   OnednnDevice& onednn = OnednnDevice::of(device);
-  if (!onednn.multiplies(convolution.input.scalar_type())) return false;
+  const auto type = convolution.input.scalar_type();
+  if (!c10::isFloatingType(type) || !onednn.multiplies(type)) return false;
   return explained(convolution, [&] {
     return plan_of(onednn, convolution, part, with_bias)->possible;
   });

@@ -49,7 +49,9 @@ bool OnednnDevice::multiplies(ScalarType type) {
   const auto known = multiplied_.find(type);
   if (known != multiplied_.end()) return known->second;
   const dnnl::memory::desc square({16, 16}, data_type, dnnl::memory::format_tag::ab);
-  const dnnl::matmul::primitive_desc asked(engine_, square, square, square, {},
+  const auto made = type == ScalarType::Char ? dnnl::memory::data_type::s32 : data_type;
+  const dnnl::memory::desc result({16, 16}, made, dnnl::memory::format_tag::ab);
+  const dnnl::matmul::primitive_desc asked(engine_, square, square, result, {},
                                            /*allow_empty=*/true);
   const bool can = asked.get(/*allow_empty=*/true) != nullptr;
   multiplied_.emplace(type, can);
@@ -64,6 +66,10 @@ dnnl::memory::data_type onednn_type(ScalarType type) {
       return dnnl::memory::data_type::f16;
     case ScalarType::BFloat16:
       return dnnl::memory::data_type::bf16;
+    case ScalarType::Char:
+      return dnnl::memory::data_type::s8;
+    case ScalarType::Int:
+      return dnnl::memory::data_type::s32;
     default:
       return dnnl::memory::data_type::undef;
   }

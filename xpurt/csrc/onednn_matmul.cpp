@@ -33,6 +33,7 @@ OnednnPlan plan_of(const dnnl::engine& engine, const MatrixProduct& product) {
     after.append_eltwise(dnnl::algorithm::eltwise_linear, product.alpha, 0);
   }
   if (product.beta != 0) after.append_sum(product.beta);
+  if (product.gelu) after.append_eltwise(dnnl::algorithm::eltwise_gelu_erf, 0, 0);
   attributes.set_post_ops(after);
   const Layout a = describe(product.a), b = describe(product.b);
   const Layout out = describe(product.out);
@@ -63,6 +64,7 @@ std::string key_of(const MatrixProduct& product) {
   add_to_key(&key, product.alpha);
   add_to_key(&key, product.beta);
   add_to_key(&key, product.bias.defined());
+  add_to_key(&key, product.gelu);
   return key;
 }
 

@@ -20,10 +20,10 @@ inline MatrixStrides matrix_strides(const at::Tensor& tensor) {
           tensor.size(-1) == 1 ? 1 : tensor.stride(-1)};
 }
 
-// One product: out = alpha * a @ b + beta * out, + bias (one per column) if defined.
-// Shapes (m, k) @ (k, n), or (batch, m, k) @ (batch, k, n), with any number of batch
-// dimensions; a and b are of one type, out of that or of float. Each matrix has a unit
-// stride, and out no gaps within a row.
+// One product: out = alpha * a @ b + beta * out, + bias (one per column) if defined,
+// and GELU of that if wanted. Shapes (m, k) @ (k, n), or (batch, m, k) @ (batch, k, n),
+// with any number of batch dimensions; a and b are of one type, out of that, of float,
+// or of int32 for int8. Each matrix has a unit stride, and out no gaps within a row.
 struct MatrixProduct {
   const at::Tensor& out;
   const at::Tensor& a;
@@ -31,6 +31,7 @@ struct MatrixProduct {
   const at::Tensor& bias;
   float alpha = 1;
   float beta = 0;
+  bool gelu = false;
 };
 void onednn_multiply(const MatrixProduct& product, size_t position, Stream& stream);
 

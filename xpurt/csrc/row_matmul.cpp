@@ -24,11 +24,14 @@ thread_local Tier last_tier = Tier::onednn;
 
 // Positions of the arguments; -1 where the op has none.
 struct Roles {
-  int self = -1, beta = -1, alpha = -1, out = -1;
+  int self = -1, beta = -1, alpha = -1, out = -1, use_gelu = -1;
   int a = 0, b = 1;
   int count = 0;
   bool batched = false;
 };
+
+// What is done to the elements of a product at its end.
+enum class Activation { none, relu, gelu };
 
 struct Call {
   const Tensor* self = nullptr;  // what is added
@@ -37,7 +40,13 @@ struct Call {
   const Tensor* out = nullptr;
   double alpha = 1;
   double beta = 0;
+  Activation activation = Activation::none;
 };
+
+// Products of int8 are int32.
+ScalarType product_type(ScalarType type) {
+  return type == ScalarType::Char ? ScalarType::Int : type;
+}
 
 class MatmulRow final : public RowKernel {
  public:
@@ -80,6 +89,10 @@ Call MatmulRow::read(const Stack& stack) const {
   if (roles_.beta >= 0) call.beta = stack[first + roles_.beta].toScalar().toDouble();
   if (roles_.alpha >= 0) call.alpha = stack[first + roles_.alpha].toScalar().toDouble();
   if (roles_.out >= 0) call.out = &stack[first + roles_.out].toTensor();
+  if (roles_.use_gelu >= 0) {
+    const bool gelu = stack[first + roles_.use_gelu].toBool();
+    call.activation = gelu ? Activation::gelu : Activation::relu;
+  }
   return call;
 }
 
@@ -128,8 +141,10 @@ bool MatmulRow::accepts(const Stack& stack) const {
   if (letter == 0 || spec_.dtypes.find(letter) == std::string::npos) return false;
   for (const Tensor* each : {call.a, call.b, call.self, call.out}) {
     if (each == nullptr) continue;
+    const auto type =
+        each == call.out ? product_type(a.scalar_type()) : a.scalar_type();
     if (!each->is_xpu() || each->layout() != c10::kStrided ||
-        each->device() != a.device() || each->scalar_type() != a.scalar_type()) {
+        each->device() != a.device() || each->scalar_type() != type) {
       return false;
     }
   }
@@ -175,21 +190,21 @@ Tensor plain(const Tensor& tensor) {
 void MatmulRow::by_onednn(const Call& call, const Tensor& out, size_t position) const {
   const Tensor a = plain(*call.a), b = plain(*call.b);
   const Tensor none;
-  MatrixProduct product{out, a, b, none, static_cast<float>(call.alpha), 0};
+  const bool gelu = call.activation == Activation::gelu;
   Stream& stream = current_stream(out.device().index());
-  if (call.self != nullptr && call.beta != 0) {
-    const Tensor& self = *call.self;
-    const bool per_column =
-        self.dim() == 1 && self.size(0) == out.size(-1) && self.stride(0) == 1;
-    if (per_column && call.beta == 1 && call.alpha == 1) {
-      const MatrixProduct with_bias{out, a, b, self, 1, 0};
-      onednn_multiply(with_bias, position, stream);
-      return;
-    }
-    if (!out.is_same(self)) out.copy_(self.expand_as(out));
-    product.beta = static_cast<float>(call.beta);
+  const auto alpha = static_cast<float>(call.alpha);
+  const auto beta = call.self != nullptr ? static_cast<float>(call.beta) : 0;
+  const bool per_column = beta == 1 && alpha == 1 && call.self->dim() == 1 &&
+                          call.self->size(0) == out.size(-1) &&
+                          call.self->stride(0) == 1;
+  if (per_column) {
+    onednn_multiply({out, a, b, *call.self, 1, 0, gelu}, position, stream);
+  } else {
+    if (beta != 0 && !out.is_same(*call.self)) out.copy_(call.self->expand_as(out));
+    onednn_multiply({out, a, b, none, alpha, beta, gelu}, position, stream);
   }
-  onednn_multiply(product, position, stream);
+  // oneDNN's own makes NaN 0.
+  if (call.activation == Activation::relu) out.relu_();
 }
 
 void MatmulRow::by_tiles(const Call& call, const Tensor& out, size_t position) const {
@@ -210,12 +225,15 @@ void MatmulRow::by_tiles(const Call& call, const Tensor& out, size_t position) c
     layout.push_back(each->stride(-1));
   }
   launch.structure(layout.data(), layout.size() * sizeof(int64_t));
-  // "row;template;;types;adds"
+  // "row;template;;types;adds;activation"
   std::string key = std::to_string(spec_.index);
   key += ";matmul_tiles;;";
   key += letter_of(out.scalar_type());
   key += letter_of(computed_in(out.scalar_type()));
-  key += adds ? ";adds" : ";";
+  key += letter_of(call.a->scalar_type());
+  key += adds ? ";adds;" : ";;";
+  if (call.activation == Activation::relu) key += "relu";
+  if (call.activation == Activation::gelu) key += "gelu";
   constexpr int64_t kTile = 64, kItems = 16;  // as in the template
   Range range;
   range.local = {kItems, kItems, 1};
@@ -233,7 +251,8 @@ void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
     out = *call.out;
     at::native::resize_output(out, sizes);
   } else {
-    out = at::empty(sizes, call.a->options());
+    out =
+        at::empty(sizes, call.a->options().dtype(product_type(call.a->scalar_type())));
   }
   if (out.numel() > 0) {
     Stream& stream = current_stream(out.device().index());
@@ -245,7 +264,7 @@ void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
     // For captures see Note [Capture].
     const bool by_onednn_too = call.a->size(-1) > 0 && is_plain(out) &&
                                !is_capturing(stream) &&
-                               onednn_multiplies(device, out.scalar_type());
+                               onednn_multiplies(device, call.a->scalar_type());
     if (by_onednn_too) {
       by_onednn(call, out, position);
     } else {
@@ -267,7 +286,8 @@ std::unique_ptr<RowKernel> make_matmul(const RowSpec& spec,
   for (const c10::Argument& argument : schema.arguments()) {
     const int at = roles.count++;
     const std::string& name = argument.name();
-    const bool adds = spec.name == "addmm" || spec.name == "baddbmm";
+    const bool adds = spec.name == "addmm" || spec.name == "baddbmm" ||
+                      spec.name == "_addmm_activation";
     if (argument.is_out()) {
       roles.out = at;
     } else if (name == "beta") {
@@ -278,6 +298,8 @@ std::unique_ptr<RowKernel> make_matmul(const RowSpec& spec,
       roles.self = at;
       const auto* alias = argument.alias_info();
       if (alias != nullptr && alias->isWrite()) roles.out = at;
+    } else if (name == "use_gelu") {
+      roles.use_gelu = at;
     } else if (name == "out_dtype") {
       return nullptr;
     } else {

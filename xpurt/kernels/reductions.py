@@ -58,6 +58,13 @@ SOFTMAXES = (
     Softmax("_log_softmax_backward_data", "a0 - exp(a1) * sum", summand="a0", flops=14),
 )
 
-MATMULS = (Matmul("mm"), Matmul("addmm"), Matmul("bmm"), Matmul("baddbmm"))
+MATMULS = (
+    Matmul("mm"),
+    Matmul("addmm"),
+    Matmul("bmm"),
+    Matmul("baddbmm"),
+    Matmul("_addmm_activation"),
+    Matmul("_int_mm", Kind("c")),
+)
 
 ROWS = (*REDUCTIONS, *SOFTMAXES, *MATMULS)

@@ -36,6 +36,11 @@ _LARGEST = {
     "h": "65504.0",
     "b": "3.3895313892515355e38",
 }
+_ACTIVATIONS = {
+    "": "value",
+    "relu": "value > 0 || value != value ? value : 0",
+    "gelu": "value * 0.5 * (1 + erf(value * 0.7071067811865476))",
+}
 _LIMITS = {
     "c": ("CHAR_MIN", "CHAR_MAX"),
     "s": ("SHRT_MIN", "SHRT_MAX"),
@@ -284,25 +289,27 @@ def softmax_source(
 
 
 def matmul_source(row: AnyRow, fields: Sequence[str]) -> Source:
-    """Fields: none; type of the tensors and of the computation; "adds" if the first
-    operand is added."""
-    _, types, adds = fields
-    letter, computed_as = tuple(types)
+    """Fields: none; types of the result, the computation and the operands; "adds" if
+    the first operand is added; what is done to each element."""
+    _, types, adds, activation = fields
+    stored_as, computed_as, letter = tuple(types)
     storage = TYPES[letter].storage
-    params = [f"__global {storage}* p"]
+    params = [f"__global {TYPES[stored_as].storage}* p"]
     params += [f"__global const {storage}* p{k}" for k in (1, 2, 3) if k < 3 or adds]
     params += ["const C alpha"] + (["const C beta"] if adds else [])
-    entry = _entry(row, letter, adds)
+    entry = _entry(row, letter, adds, activation)
     loads = {f"load{k}": load(f"p{k}", "i", letter, computed_as) for k in (1, 2, 3)}
     kernel = _fill(
         "matmul_tiles",
         entry=entry,
         params=", ".join(params),
         adds=int(bool(adds)),
-        store=store("p", "i", "value", computed_as, letter),
+        activation=_ACTIVATIONS[activation],
+        store=store("p", "i", "value", computed_as, stored_as),
         **loads,
     )
-    return Source(entry, _finished(_prelude(computed_as, letter) + kernel, computed_as))
+    prelude = _prelude(computed_as, stored_as)
+    return Source(entry, _finished(prelude + kernel, computed_as))
 
 
 def steps_source(row: Steps, fields: Sequence[str], device: DeviceTraits) -> Source:

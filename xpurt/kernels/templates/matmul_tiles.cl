@@ -57,6 +57,7 @@ __kernel void $entry($params, const Layout layout) {
       i = batch * layout.self[0] + row * layout.self[1] + column * layout.self[2];
       value += beta * $load3;
 #endif
+      value = $activation;
       i = batch * layout.out[0] + row * layout.out[1] + column * layout.out[2];
       $store;
     }
