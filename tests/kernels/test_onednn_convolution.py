@@ -207,23 +207,3 @@ def test_a_second_order_gradient(xpu: torch.device) -> None:
         actual = twice([x.to(xpu) for x in host])
     for mine, theirs in zip(actual, expected, strict=True):
         torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-3, atol=1e-2)
-
-
-@pytest.mark.mappings("CPU")
-def test_the_policy_takes_onednn_where_it_is_faster(xpu: torch.device) -> None:
-    """Three dimensions, or transposed; not where PyTorch's kernel is as fast."""
-    deep = (torch.ones(1, 16, 8, 16, 16), torch.ones(16, 16, 3, 3, 3))
-    flat = (torch.ones(4, 16, 32, 32), torch.ones(16, 16, 3, 3))
-    small = (torch.ones(1, 2, 3, 3, 3), torch.ones(2, 2, 3, 3, 3))
-    for function, (x, weight), tier in [
-        (F.conv3d, deep, "onednn"),
-        (F.conv_transpose2d, flat, "onednn"),
-        (F.conv2d, flat, "native"),
-        (F.conv3d, small, "native"),
-    ]:
-        x, weight = (t.to(xpu).requires_grad_() for t in (x, weight))
-        _C.reset_op_report()
-        with kernel_policy("auto"):
-            function(x, weight).sum().backward()
-        assert tiers_of(FORWARD) == {tier}
-        assert tiers_of(BACKWARD) == {tier}

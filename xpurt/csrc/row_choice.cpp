@@ -31,15 +31,20 @@ CallLook look_at(const OpRecord& record, const torch::jit::Stack& stack) {
   return look;
 }
 
+// The same as kTierFloor where the row has to be asked for the work, as of a product:
+// two matrices of 64 by 64 are multiplied before a kernel could have been launched.
+constexpr int64_t kAskingFloor = 4096;
+
 // Whether the native kernel on the CPU is taken without a look at the costs.
-bool too_small(const PhysicalDevice& home, const CallLook& look) {
-  return look.elements() <= kTierFloor && home.is_cpu;
+bool too_small(const PhysicalDevice& home, const RowKernel& row, const CallLook& look) {
+  const int64_t floor = row.prior.by_operands ? kTierFloor : kAskingFloor;
+  return look.elements() <= floor && home.is_cpu;
 }
 
 // On one device whose memory the host reads: by cost.
 void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& home,
                  const torch::jit::Stack& stack, RowChoice* choice) {
-  if (too_small(home, choice->look)) return;
+  if (too_small(home, row, choice->look)) return;
   choice->elements = choice->look.elements();
   QuickTier quick = QuickTier::undecided;
   if (row.prior.by_operands) {
@@ -80,7 +85,8 @@ void choose_on_several(OpRecord& record, const RowKernel& row, const Ordinal& on
                      false)
         .kernel;
   };
-  if (elsewhere || (!too_small(home, choice->look) && by_table())) choice->row = &row;
+  if (elsewhere || (!too_small(home, row, choice->look) && by_table()))
+    choice->row = &row;
 }
 
 }  // namespace
@@ -122,7 +128,7 @@ bool goes_native(const OpRecord& record, c10::DeviceIndex index, const CallLook&
   const KernelPolicy policy = kernel_policy();
   if (policy != KernelPolicy::automatic) return policy == KernelPolicy::native;
   if (on.devices.size() != 1) return false;
-  if (too_small(home, look)) return true;
+  if (too_small(home, *row, look)) return true;
   return row->prior.by_operands &&
          quick_tier(record, home.id, look, look.elements()) == QuickTier::native;
 }
