@@ -56,7 +56,7 @@ TORCH_LIBRARY_IMPL(_, NestedTensorXPU, m) {
 namespace {
 
 // The keys of xpu, and the CPU's for the same layout.
-constexpr std::pair<DispatchKey, DispatchKey> kLayouts[] = {
+constexpr std::pair<DispatchKey, DispatchKey> kLayoutKeys[] = {
     {DispatchKey::XPU, DispatchKey::CPU},
     {DispatchKey::SparseXPU, DispatchKey::SparseCPU},
     {DispatchKey::SparseCsrXPU, DispatchKey::SparseCsrCPU},
@@ -69,7 +69,7 @@ constexpr std::pair<DispatchKey, DispatchKey> kLayouts[] = {
 void register_remaining_ops() {
   auto& dispatcher = c10::Dispatcher::singleton();
   const std::vector<c10::OperatorName> names = dispatcher.getAllOpNames();
-  for (const auto& [ours, cpu] : kLayouts) {
+  for (const auto& [ours, cpu] : kLayoutKeys) {
     auto* kept =
         new torch::Library(torch::Library::IMPL, "aten", ours, __FILE__, __LINE__);
     for (const c10::OperatorName& name : names) {
