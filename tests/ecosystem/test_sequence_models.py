@@ -25,6 +25,22 @@ def test_recurrent(kind: type[nn.RNNBase], packed: bool, xpu: torch.device) -> N
     agree(run, state, torch.randn(3, 2, 4, requires_grad=True), device=xpu)
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_recurrent_without_gradients(
+    kind: type[nn.RNNBase], off: type[torch.no_grad], xpu: torch.device
+) -> None:
+    model = kind(4, 5, num_layers=2, bidirectional=True, batch_first=True).eval()
+    x = torch.randn(3, 2, 4)
+    with off():
+        expected, last = model(x)
+        found, found_last = model.to(xpu)(x.to(xpu))
+    assert not found.requires_grad
+    torch.testing.assert_close(found.cpu(), expected)
+    for one, other in zip(found_last, last, strict=True):
+        torch.testing.assert_close(one.cpu(), other)
+
+
 def test_cells(xpu: torch.device) -> None:
     for kind in (nn.LSTMCell, nn.GRUCell, nn.RNNCell):
         cell = kind(4, 5)
