@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from xpurt.kernels import table
+from xpurt.kernels.attention import Attention
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.element_types import TYPES
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
@@ -118,6 +119,8 @@ def _kind(argument: torch.Argument) -> str:
 def _fits(row: AnyRow, schema: Schema, operands: list[str]) -> bool:
     if isinstance(row, Steps):
         return _gives_tensors(schema)
+    if isinstance(row, Attention):
+        return not any(argument.is_out for argument in schema.arguments)
     if isinstance(row, Decomposed):
         # An op whose name ends with "_" has a function that writes to its arguments.
         return row.aten.endswith("_") or _writes_tensors(schema)
