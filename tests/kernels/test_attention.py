@@ -185,3 +185,12 @@ def test_the_sums_are_those_of_pytorch(xpu: torch.device) -> None:
         actual = fused(*(x.to(xpu) for x in inputs), 0.0, False)
     for mine, theirs in zip(actual, expected, strict=True):
         assert_near(mine, theirs, 10)
+
+
+@pytest.mark.beyond_cpu
+def test_one_sequence_with_a_stride_that_leads_nowhere(xpu: torch.device) -> None:
+    """A batch of one, as torch.nn.MultiheadAttention makes it: its stride is that of
+    the tokens."""
+    rows = (numbers(3, 2, 8 + k)[..., :8].transpose(0, 1) for k in range(3))
+    inputs = tuple(x.as_strided((1, 2, 3, 8), (x.stride(1), *x.stride())) for x in rows)
+    check(inputs, xpu)

@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 #include "onednn_device.h"
 
 namespace xpurt {
@@ -15,6 +17,15 @@ Layout describe(const Tensor& tensor) {
   const MatrixStrides of_matrix = matrix_strides(tensor);
   strides[strides.size() - 2] = of_matrix.row;
   strides.back() = of_matrix.column;
+  // A stride that leads nowhere is any number to PyTorch; oneDNN orders dimensions by
+  // it.
+  int64_t extent = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    extent = std::max(extent, sizes[i] * strides[i]);
+  }
+  for (size_t i = 0; i + 2 < sizes.size(); ++i) {
+    if (sizes[i] == 1) strides[i] = extent;
+  }
   return {sizes, onednn_type(tensor.scalar_type()), strides};
 }
 
