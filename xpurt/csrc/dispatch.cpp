@@ -89,7 +89,7 @@ class HostRun {
   }
 
   at::Tensor to_host(at::Tensor tensor, bool written) {
-    if (!record_.name.starts_with("aten::")) make_private(tensor);
+    if (!record_.is_atens) make_private(tensor);
     const bool wants_grad = record_.asks_for_grad && tensor.requires_grad();
     at::Tensor host = call_.to_host(std::move(tensor), written);
     if (wants_grad) host.set_requires_grad(true);

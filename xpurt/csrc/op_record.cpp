@@ -147,6 +147,7 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
   }
   has_cpu_kernel = handle.hasKernelForDispatchKey(c10::DispatchKey::CPU);
   may_resize = !handle.operator_name().name.ends_with('_');
+  is_atens = name.starts_with("aten::");
   asks_for_grad = name == "aten::_sparse_mm_reduce_impl";
   mixes_devices = name.starts_with("c10d::");
 }

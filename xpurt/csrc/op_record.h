@@ -45,6 +45,7 @@ struct OpRecord {
   bool asks_for_grad = false;   // computes more if an operand requires a gradient
   bool mixes_devices = false;   // checks its operands' devices itself
   bool has_cpu_kernel = false;  // PyTorch's, or a host kernel of ours
+  bool is_atens = false;        // defined by PyTorch, not by another library
   HostKernel host_kernel;
   std::atomic<const RowKernel*> row{nullptr};
   std::atomic<OpCounts*> counts{nullptr};    // made at the first count
