@@ -33,7 +33,7 @@ struct Roles {
 class AttentionRow final : public RowKernel {
  public:
   AttentionRow(const RowSpec& spec, Roles roles)
-      : RowKernel(prior(spec)), spec_(spec), roles_(roles) {}
+      : RowKernel(prior_of_asked(spec)), spec_(spec), roles_(roles) {}
 
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
@@ -41,11 +41,6 @@ class AttentionRow final : public RowKernel {
   Tier tier() const override { return last_tier; }
 
  private:
-  static RowPrior prior(const RowSpec& spec) {
-    RowPrior prior = prior_of(spec);
-    prior.by_operands = false;
-    return prior;
-  }
   const c10::IValue& argument(const Stack& stack, int at) const {
     return stack[stack.size() - roles_.count + at];
   }

@@ -24,7 +24,7 @@ class ConvolutionRow final : public RowKernel {
  public:
   ConvolutionRow(const RowSpec& spec, const c10::OperatorHandle& op,
                  const std::vector<c10::OperatorHandle>& overloads)
-      : RowKernel(prior(spec)),
+      : RowKernel(prior_of_asked(spec, kPrimitiveUs)),
         spec_(spec),
         backward_(spec.name == "convolution_backward_overrideable"),
         count_(op.schema().arguments().size()),
@@ -36,12 +36,6 @@ class ConvolutionRow final : public RowKernel {
   Tier tier() const override { return last_tier; }
 
  private:
-  static RowPrior prior(const RowSpec& spec) {
-    RowPrior prior = prior_of(spec);
-    prior.by_operands = false;
-    prior.build_us = kPrimitiveUs;
-    return prior;
-  }
   Convolution read(const Stack& stack) const;
   const Tensor& grad(const Stack& stack) const {
     return stack[stack.size() - count_].toTensor();

@@ -51,7 +51,10 @@ ScalarType product_type(ScalarType type) {
 class MatmulRow final : public RowKernel {
  public:
   MatmulRow(const RowSpec& spec, Roles roles, c10::OperatorName name)
-      : RowKernel(prior(spec)), spec_(spec), roles_(roles), name_(std::move(name)) {}
+      : RowKernel(prior_of_asked(spec, kPrimitiveUs)),
+        spec_(spec),
+        roles_(roles),
+        name_(std::move(name)) {}
 
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
@@ -59,12 +62,6 @@ class MatmulRow final : public RowKernel {
   Tier tier() const override { return last_tier; }
 
  private:
-  static RowPrior prior(const RowSpec& spec) {
-    RowPrior prior = prior_of(spec);
-    prior.by_operands = false;
-    prior.build_us = kPrimitiveUs;
-    return prior;
-  }
   Call read(const Stack& stack) const;
   OpCost cost(const Call& call) const;
   c10::SmallVector<int64_t, 3> shape(const Call& call) const;

@@ -219,6 +219,13 @@ RowPrior prior_of(const RowSpec& spec) {
   return prior;
 }
 
+RowPrior prior_of_asked(const RowSpec& spec, double build_us) {
+  RowPrior prior = prior_of(spec);
+  prior.by_operands = false;
+  prior.build_us = build_us;
+  return prior;
+}
+
 void add_rows(std::vector<RowSpec> specs) {
   auto* kept = new std::vector<RowSpec>(std::move(specs));
   all_rows = kept;

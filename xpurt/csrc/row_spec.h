@@ -113,6 +113,8 @@ std::vector<std::string> operand_names(
 
 // What every row of the kind that has nothing special is known to cost.
 RowPrior prior_of(const RowSpec& spec);
+// The same of a row that has to be asked how much work a call is, as of products.
+RowPrior prior_of_asked(const RowSpec& spec, double build_us = RowPrior().build_us);
 
 // Adds rows, binds them to their overloads and announces these with set_row.
 void add_rows(std::vector<RowSpec> specs);
