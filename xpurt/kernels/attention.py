@@ -23,16 +23,16 @@ class Attention:
 
 # What each template wants before it.
 _BEFORE = {
-    "attention_softmax": "attention_lines",
-    "attention_change": "attention_lines",
-    "attention_forward": "attention_tiles",
-    "attention_queries": "attention_tiles",
-    "attention_keys": "attention_tiles",
+    "attention_softmax": ("across", "attention_lines"),
+    "attention_change": ("across", "attention_lines"),
+    "attention_forward": ("attention_tiles",),
+    "attention_queries": ("attention_tiles",),
+    "attention_keys": ("attention_tiles",),
 }
 
 
-def templates_of(template: str) -> tuple[str, str, str]:
-    return "attention_layout", _BEFORE[template], template
+def templates_of(template: str) -> tuple[str, ...]:
+    return "attention_layout", *_BEFORE[template], template
 
 
 def attention_values(fields: Sequence[str]) -> dict[str, object]:

@@ -282,6 +282,7 @@ def softmax_source(
         entry=entry,
         attributes=attributes,
         params=", ".join(params),
+        across=_fill("across"),
         body=body,
     )
     text = "\n".join([lanes, _prelude(computed_as, letter), kernel])

@@ -8,15 +8,6 @@
     const long j = whole + lane;                      \
     statement                                         \
   }
-#if LANES > 1
-#define ACROSS(acc, combined)                        \
-  for (uint far = LANES / 2; far > 0; far /= 2) {    \
-    const C other = sub_group_shuffle_xor(acc, far); \
-    acc = combined;                                  \
-  }
-#else
-#define ACROSS(acc, combined)
-#endif
 #define LINE                                                        \
   const long row = get_global_id(0) / LANES;                        \
   const long lane = get_global_id(0) % LANES;                       \

@@ -15,14 +15,6 @@ __kernel void $entry($params, const long outer, const long length, const long in
     const long i = base + whole + lane;              \
     statement                                        \
   }
-#if LANES > 1
-#define ACROSS(acc, combined)                        \
-  for (uint far = LANES / 2; far > 0; far /= 2) {    \
-    const C other = sub_group_shuffle_xor(acc, far); \
-    acc = combined;                                  \
-  }
-#else
-#define ACROSS(acc, combined)
-#endif
+$across
 $body
 }
