@@ -252,6 +252,7 @@ def set_binary_callbacks(
     gives b"" for what it has not. Both are kept for good.
     """
 
+def bound_overloads() -> list[tuple[int, str, str]]: ...
 def add_rows(rows: Sequence[dict[str, object]]) -> None:
     """Rows as `xpurt.kernels.table.described` makes them; once per process."""
 

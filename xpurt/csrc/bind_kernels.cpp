@@ -5,6 +5,7 @@
 
 #include "gil.h"
 #include "onednn_plans.h"
+#include "op_record.h"
 #include "program.h"
 #include "row_spec.h"
 
@@ -135,6 +136,20 @@ RowSpec as_spec(const py::dict& row) {
   return spec;
 }
 
+// The number of a row, and the op and the overload that it is bound to.
+using Bound = std::tuple<int, std::string, std::string>;
+
+std::vector<Bound> bound_overloads() {
+  std::vector<Bound> bound;
+  for_each_op_record([&](OpRecord& record) {
+    const RowKernel* row = record.row.load(std::memory_order_acquire);
+    if (row == nullptr) return;
+    const c10::OperatorName& name = record.op.operator_name();
+    bound.emplace_back(row->prior.row, name.name, name.overload_name);
+  });
+  return bound;
+}
+
 }  // namespace
 
 void set_forms(const py::function& maker) {
@@ -158,6 +173,7 @@ void bind_kernels(py::module_& m) {
     for (const py::dict& row : rows) specs.push_back(as_spec(row));
     add_rows(std::move(specs));
   });
+  m.def("bound_overloads", &bound_overloads);
   // For tests: builds a source for the device behind xpu:index.
   m.def("build_kernel",
         [](int index, const std::string& entry, const std::string& source) {
