@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from xpurt.calibration.known import costs_table, known_costs
+from xpurt.calibration.known import costs_table
 from xpurt.calibration.picture import save_plot
 from xpurt.calibration.run import measure_all
 from xpurt.errors import MappingError
-from xpurt.mapping import get_xpu_mapping, physical_devices, set_xpu_mapping
+from xpurt.kernels import known_costs
+from xpurt.mapping import get_xpu_mapping, identity, physical_devices, set_xpu_mapping
 
 
 def measure_and_show(*, show: bool, plot: Path | None) -> int:
@@ -23,7 +24,7 @@ def measure_and_show(*, show: bool, plot: Path | None) -> int:
         measure_all(report=print)
     for number, device in enumerate(physical_devices()):
         print(costs_table(device))
-        curves = known_costs(device)[1]
+        curves = known_costs(identity(device), device.kind)[1]
         if plot is not None and curves:
             path = plot if number == 0 else plot.with_stem(f"{plot.stem}-{number}")
             save_plot(path, curves, f"{device}: kernels and PyTorch's CPU kernels")

@@ -1,23 +1,15 @@
 """What is known of the costs on a device, as text."""
 
 from xpurt import mapping
-from xpurt.kernels import Calibration, Curve, kept_calibration, shipped
+from xpurt.kernels import Calibration, Curve, known_costs, shipped
 from xpurt.mapping import PhysicalDevice
 from xpurt.table import table
-
-
-def known_costs(device: PhysicalDevice) -> tuple[Calibration | None, tuple[Curve, ...]]:
-    """The device's calibration, if it has one, and the curves in force."""
-    kept = kept_calibration(mapping.identity(device))
-    if kept is not None:
-        return kept, kept.curves
-    return None, shipped().curves if device.kind == "cpu" else ()
 
 
 def costs_table(device: PhysicalDevice) -> str:
     """Where the device's costs come from, its rates, and the crossovers: the elements
     from which on a kernel is taken."""
-    kept, curves = known_costs(device)
+    kept, curves = known_costs(mapping.identity(device), device.kind)
     if kept is not None:
         lines = [f"{device}: measured on {kept.measured}", _rates(kept)]
     elif curves:

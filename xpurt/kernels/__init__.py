@@ -9,6 +9,7 @@ from xpurt.kernels.kept_costs import (
     identity_of,
     keep_calibration,
     kept_calibration,
+    known_costs,
     shipped,
 )
 from xpurt.kernels.policy import (
@@ -39,6 +40,7 @@ __all__ = [
     "identity_of",
     "keep_calibration",
     "kept_calibration",
+    "known_costs",
     "shipped",
     "kernel_cache",
     "get_kernel_policy",

@@ -1,10 +1,10 @@
 """Convolutions, of any number of dimensions: what computes them without oneDNN.
 
-They go by way of matrix products. The windows of the input are a view that overlaps itself; a copy of it is the matrix of
-columns (Chellapilla, Puri and Simard, 2006). Of a group, the result is the weight times
-that matrix, the weight's gradient is the gradient times its transpose, and the input's
-gradient is put together from the weight's transpose times the gradient. A transposed
-convolution is the input's gradient of another one.
+They go by way of matrix products. The windows of the input are a view that overlaps
+itself; a copy of it is the matrix of columns (Chellapilla, Puri and Simard, 2006). Of a
+group, the result is the weight times that matrix, the weight's gradient is the gradient
+times its transpose, and the input's gradient is put together from the weight's transpose
+times the gradient. A transposed convolution is the input's gradient of another one.
 """
 
 import math

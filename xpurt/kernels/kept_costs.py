@@ -80,17 +80,25 @@ def keep_calibration(calibration: Calibration) -> Path:
     return path
 
 
+def known_costs(
+    identity: Identity, kind: str
+) -> tuple[Calibration | None, tuple[Curve, ...]]:
+    """The calibration of a device of the `kind`, if it has one, and the curves in force."""
+    # The shipped table knows CPUs alone.
+    curves: tuple[Curve, ...] = shipped().curves if kind == "cpu" else ()
+    kept = kept_calibration(identity)
+    if kept is not None:
+        curves = merged(curves, kept.curves)
+    return kept, curves
+
+
 def apply_costs(
     index: int, position: int, identity: Identity, kind: str
 ) -> Rates | None:
     """Gives the extension the costs of a device of xpu:`index`. Returns the rates that
     were measured on it; None if it was never calibrated."""
-    # The shipped table knows CPUs alone.
-    known: tuple[Curve, ...] = shipped().curves if kind == "cpu" else ()
-    kept = kept_calibration(identity)
-    if kept is not None:
-        known = merged(known, kept.curves)
-    _C.set_cost_curves(index, position, [curve.described() for curve in known])
+    kept, curves = known_costs(identity, kind)
+    _C.set_cost_curves(index, position, [curve.described() for curve in curves])
     return kept.rates if kept is not None else None
 
 
