@@ -11,6 +11,8 @@ from xpurt import _C
 
 MIB = 1 << 20
 
+Busy = Callable[[torch.Stream, int], dpctl.SyclEvent]
+
 
 def reserved() -> int:
     return stats()["reserved_bytes.all.current"]
@@ -49,7 +51,7 @@ def test_a_segment_is_as_large_as_its_request() -> None:
 
 
 def test_nobody_waits_for_queued_work(
-    busy: Callable[[torch.Stream, int], dpctl.SyclEvent],
+    busy: Busy,
 ) -> None:
     own = torch.Stream("xpu")
     with own:
@@ -72,7 +74,7 @@ def test_nobody_waits_for_queued_work(
 
 
 def test_emptying_the_cache_waits_for_what_is_leaving(
-    busy: Callable[[torch.Stream, int], dpctl.SyclEvent],
+    busy: Busy,
 ) -> None:
     own = torch.Stream("xpu")
     with own:

@@ -12,6 +12,7 @@ from functools import cache
 import pytest
 import torch
 import torch.nn.functional as F
+from kernels.model_zoo import DecoderBlock
 from torch import nn
 
 import xpurt
@@ -45,28 +46,9 @@ def train_a_conv_net() -> None:
         optimizer.step()
 
 
-class Block(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(
-            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
-        )
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, length, width = x.shape
-        split = self.qkv(self.first(x)).view(batch, length, 3, self.heads, -1)
-        q, k, v = split.permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
-        return x + self.mlp(self.second(x))
-
-
 def train_a_gpt() -> None:
     words, width = 2000, 192
-    blocks = [Block(width, 6) for _ in range(4)]
+    blocks = [DecoderBlock(width, 6) for _ in range(4)]
     model = nn.Sequential(
         nn.Embedding(words, width),
         *blocks,

@@ -127,6 +127,7 @@ def gpt() -> Case:
     return Case(Decoder(50, 16, 32, 4), (torch.randint(50, (4, 17)),), loss, adamw)
 
 
+# What makes an encoder of transformers small, and repeatable.
 ENCODER = {
     "hidden_size": 32,
     "num_hidden_layers": 2,

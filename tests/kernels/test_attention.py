@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
-from kernel_forced import ON_THE_QUEUE, tiers_of
-from kernel_tolerance import assert_near
 from torch import Tensor
 from torch.nn import functional as F
 
+from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
+from kernels.kernel_tolerance import assert_near
 from xpurt import _C, kernel_policy
 
 FORWARD = "aten::_scaled_dot_product_flash_attention_for_cpu"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from kernels.database_names import NAMES, TESTED_APART
-from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
 
 import xpurt
+from kernels.database_names import NAMES, TESTED_APART
+from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
 from xpurt import _C
 from xpurt.conformance.databases import of_pytorch
 from xpurt.kernels import ROWS

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from kernels.random_draws import FLOATS, NARROW
 
 import xpurt
+from kernels.random_draws import FLOATS, NARROW
 
 SIZE = 200_000
 Distribution = Callable[[torch.Tensor], torch.Tensor]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from kernel_forced import ON_THE_QUEUE, tiers_of
 
 import xpurt
+from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
 from xpurt import _C
 
 OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], dict[str, Any], str]] = {

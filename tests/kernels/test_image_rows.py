@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from kernels.database_names import OF_IMAGES
-from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
 from torch.nn import functional as F
 
 import xpurt
+from kernels.database_names import OF_IMAGES
+from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
 from xpurt import _C
 from xpurt.testing.oracle import agree
 

@@ -4,9 +4,9 @@ import warnings
 
 import pytest
 import torch
-from kernel_forced import on_queue, tiers_of
-from kernel_tolerance import assert_near
 
+from kernels.kernel_forced import on_queue, tiers_of
+from kernels.kernel_tolerance import assert_near
 from xpurt import _C, kernel_policy
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]

@@ -5,9 +5,9 @@ import warnings
 
 import pytest
 import torch
-from kernels.model_zoo import CASES, Case
 
 import xpurt
+from kernels.model_zoo import CASES, Case
 from xpurt import _C
 
 STEPS = 3

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from kernels.kernel_forced import forced, tiers_of
 
 import xpurt
+from kernels.kernel_forced import forced, tiers_of
 from xpurt.testing.oracle import agree
 
 PADDINGS = {1: (2, 1), 2: (1, 2, 0, 3), 3: (1, 0, 2, 1, 1, 2)}

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from kernel_forced import forced
-from kernel_places import Place, places
-from kernel_samples import (
+
+from kernels.kernel_forced import forced
+from kernels.kernel_places import Place, places
+from kernels.kernel_samples import (
     DTYPE_OF_LETTER,
     Overload,
     arguments,
@@ -16,8 +17,7 @@ from kernel_samples import (
     numbers,
     overloads,
 )
-from kernel_tolerance import assert_near
-
+from kernels.kernel_tolerance import assert_near
 from xpurt.kernels import ROWS
 from xpurt.kernels.element_types import INTS
 from xpurt.kernels.row import Row

@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 import torch
-from kernel_forced import forced, on_queue
-from kernel_tolerance import assert_near
 
+from kernels.kernel_forced import forced, on_queue
+from kernels.kernel_tolerance import assert_near
 from xpurt import kernel_policy
 
 INF = float("inf")

@@ -8,10 +8,10 @@ import warnings
 
 import pytest
 import torch
-from kernel_forced import tiers_of
 from own_process import output
 
 import xpurt
+from kernels.kernel_forced import tiers_of
 from xpurt import _C
 from xpurt.errors import KernelBuildError, XpurtError
 from xpurt.kernels.source import source_of

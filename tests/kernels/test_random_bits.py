@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from kernels.kernel_forced import tiers_of
-from kernels.kernel_places import places
-from kernels.random_draws import FILLS, FLOATS, bits, cases
 from torch.nn.functional import dropout
 
 import xpurt
+from kernels.kernel_forced import tiers_of
+from kernels.kernel_places import places
+from kernels.random_draws import FILLS, FLOATS, bits, cases
 from xpurt import _C
 
 ON_OTHER_DEVICES = [

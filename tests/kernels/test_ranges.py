@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from kernels.kernel_forced import forced
 
+from kernels.kernel_forced import forced
 from xpurt.testing.oracle import agree
 
 MADE: dict[str, list[Callable[[str], torch.Tensor]]] = {

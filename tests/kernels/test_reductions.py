@@ -4,9 +4,9 @@ from itertools import combinations
 
 import pytest
 import torch
-from kernel_forced import on_queue
-from kernel_tolerance import assert_near
 
+from kernels.kernel_forced import on_queue
+from kernels.kernel_tolerance import assert_near
 from xpurt import kernel_policy
 
 NAN = float("nan")

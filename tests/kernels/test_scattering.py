@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from kernels.kernel_forced import forced
 
 import xpurt
+from kernels.kernel_forced import forced
 from xpurt.testing.oracle import agree
 
 

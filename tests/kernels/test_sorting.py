@@ -8,6 +8,7 @@ import math
 
 import pytest
 import torch
+
 from kernels.kernel_forced import forced
 
 DTYPES = [torch.float32, torch.bfloat16, torch.int32]

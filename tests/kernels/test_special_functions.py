@@ -8,7 +8,8 @@ from collections.abc import Callable
 import mpmath
 import pytest
 import torch
-from kernel_forced import on_queue
+
+from kernels.kernel_forced import on_queue
 
 WHOLE_LINE = (-7.5, -1.3, -0.02, 0.4, 1.9, 3.1, 7.9, 8.1, 30.5)
 POSITIVE = (0.003, 0.4, 1.9, 2.1, 4.5, 7.9, 8.1, 30.5)

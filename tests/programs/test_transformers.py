@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from kernels.model_zoo import ENCODER
 
 from programs.training_steps import check
 
@@ -13,15 +14,6 @@ transformers = pytest.importorskip("transformers")
 TOKENS = torch.randint(5, 100, (2, 12), generator=torch.Generator().manual_seed(0))
 IMAGES = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 SOUND = torch.rand(2, 16, 100, generator=torch.Generator().manual_seed(0))
-
-ENCODER = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 64,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
 
 
 def bert() -> tuple[Any, dict[str, torch.Tensor]]:
