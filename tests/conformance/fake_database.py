@@ -27,6 +27,21 @@ def rounds_otherwise(x: torch.Tensor) -> torch.Tensor:
     return ((wide + 10_000) - 10_000).to(x.dtype)
 
 
+def _off(x: torch.Tensor, on_xpu: float) -> torch.Tensor:
+    """Exact in float64; in narrower types 0.001 too small on the CPU."""
+    if x.dtype == torch.float64:
+        return x.clone()
+    return x + (on_xpu if x.is_xpu else -1e-3)
+
+
+def errs_as_the_cpu(x: torch.Tensor) -> torch.Tensor:
+    return _off(x, 1.5e-3)
+
+
+def errs_more(x: torch.Tensor) -> torch.Tensor:
+    return _off(x, 2.5e-3)
+
+
 def wrong_dtype(x: torch.Tensor) -> torch.Tensor:
     return (x * 2).double() if x.is_xpu else x * 2
 
@@ -123,6 +138,8 @@ def entries() -> list[Entry]:
         right,
         wrong_by_one,
         rounds_otherwise,
+        errs_as_the_cpu,
+        errs_more,
         wrong_dtype,
         stays_on_the_cpu,
         copies_a_view,

@@ -25,6 +25,7 @@ def test_a_right_op_passes(xpu: torch.device) -> None:
     ("name", "variant", "said"),
     [
         ("wrong_by_one", "call", "not close"),
+        ("errs_more", "call", "not close"),
         ("wrong_dtype", "call", "dtype torch.float64, not torch.float32"),
         ("stays_on_the_cpu", "call", "is on cpu, not xpu"),
         ("copies_a_view", "call", "shares memory with argument"),
@@ -51,8 +52,11 @@ def test_a_random_op_is_compared_but_for_its_values(xpu: torch.device) -> None:
     assert result.compared == "random"
 
 
-def test_where_the_cpu_rounds_a_wider_type_is_the_measure(xpu: torch.device) -> None:
-    result = checked("rounds_otherwise")
+@pytest.mark.parametrize("name", ["rounds_otherwise", "errs_as_the_cpu"])
+def test_where_the_cpu_rounds_a_wider_type_is_the_measure(
+    xpu: torch.device, name: str
+) -> None:
+    result = checked(name)
     assert result.status == "passed", result.failures
     assert result.compared == "wider"
 

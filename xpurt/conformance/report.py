@@ -45,7 +45,7 @@ def headline(results: Sequence[Result], label: str, left_out: int) -> str:
         f"{compared.count('random'):,} of them draw numbers and were compared but for "
         f"values, {compared.count('uninitialized'):,} return uninitialized memory; "
         f"{compared.count('wider'):,} round otherwise than the CPU,\n"
-        "and agree with what it gives in the next wider type.\n"
+        "and are as right as it by what it gives in the next wider type.\n"
         f"Not counted: {total.not_on_cpu:,} pairs that raise on the CPU too, "
         f"{left_out:,} that PyTorch does not list for it."
     )

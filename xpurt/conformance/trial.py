@@ -8,7 +8,7 @@ from torch.utils._pytree import tree_leaves
 
 from xpurt.conformance.tiers import Tiers
 from xpurt.conformance.tolerance import Tolerance
-from xpurt.conformance.widening import in_wider_type
+from xpurt.conformance.widening import agrees_in_wider_type
 from xpurt.testing import Comparison, Disagreement, compare_errors, outcome
 
 T = TypeVar("T")
@@ -37,8 +37,8 @@ def trial(
         unless `placed` is off.
     uninitialized: the values are whatever was in memory, and do not count.
 
-    What is compared: "values"; "wider", if they are not near to the CPU's, but to what
-    the CPU gives in a wider type; or "random", if the CPU's result depends on the seed.
+    What is compared: "values"; "wider", if they are not near to the CPU's, but as
+    right as those by what the CPU gives in a wider type; or "random", if the CPU's result depends on the seed.
     The devices draw their own numbers, so dtypes, shapes, strides and places are
     compared there, and that xpu repeats itself after the same seed. "raised" is an
     exception on the CPU, which xpu has to raise too. Raises Disagreement.
@@ -71,8 +71,9 @@ def trial(
             compare(values=True)
         except Disagreement:
             compare(values=False)
-            wide = in_wider_type(prepare(CPU), body, expected)
-            if wide is None or not _agree(wide, actual, tolerance):
+            if not agrees_in_wider_type(
+                prepare(CPU), body, expected, actual, tolerance
+            ):
                 raise
             return "wider"
         return "values"

@@ -5,7 +5,7 @@ inside. Along each axis it has one tap (nearest), two (linear) or four (cubic).
 """
 
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Step, Steps
+from xpurt.kernels.steps import Scratch, Step, Steps
 from xpurt.kernels.windows import loops, offset
 
 # Modes are numbers, as PyTorch has them: of interpolation linear, nearest and cubic; of
@@ -138,14 +138,14 @@ def forward(axes: int) -> Step:
 
 def to_input(axes: int) -> Step:
     """A place is a channel of an image, in which nobody else writes."""
-    at = offset("out0", axes, "y")
+    at = offset("sums", axes, "y")
     names = [f"o{d}" for d in range(axes)]
     head = (
         "  for (long o{d} = 0; o{d} < grad_output_size(grad_output_RANK - AXES + {d});"
         " ++o{d}) {{\n"
     ).replace("AXES", str(axes))
     clear = (
-        "  for (long y{d} = 0; y{d} < out0_size(out0_RANK - AXES + {d}); ++y{d}) {{\n"
+        "  for (long y{d} = 0; y{d} < sums_size(sums_RANK - AXES + {d}); ++y{d}) {{\n"
     )
     place = " + ".join(f"{o} * grid_stride({d + 1})" for d, o in enumerate(names))
     body = f"""
@@ -157,21 +157,32 @@ def to_input(axes: int) -> Step:
             axes,
             HEAD,
             f"    const long at = base + {at};"
-            f"    out0_store(at, out0_load(at) + g * {weight(axes)});{chr(10)}",
+            f"    sums_store(at, sums_load(at) + g * {weight(axes)});{chr(10)}",
         )
     }
 """
     return Step(
-        over="out0",
+        over="sums",
         along=tuple(str(d + 2) for d in range(axes)),
         text=f"""
   const long n = i / input_size(1), c = i % input_size(1);
-  const long base = n * out0_stride(0) + c * out0_stride(1);
+  const long base = n * sums_stride(0) + c * sums_stride(1);
   const long beside = n * grad_output_stride(0) + c * grad_output_stride(1);
-{loops(axes, clear.replace("AXES", str(axes)), f"    out0_store(base + {at}, 0);{chr(10)}")}
+{loops(axes, clear.replace("AXES", str(axes)), f"    sums_store(base + {at}, 0);{chr(10)}")}
 {loops(axes, head, body)}
 """,
     )
+
+
+# The half types would round with each place that is added.
+FROM_SUMS = Step(
+    over="out0",
+    text="""
+  long index[8];
+  const long to = out0_unravel(i, index);
+  out0_store(to, sums_load(i));
+""",
+)
 
 
 def to_grid(axes: int) -> Step:
@@ -225,8 +236,9 @@ def rows(axes: int) -> tuple[Steps, ...]:
         ),
         Steps(
             f"grid_sampler_{axes}d_backward",
-            (to_input(axes), to_grid(axes)),
+            (to_input(axes), FROM_SUMS, to_grid(axes)),
             FLOATING_ONLY,
+            scratch=(Scratch("sums", "input"),),
             functions=SAMPLING,
             flops=80,
         ),
