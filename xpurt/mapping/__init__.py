@@ -17,7 +17,14 @@ from xpurt import _C, accelerator, extension, kernels
 from xpurt.config import config, names_a_mapping
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
-from xpurt.mapping.auto import identity, install_costs, preference
+from xpurt.mapping.auto import (
+    Schedule,
+    TaskGraph,
+    identity,
+    install_costs,
+    plan,
+    preference,
+)
 from xpurt.mapping.devices import (
     PhysicalDevice,
     physical_devices,
@@ -29,6 +36,8 @@ from xpurt.mapping.spec import MappingSpec, parse
 __all__ = [
     "PhysicalDevice",
     "Placement",
+    "Schedule",
+    "TaskGraph",
     "before_change",
     "check_device_index",
     "count_ordinals",
@@ -38,6 +47,7 @@ __all__ = [
     "install_costs",
     "on_change",
     "physical_devices",
+    "plan",
     "prefer",
     "queue_from_capsule",
     "set_xpu_mapping",
