@@ -13,13 +13,19 @@ namespace {
 // equal ones should not take turns.
 constexpr double kClearly = 0.98;
 
+// Of the time that the best device alone would have taken, the mix may be behind.
+constexpr double kShare = 0.02;
+
 // After so many ops, costs so far count half.
 constexpr uint32_t kFadeEvery = 4096;
 
 }  // namespace
 
-OnlinePolicy::OnlinePolicy(size_t devices) : alone_(devices), work_(devices) {
+OnlinePolicy::OnlinePolicy(size_t devices, double allowance)
+    : alone_(devices), work_(devices), allowance_(allowance) {
   TORCH_CHECK_VALUE(devices > 0, "a policy needs a device to choose");
+  TORCH_CHECK_VALUE(std::isfinite(allowance) && allowance >= 0, "an allowance of ",
+                    allowance, " is no time");
 }
 
 size_t OnlinePolicy::choose(c10::ArrayRef<Prospect> prospects, double now) {
@@ -27,6 +33,7 @@ size_t OnlinePolicy::choose(c10::ArrayRef<Prospect> prospects, double now) {
                     " devices was given ", prospects.size());
   account(prospects, now);
   constexpr double kNever = std::numeric_limits<double>::infinity();
+  const double latest = deadline();
   size_t allowed = best_;
   double earliest_allowed = kNever;
   size_t any = best_;
@@ -38,14 +45,17 @@ size_t OnlinePolicy::choose(c10::ArrayRef<Prospect> prospects, double now) {
       earliest = finish;
       any = i;
     }
-    if (finish < earliest_allowed &&
-        (i == best_ || finish + each.leave <= alone_[best_])) {
+    if (finish < earliest_allowed && (i == best_ || finish + each.leave <= latest)) {
       earliest_allowed = finish;
       allowed = i;
     }
   }
   TORCH_CHECK_VALUE(earliest < kNever, "no device can run the op");
   return earliest_allowed < kNever ? allowed : any;
+}
+
+double OnlinePolicy::deadline() const {
+  return alone_[best_] + std::max(allowance_, kShare * work_[best_]);
 }
 
 void OnlinePolicy::account(c10::ArrayRef<Prospect> prospects, double now) {

@@ -30,10 +30,17 @@ struct Prospect {
 // device, it would wait for nothing that ends later than that, and then do the same
 // work. The more the mix has gained, the less the condition binds; where it gains
 // nothing, all ops stay on one device.
+//
+// At the beginning nothing has been gained, and a strict condition would leave other
+// devices idle for as long as one transfer takes: data then lie where they should not,
+// for the rest of a short program. So the mix may fall behind by a little: a fixed
+// time, or a share of what the best device alone would have taken, whichever is more.
+// Both are spent once, not once per op.
 class OnlinePolicy {
  public:
-  // Raises ValueError if there is no device.
-  explicit OnlinePolicy(size_t devices);
+  // `allowance`: microseconds by which the mix may be behind at any time. Raises
+  // ValueError if there is no device, or the allowance is no time.
+  explicit OnlinePolicy(size_t devices, double allowance = 0);
 
   // The device that runs the op: of those that the note allows the one with the
   // earliest max(free_at, ready_at) + cost; the lower index where two are equal. `now`
@@ -45,11 +52,14 @@ class OnlinePolicy {
   c10::ArrayRef<double> alone() const { return alone_; }
 
  private:
+  // By when an op's results have to be able to be at the best device.
+  double deadline() const;
   void account(c10::ArrayRef<Prospect> prospects, double now);
 
   c10::SmallVector<double, 8> alone_;
   c10::SmallVector<double, 8> work_;  // costs so far, old ones fading
-  uint32_t ops_ = 0;                  // since they last faded
+  double allowance_;
+  uint32_t ops_ = 0;
   size_t best_ = 0;
 };
 

@@ -1,5 +1,7 @@
 """Critical path on a processor (Topcuoglu, Hariri and Wu, 2002)."""
 
+import numpy as np
+
 from xpurt.mapping.auto.planning.listing import Builder, by_priority
 from xpurt.mapping.auto.planning.ranks import downward_ranks, upward_ranks
 from xpurt.mapping.auto.planning.schedule import Schedule
@@ -24,13 +26,9 @@ def critical_path(graph: TaskGraph, priority: Floats) -> list[int]:
     the highest; the lower number of equals."""
     if graph.tasks == 0:
         return []
-    first = [t for t in range(graph.tasks) if _is_first(graph, t)]
+    has_parents = np.isin(np.arange(graph.tasks), graph.consumers)
+    first = np.flatnonzero(~has_parents).tolist()
     path = [max(first, key=lambda task: (priority[task], -task))]
     while len(children := graph.consumers[graph.edges_out(path[-1])]):
         path.append(max(children.tolist(), key=lambda task: (priority[task], -task)))
     return path
-
-
-def _is_first(graph: TaskGraph, task: int) -> bool:
-    edges = graph.edges_in(task)
-    return edges.start == edges.stop

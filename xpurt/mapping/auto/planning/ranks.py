@@ -11,9 +11,8 @@ from xpurt.mapping.auto.planning.task_graph import Floats, TaskGraph
 def upward_ranks(graph: TaskGraph) -> Floats:
     """Length of the longest way from a task's start to the end (Topcuoglu, Hariri and
     Wu, 2002)."""
-    mean = graph.costs.mean(axis=1)
     transfer = graph.mean_transfers()
-    rank = mean.copy()
+    rank: Floats = graph.costs.mean(axis=1)
     for task in reversed(graph.order):
         edges = graph.edges_out(task)
         if len(edges):

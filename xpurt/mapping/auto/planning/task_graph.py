@@ -1,6 +1,7 @@
 """A graph of tasks: what each costs on each device, and who waits for whose results."""
 
 import heapq
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
@@ -41,7 +42,7 @@ class TaskGraph:
         self.names = _names(names, self.tasks)
         transfers = _Transfers(self.devices)
         ends = [
-            (*_ends(each, number, self.tasks), *transfers.add(each[2], number))
+            (*_ends(each, number, self.tasks), *transfers.add(each[2], number), number)
             for number, each in enumerate(map(tuple, edges))
         ]
         # By consumer: the edges that lead to a task lie side by side.
@@ -50,6 +51,8 @@ class TaskGraph:
         self.consumers: Integers = np.array([each[1] for each in ends], dtype=np.intp)
         self._scale: Floats = np.array([each[3] for each in ends], dtype=np.float64)
         self._table: Integers = np.array([each[2] for each in ends], dtype=np.intp)
+        # Where each of these edges was in what was given.
+        self.given_edge: Integers = np.array([each[4] for each in ends], dtype=np.intp)
         self._tables = transfers.tables()
         self._first_in: list[int] = np.searchsorted(
             self.consumers, np.arange(self.tasks + 1)
@@ -75,15 +78,21 @@ class TaskGraph:
         """Numbers in the arrays `producers` and `consumers`."""
         return self._by_producer[self._first_out[task] : self._first_out[task + 1]]
 
+    def piece(self, edge: int) -> tuple[int, int, float]:
+        """The same for edges that carry the same part of the same result."""
+        producer, table = int(self.producers[edge]), int(self._table[edge])
+        return producer, table, float(self._scale[edge])
+
     def transfer(self, edge: int) -> Floats:
         """Times [devices, devices] from row to column; 0 on the diagonal."""
-        table: Floats = self._tables[self._table[edge]]
-        return table * self._scale[edge]
+        times: Floats = self._tables[self._table[edge]] * self._scale[edge]
+        return times
 
     def transfers(self, edges: slice | Integers, places: Integers) -> Floats:
         """Times [edges, devices] from the device `places[i]` of each edge's producer."""
-        table: Floats = self._tables[self._table[edges], places]
-        return table * self._scale[edges][:, None]
+        table = self._tables[self._table[edges], places]
+        times: Floats = table * self._scale[edges][:, None]
+        return times
 
     def ready(self, task: int, placement: Integers, finish: Floats) -> Floats:
         """When the inputs of a task are on each device, if its parents are placed."""
@@ -154,11 +163,12 @@ class _Transfers:
 
     def add(self, time: Any, number: int) -> tuple[int, float]:
         if isinstance(time, Real):
-            if not (np.isfinite(time) and time >= 0):
+            scale = float(time)
+            if not (math.isfinite(scale) and scale >= 0):
                 raise PlanningError(
-                    f"edge {number} takes {time}: times are finite and not negative"
+                    f"edge {number} takes {scale}: times are finite and not negative"
                 )
-            return 0, float(time)
+            return 0, scale
         if id(time) not in self.known:
             self.known[id(time)] = (len(self.kept), time)
             self.kept.append(self._table(time, number))
