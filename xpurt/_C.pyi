@@ -291,9 +291,12 @@ class OnlinePolicy:
     """Earliest finish, never far behind the best device alone; see csrc/online_policy.h.
     Arrays hold one number per device: when its queue is empty, when the op's inputs are
     there, what it costs (infinite: it cannot run there), what taking its results
-    elsewhere costs. `allowance`: time by which it may be behind. Raises ValueError."""
+    elsewhere costs. Raises ValueError."""
 
-    def __init__(self, devices: int, allowance: float = 0.0) -> None: ...
+    def __init__(self, devices: int) -> None: ...
+    def remember(self, work: Sequence[float]) -> None:
+        """What each device alone takes for work that was seen before."""
+
     def choose(
         self,
         free_at: ArrayLike,

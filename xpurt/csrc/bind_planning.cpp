@@ -47,7 +47,9 @@ double choice_ns(OnlinePolicy& policy, size_t calls) {
 
 void bind_planning(py::module_& m) {
   py::class_<OnlinePolicy>(m, "OnlinePolicy", "See Note [Declining].")
-      .def(py::init<size_t, double>(), py::arg("devices"), py::arg("allowance") = 0.0)
+      .def(py::init<size_t>(), py::arg("devices"))
+      .def("remember", [](OnlinePolicy& policy,
+                          const std::vector<double>& work) { policy.remember(work); })
       .def("choose", &choose, py::arg("free_at"), py::arg("ready_at"), py::arg("cost"),
            py::arg("leave"), py::arg("now") = 0.0)
       .def_property_readonly("best_alone", &OnlinePolicy::best_alone)

@@ -11,21 +11,29 @@ namespace {
 
 // Another device is taken for the best one if it would have been that much faster: two
 // equal ones should not take turns.
-constexpr double kClearly = 0.98;
+constexpr double kClearly = 0.95;
 
-// Of the time that the best device alone would have taken, the mix may be behind.
-constexpr double kShare = 0.02;
+// Of the work seen, the mix may be behind the best device alone.
+constexpr double kShare = 0.001;
 
 // After so many ops, costs so far count half.
 constexpr uint32_t kFadeEvery = 4096;
 
 }  // namespace
 
-OnlinePolicy::OnlinePolicy(size_t devices, double allowance)
-    : alone_(devices), work_(devices), allowance_(allowance) {
+OnlinePolicy::OnlinePolicy(size_t devices) : alone_(devices), work_(devices) {
   TORCH_CHECK_VALUE(devices > 0, "a policy needs a device to choose");
-  TORCH_CHECK_VALUE(std::isfinite(allowance) && allowance >= 0, "an allowance of ",
-                    allowance, " is no time");
+}
+
+void OnlinePolicy::remember(c10::ArrayRef<double> work) {
+  TORCH_CHECK_VALUE(work.size() == work_.size(), "a policy for ", work_.size(),
+                    " devices was given the work of ", work.size());
+  for (const double each : work) {
+    TORCH_CHECK_VALUE(std::isfinite(each) && each >= 0, "work of ", each,
+                      " is no time");
+  }
+  for (size_t i = 0; i < work.size(); ++i) work_[i] += work[i];
+  best_ = std::min_element(work_.begin(), work_.end()) - work_.begin();
 }
 
 size_t OnlinePolicy::choose(c10::ArrayRef<Prospect> prospects, double now) {
@@ -55,7 +63,7 @@ size_t OnlinePolicy::choose(c10::ArrayRef<Prospect> prospects, double now) {
 }
 
 double OnlinePolicy::deadline() const {
-  return alone_[best_] + std::max(allowance_, kShare * work_[best_]);
+  return alone_[best_] + kShare * work_[best_];
 }
 
 void OnlinePolicy::account(c10::ArrayRef<Prospect> prospects, double now) {
@@ -69,11 +77,9 @@ void OnlinePolicy::account(c10::ArrayRef<Prospect> prospects, double now) {
     work_[i] += cost;
     if (fades) work_[i] /= 2;
   }
-  size_t best = 0;
-  for (size_t i = 1; i < work_.size(); ++i) {
-    if (work_[i] < work_[best]) best = i;
-  }
-  if (work_[best] < kClearly * work_[best_]) best_ = best;
+  const size_t best = std::min_element(work_.begin(), work_.end()) - work_.begin();
+  const double move = ops_ == 1 ? 0 : prospects[best_].leave;
+  if (work_[best] + move < kClearly * work_[best_]) best_ = best;
 }
 
 }  // namespace xpurt

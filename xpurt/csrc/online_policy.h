@@ -31,16 +31,19 @@ struct Prospect {
 // work. The more the mix has gained, the less the condition binds; where it gains
 // nothing, all ops stay on one device.
 //
-// At the beginning nothing has been gained, and a strict condition would leave other
-// devices idle for as long as one transfer takes: data then lie where they should not,
-// for the rest of a short program. So the mix may fall behind by a little: a fixed
-// time, or a share of what the best device alone would have taken, whichever is more.
-// Both are spent once, not once per op.
+// Where little has been gained yet, a strict condition would leave other devices idle
+// for as long as one transfer takes: data then lie where they should not, for the rest
+// of a short program. So the mix may be behind by a share of the work seen so far; that
+// is spent once, not once per op. Which device is the best one changes only for one
+// that would have saved more than the way there costs.
 class OnlinePolicy {
  public:
-  // `allowance`: microseconds by which the mix may be behind at any time. Raises
-  // ValueError if there is no device, or the allowance is no time.
-  explicit OnlinePolicy(size_t devices, double allowance = 0);
+  // Raises ValueError if there is no device.
+  explicit OnlinePolicy(size_t devices);
+
+  // What each device alone takes for work that was seen before, as for a program that
+  // ran once already. Raises ValueError if it is no time.
+  void remember(c10::ArrayRef<double> work);
 
   // The device that runs the op: of those that the note allows the one with the
   // earliest max(free_at, ready_at) + cost; the lower index where two are equal. `now`
@@ -58,7 +61,6 @@ class OnlinePolicy {
 
   c10::SmallVector<double, 8> alone_;
   c10::SmallVector<double, 8> work_;  // costs so far, old ones fading
-  double allowance_;
   uint32_t ops_ = 0;
   size_t best_ = 0;
 };

@@ -105,12 +105,15 @@ class TaskGraph:
         return latest
 
     def leave(self, task: int, to_device: int) -> Floats:
-        """What taking a task's results from each device to this one costs."""
+        """What taking a task's results from each device to this one costs; from this
+        one, to the farthest other."""
         edges = self.edges_out(task)
         if len(edges) == 0:
             return np.zeros(self.devices)
         table = self._tables[self._table[edges], :, to_device]
         most: Floats = (table * self._scale[edges][:, None]).max(axis=0)
+        away = self._tables[self._table[edges], to_device].max(axis=1)
+        most[to_device] = (away * self._scale[edges]).max()
         return most
 
     def mean_transfers(self) -> Floats:
