@@ -6,16 +6,6 @@ from xpurt.mapping.auto.costs import (
     identity,
     install_costs,
 )
-from xpurt.mapping.auto.planning import Schedule, TaskGraph, plan
 from xpurt.mapping.auto.preference import preference
 
-__all__ = [
-    "DeviceCost",
-    "Schedule",
-    "TaskGraph",
-    "device_cost",
-    "identity",
-    "install_costs",
-    "plan",
-    "preference",
-]
+__all__ = ["DeviceCost", "device_cost", "identity", "install_costs", "preference"]

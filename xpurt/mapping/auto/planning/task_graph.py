@@ -5,17 +5,19 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from xpurt.errors import PlanningError
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.intp]
-TransferTime = float | Callable[[int, int], float] | npt.ArrayLike
-Edge = tuple[int, int, TransferTime]
+if TYPE_CHECKING:  # it takes time, and importing xpurt brings this file
+    from numpy.typing import ArrayLike
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Integers = np.ndarray[Any, np.dtype[np.intp]]
+TransferTime: TypeAlias = "float | Callable[[int, int], float] | ArrayLike"
+Edge: TypeAlias = "tuple[int, int, TransferTime]"
 
 
 class TaskGraph:
@@ -33,8 +35,8 @@ class TaskGraph:
 
     def __init__(
         self,
-        costs: npt.ArrayLike,
-        edges: Iterable[Edge],
+        costs: "ArrayLike",
+        edges: "Iterable[Edge]",
         names: Sequence[str] | None = None,
     ) -> None:
         self.costs = _costs(costs)
@@ -200,7 +202,7 @@ class _Transfers:
         return table
 
 
-def _costs(given: npt.ArrayLike) -> Floats:
+def _costs(given: "ArrayLike") -> Floats:
     costs = _array(given, "costs").copy()
     if costs.ndim != 2 or costs.shape[1] == 0:
         raise PlanningError(

@@ -134,10 +134,9 @@ class Engine:
 
     def _await(self, task: int) -> None:
         """Asks for a queued task's inputs."""
-        edges = range(*self.graph.edges_in(task).indices(len(self.graph.producers)))
         self._missing[task] = 0
         self._arrives[task] = self.now
-        for edge in edges:
+        for edge in self._edges_in(task):
             if self.is_done(int(self.graph.producers[edge])):
                 self._fetch(edge, task)
             else:
@@ -177,8 +176,18 @@ class Engine:
         on.running = task
         self.state[task] = State.running
         self.start[task] = self.now
-        takes = self.duration(task, device)
+        takes = self.duration(task, device) + self._brought_back(task)
         self._push(self.now + takes, "finish", task, self._life[task])
+
+    def _brought_back(self, task: int) -> float:
+        """How long inputs that were evicted while the task was queued keep it waiting."""
+        self._arrives[task] = self.now
+        for edge in self._edges_in(task):
+            self._fetch(edge, task)
+        return self._arrives[task] - self.now
+
+    def _edges_in(self, task: int) -> range:
+        return range(*self.graph.edges_in(task).indices(len(self.graph.producers)))
 
     def _finish(self, task: int) -> None:
         device = int(self.placement[task])
@@ -201,8 +210,7 @@ class Engine:
         self._start_next(device)
 
     def _release_inputs(self, task: int) -> None:
-        edges = range(*self.graph.edges_in(task).indices(len(self.graph.producers)))
-        for edge in edges:
+        for edge in self._edges_in(task):
             parent = int(self.graph.producers[edge])
             self._needed[parent] -= 1
             if self._needed[parent] == 0:

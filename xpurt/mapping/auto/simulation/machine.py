@@ -61,7 +61,9 @@ def transfer_times(devices: Sequence[SimulatedDevice], size_bytes: float) -> np.
     """From row to column."""
     latency = np.array([each.link_us for each in devices])
     rate = np.array([each.link_bytes_per_us for each in devices])
-    times = latency[:, None] + latency + size_bytes / np.minimum(rate[:, None], rate)
+    times: np.ndarray = (
+        latency[:, None] + latency + size_bytes / np.minimum(rate[:, None], rate)
+    )
     for i, one in enumerate(devices):
         for j, other in enumerate(devices):
             if one.memory and one.memory == other.memory:

@@ -76,6 +76,7 @@ def simulate(
     policy: "eft": the eager scheduler's decision, op by op in program order;
         "lookahead": the same decision, for the most urgent of 128 queued ops first; or
         a plan of `plan`, kept to whatever happens: "heft", "cpop", "peft", "exact".
+        Plans know nothing of memory.
     noise: the standard deviation of the logarithm of a task's time; the policy knows
         the times without it.
     failures: when which device vanishes. Its unfinished work, and results that it alone
@@ -83,7 +84,8 @@ def simulate(
     seed: of the noise.
 
     Raises PlanningError, a ValueError, for an empty list of devices, an unknown policy,
-    numbers that make no sense, and where no device is left.
+    numbers that make no sense, a task that no device has room for, and where no device
+    is left.
     """
     machine = _machine(graph, devices)
     if isinstance(graph, Workload):
@@ -96,11 +98,12 @@ def simulate(
         raise PlanningError(
             f"simulate wants a TaskGraph or a Workload, not {type(graph).__name__}"
         )
+    fits = _fits(on, sizes, machine)
     factors = _factors(on, noise, seed)
     size_list = sizes.tolist()
     engine = Engine(
         on,
-        _strategy(on, policy),
+        _strategy(on, policy, fits),
         lambda task, device: float(on.costs[task, device] * factors[task, device]),
         Residency([each.memory_bytes for each in machine]),
         size_list.__getitem__,
@@ -122,15 +125,35 @@ def simulate(
     )
 
 
-def _strategy(graph: TaskGraph, policy: str) -> Strategy:
+def _strategy(graph: TaskGraph, policy: str, fits: np.ndarray) -> Strategy:
     if policy == "eft":
-        return Online(graph)
+        return Online(graph, fits=fits)
     if policy == "lookahead":
-        return Online(graph, LOOKAHEAD)
-    if policy not in POLICIES:
+        return Online(graph, LOOKAHEAD, fits)
+    if not isinstance(policy, str) or policy not in POLICIES:
         known = ", ".join(["lookahead", *POLICIES])
         raise PlanningError(f"policy {policy!r} is unknown; there are {known}")
     return Planned(plan(graph, policy))
+
+
+def _fits(
+    graph: TaskGraph, sizes: np.ndarray, machine: Sequence[SimulatedDevice]
+) -> np.ndarray:
+    """Whether what a task takes and makes has room on a device, [tasks, devices].
+
+    Raises PlanningError for a task that has room nowhere.
+    """
+    taken = np.bincount(graph.consumers, weights=sizes, minlength=graph.tasks)
+    made = np.zeros(graph.tasks)
+    np.maximum.at(made, graph.producers, sizes)
+    room = np.array([each.memory_bytes for each in machine])
+    fits = (taken + made)[:, None] <= room
+    for task in np.flatnonzero(~fits.any(axis=1)).tolist():
+        raise PlanningError(
+            f"{graph.names[task]} takes and makes {taken[task] + made[task]:,.0f} bytes; "
+            f"the largest device has {room.max():,.0f}"
+        )
+    return fits
 
 
 def _machine(graph: TaskGraph | Workload, devices: Devices) -> list[SimulatedDevice]:
@@ -169,7 +192,7 @@ def _factors(graph: TaskGraph, noise: float, seed: int) -> np.ndarray:
 def _failures(given: Mapping[int, float] | None, devices: int) -> dict[int, float]:
     failures = dict(given or {})
     for device, at in failures.items():
-        if not (isinstance(device, int) and 0 <= device < devices):
+        if not (isinstance(device, int | np.integer) and 0 <= device < devices):
             raise PlanningError(
                 f"device {device!r} fails, but there are {devices}, from 0 on"
             )

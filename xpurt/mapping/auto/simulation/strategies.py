@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from xpurt.errors import PlanningError
 from xpurt.mapping.auto.planning import Schedule, TaskGraph, Timeline, online_policy
 from xpurt.mapping.auto.simulation.engine import Engine
 
@@ -14,12 +15,18 @@ class Online:
 
     lookahead: of so many ops that were submitted, and not sent on yet, the scheduler
         knows who waits for whom, and sends on first what most depends on.
+    fits: of shape [tasks, devices], whether a task finds room; everywhere by default.
     """
 
-    def __init__(self, graph: TaskGraph, lookahead: int = 0) -> None:
+    def __init__(
+        self, graph: TaskGraph, lookahead: int = 0, fits: np.ndarray | None = None
+    ) -> None:
         # Who sees what is queued also sees that an op should not be overtaken.
         self.in_order = lookahead > 0
         self.graph = graph
+        self.costs = (
+            graph.costs if fits is None else np.where(fits, graph.costs, np.inf)
+        )
         self.lookahead = lookahead
         self.policy = online_policy(graph)
         self.timelines = [Timeline() for _ in range(graph.devices)]
@@ -57,11 +64,13 @@ class Online:
 
     def _place(self, engine: Engine, task: int) -> None:
         ready = self._ready(engine, task)
-        cost = np.where(self.alive, self.graph.costs[task], np.inf)
+        cost = np.where(self.alive, self.costs[task], np.inf)
+        if not np.isfinite(cost).any():
+            raise PlanningError(f"no device is left that has room for task {task}")
         begins = [
             timeline.earliest(max(ready[device], engine.now) - late, cost[device])
             + late
-            if self.alive[device]
+            if np.isfinite(cost[device])
             else np.inf
             for device, (timeline, late) in enumerate(
                 zip(self.timelines, self.late.tolist(), strict=True)

@@ -74,7 +74,7 @@ class _Layer(nn.Module):
         )
         weights = (query @ key.transpose(-2, -1) * key.shape[-1] ** -0.5).softmax(-1)
         x = x + self.out((weights @ value).transpose(1, 2).flatten(2))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))  # type: ignore[no-any-return]
 
 
 class Transformer(nn.Module):
