@@ -17,7 +17,7 @@ from xpurt.mapping import (
 )
 
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
-POLICIES = ("eft", "lookahead", "cpop", "peft")  # against HEFT
+POLICIES = ("eft", "in-order", "lookahead", "cpop", "peft")  # against HEFT
 WORKLOADS: dict[str, Callable[[], workloads.Workload]] = {
     "cholesky": workloads.cholesky,
     "lu": workloads.lu,
@@ -127,7 +127,7 @@ def verdicts(cases: Sequence[Case]) -> list[tuple[bool, str]]:
     """Whether each limit holds, and a sentence that says so."""
     several = [case for case in cases if case.devices > 1] or cases
     found = []
-    for policy in ("eft", "lookahead"):
+    for policy in ("eft", "in-order", "lookahead"):
         to_heft = _geomean([c.others[policy] / c.heft for c in several])
         to_single = [c.others[policy] / c.single for c in several]
         mean, worst = _geomean(to_single), max(to_single)

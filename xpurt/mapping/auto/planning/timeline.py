@@ -16,6 +16,10 @@ class Timeline:
     def first_idle(self) -> float:
         return self._begins[0]
 
+    @property
+    def last_idle(self) -> float:
+        return self._begins[-1]
+
     def earliest(self, ready_at: float, cost: float) -> float:
         """The earliest start of a task, between others if it fits there."""
         begins, ends = self._begins, self._ends
@@ -27,9 +31,8 @@ class Timeline:
         raise AssertionError("the last idle time never ends")
 
     def take(self, start: float, finish: float) -> None:
-        """A task runs then; `start` came from `earliest`."""
-        if finish == start:
-            return
+        """A task runs then; `start` came from `earliest`. One that takes no time is not
+        run over by another either."""
         place = bisect_right(self._begins, start) - 1
         begin, end = self._begins[place], self._ends[place]
         left = [(begin, start)] if begin < start else []

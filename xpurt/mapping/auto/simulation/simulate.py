@@ -73,9 +73,10 @@ def simulate(
     graph: with costs of its own, or a `Workload`, whose costs the devices make.
     devices: their number, or a speed for each by which a `TaskGraph`'s costs are
         divided, or `SimulatedDevice`s.
-    policy: "eft": the eager scheduler's decision, op by op in program order;
-        "lookahead": the same decision, for the most urgent of 128 queued ops first; or
-        a plan of `plan`, kept to whatever happens: "heft", "cpop", "peft", "exact".
+    policy: "eft": the eager scheduler's decision, op by op in program order, where on a
+        device an op that is ready overtakes those that wait; "in-order": the same
+        without overtaking; "lookahead": the same decision, for the most urgent of 128
+        queued ops first; or a plan of `plan`, kept to whatever happens: "heft", "cpop", "peft", "exact".
         Plans know nothing of memory.
     noise: the standard deviation of the logarithm of a task's time; the policy knows
         the times without it.
@@ -128,10 +129,12 @@ def simulate(
 def _strategy(graph: TaskGraph, policy: str, fits: np.ndarray) -> Strategy:
     if policy == "eft":
         return Online(graph, fits=fits)
+    if policy == "in-order":
+        return Online(graph, fits=fits, overtakes=False)
     if policy == "lookahead":
         return Online(graph, LOOKAHEAD, fits)
     if not isinstance(policy, str) or policy not in POLICIES:
-        known = ", ".join(["lookahead", *POLICIES])
+        known = ", ".join(["in-order", "lookahead", *POLICIES])
         raise PlanningError(f"policy {policy!r} is unknown; there are {known}")
     return Planned(plan(graph, policy))
 

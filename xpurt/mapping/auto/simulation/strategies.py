@@ -16,13 +16,20 @@ class Online:
     lookahead: of so many ops that were submitted, and not sent on yet, the scheduler
         knows who waits for whom, and sends on first what most depends on.
     fits: of shape [tasks, devices], whether a task finds room; everywhere by default.
+    overtakes: whether on a device an op that is ready runs before one that came earlier
+        and still waits.
     """
 
     def __init__(
-        self, graph: TaskGraph, lookahead: int = 0, fits: np.ndarray | None = None
+        self,
+        graph: TaskGraph,
+        lookahead: int = 0,
+        fits: np.ndarray | None = None,
+        overtakes: bool = True,
     ) -> None:
         # Who sees what is queued also sees that an op should not be overtaken.
-        self.in_order = lookahead > 0
+        self.in_order = lookahead > 0 or not overtakes
+        self.overtakes = overtakes
         self.graph = graph
         self.costs = (
             graph.costs if fits is None else np.where(fits, graph.costs, np.inf)
@@ -68,7 +75,7 @@ class Online:
         if not np.isfinite(cost).any():
             raise PlanningError(f"no device is left that has room for task {task}")
         begins = [
-            timeline.earliest(max(ready[device], engine.now) - late, cost[device])
+            self._begin(timeline, max(ready[device], engine.now) - late, cost[device])
             + late
             if np.isfinite(cost[device])
             else np.inf
@@ -82,6 +89,11 @@ class Online:
         self.timelines[device].take(begin, begin + cost[device])
         self.predicted[task] = begin + cost[device]
         engine.place(task, device, begin if self.lookahead else 0.0)
+
+    def _begin(self, timeline: Timeline, ready_at: float, cost: float) -> float:
+        if self.overtakes:
+            return timeline.earliest(ready_at, cost)
+        return max(timeline.last_idle, ready_at)
 
     def _ready(self, engine: Engine, task: int) -> np.ndarray:
         """When the task's inputs are on each device, as far as can be told."""
