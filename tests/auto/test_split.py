@@ -126,13 +126,14 @@ def test_rows(split: Split, name: str) -> None:
 
 
 def test_pieces_stay_where_they_are(split: Split) -> None:
+    split.off()
     x = torch.zeros(1 << 20, device="xpu")
+    split.set(cpu=0.6, gpu=0.4)
     before = _C.transfers_to(0)
     y = x + 1
     for _ in range(5):
         y = y * 2
         y.add_(1)
-    z = y.view(1024, 1024).sum(1)
     moved = [
         (count - count_before, size - size_before)
         for (count_before, size_before), (count, size) in zip(
@@ -146,7 +147,6 @@ def test_pieces_stay_where_they_are(split: Split) -> None:
     assert to_gpu[0] == 1
     assert abs(to_gpu[1] / (4 << 20) - 0.4) < 0.01
     assert held(y) == []
-    assert z.cpu().unique().tolist() == [1024 * 63.0]
     assert y.cpu().unique().tolist() == [63.0]
 
 
@@ -167,11 +167,11 @@ def test_ops_that_are_not_split_find_all_of_it(split: Split) -> None:
 
 def test_shares_decide(split: Split) -> None:
     x = torch.ones(1 << 16, device="xpu")
-    before = split.pieces()
     split.set(cpu=1, gpu=0)
+    before = split.pieces()
     assert (x + 1).cpu().unique().tolist() == [2.0]
     assert split.pieces() == before
-    split.set(cpu=0.01, gpu=1)
+    split.set(cpu=0.1, gpu=1)
     y = x + 1
     assert both_ran(split, before)
     assert y.cpu().unique().tolist() == [2.0]

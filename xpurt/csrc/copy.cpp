@@ -15,6 +15,7 @@
 #include "op_report.h"
 #include "pinned.h"
 #include "replica.h"
+#include "split.h"
 
 namespace xpurt {
 namespace {
@@ -38,7 +39,8 @@ void copy_on_queue(const Copy& copy) {
   const uint64_t begin = ticks_now();
   const size_t bytes = copy.self.nbytes();
   Stream& stream = current_stream(copy.index);
-  Operands operands(stream, stream.ordinal().home);
+  const int of_piece = piece_position();
+  Operands operands(stream, of_piece >= 0 ? of_piece : stream.ordinal().home);
   operands.add(copy.self, Access::write);
   operands.add(copy.source, Access::read);
   operands.resolve();
@@ -138,7 +140,8 @@ void copy_within_ordinal(const Copy& copy) {
                      !copy.self.is_alias_of(copy.source) && !lazy;
   // What is captured is never done by the host.
   const bool idle = current_stream(copy.index).idle() && !is_capturing(copy.index);
-  if (dense && !(idle && host_reads(copy.index))) {
+  const bool by_host = idle && host_reads(copy.index) && piece_position() < 0;
+  if (dense && !by_host) {
     copy_on_queue(copy);
   } else {
     torch::jit::Stack stack{copy.self, copy.source, false};
