@@ -92,7 +92,9 @@ def _add_conformance(commands: Any) -> None:
     )
     command.add_argument("--policy", choices=("auto", "sycl", "native"), default="auto")
     command.add_argument(
-        "--virtual-gpu", choices=("off", "lenient", "strict"), default="off"
+        "--virtual-gpu",
+        choices=("off", "lenient", "coherent", "strict"),
+        default="off",
     )
     command.add_argument(
         "--dtypes", nargs="+", default=[], metavar="DTYPE", help="as in float32 int64"

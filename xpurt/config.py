@@ -18,7 +18,7 @@ from xpurt.errors import ConfigError
 
 FallbackPolicy = Literal["warn", "error", "silent"]
 KernelPolicy = Literal["auto", "sycl", "native"]
-VirtualGpu = Literal["off", "lenient", "strict"]
+VirtualGpu = Literal["off", "lenient", "coherent", "strict"]
 
 DEFAULT_MAX_DEVICES: Final = 16
 # PyTorch numbers devices with a signed byte, and the autograd engine starts a thread
@@ -33,6 +33,7 @@ _VIRTUAL_GPU: dict[str, VirtualGpu] = {
     "0": "off",
     "1": "lenient",
     "lenient": "lenient",
+    "coherent": "coherent",
     "strict": "strict",
 }
 

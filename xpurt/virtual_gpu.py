@@ -6,7 +6,7 @@ are set before that, and child processes inherit them.
 
 | variable | meaning |
 |---|---|
-| ``XPURT_VIRTUAL_GPU`` | ``strict``, ``lenient``, ``1`` (lenient); ``off`` or ``0``: none |
+| ``XPURT_VIRTUAL_GPU`` | ``strict``, ``lenient``, ``1`` (lenient), ``coherent``; ``off`` or ``0``: none |
 | ``XPURT_VIRTUAL_GPU_DELAY_US`` | added to each kernel, in microseconds |
 | ``XPURT_VIRTUAL_GPU_MEMORY`` | memory of the device in bytes; 0: as much as the CPU |
 | ``XPURT_VIRTUAL_GPU_FP64`` | ``0``: a device without doubles |
@@ -46,12 +46,15 @@ def activate(
     memory_bytes: int | None = None,
     *,
     fp64: bool = True,
+    coherent: bool = False,
 ) -> None:
     """Adds the virtual GPU to this process and its children, before the first device use.
 
     ``strict`` refuses what a discrete GPU would refuse, ``delay_us`` (microseconds) is
     added to each kernel, ``memory_bytes`` is the memory of the device (None: as much as
-    the CPU device reports), ``fp64=False`` takes the type double away.
+    the CPU device reports), ``fp64=False`` takes the type double away. ``coherent``
+    makes it an integrated GPU, whose kernels use any memory of the host; it refuses
+    nothing, whatever ``strict`` says.
 
     Raises ValueError for numbers out of range, and RuntimeError if SYCL has already
     looked for devices in this process: it does so once.
@@ -63,7 +66,9 @@ def activate(
             f"memory_bytes={memory_bytes}: a device has memory; None is the CPU's"
         )
     wanted = {
-        "XPURT_VIRTUAL_GPU": "strict" if strict else "lenient",
+        "XPURT_VIRTUAL_GPU": "coherent"
+        if coherent
+        else ("strict" if strict else "lenient"),
         "XPURT_VIRTUAL_GPU_DELAY_US": str(delay_us),
         "XPURT_VIRTUAL_GPU_MEMORY": str(memory_bytes or 0),
         "XPURT_VIRTUAL_GPU_FP64": "1" if fp64 else "0",
@@ -97,6 +102,7 @@ def activate_from_environment() -> None:
             delay_us=wished.virtual_gpu_delay_us,
             memory_bytes=wished.virtual_gpu_memory_bytes or None,
             fp64=wished.virtual_gpu_fp64,
+            coherent=wished.virtual_gpu == "coherent",
         )
 
 

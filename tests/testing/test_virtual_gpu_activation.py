@@ -47,6 +47,7 @@ def test_is_off_by_itself() -> None:
     [
         ("activate()", "strict"),
         ("activate(strict=False)", "lenient"),
+        ("activate(coherent=True)", "coherent"),
     ],
 )
 def test_activate(call: str, name: str) -> None:
@@ -58,7 +59,12 @@ def test_activate(call: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "name"), [("strict", "strict"), ("lenient", "lenient"), ("1", "lenient")]
+    ("mode", "name"), [
+        ("strict", "strict"),
+        ("lenient", "lenient"),
+        ("1", "lenient"),
+        ("coherent", "coherent"),
+    ]
 )
 def test_activate_from_environment(mode: str, name: str) -> None:
     script = """

@@ -78,7 +78,7 @@ HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
   if (materialize) impl->mutable_data_ptr();
   for (HostStorage& known : storages_) {
     if (known.original.unsafeGetStorageImpl() != impl) continue;
-    if (written && !known.written) bring_home(*impl, Access::read_write);
+    if (written && !known.written) bring_home(*impl, Access::read_write, &pending_);
     known.written |= written;
     if (materialize && known.host && !known.staged) {
       c10::StorageImpl* host = known.host.unsafeGetStorageImpl();
@@ -88,7 +88,7 @@ HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
     }
     return known;
   }
-  bring_home(*impl, written ? Access::read_write : Access::read);
+  bring_home(*impl, written ? Access::read_write : Access::read, &pending_);
   HostStorage made;
   made.original = original;
   made.written = written;
@@ -179,7 +179,9 @@ c10::Storage HostCall::to_host(const c10::Storage& original, bool written) {
 }
 
 void HostCall::wait() {
-  current_stream(device_.index()).wait();
+  Stream& stream = current_stream(device_.index());
+  // What is staged is copied in total order.
+  copies_ ? stream.wait() : stream.wait_for(pending_);
   for (const HostStorage& storage : storages_) {
     const c10::DeviceIndex index = storage.original.device().index();
     if (index != device_.index()) current_stream(index).wait();

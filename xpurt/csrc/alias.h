@@ -4,6 +4,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
+#include "uses.h"
+
 namespace xpurt {
 
 // Note [Host tensors]
@@ -87,6 +89,7 @@ class HostCall {
   uint64_t bytes_copied_ = 0;
   c10::SmallVector<HostStorage, 4> storages_;
   c10::SmallVector<HostTensor, 6> tensors_;
+  Uses pending_;  // that the arguments are left to
 };
 
 // Whether tensors of xpu:index are used in place by native kernels.

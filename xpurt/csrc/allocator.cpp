@@ -167,7 +167,7 @@ c10::DeviceAllocator& device_allocator() {
 c10::DataPtr allocate_for_host(size_t bytes) {
   c10::DataPtr data = device_allocator().allocate(bytes);
   Stream& stream = current_stream(data.device().index());
-  if (!stream.idle()) stream.wait();
+  wait_for_new_memory(data.get(), bytes, stream);
   return data;
 }
 

@@ -128,6 +128,7 @@ RowSpec as_spec(const py::dict& row) {
   }
   spec.begins_as = row["begins_as"].cast<std::string>();
   spec.contiguous = row["contiguous"].cast<std::vector<std::string>>();
+  spec.rows = row["rows"].cast<std::vector<std::string>>();
   spec.dense = row["dense"].cast<std::vector<std::string>>();
   spec.like = row["like"].cast<std::string>();
   spec.overloads = row["overloads"].cast<std::vector<std::string>>();

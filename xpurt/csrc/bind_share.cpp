@@ -7,7 +7,9 @@
 #include "gil.h"
 #include "replica.h"
 #include "scheduler.h"
+#include "split.h"
 #include "share.h"
+#include "transfers.h"
 
 namespace py = pybind11;
 
@@ -62,6 +64,16 @@ void bind_share(py::module_& m) {
   m.def("escape_storage", [](py::object storage) {
     const c10::Storage unwrapped = torch::createStorage(storage.ptr());
     escape(*unwrapped.unsafeGetStorageImpl());
+  });
+  m.def("set_split_shares", &set_split_shares, py::arg("shares"),
+        py::arg("least_bytes") = 0.0);
+  m.def("pieces_run", &pieces_run);
+  m.def("transfers_to", [](c10::DeviceIndex index) {
+    std::vector<std::pair<uint64_t, uint64_t>> result;
+    for (const Transfers& each : transfers_to(index)) {
+      result.emplace_back(each.count, each.bytes);
+    }
+    return result;
   });
   m.def("set_preference", &set_preference);
   m.def("set_device_costs",

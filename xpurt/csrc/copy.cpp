@@ -15,6 +15,7 @@
 #include "op_report.h"
 #include "pinned.h"
 #include "replica.h"
+#include "split.h"
 
 namespace xpurt {
 namespace {
@@ -38,11 +39,12 @@ void copy_on_queue(const Copy& copy) {
   const uint64_t begin = ticks_now();
   const size_t bytes = copy.self.nbytes();
   Stream& stream = current_stream(copy.index);
-  Operands operands(stream, stream.ordinal().home);
+  const int of_piece = piece_position();
+  Operands operands(stream, of_piece >= 0 ? of_piece : stream.ordinal().home);
   operands.add(copy.self, Access::write);
   operands.add(copy.source, Access::read);
   operands.resolve();
-  operands.submitted(stream.home_queue()->memcpy(operands[0], operands[1], bytes),
+  operands.submitted(operands.queue()->memcpy(operands[0], operands[1], bytes),
                      DeviceWork::copy(bytes));
   copy.count(Tier::sycl, begin);
 }
@@ -55,9 +57,10 @@ at::Tensor on_cpu_like(const at::Tensor& tensor) {
 // Waits for a copy from or to `host`, unless the caller wants to go on, and `host` is
 // pinned memory, which is kept for the copy. Memory of anybody else may be gone, or
 // written to, before the copy is done.
-void finish_copy(const at::Tensor& host, bool non_blocking, Stream& stream) {
+void finish_copy(const at::Tensor& host, bool non_blocking, Stream& stream,
+                 const Operands& operands) {
   if (non_blocking && record_pinned_use(host.storage().data_ptr(), stream.id())) return;
-  stream.wait();
+  stream.wait_for(operands.uses());
 }
 
 // A dense xpu tensor's bytes, into a CPU tensor of the same layout.
@@ -68,9 +71,9 @@ void download(const at::Tensor& source, const at::Tensor& host, bool non_blockin
   Operands operands(stream, stream.ordinal().home);
   operands.add(source, Access::read);
   operands.resolve();
-  operands.submitted(stream.home_queue()->memcpy(to, operands[0], source.nbytes()),
+  operands.submitted(operands.queue()->memcpy(to, operands[0], source.nbytes()),
                      DeviceWork::copy(source.nbytes()));
-  finish_copy(host, non_blocking, stream);
+  finish_copy(host, non_blocking, stream, operands);
 }
 
 at::Tensor downloaded(const at::Tensor& source) {
@@ -86,9 +89,9 @@ void upload(const at::Tensor& self, const at::Tensor& host, bool non_blocking) {
   Operands operands(stream, stream.ordinal().home);
   operands.add(self, Access::write);
   operands.resolve();
-  operands.submitted(stream.home_queue()->memcpy(operands[0], from, self.nbytes()),
+  operands.submitted(operands.queue()->memcpy(operands[0], from, self.nbytes()),
                      DeviceWork::copy(self.nbytes()));
-  finish_copy(host, non_blocking, stream);
+  finish_copy(host, non_blocking, stream, operands);
 }
 
 // Between the host and a device it cannot read, or between two devices one of which
@@ -137,7 +140,8 @@ void copy_within_ordinal(const Copy& copy) {
                      !copy.self.is_alias_of(copy.source) && !lazy;
   // What is captured is never done by the host.
   const bool idle = current_stream(copy.index).idle() && !is_capturing(copy.index);
-  if (dense && !(idle && host_reads(copy.index))) {
+  const bool by_host = idle && host_reads(copy.index) && piece_position() < 0;
+  if (dense && !by_host) {
     copy_on_queue(copy);
   } else {
     torch::jit::Stack stack{copy.self, copy.source, false};
@@ -175,10 +179,11 @@ bool copy_plainly(OpRecord& record, const at::Tensor& self, const at::Tensor& so
   const uint64_t begin = ticks_now();
   const size_t bytes = self.nbytes();
   auto* to = static_cast<char*>(self.mutable_data_ptr());
+  Uses pending;
   bring_home(*there.storage().unsafeGetStorageImpl(),
-             self.is_xpu() ? Access::read_write : Access::read);
+             self.is_xpu() ? Access::read_write : Access::read, &pending);
   Stream& stream = current_stream(index);
-  if (!stream.idle()) stream.wait();
+  if (!stream.idle() || !pending.empty()) stream.wait_for(pending);
   const auto* from = static_cast<const char*>(source.const_data_ptr());
   if (to < from + bytes && from < to + bytes) return false;  // of share()
   copy_bytes(to, from, bytes);

@@ -13,9 +13,10 @@ namespace {
 // PyTorch's own kernels use more than one thread from here on.
 constexpr size_t kFewBytes = 64 * 1024;
 
-void wait_for_home(const at::Tensor& tensor, Access access) {
-  bring_home(*tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(),
-             access);
+void bring_home(const at::Tensor& tensor, Access access, Uses* pending) {
+  xpurt::bring_home(
+      *tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(), access,
+      pending);
 }
 
 bool fits(const OpRecord& record, const at::Tensor& tensor) {
@@ -37,9 +38,10 @@ bool copy_few_bytes(OpRecord& record, const at::Tensor& self,
   }
   const c10::DeviceIndex index = self.device().index();
   const HotRun run(record, index);
-  wait_for_home(self, Access::read_write);
-  wait_for_home(source, Access::read);
-  current_stream(index).wait();
+  Uses pending;
+  bring_home(self, Access::read_write, &pending);
+  bring_home(source, Access::read, &pending);
+  current_stream(index).wait_for(pending);
   std::memcpy(self.mutable_data_ptr(), source.const_data_ptr(), self.nbytes());
   run.done();
   return true;
@@ -49,8 +51,9 @@ bool zero_few_bytes(OpRecord& record, const at::Tensor& self) {
   if (!self.defined() || !fits(record, self) || !is_dense(self)) return false;
   const c10::DeviceIndex index = self.device().index();
   const HotRun run(record, index);
-  wait_for_home(self, Access::read_write);
-  current_stream(index).wait();
+  Uses pending;
+  bring_home(self, Access::read_write, &pending);
+  current_stream(index).wait_for(pending);
   std::memset(self.mutable_data_ptr(), 0, self.nbytes());
   run.done();
   return true;

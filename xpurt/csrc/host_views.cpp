@@ -141,7 +141,7 @@ at::Tensor& HostViews::to_host(const at::Tensor& tensor, bool written) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!impl->is_xpu()) return const_cast<at::Tensor&>(tensor);
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
-  bring_home(*storage, written ? Access::read_write : Access::read);
+  bring_home(*storage, written ? Access::read_write : Access::read, &pending_);
   const bool materialize = written && storage->has_materializer();
   if (C10_UNLIKELY(materialize)) storage->mutable_data_ptr();
   HostView* shown = nullptr;
@@ -168,7 +168,7 @@ at::Tensor& HostViews::to_host(const at::Tensor& tensor, bool written) {
 }
 
 void HostViews::wait() {
-  current_stream(index_).wait();
+  current_stream(index_).wait_for(pending_);
 }
 
 at::Tensor HostViews::to_xpu(at::Tensor result) {

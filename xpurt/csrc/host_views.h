@@ -4,6 +4,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
+#include "uses.h"
+
 namespace xpurt {
 
 struct HostView;     // one of them
@@ -49,6 +51,7 @@ class HostViews {
   ThreadViews& views_;
   const size_t first_;  // of the thread's views that are this call's
   c10::SmallVector<Operand, 6> operands_;
+  Uses pending_;  // that the operands are left to
 };
 
 }  // namespace xpurt

@@ -46,7 +46,7 @@ void Launch::submit(const sycl::kernel& kernel, const Range& range) {
   const sycl::nd_range<3> nd{{g[2], g[1], g[0]}, {l[2], l[1], l[0]}};
   operands_.resolve();
   try {
-    operands_.submitted(stream_.queue(position_)->submit([&](sycl::handler& handler) {
+    operands_.submitted(operands_.queue()->submit([&](sycl::handler& handler) {
       int i = 0;
       for (Argument& each : arguments_) {
         if (each.operand >= 0) {

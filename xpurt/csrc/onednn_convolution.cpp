@@ -299,20 +299,23 @@ bool onednn_convolves(const PhysicalDevice& device, const Convolution& convoluti
   });
 }
 
-Tensor onednn_convolution(const Convolution& convolution, size_t position,
-                          Stream& stream) {
+Tensor empty_output(const Convolution& convolution) {
+  return at::empty(convolution.output_sizes(), convolution.input.options(),
+                   convolution.memory_format());
+}
+
+void onednn_convolution(const Convolution& convolution, const Tensor& output,
+                        size_t position, Stream& stream) {
   OnednnDevice& device = OnednnDevice::of(*stream.ordinal().devices[position]);
-  return explained(convolution, [&] {
+  explained(convolution, [&] {
     const MemoryFormat format = convolution.memory_format();
     const bool with_bias = convolution.bias.defined();
     const auto plan = plan_of(device, convolution, ConvolutionPart::output, with_bias);
-    Tensor output =
-        at::empty(convolution.output_sizes(), convolution.input.options(), format);
     c10::SmallVector<Tensor, 4> tensors{convolution.input.contiguous(format),
                                         dense_weight(convolution.weight), output};
     if (with_bias) tensors.push_back(convolution.bias.contiguous());
     run_plan(*plan, device, stream, position, tensors);
-    return output;
+    return true;
   });
 }
 

@@ -41,8 +41,9 @@ bool onednn_convolves(const PhysicalDevice& device, const Convolution& convoluti
                       ConvolutionPart part, bool with_bias);
 
 // For what onednn_convolves. Results have the convolution's memory format.
-at::Tensor onednn_convolution(const Convolution& convolution, size_t position,
-                              Stream& stream);
+at::Tensor empty_output(const Convolution& convolution);
+void onednn_convolution(const Convolution& convolution, const at::Tensor& output,
+                        size_t position, Stream& stream);
 
 // Gradients of the input, the weight and the bias; undefined where not wanted.
 std::array<at::Tensor, 3> onednn_convolution_gradients(const Convolution& convolution,

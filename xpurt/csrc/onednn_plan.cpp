@@ -11,7 +11,7 @@ namespace {
 using at::Tensor;
 
 // A tensor in the place of an argument, in a layout of oneDNN's.
-struct Use {
+struct ArgumentUse {
   int role;
   const Layout& layout;
   const Tensor& tensor;
@@ -24,16 +24,16 @@ Tensor room_for(const Layout& layout, const Tensor& like) {
 }
 
 void submit(const OnednnPlan::Piece& piece, const char* name,
-            at::ArrayRef<Use> arguments, OnednnDevice& device, Stream& stream,
+            at::ArrayRef<ArgumentUse> arguments, OnednnDevice& device, Stream& stream,
             size_t position) {
-  c10::SmallVector<Use, 6> uses(arguments.begin(), arguments.end());
+  c10::SmallVector<ArgumentUse, 6> uses(arguments.begin(), arguments.end());
   Tensor scratchpad;
   if (piece.scratchpad.get_size() > 0) {
     scratchpad = room_for(piece.scratchpad, uses[0].tensor);
     uses.push_back({DNNL_ARG_SCRATCHPAD, piece.scratchpad, scratchpad, Access::write});
   }
   Operands operands(stream, position);
-  for (const Use& each : uses) operands.add(each.tensor, each.access);
+  for (const ArgumentUse& each : uses) operands.add(each.tensor, each.access);
   operands.resolve();
   std::unordered_map<int, dnnl::memory> memories;
   for (size_t i = 0; i < uses.size(); ++i) {
@@ -42,7 +42,7 @@ void submit(const OnednnPlan::Piece& piece, const char* name,
                          uses[i].layout, device.engine(),
                          dnnl::sycl_interop::memory_kind::usm, operands[i]));
   }
-  const auto submission = stream.queue(position);
+  const auto submission = operands.queue();
   dnnl::stream& on = device.stream_on(*submission);
   operands.submitted(dnnl::sycl_interop::execute(piece.primitive, on, memories),
                      DeviceWork::named(name));
@@ -81,7 +81,7 @@ void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,
               std::vector<ReorderedInput>* reordered) {
   constexpr const char* kReorder = "onednn_reorder";
   c10::SmallVector<Tensor, 4> operands(tensors.begin(), tensors.end());
-  c10::SmallVector<Use, 4> uses;
+  c10::SmallVector<ArgumentUse, 4> uses;
   for (size_t i = 0; i < operands.size(); ++i) {
     const OnednnPlan::Argument& argument = plan.arguments[i];
     if (argument.reorder.has_value()) {
@@ -92,8 +92,8 @@ void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,
       operands[i] = known != nullptr ? *known : room_for(argument.wanted, tensors[i]);
       if (known == nullptr && argument.access == Access::read) {
         submit(*argument.reorder, kReorder,
-               {Use{DNNL_ARG_FROM, argument.layout, tensors[i], Access::read},
-                Use{DNNL_ARG_TO, argument.wanted, operands[i], Access::write}},
+               {ArgumentUse{DNNL_ARG_FROM, argument.layout, tensors[i], Access::read},
+                ArgumentUse{DNNL_ARG_TO, argument.wanted, operands[i], Access::write}},
                device, stream, position);
         if (reordered != nullptr) {
           reordered->push_back({tensors[i], argument.wanted, operands[i]});
@@ -107,8 +107,8 @@ void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,
     const OnednnPlan::Argument& argument = plan.arguments[i];
     if (!argument.reorder.has_value() || argument.access == Access::read) continue;
     submit(*argument.reorder, kReorder,
-           {Use{DNNL_ARG_FROM, argument.wanted, operands[i], Access::read},
-            Use{DNNL_ARG_TO, argument.layout, tensors[i], Access::write}},
+           {ArgumentUse{DNNL_ARG_FROM, argument.wanted, operands[i], Access::read},
+            ArgumentUse{DNNL_ARG_TO, argument.layout, tensors[i], Access::write}},
            device, stream, position);
   }
 }

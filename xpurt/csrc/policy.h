@@ -28,6 +28,10 @@ struct OpCost {
 // Whether some device of the ordinal has the types that the op needs.
 bool can_run(const Ordinal& ordinal, const OpCost& cost);
 
+// The same for the scheduler, as long as `cost` lives.
+struct Work;
+Work work_of(const OpCost& cost);
+
 // Position in the stream's ordinal of the device that the op runs on, and note of
 // it for the report.
 size_t choose_device(const OpCost& cost, Stream& stream);

@@ -8,10 +8,15 @@
 #include <mutex>
 #include <vector>
 
+#include "intervals.h"
 #include "stream.h"
 #include "work_recording.h"
 
 namespace xpurt {
+
+namespace replicas {
+struct Copies;
+}
 
 enum class Access { read, write, read_write };
 
@@ -22,12 +27,13 @@ enum class Access { read, write, read_write };
 //   operands.add(out, Access::write);
 //   operands.add(in, Access::read);
 //   operands.resolve();
-//   operands.submitted(stream.queue(position)->memcpy(operands[0], operands[1], n),
+//   operands.submitted(operands.queue()->memcpy(operands[0], operands[1], n),
 //                      DeviceWork::copy(n));
 //
-// Nothing is taken for written before submitted(): work that fails on its way there
-// leaves every copy as it was. Where an ordinal has several devices, other threads'
-// operands wait from resolve() to submitted().
+// The work waits for what was submitted for these operands, and for no more: see
+// Note [Order by data]. Nothing is taken for written before submitted(): work that
+// fails on its way there leaves every copy as it was. Where an ordinal has several
+// devices, other threads' operands wait from resolve() to submitted().
 class Operands {
  public:
   Operands(Stream& stream, size_t position) : stream_(stream), position_(position) {}
@@ -44,24 +50,50 @@ class Operands {
   // The address of the tensor's first element.
   void* operator[](size_t number) const { return operands_[number].pointer; }
 
+  // To submit the work to, once.
+  Submission queue();
+
+  // While the submission lives.
   void submitted(const sycl::event& done, const DeviceWork& work);
+
+  // The work, for who waits for it on the host (Stream::wait_for).
+  const Uses& uses() const { return uses_; }
 
  private:
   struct Operand {
     at::TensorBase tensor;
     Access access;
     void* pointer;  // at home; on the device once resolved
+    replicas::Copies* copies = nullptr;
+    Interval range;      // bytes of the storage that it stands for
+    bool whole = false;  // all of them are overwritten
   };
+
+  void look_up(bool at_home);
+  void find_range(Operand& operand) const;
+  void fetch_all();
 
   Stream& stream_;
   size_t position_;
   c10::SmallVector<Operand, 4> operands_;
   std::unique_lock<std::mutex> lock_;
+  bool by_data_ = false;  // the table knows all operands
+  Uses before_;
+  Ticket ticket_;
+  Uses uses_;
 };
 
-// Makes the home copy valid for work that the current stream does next, or for the
-// host once that stream was waited for; with a write, makes it the only valid one.
+// Makes the home copy valid for work that the current stream does next in total order,
+// or for the host once that stream was waited for; with a write, makes it the only
+// valid one.
 void bring_home(const c10::StorageImpl& storage, Access access);
+
+// The same for the host alone, which then waits for `pending`: Stream::wait_for().
+void bring_home(const c10::StorageImpl& storage, Access access, Uses* pending);
+
+// Waits until the host can write to memory that was allocated just now, on the stream
+// that is current.
+void wait_for_new_memory(const void* memory, size_t bytes, Stream& stream);
 
 // The same for a reader who knows the pointer alone, and waits until it is valid.
 void bring_home_now(const void* home);
@@ -75,6 +107,9 @@ void escape(const c10::StorageImpl& storage);
 
 // False for storages that escaped, or whose memory is not of our allocator.
 bool may_leave_home(const c10::StorageImpl& storage);
+
+// How much of a storage would have to be copied to the device at `position`.
+size_t bytes_missing_on(const c10::StorageImpl& storage, size_t position);
 
 // Whether the device at `position` holds a valid copy.
 bool is_valid_on(const c10::StorageImpl& storage, size_t position);

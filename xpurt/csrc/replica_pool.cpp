@@ -14,11 +14,6 @@ size_t rounded(size_t bytes) {
   return std::max<size_t>(1, (bytes + unit - 1) / unit) * unit;
 }
 
-bool used_only_by(const ReplicaMemory& memory, const Stream& stream) {
-  return std::all_of(memory.used_by.begin(), memory.used_by.end(),
-                     [&](const Stream* each) { return each == &stream; });
-}
-
 void* from_driver(size_t bytes, const PhysicalDevice& device) {
   try {
     return sycl::malloc_device(bytes, device.device, device.context);
@@ -28,56 +23,49 @@ void* from_driver(size_t bytes, const PhysicalDevice& device) {
 }
 
 // Keeps the GIL: the caller holds a lock that a thread with the GIL may want.
-void wait_for_users(ReplicaMemory& memory) {
-  for (Stream* stream : memory.used_by) stream->record().wait();
-  memory.used_by.clear();
+void wait_for(const Uses& uses) {
+  for (const Use& use : uses) {
+    try {
+      if (!use.stream->has_seen(use.ticket)) sycl::event(use.done).wait();
+    } catch (const sycl::exception&) {  // kept by its stream
+    }
+  }
 }
 
 }  // namespace
 
-void ReplicaMemory::use(Stream& stream) {
-  if (std::find(used_by.begin(), used_by.end(), &stream) == used_by.end()) {
-    used_by.push_back(&stream);
-  }
-}
-
-ReplicaMemory ReplicaPool::take(size_t bytes, Stream& stream) {
+ReplicaMemory ReplicaPool::take(size_t bytes) {
   const size_t wanted = rounded(bytes);
   ReplicaMemory result;
   auto [first, last] = cached_.equal_range(wanted);
-  // What only this stream used is ordered after its own earlier work.
-  auto found = std::find_if(first, last, [&](const auto& entry) {
-    return used_only_by(entry.second, stream);
-  });
-  if (found == last && first != last) {
-    found = first;
-    wait_for_users(found->second);
-  }
-  if (found != last) {
-    result = std::move(found->second);
-    cached_.erase(found);
+  if (first != last) {
+    result = std::move(first->second);
+    result.uses.drop_finished();
+    cached_.erase(first);
+    bytes_cached_ -= wanted;
   } else {
     result.bytes = wanted;
     result.pointer = from_driver(wanted, device_);
     if (result.pointer == nullptr) return result;
   }
-  result.use(stream);
   bytes_taken_ += result.bytes;
   return result;
 }
 
 void ReplicaPool::give_back(ReplicaMemory memory) {
   bytes_taken_ -= memory.bytes;
+  bytes_cached_ += memory.bytes;
   const size_t bytes = memory.bytes;
   cached_.emplace(bytes, std::move(memory));
 }
 
 void ReplicaPool::trim() {
   for (auto& [bytes, memory] : cached_) {
-    wait_for_users(memory);
+    wait_for(memory.uses.all());
     sycl::free(memory.pointer, device_.context);
   }
   cached_.clear();
+  bytes_cached_ = 0;
 }
 
 }  // namespace xpurt

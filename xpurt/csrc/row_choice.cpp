@@ -6,6 +6,7 @@
 #include "capture.h"
 #include "kernel_refusal.h"
 #include "policy.h"
+#include "split.h"
 #include "stack_tensors.h"
 
 namespace xpurt {
@@ -79,7 +80,9 @@ void choose_on_several(OpRecord& record, const RowKernel& row, const Ordinal& on
   if (row.prior.in_parts || !row.accepts(stack)) return;
   const OpCost cost = row.cost(stack);
   choice->elements = std::max<int64_t>(cost.elements, 1);
-  const bool elsewhere = choose_device(cost, current_stream(index)) != on.home;
+  Stream& stream = current_stream(index);
+  const bool elsewhere =
+      may_split(cost, stream) || choose_device(cost, stream) != on.home;
   const auto by_table = [&] {
     return plan_tier(record, row, home.id, home.is_cpu, choice->look, choice->elements,
                      false)

@@ -10,6 +10,7 @@
 #include "onednn_convolution.h"
 #include "policy.h"
 #include "row_spec.h"
+#include "split.h"
 
 namespace xpurt {
 namespace {
@@ -42,6 +43,8 @@ class ConvolutionRow final : public RowKernel {
   }
   std::array<bool, 3> wanted(const Stack& stack) const;
   OpCost cost(const Convolution& convolution, const Stack& stack) const;
+  Tensor in_pieces(const c10::OperatorHandle& op, const Convolution& asked,
+                   const Stack& stack, Stream& stream) const;
   bool has_primitives(const Convolution& convolution, const Stack& stack,
                       const PhysicalDevice& device) const;
 
@@ -130,15 +133,46 @@ bool ConvolutionRow::has_primitives(const Convolution& convolution, const Stack&
                                                ConvolutionPart::weight_gradient, bias));
 }
 
+// Each device takes some images of the batch. Undefined where that is not to be.
+Tensor ConvolutionRow::in_pieces(const c10::OperatorHandle& op, const Convolution& asked,
+                                 const Stack& stack, Stream& stream) const {
+  const OpCost all = cost(asked, stack);
+  if (backward_ || asked.input.dim() < 3 || !may_split(all, stream)) return {};
+  const PieceList pieces = split(all, asked.input.size(0), 1, stream);
+  if (pieces.empty()) return {};
+  const Tensor output = empty_output(asked);
+  const Tensor input = asked.input.contiguous(asked.memory_format());
+  run_pieces(pieces, stream.ordinal(), [&](const Piece& piece) {
+    Convolution of_images = asked;
+    of_images.input = rows_of(input, piece);
+    const Tensor images = rows_of(output, piece);
+    if (has_primitives(of_images, stack, *stream.ordinal().devices[piece.position])) {
+      return onednn_convolution(of_images, images, piece.position, stream);
+    }
+    Stack arguments(stack.end() - count_, stack.end());
+    arguments[0] = of_images.input;
+    by_products_->run(op, &arguments);
+    images.copy_(arguments.back().toTensor());
+  });
+  return output;
+}
+
 void ConvolutionRow::run(const c10::OperatorHandle& op, Stack* stack) const {
   const Convolution asked = read(*stack);
   Stream& stream = current_stream(asked.input.device().index());
   // For captures see Note [Capture].
   if (asked.is_sound() && !is_capturing(stream)) {
+    if (Tensor output = in_pieces(op, asked, *stack, stream); output.defined()) {
+      torch::jit::drop(*stack, count_);
+      torch::jit::push(*stack, std::move(output));
+      last_tier = Tier::onednn;
+      return;
+    }
     const size_t position = choose_device(cost(asked, *stack), stream);
     if (has_primitives(asked, *stack, *stream.ordinal().devices[position])) {
       if (!backward_) {
-        Tensor output = onednn_convolution(asked, position, stream);
+        Tensor output = empty_output(asked);
+        onednn_convolution(asked, output, position, stream);
         torch::jit::drop(*stack, count_);
         torch::jit::push(*stack, std::move(output));
       } else {

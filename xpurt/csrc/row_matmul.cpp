@@ -11,6 +11,7 @@
 #include "policy.h"
 #include "program.h"
 #include "row_spec.h"
+#include "split.h"
 
 namespace xpurt {
 namespace {
@@ -68,6 +69,8 @@ class MatmulRow final : public RowKernel {
   void refuse_shapes(const Stack& stack) const;
   void by_onednn(const Call& call, const Tensor& out, size_t position) const;
   void by_tiles(const Call& call, const Tensor& out, size_t position) const;
+  void multiply(const Call& call, const Tensor& out, size_t position) const;
+  void multiply_rows(const Call& call, const Tensor& out, const Piece& piece) const;
 
   const RowSpec& spec_;
   const Roles roles_;
@@ -240,6 +243,46 @@ void MatmulRow::by_tiles(const Call& call, const Tensor& out, size_t position) c
   launch.submit(kernel_for(launch.device(), key), range);
 }
 
+void MatmulRow::multiply(const Call& call, const Tensor& out, size_t position) const {
+  Stream& stream = current_stream(out.device().index());
+  const PhysicalDevice& device = *stream.ordinal().devices[position];
+  // oneDNN refuses matrices without elements, and an output that is not dense.
+  // For captures see Note [Capture].
+  const bool by_onednn_too = call.a->size(-1) > 0 && is_plain(out) &&
+                             !is_capturing(stream) &&
+                             onednn_multiplies(device, call.a->scalar_type());
+  if (by_onednn_too) {
+    by_onednn(call, out, position);
+  } else {
+    by_tiles(call, out, position);
+  }
+  // Copies within are rows too: said last.
+  last_tier = by_onednn_too ? Tier::onednn : Tier::sycl;
+}
+
+// Rows of the first matrix, or matrices of a batch.
+void MatmulRow::multiply_rows(const Call& call, const Tensor& out,
+                              const Piece& piece) const {
+  Call of_rows = call;
+  const Tensor rows = rows_of(out, piece);
+  const Tensor a = rows_of(*call.a, piece);
+  Tensor b, self;
+  of_rows.a = &a;
+  if (roles_.batched) {
+    b = rows_of(*call.b, piece);
+    of_rows.b = &b;
+  }
+  if (call.out != nullptr) of_rows.out = &rows;
+  if (call.self != nullptr && call.self->is_same(out)) {
+    of_rows.self = &rows;
+  } else if (call.self != nullptr && call.self->dim() == out.dim() &&
+             call.self->size(0) > 1) {
+    self = rows_of(*call.self, piece);
+    of_rows.self = &self;
+  }
+  multiply(of_rows, rows, piece.position);
+}
+
 void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
   const Call call = read(*stack);
   const auto sizes = shape(call);
@@ -255,20 +298,14 @@ void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
     Stream& stream = current_stream(out.device().index());
     OpCost all = cost(call);
     all.write(out);
-    const size_t position = choose_device(all, stream);
-    const PhysicalDevice& device = *stream.ordinal().devices[position];
-    // oneDNN refuses matrices without elements, and an output that is not dense.
-    // For captures see Note [Capture].
-    const bool by_onednn_too = call.a->size(-1) > 0 && is_plain(out) &&
-                               !is_capturing(stream) &&
-                               onednn_multiplies(device, call.a->scalar_type());
-    if (by_onednn_too) {
-      by_onednn(call, out, position);
-    } else {
-      by_tiles(call, out, position);
+    PieceList pieces;
+    if (may_split(all, stream) && has_rows_apart(out)) {
+      pieces = split(all, out.size(0), 1, stream);
     }
-    // Copies within are rows too: said last.
-    last_tier = by_onednn_too ? Tier::onednn : Tier::sycl;
+    if (pieces.empty()) multiply(call, out, choose_device(all, stream));
+    run_pieces(pieces, stream.ordinal(), [&](const Piece& piece) {
+      multiply_rows(call, out, piece);
+    });
   }
   torch::jit::drop(*stack, roles_.count);
   torch::jit::push(*stack, std::move(out));

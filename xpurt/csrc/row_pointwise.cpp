@@ -10,6 +10,7 @@
 #include "policy.h"
 #include "program.h"
 #include "row_spec.h"
+#include "split.h"
 
 namespace xpurt {
 namespace {
@@ -40,6 +41,9 @@ bool is_usable(const Tensor& tensor) {
   return tensor.defined() && tensor.layout() == c10::kStrided && !tensor.is_neg() &&
          !tensor._is_zerotensor() && letter_of(tensor.scalar_type()) != 0;
 }
+
+// Boundaries between the pieces of a line: a page, or more.
+constexpr int64_t kElementsApart = 4096;
 
 // Sizes and strides (in elements) as a kernel takes them: `size[dims]`, then for
 // each tensor `stride[dims]`; dimension 0 varies fastest.
@@ -79,6 +83,11 @@ class PointwiseRow final : public RowKernel {
   bool uses(int k) const { return (spec_.uses >> k & 1) != 0; }
   bool is_condition(int k) const { return (spec_.conditions >> k & 1) != 0; }
   std::string key(const Call& call, const std::string& layout, ScalarType output) const;
+  void submit(const Call& call, const at::TensorIterator& iter,
+              const std::array<int, kMaxOperands>& numbers, size_t position,
+              const Piece* piece) const;
+  PieceList pieces(const OpCost& cost, const at::TensorIterator& iter,
+                   Stream& stream) const;
 
   const RowSpec& spec_;
   const Binding binding_;
@@ -259,6 +268,87 @@ std::string PointwiseRow::key(const Call& call, const std::string& layout,
   return key;
 }
 
+// The strides of an operand of the iteration, in elements, fastest dimension first.
+Layout strides_of(const at::TensorIterator& iter, int at) {
+  Layout strides(std::max(iter.ndim(), 1), 1);
+  const int64_t bytes = iter.element_size(at);
+  for (int d = 0; d < iter.ndim(); ++d) strides[d] = iter.strides(at)[d] / bytes;
+  return strides;
+}
+
+// Part of an operand, along the slowest dimension of the iteration.
+Tensor piece_of(const at::TensorIterator& iter, int at, const Piece& piece) {
+  Layout sizes(iter.shape().begin(), iter.shape().end());
+  const Layout strides = strides_of(iter, at);
+  sizes.back() = piece.rows();
+  const at::TensorBase& tensor = iter.tensor_base(at);
+  return view_of(tensor, sizes, strides,
+                 tensor.storage_offset() + piece.begin * strides.back());
+}
+
+PieceList PointwiseRow::pieces(const OpCost& cost, const at::TensorIterator& iter,
+                               Stream& stream) const {
+  if (iter.ndim() == 0 || !may_split(cost, stream)) return {};
+  const int last = iter.ndim() - 1;
+  const Layout strides = strides_of(iter, 0);
+  if (!has_apart(iter.shape(), strides, last)) return {};
+  // What one piece writes, no other one may read.
+  const at::TensorBase& output = iter.tensor_base(0);
+  for (int at = 1; at < iter.ntensors(); ++at) {
+    const at::TensorBase& input = iter.tensor_base(at);
+    if (!input.is_alias_of(output)) continue;
+    if (input.const_data_ptr() != output.const_data_ptr() ||
+        strides_of(iter, at) != strides) {
+      return {};
+    }
+  }
+  return split(cost, iter.shape()[last], last == 0 ? kElementsApart : 1, stream);
+}
+
+// Submits all of the iteration, or a piece of it.
+void PointwiseRow::submit(const Call& call, const at::TensorIterator& iter,
+                          const std::array<int, kMaxOperands>& numbers, size_t position,
+                          const Piece* piece) const {
+  Launch launch(current_stream(call.device), position);
+  const int dims = std::max(iter.ndim(), 1);
+  Layout layout(dims, 1);
+  for (int d = 0; d < iter.ndim(); ++d) layout[d] = iter.shape()[d];
+  if (piece != nullptr) layout[dims - 1] = piece->rows();
+  std::string shape = std::to_string(dims);
+  const auto add_tensor = [&](int at, Access access) {
+    if (piece == nullptr) {
+      launch.tensor(iter.tensor_base(at), access);
+    } else {
+      launch.tensor(piece_of(iter, at, *piece), access);
+    }
+    const Layout strides = strides_of(iter, at);
+    layout.append(strides.begin(), strides.end());
+    shape += strides[0] == 1 ? '1' : strides[0] == 0 ? '0' : 'n';
+  };
+  // What an in-place op reads, it has to find where it writes.
+  add_tensor(0, call.output != nullptr ? Access::read_write : Access::write);
+  for (int k = 0; k < binding_.operands; ++k) {
+    if (!uses(k) || !call.present[k]) continue;
+    const Tensor* tensor = call.tensors[k];
+    if (tensor == nullptr || tensor->is_cpu()) {
+      add_scalar(launch, call.scalars[k], computed_in(call.compute));
+    } else {
+      add_tensor(numbers[k], Access::read);
+    }
+  }
+  for (size_t p = 0; p < spec_.params.size(); ++p) {
+    if (!call.has_param[p]) continue;
+    add_scalar(launch, call.params[p], computed_in(call.compute));
+  }
+  launch.structure(layout.data(), layout.size() * sizeof(int64_t));
+  size_t beyond = 1;  // elements in dimensions 2 and up
+  for (int d = 2; d < dims; ++d) beyond *= static_cast<size_t>(layout[d]);
+  const size_t second = dims > 1 ? static_cast<size_t>(layout[1]) : 1;
+  const ScalarType output = iter.tensor_base(0).scalar_type();
+  launch.submit(kernel_for(launch.device(), key(call, shape, output)),
+                cover({static_cast<size_t>(layout[0]), second, beyond}));
+}
+
 void PointwiseRow::run(const c10::OperatorHandle&, Stack* stack) const {
   Call call;
   TORCH_INTERNAL_ASSERT(read(*stack, &call));
@@ -288,43 +378,15 @@ void PointwiseRow::run(const c10::OperatorHandle&, Stack* stack) const {
 
   if (iter.numel() > 0) {
     Stream& stream = current_stream(call.device);
-    Launch launch(stream, choose_device(cost(call, &output), stream));
-    const int dims = std::max(iter.ndim(), 1);
-    Layout layout(dims, 1);
-    for (int d = 0; d < iter.ndim(); ++d) layout[d] = iter.shape()[d];
-    std::string shape = std::to_string(dims);
-    const auto add_tensor = [&](int at, Access access) {
-      launch.tensor(iter.tensor_base(at), access);
-      const int64_t bytes = iter.element_size(at);
-      int64_t inner = 1;
-      for (int d = 0; d < dims; ++d) {
-        const int64_t stride = d < iter.ndim() ? iter.strides(at)[d] / bytes : 1;
-        layout.push_back(stride);
-        if (d == 0) inner = stride;
-      }
-      shape += inner == 1 ? '1' : inner == 0 ? '0' : 'n';
-    };
-    // What an in-place op reads, it has to find where it writes.
-    add_tensor(0, call.output != nullptr ? Access::read_write : Access::write);
-    for (int k = 0; k < binding_.operands; ++k) {
-      if (!uses(k) || !call.present[k]) continue;
-      const Tensor* tensor = call.tensors[k];
-      if (tensor == nullptr || tensor->is_cpu()) {
-        add_scalar(launch, call.scalars[k], computed_in(call.compute));
-      } else {
-        add_tensor(position[k], Access::read);
-      }
+    const OpCost all = cost(call, &output);
+    const PieceList parts = pieces(all, iter, stream);
+    if (parts.empty()) {
+      submit(call, iter, position, choose_device(all, stream), nullptr);
+    } else {
+      run_pieces(parts, stream.ordinal(), [&](const Piece& piece) {
+        submit(call, iter, position, piece.position, &piece);
+      });
     }
-    for (size_t p = 0; p < spec_.params.size(); ++p) {
-      if (!call.has_param[p]) continue;
-      add_scalar(launch, call.params[p], computed_in(call.compute));
-    }
-    launch.structure(layout.data(), layout.size() * sizeof(int64_t));
-    size_t beyond = 1;  // elements in dimensions 2 and up
-    for (int d = 2; d < dims; ++d) beyond *= static_cast<size_t>(layout[d]);
-    const size_t second = dims > 1 ? static_cast<size_t>(layout[1]) : 1;
-    launch.submit(kernel_for(launch.device(), key(call, shape, output.scalar_type())),
-                  cover({static_cast<size_t>(layout[0]), second, beyond}));
   }
   torch::jit::drop(*stack, binding_.slots.size());
   torch::jit::push(*stack, std::move(output));

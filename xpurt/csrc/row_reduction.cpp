@@ -10,6 +10,7 @@
 #include "policy.h"
 #include "program.h"
 #include "row_spec.h"
+#include "split.h"
 
 namespace xpurt {
 namespace {
@@ -102,6 +103,7 @@ class ReductionRow final : public RowKernel {
   OpCost cost(const Call& call) const;
   c10::SmallVector<int64_t, 6> shape(const Call& call) const;
   void reduce(const Call& call, const Tensor& out) const;
+  PieceList pieces(const Call& call, const Tensor& out) const;
   void pass(const Tensor& in, const Tensor& out, const Dims& kept, const Dims& reduced,
             int64_t inner_chunk, int64_t outer_chunk, int64_t count, char stage,
             ScalarType compute, size_t position) const;
@@ -308,6 +310,18 @@ void ReductionRow::reduce(const Call& call, const Tensor& out) const {
   pass(partial, out, kept, over_chunks, chunks, 1, count, 'f', call.compute, position);
 }
 
+// Rows that are kept are reduced one by one, wherever.
+PieceList ReductionRow::pieces(const Call& call, const Tensor& out) const {
+  OpCost all = cost(call);
+  all.write(out);
+  Stream& stream = current_stream(out.device().index());
+  if (call.self->dim() == 0 || call.reduced[0] || !may_split(all, stream) ||
+      !has_rows_apart(out)) {
+    return {};
+  }
+  return split(all, call.self->size(0), 1, stream);
+}
+
 void ReductionRow::run(const c10::OperatorHandle&, Stack* stack) const {
   Call call;
   TORCH_INTERNAL_ASSERT(read(*stack, &call));
@@ -319,7 +333,17 @@ void ReductionRow::run(const c10::OperatorHandle&, Stack* stack) const {
   } else {
     out = at::empty(sizes, call.self->options().dtype(call.result));
   }
-  if (out.numel() > 0) reduce(call, out);
+  if (out.numel() > 0) {
+    const PieceList parts = pieces(call, out);
+    if (parts.empty()) reduce(call, out);
+    const Ordinal& devices = ordinal(out.device().index());
+    run_pieces(parts, devices, [&](const Piece& piece) {
+      const Tensor rows = rows_of(*call.self, piece);
+      Call of_rows = call;
+      of_rows.self = &rows;
+      reduce(of_rows, rows_of(out, piece));
+    });
+  }
   torch::jit::drop(*stack, roles_.count);
   torch::jit::push(*stack, std::move(out));
 }

@@ -6,6 +6,7 @@
 #include "policy.h"
 #include "program.h"
 #include "row_spec.h"
+#include "split.h"
 
 namespace xpurt {
 namespace {
@@ -33,6 +34,8 @@ class SoftmaxRow final : public RowKernel {
   Tier tier() const override { return Tier::sycl; }
 
  private:
+  void submit(const Tensor& out, const Tensor& self, const Tensor& other, int64_t dim,
+              size_t position) const;
   const c10::IValue& argument(const Stack& stack, int at) const {
     return stack[stack.size() - roles_.count + at];
   }
@@ -80,6 +83,35 @@ bool SoftmaxRow::accepts(const Stack& stack) const {
   return can_run(ordinal(self.device().index()), cost(self));
 }
 
+// All of them contiguous; `other` may be undefined.
+void SoftmaxRow::submit(const Tensor& out, const Tensor& self, const Tensor& other,
+                        int64_t dim, size_t position) const {
+  const int64_t length = self.dim() == 0 ? 1 : self.size(dim);
+  int64_t inner = 1;
+  for (int64_t d = dim + 1; d < self.dim(); ++d) inner *= self.size(d);
+  const int64_t outer = self.numel() / length / inner;
+  Launch launch(current_stream(self.device().index()), position);
+  launch.tensor(out, Access::write);
+  launch.tensor(self, Access::read);
+  if (other.defined()) launch.tensor(other, Access::read);
+  launch.value(outer);
+  launch.value(length);
+  launch.value(inner);
+  const size_t lanes = std::max(traits(launch.device()).sub_group, 1);
+  Range range;
+  if (inner == 1) {
+    range = cover({static_cast<size_t>(outer) * lanes, 1, 1}, 8 * lanes);
+  } else {
+    range = cover({static_cast<size_t>(inner), static_cast<size_t>(outer), 1}, 64);
+  }
+  // "row;template;;types"
+  std::string key = std::to_string(spec_.index);
+  key += inner == 1 ? ";softmax_rows;;" : ";softmax_columns;;";
+  key += letter_of(self.scalar_type());
+  key += letter_of(computed_in(self.scalar_type()));
+  launch.submit(kernel_for(launch.device(), key), range);
+}
+
 void SoftmaxRow::run(const c10::OperatorHandle&, Stack* stack) const {
   const Tensor self = argument(*stack, 0).toTensor().contiguous();
   int64_t dim = argument(*stack, roles_.dim).toInt();
@@ -87,38 +119,21 @@ void SoftmaxRow::run(const c10::OperatorHandle&, Stack* stack) const {
   Tensor out = roles_.out >= 0 ? argument(*stack, roles_.out).toTensor()
                                : at::empty_like(self, at::MemoryFormat::Contiguous);
   if (self.numel() > 0) {
-    const int64_t length = self.dim() == 0 ? 1 : self.size(dim);
-    int64_t inner = 1;
-    for (int64_t d = dim + 1; d < self.dim(); ++d) inner *= self.size(d);
-    const int64_t outer = self.numel() / length / inner;
-
+    Tensor other;
+    if (roles_.inputs == 2) other = argument(*stack, 1).toTensor().contiguous();
     Stream& stream = current_stream(self.device().index());
     OpCost all = cost(self);
     all.write(out);
-    Launch launch(stream, choose_device(all, stream));
-    launch.tensor(out, Access::write);
-    launch.tensor(self, Access::read);
-    Tensor other;
-    if (roles_.inputs == 2) {
-      other = argument(*stack, 1).toTensor().contiguous();
-      launch.tensor(other, Access::read);
+    PieceList pieces;
+    const bool apart = !out.is_alias_of(self) && !(other.defined() && out.is_alias_of(other));
+    if (dim > 0 && apart && may_split(all, stream)) {
+      pieces = split(all, self.size(0), 1, stream);
     }
-    launch.value(outer);
-    launch.value(length);
-    launch.value(inner);
-    const size_t lanes = std::max(traits(launch.device()).sub_group, 1);
-    Range range;
-    if (inner == 1) {
-      range = cover({static_cast<size_t>(outer) * lanes, 1, 1}, 8 * lanes);
-    } else {
-      range = cover({static_cast<size_t>(inner), static_cast<size_t>(outer), 1}, 64);
-    }
-    // "row;template;;types"
-    std::string key = std::to_string(spec_.index);
-    key += inner == 1 ? ";softmax_rows;;" : ";softmax_columns;;";
-    key += letter_of(self.scalar_type());
-    key += letter_of(computed_in(self.scalar_type()));
-    launch.submit(kernel_for(launch.device(), key), range);
+    if (pieces.empty()) submit(out, self, other, dim, choose_device(all, stream));
+    run_pieces(pieces, stream.ordinal(), [&](const Piece& piece) {
+      submit(rows_of(out, piece), rows_of(self, piece),
+             other.defined() ? rows_of(other, piece) : other, dim, piece.position);
+    });
   }
   torch::jit::drop(*stack, roles_.count);
   torch::jit::push(*stack, std::move(out));

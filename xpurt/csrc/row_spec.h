@@ -77,6 +77,7 @@ struct RowSpec {
   std::vector<ResultSpec> results;      // none, or one per result
   std::vector<std::string> contiguous;  // arguments that are made so first
   std::vector<std::string> dense;       // the same, in the memory format of the first
+  std::vector<std::string> rows;        // tensors with rows to be computed apart
   std::string like;                     // the argument that the result looks like
   std::vector<std::string> overloads;   // that steps are for; empty: all
   bool draws = false;                   // random numbers

@@ -14,6 +14,7 @@
 #include "policy.h"
 #include "program.h"
 #include "row_spec.h"
+#include "split.h"
 #include "steps_arguments.h"
 
 namespace xpurt {
@@ -95,6 +96,8 @@ class StepsRow final : public RowKernel {
   };
   void prepare(const Step& step, const Stack& stack, const Call& call, size_t position,
                std::deque<Ready>* steps) const;
+  void run_steps(const Stack& stack, const Call& call, size_t position) const;
+  PieceList pieces(const Call& call, const OpCost& cost, Stream& stream) const;
 
   const RowSpec& spec_;
   const c10::FunctionSchema& schema_;
@@ -349,6 +352,27 @@ void StepsRow::prepare(const Step& step, const Stack& stack, const Call& call,
   made.range = cover({static_cast<size_t>(count) * lanes, 1, 1}, step.lanes ? 64 : 256);
 }
 
+// All are built before one runs: a driver that refuses the last one finds the arguments
+// as they were.
+void StepsRow::run_steps(const Stack& stack, const Call& call, size_t position) const {
+  std::deque<Ready> steps;
+  for (const Step& step : spec_.steps) prepare(step, stack, call, position, &steps);
+  for (Ready& each : steps) each.launch.submit(*each.kernel, each.range);
+}
+
+PieceList StepsRow::pieces(const Call& call, const OpCost& cost, Stream& stream) const {
+  if (spec_.rows.empty() || !may_split(cost, stream)) return {};
+  const Tensor& first = call.named(spec_.rows[0]);
+  const int64_t rows = first.dim() == 0 ? 0 : first.size(0);
+  for (const std::string& name : spec_.rows) {
+    const Tensor& tensor = call.named(name);
+    if (tensor.dim() == 0 || tensor.size(0) != rows || !has_rows_apart(tensor)) {
+      return {};
+    }
+  }
+  return split(cost, rows, 1, stream);
+}
+
 void StepsRow::run(const c10::OperatorHandle& op, Stack* stack) const {
   if (indices_ >= 0) make_indices_plain(schema_, indices_, stack);
   Call call = read(*stack);
@@ -361,12 +385,15 @@ void StepsRow::run(const c10::OperatorHandle& op, Stack* stack) const {
   add_scratch(&call);
   OpCost all = cost(call);
   Stream& stream = current_stream(call.device.index());
-  const size_t position = choose_device(all, stream);
-  // All are built before one runs: a driver that refuses the last one finds the
-  // arguments as they were.
-  std::deque<Ready> steps;
-  for (const Step& step : spec_.steps) prepare(step, *stack, call, position, &steps);
-  for (Ready& each : steps) each.launch.submit(*each.kernel, each.range);
+  const PieceList parts = pieces(call, all, stream);
+  if (parts.empty()) run_steps(*stack, call, choose_device(all, stream));
+  run_pieces(parts, stream.ordinal(), [&](const Piece& piece) {
+    Call of_rows = call;
+    for (Seen& each : of_rows.seen) {
+      if (names(spec_.rows, each.name)) each.tensor = rows_of(each.tensor, piece);
+    }
+    run_steps(*stack, of_rows, piece.position);
+  });
   for (size_t i = 0; i < std::min(written_.size(), results.size()); ++i) {
     const Tensor& target = argument(*stack, written_[i]).toTensor();
     if (!results[i].is_same(target)) target.copy_(results[i]);

@@ -115,6 +115,10 @@ StayHome::~StayHome() {
   stay_home = before_;
 }
 
+bool must_stay_home() {
+  return stay_home;
+}
+
 std::string set_preference(const std::string& kind) {
   TORCH_CHECK_VALUE(
       kind.empty() || kind == "cpu" || kind == "gpu" || kind == "accelerator",

@@ -50,6 +50,9 @@ class StayHome {
   bool before_;
 };
 
+// Whether one lives in this thread.
+bool must_stay_home();
+
 // Predicted time of the work on one device, copies of what is not valid there
 // included.
 double predicted_us(const Work& work, Stream& stream, size_t position);

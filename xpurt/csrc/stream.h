@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "device.h"
+#include "stream_order.h"
 
 namespace xpurt {
 
@@ -44,8 +45,20 @@ class Stream {
   // The queue for the device at `position` of the ordinal, to submit to: as in
   // `stream.queue(p)->memcpy(...)`. It runs after everything that was submitted to
   // this stream before, on whichever device.
-  Submission queue(size_t position);
+  Submission queue(size_t position, Ticket* ticket = nullptr);
   Submission home_queue() { return queue(ordinal_.home); }
+
+  // The same for work that names the memory it uses: on another device it waits for
+  // `before` and no more. See Note [Order by data].
+  Submission queue_after(size_t position, const Uses& before, Ticket* ticket);
+
+  // False where everything keeps total order.
+  bool orders_by_data() const;
+
+  // Whether somebody has waited for that submission on the host.
+  bool has_seen(const Ticket& ticket) const {
+    return order_ == nullptr ? idle() : order_->is_finished(ticket);
+  }
 
   // The home device's queue for code outside of xpurt, which may submit to it at
   // any time: from now on the stream is never taken for idle.
@@ -64,6 +77,10 @@ class Stream {
   // Waits for everything submitted; releases the GIL while it does. Throws an
   // asynchronous error once.
   void wait();
+
+  // Waits for these uses, and for work that keeps total order; where nothing is
+  // ordered by data, for everything. Throws as wait() does.
+  void wait_for(const Uses& uses);
 
   // An event that is complete when everything submitted so far is.
   sycl::event record();
@@ -89,8 +106,15 @@ class Stream {
   std::vector<sycl::queue*> open_queues();
   sycl::queue& switch_to(size_t position);
   sycl::queue& tail();
+  // stream_lanes.cpp
+  size_t open_lane(size_t position);
+  sycl::queue& joins();
+  bool submit_after(const sycl::event& event);
+  std::vector<uint64_t> lane_numbers();
+  void settle(const Use& use);
   bool drained();
   void finish();
+  void keep_error();
   void mark_finished(uint64_t covered);
   void rethrow();
   void raise_faults();
@@ -102,6 +126,8 @@ class Stream {
   std::vector<std::unique_ptr<sycl::queue>> queues_;  // by position, made on use
   std::unique_ptr<sycl::queue> stamps_;               // with profiling; see stamp()
   std::vector<std::unique_ptr<sycl::queue>> timed_;   // see Note [Recorded work]
+  std::unique_ptr<sycl::queue> joins_;                // see StreamOrder::end()
+  std::unique_ptr<StreamOrder> order_;                // of several devices
   size_t last_;                                       // position used last
   sycl::queue* last_queue_ = nullptr;                 // and the queue there
   std::atomic<bool> shared_{false};

@@ -50,11 +50,12 @@ void StructuredOperands::see(const at::Tensor& tensor, bool written) {
 }
 
 void StructuredOperands::wait() const {
+  Uses pending;
   for (const Seen& seen : seen_) {
     bring_home(*seen.tensor->unsafe_storage().unsafeGetStorageImpl(),
-               seen.written ? Access::read_write : Access::read);
+               seen.written ? Access::read_write : Access::read, &pending);
   }
-  current_stream(first_->device().index()).wait();
+  current_stream(first_->device().index()).wait_for(pending);
 }
 
 const at::Tensor& StructuredOperands::converted(const at::Tensor& tensor) const {
@@ -76,7 +77,9 @@ at::Tensor make_result(c10::IntArrayRef sizes, c10::IntArrayRef strides,
           : at::detail::empty_strided_generic(sizes, strides, allocator, keys, dtype);
   // Once it has its memory: see allocate_for_host().
   Stream& stream = current_stream(options.device().index());
-  if (C10_UNLIKELY(!stream.idle())) stream.wait();
+  if (C10_UNLIKELY(!stream.idle())) {
+    wait_for_new_memory(made.const_data_ptr(), made.nbytes(), stream);
+  }
   return made;
 }
 

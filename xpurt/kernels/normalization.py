@@ -143,6 +143,7 @@ ROWS = (
         FLOATING_ONLY,
         functions=SHARED,
         contiguous=("input", "weight", "bias"),
+        rows=("input", "out0", "out1", "out2"),
         results=(Result(), OF_PARAMETERS, OF_PARAMETERS),
         flops=8,
     ),

@@ -111,7 +111,9 @@ class Steps:
     argument `like`. `overloads` are the overloads that it is for; all, if there are none.
     `kind` has the types that the first tensor may be of. `functions` are put before the
     kernels, and `templates` before those. Arguments in `contiguous` are copied if they
-    are not; those in `dense` are all brought to the memory format of the first of them.
+    are not; those in `dense` are all brought to the memory format of the first of them. `rows` names the tensors,
+    results too, whose rows along the first dimension are computed one by one, so that
+    several devices can share them; the rest is used whole.
     An op of xpurt's own, "xpurt::name", which rows of other ops call, has a `schema`,
     "(arguments) -> results". `results`, if there are any, has one per result. Where the
     first tensor is empty and `raises_on_empty` is set, or a step says FAULT, PyTorch's
@@ -133,6 +135,7 @@ class Steps:
     schema: str = ""
     flops: float = 4
     contiguous: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
     dense: tuple[str, ...] = ()
     results: tuple[Result, ...] = ()
     raises_on_empty: bool = False

@@ -117,6 +117,7 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "begins_as": steps.begins_as if steps else "",
         "like": steps.like if steps else "",
         "contiguous": list(steps.contiguous) if steps else [],
+        "rows": list(steps.rows) if steps else [],
         "dense": list(steps.dense) if steps else [],
         "results": [asdict(each) for each in steps.results] if steps else [],
         "draws": steps.draws if steps else False,

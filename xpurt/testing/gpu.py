@@ -9,6 +9,7 @@ def virtual_gpu(
     memory_bytes: int | None = None,
     *,
     fp64: bool = True,
+    coherent: bool = False,
 ) -> None:
     """Gives this process, and the processes it starts, a GPU that is not there.
 
@@ -37,7 +38,8 @@ def virtual_gpu(
     after the other, while neither the submitting thread nor a core is kept busy.
     ``memory_bytes`` makes it small: device and shared memory and buffers together get no
     more, so that running out of memory can be tested. ``fp64=False`` makes it a device
-    without doubles.
+    without doubles. ``coherent=True`` makes it an integrated GPU that shares the host's
+    memory: its kernels take any pointer, and nothing is refused.
 
     What it cannot show: a real GPU's speed, its driver's bugs, and errors that only its
     compiler makes.
@@ -45,4 +47,4 @@ def virtual_gpu(
     Raises RuntimeError if SYCL has already looked for devices in this process, and
     ValueError for a negative delay or a memory of 0 bytes.
     """
-    layer.activate(strict, delay_us, memory_bytes, fp64=fp64)
+    layer.activate(strict, delay_us, memory_bytes, fp64=fp64, coherent=coherent)

@@ -87,6 +87,7 @@ cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
                                size_t* size_ret) {
   static const char strict_name[] = "xpurt virtual GPU (strict)";
   static const char lenient_name[] = "xpurt virtual GPU (lenient)";
+  static const char coherent_name[] = "xpurt virtual GPU (coherent)";
   static const char vendor[] = "xpurt";
   static const char driver_version[] = "1.0";
   // Not one of a PCI vendor: Intel's would make libraries look for Intel's hardware.
@@ -105,6 +106,8 @@ cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
     case CL_DEVICE_NAME:
       if (settings.strict)
         return answer(strict_name, sizeof strict_name, room, out, size_ret);
+      if (settings.coherent)
+        return answer(coherent_name, sizeof coherent_name, room, out, size_ret);
       return answer(lenient_name, sizeof lenient_name, room, out, size_ret);
     case CL_DEVICE_VENDOR:
       return answer(vendor, sizeof vendor, room, out, size_ret);
@@ -126,9 +129,11 @@ cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
     case CL_DEVICE_PARTITION_PROPERTIES:
     case CL_DEVICE_PARTITION_TYPE:
     case CL_DEVICE_PARTITION_AFFINITY_DOMAIN:
-    case CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL:
     case CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL:
     case CL_DEVICE_SVM_CAPABILITIES:
+      return answer(zeros, sizeof(cl_bitfield), room, out, size_ret);
+    case CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL:
+      if (settings.coherent) break;  // the CPU's
       return answer(zeros, sizeof(cl_bitfield), room, out, size_ret);
     case CL_DEVICE_GLOBAL_MEM_SIZE:
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:

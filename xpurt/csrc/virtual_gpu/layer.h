@@ -7,7 +7,8 @@
 // The device is a sub-device of the real CPU device, so kernels run on CPU threads of
 // this very process. Left like that (lenient), it forgives what a discrete GPU would
 // not: kernels read malloc memory and the memory of other contexts, and the host reads
-// device memory. Strict refuses all of it; memory.h says how.
+// device memory. Strict refuses all of it; memory.h says how. Coherent is lenient, and
+// says so: an integrated GPU, whose kernels may use any memory of the host.
 //
 // Each file hooks the entry points of one idea into the layer's table with a function
 // hook_...(), and calls the table below through `next`.
@@ -27,6 +28,7 @@
 typedef struct {
   bool on;
   bool strict;
+  bool coherent;
   bool fp64;
   uint64_t delay_ns;      // per kernel; 0: none
   uint64_t memory_bytes;  // 0: what the CPU device reports

@@ -31,13 +31,14 @@ static uint64_t number_of(const char* name) {
 void read_settings(void) {
   const char* mode = value_of("XPURT_VIRTUAL_GPU");
   settings.strict = strcmp(mode, "strict") == 0;
-  settings.on =
-      settings.strict || strcmp(mode, "lenient") == 0 || strcmp(mode, "1") == 0;
+  settings.coherent = strcmp(mode, "coherent") == 0;
+  settings.on = settings.strict || settings.coherent ||
+                strcmp(mode, "lenient") == 0 || strcmp(mode, "1") == 0;
   if (!settings.on && *mode != '\0' && strcmp(mode, "0") != 0 &&
       strcmp(mode, "off") != 0)
     fprintf(stderr,
             "xpurt virtual GPU: XPURT_VIRTUAL_GPU=%s is unknown, so there is none; "
-            "use strict, lenient, 1 (lenient), 0 or off\n",
+            "use strict, lenient, 1 (lenient), coherent, 0 or off\n",
             mode);
   settings.fp64 = strcmp(value_of("XPURT_VIRTUAL_GPU_FP64"), "0") != 0;
   settings.delay_ns = 1000 * number_of("XPURT_VIRTUAL_GPU_DELAY_US");

@@ -1,0 +1,67 @@
+"""A device without room gives up the copies that were used longest ago."""
+
+from auto.test_own_process import auto
+
+MIB = 1 << 20
+
+SETUP = """
+mib = 1 << 20
+gpu = kinds.index("gpu")
+def held(t):
+    names = {d.filter_string: d.kind for d in xpurt.physical_devices()}
+    return sorted(names[each] for each in xpurt.where(t))
+def full(value):  # 4 MiB
+    return torch.full((mib,), value, device="xpu")
+def here(tensor):
+    return "gpu" in held(tensor)
+"""
+
+
+def small(code: str) -> list[str]:
+    return auto(SETUP + code, XPURT_VIRTUAL_GPU_MEMORY=str(26 * MIB))
+
+
+def test_the_least_recently_used_goes_first() -> None:
+    assert small(
+        """
+only("cpu"); many = [full(float(i)) for i in range(7)]
+torch.xpu.synchronize()
+only("gpu"); total = torch.zeros(1, device="xpu")
+def use(t): total.add_(t[:1])
+for t in many[:5]: use(t)
+print([here(t) for t in many])
+use(many[0])                     # now 1 is the oldest
+use(many[5])
+print([here(t) for t in many])
+use(many[6])
+print([here(t) for t in many])
+print(total.item())
+"""
+    ) == [
+        str([True] * 5 + [False] * 2),
+        str([True, False, True, True, True, True, False]),
+        str([True, False, False, True, True, True, True]),
+        str(0.0 + 1 + 2 + 3 + 4 + 0 + 5 + 6),
+    ]
+
+
+def test_what_is_valid_nowhere_else_is_kept() -> None:
+    assert small(
+        """
+only("cpu"); read = [full(1.0), full(2.0)]
+torch.xpu.synchronize()
+only("gpu")
+written = [full(float(i)) for i in range(3)]   # valid on the GPU alone, and oldest
+total = torch.zeros(1, device="xpu")
+for t in read: total.add_(t[:1])
+print([held(t) for t in written], [here(t) for t in read])
+more = full(9.0)                               # a clean copy goes, not the older ones
+print([here(t) for t in written], [here(t) for t in read])
+rest = [full(float(i)) for i in range(10, 14)] # now those have to be saved
+print([t.cpu().unique().tolist() for t in [*written, *read, more, *rest]])
+"""
+    ) == [
+        "[['gpu'], ['gpu'], ['gpu']] [True, True]",
+        "[True, True, True] [False, True]",
+        str([[0.0], [1.0], [2.0], [1.0], [2.0], [9.0], [10.0], [11.0], [12.0], [13.0]]),
+    ]

@@ -1,0 +1,278 @@
+#include "replica_table.h"
+
+#include <c10/util/Exception.h>
+
+#include "allocator.h"
+#include "transfers.h"
+
+namespace xpurt::replicas {
+namespace {
+
+std::atomic<size_t> entries{0};
+
+void count_entries() {
+  entries.store(table().copies.size() + table().ghosts.size(),
+                std::memory_order_release);
+}
+
+// Ghosts whose work is finished are of no use; looked for where there are many.
+constexpr size_t kManyGhosts = 256;
+
+void drop_finished_ghosts() {
+  auto& ghosts = table().ghosts;
+  for (auto each = ghosts.begin(); each != ghosts.end();) {
+    each->second.uses.drop_finished();
+    each = each->second.uses.empty() ? ghosts.erase(each) : std::next(each);
+  }
+}
+
+void add_ghost(const Copies& copies, const MemoryUses& uses) {
+  const auto* begin = static_cast<const char*>(copies.home);
+  table().ghosts.insert_or_assign(begin, Ghost{begin + copies.whole.end, uses});
+  if (table().ghosts.size() > kManyGhosts) drop_finished_ghosts();
+}
+
+template <typename Visit>
+void each_ghost(const char* begin, const char* end, const Visit& visit) {
+  auto& ghosts = table().ghosts;
+  auto found = ghosts.lower_bound(begin);
+  if (found != ghosts.begin() && std::prev(found)->second.end > begin) --found;
+  while (found != ghosts.end() && found->first < end) visit(found++);
+}
+
+// What new memory has to wait for; the ghosts keep what is outside of it.
+Uses take_over_ghosts(const char* begin, const char* end) {
+  Uses all;
+  each_ghost(begin, end, [&](auto found) {
+    Ghost ghost = std::move(found->second);
+    const char* const from = found->first;
+    table().ghosts.erase(found);
+    all.add(ghost.uses.all());
+    if (from < begin) table().ghosts.emplace(from, Ghost{begin, ghost.uses});
+    if (end < ghost.end) table().ghosts.emplace(end, Ghost{ghost.end, ghost.uses});
+  });
+  all.drop_finished();
+  return all;
+}
+
+// By device; with the table's mutex held.
+std::map<const PhysicalDevice*, Transfers>& transfers() {
+  static auto* const leaked = new std::map<const PhysicalDevice*, Transfers>;
+  return *leaked;
+}
+
+// A copy between two devices, both ends by position. Two devices that the host
+// cannot read go by way of host memory.
+void transfer(Copies& copies, size_t from_position, size_t to_position, Interval range,
+              Stream& stream) {
+  const Ordinal& devices = copies.devices();
+  ReplicaMemory& from = copies.by_position[from_position].memory;
+  ReplicaMemory& to = copies.by_position[to_position].memory;
+  Transfers& counted = transfers()[devices.devices[to_position]];
+  ++counted.count;
+  counted.bytes += range.size();
+  Uses before = to.uses.all();
+  before.add(from.uses.written);
+  const auto copied = [&](size_t position, void* into, const void* out_of) {
+    Ticket ticket;
+    sycl::event done = stream.queue_after(position, before, &ticket)
+                           ->memcpy(into, out_of, range.size());
+    record_work(stream, position, done, DeviceWork::copy(range.size()));
+    return Use{&stream, ticket, done};
+  };
+  void* const into = static_cast<char*>(to.pointer) + range.begin;
+  const void* const out_of = static_cast<const char*>(from.pointer) + range.begin;
+  const bool to_host = devices.devices[to_position]->host_accessible;
+  const bool from_host = devices.devices[from_position]->host_accessible;
+  if (to_host || from_host) {
+    const Use use = copied(from_host ? to_position : from_position, into, out_of);
+    from.uses.note_read(use);
+    to.uses.note_write(use);
+    return;
+  }
+  std::vector<char> staging(range.size());
+  sycl::event(copied(from_position, staging.data(), out_of).done).wait();
+  sycl::event(copied(to_position, into, staging.data()).done).wait();
+  to.uses = {};
+}
+
+// Home may be written by work of other streams that was submitted before the table
+// knew of the storage.
+void wait_for_others(Copies& copies, Stream& stream) {
+  if (!copies.at_home().memory.uses.empty()) return;
+  for (Stream* other : busy_streams(copies.ordinal)) {
+    if (other != &stream) stream.follow(other->record());
+  }
+}
+
+void fetch_home(Copies& copies, Interval range, Stream& stream) {
+  const size_t home = copies.devices().home;
+  Copy& to = copies.by_position[home];
+  for (size_t p = 0; p < copies.by_position.size(); ++p) {
+    if (p == home) continue;
+    for (const Interval& missing : to.valid.missing(range)) {
+      for (const Interval& part : copies.by_position[p].valid.inside(missing)) {
+        transfer(copies, p, home, part, stream);
+        to.valid.add(part);
+      }
+    }
+  }
+  TORCH_INTERNAL_ASSERT(to.valid.covers(range), "a storage has no valid copy");
+}
+
+}  // namespace
+
+Table& table() {
+  static Table* const leaked = new Table;
+  return *leaked;
+}
+
+bool is_empty() {
+  return entries.load(std::memory_order_acquire) == 0;
+}
+
+ReplicaPool& pool(const PhysicalDevice& device) {
+  auto& slot = table().pools[&device];
+  if (!slot) slot = std::make_unique<ReplicaPool>(device);
+  return *slot;
+}
+
+// Note [Devices that share memory]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// A device whose kernels take any pointer of the host, such as an integrated GPU, works
+// on home copies that are memory of the host: it has no replicas, and nothing is moved.
+// Only the order of the work is kept.
+size_t holder_of(const Ordinal& devices, size_t position) {
+  const bool reads_home = devices.devices[position]->system_usm &&
+                          devices.home_device().host_accessible;
+  return reads_home ? devices.home : position;
+}
+
+const void* home_of(const c10::StorageImpl& storage) {
+  return storage.data_ptr().get();
+}
+
+bool is_ours(const c10::StorageImpl& storage) {
+  return storage.data_ptr().get_deleter() == device_allocator().raw_deleter();
+}
+
+Copies* find(const void* home) {
+  const auto found = table().copies.find(home);
+  return found == table().copies.end() ? nullptr : &found->second;
+}
+
+Copies& find_or_make(const c10::StorageImpl& storage) {
+  auto [found, made] = table().copies.try_emplace(home_of(storage));
+  Copies& copies = found->second;
+  if (made) {
+    copies.ordinal = storage.device().index();
+    copies.whole = {0, storage.nbytes()};
+    copies.home = found->first;
+    copies.by_position.resize(copies.devices().devices.size());
+    Copy& home = copies.at_home();
+    home.memory.pointer = const_cast<void*>(copies.home);
+    home.valid.add(copies.whole);
+    const auto* begin = static_cast<const char*>(copies.home);
+    home.memory.uses.written = take_over_ghosts(begin, begin + copies.whole.end);
+    count_entries();
+  }
+  return copies;
+}
+
+Uses uses_before(const void* memory, size_t bytes) {
+  Uses all;
+  const auto* begin = static_cast<const char*>(memory);
+  each_ghost(begin, begin + bytes,
+             [&](auto found) { all.add(found->second.uses.all()); });
+  return all;
+}
+
+void ensure_memory(Copies& copies, size_t position) {
+  Copy& copy = copies.by_position[position];
+  copy.used_at = ++table().uses;
+  if (copy.memory.pointer != nullptr) return;
+  const PhysicalDevice& device = *copies.devices().devices[position];
+  const size_t bytes = copies.whole.size();
+  do {
+    copy.memory = pool(device).take(bytes);
+  } while (copy.memory.pointer == nullptr && evict(device, bytes));
+  TORCH_CHECK_WITH(OutOfMemoryError, copy.memory.pointer != nullptr,
+                   "XPU out of memory: ", device.name, " has no room for a copy of ",
+                   bytes, " bytes; ", pool(device).bytes_taken(),
+                   " bytes are held by other copies.");
+}
+
+void fetch(Copies& copies, size_t position, Interval range, Stream& stream) {
+  Copy& to = copies.by_position[position];
+  if (to.valid.covers(range)) return;
+  const size_t home = copies.devices().home;
+  if (position == home) return fetch_home(copies, range, stream);
+  for (const Interval& missing : to.valid.missing(range)) {
+    fetch_home(copies, missing, stream);
+  }
+  wait_for_others(copies, stream);
+  for (const Interval& missing : to.valid.missing(range)) {
+    transfer(copies, home, position, missing, stream);
+    to.valid.add(missing);
+  }
+}
+
+void make_only_valid(Copies& copies, size_t position, Interval range) {
+  for (size_t p = 0; p < copies.by_position.size(); ++p) {
+    if (p == position) {
+      copies.by_position[p].valid.add(range);
+    } else {
+      copies.by_position[p].valid.remove(range);
+    }
+  }
+}
+
+}  // namespace xpurt::replicas
+
+namespace xpurt {
+
+using namespace replicas;
+
+void forget_replicas(void* base) noexcept {
+  if (is_empty()) return;
+  std::lock_guard<std::mutex> lock(table().mutex);
+  const auto found = table().copies.find(base);
+  if (found == table().copies.end()) return;
+  Copies& copies = found->second;
+  if (const Placement* now = installed_placement()) {
+    const Ordinal& devices = now->ordinals[copies.ordinal];
+    MemoryUses& home = copies.by_position[devices.home].memory.uses;
+    home.drop_finished();
+    if (!home.empty()) add_ghost(copies, home);
+    for (size_t p = 0; p < copies.by_position.size(); ++p) {
+      ReplicaMemory& memory = copies.by_position[p].memory;
+      if (p == devices.home || memory.pointer == nullptr) continue;
+      pool(*devices.devices[p]).give_back(std::move(memory));
+    }
+  }
+  table().copies.erase(found);
+  count_entries();
+}
+
+std::vector<Transfers> transfers_to(c10::DeviceIndex index) {
+  std::lock_guard<std::mutex> lock(table().mutex);
+  std::vector<Transfers> result;
+  for (const PhysicalDevice* device : ordinal(index).devices) {
+    result.push_back(transfers()[device]);
+  }
+  return result;
+}
+
+void release_replicas() {
+  std::lock_guard<std::mutex> lock(table().mutex);
+  for (auto& [device, memory] : table().pools) memory->trim();
+}
+
+}  // namespace xpurt
+
+namespace {
+const bool listening = [] {
+  xpurt::on_free(&xpurt::forget_replicas);
+  return true;
+}();
+}  // namespace

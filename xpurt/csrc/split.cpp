@@ -1,0 +1,145 @@
+#include "split.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <shared_mutex>
+
+#include "dispatch.h"
+#include "replica.h"
+
+namespace xpurt {
+namespace {
+
+thread_local int forced_position = -1;
+
+// By id of the physical device.
+std::array<std::atomic<uint64_t>, kMaxDevices> pieces_by_device;
+
+struct Asked {
+  std::shared_mutex mutex;
+  std::vector<double> shares;
+  double least_bytes = 0;
+};
+Asked& asked() {
+  static auto* const leaked = new Asked;
+  return *leaked;
+}
+std::atomic<bool> is_asked{false};
+
+bool may_leave(const std::vector<const c10::StorageImpl*>& storages) {
+  return std::ranges::all_of(
+      storages, [](const auto* storage) { return may_leave_home(*storage); });
+}
+
+bool has_types(const PhysicalDevice& device, const Work& work) {
+  return device.is_opencl && (device.has_fp64 || !work.needs_fp64) &&
+         (device.has_fp16 || !work.needs_fp16);
+}
+
+}  // namespace
+
+std::vector<double> shares_of(const Work& work, Stream& stream) {
+  if (!is_asked.load(std::memory_order_relaxed)) return {};
+  std::shared_lock<std::shared_mutex> lock(asked().mutex);
+  const std::vector<double>& shares = asked().shares;
+  if (work.bytes < asked().least_bytes) return {};
+  return shares.size() == stream.ordinal().devices.size() ? shares
+                                                          : std::vector<double>{};
+}
+
+void set_split_shares(std::vector<double> shares, double least_bytes) {
+  const auto sound = [](double share) { return share >= 0 && std::isfinite(share); };
+  TORCH_CHECK_VALUE(std::ranges::all_of(shares, sound),
+                    "the shares of a split are finite and not negative");
+  std::unique_lock<std::shared_mutex> lock(asked().mutex);
+  is_asked = !shares.empty();
+  asked().shares = std::move(shares);
+  asked().least_bytes = least_bytes;
+}
+
+PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) {
+  const auto& devices = stream.ordinal().devices;
+  if (devices.size() == 1 || rows < 2 * unit || works_on_pieces() ||
+      !stream.orders_by_data() || must_stay_home()) {
+    return {};
+  }
+  const Work work = work_of(cost);
+  std::vector<double> shares = shares_of(work, stream);
+  if (shares.empty() || !may_leave({cost.reads.begin(), cost.reads.end()}) ||
+      !may_leave({cost.writes.begin(), cost.writes.end()})) {
+    return {};
+  }
+  for (size_t p = 0; p < shares.size(); ++p) {
+    if (!has_types(*devices[p], work)) shares[p] = 0;
+  }
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  if (sum <= 0) return {};
+  PieceList pieces;
+  double until = 0;
+  int64_t begin = 0;
+  for (size_t p = 0; p < shares.size(); ++p) {
+    until += shares[p] / sum;
+    const int64_t units = std::llround(until * static_cast<double>(rows) / unit);
+    const int64_t end = std::min(units * unit, rows);
+    if (end > begin) pieces.push_back({p, begin, end});
+    begin = std::max(begin, end);
+  }
+  if (pieces.size() < 2) return {};
+  pieces.back().end = rows;
+  return pieces;
+}
+
+bool may_split(const OpCost& cost, Stream& stream) {
+  return is_asked.load(std::memory_order_relaxed) && !works_on_pieces() &&
+         !must_stay_home() && !shares_of(work_of(cost), stream).empty();
+}
+
+at::Tensor view_of(const at::TensorBase& tensor, c10::IntArrayRef sizes,
+                   c10::IntArrayRef strides, int64_t offset) {
+  auto view = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(tensor.storage()), tensor.key_set(),
+      tensor.dtype());
+  view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+  return view;
+}
+
+at::Tensor rows_of(const at::TensorBase& tensor, const Piece& piece, int64_t dim) {
+  c10::SmallVector<int64_t, 6> sizes(tensor.sizes().begin(), tensor.sizes().end());
+  sizes[dim] = piece.rows();
+  return view_of(tensor, sizes, tensor.strides(),
+                 tensor.storage_offset() + piece.begin * tensor.stride(dim));
+}
+
+bool has_apart(c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t dim) {
+  int64_t last = 0;
+  for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
+    if (d != dim) last += (sizes[d] - 1) * strides[d];
+  }
+  return last < strides[dim];
+}
+
+std::vector<uint64_t> pieces_run(c10::DeviceIndex index) {
+  std::vector<uint64_t> result;
+  for (const PhysicalDevice* device : ordinal(index).devices) {
+    result.push_back(pieces_by_device[device->id % kMaxDevices].load());
+  }
+  return result;
+}
+
+OnPiece::OnPiece(const Ordinal& devices, size_t position)
+    : before_(std::exchange(forced_position, static_cast<int>(position))) {
+  note_device(devices.devices[position]->id);
+  ++pieces_by_device[devices.devices[position]->id % kMaxDevices];
+}
+
+OnPiece::~OnPiece() {
+  forced_position = before_;
+}
+
+int piece_position() {
+  return forced_position;
+}
+
+}  // namespace xpurt

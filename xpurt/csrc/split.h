@@ -1,0 +1,94 @@
+// One op on several devices at once: each computes some rows of the result.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+
+#include <vector>
+
+#include "pieces.h"
+#include "policy.h"
+#include "scheduler.h"
+
+namespace xpurt {
+
+// Note [Splitting]
+// ~~~~~~~~~~~~~~~~
+// A row that can compute parts of its result asks split() for the parts, and runs
+// itself once for each on narrowed operands, under OnPiece. The parts are disjoint
+// ranges of the result's bytes, and stay where they were computed (Note [Pieces]): a
+// chain of ops that are split alike moves nothing.
+struct Piece {
+  size_t position;  // of the device in the ordinal
+  int64_t begin;    // rows
+  int64_t end;
+
+  int64_t rows() const { return end - begin; }
+};
+using PieceList = std::vector<Piece>;
+
+// Whether such an op may be split, if its result has rows enough.
+bool may_split(const OpCost& cost, Stream& stream);
+
+// The pieces of an op whose result has so many rows; empty if it is not to be split.
+// Pieces begin at multiples of `unit` rows.
+PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream);
+
+// While one lives, ops of this thread run at that position, on the bytes that their
+// operands span.
+class OnPiece {
+ public:
+  OnPiece(const Ordinal& devices, size_t position);
+  ~OnPiece();
+  OnPiece(const OnPiece&) = delete;
+  OnPiece& operator=(const OnPiece&) = delete;
+
+ private:
+  Pieces pieces_;
+  int before_;
+};
+
+// The position that an OnPiece asks for; -1 where there is none.
+int piece_position();
+
+// Calls `run` for each piece; at home for what another device has no room for.
+template <typename Run>
+void run_pieces(const PieceList& pieces, const Ordinal& devices, const Run& run) {
+  for (Piece piece : pieces) {
+    try {
+      const OnPiece scope(devices, piece.position);
+      run(piece);
+    } catch (const c10::OutOfMemoryError&) {
+      if (piece.position == devices.home) throw;
+      piece.position = devices.home;
+      const OnPiece scope(devices, devices.home);
+      run(piece);
+    }
+  }
+}
+
+// A view of the same memory, as kernels of ours want it.
+at::Tensor view_of(const at::TensorBase& tensor, c10::IntArrayRef sizes,
+                   c10::IntArrayRef strides, int64_t offset);
+
+// Rows of the tensor along a dimension.
+at::Tensor rows_of(const at::TensorBase& tensor, const Piece& piece, int64_t dim = 0);
+
+// Whether rows along that dimension are disjoint ranges of memory.
+bool has_apart(c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t dim);
+inline bool has_rows_apart(const at::TensorBase& tensor, int64_t dim = 0) {
+  return has_apart(tensor.sizes(), tensor.strides(), dim);
+}
+
+// What of the work each device of the stream's ordinal is to do, by position; empty: it
+// is not to be split. They need not add up to 1.
+std::vector<double> shares_of(const Work& work, Stream& stream);
+
+// For tests: splits all work that reads and writes at least so many bytes. No shares
+// take it back.
+void set_split_shares(std::vector<double> shares, double least_bytes);
+
+// How many pieces ran on each device of an ordinal so far.
+std::vector<uint64_t> pieces_run(c10::DeviceIndex index);
+
+}  // namespace xpurt

@@ -1,0 +1,19 @@
+// What the copies between the devices of an ordinal amount to.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace xpurt {
+
+struct Transfers {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+};
+
+// To each device of an ordinal, by position, since the process began.
+std::vector<Transfers> transfers_to(c10::DeviceIndex index);
+
+}  // namespace xpurt

@@ -1,0 +1,65 @@
+// Submitted work that may still touch a piece of memory.
+#pragma once
+
+#include <c10/util/SmallVector.h>
+
+#include <cstdint>
+#include <sycl/sycl.hpp>
+
+namespace xpurt {
+
+class Stream;
+
+// Names a submission: its number among those of one of a stream's queues, its lane.
+struct Ticket {
+  size_t lane = 0;
+  uint64_t number = 0;
+};
+
+struct Use {
+  Stream* stream;
+  Ticket ticket;
+  sycl::event done;
+};
+
+// The last use in each lane, which stands for those before it.
+class Uses {
+ public:
+  void add(const Use& use);
+  void add(const Uses& others);
+  void drop_finished();
+  void clear() { uses_.clear(); }
+
+  bool empty() const { return uses_.empty(); }
+  const Use* begin() const { return uses_.begin(); }
+  const Use* end() const { return uses_.end(); }
+
+ private:
+  c10::SmallVector<Use, 2> uses_;
+};
+
+// Those that a piece of memory has to be left to. Who reads it waits for what was
+// written; who writes waits for the readers, too, and then stands for all of them.
+struct MemoryUses {
+  Uses written;
+  Uses read;
+
+  Uses all() const {
+    Uses both = written;
+    both.add(read);
+    return both;
+  }
+  void note_read(const Use& use) { read.add(use); }
+  void note_write(const Use& use) {
+    written.clear();
+    read.clear();
+    written.add(use);
+  }
+  void drop_finished() {
+    written.drop_finished();
+    read.drop_finished();
+  }
+  bool empty() const { return written.empty() && read.empty(); }
+};
+
+}  // namespace xpurt
