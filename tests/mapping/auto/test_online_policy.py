@@ -1,0 +1,82 @@
+"""The decision on the hot path, by numbers that the test makes up."""
+
+import random
+
+import numpy as np
+import pytest
+
+from xpurt import _C
+
+NOWHERE = float("inf")
+
+
+def test_the_earliest_finish_is_chosen_and_the_lower_index_of_equals() -> None:
+    policy = _C.OnlinePolicy(3)
+    assert policy.choose([0, 0, 0], [0, 0, 0], [3, 2, 2], [0, 0, 0]) == 1
+    # Everything so far would have ended at 4 on device 1 alone.
+    assert policy.choose([0, 2, 0], [0, 0, 0], [3, 2, 2], [0, 0, 0]) == 2
+    assert policy.choose([0, 2, 2], [0, 9, 9], [3, 2, 2], [0, 0, 0]) == 0
+
+
+def test_an_op_that_gains_less_than_its_way_back_stays() -> None:
+    policy = _C.OnlinePolicy(2)
+    assert policy.choose([0, 0], [0, 0], [10, 11], [5, 5]) == 0
+    # Done elsewhere at 11, and back at 16; here at 20. And back at 21.
+    assert policy.choose([10, 0], [0, 0], [10, 11], [5, 5]) == 1
+    policy = _C.OnlinePolicy(2)
+    policy.choose([0, 0], [0, 0], [10, 11], [5, 5])
+    assert policy.choose([10, 0], [0, 0], [10, 11], [5, 10]) == 0
+
+
+def test_an_op_goes_where_it_can_run() -> None:
+    policy = _C.OnlinePolicy(2)
+    for _ in range(5):
+        assert policy.choose([0, 50], [0, 50], [NOWHERE, 9], [0, 1e9]) == 1
+
+
+def test_what_a_device_cannot_run_costs_it_what_another_needs() -> None:
+    policy = _C.OnlinePolicy(2)
+    policy.choose([0, 0], [0, 0], [NOWHERE, 9], [0, 0])
+    policy.choose([0, 0], [0, 0], [1, 4], [0, 0])
+    assert policy.alone == [10, 13]
+
+
+def test_clocks_of_a_device_alone_do_not_stay_behind_the_present() -> None:
+    policy = _C.OnlinePolicy(2)
+    policy.choose([0, 0], [0, 0], [1, 2], [0, 0], now=100)
+    assert policy.alone == [101, 102]
+
+
+def test_bad_prospects_are_refused() -> None:
+    with pytest.raises(ValueError, match="needs a device"):
+        _C.OnlinePolicy(0)
+    policy = _C.OnlinePolicy(2)
+    with pytest.raises(ValueError, match="each of the policy's devices"):
+        policy.choose([0], [0, 0], [1, 1], [0, 0])
+    with pytest.raises(ValueError, match="no device can run"):
+        policy.choose([0, 0], [0, 0], [NOWHERE, NOWHERE], [0, 0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_mix_is_never_behind_the_best_device_alone(seed: int) -> None:
+    """A chain with side branches, on a fast device and slow ones far away."""
+    draw = random.Random(seed)
+    devices = draw.randint(2, 5)
+    slowness = np.array([1.0, *(draw.uniform(1.1, 4) for _ in range(devices - 1))])
+    policy = _C.OnlinePolicy(devices)
+    free_at = np.zeros(devices)
+    done: list[tuple[int, float, float]] = []  # device, finish, size
+    alone = 0.0
+    for _ in range(400):
+        size, work = draw.uniform(0, 20), draw.uniform(1, 10)
+        parents = draw.sample(done[-6:], min(len(done[-6:]), draw.randint(0, 2)))
+        ready_at = [
+            max((at + moved * (d != there) for there, at, moved in parents), default=0)
+            for d in range(devices)
+        ]
+        cost = work * slowness
+        where = policy.choose(free_at, ready_at, cost, np.full(devices, size))
+        free_at[where] = max(free_at[where], ready_at[where]) + cost[where]
+        done.append((where, free_at[where], size))
+        alone += work
+        assert free_at.max() <= alone * (1 + 1e-9)
