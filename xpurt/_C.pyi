@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from numpy.typing import ArrayLike
 from torch import Event, Generator, Tensor, UntypedStorage, dtype
 
 torch_version: str
@@ -284,6 +285,34 @@ def set_fallback_mode(mode: str) -> None: ...
 def fallback_mode() -> str: ...
 def set_host_accessible(index: int, value: bool) -> None: ...
 
+# Which device runs an op: csrc/bind_planning.cpp
+
+class OnlinePolicy:
+    """Earliest finish, never far behind the best device alone; see csrc/online_policy.h.
+    Arrays hold one number per device: when its queue is empty, when the op's inputs are
+    there, what it costs (infinite: it cannot run there), what taking its results
+    elsewhere costs. Raises ValueError."""
+
+    def __init__(self, devices: int) -> None: ...
+    def remember(self, work: Sequence[float]) -> None:
+        """What each device alone takes for work that was seen before."""
+
+    def choose(
+        self,
+        free_at: ArrayLike,
+        ready_at: ArrayLike,
+        cost: ArrayLike,
+        leave: ArrayLike,
+        now: float = 0.0,
+    ) -> int: ...
+    @property
+    def best_alone(self) -> int: ...
+    @property
+    def alone(self) -> list[float]:
+        """When each device would have finished everything so far."""
+
+    def choice_ns(self, calls: int) -> float: ...
+
 # The choice of tiers: csrc/bind_policy.cpp
 
 def set_cost_curves(
@@ -334,3 +363,57 @@ class TierLearner:
     def rest(self) -> int: ...
     @property
     def believed_us(self) -> tuple[float, float]: ...
+
+class LearnedCost:
+    """For tests: see Note [Learned costs]."""
+
+    def __init__(self) -> None: ...
+    def note(self, time: float) -> None: ...
+    def believed(self, expected: float) -> float: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def is_known(self) -> bool: ...
+    @property
+    def is_settled(self) -> bool: ...
+
+class Backlog:
+    """For tests: see Note [Predicted clocks]. Storages are small numbers."""
+
+    def __init__(self, devices: int) -> None: ...
+    def free_us(self, position: int, now: float) -> float: ...
+    def written_us(self, storage: int, now: float) -> float: ...
+    def book(self, position: int, end: float) -> None: ...
+    def book_write(self, storage: int, end: float) -> None: ...
+    def correct(
+        self, position: int, end: float, now: float, has_ended: bool
+    ) -> None: ...
+    def clear(self) -> None: ...
+
+def set_deterministic(on: bool) -> None: ...
+def is_deterministic() -> bool: ...
+def use_cost_curves(index: int) -> None:
+    """Those of set_cost_curves count more than the costs that were just set."""
+
+def begin_explaining() -> None: ...
+def end_explaining() -> list[
+    tuple[str, str, str, str, list[tuple[str, bool, float, float, float, float]]]
+]:
+    """(op, device, tier, why, [(device, native, us until it is free, us of copies, us
+    of the work, us until it is done), ...]) of each op since the beginning."""
+
+def device_report() -> list[tuple[str, int, int, int, int, float, float, float]]:
+    """(device, moves, bytes moved, pieces of split ops, calls that were timed, us
+    predicted of these, us measured, us predicted of all)."""
+
+def reset_device_report() -> None: ...
+def exclude_device(physical_device_id: int) -> bool: ...
+def builds_pending() -> int:
+    """Kernels that are being built in the background, or will be."""
+
+def stop_builds() -> None:
+    """Drops them, and waits for the one that is under way."""
+
+def shares(reads: Sequence[Tensor], flops: float, bytes: float) -> list[float]: ...
+def place_ns(name: str, overload: str, operands: Sequence[Tensor], calls: int) -> float:
+    """For benchmarks: nanoseconds of one choice of a device."""

@@ -31,16 +31,20 @@ bool can_run(const Ordinal& ordinal, const OpCost& cost) {
                      [](const auto* d) { return d->is_opencl && d->has_fp64; });
 }
 
-size_t choose_device(const OpCost& cost, Stream& stream) {
-  const Ordinal& ordinal = stream.ordinal();
-  if (ordinal.devices.size() == 1) return 0;
+Work work_of(const OpCost& cost) {
   Work work;
   work.flops = cost.flops * static_cast<double>(cost.elements);
   work.bytes = static_cast<double>(cost.bytes);
   work.needs_fp64 = cost.needs_fp64;
   work.reads = cost.reads;
   work.writes = cost.writes;
-  const size_t position = choose_position(work, stream);
+  return work;
+}
+
+size_t choose_device(const OpCost& cost, Stream& stream) {
+  const Ordinal& ordinal = stream.ordinal();
+  if (ordinal.devices.size() == 1) return 0;
+  const size_t position = choose_position(work_of(cost), stream);
   note_device(ordinal.devices[position]->id);
   return position;
 }

@@ -9,6 +9,8 @@
 
 #include "allocator.h"
 #include "capture.h"
+#include "device_counts.h"
+#include "device_failure.h"
 #include "foreign_kernels.h"
 #include "lazy_conversion.h"
 #include "replica_pool.h"
@@ -110,8 +112,11 @@ sycl::event copy_between(const Ordinal& devices, void* to, size_t to_position,
                          const void* from, size_t from_position, size_t bytes,
                          Stream& stream) {
   const auto copied = [&](size_t position, void* into, const void* out_of) {
-    sycl::event done = stream.queue(position)->memcpy(into, out_of, bytes);
+    sycl::event done = submit_to(
+        *devices.devices[position], [] { return "a copy"; },
+        [&] { return stream.queue(position)->memcpy(into, out_of, bytes); });
     record_work(stream, position, done, DeviceWork::copy(bytes));
+    count_moved(devices.devices[position]->id, bytes);
     return done;
   };
   const bool to_host = devices.devices[to_position]->host_accessible;
