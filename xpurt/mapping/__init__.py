@@ -17,7 +17,15 @@ from xpurt import _C, accelerator, extension, kernels
 from xpurt.config import config, names_a_mapping
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
-from xpurt.mapping.auto import identity, install_costs, preference
+from xpurt.mapping.auto import (
+    Explanation,
+    Timeline,
+    explain,
+    identity,
+    install_costs,
+    preference,
+    timeline,
+)
 from xpurt.mapping.devices import (
     PhysicalDevice,
     physical_devices,
@@ -27,12 +35,15 @@ from xpurt.mapping.resolve import Placement, resolve
 from xpurt.mapping.spec import MappingSpec, parse
 
 __all__ = [
+    "Explanation",
     "PhysicalDevice",
     "Placement",
+    "Timeline",
     "before_change",
     "check_device_index",
     "count_ordinals",
     "current_placement",
+    "explain",
     "get_xpu_mapping",
     "identity",
     "install_costs",
@@ -41,6 +52,7 @@ __all__ = [
     "prefer",
     "queue_from_capsule",
     "set_xpu_mapping",
+    "timeline",
     "xpu_mapping",
 ]
 
