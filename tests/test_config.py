@@ -28,11 +28,13 @@ def test_nothing_set_gives_the_defaults() -> None:
         virtual_gpu_delay_us=0,
         virtual_gpu_fp64=True,
         virtual_gpu_memory_bytes=0,
+        virtual_gpu_fail_after=0,
         cache_folder=Path("/.cache/xpurt"),
         cache_size_bytes=256 << 20,
         lazy_copies=False,
         autoload=True,
         learn=True,
+        deterministic=False,
     )
 
 
@@ -56,10 +58,12 @@ def test_empty_is_as_not_set() -> None:
         ("XPURT_VIRTUAL_GPU_DELAY_US", "250", "virtual_gpu_delay_us", 250),
         ("XPURT_VIRTUAL_GPU_FP64", "0", "virtual_gpu_fp64", False),
         ("XPURT_VIRTUAL_GPU_MEMORY", "1048576", "virtual_gpu_memory_bytes", 1 << 20),
+        ("XPURT_VIRTUAL_GPU_FAIL_AFTER", "3", "virtual_gpu_fail_after", 3),
         ("XPURT_AUTOLOAD", "0", "autoload", False),
         ("XPURT_AUTOLOAD", "off", "autoload", False),
         ("XPURT_AUTOLOAD", "yes", "autoload", True),
         ("XPURT_LEARN", "0", "learn", False),
+        ("XPURT_DETERMINISTIC", "1", "deterministic", True),
     ],
 )
 def test_a_variable_sets_its_field(
@@ -83,6 +87,7 @@ def test_a_variable_sets_its_field(
         ("XPURT_VIRTUAL_GPU_FP64", "no", "1 or 0"),
         ("XPURT_AUTOLOAD", "maybe", "1 or 0"),
         ("XPURT_LEARN", "fast", "1 or 0"),
+        ("XPURT_DETERMINISTIC", "yse", "1 or 0"),
     ],
 )
 def test_a_bad_value_is_named_with_what_may_be(

@@ -17,10 +17,12 @@ from xpurt.kernels import (
 )
 from xpurt.lazy_copies import lazy_copies
 from xpurt.mapping import (
+    explain,
     get_xpu_mapping,
     physical_devices,
     prefer,
     set_xpu_mapping,
+    timeline,
     xpu_mapping,
 )
 from xpurt.place import place
@@ -40,6 +42,7 @@ __all__ = [
     "MappingError",
     "XpurtError",
     "calibrate",
+    "explain",
     "from_usm",
     "get_kernel_policy",
     "get_xpu_mapping",
@@ -53,6 +56,7 @@ __all__ = [
     "set_kernel_policy",
     "set_xpu_mapping",
     "share",
+    "timeline",
     "where",
     "xpu_mapping",
 ]

@@ -138,7 +138,7 @@ def _add_bench(commands: Any) -> None:
         nargs="+",
         default=[],
         metavar="S",
-        help="as in dispatch or gemm; default: all",
+        help="as in dispatch or gemm, or auto alone; default: all but that",
     )
     command.add_argument(
         "--rows", default="*", metavar="PATTERN", help='rows by name, as in "add*"'
@@ -273,9 +273,12 @@ def _conformance(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    from xpurt.bench import BadRequest, MissingExtra, Request, run_bench
+    from xpurt.bench import AUTO, BadRequest, MissingExtra, Request, run_auto, run_bench
     from xpurt.errors import XpurtError
 
+    # Its processes have mappings of their own.
+    if options.suite == [AUTO]:
+        return run_auto(quick=options.quick, rows=options.rows)
     request = Request(
         suites=tuple(options.suite),
         rows=options.rows,

@@ -57,6 +57,8 @@ class Config:
     virtual_gpu_fp64: ``XPURT_VIRTUAL_GPU_FP64``, whether it has double precision.
     virtual_gpu_memory_bytes: ``XPURT_VIRTUAL_GPU_MEMORY``, its memory; 0 gives it what
         the CPU device has.
+    virtual_gpu_fail_after: ``XPURT_VIRTUAL_GPU_FAIL_AFTER``, the kernels after which it
+        fails; 0: never.
     cache_folder: ``XPURT_CACHE_DIR``, where built kernels are kept; by default "xpurt"
         in the user's cache folder.
     cache_size_bytes: ``XPURT_CACHE_SIZE``, the largest size of it; 0 keeps nothing.
@@ -66,6 +68,8 @@ class Config:
         off, it takes an ``import xpurt``.
     learn: ``XPURT_LEARN``, whether the policy "auto" learns from times of the running
         program.
+    deterministic: ``XPURT_DETERMINISTIC``, whether what runs where is fixed by a plan,
+        so that results repeat bit for bit.
     """
 
     mapping: str
@@ -76,11 +80,13 @@ class Config:
     virtual_gpu_delay_us: int
     virtual_gpu_fp64: bool
     virtual_gpu_memory_bytes: int
+    virtual_gpu_fail_after: int
     cache_folder: Path
     cache_size_bytes: int
     lazy_copies: bool
     autoload: bool
     learn: bool
+    deterministic: bool
 
 
 @functools.cache
@@ -115,6 +121,9 @@ def read_config(env: Mapping[str, str]) -> Config:
         virtual_gpu_memory_bytes=_integer(
             env, "XPURT_VIRTUAL_GPU_MEMORY", 0, 0, 2**63 - 1
         ),
+        virtual_gpu_fail_after=_integer(
+            env, "XPURT_VIRTUAL_GPU_FAIL_AFTER", 0, 0, 2**63 - 1
+        ),
         cache_folder=_cache_folder(env),
         cache_size_bytes=_integer(
             env, "XPURT_CACHE_SIZE", DEFAULT_CACHE_BYTES, 0, 2**63 - 1
@@ -122,6 +131,8 @@ def read_config(env: Mapping[str, str]) -> Config:
         lazy_copies=_lazy_copies(env),
         autoload=_switch(env, "XPURT_AUTOLOAD"),
         learn=_switch(env, "XPURT_LEARN"),
+        deterministic=_choice(env, "XPURT_DETERMINISTIC", _OFF + _ON, shown="1 or 0")
+        in _ON,
     )
 
 

@@ -10,8 +10,10 @@ are set before that, and child processes inherit them.
 | ``XPURT_VIRTUAL_GPU_DELAY_US`` | added to each kernel, in microseconds |
 | ``XPURT_VIRTUAL_GPU_MEMORY`` | memory of the device in bytes; 0: as much as the CPU |
 | ``XPURT_VIRTUAL_GPU_FP64`` | ``0``: a device without doubles |
+| ``XPURT_VIRTUAL_GPU_FAIL_AFTER`` | kernels after which it takes no more work; 0: never |
 """
 
+import ctypes
 import os
 import re
 from collections.abc import Mapping
@@ -104,6 +106,19 @@ def activate_from_environment() -> None:
             fp64=wished.virtual_gpu_fp64,
             coherent=wished.virtual_gpu == "coherent",
         )
+
+
+def fail(fails: bool = True) -> None:
+    """The virtual GPU of this process takes no work from now on, or does so again.
+
+    Raises RuntimeError where there is none.
+    """
+    if not _layer_is_loaded():
+        raise RuntimeError(
+            "there is no virtual GPU that could fail: SYCL has not looked for devices "
+            "yet, or XPURT_VIRTUAL_GPU is off"
+        )
+    ctypes.CDLL(str(library_path())).xpurt_virtual_gpu_fail(ctypes.c_int(fails))
 
 
 def is_active() -> bool:

@@ -9,15 +9,18 @@
 #include <utility>
 
 #include "alias.h"
+#include "candidates.h"
 #include "capture.h"
 #include "cpu_allocator.h"
 #include "device.h"
+#include "device_failure.h"
 #include "device_scope.h"
+#include "explain.h"
 #include "fallback_mode.h"
 #include "kernel_refusal.h"
 #include "op_report.h"
 #include "operands.h"
-#include "program_build.h"
+#include "program.h"
 #include "random.h"
 #include "row_choice.h"
 #include "scheduler.h"
@@ -148,8 +151,10 @@ void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet k
   const bool copies = run.copies();
   if (copies) about_to_copy(record, index);
   run.run(keys);
-  count_op(record, copies ? Tier::copy : Tier::native, ordinal(index).home_device().id,
-           ticks_now() - begin, run.bytes_copied());
+  const int home = ordinal(index).home_device().id;
+  const Tier tier = copies ? Tier::copy : Tier::native;
+  count_op(record, tier, home, ticks_now() - begin, run.bytes_copied());
+  if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, home, current_placing());
 }
 
 // Whether something other than the row can run a call that a driver refused a kernel
@@ -160,10 +165,21 @@ bool has_next_tier(const OpRecord& record, const RowKernel& row,
          record.has_cpu_kernel && row.is_repeatable();
 }
 
-// False if the home device's driver refuses to build a kernel of the row, and the next
-// tier is to run the op.
-bool run_row(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
-             c10::ScalarType type, torch::jit::Stack* stack) {
+// A device failed: whether the call can be repeated at home, as far as its arguments
+// are what they were.
+bool can_repeat(const DeviceFailure& failure, const RowKernel& row, const Ordinal& on) {
+  if (on.devices.size() == 1 || &failure.device == &on.home_device()) return false;
+  take_out(failure);
+  return row.is_repeatable();
+}
+
+// The physical device that ran the op; -1 if the home device's driver refuses to build
+// a kernel of the row, or that of another one is still being built, and the next tier
+// is to run it.
+int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
+            torch::jit::Stack* stack) {
+  const RowKernel& row = *choice.row;
+  const c10::ScalarType type = choice.look.type();
   const uint64_t begin = ticks_now();
   const Ordinal& on = ordinal(index);
   const int home = on.home_device().id;
@@ -177,6 +193,10 @@ bool run_row(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
   };
   std::optional<StayHome> at_home;
   if (refused_elsewhere()) at_home.emplace();
+  const bool hurries = has_others && choice.placing.has_value() && !has_preference() &&
+                       kernel_policy() == KernelPolicy::automatic &&
+                       !is_deterministic() && row.is_repeatable();
+  const BuildsElsewhere elsewhere(hurries ? &on.home_device() : nullptr);
   for (;;) {
     const size_t refused = last_refusal().count;
     try {
@@ -185,16 +205,23 @@ bool run_row(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
     } catch (const c10::OutOfMemoryError&) {
       // Under AUTO the home device may have room for what another one has not.
       if (!has_others || at_home.has_value()) throw;
+    } catch (const KernelIsBuilding&) {
+      if (note_building(*choice.placing, current_stream(index))) return -1;
+    } catch (const DeviceFailure& failure) {
+      if (at_home.has_value() || !can_repeat(failure, row, on)) throw;
     } catch (...) {
       if (last_refusal().count == refused || !has_next_tier(record, row, index)) throw;
       remember_refusal(record, row, *find_physical_device(noted_device), type);
-      if (noted_device == home) return false;
+      if (noted_device == home) return -1;
     }
     noted_device = home;
     at_home.emplace();
   }
   count_op(record, row.tier(), noted_device, ticks_now() - begin, 0);
-  return true;
+  if (C10_UNLIKELY(is_explaining())) {
+    explain_op(record, row.tier(), noted_device, current_placing());
+  }
+  return noted_device;
 }
 
 // False if it ran otherwise than was chosen.
@@ -204,9 +231,22 @@ bool run_choice(OpRecord& record, const RowChoice& choice, c10::DeviceIndex inde
     run_on_host(record, index, keys, stack);
     return true;
   }
-  if (run_row(record, *choice.row, index, choice.look.type(), stack)) return true;
-  run_on_host(record, index, keys, stack);
-  return false;
+  const int ran_on = run_row(record, choice, index, stack);
+  if (ran_on < 0) run_on_host(record, index, keys, stack);
+  if (!choice.placing.has_value()) return ran_on >= 0;
+  return ran_on == ordinal(index).devices[choice.placing->position]->id;
+}
+
+// On several devices, where the scheduler said.
+void run_placed(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
+                c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const PlacedScope scope(&*choice.placing);
+  if (C10_LIKELY(!choice.placing->timed)) {
+    run_choice(record, choice, index, keys, stack);
+    return;
+  }
+  PlacedClock clock(index, *choice.placing);
+  if (run_choice(record, choice, index, keys, stack)) clock.done();
 }
 
 // The first write to a copy-on-write tensor copies it on the host, and PyTorch cannot
@@ -236,6 +276,11 @@ void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet key
                torch::jit::Stack* stack) {
   if (C10_UNLIKELY(is_capturing(index))) refuse_first_writes(record, *stack);
   const RowChoice choice = choose_row(record, index, *stack);
+  if (choice.placing.has_value()) {
+    run_placed(record, choice, index, keys, stack);
+    return;
+  }
+  const PlacedScope scope(nullptr);  // an op within another one
   if (C10_LIKELY(choice.plan.timed == nullptr)) {
     run_choice(record, choice, index, keys, stack);
     return;

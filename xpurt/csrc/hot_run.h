@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ class HotOperands {
       index_ = device.index();
       if (C10_LIKELY(!impl.key_set().has_any(kOddKeys))) {
         look_.see(impl);
+        if (seen_ < kSeen) {
+          storages_[seen_] = impl.unsafe_storage().unsafeGetStorageImpl();
+        }
+        ++seen_;
       } else {
         odd_ = true;
       }
@@ -52,6 +57,10 @@ class HotOperands {
   c10::DeviceIndex index_ = -1;
   bool odd_ = false;  // some operand is not what hot ops are for
   CallLook look_;
+  // Where the operands are is asked on ordinals of several devices alone.
+  static constexpr size_t kSeen = 4;
+  std::array<const c10::StorageImpl*, kSeen> storages_;
+  size_t seen_ = 0;
 };
 
 // One run of a hot op on the current device, counted if it comes to its end.

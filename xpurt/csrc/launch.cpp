@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "device_failure.h"
+#include "placing.h"
+
 namespace xpurt {
 
 Range cover(std::array<size_t, 3> sizes, size_t group) {
@@ -45,8 +48,12 @@ void Launch::submit(const sycl::kernel& kernel, const Range& range) {
   // SYCL hands an OpenCL kernel the dimensions of its nd-range in reverse.
   const sycl::nd_range<3> nd{{g[2], g[1], g[0]}, {l[2], l[1], l[0]}};
   operands_.resolve();
-  try {
-    operands_.submitted(operands_.queue()->submit([&](sycl::handler& handler) {
+  const auto name = [&] {
+    return "kernel " + kernel.get_info<sycl::info::kernel::function_name>();
+  };
+  const Submission queue = operands_.queue();
+  const sycl::event done = submit_to(device_, name, [&] {
+    return queue->submit([&](sycl::handler& handler) {
       int i = 0;
       for (Argument& each : arguments_) {
         if (each.operand >= 0) {
@@ -59,12 +66,10 @@ void Launch::submit(const sycl::kernel& kernel, const Range& range) {
         }
       }
       handler.parallel_for(nd, kernel);
-    }),
-                        DeviceWork::of(kernel));
-  } catch (const sycl::exception& error) {
-    TORCH_CHECK(false, "kernel ", kernel.get_info<sycl::info::kernel::function_name>(),
-                " could not be submitted to ", device_.name, ": ", error.what());
-  }
+    });
+  });
+  operands_.submitted(done, DeviceWork::of(kernel));
+  note_submitted(stream_, position_, done);
 }
 
 }  // namespace xpurt

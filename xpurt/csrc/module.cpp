@@ -100,6 +100,7 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_ops(m);
   xpurt::bind_planning(m);
   xpurt::bind_policy(m);
+  xpurt::bind_schedule(m);
   xpurt::register_remaining_ops();
   xpurt::watch_foreign_kernels();
   xpurt::bind_kernels(m);

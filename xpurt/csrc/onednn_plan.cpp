@@ -3,7 +3,9 @@
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 
+#include "device_failure.h"
 #include "onednn_device.h"
+#include "placing.h"
 
 namespace xpurt {
 namespace {
@@ -44,8 +46,9 @@ void submit(const OnednnPlan::Piece& piece, const char* name,
   }
   const auto submission = operands.queue();
   dnnl::stream& on = device.stream_on(*submission);
-  operands.submitted(dnnl::sycl_interop::execute(piece.primitive, on, memories),
-                     DeviceWork::named(name));
+  const sycl::event done = dnnl::sycl_interop::execute(piece.primitive, on, memories);
+  operands.submitted(done, DeviceWork::named(name));
+  note_submitted(stream, position, done);
 }
 
 const Tensor* find_reordered(const std::vector<ReorderedInput>& reordered,

@@ -13,6 +13,7 @@
 
 namespace xpurt {
 
+struct OpPlaces;
 struct OpTiers;
 struct Refusals;
 
@@ -51,6 +52,7 @@ struct OpRecord {
   std::atomic<OpCounts*> counts{nullptr};    // made at the first count
   std::atomic<bool> warned{false};           // of copying
   std::atomic<OpTiers*> tiers{nullptr};      // what was decided; see tier_choice.h
+  std::atomic<OpPlaces*> places{nullptr};    // what was learned; see op_places.h
   std::atomic<Refusals*> refusals{nullptr};  // of drivers, to build kernels
 };
 

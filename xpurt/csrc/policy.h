@@ -4,6 +4,7 @@
 #include <ATen/core/TensorBase.h>
 #include <c10/util/SmallVector.h>
 
+#include "scheduler.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -28,8 +29,7 @@ struct OpCost {
 // Whether some device of the ordinal has the types that the op needs.
 bool can_run(const Ordinal& ordinal, const OpCost& cost);
 
-// The same for the scheduler, as long as `cost` lives.
-struct Work;
+// The same for the scheduler; valid as long as `cost` is.
 Work work_of(const OpCost& cost);
 
 // Position in the stream's ordinal of the device that the op runs on, and note of

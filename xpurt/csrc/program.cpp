@@ -9,7 +9,9 @@
 #include <shared_mutex>
 #include <sycl/backend/opencl.hpp>
 #include <unordered_map>
+#include <utility>
 
+#include "build_queue.h"
 #include "gil.h"
 #include "program_build.h"
 
@@ -26,9 +28,10 @@ struct Kernels {
   DeviceTraits traits;
   std::shared_mutex mutex;
   std::unordered_map<std::string, const sycl::kernel*> built;
+  std::mutex building;  // one build at a time
 };
 
-std::mutex build_mutex;
+thread_local const PhysicalDevice* waits_for = nullptr;
 
 DeviceTraits find_traits(const PhysicalDevice& device) {
   DeviceTraits found;
@@ -89,18 +92,21 @@ const DeviceTraits& traits(const PhysicalDevice& device) {
   return kernels_of(device).traits;
 }
 
-const sycl::kernel& kernel_for(const PhysicalDevice& device, const std::string& key) {
+namespace {
+
+const sycl::kernel* find_kernel(Kernels& kernels, const std::string& key) {
+  std::shared_lock<std::shared_mutex> lock(kernels.mutex);
+  const auto found = kernels.built.find(key);
+  return found == kernels.built.end() ? nullptr : found->second;
+}
+
+// Without the GIL: the thread that builds takes it, so nobody may wait for it holding
+// that.
+const sycl::kernel& find_or_build(const PhysicalDevice& device,
+                                  const std::string& key) {
   Kernels& kernels = kernels_of(device);
-  const auto find = [&]() -> const sycl::kernel* {
-    std::shared_lock<std::shared_mutex> lock(kernels.mutex);
-    const auto found = kernels.built.find(key);
-    return found == kernels.built.end() ? nullptr : found->second;
-  };
-  if (const sycl::kernel* found = find()) return *found;
-  // The thread that builds takes the GIL, so nobody may wait for it holding that.
-  WithoutGil released;
-  std::lock_guard<std::mutex> lock(build_mutex);
-  if (const sycl::kernel* found = find()) return *found;
+  std::lock_guard<std::mutex> lock(kernels.building);
+  if (const sycl::kernel* found = find_kernel(kernels, key)) return *found;
   TORCH_CHECK(make_source != nullptr,
               "xpurt's C++ library is loaded, but its Python package is not: no kernel "
               "can be built. Use `import xpurt`.");
@@ -111,6 +117,40 @@ const sycl::kernel& kernel_for(const PhysicalDevice& device, const std::string& 
   std::unique_lock<std::shared_mutex> write(kernels.mutex);
   kernels.built.emplace(key, made);
   return *made;
+}
+
+BuildQueue& build_queue() {
+  static auto* const leaked =
+      new BuildQueue([](const PhysicalDevice& device, const std::string& key) {
+        find_or_build(device, key);
+      });
+  return *leaked;
+}
+
+}  // namespace
+
+const sycl::kernel& kernel_for(const PhysicalDevice& device, const std::string& key) {
+  if (const sycl::kernel* found = find_kernel(kernels_of(device), key)) return *found;
+  // What failed in the other thread fails here, and is heard of.
+  if (waits_for != nullptr && waits_for != &device && build_queue().push(device, key)) {
+    throw KernelIsBuilding();
+  }
+  WithoutGil released;
+  return find_or_build(device, key);
+}
+
+BuildsElsewhere::BuildsElsewhere(const PhysicalDevice* home)
+    : before_(std::exchange(waits_for, home)) {}
+BuildsElsewhere::~BuildsElsewhere() {
+  waits_for = before_;
+}
+
+size_t builds_pending() {
+  return build_queue().pending();
+}
+
+void stop_builds() {
+  if (!in_bad_fork()) build_queue().stop();
 }
 
 }  // namespace xpurt

@@ -1,6 +1,7 @@
 // OpenCL C kernels, built once per device and kept.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 
@@ -24,7 +25,33 @@ using SourceCallback =
 void set_source_callback(SourceCallback source);
 
 // The built kernel for a key. The first call for a key and device asks for its
-// source and builds it, while other threads that want a new kernel wait.
+// source and builds it, while other threads that want a new kernel there wait. In a
+// BuildsElsewhere it may throw KernelIsBuilding instead.
 const sycl::kernel& kernel_for(const PhysicalDevice& device, const std::string& key);
+
+// Thrown where a kernel is being built in another thread.
+struct KernelIsBuilding : std::exception {
+  const char* what() const noexcept override { return "the kernel is being built"; }
+};
+
+// While one lives, this thread waits for builds for `home` alone: those for other
+// devices are left to another thread. nullptr: it waits for all.
+class BuildsElsewhere {
+ public:
+  explicit BuildsElsewhere(const PhysicalDevice* home);
+  ~BuildsElsewhere();
+  BuildsElsewhere(const BuildsElsewhere&) = delete;
+  BuildsElsewhere& operator=(const BuildsElsewhere&) = delete;
+
+ private:
+  const PhysicalDevice* before_;
+};
+
+// Builds that are left to the other thread and have not ended.
+size_t builds_pending();
+
+// Drops them, and waits for the one that is under way: before the process ends. Called
+// without the GIL.
+void stop_builds();
 
 }  // namespace xpurt

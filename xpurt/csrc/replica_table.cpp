@@ -3,6 +3,8 @@
 #include <c10/util/Exception.h>
 
 #include "allocator.h"
+#include "device_counts.h"
+#include "device_failure.h"
 #include "transfers.h"
 
 namespace xpurt::replicas {
@@ -75,8 +77,13 @@ void transfer(Copies& copies, size_t from_position, size_t to_position, Interval
   before.add(from.uses.written);
   const auto copied = [&](size_t position, void* into, const void* out_of) {
     Ticket ticket;
-    sycl::event done = stream.queue_after(position, before, &ticket)
-                           ->memcpy(into, out_of, range.size());
+    sycl::event done = submit_to(
+        *devices.devices[position], [] { return "a copy"; },
+        [&] {
+          return stream.queue_after(position, before, &ticket)
+              ->memcpy(into, out_of, range.size());
+        });
+    count_moved(devices.devices[position]->id, range.size());
     record_work(stream, position, done, DeviceWork::copy(range.size()));
     return Use{&stream, ticket, done};
   };
@@ -143,8 +150,8 @@ ReplicaPool& pool(const PhysicalDevice& device) {
 // on home copies that are memory of the host: it has no replicas, and nothing is moved.
 // Only the order of the work is kept.
 size_t holder_of(const Ordinal& devices, size_t position) {
-  const bool reads_home = devices.devices[position]->system_usm &&
-                          devices.home_device().host_accessible;
+  const bool reads_home =
+      devices.devices[position]->system_usm && devices.home_device().host_accessible;
   return reads_home ? devices.home : position;
 }
 

@@ -1,24 +1,19 @@
 #include "row_choice.h"
 
-#include <chrono>
-
 #include "alias.h"
+#include "candidates.h"
 #include "capture.h"
+#include "explain.h"
 #include "kernel_refusal.h"
 #include "policy.h"
 #include "split.h"
 #include "stack_tensors.h"
+#include "stream_clock.h"
 
 namespace xpurt {
 namespace {
 
 thread_local bool in_turn = false;
-
-double now_us() {
-  return std::chrono::duration<double, std::micro>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 CallLook look_at(const OpRecord& record, const torch::jit::Stack& stack) {
   CallLook look;
@@ -71,25 +66,45 @@ void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& h
   if (choice->plan.kernel) choice->row = &row;
 }
 
-// On several devices the scheduler's word comes first: it knows what a copy costs.
-// Times tell nothing where the next call may run elsewhere, so nothing is learned.
-void choose_on_several(OpRecord& record, const RowKernel& row, const Ordinal& on,
-                       c10::DeviceIndex index, const torch::jit::Stack& stack,
-                       RowChoice* choice) {
-  const PhysicalDevice& home = on.home_device();
-  if (row.prior.in_parts || !row.accepts(stack)) return;
-  const OpCost cost = row.cost(stack);
-  choice->elements = std::max<int64_t>(cost.elements, 1);
+// On several devices by the scheduler: it knows what a copy costs. `forced`: the native
+// kernel is out of the question.
+void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
+                       const torch::jit::Stack& stack, bool forced, RowChoice* choice) {
   Stream& stream = current_stream(index);
-  const bool elsewhere =
-      may_split(cost, stream) || choose_device(cost, stream) != on.home;
+  const PhysicalDevice& home = stream.ordinal().home_device();
+  const OpCost cost = row.cost(stack);
+  // PyTorch's kernel would compute all of it at home.
+  const bool native = !forced && home.host_accessible && record.has_cpu_kernel &&
+                      !may_split(cost, stream);
+  choice->elements = std::max<int64_t>(cost.elements, 1);
   const auto by_table = [&] {
     return plan_tier(record, row, home.id, home.is_cpu, choice->look, choice->elements,
                      false)
         .kernel;
   };
-  if (elsewhere || (!too_small(home, row, choice->look) && by_table()))
-    choice->row = &row;
+  const bool at_home = !native || (!too_small(home, row, choice->look) && by_table());
+  const bool learns = !in_turn && learning_is_on() && !is_deterministic();
+  choice->placing = place_call(
+      {record, row, choice->look, choice->elements, cost, native, at_home, learns},
+      stream);
+  if (!choice->placing->native) choice->row = &row;
+}
+
+// The rest of tiny operands that are at home is there, too, and the native kernel is
+// done before another device had begun.
+bool is_tiny_at_home(const PhysicalDevice& home, const RowKernel& row,
+                     const CallLook& look, const torch::jit::Stack& stack,
+                     const OpRecord& record, size_t position) {
+  if (!too_small(home, row, look) || !record.has_cpu_kernel) return false;
+  bool there = true;
+  for (size_t i = stack.size() - record.arguments; i < stack.size(); ++i) {
+    for_each_tensor(stack[i], [&](const at::Tensor& tensor) {
+      if (tensor.defined() && tensor.is_xpu() && tensor.has_storage()) {
+        there &= is_valid_on(*tensor.storage().unsafeGetStorageImpl(), position);
+      }
+    });
+  }
+  return there;
 }
 
 }  // namespace
@@ -102,22 +117,30 @@ RowChoice choose_row(OpRecord& record, c10::DeviceIndex index,
   const KernelPolicy policy =
       is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
   if (policy == KernelPolicy::native) return choice;
-  if (policy == KernelPolicy::sycl) {
+  const Ordinal& on = ordinal(index);
+  const PhysicalDevice& home = on.home_device();
+  const bool forced = policy == KernelPolicy::sycl;
+  const bool several = on.devices.size() > 1 && !row->prior.in_parts;
+  if (forced && !several) {
     if (row->accepts(stack)) choice.row = row;
     return choice;
   }
   choice.look = look_at(record, stack);
-  const Ordinal& on = ordinal(index);
-  const PhysicalDevice& home = on.home_device();
-  if (home.host_accessible && on.devices.size() == 1) {
+  if (!several && home.host_accessible && on.devices.size() == 1) {
     choose_tier(record, *row, home, stack, &choice);
     return choice;
   }
-  if (is_refused(record, home.id, choice.look.type())) return choice;
-  if (!home.host_accessible) {
+  if (!forced && is_refused(record, home.id, choice.look.type())) return choice;
+  if (several) {
+    if (!forced && home.host_accessible && !has_preference() &&
+        is_tiny_at_home(home, *row, choice.look, stack, record, on.home)) {
+      return choice;
+    }
+    if (row->accepts(stack)) {
+      choose_on_several(record, *row, index, stack, forced, &choice);
+    }
+  } else if (!home.host_accessible) {
     if (row->accepts(stack)) choice.row = row;
-  } else {
-    choose_on_several(record, *row, on, index, stack, &choice);
   }
   return choice;
 }
@@ -125,7 +148,7 @@ RowChoice choose_row(OpRecord& record, c10::DeviceIndex index,
 bool goes_native(const OpRecord& record, c10::DeviceIndex index, const CallLook& look) {
   const Ordinal& on = ordinal(index);
   const PhysicalDevice& home = on.home_device();
-  if (!home.host_accessible || is_capturing(index)) return false;
+  if (!home.host_accessible || is_capturing(index) || is_explaining()) return false;
   const RowKernel* row = record.row.load(std::memory_order_acquire);
   if (row == nullptr) return true;
   const KernelPolicy policy = kernel_policy();
@@ -134,6 +157,20 @@ bool goes_native(const OpRecord& record, c10::DeviceIndex index, const CallLook&
   if (too_small(home, *row, look)) return true;
   return row->prior.by_operands &&
          quick_tier(record, home.id, look, look.elements()) == QuickTier::native;
+}
+
+bool goes_native_at_home(const OpRecord& record, c10::DeviceIndex index,
+                         const CallLook& look) {
+  const Ordinal& on = ordinal(index);
+  const PhysicalDevice& home = on.home_device();
+  if (is_explaining() || has_preference() || !home.host_accessible ||
+      is_capturing(index) || kernel_policy() != KernelPolicy::automatic) {
+    return false;
+  }
+  const RowKernel* row = record.row.load(std::memory_order_acquire);
+  if (row == nullptr || too_small(home, *row, look)) return true;
+  return row->prior.by_operands && !is_deterministic() &&
+         current_stream(index).idle() && is_placed_native(record, index, look);
 }
 
 TurnClock::TurnClock(OpRecord& record, c10::DeviceIndex index, const RowChoice& choice)
@@ -159,6 +196,22 @@ void TurnClock::done() {
   const double end = now_us();
   note_turn(record_, device_id_, choice_.look, choice_.elements, choice_.plan,
             end - begin_us_, waited_us_ + end - submitted);
+}
+
+PlacedClock::PlacedClock(c10::DeviceIndex index, const Placing& placing)
+    : placing_(placing), stream_(current_stream(index)) {
+  stream_.wait();
+  in_turn = true;
+  begin_us_ = now_us();
+}
+
+PlacedClock::~PlacedClock() {
+  in_turn = false;
+}
+
+void PlacedClock::done() {
+  stream_.wait();
+  note_placed(placing_, stream_, now_us() - begin_us_);
 }
 
 }  // namespace xpurt

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <atomic>
 #include <mutex>
 #include <shared_mutex>
+#include <utility>
 
-#include "replica.h"
+#include "candidates.h"
+#include "stream_clock.h"
+#include "tier_choice.h"
 
 namespace xpurt {
 namespace {
@@ -16,21 +19,17 @@ namespace {
 struct OrdinalCosts {
   uint64_t epoch = 0;
   std::vector<DeviceCost> by_position;
+  bool with_curves = false;
 };
 
 std::shared_mutex costs_mutex;
 std::array<OrdinalCosts, kMaxDevices> costs_by_ordinal;
 
+constexpr int kExcludable = 64;  // physical devices
+std::atomic<uint64_t> excluded{0};
+
 thread_local std::string preference;
 thread_local bool stay_home = false;
-
-// No costs: an empty list.
-std::vector<DeviceCost> costs_of(c10::DeviceIndex index) {
-  std::shared_lock<std::shared_mutex> lock(costs_mutex);
-  const OrdinalCosts& found = costs_by_ordinal[index];
-  if (found.epoch != placement_epoch()) return {};
-  return found.by_position;
-}
 
 std::string kind_of(const sycl::device& device) {
   if (device.is_cpu()) return "cpu";
@@ -42,28 +41,8 @@ bool can_run(const Work& work, const PhysicalDevice& device) {
          (device.has_fp16 || !work.needs_fp16);
 }
 
-bool stays_home(const Work& work) {
-  auto kept = [](const c10::StorageImpl* storage) { return !may_leave_home(*storage); };
-  return std::any_of(work.reads.begin(), work.reads.end(), kept) ||
-         std::any_of(work.writes.begin(), work.writes.end(), kept);
-}
-
-double predicted(const Work& work, const Ordinal& devices, size_t position,
-                 const std::vector<DeviceCost>& costs) {
-  const DeviceCost& cost = costs[position];
-  double us = cost.launch_us +
-              std::max(work.bytes / cost.bytes_per_us, work.flops / cost.flops_per_us);
-  for (const c10::StorageImpl* storage : work.reads) {
-    if (is_valid_on(*storage, position)) continue;
-    // Home has no link of its own: the copy is charged to the other end.
-    size_t other = position;
-    for (size_t p = 0; position == devices.home && p < costs.size(); ++p) {
-      if (p != position && is_valid_on(*storage, p)) other = p;
-    }
-    us += costs[other].copy_launch_us +
-          static_cast<double>(storage->nbytes()) / costs[other].copy_bytes_per_us;
-  }
-  return us;
+bool is_kept(const c10::StorageImpl* storage) {
+  return !may_leave_home(*storage);
 }
 
 }  // namespace
@@ -78,36 +57,123 @@ void set_device_costs(c10::DeviceIndex index, std::vector<DeviceCost> costs) {
                           cost.copy_bytes_per_us > 0,
                       "times of a cost are not negative, and rates are positive");
   }
-  std::unique_lock<std::shared_mutex> lock(costs_mutex);
-  costs_by_ordinal[index] = {placement_epoch(), std::move(costs)};
+  {
+    std::unique_lock<std::shared_mutex> lock(costs_mutex);
+    costs_by_ordinal[index] = {placement_epoch(), std::move(costs), false};
+  }
+  change_scheduler();
 }
 
-double predicted_us(const Work& work, Stream& stream, size_t position) {
-  const auto costs = costs_of(stream.id().device_index());
-  if (costs.empty()) return std::numeric_limits<double>::quiet_NaN();
-  return predicted(work, stream.ordinal(), position, costs);
+std::vector<DeviceCost> device_costs(c10::DeviceIndex index) {
+  std::shared_lock<std::shared_mutex> lock(costs_mutex);
+  const OrdinalCosts& found = costs_by_ordinal[index];
+  if (found.epoch != placement_epoch()) return {};
+  return found.by_position;
 }
 
-size_t choose_position(const Work& work, Stream& stream) {
-  const Ordinal& devices = stream.ordinal();
-  if (devices.devices.size() == 1 || stay_home) return devices.home;
-  if (stays_home(work)) return devices.home;
-  const auto costs = costs_of(stream.id().device_index());
-  size_t best = devices.home;
-  auto rank = [&](size_t position) {
-    const PhysicalDevice& device = *devices.devices[position];
-    const bool preferred = preference.empty() || kind_of(device.device) == preference;
-    const double us = costs.empty() ? (position == devices.home ? 0.0 : 1.0)
-                                    : predicted(work, devices, position, costs);
-    return std::make_tuple(!can_run(work, device), !preferred, us);
-  };
-  auto best_rank = rank(best);
+void use_cost_curves(c10::DeviceIndex index) {
+  {
+    std::unique_lock<std::shared_mutex> lock(costs_mutex);
+    costs_by_ordinal.at(index).with_curves = true;
+  }
+  change_scheduler();
+}
+
+bool uses_cost_curves(c10::DeviceIndex index) {
+  std::shared_lock<std::shared_mutex> lock(costs_mutex);
+  return costs_by_ordinal[index].with_curves;
+}
+
+bool stays_home(const Work& work) {
+  return stay_home || std::ranges::any_of(work.reads, is_kept) ||
+         std::ranges::any_of(work.writes, is_kept);
+}
+
+double roofline_us(const Work& work, const DeviceCost& cost) {
+  return cost.launch_us +
+         std::max(work.bytes / cost.bytes_per_us, work.flops / cost.flops_per_us);
+}
+
+double moves_us(const Work& work, const Ordinal& devices, size_t position,
+                const std::vector<DeviceCost>& costs) {
+  double us = 0;
+  for (const c10::StorageImpl* storage : work.reads) {
+    const size_t missing = bytes_missing_on(*storage, position);
+    if (missing == 0) continue;
+    // Home has no link of its own: the copy is charged to the other end.
+    size_t other = position;
+    for (size_t p = 0; position == devices.home && p < costs.size(); ++p) {
+      if (p != position && is_valid_on(*storage, p)) other = p;
+    }
+    us += costs[other].copy_launch_us +
+          static_cast<double>(missing) / costs[other].copy_bytes_per_us;
+  }
+  return us;
+}
+
+uint64_t positions_for(const Work& work, const Ordinal& devices) {
+  uint64_t able = 0, wished = 0;
   for (size_t position = 0; position < devices.devices.size(); ++position) {
-    if (position == devices.home) continue;
-    const auto found = rank(position);
-    if (found < best_rank) std::tie(best, best_rank) = std::tie(position, found);
+    const PhysicalDevice& device = *devices.devices[position];
+    if (position != devices.home && is_excluded(device.id)) continue;
+    if (!can_run(work, device)) continue;
+    able |= uint64_t{1} << position;
+    if (preference.empty() || kind_of(device.device) == preference) {
+      wished |= uint64_t{1} << position;
+    }
+  }
+  if (able == 0) return uint64_t{1} << devices.home;
+  return wished != 0 ? wished : able;
+}
+
+Candidate candidate(const Work& work, const Ordinal& devices, size_t position,
+                    const std::vector<DeviceCost>& costs, const StreamClock* clock,
+                    double now) {
+  Candidate made;
+  made.moves_us = moves_us(work, devices, position, costs);
+  made.free_us = made.ready_us = now;
+  if (clock != nullptr) {
+    made.free_us = clock->backlog.free_us(position, now);
+    for (const c10::StorageImpl* storage : work.reads) {
+      made.ready_us =
+          std::max(made.ready_us, clock->backlog.written_us(storage->data(), now));
+    }
+  }
+  // Copies go through the queue, too.
+  if (made.moves_us > 0) made.ready_us = made.start_us() + made.moves_us;
+  return made;
+}
+
+size_t earliest(const Candidates& candidates, size_t home) {
+  size_t best = home;
+  for (size_t way = 0; way < candidates.size(); ++way) {
+    const Candidate& each = candidates[way];
+    if (!each.is_possible()) continue;
+    if (!candidates[best].is_possible() ||
+        each.finish_us() < candidates[best].finish_us()) {
+      best = way;
+    }
   }
   return best;
+}
+
+size_t choose_by_costs(const Work& work, Stream& stream) {
+  const Ordinal& devices = stream.ordinal();
+  if (devices.devices.size() == 1 || stays_home(work)) return devices.home;
+  const auto costs = device_costs(stream.id().device_index());
+  const uint64_t positions = positions_for(work, devices);
+  Candidates candidates;
+  for (size_t position = 0; position < devices.devices.size(); ++position) {
+    const bool may = (positions >> position & 1) != 0;
+    if (costs.empty()) {
+      Candidate& made = candidates.emplace_back();
+      if (may) made.cost_us = position == devices.home ? 0 : 1;
+      continue;
+    }
+    candidates.push_back(candidate(work, devices, position, costs, nullptr, 0));
+    if (may) candidates.back().cost_us = roofline_us(work, costs[position]);
+  }
+  return earliest(candidates, devices.home);
 }
 
 StayHome::StayHome() : before_(std::exchange(stay_home, true)) {}
@@ -115,8 +181,12 @@ StayHome::~StayHome() {
   stay_home = before_;
 }
 
-bool must_stay_home() {
+bool is_staying_home() noexcept {
   return stay_home;
+}
+
+bool has_preference() noexcept {
+  return !preference.empty();
 }
 
 std::string set_preference(const std::string& kind) {
@@ -124,6 +194,19 @@ std::string set_preference(const std::string& kind) {
       kind.empty() || kind == "cpu" || kind == "gpu" || kind == "accelerator",
       "a preference is \"cpu\", \"gpu\" or \"accelerator\"; found \"", kind, "\"");
   return std::exchange(preference, kind);
+}
+
+bool exclude_device(int physical_device_id) {
+  if (physical_device_id >= kExcludable) return false;
+  const uint64_t bit = uint64_t{1} << physical_device_id;
+  const bool first = (excluded.fetch_or(bit) & bit) == 0;
+  if (first) change_scheduler();
+  return first;
+}
+
+bool is_excluded(int physical_device_id) noexcept {
+  return physical_device_id < kExcludable &&
+         (excluded.load(std::memory_order_relaxed) >> physical_device_id & 1) != 0;
 }
 
 }  // namespace xpurt

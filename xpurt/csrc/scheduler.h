@@ -3,7 +3,11 @@
 
 #include <c10/core/StorageImpl.h>
 #include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
 
+#include <cstdint>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "stream.h"
@@ -32,10 +36,37 @@ struct Work {
 // Costs by position in the ordinal; kept until the mapping changes.
 void set_device_costs(c10::DeviceIndex index, std::vector<DeviceCost> costs);
 
+// Nothing if they are unknown.
+std::vector<DeviceCost> device_costs(c10::DeviceIndex index);
+
+// One way to run an op, as the choice sees it. Times are microseconds of one clock.
+struct Candidate {
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  double free_us = 0;       // when its queue is predicted to be free
+  double ready_us = 0;      // when the operands are predicted to be there
+  double cost_us = kNever;  // of the work itself; infinite where it cannot run
+  double moves_us = 0;      // of the copies that `ready_us` includes
+
+  double start_us() const { return free_us > ready_us ? free_us : ready_us; }
+  double finish_us() const { return start_us() + cost_us; }
+  bool is_possible() const { return cost_us < kNever; }
+};
+using Candidates = c10::SmallVector<Candidate, 4>;
+
 // The position in the stream's ordinal with the earliest predicted finish. The home
 // device where the costs are unknown or a storage may not leave home. A device that
-// lacks a dtype of the work is not chosen, unless all of them do.
+// lacks a dtype of the work is not chosen, unless all of them do. Inside of a
+// PlacedScope, what was decided there.
 size_t choose_position(const Work& work, Stream& stream);
+
+// In which proportions, by position, the devices should share a large op whose work can
+// be divided, so that all end at once; their sum is 1. Empty where one device alone is
+// expected to be about as fast. Inside of a PlacedScope by what was learned of the op.
+std::vector<double> shares_of(const Work& work, Stream& stream);
+
+// A piece that was `share` of the op that this thread runs took so long on the device
+// at `position`, without copies: the next shares follow it.
+void note_piece(Stream& stream, size_t position, double share, double us);
 
 // While one lives, this thread's ops run on home devices: what to do when another
 // device has no room.
@@ -50,15 +81,13 @@ class StayHome {
   bool before_;
 };
 
-// Whether one lives in this thread.
-bool must_stay_home();
-
-// Predicted time of the work on one device, copies of what is not valid there
-// included.
-double predicted_us(const Work& work, Stream& stream, size_t position);
-
 // The calling thread's wish: "cpu", "gpu" or "accelerator" devices first; an empty
 // string takes it back. Returns the wish before.
 std::string set_preference(const std::string& kind);
+
+// A device that failed is not chosen any more, in this process. False if it was
+// excluded already.
+bool exclude_device(int physical_device_id);
+bool is_excluded(int physical_device_id) noexcept;
 
 }  // namespace xpurt

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <shared_mutex>
 
+#include "candidates.h"
+#include "device_counts.h"
 #include "dispatch.h"
 #include "replica.h"
 
@@ -13,9 +15,6 @@ namespace xpurt {
 namespace {
 
 thread_local int forced_position = -1;
-
-// By id of the physical device.
-std::array<std::atomic<uint64_t>, kMaxDevices> pieces_by_device;
 
 struct Asked {
   std::shared_mutex mutex;
@@ -40,14 +39,27 @@ bool has_types(const PhysicalDevice& device, const Work& work) {
 
 }  // namespace
 
-std::vector<double> shares_of(const Work& work, Stream& stream) {
-  if (!is_asked.load(std::memory_order_relaxed)) return {};
+namespace {
+
+// Below, a launch more costs as much as half of the work.
+constexpr double kLeastBytes = 1 << 20;
+constexpr double kLeastFlops = 1e7;
+
+// What of the work each device of the stream's ordinal is to do, by position; empty: it
+// is not to be split.
+std::vector<double> wished_shares(const Work& work, Stream& stream) {
+  if (C10_LIKELY(!is_asked.load(std::memory_order_relaxed))) {
+    const bool large = work.bytes >= kLeastBytes || work.flops >= kLeastFlops;
+    return large ? shares_of(work, stream) : std::vector<double>{};
+  }
   std::shared_lock<std::shared_mutex> lock(asked().mutex);
   const std::vector<double>& shares = asked().shares;
   if (work.bytes < asked().least_bytes) return {};
   return shares.size() == stream.ordinal().devices.size() ? shares
                                                           : std::vector<double>{};
 }
+
+}  // namespace
 
 void set_split_shares(std::vector<double> shares, double least_bytes) {
   const auto sound = [](double share) { return share >= 0 && std::isfinite(share); };
@@ -62,11 +74,11 @@ void set_split_shares(std::vector<double> shares, double least_bytes) {
 PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) {
   const auto& devices = stream.ordinal().devices;
   if (devices.size() == 1 || rows < 2 * unit || works_on_pieces() ||
-      !stream.orders_by_data() || must_stay_home()) {
+      !stream.orders_by_data() || is_staying_home()) {
     return {};
   }
   const Work work = work_of(cost);
-  std::vector<double> shares = shares_of(work, stream);
+  std::vector<double> shares = wished_shares(work, stream);
   if (shares.empty() || !may_leave({cost.reads.begin(), cost.reads.end()}) ||
       !may_leave({cost.writes.begin(), cost.writes.end()})) {
     return {};
@@ -92,8 +104,8 @@ PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) 
 }
 
 bool may_split(const OpCost& cost, Stream& stream) {
-  return is_asked.load(std::memory_order_relaxed) && !works_on_pieces() &&
-         !must_stay_home() && !shares_of(work_of(cost), stream).empty();
+  return stream.orders_by_data() && !works_on_pieces() && !is_staying_home() &&
+         !wished_shares(work_of(cost), stream).empty();
 }
 
 at::Tensor view_of(const at::TensorBase& tensor, c10::IntArrayRef sizes,
@@ -123,7 +135,7 @@ bool has_apart(c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t dim) {
 std::vector<uint64_t> pieces_run(c10::DeviceIndex index) {
   std::vector<uint64_t> result;
   for (const PhysicalDevice* device : ordinal(index).devices) {
-    result.push_back(pieces_by_device[device->id % kMaxDevices].load());
+    result.push_back(pieces_of(device->id));
   }
   return result;
 }
@@ -131,7 +143,7 @@ std::vector<uint64_t> pieces_run(c10::DeviceIndex index) {
 OnPiece::OnPiece(const Ordinal& devices, size_t position)
     : before_(std::exchange(forced_position, static_cast<int>(position))) {
   note_device(devices.devices[position]->id);
-  ++pieces_by_device[devices.devices[position]->id % kMaxDevices];
+  count_piece(devices.devices[position]->id);
 }
 
 OnPiece::~OnPiece() {

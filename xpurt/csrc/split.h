@@ -80,12 +80,8 @@ inline bool has_rows_apart(const at::TensorBase& tensor, int64_t dim = 0) {
   return has_apart(tensor.sizes(), tensor.strides(), dim);
 }
 
-// What of the work each device of the stream's ordinal is to do, by position; empty: it
-// is not to be split. They need not add up to 1.
-std::vector<double> shares_of(const Work& work, Stream& stream);
-
-// For tests: splits all work that reads and writes at least so many bytes. No shares
-// take it back.
+// For tests: splits all work that reads and writes at least so many bytes, whatever the
+// scheduler thinks of it; the shares need not add up to 1. No shares take it back.
 void set_split_shares(std::vector<double> shares, double least_bytes);
 
 // How many pieces ran on each device of an ordinal so far.

@@ -29,6 +29,7 @@ constexpr int kNeighbours = 3;
 constexpr uint32_t kPutOff = 64;
 
 std::atomic<bool> learning{true};
+std::atomic<bool> deterministic{false};
 
 // Guards what the hot path does not touch, of all buckets. Leaked: see
 // Note [Leaked on purpose].
@@ -44,15 +45,6 @@ size_t type_place(c10::ScalarType type) {
     if (kLetters[i] == letter) return i;
   }
   return kTierTypes - 1;
-}
-
-size_t size_place(int64_t elements) {
-  const int log2 = std::bit_width(static_cast<uint64_t>(elements)) - 1;
-  return std::clamp(log2, kLeastSize, kLargestSize) - kLeastSize;
-}
-
-size_t sizes_place(const CallLook& look) {
-  return type_place(look.type()) * kLayouts + static_cast<size_t>(look.layout());
 }
 
 TierSizes* find_sizes(const OpRecord& record, int device_id, const CallLook& look) {
@@ -83,8 +75,8 @@ TierSizes& make_sizes(OpRecord& record, int device_id, const CallLook& look) {
 }
 
 bool frozen() {
-  return !learning.load(std::memory_order_relaxed) ||
-         at::globalContext().deterministicAlgorithms() || capture_is_underway();
+  return !learning.load(std::memory_order_relaxed) || is_deterministic() ||
+         capture_is_underway();
 }
 
 TierCosts expected(const RowKernel& row, int device_id, bool is_cpu,
@@ -134,6 +126,19 @@ void set_rest(TierBucket& bucket, uint32_t calls) {
 }
 
 }  // namespace
+
+size_t size_place(int64_t elements) {
+  const int log2 = std::bit_width(static_cast<uint64_t>(elements)) - 1;
+  return std::clamp(log2, kLeastSize, kLargestSize) - kLeastSize;
+}
+
+size_t sizes_place(const CallLook& look) {
+  return type_place(look.type()) * kLayouts + static_cast<size_t>(look.layout());
+}
+
+char letter_at(size_t sizes_place) {
+  return kLetters[sizes_place / kLayouts];
+}
 
 QuickTier quick_tier(const OpRecord& record, int device_id, const CallLook& look,
                      int64_t elements) {
@@ -240,6 +245,15 @@ bool learning_is_on() {
   return learning;
 }
 
+void set_deterministic(bool on) {
+  deterministic = on;
+}
+
+bool is_deterministic() {
+  return deterministic.load(std::memory_order_relaxed) ||
+         at::globalContext().deterministicAlgorithms();
+}
+
 void set_learning_bias(TierCosts us) {
   std::lock_guard<std::mutex> lock(slow_mutex());
   bias_us = us;
@@ -258,7 +272,7 @@ std::vector<LearnedTier> learned_tiers() {
           const TierBucket& bucket = sizes->buckets[k];
           if (bucket.learner == nullptr) continue;
           const uint8_t flags = bucket.flags.load(std::memory_order_relaxed);
-          found.push_back({record.name, tiers->device_id, kLetters[i / kLayouts],
+          found.push_back({record.name, tiers->device_id, letter_at(i),
                            static_cast<OperandLayout>(i % kLayouts),
                            static_cast<int>(k) + kLeastSize,
                            (flags & TierBucket::kTableKernel) != 0,

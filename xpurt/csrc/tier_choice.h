@@ -68,16 +68,25 @@ struct TierBucket {
 
 // Size class k has 2^k to 2^(k+1) elements.
 constexpr int kLeastSize = 10, kLargestSize = 40;
+constexpr size_t kSizePlaces = kLargestSize - kLeastSize + 1;
 constexpr int kTierTypes = 11;  // the letters of element_type.h, and any other
+constexpr size_t kSizesPlaces = kTierTypes * kLayouts;
+
+// Where calls are kept, of so many elements; and by type and layout.
+size_t size_place(int64_t elements);
+size_t sizes_place(const CallLook& look);
+// The letter of a place by type and layout; '?' for a type that kernels do not know.
+char letter_at(size_t sizes_place);
+
 struct TierSizes {
-  std::array<TierBucket, kLargestSize - kLeastSize + 1> buckets;
+  std::array<TierBucket, kSizePlaces> buckets;
   bool built = false;  // some kernel of theirs has run
 };
 struct OpTiers {
   int device_id = 0;
   OpTiers* next = nullptr;  // of another device
   // By type and layout, made at the first use; live as long as the process.
-  std::array<std::atomic<TierSizes*>, kTierTypes * kLayouts> sizes{};
+  std::array<std::atomic<TierSizes*>, kSizesPlaces> sizes{};
 };
 
 // How a call is to be run.
@@ -113,6 +122,11 @@ void forget_tiers(OpRecord& record);
 // table of costs decides alone.
 void set_learning(bool on);
 bool learning_is_on();
+
+// Whether results are to repeat bit for bit: then no time of this run has a say in
+// anything. On with torch.use_deterministic_algorithms(True), too.
+void set_deterministic(bool on);
+bool is_deterministic();
 
 // For tests: so much is added to every time that is learned from.
 void set_learning_bias(TierCosts us);

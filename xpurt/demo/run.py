@@ -11,6 +11,7 @@ from xpurt.demo.plot import save_plot
 from xpurt.demo.report import epoch_line, shares, shares_table, speed_table
 from xpurt.demo.training import Epoch, History, steps_per_epoch, train
 from xpurt.inventory import mapping_table
+from xpurt.kernels import devices_table
 
 EPOCHS = 10
 GOAL = 0.97
@@ -41,6 +42,8 @@ def run_demo(
     parts = shares(report.rows)
     print(f"\n{speed_table([on_xpu, on_cpu])}\n")
     print(f"where the ops on xpu ran\n{shares_table(parts)}")
+    if report.devices:
+        print(f"\nwhat each device did\n{devices_table(report.devices)}")
     if plot is not None:
         save_plot(plot, [on_xpu, on_cpu], parts, f"mapping {xpurt.get_xpu_mapping()}")
         print(f"\npicture: {plot}")

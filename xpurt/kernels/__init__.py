@@ -19,7 +19,13 @@ from xpurt.kernels.policy import (
     set_kernel_policy,
 )
 from xpurt.kernels.registration import kernel_cache, register
-from xpurt.kernels.report import OpReport, OpRow, op_report
+from xpurt.kernels.report import (
+    DeviceRow,
+    OpReport,
+    OpRow,
+    devices_table,
+    op_report,
+)
 from xpurt.kernels.table import ROWS
 
 __all__ = [
@@ -35,7 +41,9 @@ __all__ = [
     "Rates",
     "apply_costs",
     "calibration_path",
+    "DeviceRow",
     "configure",
+    "devices_table",
     "cost_class",
     "identity_of",
     "keep_calibration",

@@ -30,6 +30,7 @@ def configure(config: Config) -> None:
         _C.set_kernel_policy(config.kernel_policy)
     _C.set_fallback_mode(config.fallback)
     _C.set_learning(config.learn)
+    _C.set_deterministic(config.deterministic)
 
 
 def get_kernel_policy() -> str:

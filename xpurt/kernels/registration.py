@@ -1,5 +1,6 @@
 """Gives the rows to the dispatcher, and their sources to the builder."""
 
+import atexit
 from functools import cache
 from typing import NoReturn
 
@@ -71,3 +72,5 @@ def register() -> None:
         kept = kernel_cache()
         _C.set_binary_callbacks(kept.load, kept.store)
     _C.add_rows([described(index, row) for index, row in enumerate(ROWS)])
+    # The thread that builds kernels needs the interpreter and the driver.
+    atexit.register(_C.stop_builds)

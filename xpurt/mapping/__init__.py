@@ -18,7 +18,15 @@ from xpurt import _C, accelerator, extension, kernels
 from xpurt.config import config, names_a_mapping
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
-from xpurt.mapping.auto import identity, install_costs, preference
+from xpurt.mapping.auto import (
+    Explanation,
+    Timeline,
+    explain,
+    identity,
+    install_costs,
+    preference,
+    timeline,
+)
 from xpurt.mapping.devices import (
     PhysicalDevice,
     physical_devices,
@@ -40,17 +48,20 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Explanation",
     "PhysicalDevice",
     "Placement",
     "Schedule",
     "SimulatedDevice",
     "Simulation",
     "TaskGraph",
+    "Timeline",
     "before_change",
     "check_device_index",
     "count_ordinals",
     "current_placement",
     "fleets",
+    "explain",
     "get_xpu_mapping",
     "identity",
     "install_costs",
@@ -62,6 +73,7 @@ __all__ = [
     "set_xpu_mapping",
     "simulate",
     "workloads",
+    "timeline",
     "xpu_mapping",
 ]
 

@@ -48,3 +48,16 @@ def virtual_gpu(
     ValueError for a negative delay or a memory of 0 bytes.
     """
     layer.activate(strict, delay_us, memory_bytes, fp64=fp64, coherent=coherent)
+
+
+def fail_virtual_gpu(fails: bool = True) -> None:
+    """The virtual GPU fails: it takes no kernel, copy or fill any more, as a device that
+    was reset or unplugged; ``fails=False`` repairs it.
+
+    Test what your program does then: under "AUTO" the device is taken out, and its work
+    is done elsewhere where the operands are still valid; under "GPU" an op raises
+    RuntimeError. ``XPURT_VIRTUAL_GPU_FAIL_AFTER=n`` lets it fail after n kernels.
+
+    Raises RuntimeError if this process has no virtual GPU.
+    """
+    layer.fail(fails)

@@ -32,6 +32,7 @@ typedef struct {
   bool fp64;
   uint64_t delay_ns;      // per kernel; 0: none
   uint64_t memory_bytes;  // 0: what the CPU device reports
+  uint64_t fail_after;    // kernels; 0: never
 } Settings;
 
 extern Settings settings;
@@ -59,6 +60,9 @@ bool is_gpu_context(cl_context context);
 cl_context context_of_queue(cl_command_queue queue);
 cl_context context_of_kernel(cl_kernel kernel);
 
+// Whether the queue is the virtual GPU's and that has failed.
+bool takes_no_work(cl_command_queue queue);
+
 // Writes why a call is refused to stderr: OpenCL and SYCL carry the error code only.
 // Returns `code`, so that it ends a function.
 cl_int refuse(cl_int code, const char* call, const char* why);
@@ -73,6 +77,7 @@ void hook_programs(cl_icd_dispatch* table);
 void hook_buffers(cl_icd_dispatch* table);
 void hook_svm(cl_icd_dispatch* table);
 void hook_delay(cl_icd_dispatch* table);
+void hook_failure(cl_icd_dispatch* table);  // after hook_delay()
 
 // Our form of an extension function of the CPU platform: null if we leave it as it is.
 void* usm_entry_point(const char* name);

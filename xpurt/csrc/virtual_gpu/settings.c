@@ -43,4 +43,5 @@ void read_settings(void) {
   settings.fp64 = strcmp(value_of("XPURT_VIRTUAL_GPU_FP64"), "0") != 0;
   settings.delay_ns = 1000 * number_of("XPURT_VIRTUAL_GPU_DELAY_US");
   settings.memory_bytes = number_of("XPURT_VIRTUAL_GPU_MEMORY");
+  settings.fail_after = number_of("XPURT_VIRTUAL_GPU_FAIL_AFTER");
 }

@@ -127,6 +127,7 @@ static cl_int translate_on(cl_command_queue queue, Access access, const void* ad
 static cl_int fill(cl_command_queue queue, void* to, const void* pattern,
                    size_t pattern_size, size_t size, cl_uint wait_count,
                    const cl_event* waits, cl_event* event) {
+  if (takes_no_work(queue)) return CL_OUT_OF_RESOURCES;
   void* real = NULL;
   const cl_int error =
       translate_on(queue, BY_KERNEL, to, size, "clEnqueueMemFillINTEL", &real);
@@ -138,6 +139,7 @@ static cl_int copy(cl_command_queue queue, cl_bool blocking, void* to, const voi
                    size_t size, cl_uint wait_count, const cl_event* waits,
                    cl_event* event) {
   static const char call[] = "clEnqueueMemcpyINTEL";
+  if (takes_no_work(queue)) return CL_OUT_OF_RESOURCES;
   void *real_to = NULL, *real_from = NULL;
   cl_int error = translate_on(queue, BY_COPY, to, size, call, &real_to);
   if (error == CL_SUCCESS)

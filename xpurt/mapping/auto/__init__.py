@@ -6,6 +6,20 @@ from xpurt.mapping.auto.costs import (
     identity,
     install_costs,
 )
+from xpurt.mapping.auto.explanation import ExplainedOp, Explanation, Way, explain
 from xpurt.mapping.auto.preference import preference
+from xpurt.mapping.auto.timeline import Timeline, timeline
 
-__all__ = ["DeviceCost", "device_cost", "identity", "install_costs", "preference"]
+__all__ = [
+    "DeviceCost",
+    "ExplainedOp",
+    "Explanation",
+    "Timeline",
+    "Way",
+    "device_cost",
+    "explain",
+    "identity",
+    "install_costs",
+    "preference",
+    "timeline",
+]

@@ -1,10 +1,11 @@
 """What an op costs on a device: by its calibration, or as far as it can be told
-without measuring. The extension predicts the time of an op on a device as
+without measuring. The extension predicts the time of an op on a device by the curve of
+its class, if one was measured there, else as
 
     launch + max(bytes / bandwidth, flops / rate) + copies of what is not valid there
 
 (the roofline of Williams, Waterman and Patterson, 2009, with launch and transfer
-added).
+added), and corrects it by times of the running program (csrc/learned_cost.h).
 """
 
 from dataclasses import astuple, dataclass
@@ -59,6 +60,7 @@ def install_costs(placement: Placement) -> None:
                 device_cost(*each).row() for each in zip(devices, rates, strict=True)
             ]
             _C.set_device_costs(index, rows)
+            _C.use_cost_curves(index)
 
 
 def identity(device: PhysicalDevice) -> kernels.Identity:

@@ -1,0 +1,190 @@
+"""What AUTO learns while a program runs: processes of their own."""
+
+from own_process import output, run
+
+BEGIN = """
+import time, torch, xpurt
+from xpurt import _C, mapping
+devices = mapping.current_placement().ordinals[0]
+kinds = [d.kind for d in devices]
+names = {d.name: d.kind for d in devices}
+def costs(cpu_us, gpu_us, copy_us=0):
+    times = {"cpu": cpu_us, "gpu": gpu_us}
+    _C.set_device_costs(0, [(times[k], 1e9, 1e9, copy_us, 1e9) for k in kinds])
+def ran_on(op):
+    rows = xpurt.op_report(reset=True)
+    return {names[row.device]: row.calls for row in rows if row.op == op}
+"""
+
+
+def auto(code: str, **environment: str) -> list[str]:
+    settings = {
+        "XPURT_MAPPING": "AUTO",
+        "XPURT_VIRTUAL_GPU": "strict",
+        "XPURT_LEARN": "1",
+        **environment,
+    }
+    return output(BEGIN + code, **settings).splitlines()
+
+
+def test_a_device_that_is_slower_than_expected_is_declined() -> None:
+    assert auto(
+        """
+costs(100, 10)                    # the GPU is believed to be ten times as fast
+xpurt.set_kernel_policy("sycl")
+x = torch.ones(1 << 12, device="xpu")
+for _ in range(12): x.tanh(); torch.xpu.synchronize()
+ran_on("aten::tanh")
+for _ in range(20): x.tanh(); torch.xpu.synchronize()
+print(ran_on("aten::tanh"))
+""",
+        XPURT_VIRTUAL_GPU_DELAY_US="20000",
+    ) == ["{'cpu': 20}"]
+
+
+def test_predictions_come_close_to_what_is_measured() -> None:
+    (line,) = auto(
+        """
+costs(1e9, 10)
+xpurt.set_kernel_policy("sycl")
+x = torch.ones(1 << 12, device="xpu")
+for _ in range(40): x.tanh(); torch.xpu.synchronize()
+xpurt.op_report(reset=True)
+for _ in range(200): x.tanh(); torch.xpu.synchronize()
+(row,) = [r for r in xpurt.op_report().devices if names[r.device] == "gpu"]
+print(row.timed > 0 and 0.8 < row.predicted_ms / row.measured_ms < 1.25)
+""",
+        XPURT_VIRTUAL_GPU_DELAY_US="5000",
+    )
+    assert line == "True"
+
+
+def test_without_learning_the_costs_decide() -> None:
+    assert auto(
+        """
+costs(100, 10)
+xpurt.set_kernel_policy("sycl")
+x = torch.ones(1 << 12, device="xpu")
+for _ in range(12): x.tanh(); torch.xpu.synchronize()
+print(ran_on("aten::tanh"))
+""",
+        XPURT_VIRTUAL_GPU_DELAY_US="2000",
+        XPURT_LEARN="0",
+    ) == ["{'gpu': 12}"]
+
+
+def test_while_a_kernel_is_built_the_home_device_works(tmp_path) -> None:
+    assert auto(
+        """
+costs(1e9, 10)
+x = torch.ones(1 << 14, device="xpu")
+y = x.tanh()
+print(ran_on("aten::tanh"), torch.allclose(y.cpu(), torch.ones(1 << 14).tanh()))
+while _C.builds_pending(): time.sleep(0.01)
+time.sleep(0.05)
+y = x.tanh()
+print(ran_on("aten::tanh"), torch.allclose(y.cpu(), torch.ones(1 << 14).tanh()))
+""",
+        XPURT_CACHE_DIR=str(tmp_path),
+        XPURT_LEARN="0",
+    ) == ["{'cpu': 1} True", "{'gpu': 1} True"]
+
+
+def test_a_process_may_end_while_kernels_are_built(tmp_path) -> None:
+    code = """
+costs(1e9, 10)
+x = torch.ones(1 << 14, device="xpu")
+for op in (torch.tanh, torch.exp, torch.sin, torch.cos, torch.erf): op(x)
+print(_C.builds_pending() > 0)
+"""
+    for number in range(3):
+        assert auto(code, XPURT_CACHE_DIR=str(tmp_path / str(number))) == ["True"]
+
+
+def test_a_fork_while_kernels_are_built_is_clean(tmp_path) -> None:
+    code = """
+import os
+costs(1e9, 10)
+x = torch.ones(1 << 14, device="xpu")
+for op in (torch.tanh, torch.exp, torch.sin, torch.cos, torch.erf): op(x)
+child = os.fork()
+if child == 0:
+    import sys; sys.exit(3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+    assert auto(code, XPURT_CACHE_DIR=str(tmp_path)) == ["3"]
+
+
+def test_deterministic_runs_repeat_bit_for_bit() -> None:
+    code = """
+import hashlib
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.Tanh(),
+                            torch.nn.Linear(256, 8)).to("xpu")
+x = torch.randn(128, 64).to("xpu")
+places = []
+for _ in range(6):
+    loss = model(x).square().mean()
+    loss.backward()
+    with torch.no_grad():
+        for p in model.parameters(): p -= 0.01 * p.grad; p.grad = None
+rows = sorted((r.op, r.tier, names[r.device], r.calls) for r in xpurt.op_report())
+values = torch.cat([p.detach().cpu().flatten() for p in model.parameters()])
+print(hashlib.sha256(values.numpy().tobytes() + repr(rows).encode()).hexdigest())
+"""
+    once, again = (auto(code, XPURT_DETERMINISTIC="1") for _ in range(2))
+    assert once == again
+
+
+def test_a_device_that_fails_is_taken_out_and_its_work_repeated() -> None:
+    code = """
+import warnings
+from xpurt.testing import fail_virtual_gpu
+warnings.simplefilter("always")
+costs(1e9, 10)
+xpurt.set_kernel_policy("sycl")
+x = torch.arange(4096.0).to("xpu")
+y = x + 1
+print(ran_on("aten::add.Tensor"))
+z = y * 1  # y is valid on the GPU alone
+kept = x * 2; kept.cpu()
+ran_on("")
+fail_virtual_gpu()
+with warnings.catch_warnings(record=True) as said:
+    a = x + 2
+    b = kept + 3
+print(ran_on("aten::add.Tensor"), len(said), "failed, and is not used" in str(said[0].message))
+print(torch.equal(a.cpu(), torch.arange(4096.0) + 2))
+print(torch.equal(b.cpu(), torch.arange(4096.0) * 2 + 3))
+try: print((y + 1).sum().item())
+except RuntimeError as error: print("failed before; what it alone held is lost" in str(error))
+del y, z
+print((x + 5)[0].item())
+"""
+    assert auto(code, XPURT_LEARN="0") == [
+        "{'gpu': 1}",
+        "{'cpu': 2} 1 True",
+        "True",
+        "True",
+        "True",
+        "5.0",
+    ]
+
+
+def test_a_device_may_fail_after_so_many_kernels() -> None:
+    ended = run(
+        """
+import torch, xpurt
+x = torch.ones(4096, device="xpu")
+try:
+    for i in range(10): x = x.tanh()
+except RuntimeError as error: print(i, "could not be submitted" in str(error))
+""",
+        XPURT_MAPPING="GPU",
+        XPURT_VIRTUAL_GPU="strict",
+        XPURT_VIRTUAL_GPU_FAIL_AFTER="4",
+        XPURT_KERNEL_POLICY="sycl",
+    )
+    number, said = ended.stdout.split()
+    assert int(number) <= 4
+    assert said == "True"

@@ -1,0 +1,123 @@
+"""What the suite `auto` times, and what must come out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from xpurt.bench.models import MODELS
+from xpurt.bench.row import SEED, Call
+
+CHAIN = 4
+SIDE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What AUTO's time may be: `most` times that of the fastest of `against`.
+
+    against: mappings. A limit below 1 asks for a gain.
+    """
+
+    most: float
+    against: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCase:
+    """prepare: makes the tensors on xpu, and the call, which submits all of its work.
+
+    auto: the mapping that is measured.
+    slow_gpu: how many times longer the GPU takes, by a delay of each kernel.
+    group: cases whose geometric mean has a limit, too.
+    calls: of the work per measurement.
+    """
+
+    name: str
+    prepare: Callable[[], Call]
+    limit: Limit
+    auto: str = "AUTO"
+    slow_gpu: float = 1.0
+    group: str = ""
+    calls: int = 1
+
+
+def _matrices(count: int) -> list[torch.Tensor]:
+    torch.manual_seed(SEED)
+    # Products of these neither vanish nor overflow.
+    return [torch.randn(SIDE, SIDE) / SIDE**0.5 for _ in range(count)]
+
+
+def _chains(count: int) -> Call:
+    """Chains of products that do not depend on each other, in turns."""
+    starts = [each.to("xpu") for each in _matrices(count)]
+    factors = [each.to("xpu") for each in _matrices(count)]
+
+    def call() -> object:
+        now = list(starts)
+        for _ in range(CHAIN):
+            now = [a @ b for a, b in zip(now, factors, strict=True)]
+        return now
+
+    return call
+
+
+def _one_element() -> Call:
+    x = torch.ones(1, device="xpu")
+
+    def call() -> object:
+        y = x
+        for _ in range(100):
+            y = y + x
+        return y
+
+    return call
+
+
+def _step(model: str) -> Call:
+    torch.manual_seed(SEED)
+    case = MODELS[model]()
+    case.model.to("xpu")
+    batch = [each.to("xpu") for each in case.batch]
+    steps = torch.optim.SGD(case.model.parameters(), 1e-3, momentum=0.9)
+
+    def call() -> object:
+        steps.zero_grad()
+        loss: Any = case.loss(case.model, *batch)
+        loss.backward()
+        steps.step()
+        return None
+
+    return call
+
+
+ALONE = ("CPU", "GPU")
+STEPS = tuple(
+    AutoCase(
+        f"{model} step",
+        lambda model=model: _step(model),  # type: ignore[misc]
+        Limit(1.05, ALONE),
+        group="training steps",
+    )
+    for model in MODELS
+)
+
+CASES: tuple[AutoCase, ...] = (
+    AutoCase(
+        f"two chains of matmul {SIDE}", lambda: _chains(2), Limit(1 / 1.7, ALONE), calls=3
+    ),
+    *STEPS,
+    AutoCase(
+        f"matmul {SIDE}, GPU 20 times slower",
+        lambda: _chains(2),
+        Limit(1.05, ("CPU",)),
+        slow_gpu=20,
+        calls=3,
+    ),
+    AutoCase("100 additions of 1 element", _one_element, Limit(1.3, ("CPU",)), calls=20),
+    AutoCase("MLP step, one device", lambda: _step("MLP"), Limit(1.02, ("CPU",)), "AUTO:CPU"),
+)  # fmt: skip
+
+# The geometric mean of AUTO over the best single device, of the cases of a group.
+GROUP_LIMITS = {"training steps": 1.02}

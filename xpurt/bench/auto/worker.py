@@ -1,0 +1,47 @@
+"""A process that times cases under one mapping, when its parent says so.
+
+Reads a line per order, `<case> <calls>`, and answers with the seconds of the calls. A
+case stays prepared until another one is asked for.
+"""
+
+import gc
+import sys
+import time
+
+import torch
+
+import xpurt
+from xpurt.bench.auto.cases import CASES
+from xpurt.bench.row import Call
+
+
+def serve() -> None:
+    by_name = {case.name: case for case in CASES}
+    name, call = "", None
+    # One line per answer, whatever the libraries print.
+    answers, sys.stdout = sys.stdout, sys.stderr
+    torch.zeros(1, device="xpu")
+    print(xpurt.get_xpu_mapping(), file=answers, flush=True)
+    for line in sys.stdin:
+        wanted, _, calls = line.rstrip("\n").rpartition("\t")
+        if wanted != name:
+            call = None
+            gc.collect()
+            name, call = wanted, by_name[wanted].prepare()
+        assert call is not None
+        print(_seconds(call, int(calls)), file=answers, flush=True)
+
+
+def _seconds(call: Call, calls: int) -> float:
+    torch.xpu.synchronize()
+    began = time.perf_counter()
+    for _ in range(calls):
+        kept = call()
+    torch.xpu.synchronize()
+    took = time.perf_counter() - began
+    del kept
+    return took
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,42 @@
+// What the ways to run an op are predicted to cost: for the scheduler's own files.
+#pragma once
+
+#include "replica.h"
+#include "scheduler.h"
+#include "stream_clock.h"
+
+namespace xpurt {
+
+// Whether measured curves are better known than the ordinal's device costs. Not after
+// set_device_costs(): who sets costs wants these.
+void use_cost_curves(c10::DeviceIndex index);
+bool uses_cost_curves(c10::DeviceIndex index);
+
+// Whether the work may run at home only: a storage may not leave, or the thread's ops.
+bool stays_home(const Work& work);
+bool is_staying_home() noexcept;
+bool has_preference() noexcept;
+
+// One bit for each position at which the work may run: the device has its types, and is
+// what the thread wishes, if any such is.
+uint64_t positions_for(const Work& work, const Ordinal& devices);
+
+// The roofline of Williams, Waterman and Patterson (2009), with the launch added.
+double roofline_us(const Work& work, const DeviceCost& cost);
+
+// Of the operands that are not valid on the device.
+double moves_us(const Work& work, const Ordinal& devices, size_t position,
+                const std::vector<DeviceCost>& costs);
+
+// A candidate whose cost is still to be filled in. Without a clock all queues are free.
+Candidate candidate(const Work& work, const Ordinal& devices, size_t position,
+                    const std::vector<DeviceCost>& costs, const StreamClock* clock,
+                    double now);
+
+// The one that finishes first; of equals home, then the lowest.
+size_t earliest(const Candidates& candidates, size_t home);
+
+// A position by costs alone: no clock, nothing that was learned.
+size_t choose_by_costs(const Work& work, Stream& stream);
+
+}  // namespace xpurt

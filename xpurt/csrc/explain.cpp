@@ -1,0 +1,82 @@
+#include "explain.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "device.h"
+#include "op_record.h"
+#include "placing.h"
+
+namespace xpurt {
+
+std::atomic<bool> calls_are_explained{false};
+
+namespace {
+
+std::mutex& mutex() {
+  static auto* const leaked = new std::mutex;
+  return *leaked;
+}
+std::vector<ExplainedOp>& kept() {
+  static auto* const leaked = new std::vector<ExplainedOp>;
+  return *leaked;
+}
+
+std::string reason(const OpRecord& record, int device_id, const Placing* placing,
+                   const Ordinal& devices) {
+  if (devices.devices.size() == 1) return "the only device";
+  if (placing == nullptr) {
+    const bool has_row = record.row.load(std::memory_order_acquire) != nullptr;
+    return has_row ? "small, or its kernel does not take these operands"
+                   : "has no kernel but PyTorch's";
+  }
+  if (devices.devices[placing->position]->id != device_id) {
+    return "the device that was chosen could not run it";
+  }
+  if (placing->tried) return "a trial, to learn what it costs there";
+  const auto possible =
+      std::ranges::count_if(placing->candidates, &Candidate::is_possible);
+  if (possible == 1) return "the only device that may run it";
+  return is_deterministic() ? "planned: the least cost with all queues free"
+                            : "predicted to finish first";
+}
+
+}  // namespace
+
+void begin_explaining() {
+  std::lock_guard<std::mutex> lock(mutex());
+  kept().clear();
+  calls_are_explained = true;
+}
+
+std::vector<ExplainedOp> end_explaining() {
+  std::lock_guard<std::mutex> lock(mutex());
+  calls_are_explained = false;
+  return std::exchange(kept(), {});
+}
+
+void explain_op(const OpRecord& record, Tier tier, int device_id,
+                const Placing* placing) {
+  const Ordinal& devices = ordinal(-1);
+  const auto* ran_on = find_physical_device(device_id);
+  ExplainedOp made{record.name,
+                   ran_on != nullptr ? ran_on->name : "?",
+                   tier,
+                   reason(record, device_id, placing, devices),
+                   {}};
+  if (placing != nullptr) {
+    for (size_t way = 0; way < placing->candidates.size(); ++way) {
+      const Candidate& each = placing->candidates[way];
+      const bool native = way == devices.devices.size();
+      const auto& device = native ? devices.home_device() : *devices.devices[way];
+      made.ways.push_back({device.name, native, each.free_us - placing->now_us,
+                           each.moves_us, each.cost_us,
+                           each.finish_us() - placing->now_us});
+    }
+  }
+  std::lock_guard<std::mutex> lock(mutex());
+  if (calls_are_explained) kept().push_back(std::move(made));
+}
+
+}  // namespace xpurt

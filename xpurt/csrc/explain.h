@@ -1,0 +1,46 @@
+// Where the ops of some calls went, and why: kept while somebody asks.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "tier.h"
+
+namespace xpurt {
+
+struct OpRecord;
+struct Placing;
+
+extern std::atomic<bool> calls_are_explained;
+inline bool is_explaining() {
+  return calls_are_explained.load(std::memory_order_relaxed);
+}
+
+// One way to run an op. Microseconds from the decision on.
+struct ExplainedWay {
+  std::string device;
+  bool native;
+  double free_us;    // when its queue is predicted to be free
+  double moves_us;   // copies of what is not valid there
+  double cost_us;    // the work itself; infinite where it cannot run
+  double finish_us;  // predicted
+};
+
+struct ExplainedOp {
+  std::string op;
+  std::string device;
+  Tier tier;
+  std::string why;
+  std::vector<ExplainedWay> ways;  // empty if there was nothing to choose
+};
+
+// All threads' ops, until they are taken.
+void begin_explaining();
+std::vector<ExplainedOp> end_explaining();
+
+// An op ran. `placing`: what was decided, if anything was.
+void explain_op(const OpRecord& record, Tier tier, int device_id,
+                const Placing* placing);
+
+}  // namespace xpurt

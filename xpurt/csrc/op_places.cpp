@@ -1,0 +1,70 @@
+#include "op_places.h"
+
+#include "device.h"
+#include "op_record.h"
+
+namespace xpurt {
+namespace {
+
+// How far in size a neighbour that knows may be.
+constexpr int kNeighbours = 3;
+
+OpPlaces* find_places(const OpRecord& record, c10::DeviceIndex index) {
+  OpPlaces* found = record.places.load(std::memory_order_acquire);
+  const uint64_t epoch = placement_epoch();
+  while (found != nullptr && (found->ordinal != index || found->epoch != epoch)) {
+    found = found->next;
+  }
+  return found;
+}
+
+}  // namespace
+
+PlaceBucket* find_bucket(const OpRecord& record, c10::DeviceIndex index,
+                         const CallLook& look, int64_t elements) {
+  OpPlaces* places = find_places(record, index);
+  if (places == nullptr) return nullptr;
+  PlaceSizes* sizes = places->sizes[sizes_place(look)].load(std::memory_order_acquire);
+  return sizes == nullptr ? nullptr : &sizes->buckets[size_place(elements)];
+}
+
+// Nothing is ever taken away: the hot path reads without a lock.
+FoundBucket find_or_make_bucket(OpRecord& record, c10::DeviceIndex index,
+                                const CallLook& look, int64_t elements) {
+  OpPlaces* places = find_places(record, index);
+  if (places == nullptr) {
+    places = new OpPlaces;
+    places->ordinal = index;
+    places->epoch = placement_epoch();
+    places->devices = ordinal(index).devices.size();
+    places->next = record.places.load(std::memory_order_acquire);
+    record.places.store(places, std::memory_order_release);
+  }
+  auto& slot = places->sizes[sizes_place(look)];
+  PlaceSizes* sizes = slot.load(std::memory_order_acquire);
+  if (sizes == nullptr) {
+    sizes = new PlaceSizes;
+    slot.store(sizes, std::memory_order_release);
+  }
+  const FoundBucket found{*sizes, size_place(elements)};
+  if (found.bucket().ways.empty()) found.bucket().ways.resize(places->devices + 1);
+  return found;
+}
+
+double learned_factor(const FoundBucket& found, size_t way) {
+  const auto known = [&](int size) -> const LearnedCost* {
+    if (size < 0 || size >= static_cast<int>(kSizePlaces)) return nullptr;
+    const PlaceBucket& bucket = found.sizes.buckets[size];
+    if (bucket.ways.empty() || !bucket.ways[way].factor.is_known()) return nullptr;
+    return &bucket.ways[way].factor;
+  };
+  const int here = static_cast<int>(found.size);
+  for (int away = 0; away <= kNeighbours; ++away) {
+    const LearnedCost* factor = known(here - away);
+    if (factor == nullptr) factor = known(here + away);
+    if (factor != nullptr) return factor->believed(1);
+  }
+  return 1;
+}
+
+}  // namespace xpurt

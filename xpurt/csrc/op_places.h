@@ -1,0 +1,65 @@
+// What was learned of an op's calls on the devices of an ordinal, and what was decided.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "learned_cost.h"
+#include "tier_choice.h"
+
+namespace xpurt {
+
+// One way to run a call: a kernel on the device at `position`, or PyTorch's CPU kernel
+// at home.
+struct PlaceWay {
+  LearnedCost factor;        // by which times differ from what is expected
+  double patience = 1;       // grows with each trial that was lost
+  int trials = 0;            // that are still to come
+  double not_before_us = 0;  // its kernel is being built
+};
+
+// Calls of one op, type, layout and size class. Guarded by the scheduler's mutex, but
+// for `cached`.
+struct PlaceBucket {
+  // What was decided last on an idle stream: see Note [Cached decisions].
+  std::atomic<uint64_t> cached{0};
+  std::atomic<uint32_t> calls_left{0};  // for which it holds
+  uint32_t rest = 0;                    // what calls_left began with
+  std::vector<PlaceWay> ways;           // by position, then the native one
+  double spent_us = 0;                  // predicted, since the last trial
+  uint32_t calls = 0;                   // since the last one that was timed
+};
+
+struct PlaceSizes {
+  std::array<PlaceBucket, kSizePlaces> buckets;
+};
+
+// Of one ordinal of one placement.
+struct OpPlaces {
+  c10::DeviceIndex ordinal = 0;
+  uint64_t epoch = 0;
+  size_t devices = 0;
+  OpPlaces* next = nullptr;  // of another ordinal, or an earlier placement
+  std::array<std::atomic<PlaceSizes*>, kSizesPlaces> sizes{};  // made at the first use
+};
+
+// The bucket of a call; nullptr if there is none yet. Takes no lock.
+PlaceBucket* find_bucket(const OpRecord& record, c10::DeviceIndex index,
+                         const CallLook& look, int64_t elements);
+
+// Under the scheduler's mutex. `near`: the buckets of all sizes.
+struct FoundBucket {
+  PlaceSizes& sizes;
+  size_t size;
+  PlaceBucket& bucket() const { return sizes.buckets[size]; }
+};
+FoundBucket find_or_make_bucket(OpRecord& record, c10::DeviceIndex index,
+                                const CallLook& look, int64_t elements);
+
+// By how much a way differs from what is expected, in a bucket or its nearest neighbour
+// that knows; 1 where none does.
+double learned_factor(const FoundBucket& found, size_t way);
+
+}  // namespace xpurt

@@ -1,0 +1,90 @@
+// One call of an op: what the scheduler decides for it, and learns from it.
+#pragma once
+
+#include "op_places.h"
+#include "policy.h"
+#include "scheduler.h"
+
+namespace xpurt {
+
+struct OpRecord;
+struct RowKernel;
+
+// A call that a row accepts, on an ordinal of several devices.
+struct PlacedCall {
+  OpRecord& record;
+  const RowKernel& row;
+  const CallLook& look;
+  int64_t elements;
+  const OpCost& cost;
+  bool native = false;       // PyTorch's CPU kernel may run it, at home
+  bool home_kernel = false;  // the row's kernel is expected to pay, at home
+  bool learns = false;       // its time may be taken
+};
+
+struct Placing {
+  size_t position = 0;
+  bool native = false;
+  bool timed = false;   // the scheduler wants its time
+  bool tried = false;   // another way was expected to be done before
+  double cost_us = 0;   // predicted, without copies
+  double moves_us = 0;  // of the copies
+  double finish_us = 0;
+  double now_us = 0;                        // when it was decided
+  c10::SmallVector<double, 4> expected_us;  // by way, before anything was learned
+  Candidates candidates;                    // by way: positions, then the native one
+  PlaceBucket* bucket = nullptr;            // where it is learned
+};
+
+// Note [Cached decisions]
+// ~~~~~~~~~~~~~~~~~~~~~~~
+// On an idle stream nothing but the costs and the places of the operands has a say. So
+// such a decision is kept in its bucket, with the devices that hold all operands, for
+// as long as costs, devices and wishes stay what they are. It is taken again without a
+// lock until the bucket's next turn to learn. With work pending every call is decided
+// anew: the clocks have moved.
+Placing place_call(const PlacedCall& call, Stream& stream);
+
+// Whether PyTorch's CPU kernel at home was decided on for such calls while nothing is
+// pending: a cached decision, for ops that are not looked at any closer.
+bool is_placed_native(const OpRecord& record, c10::DeviceIndex index,
+                      const CallLook& look);
+
+// How long the call took until it had finished, copies included.
+void note_placed(const Placing& placing, Stream& stream, double us);
+
+// The kernel that the call needs there is still being built: for a while other ways are
+// taken. Whether the next best is the native kernel.
+bool note_building(const Placing& placing, Stream& stream);
+
+// While one lives, rows of this thread run where it was decided. nullptr: each decides
+// for itself, by its own costs.
+class PlacedScope {
+ public:
+  explicit PlacedScope(const Placing* placing);
+  ~PlacedScope();
+  PlacedScope(const PlacedScope&) = delete;
+  PlacedScope& operator=(const PlacedScope&) = delete;
+
+ private:
+  const Placing* before_;
+};
+
+// What was decided for the op that this thread runs, or nullptr.
+const Placing* current_placing() noexcept;
+
+// Called with what a kernel was submitted as: see Note [Predicted clocks].
+void note_submitted(Stream& stream, size_t position, const sycl::event& done);
+
+// Predicted against measured, of the calls that were timed; and what all were predicted
+// to take. By physical device.
+struct PlacedTimes {
+  uint64_t calls = 0;  // that were timed
+  double predicted_us = 0;
+  double measured_us = 0;
+  double busy_us = 0;  // predicted, of all calls
+};
+PlacedTimes placed_times(int physical_device_id);
+void reset_placed_times();
+
+}  // namespace xpurt

@@ -1,0 +1,168 @@
+"""What ran on which physical queue, and when: as a Chrome trace, and as a picture."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+KERNEL_COLOR = "#2a6fbb"
+COPY_COLOR = "#c8553d"
+ROW_HEIGHT = 0.5  # inches
+WIDTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of one stream on one physical device. `name`: the device's."""
+
+    name: str
+    physical_device: int
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A kernel, or a copy of so many bytes. Microseconds from the first piece on."""
+
+    name: str
+    queue: Queue
+    start_us: float
+    end_us: float
+    copied_bytes: int = 0
+
+    @property
+    def is_copy(self) -> bool:
+        return self.copied_bytes > 0
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Filled when its ``with`` ends. `trace`: PyTorch's Chrome trace of the same."""
+
+    pieces: tuple[Piece, ...] = ()
+    trace: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def queues(self) -> tuple[Queue, ...]:
+        """Those that had work, the first device's first."""
+        found = {piece.queue for piece in self.pieces}
+        return tuple(sorted(found, key=lambda q: (q.physical_device, q.stream)))
+
+    def busy_us(self, queue: Queue) -> float:
+        return sum(p.end_us - p.start_us for p in self.pieces if p.queue == queue)
+
+    def save(self, path: str | Path) -> None:
+        """A ``.json`` is a Chrome trace (for chrome://tracing, or Perfetto); any other
+        suffix a picture: a row per queue, its kernels and copies, and a line from each
+        copy to the device at its other end.
+
+        Raises ModuleNotFoundError without matplotlib, ValueError for a suffix that it
+        does not know, and OSError.
+        """
+        path = Path(path)
+        if path.suffix == ".json":
+            path.write_text(json.dumps(self.trace))
+        else:
+            _draw(self, path)
+
+
+@contextmanager
+def timeline(path: str | Path | None = None) -> Iterator[Timeline]:
+    """Records what the devices do inside of the ``with``::
+
+        with xpurt.timeline("step.png") as found:
+            step()
+        found.save("step.json")
+
+    path: saved there at the end, unless the block raises. Work is recorded on queues
+    that carry times, so that each submission takes some microseconds longer.
+    """
+    import torch  # the profiler comes with much that a first import need not load
+    from torch.profiler import ProfilerActivity, profile
+
+    made = Timeline()
+    torch.xpu.synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU]) as profiler:
+        yield made
+        torch.xpu.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(file))
+        made.trace = json.loads(file.read_text())
+    made.pieces = pieces_of(made.trace)
+    if path is not None:
+        made.save(path)
+
+
+def pieces_of(trace: dict[str, Any]) -> tuple[Piece, ...]:
+    """The work of xpu's queues in a Chrome trace, in order of time."""
+    events: Sequence[dict[str, Any]] = trace.get("traceEvents", [])
+    names = {
+        (event["pid"], event["tid"]): event["args"]["name"]
+        for event in events
+        if event.get("name") == "thread_name"
+    }
+    found = [event for event in events if "physical device" in event.get("args", {})]
+    begin = min((event["ts"] for event in found), default=0)
+    pieces = []
+    for event in found:
+        args = event["args"]
+        shown = names.get((event["pid"], event["tid"]), f"queue {event['tid']}")
+        queue = Queue(
+            str(shown).rpartition(", stream ")[0] or str(shown),
+            int(args["physical device"]),
+            int(args["stream"]),
+        )
+        start = float(event["ts"]) - begin
+        pieces.append(
+            Piece(
+                event["name"],
+                queue,
+                start,
+                start + float(event.get("dur", 0)),
+                int(args.get("bytes", 0)),
+            )
+        )
+    return tuple(sorted(pieces, key=lambda piece: piece.start_us))
+
+
+def _draw(shown: Timeline, path: Path) -> None:
+    from matplotlib.figure import Figure  # optional, and slow to import
+
+    queues = shown.queues
+    figure = Figure(
+        figsize=(WIDTH, 1.2 + ROW_HEIGHT * len(queues)), layout="constrained"
+    )
+    axes = figure.subplots()
+    rows = {queue: row for row, queue in enumerate(queues)}
+    for kind, color in (("kernels", KERNEL_COLOR), ("copies", COPY_COLOR)):
+        for queue, row in rows.items():
+            bars = [
+                (piece.start_us / 1e3, (piece.end_us - piece.start_us) / 1e3)
+                for piece in shown.pieces
+                if piece.queue == queue and piece.is_copy == (kind == "copies")
+            ]
+            axes.broken_barh(bars, (row - 0.35, 0.7), facecolors=color)
+        axes.plot([], [], color=color, linewidth=6, label=kind)
+    for piece in shown.pieces:
+        other = _other_end(piece, queues)
+        if piece.is_copy and other is not None:
+            top, bottom = sorted((rows[piece.queue], rows[other]))
+            at = (piece.start_us + piece.end_us) / 2e3
+            axes.vlines(at, top, bottom, colors=COPY_COLOR, linewidth=0.8)
+    axes.set(xlabel="ms", ylim=(len(queues) - 0.5, -0.5))
+    axes.set_yticks(
+        range(len(queues)), [f"{q.name[:32]}, stream {q.stream}" for q in queues]
+    )
+    axes.legend(loc="upper right")
+    figure.savefig(path, dpi=120)
+
+
+def _other_end(piece: Piece, queues: Sequence[Queue]) -> Queue | None:
+    """The queue of the same stream on another device; None if only one had work."""
+    others = [q for q in queues if q.physical_device != piece.queue.physical_device]
+    same = [q for q in others if q.stream == piece.queue.stream]
+    return next(iter(same or others), None)
