@@ -100,7 +100,9 @@ def test_a_device_that_vanishes_is_done_without(policy: str) -> None:
     machine = fleets.alike(3)
     work = workloads.cholesky(8, 1024)
     whole = simulate(work, machine, policy)
-    at = whole.makespan / 2
+    on_it = np.flatnonzero(whole.schedule.placement == 1)
+    under_way = on_it[len(on_it) // 2]
+    at = whole.schedule.finish[under_way] - 1.0
     done = simulate(work, machine, policy, failures={1: at})
     on_it = done.schedule.placement == 1
     assert on_it.any()
