@@ -1,7 +1,6 @@
 """Plans for graphs of tasks that are known as a whole. Pure: touches no device."""
 
 from xpurt.mapping.auto.planning.eft import online_policy
-from xpurt.mapping.auto.planning.gantt import save_gantt
 from xpurt.mapping.auto.planning.plan import POLICIES, plan
 from xpurt.mapping.auto.planning.prices import device_prices
 from xpurt.mapping.auto.planning.schedule import Schedule
@@ -16,5 +15,4 @@ __all__ = [
     "device_prices",
     "online_policy",
     "plan",
-    "save_gantt",
 ]
