@@ -1,8 +1,9 @@
 """The standard work: how much of it there is, and who waits for whom."""
 
 import pytest
+import torch
 
-from xpurt.mapping import fleets, simulate, workloads
+from xpurt.mapping import fleets, on_devices, simulate, workloads
 
 SIZE = 64
 
@@ -96,3 +97,32 @@ def test_work_runs_on_devices(make: object) -> None:
     done = simulate(make(), fleets.mixed(4))  # type: ignore[operator]
     alone = done.schedule.graph.costs.sum(axis=0).min()
     assert done.bound <= done.makespan < alone
+
+
+def test_a_traced_call_has_its_ops_and_their_bytes() -> None:
+    def call(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        product = x @ y
+        return (product.T + 1).sum(0) + product.view(-1)[:4]
+
+    work = workloads.traced("call", call, torch.empty(4, 6), torch.empty(6, 5))
+    assert [task.name for task in work.tasks] == ["mm", "add", "sum_1", "add_1"]
+    assert work.tasks[0].flops == 2 * 4 * 5 * 6
+    assert work.tasks[0].bytes == 4 * (4 * 6 + 6 * 5 + 4 * 5)
+    assert work.tasks[0].result_bytes == 4 * 4 * 5
+    # The views are read through.
+    assert work.edges == [(0, 1, 80), (1, 2, 80), (2, 3, 16), (0, 3, 16)]
+
+
+def test_work_on_devices_is_a_graph() -> None:
+    devices = fleets.mixed(2)
+    work = workloads.cholesky(2, SIZE)
+    graph = on_devices(work, devices)
+    card, cpu = devices
+    update = work.tasks[2]  # syrk
+    for column, device in enumerate((card, cpu)):
+        at_work = max(
+            update.flops / device.flops_per_us, update.bytes / device.bytes_per_us
+        )
+        assert graph.costs[2, column] == pytest.approx(device.launch_us + at_work)
+    moved = 4 * SIZE**2 / min(card.link_bytes_per_us, cpu.link_bytes_per_us)
+    assert graph.transfer(0)[0, 1] == pytest.approx(card.link_us + cpu.link_us + moved)
