@@ -48,7 +48,7 @@ size_t OnlinePolicy::choose(c10::ArrayRef<Prospect> prospects, double now) {
   double earliest = kNever;
   for (size_t i = 0; i < prospects.size(); ++i) {
     const Prospect& each = prospects[i];
-    const double finish = std::max(each.free_at, each.ready_at) + each.cost;
+    const double finish = std::max({each.free_at, each.ready_at, now}) + each.cost;
     if (finish < earliest) {
       earliest = finish;
       any = i;

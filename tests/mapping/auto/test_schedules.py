@@ -80,6 +80,14 @@ def test_ties_go_to_the_lower_task_and_device(policy: str) -> None:
         assert schedule.placement.tolist() == [0, 1, 2]
 
 
+def test_rounding_breaks_no_tie() -> None:
+    # Tasks 0 and 2 are 0.9 from the end, but not as sums of float64.
+    one, other = [0.3, 0.6, 0.4], [0.2, 0.5, 0.4]
+    graph = TaskGraph([one, other, other, one], [(0, 1, 0.1), (2, 3, 0.1)])
+    schedule = plan(graph)
+    assert (schedule.placement[0], schedule.start[0]) == (0, 0)
+
+
 def test_a_task_is_put_between_others_where_it_fits() -> None:
     # Device 0 waits for the result of device 1 while the third task could run.
     costs = [[1, 1], [9, 1], [1, 9], [1, 9]]

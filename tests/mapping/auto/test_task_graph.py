@@ -83,5 +83,5 @@ def test_bad_plans_are_refused() -> None:
         plan(graph, "best")
     with pytest.raises(PlanningError, match="wants a TaskGraph, not list"):
         plan(COSTS)  # type: ignore[arg-type]
-    with pytest.raises(PlanningError, match="at most 24 tasks; found 25"):
-        plan(TaskGraph(np.ones((25, 1)), []), "exact")
+    with pytest.raises(PlanningError, match="at most 16 tasks; found 17"):
+        plan(TaskGraph(np.ones((17, 1)), []), "exact")

@@ -7,6 +7,7 @@ from xpurt.mapping.auto.simulation import (
     SimulatedDevice,
     Simulation,
     fleets,
+    on_devices,
     simulate,
 )
 
@@ -16,6 +17,7 @@ __all__ = [
     "Simulation",
     "TaskGraph",
     "fleets",
+    "on_devices",
     "plan",
     "simulate",
     "workloads",

@@ -3,7 +3,11 @@
 import numpy as np
 
 from xpurt.mapping.auto.planning.listing import Builder, by_priority
-from xpurt.mapping.auto.planning.ranks import downward_ranks, upward_ranks
+from xpurt.mapping.auto.planning.ranks import (
+    downward_ranks,
+    upward_ranks,
+    without_noise,
+)
 from xpurt.mapping.auto.planning.schedule import Schedule
 from xpurt.mapping.auto.planning.task_graph import Floats, TaskGraph
 
@@ -12,7 +16,7 @@ def cpop(graph: TaskGraph) -> Schedule:
     """Tasks by the length of the longest way through them. Those of the critical path
     run on the device that runs it fastest, others where they finish first."""
     builder = Builder(graph)
-    priority = upward_ranks(graph) + downward_ranks(graph)
+    priority = without_noise(upward_ranks(graph) + downward_ranks(graph))
     path = critical_path(graph, priority)
     fastest = int(graph.costs[path].sum(axis=0).argmin())
     on_path = set(path)

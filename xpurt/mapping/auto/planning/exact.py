@@ -1,6 +1,7 @@
 """The shortest schedule there is, by branch and bound; for small graphs."""
 
 from collections.abc import Iterator
+from operator import le
 
 import numpy as np
 
@@ -9,10 +10,11 @@ from xpurt.mapping.auto.planning.cpop import cpop
 from xpurt.mapping.auto.planning.eft import eft
 from xpurt.mapping.auto.planning.heft import heft
 from xpurt.mapping.auto.planning.peft import peft
+from xpurt.mapping.auto.planning.prices import device_prices
 from xpurt.mapping.auto.planning.schedule import Schedule
 from xpurt.mapping.auto.planning.task_graph import Floats, TaskGraph
 
-MOST_TASKS = 24  # the search grows exponentially
+MOST_TASKS = 16  # the search grows exponentially
 KEPT_STATES = 500_000  # beyond that it goes on without remembering more
 
 # Less than rounding loses, in parts of the makespan.
@@ -20,7 +22,7 @@ _BETTER = 1 - 1e-12
 
 
 def exact(graph: TaskGraph) -> Schedule:
-    """A schedule of the least makespan. Raises PlanningError for more than 24 tasks."""
+    """A schedule of the least makespan. Raises PlanningError for more than 16 tasks."""
     if graph.tasks > MOST_TASKS:
         raise PlanningError(
             f'policy "exact" takes graphs of at most {MOST_TASKS} tasks; found '
@@ -49,7 +51,9 @@ class _Search:
     def __init__(self, graph: TaskGraph, best: Schedule) -> None:
         self.tasks, self.devices = graph.costs.shape
         self.costs = graph.costs.tolist()
-        self.least = graph.costs.min(axis=1, initial=np.inf).tolist()
+        prices = device_prices(graph)
+        self.price: list[float] = prices.tolist()
+        self.least = (graph.costs * prices).min(axis=1, initial=np.inf).tolist()
         self.after = _after(graph).tolist()
         self.parents = [
             [
@@ -79,7 +83,7 @@ class _Search:
         self._extend(0, sum(self.least))
 
     def _extend(self, placed: int, work: float) -> None:
-        """`placed`: a bit per task; `work`: the least cost of the others."""
+        """`placed`: a bit per task; `work`: the least that the others cost, in prices."""
         if placed == (1 << self.tasks) - 1:
             self._keep()
             return
@@ -98,7 +102,11 @@ class _Search:
             self._take_back(task, device, before)
 
     def _steps(self) -> Iterator[tuple[float, int, int, float]]:
-        """Bound, task, device and start of all that may come next."""
+        """Bound, task, device and start of all that may come next.
+
+        A task without children that could begin at once anywhere may as well be the
+        last on its device. Such tasks come in a fixed order when no others are left.
+        """
         tried_empty: set[int] = set()
         devices = []
         for device, free_at in enumerate(self.free_at):
@@ -108,16 +116,36 @@ class _Search:
                     continue
                 tried_empty.add(self.twins[device])
             devices.append(device)
+        last = None
+        others = False
         for task in range(self.tasks):
             if self.where[task] >= 0 or self.missing[task]:
                 continue
+            ready = self._ready(task)
+            if not self.children[task] and all(map(le, ready, self.free_at)):
+                if last is None or self.least[task] > self.least[last]:
+                    last = task
+                continue
+            others = True
             for device in devices:
-                start = self.free_at[device]
-                for parent, times in self.parents[task]:
-                    there = self.ends[parent] + times[self.where[parent]][device]
-                    start = max(start, there)
-                end = start + self.costs[task][device]
-                yield end + self.after[task][device], task, device, start
+                yield self._step(task, device, max(self.free_at[device], ready[device]))
+        if last is not None and not others:
+            for device in devices:
+                yield self._step(last, device, self.free_at[device])
+
+    def _step(
+        self, task: int, device: int, start: float
+    ) -> tuple[float, int, int, float]:
+        end = start + self.costs[task][device]
+        return end + self.after[task][device], task, device, start
+
+    def _ready(self, task: int) -> list[float]:
+        """When its inputs are on each device; its parents are placed."""
+        ready = [0.0] * self.devices
+        for parent, times in self.parents[task]:
+            end, moved = self.ends[parent], times[self.where[parent]]
+            ready = [max(r, end + m) for r, m in zip(ready, moved, strict=True)]
+        return ready
 
     def _place(self, task: int, device: int, start: float, end: float) -> None:
         self.where[task] = device

@@ -5,7 +5,7 @@ from os import PathLike
 
 ROW_HEIGHT = 0.45  # inches
 COLORS = ("#2a6fbb", "#4fb286", "#e0a030", "#c8553d", "#7a6cb0", "#888888")
-LABELS_UP_TO = 200  # bars; beyond that names are noise
+LETTERS = 150  # that a whole row has room for
 
 Bar = tuple[str, float, float]  # name, start, finish
 
@@ -32,7 +32,7 @@ def save_gantt(
         ) from None
     figure = Figure(figsize=(10, ROW_HEIGHT * len(rows) + 1.2), layout="constrained")
     axes = figure.subplots()
-    labelled = sum(map(len, rows)) <= LABELS_UP_TO
+    end = max((finish for bars in rows for _, _, finish in bars), default=0.0)
     for row, bars in enumerate(rows):
         axes.barh(
             [row] * len(bars),
@@ -43,11 +43,11 @@ def save_gantt(
             edgecolor="white",
             linewidth=0.5,
         )
-        for name, start, finish in bars if labelled else ():
+        for name, start, finish in bars:
+            if len(name) * end > LETTERS * (finish - start):
+                continue
             middle = (start + finish) / 2
-            axes.text(
-                middle, row, name, ha="center", va="center", fontsize=6, clip_on=True
-            )
+            axes.text(middle, row, name, ha="center", va="center", fontsize=6)
     axes.set_yticks(
         range(len(rows)), names or [f"device {row}" for row in range(len(rows))]
     )

@@ -5,17 +5,22 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from xpurt.mapping.auto.planning.ranks import without_noise
 from xpurt.mapping.auto.planning.schedule import Schedule
 from xpurt.mapping.auto.planning.task_graph import Floats, Integers, TaskGraph
 from xpurt.mapping.auto.planning.timeline import Timeline
+
+# Less than rounding errors keep apart is a tie.
+_EARLIER = 1 - 1e-12
 
 
 def by_priority(graph: TaskGraph, priority: Floats) -> Iterator[int]:
     """All tasks: of those whose parents came before, the one of the highest priority,
     or the lower number."""
+    turn = (-without_noise(priority)).tolist()
     missing = [graph.edges_in(task) for task in range(graph.tasks)]
     count = [edges.stop - edges.start for edges in missing]
-    free = [(-priority[task], task) for task in range(graph.tasks) if count[task] == 0]
+    free = [(turn[task], task) for task in range(graph.tasks) if count[task] == 0]
     heapq.heapify(free)
     while free:
         _, task = heapq.heappop(free)
@@ -23,7 +28,7 @@ def by_priority(graph: TaskGraph, priority: Floats) -> Iterator[int]:
         for child in graph.consumers[graph.edges_out(task)].tolist():
             count[child] -= 1
             if count[child] == 0:
-                heapq.heappush(free, (-priority[child], child))
+                heapq.heappush(free, (turn[child], child))
 
 
 class Builder:
@@ -55,11 +60,11 @@ class Builder:
         for device in range(len(cost)) if devices is None else devices:
             timeline = self.timelines[device]
             least = max(ready[device], timeline.first_idle) + cost[device]
-            if least + extra[device] >= best[0]:
+            if least + extra[device] >= best[0] * _EARLIER:
                 continue
             start = timeline.earliest(ready[device], cost[device])
             end = start + cost[device] + extra[device]
-            if end < best[0]:
+            if end < best[0] * _EARLIER:
                 best = (end, start, device)
         _, start, device = best
         self.placement[task] = device

@@ -8,6 +8,14 @@ import numpy as np
 from xpurt.mapping.auto.planning.task_graph import Floats, TaskGraph
 
 
+def without_noise(times: Floats) -> Floats:
+    """Whole numbers in the same order, and the same ones for times that rounding errors
+    alone keep apart: means make thirds, and ties would not be ties."""
+    unit = max(float(times.max(initial=0.0)), 1e-300) * 1e-10
+    steps: Floats = np.rint(times / unit)
+    return steps
+
+
 def upward_ranks(graph: TaskGraph) -> Floats:
     """Length of the longest way from a task's start to the end (Topcuoglu, Hariri and
     Wu, 2002)."""

@@ -167,7 +167,7 @@ class _Transfers:
         return np.stack(self.kept)
 
     def add(self, time: Any, number: int) -> tuple[int, float]:
-        if isinstance(time, Real):
+        if isinstance(time, Real) or (isinstance(time, np.ndarray) and time.ndim == 0):
             scale = float(time)
             if not (math.isfinite(scale) and scale >= 0):
                 raise PlanningError(

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from xpurt.mapping.auto.planning import TaskGraph
-
-STEPS = 200
+from xpurt.mapping.auto.planning import TaskGraph, device_prices
 
 
 def lower_bound(graph: TaskGraph) -> float:
@@ -23,27 +21,5 @@ def critical_path(graph: TaskGraph) -> float:
 
 
 def area(graph: TaskGraph) -> float:
-    """All devices busy all the time with tasks that can be cut: a bound on the linear
-    program by its dual.
-
-    For prices of the devices that add up to 1, no assignment is shorter than the sum of
-    each task's least cost times price. The best prices are approached by multiplicative
-    weights (Arora, Hazan and Kale, 2012); any prices give a bound.
-    """
-    if graph.tasks == 0:
-        return 0.0
-    price = 1 / np.maximum(graph.costs.sum(axis=0), 1e-300)
-    price /= price.sum()
-    best = 0.0
-    for step in range(STEPS):
-        priced = graph.costs * price
-        cheapest = priced.argmin(axis=1)
-        best = max(best, float(priced.min(axis=1).sum()))
-        chosen = graph.costs[np.arange(graph.tasks), cheapest]
-        load = np.bincount(cheapest, weights=chosen, minlength=graph.devices)
-        if load.sum() == 0:
-            break
-        # A device that too much goes to gets dearer.
-        price = price * (1 + 0.5 / np.sqrt(step + 1) * (load / load.sum() - price))
-        price /= price.sum()
-    return best
+    """All devices busy all the time with tasks that can be cut."""
+    return float((graph.costs * device_prices(graph)).min(axis=1).sum())

@@ -38,7 +38,8 @@ class SimulatedDevice:
 
 
 def on_devices(work: Workload, devices: Sequence[SimulatedDevice]) -> TaskGraph:
-    """What each task costs on each device, and each edge between them."""
+    """A graph for `plan`: what each task costs on each device, and each edge between
+    them."""
     flops = np.array([task.flops for task in work.tasks])[:, None]
     size = np.array([task.bytes for task in work.tasks])[:, None]
     steps = np.array([task.steps for task in work.tasks])[:, None]

@@ -37,6 +37,7 @@ class Simulation:
     repeated: tasks that ran more than once, since a device vanished.
     evictions: copies that left a device whose memory was full.
     schedule: where each task ran, the last time, and when.
+    devices: their names.
     """
 
     policy: str
@@ -48,6 +49,7 @@ class Simulation:
     repeated: int
     evictions: int
     schedule: Schedule = field(repr=False)
+    devices: tuple[str, ...] = field(repr=False)
 
     @property
     def ratio(self) -> float:
@@ -56,7 +58,7 @@ class Simulation:
 
     def plot(self, path: str | PathLike[str]) -> None:
         """As `Schedule.plot`."""
-        self.schedule.plot(path)
+        self.schedule.plot(path, self.devices)
 
 
 def simulate(
@@ -123,6 +125,7 @@ def simulate(
         engine.repeated,
         engine.residency.evictions,
         schedule,
+        tuple(each.name for each in machine),
     )
 
 

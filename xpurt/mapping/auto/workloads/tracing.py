@@ -53,16 +53,21 @@ def training_step(
 
 
 def traced(name: str, function: Callable[..., Any], *arguments: Any) -> Workload:
-    """The aten ops that a call of `function` runs, with tensors on meta, as tasks.
+    """The aten ops that a call of `function` runs, as tasks. Tensors on meta will do."""
+    return from_fx(name, make_fx(function)(*arguments).graph)
+
+
+def from_fx(name: str, graph: fx.Graph) -> Workload:
+    """The aten ops of a graph whose nodes have values of the right shapes in `meta`, as
+    tracing leaves them.
 
     Views are no tasks: who reads one takes its bytes from the op that made its base.
     Inputs are there on every device.
     """
-    module = make_fx(function)(*arguments)
     work = Workload(name)
     # Of a node: the task whose result it is, or shares the memory of.
     maker: dict[fx.Node, int] = {}
-    for node in module.graph.nodes:
+    for node in graph.nodes:
         if node.op != "call_function" or "val" not in node.meta:
             continue
         inputs = [each for each in node.all_input_nodes if each in maker]
