@@ -12,6 +12,7 @@ import torch
 
 import xpurt
 from auto.choices import Choices
+from xpurt import _C
 
 
 class Pair(NamedTuple):
@@ -25,6 +26,7 @@ class Step(NamedTuple):
     second: int
     kind: str
     stream: int
+    share: float = 0  # of the CPU, in ops that are split; 0: none is
 
 
 class Run:
@@ -39,6 +41,7 @@ class Run:
 
     def step(self, step: Step) -> None:
         self.choices.only(step.kind)
+        self.split(step.share)
         stream = self.streams[step.stream % len(self.streams)]
         if stream != self.last:
             done = self.last.record_event()
@@ -50,7 +53,12 @@ class Run:
             OPS[step.op % len(OPS)](self, first, second)
         del self.pool[:-10]
 
+    def split(self, share: float) -> None:
+        shares = [share if kind == "cpu" else 1 - share for kind in self.choices.kinds]
+        _C.set_split_shares(shares if share else [], unit=1)
+
     def check(self) -> None:
+        self.split(0)
         with torch.xpu.stream(self.last):
             for pair in self.pool:
                 same(pair)
@@ -200,6 +208,24 @@ def share(run: Run, a: Pair, _: Pair) -> None:
     if shared.numel():
         shared.view(-1)[0:1].fill_(0.5) if shared.is_contiguous() else shared.neg_()
         a.cpu.view(-1)[0:1].fill_(0.5) if a.cpu.is_contiguous() else a.cpu.neg_()
+    same(a)
+
+
+@op
+def numpy_writes(_: Run, a: Pair, __: Pair) -> None:
+    torch.xpu.synchronize()
+    array = xpurt.share(a.xpu).numpy()
+    array *= 0.5
+    a.cpu.mul_(0.5)
+    same(a)
+
+
+@op
+def dlpack(_: Run, a: Pair, __: Pair) -> None:
+    alias = torch.from_dlpack(a.xpu)
+    alias.mul_(0.5)
+    a.cpu.mul_(0.5)
+    same(Pair(a.cpu, alias))
     same(a)
 
 

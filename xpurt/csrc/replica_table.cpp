@@ -143,8 +143,8 @@ ReplicaPool& pool(const PhysicalDevice& device) {
 // on home copies that are memory of the host: it has no replicas, and nothing is moved.
 // Only the order of the work is kept.
 size_t holder_of(const Ordinal& devices, size_t position) {
-  const bool reads_home = devices.devices[position]->system_usm &&
-                          devices.home_device().host_accessible;
+  const bool reads_home =
+      devices.devices[position]->system_usm && devices.home_device().host_accessible;
   return reads_home ? devices.home : position;
 }
 
