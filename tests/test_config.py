@@ -81,7 +81,7 @@ def test_a_variable_sets_its_field(
         ("XPURT_MAX_DEVICES", "1000", "a whole number from 1 to "),
         ("XPURT_FALLBACK", "raise", "warn, error or silent"),
         ("XPURT_KERNEL_POLICY", "cuda", "auto, sycl or native"),
-        ("XPURT_VIRTUAL_GPU", "strcit", "0, 1, coherent, lenient or strict"),
+        ("XPURT_VIRTUAL_GPU", "strcit", "0, 1, lenient, coherent or strict"),
         ("XPURT_VIRTUAL_GPU_DELAY_US", "-1", "a whole number from 0"),
         ("XPURT_VIRTUAL_GPU_DELAY_US", "1.5", "a whole number from 0"),
         ("XPURT_VIRTUAL_GPU_FP64", "no", "1 or 0"),

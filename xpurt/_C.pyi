@@ -110,8 +110,11 @@ def ordinal_of_usm(pointer: int, context: int) -> int:
 def positions_of(tensor: Tensor) -> list[int]:
     """Positions in the tensor's ordinal of the devices with a valid copy."""
 
-def set_split_shares(shares: Sequence[float], least_bytes: float = 0) -> None:
-    """For tests: splits all work of so many bytes, by position; none take it back."""
+def set_split_shares(
+    shares: Sequence[float], least_bytes: float = 0, unit: int = 0
+) -> None:
+    """For tests: splits all work of so many bytes, by position, into pieces of multiples
+    of `unit` rows; no shares take it back."""
 
 def pieces_run(index: int) -> list[int]: ...
 def transfers_to(index: int) -> list[tuple[int, int]]:

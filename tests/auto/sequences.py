@@ -12,6 +12,7 @@ import torch
 
 import xpurt
 from auto.choices import Choices
+from xpurt import _C
 
 
 class Pair(NamedTuple):
@@ -25,6 +26,7 @@ class Step(NamedTuple):
     second: int
     kind: str
     stream: int
+    share: float = 0  # of the CPU, in ops that are split; 0: none is
 
 
 class Run:
@@ -39,6 +41,7 @@ class Run:
 
     def step(self, step: Step) -> None:
         self.choices.only(step.kind)
+        self.split(step.share)
         stream = self.streams[step.stream % len(self.streams)]
         if stream != self.last:
             done = self.last.record_event()
@@ -50,7 +53,12 @@ class Run:
             OPS[step.op % len(OPS)](self, first, second)
         del self.pool[:-10]
 
+    def split(self, share: float) -> None:
+        shares = [share if kind == "cpu" else 1 - share for kind in self.choices.kinds]
+        _C.set_split_shares(shares if share else [], unit=1)
+
     def check(self) -> None:
+        self.split(0)
         with torch.xpu.stream(self.last):
             for pair in self.pool:
                 same(pair)
@@ -62,9 +70,15 @@ class Run:
             self.pool.append(Pair(cpu, xpu))
 
 
+def strides(tensor: torch.Tensor) -> list[int]:
+    """Those that lead anywhere."""
+    sizes = zip(tensor.shape, tensor.stride(), strict=True)
+    return [stride for size, stride in sizes if size > 1]
+
+
 def same(pair: Pair) -> None:
     found = pair.xpu.cpu()
-    assert found.stride() == pair.cpu.stride() or not pair.cpu.is_contiguous()
+    assert strides(found) == strides(pair.cpu) or not pair.cpu.is_contiguous()
     torch.testing.assert_close(found, pair.cpu, rtol=1e-4, atol=1e-5)
 
 
@@ -204,6 +218,24 @@ def share(run: Run, a: Pair, _: Pair) -> None:
 
 
 @op
+def numpy_writes(_: Run, a: Pair, __: Pair) -> None:
+    torch.xpu.synchronize()
+    array = xpurt.share(a.xpu).numpy()
+    array *= 0.5
+    a.cpu.mul_(0.5)
+    same(a)
+
+
+@op
+def dlpack(_: Run, a: Pair, __: Pair) -> None:
+    alias = torch.from_dlpack(a.xpu)
+    alias.mul_(0.5)
+    a.cpu.mul_(0.5)
+    same(Pair(a.cpu, alias))
+    same(a)
+
+
+@op
 def read_the_pointer(_: Run, a: Pair, __: Pair) -> None:
     if a.cpu.numel():
         address = a.xpu.data_ptr()
@@ -231,7 +263,8 @@ def set_to(run: Run, a: Pair, b: Pair) -> None:
 
 @op
 def lazy_clone(run: Run, a: Pair, _: Pair) -> None:
-    if a.cpu.is_contiguous():
+    # Of a part, the copy would have the whole storage.
+    if a.cpu.is_contiguous() and a.cpu.nbytes == a.cpu.untyped_storage().nbytes():
         run.add(a.cpu.clone(), torch._lazy_clone(a.xpu))
 
 

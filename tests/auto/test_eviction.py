@@ -18,7 +18,7 @@ def here(tensor):
 
 
 def small(code: str) -> list[str]:
-    return auto(SETUP + code, XPURT_VIRTUAL_GPU_MEMORY=str(26 * MIB))
+    return auto(SETUP + code, XPURT_VIRTUAL_GPU_MEMORY=str(22 * MIB))
 
 
 def test_the_least_recently_used_goes_first() -> None:

@@ -1,5 +1,7 @@
 """Whatever AUTO chooses, and however tensors look at each other, results are right."""
 
+import random
+
 import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
@@ -15,6 +17,7 @@ STEPS = st.builds(
     second=st.integers(0, 11),
     kind=st.sampled_from(["cpu", "gpu"]),
     stream=st.sampled_from([0, 0, 0, 1, 2]),
+    share=st.sampled_from([0, 0, 0.3, 0.5]),
 )
 
 MANY = settings(
@@ -50,3 +53,31 @@ def test_several_streams(
 @pytest.fixture(scope="module")
 def streams(auto_mapping: None) -> list[torch.Stream]:
     return [torch.xpu.current_stream(), torch.xpu.Stream(), torch.xpu.Stream()]
+
+
+def random_steps(rng: random.Random) -> list[Step]:
+    return [
+        Step(
+            op=rng.randrange(len(OPS)),
+            first=rng.randrange(12),
+            second=rng.randrange(12),
+            kind=rng.choice(["cpu", "gpu"]),
+            stream=rng.choice([0, 0, 0, 1, 2]),
+            share=rng.choice([0, 0, 0.3, 0.5]),
+        )
+        for _ in range(rng.randint(3, 30))
+    ]
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_many(choices: Choices, streams: list[torch.Stream], count: int) -> None:
+    for seed in range(count):
+        rng = random.Random(seed)
+        steps = random_steps(rng)
+        if seed % 3 == 0:
+            steps = [step._replace(stream=0) for step in steps]
+        try:
+            play(choices, streams, steps)
+        except BaseException as error:
+            error.add_note(f"seed {seed}: {steps}")
+            raise

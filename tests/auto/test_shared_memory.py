@@ -1,7 +1,8 @@
 """Devices that read the host's memory: one copy, and nothing moves."""
 
-from auto.test_own_process import BEGIN
 from own_process import output
+
+from auto.test_own_process import BEGIN
 
 
 def coherent(code: str, **environment: str) -> list[str]:

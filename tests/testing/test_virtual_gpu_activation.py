@@ -59,12 +59,13 @@ def test_activate(call: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "name"), [
+    ("mode", "name"),
+    [
         ("strict", "strict"),
         ("lenient", "lenient"),
         ("1", "lenient"),
         ("coherent", "coherent"),
-    ]
+    ],
 )
 def test_activate_from_environment(mode: str, name: str) -> None:
     script = """

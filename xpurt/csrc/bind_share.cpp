@@ -66,7 +66,7 @@ void bind_share(py::module_& m) {
     escape(*unwrapped.unsafeGetStorageImpl());
   });
   m.def("set_split_shares", &set_split_shares, py::arg("shares"),
-        py::arg("least_bytes") = 0.0);
+        py::arg("least_bytes") = 0.0, py::arg("unit") = 0);
   m.def("pieces_run", &pieces_run);
   m.def("transfers_to", [](c10::DeviceIndex index) {
     std::vector<std::pair<uint64_t, uint64_t>> result;

@@ -15,13 +15,14 @@ struct Candidate {
 
 bool is_elsewhere(const Copies& copies, size_t position) {
   const auto& all = copies.by_position;
-  return std::ranges::all_of(
-      all[position].valid.inside(copies.whole), [&](const Interval& part) {
-        for (size_t p = 0; p < all.size(); ++p) {
-          if (p != position && all[p].valid.covers(part)) return true;
-        }
-        return false;
-      });
+  return std::ranges::all_of(all[position].valid.inside(copies.whole),
+                             [&](const Interval& part) {
+                               for (size_t p = 0; p < all.size(); ++p) {
+                                 if (p != position && all[p].valid.covers(part))
+                                   return true;
+                               }
+                               return false;
+                             });
 }
 
 std::vector<Candidate> candidates_on(const PhysicalDevice& device) {
@@ -57,7 +58,8 @@ bool evict(const PhysicalDevice& device, size_t bytes) {
   }
   std::vector<Candidate> found = candidates_on(device);
   std::ranges::sort(found, [](const Candidate& a, const Candidate& b) {
-    return std::pair(!a.is_elsewhere, a.used_at) < std::pair(!b.is_elsewhere, b.used_at);
+    return std::pair(!a.is_elsewhere, a.used_at) <
+           std::pair(!b.is_elsewhere, b.used_at);
   });
   size_t freed = 0;
   for (const Candidate& each : found) {

@@ -134,8 +134,9 @@ bool ConvolutionRow::has_primitives(const Convolution& convolution, const Stack&
 }
 
 // Each device takes some images of the batch. Undefined where that is not to be.
-Tensor ConvolutionRow::in_pieces(const c10::OperatorHandle& op, const Convolution& asked,
-                                 const Stack& stack, Stream& stream) const {
+Tensor ConvolutionRow::in_pieces(const c10::OperatorHandle& op,
+                                 const Convolution& asked, const Stack& stack,
+                                 Stream& stream) const {
   const OpCost all = cost(asked, stack);
   if (backward_ || asked.input.dim() < 3 || !may_split(all, stream)) return {};
   const PieceList pieces = split(all, asked.input.size(0), 1, stream);

@@ -303,9 +303,8 @@ void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
       pieces = split(all, out.size(0), 1, stream);
     }
     if (pieces.empty()) multiply(call, out, choose_device(all, stream));
-    run_pieces(pieces, stream.ordinal(), [&](const Piece& piece) {
-      multiply_rows(call, out, piece);
-    });
+    run_pieces(pieces, stream.ordinal(),
+               [&](const Piece& piece) { multiply_rows(call, out, piece); });
   }
   torch::jit::drop(*stack, roles_.count);
   torch::jit::push(*stack, std::move(out));

@@ -125,7 +125,8 @@ void SoftmaxRow::run(const c10::OperatorHandle&, Stack* stack) const {
     OpCost all = cost(self);
     all.write(out);
     PieceList pieces;
-    const bool apart = !out.is_alias_of(self) && !(other.defined() && out.is_alias_of(other));
+    const bool apart =
+        !out.is_alias_of(self) && !(other.defined() && out.is_alias_of(other));
     if (dim > 0 && apart && may_split(all, stream)) {
       pieces = split(all, self.size(0), 1, stream);
     }

@@ -20,6 +20,7 @@ struct Asked {
   std::shared_mutex mutex;
   std::vector<double> shares;
   double least_bytes = 0;
+  std::atomic<int64_t> unit{0};
 };
 Asked& asked() {
   static auto* const leaked = new Asked;
@@ -61,7 +62,7 @@ std::vector<double> wished_shares(const Work& work, Stream& stream) {
 
 }  // namespace
 
-void set_split_shares(std::vector<double> shares, double least_bytes) {
+void set_split_shares(std::vector<double> shares, double least_bytes, int64_t unit) {
   const auto sound = [](double share) { return share >= 0 && std::isfinite(share); };
   TORCH_CHECK_VALUE(std::ranges::all_of(shares, sound),
                     "the shares of a split are finite and not negative");
@@ -69,10 +70,12 @@ void set_split_shares(std::vector<double> shares, double least_bytes) {
   is_asked = !shares.empty();
   asked().shares = std::move(shares);
   asked().least_bytes = least_bytes;
+  asked().unit = unit;
 }
 
 PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) {
   const auto& devices = stream.ordinal().devices;
+  if (const int64_t wanted = asked().unit.load(); wanted > 0) unit = wanted;
   if (devices.size() == 1 || rows < 2 * unit || works_on_pieces() ||
       !stream.orders_by_data() || is_staying_home()) {
     return {};

@@ -2,34 +2,22 @@
 
 #include <algorithm>
 
+#include "event_status.h"
+#include "events_across.h"
 #include "stream.h"
 
 namespace xpurt {
 namespace {
 
-// Note [Events of another context]
-// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A barrier with a list of events gives them to the driver, which takes those of its own
-// context alone. What a command depends on, the SYCL runtime looks after itself: it
-// submits the command once an event of another context has come to pass, and holds up
-// the in-order queue until then. A barrier without a list can depend on events, too.
-bool depend_on(sycl::queue& queue, const std::vector<sycl::event>& events) {
-  try {
-    queue.submit([&](sycl::handler& handler) {
-      handler.depends_on(events);
-      handler.ext_oneapi_barrier();
-    });
-  } catch (const sycl::exception&) {
-    return false;
-  }
-  return true;
+void order(sycl::queue& queue, const std::vector<sycl::event>& events) {
+  if (!events.empty()) queue.ext_oneapi_submit_barrier(events);
 }
 
-// Waits on the host where the driver can't. With the GIL: to take it back while
-// holding the stream's mutex could be a deadlock.
-void order(sycl::queue& queue, std::vector<sycl::event> events) {
-  if (events.empty() || depend_on(queue, events)) return;
-  for (sycl::event& event : events) event.wait();
+// The event, or one of the queue's context that comes after it.
+sycl::event event_for(const sycl::queue& queue, const sycl::event& event,
+                      const sycl::context& context) {
+  const sycl::context own = queue.get_context();
+  return own == context ? event : event_in(own, event);
 }
 
 }  // namespace
@@ -38,7 +26,7 @@ bool order_after(sycl::queue& queue, const std::vector<sycl::event>& events) {
   try {
     queue.ext_oneapi_submit_barrier(events);
   } catch (const sycl::exception&) {
-    return depend_on(queue, events);
+    return false;
   }
   return true;
 }
@@ -66,7 +54,8 @@ const sycl::event& StreamOrder::tail(Lane& lane) {
 void StreamOrder::follow(size_t lane, size_t other, std::vector<sycl::event>* events) {
   Lane& to = *lanes_[other];
   if (is_behind(lane, other, to.number)) return;
-  events->push_back(tail(to));
+  const sycl::queue& waits = *lanes_[lane]->queue;
+  events->push_back(event_for(waits, tail(to), to.queue->get_context()));
   std::vector<uint64_t>& behind = lanes_[lane]->behind;
   behind[other] = to.number;
   for (size_t i = 0; i < behind.size(); ++i) {
@@ -83,7 +72,7 @@ Ticket StreamOrder::after_all(size_t lane) {
   for (size_t other = 0; other < lanes_.size(); ++other) {
     if (lanes_[other]->queue != nullptr) follow(lane, other, &events);
   }
-  order(*lanes_[lane]->queue, std::move(events));
+  order(*lanes_[lane]->queue, events);
   return gate_ = {lane, ++lanes_[lane]->number};
 }
 
@@ -98,18 +87,23 @@ Ticket StreamOrder::after(size_t lane, const Stream& self, const Uses& before) {
     } else if (use.stream->has_seen(use.ticket)) {
       continue;
     }
-    events.push_back(use.done);
+    if (is_over(use.done)) continue;
+    const PhysicalDevice& device = *use.stream->ordinal().devices[other / 2];
+    events.push_back(event_for(*lanes_[lane]->queue, use.done, device.context));
   }
-  order(*lanes_[lane]->queue, std::move(events));
+  order(*lanes_[lane]->queue, events);
   return {lane, ++lanes_[lane]->number};
 }
 
 bool StreamOrder::after_event(size_t lane, const sycl::event& event) {
   std::vector<sycl::event> events;
   pass_gate(lane, &events);
-  order(*lanes_[lane]->queue, std::move(events));
+  // Its context is not known, and a barrier that the driver refuses spoils the queue.
+  sycl::queue& queue = *lanes_[lane]->queue;
+  if (!is_over(event)) events.push_back(event_in(queue.get_context(), event));
+  order(queue, events);
   gate_ = {lane, ++lanes_[lane]->number};
-  return depend_on(*lanes_[lane]->queue, {event});
+  return true;
 }
 
 sycl::event StreamOrder::end(const std::function<sycl::queue&()>& joins) {
@@ -125,10 +119,13 @@ sycl::event StreamOrder::end(const std::function<sycl::queue&()>& joins) {
     if (last) return tail(*lanes_[lane]);
   }
   // Not on a lane: what comes next there would wait for the others.
-  std::vector<sycl::event> ends;
-  for (const size_t lane : open) ends.push_back(tail(*lanes_[lane]));
   sycl::queue& queue = joins();
-  order(queue, std::move(ends));
+  std::vector<sycl::event> ends;
+  for (const size_t each : open) {
+    Lane& lane = *lanes_[each];
+    ends.push_back(event_for(queue, tail(lane), lane.queue->get_context()));
+  }
+  order(queue, ends);
   return queue.ext_oneapi_submit_barrier();
 }
 
@@ -154,7 +151,8 @@ void StreamOrder::finished(const Ticket& ticket) {
 }
 
 void StreamOrder::finished(const std::vector<uint64_t>& numbers) {
-  for (size_t lane = 0; lane < numbers.size(); ++lane) finished(Ticket{lane, numbers[lane]});
+  for (size_t lane = 0; lane < numbers.size(); ++lane)
+    finished(Ticket{lane, numbers[lane]});
 }
 
 bool StreamOrder::all_finished() const {

@@ -1,0 +1,99 @@
+#include "events_across.h"
+
+#include <CL/cl.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+namespace xpurt {
+namespace {
+
+constexpr auto kOpenCL = sycl::backend::opencl;
+
+// Note [Events of another context]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// A driver takes the events of its own context alone: a barrier with others throws. The
+// SYCL runtime would look after what a command depends on: it keeps the command back,
+// and submits it once the event has come to pass. But what its thread puts away then,
+// another thread may be putting away already (libsycl 9, seen as a crash in
+// cleanupCommand within some thousand ops). So the queue waits for an event of its own
+// context, an OpenCL user event, which a thread of ours completes after it has waited
+// for the other one. That thread also works on what it waits for, where a driver runs
+// kernels in threads that wait: see Note [One waiting thread for each device].
+//
+// Jobs are taken in the order of submission, and an event depends on what was submitted
+// before it alone, so the threads never wait for each other in a circle.
+struct Job {
+  sycl::event awaited;
+  cl_event told;
+};
+
+class Couriers {
+ public:
+  void send(Job job) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    jobs_.push_back(std::move(job));
+    if (idle_ < jobs_.size() && threads_ < kMostThreads) {
+      ++threads_;
+      std::thread([this] { work(); }).detach();
+    }
+    lock.unlock();
+    added_.notify_one();
+  }
+
+ private:
+  static constexpr size_t kMostThreads = 16;
+
+  void work() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      ++idle_;
+      added_.wait(lock, [this] { return !jobs_.empty(); });
+      --idle_;
+      Job job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      try {
+        job.awaited.wait();
+      } catch (const sycl::exception&) {
+        // Its stream keeps the error for the next wait.
+      }
+      clSetUserEventStatus(job.told, CL_COMPLETE);
+      clReleaseEvent(job.told);
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable added_;
+  std::deque<Job> jobs_;
+  size_t idle_ = 0;
+  size_t threads_ = 0;
+};
+
+// Leaked: see Note [Leaked on purpose].
+Couriers& couriers() {
+  static auto* const leaked = new Couriers;
+  return *leaked;
+}
+
+}  // namespace
+
+sycl::event event_in(const sycl::context& context, const sycl::event& event) {
+  cl_int error = CL_INVALID_CONTEXT;
+  cl_event told = nullptr;
+  if (context.get_backend() == kOpenCL) {
+    told = clCreateUserEvent(sycl::get_native<kOpenCL>(context), &error);
+  }
+  if (error != CL_SUCCESS) {
+    sycl::event(event).wait();
+    return {};
+  }
+  sycl::event result = sycl::make_event<kOpenCL>(std::vector<cl_event>{told}, context);
+  couriers().send({event, told});
+  return result;
+}
+
+}  // namespace xpurt
