@@ -25,7 +25,7 @@ constexpr uint32_t kOnceSettled = 127;
 // was spent; later, if it is expected to take more than so many times as long. Never is
 // too late: what made it look so slow may have passed.
 constexpr double kTrialShare = 0.01;
-constexpr double kTrialHope = 8;
+constexpr double kTrialHope = 4;
 constexpr double kLittleHope = 10;
 
 // How long a device is left alone while a kernel is built for it.
@@ -110,6 +110,36 @@ void compare(const PlacedCall& call, const Work& work, Stream& stream,
       made.cost_us = placing->expected_us[way] * factor;
     }
     placing->candidates.push_back(made);
+  }
+}
+
+// Note [New ways]
+// ~~~~~~~~~~~~~~~
+// A way that was never timed may have to be built, its first calls warm things up, and
+// what is expected of it may be wrong. So it is held back until as much was missed by
+// that as it will cost, if expectation is right: the rule of ski rental, as for tiers
+// (Note [Learning tiers]). An op that takes longer than a build goes at once. PyTorch's
+// CPU kernel is never new.
+void hold_new_ways_back(const FoundBucket& found, Placing* placing) {
+  const size_t native = placing->candidates.size() - 1;
+  if (!placing->candidates[native].is_possible()) return;
+  PlaceBucket& bucket = found.bucket();
+  const auto is_new = [&](size_t way) {
+    return way != native && bucket.ways[way].factor.count() == 0 &&
+           !is_proven(found, way);
+  };
+  double best = Candidate::kNever;
+  for (size_t way = 0; way <= native; ++way) {
+    if (!is_new(way)) best = std::min(best, placing->candidates[way].finish_us());
+  }
+  for (size_t way = 0; way < native; ++way) {
+    Candidate& each = placing->candidates[way];
+    if (!each.is_possible() || !is_new(way) || each.finish_us() >= best) continue;
+    PlaceWay& known = bucket.ways[way];
+    known.missed_us += (best - each.finish_us()) * (1 + bucket.rest);
+    if (known.missed_us < expected_build_us() + kTrials * each.cost_us) {
+      each.cost_us = Candidate::kNever;
+    }
   }
 }
 
@@ -240,6 +270,7 @@ Placing place_call(const PlacedCall& call, Stream& stream) {
   }
   expect(call, work, devices, index, costs, &placing);
   compare(call, work, stream, costs, found, clock, now, &placing);
+  if (!planned && call.learns) hold_new_ways_back(found, &placing);
   const size_t best =
       planned
           ? earliest(placing.candidates, call.native ? count : devices.home)
