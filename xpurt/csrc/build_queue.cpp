@@ -1,8 +1,5 @@
 #include "build_queue.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <thread>
 
@@ -42,7 +39,6 @@ void BuildQueue::stop() {
 }
 
 void BuildQueue::work() {
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return !waiting_.empty(); });

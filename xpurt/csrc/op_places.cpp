@@ -18,6 +18,24 @@ OpPlaces* find_places(const OpRecord& record, c10::DeviceIndex index) {
   return found;
 }
 
+// What the bucket, or its nearest neighbour that knows, has learned of a way; nullptr
+// where none does.
+const LearnedCost* nearest(const FoundBucket& found, size_t way) {
+  const auto known = [&](int size) -> const LearnedCost* {
+    if (size < 0 || size >= static_cast<int>(kSizePlaces)) return nullptr;
+    const PlaceBucket& bucket = found.sizes.buckets[size];
+    if (bucket.ways.empty() || !bucket.ways[way].factor.is_known()) return nullptr;
+    return &bucket.ways[way].factor;
+  };
+  const int here = static_cast<int>(found.size);
+  for (int away = 0; away <= kNeighbours; ++away) {
+    const LearnedCost* factor = known(here - away);
+    if (factor == nullptr) factor = known(here + away);
+    if (factor != nullptr) return factor;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 PlaceBucket* find_bucket(const OpRecord& record, c10::DeviceIndex index,
@@ -51,20 +69,13 @@ FoundBucket find_or_make_bucket(OpRecord& record, c10::DeviceIndex index,
   return found;
 }
 
+bool is_proven(const FoundBucket& found, size_t way) {
+  return nearest(found, way) != nullptr;
+}
+
 double learned_factor(const FoundBucket& found, size_t way) {
-  const auto known = [&](int size) -> const LearnedCost* {
-    if (size < 0 || size >= static_cast<int>(kSizePlaces)) return nullptr;
-    const PlaceBucket& bucket = found.sizes.buckets[size];
-    if (bucket.ways.empty() || !bucket.ways[way].factor.is_known()) return nullptr;
-    return &bucket.ways[way].factor;
-  };
-  const int here = static_cast<int>(found.size);
-  for (int away = 0; away <= kNeighbours; ++away) {
-    const LearnedCost* factor = known(here - away);
-    if (factor == nullptr) factor = known(here + away);
-    if (factor != nullptr) return factor->believed(1);
-  }
-  return 1;
+  const LearnedCost* factor = nearest(found, way);
+  return factor != nullptr ? factor->believed(1) : 1;
 }
 
 }  // namespace xpurt

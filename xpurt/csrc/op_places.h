@@ -18,6 +18,7 @@ struct PlaceWay {
   double patience = 1;       // grows with each trial that was lost
   int trials = 0;            // that are still to come
   double not_before_us = 0;  // its kernel is being built
+  double missed_us = 0;      // by which it was predicted to be done earlier, while new
 };
 
 // Calls of one op, type, layout and size class. Guarded by the scheduler's mutex, but
@@ -61,5 +62,8 @@ FoundBucket find_or_make_bucket(OpRecord& record, c10::DeviceIndex index,
 // By how much a way differs from what is expected, in a bucket or its nearest neighbour
 // that knows; 1 where none does.
 double learned_factor(const FoundBucket& found, size_t way);
+
+// Whether the way was timed, in the bucket or such a neighbour.
+bool is_proven(const FoundBucket& found, size_t way);
 
 }  // namespace xpurt

@@ -8,25 +8,16 @@
 #include "candidates.h"
 #include "capture.h"
 #include "explain.h"
+#include "new_ways.h"
 #include "op_record.h"
-#include "program_build.h"
 
 namespace xpurt {
 namespace {
 
-// How calls are chosen to be timed. The first few in a row, since everything depends on
-// them; then now and then: a timed call waits for its device, which others do not.
-constexpr uint64_t kInARow = 3;
-constexpr int kTrials = 3;
-constexpr uint32_t kWhileLearning = 3;  // calls in between
-constexpr uint32_t kOnceSettled = 127;
-
-// A way that is not in use is tried once its trial costs less than this share of what
-// was spent; later, if it is expected to take more than so many times as long. Never is
-// too late: what made it look so slow may have passed.
-constexpr double kTrialShare = 0.01;
-constexpr double kTrialHope = 8;
-constexpr double kLittleHope = 10;
+// Of two ways at home that take about as long, the one that does not block the host is
+// better, if the op is long.
+constexpr double kLongUs = 200;
+constexpr double kAbout = 1.02;
 
 // How long a device is left alone while a kernel is built for it.
 constexpr double kBuildPauseUs = 5e3;
@@ -34,6 +25,7 @@ constexpr double kBuildPauseUs = 5e3;
 // Cached decisions are taken without a lock, so nothing is booked for them: they are
 // those of work that blocks the host, or is too short to matter.
 constexpr double kTooShortToBook = 50;
+constexpr uint32_t kForLong = 1 << 20;  // calls, where nothing is learned
 
 constexpr double kNativeCallUs = 1;  // on one element: the order of magnitude
 constexpr double kLeastUs = 0.05;    // of a prediction that a time is divided by
@@ -130,11 +122,16 @@ double results_us(const Work& work, const Ordinal& devices, size_t from, size_t 
 // The way that the policy takes, by position; at home the better one of both.
 size_t choose_way(const Work& work, const Ordinal& devices,
                   const std::vector<DeviceCost>& costs, double now,
-                  OnlinePolicy& policy, const Candidates& candidates) {
+                  OnlinePolicy& policy, const Placing& placing) {
+  const Candidates& candidates = placing.candidates;
   const size_t count = devices.devices.size();
-  const size_t home_way = candidates[count].cost_us <= candidates[devices.home].cost_us
-                              ? count
-                              : devices.home;
+  const double native_us = candidates[count].cost_us;
+  const double kernel_us = candidates[devices.home].cost_us;
+  // A kernel leaves the host free to give work to other devices.
+  const bool is_known = placing.bucket->ways[devices.home].factor.is_known();
+  const bool by_kernel = kernel_us < native_us || (is_known && kernel_us > kLongUs &&
+                                                   kernel_us <= kAbout * native_us);
+  const size_t home_way = by_kernel ? devices.home : count;
   // Home comes first: of equals the policy takes the first one.
   const auto position_of = [&](size_t i) {
     return i == 0 ? devices.home : i == devices.home ? 0 : i;
@@ -150,40 +147,6 @@ size_t choose_way(const Work& work, const Ordinal& devices,
   if (std::ranges::none_of(candidates, &Candidate::is_possible)) return home_way;
   const size_t chosen = policy.choose(prospects, now);
   return chosen == 0 ? home_way : position_of(chosen);
-}
-
-// A way to try instead of the one that was chosen; that one as a rule.
-size_t trial(PlaceBucket& bucket, const Placing& placing, size_t chosen) {
-  const double now_us = placing.candidates[chosen].cost_us;
-  for (size_t way = 0; way < placing.candidates.size(); ++way) {
-    const Candidate& each = placing.candidates[way];
-    if (way == chosen || !each.is_possible()) continue;
-    PlaceWay& other = bucket.ways[way];
-    if (other.trials > 0) {
-      --other.trials;
-      return way;
-    }
-    double price = kTrials * (each.cost_us + each.moves_us);
-    if (each.cost_us > kTrialHope * now_us) price *= kLittleHope;
-    if (other.factor.count() == 0) price += expected_build_us();
-    if (bucket.spent_us * kTrialShare < price * other.patience) continue;
-    bucket.spent_us = 0;
-    other.patience *= 2;
-    other.trials = kTrials - 1;
-    return way;
-  }
-  return chosen;
-}
-
-uint32_t calls_between(const LearnedCost& factor) {
-  if (factor.count() < kInARow) return 0;
-  return factor.is_settled() ? kOnceSettled : kWhileLearning;
-}
-
-bool is_time_to_learn(PlaceBucket& bucket, size_t way) {
-  if (bucket.calls < calls_between(bucket.ways[way].factor)) return false;
-  bucket.calls = 0;
-  return true;
 }
 
 void take(Placing* placing, size_t way, const Ordinal& devices) {
@@ -240,10 +203,10 @@ Placing place_call(const PlacedCall& call, Stream& stream) {
   }
   expect(call, work, devices, index, costs, &placing);
   compare(call, work, stream, costs, found, clock, now, &placing);
+  if (!planned && call.learns) hold_new_ways_back(found, &placing);
   const size_t best =
-      planned
-          ? earliest(placing.candidates, call.native ? count : devices.home)
-          : choose_way(work, devices, costs, now, clock->policy, placing.candidates);
+      planned ? earliest(placing.candidates, call.native ? count : devices.home)
+              : choose_way(work, devices, costs, now, clock->policy, placing);
   size_t way = best;
   if (!planned && call.learns) {
     bucket.spent_us += placing.candidates[way].cost_us * (1 + bucket.rest);
@@ -259,7 +222,7 @@ Placing place_call(const PlacedCall& call, Stream& stream) {
   times_of(*devices.devices[placing.position]).busy_us += placing.cost_us;
   const bool is_short = placing.native || placing.cost_us < kTooShortToBook;
   if (cacheable && is_short && !placing.timed) {
-    bucket.rest = call.learns ? calls_between(bucket.ways[way].factor) : kOnceSettled;
+    bucket.rest = call.learns ? calls_between(bucket.ways[way].factor) : kForLong;
     bucket.calls_left.store(bucket.rest, std::memory_order_relaxed);
     bucket.cached.store(cache_word(version, mask, way), std::memory_order_relaxed);
   }

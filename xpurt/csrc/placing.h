@@ -18,7 +18,7 @@ struct PlacedCall {
   int64_t elements;
   const OpCost& cost;
   bool native = false;       // PyTorch's CPU kernel may run it, at home
-  bool home_kernel = false;  // the row's kernel is expected to pay, at home
+  bool home_kernel = false;  // the row's kernel may be worth it, at home
   bool learns = false;       // its time may be taken
 };
 

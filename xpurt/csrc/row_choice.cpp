@@ -77,12 +77,7 @@ void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex 
   const bool native = !forced && home.host_accessible && record.has_cpu_kernel &&
                       !may_split(cost, stream);
   choice->elements = std::max<int64_t>(cost.elements, 1);
-  const auto by_table = [&] {
-    return plan_tier(record, row, home.id, home.is_cpu, choice->look, choice->elements,
-                     false)
-        .kernel;
-  };
-  const bool at_home = !native || (!too_small(home, row, choice->look) && by_table());
+  const bool at_home = !native || !too_small(home, row, choice->look);
   const bool learns = !in_turn && learning_is_on() && !is_deterministic();
   choice->placing = place_call(
       {record, row, choice->look, choice->elements, cost, native, at_home, learns},
@@ -90,12 +85,7 @@ void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex 
   if (!choice->placing->native) choice->row = &row;
 }
 
-// The rest of tiny operands that are at home is there, too, and the native kernel is
-// done before another device had begun.
-bool is_tiny_at_home(const PhysicalDevice& home, const RowKernel& row,
-                     const CallLook& look, const torch::jit::Stack& stack,
-                     const OpRecord& record, size_t position) {
-  if (!too_small(home, row, look) || !record.has_cpu_kernel) return false;
+bool are_at(size_t position, const OpRecord& record, const torch::jit::Stack& stack) {
   bool there = true;
   for (size_t i = stack.size() - record.arguments; i < stack.size(); ++i) {
     for_each_tensor(stack[i], [&](const at::Tensor& tensor) {
@@ -105,6 +95,23 @@ bool is_tiny_at_home(const PhysicalDevice& home, const RowKernel& row,
     });
   }
   return there;
+}
+
+// Whether the native kernel at home is taken without a look at the costs: for tiny
+// operands it is done before another device had begun, for others it was decided. Not
+// if operands have to be fetched.
+bool stays_native(const OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
+                  const CallLook& look, const torch::jit::Stack& stack) {
+  const Ordinal& on = ordinal(index);
+  if (!on.home_device().host_accessible || !record.has_cpu_kernel || has_preference()) {
+    return false;
+  }
+  if (!too_small(on.home_device(), row, look) &&
+      !(row.prior.by_operands && !is_explaining() && !is_deterministic() &&
+        current_stream(index).idle() && is_placed_native(record, index, look))) {
+    return false;
+  }
+  return are_at(on.home, record, stack);
 }
 
 }  // namespace
@@ -132,10 +139,7 @@ RowChoice choose_row(OpRecord& record, c10::DeviceIndex index,
   }
   if (!forced && is_refused(record, home.id, choice.look.type())) return choice;
   if (several) {
-    if (!forced && home.host_accessible && !has_preference() &&
-        is_tiny_at_home(home, *row, choice.look, stack, record, on.home)) {
-      return choice;
-    }
+    if (!forced && stays_native(record, *row, index, choice.look, stack)) return choice;
     if (row->accepts(stack)) {
       choose_on_several(record, *row, index, stack, forced, &choice);
     }

@@ -157,7 +157,7 @@ def _draw(shown: Timeline, path: Path) -> None:
     axes.set_yticks(
         range(len(queues)), [f"{q.name[:32]}, stream {q.stream}" for q in queues]
     )
-    axes.legend(loc="upper right")
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     figure.savefig(path, dpi=120)
 
 

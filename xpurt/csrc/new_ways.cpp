@@ -1,0 +1,89 @@
+#include "new_ways.h"
+
+#include <algorithm>
+
+#include "program_build.h"
+
+namespace xpurt {
+namespace {
+
+// How calls are chosen to be timed. The first few in a row, since everything depends on
+// them; then now and then: a timed call waits for its device, which others do not.
+constexpr uint64_t kInARow = 3;
+constexpr int kTrials = 3;
+constexpr uint32_t kWhileLearning = 3;  // calls in between
+constexpr uint32_t kOnceSettled = 127;
+
+// A way that is not in use is tried once its trial costs less than this share of what
+// was spent; later, if it is expected to take more than so many times as long. Never is
+// too late: what made it look so slow may have passed.
+constexpr double kTrialShare = 0.01;
+constexpr double kTrialHope = 4;
+constexpr double kLittleHope = 10;
+
+}  // namespace
+
+// Note [New ways]
+// ~~~~~~~~~~~~~~~
+// A way that was never timed may have to be built, its first calls warm things up, and
+// what is expected of it may be wrong. So it is held back until as much was missed by
+// that as it will cost, if expectation is right: the rule of ski rental, as for tiers
+// (Note [Learning tiers]). An op that takes longer than a build goes at once. PyTorch's
+// CPU kernel is never new.
+void hold_new_ways_back(const FoundBucket& found, Placing* placing) {
+  const size_t native = placing->candidates.size() - 1;
+  if (!placing->candidates[native].is_possible()) return;
+  PlaceBucket& bucket = found.bucket();
+  const auto is_new = [&](size_t way) {
+    return way != native && bucket.ways[way].factor.count() == 0 &&
+           !is_proven(found, way);
+  };
+  double best = Candidate::kNever;
+  for (size_t way = 0; way <= native; ++way) {
+    if (!is_new(way)) best = std::min(best, placing->candidates[way].finish_us());
+  }
+  for (size_t way = 0; way < native; ++way) {
+    Candidate& each = placing->candidates[way];
+    if (!each.is_possible() || !is_new(way) || each.finish_us() >= best) continue;
+    PlaceWay& known = bucket.ways[way];
+    known.missed_us += (best - each.finish_us()) * (1 + bucket.rest);
+    if (known.missed_us < expected_build_us() + kTrials * each.cost_us) {
+      each.cost_us = Candidate::kNever;
+    }
+  }
+}
+
+size_t trial(PlaceBucket& bucket, const Placing& placing, size_t chosen) {
+  const double now_us = placing.candidates[chosen].cost_us;
+  for (size_t way = 0; way < placing.candidates.size(); ++way) {
+    const Candidate& each = placing.candidates[way];
+    if (way == chosen || !each.is_possible()) continue;
+    PlaceWay& other = bucket.ways[way];
+    if (other.trials > 0) {
+      --other.trials;
+      return way;
+    }
+    double price = kTrials * (each.cost_us + each.moves_us);
+    if (each.cost_us > kTrialHope * now_us) price *= kLittleHope;
+    if (other.factor.count() == 0) price += expected_build_us();
+    if (bucket.spent_us * kTrialShare < price * other.patience) continue;
+    bucket.spent_us = 0;
+    other.patience *= 2;
+    other.trials = kTrials - 1;
+    return way;
+  }
+  return chosen;
+}
+
+uint32_t calls_between(const LearnedCost& factor) {
+  if (factor.count() < kInARow) return 0;
+  return factor.is_settled() ? kOnceSettled : kWhileLearning;
+}
+
+bool is_time_to_learn(PlaceBucket& bucket, size_t way) {
+  if (bucket.calls < calls_between(bucket.ways[way].factor)) return false;
+  bucket.calls = 0;
+  return true;
+}
+
+}  // namespace xpurt
