@@ -29,9 +29,9 @@ char letter_of(ScalarType type) noexcept {
     case ScalarType::Bool:
       return 't';
     case ScalarType::ComplexFloat:
-      return 'F';
+      return 'x';
     case ScalarType::ComplexDouble:
-      return 'D';
+      return 'z';
     default:
       return 0;
   }

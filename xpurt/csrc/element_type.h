@@ -10,7 +10,7 @@
 namespace xpurt {
 
 // 'f', 'd', 'h' (half), 'b' (bfloat16), 'c', 's', 'i', 'l' (int8 to int64), 'u'
-// (uint8), 't' (bool), 'F', 'D' (complex of float and double), or 0 for a type that no
+// (uint8), 't' (bool), 'x', 'z' (complex of float and double), or 0 for a type that no
 // kernel knows.
 char letter_of(c10::ScalarType type) noexcept;
 

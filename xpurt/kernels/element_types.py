@@ -40,14 +40,14 @@ TYPES = {
     "l": ElementType("int64", "long", "long"),
     "u": ElementType("uint8", "uchar", "uchar"),
     "t": ElementType("bool", "uchar", "uchar"),
-    "F": ElementType("complex64", "float2", "float2"),
-    "D": ElementType("complex128", "double2", "double2"),
+    "x": ElementType("complex64", "float2", "float2"),
+    "z": ElementType("complex128", "double2", "double2"),
 }
 
 FLOATS = "fdhb"
 INTS = "csilu"
 BOOL = "t"
-COMPLEX = "FD"
+COMPLEX = "xz"
 
 
 def is_floating(letter: str) -> bool:
@@ -60,7 +60,7 @@ def is_complex(letter: str) -> bool:
 
 def real_of(letter: str) -> str:
     """The type of a complex number's parts; of another one, itself."""
-    return letter.lower() if is_complex(letter) else letter
+    return {"x": "f", "z": "d"}.get(letter, letter)
 
 
 def converted(value: str, source: str, target: str) -> str:
