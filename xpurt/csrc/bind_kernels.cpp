@@ -78,6 +78,7 @@ ComputeRule compute_rule(const std::string& name) {
 ResultRule result_rule(const std::string& name) {
   if (name == "compute") return ResultRule::compute;
   if (name == "self") return ResultRule::self;
+  if (name == "real") return ResultRule::real;
   TORCH_CHECK(name == "boolean", "no rule of results is called ", name);
   return ResultRule::boolean;
 }

@@ -28,6 +28,10 @@ char letter_of(ScalarType type) noexcept {
       return 'u';
     case ScalarType::Bool:
       return 't';
+    case ScalarType::ComplexFloat:
+      return 'x';
+    case ScalarType::ComplexDouble:
+      return 'z';
     default:
       return 0;
   }
@@ -36,6 +40,10 @@ char letter_of(ScalarType type) noexcept {
 ScalarType computed_in(ScalarType type) noexcept {
   const bool narrow = type == ScalarType::Half || type == ScalarType::BFloat16;
   return narrow ? ScalarType::Float : type;
+}
+
+bool is_double(ScalarType type) noexcept {
+  return c10::toRealValueType(type) == ScalarType::Double;
 }
 
 namespace {
@@ -49,7 +57,9 @@ bool within(int64_t value) {
 }  // namespace
 
 bool scalar_fits(const c10::Scalar& scalar, ScalarType type) noexcept {
-  if (scalar.isSymbolic() || scalar.isComplex()) return false;
+  if (scalar.isSymbolic()) return false;
+  if (c10::isComplexType(type)) return true;
+  if (scalar.isComplex()) return false;
   if (c10::isFloatingType(type) || type == ScalarType::Bool) return true;
   if (scalar.isFloatingPoint()) {
     const double value = scalar.toDouble();
@@ -89,6 +99,10 @@ void add_scalar(Launch& launch, const c10::Scalar& scalar, ScalarType type) {
       return launch.value(scalar.to<uint8_t>());
     case ScalarType::Bool:
       return launch.value(static_cast<uint8_t>(scalar.to<bool>()));
+    case ScalarType::ComplexFloat:
+      return launch.value(scalar.toComplexFloat());
+    case ScalarType::ComplexDouble:
+      return launch.value(scalar.toComplexDouble());
     default:
       return launch.value(static_cast<float>(scalar.toDouble()));
   }

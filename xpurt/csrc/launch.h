@@ -46,9 +46,9 @@ class Launch {
   void submit(const sycl::kernel& kernel, const Range& range);
 
  private:
-  static constexpr size_t kInline = 8;
+  static constexpr size_t kInline = 16;  // two doubles
   struct Argument {
-    alignas(8) char here[kInline];
+    alignas(16) char here[kInline];
     const void* there = nullptr;
     size_t bytes = 0;
     void* usm = nullptr;

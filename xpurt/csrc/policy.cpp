@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "element_type.h"
 #include "row_kernel.h"
 #include "scheduler.h"
 #include "split.h"
@@ -10,7 +11,7 @@ namespace xpurt {
 
 void OpCost::add(const at::TensorBase& tensor) {
   bytes += static_cast<int64_t>(tensor.nbytes());
-  needs_fp64 = needs_fp64 || tensor.scalar_type() == c10::ScalarType::Double;
+  needs_fp64 = needs_fp64 || is_double(tensor.scalar_type());
 }
 
 void OpCost::read(const at::TensorBase& tensor) {

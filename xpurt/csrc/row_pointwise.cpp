@@ -39,7 +39,8 @@ struct Call {
 
 bool is_usable(const Tensor& tensor) {
   return tensor.defined() && tensor.layout() == c10::kStrided && !tensor.is_neg() &&
-         !tensor._is_zerotensor() && letter_of(tensor.scalar_type()) != 0;
+         !tensor.is_conj() && !tensor._is_zerotensor() &&
+         letter_of(tensor.scalar_type()) != 0;
 }
 
 // Boundaries between the pieces of a line: a page, or more.
@@ -98,7 +99,7 @@ bool PointwiseRow::read_operand(const c10::IValue& value, int k, Call* call) con
   call->present[k] = true;
   if (!value.isTensor()) {
     call->scalars[k] = value.toScalar();
-    return !call->scalars[k].isComplex() && !call->scalars[k].isSymbolic();
+    return !call->scalars[k].isSymbolic();
   }
   const Tensor& tensor = value.toTensor();
   if (!tensor.defined()) {
@@ -169,6 +170,8 @@ bool PointwiseRow::find_types(Call* call) const {
   } else if (spec_.result == ResultRule::self) {
     if (call->tensors[0] == nullptr) return false;
     call->result = call->tensors[0]->scalar_type();
+  } else if (spec_.result == ResultRule::real) {
+    call->result = c10::toRealValueType(call->compute);
   } else {
     call->result = call->compute;
   }
@@ -200,8 +203,7 @@ bool PointwiseRow::fits(const Call& call) const {
       if (type != ScalarType::Bool && type != ScalarType::Byte) return false;
     } else if (call.tensors[k] == nullptr || call.tensors[k]->is_cpu()) {
       if (!scalar_fits(call.scalars[k], call.compute)) return false;
-      const bool zero = call.scalars[k].toDouble() == 0;
-      if (divides_integers && k == 1 && zero) return false;
+      if (divides_integers && k == 1 && call.scalars[k].toDouble() == 0) return false;
     }
   }
   for (size_t p = 0; p < spec_.params.size(); ++p) {
@@ -213,6 +215,11 @@ bool PointwiseRow::fits(const Call& call) const {
   }
   if (call.output == nullptr) return true;
   const Tensor& output = *call.output;
+  if (c10::isComplexType(call.compute)) {
+    // PyTorch says that it leaves out what is imaginary, or refuses to put it back.
+    if (spec_.result == ResultRule::self && !output.is_complex()) return false;
+    if (spec_.result == ResultRule::real && output.is_complex()) return false;
+  }
   // PyTorch's kernels of some ops write to an expanded tensor, those of others refuse.
   if (at::has_internal_overlap(output) == at::MemOverlap::Yes) return false;
   // where() converts operands, but not its result.
@@ -236,7 +243,7 @@ OpCost PointwiseRow::cost(const Call& call, const Tensor* output) const {
     cost.elements = std::max(cost.elements, output->numel());
     cost.write(*output);
   }
-  cost.needs_fp64 = cost.needs_fp64 || call.compute == ScalarType::Double;
+  cost.needs_fp64 = cost.needs_fp64 || is_double(call.compute);
   return cost;
 }
 

@@ -158,6 +158,11 @@ bool ReductionRow::find_types(const c10::IValue* dtype, Call* call) const {
     }
     call->result = call->compute;
   }
+  // PyTorch says that it leaves out what is imaginary.
+  const bool answers = spec_.result == ResultRule::boolean;
+  if (c10::isComplexType(self) && !answers && !c10::isComplexType(call->compute)) {
+    return false;
+  }
   const char letter = letter_of(call->compute);
   return letter != 0 && spec_.dtypes.find(letter) != std::string::npos;
 }
@@ -166,7 +171,7 @@ bool ReductionRow::read(const Stack& stack, Call* call) const {
   const size_t first = stack.size() - roles_.count;
   call->self = &stack[first].toTensor();
   const Tensor& self = *call->self;
-  if (!self.is_xpu() || self.layout() != c10::kStrided ||
+  if (!self.is_xpu() || self.layout() != c10::kStrided || self.is_conj() ||
       letter_of(self.scalar_type()) == 0) {
     return false;
   }
@@ -192,7 +197,7 @@ OpCost ReductionRow::cost(const Call& call) const {
   cost.elements = call.self->numel();
   cost.flops = spec_.flops;
   cost.read(*call.self);
-  cost.needs_fp64 = cost.needs_fp64 || call.compute == ScalarType::Double;
+  cost.needs_fp64 = cost.needs_fp64 || is_double(call.compute);
   return cost;
 }
 

@@ -23,7 +23,12 @@ enum class ComputeRule {
 };
 
 // The type of a pointwise row's result.
-enum class ResultRule { compute, boolean, self };
+enum class ResultRule {
+  compute,
+  boolean,
+  self,  // that of operand 0
+  real,  // of a complex number, that of its parts
+};
 
 // A kernel of a row of steps. See row_steps.cpp.
 struct Step {

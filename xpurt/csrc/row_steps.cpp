@@ -188,14 +188,19 @@ bool StepsRow::can_read(const Call& call) const {
   if (spec_.raises_on_empty && call.seen[0].tensor.numel() == 0) return false;
   return std::all_of(call.seen.begin(), call.seen.end(), [&](const Seen& each) {
     const Tensor& t = each.tensor;
+    // Complex numbers and others are not mixed, but for indices and masks.
+    const bool alike =
+        c10::isComplexType(call.type) ? !t.is_floating_point() : !t.is_complex();
     return !t.defined() ||
-           (t.is_xpu() && t.device() == call.device && t.layout() == c10::kStrided &&
-            !t.is_neg() && t.dim() <= kMostDims && letter_of(t.scalar_type()) != 0);
+           (alike && !t.is_conj() && t.is_xpu() && t.device() == call.device &&
+            t.layout() == c10::kStrided && !t.is_neg() && t.dim() <= kMostDims &&
+            letter_of(t.scalar_type()) != 0);
   });
 }
 
 bool StepsRow::can_write(const Tensor& target, const Call& call, bool is_out) const {
   if (!target.is_xpu() || target.device() != call.device || target.is_neg() ||
+      target.is_conj() || target.is_complex() != c10::isComplexType(call.type) ||
       target.layout() != c10::kStrided || letter_of(target.scalar_type()) == 0 ||
       (spec_.same_type && target.scalar_type() != call.type) ||
       at::has_internal_overlap(target) == at::MemOverlap::Yes) {
@@ -337,7 +342,7 @@ void StepsRow::prepare(const Step& step, const Stack& stack, const Call& call,
   for (size_t at = 0; at < arguments_.size(); ++at) {
     const c10::Argument& each = *arguments_[at];
     if (is_tensor(each) || is_tensor_list(each) || is_of_no_kernel(each)) continue;
-    arguments.add(each.name(), argument(stack, at), computed == 'd');
+    arguments.add(each.name(), argument(stack, at), is_double(call.type));
   }
   arguments.words()[0] = count;
   arguments.words()[1] = spec_.index + 1;

@@ -21,11 +21,17 @@ ROUNDED_QUOTIENT = {
 }
 
 ARITHMETIC_ROWS = (
-    Row("add", "a0 + alpha * a1", ARITHMETIC),
-    Row("sub", "a0 - alpha * a1", NUMERIC),
-    Row("rsub", "a1 - alpha * a0", NUMERIC, leading=1),
-    Row("mul", "a0 * a1", ARITHMETIC),
-    Row("div", "a0 / a1", FLOATING, flops=4),
+    Row("add", "a0 + alpha * a1", ARITHMETIC, complex="a0 + times(alpha, a1)"),
+    Row("sub", "a0 - alpha * a1", NUMERIC, complex="a0 - times(alpha, a1)"),
+    Row(
+        "rsub",
+        "a1 - alpha * a0",
+        NUMERIC,
+        leading=1,
+        complex="a1 - times(alpha, a0)",
+    ),
+    Row("mul", "a0 * a1", ARITHMETIC, complex="times(a0, a1)"),
+    Row("div", "a0 / a1", FLOATING, flops=4, complex="over(a0, a1)"),
     Row("div", ROUNDED_QUOTIENT, ROUNDING, flops=12, raises_on_zero=True),
     Row(
         "floor_divide", "floor_quotient(a0, a1)", NUMERIC, flops=12, raises_on_zero=True
@@ -39,7 +45,13 @@ ARITHMETIC_ROWS = (
         integral="trunc_rest(a0, a1)",
         raises_on_zero=True,
     ),
-    Row("pow", "power_of(a0, a1)", FLOATING_ONLY, flops=30),
+    Row(
+        "pow",
+        "power_of(a0, a1)",
+        FLOATING_ONLY,
+        flops=30,
+        complex="power_of(a0, a1)",
+    ),
     Row("maximum", "maximum_of(a0, a1)", ARITHMETIC),
     Row("minimum", "minimum_of(a0, a1)", ARITHMETIC),
     Row("fmax", "a0 != a0 || a1 > a0 ? a1 : a0", ARITHMETIC, flops=2),
@@ -58,8 +70,8 @@ ARITHMETIC_ROWS = (
 )
 
 COMPARISONS = (
-    Row("eq", "a0 == a1", PREDICATE),
-    Row("ne", "a0 != a1", PREDICATE),
+    Row("eq", "a0 == a1", PREDICATE, complex="all(a0 == a1)"),
+    Row("ne", "a0 != a1", PREDICATE, complex="any(a0 != a1)"),
     Row("lt", "a0 < a1", PREDICATE),
     Row("le", "a0 <= a1", PREDICATE),
     Row("gt", "a0 > a1", PREDICATE),
@@ -67,9 +79,24 @@ COMPARISONS = (
 )
 
 LOGIC_AND_BITS = (
-    Row("logical_and", "a0 != 0 && a1 != 0", PREDICATE),
-    Row("logical_or", "a0 != 0 || a1 != 0", PREDICATE),
-    Row("logical_xor", "(a0 != 0) != (a1 != 0)", PREDICATE),
+    Row(
+        "logical_and",
+        "a0 != 0 && a1 != 0",
+        PREDICATE,
+        complex="any(a0 != 0) && any(a1 != 0)",
+    ),
+    Row(
+        "logical_or",
+        "a0 != 0 || a1 != 0",
+        PREDICATE,
+        complex="any(a0 != 0) || any(a1 != 0)",
+    ),
+    Row(
+        "logical_xor",
+        "(a0 != 0) != (a1 != 0)",
+        PREDICATE,
+        complex="any(a0 != 0) != any(a1 != 0)",
+    ),
     Row("bitwise_and", "a0 & a1", BITWISE),
     Row("bitwise_or", "a0 | a1", BITWISE),
     Row("bitwise_xor", "a0 ^ a1", BITWISE),

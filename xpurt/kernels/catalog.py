@@ -42,7 +42,7 @@ def op_entries() -> list[Entry]:
             op=row.aten,
             overloads=tuple(sorted(overloads[index])),
             kind=KINDS.get(type(row), row.template),
-            dtypes=tuple(TYPES[letter].dtype for letter in row.kind.dtypes),
+            dtypes=tuple(TYPES[letter].dtype for letter in table.dtypes_of(row)),
             file=files[id(row)],
         )
         for index, row in enumerate(table.ROWS)

@@ -40,27 +40,50 @@ TYPES = {
     "l": ElementType("int64", "long", "long"),
     "u": ElementType("uint8", "uchar", "uchar"),
     "t": ElementType("bool", "uchar", "uchar"),
+    "x": ElementType("complex64", "float2", "float2"),
+    "z": ElementType("complex128", "double2", "double2"),
 }
 
 FLOATS = "fdhb"
 INTS = "csilu"
 BOOL = "t"
+COMPLEX = "xz"
 
 
 def is_floating(letter: str) -> bool:
     return letter in FLOATS
 
 
+def is_complex(letter: str) -> bool:
+    return letter in COMPLEX
+
+
+def real_of(letter: str) -> str:
+    """The type of a complex number's parts; of another one, itself."""
+    return {"x": "f", "z": "d"}.get(letter, letter)
+
+
 def converted(value: str, source: str, target: str) -> str:
     """Expression for `value`, of type `source` in a register, as type `target`."""
     if target == BOOL:
-        return f"(({value}) != 0)"
+        return f"any(({value}) != 0)" if is_complex(source) else f"(({value}) != 0)"
+    if is_complex(target):
+        return _as_complex(value, source, target)
     if TYPES[source].compute == TYPES[target].compute and source != BOOL:
         return value
     if target == "u" and is_floating(source):
         # A negative number wraps around, as in PyTorch; in C it need not.
         return f"((uchar)(long)({value}))"
     return f"(({TYPES[target].compute})({value}))"
+
+
+def _as_complex(value: str, source: str, target: str) -> str:
+    type_ = TYPES[target].compute
+    if source == target:
+        return value
+    if is_complex(source):
+        return f"convert_{type_}({value})"
+    return f"(({type_})(({TYPES[real_of(target)].compute})({value}), 0))"
 
 
 def load(pointer: str, index: str, stored_as: str, wanted: str) -> str:

@@ -1,6 +1,6 @@
 """Rows that read elements at indices: a place is an element of the result."""
 
-from xpurt.kernels.row import ARITHMETIC
+from xpurt.kernels.row import MOVING
 from xpurt.kernels.steps import Step, Steps
 
 LISTED = tuple(f"indices{k}" for k in range(8))
@@ -80,8 +80,8 @@ TAKE = Step(
 )
 
 ROWS = (
-    Steps("gather", (GATHER,), ARITHMETIC, same_type=True),
-    Steps("index_select", (SELECT,), ARITHMETIC, same_type=True),
-    Steps("index", (BY_LIST,), ARITHMETIC),
-    Steps("take", (TAKE,), ARITHMETIC, same_type=True),
+    Steps("gather", (GATHER,), MOVING, same_type=True),
+    Steps("index_select", (SELECT,), MOVING, same_type=True),
+    Steps("index", (BY_LIST,), MOVING),
+    Steps("take", (TAKE,), MOVING, same_type=True),
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from xpurt.kernels.decomposed import Decomposed
-from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY
+from xpurt.kernels.row import FLOATING_ONLY, MOVING
 from xpurt.kernels.steps import Step, Steps
 
 ROLL = Step(
@@ -51,7 +51,7 @@ def triangle(kept: str) -> tuple[Step]:
   long at[8];
   const long to = out_unravel(i, at);
   const long right = at[out_RANK - 1] - at[out_RANK - 2];
-  out_store(to, right {kept} diagonal ? self_load(self_at(at)) : 0);
+  out_store(to, right {kept} diagonal ? self_load(self_at(at)) : (C)0);
 """,
         ),
     )
@@ -136,10 +136,10 @@ def repeat_interleave(
 
 
 ROWS = (
-    Steps("roll", (ROLL,), ARITHMETIC),
-    Steps("flip", (FLIP,), ARITHMETIC),
-    Steps("tril", triangle("<="), ARITHMETIC),
-    Steps("triu", triangle(">="), ARITHMETIC),
+    Steps("roll", (ROLL,), MOVING),
+    Steps("flip", (FLIP,), MOVING),
+    Steps("tril", triangle("<="), MOVING),
+    Steps("triu", triangle(">="), MOVING),
     Steps("unfold_backward", (UNFOLD_BACKWARD,), FLOATING_ONLY),
     Decomposed("cat", cat, overloads=("",)),  # out= has its own promotion and errors
     Decomposed("_stack", stack),

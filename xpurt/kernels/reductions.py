@@ -1,24 +1,23 @@
 """Rows that reduce along dimensions, softmax and its kin, and matrix products."""
 
-from xpurt.kernels.element_types import BOOL, FLOATS, INTS
+from xpurt.kernels.element_types import BOOL, COMPLEX, FLOATS, INTS
 from xpurt.kernels.row import (
     ARITHMETIC,
-    FLOATING_ONLY,
     Kind,
     Matmul,
     Reduction,
     Softmax,
 )
 
-SUMMING = Kind(FLOATS + INTS, compute="widened")
+SUMMING = Kind(FLOATS + INTS + COMPLEX, compute="widened")
+MULTIPLYING = Kind(FLOATS + INTS, compute="widened")
+AVERAGING = Kind(FLOATS + COMPLEX)
 ANSWERING = Kind(BOOL, result="boolean")
 
 REDUCTIONS = (
     Reduction("sum", SUMMING, identity="0", combine="a + b"),
-    Reduction(
-        "mean", FLOATING_ONLY, identity="0", combine="a + b", finish="acc / (C)n"
-    ),
-    Reduction("prod", SUMMING, identity="1", combine="a * b"),
+    Reduction("mean", AVERAGING, identity="0", combine="a + b", finish="acc / (C)n"),
+    Reduction("prod", MULTIPLYING, identity="1", combine="a * b"),
     Reduction(
         "amax",
         ARITHMETIC,

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from xpurt.kernels.element_types import BOOL, FLOATS, INTS
+from xpurt.kernels.element_types import BOOL, COMPLEX, FLOATS, INTS
 
 _NAME = re.compile(r"\b[a-z]\w*\b(?!\s*\()")
 _OPERAND = re.compile(r"\ba(\d)\b")
@@ -27,7 +27,7 @@ class Kind:
 
     dtypes: str  # letters of the types of the computation that a row covers
     compute: str = "common"  # "common", "floating", "self", "source", "widened"
-    result: str = "compute"  # "compute", "boolean", "self"
+    result: str = "compute"  # "compute", "boolean", "self", "real"
 
 
 ARITHMETIC = Kind(FLOATS + INTS + BOOL)
@@ -39,6 +39,9 @@ BITWISE = Kind(INTS + BOOL)
 PREDICATE = Kind(FLOATS + INTS + BOOL, result="boolean")
 FILLING = Kind(FLOATS + INTS + BOOL, compute="self", result="self")
 COPYING = Kind(FLOATS + INTS + BOOL, compute="source", result="self")
+MAGNITUDE = Kind(FLOATS + INTS + BOOL, result="real")
+ANGLE = Kind(FLOATS, compute="floating", result="real")
+MOVING = Kind(FLOATS + INTS + BOOL + COMPLEX)  # elements are not looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class Row:
 
     `expression` is a string, or one per value of the op's str or bool argument (a
     true bool is "true", a false one ""). `integral` and `boolean` replace it where
-    the computation is in integers or bools. `functions` are templates that the
+    the computation is in integers or bools; with `complex` the row is for complex numbers
+    too, vectors of two (see ``templates/complex.cl``). `functions` are templates that the
     expressions need beside those of every kernel. `defaults` are the values of parameters
     and operands that a call leaves out. `flops` is the work per element, in additions.
     """
@@ -60,6 +64,7 @@ class Row:
     flops: float = 1
     integral: str | None = None
     boolean: str | None = None
+    complex: str | None = None
     defaults: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[int, ...] = ()  # operands that are bool, not promoted
     zero_dim: tuple[int, ...] = ()  # operands that have one element, if tensors
@@ -69,6 +74,10 @@ class Row:
     functions: tuple[str, ...] = ()
     same_type: bool = False  # PyTorch refuses tensors of different types
     raises_on_zero: bool = False  # PyTorch's CPU kernel refuses an integral divisor 0
+
+    @property
+    def dtypes(self) -> str:
+        return self.kind.dtypes + (COMPLEX if self.complex is not None else "")
 
     @property
     def expressions(self) -> dict[str, str]:
@@ -89,7 +98,8 @@ class Row:
     @property
     def uses(self) -> set[int]:
         """Numbers of the operands that are read."""
-        texts = [*self.expressions.values(), self.integral or "", self.boolean or ""]
+        others = (self.integral, self.boolean, self.complex)
+        texts = [*self.expressions.values(), *filter(None, others)]
         return {int(k) for text in texts for k in _OPERAND.findall(text)}
 
 

@@ -18,8 +18,10 @@ from xpurt.kernels.element_types import (
     BOOL,
     TYPES,
     converted,
+    is_complex,
     is_floating,
     load,
+    real_of,
     store,
 )
 from xpurt.kernels.row import Reduction, Row, Softmax
@@ -78,6 +80,10 @@ def _fill(name: str, **values: object) -> str:
 
 def _prelude(computed_as: str, stored_as: str, functions: Sequence[str] = ()) -> str:
     """Definitions for a computation in one type, with a result in another."""
+    if is_complex(computed_as):
+        real = TYPES[real_of(computed_as)].compute
+        types = f"typedef {TYPES[computed_as].compute} C;\ntypedef {real} R;"
+        return "\n".join([types, _fill("prelude"), _fill("complex")])
     floating = is_floating(computed_as)
     if floating:
         limits = ("(-(C)INFINITY)", "((C)INFINITY)")
@@ -101,7 +107,7 @@ def _prelude(computed_as: str, stored_as: str, functions: Sequence[str] = ()) ->
 
 def _finished(text: str, computed_as: str) -> str:
     """Gives float literals the type of the computation."""
-    if computed_as == "d":
+    if real_of(computed_as) == "d":
         return text
     return _FLOAT_LITERAL.sub(r"\1f", text)
 
@@ -129,6 +135,8 @@ def _indent(lines: Sequence[str], depth: int) -> str:
 def _expression(row: Row, variant: str, computed_as: str) -> str:
     if computed_as == BOOL and row.boolean is not None:
         return row.boolean
+    if is_complex(computed_as) and row.complex is not None:
+        return row.complex
     if not is_floating(computed_as) and row.integral is not None:
         return row.integral
     expressions = row.expressions
@@ -173,6 +181,8 @@ def pointwise_source(row: Row, fields: Sequence[str]) -> Source:
     result = _expression(row, variant, computed_as)
     if row.kind.result == "boolean":
         write = store("p", target, f"({result}) != 0", BOOL, stored_as)
+    elif row.kind.result == "real":
+        write = store("p", target, result, real_of(computed_as), stored_as)
     else:
         write = store("p", target, result, computed_as, stored_as)
     text = _fill(

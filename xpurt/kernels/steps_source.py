@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from xpurt.kernels.element_types import BOOL, TYPES, load, store
+from xpurt.kernels.element_types import BOOL, TYPES, load, real_of, store
 from xpurt.kernels.steps import Step
 
 
@@ -172,7 +172,7 @@ def steps_values(step: Step, described: str, computed_as: str) -> dict[str, str]
     params = pointers(arguments, step)
     if step.faults:
         params.append("volatile __global int* fault")
-    real = "double" if computed_as == "d" else "float"
+    real = "double" if real_of(computed_as) == "d" else "float"
     place = "place_of_lanes()" if step.lanes else "get_global_id(0)"
     return {
         "members": "\n  ".join(members(arguments, real)),

@@ -86,6 +86,11 @@ def mask(numbers: set[int] | tuple[int, ...]) -> int:
     return sum(1 << k for k in numbers)
 
 
+def dtypes_of(row: AnyRow) -> str:
+    """Letters of the types it computes in."""
+    return row.dtypes if isinstance(row, Row) else row.kind.dtypes
+
+
 def described(index: int, row: AnyRow) -> dict[str, object]:
     """A row as C++ takes it."""
     pointwise = row if isinstance(row, Row) else None
@@ -95,7 +100,7 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "index": index,
         "kind": row.template,
         "name": row.aten,
-        "dtypes": row.kind.dtypes,
+        "dtypes": dtypes_of(row),
         "compute": row.kind.compute,
         "result": row.kind.result,
         "flops": row.flops,

@@ -26,7 +26,7 @@ __kernel void $entry(__global $out_type* out, __global const $in_type* in,
   }
 #if LANES > 1
   for (uint far = LANES / 2; far > 0; far /= 2) {
-    acc = combine(acc, sub_group_shuffle_xor(acc, far));
+    acc = combine(acc, SHUFFLED(acc, far));
   }
 #endif
   if (lane == 0) leave(out, &layout, row, chunk, acc);

@@ -4,6 +4,9 @@
 // both loops are divided are the last dimension of the range.
 #define KEPT $kept
 #define REDUCED $reduced
+#ifndef SHUFFLED
+#define SHUFFLED(acc, far) sub_group_shuffle_xor(acc, far)
+#endif
 
 typedef struct {
   long rows, inner, outer, inner_chunk, outer_chunk, inner_chunks, count;
