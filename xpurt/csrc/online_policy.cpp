@@ -59,21 +59,29 @@ size_t OnlinePolicy::choose(c10::ArrayRef<Prospect> prospects, double now) {
     }
   }
   TORCH_CHECK_VALUE(earliest < kNever, "no device can run the op");
-  return earliest_allowed < kNever ? allowed : any;
+  const bool found = earliest_allowed < kNever;
+  latest_ = std::max(latest_, found ? earliest_allowed : earliest);
+  return found ? allowed : any;
 }
 
 double OnlinePolicy::deadline() const {
-  return alone_[best_] + kShare * work_[best_];
+  return alone_[best_] + std::max(0.0, kShare * work_[best_] - debt_);
 }
 
 void OnlinePolicy::account(c10::ArrayRef<Prospect> prospects, double now) {
   double cheapest = std::numeric_limits<double>::infinity();
   for (const Prospect& each : prospects) cheapest = std::min(cheapest, each.cost);
+  // Everything that was sent is done: what was gained is no credit to lose, but what
+  // was lost stays spent.
+  const bool idle = std::all_of(prospects.begin(), prospects.end(),
+                                [now](const Prospect& p) { return p.free_at < now; });
+  if (idle) debt_ += std::max(0.0, latest_ - alone_[best_]);
   const bool fades = ++ops_ % kFadeEvery == 0;
+  if (fades) debt_ /= 2;
   for (size_t i = 0; i < prospects.size(); ++i) {
     // What it cannot run would have to be done for it.
     const double cost = std::isfinite(prospects[i].cost) ? prospects[i].cost : cheapest;
-    alone_[i] = std::max(alone_[i], now) + cost;
+    alone_[i] = (idle ? now : std::max(alone_[i], now)) + cost;
     work_[i] += cost;
     if (fades) work_[i] /= 2;
   }

@@ -33,9 +33,10 @@ struct Prospect {
 //
 // Where little has been gained yet, a strict condition would leave other devices idle
 // for as long as one transfer takes: data then lie where they should not, for the rest
-// of a short program. So the mix may be behind by a share of the work seen so far; that
-// is spent once, not once per op. Which device is the best one changes only for one
-// that would have saved more than the way there costs.
+// of a short program. So the mix may be behind by a share of the work seen so far;
+// that is spent once, not once per op. When all devices are idle the account begins
+// anew, but for what was spent. Which device is the best one changes only for one that
+// would have saved more than the way there costs.
 class OnlinePolicy {
  public:
   // Raises ValueError if there is no device.
@@ -61,6 +62,8 @@ class OnlinePolicy {
 
   c10::SmallVector<double, 8> alone_;
   c10::SmallVector<double, 8> work_;  // costs so far, old ones fading
+  double latest_ = 0;                 // end of what was sent
+  double debt_ = 0;  // how far the mix was behind when all was done; fading, too
   uint32_t ops_ = 0;
   size_t best_ = 0;
 };

@@ -53,6 +53,34 @@ def test_nothing_is_done_in_the_past() -> None:
     assert policy.choose([90, 10], [0, 0], [5, 6], [0, 0], now=100) == 0
 
 
+def test_the_account_begins_anew_when_all_devices_are_idle() -> None:
+    policy = _C.OnlinePolicy(2)
+    for _ in range(100):
+        policy.choose([0, 0], [0, 0], [10, 10], [0, 0])
+    assert policy.alone == [1000, 1000]
+    policy.choose([510, 500], [0, 0], [10, 10], [0, 0], now=505)
+    assert policy.alone == [1010, 1010]
+    policy.choose([520, 500], [0, 0], [10, 10], [0, 0], now=600)
+    assert policy.alone == [610, 610]
+
+
+def test_what_the_mix_may_lose_is_not_lost_again_and_again() -> None:
+    policy = _C.OnlinePolicy(2)
+    policy.remember([10_000, 10_000])  # 10 may be lost
+    went = []
+    for now in (0, 100, 200, 300):
+        idle = [now - 1, now - 1] if now else [0, 0]
+        policy.choose(idle, [now, now], [10, 10], [0, 0], now=now)
+        busy = [now + 10, now]
+        second = policy.choose(busy, [now, now], [10, 10], [15, 15], now=now)
+        went.append(second)
+        # Takes both results: here at 21, or at 26 if one has to come back.
+        back = now + 25 if second else now + 20
+        busy = [now + 10 + 10 * (second == 0), now + 10]
+        assert policy.choose(busy, [back, now + 99], [1, 1], [0, 0], now=now) == 0
+    assert went == [1, 1, 0, 0]
+
+
 def test_the_best_device_changes_only_where_that_pays() -> None:
     policy = _C.OnlinePolicy(2)
     policy.remember([100, 110])
