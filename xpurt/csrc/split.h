@@ -80,12 +80,9 @@ inline bool has_rows_apart(const at::TensorBase& tensor, int64_t dim = 0) {
   return has_apart(tensor.sizes(), tensor.strides(), dim);
 }
 
-// What of the work each device of the stream's ordinal is to do, by position; empty: it
-// is not to be split. They need not add up to 1.
-std::vector<double> shares_of(const Work& work, Stream& stream);
-
-// For tests: splits all work that reads and writes at least so many bytes, with pieces
-// that begin at multiples of `unit`, if it is not 0. No shares take it back.
+// For tests: what of its work each device is to do, by position. Splits all work that
+// reads and writes at least so many bytes, with pieces that begin at multiples of
+// `unit`, if it is not 0. No shares take it back.
 void set_split_shares(std::vector<double> shares, double least_bytes, int64_t unit);
 
 // How many pieces ran on each device of an ordinal so far.
