@@ -241,6 +241,7 @@ void forget_replicas(void* base) noexcept {
     }
   }
   table().copies.erase(found);
+  if (table().copies.empty()) drop_finished_ghosts();
   count_entries();
 }
 
