@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace xpurt {
@@ -26,8 +27,8 @@ constexpr auto kOpenCL = sycl::backend::opencl;
 // Jobs are taken in the order of submission, and an event depends on what was submitted
 // before it alone, so the threads never wait for each other in a circle.
 struct Job {
-  sycl::event awaited;
-  cl_event told;
+  std::optional<sycl::event> awaited;
+  cl_event told = nullptr;
 };
 
 class Couriers {
@@ -35,12 +36,18 @@ class Couriers {
   void send(Job job) {
     std::unique_lock<std::mutex> lock(mutex_);
     jobs_.push_back(std::move(job));
+    ++pending_;
     if (idle_ < jobs_.size() && threads_ < kMostThreads) {
       ++threads_;
       std::thread([this] { work(); }).detach();
     }
     lock.unlock();
     added_.notify_one();
+  }
+
+  void wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    none_pending_.wait(lock, [this] { return pending_ == 0; });
   }
 
  private:
@@ -56,19 +63,23 @@ class Couriers {
       jobs_.pop_front();
       lock.unlock();
       try {
-        job.awaited.wait();
+        job.awaited->wait();
       } catch (const sycl::exception&) {
         // Its stream keeps the error for the next wait.
       }
       clSetUserEventStatus(job.told, CL_COMPLETE);
       clReleaseEvent(job.told);
+      job = {};
       lock.lock();
+      if (--pending_ == 0) none_pending_.notify_all();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable added_;
+  std::condition_variable none_pending_;
   std::deque<Job> jobs_;
+  size_t pending_ = 0;  // sent, and not put away
   size_t idle_ = 0;
   size_t threads_ = 0;
 };
@@ -94,6 +105,10 @@ sycl::event event_in(const sycl::context& context, const sycl::event& event) {
   sycl::event result = sycl::make_event<kOpenCL>(std::vector<cl_event>{told}, context);
   couriers().send({event, told});
   return result;
+}
+
+void wait_for_couriers() {
+  couriers().wait();
 }
 
 }  // namespace xpurt

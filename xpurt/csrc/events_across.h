@@ -9,4 +9,7 @@ namespace xpurt {
 // Waits for it where the backend leaves no other way.
 sycl::event event_in(const sycl::context& context, const sycl::event& event);
 
+// Waits until nothing is left of event_in(): before the driver goes.
+void wait_for_couriers();
+
 }  // namespace xpurt

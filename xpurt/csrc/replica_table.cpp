@@ -103,15 +103,6 @@ void transfer(Copies& copies, size_t from_position, size_t to_position, Interval
   to.uses = {};
 }
 
-// Home may be written by work of other streams that was submitted before the table
-// knew of the storage.
-void wait_for_others(Copies& copies, Stream& stream) {
-  if (!copies.at_home().memory.uses.empty()) return;
-  for (Stream* other : busy_streams(copies.ordinal)) {
-    if (other != &stream) stream.follow(other->record());
-  }
-}
-
 void fetch_home(Copies& copies, Interval range, Stream& stream) {
   const size_t home = copies.devices().home;
   Copy& to = copies.by_position[home];
@@ -217,7 +208,6 @@ void fetch(Copies& copies, size_t position, Interval range, Stream& stream) {
   for (const Interval& missing : to.valid.missing(range)) {
     fetch_home(copies, missing, stream);
   }
-  wait_for_others(copies, stream);
   for (const Interval& missing : to.valid.missing(range)) {
     transfer(copies, home, position, missing, stream);
     to.valid.add(missing);
@@ -258,6 +248,7 @@ void forget_replicas(void* base) noexcept {
     }
   }
   table().copies.erase(found);
+  if (table().copies.empty()) drop_finished_ghosts();
   count_entries();
 }
 

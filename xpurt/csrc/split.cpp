@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <shared_mutex>
 
@@ -38,26 +40,45 @@ bool has_types(const PhysicalDevice& device, const Work& work) {
          (device.has_fp16 || !work.needs_fp16);
 }
 
-}  // namespace
-
-namespace {
-
-// Below, a launch more costs as much as half of the work.
-constexpr double kLeastBytes = 1 << 20;
-constexpr double kLeastFlops = 1e7;
-
-// What of the work each device of the stream's ordinal is to do, by position; empty: it
-// is not to be split.
-std::vector<double> wished_shares(const Work& work, Stream& stream) {
-  if (C10_LIKELY(!is_asked.load(std::memory_order_relaxed))) {
-    const bool large = work.bytes >= kLeastBytes || work.flops >= kLeastFlops;
-    return large ? shares_of(work, stream) : std::vector<double>{};
-  }
+// By position; empty: the work is not to be split. They need not add up to 1.
+std::vector<double> shares_for(const Work& work, Stream& stream) {
+  if (!is_asked.load(std::memory_order_relaxed)) return {};
   std::shared_lock<std::shared_mutex> lock(asked().mutex);
   const std::vector<double>& shares = asked().shares;
   if (work.bytes < asked().least_bytes) return {};
   return shares.size() == stream.ordinal().devices.size() ? shares
                                                           : std::vector<double>{};
+}
+
+// Note [Steady shares]
+// ~~~~~~~~~~~~~~~~~~~~
+// Shares that follow measured times change a little with every op, and with them the
+// boundaries between the pieces, over which bytes would then be copied at each step of
+// a chain. So ops with as many rows are divided as the last one was, until that is more
+// than kDrift off.
+constexpr double kDrift = 0.05;
+constexpr size_t kMostKept = 256;
+
+struct Kept {
+  std::mutex mutex;
+  std::map<std::pair<c10::DeviceIndex, int64_t>, std::vector<double>> by_rows;
+};
+Kept& kept() {
+  static auto* const leaked = new Kept;
+  return *leaked;
+}
+
+std::vector<double> steady(std::vector<double> shares, c10::DeviceIndex index,
+                           int64_t rows) {
+  std::lock_guard<std::mutex> lock(kept().mutex);
+  auto& by_rows = kept().by_rows;
+  if (by_rows.size() > kMostKept) by_rows.clear();
+  std::vector<double>& last = by_rows[{index, rows}];
+  const auto is_near = [](double a, double b) {
+    return std::abs(a - b) <= kDrift && (a > 0) == (b > 0);
+  };
+  if (!std::ranges::equal(last, shares, is_near)) last = std::move(shares);
+  return last;
 }
 
 }  // namespace
@@ -81,7 +102,7 @@ PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) 
     return {};
   }
   const Work work = work_of(cost);
-  std::vector<double> shares = wished_shares(work, stream);
+  std::vector<double> shares = shares_for(work, stream);
   if (shares.empty() || !may_leave({cost.reads.begin(), cost.reads.end()}) ||
       !may_leave({cost.writes.begin(), cost.writes.end()})) {
     return {};
@@ -91,11 +112,13 @@ PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) 
   }
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   if (sum <= 0) return {};
+  for (double& share : shares) share /= sum;
+  shares = steady(std::move(shares), stream.id().device_index(), rows);
   PieceList pieces;
   double until = 0;
   int64_t begin = 0;
   for (size_t p = 0; p < shares.size(); ++p) {
-    until += shares[p] / sum;
+    until += shares[p];
     const int64_t units = std::llround(until * static_cast<double>(rows) / unit);
     const int64_t end = std::min(units * unit, rows);
     if (end > begin) pieces.push_back({p, begin, end});
@@ -107,8 +130,8 @@ PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) 
 }
 
 bool may_split(const OpCost& cost, Stream& stream) {
-  return stream.orders_by_data() && !works_on_pieces() && !is_staying_home() &&
-         !wished_shares(work_of(cost), stream).empty();
+  return is_asked.load(std::memory_order_relaxed) && !works_on_pieces() &&
+         !is_staying_home() && !shares_for(work_of(cost), stream).empty();
 }
 
 at::Tensor view_of(const at::TensorBase& tensor, c10::IntArrayRef sizes,

@@ -80,9 +80,9 @@ inline bool has_rows_apart(const at::TensorBase& tensor, int64_t dim = 0) {
   return has_apart(tensor.sizes(), tensor.strides(), dim);
 }
 
-// For tests: splits all work that reads and writes at least so many bytes, whatever the
-// scheduler thinks of it, with pieces that begin at multiples of `unit`, if it is not 0.
-// The shares need not add up to 1; no shares take it back.
+// For tests: what of its work each device is to do, by position. Splits all work that
+// reads and writes at least so many bytes, with pieces that begin at multiples of
+// `unit`, if it is not 0. No shares take it back.
 void set_split_shares(std::vector<double> shares, double least_bytes, int64_t unit);
 
 // How many pieces ran on each device of an ordinal so far.

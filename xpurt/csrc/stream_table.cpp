@@ -5,6 +5,7 @@
 #include <array>
 #include <exception>
 
+#include "events_across.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -216,6 +217,7 @@ void synchronize_all() {
     }
   }
   wait_for(all);
+  wait_for_couriers();
 }
 
 }  // namespace xpurt

@@ -32,8 +32,8 @@ void read_settings(void) {
   const char* mode = value_of("XPURT_VIRTUAL_GPU");
   settings.strict = strcmp(mode, "strict") == 0;
   settings.coherent = strcmp(mode, "coherent") == 0;
-  settings.on = settings.strict || settings.coherent ||
-                strcmp(mode, "lenient") == 0 || strcmp(mode, "1") == 0;
+  settings.on = settings.strict || settings.coherent || strcmp(mode, "lenient") == 0 ||
+                strcmp(mode, "1") == 0;
   if (!settings.on && *mode != '\0' && strcmp(mode, "0") != 0 &&
       strcmp(mode, "off") != 0)
     fprintf(stderr,
