@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
 from kernels.kernel_tolerance import assert_near
-from xpurt import _C, kernel_policy
+from xpurt import _C, kernel_policy, prefer
 
 FORWARD = "aten::convolution_overrideable"
 BACKWARD = "aten::convolution_backward_overrideable"
@@ -123,7 +123,7 @@ def test_results_and_gradients(
 def test_onednn_takes_them_on_a_cpu(case: Case, xpu: torch.device) -> None:
     x, *rest = (x.to(xpu).requires_grad_() for x in case.operands(torch.float32))
     _C.reset_op_report()
-    with kernel_policy("sycl"):
+    with prefer("CPU"), kernel_policy("sycl"):
         case(x, *rest).sum().backward()
     assert tiers_of(FORWARD) == {"onednn"}
     assert tiers_of(BACKWARD) == {"onednn"}

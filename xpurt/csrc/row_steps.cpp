@@ -182,26 +182,28 @@ void StepsRow::add_scratch(Call* call) const {
   }
 }
 
+// Whether a kernel takes the tensor as it lies in memory.
+bool is_plain(const Tensor& t, c10::Device device) {
+  return t.device() == device && t.layout() == c10::kStrided && !t.is_neg() &&
+         !t.is_conj() && letter_of(t.scalar_type()) != 0;
+}
+
 bool StepsRow::can_read(const Call& call) const {
   const char first = letter_of(call.type);
   if (first == 0 || spec_.dtypes.find(first) == std::string::npos) return false;
   if (spec_.raises_on_empty && call.seen[0].tensor.numel() == 0) return false;
-  return std::all_of(call.seen.begin(), call.seen.end(), [&](const Seen& each) {
+  // Complex numbers and others are not mixed, but for indices and masks.
+  const bool complex = c10::isComplexType(call.type);
+  return std::ranges::all_of(call.seen, [&](const Seen& each) {
     const Tensor& t = each.tensor;
-    // Complex numbers and others are not mixed, but for indices and masks.
-    const bool alike =
-        c10::isComplexType(call.type) ? !t.is_floating_point() : !t.is_complex();
-    return !t.defined() ||
-           (alike && !t.is_conj() && t.is_xpu() && t.device() == call.device &&
-            t.layout() == c10::kStrided && !t.is_neg() && t.dim() <= kMostDims &&
-            letter_of(t.scalar_type()) != 0);
+    return !t.defined() || (is_plain(t, call.device) && t.dim() <= kMostDims &&
+                            !(complex ? t.is_floating_point() : t.is_complex()));
   });
 }
 
 bool StepsRow::can_write(const Tensor& target, const Call& call, bool is_out) const {
-  if (!target.is_xpu() || target.device() != call.device || target.is_neg() ||
-      target.is_conj() || target.is_complex() != c10::isComplexType(call.type) ||
-      target.layout() != c10::kStrided || letter_of(target.scalar_type()) == 0 ||
+  if (!is_plain(target, call.device) ||
+      target.is_complex() != c10::isComplexType(call.type) ||
       (spec_.same_type && target.scalar_type() != call.type) ||
       at::has_internal_overlap(target) == at::MemOverlap::Yes) {
     return false;
@@ -366,16 +368,9 @@ void StepsRow::run_steps(const Stack& stack, const Call& call, size_t position) 
 }
 
 PieceList StepsRow::pieces(const Call& call, const OpCost& cost, Stream& stream) const {
-  if (spec_.rows.empty() || !may_split(cost, stream)) return {};
-  const Tensor& first = call.named(spec_.rows[0]);
-  const int64_t rows = first.dim() == 0 ? 0 : first.size(0);
-  for (const std::string& name : spec_.rows) {
-    const Tensor& tensor = call.named(name);
-    if (tensor.dim() == 0 || tensor.size(0) != rows || !has_rows_apart(tensor)) {
-      return {};
-    }
-  }
-  return split(cost, rows, 1, stream);
+  std::vector<Tensor> tensors;
+  for (const std::string& name : spec_.rows) tensors.push_back(call.named(name));
+  return split_rows(cost, tensors, stream);
 }
 
 void StepsRow::run(const c10::OperatorHandle& op, Stack* stack) const {

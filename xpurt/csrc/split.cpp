@@ -129,6 +129,18 @@ PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) 
   return pieces;
 }
 
+PieceList split_rows(const OpCost& cost, at::ArrayRef<at::Tensor> tensors,
+                     Stream& stream) {
+  if (tensors.empty() || !may_split(cost, stream)) return {};
+  const int64_t rows = tensors[0].dim() == 0 ? 0 : tensors[0].size(0);
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.dim() == 0 || tensor.size(0) != rows || !has_rows_apart(tensor)) {
+      return {};
+    }
+  }
+  return split(cost, rows, 1, stream);
+}
+
 bool may_split(const OpCost& cost, Stream& stream) {
   return is_asked.load(std::memory_order_relaxed) && !works_on_pieces() &&
          !is_staying_home() && !shares_for(work_of(cost), stream).empty();

@@ -34,6 +34,11 @@ bool may_split(const OpCost& cost, Stream& stream);
 // Pieces begin at multiples of `unit` rows.
 PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream);
 
+// The same by rows of these tensors; empty as well if one has others, or none that are
+// apart, or if there is none.
+PieceList split_rows(const OpCost& cost, at::ArrayRef<at::Tensor> tensors,
+                     Stream& stream);
+
 // While one lives, ops of this thread run at that position, on the bytes that their
 // operands span.
 class OnPiece {
