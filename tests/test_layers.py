@@ -39,6 +39,7 @@ ROOM_OF_MODULE = {
     "diagnosis": "cli",
     "inventory": "inventory",
     "op_table": "cli",
+    "policy_table": "cli",
     "pytest_xpurt": "testing",
     "xpurt_autoload": "autoload",
 }

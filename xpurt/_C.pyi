@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from numpy.typing import ArrayLike
 from torch import Event, Generator, Tensor, UntypedStorage, dtype
 
 torch_version: str
@@ -284,6 +285,34 @@ def hot_ops() -> list[str]:
 def set_fallback_mode(mode: str) -> None: ...
 def fallback_mode() -> str: ...
 def set_host_accessible(index: int, value: bool) -> None: ...
+
+# Which device runs an op: csrc/bind_planning.cpp
+
+class OnlinePolicy:
+    """Earliest finish, never far behind the best device alone; see csrc/online_policy.h.
+    Arrays hold one number per device: when its queue is empty, when the op's inputs are
+    there, what it costs (infinite: it cannot run there), what taking its results
+    elsewhere costs. Raises ValueError."""
+
+    def __init__(self, devices: int) -> None: ...
+    def remember(self, work: Sequence[float]) -> None:
+        """What each device alone takes for work that was seen before."""
+
+    def choose(
+        self,
+        free_at: ArrayLike,
+        ready_at: ArrayLike,
+        cost: ArrayLike,
+        leave: ArrayLike,
+        now: float = 0.0,
+    ) -> int: ...
+    @property
+    def best_alone(self) -> int: ...
+    @property
+    def alone(self) -> list[float]:
+        """When each device would have finished everything so far."""
+
+    def choice_ns(self, calls: int) -> float: ...
 
 # The choice of tiers: csrc/bind_policy.cpp
 

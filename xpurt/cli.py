@@ -59,6 +59,21 @@ def _parser() -> argparse.ArgumentParser:
     calibrate.add_argument("--plot", type=Path, help="draw it, as in out.png")
     calibrate.set_defaults(run=_calibrate)
 
+    simulate = commands.add_parser(
+        "simulate", help="compare scheduling policies on machines of 1 to 64 devices"
+    )
+    simulate.add_argument(
+        "--devices", nargs="+", type=_positive, default=[], metavar="N"
+    )
+    simulate.add_argument("--plot", type=Path, help="draw one run, as in gantt.png")
+    simulate.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="rewrite the tables in a page, as in docs/auto.md",
+    )
+    simulate.set_defaults(run=_simulate)
+
     _add_conformance(commands)
     _add_bench(commands)
     return parser
@@ -208,6 +223,16 @@ def _calibrate(options: argparse.Namespace) -> int:
     try:
         return run_calibrate(show=options.show, plot=options.plot)
     except (MissingExtra, OSError, ValueError, XpurtError) as error:
+        return _failed(error)
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    from xpurt.policy_table import DEVICES, BadMarkers, run_simulate
+
+    devices = options.devices or DEVICES
+    try:
+        return run_simulate(devices, options.markdown, options.plot)
+    except (BadMarkers, ModuleNotFoundError, OSError, ValueError) as error:
         return _failed(error)
 
 

@@ -23,3 +23,7 @@ class FallbackError(XpurtError):
 
 class KernelBuildError(XpurtError):
     """A kernel did not build; the message carries its source and the driver's log."""
+
+
+class PlanningError(XpurtError, ValueError):
+    """A task graph, or a wish to plan or simulate one, that makes no sense."""

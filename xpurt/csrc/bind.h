@@ -12,6 +12,7 @@ void bind_graph(pybind11::module_& m);
 void bind_lazy(pybind11::module_& m);
 void bind_memory(pybind11::module_& m);
 void bind_ops(pybind11::module_& m);
+void bind_planning(pybind11::module_& m);
 void bind_policy(pybind11::module_& m);
 void bind_snapshot(pybind11::module_& m);
 void bind_share(pybind11::module_& m);

@@ -98,6 +98,7 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_stream(m);
   xpurt::bind_graph(m);
   xpurt::bind_ops(m);
+  xpurt::bind_planning(m);
   xpurt::bind_policy(m);
   xpurt::register_remaining_ops();
   xpurt::watch_foreign_kernels();

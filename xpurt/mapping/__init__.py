@@ -11,7 +11,8 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xpurt import _C, accelerator, extension, kernels
 from xpurt.config import config, names_a_mapping
@@ -26,21 +27,43 @@ from xpurt.mapping.devices import (
 from xpurt.mapping.resolve import Placement, resolve
 from xpurt.mapping.spec import MappingSpec, parse
 
+if TYPE_CHECKING:
+    from xpurt.mapping.auto.ahead import (
+        Schedule,
+        SimulatedDevice,
+        Simulation,
+        TaskGraph,
+        fleets,
+        on_devices,
+        plan,
+        simulate,
+        workloads,
+    )
+
 __all__ = [
     "PhysicalDevice",
     "Placement",
+    "Schedule",
+    "SimulatedDevice",
+    "Simulation",
+    "TaskGraph",
     "before_change",
     "check_device_index",
     "count_ordinals",
     "current_placement",
+    "fleets",
     "get_xpu_mapping",
     "identity",
     "install_costs",
     "on_change",
+    "on_devices",
     "physical_devices",
+    "plan",
     "prefer",
     "queue_from_capsule",
     "set_xpu_mapping",
+    "simulate",
+    "workloads",
     "xpu_mapping",
 ]
 
@@ -63,6 +86,12 @@ _lock = threading.RLock()
 _told_why_none = False
 _before: dict[object, Callback] = {}
 _after: dict[object, Callback] = {}
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(import_module("xpurt.mapping.auto.ahead"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def set_xpu_mapping(

@@ -1,0 +1,115 @@
+"""Properties of every schedule of every policy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graphs import assert_valid, graphs
+from hypothesis import given, settings
+
+from xpurt.mapping import Schedule, TaskGraph, plan
+
+POLICIES = ["heft", "cpop", "peft", "eft", "exact"]
+LARGE = [policy for policy in POLICIES if policy != "exact"]
+
+
+@pytest.mark.parametrize("policy", LARGE)
+@settings(max_examples=100, deadline=None)
+@given(graph=graphs())
+def test_a_schedule_is_valid(policy: str, graph: TaskGraph) -> None:
+    schedule = plan(graph, policy)
+    assert_valid(schedule)
+    assert schedule.makespan == max(schedule.finish.tolist(), default=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graph=graphs(most_tasks=5, most_devices=2))
+def test_no_schedule_is_shorter_than_the_exact_one(graph: TaskGraph) -> None:
+    exact = plan(graph, "exact")
+    assert_valid(exact)
+    for policy in LARGE:
+        assert exact.makespan <= plan(graph, policy).makespan
+    assert exact.makespan <= graph.costs.sum(axis=0).min() * (1 + 1e-9)
+    assert exact.makespan == pytest.approx(_shortest(graph))
+
+
+def _shortest(graph: TaskGraph) -> float:
+    """By trying everything: any order of tasks, any device for each."""
+    best = float("inf")
+
+    def extend(placed: dict[int, tuple[int, float]], free_at: list[float]) -> None:
+        nonlocal best
+        if len(placed) == graph.tasks:
+            best = min(best, max(free_at))
+            return
+        if max(free_at) >= best:
+            return
+        for task in set(range(graph.tasks)) - set(placed):
+            edges = range(*graph.edges_in(task).indices(len(graph.producers)))
+            if any(graph.producers[edge] not in placed for edge in edges):
+                continue
+            for device in range(graph.devices):
+                start = free_at[device]
+                for edge in edges:
+                    there, end = placed[int(graph.producers[edge])]
+                    start = max(start, end + graph.transfer(edge)[there, device])
+                end = float(start + graph.costs[task, device])
+                later = [*free_at[:device], end, *free_at[device + 1 :]]
+                extend({**placed, task: (device, end)}, later)
+
+    extend({}, [0.0] * graph.devices)
+    return best
+
+
+@settings(max_examples=100, deadline=None)
+@given(graph=graphs())
+def test_the_online_policy_is_no_worse_than_the_best_device_alone(
+    graph: TaskGraph,
+) -> None:
+    alone = graph.costs.sum(axis=0).min()
+    assert plan(graph, "eft").makespan <= 1.05 * alone + 1e-9
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_ties_go_to_the_lower_task_and_device(policy: str) -> None:
+    alike = TaskGraph(np.ones((3, 3)), [])
+    schedule = plan(alike, policy)
+    assert schedule.placement.tolist()[0] == 0
+    assert sorted(schedule.placement.tolist()) == [0, 1, 2]
+    if policy != "cpop":  # which puts its critical path, one task here, on one device
+        assert schedule.placement.tolist() == [0, 1, 2]
+
+
+def test_rounding_breaks_no_tie() -> None:
+    # Tasks 0 and 2 are 0.9 from the end, but not as sums of float64.
+    one, other = [0.3, 0.6, 0.4], [0.2, 0.5, 0.4]
+    graph = TaskGraph([one, other, other, one], [(0, 1, 0.1), (2, 3, 0.1)])
+    schedule = plan(graph)
+    assert (schedule.placement[0], schedule.start[0]) == (0, 0)
+
+
+def test_a_task_is_put_between_others_where_it_fits() -> None:
+    # Device 0 waits for the result of device 1 while the third task could run.
+    costs = [[1, 1], [9, 1], [1, 9], [1, 9]]
+    graph = TaskGraph(costs, [(0, 1, 0), (1, 2, 1)])
+    schedule = plan(graph, "heft")
+    assert schedule.placement.tolist() == [0, 1, 0, 0]
+    assert schedule.start.tolist() == [0, 1, 3, 1]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_tasks_take_no_time(policy: str) -> None:
+    assert plan(TaskGraph(np.zeros((0, 2)), []), policy).makespan == 0
+
+
+def test_where_one_device_alone_is_best_it_is_used() -> None:
+    chain = [(task, task + 1, 50) for task in range(20)]
+    costs = np.tile([2.0, 1.0, 1.5], (21, 1))
+    assert plan(TaskGraph(costs, chain), "eft").placement.tolist() == [1] * 21
+
+
+def test_a_plot_is_a_picture(tmp_path: Path) -> None:
+    path = tmp_path / "gantt.png"
+    schedule: Schedule = plan(TaskGraph([[1, 2], [2, 1]], [(0, 1, 1)], ["a", "b"]))
+    schedule.plot(path)
+    assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,76 @@
+"""List scheduling: tasks by priority, each put between others where it ends first."""
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from xpurt.mapping.auto.planning.ranks import without_noise
+from xpurt.mapping.auto.planning.schedule import Schedule
+from xpurt.mapping.auto.planning.task_graph import Floats, Integers, TaskGraph
+from xpurt.mapping.auto.planning.timeline import Timeline
+
+# Less than rounding errors keep apart is a tie.
+_EARLIER = 1 - 1e-12
+
+
+def by_priority(graph: TaskGraph, priority: Floats) -> Iterator[int]:
+    """All tasks: of those whose parents came before, the one of the highest priority,
+    or the lower number."""
+    turn = (-without_noise(priority)).tolist()
+    missing = [graph.edges_in(task) for task in range(graph.tasks)]
+    count = [edges.stop - edges.start for edges in missing]
+    free = [(turn[task], task) for task in range(graph.tasks) if count[task] == 0]
+    heapq.heapify(free)
+    while free:
+        _, task = heapq.heappop(free)
+        yield task
+        for child in graph.consumers[graph.edges_out(task)].tolist():
+            count[child] -= 1
+            if count[child] == 0:
+                heapq.heappush(free, (turn[child], child))
+
+
+class Builder:
+    """A schedule that grows task by task, parents first."""
+
+    def __init__(self, graph: TaskGraph) -> None:
+        self.graph = graph
+        self.placement: Integers = np.zeros(graph.tasks, dtype=np.intp)
+        self.start = np.zeros(graph.tasks)
+        self.finish = np.zeros(graph.tasks)
+        self.timelines = [Timeline() for _ in range(graph.devices)]
+
+    def place(
+        self,
+        task: int,
+        devices: Sequence[int] | None = None,
+        afterwards: Floats | None = None,
+    ) -> None:
+        """Puts a task where its finish, and what comes `afterwards`, is earliest; the
+        lower device of equals.
+
+        devices: those to choose from; all by default.
+        afterwards: one time per device.
+        """
+        ready = self.graph.ready(task, self.placement, self.finish).tolist()
+        cost = self.graph.costs[task].tolist()
+        extra = [0.0] * len(cost) if afterwards is None else afterwards.tolist()
+        best = (float("inf"), 0.0, 0)
+        for device in range(len(cost)) if devices is None else devices:
+            timeline = self.timelines[device]
+            least = max(ready[device], timeline.first_idle) + cost[device]
+            if least + extra[device] >= best[0] * _EARLIER:
+                continue
+            start = timeline.earliest(ready[device], cost[device])
+            end = start + cost[device] + extra[device]
+            if end < best[0] * _EARLIER:
+                best = (end, start, device)
+        _, start, device = best
+        self.placement[task] = device
+        self.start[task] = start
+        self.finish[task] = start + cost[device]
+        self.timelines[device].take(start, start + cost[device])
+
+    def schedule(self, policy: str) -> Schedule:
+        return Schedule(policy, self.graph, self.placement, self.start, self.finish)

@@ -1,0 +1,63 @@
+"""Standard work for the simulator, by what it computes. Each generator gives a
+`Workload`; traced ones need a few seconds."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from xpurt.mapping.auto.workloads.grids import fft, stencil
+from xpurt.mapping.auto.workloads.layered import layered
+from xpurt.mapping.auto.workloads.linear_algebra import cholesky, lu, qr
+from xpurt.mapping.auto.workloads.workload import Task, Workload
+
+if TYPE_CHECKING:
+    from torch import fx
+
+__all__ = [
+    "Task",
+    "Workload",
+    "cholesky",
+    "fft",
+    "from_fx",
+    "layered",
+    "lu",
+    "qr",
+    "resnet_step",
+    "stencil",
+    "traced",
+    "transformer_step",
+]
+
+
+def resnet_step(batch: int = 32) -> Workload:
+    """A training step of ResNet-18 on images of 224 x 224, traced from PyTorch."""
+    from xpurt.mapping.auto.workloads import tracing
+
+    return tracing.resnet_step(batch)
+
+
+def transformer_step(
+    layers: int = 6, width: int = 512, batch: int = 8, length: int = 512
+) -> Workload:
+    """A training step of a transformer, traced from PyTorch."""
+    from xpurt.mapping.auto.workloads import tracing
+
+    return tracing.transformer_step(layers, width, batch, length)
+
+
+def traced(name: str, function: Callable[..., Any], *arguments: Any) -> Workload:
+    """The aten ops that a call of `function` runs. Tensors on meta will do.
+
+    Views are no tasks: who reads one takes its bytes from the op that made its base.
+    Inputs are there on every device.
+    """
+    from xpurt.mapping.auto.workloads import tracing
+
+    return tracing.traced(name, function, *arguments)
+
+
+def from_fx(name: str, graph: "fx.Graph") -> Workload:
+    """As `traced`, for a graph that was traced already: its nodes have values of the
+    right shapes in `meta["val"]`."""
+    from xpurt.mapping.auto.workloads import tracing
+
+    return tracing.from_fx(name, graph)

@@ -1,0 +1,48 @@
+"""Work without a machine: tasks by what they compute, not by how long they take."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """flops: floating-point operations.
+    bytes: of memory, read and written.
+    result_bytes: what other tasks take from it.
+    steps: operations that each wait for the one before, as in a factorization's panel.
+    """
+
+    name: str
+    flops: float
+    bytes: float
+    result_bytes: float
+    steps: int = 0
+
+
+@dataclass(eq=False)
+class Workload:
+    """Tasks in program order, and edges (producer, consumer, bytes)."""
+
+    name: str
+    tasks: list[Task] = field(default_factory=list)
+    edges: list[tuple[int, int, float]] = field(default_factory=list)
+    _writers: dict[Hashable, int] = field(default_factory=dict, repr=False)
+
+    def add(
+        self,
+        task: Task,
+        reads: Iterable[Hashable] = (),
+        writes: Iterable[Hashable] = (),
+    ) -> int:
+        """Appends a task that reads and writes pieces of data, of `result_bytes` of
+        their writer each. Pieces that nobody wrote are there on every device."""
+        number = len(self.tasks)
+        self.tasks.append(task)
+        found = {self._writers[each] for each in reads if each in self._writers}
+        self.edges += [
+            (writer, number, self.tasks[writer].result_bytes)
+            for writer in sorted(found)
+        ]
+        for each in writes:
+            self._writers[each] = number
+        return number
