@@ -1,15 +1,18 @@
 """Builds the extension xpurt._C; everything else is in pyproject.toml."""
 
+import hashlib
 import os
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
-from setuptools import setup
-from torch.utils.cpp_extension import BuildExtension, CppExtension
+from setuptools import Extension, setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension, get_cxx_compiler
 
 ROOT = Path(__file__).parent
 CSRC = Path("xpurt/csrc")
@@ -48,6 +51,40 @@ def build_virtual_gpu(directory: Path) -> None:
     subprocess.run(command, check=True)
 
 
+def is_cached(compiler: str) -> bool:
+    """Whether PyTorch puts a cache of objects before the compiler, or it is one."""
+    caches = ("ccache", "sccache")
+    program = Path(os.path.realpath(shutil.which(compiler) or compiler)).name
+    wrapped = not os.environ.get("TORCH_NO_COMPILER_WRAPPER")
+    return program in caches or (wrapped and any(map(shutil.which, caches)))
+
+
+def precompile(folder: Path, flags: list[str]) -> list[str]:
+    """Compiles the headers that most files read, which is half of the work, and gives
+    the options that make use of it: none where the compiler is not GCC, and none where
+    objects are cached, since a cache would not know them in another folder."""
+    compiler = shlex.split(get_cxx_compiler())
+    told = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
+    if "Free Software Foundation" not in told.stdout or is_cached(compiler[0]):
+        return []
+    # GCC does not look whether what the header includes has changed.
+    source = (CSRC / "precompiled.h").read_text()
+    read = (told.stdout, *flags, torch.__version__, version("intel-sycl-rt"), source)
+    digest = hashlib.sha256("\n".join(read).encode()).hexdigest()[:16]
+    header = folder / f"precompiled-{digest}" / "precompiled.h"
+    compiled = header.with_suffix(".h.gch")
+    if not compiled.exists():
+        for old in folder.glob("precompiled-*"):
+            shutil.rmtree(old)
+        header.parent.mkdir(parents=True)
+        header.write_text(source)
+        unfinished = compiled.with_suffix(".unfinished")
+        options = ["-x", "c++-header", str(header), "-o", str(unfinished)]
+        subprocess.run([*compiler, *flags, *options], check=True)
+        unfinished.rename(compiled)
+    return ["-include", str(header), "-Winvalid-pch"]
+
+
 class Build(BuildExtension):
     """Keeps the objects in build/, so that a second build compiles what changed;
     writes down, beside the extension, which PyTorch it belongs to."""
@@ -56,6 +93,16 @@ class Build(BuildExtension):
         super().finalize_options()
         tag = f"{sys.implementation.cache_tag}-{sys.platform}"
         self.build_temp = str(ROOT / "build" / f"objects-{tag}")
+
+    def build_extension(self, extension: Extension) -> None:
+        folders = [*extension.include_dirs, *self.compiler.include_dirs]
+        flags = [
+            *self.compiler.compiler_so[1:],
+            *(f"-I{Path(folder).resolve()}" for folder in folders),
+            *extension.extra_compile_args,
+        ]
+        extension.extra_compile_args += precompile(Path(self.build_temp), flags)
+        super().build_extension(extension)
 
     def run(self) -> None:
         super().run()
@@ -85,6 +132,7 @@ def extension() -> CppExtension:
         ],
         libraries=["sycl", "OpenCL", ":libdnnl.so.3"],
         extra_compile_args=[
+            "-std=c++20",
             "-O2",
             "-g0",
             "-Wall",

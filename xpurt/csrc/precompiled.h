@@ -1,0 +1,15 @@
+// What is costly to read and wanted by most files: setup.py compiles it once for all.
+// A file includes what it needs nonetheless, since other builds do without this one.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <sycl/sycl.hpp>
+#include <unordered_map>
+#include <vector>
