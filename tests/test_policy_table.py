@@ -7,7 +7,7 @@ import pytest
 from xpurt import cli, policy_table
 from xpurt.mapping import workloads
 
-PAGE = f"# AUTO\n\n{policy_table.BEGIN}\nold\n{policy_table.END}\n\nand more\n"
+PAGE = f"# AUTO\n\n{policy_table.TABLES.begin}\nold\n{policy_table.TABLES.end}\n\nand more\n"
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +31,8 @@ def test_the_tables_are_put_into_a_page(tmp_path: Path) -> None:
     page.write_text(PAGE)
     cli.main(["simulate", "--devices", "2", "--markdown", str(page)])
     text = page.read_text()
-    assert text.startswith(f"# AUTO\n\n{policy_table.BEGIN}\n| machine |")
-    assert text.endswith(f"{policy_table.END}\n\nand more\n")
+    assert text.startswith(f"# AUTO\n\n{policy_table.TABLES.begin}\n| machine |")
+    assert text.endswith(f"{policy_table.TABLES.end}\n\nand more\n")
     assert "old" not in text
 
 
@@ -43,7 +43,7 @@ def test_a_page_without_a_place_is_left_alone(
     page.write_text("# AUTO\n")
     assert cli.main(["simulate", "--devices", "2", "--markdown", str(page)]) == 1
     assert page.read_text() == "# AUTO\n"
-    assert "it has 0 places for tables" in capsys.readouterr().err
+    assert "it has 0 sections, not one" in capsys.readouterr().err
 
 
 def test_a_run_is_drawn(tmp_path: Path) -> None:

@@ -229,7 +229,8 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 
 def _simulate(options: argparse.Namespace) -> int:
-    from xpurt.policy_table import DEVICES, BadMarkers, run_simulate
+    from xpurt.marked_page import BadMarkers
+    from xpurt.policy_table import DEVICES, run_simulate
 
     devices = options.devices or DEVICES
     try:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from xpurt.kernels import Entry, op_entries
+from xpurt.marked_page import head_of, line_of
 from xpurt.table import table
 
 HEADINGS = ("op", "overloads", "kind", "dtypes", "file")
@@ -46,16 +47,14 @@ def op_page() -> str:
         f"{len(ops)} ops of PyTorch, and {len(own)} of xpurt's own that others are made of:",
         f"{len(entries)} rows, for {overloads:,} overloads.",
         "",
-        "| kind | rows | |",
-        "| --- | ---: | --- |",
-        *(f"| {k} | {n} | {KINDS.get(k, '')} |" for k, n in counts.most_common()),
+        *head_of(("kind", ">rows", "")),
+        *(line_of((k, str(n), KINDS.get(k, ""))) for k, n in counts.most_common()),
         "",
         "An overload `default` is the one without a name; those that end in `_` are in",
         "place. The dtypes are those of the computation.",
         "",
-        f"| {' | '.join(HEADINGS)} |",
-        f"|{' --- |' * len(HEADINGS)}",
-        *(f"| {' | '.join(_cells(entry))} |" for entry in entries),
+        *head_of(HEADINGS),
+        *(line_of(_cells(entry)) for entry in entries),
     ]
     return "".join(f"{line}\n" for line in lines)
 

@@ -1,11 +1,10 @@
 """What `python -m xpurt simulate` runs: the policies against each other on machines of
 1 to 64 devices that exist in numbers only."""
 
-import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import geometric_mean
 
 from xpurt.mapping import (
     SimulatedDevice,
@@ -15,6 +14,7 @@ from xpurt.mapping import (
     simulate,
     workloads,
 )
+from xpurt.marked_page import Section, head_of, line_of
 
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
 POLICIES = ("eft", "in-order", "lookahead", "cpop", "peft")  # against HEFT
@@ -37,12 +37,9 @@ MOST_OF_HEFT = 1.10  # geomean of "eft"
 MOST_OF_SINGLE = 1.02  # geomean
 MOST_OF_SINGLE_ONCE = 1.05
 
-BEGIN = "<!-- policies: begin, written by the command -->"
-END = "<!-- policies: end -->"
-
-
-class BadMarkers(Exception):
-    """The page has no place, or no single place, for the tables."""
+TABLES = Section(
+    "<!-- policies: begin, written by the command -->", "<!-- policies: end -->"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +64,15 @@ def run_simulate(
     Raises BadMarkers, OSError, and ModuleNotFoundError without matplotlib.
     """
     if markdown is not None:
-        _replaced(markdown.read_text(), "")  # before minutes of work
+        TABLES.of(markdown.read_text())  # before minutes of work
     if plot is not None:
         simulate(workloads.cholesky(6), fleets.mixed(4), "eft").plot(plot)
     cases = list(measured(devices))
-    text = "\n".join(report(cases))
+    lines = report(cases)
     if markdown is None:
-        print(text)
+        print("\n".join(lines))
     else:
-        markdown.write_text(_replaced(markdown.read_text(), text + "\n"))
+        markdown.write_text(TABLES.replaced(markdown.read_text(), lines))
     judged = (
         each for policy in ("eft", "lookahead") for each in verdicts(cases, policy)
     )
@@ -138,8 +135,12 @@ def verdicts(cases: Sequence[Case], policy: str) -> list[tuple[bool, str]]:
     to_single = [c.others[policy] / c.single for c in several]
     found = []
     for value, limit, what in (
-        (_geomean(to_heft), MOST_OF_HEFT, "HEFT on the geomean"),
-        (_geomean(to_single), MOST_OF_SINGLE, "the best device alone on the geomean"),
+        (geometric_mean(to_heft), MOST_OF_HEFT, "HEFT on the geomean"),
+        (
+            geometric_mean(to_single),
+            MOST_OF_SINGLE,
+            "the best device alone on the geomean",
+        ),
         (
             max(to_single),
             MOST_OF_SINGLE_ONCE,
@@ -155,39 +156,20 @@ def verdicts(cases: Sequence[Case], policy: str) -> list[tuple[bool, str]]:
 
 def _table(what: str, rows: Sequence[tuple[str, Sequence[Case]]]) -> list[str]:
     heads = [
-        what,
         "HEFT/bound",
         "best alone/HEFT",
         *(f"{policy}/HEFT" for policy in POLICIES),
         "worst eft/HEFT",
         "worst eft/best alone",
     ]
-    lines = [_line(heads), _line(["---", *["---:"] * (len(heads) - 1)])]
+    lines = head_of([what, *(f">{name}" for name in heads)])
     for name, cases in rows:
         numbers = [
-            _geomean([c.heft / c.bound for c in cases]),
-            _geomean([c.single / c.heft for c in cases]),
-            *(_geomean([c.others[p] / c.heft for c in cases]) for p in POLICIES),
+            geometric_mean([c.heft / c.bound for c in cases]),
+            geometric_mean([c.single / c.heft for c in cases]),
+            *(geometric_mean([c.others[p] / c.heft for c in cases]) for p in POLICIES),
             max(c.others["eft"] / c.heft for c in cases),
             max(c.others["eft"] / c.single for c in cases),
         ]
-        lines.append(_line([name, *(f"{number:.2f}" for number in numbers)]))
+        lines.append(line_of([name, *(f"{number:.2f}" for number in numbers)]))
     return lines
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _geomean(values: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
-def _replaced(page: str, text: str) -> str:
-    pattern = f"{re.escape(BEGIN)}\n.*?{re.escape(END)}"
-    found = re.findall(pattern, page, flags=re.DOTALL)
-    if len(found) != 1:
-        raise BadMarkers(
-            f"it has {len(found)} places for tables, not one: {BEGIN}, {END}"
-        )
-    return page.replace(found[0], f"{BEGIN}\n{text}{END}")

@@ -21,6 +21,7 @@ from xpurt.bench.results import SuiteResult
 from xpurt.bench.row import BadRequest, Row, Suite
 from xpurt.bench.suites import SUITES
 from xpurt.bench.timing import Budget
+from xpurt.marked_page import BadMarkers
 
 FULL = Budget(seconds=0.8, fewest=5, most=60)
 QUICK = Budget(seconds=0.05, fewest=3, most=9)
@@ -168,7 +169,7 @@ def _check_files(request: Request, suites: Sequence[Suite]) -> None:
 def _check_markers(path: Path, names: Sequence[str]) -> None:
     try:
         markdown.check(path.read_text(), names)
-    except (OSError, UnicodeDecodeError, markdown.BadMarkers) as error:
+    except (OSError, UnicodeDecodeError, BadMarkers) as error:
         raise BadRequest(f"{path}: {error}") from None
 
 

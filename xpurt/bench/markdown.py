@@ -1,6 +1,5 @@
 """Writes results between the markers of a Markdown file, and leaves the rest alone."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,22 +14,18 @@ from xpurt.bench.report import (
     verdicts,
 )
 from xpurt.bench.results import SuiteResult
+from xpurt.marked_page import Section, head_of, line_of
 
 # Sections that belong to no suite.
 MACHINE = "machine"
 TARGETS = "targets"
 
 
-class BadMarkers(Exception):
-    """The file has no place, or no single place, for what is to be written."""
-
-
-def begin(name: str) -> str:
-    return f"<!-- bench {name}: begin, written by the command -->"
-
-
-def end(name: str) -> str:
-    return f"<!-- bench {name}: end -->"
+def section(name: str) -> Section:
+    return Section(
+        f"<!-- bench {name}: begin, written by the command -->",
+        f"<!-- bench {name}: end -->",
+    )
 
 
 def update(
@@ -46,48 +41,26 @@ def update(
         if path.exists()
         else empty_page([r.suite.name for r in results])
     )
-    text = replaced(text, MACHINE, machine_lines(limits, machine))
-    old = section(text, TARGETS)
-    text = replaced(text, TARGETS, target_lines(old, results, machine))
+    text = section(MACHINE).replaced(text, machine_lines(limits, machine))
+    targets = section(TARGETS)
+    text = targets.replaced(text, target_lines(targets.of(text), results, machine))
     for result in results:
         lines = suite_lines(result, limits, machine)
-        text = replaced(text, result.suite.name, lines)
+        text = section(result.suite.name).replaced(text, lines)
     path.write_text(text)
 
 
 def empty_page(names: Sequence[str]) -> str:
     """Markers and nothing between them."""
-    parts = [f"{begin(name)}\n{end(name)}\n" for name in (MACHINE, TARGETS, *names)]
+    sections = map(section, (MACHINE, TARGETS, *names))
+    parts = [f"{each.begin}\n{each.end}\n" for each in sections]
     return "# Performance\n\n" + "\n".join(parts)
 
 
 def check(text: str, names: Sequence[str]) -> None:
     """Raises BadMarkers unless `text` has a section for each name, and the others."""
     for name in (MACHINE, TARGETS, *names):
-        section(text, name)
-
-
-def section(text: str, name: str) -> str:
-    """What lies between the markers. Raises BadMarkers."""
-    return _match(text, name)[1]
-
-
-def replaced(text: str, name: str, lines: Sequence[str]) -> str:
-    """The text with other lines between the markers. Raises BadMarkers."""
-    match = _match(text, name)
-    body = "".join(f"{line}\n" for line in lines)
-    return text[: match.start(1)] + body + text[match.end(1) :]
-
-
-def _match(text: str, name: str) -> re.Match[str]:
-    pattern = f"{re.escape(begin(name))}\n(.*?){re.escape(end(name))}"
-    found = list(re.finditer(pattern, text, flags=re.DOTALL))
-    if len(found) != 1:
-        raise BadMarkers(
-            f"it has {len(found)} sections {name!r}, not one: a section is everything "
-            f"between the lines\n{begin(name)}\n{end(name)}"
-        )
-    return found[0]
+        section(name).of(text)
 
 
 def target_lines(
@@ -124,13 +97,3 @@ def suite_lines(result: SuiteResult, limits: Limits, machine: Machine) -> list[s
         lines += [line_of(row) for row in cells(result, limits)]
         lines.append("")
     return lines + [f"- {line}" for line in verdicts(result, limits)]
-
-
-def head_of(names: Sequence[str]) -> list[str]:
-    """Headings and the rule beneath; ">" before a name sets its column to the right."""
-    rule = ["---:" if name.startswith(">") else "---" for name in names]
-    return [line_of([name.removeprefix(">") for name in names]), line_of(rule)]
-
-
-def line_of(row: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"

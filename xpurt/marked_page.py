@@ -1,0 +1,45 @@
+"""Markdown pages of which a command writes the parts between two markers."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class BadMarkers(Exception):
+    """The page has no place, or no single place, for what is to be written."""
+
+
+class Section(NamedTuple):
+    """Everything between two lines of a page. The methods raise BadMarkers."""
+
+    begin: str
+    end: str
+
+    def of(self, page: str) -> str:
+        return self._match(page)[1]
+
+    def replaced(self, page: str, lines: Sequence[str]) -> str:
+        """The page with other lines in this section."""
+        match = self._match(page)
+        body = "".join(f"{line}\n" for line in lines)
+        return page[: match.start(1)] + body + page[match.end(1) :]
+
+    def _match(self, page: str) -> re.Match[str]:
+        pattern = f"{re.escape(self.begin)}\n(.*?){re.escape(self.end)}"
+        found = list(re.finditer(pattern, page, flags=re.DOTALL))
+        if len(found) != 1:
+            raise BadMarkers(
+                f"it has {len(found)} sections, not one, between the lines\n"
+                f"{self.begin}\n{self.end}"
+            )
+        return found[0]
+
+
+def head_of(names: Sequence[str]) -> list[str]:
+    """Headings and the rule beneath; ">" before a name sets its column to the right."""
+    rule = ["---:" if name.startswith(">") else "---" for name in names]
+    return [line_of([name.removeprefix(">") for name in names]), line_of(rule)]
+
+
+def line_of(row: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
