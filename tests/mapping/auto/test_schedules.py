@@ -45,7 +45,7 @@ def _shortest(graph: TaskGraph) -> float:
         if max(free_at) >= best:
             return
         for task in set(range(graph.tasks)) - set(placed):
-            edges = range(*graph.edges_in(task).indices(len(graph.producers)))
+            edges = graph.edge_numbers_in(task)
             if any(graph.producers[edge] not in placed for edge in edges):
                 continue
             for device in range(graph.devices):

@@ -1,6 +1,7 @@
 """Plans for graphs of tasks that are known as a whole. Pure: touches no device."""
 
 from xpurt.mapping.auto.planning.eft import online_policy
+from xpurt.mapping.auto.planning.parents_first import parents_first
 from xpurt.mapping.auto.planning.plan import POLICIES, plan
 from xpurt.mapping.auto.planning.prices import device_prices
 from xpurt.mapping.auto.planning.schedule import Schedule
@@ -14,5 +15,6 @@ __all__ = [
     "Timeline",
     "device_prices",
     "online_policy",
+    "parents_first",
     "plan",
 ]

@@ -58,14 +58,11 @@ class _Search:
         self.parents = [
             [
                 (int(graph.producers[edge]), graph.transfer(edge).tolist())
-                for edge in range(*graph.edges_in(task).indices(len(graph.producers)))
+                for edge in graph.edge_numbers_in(task)
             ]
             for task in range(graph.tasks)
         ]
-        self.children = [
-            graph.consumers[graph.edges_out(task)].tolist()
-            for task in range(graph.tasks)
-        ]
+        self.children = [graph.children(task) for task in range(graph.tasks)]
         self.twins = _twins(graph)
         self.best = best.makespan
         self.placement = best.placement.copy()

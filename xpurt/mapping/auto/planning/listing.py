@@ -1,10 +1,10 @@
 """List scheduling: tasks by priority, each put between others where it ends first."""
 
-import heapq
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from xpurt.mapping.auto.planning.parents_first import parents_first
 from xpurt.mapping.auto.planning.ranks import without_noise
 from xpurt.mapping.auto.planning.schedule import Schedule
 from xpurt.mapping.auto.planning.task_graph import Floats, Integers, TaskGraph
@@ -18,17 +18,7 @@ def by_priority(graph: TaskGraph, priority: Floats) -> Iterator[int]:
     """All tasks: of those whose parents came before, the one of the highest priority,
     or the lower number."""
     turn = (-without_noise(priority)).tolist()
-    missing = [graph.edges_in(task) for task in range(graph.tasks)]
-    count = [edges.stop - edges.start for edges in missing]
-    free = [(turn[task], task) for task in range(graph.tasks) if count[task] == 0]
-    heapq.heapify(free)
-    while free:
-        _, task = heapq.heappop(free)
-        yield task
-        for child in graph.consumers[graph.edges_out(task)].tolist():
-            count[child] -= 1
-            if count[child] == 0:
-                heapq.heappush(free, (turn[child], child))
+    return parents_first(range(graph.tasks), graph.children, turn.__getitem__)
 
 
 class Builder:

@@ -1,6 +1,5 @@
 """A graph of tasks: what each costs on each device, and who waits for whose results."""
 
-import heapq
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from xpurt.errors import PlanningError
+from xpurt.mapping.auto.planning.parents_first import parents_first
 
 if TYPE_CHECKING:  # it takes time, and importing xpurt brings this file
     from numpy.typing import ArrayLike
@@ -76,9 +76,18 @@ class TaskGraph:
         """Of the arrays `producers` and `consumers`."""
         return slice(self._first_in[task], self._first_in[task + 1])
 
+    def edge_numbers_in(self, task: int) -> range:
+        """The same, one by one."""
+        return range(self._first_in[task], self._first_in[task + 1])
+
     def edges_out(self, task: int) -> Integers:
         """Numbers in the arrays `producers` and `consumers`."""
         return self._by_producer[self._first_out[task] : self._first_out[task + 1]]
+
+    def children(self, task: int) -> list[int]:
+        """Once for each edge."""
+        children: list[int] = self.consumers[self.edges_out(task)].tolist()
+        return children
 
     def piece(self, edge: int) -> tuple[int, int, float]:
         """The same for edges that carry the same part of the same result."""
@@ -126,29 +135,20 @@ class TaskGraph:
 
     def _sorted(self) -> list[int]:
         """All tasks, parents first, else in program order. Raises PlanningError."""
-        missing = np.diff(self._first_in).tolist()
-        free = [task for task, count in enumerate(missing) if count == 0]
-        order = []
-        while free:
-            task = heapq.heappop(free)
-            order.append(task)
-            for child in self.consumers[self.edges_out(task)].tolist():
-                missing[child] -= 1
-                if missing[child] == 0:
-                    heapq.heappush(free, child)
+        order = list(parents_first(range(self.tasks), self.children, lambda task: task))
         if len(order) < self.tasks:
-            circle = " -> ".join(self.names[task] for task in self._circle(missing))
+            circle = " -> ".join(self.names[task] for task in self._circle(set(order)))
             raise PlanningError(f"tasks wait for each other: {circle}")
         return order
 
-    def _circle(self, missing: list[int]) -> list[int]:
-        """A circle among tasks that never became free."""
+    def _circle(self, free: set[int]) -> list[int]:
+        """A circle among the tasks that never became free."""
         seen: dict[int, None] = {}
-        task = next(task for task, count in enumerate(missing) if count)
+        task = next(task for task in range(self.tasks) if task not in free)
         while task not in seen:
             seen[task] = None
             parents = self.producers[self.edges_in(task)].tolist()
-            task = next(parent for parent in parents if missing[parent])
+            task = next(parent for parent in parents if parent not in free)
         steps = list(seen)
         return [task, *reversed(steps[steps.index(task) :])]
 

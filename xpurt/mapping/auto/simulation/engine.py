@@ -75,10 +75,7 @@ class Engine:
         self._arrives = [0.0] * graph.tasks  # the last of its inputs so far
         # Events of a task that was taken back are of an older life.
         self._life = [0] * graph.tasks
-        self._children = [
-            graph.consumers[graph.edges_out(task)].tolist()
-            for task in range(graph.tasks)
-        ]
+        self._children = [graph.children(task) for task in range(graph.tasks)]
         self._needed = [len(children) for children in self._children]
         self._left = graph.tasks
         self._events: list[tuple[float, int, str, int, int]] = []
@@ -136,7 +133,7 @@ class Engine:
         """Asks for a queued task's inputs."""
         self._missing[task] = 0
         self._arrives[task] = self.now
-        for edge in self._edges_in(task):
+        for edge in self.graph.edge_numbers_in(task):
             if self.is_done(int(self.graph.producers[edge])):
                 self._fetch(edge, task)
             else:
@@ -182,12 +179,9 @@ class Engine:
     def _brought_back(self, task: int) -> float:
         """How long inputs that were evicted while the task was queued keep it waiting."""
         self._arrives[task] = self.now
-        for edge in self._edges_in(task):
+        for edge in self.graph.edge_numbers_in(task):
             self._fetch(edge, task)
         return self._arrives[task] - self.now
-
-    def _edges_in(self, task: int) -> range:
-        return range(*self.graph.edges_in(task).indices(len(self.graph.producers)))
 
     def _finish(self, task: int) -> None:
         device = int(self.placement[task])
@@ -210,7 +204,7 @@ class Engine:
         self._start_next(device)
 
     def _release_inputs(self, task: int) -> None:
-        for edge in self._edges_in(task):
+        for edge in self.graph.edge_numbers_in(task):
             parent = int(self.graph.producers[edge])
             self._needed[parent] -= 1
             if self._needed[parent] == 0:

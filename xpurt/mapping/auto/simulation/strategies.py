@@ -1,12 +1,17 @@
 """Who says where tasks go: a plan, or the eager scheduler's decision as they come."""
 
-import heapq
 from collections.abc import Iterable
 
 import numpy as np
 
 from xpurt.errors import PlanningError
-from xpurt.mapping.auto.planning import Schedule, TaskGraph, Timeline, online_policy
+from xpurt.mapping.auto.planning import (
+    Schedule,
+    TaskGraph,
+    Timeline,
+    online_policy,
+    parents_first,
+)
 from xpurt.mapping.auto.simulation.engine import Engine
 
 
@@ -98,8 +103,7 @@ class Online:
     def _ready(self, engine: Engine, task: int) -> np.ndarray:
         """When the task's inputs are on each device, as far as can be told."""
         ready = np.zeros(self.graph.devices)
-        edges = range(*self.graph.edges_in(task).indices(len(self.graph.producers)))
-        for edge in edges:
+        for edge in self.graph.edge_numbers_in(task):
             parent = int(self.graph.producers[edge])
             if engine.is_done(parent):
                 there = engine.now + np.array(
@@ -116,7 +120,6 @@ class Online:
         """Parents first, else by the longest way to the end of what is seen."""
         seen = set(tasks)
         rank: dict[int, float] = {}
-        missing = dict.fromkeys(tasks, 0)
         inside: dict[int, list[int]] = {}
         for task in reversed(tasks):
             longest = 0.0
@@ -125,20 +128,10 @@ class Online:
                 child = int(self.graph.consumers[edge])
                 if child in seen:
                     inside[task].append(child)
-                    missing[child] += 1
                     longest = max(longest, self.mean_transfer[edge] + rank[child])
             rank[task] = longest + self.mean_cost[task]
-        free = [(-rank[task], task) for task in tasks if missing[task] == 0]
-        heapq.heapify(free)
-        ordered = []
-        while free:
-            _, task = heapq.heappop(free)
-            ordered.append(task)
-            for child in inside[task]:
-                missing[child] -= 1
-                if missing[child] == 0:
-                    heapq.heappush(free, (-rank[child], child))
-        return ordered
+        order = parents_first(tasks, inside.__getitem__, lambda task: -rank[task])
+        return list(order)
 
 
 class Planned:
@@ -169,11 +162,10 @@ class Planned:
             self.afterwards = Online(engine.graph)
             self.afterwards.waiting = []
             self.afterwards.predicted[:] = self.schedule.finish
-            for on, timeline in enumerate(self.afterwards.timelines):
-                for task in _in_time(self.schedule):
-                    if self.schedule.placement[task] == on:
-                        start = float(self.schedule.start[task])
-                        timeline.take(start, float(self.schedule.finish[task]))
+            for task in _in_time(self.schedule):
+                timeline = self.afterwards.timelines[self.schedule.placement[task]]
+                start = float(self.schedule.start[task])
+                timeline.take(start, float(self.schedule.finish[task]))
         self.afterwards.failed(engine, device, again)
 
 
