@@ -27,6 +27,7 @@ ROOM_OF_MODULE = {
     "accelerator": "base",
     "driver": "base",
     "extension": "base",
+    "extras": "base",
     "marked_page": "base",
     "table": "base",
     "virtual_gpu": "base",

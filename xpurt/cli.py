@@ -190,8 +190,9 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from xpurt.demo import MissingExtra, run_demo
+    from xpurt.demo import run_demo
     from xpurt.errors import XpurtError
+    from xpurt.extras import MissingExtra
 
     try:
         return run_demo(options.mapping, options.epochs, options.plot)
@@ -219,8 +220,9 @@ def _cache(options: argparse.Namespace) -> int:
 
 
 def _calibrate(options: argparse.Namespace) -> int:
-    from xpurt.calibration import MissingExtra, run_calibrate
+    from xpurt.calibration import run_calibrate
     from xpurt.errors import XpurtError
+    from xpurt.extras import MissingExtra
 
     try:
         return run_calibrate(show=options.show, plot=options.plot)
@@ -229,13 +231,14 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 
 def _simulate(options: argparse.Namespace) -> int:
+    from xpurt.extras import MissingExtra
     from xpurt.marked_page import BadMarkers
     from xpurt.policy_table import DEVICES, run_simulate
 
     devices = options.devices or DEVICES
     try:
         return run_simulate(devices, options.markdown, options.plot)
-    except (BadMarkers, ModuleNotFoundError, OSError, ValueError) as error:
+    except (BadMarkers, MissingExtra, OSError, ValueError) as error:
         return _failed(error)
 
 
@@ -243,11 +246,11 @@ def _conformance(options: argparse.Namespace) -> int:
     from xpurt.conformance import (
         DTYPES,
         BadFile,
-        MissingExtra,
         Settings,
         WorkersFailed,
         run_conformance,
     )
+    from xpurt.extras import MissingExtra
 
     unknown = [name for name in options.dtypes if name not in DTYPES]
     if unknown:
@@ -274,8 +277,9 @@ def _conformance(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    from xpurt.bench import AUTO, BadRequest, MissingExtra, Request, run_auto, run_bench
+    from xpurt.bench import AUTO, BadRequest, Request, run_auto, run_bench
     from xpurt.errors import XpurtError
+    from xpurt.extras import MissingExtra
 
     # Its processes have mappings of their own.
     if options.suite == [AUTO]:

@@ -61,7 +61,7 @@ def run_simulate(
     """Prints the tables, or puts them into a page. Returns 1 where "eft" or "lookahead"
     breaks a limit.
 
-    Raises BadMarkers, OSError, and ModuleNotFoundError without matplotlib.
+    Raises BadMarkers, OSError, and MissingExtra without matplotlib.
     """
     if markdown is not None:
         TABLES.of(markdown.read_text())  # before minutes of work

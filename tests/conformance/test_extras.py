@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from xpurt.conformance import MissingExtra
 from xpurt.conformance.extras import needs, progress_bar
+from xpurt.extras import MissingExtra
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -13,7 +13,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith("torch.testing._internal.common_utils"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "expecttest", None)
-    with pytest.raises(MissingExtra, match=r'want expecttest.*"xpurt\[test\]"'):
+    with pytest.raises(MissingExtra, match=r'wants expecttest.*"xpurt\[test\]"'):
         needs("torch.testing._internal.common_utils")
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from xpurt.demo.extras import MissingExtra, needs
 from xpurt.demo.plot import save_plot
 from xpurt.demo.report import epoch_line, shares, shares_table, speed_table
 from xpurt.demo.training import Epoch, History
@@ -74,21 +73,3 @@ def test_the_picture_is_written(tmp_path: Path, rows: list[Row]) -> None:
     picture = tmp_path / "out.png"
     save_plot(picture, HISTORIES, shares(rows), "mapping AUTO")
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_missing_package_is_one_line_with_the_way_out() -> None:
-    with pytest.raises(MissingExtra) as error:
-        needs("no_such_package.figure", "no-such-package")
-    assert str(error.value) == (
-        "the demo wants no-such-package, which is not installed: "
-        'pip install "xpurt[demo]"'
-    )
-
-
-def test_a_broken_package_is_not_called_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a_broken_package.py").write_text("import no_such_dependency")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match="no_such_dependency"):
-        needs("a_broken_package", "a-broken-package")

@@ -12,8 +12,9 @@ import torch
 from own_process import output
 
 import xpurt
-from xpurt import _C, calibration, cli, config, kernels, mapping
+from xpurt import _C, cli, config, kernels, mapping
 from xpurt.calibration import measure, picture
+from xpurt.extras import MissingExtra
 from xpurt.kernels import Point, kept_costs
 
 FEW = tuple(
@@ -118,11 +119,8 @@ def test_the_picture_is_drawn(folder: Path, tmp_path: Path) -> None:
 def test_without_matplotlib_a_way_out_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def missing(name: str) -> object:
-        raise ModuleNotFoundError(name=name.partition(".")[0])
-
-    monkeypatch.setattr(picture.importlib, "import_module", missing)
-    with pytest.raises(calibration.MissingExtra, match=r"xpurt\[demo\]"):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtra, match=r"xpurt\[demo\]"):
         picture.save_plot(tmp_path / "out.png", [], "nothing")
 
 

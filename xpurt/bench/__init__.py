@@ -2,13 +2,12 @@
 
 from xpurt.bench.auto import AUTO, run_auto
 from xpurt.bench.command import Request, run_bench
-from xpurt.bench.row import BadRequest, MissingExtra
+from xpurt.bench.row import BadRequest
 from xpurt.bench.suites import SUITES
 
 __all__ = [
     "AUTO",
     "BadRequest",
-    "MissingExtra",
     "Request",
     "SUITES",
     "run_auto",

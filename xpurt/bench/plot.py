@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from xpurt.bench.results import RowResult, SuiteResult
-from xpurt.bench.row import MissingExtra
+from xpurt.extras import needs
 
 TIER_COLORS = {
     "sycl": "#2a6fbb",
@@ -24,16 +24,7 @@ TITLE_WIDTH = 120  # letters
 
 def figures() -> ModuleType:
     """The module of matplotlib. Raises MissingExtra."""
-    try:
-        import matplotlib.figure as module
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] != "matplotlib":
-            raise  # it is there, and something inside it is broken
-        raise MissingExtra(
-            '--plot wants matplotlib, which is not installed: pip install "xpurt[demo]"'
-        ) from None
-    found: ModuleType = module
-    return found
+    return needs("matplotlib.figure", "--plot")
 
 
 def suffixes() -> set[str]:

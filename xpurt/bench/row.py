@@ -27,10 +27,6 @@ class BadRequest(Exception):
     """The command can't do what it is asked for; the text says why."""
 
 
-class MissingExtra(Exception):
-    """A package that is wanted is not installed; the text is the way out."""
-
-
 @dataclass(frozen=True, slots=True)
 class Work:
     """A call to be timed, and the least that it has to do.

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from xpurt.calibration.picture import MissingExtra
 from xpurt.kernels import Calibration
 
-__all__ = ["MissingExtra", "calibrate", "run_calibrate"]
+__all__ = ["calibrate", "run_calibrate"]
 
 
 def calibrate(

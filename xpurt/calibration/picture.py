@@ -1,11 +1,11 @@
 """The crossovers as a picture: how long each class takes by a kernel, relative to
 PyTorch's CPU kernel."""
 
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from xpurt.extras import needs
 from xpurt.kernels import Curve
 
 _TYPES = {
@@ -17,10 +17,6 @@ _TYPES = {
 }
 
 
-class MissingExtra(Exception):
-    """Matplotlib is not installed; the text is the way out."""
-
-
 def save_plot(path: Path, curves: Sequence[Curve], title: str) -> None:
     """Writes the picture to `path`; its suffix decides the format.
 
@@ -28,7 +24,8 @@ def save_plot(path: Path, curves: Sequence[Curve], title: str) -> None:
     does not know, OSError where `path` can't be written.
     """
     # A figure of its own, not pyplot's: no window system and no global state.
-    figure = _figure_class()(figsize=(12, 7), layout="constrained")
+    figure_class = needs("matplotlib.figure", "the picture").Figure
+    figure = figure_class(figsize=(12, 7), layout="constrained")
     figure.suptitle(title)
     several = _with_several_types(curves)
     left, right = figure.subplots(1, 2, sharey=True)
@@ -36,17 +33,6 @@ def save_plot(path: Path, curves: Sequence[Curve], title: str) -> None:
     _draw(right, [c for c in curves if c.cost_class not in several], "one type")
     left.set(ylabel="time by a kernel / native: below 1 the kernel is taken")
     figure.savefig(path, dpi=120)
-
-
-def _figure_class() -> Any:
-    try:
-        return importlib.import_module("matplotlib.figure").Figure
-    except ModuleNotFoundError as missing:
-        if missing.name != "matplotlib":
-            raise  # the package is there, and something inside it is broken
-        raise MissingExtra(
-            'the picture wants matplotlib, which is not installed: pip install "xpurt[demo]"'
-        ) from None
 
 
 def _with_several_types(curves: Sequence[Curve]) -> set[str]:

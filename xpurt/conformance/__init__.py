@@ -2,7 +2,6 @@
 modules and optimizers, run on both and compared."""
 
 from xpurt.conformance.command import run_conformance
-from xpurt.conformance.extras import MissingExtra
 from xpurt.conformance.known import BadFile
 from xpurt.conformance.pairs import DTYPES
 from xpurt.conformance.pool import WorkersFailed
@@ -11,7 +10,6 @@ from xpurt.conformance.settings import Settings
 __all__ = [
     "DTYPES",
     "BadFile",
-    "MissingExtra",
     "Settings",
     "WorkersFailed",
     "run_conformance",

@@ -5,24 +5,20 @@ from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import TypeVar
 
+from xpurt.extras import MissingExtra
+
 T = TypeVar("T")
 
 
-class MissingExtra(Exception):
-    """A package of the extra `test` is not installed; the text is the way out."""
-
-
 def needs(module: str) -> ModuleType:
-    """Import `module`, or raise `MissingExtra` that names what is not there."""
+    """Import `module`, or raise MissingExtra for what PyTorch does not bring."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] in ("torch", "xpurt"):
             raise  # the package is there, and something inside it is broken
-        raise MissingExtra(
-            f"PyTorch's databases of ops ({module}) want {missing.name}, which is not "
-            'installed: pip install "xpurt[test]"'
-        ) from None
+        databases = f"PyTorch's databases of ops ({module})"
+        raise MissingExtra(databases, missing.name, "test") from None
 
 
 def progress_bar(total: int, title: str) -> Callable[[Iterable[T]], Iterator[T]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from xpurt.demo.extras import needs
+from xpurt.extras import needs
 
 SPLIT_SEED = 20
 TEST_IMAGES = 360
@@ -36,7 +36,7 @@ def load_digits() -> Digits:
     tested on the same images.
     Raises `MissingExtra` where scikit-learn is not installed.
     """
-    bunch = needs("sklearn.datasets", "scikit-learn").load_digits()
+    bunch = needs("sklearn.datasets", "the demo", "scikit-learn").load_digits()
     order = np.random.default_rng(SPLIT_SEED).permutation(len(bunch.target))
     images = torch.from_numpy((bunch.images / 16.0).astype(np.float32)[order])
     labels = torch.from_numpy(bunch.target.astype(np.int64)[order])

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from xpurt.demo.extras import needs
 from xpurt.demo.report import Share
 from xpurt.demo.training import History
+from xpurt.extras import needs
 
 TIER_COLORS = {
     "sycl": "#2a6fbb",
@@ -24,7 +24,7 @@ def save_plot(
     does not know, OSError where `path` can't be written.
     """
     # A figure of its own, not pyplot's: no window system and no global state.
-    figure_class = needs("matplotlib.figure", "matplotlib").Figure
+    figure_class = needs("matplotlib.figure", "the demo").Figure
     figure = figure_class(figsize=(12, 4), layout="constrained")
     figure.suptitle(title)
     loss, accuracy, share = figure.subplots(1, 3)

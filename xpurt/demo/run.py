@@ -6,10 +6,10 @@ import torch
 
 import xpurt
 from xpurt.demo.data import Digits, load_digits
-from xpurt.demo.extras import needs
 from xpurt.demo.plot import save_plot
 from xpurt.demo.report import epoch_line, shares, shares_table, speed_table
 from xpurt.demo.training import Epoch, History, steps_per_epoch, train
+from xpurt.extras import needs
 from xpurt.inventory import mapping_table
 from xpurt.kernels import devices_table
 
@@ -27,7 +27,7 @@ def run_demo(
     the mapping finds no device.
     """
     if plot is not None:
-        needs("matplotlib.figure", "matplotlib")  # before the work, not after it
+        needs("matplotlib.figure", "the demo")  # before the work, not after it
     digits = load_digits()
     if mapping is not None:
         xpurt.set_xpu_mapping(mapping)
@@ -51,7 +51,7 @@ def run_demo(
 
 
 def _train_with_progress(device: torch.device, digits: Digits, epochs: int) -> History:
-    tqdm = needs("tqdm", "tqdm").tqdm
+    tqdm = needs("tqdm", "the demo").tqdm
     with tqdm(
         total=epochs * steps_per_epoch(digits),
         unit="step",

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from os import PathLike
 
+from xpurt.extras import needs
+
 ROW_HEIGHT = 0.45  # inches
 COLORS = ("#2a6fbb", "#4fb286", "#e0a030", "#c8553d", "#7a6cb0", "#888888")
 LETTERS = 150  # that a whole row has room for
@@ -18,19 +20,13 @@ def save_gantt(
 ) -> None:
     """Draws a row of bars per device.
 
-    Raises ModuleNotFoundError without matplotlib, OSError, and ValueError for a suffix
-    that matplotlib does not write.
+    Raises MissingExtra, a ModuleNotFoundError, without matplotlib, OSError, and
+    ValueError for a suffix that matplotlib does not write.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] != "matplotlib":
-            raise
-        raise ModuleNotFoundError(
-            'plot wants matplotlib, which is not installed: pip install "xpurt[demo]"',
-            name="matplotlib",
-        ) from None
-    figure = Figure(figsize=(10, ROW_HEIGHT * len(rows) + 1.2), layout="constrained")
+    figure_class = needs("matplotlib.figure", "plot").Figure
+    figure = figure_class(
+        figsize=(10, ROW_HEIGHT * len(rows) + 1.2), layout="constrained"
+    )
     axes = figure.subplots()
     end = max((finish for bars in rows for _, _, finish in bars), default=0.0)
     for row, bars in enumerate(rows):

@@ -1,0 +1,32 @@
+"""Packages that only some commands want, imported when they are needed."""
+
+import importlib
+from types import ModuleType
+
+
+class MissingExtra(ModuleNotFoundError):
+    """A package of one of xpurt's extras is not installed; the text is the way out."""
+
+    def __init__(self, wanted_by: str, package: str, extra: str = "demo") -> None:
+        super().__init__(
+            f"{wanted_by} wants {package}, which is not installed: "
+            f'pip install "xpurt[{extra}]"',
+            name=package,
+        )
+
+
+def needs(module: str, wanted_by: str, package: str | None = None) -> ModuleType:
+    """Imports a module of a package of the extra `demo`.
+
+    package: what is to be installed, where it does not have the module's name.
+
+    Raises MissingExtra if it is not there; a package that is there, and lacks something
+    itself, raises what it raises.
+    """
+    name = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != name:
+            raise
+        raise MissingExtra(wanted_by, package or name) from None
