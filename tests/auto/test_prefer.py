@@ -71,3 +71,12 @@ def test_errors(x: torch.Tensor) -> None:
         xpurt.prefer("accelerator"),
     ):
         pass
+
+
+def test_a_backward_has_the_wish_of_the_thread_that_asked(x: torch.Tensor) -> None:
+    leaf = x.clone().requires_grad_()
+    loss = leaf.sin().sum()
+    before = calls("aten::cos", "gpu")
+    with xpurt.prefer("gpu"):
+        loss.backward()
+    assert calls("aten::cos", "gpu") == before + 1

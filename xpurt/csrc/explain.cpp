@@ -1,6 +1,7 @@
 #include "explain.h"
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <utility>
 
@@ -33,6 +34,16 @@ std::string reason(const OpRecord& record, int device_id, const Placing* placing
   }
   if (devices.devices[placing->position]->id != device_id) {
     return "the device that was chosen could not run it";
+  }
+  if (!placing->fractions.empty()) {
+    std::string text = "together sooner than any one alone:";
+    for (size_t at = 0; at < placing->fractions.size(); ++at) {
+      if (placing->fractions[at] <= 0) continue;
+      const auto percent = std::lround(100 * placing->fractions[at]);
+      text += ' ' + std::to_string(percent) + "% " + devices.devices[at]->name + ',';
+    }
+    text.pop_back();
+    return text;
   }
   if (placing->tried) return "a trial, to learn what it costs there";
   const auto possible =

@@ -31,6 +31,7 @@ struct PlaceBucket {
   std::vector<PlaceWay> ways;           // by position, then the native one
   double spent_us = 0;                  // predicted, since the last trial
   uint32_t calls = 0;                   // since the last one that was timed
+  double missed_us = 0;                 // by not sharing calls with a new device
 };
 
 struct PlaceSizes {

@@ -10,6 +10,7 @@
 #include "explain.h"
 #include "new_ways.h"
 #include "op_record.h"
+#include "shares.h"
 
 namespace xpurt {
 namespace {
@@ -158,6 +159,14 @@ void take(Placing* placing, size_t way, const Ordinal& devices) {
   placing->finish_us = taken.finish_us();
 }
 
+void book_shares(const Placing& placing, const Ordinal& devices) {
+  for (size_t position = 0; position < placing.shares.size(); ++position) {
+    if (placing.shares[position] <= 0) continue;
+    times_of(*devices.devices[position]).busy_us +=
+        placing.finish_us - placing.candidates[position].free_us;
+  }
+}
+
 }  // namespace
 
 Placing place_call(const PlacedCall& call, Stream& stream) {
@@ -208,9 +217,10 @@ Placing place_call(const PlacedCall& call, Stream& stream) {
       planned ? earliest(placing.candidates, call.native ? count : devices.home)
               : choose_way(work, devices, costs, now, clock->policy, placing);
   size_t way = best;
+  const uint32_t calls = 1 + bucket.rest;
   if (!planned && call.learns) {
-    bucket.spent_us += placing.candidates[way].cost_us * (1 + bucket.rest);
-    bucket.calls += 1 + bucket.rest;
+    bucket.spent_us += placing.candidates[way].cost_us * calls;
+    bucket.calls += calls;
     bucket.rest = 0;
     way = trial(bucket, placing, way);
     placing.tried = way != best;
@@ -218,6 +228,11 @@ Placing place_call(const PlacedCall& call, Stream& stream) {
   }
   take(&placing, way, devices);
   if (clock == nullptr) return placing;
+  divide(call, work, stream, costs, found, *clock, calls, &placing);
+  if (!placing.shares.empty()) {
+    book_shares(placing, devices);
+    return placing;
+  }
   if (!placing.native) clock->book(placing.position, placing.finish_us);
   times_of(*devices.devices[placing.position]).busy_us += placing.cost_us;
   const bool is_short = placing.native || placing.cost_us < kTooShortToBook;
@@ -244,28 +259,28 @@ bool is_placed_native(const OpRecord& record, c10::DeviceIndex index,
   return true;
 }
 
-void note_placed(const Placing& placing, Stream& stream, double us) {
-  if (placing.bucket == nullptr || placing.expected_us.empty()) return;
+void note_time(const Placing& placing, Stream& stream, size_t way, double own_us,
+               double us) {
   const Ordinal& devices = stream.ordinal();
-  const size_t way = placing.native ? devices.devices.size() : placing.position;
-  const double own_us = std::max(us - placing.moves_us, us / 10);
-  std::lock_guard<std::mutex> lock(scheduler_mutex());
   LearnedCost& factor = placing.bucket->ways[way].factor;
   factor.note(own_us / std::max(placing.expected_us[way], kLeastUs));
   placing.bucket->cached.store(0, std::memory_order_relaxed);
   if (factor.count() < 2) return;  // it warmed something up
-  PlacedTimes& seen = times_of(*devices.devices[placing.position]);
+  const size_t position = way == devices.devices.size() ? devices.home : way;
+  PlacedTimes& seen = times_of(*devices.devices[position]);
+  const bool divided = !placing.fractions.empty();
   ++seen.calls;
-  seen.predicted_us += placing.cost_us + placing.moves_us;
+  seen.predicted_us +=
+      divided ? placing.finish_us - placing.now_us : placing.cost_us + placing.moves_us;
   seen.measured_us += us;
 }
 
-void note_piece(Stream&, size_t position, double share, double us) {
-  if (placed == nullptr || placed->bucket == nullptr || share <= 0) return;
-  if (position >= placed->expected_us.size()) return;
+void note_placed(const Placing& placing, Stream& stream, double us) {
+  if (placing.bucket == nullptr || placing.expected_us.empty()) return;
+  const size_t way =
+      placing.native ? stream.ordinal().devices.size() : placing.position;
   std::lock_guard<std::mutex> lock(scheduler_mutex());
-  placed->bucket->ways[position].factor.note(
-      us / share / std::max(placed->expected_us[position], kLeastUs));
+  note_time(placing, stream, way, std::max(us - placing.moves_us, us / 10), us);
 }
 
 bool note_building(const Placing& placing, Stream& stream) {

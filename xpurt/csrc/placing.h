@@ -33,7 +33,11 @@ struct Placing {
   double now_us = 0;                        // when it was decided
   c10::SmallVector<double, 4> expected_us;  // by way, before anything was learned
   Candidates candidates;                    // by way: positions, then the native one
+  std::vector<double> shares;               // by position, if they do it together
   PlaceBucket* bucket = nullptr;            // where it is learned
+  // What became of it, while it ran.
+  mutable std::vector<double> fractions;  // by position, if it was divided
+  mutable bool piece_moved = false;       // to another device than it was for
 };
 
 // Note [Cached decisions]
@@ -49,6 +53,11 @@ Placing place_call(const PlacedCall& call, Stream& stream);
 // pending: a cached decision, for ops that are not looked at any closer.
 bool is_placed_native(const OpRecord& record, c10::DeviceIndex index,
                       const CallLook& look);
+
+// How long all of such calls take on the device at `way`, as one that took `us` in all,
+// or its piece, tells. Under the mutex.
+void note_time(const Placing& placing, Stream& stream, size_t way, double own_us,
+               double us);
 
 // How long the call took until it had finished, copies included.
 void note_placed(const Placing& placing, Stream& stream, double us);

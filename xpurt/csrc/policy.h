@@ -14,6 +14,7 @@ struct OpCost {
   int64_t elements = 0;  // that are computed (matmul: multiply-adds)
   double flops = 1;      // per element
   int64_t bytes = 0;     // read and written
+  int64_t rows = 0;      // of the result that can be computed apart; 0: none
   bool needs_fp64 = false;
   c10::SmallVector<const c10::StorageImpl*, 4> reads;
   c10::SmallVector<const c10::StorageImpl*, 2> writes;

@@ -75,7 +75,7 @@ void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex 
   const OpCost cost = row.cost(stack);
   // PyTorch's kernel would compute all of it at home.
   const bool native = !forced && home.host_accessible && record.has_cpu_kernel &&
-                      !may_split(cost, stream);
+                      !is_asked_to_split(cost, stream);
   choice->elements = std::max<int64_t>(cost.elements, 1);
   const bool at_home = !native || !too_small(home, row, choice->look);
   const bool learns = !in_turn && learning_is_on() && !is_deterministic();
@@ -214,8 +214,12 @@ PlacedClock::~PlacedClock() {
 }
 
 void PlacedClock::done() {
-  stream_.wait();
-  note_placed(placing_, stream_, now_us() - begin_us_);
+  if (placing_.fractions.empty()) {
+    stream_.wait();
+    note_placed(placing_, stream_, now_us() - begin_us_);
+  } else {
+    note_pieces(placing_, stream_, begin_us_, stream_.wait_for_each(&now_us));
+  }
 }
 
 }  // namespace xpurt

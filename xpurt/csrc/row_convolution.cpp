@@ -84,6 +84,7 @@ OpCost ConvolutionRow::cost(const Convolution& convolution, const Stack& stack) 
   cost.read(convolution.input);
   cost.read(convolution.weight);
   if (backward_) cost.read(grad(stack));
+  if (!backward_ && convolution.input.dim() >= 3) cost.rows = convolution.input.size(0);
   return cost;
 }
 

@@ -108,6 +108,7 @@ OpCost MatmulRow::cost(const Call& call) const {
   OpCost cost;
   cost.elements = call.a->numel() * call.b->size(-1);
   cost.flops = spec_.flops;
+  cost.rows = call.a->size(0);
   cost.read(*call.a);
   cost.read(*call.b);
   if (call.self != nullptr && call.beta != 0) cost.read(*call.self);

@@ -243,6 +243,7 @@ OpCost PointwiseRow::cost(const Call& call, const Tensor* output) const {
     cost.elements = std::max(cost.elements, output->numel());
     cost.write(*output);
   }
+  cost.rows = cost.elements;  // most are one row after all
   cost.needs_fp64 = cost.needs_fp64 || is_double(call.compute);
   return cost;
 }

@@ -197,6 +197,7 @@ OpCost ReductionRow::cost(const Call& call) const {
   cost.elements = call.self->numel();
   cost.flops = spec_.flops;
   cost.read(*call.self);
+  if (call.self->dim() > 0 && !call.reduced[0]) cost.rows = call.self->size(0);
   cost.needs_fp64 = cost.needs_fp64 || is_double(call.compute);
   return cost;
 }

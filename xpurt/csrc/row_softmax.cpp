@@ -28,7 +28,11 @@ class SoftmaxRow final : public RowKernel {
 
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override {
-    return cost(argument(stack, 0).toTensor());
+    const Tensor& self = argument(stack, 0).toTensor();
+    OpCost found = cost(self);
+    const int64_t dim = argument(stack, roles_.dim).toInt();
+    if (dim != 0 && dim != -self.dim()) found.rows = self.size(0);
+    return found;
   }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
   Tier tier() const override { return Tier::sycl; }

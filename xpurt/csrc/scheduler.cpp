@@ -1,5 +1,6 @@
 #include "scheduler.h"
 
+#include <ATen/ThreadLocalPythonObjects.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -28,7 +29,26 @@ std::array<OrdinalCosts, kMaxDevices> costs_by_ordinal;
 constexpr int kExcludable = 64;  // physical devices
 std::atomic<uint64_t> excluded{0};
 
-thread_local std::string preference;
+// Note [Preferences]
+// ~~~~~~~~~~~~~~~~~~
+// A wish holds for the backward pass, too, which runs in a thread of autograd's. So it
+// is kept where PyTorch keeps what it hands on to such threads: by a key alone, which
+// can be asked for without Python.
+constexpr std::array<const char*, 3> kPreferences{"cpu", "gpu", "accelerator"};
+std::atomic<bool> ever_preferred{false};
+
+std::string key_of(const std::string& kind) {
+  return "xpurt:" + kind;
+}
+
+std::string preference() {
+  if (!ever_preferred.load(std::memory_order_relaxed)) return {};
+  for (const char* kind : kPreferences) {
+    if (at::impl::ThreadLocalPythonObjects::contains(key_of(kind))) return kind;
+  }
+  return {};
+}
+
 thread_local bool stay_home = false;
 
 std::string kind_of(const sycl::device& device) {
@@ -112,13 +132,14 @@ double moves_us(const Work& work, const Ordinal& devices, size_t position,
 }
 
 uint64_t positions_for(const Work& work, const Ordinal& devices) {
+  const std::string preferred = preference();
   uint64_t able = 0, wished = 0;
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     const PhysicalDevice& device = *devices.devices[position];
     if (position != devices.home && is_excluded(device.id)) continue;
     if (!can_run(work, device)) continue;
     able |= uint64_t{1} << position;
-    if (preference.empty() || kind_of(device.device) == preference) {
+    if (preferred.empty() || kind_of(device.device) == preferred) {
       wished |= uint64_t{1} << position;
     }
   }
@@ -186,14 +207,20 @@ bool is_staying_home() noexcept {
 }
 
 bool has_preference() noexcept {
-  return !preference.empty();
+  return !preference().empty();
 }
 
 std::string set_preference(const std::string& kind) {
+  const bool known = std::ranges::find(kPreferences, kind) != kPreferences.end();
   TORCH_CHECK_VALUE(
-      kind.empty() || kind == "cpu" || kind == "gpu" || kind == "accelerator",
+      kind.empty() || known,
       "a preference is \"cpu\", \"gpu\" or \"accelerator\"; found \"", kind, "\"");
-  return std::exchange(preference, kind);
+  const std::string before = preference();
+  using at::impl::ThreadLocalPythonObjects;
+  if (!before.empty()) ThreadLocalPythonObjects::erase(key_of(before));
+  if (!kind.empty()) ThreadLocalPythonObjects::set(key_of(kind), nullptr);
+  ever_preferred = true;
+  return before;
 }
 
 bool exclude_device(int physical_device_id) {

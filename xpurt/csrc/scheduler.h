@@ -59,14 +59,10 @@ using Candidates = c10::SmallVector<Candidate, 4>;
 // PlacedScope, what was decided there.
 size_t choose_position(const Work& work, Stream& stream);
 
-// In which proportions, by position, the devices should share a large op whose work can
-// be divided, so that all end at once; their sum is 1. Empty where one device alone is
-// expected to be about as fast. Inside of a PlacedScope by what was learned of the op.
+// In which proportions, by position, the devices would share work that can be divided,
+// by costs alone, so that all end at once; their sum is 1. Empty where one device alone
+// is expected to be about as fast.
 std::vector<double> shares_of(const Work& work, Stream& stream);
-
-// A piece that was `share` of the op that this thread runs took so long on the device
-// at `position`, without copies: the next shares follow it.
-void note_piece(Stream& stream, size_t position, double share, double us);
 
 // While one lives, this thread's ops run on home devices: what to do when another
 // device has no room.

@@ -1,9 +1,11 @@
-// In which proportions devices share one large op.
+#include "shares.h"
+
 #include <algorithm>
 #include <numeric>
 
 #include "candidates.h"
-#include "placing.h"
+#include "new_ways.h"
+#include "program_build.h"
 #include "tier_choice.h"
 
 namespace xpurt {
@@ -13,19 +15,39 @@ namespace {
 // ~~~~~~~~~~~~~
 // A device that takes the share x of an op is done at begin + x * whole: `begin` is
 // when its queue is free and a kernel launched, `whole` what all of it would take
-// there, with the copies of its operands and of its results. All end at the same time t
-// if sum((t - begin) / whole) = 1; a device that begins after t takes no part. That is
-// the split of EngineCL's HGuided without its rounds: the speeds are learned from one
-// call to the next, and each piece that was timed corrects them (Nozal, Bosque and
-// Beivide, 2020).
+// there, with the copies of its operands. All end at the same time t if
+// sum((t - begin) / whole) = 1; a device that begins after t takes no part. That is the
+// split of EngineCL's HGuided without its rounds: the speeds are learned from one call
+// to the next, and each piece that was timed corrects them (Nozal, Bosque and Beivide,
+// 2020).
 struct Part {
   size_t position;
   double begin_us;
   double whole_us;
+  bool is_new = false;
+
+  double alone_us() const { return begin_us + whole_us; }
 };
 
-constexpr double kLeastGain = 0.9;  // of the best device's time
+struct Shares {
+  std::vector<double> by_position;  // empty: one device alone is about as fast
+  double end_us = 0;
+};
+
+constexpr double kLeastGain = 0.9;  // of the best way's time
 constexpr double kLeastShare = 1 / 64.0;
+
+// Less is done before the second device has begun.
+constexpr double kLeastBytes = 1 << 20;
+constexpr double kLeastFlops = 1e7;
+
+// Note [First pieces]
+// ~~~~~~~~~~~~~~~~~~~
+// A device that was never timed on such a call has to build a kernel, and may be much
+// slower than expected. As with other new ways (Note [New ways]) nothing is done until
+// so much was missed; then its pieces are small while it is timed. That costs next to
+// nothing, since the others work meanwhile.
+constexpr double kFirstPiece = 1 / 32.0;
 
 double end_of(const std::vector<Part>& parts) {
   double slopes = 0, begins = 0;
@@ -36,72 +58,165 @@ double end_of(const std::vector<Part>& parts) {
   return (1 + begins) / slopes;
 }
 
-double alone_us(const Part& part) {
-  return part.begin_us + part.whole_us;
-}
-
-// Bytes of operands that a piece on the device needs and has not, and of results that
-// come home.
-double moved_bytes(const Work& work, const Ordinal& devices, size_t position) {
-  double missing = 0, read = 0;
-  for (const c10::StorageImpl* storage : work.reads) {
-    read += static_cast<double>(storage->nbytes());
-    missing += static_cast<double>(bytes_missing_on(*storage, position));
-  }
-  if (position == devices.home) return missing;
-  return missing + std::max(work.bytes - read, 0.0);
-}
-
-std::vector<Part> parts_of(const Work& work, const Ordinal& devices,
-                           const std::vector<DeviceCost>& costs,
-                           const Placing* placing) {
-  std::vector<Part> parts;
-  const uint64_t positions = positions_for(work, devices);
-  for (size_t position = 0; position < devices.devices.size(); ++position) {
-    if ((positions >> position & 1) == 0) continue;
-    const DeviceCost& cost = costs[position];
-    double us = roofline_us(work, cost), begin = cost.launch_us;
-    if (placing != nullptr && position < placing->candidates.size()) {
-      const Candidate& known = placing->candidates[position];
-      if (known.is_possible()) us = known.cost_us;
-      begin += known.free_us - placing->now_us;
+Shares share_out(std::vector<Part> parts, size_t devices) {
+  // The one that begins last goes, until each has a share that is worth a launch.
+  while (parts.size() >= 2) {
+    const double end = end_of(parts);
+    const auto share = [&](const Part& each) {
+      return (end - each.begin_us) / each.whole_us;
+    };
+    const auto least = std::ranges::min_element(parts, {}, share);
+    if (share(*least) < kLeastShare) {
+      parts.erase(least);
+      continue;
     }
-    const size_t link = position != devices.home ? position : 1 - devices.home % 2;
-    const double rate = costs[std::min(link, costs.size() - 1)].copy_bytes_per_us;
-    const double moves = moved_bytes(work, devices, position) / rate;
-    parts.push_back({position, begin, std::max(us - cost.launch_us, us / 10) + moves});
+    Shares found{std::vector<double>(devices, 0.0), end};
+    for (const Part& each : parts) found.by_position[each.position] = share(each);
+    return found;
   }
-  return parts;
+  return {};
+}
+
+// Bytes of operands that a piece on the device needs and has not. What is there in part
+// was left by an op that was divided, most likely into the same pieces.
+double missing_bytes(const Work& work, size_t position) {
+  double missing = 0;
+  for (const c10::StorageImpl* storage : work.reads) {
+    const size_t bytes = bytes_missing_on(*storage, position);
+    if (bytes == storage->nbytes()) missing += static_cast<double>(bytes);
+  }
+  return missing;
+}
+
+Part part_of(const Work& work, const Ordinal& devices, size_t position, double us,
+             double queue_us, const std::vector<DeviceCost>& costs) {
+  const size_t link = position != devices.home ? position : 1 - devices.home % 2;
+  const double rate = costs[std::min(link, costs.size() - 1)].copy_bytes_per_us;
+  const double launch_us = costs[position].launch_us;
+  const double work_us = std::max(us - launch_us, us / 10);
+  return {position, launch_us + queue_us,
+          work_us + missing_bytes(work, position) / rate};
+}
+
+std::vector<Part> known_ones(const std::vector<Part>& parts) {
+  std::vector<Part> known;
+  std::ranges::copy_if(parts, std::back_inserter(known), std::not_fn(&Part::is_new));
+  return known;
+}
+
+// The shares of devices whose speed is not known yet are made small.
+void make_small(const std::vector<Part>& parts, std::vector<double>* shares) {
+  double taken = 0;
+  for (const Part& each : parts) {
+    double& share = (*shares)[each.position];
+    if (each.is_new && share > kFirstPiece) taken += share - kFirstPiece;
+    if (each.is_new) share = std::min(share, kFirstPiece);
+  }
+  double rest = 0;
+  for (const Part& each : parts) rest += each.is_new ? 0 : (*shares)[each.position];
+  for (const Part& each : parts) {
+    double& share = (*shares)[each.position];
+    if (!each.is_new) share += taken * share / rest;
+  }
 }
 
 }  // namespace
 
 std::vector<double> shares_of(const Work& work, Stream& stream) {
   const Ordinal& devices = stream.ordinal();
-  if (devices.devices.size() == 1 || stays_home(work)) return {};
   const auto costs = device_costs(stream.id().device_index());
-  if (costs.empty()) return {};
-  std::vector<Part> parts = parts_of(work, devices, costs, current_placing());
-  if (parts.size() < 2) return {};
-  double alone = alone_us(parts[0]);
-  for (const Part& each : parts) alone = std::min(alone, alone_us(each));
-  // The one that begins last goes, until each has a share that is worth a launch.
-  double end = end_of(parts);
-  for (;;) {
-    const auto least = std::ranges::min_element(parts, {}, [&](const Part& each) {
-      return (end - each.begin_us) / each.whole_us;
-    });
-    if ((end - least->begin_us) / least->whole_us >= kLeastShare) break;
-    parts.erase(least);
-    if (parts.size() < 2) return {};
-    end = end_of(parts);
+  if (devices.devices.size() == 1 || stays_home(work) || costs.empty()) return {};
+  const uint64_t positions = positions_for(work, devices);
+  std::vector<Part> parts;
+  double alone = Candidate::kNever;
+  for (size_t position = 0; position < devices.devices.size(); ++position) {
+    if ((positions >> position & 1) == 0) continue;
+    const double us = roofline_us(work, costs[position]);
+    parts.push_back(part_of(work, devices, position, us, 0, costs));
+    alone = std::min(alone, parts.back().alone_us());
   }
-  if (end > kLeastGain * alone) return {};
-  std::vector<double> shares(devices.devices.size(), 0.0);
+  Shares found = share_out(parts, devices.devices.size());
+  return found.end_us < kLeastGain * alone ? found.by_position : std::vector<double>{};
+}
+
+void divide(const PlacedCall& call, const Work& work, Stream& stream,
+            const std::vector<DeviceCost>& costs, const FoundBucket& found,
+            StreamClock& clock, uint32_t calls, Placing* placing) {
+  const bool is_large = work.bytes >= kLeastBytes || work.flops >= kLeastFlops;
+  if (call.cost.rows < 2 || !is_large || placing->tried || has_preference() ||
+      stays_home(work) || !stream.orders_by_data()) {
+    return;
+  }
+  const Ordinal& devices = stream.ordinal();
+  const size_t count = devices.devices.size();
+  const double now = placing->now_us;
+  PlaceBucket& bucket = found.bucket();
+  const uint64_t positions = positions_for(work, devices);
+  std::vector<Part> parts;
+  for (size_t position = 0; position < count; ++position) {
+    if ((positions >> position & 1) == 0) continue;
+    const double us = placing->expected_us[position] * learned_factor(found, position);
+    const double queue_us = placing->candidates[position].free_us - now;
+    parts.push_back(part_of(work, devices, position, us, queue_us, costs));
+    // Somebody has to do the rest of a small piece: home is never new.
+    parts.back().is_new = learning_is_on() && position != devices.home &&
+                          !is_proven(found, position);
+  }
+  const double alone =
+      std::ranges::min(placing->candidates, {}, &Candidate::finish_us).finish_us() -
+      now;
+  Shares shares = share_out(parts, count);
+  if (shares.by_position.empty() || shares.end_us > kLeastGain * alone) return;
+  const bool has_new = std::ranges::any_of(parts, [&](const Part& each) {
+    return each.is_new && shares.by_position[each.position] > 0;
+  });
+  if (has_new) {
+    bucket.missed_us += (alone - shares.end_us) * calls;
+    if (bucket.missed_us < expected_build_us()) {
+      parts = known_ones(parts);
+      shares = share_out(parts, count);
+      if (shares.by_position.empty() || shares.end_us > kLeastGain * alone) return;
+    }
+    make_small(parts, &shares.by_position);
+  }
+  placing->shares = std::move(shares.by_position);
+  placing->native = false;
+  placing->position = devices.home;
+  size_t least_known = devices.home;
+  const auto times_known = [&](size_t way) { return bucket.ways[way].factor.count(); };
   for (const Part& each : parts) {
-    shares[each.position] = (end - each.begin_us) / each.whole_us;
+    if (placing->shares[each.position] <= 0) continue;
+    clock.book(each.position, now + shares.end_us);
+    if (times_known(each.position) < times_known(least_known)) {
+      least_known = each.position;
+    }
   }
-  return shares;
+  placing->finish_us = now + shares.end_us;
+  if (call.learns && is_time_to_learn(bucket, least_known)) placing->timed = true;
+}
+
+void note_divided(std::vector<double> fractions) {
+  const Placing* placing = current_placing();
+  if (placing != nullptr) placing->fractions = std::move(fractions);
+}
+
+void note_moved_piece() {
+  const Placing* placing = current_placing();
+  if (placing != nullptr) placing->piece_moved = true;
+}
+
+void note_pieces(const Placing& placing, Stream& stream, double begin_us,
+                 const std::vector<double>& ends_us) {
+  if (placing.piece_moved || placing.bucket == nullptr) return;
+  std::lock_guard<std::mutex> lock(scheduler_mutex());
+  for (size_t position = 0; position < placing.fractions.size(); ++position) {
+    const double fraction = placing.fractions[position];
+    if (fraction <= 0 || ends_us[position] <= begin_us) continue;
+    const double us = ends_us[position] - begin_us;
+    const double moves_us = placing.candidates[position].moves_us * fraction;
+    note_time(placing, stream, position, std::max(us - moves_us, us / 10) / fraction,
+              us);
+  }
 }
 
 }  // namespace xpurt

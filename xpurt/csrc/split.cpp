@@ -11,6 +11,7 @@
 #include "candidates.h"
 #include "device_counts.h"
 #include "dispatch.h"
+#include "program.h"
 #include "replica.h"
 
 namespace xpurt {
@@ -40,14 +41,19 @@ bool has_types(const PhysicalDevice& device, const Work& work) {
          (device.has_fp16 || !work.needs_fp16);
 }
 
-// By position; empty: the work is not to be split. They need not add up to 1.
-std::vector<double> shares_for(const Work& work, Stream& stream) {
-  if (!is_asked.load(std::memory_order_relaxed)) return {};
+std::vector<double> asked_shares(const Work& work, Stream& stream) {
   std::shared_lock<std::shared_mutex> lock(asked().mutex);
   const std::vector<double>& shares = asked().shares;
   if (work.bytes < asked().least_bytes) return {};
   return shares.size() == stream.ordinal().devices.size() ? shares
                                                           : std::vector<double>{};
+}
+
+// By position; empty: the work is not to be split. They need not add up to 1.
+std::vector<double> shares_for(const Work& work, Stream& stream) {
+  if (is_asked.load(std::memory_order_relaxed)) return asked_shares(work, stream);
+  const Placing* placing = current_placing();
+  return placing != nullptr ? placing->shares : std::vector<double>{};
 }
 
 // Note [Steady shares]
@@ -126,6 +132,12 @@ PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) 
   }
   if (pieces.size() < 2) return {};
   pieces.back().end = rows;
+  std::vector<double> fractions(shares.size(), 0.0);
+  for (const Piece& piece : pieces) {
+    fractions[piece.position] =
+        static_cast<double>(piece.rows()) / static_cast<double>(rows);
+  }
+  note_divided(std::move(fractions));
   return pieces;
 }
 
@@ -141,9 +153,13 @@ PieceList split_rows(const OpCost& cost, at::ArrayRef<at::Tensor> tensors,
   return split(cost, rows, 1, stream);
 }
 
+bool is_asked_to_split(const OpCost& cost, Stream& stream) {
+  return is_asked.load(std::memory_order_relaxed) && may_split(cost, stream);
+}
+
 bool may_split(const OpCost& cost, Stream& stream) {
-  return is_asked.load(std::memory_order_relaxed) && !works_on_pieces() &&
-         !is_staying_home() && !shares_for(work_of(cost), stream).empty();
+  return !works_on_pieces() && !is_staying_home() &&
+         !shares_for(work_of(cost), stream).empty();
 }
 
 at::Tensor view_of(const at::TensorBase& tensor, c10::IntArrayRef sizes,
@@ -186,6 +202,18 @@ OnPiece::OnPiece(const Ordinal& devices, size_t position)
 
 OnPiece::~OnPiece() {
   forced_position = before_;
+}
+
+bool can_go_home(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::OutOfMemoryError&) {
+    return true;
+  } catch (const KernelIsBuilding&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
 }
 
 int piece_position() {

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/util/Exception.h>
 
+#include <exception>
 #include <vector>
 
 #include "pieces.h"
 #include "policy.h"
 #include "scheduler.h"
+#include "shares.h"
 
 namespace xpurt {
 
@@ -27,7 +28,10 @@ struct Piece {
 };
 using PieceList = std::vector<Piece>;
 
-// Whether such an op may be split, if its result has rows enough.
+// For tests: whether set_split_shares() wants such an op split.
+bool is_asked_to_split(const OpCost& cost, Stream& stream);
+
+// Whether the current op is to be split, if its result has rows enough.
 bool may_split(const OpCost& cost, Stream& stream);
 
 // The pieces of an op whose result has so many rows; empty if it is not to be split.
@@ -53,22 +57,41 @@ class OnPiece {
   int before_;
 };
 
+// Whether a piece that another device threw this for is as well done at home.
+bool can_go_home(const std::exception_ptr& error);
+
 // The position that an OnPiece asks for; -1 where there is none.
 int piece_position();
 
-// Calls `run` for each piece; at home for what another device has no room for.
+// Note [Order of pieces]
+// ~~~~~~~~~~~~~~~~~~~~~~
+// What another device cannot do, since it has no room, or its kernel is still being
+// built, is done at home. Other errors leave the op undone, so that it can be repeated
+// as a whole: the pieces of other devices come first, and after the first one nothing
+// may be thrown any more. An op in place would otherwise be done twice in part.
+
+// Calls `run` for each piece.
 template <typename Run>
 void run_pieces(const PieceList& pieces, const Ordinal& devices, const Run& run) {
-  for (Piece piece : pieces) {
+  const auto run_at = [&](size_t position, Piece piece) {
+    const OnPiece scope(devices, position);
+    piece.position = position;
+    run(piece);
+  };
+  bool begun = false;
+  for (const Piece& piece : pieces) {
+    if (piece.position == devices.home) continue;
     try {
-      const OnPiece scope(devices, piece.position);
-      run(piece);
-    } catch (const c10::OutOfMemoryError&) {
-      if (piece.position == devices.home) throw;
-      piece.position = devices.home;
-      const OnPiece scope(devices, devices.home);
-      run(piece);
+      run_at(piece.position, piece);
+    } catch (...) {
+      if (!begun && !can_go_home(std::current_exception())) throw;
+      note_moved_piece();
+      run_at(devices.home, piece);
     }
+    begun = true;
+  }
+  for (const Piece& piece : pieces) {
+    if (piece.position == devices.home) run_at(piece.position, piece);
   }
 }
 

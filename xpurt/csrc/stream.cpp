@@ -9,6 +9,7 @@
 #include "capture.h"
 #include "capture_waits.h"
 #include "event_status.h"
+#include "gil.h"
 #include "waiting.h"
 #include "work_recording.h"
 
@@ -92,15 +93,16 @@ sycl::queue& Stream::open(size_t position) {
   return *slot;
 }
 
-std::vector<sycl::queue*> Stream::open_queues() {
+std::vector<Stream::OpenQueue> Stream::open_queues() {
   std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<sycl::queue*> result;
+  std::vector<OpenQueue> result;
   for (auto* queues : {&queues_, &timed_}) {
-    for (auto& queue : *queues) {
-      if (queue) result.push_back(queue.get());
+    for (size_t position = 0; position < queues->size(); ++position) {
+      sycl::queue* queue = (*queues)[position].get();
+      if (queue != nullptr) result.push_back({queue, position});
     }
   }
-  if (joins_) result.push_back(joins_.get());
+  if (joins_) result.push_back({joins_.get(), ordinal_.home});
   return result;
 }
 
@@ -164,7 +166,7 @@ bool Stream::query() {
   const std::vector<uint64_t> numbers = lane_numbers();
   if (!drained()) return false;
   // The next wait() finds the stream idle and asks the queues no more.
-  for (sycl::queue* queue : open_queues()) queue->throw_asynchronous();
+  for (const OpenQueue& each : open_queues()) each.queue->throw_asynchronous();
   if (order_) order_->finished(numbers);
   mark_finished(covered);
   return true;
@@ -190,28 +192,33 @@ void Stream::keep_error() {
 // kernels of 64 ms on two such devices end after 130 ms if one thread waits for the
 // first and then for the second, and after 68 ms if each has its thread. On devices
 // that run by themselves the other thread just sleeps.
-void Stream::finish() {
-  const auto finish_queue = [this](sycl::queue* queue) {
+void Stream::finish(const std::function<void(size_t)>& ended) {
+  const auto say_ended = [&](const OpenQueue& each) {
+    if (ended && each.queue != joins_.get()) ended(each.position);
+  };
+  const auto finish_queue = [&](const OpenQueue& each) {
     try {
-      queue->wait_and_throw();
+      each.queue->wait_and_throw();
     } catch (const std::exception&) {
       keep_error();
     }
+    say_ended(each);
   };
-  std::vector<sycl::queue*> queues = open_queues();
+  std::vector<OpenQueue> queues = open_queues();
   std::vector<std::thread> others;
   if (order_) {
-    std::erase_if(queues, [](sycl::queue* queue) {
-      if (!is_empty(*queue)) return false;
-      queue->throw_asynchronous();
+    std::erase_if(queues, [&](const OpenQueue& each) {
+      if (!is_empty(*each.queue)) return false;
+      each.queue->throw_asynchronous();
+      say_ended(each);
       return true;
     });
     for (size_t i = 1; i < queues.size(); ++i) {
       others.emplace_back(finish_queue, queues[i]);
     }
-    queues.resize(std::min<size_t>(queues.size(), 1));
+    if (queues.size() > 1) queues.erase(queues.begin() + 1, queues.end());
   }
-  for (sycl::queue* queue : queues) finish_queue(queue);
+  for (const OpenQueue& each : queues) finish_queue(each);
   for (std::thread& other : others) other.join();
 }
 
@@ -228,6 +235,20 @@ void Stream::wait() {
     mark_finished(covered);
   }
   rethrow();
+}
+
+std::vector<double> Stream::wait_for_each(double (*clock)()) {
+  std::vector<double> ends(ordinal_.devices.size(), 0.0);
+  std::mutex mutex;
+  {
+    const WithoutGil released;
+    finish([&](size_t position) {
+      std::lock_guard<std::mutex> lock(mutex);
+      ends[position] = std::max(ends[position], clock());
+    });
+  }
+  wait();
+  return ends;
 }
 
 int32_t* Stream::fault_word(size_t position) {

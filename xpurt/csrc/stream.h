@@ -78,6 +78,9 @@ class Stream {
   // asynchronous error once.
   void wait();
 
+  // The same, and says by position when the device was done: what `clock` showed then.
+  std::vector<double> wait_for_each(double (*clock)());
+
   // Waits for these uses, and for work that keeps total order; where nothing is
   // ordered by data, for everything. Throws as wait() does.
   void wait_for(const Uses& uses);
@@ -103,7 +106,11 @@ class Stream {
  private:
   std::unique_ptr<sycl::queue> make_queue(size_t position, bool profiling);
   sycl::queue& open(size_t position);
-  std::vector<sycl::queue*> open_queues();
+  struct OpenQueue {
+    sycl::queue* queue;
+    size_t position;
+  };
+  std::vector<OpenQueue> open_queues();
   sycl::queue& switch_to(size_t position);
   sycl::queue& tail();
   // stream_lanes.cpp
@@ -113,7 +120,7 @@ class Stream {
   std::vector<uint64_t> lane_numbers();
   void settle(const Use& use);
   bool drained();
-  void finish();
+  void finish(const std::function<void(size_t)>& ended = {});
   void keep_error();
   void mark_finished(uint64_t covered);
   void rethrow();

@@ -202,7 +202,8 @@ def check_device_index(index: int) -> None:
 
 
 def prefer(kind: str) -> AbstractContextManager[None]:
-    """Ops of this thread run on devices of `kind` inside the ``with``, where they can.
+    """Ops of this thread, and of backward passes that it asks for, run on devices of
+    `kind` inside the ``with``, where they can.
 
     kind: "CPU", "GPU" or "accelerator", in any case. Where an ordinal has one device
         it changes nothing. An op that has no kernel for such a device, or not in its

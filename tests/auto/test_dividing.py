@@ -1,0 +1,121 @@
+"""Large ops that all devices do together, as the scheduler decides it."""
+
+from auto.test_learning import auto
+
+# Both devices take a thousand bytes per microsecond, so 8 MiB take 8 ms.
+ALIKE = """
+def alike(launch_us=10, slow_gpu=1):
+    rates = {"cpu": 1000, "gpu": 1000 / slow_gpu}
+    _C.set_device_costs(0, [(launch_us, rates[k], 1e9, 0, 1e9) for k in kinds])
+def dear():  # one call on one device alone misses more than a build takes
+    _C.set_device_costs(0, [(10, 1, 1e9, 0, 1e9) for k in kinds])
+def pieces():
+    return dict(zip(kinds, _C.pieces_run(0)))
+def built(call):
+    call()
+    while _C.builds_pending(): time.sleep(0.01)
+    before = pieces()
+    y = call()
+    return y, {kind: count - before[kind] for kind, count in pieces().items()}
+def why(call):
+    import contextlib, io
+    with contextlib.redirect_stdout(io.StringIO()): (row,) = xpurt.explain(call).rows
+    return row.why
+alike()
+cpu = torch.linspace(0, 1, 1 << 20)
+x = cpu.to("xpu")
+"""
+
+
+def test_what_takes_long_is_divided() -> None:
+    assert auto(
+        ALIKE
+        + """
+y, ran = built(lambda: x * 2)
+print(ran)
+print(torch.equal(y.cpu(), cpu * 2))
+said = why(lambda: x * 2)
+print(said.count("50% "), said[:8])
+""",
+        XPURT_LEARN="0",
+    ) == ["{'gpu': 1, 'cpu': 1}", "True", "2 together"]
+
+
+def test_the_slower_device_gets_less() -> None:
+    assert auto(
+        ALIKE
+        + """
+alike(slow_gpu=3)
+said = why(lambda: x * 3)
+print("25% " in said and "75% " in said)
+alike(slow_gpu=50)
+print("together" in why(lambda: x * 3))
+""",
+        XPURT_LEARN="0",
+    ) == ["True", "False"]
+
+
+def test_rows_that_cannot_be_computed_apart_stay_whole() -> None:
+    assert (
+        auto(
+            ALIKE
+            + """
+x = x.view(1024, 1024)
+for dim in (1, 0):
+    for call in (lambda: x.softmax(dim), lambda: x.sum(dim)):
+        print(built(call)[1])
+""",
+            XPURT_LEARN="0",
+        )
+        == ["{'gpu': 1, 'cpu': 1}"] * 2 + ["{'gpu': 0, 'cpu': 0}"] * 2
+    )
+
+
+def test_small_work_and_deterministic_work_is_not_divided() -> None:
+    assert auto(
+        ALIKE
+        + """
+alike(launch_us=0)
+x[:1000] * 2
+torch.use_deterministic_algorithms(True)
+x * 2
+print(pieces())
+""",
+        XPURT_LEARN="0",
+    ) == ["{'gpu': 0, 'cpu': 0}"]
+
+
+def test_a_device_that_turns_out_slow_gets_nothing_any_more() -> None:
+    first, later = auto(
+        ALIKE
+        + """
+dear()
+for _ in range(8): y = x * 2; torch.xpu.synchronize()
+while _C.builds_pending(): time.sleep(0.01)
+for _ in range(20): y = x * 2; torch.xpu.synchronize()
+print(pieces()["gpu"] > 0)
+before = pieces()["gpu"]
+for _ in range(20): y = x * 2; torch.xpu.synchronize()
+print(pieces()["gpu"] - before)
+""",
+        XPURT_VIRTUAL_GPU_DELAY_US="200000",
+    )
+    assert first == "True"
+    assert later == "0"
+
+
+def test_nothing_is_done_twice_while_a_kernel_is_built(tmp_path) -> None:
+    first, then = auto(
+        ALIKE
+        + """
+dear()
+x.mul_(2)
+print(pieces()["cpu"], torch.equal(x.cpu(), cpu * 2))  # the other one was to be the GPU's
+while _C.builds_pending(): time.sleep(0.01)
+x.mul_(2)
+print(torch.equal(x.cpu(), cpu * 4), pieces()["gpu"] > 1)
+""",
+        XPURT_CACHE_DIR=str(tmp_path),
+    )
+    assert first == "2 True"
+    assert then == "True True"
