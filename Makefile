@@ -41,7 +41,7 @@ demo: install
 	$(BIN)/python -m xpurt demo $(ARGS)
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-all: lint
 	$(BIN)/python -m pytest -m "not programs" $(ARGS)

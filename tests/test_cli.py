@@ -10,6 +10,8 @@ import pytest
 import xpurt
 from xpurt import cli
 
+pytestmark = pytest.mark.takes_minutes
+
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(

@@ -12,6 +12,8 @@ import pytest
 
 from xpurt.conformance import Settings, run_conformance
 
+pytestmark = pytest.mark.takes_minutes
+
 FLOORS = Path(__file__).with_name("kernel_share.txt")
 
 CPU = Settings(jobs=2, sample=9, samples_per_pair=3)

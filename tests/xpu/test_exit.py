@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from own_process import run
 
+pytestmark = pytest.mark.takes_minutes
+
 PREPARE = """
 import atexit, sys, threading, torch
 from xpurt import _C
