@@ -18,6 +18,13 @@ def test_the_best_single_device_counts() -> None:
     assert not found.is_met
 
 
+def test_together_is_as_if_each_did_its_part() -> None:
+    together = AutoCase("made up", lambda: lambda: None, Limit(1 / 0.85, ALONE, True))
+    found = Measured(together, {"CPU": 3.0, "GPU": 1.5, "AUTO": 1.1}, 1.0)
+    assert found.ratio == pytest.approx(1.1)
+    assert found.is_met
+
+
 def test_a_table_has_a_row_per_case() -> None:
     found = Measured(case(0.5), {"CPU": 2e-3, "GPU": 3e-3, "AUTO": 1.5e-3}, 0.98)
     (row,) = _table([found]).splitlines()[2:]
