@@ -108,6 +108,7 @@ RowSpec as_spec(const py::dict& row) {
   spec.conditions = row["conditions"].cast<uint32_t>();
   spec.uses = row["uses"].cast<uint32_t>();
   spec.raises_on_zero = row["raises_on_zero"].cast<bool>();
+  spec.raises_on_negative = row["raises_on_negative"].cast<bool>();
   spec.same_type = row["same_type"].cast<bool>();
   spec.zero_dim = row["zero_dim"].cast<uint32_t>();
   spec.leading = row["leading"].cast<int>();

@@ -233,7 +233,8 @@ bool run_choice(OpRecord& record, const RowChoice& choice, c10::DeviceIndex inde
   }
   const int ran_on = run_row(record, choice, index, stack);
   if (ran_on < 0) run_on_host(record, index, keys, stack);
-  if (!choice.placing.has_value()) return ran_on >= 0;
+  const bool divided = choice.placing.has_value() && !choice.placing->fractions.empty();
+  if (!choice.placing.has_value() || divided) return ran_on >= 0;
   return ran_on == ordinal(index).devices[choice.placing->position]->id;
 }
 

@@ -32,9 +32,6 @@ std::string reason(const OpRecord& record, int device_id, const Placing* placing
     return has_row ? "small, or its kernel does not take these operands"
                    : "has no kernel but PyTorch's";
   }
-  if (devices.devices[placing->position]->id != device_id) {
-    return "the device that was chosen could not run it";
-  }
   if (!placing->fractions.empty()) {
     std::string text = "together sooner than any one alone:";
     for (size_t at = 0; at < placing->fractions.size(); ++at) {
@@ -44,6 +41,9 @@ std::string reason(const OpRecord& record, int device_id, const Placing* placing
     }
     text.pop_back();
     return text;
+  }
+  if (devices.devices[placing->position]->id != device_id) {
+    return "the device that was chosen could not run it";
   }
   if (placing->tried) return "a trial, to learn what it costs there";
   const auto possible =

@@ -210,6 +210,7 @@ bool PointwiseRow::fits(const Call& call) const {
     if (!call.has_param[p]) continue;
     const c10::Scalar& param = call.params[p];
     if (!scalar_fits(param, call.compute)) return false;
+    if (spec_.raises_on_negative && param.toDouble() < 0) return false;
     if (is_integral(call.compute) && param.isFloatingPoint()) return false;
     if (param.isBoolean() && call.compute != ScalarType::Bool) return false;
   }

@@ -66,13 +66,14 @@ struct RowSpec {
   ResultRule result = ResultRule::compute;
   double flops = 1;  // per element
   CostClass cost_class = 0;
-  uint32_t conditions = 0;       // bit k: operand k is a condition, and is not promoted
-  uint32_t uses = 0;             // bit k: operand k is read
-  int leading = 0;               // operand whose strides the result takes first
-  bool raises_on_zero = false;   // native kernels refuse an integral divisor 0
-  bool same_type = false;        // PyTorch wants tensors of one type
-  uint32_t zero_dim = 0;         // bit k: operand k, if a tensor, has no dimension
-  bool raises_on_empty = false;  // there is no result for no elements
+  uint32_t conditions = 0;      // bit k: operand k is a condition, and is not promoted
+  uint32_t uses = 0;            // bit k: operand k is read
+  int leading = 0;              // operand whose strides the result takes first
+  bool raises_on_zero = false;  // native kernels refuse an integral divisor 0
+  bool raises_on_negative = false;    // the same of params
+  bool same_type = false;             // PyTorch wants tensors of one type
+  uint32_t zero_dim = 0;              // bit k: operand k, if a tensor, has no dimension
+  bool raises_on_empty = false;       // there is no result for no elements
   std::vector<std::string> params;    // scalar arguments that it knows
   std::vector<std::string> variants;  // values of its str and bool arguments
   std::vector<std::string> ignored;   // arguments without influence on the result

@@ -120,6 +120,33 @@ void make_small(const std::vector<Part>& parts, std::vector<double>* shares) {
   }
 }
 
+bool is_divisible(const PlacedCall& call, const Work& work, const Stream& stream) {
+  const bool is_large = work.bytes >= kLeastBytes || work.flops >= kLeastFlops;
+  return call.cost.rows >= 2 && is_large && !has_preference() && !stays_home(work) &&
+         stream.orders_by_data();
+}
+
+// The devices that may do a part of the call, as far as they are known.
+std::vector<Part> parts_of(const Work& work, const Ordinal& devices,
+                           const std::vector<DeviceCost>& costs,
+                           const FoundBucket& found, const Placing& placing) {
+  const uint64_t positions = positions_for(work, devices);
+  std::vector<Part> parts;
+  for (size_t position = 0; position < devices.devices.size(); ++position) {
+    if ((positions >> position & 1) == 0) continue;
+    const double us = placing.expected_us[position] * learned_factor(found, position);
+    const double queue_us = placing.candidates[position].free_us - placing.now_us;
+    parts.push_back(part_of(work, devices, position, us, queue_us, costs));
+    // Somebody has to do the rest of a small piece: home is never new.
+    parts.back().is_new =
+        learning_is_on() && position != devices.home && !is_proven(found, position);
+  }
+  if (known_ones(parts).empty()) {
+    for (Part& each : parts) each.is_new = false;
+  }
+  return parts;
+}
+
 }  // namespace
 
 std::vector<double> shares_of(const Work& work, Stream& stream) {
@@ -142,31 +169,18 @@ std::vector<double> shares_of(const Work& work, Stream& stream) {
 void divide(const PlacedCall& call, const Work& work, Stream& stream,
             const std::vector<DeviceCost>& costs, const FoundBucket& found,
             StreamClock& clock, uint32_t calls, Placing* placing) {
-  const bool is_large = work.bytes >= kLeastBytes || work.flops >= kLeastFlops;
-  if (call.cost.rows < 2 || !is_large || placing->tried || has_preference() ||
-      stays_home(work) || !stream.orders_by_data()) {
-    return;
-  }
-  const Ordinal& devices = stream.ordinal();
-  const size_t count = devices.devices.size();
-  const double now = placing->now_us;
+  if (!is_divisible(call, work, stream) || placing->tried) return;
   PlaceBucket& bucket = found.bucket();
-  const uint64_t positions = positions_for(work, devices);
-  std::vector<Part> parts;
-  for (size_t position = 0; position < count; ++position) {
-    if ((positions >> position & 1) == 0) continue;
-    const double us = placing->expected_us[position] * learned_factor(found, position);
-    const double queue_us = placing->candidates[position].free_us - now;
-    parts.push_back(part_of(work, devices, position, us, queue_us, costs));
-    // Somebody has to do the rest of a small piece: home is never new.
-    parts.back().is_new = learning_is_on() && position != devices.home &&
-                          !is_proven(found, position);
-  }
-  const double alone =
-      std::ranges::min(placing->candidates, {}, &Candidate::finish_us).finish_us() -
-      now;
-  Shares shares = share_out(parts, count);
-  if (shares.by_position.empty() || shares.end_us > kLeastGain * alone) return;
+  const double now = placing->now_us;
+  const auto finish = [](const Candidate& each) { return each.finish_us(); };
+  const double alone = finish(std::ranges::min(placing->candidates, {}, finish)) - now;
+  std::vector<Part> parts = parts_of(work, stream.ordinal(), costs, found, *placing);
+  const size_t devices = stream.ordinal().devices.size();
+  Shares shares = share_out(parts, devices);
+  const auto pays = [&] {
+    return !shares.by_position.empty() && shares.end_us <= kLeastGain * alone;
+  };
+  if (!pays()) return;
   const bool has_new = std::ranges::any_of(parts, [&](const Part& each) {
     return each.is_new && shares.by_position[each.position] > 0;
   });
@@ -174,24 +188,23 @@ void divide(const PlacedCall& call, const Work& work, Stream& stream,
     bucket.missed_us += (alone - shares.end_us) * calls;
     if (bucket.missed_us < expected_build_us()) {
       parts = known_ones(parts);
-      shares = share_out(parts, count);
-      if (shares.by_position.empty() || shares.end_us > kLeastGain * alone) return;
+      shares = share_out(parts, devices);
+      if (!pays()) return;
     }
     make_small(parts, &shares.by_position);
   }
   placing->shares = std::move(shares.by_position);
   placing->native = false;
-  placing->position = devices.home;
-  size_t least_known = devices.home;
+  placing->finish_us = now + shares.end_us;
+  size_t least_known = placing->position;
   const auto times_known = [&](size_t way) { return bucket.ways[way].factor.count(); };
   for (const Part& each : parts) {
     if (placing->shares[each.position] <= 0) continue;
-    clock.book(each.position, now + shares.end_us);
+    clock.book(each.position, placing->finish_us);
     if (times_known(each.position) < times_known(least_known)) {
       least_known = each.position;
     }
   }
-  placing->finish_us = now + shares.end_us;
   if (call.learns && is_time_to_learn(bucket, least_known)) placing->timed = true;
 }
 

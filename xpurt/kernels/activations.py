@@ -49,6 +49,7 @@ FORWARD = (
         "a0 > lambd ? a0 - lambd : a0 < -lambd ? a0 + lambd : a0 * 0",
         FLOATING_ONLY,
         flops=4,
+        raises_on_negative=True,
     ),
     Row("threshold", "a0 <= threshold ? value : a0", NUMERIC),
 )

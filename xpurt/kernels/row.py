@@ -74,6 +74,7 @@ class Row:
     functions: tuple[str, ...] = ()
     same_type: bool = False  # PyTorch refuses tensors of different types
     raises_on_zero: bool = False  # PyTorch's CPU kernel refuses an integral divisor 0
+    raises_on_negative: bool = False  # the same of parameters
 
     @property
     def dtypes(self) -> str:

@@ -111,6 +111,7 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "leading": pointwise.leading if pointwise else 0,
         "same_type": getattr(row, "same_type", False),
         "raises_on_zero": pointwise.raises_on_zero if pointwise else False,
+        "raises_on_negative": pointwise.raises_on_negative if pointwise else False,
         "raises_on_empty": (
             steps.leaves_empty if steps else getattr(row, "raises_on_empty", False)
         ),
