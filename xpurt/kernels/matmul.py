@@ -4,19 +4,32 @@ from collections.abc import Sequence
 
 from xpurt.kernels.element_types import TYPES, load, store
 
+# T is the type of the value, a vector or one element of it.
 _ACTIVATIONS = {
     "": "value",
-    "relu": "value > 0 || value != value ? value : 0",
+    "relu": "value > 0 || value != value ? value : (T)(0)",
     "gelu": "value * 0.5 * (1 + erf(value * 0.7071067811865476))",
 }
-# Expressions that read elements from i on as a vector of the computation.
+# Expressions that read the elements from i on as a vector of the computation, and
+# statements that write such a vector.
 _LOADED = {
-    "f": "vload{n}(0, p + i)",
-    "d": "vload{n}(0, p + i)",
-    "h": "vload_half{n}(0, p + i)",
-    "b": "as_float{n}(convert_uint{n}(vload{n}(0, p + i)) << 16)",
-    "c": "convert_int{n}(vload{n}(0, p + i))",
+    "f": "vload{n}(0, {p} + i)",
+    "d": "vload{n}(0, {p} + i)",
+    "h": "vload_half{n}(0, {p} + i)",
+    "b": "as_float{n}(convert_uint{n}(vload{n}(0, {p} + i)) << 16)",
+    "c": "convert_int{n}(vload{n}(0, {p} + i))",
 }
+_STORED = {
+    "f": "vstore{n}(value, 0, p + i)",
+    "d": "vstore{n}(value, 0, p + i)",
+    "h": "vstore_half{n}_rte(value, 0, p + i)",
+    "b": "vstore{n}(bfloat16_of_vector(value), 0, p + i)",
+    "i": "vstore{n}(value, 0, p + i)",
+}
+
+
+def _activation(name: str, type_: str) -> str:
+    return _ACTIVATIONS[name].replace("(T)", f"({type_})")
 
 
 def matmul_values(template: str, fields: Sequence[str]) -> dict[str, object]:
@@ -32,7 +45,7 @@ def matmul_values(template: str, fields: Sequence[str]) -> dict[str, object]:
     values: dict[str, object] = {
         "params": ", ".join(params),
         "adds": int(bool(adds)),
-        "activation": _ACTIVATIONS[activation],
+        "activation": _activation(activation, "C"),
         "store": store("p", "i", "value", computed_as, stored_as),
         "load": load("p", "i", letter, computed_as),
     }
@@ -47,10 +60,11 @@ def matmul_values(template: str, fields: Sequence[str]) -> dict[str, object]:
             "columns": columns,
             "depth": depth,
             "storage": storage,
+            "narrow": int(stored_as == "b"),
             "vector": f"{TYPES[computed_as].compute}{lanes}",
-            "load_vector": _LOADED[letter].format(n=lanes),
-            "add": f"i = from + c * SELF; value += beta * {values['load3']};"
-            if adds
-            else "",
+            "activation_vector": _activation(activation, "Vector"),
+            "load_vector": _LOADED[letter].format(n=lanes, p="p"),
+            "load_vector3": _LOADED[letter].format(n=lanes, p="p3"),
+            "store_vector": _STORED[stored_as].format(n=lanes),
         }
     return values

@@ -19,6 +19,15 @@ typedef struct {
   long rows, columns;                // of a block
 } Layout;
 
+#if $narrow
+// As bfloat16_of.
+static ushort$lanes bfloat16_of_vector(float$lanes value) {
+  const uint$lanes bits = as_uint$lanes(value);
+  const uint$lanes rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  return convert_ushort$lanes(value != value ? (uint$lanes)(0x7fc0) : rounded);
+}
+#endif
+
 // By rounds of interleaving, each of which turns the bits of (row, column) by one.
 static void transpose(Vector* x) {
   EACH(int round = 1; round < LANES; round *= 2) {
@@ -164,19 +173,30 @@ __kernel void $entry($params, const Layout layout) {
       const long at = batch * layout.out[0] + row * layout.out[1] + column * layout.out[2];
       const long from =
           batch * layout.self[0] + row * layout.self[1] + column * layout.self[2];
-#define FINISH(OUT, SELF)                     \
-  for (long c = 0; c < width; ++c) {          \
-    C value = alpha * line[c];                \
-    long i;                                   \
-    $add                                      \
-    value = $activation;                      \
-    i = at + c * OUT;                         \
-    $store;                                   \
-  }
+      long c = 0;
       if (layout.out[2] == 1 && layout.self[2] == 1) {
-        FINISH(1, 1)
-      } else {
-        FINISH(layout.out[2], layout.self[2])
+        for (; c + LANES <= width; c += LANES) {
+          Vector value = alpha * vload$lanes(0, line + c);
+          long i;
+#if $adds
+          i = from + c;
+          value += beta * $load_vector3;
+#endif
+          value = $activation_vector;
+          i = at + c;
+          $store_vector;
+        }
+      }
+      for (; c < width; ++c) {
+        C value = alpha * line[c];
+        long i;
+#if $adds
+        i = from + c * layout.self[2];
+        value += beta * $load3;
+#endif
+        value = $activation;
+        i = at + c * layout.out[2];
+        $store;
       }
     }
     line += ((rows + STRIP - 1) / STRIP * STRIP - rows) * WIDTH;
