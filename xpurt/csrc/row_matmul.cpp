@@ -210,26 +210,37 @@ void MatmulRow::by_onednn(const Call& call, const Tensor& out, size_t position) 
 
 void MatmulRow::by_kernel(const Call& call, const Tensor& out, size_t position) const {
   Launch launch(current_stream(out.device().index()), position);
-  const bool adds = call.self != nullptr && call.beta != 0;
-  const Tensor self = adds ? call.self->expand_as(out) : out;
-  launch.tensor(out, call.out != nullptr ? Access::read_write : Access::write);
-  launch.tensor(*call.a, Access::read);
-  launch.tensor(*call.b, Access::read);
-  if (adds) launch.tensor(self, Access::read);
-  add_scalar(launch, call.alpha, computed_in(out.scalar_type()));
-  if (adds) add_scalar(launch, call.beta, computed_in(out.scalar_type()));
-  const int64_t m = call.a->size(-2), n = call.b->size(-1), k = call.a->size(-1);
-  const int64_t batch = roles_.batched ? out.size(0) : 1;
-  c10::SmallVector<int64_t, 20> layout{m, n, k};
-  for (const Tensor* each : {&out, call.a, call.b, &self}) {
-    layout.push_back(roles_.batched ? each->stride(0) : 0);
-    layout.push_back(each->stride(-2));
-    layout.push_back(each->stride(-1));
-  }
   const DeviceTraits& device = traits(launch.device());
   const auto computed =
       static_cast<int64_t>(c10::elementSize(computed_in(out.scalar_type())));
   const auto blocks = vector_blocks(device, computed);
+  int64_t m = call.a->size(-2), n = call.b->size(-1);
+  const int64_t k = call.a->size(-1), batch = roles_.batched ? out.size(0) : 1;
+  // Vectors lie along columns. Where few are there, or the result lies along rows, the
+  // transposed operands are multiplied in reverse.
+  const bool turned = blocks && ((n < blocks->lanes && n < m) ||
+                                 (out.stride(-1) != 1 && out.stride(-2) == 1));
+  const Tensor *left = call.a, *right = call.b;
+  int64_t row = -2, column = -1;
+  if (turned) {
+    std::swap(left, right);
+    std::swap(m, n);
+    std::swap(row, column);
+  }
+  const bool adds = call.self != nullptr && call.beta != 0;
+  const Tensor self = adds ? call.self->expand_as(out) : out;
+  launch.tensor(out, call.out != nullptr ? Access::read_write : Access::write);
+  launch.tensor(*left, Access::read);
+  launch.tensor(*right, Access::read);
+  if (adds) launch.tensor(self, Access::read);
+  add_scalar(launch, call.alpha, computed_in(out.scalar_type()));
+  if (adds) add_scalar(launch, call.beta, computed_in(out.scalar_type()));
+  c10::SmallVector<int64_t, 20> layout{m, n, k};
+  for (const Tensor* each : {&out, left, right, &self}) {
+    layout.push_back(roles_.batched ? each->stride(0) : 0);
+    layout.push_back(each->stride(row));
+    layout.push_back(each->stride(column));
+  }
   Range range;
   if (blocks) {
     const VectorPart part = vector_part(*blocks, device, {batch, m, n, k});
