@@ -107,6 +107,7 @@ def test_activations(
     width: int, gelu: bool, dtype: torch.dtype, xpu: torch.device
 ) -> None:
     a, b = numbers(14, 200, dtype=dtype), numbers(200, 40, dtype=dtype)
+    a[3, 4] = float("nan")
     c = numbers(40, dtype=dtype)
     function = torch._addmm_activation
     expected = function(c, a, b, use_gelu=gelu)
@@ -120,10 +121,11 @@ def test_nothing_to_add_up(width: int, xpu: torch.device) -> None:
     assert_near(torch.addmm(c.to(xpu), a.to(xpu), b.to(xpu), beta=2), 2 * c)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_nan_and_infinity_stay_in_their_row_and_column(
-    width: int, xpu: torch.device
+    width: int, dtype: torch.dtype, xpu: torch.device
 ) -> None:
-    a, b = numbers(25, 300), numbers(300, 70)
+    a, b = numbers(25, 300, dtype=dtype), numbers(300, 70, dtype=dtype)
     a[3, 280], a[24, 5], b[1, 69], b[290, 0] = (
         float("nan"),
         float("inf"),

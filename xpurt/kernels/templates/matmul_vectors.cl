@@ -42,7 +42,7 @@ static void transpose(Vector* x) {
   }
 }
 
-// to[r * pitch + c] = p[r * row + c * column], and 0 for c from columns to pitch.
+// to[r * pitch + c] = p[r * row + c * column]
 static void copy_plain(__local C* to, __global const Stored* p, long row, long column,
                        long rows, long columns, long pitch) {
   for (long r = 0; r < rows; ++r) {
@@ -61,6 +61,7 @@ static void copy_plain(__local C* to, __global const Stored* p, long row, long c
   }
 }
 
+// The same for row == 1: a vector of p goes along a column of `to`.
 static void copy_transposed(__local C* to, __global const Stored* p, long column,
                             long rows, long columns, long pitch) {
   const long whole = rows / LANES * LANES, across = columns / LANES * LANES;
