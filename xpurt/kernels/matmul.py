@@ -59,6 +59,7 @@ def matmul_values(template: str, fields: Sequence[str]) -> dict[str, object]:
             "rows": rows,
             "columns": columns,
             "depth": depth,
+            "arguments": ", ".join(param.split()[-1].strip("*") for param in params),
             "storage": storage,
             "narrow": int(stored_as == "b"),
             "vector": f"{TYPES[computed_as].compute}{lanes}",

@@ -2,7 +2,8 @@
 // threads with vectors. One item computes a block of the result, from copies of parts
 // of a and b in local memory that lie as they are read; in registers it has STRIP rows
 // of two vectors (Van Zee and van de Geijn, 2015). Sums are kept apart until the last
-// part of k, so that the result is read and written once.
+// part of k, so that the result is read and written once; that is done tile by tile, so
+// that it goes on while the next one is multiplied.
 #define LANES $lanes
 #define STRIP $strip
 #define ROWS $rows
@@ -123,6 +124,41 @@ MULTIPLY($strip)
 MULTIPLY(4)
 MULTIPLY(1)
 
+// out[r][c] of a tile, from its sums.
+static void finish($params, __local const C* line, long at, long from, long rows,
+                   long width, const Layout* layout) {
+  for (long r = 0; r < rows; ++r) {
+    long c = 0;
+    if (layout->out[2] == 1 && layout->self[2] == 1) {
+      for (; c + LANES <= width; c += LANES) {
+        Vector value = alpha * vload$lanes(0, line + c);
+        long i;
+#if $adds
+        i = from + c;
+        value += beta * $load_vector3;
+#endif
+        value = $activation_vector;
+        i = at + c;
+        $store_vector;
+      }
+    }
+    for (; c < width; ++c) {
+      C value = alpha * line[c];
+      long i;
+#if $adds
+      i = from + c * layout->self[2];
+      value += beta * $load3;
+#endif
+      value = $activation;
+      i = at + c * layout->out[2];
+      $store;
+    }
+    line += WIDTH;
+    at += layout->out[1];
+    from += layout->self[1];
+  }
+}
+
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void $entry($params, const Layout layout) {
   // Strips of rows; panels of WIDTH columns; a tile of sums for each pair of them.
@@ -160,46 +196,17 @@ __kernel void $entry($params, const Layout layout) {
         } else {
           multiply_1(tile, strip, panel, depth, k0 == 0);
         }
+        if (k0 + DEPTH >= layout.k) {
+          const long row = row0 + r, column = column0 + c;
+          finish($arguments, tile,
+                 batch * layout.out[0] + row * layout.out[1] + column * layout.out[2],
+                 batch * layout.self[0] + row * layout.self[1] + column * layout.self[2],
+                 min((long)STRIP, rest), min((long)WIDTH, columns - c), &layout);
+        }
         r += STRIP;
         tile += STRIP * WIDTH;
       }
     }
     k0 += DEPTH;
   } while (k0 < layout.k);
-  __local const C* line = sums;
-  for (long c0 = 0; c0 < columns; c0 += WIDTH) {
-    const long width = min((long)WIDTH, columns - c0);
-    for (long r = 0; r < rows; ++r, line += WIDTH) {
-      const long row = row0 + r, column = column0 + c0;
-      const long at = batch * layout.out[0] + row * layout.out[1] + column * layout.out[2];
-      const long from =
-          batch * layout.self[0] + row * layout.self[1] + column * layout.self[2];
-      long c = 0;
-      if (layout.out[2] == 1 && layout.self[2] == 1) {
-        for (; c + LANES <= width; c += LANES) {
-          Vector value = alpha * vload$lanes(0, line + c);
-          long i;
-#if $adds
-          i = from + c;
-          value += beta * $load_vector3;
-#endif
-          value = $activation_vector;
-          i = at + c;
-          $store_vector;
-        }
-      }
-      for (; c < width; ++c) {
-        C value = alpha * line[c];
-        long i;
-#if $adds
-        i = from + c * layout.self[2];
-        value += beta * $load3;
-#endif
-        value = $activation;
-        i = at + c * layout.out[2];
-        $store;
-      }
-    }
-    line += ((rows + STRIP - 1) / STRIP * STRIP - rows) * WIDTH;
-  }
 }
