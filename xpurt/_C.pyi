@@ -270,6 +270,10 @@ def add_rows(rows: Sequence[dict[str, object]]) -> None:
 def build_kernel(index: int, entry: str, source: str) -> None:
     """Builds OpenCL C for the home device of xpu:index, and forgets it."""
 
+def force_vector_width(width: int) -> None:
+    """For tests: what devices are taken to have as their native vector width of floats,
+    which chooses the kernel of matrix products; 0: what they say."""
+
 def built_kernels() -> int:
     """How many kernels this process has made."""
 

@@ -4,6 +4,7 @@
 #include <torch/csrc/Exceptions.h>
 
 #include "gil.h"
+#include "matmul_vectors.h"
 #include "onednn_plans.h"
 #include "op_record.h"
 #include "program.h"
@@ -189,6 +190,8 @@ void bind_kernels(py::module_& m) {
             throw py::error_already_set();
           }
         });
+  // For tests: see there.
+  m.def("force_vector_width", &force_vector_width);
   m.def("built_kernels", &built_kernels);
   m.def("loaded_kernels", &loaded_kernels);
   m.def("onednn_plans", [](int index) {

@@ -38,6 +38,10 @@ DeviceTraits find_traits(const PhysicalDevice& device) {
   const sycl::device& d = device.device;
   found.max_work_group = d.get_info<sycl::info::device::max_work_group_size>();
   found.local_memory = d.get_info<sycl::info::device::local_mem_size>();
+  found.vector_width =
+      static_cast<int>(d.get_info<sycl::info::device::native_vector_width_float>());
+  found.compute_units =
+      static_cast<int>(d.get_info<sycl::info::device::max_compute_units>());
   const auto fp = d.get_info<sycl::info::device::single_fp_config>();
   found.exact_division =
       std::find(fp.begin(), fp.end(),

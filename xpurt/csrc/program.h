@@ -13,7 +13,9 @@ namespace xpurt {
 struct DeviceTraits {
   int sub_group = 0;  // lanes of the sub-groups to use; 0 if there are none
   size_t max_work_group = 1;
-  size_t local_memory = 0;      // bytes per work-group
+  size_t local_memory = 0;  // bytes per work-group
+  int vector_width = 1;     // floats that a work-item computes with at a time
+  int compute_units = 1;
   bool exact_division = false;  // has correctly rounded float division and sqrt
 };
 const DeviceTraits& traits(const PhysicalDevice& device);

@@ -1,5 +1,5 @@
-// Matrix products: oneDNN where it knows the device and the type, else a tiled
-// kernel of ours.
+// Matrix products: oneDNN where it knows the device and the type, else a kernel of
+// ours.
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
@@ -7,6 +7,7 @@
 
 #include "capture.h"
 #include "element_type.h"
+#include "matmul_vectors.h"
 #include "onednn_matmul.h"
 #include "policy.h"
 #include "program.h"
@@ -68,7 +69,7 @@ class MatmulRow final : public RowKernel {
   c10::SmallVector<int64_t, 3> shape(const Call& call) const;
   void refuse_shapes(const Stack& stack) const;
   void by_onednn(const Call& call, const Tensor& out, size_t position) const;
-  void by_tiles(const Call& call, const Tensor& out, size_t position) const;
+  void by_kernel(const Call& call, const Tensor& out, size_t position) const;
   void multiply(const Call& call, const Tensor& out, size_t position) const;
   void multiply_rows(const Call& call, const Tensor& out, const Piece& piece) const;
 
@@ -208,39 +209,62 @@ void MatmulRow::by_onednn(const Call& call, const Tensor& out, size_t position) 
   if (call.activation == Activation::relu) out.relu_();
 }
 
-void MatmulRow::by_tiles(const Call& call, const Tensor& out, size_t position) const {
+void MatmulRow::by_kernel(const Call& call, const Tensor& out, size_t position) const {
   Launch launch(current_stream(out.device().index()), position);
+  const DeviceTraits& device = traits(launch.device());
+  const auto computed =
+      static_cast<int64_t>(c10::elementSize(computed_in(out.scalar_type())));
+  const auto blocks = vector_blocks(device, computed);
+  int64_t m = call.a->size(-2), n = call.b->size(-1);
+  const int64_t k = call.a->size(-1), batch = roles_.batched ? out.size(0) : 1;
+  // Vectors lie along columns. Where few are there, or the result lies along rows, the
+  // transposed operands are multiplied in reverse.
+  const bool turned = blocks && ((n < blocks->lanes && n < m) ||
+                                 (out.stride(-1) != 1 && out.stride(-2) == 1));
+  const Tensor *left = call.a, *right = call.b;
+  int64_t row = -2, column = -1;
+  if (turned) {
+    std::swap(left, right);
+    std::swap(m, n);
+    std::swap(row, column);
+  }
   const bool adds = call.self != nullptr && call.beta != 0;
   const Tensor self = adds ? call.self->expand_as(out) : out;
   launch.tensor(out, call.out != nullptr ? Access::read_write : Access::write);
-  launch.tensor(*call.a, Access::read);
-  launch.tensor(*call.b, Access::read);
+  launch.tensor(*left, Access::read);
+  launch.tensor(*right, Access::read);
   if (adds) launch.tensor(self, Access::read);
   add_scalar(launch, call.alpha, computed_in(out.scalar_type()));
   if (adds) add_scalar(launch, call.beta, computed_in(out.scalar_type()));
-  const int64_t m = call.a->size(-2), n = call.b->size(-1), k = call.a->size(-1);
-  c10::SmallVector<int64_t, 16> layout{m, n, k};
-  for (const Tensor* each : {&out, call.a, call.b, &self}) {
+  c10::SmallVector<int64_t, 20> layout{m, n, k};
+  for (const Tensor* each : {&out, left, right, &self}) {
     layout.push_back(roles_.batched ? each->stride(0) : 0);
-    layout.push_back(each->stride(-2));
-    layout.push_back(each->stride(-1));
+    layout.push_back(each->stride(row));
+    layout.push_back(each->stride(column));
+  }
+  Range range;
+  if (blocks) {
+    const VectorPart part = vector_part(*blocks, device, {batch, m, n, k});
+    layout.push_back(part.rows);
+    layout.push_back(part.columns);
+    range = part.range;
+  } else {
+    constexpr int64_t kTile = 64, kItems = 16;  // as in the template
+    range.local = {kItems, kItems, 1};
+    range.global = {static_cast<size_t>((n + kTile - 1) / kTile * kItems),
+                    static_cast<size_t>((m + kTile - 1) / kTile * kItems),
+                    static_cast<size_t>(batch)};
   }
   launch.structure(layout.data(), layout.size() * sizeof(int64_t));
-  // "row;template;;types;adds;activation"
+  // "row;template;blocks;types;adds;activation"
   std::string key = std::to_string(spec_.index);
-  key += ";matmul_tiles;;";
+  key += blocks ? ";matmul_vectors;" + blocks->text() + ";" : ";matmul_tiles;;";
   key += letter_of(out.scalar_type());
   key += letter_of(computed_in(out.scalar_type()));
   key += letter_of(call.a->scalar_type());
   key += adds ? ";adds;" : ";;";
   if (call.activation == Activation::relu) key += "relu";
   if (call.activation == Activation::gelu) key += "gelu";
-  constexpr int64_t kTile = 64, kItems = 16;  // as in the template
-  Range range;
-  range.local = {kItems, kItems, 1};
-  range.global = {static_cast<size_t>((n + kTile - 1) / kTile * kItems),
-                  static_cast<size_t>((m + kTile - 1) / kTile * kItems),
-                  static_cast<size_t>(roles_.batched ? out.size(0) : 1)};
   launch.submit(kernel_for(launch.device(), key), range);
 }
 
@@ -255,7 +279,7 @@ void MatmulRow::multiply(const Call& call, const Tensor& out, size_t position) c
   if (by_onednn_too) {
     by_onednn(call, out, position);
   } else {
-    by_tiles(call, out, position);
+    by_kernel(call, out, position);
   }
   // Copies within are rows too: said last.
   last_tier = by_onednn_too ? Tier::onednn : Tier::sycl;

@@ -140,7 +140,7 @@ class Softmax:
 
 @dataclass(frozen=True, slots=True)
 class Matmul:
-    """A matrix product, by oneDNN or by tiles; C++ knows the ops' arguments."""
+    """A matrix product, by oneDNN or a kernel of ours; C++ knows the ops' arguments."""
 
     template: ClassVar[str] = "matmul"
 

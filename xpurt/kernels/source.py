@@ -24,6 +24,7 @@ from xpurt.kernels.element_types import (
     real_of,
     store,
 )
+from xpurt.kernels.matmul import matmul_values
 from xpurt.kernels.row import Reduction, Row, Softmax
 from xpurt.kernels.steps import Steps
 from xpurt.kernels.steps_source import steps_values
@@ -37,11 +38,6 @@ _LARGEST = {
     "d": "1.7976931348623157e308",
     "h": "65504.0",
     "b": "3.3895313892515355e38",
-}
-_ACTIVATIONS = {
-    "": "value",
-    "relu": "value > 0 || value != value ? value : 0",
-    "gelu": "value * 0.5 * (1 + erf(value * 0.7071067811865476))",
 }
 _LIMITS = {
     "c": ("CHAR_MIN", "CHAR_MAX"),
@@ -299,26 +295,12 @@ def softmax_source(
     return Source(entry, _finished(text, computed_as))
 
 
-def matmul_source(row: AnyRow, fields: Sequence[str]) -> Source:
-    """Fields: none; types of the result, the computation and the operands; "adds" if
-    the first operand is added; what is done to each element."""
+def matmul_source(row: AnyRow, template: str, fields: Sequence[str]) -> Source:
+    """Fields: see `matmul_values`."""
     _, types, adds, activation = fields
     stored_as, computed_as, letter = tuple(types)
-    storage = TYPES[letter].storage
-    params = [f"__global {TYPES[stored_as].storage}* p"]
-    params += [f"__global const {storage}* p{k}" for k in (1, 2, 3) if k < 3 or adds]
-    params += ["const C alpha"] + (["const C beta"] if adds else [])
-    entry = _entry(row, letter, adds, activation)
-    loads = {f"load{k}": load(f"p{k}", "i", letter, computed_as) for k in (1, 2, 3)}
-    kernel = _fill(
-        "matmul_tiles",
-        entry=entry,
-        params=", ".join(params),
-        adds=int(bool(adds)),
-        activation=_ACTIVATIONS[activation],
-        store=store("p", "i", "value", computed_as, stored_as),
-        **loads,
-    )
+    entry = _entry(row, template, letter, adds, activation)
+    kernel = _fill(template, entry=entry, **matmul_values(template, fields))
     prelude = _prelude(computed_as, stored_as)
     return Source(entry, _finished(prelude + kernel, computed_as))
 
@@ -377,4 +359,4 @@ def source_of(
         return steps_source(row, fields, device)
     if isinstance(row, Attention):
         return attention_source(row, template, fields, device)
-    return matmul_source(row, fields)
+    return matmul_source(row, template, fields)
