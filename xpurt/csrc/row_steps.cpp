@@ -236,9 +236,7 @@ OpCost StepsRow::cost(const Call& call) const {
     if (!each.tensor.defined()) continue;
     cost.read(each.tensor);
     cost.elements = std::max(cost.elements, each.tensor.numel());
-    if (names(spec_.rows, each.name) && each.tensor.dim() > 0) {
-      cost.rows = each.tensor.size(0);
-    }
+    if (names(spec_.rows, each.name)) cost.rows = rows_in(each.tensor);
   }
   return cost;
 }

@@ -144,7 +144,7 @@ PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) 
 PieceList split_rows(const OpCost& cost, at::ArrayRef<at::Tensor> tensors,
                      Stream& stream) {
   if (tensors.empty() || !may_split(cost, stream)) return {};
-  const int64_t rows = tensors[0].dim() == 0 ? 0 : tensors[0].size(0);
+  const int64_t rows = rows_in(tensors[0]);
   for (const at::Tensor& tensor : tensors) {
     if (tensor.dim() == 0 || tensor.size(0) != rows || !has_rows_apart(tensor)) {
       return {};

@@ -102,6 +102,10 @@ at::Tensor view_of(const at::TensorBase& tensor, c10::IntArrayRef sizes,
 // Rows of the tensor along a dimension.
 at::Tensor rows_of(const at::TensorBase& tensor, const Piece& piece, int64_t dim = 0);
 
+inline int64_t rows_in(const at::TensorBase& tensor) {
+  return tensor.dim() == 0 ? 0 : tensor.size(0);
+}
+
 // Whether rows along that dimension are disjoint ranges of memory.
 bool has_apart(c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t dim);
 inline bool has_rows_apart(const at::TensorBase& tensor, int64_t dim = 0) {
