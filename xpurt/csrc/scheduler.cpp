@@ -212,9 +212,9 @@ bool has_preference() noexcept {
 
 std::string set_preference(const std::string& kind) {
   const bool known = std::ranges::find(kPreferences, kind) != kPreferences.end();
-  TORCH_CHECK_VALUE(
-      kind.empty() || known,
-      "a preference is \"cpu\", \"gpu\" or \"accelerator\"; found \"", kind, "\"");
+  TORCH_CHECK_VALUE(kind.empty() || known,
+                    "a preference is \"cpu\", \"gpu\" or \"accelerator\"; found \"",
+                    kind, "\"");
   const std::string before = preference();
   using at::impl::ThreadLocalPythonObjects;
   if (!before.empty()) ThreadLocalPythonObjects::erase(key_of(before));
