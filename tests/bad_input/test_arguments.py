@@ -14,6 +14,10 @@ X = torch.ones(5, 3)
 CASES: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]] = {
     "a negative parameter": (lambda x: F.softshrink(x, -0.5), (X,)),
     "a dimension too few": (lambda x: F.max_pool2d(x, 2), (X,)),
+    "a complex number for integers": (
+        lambda x, mask, value: x.masked_fill(mask, value),
+        (torch.ones(2, dtype=torch.int64), torch.ones(()).bool(), torch.tensor(1j)),
+    ),
     "weights of two of three classes": (
         lambda x, target, weight: F.cross_entropy(x, target, weight),
         (X, torch.zeros(5, dtype=torch.int64), torch.ones(2)),

@@ -194,6 +194,7 @@ bool PointwiseRow::fits(const Call& call) const {
       // The native kernel tells the user of a division by zero. To look for a zero
       // here would be to wait for the divisors.
       if (divides_integers && k == 1 && !tensor->is_cpu()) return false;
+      if (tensor->is_complex() && !c10::isComplexType(call.compute)) return false;
       const bool differs = tensor->scalar_type() != call.compute;
       if (spec_.same_type && !is_condition(k) && differs) return false;
     }
