@@ -80,8 +80,8 @@ uint32_t calls_between(const LearnedCost& factor) {
   return factor.is_settled() ? kOnceSettled : kWhileLearning;
 }
 
-bool is_time_to_learn(PlaceBucket& bucket, size_t way) {
-  if (bucket.calls < calls_between(bucket.ways[way].factor)) return false;
+bool is_time_to_learn(PlaceBucket& bucket, const LearnedCost& cost) {
+  if (bucket.calls < calls_between(cost)) return false;
   bucket.calls = 0;
   return true;
 }

@@ -17,6 +17,6 @@ size_t trial(PlaceBucket& bucket, const Placing& placing, size_t chosen);
 uint32_t calls_between(const LearnedCost& factor);
 
 // Whether this call is to be timed.
-bool is_time_to_learn(PlaceBucket& bucket, size_t way);
+bool is_time_to_learn(PlaceBucket& bucket, const LearnedCost& cost);
 
 }  // namespace xpurt

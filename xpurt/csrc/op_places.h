@@ -15,6 +15,7 @@ namespace xpurt {
 // at home.
 struct PlaceWay {
   LearnedCost factor;        // by which times differ from what is expected
+  LearnedCost of_pieces;     // the same, where it did a part, scaled to the whole
   double patience = 1;       // grows with each trial that was lost
   int trials = 0;            // that are still to come
   double not_before_us = 0;  // its kernel is being built

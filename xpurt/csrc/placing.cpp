@@ -224,7 +224,7 @@ Placing place_call(const PlacedCall& call, Stream& stream) {
     bucket.rest = 0;
     way = trial(bucket, placing, way);
     placing.tried = way != best;
-    placing.timed = placing.tried || is_time_to_learn(bucket, way);
+    placing.timed = placing.tried || is_time_to_learn(bucket, bucket.ways[way].factor);
   }
   take(&placing, way, devices);
   if (clock == nullptr) return placing;
@@ -260,9 +260,9 @@ bool is_placed_native(const OpRecord& record, c10::DeviceIndex index,
 }
 
 void note_time(const Placing& placing, Stream& stream, size_t way, double own_us,
-               double us) {
+               double us, LearnedCost PlaceWay::* learned) {
   const Ordinal& devices = stream.ordinal();
-  LearnedCost& factor = placing.bucket->ways[way].factor;
+  LearnedCost& factor = placing.bucket->ways[way].*learned;
   factor.note(own_us / std::max(placing.expected_us[way], kLeastUs));
   placing.bucket->cached.store(0, std::memory_order_relaxed);
   if (factor.count() < 2) return;  // it warmed something up
@@ -280,7 +280,8 @@ void note_placed(const Placing& placing, Stream& stream, double us) {
   const size_t way =
       placing.native ? stream.ordinal().devices.size() : placing.position;
   std::lock_guard<std::mutex> lock(scheduler_mutex());
-  note_time(placing, stream, way, std::max(us - placing.moves_us, us / 10), us);
+  note_time(placing, stream, way, std::max(us - placing.moves_us, us / 10), us,
+            &PlaceWay::factor);
 }
 
 bool note_building(const Placing& placing, Stream& stream) {

@@ -54,10 +54,10 @@ Placing place_call(const PlacedCall& call, Stream& stream);
 bool is_placed_native(const OpRecord& record, c10::DeviceIndex index,
                       const CallLook& look);
 
-// How long all of such calls take on the device at `way`, as one that took `us` in all,
-// or its piece, tells. Under the mutex.
+// How long all of such a call takes at `way`, as one that took `us` with its copies, or
+// its piece, tells. Under the mutex.
 void note_time(const Placing& placing, Stream& stream, size_t way, double own_us,
-               double us);
+               double us, LearnedCost PlaceWay::* learned);
 
 // How long the call took until it had finished, copies included.
 void note_placed(const Placing& placing, Stream& stream, double us);

@@ -19,7 +19,8 @@ namespace {
 // sum((t - begin) / whole) = 1; a device that begins after t takes no part. That is the
 // split of EngineCL's HGuided without its rounds: the speeds are learned from one call
 // to the next, and each piece that was timed corrects them (Nozal, Bosque and Beivide,
-// 2020).
+// 2020). A piece takes longer than its share of a whole call, where it reads an operand
+// that all pieces read: what pieces take is learned apart.
 struct Part {
   size_t position;
   double begin_us;
@@ -134,12 +135,14 @@ std::vector<Part> parts_of(const Work& work, const Ordinal& devices,
   std::vector<Part> parts;
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     if ((positions >> position & 1) == 0) continue;
-    const double us = placing.expected_us[position] * learned_factor(found, position);
+    const LearnedCost& of_pieces = found.bucket().ways[position].of_pieces;
+    const double factor = of_pieces.believed(learned_factor(found, position));
+    const double us = placing.expected_us[position] * factor;
     const double queue_us = placing.candidates[position].free_us - placing.now_us;
     parts.push_back(part_of(work, devices, position, us, queue_us, costs));
     // Somebody has to do the rest of a small piece: home is never new.
-    parts.back().is_new =
-        learning_is_on() && position != devices.home && !is_proven(found, position);
+    parts.back().is_new = learning_is_on() && position != devices.home &&
+                          of_pieces.count() == 0 && !is_proven(found, position);
   }
   if (known_ones(parts).empty()) {
     for (Part& each : parts) each.is_new = false;
@@ -197,7 +200,9 @@ void divide(const PlacedCall& call, const Work& work, Stream& stream,
   placing->native = false;
   placing->finish_us = now + shares.end_us;
   size_t least_known = placing->position;
-  const auto times_known = [&](size_t way) { return bucket.ways[way].factor.count(); };
+  const auto times_known = [&](size_t way) {
+    return bucket.ways[way].of_pieces.count();
+  };
   for (const Part& each : parts) {
     if (placing->shares[each.position] <= 0) continue;
     clock.book(each.position, placing->finish_us);
@@ -205,7 +210,8 @@ void divide(const PlacedCall& call, const Work& work, Stream& stream,
       least_known = each.position;
     }
   }
-  if (call.learns && is_time_to_learn(bucket, least_known)) placing->timed = true;
+  const LearnedCost& of_pieces = bucket.ways[least_known].of_pieces;
+  if (call.learns && is_time_to_learn(bucket, of_pieces)) placing->timed = true;
 }
 
 void note_divided(std::vector<double> fractions) {
@@ -228,7 +234,7 @@ void note_pieces(const Placing& placing, Stream& stream, double begin_us,
     const double us = ends_us[position] - begin_us;
     const double moves_us = placing.candidates[position].moves_us * fraction;
     note_time(placing, stream, position, std::max(us - moves_us, us / 10) / fraction,
-              us);
+              us, &PlaceWay::of_pieces);
   }
 }
 

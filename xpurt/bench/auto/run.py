@@ -23,6 +23,7 @@ from xpurt.config import config
 from xpurt.table import table
 
 AUTO = "auto"  # the suite's name
+AUTO_MAPPING = "AUTO"  # of all devices
 
 # Until kernels are built, and ten times of each op are known.
 WARM_S, WARM_CALLS = 4.0, 12
@@ -66,7 +67,9 @@ class Worker:
         if config().virtual_gpu == "off" and not _has_gpu():
             variables["XPURT_VIRTUAL_GPU"] = "strict"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "xpurt.bench.auto.worker"],
+            # A device alone is a core alone, for libraries too that count them.
+            [sys.executable, "-m", "xpurt.bench.auto.worker"]
+            + (["--one-core"] if mapping != AUTO_MAPPING else []),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

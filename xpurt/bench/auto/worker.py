@@ -5,6 +5,7 @@ case stays prepared until another one is asked for.
 """
 
 import gc
+import os
 import sys
 import time
 
@@ -18,6 +19,8 @@ from xpurt.bench.row import Call
 def serve() -> None:
     by_name = {case.name: case for case in CASES}
     name, call = "", None
+    if "--one-core" in sys.argv:
+        os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
     # One line per answer, whatever the libraries print.
     answers, sys.stdout = sys.stdout, sys.stderr
     torch.zeros(1, device="xpu")
