@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "candidates.h"
+#include "device_failure.h"
 #include "new_ways.h"
 #include "program_build.h"
 #include "tier_choice.h"
@@ -219,9 +220,15 @@ void note_divided(std::vector<double> fractions) {
   if (placing != nullptr) placing->fractions = std::move(fractions);
 }
 
-void note_moved_piece() {
+void note_moved_piece(const std::exception_ptr& error) {
   const Placing* placing = current_placing();
   if (placing != nullptr) placing->piece_moved = true;
+  try {
+    std::rethrow_exception(error);
+  } catch (const DeviceFailure& failure) {
+    take_out(failure);
+  } catch (...) {
+  }
 }
 
 void note_pieces(const Placing& placing, Stream& stream, double begin_us,

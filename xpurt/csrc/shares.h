@@ -1,6 +1,7 @@
 // Large ops that several devices do together: who does how much.
 #pragma once
 
+#include <exception>
 #include <vector>
 
 #include "op_places.h"
@@ -19,8 +20,9 @@ void divide(const PlacedCall& call, const Work& work, Stream& stream,
 // The current op was divided so, by position.
 void note_divided(std::vector<double> fractions);
 
-// A piece of it did not run where it should have: its times say nothing.
-void note_moved_piece();
+// A piece of it runs at home instead, since its device threw this: the call's times say
+// nothing. A device that failed is taken out.
+void note_moved_piece(const std::exception_ptr& error);
 
 // When the pieces of a divided call had ended, by position, on the scheduler's clock.
 void note_pieces(const Placing& placing, Stream& stream, double begin_us,

@@ -11,7 +11,6 @@
 #include "candidates.h"
 #include "device_counts.h"
 #include "dispatch.h"
-#include "program.h"
 #include "replica.h"
 
 namespace xpurt {
@@ -202,18 +201,6 @@ OnPiece::OnPiece(const Ordinal& devices, size_t position)
 
 OnPiece::~OnPiece() {
   forced_position = before_;
-}
-
-bool can_go_home(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const c10::OutOfMemoryError&) {
-    return true;
-  } catch (const KernelIsBuilding&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
 }
 
 int piece_position() {

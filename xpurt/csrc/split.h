@@ -57,18 +57,15 @@ class OnPiece {
   int before_;
 };
 
-// Whether a piece that another device threw this for is as well done at home.
-bool can_go_home(const std::exception_ptr& error);
-
 // The position that an OnPiece asks for; -1 where there is none.
 int piece_position();
 
 // Note [Order of pieces]
 // ~~~~~~~~~~~~~~~~~~~~~~
-// What another device cannot do, since it has no room, or its kernel is still being
-// built, is done at home. Other errors leave the op undone, so that it can be repeated
-// as a whole: the pieces of other devices come first, and after the first one nothing
-// may be thrown any more. An op in place would otherwise be done twice in part.
+// An op that threw may be run again as a whole, or by the native kernel; in place, what
+// was done of it would then be done twice. So the home device's piece comes first: what
+// it throws leaves the op undone. Whatever other devices throw after it (they have no
+// room, fail, or their kernel is still being built), their pieces are done at home.
 
 // Calls `run` for each piece.
 template <typename Run>
@@ -78,20 +75,17 @@ void run_pieces(const PieceList& pieces, const Ordinal& devices, const Run& run)
     piece.position = position;
     run(piece);
   };
-  bool begun = false;
+  for (const Piece& piece : pieces) {
+    if (piece.position == devices.home) run_at(devices.home, piece);
+  }
   for (const Piece& piece : pieces) {
     if (piece.position == devices.home) continue;
     try {
       run_at(piece.position, piece);
     } catch (...) {
-      if (!begun && !can_go_home(std::current_exception())) throw;
-      note_moved_piece();
+      note_moved_piece(std::current_exception());
       run_at(devices.home, piece);
     }
-    begun = true;
-  }
-  for (const Piece& piece : pieces) {
-    if (piece.position == devices.home) run_at(piece.position, piece);
   }
 }
 
