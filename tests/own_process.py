@@ -1,31 +1,92 @@
 """Tests that need a process of their own, because of what it remembers or how it ends."""
 
+import atexit
+import json
 import os
+import select
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
+from functools import cache, partial
+from pathlib import Path
 
 
 def run(
-    code: str, *, timeout: float = 60, **environment: str
+    code: str, *, timeout: float = 60, fresh: bool = False, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs Python code in a new process, by default under the mapping CPU.
 
-    environment: variables on top of this process's own; an empty one counts as unset.
+    fresh: it imports PyTorch itself. Others are forked from one that has, but not
+    xpurt. environment: variables on top of this process's own; an empty one counts as
+    unset. Those of others than xpurt are for fresh processes.
     """
     env = {**os.environ, "XPURT_MAPPING": "CPU", **environment}
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env={name: value for name, value in env.items() if value},
-    )
+    env = {name: value for name, value in env.items() if value}
+    code = textwrap.dedent(code)
+    if fresh or not all(name.startswith("XPURT_") for name in environment):
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=env,
+        )
+    return _run_forked(code, timeout, env)
 
 
-def output(code: str, *, timeout: float = 60, **environment: str) -> str:
+def output(
+    code: str, *, timeout: float = 60, fresh: bool = False, **environment: str
+) -> str:
     """What the code prints; fails unless the process ends well and silently."""
-    ended = run(code, timeout=timeout, **environment)
+    ended = run(code, timeout=timeout, fresh=fresh, **environment)
     assert ended.returncode == 0, f"exit {ended.returncode}\n{ended.stderr}"
     assert ended.stderr == "", ended.stderr
     return ended.stdout.strip()
+
+
+# For what importing PyTorch does, and what it may depend on.
+fresh_run = partial(run, fresh=True)
+fresh_output = partial(output, fresh=True)
+
+
+@cache
+def _fork_server() -> socket.socket:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    script = Path(__file__).with_name("fork_server.py")
+    server = subprocess.Popen([sys.executable, script], stdin=theirs)
+    theirs.close()
+
+    def end() -> None:
+        ours.close()
+        server.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def _run_forked(
+    code: str, timeout: float, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    request = {"code": code, "environment": environment, "folder": str(Path.cwd())}
+    reports, report = os.pipe()
+    with (
+        os.fdopen(reports) as lines,
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as err,
+    ):
+        descriptors = [out.fileno(), err.fileno(), report]
+        socket.send_fds(_fork_server(), [json.dumps(request).encode()], descriptors)
+        os.close(report)
+        child = int(lines.readline())
+        in_time = bool(select.select([lines], [], [], timeout)[0])
+        if not in_time:
+            os.kill(child, signal.SIGKILL)
+        code_of_end = int(lines.readline())
+        for each in (out, err):
+            each.seek(0)
+        if not in_time:
+            raise subprocess.TimeoutExpired(code, timeout, out.read(), err.read())
+        return subprocess.CompletedProcess(code, code_of_end, out.read(), err.read())

@@ -11,7 +11,8 @@ import subprocess
 
 import pytest
 import torch
-from own_process import output, run
+from own_process import fresh_output as output
+from own_process import fresh_run as run
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda._is_compiled(),

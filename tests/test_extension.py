@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from own_process import run
+from own_process import fresh_run as run
 
 import xpurt
 from xpurt import _built_for, driver

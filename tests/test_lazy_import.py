@@ -1,7 +1,7 @@
 """Importing touches no device, so that whoever forks after it may use xpu."""
 
 import pytest
-from own_process import output
+from own_process import fresh_output as output
 
 # What is in the process: SYCL's adapters and drivers, and threads of ours.
 PROCESS = """

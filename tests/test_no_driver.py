@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from own_process import output, run
+from own_process import fresh_output as output
+from own_process import fresh_run as run
 
 NO_DRIVER = {
     "OCL_ICD_FILENAMES": "/nonexistent/libdriver.so",

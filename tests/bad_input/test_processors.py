@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from own_process import output
+from own_process import fresh_output as output
 
 from xpurt.cpu_quota import threads_within_quota
 
