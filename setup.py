@@ -59,17 +59,23 @@ def is_cached(compiler: str) -> bool:
     return program in caches or (wrapped and any(map(shutil.which, caches)))
 
 
+def gcc_version(compiler: list[str]) -> str:
+    """What the compiler says of itself; nothing if it is not GCC."""
+    told = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
+    return told.stdout if "Free Software Foundation" in told.stdout else ""
+
+
 def precompile(folder: Path, flags: list[str]) -> list[str]:
     """Compiles the headers that most files read, which is half of the work, and gives
     the options that make use of it: none where the compiler is not GCC, and none where
     objects are cached, since a cache would not know them in another folder."""
     compiler = shlex.split(get_cxx_compiler())
-    told = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
-    if "Free Software Foundation" not in told.stdout or is_cached(compiler[0]):
+    gcc = gcc_version(compiler)
+    if not gcc or is_cached(compiler[0]):
         return []
     # GCC does not look whether what the header includes has changed.
     source = (CSRC / "precompiled.h").read_text()
-    read = (told.stdout, *flags, torch.__version__, version("intel-sycl-rt"), source)
+    read = (gcc, *flags, torch.__version__, version("intel-sycl-rt"), source)
     digest = hashlib.sha256("\n".join(read).encode()).hexdigest()[:16]
     header = folder / f"precompiled-{digest}" / "precompiled.h"
     compiled = header.with_suffix(".h.gch")
@@ -95,6 +101,10 @@ class Build(BuildExtension):
         self.build_temp = str(ROOT / "build" / f"objects-{tag}")
 
     def build_extension(self, extension: Extension) -> None:
+        # Without it at::parallel_for is a loop. What GCC calls for it is in PyTorch's own
+        # libgomp, and no other is linked; other compilers call other libraries.
+        if gcc_version(shlex.split(get_cxx_compiler())):
+            extension.extra_compile_args.append("-fopenmp")
         folders = [*extension.include_dirs, *self.compiler.include_dirs]
         flags = [
             *self.compiler.compiler_so[1:],

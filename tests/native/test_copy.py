@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from own_process import output
 
 VALUES = torch.arange(24, dtype=torch.float32).reshape(4, 6)
 
@@ -98,3 +99,17 @@ def test_a_copy_into_a_lazy_clone_stays_isolated(xpu: torch.device) -> None:
     clone.copy_(torch.ones(4, 6, device=xpu))
     assert torch.equal(source.cpu(), VALUES)
     assert torch.equal(clone.cpu(), torch.ones(4, 6))
+
+
+def test_large_copies_take_pytorch_s_threads() -> None:
+    code = """
+    import os, torch, xpurt
+    torch.set_num_threads(2)
+    there = torch.empty(1 << 20, device="xpu")
+    def threads():
+        return len(os.listdir("/proc/self/task"))
+    before = threads()
+    there.cpu()
+    print(threads() - before)
+    """
+    assert output(code) == "1"

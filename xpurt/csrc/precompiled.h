@@ -13,3 +13,11 @@
 #include <sycl/sycl.hpp>
 #include <unordered_map>
 #include <vector>
+#include <ATen/Context.h>
+#include <ATen/DeviceGuard.h>
+#include <ATen/TensorUtils.h>
+#include <ATen/TracerMode.h>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <optional>
