@@ -119,3 +119,61 @@ print(torch.equal(x.cpu(), cpu * 4), pieces()["gpu"] > 1)
     )
     assert first == "2 True"
     assert then == "True True"
+
+
+SPOILT = """
+import warnings
+from xpurt.kernels import registration
+asked = []
+def spoil(is_spoilt):
+    def make_source(key, traits):
+        entry, source = registration.make_source(key, traits)
+        if registration.ROWS[int(key.split(";")[0])].aten != "mul": return entry, source
+        asked.append(key)
+        return entry, source + ("\\nthis is no C" if is_spoilt() else "")
+    _C.set_source_callbacks(make_source, registration.fail)
+def quietly(call):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        call()
+    return [str(each.message).split(": ")[1].split(". ")[0] for each in said]
+"""
+
+
+def test_nothing_is_done_twice_where_home_refuses_its_kernel(tmp_path) -> None:
+    assert auto(
+        ALIKE
+        + SPOILT
+        + """
+dear()
+is_bad = False
+spoil(lambda: is_bad)
+with xpurt.prefer("GPU"): x.clone().mul_(2)  # its kernel is there
+is_bad = True
+print(quietly(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 2))
+while _C.builds_pending(): time.sleep(0.01)
+print(quietly(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 4))
+""",
+        XPURT_CACHE_DIR=str(tmp_path),
+    ) == ['["from now on PyTorch\'s CPU kernel computes it"] True', "[] True"]
+
+
+def test_what_another_device_refuses_home_does_from_then_on(tmp_path) -> None:
+    first, then, last = auto(
+        ALIKE
+        + SPOILT
+        + """
+dear()
+spoil(lambda: len(asked) > 1)  # home's is the first
+print(quietly(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 2))
+while _C.builds_pending(): time.sleep(0.01)
+print(*quietly(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 4))
+before = len(asked)
+print(quietly(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 8), len(asked) - before)
+""",
+        XPURT_CACHE_DIR=str(tmp_path),
+    )
+    assert first == "[] True"
+    assert then.endswith(" computes it True")
+    assert "PyTorch" not in then
+    assert last == "[] True 0"

@@ -173,6 +173,11 @@ bool can_repeat(const DeviceFailure& failure, const RowKernel& row, const Ordina
   return row.is_repeatable();
 }
 
+// Whether home computed what another device was to compute of a divided op.
+bool has_moved_piece(const RowChoice& choice) {
+  return choice.placing.has_value() && choice.placing->piece_moved;
+}
+
 // The physical device that ran the op; -1 if the home device's driver refuses to build
 // a kernel of the row, or that of another one is still being built, and the next tier
 // is to run it.
@@ -197,10 +202,13 @@ int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
                        kernel_policy() == KernelPolicy::automatic &&
                        !is_deterministic() && row.is_repeatable();
   const BuildsElsewhere elsewhere(hurries ? &on.home_device() : nullptr);
+  const size_t refused = last_refusal().count;
   for (;;) {
-    const size_t refused = last_refusal().count;
     try {
       row.run(record.op, stack);
+      if (has_moved_piece(choice) && last_refusal().count != refused) {
+        remember_refusal(record, row, type, on.home_device());
+      }
       break;
     } catch (const c10::OutOfMemoryError&) {
       // Under AUTO the home device may have room for what another one has not.
@@ -211,7 +219,7 @@ int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
       if (at_home.has_value() || !can_repeat(failure, row, on)) throw;
     } catch (...) {
       if (last_refusal().count == refused || !has_next_tier(record, row, index)) throw;
-      remember_refusal(record, row, *find_physical_device(noted_device), type);
+      remember_refusal(record, row, type, on.home_device());
       if (noted_device == home) return -1;
     }
     noted_device = home;

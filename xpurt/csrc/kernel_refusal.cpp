@@ -27,6 +27,12 @@ Refusals& refusals_of(OpRecord& record) {
   return *found;
 }
 
+std::string who_computes(const PhysicalDevice& refuses, const PhysicalDevice& home) {
+  if (&refuses != &home) return home.name + " computes it";
+  const std::string native = "PyTorch's CPU kernel computes it";
+  return home.host_accessible ? native : native + ", on copies";
+}
+
 }  // namespace
 
 bool is_refused(const OpRecord& record, int device_id, c10::ScalarType type) {
@@ -36,8 +42,10 @@ bool is_refused(const OpRecord& record, int device_id, c10::ScalarType type) {
   return refusals->known.count({device_id, type}) != 0;
 }
 
-void remember_refusal(OpRecord& record, const RowKernel& row,
-                      const PhysicalDevice& device, c10::ScalarType type) {
+void remember_refusal(OpRecord& record, const RowKernel& row, c10::ScalarType type,
+                      const PhysicalDevice& home) {
+  const Refusal& said = last_refusal();
+  const PhysicalDevice& device = *said.device;
   Refusals& refusals = refusals_of(record);
   {
     std::lock_guard<std::mutex> lock(refusals.mutex);
@@ -45,11 +53,9 @@ void remember_refusal(OpRecord& record, const RowKernel& row,
   }
   forget_tiers(record);
   if (!is_first_of(row.prior.row)) return;
-  const Refusal& said = last_refusal();
   TORCH_WARN("the driver of ", device.name, " refuses to build kernel ", said.entry,
-             " of ", record.name, ": from now on PyTorch's CPU kernel computes it",
-             device.host_accessible ? "" : ", on copies", ". The driver says:\n",
-             said.log,
+             " of ", record.name, ": from now on ", who_computes(device, home),
+             ". The driver says:\n", said.log,
              "\nThis is said once per kernel; "
              "xpurt.set_kernel_policy(\"sycl\") raises it as an error, with the "
              "source.");

@@ -21,9 +21,9 @@ struct Refusals {
 
 bool is_refused(const OpRecord& record, int device_id, c10::ScalarType type);
 
-// Remembers that the driver refused the build that this thread tried last, and warns of
-// it, once per row.
-void remember_refusal(OpRecord& record, const RowKernel& row,
-                      const PhysicalDevice& device, c10::ScalarType type);
+// Remembers that a driver refused the build that this thread tried last, and warns of
+// it, once per row. `home`: where the op is computed if another device refuses.
+void remember_refusal(OpRecord& record, const RowKernel& row, c10::ScalarType type,
+                      const PhysicalDevice& home);
 
 }  // namespace xpurt

@@ -69,7 +69,7 @@ std::string build_log(cl_program program, cl_device_id device) {
 
 [[noreturn]] void fail(const PhysicalDevice& device, const KernelSource& source,
                        const std::string& log) {
-  refusal = {refusal.count + 1, source.entry, log};
+  refusal = {refusal.count + 1, &device, source.entry, log};
   if (callbacks().failure) {
     call_python([&] { callbacks().failure(device.name, source, log); });
   }

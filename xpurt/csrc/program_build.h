@@ -34,6 +34,7 @@ sycl::kernel build_kernel(const PhysicalDevice& device, const KernelSource& sour
 // The build that a driver refused last, in this thread, and how many it refused.
 struct Refusal {
   size_t count = 0;
+  const PhysicalDevice* device = nullptr;
   std::string entry;
   std::string log;
 };
