@@ -174,3 +174,21 @@ print(len(said), tiers("aten::exp"))
         XPURT_LEARN=learn,
     )
     assert said == "1 ['native']"
+
+
+@pytest.mark.parametrize("mapping", ["CPU", "AUTO"])
+def test_a_copy_has_a_next_tier_too(mapping: str) -> None:
+    said = output(
+        SPOILT
+        + ON_CPU
+        + """
+spoil("copy_")
+cpu = torch.arange(1 << 16).view(256, 256)
+x = cpu.to("xpu")
+with xpurt.prefer("CPU"):
+    found, warned = quietly(lambda: x.t().contiguous())
+print(torch.equal(found.cpu(), cpu.t()), "native" in tiers("aten::copy_"))
+""",
+        XPURT_MAPPING=mapping,
+    )
+    assert said == "True True"

@@ -145,7 +145,10 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
     if (type == "Generator?" || type == "Generator") generator = static_cast<int>(i);
     if (argument.name() == "pin_memory") pin_memory = static_cast<int>(i);
   }
-  has_cpu_kernel = handle.hasKernelForDispatchKey(c10::DispatchKey::CPU);
+  // That of copy_, say, is for all devices.
+  has_cpu_kernel =
+      handle.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
+      handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
   may_resize = !handle.operator_name().name.ends_with('_');
   is_atens = name.starts_with("aten::");
   asks_for_grad = name == "aten::_sparse_mm_reduce_impl";

@@ -23,18 +23,23 @@ class RecentlyUsed {
   template <typename Make>
   Shared find(std::string key, const Make& make) {
     std::lock_guard<std::mutex> lock(mutex_);
-    const auto known = places_.find(key);
-    if (known != places_.end()) {
-      entries_.splice(entries_.begin(), entries_, known->second);
-      return known->second->value;
+    if (Shared known = used(key)) return known;
+    Shared made = std::make_shared<const Value>(make());
+    add(std::move(key), made);
+    return made;
+  }
+
+  // The same for a make() that others must not wait for: two threads may make a value.
+  template <typename Make>
+  Shared find_unlocked(std::string key, const Make& make) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (Shared known = used(key)) return known;
     }
     Shared made = std::make_shared<const Value>(make());
-    if (entries_.size() >= most_) {
-      places_.erase(entries_.back().key);
-      entries_.pop_back();
-    }
-    entries_.push_front({std::move(key), made});
-    places_.emplace(entries_.front().key, entries_.begin());
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (Shared known = used(key)) return known;
+    add(std::move(key), made);
     return made;
   }
 
@@ -48,6 +53,22 @@ class RecentlyUsed {
     std::string key;
     Shared value;
   };
+
+  Shared used(const std::string& key) {
+    const auto known = places_.find(key);
+    if (known == places_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, known->second);
+    return known->second->value;
+  }
+
+  void add(std::string key, Shared value) {
+    if (entries_.size() >= most_) {
+      places_.erase(entries_.back().key);
+      entries_.pop_back();
+    }
+    entries_.push_front({std::move(key), std::move(value)});
+    places_.emplace(entries_.front().key, entries_.begin());
+  }
 
   const size_t most_;
   mutable std::mutex mutex_;

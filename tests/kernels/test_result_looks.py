@@ -1,0 +1,98 @@
+"""What an op gives, sizes and dtypes, is asked of PyTorch's meta functions, once."""
+
+import sys
+from types import FrameType
+
+import pytest
+import torch
+import torch.nn.functional as F
+from own_process import output
+
+import xpurt
+
+
+def python_files(call) -> set[str]:
+    """In which Python code runs within the call."""
+    files = set()
+
+    def see(frame: FrameType, event: str, argument: object) -> None:
+        files.add(frame.f_code.co_filename)
+
+    sys.setprofile(see)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return files
+
+
+@pytest.fixture
+def sycl():
+    xpurt.set_kernel_policy("sycl")
+    yield
+    xpurt.set_kernel_policy("auto")
+
+
+@pytest.mark.usefixtures("sycl")
+def test_they_are_asked_for_once(xpu: torch.device) -> None:
+    x = torch.randn(3, 5, 7, device=xpu)
+
+    def cumsum() -> None:
+        x.cumsum(1)
+
+    cumsum()
+    assert python_files(cumsum) <= {__file__}
+
+
+@pytest.mark.usefixtures("sycl")
+def test_calls_that_differ_are_not_taken_for_each_other(xpu: torch.device) -> None:
+    x = torch.arange(24.0).view(2, 3, 4)
+
+    def both(call):
+        return call(x.to(xpu)).cpu(), call(x)
+
+    calls = [
+        *(lambda t, d=d: t.cumsum(d) for d in (0, 1, 2)),
+        *(lambda t, d=d: t.cumsum(0, dtype=d) for d in (torch.float64, torch.int32)),
+        *(lambda t, s=s: F.pad(t, (s, 1), "reflect") for s in (1, 2)),
+        *(lambda t, s=s: torch.arange(s, 4, device=t.device) for s in (1, 1.0, True)),
+        lambda t: t.transpose(0, 1).cumsum(1),
+        lambda t: t[:, :2].cumsum(1),
+        lambda t: t.int().cumsum(1),
+    ]
+    for call in [*calls, *reversed(calls)]:
+        ours, theirs = both(call)
+        assert ours.dtype == theirs.dtype
+        assert torch.equal(ours, theirs)
+
+
+@pytest.mark.usefixtures("sycl")
+def test_the_default_dtype_counts(xpu: torch.device) -> None:
+    assert torch.arange(2.0, device=xpu).dtype == torch.float32
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        assert torch.arange(2.0, device=xpu).dtype == torch.bfloat16
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("mapping", ["CPU", "GPU"])
+def test_layer_norm_imports_no_compiler(mapping: str) -> None:
+    code = """
+    import sys, torch, xpurt
+    xpurt.set_kernel_policy("sycl")
+    x = torch.randn(2, 3, 4, device="xpu")
+    own = [torch.nn.functional.layer_norm(x, shape) for shape in ((4,), (3, 4))]
+    for each in own:
+        print(round(each.cpu().std(unbiased=False).item(), 3))
+    print("torch._dynamo" in sys.modules)
+    try:
+        torch.native_layer_norm(x, (3,), None, None, 1e-5)
+    except RuntimeError as error:
+        print(str(error).split(",")[0])
+    """
+    assert output(code, XPURT_MAPPING=mapping).splitlines() == [
+        *["1.0"] * 2,
+        "False",
+        "Given normalized_shape=[3]",
+    ]
