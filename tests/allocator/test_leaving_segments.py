@@ -50,6 +50,17 @@ def test_a_segment_is_as_large_as_its_request() -> None:
         _C.raw_free(address)
 
 
+@pytest.mark.usefixtures("memory")
+@pytest.mark.parametrize("size", [MIB, 8 * MIB])
+def test_the_only_segment_stays_however_much_of_it_is_free(size: int) -> None:
+    """In its place one of the same size would come, with pages to be found anew."""
+    _C.raw_free(_C.raw_allocate(size))
+    made = stats()["segment.all.allocated"]
+    for _ in range(10):
+        _C.raw_free(_C.raw_allocate(size))
+    assert stats()["segment.all.allocated"] == made
+
+
 def test_nobody_waits_for_queued_work(
     busy: Busy,
 ) -> None:

@@ -82,7 +82,9 @@ size_t OrdinalMemory::growth(StreamPools& pools, const Request& request) {
 // Whether the block that fits best should rather go back with its segment.
 bool OrdinalMemory::should_leave(const Block* block, const Request& request) const {
   constexpr size_t kSettled = 2000;  // allocations since the peak grew
+  // In the place of its pool's only one as large a segment would come.
   return block != nullptr && block->segment->is_free() && request.id == kEverybody &&
+         block->segment->pool->segments().size() > 1 &&
          block->bytes > request.rounded + request.rounded / 8 &&
          allocations_ - peak_at_ <= kSettled &&
          needed_ + request.rounded > needed_peak_ / 2 &&
