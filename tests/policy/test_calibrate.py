@@ -13,7 +13,7 @@ from own_process import output
 
 import xpurt
 from xpurt import _C, cli, config, kernels, mapping
-from xpurt.calibration import measure, picture
+from xpurt.calibration import measure, picture, representatives
 from xpurt.extras import MissingExtra
 from xpurt.kernels import Point, kept_costs
 
@@ -147,3 +147,10 @@ def test_import_looks_up_no_op() -> None:
         'and m.endswith(("representatives", "run"))])'
     )
     assert said == "[]"
+
+
+def test_ops_of_their_own_are_rows_and_are_measured() -> None:
+    own = set(kernels.OPS_OF_THEIR_OWN)
+    assert own <= {row.aten for row in kernels.ROWS}
+    assert own <= {one.cost_class for one in representatives.REPRESENTATIVES}
+    assert own <= {curve.cost_class for curve in kernels.shipped().curves}

@@ -14,17 +14,19 @@ from xpurt.calibration.representatives import (
 )
 from xpurt.kernels import Curve, Point, Rates, kernel_policy
 
-# Of each tier and size, after one call that warms up: what is built and allocated. Short
-# calls are repeated for longer than the system leaves another process running.
-FEWEST_ROUNDS = 5
-MOST_ROUNDS = 200
-SHORTEST_POINT_S = 0.03
+# The tiers take turns, so that what else a machine does falls on both. A turn begins
+# with a rest: the threads of PyTorch's kernels spin for some milliseconds after their
+# last work, and would take a core from those of a kernel on a queue.
+TURNS = 2
+REST_S = 4e-3
+LEAD_IN_S = 0.5e-3  # of calls that are not timed, and wake what sleeps
+TURN_S = 3e-3
+_FEWEST_CALLS = 2  # that are timed
 # Where the quicker tier takes longer the curve ends: what is beyond is proportional.
 _LONGEST_US = 6_000.0
 # A curve that takes longer ends, once it has these points.
 LONGEST_CURVE_S = 0.5
 _FEWEST_POINTS = 3
-_STEP = 2  # of the binary logarithm of the elements
 
 
 def spent_us(index: int, policy: str, call: Call) -> float:
@@ -39,23 +41,37 @@ def spent_us(index: int, policy: str, call: Call) -> float:
 
 def best_us(index: int, call: Call, *policies: str) -> tuple[float, ...]:
     """The shortest time under each policy: what else a machine does makes them longer,
-    never shorter. They take turns, so that it falls on all of them."""
+    never shorter."""
     for policy in policies:
-        spent_us(index, policy, call)
-    begin = time.perf_counter()
-    rounds: list[list[float]] = []
-    while len(rounds) < FEWEST_ROUNDS or (
-        len(rounds) < MOST_ROUNDS and time.perf_counter() - begin < SHORTEST_POINT_S
-    ):
-        rounds.append([spent_us(index, policy, call) for policy in policies])
-    return tuple(min(each) for each in zip(*rounds, strict=True))
+        spent_us(index, policy, call)  # builds and allocates
+    turns = [
+        [turn_us(index, policy, call) for policy in policies] for _ in range(TURNS)
+    ]
+    return tuple(min(each) for each in zip(*turns, strict=True))
+
+
+def turn_us(index: int, policy: str, call: Call) -> float:
+    """The shortest time of a few calls in a row."""
+    time.sleep(REST_S)
+    for_us(LEAD_IN_S * 1e6, 1, index, policy, call)
+    return min(for_us(TURN_S * 1e6, _FEWEST_CALLS, index, policy, call))
+
+
+def for_us(
+    wanted_us: float, fewest: int, index: int, policy: str, call: Call
+) -> list[float]:
+    """The times of so many calls at least, and until so much time was spent in them."""
+    spent: list[float] = []
+    while len(spent) < fewest or sum(spent) < wanted_us:
+        spent.append(spent_us(index, policy, call))
+    return spent
 
 
 def curve_of(index: int, one: Representative, letter: str) -> Curve:
     """The costs of a class in a type, on a device whose memory the host reads."""
     points: list[Point] = []
     begin = time.perf_counter()
-    for log2 in range(one.smallest, one.largest + 1, _STEP):
+    for log2 in range(one.smallest, one.largest + 1, one.step):
         call, elements = one.make(1 << log2, LETTERS[letter], f"xpu:{index}")
         native, kernel = best_us(index, call, "native", "sycl")
         points.append(Point(float(elements), native, kernel))

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
+from xpurt.kernels import OPS_OF_THEIR_OWN
+
 aten = torch.ops.aten
 
 Call = Callable[[], object]
@@ -29,7 +31,8 @@ _LINE = 256
 @dataclass(frozen=True, slots=True)
 class Representative:
     """`make` gives a call of an op of the class. `letters`: element types that are
-    measured. `largest`: the binary logarithm of the most elements."""
+    measured. `smallest`, `largest`: the binary logarithms of the fewest and the most
+    elements; `step`: from one size to the next."""
 
     cost_class: str
     make: Maker
@@ -37,6 +40,7 @@ class Representative:
     layout: str = "alike"
     smallest: int = 11
     largest: int = 22
+    step: int = 2
 
 
 def numbers(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
@@ -59,6 +63,16 @@ def of_one(op: Callable[..., object], *arguments: object) -> Maker:
     return make
 
 
+def of_two(op: Callable[..., object]) -> Maker:
+    """An op on two such matrices."""
+
+    def make(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+        x, y = lines(n, dtype, device), lines(n, dtype, device)
+        return lambda: op(x, y), x.numel()
+
+    return make
+
+
 def of_images(op: Callable[..., object], *arguments: object) -> Maker:
     """An op on images of 32 by 32."""
 
@@ -67,6 +81,15 @@ def of_images(op: Callable[..., object], *arguments: object) -> Maker:
         return lambda: op(x, *arguments), x.numel()
 
     return make
+
+
+def of_its_own(name: str) -> Representative:
+    """An op whose kernel in PyTorch, with vectors or without, is like no other's."""
+    op = getattr(aten, name)
+    overload = getattr(op, op.overloads()[0])
+    kinds = [str(argument.type) for argument in overload._schema.arguments]
+    make = of_one(op) if kinds.count("Tensor") == 1 else of_two(op)
+    return Representative(name, make, letters="fb", smallest=13, largest=21, step=4)
 
 
 def add(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
@@ -154,6 +177,7 @@ REPRESENTATIVES = (
     Representative("cheap", add_row, layout="mixed"),
     Representative("cheap", add_transposed, layout="strided"),
     Representative("dear", of_one(aten.exp), letters="fbd"),
+    *map(of_its_own, OPS_OF_THEIR_OWN),
     Representative("special", of_one(aten.digamma), largest=20),
     Representative("reduction", of_one(aten.sum.dim_IntList, [1]), letters="fbdl"),
     Representative("softmax", of_one(aten._softmax, 1, False), letters="fb"),

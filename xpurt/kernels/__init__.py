@@ -1,7 +1,7 @@
 """Kernels on SYCL queues, one declarative row per op."""
 
 from xpurt.kernels.catalog import Entry, op_entries
-from xpurt.kernels.cost_classes import cost_class
+from xpurt.kernels.cost_classes import OPS_OF_THEIR_OWN, cost_class
 from xpurt.kernels.costs import BadCosts, Calibration, Curve, Identity, Point, Rates
 from xpurt.kernels.kept_costs import (
     apply_costs,
@@ -34,6 +34,7 @@ __all__ = [
     "Calibration",
     "Curve",
     "Identity",
+    "OPS_OF_THEIR_OWN",
     "OpReport",
     "OpRow",
     "Point",

@@ -10,6 +10,16 @@ from xpurt.kernels.steps import Steps
 _DEAR_FLOPS = 8
 _SPECIAL_FLOPS = 40
 
+# Dear ones that are classes of their own: PyTorch has vector code for some of them, in
+# some types, and none of them is like another.
+OPS_OF_THEIR_OWN = (
+    *("exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "xlogy"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "hypot"),
+    *("erf", "erfc", "sigmoid", "silu", "gelu", "mish", "elu", "softplus"),
+    *("silu_backward", "gelu_backward", "pow", "remainder", "fmod", "lgamma"),
+)
+
 # By what the names of the ops begin with; the first that fits.
 _BY_NAME: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -43,6 +53,8 @@ def cost_class(
     if isinstance(row, Row):
         if row.flops < _DEAR_FLOPS:
             return "cheap"
+        if row.aten in OPS_OF_THEIR_OWN:
+            return row.aten
         return "dear" if row.flops < _SPECIAL_FLOPS else "special"
     if isinstance(row, Steps) and row.draws:
         return "draws"
