@@ -16,7 +16,7 @@ pytestmark = pytest.mark.takes_minutes
 
 FLOORS = Path(__file__).with_name("kernel_share.txt")
 
-CPU = Settings(jobs=2, sample=9, samples_per_pair=3)
+CPU = Settings(jobs=2, sample=9, samples_per_pair=2)
 CPU_SYCL = Settings(policy="sycl", jobs=2, sample=18, samples_per_pair=2)
 # A quarter of the ops: kernels are built anew for each device.
 GPU = Settings("GPU", virtual_gpu="strict", jobs=2, sample=36, samples_per_pair=1)

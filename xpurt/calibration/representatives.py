@@ -172,6 +172,8 @@ def nll_loss(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
     return lambda: aten.nll_loss_forward(x, target, None, 1, -100), x.numel()
 
 
+# Not sorts and what else takes one of equal elements: PyTorch's kernels take another one
+# than ours, and a choice by cost changes no result.
 REPRESENTATIVES = (
     Representative("cheap", add, letters="fbdl"),
     Representative("cheap", add_row, layout="mixed"),
@@ -195,9 +197,6 @@ REPRESENTATIVES = (
     Representative("gathering", gather),
     Representative("scattering", scatter),
     Representative("scan", of_one(aten.cumsum, 1)),
-    Representative(
-        "sort", of_one(lambda x: aten.sort.stable(x, stable=False)), largest=20
-    ),
     Representative("padding", of_images(aten.reflection_pad2d, [1, 1, 1, 1])),
     Representative("rearranging", of_one(aten.flip, [0])),
     Representative("losses", nll_loss),
