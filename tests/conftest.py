@@ -1,5 +1,6 @@
 """The tests run under every mapping, beside a virtual GPU that forgives nothing."""
 
+import gc
 import os
 import random
 import sys
@@ -30,6 +31,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take minutes are begun first: others fill the time beside them."""
     items.sort(key=lambda item: item.get_closest_marker("takes_minutes") is None)
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now, modules and tests, lives to the end: a change of the mapping,
+    which collects garbage, need not look at it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
