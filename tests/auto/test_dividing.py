@@ -1,5 +1,7 @@
 """Large ops that all devices do together, as the scheduler decides it."""
 
+from spoilt_kernels import SPOILT
+
 from auto.test_learning import auto
 
 # Both devices take a thousand bytes per microsecond, so 8 MiB take 8 ms.
@@ -121,22 +123,10 @@ print(torch.equal(x.cpu(), cpu * 4), pieces()["gpu"] > 1)
     assert then == "True True"
 
 
-SPOILT = """
-import warnings
-from xpurt.kernels import registration
-asked = []
-def spoil(is_spoilt):
-    def make_source(key, traits):
-        entry, source = registration.make_source(key, traits)
-        if registration.ROWS[int(key.split(";")[0])].aten != "mul": return entry, source
-        asked.append(key)
-        return entry, source + ("\\nthis is no C" if is_spoilt() else "")
-    _C.set_source_callbacks(make_source, registration.fail)
-def quietly(call):
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        call()
-    return [str(each.message).split(": ")[1].split(". ")[0] for each in said]
+SAID = """
+def said(call):
+    _, warned = quietly(call)
+    return [each.split(": ")[1].split(". ")[0] for each in warned]
 """
 
 
@@ -144,15 +134,16 @@ def test_nothing_is_done_twice_where_home_refuses_its_kernel(tmp_path) -> None:
     assert auto(
         ALIKE
         + SPOILT
+        + SAID
         + """
 dear()
 is_bad = False
-spoil(lambda: is_bad)
+spoil("mul", when=lambda: is_bad)
 with xpurt.prefer("GPU"): x.clone().mul_(2)  # its kernel is there
 is_bad = True
-print(quietly(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 2))
+print(said(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 2))
 while _C.builds_pending(): time.sleep(0.01)
-print(quietly(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 4))
+print(said(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 4))
 """,
         XPURT_CACHE_DIR=str(tmp_path),
     ) == ['["from now on PyTorch\'s CPU kernel computes it"] True', "[] True"]
@@ -162,14 +153,15 @@ def test_what_another_device_refuses_home_does_from_then_on(tmp_path) -> None:
     first, then, last = auto(
         ALIKE
         + SPOILT
+        + SAID
         + """
 dear()
-spoil(lambda: len(asked) > 1)  # home's is the first
-print(quietly(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 2))
+spoil("mul", when=lambda: len(asked) > 1)  # home's is the first
+print(said(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 2))
 while _C.builds_pending(): time.sleep(0.01)
-print(*quietly(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 4))
+print(*said(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 4))
 before = len(asked)
-print(quietly(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 8), len(asked) - before)
+print(said(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 8), len(asked) - before)
 """,
         XPURT_CACHE_DIR=str(tmp_path),
     )

@@ -28,9 +28,8 @@ def python_files(call) -> set[str]:
 
 @pytest.fixture
 def sycl():
-    xpurt.set_kernel_policy("sycl")
-    yield
-    xpurt.set_kernel_policy("auto")
+    with xpurt.kernel_policy("sycl"):
+        yield
 
 
 @pytest.mark.usefixtures("sycl")

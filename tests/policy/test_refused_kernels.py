@@ -4,36 +4,24 @@ from functools import partial
 
 import own_process
 import pytest
+import spoilt_kernels
 
 # Each test is a process that builds kernels.
 output = partial(own_process.output, timeout=180)
 run = partial(own_process.run, timeout=180)
 
-SPOILT = """
-import warnings, torch, xpurt
-from xpurt import _C
-from xpurt.kernels import registration
-
-def spoil(*names):
-    def make_source(key, traits):
-        entry, source = registration.make_source(key, traits)
-        row = registration.ROWS[int(key.split(";")[0])]
-        step = key.split(";")[2]
-        bad = row.aten in names or f"{row.aten}/{step}" in names
-        return entry, source + "\\nthis is no C" if bad else source
-    _C.set_source_callbacks(make_source, registration.fail)
+SPOILT = (
+    spoilt_kernels.SPOILT
+    + """
+import torch, xpurt
 
 def tiers(op):
     return sorted({row.tier for row in xpurt.op_report(reset=True) if row.op == op})
 
-def quietly(call):
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        return call(), [str(each.message) for each in said]
-
 torch.ones(1, device="xpu")
 flat = [(1.0, 100.0, 1.0)]
 """
+)
 
 ON_CPU = """
 _C.set_cost_curves(0, 0, [(name, "f", "alike", flat) for name in ("dear", "scan", "cheap")])
@@ -109,14 +97,7 @@ def test_of_several_devices_another_builds_it() -> None:
     said = output(
         SPOILT
         + """
-spoilt = []
-def make_source(key, traits):
-    entry, source = registration.make_source(key, traits)
-    if registration.ROWS[int(key.split(";")[0])].aten == "exp" and not spoilt:
-        spoilt.append(key)
-        return entry, source + "\\nthis is no C"
-    return entry, source
-_C.set_source_callbacks(make_source, registration.fail)
+spoil("exp", when=lambda: len(asked) == 1)
 x = torch.linspace(0, 1, 5000).to("xpu")
 with xpurt.prefer("GPU"):
     found, warned = quietly(lambda: x.exp())

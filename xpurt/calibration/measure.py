@@ -61,10 +61,12 @@ def for_us(
     wanted_us: float, fewest: int, index: int, policy: str, call: Call
 ) -> list[float]:
     """The times of so many calls at least, and until so much time was spent in them."""
-    spent: list[float] = []
-    while len(spent) < fewest or sum(spent) < wanted_us:
-        spent.append(spent_us(index, policy, call))
-    return spent
+    times: list[float] = []
+    spent = 0.0
+    while len(times) < fewest or spent < wanted_us:
+        times.append(spent_us(index, policy, call))
+        spent += times[-1]
+    return times
 
 
 def curve_of(index: int, one: Representative, letter: str) -> Curve:

@@ -34,7 +34,6 @@ _BY_NAME: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("scattering", ("scatter", "index_", "_index_put", "put", "embedding_dense")),
     ("gathering", ("index",)),
     ("scan", ("cum", "_cum", "_logcum")),
-    ("sort", ("sort",)),
     ("padding", ("reflection_pad", "replication_pad")),
     ("rearranging", ("roll", "flip", "tril", "triu", "unfold_backward")),
     ("unfolding", ("im2col", "col2im")),
