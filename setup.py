@@ -60,17 +60,17 @@ def is_cached(compiler: str) -> bool:
 
 
 def gcc_version(compiler: list[str]) -> str:
-    """What the compiler says of itself; nothing if it is not GCC."""
+    """What GCC says of itself; nothing of other compilers."""
     told = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
     return told.stdout if "Free Software Foundation" in told.stdout else ""
 
 
-def precompile(folder: Path, flags: list[str]) -> list[str]:
+def precompile(
+    folder: Path, compiler: list[str], gcc: str, flags: list[str]
+) -> list[str]:
     """Compiles the headers that most files read, which is half of the work, and gives
     the options that make use of it: none where the compiler is not GCC, and none where
     objects are cached, since a cache would not know them in another folder."""
-    compiler = shlex.split(get_cxx_compiler())
-    gcc = gcc_version(compiler)
     if not gcc or is_cached(compiler[0]):
         return []
     # GCC does not look whether what the header includes has changed.
@@ -103,7 +103,9 @@ class Build(BuildExtension):
     def build_extension(self, extension: Extension) -> None:
         # Without it at::parallel_for is a loop. What GCC calls for it is in PyTorch's own
         # libgomp, and no other is linked; other compilers call other libraries.
-        if gcc_version(shlex.split(get_cxx_compiler())):
+        compiler = shlex.split(get_cxx_compiler())
+        gcc = gcc_version(compiler)
+        if gcc:
             extension.extra_compile_args.append("-fopenmp")
         folders = [*extension.include_dirs, *self.compiler.include_dirs]
         flags = [
@@ -111,7 +113,9 @@ class Build(BuildExtension):
             *(f"-I{Path(folder).resolve()}" for folder in folders),
             *extension.extra_compile_args,
         ]
-        extension.extra_compile_args += precompile(Path(self.build_temp), flags)
+        extension.extra_compile_args += precompile(
+            Path(self.build_temp), compiler, gcc, flags
+        )
         super().build_extension(extension)
 
     def run(self) -> None:

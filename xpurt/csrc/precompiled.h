@@ -2,22 +2,22 @@
 // A file includes what it needs nonetheless, since other builds do without this one.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/library.h>
-
-#include <functional>
-#include <map>
-#include <mutex>
-#include <string>
-#include <sycl/sycl.hpp>
-#include <unordered_map>
-#include <vector>
 #include <ATen/Context.h>
 #include <ATen/DeviceGuard.h>
 #include <ATen/TensorUtils.h>
 #include <ATen/TracerMode.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <string>
+#include <sycl/sycl.hpp>
+#include <unordered_map>
+#include <vector>
