@@ -19,6 +19,7 @@
 #include "share.h"
 #include "registration.h"
 #include "stream.h"
+#include "vector_math.h"
 
 namespace py = pybind11;
 
@@ -106,4 +107,5 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_kernels(m);
   xpurt::repair_late_hooks();
   xpurt::register_profiler();
+  xpurt::prepare_vector_math();
 }
