@@ -18,7 +18,7 @@ using at::Tensor;
 constexpr int64_t kScores = 1 << 20;
 
 // Some queries of all heads of some of the batch, and the keys that they see.
-struct Block {
+struct QueryBlock {
   int64_t first_batch, batches;
   int64_t first_query, queries;
   int64_t keys;
@@ -33,7 +33,7 @@ struct Block {
 };
 
 // From the last queries to the first: under a causal mask those see most keys.
-std::vector<Block> blocks_of(const Attention& attention) {
+std::vector<QueryBlock> blocks_of(const Attention& attention) {
   constexpr int64_t kFewest = 64;
   const int64_t per_query = std::max<int64_t>(attention.heads() * attention.keys(), 1);
   const int64_t queries =
@@ -41,12 +41,13 @@ std::vector<Block> blocks_of(const Attention& attention) {
   const int64_t batches =
       std::clamp<int64_t>(kScores / (per_query * queries), 1, attention.batch());
   const int64_t steps = (attention.queries() + queries - 1) / queries;
-  std::vector<Block> blocks;
+  std::vector<QueryBlock> blocks;
   for (int64_t b = 0; b < attention.batch(); b += batches) {
     for (int64_t step = steps; step-- > 0;) {
       const int64_t first = step * queries;
-      Block block{b, std::min(batches, attention.batch() - b), first,
-                  std::min(queries, attention.queries() - first), attention.keys()};
+      QueryBlock block{b, std::min(batches, attention.batch() - b), first,
+                       std::min(queries, attention.queries() - first),
+                       attention.keys()};
       if (attention.causal) block.keys = std::min(block.keys, first + block.queries);
       blocks.push_back(block);
     }
@@ -70,15 +71,15 @@ class Products {
         position_, stream_);
   }
 
-  Tensor room(const Block& block, c10::ScalarType type) const {
+  Tensor room(const QueryBlock& block, c10::ScalarType type) const {
     return at::empty({block.batches, attention_.heads(), block.queries, block.keys},
                      attention_.query.options().dtype(type));
   }
-  Tensor room_like(const Block& block, const Tensor& scores) const {
+  Tensor room_like(const QueryBlock& block, const Tensor& scores) const {
     return compute_ == type() ? scores : room(block, type());
   }
 
-  Tensor scores(const Block& block) const {
+  Tensor scores(const QueryBlock& block) const {
     Tensor made = room(block, compute_);
     multiply(made, block.of_queries(attention_.query),
              block.of_keys(attention_.key).mT(), attention_.scale);
@@ -86,7 +87,7 @@ class Products {
   }
 
   // A kernel over the rows of a block of scores; `written` come first.
-  void submit(const char* kernel, const Block& block, const Tensor& sums,
+  void submit(const char* kernel, const QueryBlock& block, const Tensor& sums,
               std::initializer_list<const Tensor*> written,
               std::initializer_list<const Tensor*> read) const {
     Launch launch(stream_, position_);
@@ -123,7 +124,7 @@ class Products {
 void attend_by_products(const Attention& attention, const Attended& made,
                         size_t position) {
   const Products by(attention, position);
-  for (const Block& block : blocks_of(attention)) {
+  for (const QueryBlock& block : blocks_of(attention)) {
     const Tensor scores = by.scores(block);
     const Tensor weights = by.room_like(block, scores);
     const Tensor sums = block.of(made.sums);
@@ -149,7 +150,7 @@ void attend_backward_by_products(const Attention& attention,
     value_sum.zero_();
   }
   int64_t begun = -1;  // the part of the batch whose sums have their first part
-  for (const Block& block : blocks_of(attention)) {
+  for (const QueryBlock& block : blocks_of(attention)) {
     const Tensor scores = by.scores(block);
     const Tensor grad = block.of_queries(backward.grad);
     const Tensor grads = by.room(block, by.compute());

@@ -32,7 +32,7 @@ size_t choose(OnlinePolicy& policy, const Doubles& free_at, const Doubles& ready
   return policy.choose(prospects, now);
 }
 
-double choice_ns(OnlinePolicy& policy, size_t calls) {
+double device_choice_ns(OnlinePolicy& policy, size_t calls) {
   const std::vector<Prospect> prospects(policy.alone().size(), {0, 0, 1});
   size_t sum = 0;
   const auto begin = std::chrono::steady_clock::now();
@@ -58,7 +58,7 @@ void bind_planning(py::module_& m) {
                                return std::vector<double>(policy.alone().begin(),
                                                           policy.alone().end());
                              })
-      .def("choice_ns", &choice_ns, py::arg("calls"),
+      .def("choice_ns", &device_choice_ns, py::arg("calls"),
            "For benchmarks: nanoseconds of one choice; the policy is spoilt by it.");
 }
 

@@ -71,8 +71,8 @@ py::list learned() {
 }
 
 // Nanoseconds of one choice on the way of the hot ops, with operands like these.
-double choice_ns(const std::string& name, const std::string& overload,
-                 const std::vector<at::Tensor>& operands, int calls) {
+double tier_choice_ns(const std::string& name, const std::string& overload,
+                      const std::vector<at::Tensor>& operands, int calls) {
   const OpRecord& record = op_record(
       c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str()));
   size_t native = 0;
@@ -129,7 +129,7 @@ void bind_policy(py::module_& m) {
         set_learning_bias({native_us, kernel_us});
       },
       "For tests: microseconds that are added to every time that is learned from.");
-  m.def("choice_ns", &choice_ns,
+  m.def("choice_ns", &tier_choice_ns,
         "For benchmarks: nanoseconds of one choice of a tier, hot ops' way.");
   bind_learner(m);
 }

@@ -38,7 +38,7 @@ void convolution_backward(const c10::OperatorHandle&, c10::DispatchKeySet,
   torch::jit::push(*stack, std::move(input), std::move(weight), std::move(bias));
 }
 
-const bool registered = set_host_kernels(
+const bool convolutions_registered = set_host_kernels(
     {{"aten::convolution_overrideable", "", &convolution},
      {"aten::convolution_backward_overrideable", "", &convolution_backward}});
 

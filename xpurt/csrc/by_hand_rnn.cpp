@@ -116,7 +116,7 @@ void gru_cell_backward(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* s
                    std::move(grad_hx), std::move(input_bias), std::move(hidden_bias));
 }
 
-const bool registered = set_host_kernels(
+const bool cells_registered = set_host_kernels(
     {{"aten::_thnn_fused_lstm_cell", "", &lstm_cell},
      {"aten::_thnn_fused_lstm_cell_backward_impl", "", &lstm_cell_backward},
      {"aten::_thnn_fused_gru_cell", "", &gru_cell},

@@ -26,7 +26,7 @@ void by_host_tensors(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   op.redispatchBoxed(keys, stack);
 }
 
-const bool registered = set_host_kernels({
+const bool singles_registered = set_host_kernels({
     {"aten::conj_physical_", "", &by_host_tensors},
     {"aten::mode", "values", &by_host_tensors},
 });

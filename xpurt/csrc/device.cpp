@@ -125,7 +125,7 @@ PhysicalDevice& physical_device(const sycl::device& device) {
   made->host_accessible = made->is_cpu || made->system_usm;
   made->has_fp64 = device.has(sycl::aspect::fp64);
   made->has_fp16 = device.has(sycl::aspect::fp16);
-  made->is_opencl = device.get_backend() == sycl::backend::opencl;
+  made->is_opencl = device.get_backend() == kOpenCL;
   made->total_memory = device.get_info<sycl::info::device::global_mem_size>();
   known.push_back(std::move(made));
   return *known.back();

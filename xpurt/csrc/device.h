@@ -22,6 +22,9 @@ constexpr c10::DeviceIndex kMaxDevices = 64;
 c10::DeviceIndex guard_device_count() noexcept;
 void set_guard_device_count(c10::DeviceIndex count);
 
+// For native handles and for kernels in OpenCL C.
+inline constexpr auto kOpenCL = sycl::backend::opencl;
+
 struct PhysicalDevice {
   sycl::device device;
   sycl::context context;  // see Note [Contexts]

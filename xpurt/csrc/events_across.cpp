@@ -11,8 +11,6 @@
 namespace xpurt {
 namespace {
 
-constexpr auto kOpenCL = sycl::backend::opencl;
-
 // Note [Events of another context]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // A driver takes the events of its own context alone: a barrier with others throws. The

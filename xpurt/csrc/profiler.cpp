@@ -1,4 +1,3 @@
-#define FMT_HEADER_ONLY 1  // the wheel has its headers, and exports none of it
 #include "profiler.h"
 
 #include <kineto/libkineto.h>

@@ -18,8 +18,6 @@
 namespace xpurt {
 namespace {
 
-constexpr auto kOpenCL = sycl::backend::opencl;
-
 // Leaked: called from any thread, at any time before the process ends.
 SourceCallback* make_source = nullptr;
 

@@ -13,7 +13,6 @@
 namespace xpurt {
 namespace {
 
-constexpr auto kOpenCL = sycl::backend::opencl;
 constexpr const char* kOptions = "-cl-std=CL3.0";
 constexpr const char* kExactDivision = " -cl-fp32-correctly-rounded-divide-sqrt";
 

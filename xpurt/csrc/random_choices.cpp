@@ -23,15 +23,11 @@ using Generator = std::optional<at::Generator>;
 RandomRow poisson_row("poisson"), binomial_row("binomial"), race_row("race"),
     whole_weights_row("whole_weights"), choose_row("choose"), numbers_row("random_");
 
-Draw draw_for(const Tensor& self, const Generator& generator, const char* op) {
-  return take_draw(generator, self.device(), op);
-}
-
 Tensor poisson(const Tensor& rate, Generator generator) {
   Tensor out = at::empty_like(rate, at::MemoryFormat::Contiguous);
   if (rate.numel() == 0) return out;
   check_floating(rate, "poisson_cpu");
-  poisson_row(draw_for(rate, generator, "aten::poisson"), rate, out);
+  poisson_row(take_draw(generator, rate.device(), "aten::poisson"), rate, out);
   return out;
 }
 
@@ -47,7 +43,7 @@ Tensor binomial(const Tensor& count, const Tensor& prob, Generator generator) {
   const Tensor counts = count.expand(at::infer_size(count.sizes(), prob.sizes()));
   Tensor out = at::empty(counts.sizes(), count.options());
   if (out.numel() == 0) return out;
-  binomial_row(draw_for(count, generator, "aten::binomial"), counts,
+  binomial_row(take_draw(generator, count.device(), "aten::binomial"), counts,
                prob.expand(counts.sizes()), out);
   return out;
 }
@@ -94,7 +90,7 @@ Tensor& multinomial_out(const Tensor& self, int64_t samples, bool replacement,
               "invalid multinomial distribution (sum of probabilities <= 0)");
   const Tensor most = at::amax(self, {-1}, /*keepdim=*/true);
   check_weights(self, most, replacement && samples > 1);
-  const Draw draw = draw_for(self, generator, "aten::multinomial");
+  const Draw draw = take_draw(generator, self.device(), "aten::multinomial");
   const Tensor whole = at::empty(self.sizes(), self.options().dtype(at::kLong));
   if (replacement && samples > 1) {
     whole_weights_row.without_draw(self, most.expand(self.sizes()), whole);
@@ -123,7 +119,7 @@ Tensor& randperm_out(int64_t n, Generator generator, Tensor& out) {
   at::native::resize_output(out, {n});
   if (n == 0) return out;
   const Tensor numbers = at::empty({n}, out.options().dtype(at::kLong));
-  numbers_row(draw_for(out, generator, "aten::randperm"), numbers, int64_t{0},
+  numbers_row(take_draw(generator, out.device(), "aten::randperm"), numbers, int64_t{0},
               int64_t{0});
   const auto sorted = at::sort(numbers, /*stable=*/true, 0, /*descending=*/false);
   return out.copy_(std::get<1>(sorted));

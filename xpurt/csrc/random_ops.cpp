@@ -39,10 +39,6 @@ using c10::ScalarType;
 using Generator = std::optional<at::Generator>;
 namespace templates = at::native::templates;
 
-Draw draw_for(const Tensor& self, const Generator& generator, const char* op) {
-  return take_draw(generator, self.device(), op);
-}
-
 // Binary digits of a floating type's numbers.
 int64_t digits_of(ScalarType type) {
   switch (type) {
@@ -95,7 +91,7 @@ struct Uniform {
                   const Generator& generator) {
     const Tensor& self = iter.output();
     const ScalarType type = self.scalar_type();
-    uniform_row(draw_for(self, generator, "aten::uniform_"), self, from, to,
+    uniform_row(take_draw(generator, self.device(), "aten::uniform_"), self, from, to,
                 last_below(to, type), digits_of(type));
   }
 };
@@ -106,7 +102,7 @@ struct Normal {
                   const Generator& generator) {
     at::assert_no_internal_overlap(self);
     check_floating(self, "normal_kernel_cpu");
-    normal_row(draw_for(self, generator, "aten::normal_"), self, mean, std);
+    normal_row(take_draw(generator, self.device(), "aten::normal_"), self, mean, std);
   }
 };
 
@@ -116,7 +112,8 @@ struct LogNormal {
                   const Generator& generator) {
     const Tensor& self = iter.output();
     check_floating(self, "log_normal_cpu");
-    log_normal_row(draw_for(self, generator, "aten::log_normal_"), self, mean, std);
+    log_normal_row(take_draw(generator, self.device(), "aten::log_normal_"), self, mean,
+                   std);
   }
 };
 
@@ -131,8 +128,8 @@ struct Exponential {
                 self.scalar_type());
     // The least number above zero; of wide types the least that is not subnormal.
     const double least = self.scalar_type() == ScalarType::Half ? 0x1p-24 : 0x1p-126;
-    exponential_row(draw_for(self, generator, "aten::exponential_"), self, 1 / lambda,
-                    least);
+    exponential_row(take_draw(generator, self.device(), "aten::exponential_"), self,
+                    1 / lambda, least);
   }
 };
 
@@ -140,7 +137,7 @@ template <typename>
 struct Geometric {
   void operator()(at::TensorIteratorBase& iter, double p, const Generator& generator) {
     const Tensor& self = iter.output();
-    geometric_row(draw_for(self, generator, "aten::geometric_"), self,
+    geometric_row(take_draw(generator, self.device(), "aten::geometric_"), self,
                   -1 / std::log1p(-p));
   }
 };
@@ -150,7 +147,8 @@ struct Cauchy {
   void operator()(at::TensorIteratorBase& iter, double median, double sigma,
                   const Generator& generator) {
     const Tensor& self = iter.output();
-    cauchy_row(draw_for(self, generator, "aten::cauchy_"), self, median, sigma);
+    cauchy_row(take_draw(generator, self.device(), "aten::cauchy_"), self, median,
+               sigma);
   }
 };
 
@@ -171,7 +169,7 @@ struct Random {
       const size_t bits = 8 * self.element_size() - (is_signed ? 1 : 0);
       range = bits == 64 ? 0 : uint64_t{1} << bits;
     }
-    random_row(draw_for(self, generator, "aten::random_"), self, int64_t{0},
+    random_row(take_draw(generator, self.device(), "aten::random_"), self, int64_t{0},
                static_cast<int64_t>(range));
   }
 };
@@ -181,21 +179,21 @@ struct RandomFromTo {
   void operator()(at::TensorIteratorBase& iter, uint64_t range, int64_t from,
                   const Generator& generator) {
     const Tensor& self = iter.output();
-    random_row(draw_for(self, generator, "aten::random_.from"), self, from,
+    random_row(take_draw(generator, self.device(), "aten::random_.from"), self, from,
                static_cast<int64_t>(range));
   }
   // Of 64 bits, all.
   void operator()(at::TensorIteratorBase& iter, const Generator& generator) {
     const Tensor& self = iter.output();
-    random_row(draw_for(self, generator, "aten::random_.from"), self, int64_t{0},
-               int64_t{0});
+    random_row(take_draw(generator, self.device(), "aten::random_.from"), self,
+               int64_t{0}, int64_t{0});
   }
 };
 
 template <typename>
 struct Bernoulli {
   void operator()(const Tensor& self, double p, const Generator& generator) {
-    bernoulli_row(draw_for(self, generator, "aten::bernoulli_.float"), self,
+    bernoulli_row(take_draw(generator, self.device(), "aten::bernoulli_.float"), self,
                   threshold_of(p));
   }
 };
@@ -209,8 +207,8 @@ struct BernoulliTensor {
                 self.device(), " and ", p.device(), "!");
     check_floating(p, "bernoulli_tensor_cpu_p_");
     const Tensor chance = p.to(self.device()).expand(self.sizes());
-    bernoulli_tensor_row(draw_for(self, generator, "aten::bernoulli_.Tensor"), chance,
-                         self);
+    bernoulli_tensor_row(take_draw(generator, self.device(), "aten::bernoulli_.Tensor"),
+                         chance, self);
   }
 };
 
@@ -291,8 +289,8 @@ std::tuple<Tensor, Tensor> dropped(const Tensor& input, double kept,
   }
   Tensor out = at::empty_like(input);
   if (input.numel() == 0) return {out, mask};
-  dropout_row(draw_for(input, generator, op), input, out, mask, threshold_of(kept),
-              scale);
+  dropout_row(take_draw(generator, input.device(), op), input, out, mask,
+              threshold_of(kept), scale);
   return {out, mask};
 }
 
@@ -327,8 +325,8 @@ Tensor& rrelu_out(const Tensor& self, Tensor& noise, const at::Scalar& lower,
   TORCH_CHECK(from <= to);
   at::native::resize_output(out, self.sizes());
   if (self.numel() == 0) return out;
-  rrelu_row(draw_for(self, generator, "aten::rrelu_with_noise"), self, out, noise, from,
-            to, last_below(to, type), digits_of(type));
+  rrelu_row(take_draw(generator, self.device(), "aten::rrelu_with_noise"), self, out,
+            noise, from, to, last_below(to, type), digits_of(type));
   return out;
 }
 Tensor rrelu(const Tensor& self, Tensor& noise, const at::Scalar& lower,

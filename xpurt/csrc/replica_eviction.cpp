@@ -6,7 +6,7 @@
 namespace xpurt::replicas {
 namespace {
 
-struct Candidate {
+struct Evictable {
   Copies* copies;
   size_t position;
   bool is_elsewhere;  // all that is valid in it
@@ -25,8 +25,8 @@ bool is_elsewhere(const Copies& copies, size_t position) {
                              });
 }
 
-std::vector<Candidate> candidates_on(const PhysicalDevice& device) {
-  std::vector<Candidate> found;
+std::vector<Evictable> candidates_on(const PhysicalDevice& device) {
+  std::vector<Evictable> found;
   for (auto& [home, copies] : table().copies) {
     if (copies.needed) continue;
     const Ordinal& devices = copies.devices();
@@ -56,13 +56,13 @@ bool evict(const PhysicalDevice& device, size_t bytes) {
     memory.trim();
     return true;
   }
-  std::vector<Candidate> found = candidates_on(device);
-  std::ranges::sort(found, [](const Candidate& a, const Candidate& b) {
+  std::vector<Evictable> found = candidates_on(device);
+  std::ranges::sort(found, [](const Evictable& a, const Evictable& b) {
     return std::pair(!a.is_elsewhere, a.used_at) <
            std::pair(!b.is_elsewhere, b.used_at);
   });
   size_t freed = 0;
-  for (const Candidate& each : found) {
+  for (const Evictable& each : found) {
     Copy& copy = each.copies->by_position[each.position];
     if (!each.is_elsewhere) {
       Stream& stream = current_stream(each.copies->ordinal);

@@ -20,11 +20,8 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-// How the last attention of this thread was computed; both forms are one row.
-thread_local Tier last_tier = Tier::onednn;
-
 // Positions of the arguments; -1 where the op has none.
-struct Roles {
+struct AttentionRoles {
   int grad = -1, query = -1, key = -1, value = -1, out = -1, sums = -1;
   int dropout = -1, causal = -1, mask = -1, scale = -1;
   int count = 0;
@@ -32,13 +29,13 @@ struct Roles {
 
 class AttentionRow final : public RowKernel {
  public:
-  AttentionRow(const RowSpec& spec, Roles roles)
+  AttentionRow(const RowSpec& spec, AttentionRoles roles)
       : RowKernel(prior_of_asked(spec)), spec_(spec), roles_(roles) {}
 
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
-  Tier tier() const override { return last_tier; }
+  Tier tier() const override { return last_tier_; }
 
  private:
   const c10::IValue& argument(const Stack& stack, int at) const {
@@ -52,8 +49,11 @@ class AttentionRow final : public RowKernel {
   void backward(const Attention& asked, size_t position, bool products,
                 Stack* stack) const;
 
+  // How the last attention of this thread was computed; both forms are one row.
+  inline static thread_local Tier last_tier_ = Tier::onednn;
+
   const RowSpec& spec_;
-  const Roles roles_;
+  const AttentionRoles roles_;
 };
 
 // Products want rows of heads without gaps, and no operand that is expanded.
@@ -185,14 +185,14 @@ void AttentionRow::run(const c10::OperatorHandle&, Stack* stack) const {
     forward(asked, position, products, stack);
   }
   // Copies within are rows too: said last.
-  last_tier = products ? Tier::onednn : Tier::sycl;
+  last_tier_ = products ? Tier::onednn : Tier::sycl;
 }
 
 }  // namespace
 
 std::unique_ptr<RowKernel> make_attention(const RowSpec& spec,
                                           const c10::FunctionSchema& schema) {
-  Roles roles;
+  AttentionRoles roles;
   for (const c10::Argument& argument : schema.arguments()) {
     const int at = roles.count++;
     const std::string& name = argument.name();

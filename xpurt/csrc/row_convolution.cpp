@@ -18,9 +18,6 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-// How the last convolution of this thread was computed; both forms are one row.
-thread_local Tier last_tier = Tier::onednn;
-
 class ConvolutionRow final : public RowKernel {
  public:
   ConvolutionRow(const RowSpec& spec, const c10::OperatorHandle& op,
@@ -34,7 +31,7 @@ class ConvolutionRow final : public RowKernel {
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override { return cost(read(stack), stack); }
   void run(const c10::OperatorHandle& op, Stack* stack) const override;
-  Tier tier() const override { return last_tier; }
+  Tier tier() const override { return last_tier_; }
 
  private:
   Convolution read(const Stack& stack) const;
@@ -47,6 +44,9 @@ class ConvolutionRow final : public RowKernel {
                    const Stack& stack, Stream& stream) const;
   bool has_primitives(const Convolution& convolution, const Stack& stack,
                       const PhysicalDevice& device) const;
+
+  // How the last convolution of this thread was computed; both forms are one row.
+  inline static thread_local Tier last_tier_ = Tier::onednn;
 
   const RowSpec& spec_;
   const bool backward_;
@@ -167,7 +167,7 @@ void ConvolutionRow::run(const c10::OperatorHandle& op, Stack* stack) const {
     if (Tensor output = in_pieces(op, asked, *stack, stream); output.defined()) {
       torch::jit::drop(*stack, count_);
       torch::jit::push(*stack, std::move(output));
-      last_tier = Tier::onednn;
+      last_tier_ = Tier::onednn;
       return;
     }
     const size_t position = choose_device(cost(asked, *stack), stream);
@@ -183,12 +183,12 @@ void ConvolutionRow::run(const c10::OperatorHandle& op, Stack* stack) const {
         torch::jit::drop(*stack, count_);
         torch::jit::push(*stack, std::move(input), std::move(weight), std::move(bias));
       }
-      last_tier = Tier::onednn;
+      last_tier_ = Tier::onednn;
       return;
     }
   }
   by_products_->run(op, stack);
-  last_tier = by_products_->tier();
+  last_tier_ = by_products_->tier();
 }
 
 }  // namespace

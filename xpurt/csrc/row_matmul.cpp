@@ -21,11 +21,8 @@ using at::Tensor;
 using c10::ScalarType;
 using torch::jit::Stack;
 
-// How the last product of this thread was computed; both forms are one row.
-thread_local Tier last_tier = Tier::onednn;
-
 // Positions of the arguments; -1 where the op has none.
-struct Roles {
+struct MatmulRoles {
   int self = -1, beta = -1, alpha = -1, out = -1, use_gelu = -1;
   int a = 0, b = 1;
   int count = 0;
@@ -35,7 +32,7 @@ struct Roles {
 // What is done to the elements of a product at its end.
 enum class Activation { none, relu, gelu };
 
-struct Call {
+struct MatmulCall {
   const Tensor* self = nullptr;  // what is added
   const Tensor* a = nullptr;
   const Tensor* b = nullptr;
@@ -52,7 +49,7 @@ ScalarType product_type(ScalarType type) {
 
 class MatmulRow final : public RowKernel {
  public:
-  MatmulRow(const RowSpec& spec, Roles roles, c10::OperatorName name)
+  MatmulRow(const RowSpec& spec, MatmulRoles roles, c10::OperatorName name)
       : RowKernel(prior_of_asked(spec, kPrimitiveUs)),
         spec_(spec),
         roles_(roles),
@@ -61,26 +58,30 @@ class MatmulRow final : public RowKernel {
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
   void run(const c10::OperatorHandle&, Stack* stack) const override;
-  Tier tier() const override { return last_tier; }
+  Tier tier() const override { return last_tier_; }
 
  private:
-  Call read(const Stack& stack) const;
-  OpCost cost(const Call& call) const;
-  c10::SmallVector<int64_t, 3> shape(const Call& call) const;
+  MatmulCall read(const Stack& stack) const;
+  OpCost cost(const MatmulCall& call) const;
+  c10::SmallVector<int64_t, 3> shape(const MatmulCall& call) const;
   void refuse_shapes(const Stack& stack) const;
-  void by_onednn(const Call& call, const Tensor& out, size_t position) const;
-  void by_kernel(const Call& call, const Tensor& out, size_t position) const;
-  void multiply(const Call& call, const Tensor& out, size_t position) const;
-  void multiply_rows(const Call& call, const Tensor& out, const Piece& piece) const;
+  void by_onednn(const MatmulCall& call, const Tensor& out, size_t position) const;
+  void by_kernel(const MatmulCall& call, const Tensor& out, size_t position) const;
+  void multiply(const MatmulCall& call, const Tensor& out, size_t position) const;
+  void multiply_rows(const MatmulCall& call, const Tensor& out,
+                     const Piece& piece) const;
+
+  // How the last product of this thread was computed; both forms are one row.
+  inline static thread_local Tier last_tier_ = Tier::onednn;
 
   const RowSpec& spec_;
-  const Roles roles_;
+  const MatmulRoles roles_;
   const c10::OperatorName name_;
 };
 
-Call MatmulRow::read(const Stack& stack) const {
+MatmulCall MatmulRow::read(const Stack& stack) const {
   const size_t first = stack.size() - roles_.count;
-  Call call;
+  MatmulCall call;
   call.a = &stack[first + roles_.a].toTensor();
   call.b = &stack[first + roles_.b].toTensor();
   if (roles_.self >= 0) {
@@ -97,7 +98,7 @@ Call MatmulRow::read(const Stack& stack) const {
   return call;
 }
 
-c10::SmallVector<int64_t, 3> MatmulRow::shape(const Call& call) const {
+c10::SmallVector<int64_t, 3> MatmulRow::shape(const MatmulCall& call) const {
   c10::SmallVector<int64_t, 3> sizes;
   if (roles_.batched) sizes.push_back(call.a->size(0));
   sizes.push_back(call.a->size(-2));
@@ -105,7 +106,7 @@ c10::SmallVector<int64_t, 3> MatmulRow::shape(const Call& call) const {
   return sizes;
 }
 
-OpCost MatmulRow::cost(const Call& call) const {
+OpCost MatmulRow::cost(const MatmulCall& call) const {
   OpCost cost;
   cost.elements = call.a->numel() * call.b->size(-1);
   cost.flops = spec_.flops;
@@ -136,7 +137,7 @@ bool MatmulRow::accepts(const Stack& stack) const {
   for (int at : {roles_.alpha, roles_.beta}) {
     if (at >= 0 && stack[first + at].toScalar().isComplex()) return false;
   }
-  const Call call = read(stack);
+  const MatmulCall call = read(stack);
   const Tensor &a = *call.a, &b = *call.b;
   const int64_t dims = roles_.batched ? 3 : 2;
   const char letter = letter_of(a.scalar_type());
@@ -189,7 +190,8 @@ Tensor plain(const Tensor& tensor) {
   return is_plain(tensor) ? tensor : tensor.contiguous();
 }
 
-void MatmulRow::by_onednn(const Call& call, const Tensor& out, size_t position) const {
+void MatmulRow::by_onednn(const MatmulCall& call, const Tensor& out,
+                          size_t position) const {
   const Tensor a = plain(*call.a), b = plain(*call.b);
   const Tensor none;
   const bool gelu = call.activation == Activation::gelu;
@@ -209,7 +211,8 @@ void MatmulRow::by_onednn(const Call& call, const Tensor& out, size_t position) 
   if (call.activation == Activation::relu) out.relu_();
 }
 
-void MatmulRow::by_kernel(const Call& call, const Tensor& out, size_t position) const {
+void MatmulRow::by_kernel(const MatmulCall& call, const Tensor& out,
+                          size_t position) const {
   Launch launch(current_stream(out.device().index()), position);
   const DeviceTraits& device = traits(launch.device());
   const auto computed =
@@ -268,7 +271,8 @@ void MatmulRow::by_kernel(const Call& call, const Tensor& out, size_t position) 
   launch.submit(kernel_for(launch.device(), key), range);
 }
 
-void MatmulRow::multiply(const Call& call, const Tensor& out, size_t position) const {
+void MatmulRow::multiply(const MatmulCall& call, const Tensor& out,
+                         size_t position) const {
   Stream& stream = current_stream(out.device().index());
   const PhysicalDevice& device = *stream.ordinal().devices[position];
   // oneDNN refuses matrices without elements, and an output that is not dense.
@@ -282,13 +286,13 @@ void MatmulRow::multiply(const Call& call, const Tensor& out, size_t position) c
     by_kernel(call, out, position);
   }
   // Copies within are rows too: said last.
-  last_tier = by_onednn_too ? Tier::onednn : Tier::sycl;
+  last_tier_ = by_onednn_too ? Tier::onednn : Tier::sycl;
 }
 
 // Rows of the first matrix, or matrices of a batch.
-void MatmulRow::multiply_rows(const Call& call, const Tensor& out,
+void MatmulRow::multiply_rows(const MatmulCall& call, const Tensor& out,
                               const Piece& piece) const {
-  Call of_rows = call;
+  MatmulCall of_rows = call;
   const Tensor rows = rows_of(out, piece);
   const Tensor a = rows_of(*call.a, piece);
   Tensor b, self;
@@ -309,7 +313,7 @@ void MatmulRow::multiply_rows(const Call& call, const Tensor& out,
 }
 
 void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
-  const Call call = read(*stack);
+  const MatmulCall call = read(*stack);
   const auto sizes = shape(call);
   Tensor out;
   if (call.out != nullptr) {
@@ -339,7 +343,7 @@ void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
 
 std::unique_ptr<RowKernel> make_matmul(const RowSpec& spec,
                                        const c10::FunctionSchema& schema) {
-  Roles roles;
+  MatmulRoles roles;
   int matrices = 0;
   for (const c10::Argument& argument : schema.arguments()) {
     const int at = roles.count++;

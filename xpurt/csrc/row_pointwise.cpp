@@ -23,7 +23,7 @@ constexpr int kMaxOperands = 4;
 constexpr int kMaxParams = 4;
 
 // The arguments of one call, as the row means them.
-struct Call {
+struct PointwiseCall {
   // nullptr: a scalar, or absent. A CPU tensor has one element: a scalar with a type.
   std::array<const Tensor*, kMaxOperands> tensors{};
   std::array<c10::Scalar, kMaxOperands> scalars;
@@ -56,13 +56,13 @@ class PointwiseRow final : public RowKernel {
       : RowKernel(prior_of(spec)), spec_(spec), binding_(std::move(binding)) {}
 
   bool accepts(const Stack& stack) const override {
-    Call call;
+    PointwiseCall call;
     return read(stack, &call) && fits(call) &&
            can_run(ordinal(call.device), cost(call, call.output));
   }
 
   OpCost cost(const Stack& stack) const override {
-    Call call;
+    PointwiseCall call;
     read(stack, &call);
     return cost(call, call.output);
   }
@@ -76,15 +76,16 @@ class PointwiseRow final : public RowKernel {
     return c10::isIntegralType(type, /*includeBool=*/true);
   }
 
-  bool read(const Stack& stack, Call* call) const;
-  bool read_operand(const c10::IValue& value, int k, Call* call) const;
-  bool find_types(Call* call) const;
-  bool fits(const Call& call) const;
-  OpCost cost(const Call& call, const Tensor* output) const;
+  bool read(const Stack& stack, PointwiseCall* call) const;
+  bool read_operand(const c10::IValue& value, int k, PointwiseCall* call) const;
+  bool find_types(PointwiseCall* call) const;
+  bool fits(const PointwiseCall& call) const;
+  OpCost cost(const PointwiseCall& call, const Tensor* output) const;
   bool uses(int k) const { return (spec_.uses >> k & 1) != 0; }
   bool is_condition(int k) const { return (spec_.conditions >> k & 1) != 0; }
-  std::string key(const Call& call, const std::string& layout, ScalarType output) const;
-  void submit(const Call& call, const at::TensorIterator& iter,
+  std::string key(const PointwiseCall& call, const std::string& layout,
+                  ScalarType output) const;
+  void submit(const PointwiseCall& call, const at::TensorIterator& iter,
               const std::array<int, kMaxOperands>& numbers, size_t position,
               const Piece* piece) const;
   PieceList pieces(const OpCost& cost, const at::TensorIterator& iter,
@@ -94,7 +95,8 @@ class PointwiseRow final : public RowKernel {
   const Binding binding_;
 };
 
-bool PointwiseRow::read_operand(const c10::IValue& value, int k, Call* call) const {
+bool PointwiseRow::read_operand(const c10::IValue& value, int k,
+                                PointwiseCall* call) const {
   if (value.isNone()) return true;
   call->present[k] = true;
   if (!value.isTensor()) {
@@ -119,7 +121,7 @@ bool PointwiseRow::read_operand(const c10::IValue& value, int k, Call* call) con
   return true;
 }
 
-bool PointwiseRow::read(const Stack& stack, Call* call) const {
+bool PointwiseRow::read(const Stack& stack, PointwiseCall* call) const {
   const size_t first = stack.size() - binding_.slots.size();
   for (size_t i = 0; i < binding_.slots.size(); ++i) {
     const Slot& slot = binding_.slots[i];
@@ -147,7 +149,7 @@ bool PointwiseRow::read(const Stack& stack, Call* call) const {
   return find_types(call);
 }
 
-bool PointwiseRow::find_types(Call* call) const {
+bool PointwiseRow::find_types(PointwiseCall* call) const {
   if (spec_.compute == ComputeRule::self || spec_.compute == ComputeRule::source) {
     const Tensor* decides = call->tensors[spec_.compute == ComputeRule::self ? 0 : 1];
     if (decides == nullptr) return false;
@@ -178,7 +180,7 @@ bool PointwiseRow::find_types(Call* call) const {
   return true;
 }
 
-bool PointwiseRow::fits(const Call& call) const {
+bool PointwiseRow::fits(const PointwiseCall& call) const {
   const char letter = letter_of(call.compute);
   if (letter == 0 || spec_.dtypes.find(letter) == std::string::npos) return false;
   if (spec_.variants.empty() ? !call.variant.empty()
@@ -232,7 +234,7 @@ bool PointwiseRow::fits(const Call& call) const {
           c10::canCast(call.result, output.scalar_type()));
 }
 
-OpCost PointwiseRow::cost(const Call& call, const Tensor* output) const {
+OpCost PointwiseRow::cost(const PointwiseCall& call, const Tensor* output) const {
   OpCost cost;
   cost.flops = spec_.flops;
   for (int k = 0; k < binding_.operands; ++k) {
@@ -252,7 +254,7 @@ OpCost PointwiseRow::cost(const Call& call, const Tensor* output) const {
 
 // "row;template;layout;operands;output and compute type;params;variant". Operands
 // are letters of types, S for a scalar, N for none; params are P or N.
-std::string PointwiseRow::key(const Call& call, const std::string& layout,
+std::string PointwiseRow::key(const PointwiseCall& call, const std::string& layout,
                               ScalarType output) const {
   std::string key = std::to_string(spec_.index);
   key += ";pointwise;";
@@ -316,7 +318,7 @@ PieceList PointwiseRow::pieces(const OpCost& cost, const at::TensorIterator& ite
 }
 
 // Submits all of the iteration, or a piece of it.
-void PointwiseRow::submit(const Call& call, const at::TensorIterator& iter,
+void PointwiseRow::submit(const PointwiseCall& call, const at::TensorIterator& iter,
                           const std::array<int, kMaxOperands>& numbers, size_t position,
                           const Piece* piece) const {
   Launch launch(current_stream(call.device), position);
@@ -360,7 +362,7 @@ void PointwiseRow::submit(const Call& call, const at::TensorIterator& iter,
 }
 
 void PointwiseRow::run(const c10::OperatorHandle&, Stack* stack) const {
-  Call call;
+  PointwiseCall call;
   TORCH_INTERNAL_ASSERT(read(*stack, &call));
 
   at::TensorIteratorConfig config;

@@ -64,12 +64,12 @@ int64_t divide_up(int64_t a, int64_t b) {
 }
 
 // Positions of the arguments in the schema; -1 where an overload has none.
-struct Roles {
+struct ReductionRoles {
   int dim = -1, keepdim = -1, dtype = -1, out = -1;
   int count = 0;
 };
 
-struct Call {
+struct ReductionCall {
   const Tensor* self = nullptr;
   const Tensor* out = nullptr;
   std::bitset<64> reduced;
@@ -80,16 +80,16 @@ struct Call {
 
 class ReductionRow final : public RowKernel {
  public:
-  ReductionRow(const RowSpec& spec, Roles roles)
+  ReductionRow(const RowSpec& spec, ReductionRoles roles)
       : RowKernel(prior_of(spec)), spec_(spec), roles_(roles) {}
 
   bool accepts(const Stack& stack) const override {
-    Call call;
+    ReductionCall call;
     if (!read(stack, &call)) return false;
     return can_run(ordinal(call.self->device().index()), cost(call));
   }
   OpCost cost(const Stack& stack) const override {
-    Call call;
+    ReductionCall call;
     read(stack, &call);
     return cost(call);
   }
@@ -97,22 +97,22 @@ class ReductionRow final : public RowKernel {
   Tier tier() const override { return Tier::sycl; }
 
  private:
-  bool read(const Stack& stack, Call* call) const;
-  bool read_dims(const c10::IValue& value, Call* call) const;
-  bool find_types(const c10::IValue* dtype, Call* call) const;
-  OpCost cost(const Call& call) const;
-  c10::SmallVector<int64_t, 6> shape(const Call& call) const;
-  void reduce(const Call& call, const Tensor& out) const;
-  PieceList pieces(const Call& call, const Tensor& out) const;
+  bool read(const Stack& stack, ReductionCall* call) const;
+  bool read_dims(const c10::IValue& value, ReductionCall* call) const;
+  bool find_types(const c10::IValue* dtype, ReductionCall* call) const;
+  OpCost cost(const ReductionCall& call) const;
+  c10::SmallVector<int64_t, 6> shape(const ReductionCall& call) const;
+  void reduce(const ReductionCall& call, const Tensor& out) const;
+  PieceList pieces(const ReductionCall& call, const Tensor& out) const;
   void pass(const Tensor& in, const Tensor& out, const Dims& kept, const Dims& reduced,
             int64_t inner_chunk, int64_t outer_chunk, int64_t count, char stage,
             ScalarType compute, size_t position) const;
 
   const RowSpec& spec_;
-  const Roles roles_;
+  const ReductionRoles roles_;
 };
 
-bool ReductionRow::read_dims(const c10::IValue& value, Call* call) const {
+bool ReductionRow::read_dims(const c10::IValue& value, ReductionCall* call) const {
   const Tensor& self = *call->self;
   if (self.dim() > 64) return false;
   const auto add = [&](int64_t dim) {
@@ -141,7 +141,7 @@ bool ReductionRow::read_dims(const c10::IValue& value, Call* call) const {
   return true;
 }
 
-bool ReductionRow::find_types(const c10::IValue* dtype, Call* call) const {
+bool ReductionRow::find_types(const c10::IValue* dtype, ReductionCall* call) const {
   const ScalarType self = call->self->scalar_type();
   call->compute = self;
   if (spec_.result == ResultRule::boolean) {
@@ -167,7 +167,7 @@ bool ReductionRow::find_types(const c10::IValue* dtype, Call* call) const {
   return letter != 0 && spec_.dtypes.find(letter) != std::string::npos;
 }
 
-bool ReductionRow::read(const Stack& stack, Call* call) const {
+bool ReductionRow::read(const Stack& stack, ReductionCall* call) const {
   const size_t first = stack.size() - roles_.count;
   call->self = &stack[first].toTensor();
   const Tensor& self = *call->self;
@@ -192,7 +192,7 @@ bool ReductionRow::read(const Stack& stack, Call* call) const {
          call->out->scalar_type() == call->result;
 }
 
-OpCost ReductionRow::cost(const Call& call) const {
+OpCost ReductionRow::cost(const ReductionCall& call) const {
   OpCost cost;
   cost.elements = call.self->numel();
   cost.flops = spec_.flops;
@@ -202,7 +202,7 @@ OpCost ReductionRow::cost(const Call& call) const {
   return cost;
 }
 
-c10::SmallVector<int64_t, 6> ReductionRow::shape(const Call& call) const {
+c10::SmallVector<int64_t, 6> ReductionRow::shape(const ReductionCall& call) const {
   c10::SmallVector<int64_t, 6> sizes;
   for (int64_t d = 0; d < call.self->dim(); ++d) {
     if (!call.reduced[d]) {
@@ -266,7 +266,7 @@ void ReductionRow::pass(const Tensor& in, const Tensor& out, const Dims& kept,
   launch.submit(kernel_for(launch.device(), key), range);
 }
 
-void ReductionRow::reduce(const Call& call, const Tensor& out) const {
+void ReductionRow::reduce(const ReductionCall& call, const Tensor& out) const {
   const Tensor& self = *call.self;
   Dims kept, reduced;
   int64_t out_dim = 0;
@@ -317,7 +317,7 @@ void ReductionRow::reduce(const Call& call, const Tensor& out) const {
 }
 
 // Rows that are kept are reduced one by one, wherever.
-PieceList ReductionRow::pieces(const Call& call, const Tensor& out) const {
+PieceList ReductionRow::pieces(const ReductionCall& call, const Tensor& out) const {
   OpCost all = cost(call);
   all.write(out);
   Stream& stream = current_stream(out.device().index());
@@ -329,7 +329,7 @@ PieceList ReductionRow::pieces(const Call& call, const Tensor& out) const {
 }
 
 void ReductionRow::run(const c10::OperatorHandle&, Stack* stack) const {
-  Call call;
+  ReductionCall call;
   TORCH_INTERNAL_ASSERT(read(*stack, &call));
   const auto sizes = shape(call);
   Tensor out;
@@ -345,7 +345,7 @@ void ReductionRow::run(const c10::OperatorHandle&, Stack* stack) const {
     const Ordinal& devices = ordinal(out.device().index());
     run_pieces(parts, devices, [&](const Piece& piece) {
       const Tensor rows = rows_of(*call.self, piece);
-      Call of_rows = call;
+      ReductionCall of_rows = call;
       of_rows.self = &rows;
       reduce(of_rows, rows_of(out, piece));
     });
@@ -358,7 +358,7 @@ void ReductionRow::run(const c10::OperatorHandle&, Stack* stack) const {
 
 std::unique_ptr<RowKernel> make_reduction(const RowSpec& spec,
                                           const c10::FunctionSchema& schema) {
-  Roles roles;
+  ReductionRoles roles;
   for (const c10::Argument& argument : schema.arguments()) {
     const int at = roles.count++;
     const std::string& name = argument.name();

@@ -8,8 +8,6 @@
 namespace xpurt {
 namespace {
 
-constexpr auto kOpenCL = sycl::backend::opencl;
-
 clGetMemAllocInfoINTEL_fn find_query(cl_device_id device) {
   cl_platform_id platform = nullptr;
   if (clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(platform), &platform,
