@@ -16,6 +16,7 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension, get_cxx_comp
 
 ROOT = Path(__file__).parent
 CSRC = Path("xpurt/csrc")
+BUNDLED = 6  # sources that are compiled as one
 
 
 # By path: importing the package would want the extension that is built here.
@@ -68,10 +69,9 @@ def gcc_version(compiler: list[str]) -> str:
 def precompile(
     folder: Path, compiler: list[str], gcc: str, flags: list[str]
 ) -> list[str]:
-    """Compiles the headers that most files read, which is half of the work, and gives
-    the options that make use of it: none where the compiler is not GCC, and none where
-    objects are cached, since a cache would not know them in another folder."""
-    if not gcc or is_cached(compiler[0]):
+    """Compiles the headers that most files read, and gives the options that make use of
+    it: none where the compiler is not GCC."""
+    if not gcc:
         return []
     # GCC does not look whether what the header includes has changed.
     source = (CSRC / "precompiled.h").read_text()
@@ -89,6 +89,24 @@ def precompile(
         subprocess.run([*compiler, *flags, *options], check=True)
         unfinished.rename(compiled)
     return ["-include", str(header), "-Winvalid-pch"]
+
+
+def bundle(folder: Path, sources: list[str]) -> list[str]:
+    """Has several sources compiled as one: most of the time of a short one goes into
+    templates that all of them instantiate. Returns the files that include them."""
+    wanted = {}
+    for i in range(0, len(sources), BUNDLED):
+        several = [ROOT / source for source in sources[i : i + BUNDLED]]
+        lines = [f'#include "{source.as_posix()}"\n' for source in several]
+        wanted[folder / several[0].name] = "".join(lines)
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in set(folder.glob("*.cpp")) - set(wanted):
+        old.unlink()
+    for file, text in wanted.items():
+        # What is written again is compiled again.
+        if not file.exists() or file.read_text() != text:
+            file.write_text(text)
+    return [str(file.relative_to(ROOT)) for file in wanted]
 
 
 class Build(BuildExtension):
@@ -113,9 +131,11 @@ class Build(BuildExtension):
             *(f"-I{Path(folder).resolve()}" for folder in folders),
             *extension.extra_compile_args,
         ]
-        extension.extra_compile_args += precompile(
-            Path(self.build_temp), compiler, gcc, flags
-        )
+        # A cache would know neither in another folder, and wants files that change alone.
+        if not is_cached(compiler[0]):
+            folder = Path(self.build_temp)
+            extension.extra_compile_args += precompile(folder, compiler, gcc, flags)
+            extension.sources = bundle(folder / "bundles", extension.sources)
         super().build_extension(extension)
 
     def run(self) -> None:
@@ -156,6 +176,8 @@ def extension() -> CppExtension:
             "-DAT_PER_OPERATOR_HEADERS",
             "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING",
             "-DCL_TARGET_OPENCL_VERSION=300",
+            # PyTorch's wheel has the headers of fmt, and exports none of it.
+            "-DFMT_HEADER_ONLY=1",
         ],
     )
 
