@@ -81,8 +81,6 @@ def _unavailable(mapping: str | None) -> str | None:
         return f"xpurt can't be imported: {error}"
     try:
         if mapping is not None:
-            # What earlier tests left to the collector must not hold their mapping.
-            gc.collect()
             xpurt.set_xpu_mapping(mapping)
         torch.empty(1, device="xpu")
     # A MappingError, or what PyTorch itself says where xpurt did not take xpu over.

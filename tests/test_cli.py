@@ -51,14 +51,20 @@ def test_a_mapping_that_cannot_be_is_one_line() -> None:
     assert line.startswith('xpurt: XPURT_MAPPING: mapping "nonsense" is unknown')
 
 
-@pytest.mark.parametrize("mapping", ["CPU", "explicit", "GPU", "AUTO"])
-def test_the_demo_learns_under_every_mapping(mapping: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mapping", "epochs"), [("CPU", 10), ("explicit", 3), ("GPU", 3), ("AUTO", 3)]
+)
+def test_the_demo_learns_under_every_mapping(
+    mapping: str, epochs: int, tmp_path: Path
+) -> None:
     picture = tmp_path / "out.png"
-    done = run("demo", "--mapping", mapping, "--plot", str(picture))
+    asked = ["--mapping", mapping, "--epochs", str(epochs), "--plot", str(picture)]
+    done = run("demo", *asked)
     assert done.returncode == 0, done.stdout + done.stderr
-    epochs = [line for line in done.stdout.splitlines() if "epoch 10/10" in line]
-    assert [line.split()[0] for line in epochs] == ["xpu", "cpu"]
-    for line in epochs:
+    last = f"epoch {epochs}/{epochs}"
+    lines = [line for line in done.stdout.splitlines() if last in line]
+    assert [line.split()[0] for line in lines] == ["xpu", "cpu"]
+    for line in lines:
         share = line.split("test accuracy ")[1].split("%")[0]
         assert float(share) >= 97
     assert "where the ops on xpu ran" in done.stdout
