@@ -108,8 +108,9 @@ def activate_from_environment() -> None:
         )
 
 
-def fail(fails: bool = True) -> None:
-    """The virtual GPU of this process takes no work from now on, or does so again.
+def fail(fails: bool = True, *, running: bool = False) -> None:
+    """The virtual GPU of this process takes no work from now on, or loses what it takes
+    (`running`), or does its work again.
 
     Raises RuntimeError where there is none.
     """
@@ -118,7 +119,8 @@ def fail(fails: bool = True) -> None:
             "there is no virtual GPU that could fail: SYCL has not looked for devices "
             "yet, or XPURT_VIRTUAL_GPU is off"
         )
-    ctypes.CDLL(str(library_path())).xpurt_virtual_gpu_fail(ctypes.c_int(fails))
+    how = 0 if not fails else 2 if running else 1  # as csrc/virtual_gpu/failure.c says
+    ctypes.CDLL(str(library_path())).xpurt_virtual_gpu_fail(ctypes.c_int(how))
 
 
 def is_active() -> bool:

@@ -172,6 +172,61 @@ print((x + 5)[0].item())
     ]
 
 
+def test_a_device_that_loses_work_is_taken_out_where_that_is_waited_for() -> None:
+    code = """
+import warnings
+from xpurt.testing import fail_virtual_gpu
+warnings.simplefilter("always")
+costs(1e9, 10)
+xpurt.set_kernel_policy("sycl")
+x = torch.arange(4096.0).to("xpu")
+kept = x * 2; kept.cpu()
+torch.xpu.synchronize(); ran_on("")
+fail_virtual_gpu(running=True)
+y = x + 1
+print(ran_on("aten::add.Tensor"))
+with warnings.catch_warnings(record=True) as said:
+    try: torch.xpu.current_stream().synchronize()
+    except RuntimeError as error: print("What it had not finished is lost" in str(error))
+print(len(said), "failed, and is not used" in str(said[0].message))
+again = kept + 3
+print(ran_on("aten::add.Tensor"), torch.equal(again.cpu(), torch.arange(4096.0) * 2 + 3))
+try: y.cpu()
+except RuntimeError as error: print("failed before; what it alone held is lost" in str(error))
+torch.xpu.synchronize()
+"""
+    assert auto(code, XPURT_LEARN="0") == [
+        "{'gpu': 1}",
+        "True",
+        "1 True",
+        "{'cpu': 1} True",
+        "True",
+    ]
+
+
+def test_a_copy_finds_out_that_work_was_lost() -> None:
+    code = """
+import warnings
+from xpurt.testing import fail_virtual_gpu
+warnings.simplefilter("always")
+costs(1e9, 10)
+xpurt.set_kernel_policy("sycl")
+x = torch.arange(4096.0).to("xpu")
+torch.xpu.synchronize()
+fail_virtual_gpu(running=True)
+y = x + 1
+with warnings.catch_warnings(record=True) as said:
+    try: print(y.cpu())
+    except RuntimeError as error: print("could not be submitted" in str(error))
+print(len(said), "failed, and is not used" in str(said[0].message))
+try: torch.xpu.synchronize()
+except RuntimeError as error: print("What it had not finished is lost" in str(error))
+print((x + 5)[0].item())
+torch.xpu.synchronize()
+"""
+    assert auto(code, XPURT_LEARN="0") == ["True", "1 True", "True", "5.0"]
+
+
 def test_a_device_may_fail_after_so_many_kernels() -> None:
     ended = run(
         """

@@ -14,12 +14,12 @@ DeviceFailure::DeviceFailure(const PhysicalDevice& failed, const std::string& wh
                               : "")),
       device(failed) {}
 
-void take_out(const DeviceFailure& failure) {
-  if (!exclude_device(failure.device.id)) return;
-  TORCH_WARN(failure.device.name,
+void take_out(const PhysicalDevice& device, const std::string& why) {
+  if (!exclude_device(device.id)) return;
+  TORCH_WARN(device.name,
              " failed, and is not used for xpu any more in this process: its work is "
              "done by the other devices. ",
-             failure.what_without_backtrace());
+             why);
 }
 
 }  // namespace xpurt

@@ -76,14 +76,21 @@ void transfer(Copies& copies, size_t from_position, size_t to_position, Interval
   Uses before = to.uses.all();
   before.add(from.uses.written);
   const auto copied = [&](size_t position, void* into, const void* out_of) {
+    const PhysicalDevice& device = *devices.devices[position];
     Ticket ticket;
-    sycl::event done = submit_to(
-        *devices.devices[position], [] { return "a copy"; },
-        [&] {
-          return stream.queue_after(position, before, &ticket)
-              ->memcpy(into, out_of, range.size());
-        });
-    count_moved(devices.devices[position]->id, range.size());
+    sycl::event done;
+    try {
+      done = submit_to(
+          device, [] { return "a copy"; },
+          [&] {
+            return stream.queue_after(position, before, &ticket)
+                ->memcpy(into, out_of, range.size());
+          });
+    } catch (const DeviceFailure& failure) {
+      if (position != devices.home) take_out(device, failure.what_without_backtrace());
+      throw;
+    }
+    count_moved(device.id, range.size());
     record_work(stream, position, done, DeviceWork::copy(range.size()));
     return Use{&stream, ticket, done};
   };

@@ -8,6 +8,7 @@
 
 #include "capture.h"
 #include "capture_waits.h"
+#include "device_failure.h"
 #include "event_status.h"
 #include "gil.h"
 #include "waiting.h"
@@ -44,6 +45,7 @@ Stream::Stream(const Ordinal& ordinal, c10::Stream id, int priority)
       queues_(ordinal.devices.size()),
       timed_(ordinal.devices.size()),
       last_(ordinal.home),
+      told_(ordinal.devices.size()),
       faults_(ordinal.devices.size()) {
   const size_t devices = ordinal.devices.size();
   if (devices > 1) order_ = std::make_unique<StreamOrder>(2 * devices);
@@ -61,11 +63,8 @@ std::unique_ptr<sycl::queue> Stream::make_queue(size_t position, bool profiling)
   namespace priority = sycl::ext::oneapi::property::queue;
   const PhysicalDevice& device = *ordinal_.devices[position];
   // Called in the thread that waits: see Stream::finish().
-  auto keep_first = [this](sycl::exception_list errors) {
-    std::lock_guard<std::mutex> lock(error_mutex_);
-    if (error_ || errors.size() == 0) return;
-    error_ = *errors.begin();
-    ++errors_kept;
+  auto keep_first = [this, position](sycl::exception_list errors) {
+    if (errors.size() != 0) keep_error(position, *errors.begin());
   };
   const auto made = [&](auto... of_priority) {
     const sycl::property_list properties =
@@ -148,15 +147,20 @@ sycl::queue& Stream::shared_queue() {
   return *home_queue();
 }
 
-bool Stream::drained() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  // All of them: others may submit to a queue that was handed out.
-  for (auto* queues : {&queues_, &timed_}) {
-    for (auto& queue : *queues) {
-      if (queue && !is_empty(*queue)) return false;
-    }
+// Failed work is over, too: the error is kept.
+bool Stream::is_over(const OpenQueue& each) {
+  try {
+    return is_empty(*each.queue);
+  } catch (const sycl::exception&) {
+    keep_error(each.position, std::current_exception());
+    return true;
   }
-  return !joins_ || is_empty(*joins_);
+}
+
+bool Stream::drained() {
+  // All of them: others may submit to a queue that was handed out.
+  return std::ranges::all_of(open_queues(),
+                             [this](const auto& q) { return is_over(q); });
 }
 
 bool Stream::query() {
@@ -178,10 +182,11 @@ void Stream::mark_finished(uint64_t covered) {
   }
 }
 
-void Stream::keep_error() {
+void Stream::keep_error(size_t position, std::exception_ptr error) {
   std::lock_guard<std::mutex> lock(error_mutex_);
-  if (error_) return;
-  error_ = std::current_exception();
+  if (error_ || told_[position]) return;
+  error_ = std::move(error);
+  failed_ = position;
   ++errors_kept;
 }
 
@@ -200,7 +205,7 @@ void Stream::finish(const std::function<void(size_t)>& ended) {
     try {
       each.queue->wait_and_throw();
     } catch (const std::exception&) {
-      keep_error();
+      keep_error(each.position, std::current_exception());
     }
     say_ended(each);
   };
@@ -208,7 +213,7 @@ void Stream::finish(const std::function<void(size_t)>& ended) {
   std::vector<std::thread> others;
   if (order_) {
     std::erase_if(queues, [&](const OpenQueue& each) {
-      if (!is_empty(*each.queue)) return false;
+      if (!is_over(each)) return false;
       each.queue->throw_asynchronous();
       say_ended(each);
       return true;
@@ -291,17 +296,27 @@ void Stream::rethrow() {
   if (may_fault_.load() || captures_may_fault.load()) raise_faults();
   if (C10_LIKELY(errors_kept.load() == 0)) return;
   std::exception_ptr error;
+  size_t position = 0;
   {
     std::lock_guard<std::mutex> lock(error_mutex_);
     std::swap(error, error_);
+    position = failed_;
+    // A device that is used no more goes on to fail, and that is no news.
+    if (error && position != ordinal_.home) told_[position] = true;
   }
   if (!error) return;
   --errors_kept;
+  const PhysicalDevice& device = *ordinal_.devices[position];
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& reason) {
-    TORCH_CHECK(false, "work submitted earlier to ", id_,
-                " failed on the device: ", reason.what());
+    const bool elsewhere = position != ordinal_.home;
+    const std::string said =
+        c10::str("work submitted earlier to ", id_, " failed on ",
+                 elsewhere ? device.name : "the device", ": ", reason.what(),
+                 elsewhere ? ". What it had not finished is lost." : "");
+    if (elsewhere) take_out(device, said);
+    TORCH_CHECK(false, said);
   }
 }
 

@@ -119,9 +119,10 @@ class Stream {
   bool submit_after(const sycl::event& event);
   std::vector<uint64_t> lane_numbers();
   void settle(const Use& use);
+  bool is_over(const OpenQueue& queue);
   bool drained();
   void finish(const std::function<void(size_t)>& ended = {});
-  void keep_error();
+  void keep_error(size_t position, std::exception_ptr error);
   void mark_finished(uint64_t covered);
   void rethrow();
   void raise_faults();
@@ -142,6 +143,8 @@ class Stream {
   std::atomic<uint64_t> finished_{0};   // how many of them a wait has covered
   std::mutex error_mutex_;
   std::exception_ptr error_;
+  size_t failed_ = 0;             // position of the device that it is of
+  std::vector<bool> told_;        // by position: it failed, and that was thrown
   std::vector<int32_t*> faults_;  // by position; leaked: kernels may be in flight
   std::atomic<bool> may_fault_{false};
 };

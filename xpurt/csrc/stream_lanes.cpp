@@ -74,14 +74,16 @@ void Stream::wait_for(const Uses& uses) {
   if (!pending.empty()) {
     const auto finished = [pending] {
       return std::all_of(pending.begin(), pending.end(),
-                         [](const Use& use) { return is_over(use.done); });
+                         [](const Use& use) { return xpurt::is_over(use.done); });
     };
     const auto wait = [pending, this] {
       for (const Use& use : pending) {
         try {
           sycl::event(use.done).wait();
         } catch (const std::exception&) {
-          keep_error();
+          const size_t position =
+              use.stream == this ? use.ticket.lane / 2 : ordinal_.home;
+          keep_error(position, std::current_exception());
         }
       }
     };

@@ -50,9 +50,10 @@ def virtual_gpu(
     layer.activate(strict, delay_us, memory_bytes, fp64=fp64, coherent=coherent)
 
 
-def fail_virtual_gpu(fails: bool = True) -> None:
+def fail_virtual_gpu(fails: bool = True, *, running: bool = False) -> None:
     """The virtual GPU fails: it takes no kernel, copy or fill any more, as a device that
-    was reset or unplugged; ``fails=False`` repairs it.
+    was reset or unplugged; ``fails=False`` repairs it. ``running=True``: it still takes
+    kernels, but loses them, so that what waits for them raises RuntimeError.
 
     Test what your program does then: under "AUTO" the device is taken out, and its work
     is done elsewhere where the operands are still valid; under "GPU" an op raises
@@ -60,4 +61,4 @@ def fail_virtual_gpu(fails: bool = True) -> None:
 
     Raises RuntimeError if this process has no virtual GPU.
     """
-    layer.fail(fails)
+    layer.fail(fails, running=running)

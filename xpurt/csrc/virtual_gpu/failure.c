@@ -3,24 +3,34 @@
 // A failed device takes no kernel, copy or fill any more, whatever the queue; what it
 // was given before ends as usual. Memory is still given out and taken back, and waits
 // return, as on a device that was reset.
+//
+// One that loses its work takes kernels, and does not run them: their events end in an
+// error, and so do waits.
 
 #include <stdatomic.h>
 
 #include "layer.h"
 
-static atomic_bool has_failed;
+enum { WORKS, TAKES_NOTHING, LOSES_WORK };
+static atomic_int state;
+static atomic_bool has_lost;
 static atomic_uint_least64_t kernels_run;
 
 static clEnqueueNDRangeKernel_t* run_kernel;  // the delayed one, if there is a delay
 static clEnqueueTask_t* run_task;
+static clFinish_t* finish_queue;
+static clEnqueueBarrierWithWaitList_t* put_barrier;
+static clEnqueueMarkerWithWaitList_t* put_marker;
 
-// For xpurt.testing: from now on, or no more.
-__attribute__((visibility("default"))) void xpurt_virtual_gpu_fail(int fails) {
-  atomic_store(&has_failed, fails != 0);
+// For xpurt.testing: from now on. `how` is one of the above.
+__attribute__((visibility("default"))) void xpurt_virtual_gpu_fail(int how) {
+  atomic_store(&state, how);
+  atomic_store(&has_lost, false);
 }
 
 bool takes_no_work(cl_command_queue queue) {
-  return atomic_load(&has_failed) && is_gpu_context(context_of_queue(queue));
+  return (atomic_load(&state) == TAKES_NOTHING || atomic_load(&has_lost)) &&
+         is_gpu_context(context_of_queue(queue));
 }
 
 // Whether the device takes one kernel more.
@@ -28,8 +38,24 @@ static bool takes_kernel(cl_command_queue queue) {
   if (!is_gpu_context(context_of_queue(queue))) return true;
   if (settings.fail_after > 0 &&
       atomic_fetch_add(&kernels_run, 1) >= settings.fail_after)
-    atomic_store(&has_failed, true);
-  return !atomic_load(&has_failed);
+    atomic_store(&state, TAKES_NOTHING);
+  return atomic_load(&state) != TAKES_NOTHING;
+}
+
+static bool loses_kernel(cl_command_queue queue) {
+  return atomic_load(&state) == LOSES_WORK && is_gpu_context(context_of_queue(queue));
+}
+
+// In place of running a kernel.
+static cl_int lose(cl_command_queue queue, cl_event* event) {
+  cl_int error = CL_SUCCESS;
+  const cl_event lost = next.clCreateUserEvent(context_of_queue(queue), &error);
+  if (error != CL_SUCCESS) return error;
+  atomic_store(&has_lost, true);
+  next.clSetUserEventStatus(lost, CL_OUT_OF_RESOURCES);
+  if (event == NULL) return next.clReleaseEvent(lost);
+  *event = lost;
+  return CL_SUCCESS;
 }
 
 static cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims,
@@ -37,6 +63,7 @@ static cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint d
                              const size_t* local, cl_uint wait_count,
                              const cl_event* waits, cl_event* event) {
   if (!takes_kernel(queue)) return CL_OUT_OF_RESOURCES;
+  if (loses_kernel(queue)) return lose(queue, event);
   return run_kernel(queue, kernel, dims, offset, global, local, wait_count, waits,
                     event);
 }
@@ -44,12 +71,41 @@ static cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint d
 static cl_int enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint wait_count,
                            const cl_event* waits, cl_event* event) {
   if (!takes_kernel(queue)) return CL_OUT_OF_RESOURCES;
+  if (loses_kernel(queue)) return lose(queue, event);
   return run_task(queue, kernel, wait_count, waits, event);
+}
+
+// What follows lost work in its queue ends as that did.
+static bool follows_lost(cl_command_queue queue) {
+  return atomic_load(&has_lost) && is_gpu_context(context_of_queue(queue));
+}
+
+static cl_int finish(cl_command_queue queue) {
+  const cl_int ended = finish_queue(queue);
+  return follows_lost(queue) ? CL_OUT_OF_RESOURCES : ended;
+}
+
+static cl_int enqueue_barrier(cl_command_queue queue, cl_uint wait_count,
+                              const cl_event* waits, cl_event* event) {
+  if (follows_lost(queue)) return lose(queue, event);
+  return put_barrier(queue, wait_count, waits, event);
+}
+
+static cl_int enqueue_marker(cl_command_queue queue, cl_uint wait_count,
+                             const cl_event* waits, cl_event* event) {
+  if (follows_lost(queue)) return lose(queue, event);
+  return put_marker(queue, wait_count, waits, event);
 }
 
 void hook_failure(cl_icd_dispatch* table) {
   run_kernel = table->clEnqueueNDRangeKernel;
   run_task = table->clEnqueueTask;
+  finish_queue = table->clFinish;
+  put_barrier = table->clEnqueueBarrierWithWaitList;
+  put_marker = table->clEnqueueMarkerWithWaitList;
   table->clEnqueueNDRangeKernel = enqueue_kernel;
   table->clEnqueueTask = enqueue_task;
+  table->clFinish = finish;
+  table->clEnqueueBarrierWithWaitList = enqueue_barrier;
+  table->clEnqueueMarkerWithWaitList = enqueue_marker;
 }
