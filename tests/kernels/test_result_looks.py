@@ -1,5 +1,6 @@
 """What an op gives, sizes and dtypes, is asked of PyTorch's meta functions, once."""
 
+import itertools
 import sys
 from types import FrameType
 
@@ -73,6 +74,23 @@ def test_the_default_dtype_counts(xpu: torch.device) -> None:
         assert torch.arange(2.0, device=xpu).dtype == torch.bfloat16
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.usefixtures("sycl")
+def test_layer_norm_takes_the_types_that_the_cpu_takes(xpu: torch.device) -> None:
+    floats = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
+
+    def told(device: torch.device, of_input: torch.dtype, of_weight: torch.dtype):
+        x = torch.ones(4, 8, dtype=of_input, device=device)
+        weight = torch.ones(8, dtype=of_weight, device=device)
+        try:
+            results = torch.native_layer_norm(x, [8], weight, None, 1e-5)
+        except RuntimeError as error:
+            return str(error)
+        return [each.dtype for each in results]
+
+    for each in itertools.product(floats, floats):
+        assert told(xpu, *each) == told(torch.device("cpu"), *each), each
 
 
 @pytest.mark.parametrize("mapping", ["CPU", "GPU"])

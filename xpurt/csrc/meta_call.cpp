@@ -1,6 +1,7 @@
 #include "meta_call.h"
 
 #include <ATen/Context.h>
+#include <ATen/native/cpu/mixed_data_type.h>
 #include <ATen/native/layer_norm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -154,9 +155,12 @@ class CallKey {
 std::vector<Tensor> layer_norm_results(const Stack& metas) {
   const Tensor& input = metas[0].toTensor();
   const auto normalized = metas[1].toIntVector();
-  at::native::_check_layer_norm_inputs(
-      input, normalized, metas[2].toOptional<Tensor>().value_or(Tensor()),
-      metas[3].toOptional<Tensor>().value_or(Tensor()));
+  const Tensor weight = metas[2].toOptional<Tensor>().value_or(Tensor());
+  const Tensor bias = metas[3].toOptional<Tensor>().value_or(Tensor());
+  at::native::_check_layer_norm_inputs(input, normalized, weight, bias);
+  if (at::native::is_mixed_type(input, weight, bias)) {
+    at::native::check_mixed_data_type(input, weight, bias);
+  }
   auto sizes = input.sizes().vec();
   std::fill(sizes.end() - static_cast<int64_t>(normalized.size()), sizes.end(), 1);
   const Tensor of_rows = at::empty(sizes, input.options());
