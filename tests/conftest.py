@@ -34,8 +34,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there by now, modules and tests, lives to the end: a change of the mapping,
-    which collects garbage, need not look at it each time."""
+    """What is there by now, modules and tests, lives to the end: who collects garbage,
+    as a change of the mapping may, need not look at it each time."""
     gc.collect()
     gc.freeze()
 

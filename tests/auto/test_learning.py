@@ -137,14 +137,19 @@ print(hashlib.sha256(values.numpy().tobytes() + repr(rows).encode()).hexdigest()
     assert once == again
 
 
-def test_a_device_that_fails_is_taken_out_and_its_work_repeated() -> None:
-    code = """
+# The GPU is the one that computes, until it fails.
+ON_A_GPU_THAT_FAILS = """
 import warnings
 from xpurt.testing import fail_virtual_gpu
 warnings.simplefilter("always")
 costs(1e9, 10)
 xpurt.set_kernel_policy("sycl")
 x = torch.arange(4096.0).to("xpu")
+"""
+
+
+def test_a_device_that_fails_is_taken_out_and_its_work_repeated() -> None:
+    code = """
 y = x + 1
 print(ran_on("aten::add.Tensor"))
 z = y * 1  # y is valid on the GPU alone
@@ -162,7 +167,7 @@ except RuntimeError as error: print("failed before; what it alone held is lost" 
 del y, z
 print((x + 5)[0].item())
 """
-    assert auto(code, XPURT_LEARN="0") == [
+    assert auto(ON_A_GPU_THAT_FAILS + code, XPURT_LEARN="0") == [
         "{'gpu': 1}",
         "{'cpu': 2} 1 True",
         "True",
@@ -174,12 +179,6 @@ print((x + 5)[0].item())
 
 def test_a_device_that_loses_work_is_taken_out_where_that_is_waited_for() -> None:
     code = """
-import warnings
-from xpurt.testing import fail_virtual_gpu
-warnings.simplefilter("always")
-costs(1e9, 10)
-xpurt.set_kernel_policy("sycl")
-x = torch.arange(4096.0).to("xpu")
 kept = x * 2; kept.cpu()
 torch.xpu.synchronize(); ran_on("")
 fail_virtual_gpu(running=True)
@@ -195,7 +194,7 @@ try: y.cpu()
 except RuntimeError as error: print("failed before; what it alone held is lost" in str(error))
 torch.xpu.synchronize()
 """
-    assert auto(code, XPURT_LEARN="0") == [
+    assert auto(ON_A_GPU_THAT_FAILS + code, XPURT_LEARN="0") == [
         "{'gpu': 1}",
         "True",
         "1 True",
@@ -206,12 +205,6 @@ torch.xpu.synchronize()
 
 def test_a_copy_finds_out_that_work_was_lost() -> None:
     code = """
-import warnings
-from xpurt.testing import fail_virtual_gpu
-warnings.simplefilter("always")
-costs(1e9, 10)
-xpurt.set_kernel_policy("sycl")
-x = torch.arange(4096.0).to("xpu")
 torch.xpu.synchronize()
 fail_virtual_gpu(running=True)
 y = x + 1
@@ -224,7 +217,12 @@ except RuntimeError as error: print("What it had not finished is lost" in str(er
 print((x + 5)[0].item())
 torch.xpu.synchronize()
 """
-    assert auto(code, XPURT_LEARN="0") == ["True", "1 True", "True", "5.0"]
+    assert auto(ON_A_GPU_THAT_FAILS + code, XPURT_LEARN="0") == [
+        "True",
+        "1 True",
+        "True",
+        "5.0",
+    ]
 
 
 def test_a_device_may_fail_after_so_many_kernels() -> None:

@@ -12,7 +12,7 @@ def calibrate(
     report: Callable[[str], object] = lambda text: None,
 ) -> tuple[Calibration, ...]:
     """Measures, for each device, when a kernel on its queue finishes before PyTorch's
-    CPU kernel, and goes by that from now on. It takes a few seconds per device, in
+    CPU kernel, and goes by that from now on. It takes half a minute per device, in
     which nothing else should run.
 
     The result is kept in the folder of XPURT_CACHE_DIR, a file per device and number of
