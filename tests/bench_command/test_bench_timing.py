@@ -110,3 +110,8 @@ def test_a_ratio_is_of_medians_and_its_spread_of_rounds() -> None:
 def test_one_round_has_no_spread() -> None:
     ratio = ratio_of(Times((1.0,)), Times((2.0,)))
     assert (ratio.value, ratio.low, ratio.high) == (0.5, 0.5, 0.5)
+
+
+def test_calls_go_on_for_so_long(clock: Clock) -> None:
+    timing.go_on(clock.side("a", 1.0, 2.0), 4.0, clock)
+    assert (clock.now, clock.done) == (4.0, ["a"] * 3)

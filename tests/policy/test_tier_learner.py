@@ -66,6 +66,12 @@ def test_what_is_built_already_is_taken_soon() -> None:
     assert program.learner.kernel
 
 
+def test_a_kernel_for_long_calls_is_taken_within_a_few() -> None:
+    program = Program(_C.TierLearner(70_000, 25_000), steady(70_000, 25_000))
+    program.run(10)
+    assert program.learner.kernel
+
+
 def test_a_kernel_that_may_win_is_tried_for_a_hundredth_of_the_time() -> None:
     program = Program(_C.TierLearner(1_000, 1_300), steady(1_000, 500))
     program.run(5_000)

@@ -23,7 +23,7 @@ from xpurt.bench.suites import SUITES
 from xpurt.bench.timing import Budget
 from xpurt.marked_page import BadMarkers
 
-FULL = Budget(seconds=0.8, fewest=5, most=60)
+FULL = Budget(seconds=0.8, fewest=5, most=60, learning=1.0)
 QUICK = Budget(seconds=0.05, fewest=3, most=9)
 LIMITS = Budget(seconds=0.5, fewest=7, most=40)
 

@@ -10,7 +10,7 @@ import xpurt
 from xpurt.bench import page_faults
 from xpurt.bench.results import RowResult
 from xpurt.bench.row import Call, Row, Unavailable, Work, counted_flops
-from xpurt.bench.timing import Budget, Side, interleaved, ratio_of
+from xpurt.bench.timing import Budget, Side, go_on, interleaved, ratio_of
 from xpurt.mapping import current_placement
 
 CPU = torch.device("cpu")
@@ -73,6 +73,7 @@ def _measure(row: Row, budget: Budget, dpnp: Any) -> RowResult:
     work, sides = _sides(row)
     other, dpnp_error = _dpnp_side(row, dpnp)
     flops = counted_flops(work.call)
+    go_on(sides[1], budget.learning)
     times = interleaved([*sides, *other], budget)
     cpu, xpu = times[:2]
     return RowResult(

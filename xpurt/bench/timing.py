@@ -29,11 +29,13 @@ SHORT_CALL_S = 20e-3  # a longer one does not feel the first milliseconds
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How long a comparison goes on: until `seconds` are spent, but for at least
-    `fewest` and at most `most` rounds; and at the latest after four times as long."""
+    `fewest` and at most `most` rounds; and at the latest after four times as long.
+    Before, xpu is called for `learning` seconds."""
 
     seconds: float
     fewest: int
     most: int
+    learning: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,15 @@ def interleaved(
     return [Times(tuple(times)) for times in seen]
 
 
+def go_on(side: Side, seconds: float, clock: Clock = time.perf_counter) -> None:
+    """Calls that are not timed, for so long: xpurt learns from them, as from a program
+    that runs for a while, which tier is quicker."""
+    began = clock()
+    while clock() - began < seconds:
+        side.call()
+        side.settle()
+
+
 def ratio_of(times: Times, other: Times) -> Ratio:
     """Of `times` over `other`, whose rounds were interleaved."""
     rounds = [a / b for a, b in zip(times.seconds, other.seconds, strict=True)]
@@ -116,10 +127,7 @@ def _batch_of(side: Side, clock: Clock) -> tuple[int, bool]:
 
 def _lead_in(side: Side, clock: Clock) -> None:
     time.sleep(REST_S)
-    began = clock()
-    while clock() - began < LEAD_IN_S:
-        side.call()
-        side.settle()
+    go_on(side, LEAD_IN_S, clock)
 
 
 def _seconds(side: Side, calls: int, clock: Clock) -> float:

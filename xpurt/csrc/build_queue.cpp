@@ -6,9 +6,6 @@
 namespace xpurt {
 namespace {
 
-// Builds give way to what the program does.
-constexpr int kNice = 10;
-
 // At the end of the process. A build takes half a second at most; one that hangs is
 // left behind.
 constexpr auto kPatience = std::chrono::seconds(10);

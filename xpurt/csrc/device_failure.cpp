@@ -22,4 +22,8 @@ void take_out(const PhysicalDevice& device, const std::string& why) {
              why);
 }
 
+void take_out(const DeviceFailure& failure) {
+  take_out(failure.device, failure.what_without_backtrace());
+}
+
 }  // namespace xpurt

@@ -31,5 +31,6 @@ auto submit_to(const PhysicalDevice& device, const Name& what, const Submit& sub
 
 // Takes the device out of the choice for the rest of the process, and says so once.
 void take_out(const PhysicalDevice& device, const std::string& why);
+void take_out(const DeviceFailure& failure);
 
 }  // namespace xpurt

@@ -169,7 +169,7 @@ bool has_next_tier(const OpRecord& record, const RowKernel& row,
 // are what they were.
 bool can_repeat(const DeviceFailure& failure, const RowKernel& row, const Ordinal& on) {
   if (on.devices.size() == 1 || &failure.device == &on.home_device()) return false;
-  take_out(failure.device, failure.what_without_backtrace());
+  take_out(failure);
   return row.is_repeatable();
 }
 

@@ -12,6 +12,18 @@ namespace {
 
 using sycl::info::event_profiling::command_end;
 
+// What `ask` finds out about the event's work: where that failed, the runtime throws.
+template <typename Ask>
+auto about_work(const Ask& ask) {
+  try {
+    return ask();
+  } catch (const sycl::exception& error) {
+    TORCH_CHECK(false,
+                "work that the event marks, or waits for, failed: ", error.what(),
+                ". torch.xpu.synchronize() tells more.");
+  }
+}
+
 }  // namespace
 
 void Event::check_mapping() const {
@@ -47,7 +59,7 @@ void Event::block(Stream& stream) const {
     return;
   }
   check_is_run();
-  if (is_complete(event_)) return;
+  if (about_work([&] { return is_complete(event_); })) return;
   if (is_capturing(stream)) {
     refuse_in_capture("waiting for an event of another stream",
                       "a graph holds the work of one stream.");
@@ -57,15 +69,16 @@ void Event::block(Stream& stream) const {
 
 bool Event::query() const {
   check_is_run();
-  return is_complete(event_);
+  return about_work([&] { return is_complete(event_); });
 }
 
 void Event::synchronize() const {
-  check_is_run();
-  if (is_complete(event_)) return;
+  if (query()) return;
   sycl::event event = event_;
-  wait_for_device([event] { return is_complete(event); },
-                  [event]() mutable { event.wait(); });
+  about_work([&] {
+    wait_for_device([event] { return is_complete(event); },
+                    [event]() mutable { event.wait(); });
+  });
 }
 
 double Event::elapsed_ms(const Event& end) const {

@@ -87,7 +87,7 @@ void transfer(Copies& copies, size_t from_position, size_t to_position, Interval
                 ->memcpy(into, out_of, range.size());
           });
     } catch (const DeviceFailure& failure) {
-      if (position != devices.home) take_out(device, failure.what_without_backtrace());
+      if (position != devices.home) take_out(failure);
       throw;
     }
     count_moved(device.id, range.size());

@@ -226,7 +226,7 @@ void note_moved_piece(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const DeviceFailure& failure) {
-    take_out(failure.device, failure.what_without_backtrace());
+    take_out(failure);
   } catch (...) {
   }
 }

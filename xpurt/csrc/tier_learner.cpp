@@ -11,7 +11,8 @@ constexpr double kTurnUs = 0.5;  // bookkeeping of a turn
 constexpr double kHope = 2;      // a tier that is expected to cost more is not tried
 constexpr double kMargin = 0.9;  // of the other tier's time: what it takes to win
 constexpr int kTrialTurns = 4;   // the first of which warms up
-constexpr uint32_t kLeastRest = 15;  // once there are enough times
+constexpr uint32_t kLeastRest = 15;  // once there are enough times, of short calls
+constexpr double kLongRestUs = 2000;
 constexpr uint32_t kLongestRest = 1 << 20;
 
 }  // namespace
@@ -46,10 +47,12 @@ double TierLearner::believed(bool kernel) const {
 bool TierLearner::is_time_for_trial(double build_us) const {
   if (times_[kernel_].count < kEnough) return false;
   const double now = believed(kernel_), other = believed(!kernel_);
-  double price = kTrialTurns * other;
+  const bool is_new = times_[!kernel_].count == 0;
+  // The turns of a tier that is expected to win cost nothing.
+  double price = is_new && other < now ? 0 : kTrialTurns * other;
   if (!kernel_ && !built_) price += build_us;
   if (other >= kHope * now) {
-    if (times_[!kernel_].count == 0) return false;
+    if (is_new) return false;
     price *= 1 / kShare;  // it was seen to lose: the world would have to change
   }
   const double saved = other < now ? spent_us_ * (1 - other / now) : 0;
@@ -75,7 +78,9 @@ void TierLearner::note(Turn turn, double us, double stall_us) {
   if (trial_ > 0) return;
   const double calls = (stall_us + kTurnUs) / kShare / std::max(us, 1e-3);
   rest_ = static_cast<uint32_t>(std::min<double>(calls, kLongestRest));
-  if (times_[kernel_].count == kKept) rest_ = std::max(rest_, kLeastRest);
+  if (times_[kernel_].count < kKept) return;
+  const double others = std::min<double>(kLeastRest, kLongRestUs / std::max(us, 1e-3));
+  rest_ = std::max(rest_, static_cast<uint32_t>(others));
 }
 
 void TierLearner::end_trial() {
