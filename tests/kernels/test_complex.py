@@ -52,6 +52,27 @@ def test_samples(aten: str, xpu: torch.device) -> None:
     assert (tiers_of(op) | tiers_of(f"{op}_")) & ON_THE_QUEUE
 
 
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+@pytest.mark.parametrize("op", [torch.cumsum, torch.cumprod, torch.prod, torch.sum])
+@pytest.mark.parametrize(
+    ("source", "dtype"),
+    [
+        (torch.float32, torch.complex64),
+        (torch.int64, torch.complex128),
+        (torch.bool, torch.complex64),
+        (torch.complex64, torch.float64),
+        (torch.complex128, torch.complex64),
+    ],
+)
+def test_a_type_that_is_asked_for(
+    op: Any, source: torch.dtype, dtype: torch.dtype, xpu: torch.device
+) -> None:
+    x = torch.tensor([[1, 2, 3], [4, 0, 5]]).to(source) * (1 + source.is_complex * 0.5j)
+    with xpurt.kernel_policy("sycl"):
+        found = op(x.to(xpu), 0, dtype=dtype)
+    torch.testing.assert_close(found.cpu(), op(x, 0, dtype=dtype))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("source", [torch.float32, torch.int64, *DTYPES])
 def test_copies(dtype: torch.dtype, source: torch.dtype, xpu: torch.device) -> None:

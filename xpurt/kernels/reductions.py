@@ -10,14 +10,13 @@ from xpurt.kernels.row import (
 )
 
 SUMMING = Kind(FLOATS + INTS + COMPLEX, compute="widened")
-MULTIPLYING = Kind(FLOATS + INTS, compute="widened")
 AVERAGING = Kind(FLOATS + COMPLEX)
 ANSWERING = Kind(BOOL, result="boolean")
 
 REDUCTIONS = (
     Reduction("sum", SUMMING, identity="0", combine="a + b"),
     Reduction("mean", AVERAGING, identity="0", combine="a + b", finish="acc / (C)n"),
-    Reduction("prod", MULTIPLYING, identity="1", combine="a * b"),
+    Reduction("prod", SUMMING, identity="ONE", combine="times(a, b)"),
     Reduction(
         "amax",
         ARITHMETIC,

@@ -1,7 +1,10 @@
 """Rows of cumulative ops: a place is a line along one dimension."""
 
-from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY
+from xpurt.kernels.element_types import BOOL, COMPLEX, FLOATS, INTS
+from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY, Kind
 from xpurt.kernels.steps import Step, Steps
+
+NUMBERS = Kind(FLOATS + INTS + BOOL + COMPLEX)
 
 
 def scan(begin: str, combine: str) -> tuple[Step, ...]:
@@ -14,10 +17,10 @@ def scan(begin: str, combine: str) -> tuple[Step, ...]:
   long index[8];
   const long from = self_line(i, dim, index), to = out_line(i, dim, index);
   const int d = wrapped(dim, self_RANK);
-  out_T acc = {begin};
+  out_T acc = out_OF({begin});
   const long n = self_size(d);
   for (long k = 0; k < n; ++k) {{
-    const out_T x = self_load(from + k * self_stride(d));
+    const out_T x = out_OF(self_load(from + k * self_stride(d)));
     acc = {combine};
     out_store(to + k * out_stride(d), acc);
   }}
@@ -92,8 +95,8 @@ typedef C Wide;
 
 ROWS = (
     LOGARITHMS,
-    Steps("cumsum", scan("0", "acc + x"), ARITHMETIC),
-    Steps("cumprod", scan("1", "acc * x"), ARITHMETIC),
+    Steps("cumsum", scan("(C)0", "acc + x"), NUMBERS),
+    Steps("cumprod", scan("ONE", "out_TIMES(acc, x)"), NUMBERS),
     Steps("_cummax_helper", extreme(">="), ARITHMETIC),
     Steps("_cummin_helper", extreme("<="), ARITHMETIC),
 )

@@ -3,7 +3,15 @@
 import re
 from dataclasses import dataclass
 
-from xpurt.kernels.element_types import BOOL, TYPES, load, real_of, store
+from xpurt.kernels.element_types import (
+    BOOL,
+    TYPES,
+    converted,
+    is_complex,
+    load,
+    real_of,
+    store,
+)
 from xpurt.kernels.steps import Step
 
 
@@ -69,7 +77,9 @@ def pointers(arguments: list[Argument], step: Step) -> list[str]:
     return params
 
 
-def definitions(arguments: list[Argument], real: str, text: str) -> list[str]:
+def definitions(
+    arguments: list[Argument], computed_as: str, real: str, text: str
+) -> list[str]:
     """What `text` says of the arguments."""
     lines = []
     for each in arguments:
@@ -81,6 +91,8 @@ def definitions(arguments: list[Argument], real: str, text: str) -> list[str]:
             lines += of_tensor(each)
             if f"{name}_element(" in text:
                 lines.append(f"#define {name}_element(i) {element(each)}")
+            if f"{name}_OF(" in text:
+                lines += arithmetic(each, computed_as)
         elif each.kind in "ID":
             lines.append(f"#define {name} (a.{name})")
             if each.kind == "D":
@@ -92,6 +104,22 @@ def definitions(arguments: list[Argument], real: str, text: str) -> list[str]:
         elif each.kind == "'":
             lines.append(f"#define {name}_IS_{each.rest} 1")
     return lines + of_lists(arguments)
+
+
+def arithmetic(tensor: Argument, computed_as: str) -> list[str]:
+    """A value of the computation as one of the tensor's type, and products of those: one
+    may be complex and the other not. The imaginary part is dropped, as by PyTorch."""
+    name, letter = tensor.name, tensor.kind
+    value, product = converted("v", computed_as, letter), "((p) * (q))"
+    if is_complex(computed_as) and not is_complex(letter):
+        value = converted("(v).x", real_of(computed_as), letter)
+    if is_complex(letter):
+        parts = "(p).x * (q).x - (p).y * (q).y, (p).x * (q).y + (p).y * (q).x"
+        product = f"(({TYPES[letter].compute})({parts}))"
+    return [
+        f"#define {name}_OF(v) {value}",
+        f"#define {name}_TIMES(p, q) {product}",
+    ]
 
 
 def of_lists(arguments: list[Argument]) -> list[str]:
@@ -176,7 +204,7 @@ def steps_values(step: Step, described: str, computed_as: str) -> dict[str, str]
     place = "place_of_lanes()" if step.lanes else "get_global_id(0)"
     return {
         "members": "\n  ".join(members(arguments, real)),
-        "definitions": "\n".join(definitions(arguments, real, step.text)),
+        "definitions": "\n".join(definitions(arguments, computed_as, real, step.text)),
         "params": ", ".join([*params, "const Arguments a"]),
         "place": place,
         "text": step.text.strip("\n"),

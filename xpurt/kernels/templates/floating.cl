@@ -1,4 +1,7 @@
 // Functions of real numbers that OpenCL C has not. Literals get the type of C.
+#define ONE ((C)1)
+
+static C times(C a, C b) { return a * b; }
 
 // NaN wins, as in torch.maximum and torch.minimum.
 static C maximum_of(C a, C b) { return a != a || a > b ? a : b; }

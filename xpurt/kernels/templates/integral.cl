@@ -3,6 +3,9 @@ static C minimum_of(C a, C b) { return a < b ? a : b; }
 
 // Functions of integers. A division by zero is 0 here, as no device may trap;
 // the smallest number divided by -1 is itself, as in two's complement.
+#define ONE ((C)1)
+
+static C times(C a, C b) { return (C)(a * b); }
 
 static C trunc_quotient(C a, C b) {
   return b == 0 ? (C)0 : b == (C)-1 ? (C)(0 - a) : (C)(a / b);
