@@ -13,6 +13,10 @@ KERNEL_WINS = (100.0, 10.0)
 NATIVE_WINS = (10.0, 100.0)
 
 
+def flat(us: tuple[float, float]) -> list[tuple[float, float, float]]:
+    return [(1.0, *us)]
+
+
 def calls(op: str, count: int, size: int = LARGE) -> dict[str, int]:
     """Tiers of so many calls of a pointwise op."""
     x = torch.ones(size, device="xpu")
@@ -57,9 +61,6 @@ def test_between_points_and_beyond_them() -> None:
 
 @pytest.mark.usefixtures("on_cpu")
 def test_types_and_layouts_have_their_own() -> None:
-    def flat(us: tuple[float, float]) -> list[tuple[float, float, float]]:
-        return [(1.0, *us)]
-
     _C.set_cost_curves(
         0,
         0,
@@ -84,6 +85,38 @@ def test_types_and_layouts_have_their_own() -> None:
         _C.reset_op_report()
         torch.add(*operands)
         assert tiers_of("aten::add.Tensor") == {expected: 1}, operands[1].stride()
+
+
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize(
+    ("op", "dims", "expected"),
+    [
+        ("cumsum", (0,), "sycl"),
+        ("cumsum", (1,), "sycl"),
+        ("cumsum", (2,), "native"),
+        ("cumsum", (-1,), "native"),
+        ("sum", ((0, 1),), "sycl"),
+        ("sum", ((0, -1),), "native"),
+        ("sum", (), "native"),
+        ("argmax", (0,), "sycl"),
+        ("argmax", (), "native"),
+        ("sort", (-2,), "sycl"),
+    ],
+)
+def test_ops_across_lines_have_their_own(
+    op: str, dims: tuple[object, ...], expected: str
+) -> None:
+    curves = [
+        (cost_class, "f", layout, flat(costs))
+        for cost_class in ("scan", "reduction", "extremes", "sort")
+        for layout, costs in (("alike", NATIVE_WINS), ("across", KERNEL_WINS))
+    ]
+    _C.set_cost_curves(0, 0, curves)
+    x = torch.rand(16, 32, 256, device="xpu")
+    _C.reset_op_report()
+    getattr(x, op)(*dims)
+    taken = {row.tier for row in xpurt.op_report() if f"aten::{op}" in row.op}
+    assert taken == {expected}
 
 
 def test_products_count_their_multiply_adds(set_costs: SetCosts) -> None:

@@ -182,7 +182,9 @@ REPRESENTATIVES = (
     *map(of_its_own, OPS_OF_THEIR_OWN),
     Representative("special", of_one(aten.digamma), largest=20),
     Representative("reduction", of_one(aten.sum.dim_IntList, [1]), letters="fbdl"),
+    Representative("reduction", of_one(aten.sum.dim_IntList, [0]), layout="across"),
     Representative("softmax", of_one(aten._softmax, 1, False), letters="fb"),
+    Representative("softmax", of_one(aten._softmax, 0, False), layout="across"),
     Representative("matmul", multiply, letters="fbhd", smallest=15, largest=29),
     Representative("convolution", convolve, smallest=18, largest=27),
     Representative("attention", attend, smallest=16, largest=26),
@@ -194,11 +196,16 @@ REPRESENTATIVES = (
         "upsampling", of_images(aten.upsample_bilinear2d, [64, 64], False), largest=20
     ),
     Representative("extremes", of_one(aten.argmax, 1)),
+    Representative("extremes", of_one(aten.argmax, 0), layout="across"),
     Representative("gathering", gather),
     Representative("scattering", scatter),
     Representative("scan", of_one(aten.cumsum, 1)),
+    Representative("scan", of_one(aten.cumsum, 0), layout="across"),
     Representative("padding", of_images(aten.reflection_pad2d, [1, 1, 1, 1])),
     Representative("rearranging", of_one(aten.flip, [0])),
     Representative("losses", nll_loss),
     Representative("moments", of_one(lambda x: aten.var.correction(x, [1]))),
+    Representative(
+        "moments", of_one(lambda x: aten.var.correction(x, [0])), layout="across"
+    ),
 )

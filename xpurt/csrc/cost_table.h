@@ -15,8 +15,9 @@ enum class OperandLayout : uint8_t {
   alike,    // dense, in one order and of one size, but for those of one element
   mixed,    // dense, in one order, of several sizes
   strided,  // not dense, or in different orders
+  across,   // dense, and the op runs along a dimension that is not the innermost
 };
-constexpr int kLayouts = 3;
+constexpr int kLayouts = 4;
 
 // Ops that are measured by one of them. The same name gives the same number.
 using CostClass = int;

@@ -145,6 +145,22 @@ inline void see(HotOperands& operands, bool,
   }
 }
 
+// Shows the dimensions that an op runs along.
+template <typename Arg>
+void see_dims(HotOperands&, const Arg&) {}
+inline void see_dims(HotOperands& operands, const int64_t& dim) {
+  operands.see_dims(dim);
+}
+inline void see_dims(HotOperands& operands, const at::IntArrayRef& dims) {
+  operands.see_dims(dims);
+}
+inline void see_dims(HotOperands& operands, const std::optional<int64_t>& dim) {
+  if (dim) operands.see_dims(*dim);
+}
+inline void see_dims(HotOperands& operands, const at::OptionalIntArrayRef& dims) {
+  if (dims) operands.see_dims(*dims);
+}
+
 // The arguments that an op returns: those that it takes as `Tensor&`, in order.
 template <typename Arg>
 auto returned(std::remove_reference_t<Arg>& arg) {
@@ -183,6 +199,10 @@ struct HotOp<Op, Native, Kernel, Result(Args...)> {
     HotOperands operands;
     size_t position = 0;
     (see(operands, record.written[position++], args), ...);
+    if (record.dims >= 0) {
+      int at = 0;
+      ((at++ == record.dims ? see_dims(operands, args) : void()), ...);
+    }
     if (C10_UNLIKELY(!operands.run_on_host(record))) {
       return boxed(record, keys, args...);
     }

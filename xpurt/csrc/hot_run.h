@@ -25,6 +25,7 @@ class HotOperands {
       index_ = device.index();
       if (C10_LIKELY(!impl.key_set().has_any(kOddKeys))) {
         look_.see(impl);
+        if (first_ == nullptr) first_ = &impl;
         if (seen_ < kSeen) {
           storages_[seen_] = impl.unsafe_storage().unsafeGetStorageImpl();
         }
@@ -35,6 +36,10 @@ class HotOperands {
     } else {
       odd_ |= !device.is_cpu() || impl.dim() > 0 || written;
     }
+  }
+
+  void see_dims(c10::IntArrayRef dims) {
+    if (first_ != nullptr) look_.see_dims(*first_, dims);
   }
 
   c10::DeviceIndex index() const { return index_; }
@@ -57,6 +62,7 @@ class HotOperands {
   c10::DeviceIndex index_ = -1;
   bool odd_ = false;  // some operand is not what hot ops are for
   CallLook look_;
+  const c10::TensorImpl* first_ = nullptr;
   // Where the operands are is asked on ordinals of several devices alone.
   static constexpr size_t kSeen = 4;
   std::array<const c10::StorageImpl*, kSeen> storages_;

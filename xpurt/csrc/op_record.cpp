@@ -144,6 +144,7 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
     const std::string type = argument.type()->str();
     if (type == "Generator?" || type == "Generator") generator = static_cast<int>(i);
     if (argument.name() == "pin_memory") pin_memory = static_cast<int>(i);
+    if (argument.name() == "dim" && i > 0) dims = static_cast<int>(i);
   }
   // That of copy_, say, is for all devices.
   has_cpu_kernel =

@@ -42,6 +42,7 @@ struct OpRecord {
   std::vector<bool> on_host;   // per return: a CPU tensor on every device
   int generator = -1;          // position of the argument, or -1
   int pin_memory = -1;
+  int dims = -1;  // position of the dimensions of the first tensor that it runs along
   bool may_resize = false;      // writes to arguments that it may resize: out=
   bool asks_for_grad = false;   // computes more if an operand requires a gradient
   bool mixes_devices = false;   // checks its operands' devices itself

@@ -15,9 +15,18 @@ namespace {
 
 thread_local bool in_turn = false;
 
+void see_dims(const c10::IValue& tensor, const c10::IValue& dims, CallLook* look) {
+  if (!tensor.isTensor() || !tensor.toTensor().defined()) return;
+  const c10::TensorImpl& impl = *tensor.toTensor().unsafeGetTensorImpl();
+  if (dims.isInt()) look->see_dims(impl, dims.toInt());
+  if (dims.isIntList()) look->see_dims(impl, dims.toIntVector());
+}
+
 CallLook look_at(const OpRecord& record, const torch::jit::Stack& stack) {
   CallLook look;
-  for (size_t i = stack.size() - record.arguments; i < stack.size(); ++i) {
+  const size_t first = stack.size() - record.arguments;
+  if (record.dims >= 0) see_dims(stack[first], stack[first + record.dims], &look);
+  for (size_t i = first; i < stack.size(); ++i) {
     for_each_tensor(stack[i], [&](const at::Tensor& tensor) {
       if (tensor.defined() && tensor.layout() == c10::kStrided) {
         look.see(*tensor.unsafeGetTensorImpl());

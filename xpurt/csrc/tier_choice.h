@@ -5,6 +5,7 @@
 #include <c10/core/ScalarType.h>
 #include <c10/core/TensorImpl.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -40,10 +41,19 @@ class CallLook {
     }
   }
 
+  // The op runs along these dimensions of the tensor, as a sum does; none: all.
+  void see_dims(const c10::TensorImpl& tensor, c10::IntArrayRef dims) {
+    if (dims.empty() || tensor.dim() < 2 || !tensor.is_contiguous()) return;
+    across_ = std::none_of(dims.begin(), dims.end(), [&](int64_t dim) {
+      return dim == -1 || dim == tensor.dim() - 1;
+    });
+  }
+
   int64_t elements() const { return elements_; }  // of the largest
   c10::ScalarType type() const { return c10::typeMetaToScalarType(type_); }
   OperandLayout layout() const {
     if (strided_ || (contiguous_ && permuted_)) return OperandLayout::strided;
+    if (across_) return OperandLayout::across;
     return differ_ ? OperandLayout::mixed : OperandLayout::alike;
   }
 
@@ -54,6 +64,7 @@ class CallLook {
   bool strided_ = false;
   bool contiguous_ = false;  // some operand is
   bool permuted_ = false;    // some operand is not
+  bool across_ = false;
 };
 
 // Calls of one op, type, layout and size class on one device. The hot path reads and
