@@ -46,6 +46,11 @@ bool is_double(ScalarType type) noexcept {
   return c10::toRealValueType(type) == ScalarType::Double;
 }
 
+bool is_place_or_answer(c10::ScalarType type) noexcept {
+  return type == ScalarType::Long || type == ScalarType::Int ||
+         type == ScalarType::Bool;
+}
+
 namespace {
 
 template <typename T>

@@ -20,6 +20,9 @@ c10::ScalarType computed_in(c10::ScalarType type) noexcept;
 // Whether values of `type` are doubles, or complex numbers of them.
 bool is_double(c10::ScalarType type) noexcept;
 
+// Whether values of `type` are what ops say of elements: their places, or a bool.
+bool is_place_or_answer(c10::ScalarType type) noexcept;
+
 // Whether `scalar` can be passed to a kernel that computes in `type`: it is complex
 // only if the type is, and an integer is within the type's range.
 bool scalar_fits(const c10::Scalar& scalar, c10::ScalarType type) noexcept;

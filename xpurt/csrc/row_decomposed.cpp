@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 
+#include "element_type.h"
 #include "gil.h"
 #include "policy.h"
 #include "row_spec.h"
@@ -84,13 +85,16 @@ bool DecomposedRow::accepts(const Stack& stack) const {
     const Tensor& tensor = value.toTensor();
     if (!tensor.is_xpu() || tensor.layout() != c10::kStrided) return false;
     // Most ops refuse out= that is an operand too: that is left to PyTorch.
-    if (left > static_cast<size_t>(outs_) && is_result(tensor)) return false;
+    const bool is_out = left <= static_cast<size_t>(outs_);
+    if (!is_out && is_result(tensor)) return false;
     if (!device.has_value()) {
       device = tensor.device();
       type = tensor.scalar_type();
     }
-    // PyTorch's kernel has the error for it.
-    if (spec_.same_type && tensor.scalar_type() != type) return false;
+    // PyTorch's kernel has the error for it, or converts.
+    const bool is_of_type =
+        spec_.same_type || (is_out && !is_place_or_answer(tensor.scalar_type()));
+    if (is_of_type && tensor.scalar_type() != type) return false;
     return tensor.device() == *device;
   };
   for (auto value = stack.end() - arguments_; value != stack.end(); ++value, --left) {

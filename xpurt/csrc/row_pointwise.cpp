@@ -226,8 +226,11 @@ bool PointwiseRow::fits(const PointwiseCall& call) const {
   }
   // PyTorch's kernels of some ops write to an expanded tensor, those of others refuse.
   if (at::has_internal_overlap(output) == at::MemOverlap::Yes) return false;
-  // where() converts operands, but not its result.
-  if (spec_.conditions != 0 && output.scalar_type() != call.result) return false;
+  // PyTorch's kernels of some ops convert what goes to out=, those of others refuse.
+  const bool is_out = binding_.slots[binding_.output].role == Slot::output;
+  if ((is_out || spec_.conditions != 0) && output.scalar_type() != call.result) {
+    return false;
+  }
   return is_usable(output) && output.device().type() == c10::DeviceType::XPU &&
          output.device().index() == call.device &&
          (spec_.compute == ComputeRule::source || spec_.compute == ComputeRule::self ||
