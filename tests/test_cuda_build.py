@@ -330,3 +330,13 @@ def test_a_forked_child_may_ask_for_cuda_and_use_xpu() -> None:
     print(os.waitpid(child, 0)[1])
     """
     assert output(code).splitlines() == ["False False [2.0, 2.0, 2.0]", "0"]
+
+
+def test_a_timeline_is_refused_where_work_could_be_taken_for_cuda_s() -> None:
+    code = """
+import xpurt
+try:
+    with xpurt.timeline(): pass
+except NotImplementedError as error: print("could not be told from CUDA's" in str(error))
+"""
+    assert output(code, XPURT_MAPPING="CPU") == "True"

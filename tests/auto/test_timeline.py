@@ -61,6 +61,7 @@ def test_it_is_saved_by_its_suffix(tmp_path: Path, suffix: str) -> None:
         assert json.loads(path.read_text()) == TRACE
 
 
+@pytest.mark.skipif(torch.cuda._is_compiled(), reason="no timelines beside CUDA's")
 def test_a_row_per_physical_queue(choices: Choices, tmp_path: Path) -> None:
     x = torch.ones(1 << 14, device="xpu")
     x.tanh()

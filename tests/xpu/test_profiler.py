@@ -7,7 +7,12 @@ import json
 from typing import Any
 
 import pytest
+import torch
 from own_process import run
+
+pytestmark = pytest.mark.skipif(
+    torch.cuda._is_compiled(), reason="profiles show no work of xpu beside CUDA's"
+)
 
 BEGIN = """
 import json, sys, tempfile, torch, xpurt

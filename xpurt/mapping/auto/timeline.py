@@ -79,10 +79,18 @@ def timeline(path: str | Path | None = None) -> Iterator[Timeline]:
 
     path: saved there at the end, unless the block raises. Work is recorded on queues
     that carry times, so that each submission takes some microseconds longer.
+
+    Raises NotImplementedError on a build of PyTorch with CUDA.
     """
     import torch  # the profiler comes with much that a first import need not load
     from torch.profiler import ProfilerActivity, profile
 
+    if torch.cuda._is_compiled():
+        raise NotImplementedError(
+            "a timeline of xpu was wished, and this PyTorch has CUDA compiled in: in its "
+            "profiles the work of xpu could not be told from CUDA's. A build of PyTorch "
+            "for the CPU has timelines; xpurt.op_report() says where ops ran on any."
+        )
     made = Timeline()
     torch.xpu.synchronize()
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU]) as profiler:
