@@ -30,7 +30,8 @@ SHORT_CALL_S = 20e-3  # a longer one does not feel the first milliseconds
 class Budget:
     """How long a comparison goes on: until `seconds` are spent, but for at least
     `fewest` and at most `most` rounds; and at the latest after four times as long.
-    Before, xpu is called for `learning` seconds."""
+    Before, xpu is called for `learning` seconds, in which xpurt learns which tier is
+    quicker, as in a program that runs for a while."""
 
     seconds: float
     fewest: int
@@ -93,8 +94,7 @@ def interleaved(
 
 
 def go_on(side: Side, seconds: float, clock: Clock = time.perf_counter) -> None:
-    """Calls that are not timed, for so long: xpurt learns from them, as from a program
-    that runs for a while, which tier is quicker."""
+    """Calls that are not timed, for so long."""
     began = clock()
     while clock() - began < seconds:
         side.call()

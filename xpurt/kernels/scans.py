@@ -1,10 +1,10 @@
 """Rows of cumulative ops: a place is a line along one dimension."""
 
-from xpurt.kernels.element_types import BOOL, COMPLEX, FLOATS, INTS
+from xpurt.kernels.element_types import COMPLEX
 from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY, Kind
 from xpurt.kernels.steps import Step, Steps
 
-NUMBERS = Kind(FLOATS + INTS + BOOL + COMPLEX)
+NUMBERS = Kind(ARITHMETIC.dtypes + COMPLEX)
 
 
 def scan(begin: str, combine: str) -> tuple[Step, ...]:
