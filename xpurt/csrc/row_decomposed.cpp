@@ -7,7 +7,6 @@
 #include <mutex>
 #include <optional>
 
-#include "element_type.h"
 #include "gil.h"
 #include "policy.h"
 #include "row_spec.h"
@@ -92,9 +91,7 @@ bool DecomposedRow::accepts(const Stack& stack) const {
       type = tensor.scalar_type();
     }
     // PyTorch's kernel has the error for it, or converts.
-    const bool is_of_type =
-        spec_.same_type || (is_out && !is_place_or_answer(tensor.scalar_type()));
-    if (is_of_type && tensor.scalar_type() != type) return false;
+    if (!takes_type(spec_, tensor.scalar_type(), type, is_out)) return false;
     return tensor.device() == *device;
   };
   for (auto value = stack.end() - arguments_; value != stack.end(); ++value, --left) {

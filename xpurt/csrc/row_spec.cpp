@@ -1,5 +1,6 @@
 #include "row_spec.h"
 
+#include "element_type.h"
 #include "stream.h"
 
 #include <algorithm>
@@ -211,6 +212,12 @@ void raise_fault_of(int32_t number) {
 }
 
 }  // namespace
+
+bool takes_type(const RowSpec& spec, c10::ScalarType type, c10::ScalarType first,
+                bool is_out) {
+  const bool wants_first = spec.same_type || (is_out && !is_place_or_answer(type));
+  return !wants_first || type == first;
+}
 
 RowPrior prior_of(const RowSpec& spec) {
   RowPrior prior;

@@ -118,6 +118,12 @@ bool bind(const RowSpec& spec, const c10::FunctionSchema& schema,
 std::vector<std::string> operand_names(
     const std::vector<c10::OperatorHandle>& overloads);
 
+// Whether a tensor of `type` is for the row, beside a first one of type `first`. What
+// is to be written in another type, but for places and answers, is for PyTorch's
+// kernel: some ops convert, and others refuse.
+bool takes_type(const RowSpec& spec, c10::ScalarType type, c10::ScalarType first,
+                bool is_out);
+
 // What every row of the kind that has nothing special is known to cost.
 RowPrior prior_of(const RowSpec& spec);
 // The same of a row that has to be asked how much work a call is, as of products.

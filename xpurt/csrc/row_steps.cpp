@@ -182,6 +182,7 @@ void StepsRow::add_scratch(Call* call) const {
   }
 }
 
+// Whether a kernel takes the tensor as it lies in memory.
 bool is_plain(const Tensor& t, c10::Device device) {
   return t.device() == device && t.layout() == c10::kStrided && !t.is_neg() &&
          !t.is_conj() && letter_of(t.scalar_type()) != 0;
@@ -203,8 +204,7 @@ bool StepsRow::can_read(const Call& call) const {
 bool StepsRow::can_write(const Tensor& target, const Call& call, bool is_out) const {
   if (!is_plain(target, call.device) ||
       target.is_complex() != c10::isComplexType(call.type) ||
-      ((spec_.same_type || (is_out && !is_place_or_answer(target.scalar_type()))) &&
-       target.scalar_type() != call.type) ||
+      !takes_type(spec_, target.scalar_type(), call.type, is_out) ||
       at::has_internal_overlap(target) == at::MemOverlap::Yes) {
     return false;
   }
