@@ -101,8 +101,12 @@ def check(case: Case, host: list[Tensor], xpu: torch.device, factor: float) -> N
     _C.reset_op_report()
     with kernel_policy("sycl"):
         actual = run(case, [x.to(xpu) for x in host])
+    # Without instructions for bfloat16 PyTorch's CPU kernel joins what it computed of
+    # each group, in the default order of dimensions.
+    bf16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    ordered = case.groups == 1 or bf16 or host[0].dtype != torch.bfloat16
     for mine, theirs in zip(actual, expected, strict=True):
-        assert_near(mine, theirs, factor)
+        assert_near(mine, theirs, factor, check_stride=ordered)
     for op in (FORWARD, BACKWARD):
         assert tiers_of(op) <= ON_THE_QUEUE
 
