@@ -92,6 +92,24 @@ print(ran_on("aten::tanh"), torch.allclose(y.cpu(), torch.ones(1 << 14).tanh()))
     ) == ["{'cpu': 1} True", "{'gpu': 1} True"]
 
 
+def test_while_homes_kernel_is_built_pytorchs_does_its_work(tmp_path) -> None:
+    assert auto(
+        """
+x = torch.ones(1 << 20, dtype=torch.bfloat16, device="xpu")
+def tiers():
+    y = x.tanh()
+    rows = xpurt.op_report(reset=True)
+    print({r.tier for r in rows if r.op == "aten::tanh"}, bool((y == y[0]).all()))
+tiers()
+while _C.builds_pending(): time.sleep(0.01)
+time.sleep(0.05)
+tiers()
+""",
+        XPURT_CACHE_DIR=str(tmp_path),
+        XPURT_LEARN="0",
+    ) == ["{'native'} True", "{'sycl'} True"]
+
+
 def test_a_process_may_end_while_kernels_are_built(tmp_path) -> None:
     code = """
 costs(1e9, 10)

@@ -178,9 +178,20 @@ bool has_moved_piece(const RowChoice& choice) {
   return choice.placing.has_value() && choice.placing->piece_moved;
 }
 
+// Under AUTO no call waits for a kernel that something else can run it without.
+BuildWaits waits_of(const OpRecord& record, const RowChoice& choice,
+                    c10::DeviceIndex index) {
+  const bool hurries = choice.placing.has_value() && !has_preference() &&
+                       kernel_policy() == KernelPolicy::automatic &&
+                       !is_deterministic() && choice.row->is_repeatable();
+  if (!hurries) return {};
+  const bool has_native =
+      has_next_tier(record, *choice.row, index) && host_reads(index);
+  return {false, has_native ? nullptr : &ordinal(index).home_device()};
+}
+
 // The physical device that ran the op; -1 if the home device's driver refuses to build
-// a kernel of the row, or that of another one is still being built, and the next tier
-// is to run it.
+// a kernel of the row, or one is still being built, and the next tier is to run it.
 int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
             torch::jit::Stack* stack) {
   const RowKernel& row = *choice.row;
@@ -198,10 +209,8 @@ int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
   };
   std::optional<StayHome> at_home;
   if (refused_elsewhere()) at_home.emplace();
-  const bool hurries = has_others && choice.placing.has_value() && !has_preference() &&
-                       kernel_policy() == KernelPolicy::automatic &&
-                       !is_deterministic() && row.is_repeatable();
-  const BuildsElsewhere elsewhere(hurries ? &on.home_device() : nullptr);
+  const WaitsForBuilds waits(has_others ? waits_of(record, choice, index)
+                                        : BuildWaits{});
   const size_t refused = last_refusal().count;
   for (;;) {
     try {
@@ -213,8 +222,10 @@ int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
     } catch (const c10::OutOfMemoryError&) {
       // Under AUTO the home device may have room for what another one has not.
       if (!has_others || at_home.has_value()) throw;
-    } catch (const KernelIsBuilding&) {
-      if (note_building(*choice.placing, current_stream(index))) return -1;
+    } catch (const KernelIsBuilding& building) {
+      if (note_building(*choice.placing, current_stream(index), building.device)) {
+        return -1;
+      }
     } catch (const DeviceFailure& failure) {
       if (at_home.has_value() || !can_repeat(failure, row, on)) throw;
     } catch (...) {

@@ -284,17 +284,21 @@ void note_placed(const Placing& placing, Stream& stream, double us) {
             &PlaceWay::factor);
 }
 
-bool note_building(const Placing& placing, Stream& stream) {
-  const size_t home = stream.ordinal().home;
-  if (placing.bucket == nullptr || placing.candidates.empty()) return false;
+bool note_building(const Placing& placing, Stream& stream,
+                   const PhysicalDevice& device) {
+  const Ordinal& devices = stream.ordinal();
+  const size_t home = devices.home;
+  const size_t position =
+      std::ranges::find(devices.devices, &device) - devices.devices.begin();
+  if (placing.bucket == nullptr || placing.candidates.empty()) return position == home;
   std::lock_guard<std::mutex> lock(scheduler_mutex());
-  placing.bucket->ways[placing.position].not_before_us = now_us() + kBuildPauseUs;
+  placing.bucket->ways[position].not_before_us = now_us() + kBuildPauseUs;
   placing.bucket->cached.store(0, std::memory_order_relaxed);
   // It was booked for nothing.
-  clock_of(stream).backlog.book(placing.position,
-                                placing.candidates[placing.position].free_us);
+  clock_of(stream).backlog.book(position, placing.candidates[position].free_us);
   const Candidate& native = placing.candidates.back();
-  return native.is_possible() && native.cost_us <= placing.candidates[home].cost_us;
+  return position == home ||
+         (native.is_possible() && native.cost_us <= placing.candidates[home].cost_us);
 }
 
 PlacedScope::PlacedScope(const Placing* placing)

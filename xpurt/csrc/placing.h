@@ -62,9 +62,10 @@ void note_time(const Placing& placing, Stream& stream, size_t way, double own_us
 // How long the call took until it had finished, copies included.
 void note_placed(const Placing& placing, Stream& stream, double us);
 
-// The kernel that the call needs there is still being built: for a while other ways are
-// taken. Whether the next best is the native kernel.
-bool note_building(const Placing& placing, Stream& stream);
+// The kernel that the call needs on the device is still being built: for a while other
+// ways are taken. Whether the next best is the native kernel.
+bool note_building(const Placing& placing, Stream& stream,
+                   const PhysicalDevice& device);
 
 // While one lives, rows of this thread run where it was decided. nullptr: each decides
 // for itself, by its own costs.

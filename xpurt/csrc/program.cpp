@@ -29,7 +29,7 @@ struct Kernels {
   std::mutex building;  // one build at a time
 };
 
-thread_local const PhysicalDevice* waits_for = nullptr;
+thread_local BuildWaits waits_for;
 
 DeviceTraits find_traits(const PhysicalDevice& device) {
   DeviceTraits found;
@@ -134,16 +134,17 @@ BuildQueue& build_queue() {
 const sycl::kernel& kernel_for(const PhysicalDevice& device, const std::string& key) {
   if (const sycl::kernel* found = find_kernel(kernels_of(device), key)) return *found;
   // What failed in the other thread fails here, and is heard of.
-  if (waits_for != nullptr && waits_for != &device && build_queue().push(device, key)) {
-    throw KernelIsBuilding();
+  if (!waits_for.all && waits_for.device != &device &&
+      build_queue().push(device, key)) {
+    throw KernelIsBuilding(device);
   }
   WithoutGil released;
   return find_or_build(device, key);
 }
 
-BuildsElsewhere::BuildsElsewhere(const PhysicalDevice* home)
-    : before_(std::exchange(waits_for, home)) {}
-BuildsElsewhere::~BuildsElsewhere() {
+WaitsForBuilds::WaitsForBuilds(BuildWaits waits)
+    : before_(std::exchange(waits_for, waits)) {}
+WaitsForBuilds::~WaitsForBuilds() {
   waits_for = before_;
 }
 

@@ -28,25 +28,32 @@ void set_source_callback(SourceCallback source);
 
 // The built kernel for a key. The first call for a key and device asks for its
 // source and builds it, while other threads that want a new kernel there wait. In a
-// BuildsElsewhere it may throw KernelIsBuilding instead.
+// WaitsForBuilds it may throw KernelIsBuilding instead.
 const sycl::kernel& kernel_for(const PhysicalDevice& device, const std::string& key);
 
 // Thrown where a kernel is being built in another thread.
 struct KernelIsBuilding : std::exception {
+  explicit KernelIsBuilding(const PhysicalDevice& where) : device(where) {}
   const char* what() const noexcept override { return "the kernel is being built"; }
+  const PhysicalDevice& device;
 };
 
-// While one lives, this thread waits for builds for `home` alone: those for other
-// devices are left to another thread. nullptr: it waits for all.
-class BuildsElsewhere {
+// Whose builds a thread waits for; all others are left to another thread.
+struct BuildWaits {
+  bool all = true;
+  const PhysicalDevice* device = nullptr;  // else this one's alone, or nobody's
+};
+
+// While one lives, this thread waits for these.
+class WaitsForBuilds {
  public:
-  explicit BuildsElsewhere(const PhysicalDevice* home);
-  ~BuildsElsewhere();
-  BuildsElsewhere(const BuildsElsewhere&) = delete;
-  BuildsElsewhere& operator=(const BuildsElsewhere&) = delete;
+  explicit WaitsForBuilds(BuildWaits waits);
+  ~WaitsForBuilds();
+  WaitsForBuilds(const WaitsForBuilds&) = delete;
+  WaitsForBuilds& operator=(const WaitsForBuilds&) = delete;
 
  private:
-  const PhysicalDevice* before_;
+  const BuildWaits before_;
 };
 
 // Builds that are left to the other thread and have not ended.

@@ -8,6 +8,7 @@
 
 #include "pieces.h"
 #include "policy.h"
+#include "program.h"
 #include "scheduler.h"
 #include "shares.h"
 
@@ -65,7 +66,8 @@ int piece_position();
 // An op that threw may be run again as a whole, or by the native kernel; in place, what
 // was done of it would then be done twice. So the home device's piece comes first: what
 // it throws leaves the op undone. Whatever other devices throw after it (they have no
-// room, fail, or their kernel is still being built), their pieces are done at home.
+// room, fail, or their kernel is still being built), their pieces are done at home,
+// which waits for the kernel.
 
 // Calls `run` for each piece.
 template <typename Run>
@@ -84,6 +86,7 @@ void run_pieces(const PieceList& pieces, const Ordinal& devices, const Run& run)
       run_at(piece.position, piece);
     } catch (...) {
       note_moved_piece(std::current_exception());
+      const WaitsForBuilds all{BuildWaits{}};
       run_at(devices.home, piece);
     }
   }
