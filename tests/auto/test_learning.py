@@ -296,6 +296,18 @@ print(pending, ran_on("aten::tanh"))
     ) == ["[0, 1] {'cpu': 2}"]
 
 
+def test_a_device_that_would_be_quicker_if_data_were_there_is_new_too(tmp_path) -> None:
+    assert auto(
+        """
+costs(100, 50, copy_us=10_000)
+x = torch.ones(1 << 14, device="xpu")
+for _ in range(20): x.tanh(); torch.xpu.synchronize()
+print(_C.builds_pending() + _C.built_kernels())
+""",
+        XPURT_CACHE_DIR=str(tmp_path),
+    ) == ["0"]
+
+
 def test_an_op_that_takes_longer_than_a_build_goes_at_once(tmp_path) -> None:
     assert auto(
         """

@@ -28,9 +28,10 @@ constexpr double kLittleHope = 10;
 // A way that was never timed may have to be built, its first calls warm things up, and
 // what is expected of it may be wrong. So it is held back until as much was missed by
 // that as it will cost, if expectation is right: the rule of ski rental, as for tiers
-// (Note [Learning tiers]). An op that takes longer than a build goes at once. PyTorch's
-// CPU kernel is never new.
-void hold_new_ways_back(const FoundBucket& found, Placing* placing) {
+// (Note [Learning tiers]). Copies do not count: where all ops go to another device, the
+// data are there. An op that takes longer than a build goes at once. PyTorch's CPU
+// kernel is never new.
+void hold_new_ways_back(const FoundBucket& found, uint32_t calls, Placing* placing) {
   const size_t native = placing->candidates.size() - 1;
   if (!placing->candidates[native].is_possible()) return;
   PlaceBucket& bucket = found.bucket();
@@ -38,18 +39,19 @@ void hold_new_ways_back(const FoundBucket& found, Placing* placing) {
     return way != native && bucket.ways[way].factor.count() == 0 &&
            !is_proven(found, way);
   };
-  double best = Candidate::kNever;
+  double finish = Candidate::kNever, cost = Candidate::kNever;
   for (size_t way = 0; way <= native; ++way) {
-    if (!is_new(way)) best = std::min(best, placing->candidates[way].finish_us());
+    if (is_new(way)) continue;
+    finish = std::min(finish, placing->candidates[way].finish_us());
+    cost = std::min(cost, placing->candidates[way].cost_us);
   }
   for (size_t way = 0; way < native; ++way) {
     Candidate& each = placing->candidates[way];
-    if (!each.is_possible() || !is_new(way) || each.finish_us() >= best) continue;
+    if (!each.can_run() || !is_new(way)) continue;
     PlaceWay& known = bucket.ways[way];
-    known.missed_us += (best - each.finish_us()) * (1 + bucket.rest);
-    if (known.missed_us < expected_build_us() + kTrials * each.cost_us) {
-      each.cost_us = Candidate::kNever;
-    }
+    const double gain = std::max(finish - each.finish_us(), cost - each.cost_us);
+    known.missed_us += std::max(gain, 0.0) * calls;
+    each.held_back = known.missed_us < expected_build_us() + kTrials * each.cost_us;
   }
 }
 
@@ -57,7 +59,7 @@ size_t trial(PlaceBucket& bucket, const Placing& placing, size_t chosen) {
   const double now_us = placing.candidates[chosen].cost_us;
   for (size_t way = 0; way < placing.candidates.size(); ++way) {
     const Candidate& each = placing.candidates[way];
-    if (way == chosen || !each.is_possible()) continue;
+    if (way == chosen || !each.can_run()) continue;
     PlaceWay& other = bucket.ways[way];
     if (other.trials > 0) {
       --other.trials;

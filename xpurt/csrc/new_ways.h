@@ -8,7 +8,7 @@
 namespace xpurt {
 
 // Makes ways impossible that are not to be used yet: see Note [New ways].
-void hold_new_ways_back(const FoundBucket& found, Placing* placing);
+void hold_new_ways_back(const FoundBucket& found, uint32_t calls, Placing* placing);
 
 // A way to try instead of the one that was chosen; that one as a rule.
 size_t trial(PlaceBucket& bucket, const Placing& placing, size_t chosen);

@@ -126,8 +126,8 @@ size_t choose_way(const Work& work, const Ordinal& devices,
                   OnlinePolicy& policy, const Placing& placing) {
   const Candidates& candidates = placing.candidates;
   const size_t count = devices.devices.size();
-  const double native_us = candidates[count].cost_us;
-  const double kernel_us = candidates[devices.home].cost_us;
+  const double native_us = candidates[count].offered_us();
+  const double kernel_us = candidates[devices.home].offered_us();
   // A kernel leaves the host free to give work to other devices.
   const bool is_known = placing.bucket->ways[devices.home].factor.is_known();
   const bool by_kernel = kernel_us < native_us || (is_known && kernel_us > kLongUs &&
@@ -142,7 +142,7 @@ size_t choose_way(const Work& work, const Ordinal& devices,
   for (size_t i = 0; i < count; ++i) {
     const size_t position = position_of(i);
     const Candidate& each = candidates[i == 0 ? home_way : position];
-    prospects.push_back({each.free_us, each.ready_us, each.cost_us,
+    prospects.push_back({each.free_us, each.ready_us, each.offered_us(),
                          results_us(work, devices, position, best, costs)});
   }
   if (std::ranges::none_of(candidates, &Candidate::is_possible)) return home_way;
@@ -212,16 +212,18 @@ Placing place_call(const PlacedCall& call, Stream& stream) {
   }
   expect(call, work, devices, index, costs, &placing);
   compare(call, work, stream, costs, found, clock, now, &placing);
-  if (!planned && call.learns) hold_new_ways_back(found, &placing);
+  // Of those that a cached decision was for, only some came.
+  const uint32_t left = std::min(bucket.rest, bucket.calls_left.load());
+  const uint32_t calls = 1 + bucket.rest - left;
+  bucket.rest = left;
+  if (!planned && call.learns) hold_new_ways_back(found, calls, &placing);
   const size_t best =
       planned ? earliest(placing.candidates, call.native ? count : devices.home)
               : choose_way(work, devices, costs, now, clock->policy, placing);
   size_t way = best;
-  const uint32_t calls = 1 + bucket.rest;
   if (!planned && call.learns) {
     bucket.spent_us += placing.candidates[way].cost_us * calls;
     bucket.calls += calls;
-    bucket.rest = 0;
     way = trial(bucket, placing, way);
     placing.tried = way != best;
     placing.timed = placing.tried || is_time_to_learn(bucket, bucket.ways[way].factor);

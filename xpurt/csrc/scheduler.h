@@ -46,10 +46,13 @@ struct Candidate {
   double ready_us = 0;      // when the operands are predicted to be there
   double cost_us = kNever;  // of the work itself; infinite where it cannot run
   double moves_us = 0;      // of the copies that `ready_us` includes
+  bool held_back = false;   // it is not worth a trial yet: see Note [New ways]
 
   double start_us() const { return free_us > ready_us ? free_us : ready_us; }
   double finish_us() const { return start_us() + cost_us; }
-  bool is_possible() const { return cost_us < kNever; }
+  bool can_run() const { return cost_us < kNever; }
+  bool is_possible() const { return can_run() && !held_back; }
+  double offered_us() const { return held_back ? kNever : cost_us; }
 };
 using Candidates = c10::SmallVector<Candidate, 4>;
 

@@ -176,8 +176,10 @@ void divide(const PlacedCall& call, const Work& work, Stream& stream,
   if (!is_divisible(call, work, stream) || placing->tried) return;
   PlaceBucket& bucket = found.bucket();
   const double now = placing->now_us;
-  const auto finish = [](const Candidate& each) { return each.finish_us(); };
-  const double alone = finish(std::ranges::min(placing->candidates, {}, finish)) - now;
+  double alone = Candidate::kNever;
+  for (const Candidate& each : placing->candidates) {
+    if (each.is_possible()) alone = std::min(alone, each.finish_us() - now);
+  }
   std::vector<Part> parts = parts_of(work, stream.ordinal(), costs, found, *placing);
   const size_t devices = stream.ordinal().devices.size();
   Shares shares = share_out(parts, devices);
