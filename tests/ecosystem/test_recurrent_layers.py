@@ -213,3 +213,10 @@ def test_what_does_not_fit_is_refused(what: str, grad: bool, xpu: torch.device) 
             return
         with pytest.raises(RuntimeError):
             torch.lstm(x, [state, state], params, *options)
+
+
+def test_forward_mode_is_refused_as_on_the_cpu(xpu: torch.device) -> None:
+    model = nn.LSTM(4, 5).to(xpu)
+    x = torch.randn(3, 2, 4, device=xpu)
+    with pytest.raises(NotImplementedError, match="forward AD"):
+        torch.func.jvp(lambda t: model(t)[0], (x,), (x,))

@@ -169,11 +169,13 @@ LstmResults lstm_by_cells(const Layers& all) {
 LstmResults lstm_by_onednn(const Layers& all) {
   constexpr int64_t kLstm = 2;  // as mkldnn_rnn_layer numbers kinds of layers
   // It wants two states to be two tensors.
-  const bool same = all.states[1].is_alias_of(all.states[0]);
-  std::vector<Tensor> h = all.states[0].contiguous().unbind(0);
-  std::vector<Tensor> c = (same ? all.states[1].clone(at::MemoryFormat::Contiguous)
-                                : all.states[1].contiguous())
-                              .unbind(0);
+  const Tensor &first = all.states[0], &second = all.states[1];
+  const bool same =
+      first.has_storage() && second.has_storage() && second.is_alias_of(first);
+  std::vector<Tensor> h = first.contiguous().unbind(0);
+  std::vector<Tensor> c =
+      (same ? second.clone(at::MemoryFormat::Contiguous) : second.contiguous())
+          .unbind(0);
   const Tensor none = at::empty({0}, all.input.options());
   Tensor output = through_layers(all, [&](const Tensor& x, int64_t i, bool reverse) {
     const LayerWeights weights = all.weights(i);
