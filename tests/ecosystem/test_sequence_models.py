@@ -1,44 +1,12 @@
-"""Recurrent layers and attention on xpu."""
+"""Cells and attention on xpu."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from xpurt.testing.oracle import agree
-
-
-@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN], ids=lambda k: k.__name__)
-@pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
-def test_recurrent(kind: type[nn.RNNBase], packed: bool, xpu: torch.device) -> None:
-    torch.manual_seed(0)
-    model = kind(4, 5, num_layers=2, bidirectional=True)
-    state = {name: p.detach().requires_grad_() for name, p in model.named_parameters()}
-
-    def run(state: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-        given = pack_padded_sequence(x, torch.tensor([3, 2])) if packed else x
-        found, _ = torch.func.functional_call(model, state, (given,))
-        return pad_packed_sequence(found)[0] if packed else found
-
-    agree(run, state, torch.randn(3, 2, 4, requires_grad=True), device=xpu)
-
-
-@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN], ids=lambda k: k.__name__)
-@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
-def test_recurrent_without_gradients(
-    kind: type[nn.RNNBase], off: type[torch.no_grad], xpu: torch.device
-) -> None:
-    model = kind(4, 5, num_layers=2, bidirectional=True, batch_first=True).eval()
-    x = torch.randn(3, 2, 4)
-    with off():
-        expected, last = model(x)
-        found, found_last = model.to(xpu)(x.to(xpu))
-    assert not found.requires_grad
-    torch.testing.assert_close(found.cpu(), expected)
-    for one, other in zip(found_last, last, strict=True):
-        torch.testing.assert_close(one.cpu(), other)
 
 
 def test_cells(xpu: torch.device) -> None:

@@ -1,12 +1,19 @@
 // LSTM and GRU cells: PyTorch fuses them on accelerators and has no CPU kernel for
-// the fused form. H is the hidden size; gates are [batch, gates * H].
+// the fused form. H is the hidden size; gates are [batch, gates * H]. As few ops as
+// there can be: in small layers each costs more than what it computes.
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/addcmul.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/lerp.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/sigmoid_backward.h>
 #include <ATen/ops/tanh.h>
+#include <ATen/ops/tanh_backward.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "meta_call.h"
 #include "op_record.h"
 
 namespace xpurt {
@@ -24,32 +31,57 @@ Tensor with_bias(const Tensor& gates, const c10::IValue& bias) {
   return is_given(bias) ? gates + bias.toTensor() : gates;
 }
 
-// The derivatives of sigmoid and tanh by their results.
-Tensor sigmoid_slope(const Tensor& s) {
-  return s * (1 - s);
-}
-Tensor tanh_slope(const Tensor& t) {
-  return 1 - t * t;
-}
-
 Tensor defined_or_zeros(const c10::IValue& value, const Tensor& like) {
   return is_given(value) ? value.toTensor() : at::zeros_like(like);
+}
+
+// Gates beside each other, n columns each.
+class Gates {
+ public:
+  Gates(const Tensor& all, int64_t n) : all_(all), n_(n) {}
+  Tensor operator[](int64_t first) const { return from(first, 1); }
+  Tensor from(int64_t first, int64_t count) const {
+    return all_.narrow(1, first * n_, count * n_);
+  }
+
+ private:
+  const Tensor& all_;
+  const int64_t n_;
+};
+
+// Of a: the gates of the input and of the hidden state, a state, and two biases.
+void check_cell(c10::ArrayRef<c10::IValue> a, int64_t gates) {
+  const Tensor &input = a[0].toTensor(), &hidden = a[1].toTensor();
+  const Tensor& state = a[2].toTensor();
+  const auto is_bias = [&](const c10::IValue& bias) {
+    return !is_given(bias) || bias.toTensor().sizes() == input.sizes().slice(1);
+  };
+  TORCH_CHECK(input.dim() == 2 && state.dim() == 2 && input.sizes() == hidden.sizes() &&
+                  input.size(0) == state.size(0) &&
+                  input.size(1) == gates * state.size(1) && is_bias(a[3]) &&
+                  is_bias(a[4]),
+              "a cell of ", gates, " gates wants gates (batch, ", gates,
+              " * hidden size), biases (", gates,
+              " * hidden size) and a state (batch, hidden size); found gates ",
+              input.sizes(), " and ", hidden.sizes(), ", state ", state.sizes());
 }
 
 // (input_gates, hidden_gates, cx, input_bias?, hidden_bias?) -> (hy, cy, workspace):
 // the workspace is the activated gates, input, forget, cell and output.
 void lstm_cell(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   const auto a = torch::jit::last(*stack, 5);
-  const Tensor sum =
-      with_bias(a[0].toTensor(), a[3]) + with_bias(a[1].toTensor(), a[4]);
-  const auto gates = sum.chunk(4, 1);
-  const Tensor in = at::sigmoid(gates[0]);
-  const Tensor forget = at::sigmoid(gates[1]);
-  const Tensor cell = at::tanh(gates[2]);
-  const Tensor out = at::sigmoid(gates[3]);
-  Tensor cy = forget * a[2].toTensor() + in * cell;
-  Tensor hy = out * at::tanh(cy);
-  Tensor workspace = at::cat({in, forget, cell, out}, 1);
+  check_cell(a, 4);
+  const Tensor cx = a[2].toTensor();
+  Tensor workspace = a[0].toTensor() + a[1].toTensor();
+  if (is_given(a[3])) workspace.add_(a[3].toTensor());
+  if (is_given(a[4])) workspace.add_(a[4].toTensor());
+  const Gates gates(workspace, cx.size(1));
+  gates.from(0, 2).sigmoid_();
+  const Tensor cell = gates[2].tanh_();
+  const Tensor out = gates[3].sigmoid_();
+  Tensor cy = gates[1] * cx;
+  cy.addcmul_(gates[0], cell);
+  Tensor hy = at::tanh(cy).mul_(out);
   torch::jit::drop(*stack, 5);
   torch::jit::push(*stack, std::move(hy), std::move(cy), std::move(workspace));
 }
@@ -60,18 +92,21 @@ void lstm_cell_backward(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* 
   const auto a = torch::jit::last(*stack, 6);
   const Tensor cx = a[2].toTensor();
   const Tensor cy = a[3].toTensor();
-  const auto gates = a[4].toTensor().chunk(4, 1);
-  const Tensor &in = gates[0], &forget = gates[1], &cell = gates[2], &out = gates[3];
+  const Tensor workspace = a[4].toTensor();
+  const Gates gates(workspace, cx.size(1));
+  const Tensor in = gates[0], forget = gates[1], cell = gates[2], out = gates[3];
   const Tensor grad_hy = defined_or_zeros(a[0], cy);
   const Tensor squashed = at::tanh(cy);
-  const Tensor grad_cell_state =
-      grad_hy * out * tanh_slope(squashed) + defined_or_zeros(a[1], cy);
-  Tensor grad_gates = at::cat({grad_cell_state * cell * sigmoid_slope(in),
-                               grad_cell_state * cx * sigmoid_slope(forget),
-                               grad_cell_state * in * tanh_slope(cell),
-                               grad_hy * squashed * sigmoid_slope(out)},
-                              1);
-  Tensor grad_cx = grad_cell_state * forget;
+  Tensor grad_state = at::tanh_backward(grad_hy * out, squashed);
+  if (is_given(a[1])) grad_state += a[1].toTensor();
+  Tensor grad_gates = at::empty_like(workspace, at::MemoryFormat::Contiguous);
+  const Gates to(grad_gates, cx.size(1));
+  Tensor to_in = to[0], to_forget = to[1], to_cell = to[2], to_out = to[3];
+  at::sigmoid_backward_out(to_in, grad_state * cell, in);
+  at::sigmoid_backward_out(to_forget, grad_state * cx, forget);
+  at::tanh_backward_out(to_cell, grad_state * in, cell);
+  at::sigmoid_backward_out(to_out, grad_hy * squashed, out);
+  Tensor grad_cx = grad_state * forget;
   Tensor grad_bias = a[5].toBool() ? grad_gates.sum(0) : Tensor();
   torch::jit::drop(*stack, 6);
   torch::jit::push(*stack, std::move(grad_gates), std::move(grad_cx),
@@ -82,14 +117,20 @@ void lstm_cell_backward(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* 
 // workspace is reset, update and new gate, hx, and the new gate's hidden part.
 void gru_cell(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   const auto a = torch::jit::last(*stack, 5);
-  const auto input = with_bias(a[0].toTensor(), a[3]).chunk(3, 1);
-  const auto hidden = with_bias(a[1].toTensor(), a[4]).chunk(3, 1);
+  check_cell(a, 3);
   const Tensor hx = a[2].toTensor();
-  const Tensor reset = at::sigmoid(input[0] + hidden[0]);
-  const Tensor update = at::sigmoid(input[1] + hidden[1]);
-  const Tensor fresh = at::tanh(input[2] + reset * hidden[2]);
-  Tensor hy = (hx - fresh) * update + fresh;
-  Tensor workspace = at::cat({reset, update, fresh, hx, hidden[2]}, 1);
+  const int64_t n = hx.size(1);
+  const Tensor input_gates = with_bias(a[0].toTensor(), a[3]);
+  const Tensor hidden_gates = with_bias(a[1].toTensor(), a[4]);
+  const Gates input(input_gates, n), hidden(hidden_gates, n);
+  Tensor workspace = at::empty({hx.size(0), 5 * n}, hx.options());
+  const Gates saved(workspace, n);
+  Tensor both = saved.from(0, 2), fresh = saved[2];
+  at::add_out(both, input.from(0, 2), hidden.from(0, 2)).sigmoid_();
+  at::addcmul_out(fresh, input[2], saved[0], hidden[2]).tanh_();
+  saved[3].copy_(hx);
+  saved[4].copy_(hidden[2]);
+  Tensor hy = at::lerp(fresh, hx, saved[1]);
   torch::jit::drop(*stack, 5);
   torch::jit::push(*stack, std::move(hy), std::move(workspace));
 }
@@ -99,16 +140,22 @@ void gru_cell(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
 void gru_cell_backward(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   const auto a = torch::jit::last(*stack, 3);
   const Tensor grad = a[0].toTensor();
-  const auto saved = a[1].toTensor().chunk(5, 1);
-  const Tensor &reset = saved[0], &update = saved[1], &fresh = saved[2];
-  const Tensor &hx = saved[3], &hidden_new = saved[4];
-  const bool has_bias = a[2].toBool();
-  const Tensor grad_new = grad * (1 - update) * tanh_slope(fresh);
-  const Tensor grad_reset = grad_new * hidden_new * sigmoid_slope(reset);
-  const Tensor grad_update = grad * (hx - fresh) * sigmoid_slope(update);
-  Tensor grad_input = at::cat({grad_reset, grad_update, grad_new}, 1);
-  Tensor grad_hidden = at::cat({grad_reset, grad_update, grad_new * reset}, 1);
+  const Tensor workspace = a[1].toTensor();
+  const int64_t n = grad.size(1);
+  const Gates saved(workspace, n);
+  const Tensor reset = saved[0], update = saved[1], fresh = saved[2];
+  Tensor grad_input = at::empty({grad.size(0), 3 * n}, workspace.options());
+  Tensor grad_hidden = at::empty_like(grad_input);
+  const Gates to(grad_input, n), to_hidden(grad_hidden, n);
+  Tensor to_reset = to[0], to_update = to[1], to_fresh = to[2];
+  Tensor to_hidden_fresh = to_hidden[2];
   Tensor grad_hx = grad * update;
+  at::tanh_backward_out(to_fresh, grad - grad_hx, fresh);
+  at::sigmoid_backward_out(to_reset, to_fresh * saved[4], reset);
+  at::sigmoid_backward_out(to_update, (saved[3] - fresh).mul_(grad), update);
+  to_hidden.from(0, 2).copy_(to.from(0, 2));
+  at::mul_out(to_hidden_fresh, to_fresh, reset);
+  const bool has_bias = a[2].toBool();
   Tensor input_bias = has_bias ? grad_input.sum(0) : Tensor();
   Tensor hidden_bias = has_bias ? grad_hidden.sum(0) : Tensor();
   torch::jit::drop(*stack, 3);
@@ -121,6 +168,36 @@ const bool cells_registered = set_host_kernels(
      {"aten::_thnn_fused_lstm_cell_backward_impl", "", &lstm_cell_backward},
      {"aten::_thnn_fused_gru_cell", "", &gru_cell},
      {"aten::_thnn_fused_gru_cell_backward", "", &gru_cell_backward}});
+
+// PyTorch says what the results of an LSTM cell look like if it has biases, and of GRU
+// cells nothing.
+std::vector<Tensor> lstm_cell_looks(const Stack& a) {
+  check_cell(a, 4);
+  const auto like = [](const c10::IValue& value) {
+    return at::empty_like(value.toTensor(), at::MemoryFormat::Contiguous);
+  };
+  return {like(a[2]), like(a[2]), like(a[0])};
+}
+
+std::vector<Tensor> gru_cell_looks(const Stack& a) {
+  check_cell(a, 3);
+  const Tensor& hx = a[2].toTensor();
+  return {at::empty_like(hx, at::MemoryFormat::Contiguous),
+          at::empty({hx.size(0), 5 * hx.size(1)}, hx.options())};
+}
+
+std::vector<Tensor> gru_cell_backward_looks(const Stack& a) {
+  const Tensor& grad = a[0].toTensor();
+  const int64_t gates = 3 * grad.size(1);
+  const Tensor to_gates = at::empty({grad.size(0), gates}, grad.options());
+  const Tensor bias = a[2].toBool() ? at::empty({gates}, grad.options()) : Tensor();
+  return {to_gates, to_gates, at::empty(grad.sizes(), grad.options()), bias, bias};
+}
+
+const bool looks_are_known = set_result_looks(
+    {{"aten::_thnn_fused_lstm_cell", &lstm_cell_looks},
+     {"aten::_thnn_fused_gru_cell", &gru_cell_looks},
+     {"aten::_thnn_fused_gru_cell_backward", &gru_cell_backward_looks}});
 
 }  // namespace
 }  // namespace xpurt

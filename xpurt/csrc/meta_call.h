@@ -5,6 +5,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 namespace xpurt {
@@ -14,5 +16,10 @@ namespace xpurt {
 // Throws what the op throws for arguments that do not fit.
 std::vector<at::Tensor> meta_call(const c10::OperatorHandle& op,
                                   const torch::jit::Stack& stack);
+
+// What the results of an op look like, given its arguments as meta tensors: for ops of
+// which PyTorch has no meta function, or one that is slow or wrong.
+using ResultLooks = std::vector<at::Tensor> (*)(const torch::jit::Stack& metas);
+bool set_result_looks(std::initializer_list<std::pair<const char*, ResultLooks>> looks);
 
 }  // namespace xpurt

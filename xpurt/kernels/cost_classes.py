@@ -39,7 +39,7 @@ _BY_NAME: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("unfolding", ("im2col", "col2im")),
     ("losses", ("nll_loss", "multi_margin", "multilabel_margin")),
     ("moments", ("var", "std")),
-    ("dear", ("frexp", "log_sigmoid", "glu_backward")),
+    ("dear", ("frexp", "log_sigmoid", "glu_backward", "_thnn_fused")),
     ("extremes", ("argmax", "argmin", "max", "min", "aminmax")),
     ("convolution", ("convolution",)),
 )
