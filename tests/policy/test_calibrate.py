@@ -15,7 +15,7 @@ import xpurt
 from xpurt import _C, cli, config, kernels, mapping
 from xpurt.calibration import measure, picture, representatives
 from xpurt.extras import MissingExtra
-from xpurt.kernels import Point, kept_costs
+from xpurt.kernels import kept_costs
 
 FEW = tuple(
     dataclasses.replace(one, letters="f", largest=13)
@@ -77,16 +77,6 @@ def test_a_calibration_gives_the_scheduler_its_costs(folder: Path) -> None:
     cost = mapping.auto.device_cost(device, found.rates)
     assert cost.launch_us == found.rates.launch_us
     assert cost.copy_bytes_per_us == found.rates.copy_bytes_per_us
-
-
-def test_disturbed_times_are_smoothed() -> None:
-    points = [Point(1, 1, 9), Point(2, 50, 8), Point(4, 3, 60), Point(8, 4, 20)]
-    assert measure.smoothed(points) == (
-        Point(1, 1, 8),
-        Point(2, 3, 8),
-        Point(4, 3, 20),
-        Point(8, 4, 20),
-    )
 
 
 def test_the_command_shows_what_is_known(
@@ -154,3 +144,17 @@ def test_ops_of_their_own_are_rows_and_are_measured() -> None:
     assert own <= {row.aten for row in kernels.ROWS}
     assert own <= {one.cost_class for one in representatives.REPRESENTATIVES}
     assert own <= {curve.cost_class for curve in kernels.shipped().curves}
+
+
+@pytest.mark.usefixtures("learning")
+@pytest.mark.parametrize(
+    "one",
+    [o for o in representatives.REPRESENTATIVES if o.layout != "alike"],
+    ids=lambda one: f"{one.cost_class}-{one.layout}",
+)
+def test_what_is_measured_for_a_layout_has_it(
+    one: representatives.Representative,
+) -> None:
+    call, _ = one.make(1 << 14, torch.float32, "xpu")
+    call()
+    assert {row[3] for row in _C.learned_tiers()} == {one.layout}

@@ -25,7 +25,7 @@ def measure_all(report: Callable[[str], object]) -> tuple[Calibration, ...]:
 
 def _measured(index: int, device: PhysicalDevice) -> Calibration:
     rates = rates_of(index, host_reads=device.host_accessible)
-    curves = tuple(curves_of(index)) if device.host_accessible else ()
+    curves = curves_of(index) if device.host_accessible else ()
     today = datetime.date.today().isoformat()
     return Calibration(mapping.identity(device), today, rates, curves)
 
