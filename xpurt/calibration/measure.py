@@ -17,7 +17,7 @@ from xpurt.calibration.search import Search
 from xpurt.kernels import Curve, Point, Rates, kernel_policy
 
 # A turn of one call, in microseconds and calls, on each tier.
-TURN_US = 1_000.0
+TURN_US = 600.0
 _FEWEST_CALLS = 3
 # The threads of PyTorch's kernels spin for some milliseconds after their last work, and
 # would take a core from those of a kernel on a queue.
