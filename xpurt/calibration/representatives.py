@@ -229,9 +229,9 @@ REPRESENTATIVES = (
     Representative(
         "upsampling", of_images(aten.upsample_bilinear2d, [64, 64], False), largest=20
     ),
-    Representative("extremes", of_one(aten.argmax, 1)),
+    Representative("extremes", of_one(aten.argmax, 1), letters="fb"),
     Representative("extremes", of_one(aten.argmax, 0), layout="across"),
-    on_long_lines("extremes", aten.argmax, 1),
+    on_long_lines("extremes", aten.argmax, 1, letters="fb"),
     Representative("gathering", gather),
     Representative("scattering", scatter),
     Representative("scan", of_one(aten.cumsum, 1)),
