@@ -51,7 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     ops.set_defaults(run=_ops)
 
     calibrate = commands.add_parser(
-        "calibrate", help="measure what ops cost on each device, and keep it"
+        "calibrate",
+        help="measure what ops cost on each device, in some ten seconds, and keep it",
     )
     calibrate.add_argument(
         "--show", action="store_true", help="measure nothing: print what is known"

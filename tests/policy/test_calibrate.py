@@ -15,7 +15,7 @@ import xpurt
 from xpurt import _C, cli, config, kernels, mapping
 from xpurt.calibration import measure, picture, representatives
 from xpurt.extras import MissingExtra
-from xpurt.kernels import Point, kept_costs
+from xpurt.kernels import kept_costs
 
 FEW = tuple(
     dataclasses.replace(one, letters="f", largest=13)
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of calibrations, of two classes of ops."""
     made = dataclasses.replace(config.config(), cache_folder=tmp_path / "made")
     monkeypatch.setattr(kept_costs, "config", lambda: made)
-    monkeypatch.setattr(kept_costs, "_warned", False)
+    monkeypatch.setattr(kept_costs, "_warned", set())
     monkeypatch.setattr(measure, "REPRESENTATIVES", FEW)
     return made.cache_folder
 
@@ -57,7 +57,10 @@ def test_what_is_measured_is_in_force(folder: Path, wish: str) -> None:
         assert _C.expected_costs(0, "cheap", "f", "alike", first.elements) == expected
     mapping.install_costs(mapping.current_placement())
     assert any("measuring" in line for line in said)
-    assert any(str(folder) in line for line in said)
+    for each in found:
+        assert any(
+            each.identity.device in line and str(folder) in line for line in said
+        )
 
 
 def test_it_is_refused_while_tensors_need_the_mapping(folder: Path) -> None:
@@ -77,16 +80,6 @@ def test_a_calibration_gives_the_scheduler_its_costs(folder: Path) -> None:
     cost = mapping.auto.device_cost(device, found.rates)
     assert cost.launch_us == found.rates.launch_us
     assert cost.copy_bytes_per_us == found.rates.copy_bytes_per_us
-
-
-def test_disturbed_times_are_smoothed() -> None:
-    points = [Point(1, 1, 9), Point(2, 50, 8), Point(4, 3, 60), Point(8, 4, 20)]
-    assert measure.smoothed(points) == (
-        Point(1, 1, 8),
-        Point(2, 3, 8),
-        Point(4, 3, 20),
-        Point(8, 4, 20),
-    )
 
 
 def test_the_command_shows_what_is_known(
@@ -109,11 +102,18 @@ def test_the_command_shows_what_is_known(
     importlib.util.find_spec("matplotlib") is None,
     reason="the picture wants matplotlib",
 )
-def test_the_picture_is_drawn(folder: Path, tmp_path: Path) -> None:
+def test_the_picture_is_drawn(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "crossovers.png"
     assert cli.main(["calibrate", "--show", "--plot", str(path)]) == 0
-    drawn = [path, *tmp_path.glob("crossovers-*.png")]
-    assert any(each.exists() and each.read_bytes()[:4] == b"\x89PNG" for each in drawn)
+    assert path.read_bytes()[:4] == b"\x89PNG"
+    said = capsys.readouterr().out
+    for device in mapping.physical_devices():
+        if device.kind == "cpu":
+            assert f"{device}: drawn in {tmp_path}" in said
+        else:
+            assert f"{device}: not drawn" in said
 
 
 def test_without_matplotlib_a_way_out_is_told(
@@ -154,3 +154,17 @@ def test_ops_of_their_own_are_rows_and_are_measured() -> None:
     assert own <= {row.aten for row in kernels.ROWS}
     assert own <= {one.cost_class for one in representatives.REPRESENTATIVES}
     assert own <= {curve.cost_class for curve in kernels.shipped().curves}
+
+
+@pytest.mark.usefixtures("learning")
+@pytest.mark.parametrize(
+    "one",
+    [o for o in representatives.REPRESENTATIVES if o.layout != "alike"],
+    ids=lambda one: f"{one.cost_class}-{one.layout}",
+)
+def test_what_is_measured_for_a_layout_has_it(
+    one: representatives.Representative,
+) -> None:
+    call, _ = one.make(1 << 14, torch.float32, "xpu")
+    call()
+    assert {row[3] for row in _C.learned_tiers()} == {one.layout}

@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where calibrations are kept; nothing was warned of yet."""
     made = dataclasses.replace(config.config(), cache_folder=tmp_path / "made")
     monkeypatch.setattr(kept_costs, "config", lambda: made)
-    monkeypatch.setattr(kept_costs, "_warned", False)
+    monkeypatch.setattr(kept_costs, "_warned", set())
     return made.cache_folder
 
 
@@ -107,10 +107,14 @@ def test_another_s_file_is_not_used(
     assert "python -m xpurt calibrate" in str(caught[0].message)
 
 
-def test_it_is_said_once(folder: Path) -> None:
-    keep_calibration(CALIBRATION).write_text("nonsense")
-    with pytest.warns(UserWarning, match="damaged"):
-        kept_calibration(IDENTITY)
+def test_it_is_said_once_of_each_file(folder: Path) -> None:
+    other = dataclasses.replace(IDENTITY, device="Another")
+    for identity in (IDENTITY, other):
+        kept = dataclasses.replace(CALIBRATION, identity=identity)
+        path = keep_calibration(kept)
+        path.write_text("nonsense")
+        with pytest.warns(UserWarning, match=f"{path.name} is not used: it is damaged"):
+            kept_calibration(identity)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert kept_calibration(IDENTITY) is None

@@ -119,6 +119,87 @@ def test_ops_across_lines_have_their_own(
     assert taken == {expected}
 
 
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize(
+    ("op", "shape", "dims", "expected"),
+    [
+        ("sum", (64, 512), (1,), "native"),
+        ("sum", (64, 513), (1,), "sycl"),
+        ("sum", (64, 513), (-1,), "sycl"),
+        ("sum", (513, 64), (1,), "native"),
+        ("sum", (513, 64), (0,), "native"),  # across, which was not measured
+        ("sum", (8, 32, 32), ((1, 2),), "sycl"),
+        ("sum", (8, 32, 32), ((2, -2),), "sycl"),
+        ("sum", (8, 32, 32), (2,), "native"),
+        ("sum", (1 << 14,), (0,), "native"),  # one line, as without dimensions
+        ("argmax", (64, 1024), (1,), "sycl"),
+        ("argmax", (64, 1024), (), "native"),
+        ("softmax", (64, 1024), (1,), "sycl"),
+        ("softmax", (64, 256), (1,), "native"),
+    ],
+)
+def test_ops_along_long_lines_have_their_own(
+    op: str, shape: tuple[int, ...], dims: tuple[object, ...], expected: str
+) -> None:
+    curves = [
+        (cost_class, "f", layout, flat(costs))
+        for cost_class in ("reduction", "extremes", "softmax")
+        for layout, costs in (("alike", NATIVE_WINS), ("long", KERNEL_WINS))
+    ]
+    _C.set_cost_curves(0, 0, curves)
+    x = torch.rand(shape, device="xpu")
+    _C.reset_op_report()
+    getattr(x, op)(*dims)
+    taken = {row.tier for row in xpurt.op_report() if op in row.op}
+    assert taken == {expected}
+
+
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize(
+    ("shape", "line", "expected"),
+    [
+        ((64, 512), (512,), "native"),
+        ((64, 1024), (1024,), "sycl"),
+        ((16, 32, 32), (32, 32), "sycl"),
+        ((16, 32, 32), (32,), "native"),
+    ],
+)
+def test_normalizations_of_long_lines_have_their_own(
+    shape: tuple[int, ...], line: tuple[int, ...], expected: str
+) -> None:
+    curves = [
+        ("line_norm", "f", layout, flat(costs))
+        for layout, costs in (("alike", NATIVE_WINS), ("long", KERNEL_WINS))
+    ]
+    _C.set_cost_curves(0, 0, curves)
+    x = torch.rand(shape, device="xpu", requires_grad=True)
+    weight = torch.ones(line, device="xpu", requires_grad=True)
+    _C.reset_op_report()
+    y = torch.nn.functional.layer_norm(x, line, weight)
+    y.backward(torch.ones_like(y))
+    rows = xpurt.op_report()
+    for op in ("native_layer_norm", "native_layer_norm_backward"):
+        assert {row.tier for row in rows if row.op == f"aten::{op}"} == {expected}
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_long_lines_are_like_short_ones_where_they_were_not_measured() -> None:
+    curves = [
+        ("reduction", "f", "alike", flat(KERNEL_WINS)),
+        ("reduction", "f", "across", flat(NATIVE_WINS)),
+    ]
+    _C.set_cost_curves(0, 0, curves)
+    assert _C.expected_costs(0, "reduction", "f", "long", 1) == KERNEL_WINS
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_a_dimension_that_is_not_there_is_the_op_s_to_refuse() -> None:
+    x = torch.rand(64, 1024, device="xpu")
+    for dim in (2, -3, 1 << 40):
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            x.sum(dim)
+
+
 def test_products_count_their_multiply_adds(set_costs: SetCosts) -> None:
     points = [(2.0**20, 10.0, 20.0), (2.0**22, 40.0, 20.0)]
     _C.set_cost_curves(0, 0, [("matmul", "f", "alike", points)])

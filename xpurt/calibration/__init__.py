@@ -12,8 +12,8 @@ def calibrate(
     report: Callable[[str], object] = lambda text: None,
 ) -> tuple[Calibration, ...]:
     """Measures, for each device, when a kernel on its queue finishes before PyTorch's
-    CPU kernel, and goes by that from now on. It takes half a minute per device, in
-    which nothing else should run.
+    CPU kernel, and goes by that from now on. It takes some ten seconds per device,
+    and longer on a busy machine.
 
     The result is kept in the folder of XPURT_CACHE_DIR, a file per device and number of
     threads, and later processes read it. `report` is called with a line per device.

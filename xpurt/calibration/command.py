@@ -22,11 +22,15 @@ def measure_and_show(*, show: bool, plot: Path | None) -> int:
         if get_xpu_mapping() == "AUTO":
             set_xpu_mapping("explicit")
         measure_all(report=print)
-    for number, device in enumerate(physical_devices()):
+    drawn = 0
+    for device in physical_devices():
         print(costs_table(device))
         curves = known_costs(identity(device), device.kind)[1]
         if plot is not None and curves:
-            path = plot if number == 0 else plot.with_stem(f"{plot.stem}-{number}")
+            path = plot if drawn == 0 else plot.with_stem(f"{plot.stem}-{drawn}")
             save_plot(path, curves, f"{device}: kernels and PyTorch's CPU kernels")
-            print(f"drawn in {path}")
+            print(f"{device}: drawn in {path}")
+            drawn += 1
+        elif plot is not None:
+            print(f"{device}: not drawn, as no class was measured on it")
     return 0

@@ -1,7 +1,8 @@
 """Times of the representatives on both tiers of a device, and its rates."""
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 
@@ -12,21 +13,17 @@ from xpurt.calibration.representatives import (
     Call,
     Representative,
 )
+from xpurt.calibration.search import Search
 from xpurt.kernels import Curve, Point, Rates, kernel_policy
 
-# The tiers take turns, so that what else a machine does falls on both. A turn begins
-# with a rest: the threads of PyTorch's kernels spin for some milliseconds after their
-# last work, and would take a core from those of a kernel on a queue.
-TURNS = 2
+# A turn of one call, in microseconds and calls, on each tier.
+TURN_US = 600.0
+_FEWEST_CALLS = 3
+# The threads of PyTorch's kernels spin for some milliseconds after their last work, and
+# would take a core from those of a kernel on a queue.
 REST_S = 4e-3
-LEAD_IN_S = 0.5e-3  # of calls that are not timed, and wake what sleeps
-TURN_S = 3e-3
-_FEWEST_CALLS = 2  # that are timed
-# Where the quicker tier takes longer the curve ends: what is beyond is proportional.
-_LONGEST_US = 6_000.0
-# A curve that takes longer ends, once it has these points.
-LONGEST_CURVE_S = 0.5
-_FEWEST_POINTS = 3
+# Curves whose turns have a rest in common.
+_TOGETHER = 4
 
 
 def spent_us(index: int, policy: str, call: Call) -> float:
@@ -39,70 +36,81 @@ def spent_us(index: int, policy: str, call: Call) -> float:
         return (time.perf_counter_ns() - begin) / 1e3
 
 
-def best_us(index: int, call: Call, *policies: str) -> tuple[float, ...]:
-    """The shortest time under each policy: what else a machine does makes them longer,
-    never shorter."""
-    for policy in policies:
-        spent_us(index, policy, call)  # builds and allocates
-    turns = [
-        [turn_us(index, policy, call) for policy in policies] for _ in range(TURNS)
-    ]
-    return tuple(min(each) for each in zip(*turns, strict=True))
-
-
 def turn_us(index: int, policy: str, call: Call) -> float:
-    """The shortest time of a few calls in a row."""
+    """The shortest time of a few calls in a row, the first of which wakes what sleeps."""
+    shortest, spent, calls = math.inf, 0.0, 0
+    while calls < _FEWEST_CALLS or spent < TURN_US:
+        us = spent_us(index, policy, call)
+        shortest, spent, calls = min(shortest, us), spent + us, calls + 1
+    return shortest
+
+
+def best_us(index: int, call: Call, policy: str) -> float:
+    """The shortest time of some turns."""
+    spent_us(index, policy, call)  # builds and allocates
     time.sleep(REST_S)
-    for_us(LEAD_IN_S * 1e6, 1, index, policy, call)
-    return min(for_us(TURN_S * 1e6, _FEWEST_CALLS, index, policy, call))
+    return min(turn_us(index, policy, call) for _ in range(3))
 
 
-def for_us(
-    wanted_us: float, fewest: int, index: int, policy: str, call: Call
-) -> list[float]:
-    """The times of so many calls at least, and until so much time was spent in them."""
-    times: list[float] = []
-    spent = 0.0
-    while len(times) < fewest or spent < wanted_us:
-        times.append(spent_us(index, policy, call))
-        spent += times[-1]
-    return times
+class Measured:
+    """A class in a type, and what was found of it."""
+
+    def __init__(self, one: Representative, letter: str) -> None:
+        self._one = one
+        self._letter = letter
+        self._logs = range(one.smallest, one.largest + 1, one.step)
+        self._elements: dict[int, int] = {}
+        self.search = Search(len(self._logs), one.step)
+
+    def calls(self, index: int) -> Iterator[tuple[int, Call]]:
+        """The calls whose turns are wanted, by place."""
+        for place in self.search.wanted():
+            call, self._elements[place] = self._one.make(
+                1 << self._logs[place], LETTERS[self._letter], f"xpu:{index}"
+            )
+            yield place, call
+
+    def curve(self) -> Curve:
+        points = (
+            Point(float(self._elements[place]), native, kernel)
+            for place, native, kernel in self.search.best()
+        )
+        one = self._one
+        return Curve(one.cost_class, self._letter, one.layout, tuple(points))
 
 
-def curve_of(index: int, one: Representative, letter: str) -> Curve:
-    """The costs of a class in a type, on a device whose memory the host reads."""
-    points: list[Point] = []
-    begin = 0.0
-    for log2 in range(one.smallest, one.largest + 1, one.step):
-        call, elements = one.make(1 << log2, LETTERS[letter], f"xpu:{index}")
-        native, kernel = best_us(index, call, "native", "sycl")
-        points.append(Point(float(elements), native, kernel))
-        if len(points) == 1:
-            begin = time.perf_counter()  # kernels are there now
-        if len(points) < _FEWEST_POINTS:
-            continue
-        late = time.perf_counter() - begin > LONGEST_CURVE_S
-        if late or min(native, kernel) > _LONGEST_US:
-            break
-    return Curve(one.cost_class, letter, one.layout, smoothed(points))
+def take_turns(index: int, some: Iterable[Measured]) -> None:
+    """One of each size that is wanted: of kernels first, then of PyTorch's."""
+    calls = [
+        (each.search, place, call) for each in some for place, call in each.calls(index)
+    ]
+    for search, place, call in calls:
+        if place not in search:
+            spent_us(index, "sycl", call)  # builds
+    time.sleep(REST_S)
+    kernels = [turn_us(index, "sycl", call) for _, _, call in calls]
+    natives = [turn_us(index, "native", call) for _, _, call in calls]
+    for (search, place, _), native, kernel in zip(calls, natives, kernels, strict=True):
+        search.note(place, native, kernel)
 
 
-def smoothed(points: list[Point]) -> tuple[Point, ...]:
-    """A time that is longer than that of more elements was disturbed."""
-    found: list[Point] = []
-    native = kernel = float("inf")
-    for point in reversed(points):
-        native, kernel = min(native, point.native_us), min(kernel, point.kernel_us)
-        found.append(Point(point.elements, native, kernel))
-    return tuple(reversed(found))
+def curves_of(index: int) -> tuple[Curve, ...]:
+    """The costs of all classes on a device whose memory the host reads.
 
-
-def curves_of(index: int) -> Iterator[Curve]:
-    for one in REPRESENTATIVES:
-        for letter in one.letters:
-            if letter == "d" and not torch.xpu.get_device_properties(index).has_fp64:
-                continue
-            yield curve_of(index, one, letter)
+    Each pass takes a turn of all classes, so that what else a machine does for a while
+    does not fall on all turns of one.
+    """
+    has_fp64 = torch.xpu.get_device_properties(index).has_fp64
+    found = [
+        Measured(one, letter)
+        for one in REPRESENTATIVES
+        for letter in one.letters
+        if letter != "d" or has_fp64
+    ]
+    while wanted := [each for each in found if each.search.wanted()]:
+        for begin in range(0, len(wanted), _TOGETHER):
+            take_turns(index, wanted[begin : begin + _TOGETHER])
+    return tuple(each.curve() for each in found)
 
 
 def rates_of(index: int, *, host_reads: bool) -> Rates:
@@ -118,7 +126,7 @@ def rates_of(index: int, *, host_reads: bool) -> Rates:
         if policy == "native" and not host_reads:
             return 0.0, 0.0, 0.0
         call, moved, flops = (
-            best_us(index, call, policy)[0]
+            best_us(index, call, policy)
             for call in (
                 lambda: torch.add(one, one),
                 lambda: large + large,
@@ -129,8 +137,8 @@ def rates_of(index: int, *, host_reads: bool) -> Rates:
 
     launch, moved, flops = rates("sycl")
     native_call, native_moved, native_flops = rates("native")
-    (copy,) = best_us(index, lambda: one.copy_(small_on_host), "auto")
-    (large_copy,) = best_us(index, lambda: large.copy_(large_on_host), "auto")
+    copy = best_us(index, lambda: one.copy_(small_on_host), "auto")
+    large_copy = best_us(index, lambda: large.copy_(large_on_host), "auto")
     return Rates(
         launch_us=launch,
         native_call_us=native_call,

@@ -7,6 +7,7 @@ multiply-add.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -25,7 +26,10 @@ LETTERS: dict[str, torch.dtype] = {
     "b": torch.bfloat16,
     "l": torch.int64,
 }
+# Elements of a line of "alike", and of "long".
 _LINE = 256
+_LONG_LINE = 2048
+_DRAWN = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +47,31 @@ class Representative:
     step: int = 2
 
 
-def numbers(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
+@cache
+def _some(dtype: torch.dtype) -> torch.Tensor:
+    """Numbers to be repeated: to draw millions of them takes longer than the ops."""
     if dtype == torch.int64:
-        return torch.randint(1, 100, shape).to(device)
-    return torch.rand(shape).add(0.5).to(dtype).to(device)
+        return torch.randint(1, 100, (_DRAWN,))
+    return torch.rand(_DRAWN).add(0.5).to(dtype)
 
 
-def lines(n: int, dtype: torch.dtype, device: str) -> torch.Tensor:
-    return numbers((max(n // _LINE, 1), _LINE), dtype, device)
+def numbers(shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
+    count = math.prod(shape)
+    drawn = _some(dtype).repeat(-(-count // _DRAWN))
+    return drawn[:count].reshape(shape).to(device)
 
 
-def of_one(op: Callable[..., object], *arguments: object) -> Maker:
+def lines(
+    n: int, dtype: torch.dtype, device: str, *, line: int = _LINE
+) -> torch.Tensor:
+    return numbers((max(n // line, 1), line), dtype, device)
+
+
+def of_one(op: Callable[..., object], *arguments: object, line: int = _LINE) -> Maker:
     """An op on the lines of a matrix."""
 
     def make(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
-        x = lines(n, dtype, device)
+        x = lines(n, dtype, device, line=line)
         return lambda: op(x, *arguments), x.numel()
 
     return make
@@ -148,10 +162,25 @@ def batch_norm(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
     )
 
 
-def layer_norm(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
-    x = lines(n, dtype, device)
-    weight, bias = numbers((_LINE,), dtype, device), numbers((_LINE,), dtype, device)
-    return lambda: aten.native_layer_norm(x, [_LINE], weight, bias, 1e-5), x.numel()
+def layer_norm(line: int) -> Maker:
+    def make(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+        x = lines(n, dtype, device, line=line)
+        weight, bias = numbers((line,), dtype, device), numbers((line,), dtype, device)
+        return lambda: aten.native_layer_norm(x, [line], weight, bias, 1e-5), x.numel()
+
+    return make
+
+
+def on_long_lines(
+    cost_class: str, op: Callable[..., object], *arguments: object, letters: str = "f"
+) -> Representative:
+    make = of_one(op, *arguments, line=_LONG_LINE)
+    return Representative(cost_class, make, letters, layout="long", smallest=13)
+
+
+def variance(x: torch.Tensor, dim: int) -> torch.Tensor:
+    found: torch.Tensor = aten.var.correction(x, [dim])
+    return found
 
 
 def gather(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
@@ -183,20 +212,26 @@ REPRESENTATIVES = (
     Representative("special", of_one(aten.digamma), largest=20),
     Representative("reduction", of_one(aten.sum.dim_IntList, [1]), letters="fbdl"),
     Representative("reduction", of_one(aten.sum.dim_IntList, [0]), layout="across"),
+    on_long_lines("reduction", aten.sum.dim_IntList, [1], letters="fb"),
     Representative("softmax", of_one(aten._softmax, 1, False), letters="fb"),
     Representative("softmax", of_one(aten._softmax, 0, False), layout="across"),
+    on_long_lines("softmax", aten._softmax, 1, False, letters="fb"),
     Representative("matmul", multiply, letters="fbhd", smallest=15, largest=29),
     Representative("convolution", convolve, smallest=18, largest=27),
     Representative("attention", attend, smallest=16, largest=26),
     Representative("draws", draw),
     Representative("channel_norm", batch_norm),
-    Representative("line_norm", layer_norm, letters="fb"),
+    Representative("line_norm", layer_norm(_LINE), letters="fb"),
+    Representative(
+        "line_norm", layer_norm(_LONG_LINE), letters="fb", layout="long", smallest=13
+    ),
     Representative("pooling", of_images(aten.max_pool2d_with_indices, [2, 2], [2, 2])),
     Representative(
         "upsampling", of_images(aten.upsample_bilinear2d, [64, 64], False), largest=20
     ),
-    Representative("extremes", of_one(aten.argmax, 1)),
+    Representative("extremes", of_one(aten.argmax, 1), letters="fb"),
     Representative("extremes", of_one(aten.argmax, 0), layout="across"),
+    on_long_lines("extremes", aten.argmax, 1, letters="fb"),
     Representative("gathering", gather),
     Representative("scattering", scatter),
     Representative("scan", of_one(aten.cumsum, 1)),
@@ -204,8 +239,7 @@ REPRESENTATIVES = (
     Representative("padding", of_images(aten.reflection_pad2d, [1, 1, 1, 1])),
     Representative("rearranging", of_one(aten.flip, [0])),
     Representative("losses", nll_loss),
-    Representative("moments", of_one(lambda x: aten.var.correction(x, [1]))),
-    Representative(
-        "moments", of_one(lambda x: aten.var.correction(x, [0])), layout="across"
-    ),
+    Representative("moments", of_one(variance, 1)),
+    Representative("moments", of_one(variance, 0), layout="across"),
+    on_long_lines("moments", variance, 1),
 )

@@ -12,20 +12,20 @@ from xpurt.mapping import PhysicalDevice
 
 def measure_all(report: Callable[[str], object]) -> tuple[Calibration, ...]:
     """See `xpurt.calibrate`."""
-    found = []
+    found: list[tuple[PhysicalDevice, Calibration]] = []
     with _one_device_each() as ordinals:
         for index, device in enumerate(ordinals):
             report(f"measuring {device} ...")
-            found.append(_measured(index, device))
-    for each in found:
-        report(f"kept in {keep_calibration(each)}")
+            found.append((device, _measured(index, device)))
+    for device, calibration in found:
+        report(f"{device}: kept in {keep_calibration(calibration)}")
     mapping.install_costs(mapping.current_placement())
-    return tuple(found)
+    return tuple(calibration for _, calibration in found)
 
 
 def _measured(index: int, device: PhysicalDevice) -> Calibration:
     rates = rates_of(index, host_reads=device.host_accessible)
-    curves = tuple(curves_of(index)) if device.host_accessible else ()
+    curves = curves_of(index) if device.host_accessible else ()
     today = datetime.date.today().isoformat()
     return Calibration(mapping.identity(device), today, rates, curves)
 

@@ -18,14 +18,15 @@ namespace xpurt {
 namespace {
 
 constexpr std::array<const char*, kLayouts> kLayoutNames{"alike", "mixed", "strided",
-                                                         "across"};
+                                                         "across", "long"};
 
 OperandLayout layout_of(const std::string& name) {
   for (int i = 0; i < kLayouts; ++i) {
     if (name == kLayoutNames[i]) return static_cast<OperandLayout>(i);
   }
-  throw py::value_error("layout \"" + name +
-                        "\" is unknown; it is one of alike, mixed, strided, across");
+  throw py::value_error(
+      "layout \"" + name +
+      "\" is unknown; it is one of alike, mixed, strided, across, long");
 }
 
 const char* name_of(OperandLayout layout) {

@@ -46,6 +46,18 @@ char like(char letter) {
   }
 }
 
+// The same for a layout.
+std::optional<OperandLayout> like(OperandLayout layout) {
+  switch (layout) {
+    case OperandLayout::alike:
+      return std::nullopt;
+    case OperandLayout::strided:
+      return OperandLayout::mixed;
+    default:
+      return OperandLayout::alike;
+  }
+}
+
 void check(const CostCurve& curve) {
   TORCH_CHECK_VALUE(!curve.points.empty(), "a curve of costs has at least one point");
   double before = 0;
@@ -123,9 +135,8 @@ std::optional<TierCosts> expected_costs(int device_id, CostClass of, char letter
   std::lock_guard<std::mutex> lock(table().mutex);
   const auto& curves = table().curves;
   for (char type = letter; type != 0; type = like(type)) {
-    for (int each = static_cast<int>(layout); each >= 0; --each) {
-      const auto found =
-          curves.find({*place, of, type, static_cast<OperandLayout>(each)});
+    for (std::optional each = layout; each.has_value(); each = like(*each)) {
+      const auto found = curves.find({*place, of, type, *each});
       if (found != curves.end()) return at(found->second, elements);
     }
   }

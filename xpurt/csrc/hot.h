@@ -160,6 +160,10 @@ inline void see_dims(HotOperands& operands, const std::optional<int64_t>& dim) {
 inline void see_dims(HotOperands& operands, const at::OptionalIntArrayRef& dims) {
   if (dims) operands.see_dims(*dims);
 }
+// That of a line: symbolic sizes are of no other argument that is looked at here.
+inline void see_dims(HotOperands& operands, const c10::SymIntArrayRef& shape) {
+  operands.see_line(shape.size());
+}
 
 // The arguments that an op returns: those that it takes as `Tensor&`, in order.
 template <typename Arg>

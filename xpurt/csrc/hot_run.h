@@ -42,6 +42,10 @@ class HotOperands {
     if (first_ != nullptr) look_.see_dims(*first_, dims);
   }
 
+  void see_line(size_t dims) {
+    if (first_ != nullptr) look_.see_line(*first_, dims);
+  }
+
   c10::DeviceIndex index() const { return index_; }
 
   // Whether the op is for PyTorch's CPU kernel, on the very bytes of its operands.

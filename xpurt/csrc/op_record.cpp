@@ -144,7 +144,11 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
     const std::string type = argument.type()->str();
     if (type == "Generator?" || type == "Generator") generator = static_cast<int>(i);
     if (argument.name() == "pin_memory") pin_memory = static_cast<int>(i);
-    if (argument.name() == "dim" && i > 0) dims = static_cast<int>(i);
+    const bool as_shape = argument.name() == "normalized_shape";
+    if (i > 0 && (as_shape || argument.name() == "dim")) {
+      dims = static_cast<int>(i);
+      dims_as_shape = as_shape;
+    }
   }
   // That of copy_, say, is for all devices.
   has_cpu_kernel =

@@ -43,9 +43,10 @@ struct OpRecord {
   int generator = -1;          // position of the argument, or -1
   int pin_memory = -1;
   int dims = -1;  // position of the dimensions of the first tensor that it runs along
-  bool may_resize = false;      // writes to arguments that it may resize: out=
-  bool asks_for_grad = false;   // computes more if an operand requires a gradient
-  bool mixes_devices = false;   // checks its operands' devices itself
+  bool dims_as_shape = false;  // which are the innermost ones, of the shape given there
+  bool may_resize = false;     // writes to arguments that it may resize: out=
+  bool asks_for_grad = false;  // computes more if an operand requires a gradient
+  bool mixes_devices = false;  // checks its operands' devices itself
   bool has_cpu_kernel = false;  // PyTorch's, or a host kernel of ours
   bool is_atens = false;        // defined by PyTorch, not by another library
   HostKernel host_kernel;

@@ -15,17 +15,25 @@ namespace {
 
 thread_local bool in_turn = false;
 
-void see_dims(const c10::IValue& tensor, const c10::IValue& dims, CallLook* look) {
+void see_dims(const OpRecord& record, const c10::IValue& tensor,
+              const c10::IValue& dims, CallLook* look) {
   if (!tensor.isTensor() || !tensor.toTensor().defined()) return;
   const c10::TensorImpl& impl = *tensor.toTensor().unsafeGetTensorImpl();
   if (dims.isInt()) look->see_dims(impl, dims.toInt());
-  if (dims.isIntList()) look->see_dims(impl, dims.toIntVector());
+  if (!dims.isIntList()) return;
+  if (record.dims_as_shape) {
+    look->see_line(impl, dims.toIntList().size());
+  } else {
+    look->see_dims(impl, dims.toIntVector());
+  }
 }
 
 CallLook look_at(const OpRecord& record, const torch::jit::Stack& stack) {
   CallLook look;
   const size_t first = stack.size() - record.arguments;
-  if (record.dims >= 0) see_dims(stack[first], stack[first + record.dims], &look);
+  if (record.dims >= 0) {
+    see_dims(record, stack[first], stack[first + record.dims], &look);
+  }
   for (size_t i = first; i < stack.size(); ++i) {
     for_each_tensor(stack[i], [&](const at::Tensor& tensor) {
       if (tensor.defined() && tensor.layout() == c10::kStrided) {

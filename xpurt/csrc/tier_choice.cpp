@@ -39,12 +39,21 @@ std::mutex& slow_mutex() {
 }
 TierCosts bias_us;  // guarded by it
 
-size_t type_place(c10::ScalarType type) {
-  const char letter = letter_of(type);
-  for (size_t i = 0; i + 1 < kTierTypes; ++i) {
-    if (kLetters[i] == letter) return i;
+// Where each type's letter is among them: the hot path looks it up.
+constexpr size_t kScalarTypes = static_cast<size_t>(c10::ScalarType::NumOptions);
+const std::array<uint8_t, kScalarTypes> kTypePlaces = [] {
+  std::array<uint8_t, kScalarTypes> places{};
+  for (size_t i = 0; i < kScalarTypes; ++i) {
+    const char letter = letter_of(static_cast<c10::ScalarType>(i));
+    const auto* last = kLetters + kTierTypes - 1;
+    places[i] = static_cast<uint8_t>(std::find(kLetters, last, letter) - kLetters);
   }
-  return kTierTypes - 1;
+  return places;
+}();
+
+size_t type_place(c10::ScalarType type) {
+  const auto i = static_cast<size_t>(type);
+  return i < kScalarTypes ? kTypePlaces[i] : kTierTypes - 1;
 }
 
 TierSizes* find_sizes(const OpRecord& record, int device_id, const CallLook& look) {

@@ -44,27 +44,53 @@ class CallLook {
   // The op runs along these dimensions of the tensor, as a sum does; none: all.
   void see_dims(const c10::TensorImpl& tensor, c10::IntArrayRef dims) {
     if (dims.empty() || tensor.dim() < 2 || !tensor.is_contiguous()) return;
-    across_ = std::none_of(dims.begin(), dims.end(), [&](int64_t dim) {
-      return dim == -1 || dim == tensor.dim() - 1;
-    });
+    const c10::IntArrayRef sizes = tensor.sizes();
+    const auto count = static_cast<int64_t>(sizes.size());
+    int64_t length = 1;
+    bool across = true;
+    for (const int64_t given : dims) {
+      const int64_t dim = given < 0 ? given + count : given;
+      if (dim < 0 || dim >= count) return;  // an error, which the op itself raises
+      length *= sizes[dim];
+      across &= dim != count - 1;
+    }
+    run_along(across, length);
+  }
+
+  // The op runs along so many innermost dimensions of the tensor, as a normalization of
+  // layers does.
+  void see_line(const c10::TensorImpl& tensor, size_t dims) {
+    const c10::IntArrayRef sizes = tensor.sizes();
+    if (dims >= sizes.size() || !tensor.is_contiguous()) return;
+    int64_t length = 1;
+    for (const int64_t size : sizes.slice(sizes.size() - dims)) length *= size;
+    run_along(false, length);
   }
 
   int64_t elements() const { return elements_; }  // of the largest
   c10::ScalarType type() const { return c10::typeMetaToScalarType(type_); }
   OperandLayout layout() const {
     if (strided_ || (contiguous_ && permuted_)) return OperandLayout::strided;
-    if (across_) return OperandLayout::across;
+    if (along_ != OperandLayout::alike) return along_;
     return differ_ ? OperandLayout::mixed : OperandLayout::alike;
   }
 
  private:
+  void run_along(bool across, int64_t length) {
+    if (across) {
+      along_ = OperandLayout::across;
+    } else if (length > kLongLine) {
+      along_ = OperandLayout::long_lines;
+    }
+  }
+
   int64_t elements_ = 0;
   caffe2::TypeMeta type_ = caffe2::TypeMeta::Make<float>();
   bool differ_ = false;
   bool strided_ = false;
-  bool contiguous_ = false;  // some operand is
-  bool permuted_ = false;    // some operand is not
-  bool across_ = false;
+  bool contiguous_ = false;                     // some operand is
+  bool permuted_ = false;                       // some operand is not
+  OperandLayout along_ = OperandLayout::alike;  // by the line that the op runs along
 };
 
 // Calls of one op, type, layout and size class on one device. The hot path reads and

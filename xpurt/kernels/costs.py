@@ -12,7 +12,7 @@ from dataclasses import asdict, astuple, dataclass, fields
 from typing import Any
 
 FORMAT = 1  # of the text; grows with each change that old readers get wrong
-LAYOUTS = ("alike", "mixed", "strided", "across")
+LAYOUTS = ("alike", "mixed", "strided", "across", "long")
 MOST_POINTS = 64
 
 
@@ -48,7 +48,8 @@ class Curve:
     """One class of ops (`xpurt.kernels.cost_classes`) in one element type, by its letter
     in the names of kernels, and one layout of the operands: "alike" (dense, of one size
     and order), "mixed" (of several sizes), "strided", "across" (dense, and the op runs
-    along a dimension that is not the innermost). Points by elements."""
+    along a dimension that is not the innermost), "long" (dense, and it runs along the
+    innermost in lines of more than 512 elements). Points by elements."""
 
     cost_class: str
     letter: str

@@ -25,7 +25,7 @@ from xpurt.kernels.private_file import read_private, write_private
 
 SHIPPED = Path(__file__).with_name("shipped_costs.json")
 
-_warned = False
+_warned: set[Path] = set()  # of these files
 
 
 def identity_of(
@@ -118,10 +118,9 @@ def _check_same(found: Identity, wanted: Identity) -> None:
 
 
 def _say(path: Path, error: Exception) -> None:
-    global _warned
-    if _warned:
+    if path in _warned:
         return
-    _warned = True
+    _warned.add(path)
     warnings.warn(
         f"the calibration {path} is not used: {error}. xpurt goes by the costs that it "
         "comes with; `python -m xpurt calibrate` measures anew.",
