@@ -16,6 +16,7 @@ from xpurt.kernels.table import dtypes_of
 from xpurt.testing.oracle import agree
 
 ENTRIES = {
+    "_logcumsumexp": "logcumsumexp",
     "_index_put_impl_": "index_put",
     "div": "div.no_rounding_mode",
     "fill_": "fill",
@@ -91,6 +92,99 @@ def test_numbers(scalar: complex, xpu: torch.device) -> None:
     for op in (torch.add, torch.mul, torch.div, torch.pow, torch.eq):
         result = op(x.to(xpu), scalar)
         torch.testing.assert_close(result.cpu(), op(x, scalar))
+
+
+def numbers(*shape: int, dtype: torch.dtype) -> torch.Tensor:
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(1))
+
+
+PRODUCTS: dict[str, Any] = {
+    "mm": lambda a, b, c: a @ b,
+    "mm of conjugates": lambda a, b, c: b.mH @ a.conj().t(),
+    "addmm": lambda a, b, c: torch.addmm(c, a, b, beta=0.5, alpha=2 - 1j),
+    "addmm of a row": lambda a, b, c: torch.addmm(c[0].conj(), a, b, beta=2j),
+    "addmm in place": lambda a, b, c: c.clone().addmm_(a, b),
+    "baddbmm": lambda a, b, c: torch.baddbmm(
+        c.expand(2, -1, -1) * float("nan"),
+        a.expand(2, -1, -1),
+        b.expand(2, -1, -1),
+        beta=0,
+    ),
+    "bmm": lambda a, b, c: torch.stack([a, 2 * a]) @ torch.stack([b, b.conj()]),
+    "addmv": lambda a, b, c: torch.addmv(c[:, 0], a, b[:, 1], beta=1j, alpha=2),
+    "mv": lambda a, b, c: a.mv(b[:, 0]),
+    "dot": lambda a, b, c: a[0].dot(b[:, 0]),
+    "vdot": lambda a, b, c: a[0].vdot(b[:, 0]),
+    "einsum": lambda a, b, c: torch.einsum("ij,jk->ki", a, b),
+    "tensordot": lambda a, b, c: torch.tensordot(a, b, 1),
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=list(PRODUCTS))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products(product: Any, dtype: torch.dtype, xpu: torch.device) -> None:
+    near = 1e-5 if dtype == torch.complex64 else 1e-12
+    for m, n, k in [(1, 1, 1), (3, 7, 20), (65, 70, 33), (2, 3, 0)]:
+        shapes = (m, k), (k, n), (m, n)
+        if k == 0 and product is not PRODUCTS["mm"]:
+            continue
+        if n == 1 and product is PRODUCTS["addmv"]:
+            continue
+        given = [numbers(*shape, dtype=dtype) for shape in shapes]
+        _C.reset_op_report()
+        with xpurt.kernel_policy("sycl"):
+            found = product(*(x.to(xpu) for x in given))
+        used = {row[0].split("::")[1].split(".")[0] for row in _C.op_report()}
+        # A sum of products of one number each is none of matrices to einsum.
+        assert k == 1 or used & {"mm", "addmm", "addmm_", "bmm", "baddbmm"}
+        for op in used & {"mm", "addmm", "addmm_", "bmm", "baddbmm"}:
+            assert tiers_of(f"aten::{op}") == {"sycl"}
+        expected = product(*given)
+        torch.testing.assert_close(found.cpu(), expected, rtol=near, atol=20 * near)
+
+
+def test_products_of_what_does_not_fit(xpu: torch.device) -> None:
+    a, b = torch.ones(2, 3).to(xpu), torch.ones(3, 2, dtype=torch.complex64).to(xpu)
+    with xpurt.kernel_policy("sycl"):
+        with pytest.raises(RuntimeError, match="same dtype"):
+            a @ b
+        with pytest.raises(RuntimeError, match="cannot be multiplied"):
+            b @ b
+        with pytest.raises(RuntimeError, match="without overflow"):
+            torch.addmm(a[:, :2], a, b.real, alpha=1j)
+        there = torch.empty(3, 3, dtype=torch.complex64, device=xpu).conj()
+        torch.mm(b, 1j * b.mT, out=there)
+    assert torch.equal(there.cpu(), torch.full((3, 3), 2j))
+
+
+def test_sums_of_exponentials_at_the_edges(xpu: torch.device) -> None:
+    inf, nan = float("inf"), float("nan")
+    firsts = [complex(-inf, 0), complex(inf, 1), complex(nan, 0), complex(1, nan), 1e3]
+    x = torch.tensor([[first, 0.5 - 1j, -300j, first, 2] for first in firsts])
+    for dtype in DTYPES:
+        found = on_queue(
+            "aten::_logcumsumexp",
+            lambda d=dtype: torch.logcumsumexp(x.to(d).to(xpu), 1),
+        )
+        expected = torch.logcumsumexp(x.to(dtype), 1)
+        torch.testing.assert_close(found.cpu(), expected, equal_nan=True)
+
+
+def test_conjugates_and_negatives_are_resolved_on_the_device(xpu: torch.device) -> None:
+    x = numbers(4, 5, dtype=torch.complex64)
+    there = x.to(xpu)
+    _C.reset_op_report()
+    with xpurt.kernel_policy("sycl"):
+        assert torch.equal(there.conj().clone().cpu(), x.conj())
+        assert torch.equal(there.conj().imag.clone().cpu(), x.conj().imag)
+        room = torch.zeros(4, 5, dtype=torch.complex128, device=xpu)
+        room.conj().copy_(there.t().conj().t())
+        assert torch.equal(room.cpu(), x.to(torch.complex128))
+        room.conj().copy_(there)
+        assert torch.equal(room.cpu(), x.conj().to(torch.complex128))
+        room.conj().imag.copy_(there.real)
+        assert torch.equal(room.cpu().imag, -x.real.double())
+    assert not [row[0] for row in _C.op_report() if row[1] == "copy"]
 
 
 def test_conjugates_are_seen_as_such(xpu: torch.device) -> None:

@@ -149,6 +149,16 @@ def test_element_i_does_not_depend_on_the_layout(
     assert torch.equal(drawn(policy, every_second), line)
 
 
+@pytest.mark.mappings("CPU")
+@pytest.mark.parametrize("name", ["normal", "log_normal", "uniform", "random"])
+def test_hosts_make_several_blocks_at_once(name: str, xpu: torch.device) -> None:
+    """Up to 16 of them, of 4 numbers: whatever is left over is the same."""
+    whole = drawn("sycl", lambda: FILLS[name](torch.empty(200, device=xpu)))
+    for count in (1, 3, 4, 5, 31, 32, 33, 63, 64, 65, 127, 128, 130, 200):
+        some = drawn("native", lambda n=count: FILLS[name](torch.empty(n, device=xpu)))
+        assert torch.equal(some, whole[: len(some)]), count
+
+
 def test_a_published_vector(xpu: torch.device) -> None:
     """Philox4x32-10 of key and counter zero, as in the tests of Random123."""
     for policy in ("sycl", "native"):

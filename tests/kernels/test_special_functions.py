@@ -70,6 +70,7 @@ FUNCTIONS: dict[
     "special_bessel_y0": (special.bessel_y0, POSITIVE, lambda x: mpmath.bessely(0, x)),
     "special_bessel_y1": (special.bessel_y1, POSITIVE, lambda x: mpmath.bessely(1, x)),
     "special_airy_ai": (special.airy_ai, (-5.5, *WHOLE_LINE[:-1]), mpmath.airyai),
+    "lgamma": (torch.lgamma, WHOLE_LINE, lambda x: mpmath.log(abs(mpmath.gamma(x)))),
     "polygamma": (
         lambda x: torch.polygamma(3, x),
         (-2.4, *POSITIVE),

@@ -1,7 +1,10 @@
 #include "copy.h"
 
 #include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/_neg_view.h>
+#include <ATen/ops/conj_physical.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/neg.h>
 #include <torch/library.h>
 
 #include "alias.h"
@@ -202,6 +205,23 @@ bool is_same_data(const at::Tensor& a, const at::Tensor& b) {
           a.is_neg() == b.is_neg());
 }
 
+// Conjugates and negatives that are views become numbers on the device, as kernels see
+// none and the host can't. Whether there were any.
+bool copy_resolved(const at::Tensor& self, const at::Tensor& source) {
+  if (self.is_conj()) {
+    self.conj().copy_(source.conj());
+  } else if (self.is_neg()) {
+    at::_neg_view(self).copy_(at::neg(source.to(self.scalar_type())));
+  } else if (source.is_conj()) {
+    self.copy_(at::conj_physical(source.conj()));
+  } else if (source.is_neg()) {
+    self.copy_(at::neg(at::_neg_view(source)));
+  } else {
+    return false;
+  }
+  return true;
+}
+
 // On an idle stream a few bytes are copied at once.
 at::Tensor& copy_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& source,
                   bool non_blocking) {
@@ -212,6 +232,7 @@ at::Tensor& copy_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& 
   const c10::DeviceIndex index = (self.is_xpu() ? self : source).device().index();
   if (is_same_data(self, source)) return self;
   const bool within = self.device() == source.device();
+  if (within && !host_reads(index) && copy_resolved(self, source)) return self;
   if (within && current_stream(index).idle() && copy_few_bytes(record, self, source)) {
     return self;
   }

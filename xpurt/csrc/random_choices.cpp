@@ -9,6 +9,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sort.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/topk.h>
 #include <torch/library.h>
 
@@ -50,9 +51,15 @@ Tensor binomial(const Tensor& count, const Tensor& prob, Generator generator) {
 
 constexpr int64_t kMostCategories = 1 << 24;
 
+// `most`: the largest weight of each row. Waits for the device once.
 void check_weights(const Tensor& weights, const Tensor& most, bool replacement) {
-  const bool right =
-      weights.max().lt(INFINITY).__and__(weights.min().ge(0)).item().toBool();
+  const bool one = most.numel() == 1;
+  const Tensor ends = at::stack({weights.min(), one ? most.squeeze() : most.min(),
+                                 one ? most.squeeze() : most.max()})
+                          .cpu()
+                          .to(at::kDouble);
+  const auto* const end = ends.const_data_ptr<double>();
+  const bool right = end[0] >= 0 && end[2] < INFINITY;  // neither is NaN, then
   if (replacement && !right) {
     TORCH_CHECK(
         weights.ge(0).all().item().toBool(),
@@ -62,7 +69,7 @@ void check_weights(const Tensor& weights, const Tensor& most, bool replacement) 
                 "infinity or NaN)");
   }
   TORCH_CHECK(right, "probability tensor contains either `inf`, `nan` or element < 0");
-  TORCH_CHECK(most.gt(0).all().item().toBool(),
+  TORCH_CHECK(end[1] > 0,
               "invalid multinomial distribution (sum of probabilities <= 0)");
 }
 

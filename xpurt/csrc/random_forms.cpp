@@ -36,13 +36,7 @@ void normal_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Draw draw;
   pop(*stack, self, mean, std, draw.seed, draw.offset, draw.from);
   FOR_FLOATING(self.scalar_type(), "normal_kernel_cpu", [&] {
-    using F = FunctionsFor<scalar_t>;
-    using R = decltype(F::unit_of(0));
-    fill_by_block<scalar_t>(self, draw, [&](const typename F::Words& words) {
-      auto made = F::normals_of(words);
-      for (R& each : made.value) each = R(mean) + R(std) * each;
-      return made;
-    });
+    fill_normals<scalar_t>(self, draw, mean, std, [](auto value) { return value; });
   });
 }
 
@@ -54,11 +48,8 @@ void log_normal_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   FOR_FLOATING(self.scalar_type(), "log_normal_cpu", [&] {
     using F = FunctionsFor<scalar_t>;
     using R = decltype(F::unit_of(0));
-    fill_by_block<scalar_t>(self, draw, [&](const typename F::Words& words) {
-      auto made = F::normals_of(words);
-      for (R& each : made.value) each = F::exp_of(R(mean) + R(std) * each);
-      return made;
-    });
+    fill_normals<scalar_t>(self, draw, mean, std,
+                           [](R value) { return F::exp_of(value); });
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "random_batch.h"
 #include "random_draw.h"
 #include "random_forms.h"
 
@@ -43,16 +44,29 @@ class Elements {
   bool contiguous_;
 };
 
-// Says body(words, first element, how many) for each block of `per` elements.
+// Says body(words, first element, how many) for each batch of blocks of `per` elements.
+template <typename Body>
+void each_batch(int64_t numel, int per, Draw draw, const Body& body) {
+  constexpr int64_t kGrain = 2048 / Batch::kBlocks;
+  const int64_t elements = int64_t{per} * Batch::kBlocks;
+  const int64_t batches = (numel + elements - 1) / elements;
+  at::parallel_for(0, batches, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t batch = begin; batch < end; ++batch) {
+      const int64_t first = batch * elements;
+      body(batch_of(draw.seed, draw.offset, batch * Batch::kBlocks), first,
+           static_cast<int>(std::min(elements, numel - first)));
+    }
+  });
+}
+
+// The same for each block.
 template <typename Body>
 void each_block(int64_t numel, int per, Draw draw, const Body& body) {
-  constexpr int64_t kGrain = 2048;
-  const int64_t blocks = (numel + per - 1) / per;
-  at::parallel_for(0, blocks, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t first = block * per;
-      body(Single::words_of(draw.seed, draw.offset, block, 0), first,
-           static_cast<int>(std::min<int64_t>(per, numel - first)));
+  each_batch(numel, per, draw, [&](const Batch& batch, int64_t first, int count) {
+    for (int i = 0; i * per < count; ++i) {
+      Single::Words words;
+      for (int k = 0; k < 4; ++k) words.word[k] = batch.word[k][i];
+      body(words, first + i * per, std::min(per, count - i * per));
     }
   });
 }
@@ -74,18 +88,31 @@ void fill(const Tensor& self, int per, Draw draw, const Value& value) {
              });
 }
 
-// The same of values that are made a block at a time.
-template <typename T, typename Values>
-void fill_by_block(const Tensor& self, Draw draw, const Values& values) {
+// Gives each element mean + std * its normal number, finished.
+template <typename T, typename Finish>
+void fill_normals(const Tensor& self, Draw draw, double mean, double std,
+                  const Finish& finish) {
   using F = FunctionsFor<T>;
+  using R = decltype(F::unit_of(0));
   const Elements<T> elements(self);
-  each_block(self.numel(), F::NUMBERS, draw,
-             [&](const Single::Words& words, int64_t first, int count) {
-               const typename F::Reals made = values(as<F>(words));
-               for (int k = 0; k < count; ++k) {
-                 elements[first + k] = static_cast<T>(made.value[k]);
-               }
-             });
+  if constexpr (std::is_same_v<F, Single>) {
+    each_batch(self.numel(), F::NUMBERS, draw,
+               [&](const Batch& batch, int64_t first, int count) {
+                 const auto made = normals_of_batch(batch, R(mean), R(std));
+                 for (int k = 0; k < count; ++k) {
+                   elements[first + k] = static_cast<T>(finish(made[k]));
+                 }
+               });
+  } else {
+    each_block(self.numel(), F::NUMBERS, draw,
+               [&](const Single::Words& words, int64_t first, int count) {
+                 const auto made = F::normals_of(as<F>(words));
+                 for (int k = 0; k < count; ++k) {
+                   elements[first + k] =
+                       static_cast<T>(finish(R(mean) + R(std) * made.value[k]));
+                 }
+               });
+  }
 }
 
 #define FOR_FLOATING(type, name, ...) \

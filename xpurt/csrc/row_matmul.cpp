@@ -37,10 +37,15 @@ struct MatmulCall {
   const Tensor* a = nullptr;
   const Tensor* b = nullptr;
   const Tensor* out = nullptr;
-  double alpha = 1;
-  double beta = 0;
+  c10::Scalar alpha = 1;
+  c10::Scalar beta = 0;
   Activation activation = Activation::none;
 };
+
+// Whether something is added: what beta makes nothing of may be NaN.
+bool adds(const MatmulCall& call) {
+  return call.self != nullptr && !call.beta.equal(0);
+}
 
 // Products of int8 are int32.
 ScalarType product_type(ScalarType type) {
@@ -88,8 +93,8 @@ MatmulCall MatmulRow::read(const Stack& stack) const {
     call.self = &stack[first + roles_.self].toTensor();
     call.beta = 1;
   }
-  if (roles_.beta >= 0) call.beta = stack[first + roles_.beta].toScalar().toDouble();
-  if (roles_.alpha >= 0) call.alpha = stack[first + roles_.alpha].toScalar().toDouble();
+  if (roles_.beta >= 0) call.beta = stack[first + roles_.beta].toScalar();
+  if (roles_.alpha >= 0) call.alpha = stack[first + roles_.alpha].toScalar();
   if (roles_.out >= 0) call.out = &stack[first + roles_.out].toTensor();
   if (roles_.use_gelu >= 0) {
     const bool gelu = stack[first + roles_.use_gelu].toBool();
@@ -113,7 +118,7 @@ OpCost MatmulRow::cost(const MatmulCall& call) const {
   cost.rows = call.a->size(0);
   cost.read(*call.a);
   cost.read(*call.b);
-  if (call.self != nullptr && call.beta != 0) cost.read(*call.self);
+  if (adds(call)) cost.read(*call.self);
   return cost;
 }
 
@@ -133,12 +138,11 @@ void MatmulRow::refuse_shapes(const Stack& stack) const {
 }
 
 bool MatmulRow::accepts(const Stack& stack) const {
-  const size_t first = stack.size() - roles_.count;
-  for (int at : {roles_.alpha, roles_.beta}) {
-    if (at >= 0 && stack[first + at].toScalar().isComplex()) return false;
-  }
   const MatmulCall call = read(stack);
   const Tensor &a = *call.a, &b = *call.b;
+  for (const c10::Scalar& each : {call.alpha, call.beta}) {
+    if (each.isComplex() && !a.is_complex()) return false;
+  }
   const int64_t dims = roles_.batched ? 3 : 2;
   const char letter = letter_of(a.scalar_type());
   if (letter == 0 || spec_.dtypes.find(letter) == std::string::npos) return false;
@@ -167,6 +171,7 @@ bool MatmulRow::accepts(const Stack& stack) const {
   if (call.out != nullptr) {
     // Shapes that a caller has to be warned of are left to PyTorch.
     if (!call.out->sizes().equals(sizes) && call.out->numel() != 0) return false;
+    if (call.out->is_conj()) return false;
     if (call.out->is_alias_of(a) || call.out->is_alias_of(b)) return false;
     if (call.self != nullptr && call.out != call.self &&
         call.out->is_alias_of(*call.self) && !call.out->is_same(*call.self)) {
@@ -196,8 +201,8 @@ void MatmulRow::by_onednn(const MatmulCall& call, const Tensor& out,
   const Tensor none;
   const bool gelu = call.activation == Activation::gelu;
   Stream& stream = current_stream(out.device().index());
-  const auto alpha = static_cast<float>(call.alpha);
-  const auto beta = call.self != nullptr ? static_cast<float>(call.beta) : 0;
+  const auto alpha = call.alpha.toFloat();
+  const auto beta = call.self != nullptr ? call.beta.toFloat() : 0;
   const bool per_column = beta == 1 && alpha == 1 && call.self->dim() == 1 &&
                           call.self->size(0) == out.size(-1) &&
                           call.self->stride(0) == 1;
@@ -217,7 +222,7 @@ void MatmulRow::by_kernel(const MatmulCall& call, const Tensor& out,
   const DeviceTraits& device = traits(launch.device());
   const auto computed =
       static_cast<int64_t>(c10::elementSize(computed_in(out.scalar_type())));
-  const auto blocks = vector_blocks(device, computed);
+  const auto blocks = out.is_complex() ? std::nullopt : vector_blocks(device, computed);
   int64_t m = call.a->size(-2), n = call.b->size(-1);
   const int64_t k = call.a->size(-1), batch = roles_.batched ? out.size(0) : 1;
   // Vectors lie along columns. Where few are there, or the result lies along rows, the
@@ -231,14 +236,14 @@ void MatmulRow::by_kernel(const MatmulCall& call, const Tensor& out,
     std::swap(m, n);
     std::swap(row, column);
   }
-  const bool adds = call.self != nullptr && call.beta != 0;
-  const Tensor self = adds ? call.self->expand_as(out) : out;
+  const bool has_self = adds(call);
+  const Tensor self = has_self ? call.self->expand_as(out) : out;
   launch.tensor(out, call.out != nullptr ? Access::read_write : Access::write);
   launch.tensor(*left, Access::read);
   launch.tensor(*right, Access::read);
-  if (adds) launch.tensor(self, Access::read);
+  if (has_self) launch.tensor(self, Access::read);
   add_scalar(launch, call.alpha, computed_in(out.scalar_type()));
-  if (adds) add_scalar(launch, call.beta, computed_in(out.scalar_type()));
+  if (has_self) add_scalar(launch, call.beta, computed_in(out.scalar_type()));
   c10::SmallVector<int64_t, 20> layout{m, n, k};
   for (const Tensor* each : {&out, left, right, &self}) {
     layout.push_back(roles_.batched ? each->stride(0) : 0);
@@ -265,7 +270,7 @@ void MatmulRow::by_kernel(const MatmulCall& call, const Tensor& out,
   key += letter_of(out.scalar_type());
   key += letter_of(computed_in(out.scalar_type()));
   key += letter_of(call.a->scalar_type());
-  key += adds ? ";adds;" : ";;";
+  key += has_self ? ";adds;" : ";;";
   if (call.activation == Activation::relu) key += "relu";
   if (call.activation == Activation::gelu) key += "gelu";
   launch.submit(kernel_for(launch.device(), key), range);
@@ -313,6 +318,10 @@ void MatmulRow::multiply_rows(const MatmulCall& call, const Tensor& out,
 }
 
 void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
+  // PyTorch has products see conjugates as such.
+  for (auto value = stack->end() - roles_.count; value != stack->end(); ++value) {
+    if (value->isTensor()) *value = value->toTensor().resolve_conj();
+  }
   const MatmulCall call = read(*stack);
   const auto sizes = shape(call);
   Tensor out;

@@ -12,9 +12,10 @@ FORWARD = (
     Row("_prelu_kernel", "a0 > 0 ? a0 : a1 * a0", FLOATING_ONLY, same_type=True),
     Row(
         "elu",
-        "a0 < 0 ? expm1(a0 * input_scale) * alpha * scale : a0 * scale",
+        "a0 < 0 ? expm1_of(a0 * input_scale) * alpha * scale : a0 * scale",
         FLOATING_ONLY,
         flops=16,
+        functions=("near_zero",),
     ),
     Row("silu", "a0 / (1 + exp(-a0))", FLOATING_ONLY, flops=15),
     Row("mish", "a0 * tanh(softplus_of(a0))", FLOATING_ONLY, flops=45),

@@ -37,6 +37,7 @@ _BY_NAME: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("padding", ("reflection_pad", "replication_pad")),
     ("rearranging", ("roll", "flip", "tril", "triu", "unfold_backward")),
     ("unfolding", ("im2col", "col2im")),
+    ("unpooling", ("max_unpool",)),
     ("losses", ("nll_loss", "multi_margin", "multilabel_margin")),
     ("moments", ("var", "std")),
     ("dear", ("frexp", "log_sigmoid", "glu_backward", "_thnn_fused")),

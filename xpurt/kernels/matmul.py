@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from xpurt.kernels.element_types import TYPES, load, store
+from xpurt.kernels.element_types import TYPES, is_complex, load, store
 
 # T is the type of the value, a vector or one element of it.
 _ACTIVATIONS = {
@@ -32,6 +32,11 @@ def _activation(name: str, type_: str) -> str:
     return _ACTIVATIONS[name].replace("(T)", f"({type_})")
 
 
+def _product(computed_as: str) -> str:
+    """Of numbers, without a call, so that it may be contracted with the sum."""
+    return "times(value, other)" if is_complex(computed_as) else "value * other"
+
+
 def matmul_values(template: str, fields: Sequence[str]) -> dict[str, object]:
     """Fields: for vectors, lanes of one, rows in registers, and rows, columns and depth
     of a block ("16,12,144,160,128"); types of the result, the computation and the
@@ -45,6 +50,7 @@ def matmul_values(template: str, fields: Sequence[str]) -> dict[str, object]:
     values: dict[str, object] = {
         "params": ", ".join(params),
         "adds": int(bool(adds)),
+        "product": _product(computed_as),
         "activation": _activation(activation, "C"),
         "store": store("p", "i", "value", computed_as, stored_as),
         "load": load("p", "i", letter, computed_as),

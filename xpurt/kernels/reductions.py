@@ -56,11 +56,13 @@ SOFTMAXES = (
     Softmax("_log_softmax_backward_data", "a0 - exp(a1) * sum", summand="a0", flops=14),
 )
 
+MULTIPLIED = Kind(FLOATS + COMPLEX)
+
 MATMULS = (
-    Matmul("mm"),
-    Matmul("addmm"),
-    Matmul("bmm"),
-    Matmul("baddbmm"),
+    Matmul("mm", MULTIPLIED),
+    Matmul("addmm", MULTIPLIED),
+    Matmul("bmm", MULTIPLIED),
+    Matmul("baddbmm", MULTIPLIED),
     Matmul("_addmm_activation"),
     Matmul("_int_mm", Kind("c")),
 )

@@ -1,7 +1,7 @@
 """Rows of cumulative ops: a place is a line along one dimension."""
 
-from xpurt.kernels.element_types import COMPLEX
-from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY, Kind
+from xpurt.kernels.element_types import COMPLEX, FLOATS
+from xpurt.kernels.row import ARITHMETIC, Kind
 from xpurt.kernels.steps import Step, Steps
 
 NUMBERS = Kind(ARITHMETIC.dtypes + COMPLEX)
@@ -59,7 +59,8 @@ def extreme(better: str) -> tuple[Step, ...]:
 
 # The sum so far is kept in double where the device has it: gradients are differences
 # of results, which leave little of float. As PyTorch has no meta function of it, the
-# result looks like self.
+# result looks like self. Of complex numbers, the one with the larger real part is taken
+# out of the sum; a NaN in one part makes both NaN for good.
 LOGARITHMS = Steps(
     "_logcumsumexp",
     (
@@ -70,25 +71,64 @@ LOGARITHMS = Steps(
   long index[8];
   const long from = self_line(i, dim, index), to = out_line(i, dim, index);
   const int d = wrapped(dim, self_RANK);
-  Wide acc = -INFINITY;
+  Sum acc = NOTHING;
   const long n = self_size(d);
   for (long k = 0; k < n; ++k) {
-    const Wide x = self_load(from + k * self_stride(d));
-    const Wide most = x != x || x > acc ? x : acc, least = most == x ? acc : x;
-    if (most != least || isfinite(most)) acc = most + log1p(exp(least - most));
-    out_store(to + k * out_stride(d), acc);
+    acc = with_another(acc, WIDENED(self_load(from + k * self_stride(d))));
+    out_store(to + k * out_stride(d), NARROWED(acc));
   }
 """,
         ),
     ),
-    FLOATING_ONLY,
+    Kind(FLOATS + COMPLEX),
     like="self",
     flops=40,
     functions="""
+#ifndef COMPLEX
+typedef C R;
+#endif
 #ifdef cl_khr_fp64
 typedef double Wide;
+typedef double2 Wide2;
 #else
-typedef C Wide;
+typedef R Wide;
+typedef float2 Wide2;
+#endif
+
+#ifdef COMPLEX
+typedef Wide2 Sum;
+#define NOTHING ((Sum)(-INFINITY, 0))
+#define WIDENED(v) ((Sum)((v).x, (v).y))
+#define NARROWED(v) ((C)((R)(v).x, (R)(v).y))
+
+static Sum exponential(Sum z) {
+  const Wide size = exp(z.x);
+  return size == 0 ? (Sum)0 : (Sum)(size * cos(z.y), size * sin(z.y));
+}
+
+static Sum with_another(Sum a, Sum b) {
+  if (isnan(a.x) || isnan(a.y) || isnan(b.x) || isnan(b.y)) return (Sum)(NAN, NAN);
+  const Sum most = b.x > a.x ? b : a, least = b.x > a.x ? a : b;
+  if (most.x == -INFINITY) return most;
+  if (least.x == INFINITY) {
+    const Sum sum = exponential(least) + exponential(most);
+    return (Sum)(log(hypot(sum.x, sum.y)), atan2(sum.y, sum.x));
+  }
+  const Sum rest = exponential(least - most);  // at most 1
+  return most + (Sum)(log1p(rest.x * (2 + rest.x) + rest.y * rest.y) / 2,
+                      atan2(rest.y, 1 + rest.x));
+}
+#else
+typedef Wide Sum;
+#define NOTHING (-INFINITY)
+#define WIDENED(v) (v)
+#define NARROWED(v) (v)
+
+static Sum with_another(Sum acc, Sum x) {
+  const Wide most = x != x || x > acc ? x : acc, least = most == x ? acc : x;
+  if (most != least || isfinite(most)) return most + log1p(exp(least - most));
+  return acc;
+}
 #endif
 """,
 )

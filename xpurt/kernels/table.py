@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 from xpurt.kernels import (
     activations,
+    alignment,
     attention,
     binary,
     channel_norm,
@@ -12,6 +13,7 @@ from xpurt.kernels import (
     decomposed,
     distances,
     distinct,
+    embedding_bags,
     extremes,
     grid_sampling,
     indexing,
@@ -36,6 +38,7 @@ from xpurt.kernels import (
     ternary,
     unary,
     unfolding,
+    unpooling,
     upsampling,
 )
 from xpurt.kernels.attention import Attention
@@ -57,6 +60,7 @@ ROWS: tuple[AnyRow, ...] = (
     *channel_norm.ROWS,
     *pooling.ROWS,
     *unfolding.ROWS,
+    *unpooling.ROWS,
     *upsampling.ROWS,
     *grid_sampling.ROWS,
     *convolution.ROWS,
@@ -73,8 +77,10 @@ ROWS: tuple[AnyRow, ...] = (
     *counting.ROWS,
     *indexing.ROWS,
     *scattering.ROWS,
+    *embedding_bags.ROWS,
     *special.ROWS,
     *losses.ROWS,
+    *alignment.ROWS,
     *distances.ROWS,
     *several_results.ROWS,
     *recurrent.ROWS,

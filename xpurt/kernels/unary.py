@@ -14,14 +14,16 @@ from xpurt.kernels.row import (
     Row,
 )
 
+NEAR_ZERO = ("near_zero",)
+
 FUNCTIONS = (
     Row("exp", "exp(a0)", FLOATING, flops=10, complex="exp_of(a0)"),
     Row("exp2", "exp2(a0)", FLOATING, flops=10),
-    Row("expm1", "expm1(a0)", FLOATING, flops=15),
+    Row("expm1", "expm1_of(a0)", FLOATING, flops=15, functions=NEAR_ZERO),
     Row("log", "log(a0)", FLOATING, flops=10, complex="log_of(a0)"),
     Row("log2", "log2(a0)", FLOATING, flops=10, complex="log_of(a0) / LOG_2"),
     Row("log10", "log10(a0)", FLOATING, flops=10, complex="log_of(a0) / LOG_10"),
-    Row("log1p", "log1p(a0)", FLOATING, flops=15),
+    Row("log1p", "log1p_of(a0)", FLOATING, flops=15, functions=NEAR_ZERO),
     Row("sqrt", "sqrt(a0)", FLOATING, flops=4, complex="sqrt_of(a0)"),
     Row("rsqrt", "1 / sqrt(a0)", FLOATING, flops=5, complex="over(ONE, sqrt_of(a0))"),
     Row("reciprocal", "1 / a0", FLOATING, flops=4, complex="over(ONE, a0)"),
@@ -35,8 +37,8 @@ FUNCTIONS = (
     Row("cosh", "cosh(a0)", FLOATING, flops=20, complex="cosh_of(a0)"),
     Row("tanh", "tanh(a0)", FLOATING, flops=20, complex="tanh_of(a0)"),
     Row("asinh", "asinh(a0)", FLOATING, flops=25),
-    Row("acosh", "acosh(a0)", FLOATING, flops=25),
-    Row("atanh", "atanh(a0)", FLOATING, flops=25),
+    Row("acosh", "acosh_of(a0)", FLOATING, flops=25),
+    Row("atanh", "atanh_of(a0)", FLOATING, flops=25),
     Row(
         "sigmoid",
         "1 / (1 + exp(-a0))",
@@ -46,7 +48,7 @@ FUNCTIONS = (
     ),
     Row("erf", "erf(a0)", FLOATING, flops=20),
     Row("erfc", "erfc(a0)", FLOATING, flops=25),
-    Row("lgamma", "lgamma(a0)", FLOATING, flops=40),
+    Row("lgamma", "log_gamma(a0)", FLOATING, flops=40, functions=("log_gamma",)),
     Row("sinc", "sinc_of(a0)", FLOATING, flops=20),
     Row("logit", "logit_of(a0, eps)", FLOATING, flops=15, defaults={"eps": "-1"}),
     Row("special_entr", "entropy_of(a0)", FLOATING, flops=12),

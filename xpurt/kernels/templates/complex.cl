@@ -1,5 +1,6 @@
 // Complex numbers: C is a vector of the real part and the imaginary one, R their type.
 // Sums, differences, and products with a number that is not complex are those of vectors.
+#define COMPLEX 1
 #define ONE ((C)(1, 0))
 #define LOG_2 0.6931471805599453
 #define LOG_10 2.302585092994046

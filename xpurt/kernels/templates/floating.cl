@@ -38,6 +38,14 @@ static C round_to(C x, C digits) {
   return digits < 0 ? rint(x / power) * power : rint(x * power) / power;
 }
 
+// Drivers take much longer for arguments without a result, and in vectors with such.
+static C acosh_of(C x) { return x >= 1 ? acosh(fmax(x, (C)1)) : (C)NAN; }
+static C atanh_of(C x) {
+  const bool within = fabs(x) < 1;
+  const C edge = fabs(x) == 1 ? copysign((C)INFINITY, x) : (C)NAN;
+  return within ? atanh(within ? x : (C)0) : edge;
+}
+
 static C sigmoid_of(C x) { return 1 / (1 + exp(-x)); }
 
 static C softplus_of(C x) { return x > 20 ? x : log1p(exp(x)); }

@@ -4,7 +4,7 @@
 #define TILE 64
 #define ITEMS 16
 #define EACH 4
-#define DEPTH 16
+#define DEPTH (sizeof(C) > 8 ? 8 : 16)
 
 typedef struct {
   long m, n, k;
@@ -42,7 +42,10 @@ __kernel void $entry($params, const Layout layout) {
     for (int d = 0; d < DEPTH; ++d) {
       for (int r = 0; r < EACH; ++r) {
         const C value = left[d][ty + r * ITEMS];
-        for (int c = 0; c < EACH; ++c) acc[r][c] += value * right[d][tx + c * ITEMS];
+        for (int c = 0; c < EACH; ++c) {
+          const C other = right[d][tx + c * ITEMS];
+          acc[r][c] += $product;
+        }
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -51,11 +54,11 @@ __kernel void $entry($params, const Layout layout) {
     for (int c = 0; c < EACH; ++c) {
       const long row = row0 + ty + r * ITEMS, column = column0 + tx + c * ITEMS;
       if (row >= layout.m || column >= layout.n) continue;
-      C value = alpha * acc[r][c];
+      C value = times(alpha, acc[r][c]);
       long i;
 #if $adds
       i = batch * layout.self[0] + row * layout.self[1] + column * layout.self[2];
-      value += beta * $load3;
+      value += times(beta, $load3);
 #endif
       value = $activation;
       i = batch * layout.out[0] + row * layout.out[1] + column * layout.out[2];
