@@ -69,7 +69,7 @@ def random_steps(rng: random.Random) -> list[Step]:
     ]
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_many(choices: Choices, streams: list[torch.Stream], count: int) -> None:
     for seed in range(count):
         rng = random.Random(seed)

@@ -17,9 +17,15 @@ pytestmark = pytest.mark.takes_minutes
 
 FLOORS = Path(__file__).with_name("kernel_share.txt")
 
-CPU = Settings(jobs=2, sample=9, samples_per_pair=2)
-CPU_SYCL = Settings(policy="sycl", jobs=2, sample=18, samples_per_pair=2)
-# A quarter of the ops: kernels are built anew for each device.
+CPU = Settings(jobs=2, sample=9, samples_per_pair=1)
+# Half of the ops, since kernels are built for each.
+CPU_SYCL = Settings(
+    policy="sycl",
+    ops=("nn.*", "_*", "[a-h]*"),
+    jobs=2,
+    sample=18,
+    samples_per_pair=1,
+)
 GPU = Settings("GPU", virtual_gpu="strict", jobs=2, sample=36, samples_per_pair=1)
 # By cost small operands stay with PyTorch's kernels, which would be compared with
 # themselves.
@@ -46,7 +52,7 @@ def test_a_sample_of_every_op_is_right(
     assert code == 0, text
     data = json.loads(path.read_text())
     # PyTorch has 831 entries, 12 of them not on the CPU.
-    assert data["pairs"] > 780 * 9 // settings.sample
+    assert data["pairs"] > (780 if settings.ops == ("*",) else 390)
     if settings.label in floors():
         floor = floors()[settings.label]
         assert data["kernel_share"] >= floor, (
