@@ -21,6 +21,10 @@ constexpr double kTrialShare = 0.01;
 constexpr double kTrialHope = 4;
 constexpr double kLittleHope = 10;
 
+// At least this share of what calls take counts as missed: what is expected may be
+// wrong, and a kernel leaves the host free to give work to other devices.
+constexpr double kCuriosity = 0.2;
+
 }  // namespace
 
 // Note [New ways]
@@ -50,7 +54,7 @@ void hold_new_ways_back(const FoundBucket& found, uint32_t calls, Placing* placi
     if (!each.can_run() || !is_new(way)) continue;
     PlaceWay& known = bucket.ways[way];
     const double gain = std::max(finish - each.finish_us(), cost - each.cost_us);
-    known.missed_us += std::max(gain, 0.0) * calls;
+    known.missed_us += std::max(gain, kCuriosity * cost) * calls;
     each.held_back = known.missed_us < expected_build_us() + kTrials * each.cost_us;
   }
 }
