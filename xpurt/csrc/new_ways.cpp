@@ -18,6 +18,9 @@ constexpr uint32_t kOnceSettled = 127;
 // was spent; later, if it is expected to take more than so many times as long. Never is
 // too late: what made it look so slow may have passed.
 constexpr double kTrialShare = 0.01;
+// Of a way that was timed too seldom to be sure: its first calls may have had to ask
+// the system for memory.
+constexpr double kUnsureShare = 0.1;
 constexpr double kTrialHope = 4;
 constexpr double kLittleHope = 10;
 
@@ -72,7 +75,9 @@ size_t trial(PlaceBucket& bucket, const Placing& placing, size_t chosen) {
     double price = kTrials * (each.cost_us + each.moves_us);
     if (each.cost_us > kTrialHope * now_us) price *= kLittleHope;
     if (other.factor.count() == 0) price += expected_build_us();
-    if (bucket.spent_us * kTrialShare < price * other.patience) continue;
+    const bool unsure = other.factor.is_known() && !other.factor.is_settled();
+    const double share = unsure ? kUnsureShare : kTrialShare;
+    if (bucket.spent_us * share < price * other.patience) continue;
     bucket.spent_us = 0;
     other.patience *= 2;
     other.trials = kTrials - 1;
