@@ -17,11 +17,10 @@ namespace xpurt {
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // A kernel takes 30 to 500 ms to build, and under AUTO no op has to wait for one: what
 // a second device cannot run yet runs at home, and there by PyTorch's CPU kernel, where
-// it has one. The thread is started by the first build
-// and lives as long as the process. It takes the GIL for the source, as any builder
-// does, and is never waited for by a thread that holds it. Its priority is that of
-// other threads: with a lower one, on a machine that does much else, it would hold the
-// driver's locks for minutes.
+// it has one. The thread is started by the first build and lives as long as the
+// process. It takes the GIL for the source, as any builder does, and is never waited
+// for by a thread that holds it. Its priority is that of other threads: with a lower
+// one, on a machine that does much else, it would hold the driver's locks for minutes.
 //
 // The driver must not be inside a build when it is torn down: Python calls stop() when
 // it begins to exit, before threads lose the GIL for good. A forked child has no such

@@ -209,8 +209,7 @@ int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
   };
   std::optional<StayHome> at_home;
   if (refused_elsewhere()) at_home.emplace();
-  const WaitsForBuilds waits(has_others ? waits_of(record, choice, index)
-                                        : BuildWaits{});
+  const WaitsForBuilds waits(waits_of(record, choice, index));
   const size_t refused = last_refusal().count;
   for (;;) {
     try {

@@ -18,11 +18,11 @@ constexpr uint32_t kOnceSettled = 127;
 // was spent; later, if it is expected to take more than so many times as long. Never is
 // too late: what made it look so slow may have passed.
 constexpr double kTrialShare = 0.01;
-// Of a way that was timed too seldom to be sure: its first calls may have had to ask
-// the system for memory.
-constexpr double kUnsureShare = 0.1;
 constexpr double kTrialHope = 4;
 constexpr double kLittleHope = 10;
+// The share of a way that was timed too seldom to be sure: its first calls may have had
+// to ask the system for memory.
+constexpr double kUnsureShare = 0.1;
 
 // At least this share of what calls take counts as missed: what is expected may be
 // wrong, and a kernel leaves the host free to give work to other devices.

@@ -150,11 +150,14 @@ GRADIENT = Step(
 Lengths = Sequence[int] | Tensor
 
 
+def listed(lengths: Lengths) -> list[int]:
+    return lengths.tolist() if isinstance(lengths, Tensor) else list(lengths)
+
+
 def laid_out(
-    targets: Tensor, input_lengths: Lengths, target_lengths: Lengths
+    targets: Tensor, times: list[int], labels: list[int]
 ) -> tuple[Tensor, Tensor]:
     """The labels one after the other, and the table of lengths."""
-    times, labels = list(input_lengths), list(target_lengths)
     if targets.dim() == 1:
         starts = list(accumulate(labels, initial=0))[:-1]
     else:
@@ -173,9 +176,7 @@ def loss(
 ) -> tuple[Tensor, Tensor]:
     """The loss of each sample, and log_alpha. Raises RuntimeError for types, sizes or
     lengths that do not fit."""
-    if isinstance(input_lengths, Tensor) or isinstance(target_lengths, Tensor):
-        input_lengths = torch.as_tensor(input_lengths).tolist()
-        target_lengths = torch.as_tensor(target_lengths).tolist()
+    input_lengths, target_lengths = listed(input_lengths), listed(target_lengths)
     op, how = torch.ops.aten._ctc_loss, (blank, zero_infinity)
     if log_probs.dtype not in (torch.float32, torch.float64) or log_probs.numel() == 0:
         return op(log_probs, targets, input_lengths, target_lengths, *how)  # type: ignore[no-any-return]
@@ -200,9 +201,7 @@ def loss_backward(
     blank: int,
     zero_infinity: bool = False,
 ) -> Tensor:
-    if isinstance(input_lengths, Tensor) or isinstance(target_lengths, Tensor):
-        input_lengths = torch.as_tensor(input_lengths).tolist()
-        target_lengths = torch.as_tensor(target_lengths).tolist()
+    input_lengths, target_lengths = listed(input_lengths), listed(target_lengths)
     out = torch.empty_like(log_probs, memory_format=torch.contiguous_format)
     if out.numel() == 0:
         return out
