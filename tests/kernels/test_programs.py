@@ -18,7 +18,12 @@ from xpurt.kernels.source import source_of
 from xpurt.kernels.table import ROWS, described
 from xpurt.mapping import current_placement
 
-DEVICE = {"sub_group": 0, "max_work_group": 256, "local_memory": 32768}
+DEVICE = {
+    "sub_group": 0,
+    "max_work_group": 256,
+    "local_memory": 32768,
+    "vector_width": 8,
+}
 
 
 def test_a_kernel_that_does_not_build_shows_source_and_log(xpu: torch.device) -> None:

@@ -34,6 +34,7 @@ py::dict as_dict(const DeviceTraits& traits) {
   result["sub_group"] = traits.sub_group;
   result["max_work_group"] = traits.max_work_group;
   result["local_memory"] = traits.local_memory;
+  result["vector_width"] = traits.vector_width;
   return result;
 }
 

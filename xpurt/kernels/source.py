@@ -49,12 +49,19 @@ _LIMITS = {
 }
 
 
+# AVX-512 in floats. There a guard per element costs up to half, and one per work-group
+# nothing; with AVX2 it is the other way round, since the compiler masks both branches of
+# the latter, and turns the former into the bound of a loop.
+_WIDE = 16
+
+
 class DeviceTraits(TypedDict):
     """What a source may depend on, of the device it is built for."""
 
     sub_group: int  # lanes; 0: the device has no sub-groups to use
     max_work_group: int
     local_memory: int  # bytes
+    vector_width: int  # floats that a work-item computes with at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,7 @@ def _expression(row: Row, variant: str, computed_as: str) -> str:
     return expressions[variant] if variant in expressions else expressions[""]
 
 
-def pointwise_source(row: Row, fields: Sequence[str]) -> Source:
+def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> Source:
     """Fields: dimensions and inner strides of result and operands ("211n": two
     dimensions, the third tensor strided); types of the operands (S: a scalar, N:
     none); type of the result and of the computation; parameters given; variant."""
@@ -186,6 +193,7 @@ def pointwise_source(row: Row, fields: Sequence[str]) -> Source:
         entry=(entry := _entry(row, variant, layout, operands, stored_as)),
         dims=dims,
         tensors=len(tensors),
+        by_group=int(device["vector_width"] >= _WIDE),
         params=", ".join(params),
         outer="\n".join([*scalars, *_outer_loops(dims, tensors)]),
         body=_indent([*values, f"{write};"], 2),
@@ -350,7 +358,7 @@ def source_of(
 ) -> Source:
     """The kernel of `row` that `template` and `fields`, parts of a key, describe."""
     if isinstance(row, Row):
-        return pointwise_source(row, fields)
+        return pointwise_source(row, fields, device)
     if isinstance(row, Reduction):
         return reduction_source(row, template, fields, device)
     if isinstance(row, Softmax):

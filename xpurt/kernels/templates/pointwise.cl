@@ -11,10 +11,13 @@ __kernel void $entry($params, const Layout layout) {
   const size_t x = get_global_id(0);
   const size_t columns = layout.size[0];
 $outer
-  // Whole work-groups run unguarded: a guard per element costs up to half.
+#if $by_group  // whole work-groups run unguarded
   if ((get_group_id(0) + 1) * get_local_size(0) <= columns) {
 $body
-  } else if (x < columns) {
+    return;
+  }
+#endif
+  if (x < columns) {
 $body
   }
 }
