@@ -57,16 +57,22 @@ std::vector<double> shares_for(const Work& work, Stream& stream) {
 
 // Note [Steady shares]
 // ~~~~~~~~~~~~~~~~~~~~
-// Shares that follow measured times change a little with every op, and with them the
-// boundaries between the pieces, over which bytes would then be copied at each step of
-// a chain. So ops with as many rows are divided as the last one was, until that is more
-// than kDrift off.
+// Shares that follow measured times change with every op, and with them the boundaries
+// between the pieces, over which bytes would then be copied at each step of a chain. So
+// ops with as many rows are divided as the last one was, until that is more than kDrift
+// off what they ask for in the mean. A mean over a few: the ops of a chain differ in
+// what they ask for, and each of them would move the boundary its own way.
 constexpr double kDrift = 0.05;
+constexpr double kNewest = 0.25;  // the weight of the last one in the mean
 constexpr size_t kMostKept = 256;
 
+struct SteadyShares {
+  std::vector<double> mean;
+  std::vector<double> taken;
+};
 struct Kept {
   std::mutex mutex;
-  std::map<std::pair<c10::DeviceIndex, int64_t>, std::vector<double>> by_rows;
+  std::map<std::pair<c10::DeviceIndex, int64_t>, SteadyShares> by_rows;
 };
 Kept& kept() {
   static auto* const leaked = new Kept;
@@ -78,12 +84,17 @@ std::vector<double> steady(std::vector<double> shares, c10::DeviceIndex index,
   std::lock_guard<std::mutex> lock(kept().mutex);
   auto& by_rows = kept().by_rows;
   if (by_rows.size() > kMostKept) by_rows.clear();
-  std::vector<double>& last = by_rows[{index, rows}];
-  const auto is_near = [](double a, double b) {
-    return std::abs(a - b) <= kDrift && (a > 0) == (b > 0);
-  };
-  if (!std::ranges::equal(last, shares, is_near)) last = std::move(shares);
-  return last;
+  SteadyShares& known = by_rows[{index, rows}];
+  const auto both_or_none = [](double a, double b) { return (a > 0) == (b > 0); };
+  if (!std::ranges::equal(known.mean, shares, both_or_none)) {
+    return known.taken = known.mean = std::move(shares);
+  }
+  for (size_t p = 0; p < shares.size(); ++p) {
+    known.mean[p] += kNewest * (shares[p] - known.mean[p]);
+  }
+  const auto is_near = [](double a, double b) { return std::abs(a - b) <= kDrift; };
+  if (!std::ranges::equal(known.taken, known.mean, is_near)) known.taken = known.mean;
+  return known.taken;
 }
 
 }  // namespace
