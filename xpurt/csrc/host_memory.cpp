@@ -1,5 +1,7 @@
 #include "host_memory.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -86,6 +88,12 @@ HostMemory host_memory(const std::string& root) {
     }
   }
   return memory;
+}
+
+uint64_t pages_given() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return static_cast<uint64_t>(used.ru_minflt);
 }
 
 }  // namespace xpurt

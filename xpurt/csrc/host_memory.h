@@ -17,4 +17,7 @@ struct HostMemory {
 // for what it cannot read.
 HostMemory host_memory(const std::string& root = "");
 
+// How often the system gave this process a page as it was touched, up to now.
+uint64_t pages_given();
+
 }  // namespace xpurt

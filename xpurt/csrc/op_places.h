@@ -33,6 +33,7 @@ struct PlaceBucket {
   double spent_us = 0;                  // predicted, since the last trial
   uint32_t calls = 0;                   // since the last one that was timed
   double missed_us = 0;                 // by not sharing calls with a new device
+  int excused = 0;                      // times that were left out since one was not
 };
 
 struct PlaceSizes {

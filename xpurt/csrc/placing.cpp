@@ -28,6 +28,8 @@ constexpr double kBuildPauseUs = 5e3;
 constexpr double kTooShortToBook = 50;
 constexpr uint32_t kForLong = 1 << 20;  // calls, where nothing is learned
 
+constexpr int kExcuses = 3;  // times in a row that are left out: Note [New pages]
+
 constexpr double kNativeCallUs = 1;  // on one element: the order of magnitude
 constexpr double kLeastUs = 0.05;    // of a prediction that a time is divided by
 
@@ -275,6 +277,14 @@ void note_time(const Placing& placing, Stream& stream, size_t way, double own_us
   seen.predicted_us +=
       divided ? placing.finish_us - placing.now_us : placing.cost_us + placing.moves_us;
   seen.measured_us += us;
+}
+
+bool is_excused(const Placing& placing) {
+  if (placing.bucket == nullptr) return false;
+  std::lock_guard<std::mutex> lock(scheduler_mutex());
+  int& excused = placing.bucket->excused;
+  excused = excused < kExcuses ? excused + 1 : 0;
+  return excused > 0;
 }
 
 void note_placed(const Placing& placing, Stream& stream, double us) {

@@ -59,6 +59,14 @@ bool is_placed_native(const OpRecord& record, c10::DeviceIndex index,
 void note_time(const Placing& placing, Stream& stream, size_t way, double own_us,
                double us, LearnedCost PlaceWay::* learned);
 
+// Note [New pages]
+// ~~~~~~~~~~~~~~~~
+// Memory that was just asked of the system is given page by page as it is touched,
+// which takes several times as long as an op on it. Such a time tells nothing of the
+// next call, so it is left out; but not each time, since some ops ask for memory in all
+// of their calls.
+bool is_excused(const Placing& placing);
+
 // How long the call took until it had finished, copies included.
 void note_placed(const Placing& placing, Stream& stream, double us);
 

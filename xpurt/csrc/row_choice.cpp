@@ -4,6 +4,7 @@
 #include "candidates.h"
 #include "capture.h"
 #include "explain.h"
+#include "host_memory.h"
 #include "kernel_refusal.h"
 #include "policy.h"
 #include "split.h"
@@ -223,6 +224,7 @@ PlacedClock::PlacedClock(c10::DeviceIndex index, const Placing& placing)
     : placing_(placing), stream_(current_stream(index)) {
   stream_.wait();
   in_turn = true;
+  pages_ = pages_given();
   begin_us_ = now_us();
 }
 
@@ -231,11 +233,19 @@ PlacedClock::~PlacedClock() {
 }
 
 void PlacedClock::done() {
-  if (placing_.fractions.empty()) {
-    stream_.wait();
-    note_placed(placing_, stream_, now_us() - begin_us_);
+  const bool divided = !placing_.fractions.empty();
+  std::vector<double> ends_us;
+  if (divided) {
+    ends_us = stream_.wait_for_each(&now_us);
   } else {
-    note_pieces(placing_, stream_, begin_us_, stream_.wait_for_each(&now_us));
+    stream_.wait();
+  }
+  const double us = now_us() - begin_us_;
+  if (pages_given() > pages_ && is_excused(placing_)) return;
+  if (divided) {
+    note_pieces(placing_, stream_, begin_us_, ends_us);
+  } else {
+    note_placed(placing_, stream_, us);
   }
 }
 

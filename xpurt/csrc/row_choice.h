@@ -67,6 +67,7 @@ class PlacedClock {
  private:
   const Placing& placing_;
   Stream& stream_;
+  uint64_t pages_ = 0;
   double begin_us_ = 0;
 };
 
