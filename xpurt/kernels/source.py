@@ -120,13 +120,23 @@ def _entry(row: AnyRow, *parts: str) -> str:
     return "_".join([name, *(part for part in parts if part)])
 
 
+# The broadcast tells the compiler that all lanes have the same place, so that what they
+# load beside each other is one vector.
+_LANES = """\
+#define place_of_lanes() sub_group_broadcast(get_global_id(0) / LANES, 0)
+#define lane_at_place() get_sub_group_local_id()"""
+_ONE_LANE = """\
+#define place_of_lanes() get_global_id(0)
+#define lane_at_place() 0"""
+
+
 def _sub_group(device: DeviceTraits) -> tuple[str, str]:
     """Definitions, and the attributes of a kernel, for a sub-group per line."""
     lanes = device["sub_group"]
     if lanes == 0:
-        return "#define LANES 1", ""
+        return f"#define LANES 1\n{_ONE_LANE}", ""
     return (
-        f"#define LANES {lanes}",
+        f"#define LANES {lanes}\n{_LANES}",
         f"__attribute__((intel_reqd_sub_group_size({lanes})))",
     )
 

@@ -9,8 +9,8 @@
     statement                                         \
   }
 #define LINE                                                        \
-  const long row = get_global_id(0) / LANES;                        \
-  const long lane = get_global_id(0) % LANES;                       \
+  const long row = place_of_lanes();                                \
+  const long lane = lane_at_place();                                \
   const long query = row % layout.queries;                          \
   const long head = row / layout.queries % layout.heads;            \
   const long batch = row / layout.queries / layout.heads;           \

@@ -2,9 +2,9 @@
 $attributes
 __kernel void $entry(__global $out_type* out, __global const $in_type* in,
                      const Layout layout) {
-  const long row = get_global_id(0) / LANES;
+  const long row = place_of_lanes();
+  const long lane = lane_at_place();
   if (row >= layout.rows) return;
-  const long lane = get_global_id(0) % LANES;
   const long chunk = get_global_id(1);
   long rest = row;
   for (int d = 0; d < KEPT; ++d) {

@@ -1,9 +1,9 @@
 // Lines along the last dimension: a sub-group per line, its lanes along it.
 $attributes
 __kernel void $entry($params, const long outer, const long length, const long inner) {
-  const long row = get_global_id(0) / LANES;
+  const long row = place_of_lanes();
+  const long lane = lane_at_place();
   if (row >= outer) return;
-  const long lane = get_global_id(0) % LANES;
   const long base = row * length;
   const long whole = length / LANES * LANES;
 #define LINE(statement)                              \

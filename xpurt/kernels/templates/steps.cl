@@ -43,14 +43,6 @@ static long unravel_few(int rank, const long* size, const long* stride, uint i,
 
 #define FAULT (*fault = (int)a.row)
 $definitions
-#ifdef LANES
-// The broadcast tells the compiler that all lanes have the same place.
-#if LANES > 1
-#define place_of_lanes() sub_group_broadcast(get_global_id(0) / LANES, 0)
-#else
-#define place_of_lanes() get_global_id(0)
-#endif
-#endif
 $functions
 
 $attributes
