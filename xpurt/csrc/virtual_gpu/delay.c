@@ -93,7 +93,6 @@ static void end_all_turns(void) {
   const struct timespec patience = {.tv_sec = (time_t)(now_ns() / 1000000000u) +
                                               EXIT_PATIENCE_S};
   pthread_mutex_lock(&lock);
-  const bool left_behind = pending > 0;
   hurry = true;
   pthread_cond_broadcast(&changed);
   while (pending > 0 && pthread_cond_timedwait(&changed, &lock, &patience) == 0) {
@@ -104,9 +103,6 @@ static void end_all_turns(void) {
   if (newest_queue != NULL) next.clFinish(newest_queue);
   for (const Turn* turn = ended_at_exit; turn != NULL; turn = turn->next)
     next.clFinish(turn->queue);
-  // The driver's threads still put away what has just finished, and nothing tells when
-  // they are done.
-  if (left_behind) nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 }
 
 static bool serving;

@@ -78,6 +78,7 @@ void hook_buffers(cl_icd_dispatch* table);
 void hook_svm(cl_icd_dispatch* table);
 void hook_delay(cl_icd_dispatch* table);
 void hook_failure(cl_icd_dispatch* table);  // after hook_delay()
+void hook_exit(cl_icd_dispatch* table);
 
 // Our form of an extension function of the CPU platform: null if we leave it as it is.
 void* usm_entry_point(const char* name);

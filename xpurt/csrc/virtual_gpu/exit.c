@@ -1,0 +1,86 @@
+// The end of the process: driver threads come to rest first.
+//
+// At exit the driver destroys what its threads still use, if one of them runs a kernel
+// then, or puts one away that has just finished: "pure virtual function called".
+// Neither the queues nor their events tell when a thread is done with that, and a queue
+// may be released before its work is over. So we look at the threads themselves.
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "layer.h"
+
+// Threads of the program itself may never rest.
+enum { PATIENCE_MS = 5000, LOOKS_IN_A_ROW = 3 };
+
+static char state_of(const char* thread) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", thread);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 'X';  // it ended
+  const ssize_t bytes = read(file, text, sizeof text - 1);
+  close(file);
+  text[bytes > 0 ? bytes : 0] = '\0';
+  // "number (name) state ...": the name may hold anything.
+  const char* const name_end = strrchr(text, ')');
+  return name_end != NULL && name_end[1] != '\0' ? name_end[2] : 'X';
+}
+
+static bool others_rest(void) {
+  DIR* const threads = opendir("/proc/self/task");
+  if (threads == NULL) return true;
+  const long self = syscall(SYS_gettid);
+  bool rest = true;
+  for (const struct dirent* each; rest && (each = readdir(threads)) != NULL;) {
+    if (each->d_name[0] == '.' || atol(each->d_name) == self) continue;
+    const char state = state_of(each->d_name);
+    rest = state != 'R' && state != 'D';
+  }
+  closedir(threads);
+  return rest;
+}
+
+static void wait_for_threads(void) {
+  int looks = 0;
+  for (int ms = 0; ms < PATIENCE_MS && looks < LOOKS_IN_A_ROW; ++ms) {
+    looks = others_rest() ? looks + 1 : 0;
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  }
+}
+
+// Handlers run in reverse: the driver's, registered before, come after this one, and
+// that of delay.c, registered with the first kernel, before it.
+static void register_wait(void) {
+  atexit(wait_for_threads);
+}
+
+static void made_queue(cl_context context) {
+  static pthread_once_t registered = PTHREAD_ONCE_INIT;
+  if (is_gpu_context(context)) pthread_once(&registered, register_wait);
+}
+
+static cl_command_queue create_queue(cl_context context, cl_device_id device,
+                                     cl_command_queue_properties properties,
+                                     cl_int* error) {
+  made_queue(context);
+  return next.clCreateCommandQueue(context, device, properties, error);
+}
+
+static cl_command_queue create_queue_with_properties(
+    cl_context context, cl_device_id device, const cl_queue_properties* properties,
+    cl_int* error) {
+  made_queue(context);
+  return next.clCreateCommandQueueWithProperties(context, device, properties, error);
+}
+
+void hook_exit(cl_icd_dispatch* table) {
+  table->clCreateCommandQueue = create_queue;
+  table->clCreateCommandQueueWithProperties = create_queue_with_properties;
+}
