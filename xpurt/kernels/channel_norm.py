@@ -83,6 +83,28 @@ MOMENTS = Step(
 """,
 )
 
+# What oneDNN leaves to be done: it has given the mean and the variance, and knows no
+# running statistics.
+KEPT = Step(
+    over="out1",
+    part="after",
+    text="""
+  CHANNEL_LAYOUT
+  const C mean = out1_load(i), variance = variances_load(i);
+  const C spread = variance + (C)eps;
+  out2_store(i, spread == 0 ? 0 : 1 / sqrt(spread));
+#if HAS_running_mean
+  const long at = i * running_mean_stride(0);
+  running_mean_store(at, momentum * mean + (1 - momentum) * running_mean_load(at));
+#endif
+#if HAS_running_var
+  const long to = i * running_var_stride(0);
+  running_var_store(to, momentum * (variance * count) / (count - 1)
+                            + (1 - momentum) * running_var_load(to));
+#endif
+""",
+)
+
 NORMALIZE = Step(
     over="out0",
     also_reads=("weight", "bias"),
@@ -119,6 +141,19 @@ STATISTICS = """
 #endif
 """
 STATISTICS_READ = ("save_mean", "save_invstd", "running_mean", "running_var")
+
+# What oneDNN takes the place of them for the gradients: 1 / sqrt(variance) is the
+# deviation, with eps in it.
+GIVEN = Step(
+    over="means",
+    part="before",
+    also_reads=STATISTICS_READ,
+    text="""
+  const C rstd = rstd_of(i);
+  means_store(i, mean_of(i));
+  variances_store(i, 1 / (rstd * rstd));
+""",
+)
 
 PART_SUMS = Step(
     over="sum_parts",
@@ -191,11 +226,12 @@ ROWS = (
     *(
         Steps(
             name,
-            (PART_MOMENTS, MOMENTS, NORMALIZE),
+            (PART_MOMENTS, MOMENTS, NORMALIZE, KEPT),
             FLOATING_ONLY,
             scratch=(
                 Scratch("mean_parts", "out1", copies=PARTS),
                 Scratch("squares_parts", "out1", copies=PARTS),
+                Scratch("variances", "out1"),
             ),
             functions=CHANNELS,
             contiguous=("weight", "bias"),
@@ -203,6 +239,7 @@ ROWS = (
             results=(LIKE_INPUT, SAVED, SAVED),
             overloads=overloads,
             flops=8,
+            primitive="batch_norm",
         )
         # That of `out` has no meta function.
         for name, overloads in (
@@ -212,18 +249,21 @@ ROWS = (
     ),
     Steps(
         "native_batch_norm_backward",
-        (PART_SUMS, SUMS, TO_INPUT),
+        (PART_SUMS, SUMS, TO_INPUT, GIVEN),
         FLOATING_ONLY,
         scratch=(
             Scratch("sum_parts", "input", dims=(1,), copies=PARTS),
             Scratch("dot_parts", "input", dims=(1,), copies=PARTS),
             Scratch("sums", "input", dims=(1,)),
             Scratch("dots", "input", dims=(1,)),
+            Scratch("means", "input", dims=(1,)),
+            Scratch("variances", "input", dims=(1,)),
         ),
         functions=CHANNELS + STATISTICS,
         contiguous=("weight", "save_mean", "save_invstd"),
         dense=("input", "grad_out"),
         results=(LIKE_INPUT,),
         flops=12,
+        primitive="batch_norm_backward",
     ),
 )

@@ -138,5 +138,6 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "results": [asdict(each) for each in steps.results] if steps else [],
         "draws": steps.draws if steps else False,
         "fault": steps.fault if steps else "",
+        "primitive": steps.primitive if steps else "",
         "overloads": list(getattr(row, "overloads", ())),
     }
