@@ -259,3 +259,19 @@ def test_halves_and_doubles_are_steps(xpu: torch.device) -> None:
             F.batch_norm(x, None, None, training=True)
         assert tiers_of(LAYER) == {"sycl"}
         assert tiers_of(BATCH) == {"sycl"}
+
+
+@pytest.mark.mappings("CPU")
+def test_captures_are_steps(xpu: torch.device) -> None:
+    x = torch.rand(4, 6, 8, device=xpu)
+    _C.reset_op_report()
+    graph = torch.xpu.XPUGraph()
+    with torch.xpu.graph(graph):
+        normal = F.batch_norm(F.layer_norm(x, (8,)), None, None, training=True)
+    assert tiers_of(LAYER) == tiers_of(BATCH) == {"sycl"}
+    for start in (0, 1):
+        host = torch.rand(4, 6, 8) + start
+        x.copy_(host)
+        graph.replay()
+        expected = F.batch_norm(F.layer_norm(host, (8,)), None, None, training=True)
+        assert_near(normal, expected, 20)

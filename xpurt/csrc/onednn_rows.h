@@ -60,7 +60,8 @@ ReadyPrimitive ready_primitive(PrimitiveMaker make, const PrimitiveCall& call);
 ReadyPrimitive ready_plan(std::shared_ptr<const OnednnPlan> plan,
                           const PrimitiveCall& call, std::vector<at::Tensor> tensors);
 
-// The makers. `variances` of batches are 1 / rstd^2 for the gradients, without eps.
+// The makers. Scratch of the rows is `variances`: what the forward passes write, and
+// for the gradients 1 / rstd^2, which has eps in it already.
 ReadyPrimitive onednn_batch_norm(const PrimitiveCall& call);
 ReadyPrimitive onednn_batch_norm_backward(const PrimitiveCall& call);
 ReadyPrimitive onednn_layer_norm(const PrimitiveCall& call);
