@@ -20,6 +20,7 @@ KINDS = {
     "oneDNN, or tiles": "a oneDNN primitive, and where oneDNN declines the device a "
     "kernel of tiles",
     "steps": "kernels written out, once per element or line",
+    "oneDNN, or steps": "a oneDNN primitive on a CPU in float32, and elsewhere steps",
     "convolution": "a oneDNN primitive, and elsewhere by way of matrix products",
     "attention": "oneDNN's products with a kernel between them, or tiles",
     "decomposed": "by way of other ops, on their kernels",

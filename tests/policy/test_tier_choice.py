@@ -159,8 +159,8 @@ def test_ops_along_long_lines_have_their_own(
     ("shape", "line", "expected"),
     [
         ((64, 512), (512,), "native"),
-        ((64, 1024), (1024,), "sycl"),
-        ((16, 32, 32), (32, 32), "sycl"),
+        ((64, 1024), (1024,), "onednn"),
+        ((16, 32, 32), (32, 32), "onednn"),
         ((16, 32, 32), (32,), "native"),
     ],
 )
@@ -180,6 +180,24 @@ def test_normalizations_of_long_lines_have_their_own(
     rows = xpurt.op_report()
     for op in ("native_layer_norm", "native_layer_norm_backward"):
         assert {row.tier for row in rows if row.op == f"aten::{op}"} == {expected}
+
+
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize(
+    ("training", "expected"), [(True, "onednn"), (False, "native")]
+)
+def test_training_of_batches_has_its_own(training: bool, expected: str) -> None:
+    curves = [
+        ("batch_norm", "f", layout, flat(costs))
+        for layout, costs in (("alike", NATIVE_WINS), ("across", KERNEL_WINS))
+    ]
+    _C.set_cost_curves(0, 0, curves)
+    x = torch.rand(4, 16, 32, 32, device="xpu")
+    running = [torch.rand(16, device="xpu") for _ in range(2)]
+    _C.reset_op_report()
+    torch.nn.functional.batch_norm(x, *running, training=training)
+    rows = xpurt.op_report()
+    assert {r.tier for r in rows if r.op == "aten::native_batch_norm"} == {expected}
 
 
 @pytest.mark.usefixtures("on_cpu")

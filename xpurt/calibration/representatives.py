@@ -162,6 +162,19 @@ def batch_norm(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
     )
 
 
+def group_norm(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
+    channels, groups = 32, 8
+    length = max(n // (4 * channels), 1)
+    x = numbers((4, channels, length), dtype, device)
+    weight, bias = (numbers((channels,), dtype, device) for _ in range(2))
+    return (
+        lambda: aten.native_group_norm(
+            x, weight, bias, 4, channels, length, groups, 1e-5
+        ),
+        x.numel(),
+    )
+
+
 def layer_norm(line: int) -> Maker:
     def make(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
         x = lines(n, dtype, device, line=line)
@@ -220,7 +233,8 @@ REPRESENTATIVES = (
     Representative("convolution", convolve, smallest=18, largest=27),
     Representative("attention", attend, smallest=16, largest=26),
     Representative("draws", draw),
-    Representative("channel_norm", batch_norm),
+    Representative("batch_norm", batch_norm, layout="across"),
+    Representative("channel_norm", group_norm),
     Representative("line_norm", layer_norm(_LINE), letters="fb"),
     Representative(
         "line_norm", layer_norm(_LONG_LINE), letters="fb", layout="long", smallest=13

@@ -85,6 +85,13 @@ ResultRule result_rule(const std::string& name) {
   return ResultRule::boolean;
 }
 
+StepPart step_part(const std::string& name) {
+  if (name == "own") return StepPart::own;
+  if (name == "before") return StepPart::before_primitive;
+  TORCH_CHECK(name == "after", "no part of a row is called ", name);
+  return StepPart::after_primitive;
+}
+
 Step as_step(const py::handle& given) {
   Step step;
   step.over = given["over"].cast<std::string>();
@@ -94,6 +101,7 @@ Step as_step(const py::handle& given) {
   step.share = given["share"].cast<std::array<int64_t, 2>>();
   step.reads = given["reads"].cast<std::vector<std::string>>();
   step.writes = given["writes"].cast<std::vector<std::string>>();
+  step.part = step_part(given["part"].cast<std::string>());
   return step;
 }
 
@@ -138,6 +146,7 @@ RowSpec as_spec(const py::dict& row) {
   spec.overloads = row["overloads"].cast<std::vector<std::string>>();
   spec.draws = row["draws"].cast<bool>();
   spec.fault = row["fault"].cast<std::string>();
+  spec.primitive = row["primitive"].cast<std::string>();
   return spec;
 }
 

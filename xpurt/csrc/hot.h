@@ -160,6 +160,9 @@ inline void see_dims(HotOperands& operands, const std::optional<int64_t>& dim) {
 inline void see_dims(HotOperands& operands, const at::OptionalIntArrayRef& dims) {
   if (dims) operands.see_dims(*dims);
 }
+inline void see_dims(HotOperands& operands, const bool& training) {
+  if (training) operands.see_channels();
+}
 // That of a line: symbolic sizes are of no other argument that is looked at here.
 inline void see_dims(HotOperands& operands, const c10::SymIntArrayRef& shape) {
   operands.see_line(shape.size());

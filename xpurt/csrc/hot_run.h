@@ -46,6 +46,10 @@ class HotOperands {
     if (first_ != nullptr) look_.see_line(*first_, dims);
   }
 
+  void see_channels() {
+    if (first_ != nullptr) look_.see_channels(*first_);
+  }
+
   c10::DeviceIndex index() const { return index_; }
 
   // Whether the op is for PyTorch's CPU kernel, on the very bytes of its operands.

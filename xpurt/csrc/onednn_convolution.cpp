@@ -4,8 +4,6 @@
 #include <ATen/ops/sum.h>
 #include <c10/util/Exception.h>
 
-#include <string_view>
-
 #include "onednn_device.h"
 
 namespace xpurt {
@@ -28,31 +26,6 @@ struct Transposed {
   using Weight = dnnl::deconvolution_backward_weights;
   static constexpr auto algorithm = dnnl::algorithm::deconvolution_direct;
 };
-
-// Strides of dense images in a memory format.
-Dims dense_strides(const Dims& sizes, bool channels_last) {
-  Dims strides(sizes.size());
-  int64_t step = 1;
-  if (channels_last) {
-    strides[1] = 1;
-    step = sizes[1];
-  }
-  for (size_t d = sizes.size(); d-- > 0;) {
-    if (channels_last && d == 1) continue;
-    strides[d] = step;
-    step *= sizes[d];
-  }
-  return strides;
-}
-
-MemoryFormat channels_last_of(int64_t dims) {
-  return dims == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast;
-}
-
-bool has_channels_last(const Tensor& tensor) {
-  return (tensor.dim() == 4 || tensor.dim() == 5) && !tensor.is_contiguous() &&
-         tensor.is_contiguous(channels_last_of(tensor.dim()));
-}
 
 // A convolution as oneDNN describes it: what the caller's dense tensors look like, and
 // what primitives are asked for.
@@ -125,13 +98,6 @@ typename Kind::Output::primitive_desc forward_descriptor(const dnnl::engine& eng
   }
   return Made(engine, use, Kind::algorithm, input, weight, d.bias, output, d.stride,
               d.dilation, d.before, d.after, onednn_attributes(), true);
-}
-
-bool is_of_use(const dnnl::primitive_desc_base& descriptor) {
-  if (descriptor.get(/*allow_empty=*/true) == nullptr) return false;
-  // Slower than anything else.
-  return std::string_view(descriptor.impl_info_str()).find("ref") ==
-         std::string_view::npos;
 }
 
 template <typename Kind>

@@ -3,6 +3,8 @@
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 
+#include <string_view>
+
 #include "device_failure.h"
 #include "onednn_device.h"
 #include "placing.h"
@@ -62,6 +64,37 @@ const Tensor* find_reordered(const std::vector<ReorderedInput>& reordered,
 }
 
 }  // namespace
+
+dnnl::memory::dims dense_strides(const dnnl::memory::dims& sizes, bool channels_last) {
+  dnnl::memory::dims strides(sizes.size());
+  int64_t step = 1;
+  if (channels_last) {
+    strides[1] = 1;
+    step = sizes[1];
+  }
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (channels_last && d == 1) continue;
+    strides[d] = step;
+    step *= sizes[d];
+  }
+  return strides;
+}
+
+at::MemoryFormat channels_last_of(int64_t dims) {
+  return dims == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
+}
+
+bool has_channels_last(const Tensor& tensor) {
+  return (tensor.dim() == 4 || tensor.dim() == 5) && !tensor.is_contiguous() &&
+         tensor.is_contiguous(channels_last_of(tensor.dim()));
+}
+
+bool is_of_use(const dnnl::primitive_desc_base& descriptor) {
+  if (descriptor.get(/*allow_empty=*/true) == nullptr) return false;
+  // Slower than anything else.
+  return std::string_view(descriptor.impl_info_str()).find("ref") ==
+         std::string_view::npos;
+}
 
 dnnl::primitive_attr onednn_attributes() {
   dnnl::primitive_attr attributes;

@@ -38,6 +38,14 @@ struct OnednnPlan {
   std::vector<Argument> arguments;
 };
 
+// Strides of dense images (N, C, ...) in a memory format.
+dnnl::memory::dims dense_strides(const dnnl::memory::dims& sizes, bool channels_last);
+at::MemoryFormat channels_last_of(int64_t dims);
+bool has_channels_last(const at::Tensor& tensor);
+
+// Whether there is a primitive, and one that is better than oneDNN's reference.
+bool is_of_use(const dnnl::primitive_desc_base& descriptor);
+
 // Attributes that all primitives of ours have.
 dnnl::primitive_attr onednn_attributes();
 

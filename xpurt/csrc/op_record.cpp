@@ -149,6 +149,10 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
       dims = static_cast<int>(i);
       dims_as_shape = as_shape;
     }
+    // Statistics of a batch are sums; without them the op is one of single elements.
+    if (argument.name() == "training" && name.find("batch_norm") != std::string::npos) {
+      dims = static_cast<int>(i);
+    }
   }
   // That of copy_, say, is for all devices.
   has_cpu_kernel =

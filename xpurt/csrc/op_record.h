@@ -42,7 +42,9 @@ struct OpRecord {
   std::vector<bool> on_host;   // per return: a CPU tensor on every device
   int generator = -1;          // position of the argument, or -1
   int pin_memory = -1;
-  int dims = -1;  // position of the dimensions of the first tensor that it runs along
+  // Position of the dimensions of the first tensor that it runs along, or of a bool
+  // that says whether it does along all but the channels.
+  int dims = -1;
   bool dims_as_shape = false;  // which are the innermost ones, of the shape given there
   bool may_resize = false;     // writes to arguments that it may resize: out=
   bool asks_for_grad = false;  // computes more if an operand requires a gradient

@@ -21,6 +21,7 @@ void see_dims(const OpRecord& record, const c10::IValue& tensor,
   if (!tensor.isTensor() || !tensor.toTensor().defined()) return;
   const c10::TensorImpl& impl = *tensor.toTensor().unsafeGetTensorImpl();
   if (dims.isInt()) look->see_dims(impl, dims.toInt());
+  if (dims.isBool() && dims.toBool()) look->see_channels(impl);
   if (!dims.isIntList()) return;
   if (record.dims_as_shape) {
     look->see_line(impl, dims.toIntList().size());

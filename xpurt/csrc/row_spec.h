@@ -30,6 +30,9 @@ enum class ResultRule {
   real,  // of a complex number, that of its parts
 };
 
+// When a step is run: without a primitive of oneDNN, or with one.
+enum class StepPart { own, before_primitive, after_primitive };
+
 // A kernel of a row of steps. See row_steps.cpp.
 struct Step {
   std::string over;                    // the tensor that has an element per place
@@ -39,6 +42,7 @@ struct Step {
   std::array<int64_t, 2> share{1, 1};  // elements per place; the same, in double
   std::vector<std::string> reads;      // tensors
   std::vector<std::string> writes;
+  StepPart part = StepPart::own;
 };
 
 // Memory for steps to hand on what they computed.
@@ -88,6 +92,7 @@ struct RowSpec {
   std::vector<std::string> overloads;   // that steps are for; empty: all
   bool draws = false;                   // random numbers
   std::string fault;                    // what a fault is, if not a wrong index
+  std::string primitive;                // of oneDNN, where it takes the steps' place
 };
 
 // What an argument of one overload means to a pointwise row.

@@ -10,12 +10,11 @@
 
 #include "element_type.h"
 #include "meta_call.h"
+#include "onednn_rows.h"
 #include "plain_indices.h"
 #include "policy.h"
 #include "program.h"
-#include "row_spec.h"
 #include "split.h"
-#include "steps_arguments.h"
 
 namespace xpurt {
 namespace {
@@ -26,14 +25,13 @@ using torch::jit::Stack;
 
 constexpr int64_t kMostDims = 8;
 
-bool names(const std::vector<std::string>& list, const std::string& name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
-
 class StepsRow final : public RowKernel {
  public:
   StepsRow(const RowSpec& spec, const c10::FunctionSchema& schema)
-      : RowKernel(prior_of(spec)), spec_(spec), schema_(schema) {
+      : RowKernel(prior_of(spec)),
+        spec_(spec),
+        schema_(schema),
+        primitive_(find_primitive(spec.primitive)) {
     for (const c10::Argument& each : schema.arguments()) {
       const int at = static_cast<int>(arguments_.size());
       arguments_.push_back(&each);
@@ -54,18 +52,10 @@ class StepsRow final : public RowKernel {
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
   void run(const c10::OperatorHandle& op, Stack* stack) const override;
-  Tier tier() const override { return Tier::sycl; }
+  Tier tier() const override { return last_tier_; }
 
  private:
-  // The tensors of one call: what is read, in the order of the schema, then what is
-  // written.
-  struct Call {
-    std::vector<Seen> seen;
-    c10::Device device{c10::DeviceType::XPU, 0};
-    ScalarType type = ScalarType::Undefined;  // of the first tensor
-
-    const Tensor& named(const std::string& name) const;
-  };
+  using Call = StepsCall;
 
   const c10::IValue& argument(const Stack& stack, size_t at) const {
     return stack[stack.size() - arguments_.size() + at];
@@ -83,8 +73,6 @@ class StepsRow final : public RowKernel {
                    const Call& call) const;
   std::vector<Tensor> make_results(const c10::OperatorHandle& op, const Stack& stack,
                                    const Call& call) const;
-  void arrange(Call* call) const;
-  void add_scratch(Call* call) const;
   int64_t places(const Step& step, const Stack& stack, const Call& call) const;
   // A step that is ready to be submitted.
   struct Ready {
@@ -96,24 +84,23 @@ class StepsRow final : public RowKernel {
   };
   void prepare(const Step& step, const Stack& stack, const Call& call, size_t position,
                std::deque<Ready>* steps) const;
+  std::deque<Ready> prepared(StepPart part, const Stack& stack, const Call& call,
+                             size_t position) const;
   void run_steps(const Stack& stack, const Call& call, size_t position) const;
   PieceList pieces(const Call& call, const OpCost& cost, Stream& stream) const;
 
+  // How the last call of this thread was computed.
+  inline static thread_local Tier last_tier_ = Tier::sycl;
+
   const RowSpec& spec_;
   const c10::FunctionSchema& schema_;
+  const PrimitiveMaker primitive_;
   std::vector<const c10::Argument*> arguments_;
   std::vector<int> written_;  // positions of arguments
   int copied_ = -1;           // the argument that the result is a copy of at first
   int indices_ = -1;          // the argument that is a list of indices or None
   int like_ = -1;             // the argument that the result looks like
 };
-
-const Tensor& StepsRow::Call::named(const std::string& name) const {
-  const auto found = std::find_if(seen.begin(), seen.end(),
-                                  [&](const Seen& each) { return each.name == name; });
-  TORCH_INTERNAL_ASSERT(found != seen.end(), "no tensor is called ", name);
-  return found->tensor;
-}
 
 StepsRow::Call StepsRow::read(const Stack& stack) const {
   Call call;
@@ -146,40 +133,6 @@ StepsRow::Call StepsRow::read(const Stack& stack) const {
     call.type = out->toTensor().scalar_type();
   }
   return call;
-}
-
-// Copies the arguments that the steps want contiguous, or in one memory format.
-void StepsRow::arrange(Call* call) const {
-  std::optional<c10::MemoryFormat> format;
-  for (const std::string& name : spec_.dense) {
-    for (Seen& each : call->seen) {
-      if (each.name != name || !each.tensor.defined()) continue;
-      if (!format.has_value()) format = each.tensor.suggest_memory_format();
-      each.tensor = each.tensor.contiguous(*format);
-    }
-  }
-  for (Seen& each : call->seen) {
-    if (!each.tensor.defined() || !names(spec_.contiguous, each.name)) continue;
-    each.tensor = each.tensor.contiguous();
-  }
-}
-
-void StepsRow::add_scratch(Call* call) const {
-  for (const Scratch& each : spec_.scratch) {
-    const Tensor like = call->named(each.like);
-    if (!like.defined()) {
-      call->seen.push_back({each.name, Tensor()});
-      continue;
-    }
-    std::vector<int64_t> sizes = like.sizes().vec();
-    if (!each.dims.empty()) {
-      sizes.clear();
-      for (const int64_t dim : each.dims) sizes.push_back(like.size(dim));
-    }
-    if (each.copies > 0) sizes.insert(sizes.begin(), each.copies);
-    const auto type = each.integral ? ScalarType::Long : computed_in(call->type);
-    call->seen.push_back({each.name, at::empty(sizes, like.options().dtype(type))});
-  }
 }
 
 // Whether a kernel takes the tensor as it lies in memory.
@@ -360,12 +313,35 @@ void StepsRow::prepare(const Step& step, const Stack& stack, const Call& call,
   made.range = cover({static_cast<size_t>(count) * lanes, 1, 1}, step.lanes ? 64 : 256);
 }
 
+std::deque<StepsRow::Ready> StepsRow::prepared(StepPart part, const Stack& stack,
+                                               const Call& call,
+                                               size_t position) const {
+  std::deque<Ready> steps;
+  for (const Step& step : spec_.steps) {
+    if (step.part == part) prepare(step, stack, call, position, &steps);
+  }
+  return steps;
+}
+
 // All are built before one runs: a driver that refuses the last one finds the arguments
 // as they were.
 void StepsRow::run_steps(const Stack& stack, const Call& call, size_t position) const {
-  std::deque<Ready> steps;
-  for (const Step& step : spec_.steps) prepare(step, stack, call, position, &steps);
-  for (Ready& each : steps) each.launch.submit(*each.kernel, each.range);
+  const auto submit = [](std::deque<Ready> steps) {
+    for (Ready& each : steps) each.launch.submit(*each.kernel, each.range);
+  };
+  ReadyPrimitive primitive;
+  if (primitive_ != nullptr) {
+    primitive =
+        ready_primitive(primitive_, {schema_, &argument(stack, 0), call, position,
+                                     current_stream(call.device.index())});
+  }
+  last_tier_ = primitive ? Tier::onednn : Tier::sycl;
+  if (!primitive) return submit(prepared(StepPart::own, stack, call, position));
+  auto before = prepared(StepPart::before_primitive, stack, call, position);
+  auto after = prepared(StepPart::after_primitive, stack, call, position);
+  submit(std::move(before));
+  primitive();
+  submit(std::move(after));
 }
 
 PieceList StepsRow::pieces(const Call& call, const OpCost& cost, Stream& stream) const {
@@ -377,13 +353,13 @@ PieceList StepsRow::pieces(const Call& call, const OpCost& cost, Stream& stream)
 void StepsRow::run(const c10::OperatorHandle& op, Stack* stack) const {
   if (indices_ >= 0) make_indices_plain(schema_, indices_, stack);
   Call call = read(*stack);
-  arrange(&call);
+  call.arrange(spec_);
   std::vector<Tensor> results = make_results(op, *stack, call);
   for (size_t i = 0; i < results.size(); ++i) {
     const std::string number = results.size() > 1 ? std::to_string(i) : "";
     call.seen.push_back({"out" + number, results[i]});
   }
-  add_scratch(&call);
+  call.add_scratch(spec_);
   OpCost all = cost(call);
   Stream& stream = current_stream(call.device.index());
   const PieceList parts = pieces(call, all, stream);

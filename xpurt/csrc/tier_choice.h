@@ -67,6 +67,11 @@ class CallLook {
     run_along(false, length);
   }
 
+  // The op runs along all dimensions but that of the channels.
+  void see_channels(const c10::TensorImpl& tensor) {
+    if (tensor.dim() > 1 && tensor.is_contiguous()) run_along(true, 1);
+  }
+
   int64_t elements() const { return elements_; }  // of the largest
   c10::ScalarType type() const { return c10::typeMetaToScalarType(type_); }
   OperandLayout layout() const {

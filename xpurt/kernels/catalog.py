@@ -41,13 +41,19 @@ def op_entries() -> list[Entry]:
         Entry(
             op=row.aten,
             overloads=tuple(sorted(overloads[index])),
-            kind=KINDS.get(type(row), row.template),
+            kind=_kind(row),
             dtypes=tuple(TYPES[letter].dtype for letter in table.dtypes_of(row)),
             file=files[id(row)],
         )
         for index, row in enumerate(table.ROWS)
     ]
     return sorted(entries, key=lambda entry: (entry.op, entry.overloads))
+
+
+def _kind(row: table.AnyRow) -> str:
+    if isinstance(row, Steps) and row.primitive:
+        return "oneDNN, or steps"
+    return KINDS.get(type(row), row.template)
 
 
 def _files() -> dict[int, str]:

@@ -22,10 +22,8 @@ OPS_OF_THEIR_OWN = (
 
 # By what the names of the ops begin with; the first that fits.
 _BY_NAME: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "channel_norm",
-        ("native_batch_norm", "_native_batch_norm", "native_group_norm"),
-    ),
+    ("channel_norm", ("native_batch_norm_backward", "native_group_norm")),
+    ("batch_norm", ("native_batch_norm", "_native_batch_norm")),
     ("line_norm", ("native_layer_norm",)),
     ("pooling", ("max_pool", "avg_pool", "_adaptive", "adaptive")),
     ("upsampling", ("upsample", "_upsample", "grid_sampler")),

@@ -64,6 +64,25 @@ FORWARD = Step(
 """,
 )
 
+# Of the variance that oneDNN gives; and for its gradients, the variance that has eps in
+# it.
+RSTD = Step(
+    over="out2",
+    part="after",
+    text="""
+  out2_store(i, 1 / sqrt(variances_load(i) + (C)eps));
+""",
+)
+
+VARIANCE = Step(
+    over="variances",
+    part="before",
+    text="""
+  const C rstd = rstd_load(i);
+  variances_store(i, 1 / (rstd * rstd));
+""",
+)
+
 TO_INPUT = Step(
     over="mean",
     lanes=True,
@@ -139,24 +158,28 @@ TO_BIAS = Step(
 ROWS = (
     Steps(
         "native_layer_norm",
-        (FORWARD,),
+        (FORWARD, RSTD),
         FLOATING_ONLY,
+        scratch=(Scratch("variances", "out1"),),
         functions=SHARED,
         contiguous=("input", "weight", "bias"),
-        rows=("input", "out0", "out1", "out2"),
+        rows=("input", "out0", "out1", "out2", "variances"),
         results=(Result(), OF_PARAMETERS, OF_PARAMETERS),
         flops=8,
+        primitive="layer_norm",
     ),
     Steps(
         "native_layer_norm_backward",
-        (TO_INPUT, TO_PARTS, TO_WEIGHT, TO_BIAS),
+        (TO_INPUT, TO_PARTS, TO_WEIGHT, TO_BIAS, VARIANCE),
         FLOATING_ONLY,
         scratch=(
             Scratch("weight_parts", "out1", copies=PARTS),
             Scratch("bias_parts", "out1", copies=PARTS),
+            Scratch("variances", "mean"),
         ),
         functions=SHARED,
         contiguous=("grad_out", "input", "mean", "rstd", "weight"),
         flops=16,
+        primitive="layer_norm_backward",
     ),
 )

@@ -164,13 +164,18 @@ def rows(axes: int) -> tuple[Steps, ...]:
             functions=LISTS,
         ),
         Steps(
-            means, (mean(axes, beneath, divisor),), AVERAGED, functions=LISTS + DIVISOR
+            means,
+            (mean(axes, beneath, divisor),),
+            AVERAGED,
+            functions=LISTS + DIVISOR,
+            primitive="average",
         ),
         Steps(
             f"{means}_backward",
             (mean_backward(axes, above, divisor),),
             FLOATING_ONLY,
             functions=LISTS + DIVISOR,
+            primitive="average_backward",
         ),
         Steps(
             adaptive_mean,

@@ -50,6 +50,7 @@ class Step:
     along: tuple[str, ...] = ()
     lanes: bool = False
     share: tuple[int, int] = (1, 1)
+    part: str = "own"  # "before" or "after" the row's primitive, and not without it
     also_reads: tuple[str, ...] = ()  # that the text reads by way of macros
 
     @cached_property
@@ -73,6 +74,7 @@ class Step:
             "lanes": self.lanes,
             "share": list(self.share),
             "faults": self.faults,
+            "part": self.part,
             "reads": list(self.reads),
             "writes": list(self.writes),
         }
@@ -119,7 +121,9 @@ class Steps:
     first tensor is empty and `raises_on_empty` is set, or a step says FAULT, PyTorch's
     kernel is called for its error; and so it is, with `same_type`, for an `out=` of another type than the
     first tensor's. A row that `draws` random numbers sees contiguous tensors in one
-    dimension. `fault` says what a FAULT is, if not a wrong index: RuntimeError."""
+    dimension. `fault` says what a FAULT is, if not a wrong index: RuntimeError.
+    `primitive` names what oneDNN has in the place of the steps, for the calls that it
+    computes as PyTorch does (``csrc/onednn_rows.h``), on a CPU."""
 
     template: ClassVar[str] = "steps"
 
@@ -142,6 +146,7 @@ class Steps:
     same_type: bool = False
     draws: bool = False
     fault: str = ""
+    primitive: str = ""
 
     @property
     def leaves_empty(self) -> bool:

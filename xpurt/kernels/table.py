@@ -16,6 +16,7 @@ from xpurt.kernels import (
     embedding_bags,
     extremes,
     grid_sampling,
+    group_norm,
     indexing,
     losses,
     moments,
@@ -58,6 +59,7 @@ ROWS: tuple[AnyRow, ...] = (
     *scans.ROWS,
     *normalization.ROWS,
     *channel_norm.ROWS,
+    *group_norm.ROWS,
     *pooling.ROWS,
     *unfolding.ROWS,
     *unpooling.ROWS,
@@ -136,5 +138,6 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "results": [asdict(each) for each in steps.results] if steps else [],
         "draws": steps.draws if steps else False,
         "fault": steps.fault if steps else "",
+        "primitive": steps.primitive if steps else "",
         "overloads": list(getattr(row, "overloads", ())),
     }

@@ -1,0 +1,59 @@
+#include "steps_call.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+namespace xpurt {
+
+using at::Tensor;
+using c10::ScalarType;
+
+const Tensor& StepsCall::named(const std::string& name) const {
+  const auto found = std::find_if(seen.begin(), seen.end(),
+                                  [&](const Seen& each) { return each.name == name; });
+  TORCH_INTERNAL_ASSERT(found != seen.end(), "no tensor is called ", name);
+  return found->tensor;
+}
+
+const Tensor* StepsCall::find(const std::string& name) const {
+  for (const Seen& each : seen) {
+    if (each.name == name && each.tensor.defined()) return &each.tensor;
+  }
+  return nullptr;
+}
+
+void StepsCall::arrange(const RowSpec& spec) {
+  std::optional<c10::MemoryFormat> format;
+  for (const std::string& name : spec.dense) {
+    for (Seen& each : seen) {
+      if (each.name != name || !each.tensor.defined()) continue;
+      if (!format.has_value()) format = each.tensor.suggest_memory_format();
+      each.tensor = each.tensor.contiguous(*format);
+    }
+  }
+  for (Seen& each : seen) {
+    if (!each.tensor.defined() || !names(spec.contiguous, each.name)) continue;
+    each.tensor = each.tensor.contiguous();
+  }
+}
+
+void StepsCall::add_scratch(const RowSpec& spec) {
+  for (const Scratch& each : spec.scratch) {
+    const Tensor like = named(each.like);
+    if (!like.defined()) {
+      seen.push_back({each.name, Tensor()});
+      continue;
+    }
+    std::vector<int64_t> sizes = like.sizes().vec();
+    if (!each.dims.empty()) {
+      sizes.clear();
+      for (const int64_t dim : each.dims) sizes.push_back(like.size(dim));
+    }
+    if (each.copies > 0) sizes.insert(sizes.begin(), each.copies);
+    const auto to = each.integral ? ScalarType::Long : computed_in(type);
+    seen.push_back({each.name, at::empty(sizes, like.options().dtype(to))});
+  }
+}
+
+}  // namespace xpurt
