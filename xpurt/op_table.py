@@ -22,6 +22,7 @@ KINDS = {
     "steps": "kernels written out, once per element or line",
     "convolution": "a oneDNN primitive, and elsewhere by way of matrix products",
     "attention": "oneDNN's products with a kernel between them, or tiles",
+    "recurrent": "a oneDNN primitive for all steps, and elsewhere the cells",
     "decomposed": "by way of other ops, on their kernels",
 }
 

@@ -1,0 +1,22 @@
+// Layers of LSTM and GRU, and their gradients, through oneDNN on a stream's queue.
+#pragma once
+
+#include "recurrent.h"
+#include "stream.h"
+
+namespace xpurt {
+
+// Whether oneDNN has primitives for the layer and its gradients, and they are worth it.
+bool onednn_recurs(const PhysicalDevice& device, const RecurrentLayer& layer);
+
+// For what onednn_recurs.
+RecurrentResults onednn_recurrent(const RecurrentLayer& layer, bool train,
+                                  size_t position, Stream& stream);
+
+// The workspace is that of onednn_recurrent on the same device.
+RecurrentGradients onednn_recurrent_gradients(const RecurrentLayer& layer,
+                                              const RecurrentResults& made,
+                                              const RecurrentGrads& grads,
+                                              size_t position, Stream& stream);
+
+}  // namespace xpurt
