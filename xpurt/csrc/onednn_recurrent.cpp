@@ -86,7 +86,8 @@ Lstm::Forward::primitive_desc Lstm::forward(const dnnl::engine& engine,
           d.output,
           d.state,
           d.state,
-          onednn_attributes()};
+          onednn_attributes(),
+          true};
 }
 
 Gru::Forward::primitive_desc Gru::forward(const dnnl::engine& engine,
@@ -101,7 +102,8 @@ Gru::Forward::primitive_desc Gru::forward(const dnnl::engine& engine,
           d.bias,
           d.output,
           d.state,
-          onednn_attributes()};
+          onednn_attributes(),
+          true};
 }
 
 // By the C functions: those of C++ only add to weights' gradients that are there.
@@ -159,6 +161,7 @@ template <typename Kind>
 OnednnPlan forward_plan(const dnnl::engine& engine, const RecurrentDescription& d,
                         bool train) {
   const auto made = Kind::forward(engine, d, train);
+  if (made.get(/*allow_empty=*/true) == nullptr) return {};
   Arguments arguments = what_is_given(d);
   add_results(d, Access::write, &arguments);
   if (train) {
@@ -171,9 +174,9 @@ OnednnPlan forward_plan(const dnnl::engine& engine, const RecurrentDescription& 
 template <typename Kind>
 OnednnPlan backward_plan(const dnnl::engine& engine, const RecurrentDescription& d) {
   const auto hint = Kind::forward(engine, d, true);
+  if (hint.get(/*allow_empty=*/true) == nullptr) return {};
   dnnl_primitive_desc_t raw = nullptr;
-  dnnl::error::wrap_c_api(Kind::backward(&raw, engine, d, hint),
-                          "it has no primitive for the gradients");
+  if (Kind::backward(&raw, engine, d, hint) != dnnl_success) return {};
   const typename Kind::Backward::primitive_desc made(raw);
   Arguments arguments = what_is_given(d);
   add_results(d, Access::read, &arguments);
@@ -267,10 +270,17 @@ Tensors tensors_given(const RecurrentLayer& layer) {
 
 }  // namespace
 
-bool onednn_recurs(const PhysicalDevice& device, const RecurrentLayer& layer) {
-  // It has float32 on all of its devices, with gradients.
-  return layer.steps() >= kLeastSteps && layer.input.scalar_type() == at::kFloat &&
-         OnednnDevice::of(device).is_known();
+bool onednn_recurs(const PhysicalDevice& device, const RecurrentLayer& layer,
+                   bool train) {
+  if (layer.steps() < kLeastSteps || layer.input.scalar_type() != at::kFloat) {
+    return false;
+  }
+  OnednnDevice& onednn = OnednnDevice::of(device);
+  if (!onednn.is_known()) return false;
+  return explained(layer, [&] {
+    return plan_of(onednn, layer, forward_part(train))->possible &&
+           (!train || plan_of(onednn, layer, RecurrentPart::gradients)->possible);
+  });
 }
 
 RecurrentResults onednn_recurrent(const RecurrentLayer& layer, bool train,

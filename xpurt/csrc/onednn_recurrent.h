@@ -6,8 +6,10 @@
 
 namespace xpurt {
 
-// Whether oneDNN has primitives for the layer and its gradients, and they are worth it.
-bool onednn_recurs(const PhysicalDevice& device, const RecurrentLayer& layer);
+// Whether oneDNN has primitives for the layer, and for its gradients if `train`, and
+// they are worth it. Makes them.
+bool onednn_recurs(const PhysicalDevice& device, const RecurrentLayer& layer,
+                   bool train);
 
 // For what onednn_recurs.
 RecurrentResults onednn_recurrent(const RecurrentLayer& layer, bool train,

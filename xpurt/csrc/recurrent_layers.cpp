@@ -114,7 +114,7 @@ bool is_sound(const Layers& all) {
 }
 
 // The output of the last layer. `run` gives that of one layer in one direction, from an
-// input (steps, batch, size): see Weights for the index.
+// input (steps, batch, size): see Layers::weights for the index.
 template <typename Run>
 Tensor through_layers(const Layers& all, const Run& run) {
   Tensor between = all.batch_first ? all.input.transpose(0, 1) : all.input;
@@ -143,7 +143,8 @@ bool onednn_has(c10::ScalarType type) {
          (type == c10::ScalarType::Half && fp16 && !c10::GradMode::is_enabled());
 }
 
-// Custom formulas of gradients are for neither, and the cells have their own.
+// Whether torch.func or forward mode looks on: a formula of ours is for neither, and
+// ops that PyTorch has formulas for do as well.
 bool is_transformed(const Layers& all) {
   const auto is_dual = [](const Tensor& each) {
     return each.defined() && each._fw_grad(0).defined();
@@ -158,7 +159,7 @@ bool is_transformed(const Layers& all) {
     functorch->checkSupportsCppAutogradFunction();
     return false;
   } catch (const c10::Error&) {
-    return true;  // it has no question for it
+    return true;  // there is no question for it that does not throw
   }
 }
 
@@ -167,7 +168,7 @@ bool goes_by_layers(const Layers& all) {
   const c10::DeviceIndex index = all.input.device().index();
   const bool is_taken =
       all.is_lstm() ? onednn_has(type) : type == c10::ScalarType::Float;
-  // PyTorch's kernels are its cells', or the layer's that it has of an LSTM.
+  // Of whole layers PyTorch has a kernel for LSTMs alone.
   const bool has_policy =
       kernel_policy() != KernelPolicy::native ||
       (all.is_lstm() && ordinal(index).home_device().host_accessible);

@@ -45,6 +45,7 @@ class RecurrentRow final : public RowKernel {
   const c10::IValue* arguments(const Stack& stack) const {
     return &stack[stack.size() - count()];
   }
+  bool trains(const Stack& stack) const { return backward_ || stack.back().toBool(); }
   RecurrentLayer layer(const Stack& stack) const {
     return layer_at(arguments(stack) + (backward_ ? kGrads : 0), lstm_);
   }
@@ -97,7 +98,7 @@ OpCost RecurrentRow::cost(const Stack& stack) const {
     if (tensor.defined()) cost.read(tensor);
   }
   for (const PhysicalDevice* each : ordinal(asked.input.device().index()).devices) {
-    const bool whole = onednn_recurs(*each, asked);
+    const bool whole = onednn_recurs(*each, asked, trains(stack));
     cost.launches.push_back(
         whole ? 1 : kLaunchesPerStep * static_cast<double>(asked.steps()));
   }
@@ -106,10 +107,10 @@ OpCost RecurrentRow::cost(const Stack& stack) const {
 
 void RecurrentRow::forward(const RecurrentLayer& layer, size_t position, Stream& stream,
                            Stack* stack) const {
-  const bool train = stack->back().toBool();
+  const bool train = trains(*stack);
   // For captures see Note [Capture].
   const bool whole = !is_capturing(stream) &&
-                     onednn_recurs(*stream.ordinal().devices[position], layer);
+                     onednn_recurs(*stream.ordinal().devices[position], layer, train);
   RecurrentResults made = whole ? onednn_recurrent(layer, train, position, stream)
                                 : layer_by_cells(layer, train);
   torch::jit::drop(*stack, count());
