@@ -23,6 +23,7 @@ KINDS = {
     "oneDNN, or steps": "a oneDNN primitive on a CPU in float32, and elsewhere steps",
     "convolution": "a oneDNN primitive, and elsewhere by way of matrix products",
     "attention": "oneDNN's products with a kernel between them, or tiles",
+    "recurrent": "a oneDNN primitive for all steps, and elsewhere the cells",
     "decomposed": "by way of other ops, on their kernels",
 }
 

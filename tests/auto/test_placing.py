@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import xpurt
-from auto.choices import Choices
+from auto.choices import Choices, calls
 from xpurt import _C
 
 
@@ -46,6 +46,21 @@ def test_what_is_pending_sends_independent_ops_to_the_other_device(costs) -> Non
     # 1.6 times as slow: it gets two of five.
     assert kinds.count("gpu") == 4
     assert kinds[0] == "cpu"
+
+
+@pytest.mark.parametrize(("steps", "kind"), [(10, "gpu"), (100, "cpu")])
+def test_a_layer_by_cells_costs_launches_for_each_step(
+    steps: int, kind: str, costs: Choices
+) -> None:
+    """On the CPU oneDNN computes all steps of a layer at once."""
+    layer = torch.nn.GRU(4, 5, device="xpu")
+    x = torch.ones(steps, 2, 4, device="xpu")
+    torch.xpu.synchronize()
+    set_costs(costs, 1e5, 1e3)
+    xpurt.op_report(reset=True)
+    with torch.no_grad():
+        layer(x)
+    assert calls("xpurt::gru_layer", kind) == 1
 
 
 def test_a_chain_stays_where_its_data_is(costs) -> None:

@@ -23,6 +23,9 @@ uint64_t positions_for(const Work& work, const Ordinal& devices);
 
 // The roofline of Williams, Waterman and Patterson (2009), with the launch added.
 double roofline_us(const Work& work, const DeviceCost& cost);
+// The same at a position, with the launches that the work takes there.
+double roofline_us(const Work& work, const std::vector<DeviceCost>& costs,
+                   size_t position);
 
 // Of the operands that are not valid on the device.
 double moves_us(const Work& work, const Ordinal& devices, size_t position,

@@ -76,7 +76,7 @@ void expect(const PlacedCall& call, const Work& work, const Ordinal& devices,
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     const auto found = curve(*devices.devices[position]);
     placing->expected_us.push_back(
-        found.has_value() ? found->kernel : roofline_us(work, costs[position]));
+        found.has_value() ? found->kernel : roofline_us(work, costs, position));
   }
   const auto found = curve(devices.home_device());
   DeviceCost host = costs[devices.home];

@@ -38,6 +38,7 @@ Work work_of(const OpCost& cost) {
   work.flops = cost.flops * static_cast<double>(cost.elements);
   work.bytes = static_cast<double>(cost.bytes);
   work.needs_fp64 = cost.needs_fp64;
+  work.launches = cost.launches;
   work.reads = cost.reads;
   work.writes = cost.writes;
   return work;

@@ -4,6 +4,8 @@
 #include <ATen/core/TensorBase.h>
 #include <c10/util/SmallVector.h>
 
+#include <vector>
+
 #include "scheduler.h"
 #include "stream.h"
 
@@ -16,6 +18,7 @@ struct OpCost {
   int64_t bytes = 0;     // read and written
   int64_t rows = 0;      // of the result that can be computed apart; 0: none
   bool needs_fp64 = false;
+  std::vector<double> launches;  // by position in the ordinal; none: one
   c10::SmallVector<const c10::StorageImpl*, 4> reads;
   c10::SmallVector<const c10::StorageImpl*, 2> writes;
 

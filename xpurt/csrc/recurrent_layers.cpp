@@ -1,20 +1,15 @@
 // LSTM and GRU over padded sequences. PyTorch computes an LSTM of CPU tensors by one
 // oneDNN primitive per layer and direction, and everything of xpu tensors step by step,
-// an LSTM without gradients by a kernel that builds without XPU don't have. Here an
-// LSTM in memory that the host reads is computed as PyTorch does it on the CPU. What is
-// left goes by the cells, with one product for the inputs of all steps.
+// an LSTM without gradients by a kernel that builds without XPU don't have. Here each
+// layer and direction is one op, of LSTM and GRU. What that op does not take goes by
+// the cells, with one product for the inputs of all steps.
 #include <ATen/Context.h>
-#include <ATen/TensorOperators.h>
+#include <ATen/FuncTorchTLS.h>
 #include <ATen/autocast_mode.h>
-#include <ATen/ops/_thnn_fused_gru_cell.h>
-#include <ATen/ops/_thnn_fused_lstm_cell.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/gru_native.h>
 #include <ATen/ops/lstm_native.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/mkldnn_rnn_layer.h>
 #include <ATen/ops/stack.h>
 #include <c10/core/GradMode.h>
 #include <torch/library.h>
@@ -23,9 +18,8 @@
 #include <tuple>
 #include <vector>
 
-#include "candidates.h"
-#include "capture.h"
 #include "device.h"
+#include "recurrent.h"
 #include "row_kernel.h"
 
 namespace xpurt {
@@ -50,6 +44,7 @@ struct Layers {
   bool train, bidirectional, batch_first;
   int64_t gates;
 
+  bool is_lstm() const { return gates == 4; }
   int64_t directions() const { return bidirectional ? 2 : 1; }
   int64_t steps() const { return input.size(batch_first ? 1 : 0); }
   int64_t batch() const { return input.size(batch_first ? 0 : 1); }
@@ -119,7 +114,7 @@ bool is_sound(const Layers& all) {
 }
 
 // The output of the last layer. `run` gives that of one layer in one direction, from an
-// input (steps, batch, size): see Weights for the index.
+// input (steps, batch, size): see Layers::weights for the index.
 template <typename Run>
 Tensor through_layers(const Layers& all, const Run& run) {
   Tensor between = all.batch_first ? all.input.transpose(0, 1) : all.input;
@@ -132,64 +127,6 @@ Tensor through_layers(const Layers& all, const Run& run) {
     between = drops ? at::dropout(output, all.dropout, true) : output;
   }
   return all.batch_first ? between.transpose(0, 1) : between;
-}
-
-// One layer in one direction, by its cell: (gates of the input, index) -> state.
-template <typename Cell>
-Tensor by_cells(const Tensor& input, const LayerWeights& weights, bool reverse,
-                const Cell& cell) {
-  const std::vector<Tensor> gates = at::matmul(input, weights.input.t()).unbind(0);
-  std::vector<Tensor> outputs(gates.size());
-  for (size_t i = 0; i < gates.size(); ++i) {
-    const size_t step = reverse ? gates.size() - 1 - i : i;
-    outputs[step] = cell(gates[step]);
-  }
-  return at::stack(outputs, 0);
-}
-
-using LstmResults = std::tuple<Tensor, Tensor, Tensor>;
-
-LstmResults lstm_by_cells(const Layers& all) {
-  std::vector<Tensor> h = all.states[0].unbind(0), c = all.states[1].unbind(0);
-  Tensor output = through_layers(all, [&](const Tensor& x, int64_t i, bool reverse) {
-    const LayerWeights weights = all.weights(i);
-    const Tensor hidden = weights.hidden.t();
-    return by_cells(x, weights, reverse, [&](const Tensor& gates) {
-      auto [hy, cy, workspace] =
-          at::_thnn_fused_lstm_cell(gates, at::matmul(h[i], hidden), c[i],
-                                    weights.input_bias, weights.hidden_bias);
-      c[i] = std::move(cy);
-      h[i] = all.projects() ? at::matmul(hy, weights.projection.t()) : std::move(hy);
-      return h[i];
-    });
-  });
-  return {std::move(output), at::stack(h, 0), at::stack(c, 0)};
-}
-
-LstmResults lstm_by_onednn(const Layers& all) {
-  constexpr int64_t kLstm = 2;  // as mkldnn_rnn_layer numbers kinds of layers
-  // It wants two states to be two tensors.
-  const Tensor &first = all.states[0], &second = all.states[1];
-  const bool same =
-      first.has_storage() && second.has_storage() && second.is_alias_of(first);
-  std::vector<Tensor> h = first.contiguous().unbind(0);
-  std::vector<Tensor> c =
-      (same ? second.clone(at::MemoryFormat::Contiguous) : second.contiguous())
-          .unbind(0);
-  const Tensor none = at::empty({0}, all.input.options());
-  Tensor output = through_layers(all, [&](const Tensor& x, int64_t i, bool reverse) {
-    const LayerWeights weights = all.weights(i);
-    auto [y, hy, cy, workspace] = at::mkldnn_rnn_layer(
-        x.contiguous(), weights.input, weights.hidden,
-        all.has_biases ? weights.input_bias : none,
-        all.has_biases ? weights.hidden_bias : none, h[i], c[i], reverse, {}, kLstm,
-        all.hidden_size(), all.layers, all.has_biases, all.bidirectional,
-        all.batch_first, all.train);
-    h[i] = std::move(hy);
-    c[i] = std::move(cy);
-    return y;
-  });
-  return {std::move(output), at::stack(h, 0), at::stack(c, 0)};
 }
 
 bool asks_pytorch(const char* op) {
@@ -206,38 +143,70 @@ bool onednn_has(c10::ScalarType type) {
          (type == c10::ScalarType::Half && fp16 && !c10::GradMode::is_enabled());
 }
 
-// Whether no other device of the ordinal is predicted to be done earlier than home.
-// There it would be steps, of so many launches each.
-bool is_quickest_at_home(const Layers& all, c10::DeviceIndex index) {
-  constexpr double kLaunches = 2;
-  const Ordinal& on = ordinal(index);
-  const std::vector<DeviceCost> costs = device_costs(index);
-  if (costs.size() != on.devices.size()) return true;
-  double weights = 0;
-  for (const Tensor& each : all.params) weights += static_cast<double>(each.numel());
-  const auto steps = static_cast<double>(all.steps());
-  Work work;
-  work.flops = 2 * weights * steps * static_cast<double>(all.batch());
-  const double at_home = roofline_us(work, costs[on.home]);
-  const double launches =
-      kLaunches * steps * static_cast<double>(all.layers * all.directions());
-  for (size_t i = 0; i < costs.size(); ++i) {
-    if (i == on.home || is_excluded(on.devices[i]->id)) continue;
-    if (roofline_us(work, costs[i]) + launches * costs[i].launch_us < at_home) {
-      return false;
-    }
+// Whether torch.func or forward mode looks on: a formula of ours is for neither, and
+// ops that PyTorch has formulas for do as well.
+bool is_transformed(const Layers& all) {
+  const auto is_dual = [](const Tensor& each) {
+    return each.defined() && each._fw_grad(0).defined();
+  };
+  if (is_dual(all.input) || std::ranges::any_of(all.states, is_dual) ||
+      std::ranges::any_of(all.params, is_dual)) {
+    return true;
   }
-  return true;
+  const auto& functorch = at::functorch::functorchTLSAccessor();
+  if (functorch == nullptr) return false;
+  try {
+    functorch->checkSupportsCppAutogradFunction();
+    return false;
+  } catch (const c10::Error&) {
+    return true;  // there is no question for it that does not throw
+  }
 }
 
-bool goes_by_onednn(const Layers& all) {
+bool goes_by_layers(const Layers& all) {
+  const c10::ScalarType type = all.input.scalar_type();
   const c10::DeviceIndex index = all.input.device().index();
-  return !all.projects() && onednn_has(all.input.scalar_type()) &&
-         kernel_policy() != KernelPolicy::sycl && !is_capturing(index) &&
-         ordinal(index).home_device().host_accessible && !has_preference() &&
+  const bool is_taken =
+      all.is_lstm() ? onednn_has(type) : type == c10::ScalarType::Float;
+  // Of whole layers PyTorch has a kernel for LSTMs alone.
+  const bool has_policy =
+      kernel_policy() != KernelPolicy::native ||
+      (all.is_lstm() && ordinal(index).home_device().host_accessible);
+  return is_taken && has_policy && !all.projects() &&
+         ordinal(index).home_device().is_opencl &&
          // Cells are computed in the type of autocast.
          !at::autocast::is_autocast_enabled(c10::DeviceType::XPU) &&
-         is_quickest_at_home(all, index);
+         !is_transformed(all);
+}
+
+struct LayersResults {
+  Tensor output, h, c;
+};
+
+LayersResults compute(const Layers& all) {
+  const auto run = goes_by_layers(all) ? &recurrent_layer : &differentiable_layer;
+  const bool lstm = all.is_lstm();
+  std::vector<Tensor> h = all.states[0].unbind(0), c(h.size());
+  if (lstm) {
+    // oneDNN wants two states to be two tensors.
+    const Tensor &first = all.states[0], &second = all.states[1];
+    const bool same =
+        first.has_storage() && second.has_storage() && second.is_alias_of(first);
+    c = (same ? second.clone() : second).unbind(0);
+  }
+  LayersResults made;
+  made.output = through_layers(all, [&](const Tensor& x, int64_t i, bool reverse) {
+    const LayerWeights of = all.weights(i);
+    RecurrentResults results =
+        run({lstm, x, h[i], c[i], of.input, of.hidden, of.input_bias, of.hidden_bias,
+             reverse, of.projection});
+    h[i] = std::move(results.hy);
+    c[i] = std::move(results.cy);
+    return results.output;
+  });
+  made.h = at::stack(h);
+  if (lstm) made.c = at::stack(c);
+  return made;
 }
 
 std::vector<Tensor> detached(at::TensorList tensors) {
@@ -247,13 +216,15 @@ std::vector<Tensor> detached(at::TensorList tensors) {
   return found;
 }
 
-LstmResults lstm(const Tensor& input, at::TensorList hx, at::TensorList params,
-                 bool has_biases, int64_t layers, double dropout, bool train,
-                 bool bidirectional, bool batch_first) {
+std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, at::TensorList hx,
+                                        at::TensorList params, bool has_biases,
+                                        int64_t layers, double dropout, bool train,
+                                        bool bidirectional, bool batch_first) {
   const Layers all{input,   hx,    params,        has_biases,  layers,
                    dropout, train, bidirectional, batch_first, /*gates=*/4};
   if (hx.size() == 2 && is_sound(all)) {
-    return goes_by_onednn(all) ? lstm_by_onednn(all) : lstm_by_cells(all);
+    auto [output, h, c] = compute(all);
+    return {std::move(output), std::move(h), std::move(c)};
   }
   // With gradients on PyTorch does not look for its kernel of xpu.
   if (c10::GradMode::is_enabled()) {
@@ -275,18 +246,8 @@ std::tuple<Tensor, Tensor> gru(const Tensor& input, const Tensor& hx,
     return at::native::gru(input, hx, params, has_biases, layers, dropout, train,
                            bidirectional, batch_first);
   }
-  std::vector<Tensor> h = hx.unbind(0);
-  Tensor output = through_layers(all, [&](const Tensor& x, int64_t i, bool reverse) {
-    const LayerWeights weights = all.weights(i);
-    const Tensor hidden = weights.hidden.t();
-    return by_cells(x, weights, reverse, [&](const Tensor& gates) {
-      h[i] = std::get<0>(at::_thnn_fused_gru_cell(gates, at::matmul(h[i], hidden), h[i],
-                                                  weights.input_bias,
-                                                  weights.hidden_bias));
-      return h[i];
-    });
-  });
-  return {std::move(output), at::stack(h, 0)};
+  auto [output, h, c] = compute(all);
+  return {std::move(output), std::move(h)};
 }
 
 TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {

@@ -142,10 +142,12 @@ RowChoice choose_row(OpRecord& record, c10::DeviceIndex index,
   if (C10_LIKELY(row == nullptr)) return choice;
   const KernelPolicy policy =
       is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
-  if (policy == KernelPolicy::native) return choice;
+  // An op of xpurt's own that nothing else computes.
+  const bool alone = !record.is_atens && !record.has_cpu_kernel;
+  if (policy == KernelPolicy::native && !alone) return choice;
   const Ordinal& on = ordinal(index);
   const PhysicalDevice& home = on.home_device();
-  const bool forced = policy == KernelPolicy::sycl;
+  const bool forced = policy == KernelPolicy::sycl || alone;
   const bool several = on.devices.size() > 1 && !row->prior.in_parts;
   if (forced && !several) {
     if (row->accepts(stack)) choice.row = row;

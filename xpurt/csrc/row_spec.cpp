@@ -77,6 +77,7 @@ std::unique_ptr<RowKernel> make(const RowSpec& spec, const c10::OperatorHandle& 
   if (spec.kind == "decomposed") return make_decomposed(spec, op, overloads);
   if (spec.kind == "convolution") return make_convolution(spec, op, overloads);
   if (spec.kind == "attention") return make_attention(spec, schema);
+  if (spec.kind == "recurrent") return make_recurrent(spec);
   if (spec.kind == "steps") return make_steps(spec, schema);
   if (!one_tensor_returned(schema)) return nullptr;
   if (spec.kind == "reduction") return make_reduction(spec, schema);

@@ -157,6 +157,7 @@ std::unique_ptr<RowKernel> make_convolution(
     const std::vector<c10::OperatorHandle>& overloads);
 std::unique_ptr<RowKernel> make_attention(const RowSpec& spec,
                                           const c10::FunctionSchema& schema);
+std::unique_ptr<RowKernel> make_recurrent(const RowSpec& spec);
 
 // Defines the op that computes a row's overload by way of others, with the schema of
 // that, and gives its name. Called once per overload.

@@ -114,6 +114,12 @@ double roofline_us(const Work& work, const DeviceCost& cost) {
          std::max(work.bytes / cost.bytes_per_us, work.flops / cost.flops_per_us);
 }
 
+double roofline_us(const Work& work, const std::vector<DeviceCost>& costs,
+                   size_t position) {
+  const double others = work.launches.empty() ? 0 : work.launches[position] - 1;
+  return roofline_us(work, costs[position]) + others * costs[position].launch_us;
+}
+
 double moves_us(const Work& work, const Ordinal& devices, size_t position,
                 const std::vector<DeviceCost>& costs) {
   double us = 0;
@@ -192,7 +198,7 @@ size_t choose_by_costs(const Work& work, Stream& stream) {
       continue;
     }
     candidates.push_back(candidate(work, devices, position, costs, nullptr, 0));
-    if (may) candidates.back().cost_us = roofline_us(work, costs[position]);
+    if (may) candidates.back().cost_us = roofline_us(work, costs, position);
   }
   return earliest(candidates, devices.home);
 }

@@ -29,6 +29,7 @@ struct Work {
   double bytes = 0;  // read and written
   bool needs_fp64 = false;
   bool needs_fp16 = false;
+  c10::ArrayRef<double> launches;  // by position; none: one
   c10::ArrayRef<const c10::StorageImpl*> reads;
   c10::ArrayRef<const c10::StorageImpl*> writes;
 };

@@ -2,6 +2,7 @@
 
 from xpurt.kernels.attention import Attention
 from xpurt.kernels.decomposed import Decomposed
+from xpurt.kernels.recurrent import Recurrent
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
 from xpurt.kernels.steps import Steps
 
@@ -45,7 +46,14 @@ _BY_NAME: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def cost_class(
-    row: Row | Reduction | Softmax | Matmul | Steps | Decomposed | Attention,
+    row: Row
+    | Reduction
+    | Softmax
+    | Matmul
+    | Steps
+    | Decomposed
+    | Attention
+    | Recurrent,
 ) -> str:
     """The name of the row's class. An op that is like no other is one of its own."""
     if isinstance(row, Row):

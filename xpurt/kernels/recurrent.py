@@ -1,4 +1,4 @@
-"""Rows of the cells of LSTM and GRU layers.
+"""Rows of the layers of LSTM and GRU, and of their cells.
 
 H is the hidden size; gates lie beside each other in rows of 4 * H (input, forget, cell,
 output) or 3 * H (reset, update, new). A place is an element of the state, (batch, H).
@@ -7,8 +7,24 @@ after their functions; of a GRU besides these the state before, and the hidden p
 the new gate.
 """
 
-from xpurt.kernels.row import FLOATING_ONLY
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xpurt.kernels.row import FLOATING_ONLY, Kind
 from xpurt.kernels.steps import Step, Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrent:
+    """A layer in one direction, or its gradients, by a oneDNN primitive, and elsewhere
+    by the cells. `flops` are per weight, step and sequence. C++ knows the op."""
+
+    template: ClassVar[str] = "recurrent"
+
+    aten: str
+    kind: Kind = FLOATING_ONLY
+    flops: float = 2
+
 
 # `at` is the place in the first of `gates` gates; k is the number of a gate.
 SHARED = """
@@ -130,6 +146,10 @@ def sum_over_batch(gates: str, bias: str) -> Step:
 
 
 ROWS = (
+    Recurrent("xpurt::lstm_layer"),
+    Recurrent("xpurt::lstm_layer_backward", flops=4),
+    Recurrent("xpurt::gru_layer"),
+    Recurrent("xpurt::gru_layer_backward", flops=4),
     Steps(
         "_thnn_fused_lstm_cell",
         (LSTM,),

@@ -45,10 +45,11 @@ from xpurt.kernels import (
 from xpurt.kernels.attention import Attention
 from xpurt.kernels.cost_classes import cost_class
 from xpurt.kernels.decomposed import Decomposed
+from xpurt.kernels.recurrent import Recurrent
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
 from xpurt.kernels.steps import Steps
 
-AnyRow = Row | Reduction | Softmax | Matmul | Steps | Decomposed | Attention
+AnyRow = Row | Reduction | Softmax | Matmul | Steps | Decomposed | Attention | Recurrent
 
 ROWS: tuple[AnyRow, ...] = (
     *unary.ROWS,
