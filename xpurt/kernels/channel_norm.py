@@ -53,6 +53,20 @@ PART_MOMENTS = Step(
 """,
 )
 
+# What is kept of the mean, the sum of squares and the variance with eps, `spread`.
+KEEP = """
+  out2_store(i, spread == 0 ? 0 : 1 / sqrt(spread));
+#if HAS_running_mean
+  const long at = i * running_mean_stride(0);
+  running_mean_store(at, momentum * mean + (1 - momentum) * running_mean_load(at));
+#endif
+#if HAS_running_var
+  const long to = i * running_var_stride(0);
+  running_var_store(to, momentum * squares / (count - 1)
+                            + (1 - momentum) * running_var_load(to));
+#endif
+"""
+
 MOMENTS = Step(
     over="out1",
     text=f"""
@@ -70,17 +84,7 @@ MOMENTS = Step(
   }}
   const C spread = squares / count + (C)eps;
   out1_store(i, mean);
-  out2_store(i, spread == 0 ? 0 : 1 / sqrt(spread));
-#if HAS_running_mean
-  const long at = i * running_mean_stride(0);
-  running_mean_store(at, momentum * mean + (1 - momentum) * running_mean_load(at));
-#endif
-#if HAS_running_var
-  const long to = i * running_var_stride(0);
-  running_var_store(to, momentum * squares / (count - 1)
-                            + (1 - momentum) * running_var_load(to));
-#endif
-""",
+{KEEP}""",
 )
 
 # What oneDNN leaves to be done: it has given the mean and the variance, and knows no
@@ -88,21 +92,11 @@ MOMENTS = Step(
 KEPT = Step(
     over="out1",
     part="after",
-    text="""
+    text=f"""
   CHANNEL_LAYOUT
   const C mean = out1_load(i), variance = variances_load(i);
-  const C spread = variance + (C)eps;
-  out2_store(i, spread == 0 ? 0 : 1 / sqrt(spread));
-#if HAS_running_mean
-  const long at = i * running_mean_stride(0);
-  running_mean_store(at, momentum * mean + (1 - momentum) * running_mean_load(at));
-#endif
-#if HAS_running_var
-  const long to = i * running_var_stride(0);
-  running_var_store(to, momentum * (variance * count) / (count - 1)
-                            + (1 - momentum) * running_var_load(to));
-#endif
-""",
+  const C spread = variance + (C)eps, squares = variance * count;
+{KEEP}""",
 )
 
 NORMALIZE = Step(
