@@ -20,8 +20,8 @@ constexpr uint32_t kOnceSettled = 127;
 constexpr double kTrialShare = 0.01;
 constexpr double kTrialHope = 4;
 constexpr double kLittleHope = 10;
-// The share of a way that was timed too seldom to be sure: its first calls may have had
-// to ask the system for memory.
+// The share of a way that was timed too seldom to be sure: all of so few times may have
+// been disturbed.
 constexpr double kUnsureShare = 0.1;
 
 // At least this share of what calls take counts as missed: what is expected may be

@@ -47,29 +47,26 @@ struct RecurrentDescription {
   Layout input, output, state, weight_ih, weight_hh, bias;
 };
 
-struct Lstm {
-  using Forward = dnnl::lstm_forward;
-  using Backward = dnnl::lstm_backward;
-  static Forward::primitive_desc forward(const dnnl::engine& engine,
-                                         const RecurrentDescription& d, bool train);
+// The primitives of one kind of layer, and their descriptors.
+template <typename ForwardPrimitive, typename BackwardPrimitive>
+struct RecurrentKind {
+  using Forward = ForwardPrimitive;
+  using Backward = BackwardPrimitive;
+  static typename Forward::primitive_desc forward(const dnnl::engine& engine,
+                                                  const RecurrentDescription& d,
+                                                  bool train);
   static dnnl_status_t backward(dnnl_primitive_desc_t* made, const dnnl::engine& engine,
                                 const RecurrentDescription& d,
-                                const Forward::primitive_desc& hint);
+                                const typename Forward::primitive_desc& hint);
 };
-struct Gru {
-  using Forward = dnnl::lbr_gru_forward;
-  using Backward = dnnl::lbr_gru_backward;
-  static Forward::primitive_desc forward(const dnnl::engine& engine,
-                                         const RecurrentDescription& d, bool train);
-  static dnnl_status_t backward(dnnl_primitive_desc_t* made, const dnnl::engine& engine,
-                                const RecurrentDescription& d,
-                                const Forward::primitive_desc& hint);
-};
+using Lstm = RecurrentKind<dnnl::lstm_forward, dnnl::lstm_backward>;
+using Gru = RecurrentKind<dnnl::lbr_gru_forward, dnnl::lbr_gru_backward>;
 
 dnnl::prop_kind purpose(bool train) {
   return train ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
 }
 
+template <>
 Lstm::Forward::primitive_desc Lstm::forward(const dnnl::engine& engine,
                                             const RecurrentDescription& d, bool train) {
   const Layout no_peepholes;
@@ -90,6 +87,7 @@ Lstm::Forward::primitive_desc Lstm::forward(const dnnl::engine& engine,
           true};
 }
 
+template <>
 Gru::Forward::primitive_desc Gru::forward(const dnnl::engine& engine,
                                           const RecurrentDescription& d, bool train) {
   return {engine,
@@ -109,6 +107,7 @@ Gru::Forward::primitive_desc Gru::forward(const dnnl::engine& engine,
 // By the C functions: those of C++ only add to weights' gradients that are there.
 constexpr unsigned kOverwrites = dnnl_rnn_flags_diff_weights_overwrite;
 
+template <>
 dnnl_status_t Lstm::backward(dnnl_primitive_desc_t* made, const dnnl::engine& engine,
                              const RecurrentDescription& d,
                              const Forward::primitive_desc& hint) {
@@ -121,6 +120,7 @@ dnnl_status_t Lstm::backward(dnnl_primitive_desc_t* made, const dnnl::engine& en
       d.output.get(), state, state, kOverwrites, hint.get(), onednn_attributes().get());
 }
 
+template <>
 dnnl_status_t Gru::backward(dnnl_primitive_desc_t* made, const dnnl::engine& engine,
                             const RecurrentDescription& d,
                             const Forward::primitive_desc& hint) {

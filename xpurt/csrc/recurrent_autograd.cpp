@@ -8,6 +8,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/library.h>
 
 #include "op_record.h"
@@ -207,13 +208,9 @@ class RecurrentFunction : public torch::autograd::Function<RecurrentFunction> {
 };
 
 bool wants_gradient(const RecurrentLayer& layer) {
-  if (!c10::GradMode::is_enabled()) return false;
-  const auto wants = [](const Tensor& each) {
-    return each.defined() && each.requires_grad();
-  };
-  return wants(layer.input) || wants(layer.hx) || wants(layer.cx) ||
-         wants(layer.weight_ih) || wants(layer.weight_hh) || wants(layer.bias_ih) ||
-         wants(layer.bias_hh);
+  return torch::autograd::compute_requires_grad(layer.input, layer.hx, layer.cx,
+                                                layer.weight_ih, layer.weight_hh,
+                                                layer.bias_ih, layer.bias_hh);
 }
 
 }  // namespace
