@@ -84,6 +84,9 @@ def set_device_costs(
 def set_preference(kind: str) -> str:
     """Sets this thread's preferred kind of device; returns the one before."""
 
+def preferences_held() -> int:
+    """For tests: wishes of `set_preference` that hold now, in all threads."""
+
 def exchange_lazy_copies(value: int) -> int:
     """Of this thread: 1, 0, or -1 for what the process does. Returns what it was."""
 
@@ -203,6 +206,9 @@ def graph_pool_handle() -> tuple[int, int]: ...
 def is_current_stream_capturing() -> bool: ...
 
 # The allocator: csrc/bind_allocator.cpp
+
+def leaving_bytes(device: int) -> int:
+    """For tests: of segments that are on their way back to the driver."""
 
 def memory_fraction(device: int) -> float: ...
 def set_memory_fraction(device: int, fraction: float) -> None:
@@ -345,9 +351,12 @@ def expected_costs(
 
 def set_learning(on: bool) -> None: ...
 def learning() -> bool: ...
-def learned_tiers() -> list[tuple[str, int, str, str, int, str, str, float, float]]:
-    """Op, device id, letter, layout, log2 of the elements, tier by the table, tier in
-    use ("native" or "kernel"), us native, us by a kernel."""
+def learned_tiers() -> list[
+    tuple[str, int, str, str, int, int, str, str, float, float]
+]:
+    """Op, device id, letter, layout, log2 of the elements, calls to the learner's next
+    turn, tier by the table, tier in use ("native" or "kernel"), us native, us by a
+    kernel."""
 
 def forget_tiers() -> None: ...
 def set_learning_bias(native_us: float, kernel_us: float) -> None:
@@ -410,12 +419,16 @@ def is_deterministic() -> bool: ...
 def use_cost_curves(index: int) -> None:
     """Those of set_cost_curves count more than the costs that were just set."""
 
-def begin_explaining() -> None: ...
-def end_explaining() -> list[
+def begin_explaining() -> int:
+    """The number that `end_explaining` takes. May be called while others explain."""
+
+def end_explaining(
+    begin: int,
+) -> list[
     tuple[str, str, str, str, list[tuple[str, bool, float, float, float, float]]]
 ]:
     """(op, device, tier, why, [(device, native, us until it is free, us of copies, us
-    of the work, us until it is done), ...]) of each op since the beginning."""
+    of the work, us until it is done), ...]) of each op since then."""
 
 def device_report() -> list[tuple[str, int, int, int, int, float, float, float]]:
     """(device, moves, bytes moved, pieces of split ops, calls that were timed, us

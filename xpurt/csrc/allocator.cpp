@@ -24,7 +24,7 @@ using FreeCallback = void (*)(void*) noexcept;
 std::atomic<bool> shut_down{false};
 
 // Leaked: see Note [Leaked on purpose]. The memories of replaced mappings stay,
-// emptied, for whoever still looks at them.
+// emptied, for whoever still looks at them, and for the next mapping with that device.
 struct Memories {
   SegmentTable table;
   std::array<std::atomic<OrdinalMemory*>, kMaxDevices> of_ordinal{};
@@ -43,6 +43,20 @@ Memories& memories() {
   return *leaked;
 }
 
+// Under the mutex: one that is left over, or a new one.
+OrdinalMemory& memory_for(c10::DeviceIndex index, uint64_t epoch,
+                          const PhysicalDevice& home) {
+  auto& all = memories().all;
+  for (auto& each : all) {
+    if (each->index() == index && &each->home() == &home && each->begin_again(epoch)) {
+      return *each;
+    }
+  }
+  all.push_back(std::make_unique<OrdinalMemory>(index, epoch, home, memories().table,
+                                                memories().source));
+  return *all.back();
+}
+
 OrdinalMemory& memory_of(c10::DeviceIndex index) {
   const Ordinal& device = ordinal(index);
   if (index < 0) index = current_device();
@@ -53,9 +67,7 @@ OrdinalMemory& memory_of(c10::DeviceIndex index) {
   std::lock_guard<std::mutex> lock(memories().mutex);
   found = slot.load();
   if (found == nullptr || found->epoch() != epoch) {
-    memories().all.push_back(std::make_unique<OrdinalMemory>(
-        index, epoch, device.home_device(), memories().table, memories().source));
-    found = memories().all.back().get();
+    found = &memory_for(index, epoch, device.home_device());
     slot.store(found, std::memory_order_release);
   }
   return *found;
@@ -90,13 +102,15 @@ void* allocate_on(c10::DeviceIndex index, size_t bytes) {
     // In this order: the stream is then not older than the memory, nor newer if the
     // placement is still the memory's at the end. See Note [Use and change].
     OrdinalMemory& memory = memory_of(index);
+    const uint64_t epoch = memory.epoch();
     Stream& stream = current_stream(index);
     void* pointer = memory.allocate(bytes, stream);
-    if (C10_LIKELY(is_installed(memory.epoch()))) {
+    if (C10_LIKELY(is_installed(epoch))) {
       tell_tracer(&Tracer::trace_gpu_memory_allocation, address_of(pointer));
       return pointer;
     }
-    memory.forsake(pointer);
+    std::lock_guard<std::mutex> lock(memories().mutex);
+    memory.forsake(pointer, epoch);
   }
 }
 
@@ -209,6 +223,10 @@ void on_free(FreeCallback callback) {
     return;
   }
   TORCH_CHECK(false, "at most ", kMaxCallbacks, " callbacks can look at frees");
+}
+
+size_t leaving_bytes(c10::DeviceIndex index) {
+  return memory_of(index).leaving_bytes();
 }
 
 double memory_fraction(c10::DeviceIndex index) {

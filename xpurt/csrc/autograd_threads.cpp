@@ -10,6 +10,7 @@
 
 #include "device.h"
 #include "gil.h"
+#include "waiting.h"
 
 namespace xpurt {
 namespace {
@@ -25,6 +26,7 @@ namespace {
 // ordinals there are, since mappings may change. If the engine has made its table
 // before that, the table is extended here.
 std::atomic<bool> in_use{false};
+std::mutex opening;
 
 using torch::autograd::Engine;
 using torch::autograd::ReadyQueue;
@@ -69,15 +71,21 @@ void extend(Engine& engine) {
   if (before >= wanted) return;
   Queues longer = table;
   while (longer.size() < wanted) longer.push_back(std::make_shared<ReadyQueue>());
-  table.swap(longer);
-  new Queues(std::move(longer));  // leaked
+  // Before the table: a queue without a thread would keep a backward for ever.
   for (size_t i = before; i < wanted; ++i) {
     // Not counted among the threads that the engine waits for at exit: one that
     // has not begun to run by then would be waited for in vain.
-    std::thread([&engine, i, queue = table[i]] {
+    const bool started = start_thread([&engine, i, queue = longer[i]] {
       engine.thread_init(static_cast<int>(i), queue, /*should_increment=*/false);
-    }).detach();
+    });
+    TORCH_CHECK(
+        started, "autograd wants ", wanted - before,
+        " threads for xpu, and the system gave ", i - before,
+        ". Let this user have more (ulimit -u), or set XPURT_MAX_DEVICES to the "
+        "number of devices that are used.");
   }
+  table.swap(longer);
+  new Queues(std::move(longer));  // leaked
 }
 
 // Opens what ReadyQueue keeps to itself, and libtorch does not export: the arguments
@@ -158,6 +166,7 @@ c10::DeviceIndex autograd_device_count() noexcept {
 }
 
 void open_autograd_threads() {
+  std::lock_guard<std::mutex> lock(opening);
   if (in_use.exchange(true)) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
   Engine& engine = Engine::get_default_engine();
@@ -168,7 +177,12 @@ void open_autograd_threads() {
   } else {
     return;  // it will start with all devices
   }
-  extend(engine);
+  try {
+    extend(engine);
+  } catch (...) {
+    in_use = false;  // the next use tries again
+    throw;
+  }
 }
 
 }  // namespace xpurt

@@ -91,6 +91,7 @@ std::atomic<size_t> frees_seen{0};
 }  // namespace
 
 void bind_allocator(py::module_& m) {
+  m.def("leaving_bytes", &leaving_bytes, py::arg("device"));
   m.def("memory_fraction", &memory_fraction, py::arg("device"));
   m.def("set_memory_fraction", &set_memory_fraction, py::arg("device"),
         py::arg("fraction"));

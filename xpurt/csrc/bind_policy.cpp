@@ -66,7 +66,7 @@ py::list learned() {
   for (const LearnedTier& each : learned_tiers()) {
     rows.append(py::make_tuple(
         each.op, each.device_id, std::string(1, each.letter), name_of(each.layout),
-        each.size, each.table_kernel ? "kernel" : "native",
+        each.size, each.calls_left, each.table_kernel ? "kernel" : "native",
         each.learned_kernel ? "kernel" : "native", each.us.native, each.us.kernel));
   }
   return rows;
@@ -122,8 +122,8 @@ void bind_policy(py::module_& m) {
   m.def("set_learning", &set_learning);
   m.def("learning", &learning_is_on);
   m.def("learned_tiers", &learned,
-        "(op, device id, letter, layout, log2 of the elements, tier by the table, tier "
-        "in use, us native, us by a kernel)");
+        "(op, device id, letter, layout, log2 of the elements, calls to the next turn, "
+        "tier by the table, tier in use, us native, us by a kernel)");
   m.def("forget_tiers", [] { forget_tiers(); });
   m.def(
       "set_learning_bias",

@@ -24,9 +24,9 @@ namespace py = pybind11;
 namespace xpurt {
 namespace {
 
-py::list explained() {
+py::list explained(size_t begin) {
   py::list rows;
-  for (const ExplainedOp& op : end_explaining()) {
+  for (const ExplainedOp& op : end_explaining(begin)) {
     py::list ways;
     for (const ExplainedWay& way : op.ways) {
       ways.append(py::make_tuple(way.device, way.native, way.free_us, way.moves_us,
@@ -118,11 +118,12 @@ void bind_schedule(py::module_& m) {
   m.def("is_deterministic", &is_deterministic);
   m.def("use_cost_curves", &use_cost_curves,
         "Curves of set_cost_curves count more than the costs that were just set.");
-  m.def("begin_explaining", &begin_explaining);
+  m.def("begin_explaining", &begin_explaining,
+        "The number that end_explaining() takes. May be called while others explain.");
   m.def(
       "end_explaining", &explained,
       "(op, device, tier, why, [(device, native, us until it is free, us of copies, us "
-      "of the work, us until it is done), ...]) of each op since the beginning");
+      "of the work, us until it is done), ...]) of each op since then");
   m.def("device_report", &devices_reported,
         "(device, moves, bytes moved, pieces of split ops, calls that were timed, us "
         "predicted of these, us measured, us predicted of all)");

@@ -76,6 +76,8 @@ void bind_share(py::module_& m) {
     return result;
   });
   m.def("set_preference", &set_preference);
+  m.def("preferences_held", &preferences_held,
+        "For tests: wishes of set_preference that hold now, in all threads.");
   m.def("set_device_costs",
         [](c10::DeviceIndex index, const std::vector<std::array<double, 5>>& rows) {
           std::vector<DeviceCost> costs;

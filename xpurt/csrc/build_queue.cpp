@@ -1,7 +1,8 @@
 #include "build_queue.h"
 
 #include <chrono>
-#include <thread>
+
+#include "waiting.h"
 
 namespace xpurt {
 namespace {
@@ -16,9 +17,11 @@ bool BuildQueue::push(const PhysicalDevice& device, const std::string& key) {
   std::lock_guard<std::mutex> lock(mutex_);
   const Key wanted{&device, key};
   if (stopped_ || failed_.count(wanted) != 0) return false;
+  // Without a thread whoever wants it builds it.
+  if (!started_ && !start_thread([this] { work(); })) return false;
+  started_ = true;
   if (!known_.insert(wanted).second) return true;
   waiting_.push_back(wanted);
-  if (!std::exchange(started_, true)) std::thread([this] { work(); }).detach();
   changed_.notify_all();
   return true;
 }

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -19,10 +20,12 @@ namespace {
 
 // Note [Leaked on purpose]
 // ~~~~~~~~~~~~~~~~~~~~~~~~
-// Devices, contexts, placements and queues are never destroyed: tensors, threads
-// and the SYCL runtime's own static objects may outlive ours at process exit, in
-// an order that nobody defines. What a user asks for (uninstall_placement) drops
-// the cached memory and the streams, which is what costs.
+// Devices, contexts, placements and streams with their queues are never destroyed:
+// tensors, threads and the SYCL runtime's own static objects may outlive ours at
+// process exit, in an order that nobody defines. And after a change of the mapping
+// another thread may still be inside of one. uninstall_placement() gives back the
+// cached memory, which is what costs. A mapping that comes again gets what it had: so
+// what is kept grows with the different mappings of a process, not with its changes.
 struct Resolved {
   std::string mapping;
   uint64_t epoch;
@@ -145,6 +148,30 @@ Ordinal make_ordinal(const std::vector<sycl::device>& devices) {
   return result;
 }
 
+bool are_same(const Ordinal& one, const Ordinal& other) {
+  return one.devices == other.devices;  // and so the home
+}
+
+// The one that was there before, if such a placement was.
+Placement& placement_of(const Resolved& resolved) {
+  std::vector<Ordinal> ordinals;
+  for (const auto& devices : resolved.ordinals) {
+    ordinals.push_back(make_ordinal(devices));
+  }
+  for (auto& known : table().placements) {
+    if (known->mapping != resolved.mapping ||
+        !std::ranges::equal(known->ordinals, ordinals, are_same)) {
+      continue;
+    }
+    // Threads that are late may still read the old number.
+    std::atomic_ref<uint64_t>(known->epoch).store(resolved.epoch);
+    return *known;
+  }
+  table().placements.push_back(std::make_unique<Placement>(
+      Placement{resolved.mapping, resolved.epoch, std::move(ordinals)}));
+  return *table().placements.back();
+}
+
 void resolve() {
   TORCH_CHECK(table().resolver,
               "xpurt's C++ library is loaded, but its Python package is not: no "
@@ -187,7 +214,10 @@ void install_placement(const std::string& mapping,
               "a placement is installed already");
   Resolved made{mapping, 0, {}};
   for (const auto& pointers : ordinals) {
-    TORCH_CHECK_VALUE(!pointers.empty(), "an ordinal has at least one device");
+    // Sets of an ordinal's devices are kept in words of so many bits.
+    TORCH_CHECK_VALUE(!pointers.empty() && pointers.size() <= kMaxDevices,
+                      "an ordinal has 1 to ", static_cast<int>(kMaxDevices),
+                      " devices; found ", pointers.size());
     auto& devices = made.ordinals.emplace_back();
     for (DevicePointer pointer : pointers) {
       devices.push_back(*reinterpret_cast<const sycl::device*>(pointer));
@@ -211,15 +241,9 @@ void open_placement() {
   const Resolved& resolved = *table().resolved;
   static std::once_flag once;
   std::call_once(once, on_first_placement);
-  auto made = std::make_unique<Placement>();
-  made->mapping = resolved.mapping;
-  made->epoch = resolved.epoch;
-  for (const auto& devices : resolved.ordinals) {
-    made->ordinals.push_back(make_ordinal(devices));
-  }
+  Placement& made = placement_of(resolved);
   open_autograd_threads();
-  installed = made.get();
-  table().placements.push_back(std::move(made));
+  installed = &made;
   table().resolved.reset();
 }
 

@@ -219,8 +219,9 @@ int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
       }
       break;
     } catch (const c10::OutOfMemoryError&) {
-      // Under AUTO the home device may have room for what another one has not.
-      if (!has_others || at_home.has_value()) throw;
+      // Under AUTO the home device may have room for what another one has not. Not for
+      // a call that has written to its operands: they are not what they were.
+      if (!has_others || at_home.has_value() || !row.is_repeatable()) throw;
     } catch (const KernelIsBuilding& building) {
       if (note_building(*choice.placing, current_stream(index), building.device)) {
         return -1;

@@ -6,7 +6,8 @@
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <thread>
+
+#include "waiting.h"
 
 namespace xpurt {
 namespace {
@@ -33,11 +34,20 @@ class Couriers {
  public:
   void send(Job job) {
     std::unique_lock<std::mutex> lock(mutex_);
-    jobs_.push_back(std::move(job));
+    jobs_.push_back(job);
     ++pending_;
-    if (idle_ < jobs_.size() && threads_ < kMostThreads) {
+    if (idle_ < jobs_.size() && threads_ < kMostThreads &&
+        start_thread([this] { work(); })) {
       ++threads_;
-      std::thread([this] { work(); }).detach();
+    }
+    if (threads_ == 0) {
+      // No thread can be had: this one waits, in the order of submission.
+      jobs_.pop_back();
+      lock.unlock();
+      finish(job);
+      lock.lock();
+      if (--pending_ == 0) none_pending_.notify_all();
+      return;
     }
     lock.unlock();
     added_.notify_one();
@@ -51,6 +61,16 @@ class Couriers {
  private:
   static constexpr size_t kMostThreads = 16;
 
+  static void finish(Job& job) {
+    try {
+      job.awaited->wait();
+    } catch (const sycl::exception&) {
+      // Its stream keeps the error for the next wait.
+    }
+    clSetUserEventStatus(job.told, CL_COMPLETE);
+    clReleaseEvent(job.told);
+  }
+
   void work() {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
@@ -60,13 +80,7 @@ class Couriers {
       Job job = std::move(jobs_.front());
       jobs_.pop_front();
       lock.unlock();
-      try {
-        job.awaited->wait();
-      } catch (const sycl::exception&) {
-        // Its stream keeps the error for the next wait.
-      }
-      clSetUserEventStatus(job.told, CL_COMPLETE);
-      clReleaseEvent(job.told);
+      finish(job);
       job = {};
       lock.lock();
       if (--pending_ == 0) none_pending_.notify_all();

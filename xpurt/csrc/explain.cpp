@@ -24,6 +24,8 @@ std::vector<ExplainedOp>& kept() {
   return *leaked;
 }
 
+size_t explainers = 0;  // under way; guarded by the mutex, as what is kept
+
 std::string reason(const OpRecord& record, int device_id, const Placing* placing,
                    const Ordinal& devices) {
   if (devices.devices.size() == 1) return "the only device";
@@ -55,16 +57,24 @@ std::string reason(const OpRecord& record, int device_id, const Placing* placing
 
 }  // namespace
 
-void begin_explaining() {
+size_t begin_explaining() {
   std::lock_guard<std::mutex> lock(mutex());
-  kept().clear();
+  ++explainers;
   calls_are_explained = true;
+  return kept().size();
 }
 
-std::vector<ExplainedOp> end_explaining() {
+std::vector<ExplainedOp> end_explaining(size_t begin) {
   std::lock_guard<std::mutex> lock(mutex());
-  calls_are_explained = false;
-  return std::exchange(kept(), {});
+  TORCH_CHECK(explainers > 0 && begin <= kept().size(),
+              "end_explaining() without its begin_explaining()");
+  if (--explainers == 0) {
+    calls_are_explained = false;
+    std::vector<ExplainedOp> all = std::exchange(kept(), {});
+    all.erase(all.begin(), all.begin() + static_cast<ptrdiff_t>(begin));
+    return all;
+  }
+  return {kept().begin() + static_cast<ptrdiff_t>(begin), kept().end()};
 }
 
 void explain_op(const OpRecord& record, Tier tier, int device_id,

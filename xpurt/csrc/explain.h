@@ -35,9 +35,11 @@ struct ExplainedOp {
   std::vector<ExplainedWay> ways;  // empty if there was nothing to choose
 };
 
-// All threads' ops, until they are taken.
-void begin_explaining();
-std::vector<ExplainedOp> end_explaining();
+// All threads' ops. Whoever asks may do so while others do, as in an explained call
+// that explains one of its own: each gets what ran between its begin and its end. The
+// number that begin gives is for the end that belongs to it.
+size_t begin_explaining();
+std::vector<ExplainedOp> end_explaining(size_t begin);
 
 // An op ran. `placing`: what was decided, if anything was.
 void explain_op(const OpRecord& record, Tier tier, int device_id,

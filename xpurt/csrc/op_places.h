@@ -40,12 +40,13 @@ struct PlaceSizes {
   std::array<PlaceBucket, kSizePlaces> buckets;
 };
 
-// Of one ordinal of one placement.
+// Of one ordinal. A change of the mapping leaves it to the next placement whose ordinal
+// has as many devices: what was learned begins anew then.
 struct OpPlaces {
   c10::DeviceIndex ordinal = 0;
-  uint64_t epoch = 0;
   size_t devices = 0;
-  OpPlaces* next = nullptr;  // of another ordinal, or an earlier placement
+  std::atomic<uint64_t> epoch{0};  // of the placement
+  OpPlaces* next = nullptr;        // of another ordinal, or number of devices
   std::array<std::atomic<PlaceSizes*>, kSizesPlaces> sizes{};  // made at the first use
 };
 

@@ -31,6 +31,30 @@ OrdinalMemory::OrdinalMemory(c10::DeviceIndex index, uint64_t epoch,
       source_(source),
       limit_(total_) {}
 
+bool OrdinalMemory::begin_again(uint64_t epoch) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto has_segments = [](const auto& pools) {
+    return !pools->small.segments().empty() || !pools->large.segments().empty();
+  };
+  if (!private_pools_.empty() || !routes_.empty() || !pending_.empty() ||
+      leaving_bytes_ != 0 || std::ranges::any_of(pools_, has_segments)) {
+    return false;
+  }
+  pools_.clear();
+  last_pools_ = nullptr;
+  needed_ = needed_peak_ = allocations_ = peak_at_ = 0;
+  statistics_ = {};
+  fraction_ = 1.0;
+  limit_ = total_;
+  epoch_.store(epoch, std::memory_order_release);
+  return true;
+}
+
+size_t OrdinalMemory::leaving_bytes() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return leaving_bytes_;
+}
+
 OrdinalMemory::StreamPools& OrdinalMemory::pools_of(Stream& stream) {
   const c10::MempoolId_t id = pool_id_for(stream);
   if (last_pools_ != nullptr && &last_pools_->stream == &stream &&
@@ -238,10 +262,11 @@ std::vector<std::unique_ptr<Segment>> OrdinalMemory::take_free_segments(
     }
   }
   for (Leaving& each : leaving_) {
+    // Others may be on their way to this list: see leave().
+    leaving_bytes_ -= each.segment->bytes;
     taken.push_back(dropped(std::move(each.segment), stack));
   }
   leaving_.clear();
-  leaving_bytes_ = 0;
   if (wanted(kEverybody)) needed_peak_ = needed_;
   return taken;
 }
@@ -251,8 +276,9 @@ void OrdinalMemory::give_back(Segment& segment) noexcept {
   sycl::free(segment.pointer, home_.context);
 }
 
-void OrdinalMemory::forsake(void* pointer) {
+void OrdinalMemory::forsake(void* pointer, uint64_t epoch) {
   if (Segment* segment = table_.find(pointer)) free(*segment, pointer);
+  if (this->epoch() != epoch) return;
   const auto all = [](c10::MempoolId_t) { return true; };
   for (auto& segment : take_free_segments(all, nullptr)) give_back(*segment);
 }

@@ -1,6 +1,7 @@
 // The memory of one ordinal: a pool for each stream, filled by the home device.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -47,8 +48,13 @@ class OrdinalMemory {
   OrdinalMemory(c10::DeviceIndex index, uint64_t epoch, const PhysicalDevice& home,
                 SegmentTable& table, const MemorySource* source);
 
-  uint64_t epoch() const { return epoch_; }
+  uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
   c10::DeviceIndex index() const { return index_; }
+  const PhysicalDevice& home() const { return home_; }
+
+  // Serves another placement, as a new one would; false if something of the one before
+  // is still here. Under the lock that epochs of memories change under.
+  bool begin_again(uint64_t epoch);
 
   // At least `bytes` (not 0) of memory, aligned to 512 bytes. Throws
   // c10::OutOfMemoryError. May wait, with the GIL released, to empty the cache.
@@ -57,8 +63,11 @@ class OrdinalMemory {
   void free(Segment& segment, void* pointer) noexcept;
 
   // Frees a block that nothing was submitted for, and gives what is cached back to the
-  // driver, after the placement has gone.
-  void forsake(void* pointer);
+  // driver, after the placement `epoch` has gone; not if another one is served by now.
+  void forsake(void* pointer, uint64_t epoch);
+
+  // For tests: of segments on their way back to the driver.
+  size_t leaving_bytes();
 
   // `stream` works on the block from now on, too.
   void record_stream(Segment& segment, void* pointer, Stream& stream);
@@ -193,7 +202,7 @@ class OrdinalMemory {
               const CallStack& stack);
 
   const c10::DeviceIndex index_;
-  const uint64_t epoch_;
+  std::atomic<uint64_t> epoch_;
   const PhysicalDevice& home_;
   const uint64_t total_;
   SegmentTable& table_;
@@ -207,9 +216,9 @@ class OrdinalMemory {
   StreamPools* last_pools_ = nullptr;
   std::vector<Pending> pending_;
   std::deque<Leaving> leaving_;
-  size_t leaving_bytes_ = 0;
-  size_t needed_ = 0;       // active bytes as requested, rounded
-  size_t needed_peak_ = 0;  // since the cache was emptied
+  size_t leaving_bytes_ = 0;  // of those in leaving_, and of those that leave() has
+  size_t needed_ = 0;         // active bytes as requested, rounded
+  size_t needed_peak_ = 0;    // since the cache was emptied
   size_t allocations_ = 0;
   size_t peak_at_ = 0;  // how many there had been when the peak grew
   MemoryStatistics statistics_;

@@ -122,15 +122,14 @@ bool are_at(size_t position, const OpRecord& record, const torch::jit::Stack& st
 bool stays_native(const OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
                   const CallLook& look, const torch::jit::Stack& stack) {
   const Ordinal& on = ordinal(index);
-  if (!on.home_device().host_accessible || !record.has_cpu_kernel || has_preference()) {
+  if (!on.home_device().host_accessible || !record.has_cpu_kernel || has_preference() ||
+      !are_at(on.home, record, stack)) {
     return false;
   }
-  if (!too_small(on.home_device(), row, look) &&
-      !(row.prior.by_operands && !is_explaining() && !is_deterministic() &&
-        current_stream(index).idle() && is_placed_native(record, index, look))) {
-    return false;
-  }
-  return are_at(on.home, record, stack);
+  // The last question counts the call, so nothing may refuse it afterwards.
+  return too_small(on.home_device(), row, look) ||
+         (row.prior.by_operands && !is_explaining() && !is_deterministic() &&
+          current_stream(index).idle() && is_placed_native(record, index, look));
 }
 
 }  // namespace
@@ -180,8 +179,8 @@ bool goes_native(const OpRecord& record, c10::DeviceIndex index, const CallLook&
   if (policy != KernelPolicy::automatic) return policy == KernelPolicy::native;
   if (on.devices.size() != 1) return false;
   if (too_small(home, *row, look)) return true;
-  return row->prior.by_operands &&
-         quick_tier(record, home.id, look, look.elements()) == QuickTier::native;
+  return row->prior.by_operands && quick_tier(record, home.id, look, look.elements(),
+                                              Counted::if_native) == QuickTier::native;
 }
 
 bool goes_native_at_home(const OpRecord& record, c10::DeviceIndex index,

@@ -26,8 +26,8 @@ struct OrdinalCosts {
 std::shared_mutex costs_mutex;
 std::array<OrdinalCosts, kMaxDevices> costs_by_ordinal;
 
-constexpr int kExcludable = 64;  // physical devices
-std::atomic<uint64_t> excluded{0};
+constexpr int kExcludable = 4096;  // physical devices of a process
+std::array<std::atomic<uint64_t>, kExcludable / 64> excluded{};  // a bit per device
 
 // Note [Preferences]
 // ~~~~~~~~~~~~~~~~~~
@@ -35,14 +35,17 @@ std::atomic<uint64_t> excluded{0};
 // is kept where PyTorch keeps what it hands on to such threads: by a key alone, which
 // can be asked for without Python.
 constexpr std::array<const char*, 3> kPreferences{"cpu", "gpu", "accelerator"};
-std::atomic<bool> ever_preferred{false};
+// Wishes that hold now, of all threads. A look at the keys costs as much as a tenth of
+// a small op, so they are looked at while there are some, and not for ever after the
+// first.
+std::atomic<int> wishes{0};
 
 std::string key_of(const std::string& kind) {
   return "xpurt:" + kind;
 }
 
 std::string preference() {
-  if (!ever_preferred.load(std::memory_order_relaxed)) return {};
+  if (C10_LIKELY(wishes.load(std::memory_order_relaxed) == 0)) return {};
   for (const char* kind : kPreferences) {
     if (at::impl::ThreadLocalPythonObjects::contains(key_of(kind))) return kind;
   }
@@ -225,21 +228,27 @@ std::string set_preference(const std::string& kind) {
   using at::impl::ThreadLocalPythonObjects;
   if (!before.empty()) ThreadLocalPythonObjects::erase(key_of(before));
   if (!kind.empty()) ThreadLocalPythonObjects::set(key_of(kind), nullptr);
-  ever_preferred = true;
+  wishes += static_cast<int>(!kind.empty()) - static_cast<int>(!before.empty());
   return before;
+}
+
+int preferences_held() noexcept {
+  return wishes.load(std::memory_order_relaxed);
 }
 
 bool exclude_device(int physical_device_id) {
   if (physical_device_id >= kExcludable) return false;
-  const uint64_t bit = uint64_t{1} << physical_device_id;
-  const bool first = (excluded.fetch_or(bit) & bit) == 0;
+  const uint64_t bit = uint64_t{1} << (physical_device_id % 64);
+  const bool first = (excluded[physical_device_id / 64].fetch_or(bit) & bit) == 0;
   if (first) change_scheduler();
   return first;
 }
 
 bool is_excluded(int physical_device_id) noexcept {
-  return physical_device_id < kExcludable &&
-         (excluded.load(std::memory_order_relaxed) >> physical_device_id & 1) != 0;
+  if (physical_device_id >= kExcludable) return false;
+  const uint64_t word =
+      excluded[physical_device_id / 64].load(std::memory_order_relaxed);
+  return (word >> (physical_device_id % 64) & 1) != 0;
 }
 
 }  // namespace xpurt

@@ -85,6 +85,9 @@ class StayHome {
 // string takes it back. Returns the wish before.
 std::string set_preference(const std::string& kind);
 
+// Wishes that hold now, in all threads.
+int preferences_held() noexcept;
+
 // A device that failed is not chosen any more, in this process. False if it was
 // excluded already.
 bool exclude_device(int physical_device_id);

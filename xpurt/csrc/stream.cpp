@@ -3,8 +3,8 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
-#include <thread>
 
 #include "capture.h"
 #include "capture_waits.h"
@@ -210,21 +210,20 @@ void Stream::finish(const std::function<void(size_t)>& ended) {
     say_ended(each);
   };
   std::vector<OpenQueue> queues = open_queues();
-  std::vector<std::thread> others;
-  if (order_) {
-    std::erase_if(queues, [&](const OpenQueue& each) {
-      if (!is_over(each)) return false;
+  if (!order_) {
+    for (const OpenQueue& each : queues) finish_queue(each);
+    return;
+  }
+  std::vector<std::function<void()>> waits;
+  for (const OpenQueue& each : queues) {
+    if (is_over(each)) {
       each.queue->throw_asynchronous();
       say_ended(each);
-      return true;
-    });
-    for (size_t i = 1; i < queues.size(); ++i) {
-      others.emplace_back(finish_queue, queues[i]);
+    } else {
+      waits.emplace_back([&finish_queue, &each] { finish_queue(each); });
     }
-    if (queues.size() > 1) queues.erase(queues.begin() + 1, queues.end());
   }
-  for (const OpenQueue& each : queues) finish_queue(each);
-  for (std::thread& other : others) other.join();
+  run_at_once(waits);
 }
 
 void Stream::wait() {

@@ -11,20 +11,14 @@
 namespace xpurt {
 namespace {
 
-// A stream id is the placement's epoch and an index into the ordinal's streams,
-// so that a stream of a replaced mapping is recognized when it is used. The index
-// is 0 for the default stream; then come the pools, then the external ones.
+// A stream id is the placement's number and an index into the ordinal's streams, so
+// that a stream of another mapping is recognized when it is used. The index is 0 for
+// the default stream; then come the pools, then the external ones. A mapping that comes
+// again has the streams that it had.
 constexpr int kIndexBits = 16;
 constexpr size_t kPoolSize = 32;  // streams per priority, handed out in turn
 constexpr std::array kPriorities{kNormalPriority, kHighestPriority, kLowestPriority};
 constexpr size_t kFirstExternal = 1 + kPriorities.size() * kPoolSize;
-
-c10::Stream make_id(c10::DeviceIndex device, size_t index) {
-  const auto id =
-      static_cast<c10::StreamId>(((placement().epoch - 1) << kIndexBits) | index);
-  return c10::Stream(c10::Stream::UNSAFE, c10::Device(c10::DeviceType::XPU, device),
-                     id);
-}
 
 struct OrdinalStreams {
   std::mutex mutex;
@@ -44,7 +38,8 @@ struct OrdinalStreams {
 
 // All streams of one placement. Leaked with it: see Note [Leaked on purpose].
 struct PlacementStreams {
-  uint64_t epoch;
+  const Placement& placement;
+  const uint64_t number;  // 0 is the first placement that had streams
   std::array<OrdinalStreams, kMaxDevices> ordinals;
 };
 
@@ -58,15 +53,25 @@ std::vector<PlacementStreams*>& streams_ever() {
 
 PlacementStreams& streams_of(const Placement& now) {
   PlacementStreams* found = streams_now.load(std::memory_order_acquire);
-  if (found != nullptr && found->epoch == now.epoch) return *found;
+  if (found != nullptr && &found->placement == &now) return *found;
   std::lock_guard<std::mutex> lock(streams_mutex);
-  found = streams_now.load();
-  if (found == nullptr || found->epoch != now.epoch) {
-    found = new PlacementStreams{now.epoch, {}};
-    streams_ever().push_back(found);
-    streams_now = found;
+  auto& ever = streams_ever();
+  const auto known = std::ranges::find_if(
+      ever, [&](const PlacementStreams* each) { return &each->placement == &now; });
+  if (known != ever.end()) {
+    found = *known;
+  } else {
+    found = new PlacementStreams{now, ever.size(), {}};
+    ever.push_back(found);
   }
+  streams_now = found;
   return *found;
+}
+
+c10::Stream make_id(c10::DeviceIndex device, size_t index) {
+  const uint64_t number = streams_of(placement()).number;
+  return c10::Stream(c10::Stream::UNSAFE, c10::Device(c10::DeviceType::XPU, device),
+                     static_cast<c10::StreamId>((number << kIndexBits) | index));
 }
 
 c10::DeviceIndex checked(c10::DeviceIndex index) {
@@ -132,12 +137,13 @@ void check_external(const PhysicalDevice& home, c10::DeviceIndex index,
 Stream& stream(c10::Stream id) {
   const Placement& now = placement();
   const auto raw = static_cast<uint64_t>(id.id());
-  TORCH_CHECK((raw >> kIndexBits) == now.epoch - 1, id,
+  PlacementStreams& streams = streams_of(now);
+  TORCH_CHECK((raw >> kIndexBits) == streams.number, id,
               " belongs to an xpu mapping that has been replaced; the mapping is now "
               "\"",
               now.mapping, "\". Make a new stream.");
   const Ordinal& device = ordinal(id.device_index());
-  auto& of_ordinal = streams_of(now).ordinals[id.device_index()];
+  auto& of_ordinal = streams.ordinals[id.device_index()];
   const size_t index = raw & ((1u << kIndexBits) - 1);
   std::lock_guard<std::mutex> lock(of_ordinal.mutex);
   TORCH_CHECK(index < of_ordinal.streams.size(), "there is no stream ", id);

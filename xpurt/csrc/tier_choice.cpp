@@ -150,7 +150,7 @@ char letter_at(size_t sizes_place) {
 }
 
 QuickTier quick_tier(const OpRecord& record, int device_id, const CallLook& look,
-                     int64_t elements) {
+                     int64_t elements, Counted counted) {
   TierSizes* sizes = find_sizes(record, device_id, look);
   if (sizes == nullptr) return QuickTier::undecided;
   TierBucket& bucket = sizes->buckets[size_place(elements)];
@@ -162,7 +162,9 @@ QuickTier quick_tier(const OpRecord& record, int device_id, const CallLook& look
     // Not one step: a count that is lost between threads does no harm.
     const uint32_t left = bucket.calls_left.load(std::memory_order_relaxed);
     if (left == 0) return QuickTier::undecided;
-    bucket.calls_left.store(left - 1, std::memory_order_relaxed);
+    if (counted == Counted::always || (flags & decides) == 0) {
+      bucket.calls_left.store(left - 1, std::memory_order_relaxed);
+    }
   }
   return (flags & decides) != 0 ? QuickTier::kernel : QuickTier::native;
 }
@@ -285,7 +287,9 @@ std::vector<LearnedTier> learned_tiers() {
                            static_cast<OperandLayout>(i % kLayouts),
                            static_cast<int>(k) + kLeastSize,
                            (flags & TierBucket::kTableKernel) != 0,
-                           bucket.learner->kernel(), bucket.learner->believed()});
+                           bucket.learner->kernel(),
+                           bucket.calls_left.load(std::memory_order_relaxed),
+                           bucket.learner->believed()});
         }
       }
     }

@@ -140,9 +140,13 @@ struct TierPlan {
 
 enum class QuickTier { native, kernel, undecided };
 
-// What was decided for such calls; counts this one. Well under 100 ns: no lock, no map.
+// Which calls a look at what was decided counts: a call that is looked at twice on its
+// way must be counted once, or turns come twice as often.
+enum class Counted { always, if_native };
+
+// What was decided for such calls. Well under 100 ns: no lock, no map.
 QuickTier quick_tier(const OpRecord& record, int device_id, const CallLook& look,
-                     int64_t elements);
+                     int64_t elements, Counted counted = Counted::always);
 
 // Decides, and asks the learner if its turn has come. `learns`: false for a call that
 // is not to be timed.
@@ -181,6 +185,7 @@ struct LearnedTier {
   int size;  // binary logarithm of the elements, rounded down
   bool table_kernel;
   bool learned_kernel;
+  uint32_t calls_left;  // to the learner's next turn
   TierCosts us;
 };
 std::vector<LearnedTier> learned_tiers();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "gil.h"
 
@@ -39,20 +40,16 @@ struct Job {
   std::exception_ptr error;
 };
 
-// Threads that wait in the driver for the main thread. More than one only after an
-// interrupt, while the first is still waiting. Leaked: see Note [Leaked on purpose].
+// Threads that wait in the driver for others: for the main thread, and for a thread
+// that waits for several devices. As many as ever wait at a time, and kept, since to
+// start one takes longer than most waits. Leaked: see Note [Leaked on purpose].
 class Waiters {
  public:
   void run(std::function<void()> wait) {
-    auto job = std::make_shared<Job>();
-    job->wait = std::move(wait);
+    const std::shared_ptr<Job> job = start(wait);
+    // No thread: Ctrl-C has to wait, too.
+    if (job == nullptr) return wait();
     std::unique_lock<std::mutex> lock(mutex_);
-    jobs_.push_back(job);
-    if (idle_ < jobs_.size()) {
-      std::thread([this] { work(); }).detach();
-    } else {
-      added_.notify_one();
-    }
     while (!finished_.wait_for(lock, kSignalInterval, [&] { return job->done; })) {
       lock.unlock();
       interrupt_check.load()();
@@ -60,6 +57,22 @@ class Waiters {
     }
     lock.unlock();
     if (job->error) std::rethrow_exception(job->error);
+  }
+
+  // nullptr where no thread can be had for it.
+  std::shared_ptr<Job> start(const std::function<void()>& wait) {
+    auto job = std::make_shared<Job>();
+    job->wait = wait;
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (idle_ <= jobs_.size() && !start_thread([this] { work(); })) return nullptr;
+    jobs_.push_back(job);
+    added_.notify_one();
+    return job;
+  }
+
+  void finish(const Job& job) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    finished_.wait(lock, [&] { return job.done; });
   }
 
  private:
@@ -111,6 +124,29 @@ void wait_for_device(const std::function<bool()>& finished,
     if (finished()) return wait();
   } while (Clock::now() < deadline);
   waiters().run(std::move(wait));
+}
+
+void run_at_once(const std::vector<std::function<void()>>& parts) {
+  if (parts.empty()) return;
+  std::vector<std::shared_ptr<Job>> others;
+  for (size_t i = 1; i < parts.size(); ++i) others.push_back(waiters().start(parts[i]));
+  parts.front()();
+  for (size_t i = 1; i < parts.size(); ++i) {
+    if (others[i - 1] == nullptr) {
+      parts[i]();
+    } else {
+      waiters().finish(*others[i - 1]);
+    }
+  }
+}
+
+bool start_thread(std::function<void()> body) noexcept {
+  try {
+    std::thread(std::move(body)).detach();
+    return true;
+  } catch (const std::exception&) {  // std::system_error; std::bad_alloc
+    return false;
+  }
 }
 
 void set_interrupt_check(void (*check)(), unsigned long thread) {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xpurt import _C
+from xpurt.arguments import check_callable
 from xpurt.table import table
 
 
@@ -87,14 +88,16 @@ def _possible(row: ExplainedOp) -> list[Way]:
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     """Calls the function, prints where each op on xpu went and why, and returns it.
 
-    The ops of other threads count as well, so that a backward is explained. Raises what
-    the function raises.
+    The ops of other threads count as well, so that a backward is explained; and what the
+    function explains itself is explained twice. Raises what the function
+    raises, and TypeError for what can't be called.
     """
-    _C.begin_explaining()
+    check_callable("explain()", function)
+    begin = _C.begin_explaining()
     try:
         result = function(*args, **kwargs)
     finally:
-        found = _C.end_explaining()
+        found = _C.end_explaining(begin)
     rows = tuple(
         ExplainedOp(
             op,
