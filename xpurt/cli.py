@@ -1,10 +1,13 @@
 """The command line: `python -m xpurt`, or `xpurt`, with a subcommand."""
 
 import argparse
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
+
+from xpurt.errors import nearest
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -12,7 +15,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0: all is well; 1: it is not, and the output says why; 2: bad usage.
     """
-    options = _parser().parse_args(arguments)
+    parser, commands = _parser()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given:
+        parser.print_help(sys.stderr)
+        parser.exit(2)
+    if not given[0].startswith("-") and given[0] not in commands:
+        near = nearest(given[0], commands)
+        hint = f'did you mean "{near}"?' if near else f"there are {', '.join(commands)}"
+        parser.error(f'no command "{given[0]}"; {hint}')
+    options = parser.parse_args(given)
     try:
         code: int = options.run(options)
     except BrokenPipeError:
@@ -20,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
+    """The parser, and the names of the commands."""
     parser = argparse.ArgumentParser(
         prog="xpurt", description="PyTorch's xpu device on SYCL"
     )
@@ -37,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         "--mapping", help='as in XPURT_MAPPING: AUTO, CPU, "AUTO:GPU,CPU"'
     )
     demo.add_argument("--epochs", type=_positive, default=10, help="default: 10")
-    demo.add_argument("--plot", type=Path, help="write a picture, as in out.png")
+    demo.add_argument("--plot", type=_path, help="write a picture, as in out.png")
     demo.set_defaults(run=_demo)
 
     cache = commands.add_parser("cache", help="built kernels that are kept on disk")
@@ -46,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
     ops = commands.add_parser("ops", help="list the ops that have kernels of xpurt's")
     ops.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="write the list as a page"
+        "--markdown", type=_path, metavar="FILE", help="write the list as a page"
     )
     ops.set_defaults(run=_ops)
 
@@ -57,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     calibrate.add_argument(
         "--show", action="store_true", help="measure nothing: print what is known"
     )
-    calibrate.add_argument("--plot", type=Path, help="draw it, as in out.png")
+    calibrate.add_argument("--plot", type=_path, help="draw it, as in out.png")
     calibrate.set_defaults(run=_calibrate)
 
     simulate = commands.add_parser(
@@ -66,10 +79,10 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_argument(
         "--devices", nargs="+", type=_positive, default=[], metavar="N"
     )
-    simulate.add_argument("--plot", type=Path, help="draw one run, as in gantt.png")
+    simulate.add_argument("--plot", type=_path, help="draw one run, as in gantt.png")
     simulate.add_argument(
         "--markdown",
-        type=Path,
+        type=_path,
         metavar="FILE",
         help="rewrite the tables in a page, as in docs/auto.md",
     )
@@ -77,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_conformance(commands)
     _add_bench(commands)
-    return parser
+    return parser, commands.choices
 
 
 def _add_conformance(commands: Any) -> None:
@@ -124,8 +137,8 @@ def _add_conformance(commands: Any) -> None:
         metavar="S",
         help="seconds for one op in one dtype; default: 300",
     )
-    command.add_argument("--json", type=Path, help="write all results")
-    command.add_argument("--html", type=Path, help="write the report as a page")
+    command.add_argument("--json", type=_path, help="write all results")
+    command.add_argument("--html", type=_path, help="write the report as a page")
     command.set_defaults(run=_conformance)
 
 
@@ -148,15 +161,25 @@ def _add_bench(commands: Any) -> None:
     command.add_argument(
         "--quick", action="store_true", help="few rounds, and no row that takes long"
     )
-    command.add_argument("--json", type=Path, metavar="FILE", help="write all numbers")
-    command.add_argument("--plot", type=Path, metavar="FILE", help="write a picture")
+    command.add_argument("--json", type=_path, metavar="FILE", help="write all numbers")
+    command.add_argument("--plot", type=_path, metavar="FILE", help="write a picture")
     command.add_argument(
         "--markdown",
-        type=Path,
+        type=_path,
         metavar="FILE",
         help="rewrite the tables in a page, as in docs/performance.md",
     )
     command.set_defaults(run=_bench)
+
+
+def _path(text: str) -> Path:
+    """With the home folder for a "~", which shells leave in ``--json=~/out.json``."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise argparse.ArgumentTypeError(
+            f"there is no user {text.split('/')[0]}: write the whole path"
+        ) from None
 
 
 def _positive(text: str) -> int:
@@ -304,7 +327,7 @@ def _ops(options: argparse.Namespace) -> int:
     from xpurt.op_table import op_page, op_table
 
     if options.markdown is None:
-        print(op_table())
+        print(op_table(shutil.get_terminal_size().columns))
         return 0
     try:
         options.markdown.write_text(op_page())

@@ -9,12 +9,14 @@ and reported by `config()` later. XPURT_AUTOLOAD is also read before the package
 
 import functools
 import os
+import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from xpurt.errors import ConfigError
+from xpurt.errors import ConfigError, nearest
 
 FallbackPolicy = Literal["warn", "error", "silent"]
 KernelPolicy = Literal["auto", "sycl", "native"]
@@ -25,6 +27,25 @@ DEFAULT_MAX_DEVICES: Final = 16
 # per possible device: more than this is never a machine, always a typing mistake.
 LARGEST_MAX_DEVICES: Final = 64
 DEFAULT_CACHE_BYTES: Final = 256 << 20
+
+# Every variable there is. One that is not here is a typing mistake, and said to be one.
+VARIABLES: Final = (
+    "XPURT_AUTOLOAD",
+    "XPURT_CACHE_DIR",
+    "XPURT_CACHE_SIZE",
+    "XPURT_DETERMINISTIC",
+    "XPURT_FALLBACK",
+    "XPURT_KERNEL_POLICY",
+    "XPURT_LAZY_COPIES",
+    "XPURT_LEARN",
+    "XPURT_MAPPING",
+    "XPURT_MAX_DEVICES",
+    "XPURT_VIRTUAL_GPU",
+    "XPURT_VIRTUAL_GPU_DELAY_US",
+    "XPURT_VIRTUAL_GPU_FAIL_AFTER",
+    "XPURT_VIRTUAL_GPU_FP64",
+    "XPURT_VIRTUAL_GPU_MEMORY",
+)
 
 _ON = ("1", "on", "true", "yes")
 _OFF = ("0", "off", "false", "no")
@@ -45,7 +66,7 @@ class Config:
     mapping: ``XPURT_MAPPING``, the first mapping, as ``set_xpu_mapping`` takes it, or
         an empty string; it is parsed when a device is first needed.
     max_devices: ``XPURT_MAX_DEVICES``, the largest number of ordinals a mapping may
-        have. PyTorch's autograd engine makes its table of devices once, at the first
+        have, and of devices behind one ordinal. PyTorch's autograd engine makes its table of devices once, at the first
         backward, so this bound is fixed for the life of the process.
     fallback: ``XPURT_FALLBACK``, what an op does that has to run on a copy in host
         memory: warn once per op, raise FallbackError, or stay silent.
@@ -60,7 +81,7 @@ class Config:
     virtual_gpu_fail_after: ``XPURT_VIRTUAL_GPU_FAIL_AFTER``, the kernels after which it
         fails; 0: never.
     cache_folder: ``XPURT_CACHE_DIR``, where built kernels are kept; by default "xpurt"
-        in the user's cache folder.
+        in the user's cache folder. A "~" at its beginning is the home folder.
     cache_size_bytes: ``XPURT_CACHE_SIZE``, the largest size of it; 0 keeps nothing.
     lazy_copies: ``XPURT_LAZY_COPIES``, whether conversions are copy-on-write as in
         ``xpurt.lazy_copies()``.
@@ -93,9 +114,33 @@ class Config:
 def config() -> Config:
     """The configuration of this process. Raises ConfigError on a bad variable.
 
-    An error is not kept: once the variable is corrected, the next call succeeds.
+    An error is not kept: once the variable is corrected, the next call succeeds. A
+    variable that begins with XPURT_ and is none of ours gets a warning, once.
     """
+    _warn_of_unknown()
     return read_config(os.environ)
+
+
+@functools.cache
+def _warn_of_unknown() -> None:
+    for text in unknown_variables(os.environ):
+        # A process that makes warnings errors would else have no device, or no config.
+        with suppress(Warning):
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+
+def unknown_variables(env: Mapping[str, str]) -> list[str]:
+    """A sentence for each variable in `env` that looks like ours and is not."""
+    found = []
+    for name in sorted(env):
+        if not name.upper().startswith("XPURT") or name in VARIABLES:
+            continue
+        near = nearest(name, VARIABLES)
+        found.append(
+            f'{name}="{env[name]}" is ignored, since xpurt has no such variable. '
+            + (f"Did you mean {near}?" if near else f"It has {', '.join(VARIABLES)}.")
+        )
+    return found
 
 
 def read_config(env: Mapping[str, str]) -> Config:
@@ -170,11 +215,24 @@ def _max_devices(env: Mapping[str, str]) -> int:
 def _cache_folder(env: Mapping[str, str]) -> Path:
     """The user's choice, or where the XDG Base Directory Specification puts it."""
     if chosen := _text(env, "XPURT_CACHE_DIR"):
-        return Path(chosen).absolute()
+        return _expanded(env, "XPURT_CACHE_DIR", chosen).absolute()
     # The specification has relative paths ignored.
     if (caches := _text(env, "XDG_CACHE_HOME")).startswith("/"):
         return Path(caches) / "xpurt"
     return Path(env.get("HOME", "/")) / ".cache" / "xpurt"
+
+
+def _expanded(env: Mapping[str, str], name: str, text: str) -> Path:
+    """With the home folder for a "~", which no shell expands within quotes."""
+    if text == "~" or text.startswith("~/"):
+        return Path(env.get("HOME") or Path.home(), text[2:])
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # no such user
+        raise ConfigError(
+            f'{name}="{text}" is not possible: there is no user {text.split("/")[0]}. '
+            "Write the whole path."
+        ) from None
 
 
 def _switch(env: Mapping[str, str], name: str) -> bool:
@@ -190,7 +248,9 @@ def _choice(
     if not text:
         return allowed[0]
     if text.lower() not in allowed:
-        raise _bad(name, text, shown or _either(allowed))
+        near = nearest(text, allowed)
+        hint = f' Did you mean "{near}"?' if near else ""
+        raise _bad(name, text, shown or _either(allowed), hint)
     return text.lower()
 
 
@@ -213,8 +273,8 @@ def _text(env: Mapping[str, str], name: str) -> str:
     return env.get(name, "").strip()
 
 
-def _bad(name: str, found: str, allowed: str) -> ConfigError:
-    return ConfigError(f'{name}="{found}" is not possible; it may be {allowed}.')
+def _bad(name: str, found: str, allowed: str, hint: str = "") -> ConfigError:
+    return ConfigError(f'{name}="{found}" is not possible; it may be {allowed}.{hint}')
 
 
 def _either(words: tuple[str, ...]) -> str:

@@ -28,6 +28,8 @@ LIBRARIES = (
 CPU_DRIVER = "libintelocl.so"
 # How many threads the CPU driver starts; read when it is loaded.
 CPU_DRIVER_THREADS = "DPCPP_CPU_NUM_CUS"
+# What SYCL reaches other devices through. To load one of these looks for no device.
+_OTHER_DRIVERS = ("libze_loader.so.1", "libcuda.so.1", "libamdhip64.so")
 SYSTEM_ICD_DIRECTORY = Path("/etc/OpenCL/vendors")
 
 
@@ -73,6 +75,34 @@ def system_has_cpu_driver() -> bool:
         if CPU_DRIVER in icd.read_text(errors="replace"):
             return True
     return False
+
+
+def may_be_there() -> bool:
+    """Whether any driver could be found; where in doubt, yes. Loads none."""
+    listed = os.environ.get("OCL_ICD_FILENAMES")
+    if listed is None:
+        if find_cpu_driver() is not None:
+            return True
+    elif any(_may_exist(name) for name in listed.split(":") if name):
+        return True
+    system = Path(os.environ.get("OCL_ICD_VENDORS") or SYSTEM_ICD_DIRECTORY)
+    if system.is_file() or any(system.glob("*.icd")):
+        return True
+    return any(_can_be_loaded(name) for name in _OTHER_DRIVERS)
+
+
+def _may_exist(library: str) -> bool:
+    """A bare name is looked for in places that only the loader knows."""
+    return "/" not in library or Path(library).exists()
+
+
+@cache
+def _can_be_loaded(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 @cache

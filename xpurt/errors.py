@@ -4,6 +4,9 @@ Running out of memory is not here: that is ``torch.OutOfMemoryError``, as everyw
 in PyTorch.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class XpurtError(RuntimeError):
     """The root of everything that xpurt itself raises."""
@@ -27,3 +30,10 @@ class KernelBuildError(XpurtError):
 
 class PlanningError(XpurtError, ValueError):
     """A task graph, or a wish to plan or simulate one, that makes no sense."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that `word` was probably to be, in any case; "" if none is near."""
+    by_lower = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    return by_lower[near[0]] if near else ""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from xpurt import _C, config, escapes
+from xpurt.arguments import check_flag
 
 
 @contextmanager
@@ -45,6 +46,7 @@ def lazy_copies(enabled: bool = True) -> Iterator[None]:
     before this was first switched on, can't be seen: who writes through one after the
     conversion is seen on the other side. Capturing work on a lazy copy is refused.
     """
+    check_flag("lazy_copies()", enabled)
     if enabled:
         escapes.follow_lazy_copies()
     before = _C.exchange_lazy_copies(int(enabled))

@@ -28,8 +28,9 @@ KINDS = {
 }
 
 
-def op_table() -> str:
-    return table(HEADINGS, (_cells(entry) for entry in op_entries()))
+def op_table(width: int | None = None) -> str:
+    """`width`: characters of a line at most."""
+    return table(HEADINGS, (_cells(entry) for entry in op_entries()), width)
 
 
 def op_page() -> str:

@@ -1,13 +1,14 @@
 """Parts of a model on devices of their own."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
 from torch import nn
 from torch.utils._pytree import tree_map_only
 
-from xpurt.errors import MappingError
+from xpurt.arguments import check_type
+from xpurt.errors import MappingError, nearest
 from xpurt.mapping import Placement, current_placement, prefer
 
 
@@ -39,18 +40,17 @@ def place(model: nn.Module, devices: Mapping[str, str | int | torch.device]) -> 
     and tensors among the arguments of a call move there at the call. What comes out
     stays where it was made.
 
-    Raises KeyError for a name that is no module, and MappingError for a device that the
-    mapping does not have; nothing has moved then.
+    Raises TypeError for arguments of other types, ValueError for a name that is no
+    module, and MappingError for a device that the mapping does not have; nothing has
+    moved then.
     """
+    _check_types(model, devices)
     modules = dict(model.named_modules())
-    unknown = [name for name in devices if name not in modules]
-    if unknown:
-        raise KeyError(
-            f"the model has no module {unknown[0]!r}; it has "
-            f"{', '.join(repr(name) for name in modules if name)}"
-        )
+    for name in devices:
+        if name not in modules:
+            raise ValueError(_no_such_module(model, name, modules))
     placement = current_placement()
-    targets = {name: _target(str(where), placement) for name, where in devices.items()}
+    targets = {name: _target(where, placement) for name, where in devices.items()}
     placed = Placed()
     for name in sorted(targets, key=len):  # inner modules after those around them
         index, kind = targets[name]
@@ -62,21 +62,56 @@ def place(model: nn.Module, devices: Mapping[str, str | int | torch.device]) -> 
     return placed
 
 
-def _target(where: str, placement: Placement) -> tuple[int, str | None]:
+_KINDS_OF_DEVICE = 'Give an ordinal (1, "xpu:1") or a kind ("CPU", "GPU").'
+
+
+def _check_types(model: Any, devices: Any) -> None:
+    check_type("place()", model, nn.Module, "a module", "Give a torch.nn.Module.")
+    example = "Write place(model, {'encoder': 'GPU', 'decoder': 'xpu:1'})."
+    check_type("place()", devices, Mapping, "names of modules to devices", example)
+    for name, where in devices.items():
+        check_type("place()", name, str, "names of modules", example)
+        check_type(
+            f"place(): {name!r}",
+            where,
+            str | int | torch.device,
+            "a device",
+            _KINDS_OF_DEVICE,
+        )
+
+
+def _no_such_module(model: nn.Module, name: str, modules: Collection[str]) -> str:
+    parts = [part for part in modules if part]
+    if not parts:
+        return (
+            f"place() was given {name!r}, and a {type(model).__name__} has no parts. "
+            "Write '' for the whole of it."
+        )
+    near = nearest(name, parts)
+    hint = f"Did you mean {near!r}? " if near else ""
+    return f"the model has no module {name!r}; it has {', '.join(map(repr, parts))}. {hint}"
+
+
+def _target(
+    where: str | int | torch.device, placement: Placement
+) -> tuple[int, str | None]:
     """Ordinal, and the kind to prefer on it if it has several devices."""
-    text = where.lower().removeprefix("xpu:")
+    text = str(where).lower().removeprefix("xpu:")
     if text == "xpu":
         return torch.xpu.current_device(), None
     if text.isdigit():
         placement.check_index(int(text))
         return int(text), None
+    # The CPU of PyTorch is not the CPU behind xpu.
     for index, found in enumerate(placement.ordinals):
-        if any(device.kind == text for device in found):
+        if isinstance(where, str) and any(device.kind == text for device in found):
             return index, text if len(found) > 1 else None
     kinds = sorted({device.kind for found in placement.ordinals for device in found})
+    last = len(placement.ordinals) - 1
     raise MappingError(
-        f'"{where}" is no device of mapping "{placement.mapping}": it has xpu:0 to '
-        f"xpu:{len(placement.ordinals) - 1}, of kind {', '.join(kinds)}"
+        f'"{where}" is no device of mapping "{placement.mapping}": it has xpu:0'
+        f"{f' to xpu:{last}' if last else ''}, of kind {', '.join(kinds)}. "
+        f"{_KINDS_OF_DEVICE}"
     )
 
 

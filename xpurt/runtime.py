@@ -1,12 +1,13 @@
 """Registering a module as PyTorch's runtime for a device type, as ``torch.<name>``."""
 
-import difflib
 import sys
 import threading
 from types import ModuleType, TracebackType
 from typing import Any, Final
 
 import torch
+
+from xpurt.errors import nearest
 
 # What PyTorch itself calls on the runtime of an accelerator.
 REQUIRED: Final = (
@@ -141,8 +142,8 @@ def _check_name(name: str) -> None:
     known = (*_DEVICE_TYPES, torch._C._get_privateuse1_backend_name())
     if name in known:
         return
-    near = difflib.get_close_matches(name.lower(), known, n=1)
-    hint = f'; did you mean "{near[0]}"?' if near else "."
+    near = nearest(name, known)
+    hint = f'; did you mean "{near}"?' if near else "."
     raise ValueError(
         f'PyTorch knows no device type "{name}"{hint} It knows '
         f"{', '.join(dict.fromkeys(known))}."

@@ -13,7 +13,9 @@ import torch
 import torch.utils.dlpack
 
 from xpurt import _C, streams
+from xpurt.arguments import shown, wrong_type
 from xpurt.mapping import current_placement
+from xpurt.usm_arrays import INTERFACE, TYPES, read_interface
 
 Module = TypeVar("Module", bound=torch.nn.Module)
 
@@ -36,7 +38,8 @@ def share(
         becomes what its tensor would. A module goes to xpu if it has a tensor on the
         CPU, else to the CPU; tensors that are there already stay what they are. Make
         its optimizer afterwards.
-    device: of the result for what is on the CPU; by default the current xpu device.
+    device: the xpu device of the result for what is on the CPU; by default the current
+        one. What is on xpu goes to the CPU, and takes no device but "cpu".
 
     Writes on one side are seen on the other once the work is done: a CPU tensor that
     was shared from xpu may be read after ``torch.xpu.synchronize()``; sharing itself
@@ -44,23 +47,62 @@ def share(
     neither can be resized any more. So the tensors that somebody kept of a module on
     the CPU, a state_dict for one, follow as it trains on xpu.
 
-    Raises TypeError for a sparse or quantized tensor, before anything of a module has
-    changed, and RuntimeError where host and device cannot read each other's memory.
+    Raises TypeError for what is no such tensor, a sparse or quantized one for example,
+    before anything of a module has changed; ValueError for a device that it cannot go
+    to, and RuntimeError where host and device cannot read each other's memory.
     """
+    target = _target(device)
     if isinstance(shared, torch.nn.Module):
-        return _share_module(shared, device)
-    return _share_tensor(shared, device)
+        return _share_module(shared, target)
+    if not isinstance(shared, torch.Tensor):
+        raise wrong_type(
+            "share()",
+            "a tensor or a module",
+            shared,
+            "Share each tensor by itself, and make one of numbers by torch.tensor().",
+        )
+    return _share_tensor(shared, target)
 
 
-def _share_module(module: Module, device: torch.device | str | None) -> Module:
+def _target(device: torch.device | str | None) -> torch.device | None:
+    if device is None or isinstance(device, torch.device):
+        return device
+    if isinstance(device, bool) or not isinstance(device, str | int):
+        raise wrong_type(
+            "share(device=)", "an xpu device", device, 'Give "xpu", "xpu:1" or nothing.'
+        )
+    try:
+        return torch.device(device)
+    except RuntimeError:
+        raise ValueError(
+            f'share(device=) wants an xpu device; found {shown(device)}. Give "xpu", '
+            '"xpu:1" or nothing.'
+        ) from None
+
+
+def _check_goes_to_cpu(what: str, target: torch.device | None) -> None:
+    """What is on xpu already can be wished onto the CPU only."""
+    if target is not None and target.type != "cpu":
+        raise ValueError(
+            f"share() shows what is on xpu to the CPU; found a {what} on xpu and "
+            f'device="{target}". Leave the device out, or copy it by .to("{target}").'
+        )
+
+
+def _share_module(module: Module, device: torch.device | None) -> Module:
     tensors = [*module.parameters(), *module.buffers()]
     for tensor in tensors:
+        _check_is_there(tensor)
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise TypeError(
                 "a module of dense tensors can be shared; this one has a tensor of "
                 f"layout {tensor.layout}, {tensor.dtype}"
             )
     source = "cpu" if any(t.device.type == "cpu" for t in tensors) else "xpu"
+    if source == "xpu" and tensors:
+        _check_goes_to_cpu("module", device)
+    else:
+        _index_of(device)
     # A tensor that several modules have comes by more than once.
     module._apply(  # type: ignore[no-untyped-call]
         lambda tensor: (
@@ -70,20 +112,31 @@ def _share_module(module: Module, device: torch.device | str | None) -> Module:
     return module
 
 
-def _share_tensor(
-    tensor: torch.Tensor, device: torch.device | str | None
-) -> torch.Tensor:
+def _share_tensor(tensor: torch.Tensor, device: torch.device | None) -> torch.Tensor:
+    _check_is_there(tensor)
     if tensor.device.type == "xpu":
+        _check_goes_to_cpu("tensor", device)
         return _C.share_with_cpu(tensor.detach())
-    if tensor.device.type != "cpu":
+    return _C.share_with_xpu(tensor.detach(), _index_of(device))
+
+
+def _check_is_there(tensor: torch.Tensor) -> None:
+    if tensor.device.type not in ("cpu", "xpu"):
         raise TypeError(
-            f"a CPU or xpu tensor can be shared; this is on {tensor.device}"
+            f"a CPU or xpu tensor can be shared; this is on {tensor.device}. Copy it to "
+            'one of them first, as by .to("cpu").'
         )
-    target = torch.device("xpu" if device is None else device)
+
+
+def _index_of(device: torch.device | None) -> int:
+    """The ordinal that a CPU tensor goes to."""
+    target = torch.device("xpu") if device is None else device
     if target.type != "xpu":
-        raise ValueError(f"a CPU tensor is shared with an xpu device, not {target}")
-    index = torch.xpu.current_device() if target.index is None else target.index
-    return _C.share_with_xpu(tensor.detach(), index)
+        raise ValueError(
+            f"a CPU tensor is shared with an xpu device, not {target}. Give "
+            'device="xpu", or none.'
+        )
+    return torch.xpu.current_device() if target.index is None else target.index
 
 
 def where(tensor: torch.Tensor) -> tuple[str, ...]:
@@ -93,15 +146,22 @@ def where(tensor: torch.Tensor) -> tuple[str, ...]:
     Under AUTO that can be several, and changes with every op. Raises TypeError for a
     tensor that is not on xpu.
     """
+    if not isinstance(tensor, torch.Tensor):
+        raise wrong_type(
+            "where()", "an xpu tensor", tensor, "Ask for a model's tensors."
+        )
     if tensor.device.type != "xpu":
         raise TypeError(
-            f"where() asks about xpu tensors; this one is on {tensor.device}"
+            f"where() asks about xpu tensors; this one is on {tensor.device}. Move it by "
+            '.to("xpu") first.'
+        )
+    if tensor.layout != torch.strided:
+        raise TypeError(
+            "where() asks about dense tensors; this one has the layout "
+            f"{tensor.layout}. Ask for its parts, as for tensor.values()."
         )
     devices = current_placement().ordinals[tensor.device.index or 0]
     return tuple(devices[p].filter_string for p in _C.positions_of(tensor))
-
-
-_INTERFACE = "__sycl_usm_array_interface__"
 
 
 @runtime_checkable
@@ -111,35 +171,14 @@ class Waits(Protocol):
     def wait(self) -> None: ...
 
 
-# Type strings of numpy's array interface; bfloat16 has none.
-_TYPES = {
-    torch.bool: "|b1",
-    torch.uint8: "|u1",
-    torch.int8: "|i1",
-    torch.uint16: "<u2",
-    torch.int16: "<i2",
-    torch.uint32: "<u4",
-    torch.int32: "<i4",
-    torch.uint64: "<u8",
-    torch.int64: "<i8",
-    torch.float16: "<f2",
-    torch.float32: "<f4",
-    torch.float64: "<f8",
-    torch.complex64: "<c8",
-    torch.complex128: "<c16",
-}
-# Some write "|" for "in this machine's byte order", which is the only one here.
-_DTYPES = {text[1:]: dtype for dtype, text in _TYPES.items()}
-
-
 def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
     """`tensor.__sycl_usm_array_interface__`: what dpctl and dpnp take xpu tensors by.
 
     The tensor's pending work is waited for. AttributeError for a tensor that has no
     such form, as the protocol wants it.
     """
-    if tensor.device.type != "xpu" or tensor.dtype not in _TYPES:
-        raise AttributeError(_INTERFACE)
+    if tensor.device.type != "xpu" or tensor.dtype not in TYPES:
+        raise AttributeError(INTERFACE)
     _C.never_copy_lazily(tensor)
     _C.escape(tensor)  # also where nothing is wrapped: see xpurt.escapes
     stream = torch.xpu.current_stream(tensor.device)
@@ -149,7 +188,7 @@ def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
         "data": (tensor.data_ptr(), False),
         "shape": tuple(tensor.shape),
         "strides": tuple(tensor.stride()),
-        "typestr": _TYPES[tensor.dtype],
+        "typestr": TYPES[tensor.dtype],
         "offset": 0,
         "syclobj": streams.sycl_queue(stream),
     }
@@ -160,12 +199,12 @@ def install_usm_interface() -> Callable[[], None]:
     for those on xpu. And `torch.from_dlpack` takes arrays that have it: see
     `_from_dlpack`. Returns what undoes this.
     """
-    setattr(torch.Tensor, _INTERFACE, property(usm_interface))
+    setattr(torch.Tensor, INTERFACE, property(usm_interface))
     original = torch.utils.dlpack.from_dlpack
     _set_from_dlpack(functools.wraps(original)(_from_dlpack(original)))
 
     def undo() -> None:
-        delattr(torch.Tensor, _INTERFACE)
+        delattr(torch.Tensor, INTERFACE)
         _set_from_dlpack(original)
 
     return undo
@@ -187,7 +226,7 @@ def _from_dlpack(original: Callable[..., torch.Tensor]) -> Callable[..., torch.T
         ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     ) -> torch.Tensor:
         foreign = not isinstance(ext_tensor, torch.Tensor)
-        if not foreign or not hasattr(ext_tensor, _INTERFACE):
+        if not foreign or not hasattr(ext_tensor, INTERFACE):
             return original(ext_tensor, device=device, copy=copy)
         tensor = from_usm(ext_tensor)
         wanted = tensor.device if device is None else torch.device(device)
@@ -208,27 +247,14 @@ def from_usm(array: Any) -> torch.Tensor:
     tensor on the same memory, which the tensor keeps alive. Waits for the queue that
     the object names.
 
-    Raises TypeError if it has no such interface or a dtype that PyTorch lacks, and
-    ValueError if its memory belongs to no device behind an xpu ordinal, or ends before
+    Raises TypeError if it has no such interface, one with parts of wrong types, or a
+    dtype that PyTorch lacks, and ValueError if its strides are not those of its shape,
+    or its memory belongs to no device behind an xpu ordinal, or ends before
     the array does (which OpenCL drivers tell).
     """
-    try:
-        interface = array.__sycl_usm_array_interface__
-    except AttributeError:
-        raise TypeError(
-            f"{type(array).__name__} has no __sycl_usm_array_interface__; give an array "
-            "of dpnp or a USM memory object of dpctl"
-        ) from None
-    order, kind = interface["typestr"][:1], interface["typestr"][1:]
-    dtype = _DTYPES.get(kind)
-    if dtype is None or order not in "|<=":
-        raise TypeError(f"PyTorch has no dtype for {interface['typestr']!r}")
-    shape = tuple(interface["shape"])
-    address = interface["data"][0] + interface.get("offset", 0) * dtype.itemsize
-    strides = interface.get("strides") or _contiguous(shape)
-    if any(stride < 0 for stride in strides):
-        raise ValueError("PyTorch has no negative strides: copy the array first")
-    context = _context(interface.get("syclobj"))  # kept until its address was read
+    found = read_interface(array)
+    address = found.address
+    context = _context(found.syclobj)  # kept until its address was read
     index = _C.ordinal_of_usm(
         address, 0 if context is None else context.addressof_ref()
     )
@@ -238,21 +264,12 @@ def from_usm(array: Any) -> torch.Tensor:
             f'(mapping "{current_placement().mapping}"). Allocate it on such a device, '
             "in its platform's default context, or copy it through the host."
         )
-    if isinstance(queue := interface.get("syclobj"), Waits):
-        queue.wait()
-    return _C.around_usm(address, shape, strides, dtype, index, array)
+    if isinstance(found.syclobj, Waits):
+        found.syclobj.wait()
+    return _C.around_usm(address, found.shape, found.strides, found.dtype, index, array)
 
 
 def _context(syclobj: Any) -> Any:
     """The context that the interface names, by itself or by a queue; or None."""
     context = getattr(syclobj, "sycl_context", syclobj)
     return context if hasattr(context, "addressof_ref") else None
-
-
-def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = []
-    step = 1
-    for length in reversed(shape):
-        strides.append(step)
-        step *= max(length, 1)
-    return tuple(reversed(strides))

@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from xpurt.arguments import check_flag, check_type
 from xpurt.config import config, read_config
 
 LAYERS = "OPENCL_LAYERS"
@@ -61,6 +62,12 @@ def activate(
     Raises ValueError for numbers out of range, and RuntimeError if SYCL has already
     looked for devices in this process: it does so once.
     """
+    way_out = "Give a whole number."
+    check_type("virtual_gpu(delay_us=)", delay_us, int, "microseconds", way_out)
+    if memory_bytes is not None:
+        check_type("virtual_gpu(memory_bytes=)", memory_bytes, int, "bytes", way_out)
+    for name, flag in (("strict", strict), ("fp64", fp64), ("coherent", coherent)):
+        check_flag(f"virtual_gpu({name}=)", flag)
     if delay_us < 0:
         raise ValueError(f"delay_us={delay_us}: a delay is 0 or more microseconds")
     if memory_bytes is not None and memory_bytes <= 0:
@@ -114,6 +121,8 @@ def fail(fails: bool = True, *, running: bool = False) -> None:
 
     Raises RuntimeError where there is none.
     """
+    check_flag("fail_virtual_gpu()", fails)
+    check_flag("fail_virtual_gpu(running=)", running)
     if not _layer_is_loaded():
         raise RuntimeError(
             "there is no virtual GPU that could fail: SYCL has not looked for devices "

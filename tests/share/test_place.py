@@ -112,7 +112,7 @@ def test_remove(mapping: str) -> None:
 
 def test_errors_move_nothing(mapping: str) -> None:
     model = TwoParts()
-    with pytest.raises(KeyError, match="no module 'head'"):
+    with pytest.raises(ValueError, match="no module 'head'"):
         xpurt.place(model, {"encoder": "GPU", "head": "CPU"})
     with pytest.raises(xpurt.MappingError, match="accelerator"):
         xpurt.place(model, {"encoder": "GPU", "decoder": "accelerator"})

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from xpurt.arguments import check_callable
 from xpurt.kernels import Calibration
 
 __all__ = ["calibrate", "run_calibrate"]
@@ -22,6 +23,7 @@ def calibrate(
     this runs. Raises MappingError if xpu tensors are alive then, and OSError if the
     file can't be written.
     """
+    check_callable("calibrate(report=)", report)
     # Looks up ops, which `import xpurt` has no time for.
     from xpurt.calibration.run import measure_all
 

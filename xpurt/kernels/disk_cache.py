@@ -8,16 +8,20 @@ could have written is never loaded: see private_file.
 import hashlib
 import os
 import platform
+import time
 import warnings
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from xpurt.kernels.private_file import read_private, write_private
+from xpurt.kernels.private_file import read_private, unfinished, write_private
 
 _SUFFIX = ".kernel"
 _HASH_BYTES = hashlib.sha256().digest_size
 # So many binaries come before the folder's size is looked at again.
 _STORED_BETWEEN_TRIMS = 32
+# No process writes that long to a file: one that is so old was left by a killed process.
+_ABANDONED_S = 600
 
 
 class DiskCache:
@@ -52,6 +56,8 @@ class DiskCache:
             write_private(
                 self._path(identity), hashlib.sha256(binary).digest() + binary
             )
+        except FileNotFoundError:
+            return  # another process cleared the folder meanwhile
         except OSError as error:
             self._say(str(error))
             return
@@ -61,32 +67,34 @@ class DiskCache:
 
     def files(self) -> list[tuple[Path, os.stat_result]]:
         """The files of binaries, the least recently used first."""
-        found = []
-        for path in self.folder.glob(f"*{_SUFFIX}"):
-            try:
-                found.append((path, path.lstat()))
-            except OSError:
-                continue  # another process took it away
+        found = _with_status(self.folder.glob(f"*{_SUFFIX}"))
         return sorted(found, key=lambda each: each[1].st_mtime_ns)
 
     def size_bytes(self) -> int:
-        return sum(status.st_size for _, status in self.files())
+        """Of the binaries, and of what killed processes left of them."""
+        files = self.files() + self._unfinished()
+        return sum(status.st_size for _, status in files)
 
     def clear(self) -> int:
         """Removes every binary, and returns how many there were. Raises OSError."""
         files = self.files()
-        for path, _ in files:
+        for path, _ in files + self._unfinished():
             path.unlink(missing_ok=True)
         return len(files)
+
+    def _unfinished(self) -> list[tuple[Path, os.stat_result]]:
+        return _with_status(unfinished(self.folder))
 
     def _path(self, identity: bytes) -> Path:
         digest = hashlib.sha256(processor() + identity).hexdigest()
         return self.folder / f"{digest}{_SUFFIX}"
 
     def _trim(self) -> None:
-        files = self.files()
-        size_bytes = sum(status.st_size for _, status in files)
-        for path, status in files:
+        for path, status in self._unfinished():
+            if time.time() - status.st_mtime > _ABANDONED_S:
+                path.unlink(missing_ok=True)
+        size_bytes = self.size_bytes()
+        for path, status in self.files():
             if size_bytes <= self.limit_bytes:
                 break
             path.unlink(missing_ok=True)
@@ -101,6 +109,16 @@ class DiskCache:
             "XPURT_CACHE_DIR names another folder; XPURT_CACHE_SIZE=0 keeps nothing.",
             stacklevel=2,
         )
+
+
+def _with_status(paths: Iterable[Path]) -> list[tuple[Path, os.stat_result]]:
+    found = []
+    for path in paths:
+        try:
+            found.append((path, path.lstat()))
+        except OSError:
+            continue  # another process took it away
+    return found
 
 
 @cache

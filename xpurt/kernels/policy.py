@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from xpurt import _C
+from xpurt.arguments import check_type
 from xpurt.config import Config
 
 _chosen_by_user = False
@@ -17,9 +18,12 @@ def set_kernel_policy(policy: str) -> None:
     device's queue, or a oneDNN primitive, wherever there is one. "native": PyTorch's
     CPU kernel everywhere, on copies where the host cannot read the device's memory.
 
-    Raises ValueError for another name.
+    Raises ValueError for another name, and TypeError for what is no name.
     """
     global _chosen_by_user
+    check_type(
+        "set_kernel_policy()", policy, str, "a name", 'Give "auto", "sycl" or "native".'
+    )
     _C.set_kernel_policy(policy)
     _chosen_by_user = True
 

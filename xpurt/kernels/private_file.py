@@ -1,12 +1,17 @@
 """Files of this user alone: nothing that another user could have written is read.
 
 They are written aside and renamed, so that processes may share a folder without a lock.
+A process that is killed in between leaves what it had written: see `unfinished`.
 """
 
 import os
 import stat
 import tempfile
 from pathlib import Path
+
+_UNFINISHED = "unfinished-"
+# Those of xpurt 0.1 have the names that mkstemp gives.
+_ASIDE = (f"{_UNFINISHED}*", "tmp????????")
 
 
 def read_private(path: Path) -> bytes:
@@ -28,14 +33,20 @@ def write_private(path: Path, content: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _is_private(path.parent.stat()):
         raise _others_may_write(path.parent)
-    handle, name = tempfile.mkstemp(dir=path.parent)  # for this user alone
+    # For this user alone.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=_UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
         Path(name).replace(path)
     except BaseException:
-        Path(name).unlink()
+        Path(name).unlink(missing_ok=True)
         raise
+
+
+def unfinished(folder: Path) -> list[Path]:
+    """Files that `write_private` writes at this moment, and those that it never ended."""
+    return [path for sort in _ASIDE for path in folder.glob(sort)]
 
 
 def _is_private(status: os.stat_result) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xpurt import _C
+from xpurt.arguments import check_flag
 from xpurt.table import size, table
 
 
@@ -121,7 +122,10 @@ def op_report(*, reset: bool = False) -> OpReport:
     """The ops that ran on xpu in this process, since the start or the last reset.
 
     reset: start counting anew after this report.
+
+    Raises TypeError if `reset` is neither True nor False.
     """
+    check_flag("op_report(reset=)", reset)
     rows = [
         OpRow(op, tier, device, calls, size_bytes, seconds * 1e3)
         for op, tier, device, calls, size_bytes, seconds in _C.op_report()

@@ -4,6 +4,7 @@ The first need of a device, or the first `set_xpu_mapping`, resolves the wish in
 placement and installs it in the extension. Until then nothing here loads a driver.
 """
 
+import functools
 import gc
 import os
 import threading
@@ -64,6 +65,7 @@ __all__ = [
     "fleets",
     "explain",
     "get_xpu_mapping",
+    "has_no_device",
     "identity",
     "install_costs",
     "on_change",
@@ -83,6 +85,10 @@ __all__ = [
 DEFAULT = "AUTO"
 
 Callback = Callable[[], object]
+
+# A driver makes new parts whenever it is asked, and what is kept for a device is kept
+# for good: so a mapping that comes again has the parts that it had.
+_split = functools.cache(_devices.split)
 
 
 class _Installed(NamedTuple):
@@ -185,6 +191,11 @@ def count_ordinals() -> int:
         if names_a_mapping() or not isinstance(error, MappingError):
             _tell_why_none(error)
         return 0
+
+
+def has_no_device() -> bool:
+    """Whether it is known that no device is there. Loads no driver, never raises."""
+    return _devices.known_to_be_none()
 
 
 def _tell_why_none(error: Exception) -> None:
@@ -307,7 +318,7 @@ def _resolve(spec: MappingSpec) -> Placement:
     return resolve(
         spec,
         physical_devices(),
-        split=_devices.split,
+        split=_split,
         max_devices=config().max_devices,
     )
 

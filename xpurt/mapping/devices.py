@@ -114,6 +114,13 @@ def physical_devices() -> tuple[PhysicalDevice, ...]:
         return _enumerate()
 
 
+def known_to_be_none() -> bool:
+    """Whether there is no device, as far as that is known without loading a driver."""
+    if _enumerate.cache_info().currsize:
+        return not _enumerate()
+    return not driver.may_be_there()
+
+
 def loaded_before_fork() -> bool:
     """Whether drivers that a fork breaks were loaded before this process was forked."""
     return _bound_to is not None and _bound_to != os.getpid()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from xpurt.config import LARGEST_MAX_DEVICES
 from xpurt.errors import MappingError
 from xpurt.mapping.devices import PhysicalDevice
 from xpurt.mapping.spec import DeviceFilter, MappingSpec, Partition
@@ -56,7 +57,7 @@ def resolve(
 
     devices: root devices in the order of the ordinals.
     split: makes the parts of a root device; called only if the wish has a partition.
-    max_devices: the largest number of ordinals.
+    max_devices: the largest number of ordinals, and of devices behind one.
 
     Raises MappingError where the devices cannot give what is wished.
     """
@@ -80,19 +81,29 @@ def resolve(
         parts = [part for d in chosen for part in split(d, spec.partition)]
         chosen = tuple(parts)
     if spec.name == "AUTO":
+        _check_count(spec, len(chosen), "devices behind xpu:0", max_devices)
         return Placement(spec.mapping, (chosen,))
     if spec.name == "CPU" and len(chosen) != 1:
         raise MappingError(
             f"mapping {spec} gives {len(chosen)} devices, and CPU has xpu:0 alone. "
             'Use "explicit" with the same devices and partition for one ordinal each.'
         )
-    if len(chosen) > max_devices:
-        raise MappingError(
-            f"mapping {spec} gives {len(chosen)} ordinals; this process takes at most "
-            f"{max_devices}. Set XPURT_MAX_DEVICES={len(chosen)} before it starts, or "
-            "take fewer devices."
-        )
+    _check_count(spec, len(chosen), "ordinals", max_devices)
     return Placement(spec.mapping, tuple((device,) for device in chosen))
+
+
+def _check_count(spec: MappingSpec, count: int, what: str, most: int) -> None:
+    if count <= most:
+        return
+    way_out = (
+        f"Set XPURT_MAX_DEVICES={count} before it starts, or take"
+        if count <= LARGEST_MAX_DEVICES
+        else f"XPURT_MAX_DEVICES is {LARGEST_MAX_DEVICES} at most: take"
+    )
+    raise MappingError(
+        f"mapping {spec} gives {count} {what}; this process takes at most {most}. "
+        f"{way_out} fewer devices, or larger parts."
+    )
 
 
 def _filtered(

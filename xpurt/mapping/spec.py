@@ -8,12 +8,12 @@ Everything here is text to data; no device is looked at. A wish is written as
     partition  n (equal parts), [a, b, ...] (compute units per part) or "numa"
 """
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
-from xpurt.errors import MappingError
+from xpurt.arguments import wrong_type
+from xpurt.errors import MappingError, nearest
 
 MappingName = Literal["explicit", "CPU", "GPU", "AUTO"]
 MAPPING_NAMES: Final[tuple[MappingName, ...]] = get_args(MappingName)
@@ -188,6 +188,13 @@ def _members(
 def _parse_devices(devices: str | Iterable[str] | None) -> tuple[DeviceFilter, ...]:
     if devices is None:
         return ()
+    if not isinstance(devices, Iterable):
+        raise wrong_type(
+            "devices=",
+            "SYCL filter strings",
+            devices,
+            'Write devices="gpu" or devices=["gpu", "opencl:cpu:0"].',
+        )
     texts = [devices] if isinstance(devices, str) else list(devices)
     for text in texts:
         if not isinstance(text, str):
@@ -215,7 +222,14 @@ def _parse_partition(
             f'partition="{partition}" is unknown. It may be a number of equal parts, '
             'a list of compute units per part, or "numa".'
         )
-    counts = [partition] if isinstance(partition, int) else list(partition)
+    if not isinstance(partition, int | Sequence):
+        raise wrong_type(
+            "partition=",
+            "a number of equal parts, or compute units per part",
+            partition,
+            'Write partition=2, partition=[2, 6] or partition="numa".',
+        )
+    counts: list[Any] = [partition] if isinstance(partition, int) else [*partition]
     for count in counts:
         if isinstance(count, bool) or not isinstance(count, int):
             raise TypeError(
@@ -244,9 +258,8 @@ def _listed(tail: str) -> str:
 
 def _suggest(word: str, known: Sequence[str]) -> str:
     """``; did you mean "GPU"?``, or a full stop where nothing is near."""
-    by_lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), by_lower, n=1)
-    return f'; did you mean "{by_lower[near[0]]}"?' if near else "."
+    near = nearest(word, known)
+    return f'; did you mean "{near}"?' if near else "."
 
 
 def _short_list(numbers: Sequence[int]) -> str:

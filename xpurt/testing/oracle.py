@@ -13,6 +13,8 @@ import torch
 from torch.testing import assert_close
 from torch.utils._pytree import tree_flatten_with_path, tree_map
 
+from xpurt.arguments import check_callable, check_flag, check_type, shown
+
 T = TypeVar("T")
 
 _OF_FLOAT32 = (1.3e-6, 1e-5)  # rtol and atol, as in torch.testing.assert_close
@@ -45,8 +47,11 @@ def agree(
     raises has to be raised by the other one too, with the same type, and is raised
     on.
     """
+    check_callable("agree()", function)
+    check_flag("agree(grads=)", grads)
+    target = _device("agree(device=)", device)
     expected_args, expected_kwargs = copied((args, kwargs), torch.device("cpu"))
-    actual_args, actual_kwargs = copied((args, kwargs), torch.device(device))
+    actual_args, actual_kwargs = copied((args, kwargs), target)
     compare = Comparison(rtol, atol, strides=strides)
 
     expected, error = outcome(function, *expected_args, **expected_kwargs)
@@ -68,6 +73,7 @@ def agree(
 
 def copied(tree: T, device: torch.device) -> T:
     """`tree` with its tensors copied to `device`: same strides, same sharing."""
+    target = _device("copied()", device)
     storages: dict[int, torch.Tensor] = {}
     tensors: dict[int, torch.Tensor] = {}
 
@@ -75,11 +81,22 @@ def copied(tree: T, device: torch.device) -> T:
         if not isinstance(leaf, torch.Tensor) or leaf.is_meta:
             return leaf  # a tensor without bytes has none to copy
         if id(leaf) not in tensors:
-            tensors[id(leaf)] = _copy(leaf, device, storages)
+            tensors[id(leaf)] = _copy(leaf, target, storages)
         return tensors[id(leaf)]
 
     copies: T = tree_map(copy, tree)
     return copies
+
+
+def _device(what: str, device: torch.device | str) -> torch.device:
+    way_out = 'Give one as torch.device("xpu") or "xpu:0".'
+    check_type(what, device, torch.device | str, "a device", way_out)
+    try:
+        return torch.device(device)
+    except RuntimeError:
+        raise ValueError(
+            f"{what} wants a device that PyTorch knows; found {shown(device)}. {way_out}"
+        ) from None
 
 
 def _copy(
@@ -130,6 +147,17 @@ class Comparison:
         values: bool = True,
         device_type: str | None = None,
     ) -> None:
+        for name, bound in (("rtol", rtol), ("atol", atol)):
+            if bound is not None:
+                way_out = "Give both rtol and atol, or neither."
+                check_type(name, bound, int | float, "a bound on errors", way_out)
+        if (rtol is None) != (atol is None):
+            raise ValueError(
+                f"rtol and atol go together; found rtol={rtol}, atol={atol}. Give both, "
+                "or neither."
+            )
+        check_flag("strides", strides)
+        check_flag("values", values)
         self.rtol, self.atol = rtol, atol
         self.strides, self.values = strides, values
         self.device_type = device_type
@@ -218,6 +246,7 @@ def outcome(
     function: Callable[..., T], /, *args: Any, **kwargs: Any
 ) -> tuple[T | None, Exception | None]:
     """What the call gave, or the exception that it raised."""
+    check_callable("outcome()", function)
     try:
         return function(*args, **kwargs), None
     except Exception as error:
@@ -228,6 +257,14 @@ def compare_errors(
     expected: Exception | None, actual: Exception | None, device: torch.device | str
 ) -> None:
     """Raises `Disagreement` unless both raised the same type of exception, or none."""
+    for error in (expected, actual):
+        check_type(
+            "compare_errors()",
+            error,
+            Exception | None,
+            "exceptions, or None",
+            "Give the second of what outcome() returned.",
+        )
     if type(expected) is not type(actual):
         raise Disagreement(
             f"the CPU {_told(expected)}, {device} {_told(actual)}"

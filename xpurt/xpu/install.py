@@ -21,7 +21,7 @@ import torch
 
 from xpurt import _C
 from xpurt.mapping import check_device_index, count_ordinals, on_change
-from xpurt.xpu import cuda_build, names, processes, profiles, telemetry
+from xpurt.xpu import absence, cuda_build, names, processes, profiles, telemetry
 from xpurt.xpu.properties import device_properties
 
 
@@ -58,6 +58,7 @@ class _Installed:
         self.registration = register("xpu", self.module)
         sys.modules.update(parts)
         self.undo = [on_change(self._follow_mapping), processes.send_copies()]
+        self.undo.append(absence.answer_none())
         if _C.is_cuda_build():
             self.undo.append(cuda_build.heed_xpu_when_tracing())
         else:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from xpurt import _C
+from xpurt.arguments import check_type
 from xpurt.errors import MappingError
 from xpurt.mapping.resolve import Placement
 from xpurt.mapping.spec import KINDS
@@ -12,6 +13,9 @@ from xpurt.mapping.spec import KINDS
 @contextmanager
 def preference(kind: str, placement: Placement) -> Iterator[None]:
     """Sets this thread's preferred kind of device; see `xpurt.prefer`."""
+    check_type(
+        "prefer()", kind, str, "a kind of device", 'Give "CPU", "GPU" or "accelerator".'
+    )
     wish = kind.lower()
     if wish not in KINDS:
         raise MappingError(

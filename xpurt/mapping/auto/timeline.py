@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from xpurt.arguments import check_type
+
 KERNEL_COLOR = "#2a6fbb"
 COPY_COLOR = "#c8553d"
 ROW_HEIGHT = 0.5  # inches
@@ -80,8 +82,11 @@ def timeline(path: str | Path | None = None) -> Iterator[Timeline]:
     path: saved there at the end, unless the block raises. Work is recorded on queues
     that carry times, so that each submission takes some microseconds longer.
 
-    Raises NotImplementedError on a build of PyTorch with CUDA.
+    Raises NotImplementedError on a build of PyTorch with CUDA; and before the block is
+    run, for a path that nothing can be saved to, what `Timeline.save` would raise.
     """
+    if path is not None:
+        _check_path(path)
     import torch  # the profiler comes with much that a first import need not load
     from torch.profiler import ProfilerActivity, profile
 
@@ -103,6 +108,29 @@ def timeline(path: str | Path | None = None) -> Iterator[Timeline]:
     made.pieces = pieces_of(made.trace)
     if path is not None:
         made.save(path)
+
+
+def _check_path(path: str | Path) -> None:
+    """What was recorded would be lost if this were found out at the end."""
+    check_type(
+        "timeline()", path, str | Path, "the path of a file", 'Give one as "step.png".'
+    )
+    file = Path(path)
+    if not file.parent.is_dir():
+        raise FileNotFoundError(
+            f"timeline() wants to write {file}; found no folder {file.parent}. Make it "
+            "first, or give another one."
+        )
+    if file.suffix == ".json":
+        return
+    from matplotlib.figure import Figure  # as in _draw
+
+    known = Figure().canvas.get_supported_filetypes()
+    if file.suffix[1:].lower() not in known:
+        raise ValueError(
+            f"timeline() wants a .json or a picture; found {file.name}. Pictures end in "
+            f".{', .'.join(sorted(known))}."
+        )
 
 
 def pieces_of(trace: dict[str, Any]) -> tuple[Piece, ...]:
@@ -161,7 +189,7 @@ def _draw(shown: Timeline, path: Path) -> None:
             top, bottom = sorted((rows[piece.queue], rows[other]))
             at = (piece.start_us + piece.end_us) / 2e3
             axes.vlines(at, top, bottom, colors=COPY_COLOR, linewidth=0.8)
-    axes.set(xlabel="ms", ylim=(len(queues) - 0.5, -0.5))
+    axes.set(xlabel="ms", ylim=(max(len(queues), 1) - 0.5, -0.5))
     axes.set_yticks(
         range(len(queues)), [f"{q.name[:32]}, stream {q.stream}" for q in queues]
     )

@@ -1,0 +1,55 @@
+"""What the public functions say of an argument that is of a wrong type.
+
+A wish, what was found, a way out: as all of xpurt's errors.
+"""
+
+from collections.abc import Callable
+from types import UnionType
+from typing import Any
+
+_LONGEST = 60  # characters of a value that are shown
+
+
+def wrong_type(what: str, wish: str, found: object, way_out: str) -> TypeError:
+    """The error for an argument: `what` wants `wish`."""
+    return TypeError(f"{what} wants {wish}; found {shown(found)}. {way_out}")
+
+
+def check_type(
+    what: str,
+    found: object,
+    kinds: type | UnionType,
+    wish: str,
+    way_out: str,
+) -> None:
+    """Raises TypeError for a value of another type. A bool counts as no number."""
+    if not isinstance(found, kinds) or (isinstance(found, bool) and kinds is not bool):
+        raise wrong_type(what, wish, found, way_out)
+
+
+def check_flag(what: str, found: object) -> None:
+    """Raises TypeError unless it is True or False: "no" and 0.5 would count as yes."""
+    check_type(what, found, bool, "True or False", "Give one of them.")
+
+
+def check_callable(what: str, found: Any) -> Callable[..., Any]:
+    """Raises TypeError for what can't be called."""
+    if not callable(found):
+        raise wrong_type(
+            what,
+            "a function",
+            found,
+            "Give one that makes the call, as in lambda: model(x).",
+        )
+    called: Callable[..., Any] = found
+    return called
+
+
+def shown(found: object) -> str:
+    """Type and value of what was found, in one short line."""
+    if found is None:
+        return "None"
+    text = " ".join(repr(found).split())
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}..."
+    return f"{type(found).__name__} {text}"

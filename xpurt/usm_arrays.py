@@ -1,0 +1,141 @@
+"""Reading ``__sycl_usm_array_interface__``, which dpctl and dpnp describe arrays by.
+
+Foreign code wrote it, so each of its parts is looked at before memory is.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import torch
+
+from xpurt.arguments import shown, wrong_type
+from xpurt.mapping import queue_from_capsule
+
+INTERFACE = "__sycl_usm_array_interface__"
+
+# Type strings of numpy's array interface; bfloat16 has none.
+TYPES = {
+    torch.bool: "|b1",
+    torch.uint8: "|u1",
+    torch.int8: "|i1",
+    torch.uint16: "<u2",
+    torch.int16: "<i2",
+    torch.uint32: "<u4",
+    torch.int32: "<i4",
+    torch.uint64: "<u8",
+    torch.int64: "<i8",
+    torch.float16: "<f2",
+    torch.float32: "<f4",
+    torch.float64: "<f8",
+    torch.complex64: "<c8",
+    torch.complex128: "<c16",
+}
+# Some write "|" for "in this machine's byte order", which is the only one here.
+_DTYPES = {text[1:]: dtype for dtype, text in TYPES.items()}
+
+_WAY_OUT = "Give an array of dpnp, or a USM memory object of dpctl."
+
+
+class UsmArray(NamedTuple):
+    """address: of the first element. strides: in elements."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+    syclobj: Any
+
+
+def read_interface(array: Any) -> UsmArray:
+    """What the array says of itself. Raises TypeError if it has no such interface, or
+    one with parts of wrong types, and ValueError for numbers that can't be."""
+    interface = getattr(array, INTERFACE, None)
+    if not isinstance(interface, Mapping):
+        found = array if interface is None else interface
+        raise wrong_type("from_usm()", f"an object with {INTERFACE}", found, _WAY_OUT)
+    dtype = _dtype(interface)
+    shape = _whole_numbers("shape", interface.get("shape"))
+    if any(length < 0 for length in shape):
+        raise _wrong("shape", "lengths of 0 or more", shape)
+    strides = interface.get("strides")
+    strides = (
+        _contiguous(shape) if strides is None else _whole_numbers("strides", strides)
+    )
+    if len(strides) != len(shape):
+        raise _wrong(
+            "strides", f"{len(shape)} strides, one for each dimension", strides
+        )
+    if any(stride < 0 for stride in strides):
+        raise ValueError("PyTorch has no negative strides: copy the array first")
+    offset = interface.get("offset", 0)
+    if not _is_whole(offset):
+        raise _wrong_part("offset", "a number of elements", offset)
+    address = _address(interface.get("data")) + offset * dtype.itemsize
+    if not 0 <= address < 1 << 64:
+        raise _wrong("data", "the address of memory", address)
+    return UsmArray(address, shape, strides, dtype, _syclobj(interface.get("syclobj")))
+
+
+def _syclobj(found: Any) -> Any:
+    """Something that is none of what the protocol names may stand for a queue, whose
+    work nobody would wait for."""
+    if type(found).__name__ == "PyCapsule":
+        with suppress(TypeError, ValueError):  # a context's
+            return queue_from_capsule(found)
+        return found
+    attributes = ("wait", "sycl_context", "addressof_ref")
+    if found is None or isinstance(found, str):
+        return found
+    if not any(hasattr(found, name) for name in attributes):
+        raise _wrong_part("syclobj", "a queue, a context or a filter string", found)
+    return found
+
+
+def _dtype(interface: Mapping[str, Any]) -> torch.dtype:
+    text = interface.get("typestr")
+    if not isinstance(text, str):
+        raise _wrong_part("typestr", 'a text such as "<f4"', text)
+    dtype = _DTYPES.get(text[1:])
+    if dtype is None or text[0] not in "|<=":
+        raise TypeError(
+            f"from_usm() wants a type that PyTorch has; found typestr {text!r}, which is "
+            f"none of {', '.join(TYPES.values())}. Convert the array first."
+        )
+    return dtype
+
+
+def _address(data: Any) -> int:
+    if not isinstance(data, tuple | list) or not data or not _is_whole(data[0]):
+        raise _wrong_part("data", "(address, whether it is read-only)", data)
+    return int(data[0])
+
+
+def _whole_numbers(part: str, found: Any) -> tuple[int, ...]:
+    if not isinstance(found, tuple | list) or not all(_is_whole(n) for n in found):
+        raise _wrong_part(part, "whole numbers", found)
+    return tuple(int(n) for n in found)
+
+
+def _is_whole(found: Any) -> bool:
+    return hasattr(found, "__index__") and not isinstance(found, bool)
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = []
+    step = 1
+    for length in reversed(shape):
+        strides.append(step)
+        step *= max(length, 1)
+    return tuple(reversed(strides))
+
+
+def _wrong_part(part: str, wish: str, found: Any) -> TypeError:
+    return wrong_type(f'from_usm(): the interface\'s "{part}"', wish, found, _WAY_OUT)
+
+
+def _wrong(part: str, wish: str, found: Any) -> ValueError:
+    return ValueError(
+        f'from_usm(): the interface\'s "{part}" is to be {wish}; found {shown(found)}. '
+        f"{_WAY_OUT}"
+    )
