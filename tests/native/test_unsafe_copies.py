@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from own_process import output
+from own_process import output, run
 
 from xpurt import _C
 from xpurt.errors import FallbackError
@@ -138,13 +138,49 @@ def test_cycles_of_garbage_hold_nothing(ops, xpu: torch.device) -> None:
     assert ops.loops(torch.ones(4, device=xpu)).tolist() == [2] * 4
 
 
+PACKING = """
+    import gc, torch, xpurt
+    torch.backends.quantized.engine = "onednn"
+    weight = torch.quantize_per_tensor(torch.ones(2, 2, 3, 3), 0.1, 0, torch.qint8)
+    x = torch.quantize_per_tensor(torch.ones(1, 2, 6, 6), 0.1, 0, torch.quint8)
+    for device in ("cpu", "xpu"):
+        options = [1, 1], [0, 0], [1, 1], 1
+        packed = torch.ops.quantized.conv2d_prepack(weight.to(device), None, *options)
+        made = torch.ops.quantized.conv2d(x.to(device), packed, 1.0, 0)
+        print(made.device.type, made.int_repr().unique().tolist())
+        packed = torch.ops.mkldnn_prepacked.conv2d_prepack(
+            torch.ones(2, 2, 3, 3, device=device), None, *options, [1, 2, 6, 6], "none")
+        x_dense = torch.ones(1, 2, 6, 6, device=device)
+        made = torch.ops.mkldnn_prepacked.conv2d_run(x_dense, packed)
+        print(made.device.type, made.unique().tolist())
+    del packed, made
+    gc.collect()
+"""
+
+
+@pytest.mark.parametrize("mapping", ["CPU", "GPU"])
+def test_packed_weights_outlive_their_op(mapping: str) -> None:
+    """They are memory that the op asked for as a bare pointer."""
+    ended = run(PACKING, XPURT_MAPPING=mapping, XPURT_FALLBACK="silent")
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.split("\n")
+    assert lines[:4] == ["cpu [18]", "cpu [18.0]", "xpu [18]", "xpu [18.0]"]
+
+
 def test_pointers_in_tensors_are_refused_everywhere(xpu: torch.device) -> None:
     weight = torch.ones(4, 4, device=xpu)
-    with pytest.raises(FallbackError, match="holds a pointer.*Give it CPU tensors"):
+    with pytest.raises(FallbackError, match=r"holds a pointer.*Give it CPU tensors"):
         torch.ops._quantized.wrapped_fbgemm_pack_gemm_matrix_fp16(weight)
 
 
-COLLECTIVES = "c10d symm_mem _dtensor _c10d_functional _c10d_functional_autograd".split()
+COLLECTIVES = (
+    "c10d",
+    "symm_mem",
+    "_dtensor",
+    "c10d_functional",
+    "_c10d_functional",
+    "_c10d_functional_autograd",
+)
 PACKED = re.compile(r"__torch__\.torch\.classes\.(quantized|rnn|sparse|mkldnn)\.")
 # What a value may be that holds no tensor which the fallback does not see.
 PLAIN = re.compile(

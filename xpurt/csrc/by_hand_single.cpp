@@ -54,6 +54,9 @@ void by_host_tensors(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
 
 const bool singles_registered = set_host_kernels({
     {"aten::conj_physical_", "", &by_host_tensors},
+    {"aten::kaiser_window", "", &by_host_tensors},
+    {"aten::kaiser_window", "periodic", &by_host_tensors},
+    {"aten::kaiser_window", "beta", &by_host_tensors},
     {"aten::mode", "values", &by_host_tensors},
 });
 

@@ -14,6 +14,7 @@
 #include "cpu_allocator.h"
 #include "device.h"
 #include "errors.h"
+#include "gil.h"
 #include "stack_tensors.h"
 
 namespace xpurt {
@@ -151,7 +152,7 @@ std::string device_of(c10::DeviceIndex index) {
 }
 
 constexpr char kWaysOut[] =
-    "Use the mapping \"CPU\", whose memory the host reads; or give the op CPU tensors, "
+    "use the mapping \"CPU\", whose memory the host reads; or give the op CPU tensors, "
     "tensor.cpu(), and copy back what it wrote, tensor.copy_(result)";
 
 }  // namespace
@@ -200,7 +201,7 @@ void check_may_copy(const OpRecord& record, c10::DeviceIndex index, bool copies)
       c10::str(record.name, " is refused on ", device_of(index),
                ": the host can't read that memory, so that the CPU kernel would run on "
                "copies; and ",
-               verdict.reason, ". ", kWaysOut, "."));
+               verdict.reason, ". To go on, ", kWaysOut, "."));
 }
 
 void check_trusted_copies(bool value) {
@@ -261,10 +262,22 @@ void CopyAudit::kernel_ended(const torch::jit::Stack& stack) {
   }
 }
 
+const CopyAudit::Copied* CopyAudit::kept() const {
+  const auto* found = std::ranges::find_if(copied_, [](const Copied& each) {
+    return !each.may_be_kept && !each.storage.expired();
+  });
+  return found == copied_.end() ? nullptr : &*found;
+}
+
 void CopyAudit::run_ended() const {
-  for (const Copied& each : copied_) {
-    if (each.may_be_kept || each.storage.expired()) continue;
-    refuse("when it returned, it kept " + told(each) +
+  if (C10_LIKELY(kept() == nullptr)) return;
+  // A kernel in Python may leave garbage that holds them.
+  if (Py_IsInitialized() && !python_ends()) {
+    const WithGil gil;
+    PyGC_Collect();
+  }
+  if (const Copied* copied = kept()) {
+    refuse("when it returned, it kept " + told(*copied) +
            ", which is a copy. What is read or written there later is not the xpu "
            "tensor's. Let the op keep a clone");
   }
@@ -279,7 +292,8 @@ void CopyAudit::refuse(const std::string& what) const {
   throw_fallback_error(c10::str(record_.name,
                                 " ran on copies, since the host can't read "
                                 "the memory of ",
-                                device_of(index_), ", and ", what, ". Or: ", kWaysOut,
+                                device_of(index_), ", and ", what, ". Otherwise ",
+                                kWaysOut,
                                 "; or register a kernel for \"xpu\" with "
                                 "torch.library."));
 }

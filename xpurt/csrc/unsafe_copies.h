@@ -68,6 +68,7 @@ class CopyAudit {
 
   void saw_storage(const c10::Storage& storage, int position, bool may_be_kept,
                    bool written);
+  const Copied* kept() const;
   std::string told(const Copied& copied) const;
   [[noreturn]] void refuse(const std::string& what) const;
 
