@@ -1,5 +1,7 @@
 #include "alias.h"
 
+#include <torch/csrc/autograd/variable.h>
+
 #include "allocator.h"
 #include "cpu_allocator.h"
 #include "device.h"
@@ -66,6 +68,26 @@ void relabel(const at::Tensor& tensor, c10::Storage storage) {
   impl->set_allow_tensor_metadata_change(allowed);
   impl->_change_backend_component_keys(device);
 }
+
+namespace {
+
+// A kernel in Python may return a view in PyTorch's sense, which holds its base: a CPU
+// tensor.
+bool holds_base(const at::Tensor& result) {
+  return torch::autograd::impl::get_view_autograd_meta(result) != nullptr;
+}
+
+at::Tensor without_base(const at::Tensor& result) {
+  c10::TensorImpl* impl = result.unsafeGetTensorImpl();
+  auto copy = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(impl->unsafe_storage()), impl->key_set(),
+      impl->dtype());
+  copy.unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(),
+                                                    impl->storage_offset());
+  return copy;
+}
+
+}  // namespace
 
 HostCall::HostCall(c10::DeviceIndex index)
     : device_(c10::DeviceType::XPU, index),
@@ -270,8 +292,13 @@ at::Tensor HostCall::to_xpu(at::Tensor result) {
     if (known.host.is_same(result)) return known.original;
   }
   if (!is_plain(result)) return other_to_xpu(result);
+  TORCH_CHECK_NOT_IMPLEMENTED(!result.is_mkldnn(),
+                              "xpu tensors have no mkldnn layout, which the op's "
+                              "result has on the CPU. Move its "
+                              "operands to the CPU first: tensor.cpu()");
+  if (!result.has_storage()) return result;
+  if (holds_base(result)) result = without_base(result);
   c10::TensorImpl* impl = result.unsafeGetTensorImpl();
-  if (!impl->has_storage()) return result;
   const c10::Storage& storage = impl->unsafe_storage();
   if (const HostStorage* known = find_host(storage.unsafeGetStorageImpl())) {
     const auto begin = static_cast<int64_t>(known->begin / impl->dtype().itemsize());
@@ -291,11 +318,7 @@ at::Tensor HostCall::to_xpu(at::Tensor result) {
   const bool foreign = moved.unsafeGetStorageImpl() != storage.unsafeGetStorageImpl();
   if (foreign && result.use_count() > 1) {
     // Somebody else holds this CPU tensor: leave it theirs.
-    auto copy = at::detail::make_tensor<c10::TensorImpl>(
-        c10::TensorImpl::VIEW, c10::Storage(storage), impl->key_set(), impl->dtype());
-    copy.unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(),
-                                                      impl->storage_offset());
-    result = std::move(copy);
+    result = without_base(result);
   }
   relabel(result, std::move(moved));
   return result;

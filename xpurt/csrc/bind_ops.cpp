@@ -7,6 +7,7 @@
 #include "fallback_mode.h"
 #include "hot_run.h"
 #include "op_report.h"
+#include "unsafe_copies.h"
 
 namespace py = pybind11;
 
@@ -43,6 +44,11 @@ const char* name_of(const Choices<Value, n>& choices, Value wanted) {
   return "";
 }
 
+constexpr Choices<CopyRule, 4> kCopyRules{{{"trusted", CopyRule::trusted},
+                                           {"checked", CopyRule::checked},
+                                           {"refused", CopyRule::refused},
+                                           {"never", CopyRule::never}}};
+
 }  // namespace
 
 void bind_ops(py::module_& m) {
@@ -66,6 +72,18 @@ void bind_ops(py::module_& m) {
     set_kernel_policy(chosen(kPolicies, name, "kernel policy"));
   });
   m.def("kernel_policy", [] { return name_of(kPolicies, kernel_policy()); });
+  m.def(
+      "copy_verdict",
+      [](const std::string& name, const std::string& overload) {
+        const CopyVerdict verdict =
+            copy_verdict(c10::Dispatcher::singleton()
+                             .findSchemaOrThrow(name.c_str(), overload.c_str())
+                             .schema());
+        return std::pair(name_of(kCopyRules, verdict.rule), verdict.reason);
+      },
+      "The rule of Note [Ops on copies] for an op, and why it is refused.");
+  m.def("check_trusted_copies", &check_trusted_copies,
+        "For tests: ops that are trusted on copies are checked as others are.");
   m.def(
       "set_host_accessible",
       [](c10::DeviceIndex index, bool value) {

@@ -25,6 +25,7 @@
 #include "row_choice.h"
 #include "scheduler.h"
 #include "stack_tensors.h"
+#include "unsafe_copies.h"
 
 namespace xpurt {
 namespace {
@@ -54,23 +55,30 @@ IValue with_tensors(IValue value, const Change& change, bool in_place) {
 class HostRun {
  public:
   HostRun(OpRecord& record, c10::DeviceIndex index, torch::jit::Stack* stack)
-      : record_(record), index_(index), stack_(stack), call_(index) {
-    if (call_.copies()) announce();
+      : record_(record), index_(index), stack_(stack) {
+    if (call_->copies()) announce();
   }
 
-  bool copies() const { return call_.copies(); }
-  uint64_t bytes_copied() const { return call_.bytes_copied(); }
+  bool copies() const { return call_->copies(); }
+  uint64_t bytes_copied() const { return bytes_copied_; }
 
   void run(c10::DispatchKeySet keys) {
     RandomDraw draw(record_, index_, stack_);
-    convert_arguments();
-    call_.wait();
+    std::optional<CopyAudit> audit;
+    if (copies()) audit.emplace(record_, index_);
+    convert_arguments(audit);
+    call_->wait();
+    if (audit) audit->kernel_begins();
     {
-      ResultsOnDevice results(!call_.copies());
+      ResultsOnDevice results(!copies() && !is_asked_elsewhere_);
       record_.host_kernel(record_.op, host_keys(keys), stack_);
     }
-    call_.finish_arguments();
-    convert_results();
+    if (audit) audit->kernel_ended(*stack_);
+    call_->finish_arguments();
+    is_asked_elsewhere_ ? own_results() : convert_results();
+    bytes_copied_ = call_->bytes_copied();
+    call_.reset();
+    if (audit) audit->run_ended();
   }
 
  private:
@@ -80,42 +88,76 @@ class HostRun {
     for (size_t i = 0; i < record_.arguments; ++i) {
       const bool whole = record_.written[i] && record_.may_resize;
       for_each_tensor(argument(i),
-                      [&](const at::Tensor& t) { call_.announce(t, whole); });
+                      [&](const at::Tensor& t) { call_->announce(t, whole); });
     }
   }
 
-  // An op of another library may write when it returned: collectives do.
-  static void make_private(const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.is_xpu() || !is_plain(tensor)) return;
-    c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-    if (storage->has_materializer()) storage->mutable_data();
+  // What an op of another library writes its schema may not say, and collectives write
+  // when they returned. On an alias that is no harm as long as all others that hold
+  // these bytes give them up: replicas, and tensors that share them until they are
+  // written. On copies see Note [Ops on copies].
+  bool may_write(size_t i, c10::Device device) const {
+    if (record_.written[i]) return true;
+    return !record_.is_atens && device.is_xpu() && host_reads(device.index());
   }
 
-  at::Tensor to_host(at::Tensor tensor, bool written) {
-    if (!record_.is_atens) make_private(tensor);
+  at::Tensor to_host(at::Tensor tensor, size_t i, std::optional<CopyAudit>& audit) {
+    if (!tensor.defined()) return tensor;
+    const bool written =
+        is_plain(tensor) ? may_write(i, tensor.device()) : record_.written[i];
     const bool wants_grad = record_.asks_for_grad && tensor.requires_grad();
-    at::Tensor host = call_.to_host(std::move(tensor), written);
+    at::Tensor host = call_->to_host(tensor, written);
+    if (audit) audit->saw_argument(i, tensor, host);
+    if (is_asked_elsewhere_) hosts_.push_back(host);
     if (wants_grad) host.set_requires_grad(true);
     return host;
   }
 
-  void convert_arguments() {
+  // A device among the arguments is where the results are to be.
+  void convert_device(IValue& value) {
+    if (value.toDevice().is_xpu()) {
+      value = c10::Device(c10::DeviceType::CPU);
+    } else {
+      is_asked_elsewhere_ = true;
+    }
+  }
+
+  void convert_arguments(std::optional<CopyAudit>& audit) {
+    for (size_t i = 0; i < record_.arguments; ++i) {
+      if (argument(i).isDevice()) convert_device(argument(i));
+    }
     for (size_t i = 0; i < record_.arguments; ++i) {
       IValue& value = argument(i);
       if (value.isTensor() || value.isList()) {
-        const bool written = record_.written[i];
         value = with_tensors(
             std::move(value),
-            [&](at::Tensor t) { return to_host(std::move(t), written); }, false);
-      } else if (value.isDevice()) {
-        if (value.toDevice().is_xpu()) value = c10::Device(c10::DeviceType::CPU);
+            [&](at::Tensor t) { return to_host(std::move(t), i, audit); }, false);
       } else if (value.isStorage()) {
-        value = call_.to_host(value.toStorage(), record_.written[i]);
+        const c10::Storage storage = value.toStorage();
+        value = call_->to_host(storage, may_write(i, storage.device()));
       } else if (static_cast<int>(i) == record_.pin_memory) {
-        TORCH_CHECK(value.isNone() || !value.toBool(), record_.name,
+        TORCH_CHECK(value.isNone() || !value.toBool() || is_asked_elsewhere_,
+                    record_.name,
                     ": only dense CPU tensors can be pinned, not xpu tensors");
       }
     }
+  }
+
+  // Results that were asked for on another device stay there; none is an argument.
+  void own_results() {
+    for (size_t i = stack_->size() - record_.returns; i < stack_->size(); ++i) {
+      (*stack_)[i] = with_tensors(
+          std::move((*stack_)[i]),
+          [&](at::Tensor result) {
+            const bool is_argument = std::ranges::any_of(hosts_, [&](const auto& host) {
+              return result.defined() && host.has_storage() && result.has_storage() &&
+                     result.is_alias_of(host);
+            });
+            return is_argument ? result.clone() : result;
+          },
+          true);
+    }
+    hosts_.clear();
   }
 
   void convert_results() {
@@ -128,7 +170,7 @@ class HostRun {
         continue;
       }
       value = with_tensors(
-          std::move(value), [&](at::Tensor t) { return call_.to_xpu(std::move(t)); },
+          std::move(value), [&](at::Tensor t) { return call_->to_xpu(std::move(t)); },
           true);
     }
   }
@@ -137,7 +179,10 @@ class HostRun {
   c10::DeviceIndex index_;
   torch::jit::Stack* stack_;
   size_t first_ = stack_->size() - record_.arguments;
-  HostCall call_;
+  std::optional<HostCall> call_{std::in_place, index_};
+  bool is_asked_elsewhere_ = false;  // results go to a device that is no xpu
+  std::vector<at::Tensor> hosts_;    // the arguments then
+  uint64_t bytes_copied_ = 0;
 };
 
 void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
@@ -149,6 +194,7 @@ void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet k
   check_host_kernel(record, index, host_keys(keys));
   HostRun run(record, index, stack);
   const bool copies = run.copies();
+  check_may_copy(record, index, copies);
   if (copies) about_to_copy(record, index);
   run.run(keys);
   const int home = ordinal(index).home_device().id;

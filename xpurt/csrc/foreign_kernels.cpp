@@ -26,7 +26,8 @@ using c10::OperatorName;
 // current stream's queue, or on the host. Where an ordinal has several devices, the
 // bytes at that pointer, the home copy, may be stale, and PyTorch tells nobody that it
 // gave the pointer away. So such a kernel is wrapped: its operands come home first,
-// and what the stream's other queues do is ordered before and after it.
+// and what the stream's other queues do is ordered before and after it. No replica is
+// left, not even of what the schema calls an input: it may be written nonetheless.
 //
 // Home is stale only after work of ours went to another device, so kernels are looked
 // for before that happens, once, and again when libraries have defined ops since. At
@@ -73,9 +74,8 @@ class AtHome final : public c10::OperatorKernel {
     const OpRecord& record = op_record(op);
     const size_t first = stack->size() - record.arguments;
     for (size_t i = 0; i < record.arguments; ++i) {
-      const Access access = record.written[i] ? Access::read_write : Access::read;
       for_each_xpu_tensor((*stack)[first + i], [&](const at::Tensor& tensor) {
-        bring_home(*tensor.storage().unsafeGetStorageImpl(), access);
+        bring_home(*tensor.storage().unsafeGetStorageImpl(), Access::read_write);
         order_home_queue(tensor.device().index());
       });
     }

@@ -66,6 +66,10 @@ constexpr Named kSilentlyWritten[] = {
     {"aten::rrelu_with_noise", "noise"},
     {"aten::rrelu_with_noise.out", "noise"},
     {"aten::rrelu_with_noise_", "noise"},
+    {"onednn::qlinear_pointwise.binary", "other"},
+    {"onednn::qlinear_pointwise.binary_tensor", "other"},
+    {"quantized::leaky_relu", "qx"},
+    {"quantized::relu6", "qx"},
 };
 
 // CPU tensors of any size beside xpu ones, as on other accelerators.

@@ -22,7 +22,9 @@ class Operands {
         add(element, position);
       }
     } else if (value.isDevice()) {
-      if (value.toDevice().is_xpu()) asked_ = value.toDevice().index();
+      const c10::Device device = value.toDevice();
+      if (device.is_xpu())
+        asked_ = device.has_index() ? device.index() : current_device();
     }
   }
 
@@ -36,7 +38,8 @@ class Operands {
       return current_device();
     }
     if (foreign_ != nullptr && !record_.mixes_devices) fail();
-    return index_;
+    // A device among the arguments is where the results are to be.
+    return asked_ >= 0 ? asked_ : index_;
   }
 
  private:
