@@ -17,9 +17,9 @@ def checked(name: str, dtype: str = "float32") -> Result:
 def test_a_right_op_passes(xpu: torch.device) -> None:
     result = checked("right")
     assert result.status == "passed", result.failures
-    # Three samples, plain and strided; of the first two, gradients in other layouts,
+    # Three samples, plain and strided; of the first one, gradients in other layouts,
     # and inputs permuted and expanded.
-    assert result.trials == {"values": 12}
+    assert result.trials == {"values": 9}
     assert sum(result.tiers.values()) > 0
 
 

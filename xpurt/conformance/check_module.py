@@ -16,7 +16,7 @@ from xpurt.conformance.gradients import (
 )
 from xpurt.conformance.inputs import moved
 from xpurt.conformance.layouts import (
-    LAYOUT_SAMPLES,
+    NewRanks,
     gradients_by_layout,
     of_inputs,
     values_alone,
@@ -35,13 +35,13 @@ def check_module(
 ) -> None:
     """In training and in evaluation, each input that PyTorch has for this module."""
     allowed = tolerance(entry.info, dtype)
-    samples = spread(_samples(entry.info, dtype), most_samples)
-    for position, (index, (training, sample)) in enumerate(samples):
+    ranks = NewRanks()
+    for index, (training, sample) in spread(_samples(entry.info, dtype), most_samples):
         made, error = outcome(_made, entry.info, sample, dtype, training)
         if error is not None or made is None:
             continue  # PyTorch does not make it in this dtype
         _check_call("call", index, made, allowed, record)
-        if position >= LAYOUT_SAMPLES:
+        if not ranks.has(made[1:]):
             continue
         _check_call("gradients laid out otherwise", index, made, allowed, record)
         for name, (args, kwargs) in of_inputs(made[1:]):

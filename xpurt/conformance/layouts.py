@@ -1,20 +1,18 @@
 """The same numbers, laid out otherwise in memory: inputs, and gradients.
 
 A kernel that takes a layout for granted is right until a permuted, an expanded or a
-channels_last tensor comes along. The first samples of a pair are run with each.
+channels_last tensor comes along. Of a pair's samples, the first of each rank is run
+with all of them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from xpurt.conformance.gradients import drawn
 from xpurt.conformance.tiers import Tiers
-
-# The first few samples of a pair show all that a layout can.
-LAYOUT_SAMPLES = 2
 
 Relayout = Callable[[torch.Tensor], torch.Tensor]
 
@@ -70,6 +68,24 @@ OF_GRADIENTS: Mapping[str, Relayout] = {
     "expanded": expanded,
     "expanded along the first dimension": expanded_along_first,
 }
+
+
+class NewRanks:
+    """Which samples of a pair are run in other layouts: the first of each rank."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def has(self, tree: Any) -> bool:
+        """Whether no sample before had a tensor of as many dimensions as the largest
+        one here."""
+        rank = max(
+            (leaf.dim() for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)),
+            default=0,
+        )
+        new = rank > 0 and rank not in self._seen
+        self._seen.add(rank)
+        return new
 
 
 def laid_out(tree: Any, layout: Relayout) -> Any | None:

@@ -211,12 +211,18 @@ std::vector<Tensor> StepsRow::looks_of_results(const c10::OperatorHandle& op,
 Tensor StepsRow::corrected(const Tensor& meta, const ResultSpec& spec,
                            const Stack& stack, const Call& call) const {
   Tensor result = meta;
+  const auto described = meta.options().device(c10::kMeta);
   if (spec.laid_out_like == kContiguous && !meta.is_contiguous()) {
-    result = at::empty(meta.sizes(), meta.options());
+    result = at::empty(meta.sizes(), described);
   }
   for (const Seen& each : call.seen) {
     if (each.name != spec.laid_out_like) continue;
-    result = at::empty_strided(meta.sizes(), each.tensor.strides(), meta.options());
+    result = each.tensor.sizes() == meta.sizes()
+                 ? at::empty_strided(meta.sizes(), each.tensor.strides(), described)
+                 : at::empty(meta.sizes(), described,
+                             each.tensor.dim() == meta.dim()
+                                 ? each.tensor.suggest_memory_format()
+                                 : c10::MemoryFormat::Contiguous);
   }
   for (const std::string& name : spec.type_of) {
     const auto at = schema_.argumentIndexWithName(name);

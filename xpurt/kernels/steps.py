@@ -102,8 +102,8 @@ class Result:
     """What PyTorch's meta function, which gives the sizes and types of results, has
     otherwise than the CPU: the type is that of the first of the tensors `type_of` that
     is given; the strides are those of the argument `laid_out_like`, as the steps see
-    it, or those of CONTIGUOUS; without the bool argument `empty_without` the result is
-    empty."""
+    it, or, where that has other sizes, the memory format is; or they are those of
+    CONTIGUOUS. Without the bool argument `empty_without` the result is empty."""
 
     type_of: tuple[str, ...] = ()
     laid_out_like: str = ""
