@@ -70,6 +70,28 @@ def wrong_gradient(x: torch.Tensor) -> torch.Tensor:
     return Halved.apply(x) if x.is_xpu else x * 2
 
 
+class Doubled(torch.autograd.Function):
+    """Its gradient is right on xpu only if what is sent is contiguous."""
+
+    @staticmethod
+    def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: object, grad: torch.Tensor) -> torch.Tensor:
+        return grad * (2 if grad.is_contiguous() or not grad.is_xpu else 3)
+
+
+def takes_gradients_for_contiguous(x: torch.Tensor) -> torch.Tensor:
+    return Doubled.apply(x)
+
+
+def takes_inputs_for_contiguous(x: torch.Tensor) -> torch.Tensor:
+    """Wrong of what is permuted, not of what has gaps."""
+    permuted = x.is_xpu and x.stride(0) < x.stride(1)
+    return x * (3 if permuted else 2)
+
+
 def aborts(x: torch.Tensor) -> torch.Tensor:
     if x.is_xpu:
         os.kill(os.getpid(), signal.SIGABRT)
@@ -144,6 +166,8 @@ def entries() -> list[Entry]:
         stays_on_the_cpu,
         copies_a_view,
         wrong_gradient,
+        takes_gradients_for_contiguous,
+        takes_inputs_for_contiguous,
         aborts,
         sleeps,
         draws,

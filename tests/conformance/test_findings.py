@@ -17,7 +17,9 @@ def checked(name: str, dtype: str = "float32") -> Result:
 def test_a_right_op_passes(xpu: torch.device) -> None:
     result = checked("right")
     assert result.status == "passed", result.failures
-    assert result.trials == {"values": 6}  # three samples, plain and strided
+    # Three samples, plain and strided; of the first one, gradients in other layouts,
+    # and inputs permuted and expanded.
+    assert result.trials == {"values": 9}
     assert sum(result.tiers.values()) > 0
 
 
@@ -30,6 +32,12 @@ def test_a_right_op_passes(xpu: torch.device) -> None:
         ("stays_on_the_cpu", "call", "is on cpu, not xpu"),
         ("copies_a_view", "call", "shares memory with argument"),
         ("wrong_gradient", "call", "['gradient']"),
+        (
+            "takes_gradients_for_contiguous",
+            "gradients laid out otherwise",
+            "['gradient sent']['permuted'][0]",
+        ),
+        ("takes_inputs_for_contiguous", "inputs permuted", "['result']"),
         ("draws_anew", "call", "does not repeat itself after the same seed"),
         ("forgiving", "error", "the CPU raised ValueError (a vector), xpu:0 gave"),
     ],

@@ -15,9 +15,15 @@ from xpurt.conformance.gradients import (
     leaves_that_require_grad,
 )
 from xpurt.conformance.inputs import moved
+from xpurt.conformance.layouts import (
+    NewRanks,
+    gradients_by_layout,
+    of_inputs,
+    values_alone,
+)
 from xpurt.conformance.record import Record
 from xpurt.conformance.spread import spread
-from xpurt.conformance.tolerance import tolerance
+from xpurt.conformance.tolerance import Tolerance, tolerance
 from xpurt.conformance.trial import CPU, Verdict, trial
 from xpurt.testing import outcome
 
@@ -29,42 +35,63 @@ def check_module(
 ) -> None:
     """In training and in evaluation, each input that PyTorch has for this module."""
     allowed = tolerance(entry.info, dtype)
+    ranks = NewRanks()
     for index, (training, sample) in spread(_samples(entry.info, dtype), most_samples):
         made, error = outcome(_made, entry.info, sample, dtype, training)
         if error is not None or made is None:
             continue  # PyTorch does not make it in this dtype
-        module, args, kwargs = made
-
-        def prepare(device: torch.device, made: Made = made) -> Made:
-            module, args, kwargs = made
-            there = copy.deepcopy(module).to(device)
-            return there, *moved((args, kwargs), device)
-
-        def body(made: Made) -> Any:
-            module, args, kwargs = made
-            result = module(*args, **kwargs)
-            leaves = [
-                *(p for p in module.parameters() if p.requires_grad),
-                *leaves_that_require_grad((args, kwargs)),
-            ]
-            return {
-                "result": result,
-                "gradient": gradients(differentiable(result), leaves, record.tiers),
-                "state": dict(module.state_dict()),
-                "argument": [
-                    leaf
-                    for leaf in tree_leaves((args, kwargs))
-                    if isinstance(leaf, torch.Tensor)
-                ],
-            }
-
-        def run() -> Verdict:
-            return trial(prepare, body, allowed, record.tiers)
-
-        shown = (repr(module), "training" if training else "eval", args, kwargs)
-        record.attempt("call", index, shown, run)
+        _check_call("call", index, made, allowed, record)
+        if not ranks.has(made[1:]):
+            continue
+        _check_call("gradients laid out otherwise", index, made, allowed, record)
+        for name, (args, kwargs) in of_inputs(made[1:]):
+            there = made[0], args, kwargs
+            _check_call(f"inputs {name}", index, there, allowed, record)
     if entry.info.module_error_inputs_func is not None and dtype is torch.float32:
         _check_errors(entry.info, record)
+
+
+def _check_call(
+    variant: str, index: int, made: Made, allowed: Tolerance, record: Record
+) -> None:
+    """Forward and backward. Where what is called is not all that PyTorch gives, the
+    gradients are sent in each layout, too."""
+
+    def prepare(device: torch.device) -> Made:
+        module, args, kwargs = made
+        there = copy.deepcopy(module).to(device)
+        return there, *moved((args, kwargs), device)
+
+    def body(made: Made) -> Any:
+        module, args, kwargs = made
+        result = module(*args, **kwargs)
+        leaves = [
+            *(p for p in module.parameters() if p.requires_grad),
+            *leaves_that_require_grad((args, kwargs)),
+        ]
+        graph = differentiable(result)
+        by_layout = {}
+        if variant != "call":
+            by_layout = gradients_by_layout(graph, leaves, record.tiers)
+        contiguous = gradients(graph, leaves, record.tiers)
+        return {
+            "result": result,
+            "gradient sent": by_layout,
+            "gradient": contiguous if variant == "call" else values_alone(contiguous),
+            "state": dict(module.state_dict()),
+            "argument": [
+                leaf
+                for leaf in tree_leaves((args, kwargs))
+                if isinstance(leaf, torch.Tensor)
+            ],
+        }
+
+    def run() -> Verdict:
+        return trial(prepare, body, allowed, record.tiers)
+
+    module, args, kwargs = made
+    mode = "training" if module.training else "eval"
+    record.attempt(variant, index, (repr(module), mode, args, kwargs), run)
 
 
 def _check_errors(info: Any, record: Record) -> None:

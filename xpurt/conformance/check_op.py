@@ -15,6 +15,12 @@ from xpurt.conformance.gradients import (
     leaves_that_require_grad,
 )
 from xpurt.conformance.inputs import moved
+from xpurt.conformance.layouts import (
+    NewRanks,
+    gradients_by_layout,
+    of_inputs,
+    values_alone,
+)
 from xpurt.conformance.record import Record
 from xpurt.conformance.spread import spread
 from xpurt.conformance.tolerance import Tolerance, tolerance
@@ -41,10 +47,13 @@ def check_op(
     check = _Check(op, record, tolerance(op, dtype))
     with_grad = dtype in op.supported_backward_dtypes("cpu")
     samples = _existing(op.sample_inputs("cpu", dtype, requires_grad=with_grad))
+    ranks = NewRanks()
     for index, sample in spread(samples, most_samples):
         check.call(index, sample)
         if index < STRIDED_SAMPLES:
             check.strided(index, sample)
+        if ranks.has((sample.input, sample.args, sample.kwargs)):
+            check.layouts(index, sample)
         if op.supports_out:
             check.out(index, sample)
         if op.inplace_variant is not None and not sample.broadcasts_input:
@@ -105,6 +114,25 @@ class _Check:
                 return {"result": self._called(inputs)}
 
         self._try("strided", index, inputs, body)
+
+    def layouts(self, index: int, sample: Any) -> None:
+        """Inputs, and what is sent backward, in other layouts."""
+
+        def body(inputs: Inputs) -> Any:
+            result = self._called(inputs)
+            graph = differentiable(sample.output_process_fn_grad(result))
+            leaves = leaves_that_require_grad(inputs)
+            return {
+                "result": result,
+                "gradient sent": gradients_by_layout(graph, leaves, self.tiers),
+                "gradient": values_alone(gradients(graph, leaves, self.tiers)),
+            }
+
+        inputs = self._inputs(sample)
+        if leaves_that_require_grad(inputs):
+            self._try("gradients laid out otherwise", index, inputs, body)
+        for name, there in of_inputs(inputs):
+            self._try(f"inputs {name}", index, there, body)
 
     def out(self, index: int, sample: Any) -> None:
         """Into tensors that are there, with something else in them."""

@@ -38,14 +38,15 @@ def gradients(
         return []
     with tiers.unseen():
         draw = torch.Generator().manual_seed(0)
-        sent = [_drawn(result, draw) for result in results]
+        sent = [drawn(result, draw) for result in results]
     try:
         return torch.autograd.grad(results, inputs, sent, allow_unused=True)
     except Exception as error:
         return f"raised {type(error).__name__}"
 
 
-def _drawn(result: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
+def drawn(result: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
+    """What is sent backward into `result`: the same numbers on each device."""
     dtype = torch.complex64 if result.dtype.is_complex else torch.float32
     values = torch.randn(result.shape, generator=draw, dtype=dtype).to(result.dtype)
     if result.layout is not torch.strided:

@@ -2,6 +2,8 @@
 #include "hot.h"
 
 // Need what hot.h brings.
+#include <ATen/ops/group_norm_native.h>
+#include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/native_batch_norm_backward_ops.h>
 #include <ATen/ops/native_batch_norm_ops.h>
 #include <ATen/ops/native_group_norm_backward_ops.h>
@@ -12,13 +14,71 @@
 namespace xpurt {
 namespace {
 
+using at::Tensor;
+using OptionalTensor = std::optional<Tensor>;
+using NormGradients = std::tuple<Tensor, Tensor, Tensor>;
+
+// Note [Group norm on xpu]
+// ~~~~~~~~~~~~~~~~~~~~~~~~
+// PyTorch prepares the arguments of its kernels of group norm by the device type. The
+// CPU's get the input and the gradient in the memory format of the input. Those of xpu
+// get an input that has lost that format, and the gradient as it came: permuted, or
+// expanded by a sum. PyTorch's CPU kernel reads such a gradient out of bounds. So both
+// are prepared here as for the CPU, whichever kernel takes the call.
+NormGradients group_norm_backward(c10::DispatchKeySet keys, const Tensor& grad,
+                                  const Tensor& input, const Tensor& mean,
+                                  const Tensor& rstd, const OptionalTensor& weight,
+                                  c10::SymInt images, c10::SymInt channels,
+                                  c10::SymInt area, int64_t groups,
+                                  std::array<bool, 3> wanted) {
+  using Op = at::_ops::native_group_norm_backward;
+  const auto format = input.suggest_memory_format();
+  return HotOp<Op, void, Op>::call(keys, grad.contiguous(format),
+                                   input.contiguous(format), mean, rstd, weight,
+                                   std::move(images), std::move(channels),
+                                   std::move(area), groups, wanted);
+}
+
+// Whether a parameter of each channel has the sizes that PyTorch asks for.
+bool fits(const OptionalTensor& parameter, const c10::SymInt& channels) {
+  if (!parameter.has_value() || !parameter->defined()) return true;
+  return parameter->dim() == 1 && parameter->sym_numel() == channels;
+}
+
+Tensor group_norm(const Tensor& input, int64_t groups, const OptionalTensor& weight,
+                  const OptionalTensor& bias, double eps, bool cudnn_enabled) {
+  const auto format = input.suggest_memory_format();
+  // PyTorch's own is right of other formats, and raises of what is refused.
+  if (format == c10::MemoryFormat::Contiguous || groups <= 0 ||
+      input.sym_size(1) % groups != 0 || !fits(weight, input.sym_size(1)) ||
+      !fits(bias, input.sym_size(1))) {
+    return at::native::group_norm(input, groups, weight, bias, eps, cudnn_enabled);
+  }
+  const c10::SymInt images = input.sym_size(0), channels = input.sym_size(1);
+  const c10::SymInt area =
+      c10::multiply_integers(input.sym_sizes().slice(2, input.dim() - 2));
+  const auto contiguous = [](const OptionalTensor& parameter) {
+    return parameter.has_value() && parameter->defined() ? parameter->contiguous()
+                                                         : Tensor();
+  };
+  return std::get<0>(at::native_group_norm_symint(
+      input.contiguous(format), contiguous(weight), contiguous(bias), images, channels,
+      area, groups, eps));
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
+  m.impl("group_norm", TORCH_FN(group_norm));
+}
+
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
   hot<at::_ops::native_layer_norm>(m);
   hot<at::_ops::native_layer_norm_backward>(m);
   hot<at::_ops::native_batch_norm>(m);
   hot<at::_ops::native_batch_norm_backward>(m);
   hot<at::_ops::native_group_norm>(m);
-  hot<at::_ops::native_group_norm_backward>(m);
+  m.impl("native_group_norm_backward", TORCH_FN(group_norm_backward));
+  hot_ops().emplace_back("aten::native_group_norm_backward");
+  m.impl("group_norm", TORCH_FN(group_norm));
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ using torch::jit::Stack;
 
 constexpr int64_t kMostDims = 8;
 
+// In the place of an argument that a result is laid out like.
+constexpr std::string_view kContiguous = "contiguous";
+
 class StepsRow final : public RowKernel {
  public:
   StepsRow(const RowSpec& spec, const c10::FunctionSchema& schema)
@@ -208,9 +211,18 @@ std::vector<Tensor> StepsRow::looks_of_results(const c10::OperatorHandle& op,
 Tensor StepsRow::corrected(const Tensor& meta, const ResultSpec& spec,
                            const Stack& stack, const Call& call) const {
   Tensor result = meta;
+  const auto described = meta.options().device(c10::kMeta);
+  if (spec.laid_out_like == kContiguous && !meta.is_contiguous()) {
+    result = at::empty(meta.sizes(), described);
+  }
   for (const Seen& each : call.seen) {
     if (each.name != spec.laid_out_like) continue;
-    result = at::empty_strided(meta.sizes(), each.tensor.strides(), meta.options());
+    result = each.tensor.sizes() == meta.sizes()
+                 ? at::empty_strided(meta.sizes(), each.tensor.strides(), described)
+                 : at::empty(meta.sizes(), described,
+                             each.tensor.dim() == meta.dim()
+                                 ? each.tensor.suggest_memory_format()
+                                 : c10::MemoryFormat::Contiguous);
   }
   for (const std::string& name : spec.type_of) {
     const auto at = schema_.argumentIndexWithName(name);
@@ -245,7 +257,9 @@ std::vector<Tensor> StepsRow::make_results(const c10::OperatorHandle& op,
       const Tensor& target = argument(stack, written_[i]).toTensor();
       at::native::resize_output(target, like[i].sizes());
       // Steps that want their arguments dense write to results like those.
-      const bool any = spec_.dense.empty() && spec_.contiguous.empty();
+      const bool any =
+          spec_.dense.empty() && spec_.contiguous.empty() &&
+          (i >= spec_.results.size() || spec_.results[i].laid_out_like.empty());
       const bool fits = any || target.strides() == like[i].strides();
       made.push_back(fits ? target
                           : at::empty_strided(like[i].sizes(), like[i].strides(),

@@ -3,7 +3,7 @@ read where its index is brought back into the input. Backward it is an element o
 input, which adds up the gradients of all that were read from it."""
 
 from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY
-from xpurt.kernels.steps import Step, Steps
+from xpurt.kernels.steps import Result, Step, Steps
 
 # Pairs of numbers, those of the last dimension first; negative ones crop.
 DIMENSIONS = "for (int k = 0; k < padding_COUNT / 2; ++k)"
@@ -83,9 +83,15 @@ REPLICATE_BACK = backward(
     "x == 0 ? 0L : before + x", "x == n - 1 ? m - 1 : before + x", "c"
 )
 
+# PyTorch's meta functions have what other devices give, which is contiguous.
+OF_THE_CPU = Result(laid_out_like="self")
+
 ROWS = (
-    *(Steps(f"reflection_pad{k}d", REFLECT, ARITHMETIC) for k in (1, 2, 3)),
-    *(Steps(f"replication_pad{k}d", REPLICATE, ARITHMETIC) for k in (1, 2, 3)),
+    *(
+        Steps(f"{name}{k}d", step, ARITHMETIC, results=(OF_THE_CPU,))
+        for name, step in (("reflection_pad", REFLECT), ("replication_pad", REPLICATE))
+        for k in (1, 2, 3)
+    ),
     *(
         Steps(f"reflection_pad{k}d_backward", REFLECT_BACK, FLOATING_ONLY)
         for k in (1, 2, 3)

@@ -2,7 +2,7 @@
 
 from xpurt.kernels.element_types import COMPLEX, FLOATS
 from xpurt.kernels.row import ARITHMETIC, Kind
-from xpurt.kernels.steps import Step, Steps
+from xpurt.kernels.steps import CONTIGUOUS, Result, Step, Steps
 
 NUMBERS = Kind(ARITHMETIC.dtypes + COMPLEX)
 
@@ -82,6 +82,7 @@ LOGARITHMS = Steps(
     ),
     Kind(FLOATS + COMPLEX),
     like="self",
+    results=(Result(laid_out_like=CONTIGUOUS),),
     flops=40,
     functions="""
 #ifndef COMPLEX

@@ -29,7 +29,7 @@ With ``lanes`` a sub-group runs each place: ``lane`` of ``LANES``, and
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -37,6 +37,10 @@ from xpurt.kernels.row import NUMERIC, Kind
 
 _READ = re.compile(r"\b(\w+?)_load\(")
 _WRITTEN = re.compile(r"\b(\w+?)_store\(")
+
+
+# In the place of an argument that a result is laid out like.
+CONTIGUOUS = "contiguous"
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,8 @@ class Result:
     """What PyTorch's meta function, which gives the sizes and types of results, has
     otherwise than the CPU: the type is that of the first of the tensors `type_of` that
     is given; the strides are those of the argument `laid_out_like`, as the steps see
-    it; without the bool argument `empty_without` the result is empty."""
+    it, or, where that has other sizes, the memory format is; or they are those of
+    CONTIGUOUS. Without the bool argument `empty_without` the result is empty."""
 
     type_of: tuple[str, ...] = ()
     laid_out_like: str = ""
@@ -152,3 +157,29 @@ class Steps:
     def leaves_empty(self) -> bool:
         """Whether empty tensors are left to PyTorch's kernel."""
         return self.raises_on_empty or any(step.faults for step in self.steps)
+
+    def takes_strides_of(self, tensor: str) -> bool:
+        """Whether some text finds the elements of `tensor` by its strides. Without,
+        offsets are places: the tensor has to be contiguous."""
+        asked = rf"\b{tensor}_(stride|at|unravel|line|element|EACH)\b"
+        texts = (self.functions, *(step.text for step in self.steps))
+        return any(re.search(asked, text) for text in texts)
+
+    @property
+    def laid_out_results(self) -> tuple[Result, ...]:
+        """`results`, where those that are written without a look at their strides are
+        contiguous: PyTorch's meta functions give some the strides of an argument."""
+        written = {name for step in self.steps for name in step.writes}
+        names = [f"out{number}" for number in range(len(written))]
+        if "out" in written:
+            names = ["out"]
+        found = list(self.results)
+        if self.begins_as or self.like or self.draws:
+            return self.results
+        for number, name in enumerate(names):
+            if name not in written or self.takes_strides_of(name):
+                continue
+            found += [Result()] * (number + 1 - len(found))
+            if not found[number].laid_out_like:
+                found[number] = replace(found[number], laid_out_like=CONTIGUOUS)
+        return tuple(found)

@@ -136,7 +136,7 @@ def described(index: int, row: AnyRow) -> dict[str, object]:
         "contiguous": list(steps.contiguous) if steps else [],
         "rows": list(steps.rows) if steps else [],
         "dense": list(steps.dense) if steps else [],
-        "results": [asdict(each) for each in steps.results] if steps else [],
+        "results": [asdict(each) for each in steps.laid_out_results] if steps else [],
         "draws": steps.draws if steps else False,
         "fault": steps.fault if steps else "",
         "primitive": steps.primitive if steps else "",
