@@ -78,7 +78,7 @@ def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> 
     results.sort(key=lambda result: order[result.name, result.dtype])
 
     apart = left_out(entries, dtypes, settings.ops)
-    whole = settings.samples_per_pair is None
+    whole = settings.samples_per_pair is None and settings.gpu_types == "also"
     unknown = unknown_failures(results, known, settings.label)
     stale = stale_entries(
         results,
