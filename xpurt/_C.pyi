@@ -273,6 +273,9 @@ def bound_overloads() -> list[tuple[int, str, str]]: ...
 def add_rows(rows: Sequence[dict[str, object]]) -> None:
     """Rows as `xpurt.kernels.table.described` makes them; once per process."""
 
+def add_wider_types(rows: Sequence[dict[str, object]]) -> None:
+    """Rows as `xpurt.kernels.wider_types` makes them; once per process."""
+
 def build_kernel(index: int, entry: str, source: str) -> None:
     """Builds OpenCL C for the home device of xpu:index, and forgets it."""
 

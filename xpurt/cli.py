@@ -129,6 +129,12 @@ def _add_conformance(commands: Any) -> None:
         metavar="N",
         help="of PyTorch's samples for an op and dtype, at most N",
     )
+    command.add_argument(
+        "--gpu-types",
+        choices=("also", "only", "not"),
+        default="also",
+        help="dtypes of ops that PyTorch has on GPUs and not on the CPU",
+    )
     command.add_argument("--jobs", type=_positive, default=1, help="processes")
     command.add_argument(
         "--timeout",
@@ -268,7 +274,7 @@ def _simulate(options: argparse.Namespace) -> int:
 
 def _conformance(options: argparse.Namespace) -> int:
     from xpurt.conformance import (
-        DTYPES,
+        ALL_DTYPES,
         BadFile,
         Settings,
         WorkersFailed,
@@ -276,9 +282,9 @@ def _conformance(options: argparse.Namespace) -> int:
     )
     from xpurt.extras import MissingExtra
 
-    unknown = [name for name in options.dtypes if name not in DTYPES]
+    unknown = [name for name in options.dtypes if name not in ALL_DTYPES]
     if unknown:
-        wanted = ", ".join(DTYPES)
+        wanted = ", ".join(ALL_DTYPES)
         return _failed(ValueError(f"no dtype {unknown[0]!r} here; there are {wanted}"))
     runs = [
         Settings(
@@ -291,6 +297,7 @@ def _conformance(options: argparse.Namespace) -> int:
             samples_per_pair=options.samples_per_pair,
             jobs=options.jobs,
             timeout_s=options.timeout,
+            gpu_types=options.gpu_types,
         )
         for mapping in options.mapping
     ]

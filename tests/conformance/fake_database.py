@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -126,6 +127,23 @@ def forgiving(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
+def only_on_gpus(x: torch.Tensor) -> torch.Tensor:
+    """What the CPU refuses in a type, as it refuses halves in many of its kernels."""
+    if x.dtype == torch.float16 and not x.is_xpu:
+        raise NotImplementedError("not implemented for 'Half'")
+    return x * 2
+
+
+def stays_wide(x: torch.Tensor) -> torch.Tensor:
+    return only_on_gpus(x).float() if x.is_xpu else only_on_gpus(x)
+
+
+def also_refused_on_xpu(x: torch.Tensor) -> torch.Tensor:
+    if x.dtype == torch.float16:
+        raise NotImplementedError("not implemented for 'Half'")
+    return x * 2
+
+
 def _samples(
     op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **kwargs: object
 ) -> list[SampleInput]:
@@ -155,6 +173,10 @@ def _entry(function: object, **options: object) -> Entry:
     return Entry("op", name, "made up", info, frozenset(DTYPES))
 
 
+def _only_on_gpus(function: object) -> Entry:
+    return replace(_entry(function), gpu_dtypes=frozenset({torch.float16}))
+
+
 def entries() -> list[Entry]:
     plain = (
         right,
@@ -177,4 +199,5 @@ def entries() -> list[Entry]:
     return [
         *map(_entry, plain),
         _entry(forgiving, error_inputs_func=_wrong_samples),
+        *map(_only_on_gpus, (only_on_gpus, stays_wide, also_refused_on_xpu)),
     ]

@@ -1,13 +1,17 @@
 """Whatever PyTorch does on the CPU, it has to do on xpu: PyTorch's own databases of ops,
 modules and optimizers, run on both and compared."""
 
+from xpurt.conformance import gpu_types
 from xpurt.conformance.command import run_conformance
 from xpurt.conformance.known import BadFile
 from xpurt.conformance.pairs import DTYPES
 from xpurt.conformance.pool import WorkersFailed
 from xpurt.conformance.settings import Settings
 
+ALL_DTYPES = tuple(dict.fromkeys((*DTYPES, *gpu_types.DTYPES)))
+
 __all__ = [
+    "ALL_DTYPES",
     "DTYPES",
     "BadFile",
     "Settings",

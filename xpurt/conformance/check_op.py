@@ -8,7 +8,8 @@ import torch
 from torch import _C
 from torch.utils._pytree import tree_leaves, tree_map
 
-from xpurt.conformance.databases import Entry
+from xpurt.conformance.databases import GPUS, Entry
+from xpurt.conformance.gpu_types import Oracle, wide_oracle
 from xpurt.conformance.gradients import (
     differentiable,
     gradients,
@@ -45,7 +46,10 @@ def check_op(
     """Every sample that PyTorch has for this op and dtype, in every form it has."""
     op = entry.info
     check = _Check(op, record, tolerance(op, dtype))
-    with_grad = dtype in op.supported_backward_dtypes("cpu")
+    devices: tuple[str, ...] = ("cpu",)
+    if dtype in entry.gpu_dtypes:
+        check.oracle, devices = wide_oracle(dtype), GPUS
+    with_grad = any(dtype in op.supported_backward_dtypes(each) for each in devices)
     samples = _existing(op.sample_inputs("cpu", dtype, requires_grad=with_grad))
     ranks = NewRanks()
     for index, sample in spread(samples, most_samples):
@@ -81,6 +85,7 @@ def _error_dtype(entry: Entry) -> torch.dtype:
 class _Check:
     def __init__(self, op: Any, record: Record, tolerance: Tolerance) -> None:
         self.op, self.record, self.tolerance = op, record, tolerance
+        self.oracle: Oracle[Any] = outcome
         # A factory without a device makes a CPU tensor wherever it is called.
         self.given = {"device": "cpu"} if op.is_factory_function else {}
         self.tiers = record.tiers
@@ -137,7 +142,8 @@ class _Check:
     def out(self, index: int, sample: Any) -> None:
         """Into tensors that are there, with something else in them."""
         with torch.no_grad():
-            template, error = outcome(self._called, moved(self._inputs(sample), CPU))
+            there = moved(self._inputs(sample), CPU)
+            template, error = self.oracle(self._called, there)
         leaves = tree_leaves(template)
         if error or not leaves or not all(map(_is_strided, leaves)):
             return
@@ -229,6 +235,7 @@ class _Check:
                 self.tolerance,
                 self.tiers,
                 uninitialized=self.op.has_nondeterministic_output,
+                oracle=self.oracle,
             )
 
         self.record.attempt(variant, index, inputs, run)

@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
+from xpurt.conformance import gpu_types
 from xpurt.conformance.databases import load
 from xpurt.conformance.extras import progress_bar
 from xpurt.conformance.known import read_known, stale_entries, unknown_failures
-from xpurt.conformance.pairs import DTYPES, left_out, pairs
+from xpurt.conformance.pairs import DTYPES, Pair, gpu_pairs, left_out, pairs
 from xpurt.conformance.pool import run_pairs
 from xpurt.conformance.report import failures, headline, summary, verdict
 from xpurt.conformance.report_html import page
@@ -56,7 +57,12 @@ def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> 
     known = read_known(settings.known_failures)
     entries = load(settings.database).values()
     dtypes = settings.dtypes or DTYPES
-    wanted = pairs(entries, dtypes, settings.ops, settings.sample)
+    wanted: list[Pair] = []
+    if settings.gpu_types != "only":
+        wanted += pairs(entries, dtypes, settings.ops, settings.sample)
+    if settings.gpu_types != "not":
+        on_gpus = settings.dtypes or gpu_types.DTYPES
+        wanted += gpu_pairs(entries, on_gpus, settings.ops, settings.sample)
     if not wanted:
         print("no op has such a name and dtype", file=sys.stderr)
         return 1
@@ -72,7 +78,7 @@ def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> 
     results.sort(key=lambda result: order[result.name, result.dtype])
 
     apart = left_out(entries, dtypes, settings.ops)
-    whole = settings.samples_per_pair is None
+    whole = settings.samples_per_pair is None and settings.gpu_types == "also"
     unknown = unknown_failures(results, known, settings.label)
     stale = stale_entries(
         results,

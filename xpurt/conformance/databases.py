@@ -13,6 +13,8 @@ Kind = Literal["op", "module", "optimizer"]
 
 _INTERNAL = "torch.testing._internal."
 
+GPUS = ("cuda", "xpu")  # whose dtypes PyTorch lists apart from the CPU's
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -23,6 +25,7 @@ class Entry:
     category: the row of the summary that it belongs to.
     info: PyTorch's own record: OpInfo, ModuleInfo or OptimizerInfo.
     dtypes: what PyTorch says that it does on the CPU.
+    gpu_dtypes: what it says that a GPU does, by CUDA or XPU, and the CPU does not.
     """
 
     kind: Kind
@@ -30,6 +33,7 @@ class Entry:
     category: str
     info: Any
     dtypes: frozenset[torch.dtype]
+    gpu_dtypes: frozenset[torch.dtype] = frozenset()
 
 
 def load(database: str) -> dict[str, Entry]:
@@ -73,7 +77,8 @@ def _ops(infos: list[Any]) -> list[Entry]:
             stem, _, number = name.partition("#")
             name = f"{stem}#{int(number or 1) + 1}"
         dtypes = frozenset(info.supported_dtypes("cpu"))
-        found[name] = Entry("op", name, _category(info), info, dtypes)
+        on_gpus = frozenset().union(*map(info.supported_dtypes, GPUS)) - dtypes
+        found[name] = Entry("op", name, _category(info), info, dtypes, on_gpus)
     return list(found.values())
 
 

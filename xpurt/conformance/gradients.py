@@ -48,7 +48,11 @@ def gradients(
 def drawn(result: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
     """What is sent backward into `result`: the same numbers on each device."""
     dtype = torch.complex64 if result.dtype.is_complex else torch.float32
-    values = torch.randn(result.shape, generator=draw, dtype=dtype).to(result.dtype)
+    values = torch.randn(result.shape, generator=draw, dtype=dtype)
+    # Numbers that every type has, so that a wider one is sent the same.
+    parts = torch.view_as_real(values) if dtype.is_complex else values
+    parts.mul_(16).round_().div_(16)
+    values = values.to(result.dtype)
     if result.layout is not torch.strided:
         values = values.to_sparse(layout=result.layout)
     return values.to(result.device)

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 import torch
 
+from xpurt.conformance import gpu_types
 from xpurt.conformance.databases import Entry
 
 DTYPES = (
@@ -56,6 +57,28 @@ def pairs(
         first = zlib.crc32(entry.name.encode()) % min(sample, len(of_entry))
         found += of_entry[first::sample]
     return found
+
+
+def gpu_pairs(
+    entries: Iterable[Entry],
+    dtypes: tuple[str, ...] = gpu_types.DTYPES,
+    patterns: tuple[str, ...] = ("*",),
+    sample: int = 1,
+) -> list[Pair]:
+    """The pairs that PyTorch says run on a GPU and not on the CPU: a category by
+    themselves.
+
+    sample: one of so many of all of them, and at least one if there are any.
+    """
+    found = [
+        Pair(entry.name, dtype, gpu_types.CATEGORY)
+        for entry in entries
+        if _matches(entry, patterns)
+        and not any(fnmatchcase(entry.name, each) for each in gpu_types.NOT_COMPARED)
+        for dtype in dtypes
+        if getattr(torch, dtype) in entry.gpu_dtypes
+    ]
+    return found[::sample]
 
 
 def left_out(

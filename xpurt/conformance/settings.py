@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 PACKAGED_KNOWN_FAILURES = Path(__file__).with_name("known_failures.txt")
 
@@ -20,6 +21,8 @@ class Settings:
         evenly; None takes all.
     jobs: worker processes.
     timeout_s: for one pair; then its worker is ended.
+    gpu_types: whether pairs are run that only GPUs have the type for: beside those of
+        the CPU, alone, or not at all.
     database: the function that gives the databases, "module:function".
     known_failures: the file of them.
     """
@@ -33,6 +36,7 @@ class Settings:
     samples_per_pair: int | None = None
     jobs: int = 1
     timeout_s: float = 300.0
+    gpu_types: Literal["also", "only", "not"] = "also"
     database: str = "xpurt.conformance.databases:of_pytorch"
     known_failures: Path = PACKAGED_KNOWN_FAILURES
 

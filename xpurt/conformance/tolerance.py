@@ -32,12 +32,18 @@ _DEFAULTS = {
     torch.float32: (1.3e-6, 1e-5),
     torch.float64: (1e-7, 1e-7),
     torch.complex64: (1.3e-6, 1e-5),
+    torch.complex128: (1e-7, 1e-7),
+    torch.complex32: (1e-3, 1e-5),
 }
 
 # In the half types an op that adds many values rounds where its partial sums end, and
 # those are not the same on two devices: two units in the last place, and as much of
 # the values that were added as one of them is off. Gradients are such sums.
-_HALF = {torch.float16: (2e-3, 2e-3), torch.bfloat16: (1.6e-2, 1e-2)}
+_HALF = {
+    torch.float16: (2e-3, 2e-3),
+    torch.complex32: (2e-3, 2e-3),
+    torch.bfloat16: (1.6e-2, 1e-2),
+}
 
 
 def tolerance(info: Any, dtype: torch.dtype) -> Tolerance:

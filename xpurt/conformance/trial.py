@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch.utils._pytree import tree_leaves
 
+from xpurt.conformance.gpu_types import Oracle
 from xpurt.conformance.tiers import Tiers
 from xpurt.conformance.tolerance import Tolerance
 from xpurt.conformance.widening import agrees_in_wider_type
@@ -29,6 +30,7 @@ def trial(
     *,
     uninitialized: bool = False,
     placed: bool = True,
+    oracle: Oracle[T] = outcome,
 ) -> Verdict:
     """Run `body` with what `prepare` makes for each device, and compare the results.
 
@@ -36,6 +38,7 @@ def trial(
     body: returns a tree of what is compared; its tensors have to be on the device,
         unless `placed` is off.
     uninitialized: the values are whatever was in memory, and do not count.
+    oracle: calls `body` on the CPU, in another way than on xpu if it has to.
 
     What is compared: "values"; "wider", if they are not near to the CPU's, but as
     right as those by what the CPU gives in a wider type; or "random", if the CPU's
@@ -47,12 +50,12 @@ def trial(
     torch.manual_seed(0)
     inputs = prepare(CPU)
     before = _states(inputs)
-    expected, error = outcome(body, inputs)
+    expected, error = oracle(body, inputs)
     random = (
         error is None
         and not uninitialized
         and _states(inputs) != before
-        and _depends_on_seed(prepare, body, expected, tolerance)
+        and _depends_on_seed(prepare, body, expected, tolerance, oracle)
     )
     actual, actual_error = _on_xpu(prepare, body, tiers)
     if error is not None and _is_late(actual_error or _raised_at_the_wait()):
@@ -122,6 +125,7 @@ def _depends_on_seed(
     body: Callable[[T], Any],
     expected: Any,
     tolerance: Tolerance,
+    oracle: Oracle[T],
 ) -> bool:
     """An op may draw numbers for its method, as randomized algebra does, and still
     have one result. Where a choice is among few, some seeds give the same."""
@@ -131,7 +135,7 @@ def _depends_on_seed(
         for leaf in tree_leaves(inputs):
             if isinstance(leaf, torch.Generator):
                 leaf.manual_seed(leaf.initial_seed() + seed)
-        other, error = outcome(body, inputs)
+        other, error = oracle(body, inputs)
         if error is not None or not tolerance.admits(expected, other):
             return True
     return False

@@ -27,6 +27,7 @@ from xpurt.conformance.check_module import check_module
 from xpurt.conformance.check_op import check_op
 from xpurt.conformance.check_optimizer import check_optimizer
 from xpurt.conformance.databases import Entry, Kind, load
+from xpurt.conformance.gpu_types import CATEGORY
 from xpurt.conformance.record import Record
 from xpurt.conformance.results import Result
 
@@ -77,9 +78,11 @@ def check(
     entry: Entry, dtype: str, most_samples: int | None, tell: Callable[[str], None]
 ) -> Result:
     """The result of one pair. An exception outside of the trials is a failure too."""
-    record = Record(entry.name, dtype, entry.category, tell)
+    kind = getattr(torch, dtype)
+    category = CATEGORY if kind in entry.gpu_dtypes else entry.category
+    record = Record(entry.name, dtype, category, tell)
     try:
-        CHECKS[entry.kind](entry, getattr(torch, dtype), record, most_samples)
+        CHECKS[entry.kind](entry, kind, record, most_samples)
     except Exception:
         record.failed("harness", -1, None, traceback.format_exc()[-700:])
     return record.result()

@@ -9,6 +9,7 @@
 #include "op_record.h"
 #include "program.h"
 #include "row_spec.h"
+#include "wider_types.h"
 
 namespace py = pybind11;
 
@@ -150,6 +151,16 @@ RowSpec as_spec(const py::dict& row) {
   return spec;
 }
 
+WiderRow as_wider(const py::dict& given) {
+  const auto& types = c10::getStringToDtypeMap();
+  WiderRow row{given["name"].cast<std::string>(), {}, given["on_cpu"].cast<bool>()};
+  for (const auto& [from, to] :
+       given["types"].cast<std::vector<std::pair<std::string, std::string>>>()) {
+    row.types.emplace_back(types.at(from), types.at(to));
+  }
+  return row;
+}
+
 // The number of a row, and the op and the overload that it is bound to.
 using Bound = std::tuple<int, std::string, std::string>;
 
@@ -186,6 +197,11 @@ void bind_kernels(py::module_& m) {
     std::vector<RowSpec> specs;
     for (const py::dict& row : rows) specs.push_back(as_spec(row));
     add_rows(std::move(specs));
+  });
+  m.def("add_wider_types", [](const std::vector<py::dict>& rows) {
+    std::vector<WiderRow> wider;
+    for (const py::dict& row : rows) wider.push_back(as_wider(row));
+    add_wider_types(wider);
   });
   m.def("bound_overloads", &bound_overloads);
   // For tests: builds a source for the device behind xpu:index.

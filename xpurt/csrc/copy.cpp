@@ -1,10 +1,12 @@
 #include "copy.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/_neg_view.h>
 #include <ATen/ops/conj_physical.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/neg.h>
+#include <ATen/ops/view_as_real.h>
 #include <torch/library.h>
 
 #include "alias.h"
@@ -136,6 +138,32 @@ void copy_on_host(const Copy& copy) {
   copy.count(call.copies() ? Tier::copy : Tier::native, begin, call.bytes_copied());
 }
 
+// complex32 to and from another type, or to other strides, by its parts, of which
+// kernels know the type. False where it is none of that.
+bool copy_half_parts(const Copy& copy) {
+  const auto is_half = [](const at::Tensor& tensor) {
+    return tensor.scalar_type() == c10::ScalarType::ComplexHalf;
+  };
+  const auto is_alike = [](const at::Tensor& tensor) {
+    return is_plain(tensor) && tensor.layout() == c10::kStrided && !tensor.is_conj() &&
+           !tensor.is_neg() && !tensor._is_zerotensor();
+  };
+  const at::Tensor& self = copy.self;
+  const at::Tensor& source = copy.source;
+  // PyTorch's kernel warns of an imaginary part that is lost.
+  if (!(is_half(self) || is_half(source)) || !self.is_complex()) return false;
+  if (!is_alike(self) || !is_alike(source)) return false;
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const at::Tensor parts = at::view_as_real(self);
+  if (source.is_complex()) {
+    parts.copy_(at::view_as_real(source), copy.non_blocking);
+  } else {
+    parts.select(-1, 0).copy_(source, copy.non_blocking);
+    parts.select(-1, 1).zero_();
+  }
+  return true;
+}
+
 void copy_within_ordinal(const Copy& copy) {
   const bool lazy = is_capturing(copy.index) && copy.self.has_storage() &&
                     copy.self.storage().unsafeGetStorageImpl()->has_materializer();
@@ -146,7 +174,7 @@ void copy_within_ordinal(const Copy& copy) {
   const bool by_host = idle && host_reads(copy.index) && piece_position() < 0;
   if (dense && !by_host) {
     copy_on_queue(copy);
-  } else {
+  } else if (!copy_half_parts(copy)) {
     torch::jit::Stack stack{copy.self, copy.source, false};
     run_op_at(copy.record, copy.index, copy.keys, &stack);
   }

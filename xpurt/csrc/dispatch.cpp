@@ -26,6 +26,7 @@
 #include "scheduler.h"
 #include "stack_tensors.h"
 #include "unsafe_copies.h"
+#include "wider_types.h"
 
 namespace xpurt {
 namespace {
@@ -187,6 +188,7 @@ class HostRun {
 
 void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                  torch::jit::Stack* stack) {
+  if (C10_UNLIKELY(run_in_wider_type(record, index, stack))) return;
   if (C10_UNLIKELY(is_capturing(index))) {
     refuse_op_in_capture(record.name, record.generator >= 0);
   }

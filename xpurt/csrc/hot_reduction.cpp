@@ -1,5 +1,6 @@
 // Reductions, scans and softmax.
 #include "hot.h"
+#include "complex_nansum.h"
 
 // Need what hot.h brings.
 #include <ATen/ops/_log_softmax_backward_data_ops.h>
@@ -33,10 +34,21 @@
 namespace xpurt {
 namespace {
 
+struct Nansum {
+  static at::Tensor redispatch(c10::DispatchKeySet keys, const at::Tensor& self,
+                               at::OptionalIntArrayRef dims, bool keepdim,
+                               std::optional<c10::ScalarType> dtype) {
+    if (C10_UNLIKELY(self.is_complex())) {
+      return complex_nansum(self, dims, keepdim, dtype);
+    }
+    return at::_ops::nansum::redispatch(keys, self, dims, keepdim, dtype);
+  }
+};
+
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
   hot<at::_ops::sum_dim_IntList>(m);
   hot<at::_ops::mean_dim>(m);
-  hot<at::_ops::nansum>(m);
+  hot<at::_ops::nansum, void, Nansum>(m);
   hot<at::_ops::amax>(m);
   hot<at::_ops::amin>(m);
   hot<at::_ops::aminmax>(m);

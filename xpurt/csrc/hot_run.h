@@ -25,6 +25,7 @@ class HotOperands {
       index_ = device.index();
       if (C10_LIKELY(!impl.key_set().has_any(kOddKeys))) {
         look_.see(impl);
+        odd_ |= impl.dtype() == kComplexHalf;
         if (first_ == nullptr) first_ = &impl;
         if (seen_ < kSeen) {
           storages_[seen_] = impl.unsafe_storage().unsafeGetStorageImpl();
@@ -64,6 +65,10 @@ class HotOperands {
       c10::DispatchKey::Quantized, c10::DispatchKey::NestedTensor,
       c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
       c10::DispatchKey::ZeroTensor};
+
+  // A type that most of PyTorch's CPU kernels refuse.
+  static inline const caffe2::TypeMeta kComplexHalf =
+      caffe2::TypeMeta::fromScalarType(c10::ScalarType::ComplexHalf);
 
   bool goes_native(const OpRecord& record) const;
 

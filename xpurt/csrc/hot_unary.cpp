@@ -6,6 +6,7 @@
 #include <ATen/ops/acos_ops.h>
 #include <ATen/ops/asin_ops.h>
 #include <ATen/ops/atan_ops.h>
+#include <ATen/ops/bitwise_or.h>
 #include <ATen/ops/ceil_native.h>
 #include <ATen/ops/ceil_ops.h>
 #include <ATen/ops/cos_native.h>
@@ -54,8 +55,20 @@
 namespace xpurt {
 namespace {
 
+// PyTorch's CPU kernel refuses bools, which are their own magnitude. A GPU's does not.
+struct AbsOut {
+  static at::Tensor& redispatch(c10::DispatchKeySet keys, const at::Tensor& self,
+                                at::Tensor& out) {
+    if (C10_LIKELY(self.scalar_type() != c10::ScalarType::Bool)) {
+      return at::_ops::abs_out::redispatch(keys, self, out);
+    }
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    return at::bitwise_or_out(out, self, self);
+  }
+};
+
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
-  hot<at::_ops::abs_out>(m);
+  hot<at::_ops::abs_out, void, AbsOut>(m);
   hot<at::_ops::neg, at::native::structured_neg_out>(m);
   hot<at::_ops::neg_, at::native::structured_neg_out>(m);
   hot<at::_ops::exp, at::native::structured_exp_out>(m);

@@ -134,12 +134,12 @@ def histc(
     self: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0
 ) -> torch.Tensor:
     """Raises RuntimeError for no bins, or ends that are not finite or in order."""
-    if not self.is_floating_point():
+    if self.dtype == torch.bool or self.is_complex():
         return torch.histc(self, bins, min, max)  # PyTorch refuses it
     if bins <= 0:
         raise RuntimeError("bins must be > 0")
     if min == max and self.numel() > 0:
-        min, max = (float(x) for x in torch.stack(self.aminmax()).tolist())
+        min, max = torch.stack(self.aminmax()).tolist()
     if min == max:
         min, max = min - 1, max + 1
     if not (abs(min) < float("inf") and abs(max) < float("inf")):
@@ -147,10 +147,18 @@ def histc(
     if min > max:
         raise RuntimeError("max must be larger than min")
     x = self.reshape(-1)
+    if not self.is_floating_point():
+        # Integers between integers are counted exactly.
+        whole = int(min) == min and int(max) == max
+        x = x.to(torch.int64 if whole else torch.float64)
+        min, max = (int(min), int(max)) if whole else (min, max)
     within = (x >= min) & (x <= max)
-    span = x.new_tensor(max) - x.new_tensor(min)  # rounded as the elements are
-    place = ((x - min) * bins / span).clamp(0, bins - 1)
-    place = torch.where(within, place, 0).long()
+    if x.is_floating_point():
+        span = x.new_tensor(max) - x.new_tensor(min)  # rounded as the elements are
+        place = (x - min) * bins / span
+    else:
+        place = (x - min) * bins // (max - min)
+    place = torch.where(within, place.clamp(0, bins - 1), 0).long()
     counts = torch.zeros(bins, dtype=self.dtype, device=self.device)
     return counts.scatter_add_(0, place, within.to(self.dtype))
 

@@ -14,6 +14,7 @@ from xpurt.kernels.disk_cache import DiskCache
 from xpurt.kernels.source import DeviceTraits, source_of
 from xpurt.kernels.steps import Steps
 from xpurt.kernels.table import ROWS, described
+from xpurt.kernels.wider_types import ROWS as WIDER_ROWS
 
 
 def make_source(key: str, device: DeviceTraits) -> tuple[str, str]:
@@ -72,5 +73,6 @@ def register() -> None:
         kept = kernel_cache()
         _C.set_binary_callbacks(kept.load, kept.store)
     _C.add_rows([described(index, row) for index, row in enumerate(ROWS)])
+    _C.add_wider_types([row.described() for row in WIDER_ROWS])
     # The thread that builds kernels needs the interpreter and the driver.
     atexit.register(_C.stop_builds)

@@ -1,0 +1,77 @@
+"""Types that GPUs have an op in and PyTorch's CPU has not: what it is computed in.
+
+One line per op; see Note [Types that the CPU lacks] in ``csrc/wider_types.cpp``. An op
+is here only if PyTorch lists the type for CUDA or XPU: in its database of ops, or, for
+what only a derivative calls, by the gradients that it lists there. Everything else
+raises on xpu what it raises on the CPU.
+"""
+
+from dataclasses import dataclass
+
+HALVES = ("float16", "bfloat16")
+INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+
+# Sums of bools are integers; places of integers in a range are exact in float64 up to
+# 2**53, and PyTorch's integer kernels on GPUs count the same.
+WIDE = {
+    "float16": "float32",
+    "bfloat16": "float32",
+    "complex32": "complex64",
+    "bool": "uint8",
+    **dict.fromkeys(INTEGERS, "float64"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WiderTypes:
+    """The types of an op's operands that it is computed in a wider one for.
+
+    on_cpu: the CPU has them, and only a device whose memory the host can't read takes
+    the wider type, for which it has a kernel.
+    """
+
+    aten: str
+    dtypes: tuple[str, ...]
+    on_cpu: bool = False
+
+    def described(self) -> dict[str, object]:
+        """The row as C++ takes it."""
+        return {
+            "name": f"aten::{self.aten}",
+            "types": [(dtype, WIDE[dtype]) for dtype in self.dtypes],
+            "on_cpu": self.on_cpu,
+        }
+
+
+def _all(names: str, *dtypes: str, on_cpu: bool = False) -> tuple[WiderTypes, ...]:
+    return tuple(WiderTypes(name, dtypes, on_cpu) for name in names.split())
+
+
+ROWS: tuple[WiderTypes, ...] = (
+    *_all("histc", *INTEGERS),
+    *_all("avg_pool3d avg_pool3d_backward", *HALVES),
+    *_all("_upsample_bilinear2d_aa _upsample_bilinear2d_aa_backward", *HALVES),
+    *_all("_upsample_bicubic2d_aa _upsample_bicubic2d_aa_backward", *HALVES),
+    *_all("multi_margin_loss multi_margin_loss_backward", *HALVES),
+    *_all(
+        "multilabel_margin_loss_forward multilabel_margin_loss_backward",
+        *HALVES,
+    ),
+    *_all("rrelu_with_noise rrelu_with_noise_backward", "float16"),
+    # With out= one type is the results'.
+    *_all("_fft_c2c", "complex32"),
+    *_all("_fft_r2c _fft_c2r", "float16", "complex32"),
+    WiderTypes("abs", ("bool",)),
+    *_all("trace", "bool", "complex32"),
+    *_all("acos acosh asin asinh atan atanh cos cosh sin sinh tan tanh", "complex32"),
+    *_all("exp log sqrt rsqrt sigmoid angle logaddexp lerp div pow", "complex32"),
+    *_all("sum prod nansum", "complex32"),
+    # What their derivatives call.
+    *_all("sigmoid_backward tanh_backward cumprod flip", "complex32"),
+    # What every program with complex numbers calls.
+    *_all(
+        "add sub mul neg abs conj_physical isnan eq ne where index fill",
+        "complex32",
+        on_cpu=True,
+    ),
+)
