@@ -256,7 +256,8 @@ OpCost PointwiseRow::cost(const PointwiseCall& call, const Tensor* output) const
 }
 
 // "row;template;layout;operands;output and compute type;params;variant". Operands
-// are letters of types, S for a scalar, N for none; params are P or N.
+// are letters of types, S for a scalar, T for a CPU tensor of one element, N for none;
+// params are P or N.
 std::string PointwiseRow::key(const PointwiseCall& call, const std::string& layout,
                               ScalarType output) const {
   std::string key = std::to_string(spec_.index);
@@ -268,7 +269,7 @@ std::string PointwiseRow::key(const PointwiseCall& call, const std::string& layo
     if (!call.present[k]) {
       key += 'N';
     } else if (tensor == nullptr || tensor->is_cpu()) {
-      key += 'S';
+      key += tensor == nullptr ? 'S' : 'T';
     } else {
       key += letter_of(tensor->scalar_type());
     }

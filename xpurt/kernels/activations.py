@@ -18,7 +18,7 @@ FORWARD = (
         functions=("near_zero",),
     ),
     Row("silu", "a0 / (1 + exp(-a0))", FLOATING_ONLY, flops=15),
-    Row("mish", "a0 * tanh(softplus_of(a0))", FLOATING_ONLY, flops=45),
+    Row("mish", "mish_of(a0)", FLOATING_ONLY, flops=20),
     Row(
         "gelu",
         {"none": "gelu_of(a0)", "tanh": "gelu_tanh_of(a0)"},
@@ -47,7 +47,7 @@ FORWARD = (
     Row("hardshrink", "a0 >= -lambd && a0 <= lambd ? 0 : a0", FLOATING_ONLY, flops=2),
     Row(
         "softshrink",
-        "a0 > lambd ? a0 - lambd : a0 < -lambd ? a0 + lambd : a0 * 0",
+        "a0 > lambd ? a0 - lambd : a0 < -lambd ? a0 + lambd : a0 != a0 ? a0 : 0",
         FLOATING_ONLY,
         flops=4,
         raises_on_negative=True,
@@ -69,9 +69,9 @@ BACKWARD = (
     Row(
         "elu_backward",
         {
-            "": "a1 <= 0 ? a0 * input_scale * alpha * scale * exp(a1 * input_scale) "
-            ": a0 * scale",
-            "true": "a1 <= 0 ? a0 * input_scale * (a1 + alpha * scale) : a0 * scale",
+            "": "a1 > 0 ? a0 * scale "
+            ": a0 * input_scale * alpha * scale * exp(a1 * input_scale)",
+            "true": "a1 > 0 ? a0 * scale : a0 * input_scale * (a1 + alpha * scale)",
         },
         FLOATING_ONLY,
         flops=14,
@@ -97,7 +97,7 @@ BACKWARD = (
     ),
     Row(
         "hardtanh_backward",
-        "a1 <= min_val || a1 >= max_val ? 0 : a0",
+        "a1 > min_val && a1 < max_val ? a0 : 0",
         FLOATING_ONLY,
         flops=2,
     ),
@@ -106,25 +106,25 @@ BACKWARD = (
     ),
     Row(
         "hardswish_backward",
-        "a1 <= -3 ? 0 : a1 < 3 ? a0 * (a1 / 3 + 0.5) : a0",
+        "a1 >= 3 ? a0 : a1 <= -3 ? 0 : a0 * (a1 / 3 + 0.5)",
         FLOATING_ONLY,
         flops=4,
     ),
     Row(
         "hardshrink_backward",
-        "a1 >= -lambd && a1 <= lambd ? 0 : a0",
+        "a1 < -lambd || a1 > lambd ? a0 : 0",
         FLOATING_ONLY,
         flops=2,
     ),
     Row(
         "softshrink_backward",
-        "a1 >= -lambd && a1 <= lambd ? 0 : a0",
+        "a1 < -lambd || a1 > lambd ? a0 : 0",
         FLOATING_ONLY,
         flops=2,
     ),
     Row(
         "logit_backward",
-        "a0 * logit_slope(a1, eps)",
+        "logit_backward_of(a0, a1, eps)",
         FLOATING_ONLY,
         flops=8,
         defaults={"eps": "-1"},

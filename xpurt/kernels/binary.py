@@ -47,10 +47,10 @@ ARITHMETIC_ROWS = (
     ),
     Row(
         "pow",
-        "power_of(a0, a1)",
+        "A1_IS_SCALAR ? power_by_scalar(a0, a1) : power_of(a0, a1)",
         FLOATING_ONLY,
         flops=30,
-        complex="power_of(a0, a1)",
+        complex="A1_IS_SCALAR ? power_by_scalar(a0, a1) : power_of(a0, a1)",
     ),
     Row("maximum", "maximum_of(a0, a1)", ARITHMETIC),
     Row("minimum", "minimum_of(a0, a1)", ARITHMETIC),
@@ -59,7 +59,9 @@ ARITHMETIC_ROWS = (
     Row("atan2", "atan2(a0, a1)", FLOATING, flops=30),
     Row("hypot", "hypot(a0, a1)", FLOATING_ONLY, flops=10),
     Row("copysign", "copysign(a0, a1)", FLOATING),
-    Row("nextafter", "nextafter(a0, a1)", FLOATING_ONLY, flops=5),
+    Row(
+        "nextafter", "next_of(a0, a1)", FLOATING_ONLY, flops=5, functions=("next",)
+    ),
     Row("xlogy", "xlogy_of(a0, a1)", FLOATING, flops=12),
     Row("special_xlog1py", "xlog1py_of(a0, a1)", FLOATING, flops=16),
     Row("logaddexp", "logaddexp_of(a0, a1)", FLOATING_ONLY, flops=25),

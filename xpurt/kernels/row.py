@@ -54,6 +54,12 @@ class Row:
     too, vectors of two (see ``templates/complex.cl``). `functions` are templates that the
     expressions need beside those of every kernel. `defaults` are the values of parameters
     and operands that a call leaves out. `flops` is the work per element, in additions.
+    With `in_double` narrower floats are computed in double, on devices that have it.
+
+    `ulp` is how far a result may be from the exact one rounded to its type, in numbers of
+    the type that lie between (1: a neighbour); the tests measure it against float64 for
+    narrower types, and against more digits for float64. Below `scale` numbers
+    count as far apart as at it: there a sum cancels. A half is within 1 in any case.
     """
 
     template: ClassVar[str] = "pointwise"
@@ -72,6 +78,9 @@ class Row:
     ignored: tuple[str, ...] = ()  # arguments without influence
     overloads: tuple[str, ...] = ()  # that it is for; all, if there are none
     functions: tuple[str, ...] = ()
+    in_double: bool = False
+    ulp: float = 1
+    scale: float = 0
     same_type: bool = False  # PyTorch refuses tensors of different types
     raises_on_zero: bool = False  # PyTorch's CPU kernel refuses an integral divisor 0
     raises_on_negative: bool = False  # the same of parameters

@@ -81,7 +81,41 @@ def _fill(name: str, **values: object) -> str:
     return _template(name).substitute(values)
 
 
-def _prelude(computed_as: str, stored_as: str, functions: Sequence[str] = ()) -> str:
+# Numbers of a half, as floats: the least, the least that is normal, and how far the bits
+# of neighbours are apart.
+_HALVES = {
+    "h": ("0x1p-24f", "0x1p-14f", "0x2000"),
+    "b": ("0x1p-133f", "0x1p-126f", "0x10000"),
+}
+# The compiler's answer to whether a device has double.
+_IN_DOUBLE = """\
+#ifdef cl_khr_fp64
+typedef double C;
+#define C_IS_DOUBLE 1
+#else
+typedef float C;
+#define C_IS_DOUBLE 0
+#endif"""
+
+
+def _stored_half(stored_as: str) -> list[str]:
+    if stored_as not in _HALVES:
+        return ["#define STORED_BITS 32"]
+    least, normal, spacing = _HALVES[stored_as]
+    return [
+        "#define STORED_BITS 16",
+        f"#define LEAST {least}",
+        f"#define NORMAL {normal}",
+        f"#define SPACING {spacing}",
+    ]
+
+
+def _prelude(
+    computed_as: str,
+    stored_as: str,
+    functions: Sequence[str] = (),
+    in_double: bool = False,
+) -> str:
     """Definitions for a computation in one type, with a result in another."""
     if is_complex(computed_as):
         real = TYPES[real_of(computed_as)].compute
@@ -93,14 +127,16 @@ def _prelude(computed_as: str, stored_as: str, functions: Sequence[str] = ()) ->
     else:
         limits = _LIMITS[computed_as]
     lines = [
-        f"typedef {TYPES[computed_as].compute} C;",
+        _IN_DOUBLE if in_double else f"typedef {TYPES[computed_as].compute} C;",
         f"#define LOWEST {limits[0]}",
         f"#define HIGHEST {limits[1]}",
     ]
     if floating:
         largest = _LARGEST[stored_as if is_floating(stored_as) else computed_as]
         lines.append(f"#define LARGEST ((C){largest})")
-    if functions:
+    if "next" in functions:
+        lines += _stored_half(stored_as)
+    if functions and not in_double:
         lines.append(f"#define C_IS_DOUBLE {int(computed_as == 'd')}")
     family = "floating" if floating else "integral"
     names = ["prelude", family, *functions]
@@ -158,8 +194,8 @@ def _expression(row: Row, variant: str, computed_as: str) -> str:
 
 def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> Source:
     """Fields: dimensions and inner strides of result and operands ("211n": two
-    dimensions, the third tensor strided); types of the operands (S: a scalar, N:
-    none); type of the result and of the computation; parameters given; variant."""
+    dimensions, the third tensor strided); types of the operands (S: a scalar, T: a CPU
+    tensor of one element, N: none); type of the result and of the computation; parameters given; variant."""
     layout, operands, types, given, variant = fields
     stored_as, computed_as = tuple(types)
     dims, strides = _split_layout(layout, operands, row)
@@ -173,7 +209,7 @@ def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> S
             continue
         if letter == "N":
             values.append(f"const C a{k} = {row.defaults[f'a{k}']};")
-        elif letter == "S":
+        elif letter in "ST":
             params.append(f"const {c_type} a{k}")
         else:
             params.append(f"__global const {TYPES[letter].storage}* p{k}")
@@ -208,13 +244,15 @@ def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> S
         outer="\n".join([*scalars, *_outer_loops(dims, tensors)]),
         body=_indent([*values, f"{write};"], 2),
     )
-    prelude = _prelude(computed_as, stored_as, row.functions)
-    return Source(entry, _finished(prelude + text, computed_as))
+    in_double = row.in_double and computed_as == "f"
+    prelude = _prelude(computed_as, stored_as, row.functions, in_double)
+    whole = f"#define A1_IS_SCALAR {int(operands[1:2] == 'S')}\n{prelude}{text}"
+    return Source(entry, whole if in_double else _finished(whole, computed_as))
 
 
 def _split_layout(layout: str, operands: str, row: Row) -> tuple[int, str]:
     """Number of dimensions, and the inner stride of each tensor ("1", "0", "n")."""
-    inputs = sum(x not in "SN" and k in row.uses for k, x in enumerate(operands))
+    inputs = sum(x not in "STN" and k in row.uses for k, x in enumerate(operands))
     return int(layout[: -inputs - 1]), layout[-inputs - 1 :]
 
 

@@ -17,8 +17,23 @@ BESSEL = ("chebyshev", "bessel")
 MODIFIED_BESSEL = ("chebyshev", "modified_bessel")
 
 
-def unary(aten: str, function: str, flops: float, templates: tuple[str, ...]) -> Row:
-    return Row(aten, f"{function}(a0)", FLOATING, flops=flops, functions=templates)
+def unary(
+    aten: str,
+    function: str,
+    flops: float,
+    templates: tuple[str, ...],
+    ulp: float = 1,
+    **more: Any,
+) -> Row:
+    return Row(
+        aten,
+        f"{function}(a0)",
+        FLOATING,
+        flops=flops,
+        functions=templates,
+        ulp=ulp,
+        **more,
+    )
 
 
 TRIGAMMA = Steps(
@@ -63,7 +78,14 @@ ERROR_FUNCTIONS = (
 
 GAMMA_FUNCTIONS: tuple[Row | Steps | Decomposed, ...] = (
     unary("digamma", "digamma_of", 90, ("gamma",)),
-    Row("special_zeta", "zeta_of(a0, a1)", FLOATING, flops=400, functions=("gamma",)),
+    Row(
+        "special_zeta",
+        "zeta_of(a0, a1)",
+        FLOATING,
+        flops=400,
+        functions=("gamma",),
+        in_double=True,
+    ),
     Decomposed("polygamma", polygamma),
     TRIGAMMA,
     Row(
@@ -98,7 +120,7 @@ BESSEL_FUNCTIONS = (
     unary("special_modified_bessel_k1", "modified_k1", 150, MODIFIED_BESSEL),
     unary("special_scaled_modified_bessel_k0", "scaled_k0", 150, MODIFIED_BESSEL),
     unary("special_scaled_modified_bessel_k1", "scaled_k1", 150, MODIFIED_BESSEL),
-    unary("special_airy_ai", "airy_ai", 120, ("chebyshev", "airy")),
+    unary("special_airy_ai", "airy_ai", 120, ("chebyshev", "airy"), in_double=True),
 )
 
 

@@ -114,8 +114,9 @@ static C bessel_y1(C x) {
   if (x == 0) return -(C)INFINITY;
   if (x < 0) return NAN;
   if (x <= 8) {
+    // 2 / pi over x: the reciprocal of a subnormal number may be infinite.
     return x * SERIES(y1_low, x * x / 32 - 1, 12) +
-           0.6366197723675814 * (log(x) * positive_j1(x) - 1 / x);
+           0.6366197723675814 * log(x) * positive_j1(x) - 0.6366197723675814 / x;
   }
   HANKEL(1, -(s + c), s - c);
 }

@@ -51,6 +51,12 @@ static C power_of(C a, C b) {
   return exp_of(times(b, log_of(a)));
 }
 
+static C power_by_scalar(C a, C b) {
+  if (b.y == 0 && b.x == 0.5) return sqrt_of(a);
+  if (b.y == 0 && b.x == -0.5) return over(ONE, sqrt_of(a));
+  return power_of(a, b);
+}
+
 static C sinh_of(C z) {
   return (C)(sinh(z.x) * cos(z.y), z.y == 0 ? z.y : cosh(z.x) * sin(z.y));
 }

@@ -31,6 +31,15 @@ static C power_of(C a, C b) {
   return pow(a, b);
 }
 
+// By a scalar, PyTorch takes a square root for what IEEE's pow has another value of: of
+// -inf it is NaN, of -0 it is -0.
+static C power_by_scalar(C a, C b) {
+  if (b == 2) return a * a;
+  if (b == 0.5) return sqrt(a);
+  if (b == -0.5) return 1 / sqrt(a);
+  return power_of(a, b);
+}
+
 // To a number of digits behind the point, or before it if that is negative.
 static C round_to(C x, C digits) {
   C power = 1;
@@ -48,8 +57,6 @@ static C atanh_of(C x) {
 
 static C sigmoid_of(C x) { return 1 / (1 + exp(-x)); }
 
-static C softplus_of(C x) { return x > 20 ? x : log1p(exp(x)); }
-
 static C logaddexp_of(C a, C b) {
   if (a == b && isinf(a)) return a;
   return maximum_of(a, b) + log1p(exp(-fabs(a - b)));
@@ -57,7 +64,7 @@ static C logaddexp_of(C a, C b) {
 
 static C logaddexp2_of(C a, C b) {
   if (a == b && isinf(a)) return a;
-  return maximum_of(a, b) + log2(1 + exp2(-fabs(a - b)));
+  return maximum_of(a, b) + log1p(exp2(-fabs(a - b))) * 1.4426950408889634;
 }
 
 static C xlogy_of(C x, C y) { return y != y ? y : x == 0 ? (C)0 : x * log(y); }
@@ -74,33 +81,53 @@ static C logit_of(C x, C eps) {
   return log(x / (1 - x));
 }
 
-static C logit_slope(C x, C eps) {
-  if (eps < 0) return x < 0 || x > 1 ? (C)NAN : 1 / (x * (1 - x));
-  return x < eps || x > 1 - eps ? (C)0 : 1 / (x * (1 - x));
+// The quotient is of the gradient g: the reciprocal of a subnormal x would be infinite.
+static C logit_backward_of(C g, C x, C eps) {
+  if (eps < 0) return x < 0 || x > 1 ? (C)NAN : g / (x * (1 - x));
+  return x < eps || x > 1 - eps ? (C)0 : g / (x * (1 - x));
 }
 
-static C gelu_of(C x) { return x * (1 + erf(x * 0.7071067811865476)) / 2; }
+// (1 + erf(x / sqrt(2))) / 2, of which nothing is lost where erf is near -1. What the
+// argument s of erfc loses by rounding counts there, too: the slope of log(erfc(s)) is
+// near -2s.
+static C normal_below(C x) {
+  const C s = -0.7071067811865476 * x;
+  const C lost = fma(-0.7071067811865476, x, -s);
+  const C whole = erfc(s) / 2;
+  return s > 1 && s < 40 ? fma(whole, -2 * s * lost, whole) : whole;
+}
+
+static C gelu_of(C x) { return x * normal_below(x); }
 
 static C gelu_slope(C x) {
   const C density = exp(-x * x / 2) * 0.3989422804014327;
-  return (1 + erf(x * 0.7071067811865476)) / 2 + x * density;
+  return normal_below(x) + x * density;
 }
 
-// GELU by tanh: sqrt(2 / pi) (x + 0.044715 x^3) is the argument.
+// GELU by tanh: u = sqrt(2 / pi) (x + 0.044715 x^3) is the argument. (1 + tanh(u)) / 2 is
+// 1 / (1 + exp(-2u)), of which nothing is lost where tanh(u) is near -1.
 static C gelu_tanh_of(C x) {
-  const C inner = 0.7978845608028654 * (x + 0.044715 * x * x * x);
-  return x * (1 + tanh(inner)) / 2;
+  const C twice = 1.5957691216057308 * (x + 0.044715 * x * x * x);
+  return x / (1 + exp(-twice));
 }
 
 static C gelu_tanh_slope(C x) {
-  const C scale = 0.7978845608028654;
-  const C t = tanh(scale * (x + 0.044715 * x * x * x));
-  return (1 + t) / 2 + x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x) / 2;
+  const C twice = 1.5957691216057308 * (x + 0.044715 * x * x * x);
+  const C z = exp(-fabs(twice)), above = 1 / (1 + z), below = z * above;
+  const C slope = 1.5957691216057308 * (1 + 3 * 0.044715 * x * x);
+  return (twice < 0 ? below : above) + x * above * below * slope;
+}
+
+// tanh(log(1 + e)) with e = exp(x) is n / (n + 2) with n = e (e + 2): beyond 30 it is 1.
+static C mish_of(C x) {
+  const C e = exp(x), n = e * (e + 2);
+  return x > 30 ? x : x * (n / (n + 2));
 }
 
 static C mish_slope(C x) {
-  const C t = tanh(softplus_of(x));
-  return t + x * sigmoid_of(x) * (1 - t * t);
+  const C e = exp(x), rest = 1 / (e * (e + 2) + 2);
+  const C slope = 4 * (x * e) * (1 + e) * rest;
+  return x > 30 ? (C)1 : rest * (e * (e + 2) + slope);
 }
 
 static C softplus_slope(C x, C beta, C threshold) {

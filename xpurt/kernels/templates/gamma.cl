@@ -22,7 +22,7 @@ static C digamma_of(C x) {
 static C trigamma_of(C x) {
   C sum = 0, sign = 1;
   if (x < 0.5) {
-    const C sine = sin(3.141592653589793 * x);
+    const C sine = sinpi(x);
     sum = -9.869604401089358 / (sine * sine);
     sign = -1;
     x = 1 - x;
@@ -47,18 +47,22 @@ __constant const C bernoulli[12] = {
 // (Abramowitz, Stegun 1964, 23.1.30; Johansson 2014).
 static C zeta_of(C s, C q) {
   if (s == 1) return INFINITY;
-  if (!(s > 1)) return NAN;
+  if (s < 1) return NAN;
   if (q <= 0) {
     if (q == floor(q)) return INFINITY;
     if (s != floor(s)) return NAN;
   }
+  if (s != s || q != q) return NAN;
+  // 25.11.43 of DLMF; the power by itself may be 0.
+  if (q > 1e8) return (1 / (s - 1) + 1 / (2 * q)) * pow(q, 1 - s);
   const C small = sizeof(C) == 8 ? 1.1e-16 : 6e-8;
   C sum = 0;
   // The end of the count is for a q so far from 0 that 1 is lost in it.
   for (long k = 0; k < 9 || (q <= 9 && k < 1 << 24); ++k) {
     const C term = pow(q, -s);
     sum += term;
-    if (fabs(term) <= small * fabs(sum)) return sum;
+    // Of a negative q the largest terms are yet to come.
+    if (q > 0 && fabs(term) <= small * fabs(sum)) return sum;
     q += 1;
   }
   C power = pow(q, -s);

@@ -44,6 +44,7 @@ static C gcd_of(C a, C b) {
 
 static C lcm_of(C a, C b) {
   const C divisor = gcd_of(a, b);
-  const C value = divisor == 0 ? (C)0 : (C)(a / divisor * b);
-  return value < 0 ? (C)-value : value;
+  if (divisor == 0) return 0;
+  // Of narrow types in int: what does not fit is cut off after the sign, as in PyTorch.
+  return (C)(a / divisor * b < 0 ? -(a / divisor * b) : a / divisor * b);
 }

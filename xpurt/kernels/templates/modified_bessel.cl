@@ -101,19 +101,31 @@ static C scaled_i0(C x) {
 
 static C scaled_i1(C x) {
   const C y = fabs(x);
+  if (y == 0) return 0;  // of either sign, as in PyTorch
   if (y <= 8) return x * SERIES(i1_low, y / 4 - 1, 17) / ((y + 4) * sqrt(y + 4));
   return copysign(SERIES(i1_high, 16 / y - 1, 7) / sqrt(y), x);
 }
 
-static C modified_i0(C x) { return exp(fabs(x)) * scaled_i0(x); }
-static C modified_i1(C x) { return exp(fabs(x)) * scaled_i1(x); }
+// In two steps: the exponential is infinite before the product is.
+static C modified_i0(C x) {
+  const C root = exp(fabs(x) / 2);
+  return root * scaled_i0(x) * root;
+}
+
+static C modified_i1(C x) {
+  const C root = exp(fabs(x) / 2);
+  return root * scaled_i1(x) * root;
+}
+
+// Half a subnormal number has lost a digit.
+#define LOG_OF_HALF(x) (log(x) - (C)0.6931471805599453)
 
 static C low_k0(C x) {
-  return SERIES(k0_low, x * x / 2 - 1, 7) - log(x / 2) * modified_i0(x);
+  return SERIES(k0_low, x * x / 2 - 1, 7) - LOG_OF_HALF(x) * modified_i0(x);
 }
 
 static C low_k1(C x) {
-  return SERIES(k1_low, x * x / 2 - 1, 7) / x + log(x / 2) * modified_i1(x);
+  return SERIES(k1_low, x * x / 2 - 1, 7) / x + LOG_OF_HALF(x) * modified_i1(x);
 }
 
 static C high_k0(C x) { return SERIES(k0_high, 4 / x - 1, 9) / sqrt(x); }
