@@ -110,6 +110,10 @@ def ordinal_of_usm(pointer: int, context: int) -> int:
     """The ordinal that the USM pointer belongs to, or -1. `context`: the address of the
     ``sycl::context`` that it is said to belong to, or 0."""
 
+def empty_from_dlpack(capsule: object) -> Tensor | None:
+    """The xpu tensor of a DLPack capsule without elements or memory. None for any other
+    capsule, which is left as it is."""
+
 def positions_of(tensor: Tensor) -> list[int]:
     """Positions in the tensor's ordinal of the devices with a valid copy."""
 
@@ -191,6 +195,10 @@ class Graph:
     def capture_begin(self, pool: tuple[int, int] | None = None) -> None: ...
     def capture_end(self) -> None: ...
     def instantiate(self) -> None: ...
+    def register_generator_state(self, state: Generator) -> None:
+        """TypeError or RuntimeError for a generator of another device, and in a
+        capture. Every generator that draws in a capture moves on at a replay."""
+
     def replay(self) -> None: ...
     def reset(self) -> None: ...
     def pool(self) -> tuple[int, int]: ...

@@ -196,15 +196,19 @@ def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
 
 def install_usm_interface() -> Callable[[], None]:
     """Gives tensors the attribute ``__sycl_usm_array_interface__``: `hasattr` is true
-    for those on xpu. And `torch.from_dlpack` takes arrays that have it: see
-    `_from_dlpack`. Returns what undoes this.
+    for those on xpu. And `torch.from_dlpack` takes arrays that have it, and
+    tensors without elements: see `_from_dlpack` and `_convert_dlpack`. Returns what
+    undoes this.
     """
     setattr(torch.Tensor, INTERFACE, property(usm_interface))
+    converter = torch._C._from_dlpack
+    vars(torch._C)["_from_dlpack"] = _convert_dlpack(converter)
     original = torch.utils.dlpack.from_dlpack
     _set_from_dlpack(functools.wraps(original)(_from_dlpack(original)))
 
     def undo() -> None:
         delattr(torch.Tensor, INTERFACE)
+        vars(torch._C)["_from_dlpack"] = converter
         _set_from_dlpack(original)
 
     return undo
@@ -240,6 +244,18 @@ def _from_dlpack(original: Callable[..., torch.Tensor]) -> Callable[..., torch.T
         return tensor.to(wanted, copy=bool(copy))
 
     return from_dlpack
+
+
+def _convert_dlpack(
+    original: Callable[..., torch.Tensor],
+) -> Callable[..., torch.Tensor]:
+    """`torch._C._from_dlpack` that takes empty xpu tensors: see `empty_from_dlpack`."""
+
+    def convert(capsule: Any) -> torch.Tensor:
+        empty = _C.empty_from_dlpack(capsule)
+        return original(capsule) if empty is None else empty
+
+    return convert
 
 
 def from_usm(array: Any) -> torch.Tensor:

@@ -34,6 +34,8 @@ void bind_graph(py::module_& m) {
       .def("capture_end",
            torch::wrap_pybind_function([](Graph& self) { self.capture_end(); }))
       .def("instantiate", &Graph::instantiate)
+      .def("register_generator_state", &Graph::register_generator_state,
+           py::arg("state"))
       .def("replay", &Graph::replay)
       .def("reset", &Graph::reset)
       .def("pool", &Graph::pool)

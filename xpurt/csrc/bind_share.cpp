@@ -1,4 +1,7 @@
 // Python's view of sharing, replicas and the scheduler.
+#include <ATen/DLConvertor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -30,6 +33,38 @@ void check_xpu(const at::Tensor& tensor) {
                    "an xpu tensor with a storage is wanted");
 }
 
+// The DLTensor of a capsule that nobody has taken yet; null if it is none.
+const DLTensor* dl_tensor_of(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, "dltensor")) {
+    return &static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"))
+                ->dl_tensor;
+  }
+  constexpr const char* kVersioned = "dltensor_versioned";
+  if (!PyCapsule_IsValid(capsule, kVersioned)) return nullptr;
+  return &static_cast<DLManagedTensorVersioned*>(
+              PyCapsule_GetPointer(capsule, kVersioned))
+              ->dl_tensor;
+}
+
+// A capsule of no elements has no memory, by which PyTorch finds the device of others.
+// Its device is the one that it names. None for any other capsule, which stays as it
+// is.
+std::optional<at::Tensor> empty_from_dlpack(const py::object& capsule) {
+  const DLTensor* found = dl_tensor_of(capsule.ptr());
+  if (found == nullptr || found->data != nullptr ||
+      found->device.device_type != kDLOneAPI) {
+    return std::nullopt;
+  }
+  const c10::IntArrayRef sizes(found->shape, found->ndim);
+  if (c10::multiply_integers(sizes) != 0) return std::nullopt;
+  const c10::Device device(c10::DeviceType::XPU,
+                           static_cast<c10::DeviceIndex>(found->device.device_id));
+  const auto options = at::device(device).dtype(at::toScalarType(found->dtype));
+  if (found->strides == nullptr) return at::empty(sizes, options);
+  return at::empty_strided(sizes, c10::IntArrayRef(found->strides, found->ndim),
+                           options);
+}
+
 std::vector<size_t> positions_of(const at::Tensor& tensor) {
   check_xpu(tensor);
   const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
@@ -55,6 +90,7 @@ void bind_share(py::module_& m) {
     return ordinal_of_usm(reinterpret_cast<const void*>(pointer),
                           reinterpret_cast<const sycl::context*>(context));
   });
+  m.def("empty_from_dlpack", &empty_from_dlpack);
   m.def("positions_of", &positions_of);
   m.def("replica_bytes", &replica_bytes);
   m.def("escape", [](const at::Tensor& tensor) {

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "capture_keeps.h"
 #include "capture_waits.h"
 
 namespace xpurt {
@@ -19,6 +20,11 @@ std::atomic<uint64_t> captures{0};
 std::atomic<bool> some_wait{false};
 std::set<const Stream*>& waiting_streams() {
   static auto* const leaked = new std::set<const Stream*>;
+  return *leaked;
+}
+
+std::vector<c10::Storage>& kept_storages() {
+  static auto* const leaked = new std::vector<c10::Storage>;
   return *leaked;
 }
 
@@ -59,6 +65,16 @@ void refuse_in_capture(const std::string& what, const std::string& why) {
       " Do it before or after the capture, or run this part eagerly.";
   spoil(reason);
   TORCH_CHECK(false, reason);
+}
+
+void keep_for_capture(const c10::Storage& storage) {
+  std::lock_guard<std::mutex> lock(capture_mutex);
+  kept_storages().push_back(storage);
+}
+
+std::vector<c10::Storage> kept_by_capture() {
+  std::lock_guard<std::mutex> lock(capture_mutex);
+  return std::exchange(kept_storages(), {});
 }
 
 void wait_for_captured(const Stream& stream) {

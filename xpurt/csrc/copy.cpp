@@ -11,6 +11,7 @@
 
 #include "alias.h"
 #include "capture.h"
+#include "capture_keeps.h"
 #include "cpu_allocator.h"
 #include "device.h"
 #include "device_scope.h"
@@ -180,12 +181,51 @@ void copy_within_ordinal(const Copy& copy) {
   }
 }
 
+// In a capture, from or to pinned memory, which the graph then keeps: each replay
+// copies what is there at that time. What else is to be done to the elements, kernels
+// do.
+void capture_pinned(const Copy& copy) {
+  const uint64_t begin = ticks_now();
+  const bool uploads = copy.self.is_xpu();
+  const at::Tensor& host = uploads ? copy.source : copy.self;
+  const at::Tensor& there = uploads ? copy.self : copy.source;
+  keep_for_capture(host.storage());
+  const bool plain = same_dense_layout(there, host);
+  const at::Tensor like_host =
+      plain ? there
+            : at::empty_strided(
+                  host.sizes(), host.strides(),
+                  host.options().device(there.device()).pinned_memory(std::nullopt));
+  if (uploads) {
+    upload(like_host, host, /*non_blocking=*/true);
+    if (!plain) there.copy_(like_host);
+  } else {
+    if (!plain) like_host.copy_(there);
+    download(like_host, host, /*non_blocking=*/true);
+  }
+  copy.count(Tier::sycl, begin);
+}
+
+void copy_in_capture(const Copy& copy) {
+  const at::Tensor& host = copy.self.is_xpu() ? copy.source : copy.self;
+  const std::string what = copy.record.name + " from " +
+                           c10::str(copy.source.device()) + " to " +
+                           c10::str(copy.self.device());
+  if (!host.is_cpu()) refuse_in_capture(what, "a graph holds the work of one device.");
+  if (!copy.non_blocking || !is_dense(host) ||
+      !is_pinned(host.storage().data_ptr().get())) {
+    refuse_in_capture(what,
+                      "the graph keeps pinned memory alone for its replays, and nobody "
+                      "waits in a capture: pin the dense CPU tensor, and copy with "
+                      "non_blocking=True.");
+  }
+  capture_pinned(copy);
+}
+
 void copy_between(const Copy& copy) {
   for (const at::Tensor& each : {copy.self, copy.source}) {
     if (!each.is_xpu() || !is_capturing(each.device().index())) continue;
-    refuse_in_capture(copy.record.name + " from " + c10::str(copy.source.device()) +
-                          " to " + c10::str(copy.self.device()),
-                      "a graph holds the work of one device.");
+    return copy_in_capture(copy);
   }
   const auto unreadable = [](const at::Tensor& tensor) {
     return tensor.is_xpu() && !host_reads(tensor.device().index());

@@ -33,19 +33,13 @@ void check_options(std::optional<c10::Layout> layout, std::optional<bool> pin_me
 
 // Under torch.use_deterministic_algorithms uninitialized memory is filled, so that a
 // program that reads it behaves the same every time.
-void fill_if_deterministic(const at::Tensor& tensor) {
+void fill_if_deterministic(at::Tensor& tensor) {
   const at::Context& context = at::globalContext();
   if (C10_LIKELY(!context.deterministicAlgorithms()) ||
       !context.deterministicFillUninitializedMemory()) {
     return;
   }
-  if (tensor.is_floating_point() || tensor.is_complex()) {
-    tensor.fill_(std::numeric_limits<double>::quiet_NaN());
-  } else if (tensor.scalar_type() == at::kBool) {
-    tensor.fill_(true);
-  } else {
-    tensor.fill_(std::numeric_limits<uint8_t>::max() / 2);
-  }
+  at::native::fill_empty_deterministic_(tensor);
 }
 
 at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType> dtype,

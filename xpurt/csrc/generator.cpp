@@ -5,8 +5,9 @@
 
 #include <array>
 #include <cstring>
-#include <memory>
 
+#include "capture.h"
+#include "captured_draws.h"
 #include "device.h"
 #include "random.h"
 
@@ -16,13 +17,6 @@ namespace {
 // Whether a generator goes on under the next mapping. The default one of an ordinal
 // does; one that a user made for a device of the mapping does not.
 enum class Lifetime { kProcess, kMapping };
-
-// Where a generator is. Generators can share one: what `graphsafe_get_state` returns
-// goes on with the generator it was taken from.
-struct PhiloxState {
-  uint64_t seed = c10::default_rng_seed_val;
-  uint64_t offset = 0;
-};
 
 class PhiloxGenerator final : public c10::GeneratorImpl {
  public:
@@ -36,43 +30,53 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
 
   void set_current_seed(uint64_t seed) override {
     check_mapping();
-    *state_ = {seed, 0};
+    refuse_if_captured("a seed");
+    state_->set_place({seed, 0});
   }
   void set_offset(uint64_t offset) override {
     check_mapping();
+    refuse_if_captured("set_offset()");
     check_offset(offset);
-    state_->offset = offset;
+    state_->set_place({state_->place().seed, offset});
   }
   uint64_t get_offset() const override {
     check_mapping();
-    return state_->offset;
+    refuse_if_captured("get_offset()");
+    return state_->place().offset;
   }
   uint64_t current_seed() const override {
     check_mapping();
-    return state_->seed;
+    return state_->place().seed;
   }
   uint64_t seed() override {
     set_current_seed(c10::detail::getNonDeterministicRandom());
-    return state_->seed;
+    return current_seed();
   }
 
-  // Sixteen bytes: seed, then offset, little-endian.
+  // Sixteen bytes: seed, then offset, little-endian. In a capture, a token of
+  // Note [Random numbers in a capture].
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
     check_mapping();
+    const PhiloxPlace place =
+        is_captured() ? captured_draws.load()->token(state_) : state_->place();
     at::Tensor bytes = at::empty({kStateBytes}, at::dtype(at::kByte).device(at::kCPU));
-    std::memcpy(bytes.mutable_data_ptr(), state_.get(), kStateBytes);
+    std::memcpy(bytes.mutable_data_ptr(), &place, kStateBytes);
     return bytes.getIntrusivePtr();
   }
   void set_state(const c10::TensorImpl& state) override {
     check_mapping();
-    TORCH_CHECK_TYPE(state.dtype() == at::kByte && state.device().is_cpu(),
-                     "RNG state must be a torch.ByteTensor on the CPU");
+    at::detail::check_rng_state(state);
     TORCH_CHECK_VALUE(state.numel() == kStateBytes, "an xpu RNG state has ",
                       kStateBytes, " bytes (seed, offset); found ", state.numel());
-    PhiloxState found;
+    PhiloxPlace found;
     std::memcpy(&found, state.data(), kStateBytes);
+    if (is_captured()) return captured_draws.load()->go_to(state_, found);
+    TORCH_CHECK(!CapturedDraws::is_token(found),
+                "this RNG state was taken while an XPU graph was captured, and is a "
+                "place in that graph. Set it in the same capture, or in one of a later "
+                "graph.");
     check_offset(found.offset);
-    *state_ = found;
+    state_->set_place(found);
   }
 
   c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override {
@@ -91,18 +95,32 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
     state_ = other->state_;
   }
 
+  const std::shared_ptr<PhiloxState>& state() const {
+    check_mapping();
+    return state_;
+  }
+
  private:
-  static constexpr int64_t kStateBytes = sizeof(PhiloxState);
+  static constexpr int64_t kStateBytes = sizeof(PhiloxPlace);
   static_assert(kStateBytes == 16);
 
   PhiloxGenerator* clone_impl() const override {
+    refuse_if_captured("a copy of its state");
     return new PhiloxGenerator(device().index(), Lifetime::kMapping,
-                               std::make_shared<PhiloxState>(*state_));
+                               std::make_shared<PhiloxState>(state_->place()));
   }
 
   static void check_offset(uint64_t offset) {
     TORCH_CHECK(offset % kOffsetPerOp == 0, "offset must be a multiple of ",
                 kOffsetPerOp, "; found ", offset);
+  }
+
+  bool is_captured() const { return is_capturing(device().index()); }
+
+  void refuse_if_captured(const char* what) const {
+    if (C10_LIKELY(!is_captured())) return;
+    refuse_in_capture(c10::str(what, " of the generator on ", device()),
+                      "its numbers are drawn at each replay, from where it is then.");
   }
 
   void check_mapping() const {
@@ -119,6 +137,15 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
 };
 
 }  // namespace
+
+std::shared_ptr<PhiloxState> state_of(const at::Generator& generator) {
+  const auto* found =
+      dynamic_cast<const PhiloxGenerator*>(generator.unsafeGetGeneratorImpl());
+  TORCH_CHECK(found != nullptr,
+              "Expected a 'xpu' device type for generator but found '",
+              generator.device().type(), "'");
+  return found->state();
+}
 
 at::Generator make_generator(c10::DeviceIndex index) {
   if (index == -1) index = current_device();

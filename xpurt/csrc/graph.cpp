@@ -6,6 +6,7 @@
 
 #include "allocator.h"
 #include "capture.h"
+#include "capture_keeps.h"
 #include "generator.h"
 #include "waiting.h"
 
@@ -54,7 +55,8 @@ Graph::~Graph() {
     recorded_.release();
     executable_.release();
     pool_.release();
-    draws_.from.unsafeReleaseTensorImpl();
+    draws_.leak();
+    new std::vector<c10::Storage>(std::move(kept_));
     return;
   }
   try {
@@ -73,7 +75,7 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
   }
   check_records_graphs(-1);
   Stream& stream = current_stream();
-  draws_ = {};
+  draws_.clear();
   claim_capture();
   try {
     stream.wait();
@@ -104,6 +106,7 @@ void Graph::stop_recording() {
     recorded_->end_recording();
   }
   pool_->end();
+  kept_ = kept_by_capture();
   spoilt_by_ = finish_capture();
 }
 
@@ -116,10 +119,11 @@ void Graph::capture_end() {
   captured_ = true;
   if (!spoilt_by_.empty()) {
     recorded_.reset();
+    kept_.clear();
     return;
   }
   if (recorded_->get_nodes().empty()) {
-    TORCH_WARN("the XPU graph is empty: nothing was submitted to ", stream_->id(),
+    TORCH_WARN("The XPU Graph is empty: nothing was submitted to ", stream_->id(),
                " while it was captured. Was the work on another device or stream?");
   }
   if (!keep_graph_) {
@@ -149,13 +153,10 @@ void Graph::instantiate() {
   }
 }
 
-// Gives the replay the numbers that come next.
-void Graph::move_generator_on(Stream& stream) {
-  const Draw next =
-      take_numbers(default_generator(stream.id().device_index()), draws_.taken);
-  auto* const from = draws_.from.mutable_data_ptr<int64_t>();
-  stream.home_queue()->fill(from, next.seed, 1);
-  stream.home_queue()->fill(from + 1, next.offset, 1);
+void Graph::register_generator_state(const at::Generator& generator) const {
+  TORCH_CHECK(!is_capturing(generator.device().index()),
+              "Cannot register the state during capturing stage.");
+  state_of(generator);
 }
 
 void Graph::replay() {
@@ -165,7 +166,7 @@ void Graph::replay() {
     refuse_in_capture("the replay of an XPU graph", "graphs hold no other graphs.");
   }
   if (!executable_) instantiate();
-  if (draws_.taken > 0) move_generator_on(stream);
+  draws_.begin_replay(stream);
   last_ = stream.home_queue()->ext_oneapi_graph(*executable_);
 }
 
@@ -178,7 +179,8 @@ void Graph::reset() {
   last_.reset();
   executable_.reset();
   recorded_.reset();
-  draws_ = {};
+  draws_.clear();
+  kept_.clear();
   pool_.reset();
   spoilt_by_.clear();
   captured_ = false;

@@ -5,9 +5,10 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "capture_pool.h"
-#include "random_draw.h"
+#include "captured_draws.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -39,6 +40,9 @@ class Graph final : public at::GraphImplInterface {
   // it is on its way. instantiate() and replay() do.
   void capture_end() override;
   void instantiate() override;
+  // As CUDAGraph has it. Whatever generator draws in a capture moves on with each
+  // replay anyway: this checks that it is one of xpu, and that nothing is captured.
+  void register_generator_state(const at::Generator& generator) const;
   // Submits the recorded work to the current stream of the graph's device.
   void replay() override;
   // Waits for the last replay, and lets go of the recorded work and of the pool.
@@ -54,7 +58,6 @@ class Graph final : public at::GraphImplInterface {
  private:
   void check_captured(const char* what) const;
   void stop_recording();
-  void move_generator_on(Stream& stream);
 
   const bool keep_graph_;
   bool captured_ = false;     // capture_end() was called
@@ -66,6 +69,7 @@ class Graph final : public at::GraphImplInterface {
   std::unique_ptr<CapturePool> pool_;
   std::optional<sycl::event> last_;  // replay
   CapturedDraws draws_;
+  std::vector<c10::Storage> kept_;  // pinned memory that the recorded work uses
 };
 
 }  // namespace xpurt

@@ -28,7 +28,7 @@ Tensor poisson(const Tensor& rate, Generator generator) {
   Tensor out = at::empty_like(rate, at::MemoryFormat::Contiguous);
   if (rate.numel() == 0) return out;
   check_floating(rate, "poisson_cpu");
-  poisson_row(take_draw(generator, rate.device(), "aten::poisson"), rate, out);
+  poisson_row(take_draw(generator, rate.device()), rate, out);
   return out;
 }
 
@@ -44,7 +44,7 @@ Tensor binomial(const Tensor& count, const Tensor& prob, Generator generator) {
   const Tensor counts = count.expand(at::infer_size(count.sizes(), prob.sizes()));
   Tensor out = at::empty(counts.sizes(), count.options());
   if (out.numel() == 0) return out;
-  binomial_row(take_draw(generator, count.device(), "aten::binomial"), counts,
+  binomial_row(take_draw(generator, count.device()), counts,
                prob.expand(counts.sizes()), out);
   return out;
 }
@@ -97,7 +97,7 @@ Tensor& multinomial_out(const Tensor& self, int64_t samples, bool replacement,
               "invalid multinomial distribution (sum of probabilities <= 0)");
   const Tensor most = at::amax(self, {-1}, /*keepdim=*/true);
   check_weights(self, most, replacement && samples > 1);
-  const Draw draw = take_draw(generator, self.device(), "aten::multinomial");
+  const Draw draw = take_draw(generator, self.device());
   const Tensor whole = at::empty(self.sizes(), self.options().dtype(at::kLong));
   if (replacement && samples > 1) {
     whole_weights_row.without_draw(self, most.expand(self.sizes()), whole);
@@ -126,8 +126,7 @@ Tensor& randperm_out(int64_t n, Generator generator, Tensor& out) {
   at::native::resize_output(out, {n});
   if (n == 0) return out;
   const Tensor numbers = at::empty({n}, out.options().dtype(at::kLong));
-  numbers_row(take_draw(generator, out.device(), "aten::randperm"), numbers, int64_t{0},
-              int64_t{0});
+  numbers_row(take_draw(generator, out.device()), numbers, int64_t{0}, int64_t{0});
   const auto sorted = at::sort(numbers, /*stable=*/true, 0, /*descending=*/false);
   return out.copy_(std::get<1>(sorted));
 }

@@ -91,7 +91,7 @@ struct Uniform {
                   const Generator& generator) {
     const Tensor& self = iter.output();
     const ScalarType type = self.scalar_type();
-    uniform_row(take_draw(generator, self.device(), "aten::uniform_"), self, from, to,
+    uniform_row(take_draw(generator, self.device()), self, from, to,
                 last_below(to, type), digits_of(type));
   }
 };
@@ -102,7 +102,7 @@ struct Normal {
                   const Generator& generator) {
     at::assert_no_internal_overlap(self);
     check_floating(self, "normal_kernel_cpu");
-    normal_row(take_draw(generator, self.device(), "aten::normal_"), self, mean, std);
+    normal_row(take_draw(generator, self.device()), self, mean, std);
   }
 };
 
@@ -112,8 +112,7 @@ struct LogNormal {
                   const Generator& generator) {
     const Tensor& self = iter.output();
     check_floating(self, "log_normal_cpu");
-    log_normal_row(take_draw(generator, self.device(), "aten::log_normal_"), self, mean,
-                   std);
+    log_normal_row(take_draw(generator, self.device()), self, mean, std);
   }
 };
 
@@ -128,8 +127,7 @@ struct Exponential {
                 self.scalar_type());
     // The least number above zero; of wide types the least that is not subnormal.
     const double least = self.scalar_type() == ScalarType::Half ? 0x1p-24 : 0x1p-126;
-    exponential_row(take_draw(generator, self.device(), "aten::exponential_"), self,
-                    1 / lambda, least);
+    exponential_row(take_draw(generator, self.device()), self, 1 / lambda, least);
   }
 };
 
@@ -137,8 +135,7 @@ template <typename>
 struct Geometric {
   void operator()(at::TensorIteratorBase& iter, double p, const Generator& generator) {
     const Tensor& self = iter.output();
-    geometric_row(take_draw(generator, self.device(), "aten::geometric_"), self,
-                  -1 / std::log1p(-p));
+    geometric_row(take_draw(generator, self.device()), self, -1 / std::log1p(-p));
   }
 };
 
@@ -147,8 +144,7 @@ struct Cauchy {
   void operator()(at::TensorIteratorBase& iter, double median, double sigma,
                   const Generator& generator) {
     const Tensor& self = iter.output();
-    cauchy_row(take_draw(generator, self.device(), "aten::cauchy_"), self, median,
-               sigma);
+    cauchy_row(take_draw(generator, self.device()), self, median, sigma);
   }
 };
 
@@ -169,7 +165,7 @@ struct Random {
       const size_t bits = 8 * self.element_size() - (is_signed ? 1 : 0);
       range = bits == 64 ? 0 : uint64_t{1} << bits;
     }
-    random_row(take_draw(generator, self.device(), "aten::random_"), self, int64_t{0},
+    random_row(take_draw(generator, self.device()), self, int64_t{0},
                static_cast<int64_t>(range));
   }
 };
@@ -179,22 +175,20 @@ struct RandomFromTo {
   void operator()(at::TensorIteratorBase& iter, uint64_t range, int64_t from,
                   const Generator& generator) {
     const Tensor& self = iter.output();
-    random_row(take_draw(generator, self.device(), "aten::random_.from"), self, from,
+    random_row(take_draw(generator, self.device()), self, from,
                static_cast<int64_t>(range));
   }
   // Of 64 bits, all.
   void operator()(at::TensorIteratorBase& iter, const Generator& generator) {
     const Tensor& self = iter.output();
-    random_row(take_draw(generator, self.device(), "aten::random_.from"), self,
-               int64_t{0}, int64_t{0});
+    random_row(take_draw(generator, self.device()), self, int64_t{0}, int64_t{0});
   }
 };
 
 template <typename>
 struct Bernoulli {
   void operator()(const Tensor& self, double p, const Generator& generator) {
-    bernoulli_row(take_draw(generator, self.device(), "aten::bernoulli_.float"), self,
-                  threshold_of(p));
+    bernoulli_row(take_draw(generator, self.device()), self, threshold_of(p));
   }
 };
 
@@ -207,8 +201,7 @@ struct BernoulliTensor {
                 self.device(), " and ", p.device(), "!");
     check_floating(p, "bernoulli_tensor_cpu_p_");
     const Tensor chance = p.to(self.device()).expand(self.sizes());
-    bernoulli_tensor_row(take_draw(generator, self.device(), "aten::bernoulli_.Tensor"),
-                         chance, self);
+    bernoulli_tensor_row(take_draw(generator, self.device()), chance, self);
   }
 };
 
@@ -276,8 +269,7 @@ Tensor& normal_both_out(const Tensor& mean, const Tensor& std, Generator generat
 
 // The result and the mask, of the type `mask_type`, of dropping all but a share `kept`.
 std::tuple<Tensor, Tensor> dropped(const Tensor& input, double kept,
-                                   ScalarType mask_type, const Generator& generator,
-                                   const char* op) {
+                                   ScalarType mask_type, const Generator& generator) {
   TORCH_CHECK(0 <= kept && kept <= 1,
               "bernoulli_ expects p to be in [0, 1], but got p=", kept);
   const auto mask_options = input.options().dtype(mask_type);
@@ -289,7 +281,7 @@ std::tuple<Tensor, Tensor> dropped(const Tensor& input, double kept,
   }
   Tensor out = at::empty_like(input);
   if (input.numel() == 0) return {out, mask};
-  dropout_row(take_draw(generator, input.device(), op), input, out, mask,
+  dropout_row(take_draw(generator, input.device()), input, out, mask,
               threshold_of(kept), scale);
   return {out, mask};
 }
@@ -299,13 +291,13 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
   if (!train.value_or(true)) {
     return {input.clone(), at::ones_like(input, input.options().dtype(at::kBool))};
   }
-  return dropped(input, 1 - p, at::kBool, std::nullopt, "aten::native_dropout");
+  return dropped(input, 1 - p, at::kBool, std::nullopt);
 }
 
 // `p` is the share that is kept.
 std::tuple<Tensor, Tensor> fused_dropout(const Tensor& self, double p,
                                          Generator generator) {
-  return dropped(self, p, at::kByte, generator, "aten::_fused_dropout");
+  return dropped(self, p, at::kByte, generator);
 }
 
 Tensor& rrelu_out(const Tensor& self, Tensor& noise, const at::Scalar& lower,
@@ -325,8 +317,8 @@ Tensor& rrelu_out(const Tensor& self, Tensor& noise, const at::Scalar& lower,
   TORCH_CHECK(from <= to);
   at::native::resize_output(out, self.sizes());
   if (self.numel() == 0) return out;
-  rrelu_row(take_draw(generator, self.device(), "aten::rrelu_with_noise"), self, out,
-            noise, from, to, last_below(to, type), digits_of(type));
+  rrelu_row(take_draw(generator, self.device()), self, out, noise, from, to,
+            last_below(to, type), digits_of(type));
   return out;
 }
 Tensor rrelu(const Tensor& self, Tensor& noise, const at::Scalar& lower,

@@ -90,6 +90,7 @@ void choose_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   int64_t categories = 0, samples = 0;
   Draw draw;
   pop(*stack, sums, out, categories, samples, draw.seed, draw.offset, draw.from);
+  TORCH_INTERNAL_ASSERT(sums.is_contiguous());
   const int64_t* const of_rows = sums.const_data_ptr<int64_t>();
   const Elements<int64_t> results(out);
   each_block(

@@ -1,5 +1,8 @@
 #include "row_choice.h"
 
+#include <set>
+#include <string>
+
 #include "alias.h"
 #include "candidates.h"
 #include "capture.h"
@@ -132,6 +135,22 @@ bool stays_native(const OpRecord& record, const RowKernel& row, c10::DeviceIndex
           current_stream(index).idle() && is_placed_native(record, index, look));
 }
 
+// Kernels that write the elements of an operand in any order, each to the place that an
+// index says: where several have one place, any of them may be the last.
+bool writes_in_any_order(const OpRecord& record, const torch::jit::Stack& stack) {
+  static const std::set<std::string> names{"aten::_index_put_impl_",
+                                           "aten::put",
+                                           "aten::put_",
+                                           "aten::put.out",
+                                           "aten::max_unpool2d",
+                                           "aten::max_unpool2d.out",
+                                           "aten::max_unpool3d",
+                                           "aten::max_unpool3d.out"};
+  if (names.count(record.name) == 0) return false;
+  const auto adds = record.op.schema().argumentIndexWithName("accumulate");
+  return !adds || !stack[stack.size() - record.arguments + *adds].toBool();
+}
+
 }  // namespace
 
 RowChoice choose_row(OpRecord& record, c10::DeviceIndex index,
@@ -139,6 +158,10 @@ RowChoice choose_row(OpRecord& record, c10::DeviceIndex index,
   RowChoice choice;
   const RowKernel* row = record.row.load(std::memory_order_acquire);
   if (C10_LIKELY(row == nullptr)) return choice;
+  // PyTorch's kernels keep the order then, or raise.
+  if (C10_UNLIKELY(is_deterministic()) && writes_in_any_order(record, stack)) {
+    return choice;
+  }
   const KernelPolicy policy =
       is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
   // An op of xpurt's own that nothing else computes.
