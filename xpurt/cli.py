@@ -229,9 +229,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     from xpurt.extras import MissingExtra
 
     try:
-        return run_calibrate(
-            show=options.show, plot=options.plot, force=options.force
-        )
+        return run_calibrate(show=options.show, plot=options.plot, force=options.force)
     except (MissingExtra, OSError, ValueError, XpurtError) as error:
         return _failed(error)
 

@@ -211,7 +211,7 @@ class _Changes:
             before(connector)
             if not isinstance(connector.accelerator, self._made):
                 return
-            if connector._strategy_flag == self._single.strategy_name:
+            if connector._strategy_flag == "single_device":
                 # By its name it is made for the CPU.
                 connector.strategy = self._single(device=connector._parallel_devices[0])
             elif isinstance(connector.strategy, self._parallel):
