@@ -30,13 +30,14 @@ from xpurt.runtime import register_runtime
 from xpurt.share import from_usm, install_usm_interface, share, where
 
 if extension.inactive_reason() is None:
-    from xpurt import escapes, xpu
+    from xpurt import escapes, integrations, xpu
     from xpurt.lazy_copies import settle_at_import
 
     xpu.install(register_runtime)
     escapes.follow_mapping()
     install_usm_interface()
     settle_at_import()
+    integrations.follow_imports()
 
 __all__ = [
     "MappingError",

@@ -71,6 +71,9 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
         "--show", action="store_true", help="measure nothing: print what is known"
     )
     calibrate.add_argument("--plot", type=_path, help="draw it, as in out.png")
+    calibrate.add_argument(
+        "--force", action="store_true", help="keep what a busy machine gives, too"
+    )
     calibrate.set_defaults(run=_calibrate)
 
     simulate = commands.add_parser(
@@ -255,7 +258,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     from xpurt.extras import MissingExtra
 
     try:
-        return run_calibrate(show=options.show, plot=options.plot)
+        return run_calibrate(show=options.show, plot=options.plot, force=options.force)
     except (MissingExtra, OSError, ValueError, XpurtError) as error:
         return _failed(error)
 

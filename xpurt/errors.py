@@ -24,6 +24,10 @@ class FallbackError(XpurtError):
     """An op had to leave the device, and ``XPURT_FALLBACK=error`` forbids it."""
 
 
+class NoisyError(XpurtError):
+    """A calibration that is not kept, for what else the machine did meanwhile."""
+
+
 class KernelBuildError(XpurtError):
     """A kernel did not build; the message carries its source and the driver's log."""
 

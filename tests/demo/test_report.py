@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import matplotlib.figure
 import pytest
 
 from xpurt.demo.plot import save_plot
@@ -73,3 +75,38 @@ def test_the_picture_is_written(tmp_path: Path, rows: list[Row]) -> None:
     picture = tmp_path / "out.png"
     save_plot(picture, HISTORIES, shares(rows), "mapping AUTO")
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.fixture
+def axes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Of the picture of what is above: loss, accuracy, times."""
+    figures: list[Any] = []
+    figure_class = matplotlib.figure.Figure
+    monkeypatch.setattr(
+        figure_class, "savefig", lambda self, *_, **__: figures.append(self)
+    )
+    save_plot(Path("x.png"), HISTORIES, shares(ROWS), "mapping AUTO")
+    return list(figures[0].axes)
+
+
+def test_equal_curves_do_not_hide_each_other(axes: list[Any]) -> None:
+    for of_curves in axes[:2]:
+        below, above = of_curves.lines
+        assert below.get_linewidth() > 2 * above.get_linewidth()
+        assert below.get_color() != above.get_color()
+        labels = [text.get_text() for text in of_curves.get_legend().get_texts()]
+        assert labels == ["xpu", "cpu"]
+
+
+def test_each_device_and_tier_has_a_bar_of_its_time_with_the_number(
+    axes: list[Any],
+) -> None:
+    bars = [bar.get_width() for bar in axes[2].patches]
+    assert sorted(bars) == [0.5, 3.0, 4.5]
+    said = [text.get_text() for text in axes[2].texts]
+    assert len(said) == len(bars)
+    assert "0.5 ms, 6.2%" in said
+    ticks = [tick.get_text() for tick in axes[2].get_yticklabels()]
+    assert "sycl  |  opencl:gpu:0" in ticks
+    for bar, text in zip(axes[2].patches, axes[2].texts, strict=True):
+        assert text.xy[0] == bar.get_width()

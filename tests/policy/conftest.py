@@ -1,13 +1,35 @@
 """Tests of the choice of tiers have a table of costs of their own, and learn nothing
 unless they switch it on."""
 
+import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from policy_costs import SetCosts
+from policy_machine import QuietWatch
 
 import xpurt
-from xpurt import _C, mapping
+from xpurt import _C, config, mapping
+from xpurt.calibration import measure, run
+from xpurt.kernels import kept_costs
+
+FEW = tuple(
+    dataclasses.replace(one, letters="f", largest=13)
+    for one in measure.REPRESENTATIVES
+    if one.cost_class in ("cheap", "reduction") and one.layout == "alike"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of calibrations, of two classes of ops, on a machine that is said to be quiet."""
+    made = dataclasses.replace(config.config(), cache_folder=tmp_path / "made")
+    monkeypatch.setattr(kept_costs, "config", lambda: made)
+    monkeypatch.setattr(kept_costs, "_warned", set())
+    monkeypatch.setattr(measure, "REPRESENTATIVES", FEW)
+    monkeypatch.setattr(run, "Watch", QuietWatch)
+    return made.cache_folder
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
-"""Measuring a device, keeping it, showing it, drawing it."""
+"""Measuring a device, keeping it, showing it."""
 
-import dataclasses
-import importlib.util
 import os
 import subprocess
 import sys
@@ -12,26 +10,8 @@ import torch
 from own_process import output
 
 import xpurt
-from xpurt import _C, cli, config, kernels, mapping
-from xpurt.calibration import measure, picture, representatives
-from xpurt.extras import MissingExtra
-from xpurt.kernels import kept_costs
-
-FEW = tuple(
-    dataclasses.replace(one, letters="f", largest=13)
-    for one in measure.REPRESENTATIVES
-    if one.cost_class in ("cheap", "reduction") and one.layout == "alike"
-)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of calibrations, of two classes of ops."""
-    made = dataclasses.replace(config.config(), cache_folder=tmp_path / "made")
-    monkeypatch.setattr(kept_costs, "config", lambda: made)
-    monkeypatch.setattr(kept_costs, "_warned", set())
-    monkeypatch.setattr(measure, "REPRESENTATIVES", FEW)
-    return made.cache_folder
+from xpurt import _C, cli, kernels, mapping
+from xpurt.calibration import representatives
 
 
 @pytest.mark.parametrize("wish", ["CPU", "AUTO"])
@@ -96,32 +76,6 @@ def test_the_command_shows_what_is_known(
     shown = capsys.readouterr().out
     assert "measured on 20" in shown
     assert "GB/s" in shown
-
-
-@pytest.mark.skipif(
-    importlib.util.find_spec("matplotlib") is None,
-    reason="the picture wants matplotlib",
-)
-def test_the_picture_is_drawn(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "crossovers.png"
-    assert cli.main(["calibrate", "--show", "--plot", str(path)]) == 0
-    assert path.read_bytes()[:4] == b"\x89PNG"
-    said = capsys.readouterr().out
-    for device in mapping.physical_devices():
-        if device.kind == "cpu":
-            assert f"{device}: drawn in {tmp_path}" in said
-        else:
-            assert f"{device}: not drawn" in said
-
-
-def test_without_matplotlib_a_way_out_is_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"xpurt\[demo\]"):
-        picture.save_plot(tmp_path / "out.png", [], "nothing")
 
 
 def test_without_a_device_it_says_so() -> None:

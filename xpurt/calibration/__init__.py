@@ -11,13 +11,19 @@ __all__ = ["calibrate", "run_calibrate"]
 
 def calibrate(
     report: Callable[[str], object] = lambda text: None,
+    *,
+    force: bool = False,
 ) -> tuple[Calibration, ...]:
     """Measures, for each device, when a kernel on its queue finishes before PyTorch's
     CPU kernel, and goes by that from now on. It takes some ten seconds per device,
     and longer on a busy machine.
 
     The result is kept in the folder of XPURT_CACHE_DIR, a file per device and number of
-    threads, and later processes read it. `report` is called with a line per device.
+    threads, and later processes read it. `report` is called with some lines per device.
+
+    How busy the machine is meanwhile is measured as well. What is measured on one that
+    is too busy is kept only by `force`, with a note of that; else the others are kept,
+    and NoisyError says what was found.
 
     Where one ordinal has several devices, as under AUTO, the mapping is "explicit" while
     this runs. Raises MappingError if xpu tensors are alive then, and OSError if the
@@ -27,10 +33,10 @@ def calibrate(
     # Looks up ops, which `import xpurt` has no time for.
     from xpurt.calibration.run import measure_all
 
-    return measure_all(report)
+    return measure_all(report, force=force)
 
 
-def run_calibrate(*, show: bool, plot: Path | None) -> int:
+def run_calibrate(*, show: bool, plot: Path | None, force: bool) -> int:
     """The command: measures all devices unless it is only to `show` what is known, and
     draws that to `plot`, if given. Returns the exit code.
 
@@ -39,4 +45,4 @@ def run_calibrate(*, show: bool, plot: Path | None) -> int:
     """
     from xpurt.calibration.command import measure_and_show
 
-    return measure_and_show(show=show, plot=plot)
+    return measure_and_show(show=show, plot=plot, force=force)

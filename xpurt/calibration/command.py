@@ -10,7 +10,7 @@ from xpurt.kernels import known_costs
 from xpurt.mapping import get_xpu_mapping, identity, physical_devices, set_xpu_mapping
 
 
-def measure_and_show(*, show: bool, plot: Path | None) -> int:
+def measure_and_show(*, show: bool, plot: Path | None, force: bool) -> int:
     """See `xpurt.calibration.run_calibrate`."""
     if not physical_devices():
         raise MappingError(
@@ -21,7 +21,7 @@ def measure_and_show(*, show: bool, plot: Path | None) -> int:
         # Each device by itself, whatever the mapping that programs will have.
         if get_xpu_mapping() == "AUTO":
             set_xpu_mapping("explicit")
-        measure_all(report=print)
+        measure_all(report=print, force=force)
     drawn = 0
     for device in physical_devices():
         print(costs_table(device))

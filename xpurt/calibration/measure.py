@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import torch
 
 from xpurt import _C
+from xpurt.calibration.noise import Watch
 from xpurt.calibration.representatives import (
     LETTERS,
     REPRESENTATIVES,
@@ -45,11 +46,11 @@ def turn_us(index: int, policy: str, call: Call) -> float:
     return shortest
 
 
-def best_us(index: int, call: Call, policy: str) -> float:
-    """The shortest time of some turns."""
+def turns_us(index: int, call: Call, policy: str) -> list[float]:
+    """The times of some turns."""
     spent_us(index, policy, call)  # builds and allocates
     time.sleep(REST_S)
-    return min(turn_us(index, policy, call) for _ in range(3))
+    return [turn_us(index, policy, call) for _ in range(3)]
 
 
 class Measured:
@@ -94,7 +95,7 @@ def take_turns(index: int, some: Iterable[Measured]) -> None:
         search.note(place, native, kernel)
 
 
-def curves_of(index: int) -> tuple[Curve, ...]:
+def curves_of(index: int, watch: Watch) -> tuple[Curve, ...]:
     """The costs of all classes on a device whose memory the host reads.
 
     Each pass takes a turn of all classes, so that what else a machine does for a while
@@ -110,11 +111,22 @@ def curves_of(index: int) -> tuple[Curve, ...]:
     while wanted := [each for each in found if each.search.wanted()]:
         for begin in range(0, len(wanted), _TOGETHER):
             take_turns(index, wanted[begin : begin + _TOGETHER])
+            watch.look()
+    for each in found:
+        for turns in each.search.turns():
+            watch.compare(turns)
     return tuple(each.curve() for each in found)
 
 
-def rates_of(index: int, *, host_reads: bool) -> Rates:
+def rates_of(index: int, watch: Watch, *, host_reads: bool) -> Rates:
     """What the device does at best."""
+
+    def best_us(index: int, call: Call, policy: str) -> float:
+        turns = turns_us(index, call, policy)
+        watch.look()
+        watch.compare(turns)
+        return min(turns)
+
     device = f"xpu:{index}"
     one = torch.ones(1, device=device)
     large = torch.ones(1 << 22, device=device)

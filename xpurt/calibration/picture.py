@@ -1,20 +1,59 @@
-"""The crossovers as a picture: how long each class takes by a kernel, relative to
-PyTorch's CPU kernel."""
+"""The crossovers as a picture: how much quicker a kernel is than PyTorch's CPU kernel.
 
+A panel per kind of op, all on the same axes. A line is a class of ops in one type and
+layout; it has the colour of the tier that is quicker there. What a line is stands at its
+end.
+"""
+
+import itertools
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from xpurt.extras import needs
 from xpurt.kernels import Curve
 
-_TYPES = {
+KERNEL_COLOR: Final = "#2a6fbb"
+NATIVE_COLOR: Final = "#c77700"
+
+_TYPES: Final = {
     "f": "float32",
     "d": "float64",
     "h": "float16",
     "b": "bfloat16",
     "l": "int64",
 }
+# Kinds of ops, and the classes of each; what is in none is drawn last.
+_KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "addition and its like": ("cheap",),
+    "exponentials, powers, remainders": (
+        *("dear", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp"),
+        *("xlogy", "pow", "remainder", "fmod", "hypot"),
+    ),
+    "sines and their like": (
+        *("sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
+        *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    ),
+    "activations, special functions": (
+        *("erf", "erfc", "sigmoid", "silu", "gelu", "mish", "elu", "softplus"),
+        *("silu_backward", "gelu_backward", "lgamma", "special"),
+    ),
+    "sums, softmax": ("reduction", "softmax"),
+    "normalization": ("batch_norm", "channel_norm", "line_norm"),
+    "extremes, variance, scans": ("extremes", "moments", "scan"),
+    "matrix products": ("matmul",),
+    "convolution, attention": ("convolution", "attention"),
+    "pooling, resizing, padding": ("pooling", "upsampling", "padding"),
+    "indexing": ("gathering", "scattering", "rearranging"),
+    "random numbers, losses": ("draws", "losses"),
+}
+_OTHERS: Final = "others"
+_COLUMNS: Final = 4
+# More lines than this in a panel: only the outermost are told apart by name.
+_MOST_LABELS: Final = 8
+# Between labels, as a share of the panel's height.
+_LABEL_HEIGHT: Final = 0.085
 
 
 def save_plot(path: Path, curves: Sequence[Curve], title: str) -> None:
@@ -25,49 +64,173 @@ def save_plot(path: Path, curves: Sequence[Curve], title: str) -> None:
     """
     # A figure of its own, not pyplot's: no window system and no global state.
     figure_class = needs("matplotlib.figure", "the picture").Figure
-    figure = figure_class(figsize=(12, 7), layout="constrained")
-    figure.suptitle(title)
-    several = _with_several_types(curves)
-    left, right = figure.subplots(1, 2, sharey=True)
-    _draw(left, [c for c in curves if c.cost_class in several], "several types")
-    _draw(right, [c for c in curves if c.cost_class not in several], "one type")
-    left.set(ylabel="time by a kernel / native: below 1 the kernel is taken")
-    figure.savefig(path, dpi=120)
+    panels = panels_of(curves)
+    rows = max(1, math.ceil(len(panels) / _COLUMNS))
+    figure = figure_class(figsize=(15, 3.1 * rows + 0.9), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=13)
+    grid = figure.subplots(
+        rows, _COLUMNS, sharex=True, sharey=True, squeeze=False
+    ).flatten()
+    _set_axes(grid[0], curves)
+    for axes, (kind, some) in zip(grid, panels.items(), strict=False):
+        _draw(axes, kind, some)
+    for axes in grid[len(panels) :]:
+        axes.set_axis_off()
+    for column in range(min(_COLUMNS, len(panels))):
+        last = column + (len(panels) - 1 - column) // _COLUMNS * _COLUMNS
+        grid[last].set_xlabel("elements (of products: multiply-adds)", fontsize=8)
+        grid[last].tick_params(labelbottom=True)
+    figure.supylabel(
+        "times as quick by a kernel as by PyTorch's CPU kernel", fontsize=10
+    )
+    figure.savefig(path, dpi=110)
 
 
-def _with_several_types(curves: Sequence[Curve]) -> set[str]:
-    letters: dict[str, set[str]] = {}
+def panels_of(curves: Sequence[Curve]) -> dict[str, list[Curve]]:
+    """The curves of each kind that has some, in the order of the panels."""
+    kind_of = {name: kind for kind, names in _KINDS.items() for name in names}
+    panels: dict[str, list[Curve]] = {kind: [] for kind in (*_KINDS, _OTHERS)}
     for curve in curves:
-        letters.setdefault(curve.cost_class, set()).add(curve.letter)
-    return {name for name, found in letters.items() if len(found) > 1}
+        panels[kind_of.get(curve.cost_class, _OTHERS)].append(curve)
+    return {kind: some for kind, some in panels.items() if some}
 
 
-def _draw(axes: Any, curves: Sequence[Curve], title: str) -> None:
-    """`axes` is a matplotlib Axes."""
-    styles = dict.fromkeys(_TYPES, "-") | {
-        "b": "--",
-        "d": ":",
-        "h": "-.",
-        "l": (0, (1, 3)),
-    }
-    names = list(dict.fromkeys(curve.cost_class for curve in curves))
+def labels_of(curves: Sequence[Curve]) -> list[str]:
+    """What each curve of a panel is, without what is so of all of them."""
+    classes = {curve.cost_class for curve in curves}
+    types = {curve.letter for curve in curves}
+    labels = []
     for curve in curves:
-        layout = "" if curve.layout == "alike" else f", {curve.layout}"
+        parts = [curve.cost_class] if len(classes) > 1 else []
+        if len(types) > 1 and (curve.letter != "f" or not parts):
+            parts.append(_TYPES.get(curve.letter, curve.letter))
+        if curve.layout != "alike":
+            parts.append(curve.layout)
+        labels.append(" ".join(parts) or curve.cost_class)
+    return labels
+
+
+def ratios(curve: Curve) -> list[float]:
+    """Native time over the kernel's, by point: above 1 the kernel is quicker."""
+    return [point.native_us / point.kernel_us for point in curve.points]
+
+
+def spread_out(
+    heights: Sequence[float], distance: float, reach: float = math.inf
+) -> list[float]:
+    """The heights, moved apart until none is closer than `distance` to another, with
+    their order and, as far as that goes, their places; between -`reach` and `reach`."""
+
+    def places(group: list[int]) -> list[float]:
+        length = distance * (len(group) - 1)
+        first = sum(heights[one] for one in group) / len(group) - length / 2
+        first = max(min(first, reach - length), -reach)
+        return [first + distance * i for i in range(len(group))]
+
+    order = sorted(range(len(heights)), key=heights.__getitem__)
+    # Groups of labels that touch: their middle stays where the middle of theirs was.
+    groups: list[list[int]] = []
+    for one in order:
+        groups.append([one])
+        while len(groups) > 1 and (
+            places(groups[-2])[-1] + distance > places(groups[-1])[0]
+        ):
+            last = groups.pop()
+            groups[-1] += last
+    moved = [0.0] * len(heights)
+    for group in groups:
+        for one, place in zip(group, places(group), strict=True):
+            moved[one] = place
+    return moved
+
+
+def _set_axes(axes: Any, curves: Sequence[Curve]) -> None:
+    """The scales that all panels share; `axes` is a matplotlib Axes."""
+    axes.set(xscale="log", yscale="log")
+    found = [ratio for curve in curves for ratio in ratios(curve)] or [1.0]
+    sizes = [point.elements for curve in curves for point in curve.points] or [1.0]
+    reach = 1.3 * max(*found, *(1 / ratio for ratio in found), 2.0)
+    axes.set_ylim(1 / reach, reach)
+    # Room for the labels, to the right of the last point.
+    axes.set_xlim(min(sizes) / 2, max(sizes) * (max(sizes) / min(sizes)) ** 0.3)
+    ticks = [
+        t for t in (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100) if 1 / reach < t < reach
+    ]
+    axes.set_yticks(ticks, [f"{tick:g}×" for tick in ticks])
+    axes.set_yticks([], minor=True)
+
+
+def _draw(axes: Any, kind: str, curves: Sequence[Curve]) -> None:
+    low, high = axes.get_ylim()
+    axes.axhspan(1, high, color=KERNEL_COLOR, alpha=0.07, linewidth=0)
+    axes.axhspan(low, 1, color=NATIVE_COLOR, alpha=0.07, linewidth=0)
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_title(kind, fontsize=10, loc="left", fontweight="bold")
+    axes.tick_params(labelsize=8)
+    for name in ("top", "right"):
+        axes.spines[name].set_visible(False)
+    for inside, height, color, text in (
+        ("top", 0.97, KERNEL_COLOR, "kernel on the queue"),
+        ("bottom", 0.03, NATIVE_COLOR, "PyTorch's CPU kernel"),
+    ):
+        axes.text(
+            0.99, height, text, transform=axes.transAxes, va=inside, ha="right",
+            color=color, fontsize=7.5,
+        )  # fmt: skip
+    for curve in curves:
+        _draw_curve(axes, curve, thin=len(curves) > _MOST_LABELS)
+    _label(axes, curves, math.log(high / low))
+
+
+def _draw_curve(axes: Any, curve: Curve, *, thin: bool) -> None:
+    """Each piece in the colour of the tier that is quicker on it."""
+    width, alpha = (0.9, 0.55) if thin else (1.6, 0.95)
+    where = [
+        (math.log(point.elements), math.log(ratio))
+        for point, ratio in zip(curve.points, ratios(curve), strict=True)
+    ]
+    pieces: list[tuple[tuple[float, float], tuple[float, float]]] = []
+    for (x, y), (next_x, next_y) in itertools.pairwise(where):
+        if y * next_y < 0:  # the lines cross 1 where the one colour ends
+            between = (x + (next_x - x) * y / (y - next_y), 0.0)
+            pieces += [((x, y), between), (between, (next_x, next_y))]
+        else:
+            pieces.append(((x, y), (next_x, next_y)))
+    for begin, end in pieces:
         axes.plot(
-            [point.elements for point in curve.points],
-            [point.kernel_us / point.native_us for point in curve.points],
-            color=f"C{names.index(curve.cost_class) % 10}",
-            linestyle=styles.get(curve.letter, "-"),
-            alpha=1.0 if curve.layout == "alike" else 0.4,
-            marker="."
-            if len(names) <= 10
-            else "x"
-            if names.index(curve.cost_class) > 9
-            else ".",
-            label=f"{curve.cost_class}, {_TYPES.get(curve.letter, curve.letter)}{layout}",
+            [math.exp(begin[0]), math.exp(end[0])],
+            [math.exp(begin[1]), math.exp(end[1])],
+            color=_color(begin[1] + end[1]), linewidth=width, alpha=alpha,
+            solid_capstyle="round",
+        )  # fmt: skip
+
+
+def _label(axes: Any, curves: Sequence[Curve], height: float) -> None:
+    """Names the lines at their ends. `height`: of the panel, in natural logarithms."""
+    ends = [math.log(ratios(curve)[-1]) for curve in curves]
+    named = list(zip(curves, labels_of(curves), ends, strict=True))
+    if len(named) > _MOST_LABELS:
+        named.sort(key=lambda each: each[2])
+        outer = _MOST_LABELS // 2
+        named = [*named[:outer], *named[-outer:]]
+        axes.text(
+            0.02, 0.97, f"named: the {2 * outer} outermost of {len(curves)}", ha="left",
+            va="top", transform=axes.transAxes, fontsize=7, color="#555555",
+        )  # fmt: skip
+    places = spread_out(
+        [end for _, _, end in named], _LABEL_HEIGHT * height, 0.42 * height
+    )
+    for (curve, text, end), place in zip(named, places, strict=True):
+        axes.annotate(
+            text,
+            (curve.points[-1].elements, math.exp(end)),
+            xytext=(curve.points[-1].elements * 1.6, math.exp(place)),
+            fontsize=7,
+            va="center",
+            color=_color(end),
+            arrowprops={"arrowstyle": "-", "color": _color(end), "linewidth": 0.4},
         )
-    axes.axhline(1, color="black", linewidth=1)
-    axes.set(title=title, xlabel="elements", xscale="log", yscale="log")
-    axes.grid(alpha=0.3)
-    if curves:
-        axes.legend(fontsize="x-small", ncols=2)
+
+
+def _color(log_ratio: float) -> str:
+    return KERNEL_COLOR if log_ratio > 0 else NATIVE_COLOR

@@ -86,6 +86,11 @@ class Search:
             found.append((place, native, kernel))
         return found[::-1]
 
+    def turns(self) -> list[list[float]]:
+        """What was noted, of each size and tier, in microseconds."""
+        known = self._known.values()
+        return [turns for times in known for turns in (times.native, times.kernel)]
+
     def _last(self) -> int:
         room = LONGEST_US / min(self._known[self._middle].best())
         steps = int(math.log2(max(room, 1))) // self._step

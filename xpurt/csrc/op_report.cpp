@@ -6,6 +6,7 @@
 #endif
 
 #include "device.h"
+#include "recording_now.h"
 
 namespace xpurt {
 namespace {
@@ -56,6 +57,10 @@ void count_op(OpRecord& record, Tier tier, int device_id, uint64_t ticks,
   count.ticks.fetch_add(ticks, std::memory_order_relaxed);
   if (bytes_copied != 0) {
     count.bytes_copied.fetch_add(bytes_copied, std::memory_order_relaxed);
+  }
+  if (C10_UNLIKELY(records_work()) && tier == Tier::native) {
+    const double seconds = static_cast<double>(ticks) * seconds_per_tick();
+    note_host_work(record.name, device_id, static_cast<int64_t>(seconds * 1e9));
   }
 }
 

@@ -112,7 +112,8 @@ class Session : public libkineto::IActivityProfilerSession {
       const RecordedQueue& queue = recording_.queues[i];
       const auto row = static_cast<int64_t>(i);
       rows.push_back({row, row, queue.ordinal,
-                      queue.device_name + ", stream " + std::to_string(queue.stream)});
+                      queue.device_name + ", stream " + std::to_string(queue.stream) +
+                          (queue.queued ? "" : ", PyTorch's CPU kernels")});
     }
     return rows;
   }

@@ -1,5 +1,6 @@
 #include "waiting.h"
 
+#include <c10/util/ScopeExit.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "gil.h"
+#include "recording_now.h"
 
 namespace xpurt {
 namespace {
@@ -117,6 +119,9 @@ bool signals_arrive_here() {
 
 void wait_for_device(const std::function<bool()>& finished,
                      std::function<void()> wait) {
+  const auto noted = c10::make_scope_exit([] {
+    if (C10_UNLIKELY(records_work())) note_wait_ended();
+  });
   WithoutGil released;
   if (!signals_arrive_here()) return wait();
   const auto deadline = Clock::now() + kPolling;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "capture.h"
+#include "current_device.h"
 #include "device_clock.h"
 #include "gil.h"
 #include "waiting.h"
@@ -31,6 +32,12 @@ namespace {
 // Events are kept until the end, when the work is done and their times can be asked
 // for without waiting. A thread that submits at the very moment at which recording
 // begins may have got an ordinary queue: that work's times are lost.
+//
+// PyTorch's CPU kernels are work of the CPU device as well, that the calling thread does
+// by itself: no queue knows of it. Each is recorded when it ends, from the end of its
+// wait for operands on, and has a row beside the stream's queue: other threads, and work
+// that the kernel does not depend on, run at the same time. On a device that is no CPU
+// such a kernel is not the device's work, even where the host reads the memory.
 
 struct Pending {
   RecordedWork work;  // start_ns: when it was submitted
@@ -50,7 +57,14 @@ struct Recorder {
   std::vector<const PhysicalDevice*> devices;        // by queue
   std::vector<std::unique_ptr<sycl::queue>> stamps;  // by queue; made on use
   std::vector<Pending> pending;
+  std::vector<RecordedWork> ended;  // on the host
 };
+
+// The place of the host's threads among the queues of a stream.
+constexpr size_t kOnHost = SIZE_MAX;
+
+// When this thread last waited for a device, while work was recorded.
+thread_local int64_t waited_until_ns = 0;
 
 // Leaked: see Note [Leaked on purpose].
 Recorder& recorder() {
@@ -95,13 +109,28 @@ size_t number_of(Recorder& all, const Stream& stream, size_t position) {
   const auto [found, made] =
       all.numbers.try_emplace({&stream, position}, all.queues.size());
   if (made) {
-    const PhysicalDevice& device = *stream.ordinal().devices[position];
-    all.queues.push_back(
-        {stream.id().device_index(), device.id, device.name, stream.id().id()});
+    const Ordinal& on = stream.ordinal();
+    const bool queued = position != kOnHost;
+    const PhysicalDevice& device = queued ? *on.devices[position] : on.home_device();
+    all.queues.push_back({stream.id().device_index(), device.id, device.name,
+                          stream.id().id(), queued});
     all.devices.push_back(&device);
     all.stamps.emplace_back();
   }
   return found->second;
+}
+
+// The ordinal whose home is the device: the current one, if it is one of several.
+c10::DeviceIndex ordinal_at_home(int device_id) {
+  const auto& ordinals = placement().ordinals;
+  const auto is_home = [&](size_t index) {
+    return index < ordinals.size() && ordinals[index].home_device().id == device_id;
+  };
+  const c10::DeviceIndex current = current_device();
+  if (is_home(current)) return current;
+  size_t index = 0;
+  while (index < ordinals.size() && !is_home(index)) ++index;
+  return index < ordinals.size() ? static_cast<c10::DeviceIndex>(index) : -1;
 }
 
 // An event with times that ends when `done` does.
@@ -192,6 +221,25 @@ void note_work(Stream& stream, size_t position, const sycl::event& done,
                          stamped});
 }
 
+void note_wait_ended() {
+  waited_until_ns = host_now_ns();
+}
+
+void note_host_work(const std::string& op, int device_id, int64_t took_ns) {
+  const int64_t end = host_now_ns();
+  const c10::DeviceIndex index = ordinal_at_home(device_id);
+  if (index < 0 || !ordinal(index).home_device().device.is_cpu()) return;
+  const int64_t start = std::min(end, std::max(end - took_ns, waited_until_ns));
+  const auto& open = open_correlations();
+  const Stream& stream = current_stream(index);
+  Recorder& all = recorder();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  if (!records_work()) return;
+  all.ended.push_back({WorkKind::kernel, op + " [native]", 0,
+                       number_of(all, stream, kOnHost),
+                       open.empty() ? 0 : open.back(), start, end});
+}
+
 Recording end_recording() {
   Recorder& all = recorder();
   work_is_recorded = false;
@@ -207,6 +255,7 @@ Recording end_recording() {
     std::swap(result.queues, all.queues);
     std::swap(devices, all.devices);
     std::swap(pending, all.pending);
+    std::swap(result.works, all.ended);
     std::swap(clocks, all.clocks);
   }
   if (in_bad_fork() || is_exiting()) {

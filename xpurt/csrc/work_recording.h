@@ -3,11 +3,11 @@
 
 #include <c10/macros/Macros.h>
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "recording_now.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -33,12 +33,14 @@ struct DeviceWork {
   }
 };
 
-// A queue of one stream on one physical device.
+// A queue of one stream on one physical device; or, if not `queued`, what the host's
+// threads compute there for that stream.
 struct RecordedQueue {
   c10::DeviceIndex ordinal;
   int physical_device_id;
   std::string device_name;
   c10::StreamId stream;
+  bool queued = true;
 };
 
 struct RecordedWork {
@@ -53,14 +55,9 @@ struct RecordedWork {
 
 struct Recording {
   std::vector<RecordedQueue> queues;
-  std::vector<RecordedWork> works;  // in order of submission
+  std::vector<RecordedWork> works;  // of each queue in order of submission
   size_t lost = 0;                  // pieces of work whose times are not known
 };
-
-extern std::atomic<bool> work_is_recorded;
-inline bool records_work() {
-  return work_is_recorded.load(std::memory_order_relaxed);
-}
 
 // From now on all work is recorded, until end_recording(). Opens no device.
 void begin_recording();

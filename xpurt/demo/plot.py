@@ -1,10 +1,12 @@
-"""The demo's picture: learning curves, and the share of each device."""
+"""The demo's picture: learning curves, and the time of each device and tier."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from xpurt.demo.report import Share
-from xpurt.demo.training import History
+from xpurt.demo.training import Epoch, History
 from xpurt.extras import needs
 
 TIER_COLORS = {
@@ -13,6 +15,8 @@ TIER_COLORS = {
     "native": "#e0a030",
     "copy": "#c8553d",
 }
+# Of histories, the first of which is drawn widest.
+CURVE_COLORS = ("#9ec5e8", "#16324f", "#c8553d")
 
 
 def save_plot(
@@ -25,47 +29,80 @@ def save_plot(
     """
     # A figure of its own, not pyplot's: no window system and no global state.
     figure_class = needs("matplotlib.figure", "the demo").Figure
-    figure = figure_class(figsize=(12, 4), layout="constrained")
-    figure.suptitle(title)
-    loss, accuracy, share = figure.subplots(1, 3)
-    for history in histories:
-        numbers = range(1, len(history.epochs) + 1)
-        loss.plot(numbers, [e.loss for e in history.epochs], label=history.device)
-        accuracy.plot(
-            numbers, [100 * e.accuracy for e in history.epochs], label=history.device
-        )
-    loss.set(title="loss", xlabel="epoch", yscale="log")
-    accuracy.set(title="test accuracy, %", xlabel="epoch")
-    for axes in (loss, accuracy):
-        axes.legend()
-        axes.grid(alpha=0.3)
-    _draw_shares(share, parts)
+    figure = figure_class(figsize=(14, 4.4), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left")
+    loss, accuracy, times = figure.subplots(1, 3, width_ratios=(1, 1, 1.5))
+    _draw_curves(loss, histories, lambda epoch: epoch.loss)
+    _draw_curves(accuracy, histories, lambda epoch: 100 * epoch.accuracy)
+    loss.set_title("loss", loc="left")
+    loss.set_yscale("log")
+    accuracy.set_title("test accuracy, %", loc="left")
+    _draw_times(times, parts)
     figure.savefig(path, dpi=120)
 
 
-def _draw_shares(axes, parts: Sequence[Share]) -> None:  # type: ignore[no-untyped-def]
-    """One bar per device, divided by tier; `axes` is a matplotlib Axes."""
-    devices = list(dict.fromkeys(part.device for part in parts))
-    calls = sum(part.calls for part in parts) or 1
-    filled = dict.fromkeys(devices, 0.0)
-    for tier in dict.fromkeys(part.tier for part in parts):
-        widths = dict.fromkeys(devices, 0.0)
-        for part in parts:
-            if part.tier == tier:
-                widths[part.device] += 100 * part.calls / calls
-        axes.barh(
-            devices,
-            list(widths.values()),
-            left=list(filled.values()),
-            color=TIER_COLORS.get(tier, "#888888"),
-            label=tier,
+def _draw_curves(
+    axes: Any, histories: Sequence[History], value: Callable[[Epoch], float]
+) -> None:
+    """`axes` is a matplotlib Axes.
+
+    Devices that compute the same have the same curve: each is drawn narrower than the
+    one below it, so that all are seen.
+    """
+    for number, history in enumerate(histories):
+        left = len(histories) - 1 - number
+        axes.plot(
+            range(1, len(history.epochs) + 1),
+            [value(epoch) for epoch in history.epochs],
+            color=CURVE_COLORS[number % len(CURVE_COLORS)],
+            linewidth=1.5 + 5 * left,
+            marker="o",
+            markersize=3 + 6 * left,
+            solid_capstyle="round",
+            label=history.device,
         )
-        filled = {d: filled[d] + widths[d] for d in devices}
-    axes.set(title="ops per device and tier, % of calls", xlim=(0, 100))
-    axes.set_yticks(range(len(devices)), [_short(device) for device in devices])
-    if parts:
-        axes.legend(loc="lower right")
+    axes.set(xlabel="epoch")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.3)
+    _without_frame(axes)
 
 
-def _short(name: str, width: int = 24) -> str:
+def _draw_times(axes: Any, parts: Sequence[Share]) -> None:
+    """A bar per device and tier, with its number beside it, however short it is."""
+    axes.set_title("time in ops, by device and tier", loc="left")
+    devices = list(dict.fromkeys(part.device for part in parts))
+    rows = sorted(parts, key=lambda part: (devices.index(part.device), -part.time_ms))
+    total = sum(part.time_ms for part in rows) or 1
+    for place, part in enumerate(rows):
+        color = TIER_COLORS.get(part.tier, "#888888")
+        axes.barh(place, part.time_ms, color=color, height=0.6)
+        axes.annotate(
+            f"{part.time_ms:,.1f} ms, {part.time_ms / total:.1%}",
+            (part.time_ms, place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=color,
+        )
+    axes.set_yticks(
+        range(len(rows)), [f"{part.tier}  |  {_short(part.device)}" for part in rows]
+    )
+    axes.tick_params(axis="y", length=0, labelsize=8)
+    for above, (one, other) in enumerate(pairwise(rows)):
+        if one.device != other.device:
+            axes.axhline(above + 0.5, color="#bbbbbb", linewidth=0.8)
+    axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+    axes.set_xlim(0, 1.3 * max((part.time_ms for part in rows), default=1.0) or 1)
+    axes.set_xlabel("milliseconds that the host spent in these ops")
+    _without_frame(axes)
+
+
+def _without_frame(axes: Any) -> None:
+    for name in ("top", "right"):
+        axes.spines[name].set_visible(False)
+
+
+def _short(name: str, width: int = 26) -> str:
     return name if len(name) <= width else name[: width - 1] + "…"
