@@ -178,6 +178,8 @@ def call(name: str, of: torch.Tensor, asked: torch.device) -> torch.Tensor:
     if name in MADE:
         of_parts = name.lstrip("_").startswith(OF_PARTS)
         place = asked if of_parts else of.device
+        if name.startswith("randint_like"):  # its bound is to be on the CPU
+            place = torch.device("cpu")
         positional = [of if each == "self" else there(each, place)
                       for each in MADE[name]]  # fmt: skip
     for argument in arguments:

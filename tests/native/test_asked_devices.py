@@ -85,7 +85,7 @@ def test_every_op_that_takes_a_device_is_called_or_has_a_reason() -> None:
         for argument in schema.arguments:
             if argument.has_default_value() or "Tensor" in str(argument.type):
                 continue
-            known = PLAIN_ARGUMENTS.keys() | {"device"}
+            known = PLAIN_ARGUMENTS.keys() | {"device", "dtype"}
             assert argument.name in known or argument.kwarg_only, (name, argument.name)
 
 

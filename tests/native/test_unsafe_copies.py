@@ -52,6 +52,7 @@ def loops(x: torch.Tensor) -> torch.Tensor:
 
 HONEST: dict[str, tuple[str, Callable[..., object], list[float]]] = {
     "fresh": ("(Tensor x) -> Tensor", lambda x: x * 2, [2, 2, 2, 2]),
+    "nothing": ("(Tensor x) -> Tensor", lambda x: x.new_empty(0), []),
     "slice": ("(Tensor x) -> Tensor", lambda x: (x * 2)[1:], [2, 2, 2]),
     "halves": (
         "(Tensor x) -> (Tensor, Tensor)",
@@ -158,10 +159,9 @@ PACKING = """
 """
 
 
-@pytest.mark.parametrize("mapping", ["CPU", "GPU"])
-def test_packed_weights_outlive_their_op(mapping: str) -> None:
+def test_packed_weights_outlive_their_op() -> None:
     """They are memory that the op asked for as a bare pointer."""
-    ended = run(PACKING, XPURT_MAPPING=mapping, XPURT_FALLBACK="silent")
+    ended = run(PACKING)
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.split("\n")
     assert lines[:4] == ["cpu [18]", "cpu [18.0]", "xpu [18]", "xpu [18.0]"]
@@ -236,6 +236,8 @@ def test_each_op_is_trusted_checked_or_refused() -> None:
             assert rule == "refused", name
         elif library == "aten":
             assert rule == "trusted", name
+        elif "..." in str(schema):
+            assert rule == "refused", name
         elif rule != "never":
             assert rule == ("refused" if opaque else "checked"), (name, opaque, reason)
         assert bool(reason) == (rule in ("refused", "never")), name
@@ -281,7 +283,7 @@ def test_no_op_of_aten_s_writes_what_it_does_not_say(xpu: torch.device) -> None:
         torch.quantile(x, 0.5)
         x.to_sparse().coalesce().to_dense()
         x[0, 0].to_sparse_csr() @ x[0, 1]
-        x.index_put_((torch.tensor([0], device=xpu),), x[1:])
+        x.index_put_((torch.tensor([0], device=xpu),), x[1:] * 2)
         torch.nn.LSTM(6, 5).to(xpu)(x[0])
     finally:
         _C.check_trusted_copies(False)

@@ -57,7 +57,7 @@ class HostRun {
  public:
   HostRun(OpRecord& record, c10::DeviceIndex index, torch::jit::Stack* stack)
       : record_(record), index_(index), stack_(stack) {
-    if (call_->copies()) announce();
+    if (call_->copies() || may_cross_devices()) announce();
   }
 
   bool copies() const { return call_->copies(); }
@@ -84,6 +84,16 @@ class HostRun {
 
  private:
   IValue& argument(size_t i) { return (*stack_)[first_ + i]; }
+
+  // Whether an operand may be on another ordinal than the results, one that the host
+  // can't read.
+  bool may_cross_devices() {
+    if (record_.mixes_devices) return true;
+    for (size_t i = 0; i < record_.arguments; ++i) {
+      if (argument(i).isDevice()) return true;
+    }
+    return false;
+  }
 
   void announce() {
     for (size_t i = 0; i < record_.arguments; ++i) {

@@ -256,7 +256,8 @@ void CopyAudit::kernel_ended(const torch::jit::Stack& stack) {
     for_each_tensor(stack[at], [&](const at::Tensor& result) {
       if (!result.defined() || !result.is_cpu()) return;
       for_each_storage(result, [&](const c10::Storage& storage) {
-        saw_storage(storage, -1, packs_, true);
+        // What is empty becomes the xpu tensor's as it is.
+        if (storage.nbytes() != 0) saw_storage(storage, -1, packs_, true);
       });
     });
   }
