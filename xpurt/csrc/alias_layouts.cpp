@@ -80,6 +80,11 @@ void HostCall::announce_parts(const at::Tensor& tensor) {
     announce(compressed(tensor)->compressed_indices(), true);
     announce(compressed(tensor)->plain_indices(), true);
     announce(compressed(tensor)->values(), true);
+  } else {
+    // Nested and quantized tensors are made over all of their storage.
+    HostStorage& storage = storage_of(tensor.storage(), false);
+    storage.begin = 0;
+    storage.end = tensor.storage().nbytes();
   }
 }
 

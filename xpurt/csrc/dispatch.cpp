@@ -294,7 +294,9 @@ void note_device(int physical_device_id) {
 void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                torch::jit::Stack* stack) {
   if (C10_UNLIKELY(is_capturing(index))) refuse_first_writes(record, *stack);
-  const RowChoice choice = choose_row(record, index, *stack);
+  // Rows read sizes and strides over one storage; other layouts have more, or none.
+  const RowChoice choice =
+      is_plain(keys) ? choose_row(record, index, *stack) : RowChoice();
   if (choice.placing.has_value()) {
     run_placed(record, choice, index, keys, stack);
     return;
