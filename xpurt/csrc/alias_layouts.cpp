@@ -127,9 +127,6 @@ void HostCall::other_give_back(HostTensor& tensor) {
     fill_coo(tensor.original, tensor.host, part);
   } else if (is_compressed(tensor.original)) {
     fill_compressed(tensor.original, tensor.host, part);
-  } else if (!tensor.original.is_nested()) {
-    tensor.original.unsafeGetTensorImpl()->set_sizes_and_strides(
-        tensor.host.sizes(), tensor.host.strides(), tensor.host.storage_offset());
   }
 }
 

@@ -69,6 +69,7 @@ class HostRun {
       ResultsOnDevice results(!call_.copies());
       record_.host_kernel(record_.op, host_keys(keys), stack_);
     }
+    check_written();
     call_.finish_arguments();
     convert_results();
   }
@@ -94,7 +95,9 @@ class HostRun {
   at::Tensor to_host(at::Tensor tensor, bool written) {
     if (!record_.is_atens) make_private(tensor);
     const bool wants_grad = record_.asks_for_grad && tensor.requires_grad();
+    const bool special = written && tensor.defined() && !is_plain(tensor);
     at::Tensor host = call_.to_host(std::move(tensor), written);
+    if (C10_UNLIKELY(special)) special_written_.push_back(host);
     if (wants_grad) host.set_requires_grad(true);
     return host;
   }
@@ -118,6 +121,21 @@ class HostRun {
     }
   }
 
+  // Some quantized kernels with out= return another tensor, and leave `out` as it was.
+  void check_written() const {
+    if (C10_LIKELY(special_written_.empty())) return;
+    for (size_t i = stack_->size() - record_.returns; i < stack_->size(); ++i) {
+      if (!(*stack_)[i].isTensor()) continue;
+      const at::Tensor& result = (*stack_)[i].toTensor();
+      TORCH_CHECK_NOT_IMPLEMENTED(
+          std::ranges::any_of(special_written_,
+                              [&](const at::Tensor& t) { return t.is_same(result); }),
+          record_.name,
+          " does not write to its argument: PyTorch's CPU kernel, which "
+          "computes it for xpu, returns another tensor. Use the op without out=");
+    }
+  }
+
   void convert_results() {
     const size_t first = stack_->size() - record_.returns;
     for (size_t i = 0; i < record_.returns; ++i) {
@@ -138,6 +156,7 @@ class HostRun {
   torch::jit::Stack* stack_;
   size_t first_ = stack_->size() - record_.arguments;
   HostCall call_;
+  std::vector<at::Tensor> special_written_;  // host forms of other layouts than dense
 };
 
 void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,

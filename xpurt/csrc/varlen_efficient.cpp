@@ -142,7 +142,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, SymInt, SymInt> efficient_forward(
                   window_size.value_or(0),
                   {}};
   asked.check();
-  check_no_gradient({query, key, value}, asked.used_keys.defined(), op, "seqlen_k");
+  // PyTorch's formula does not pass the window on, either.
+  check_no_gradient({query, key, value}, asked.used_keys.defined() || asked.window > 0,
+                    op, "seqlen_k and window_size");
   const std::vector<Sequence> sequences = asked.sequences();
   int64_t longest_q = asked.packed() ? 0 : query.size(1);
   int64_t longest_k = asked.packed() ? 0 : key.size(1);
