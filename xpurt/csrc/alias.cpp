@@ -1,5 +1,6 @@
 #include "alias.h"
 
+#include <ATen/quantized/QTensorImpl.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "allocator.h"
@@ -225,9 +226,15 @@ void HostCall::take_over(HostStorage& storage) {
 }
 
 void HostCall::give_back(HostTensor& tensor) {
-  if (!is_plain(tensor.original)) {
+  const bool quantized = tensor.original.is_quantized();
+  if (!is_plain(tensor.original) && !quantized) {
     other_give_back(tensor);
     return;
+  }
+  if (quantized) {
+    // Of what was copied there, or of another storage.
+    at::get_qtensorimpl(tensor.original)
+        ->set_quantizer_(at::get_qtensorimpl(tensor.host)->quantizer());
   }
   c10::TensorImpl* original = tensor.original.unsafeGetTensorImpl();
   c10::TensorImpl* host = tensor.host.unsafeGetTensorImpl();

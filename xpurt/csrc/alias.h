@@ -101,12 +101,15 @@ c10::DataPtr alias_data(c10::StorageImpl* original);
 // The keys of an alias: those of the tensor, on the CPU.
 c10::DispatchKeySet host_keys(c10::DispatchKeySet keys);
 
-// A tensor that is sizes and strides over one storage.
-inline bool is_plain(const at::Tensor& tensor) {
+// Tensors that are sizes and strides over one storage.
+inline bool is_plain(c10::DispatchKeySet keys) {
   constexpr c10::DispatchKeySet others(
       {c10::DispatchKey::Sparse, c10::DispatchKey::SparseCsr,
        c10::DispatchKey::Quantized, c10::DispatchKey::NestedTensor});
-  return !tensor.key_set().has_any(others);
+  return !keys.has_any(others);
+}
+inline bool is_plain(const at::Tensor& tensor) {
+  return is_plain(tensor.key_set());
 }
 
 // Changes the labels of a CPU tensor whose storage is `storage`, of an xpu device.

@@ -80,6 +80,11 @@ void HostCall::announce_parts(const at::Tensor& tensor) {
     announce(compressed(tensor)->compressed_indices(), true);
     announce(compressed(tensor)->plain_indices(), true);
     announce(compressed(tensor)->values(), true);
+  } else {
+    // Nested and quantized tensors are made over all of their storage.
+    HostStorage& storage = storage_of(tensor.storage(), false);
+    storage.begin = 0;
+    storage.end = tensor.storage().nbytes();
   }
 }
 
@@ -122,9 +127,6 @@ void HostCall::other_give_back(HostTensor& tensor) {
     fill_coo(tensor.original, tensor.host, part);
   } else if (is_compressed(tensor.original)) {
     fill_compressed(tensor.original, tensor.host, part);
-  } else if (!tensor.original.is_nested()) {
-    tensor.original.unsafeGetTensorImpl()->set_sizes_and_strides(
-        tensor.host.sizes(), tensor.host.strides(), tensor.host.storage_offset());
   }
 }
 

@@ -34,7 +34,7 @@ Tensor refuse_to_pin(const Tensor& self, std::optional<c10::Device>) {
               "and move it with .to(\"xpu\").");
 }
 
-bool is_pinned(const Tensor&, std::optional<c10::Device>) {
+bool is_never_pinned(const Tensor&, std::optional<c10::Device>) {
   return false;
 }
 
@@ -100,7 +100,7 @@ TORCH_LIBRARY_IMPL(aten, XPU, m) {
 
 void refuse_pinning(torch::Library& m) {
   m.impl("_pin_memory", TORCH_FN(refuse_to_pin));
-  m.impl("is_pinned", TORCH_FN(is_pinned));
+  m.impl("is_pinned", TORCH_FN(is_never_pinned));
 }
 TORCH_LIBRARY_IMPL(aten, SparseXPU, m) {
   refuse_pinning(m);

@@ -74,6 +74,7 @@ class HostRun {
       ResultsOnDevice results(!copies() && !is_asked_elsewhere_);
       record_.host_kernel(record_.op, host_keys(keys), stack_);
     }
+    check_written();
     if (audit) audit->kernel_ended(*stack_);
     call_->finish_arguments();
     is_asked_elsewhere_ ? own_results() : convert_results();
@@ -120,6 +121,7 @@ class HostRun {
     at::Tensor host = call_->to_host(tensor, written);
     if (audit) audit->saw_argument(i, tensor, host);
     if (is_asked_elsewhere_) hosts_.push_back(host);
+    if (C10_UNLIKELY(written && !is_plain(tensor))) special_written_.push_back(host);
     if (wants_grad) host.set_requires_grad(true);
     return host;
   }
@@ -171,6 +173,21 @@ class HostRun {
     hosts_.clear();
   }
 
+  // Some quantized kernels with out= return another tensor, and leave `out` as it was.
+  void check_written() const {
+    if (C10_LIKELY(special_written_.empty())) return;
+    for (size_t i = stack_->size() - record_.returns; i < stack_->size(); ++i) {
+      if (!(*stack_)[i].isTensor()) continue;
+      const at::Tensor& result = (*stack_)[i].toTensor();
+      TORCH_CHECK_NOT_IMPLEMENTED(
+          std::ranges::any_of(special_written_,
+                              [&](const at::Tensor& t) { return t.is_same(result); }),
+          record_.name,
+          " does not write to its argument: PyTorch's CPU kernel, which "
+          "computes it for xpu, returns another tensor. Use the op without out=");
+    }
+  }
+
   void convert_results() {
     const size_t first = stack_->size() - record_.returns;
     for (size_t i = 0; i < record_.returns; ++i) {
@@ -194,6 +211,7 @@ class HostRun {
   bool is_asked_elsewhere_ = false;  // results go to a device that is no xpu
   std::vector<at::Tensor> hosts_;    // the arguments then
   uint64_t bytes_copied_ = 0;
+  std::vector<at::Tensor> special_written_;  // host forms of other layouts than dense
 };
 
 void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
@@ -353,7 +371,9 @@ void note_device(int physical_device_id) {
 void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                torch::jit::Stack* stack) {
   if (C10_UNLIKELY(is_capturing(index))) refuse_first_writes(record, *stack);
-  const RowChoice choice = choose_row(record, index, *stack);
+  // Rows read sizes and strides over one storage; other layouts have more, or none.
+  const RowChoice choice =
+      is_plain(keys) ? choose_row(record, index, *stack) : RowChoice();
   if (choice.placing.has_value()) {
     run_placed(record, choice, index, keys, stack);
     return;

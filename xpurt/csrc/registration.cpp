@@ -3,11 +3,14 @@
 #include <torch/library.h>
 
 #include "dispatch.h"
+#include "special_layouts.h"
 
 namespace xpurt {
 namespace {
 
 using c10::DispatchKey;
+
+using Run = void(OpRecord& record, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
 // Note [Registered twice]
 // ~~~~~~~~~~~~~~~~~~~~~~~
@@ -17,38 +20,40 @@ using c10::DispatchKey;
 // detour of half a microsecond. Of some the composite is another, slower algorithm.
 // So each op with a CPU kernel is registered by itself, and the fallback serves those
 // that are defined later, in other libraries.
+template <Run& run>
 struct RunOp final : c10::OperatorKernel {
   explicit RunOp(OpRecord& record) : record_(record) {}
 
   void operator()(const c10::OperatorHandle&, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) {
-    run_op(record_, keys, stack);
+    run(record_, keys, stack);
   }
 
  private:
   OpRecord& record_;
 };
 
+template <Run& run>
 void run_any(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
              torch::jit::Stack* stack) {
-  run_op(op_record(op), keys, stack);
+  run(op_record(op), keys, stack);
 }
 
 TORCH_LIBRARY_IMPL(_, XPU, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_op>>());
 }
 
 TORCH_LIBRARY_IMPL(_, SparseXPU, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
 }
 TORCH_LIBRARY_IMPL(_, SparseCsrXPU, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
 }
 TORCH_LIBRARY_IMPL(_, QuantizedXPU, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
 }
 TORCH_LIBRARY_IMPL(_, NestedTensorXPU, m) {
-  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any>());
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
 }
 
 }  // namespace
@@ -63,6 +68,15 @@ constexpr std::pair<DispatchKey, DispatchKey> kLayoutKeys[] = {
     {DispatchKey::QuantizedXPU, DispatchKey::QuantizedCPU},
     {DispatchKey::NestedTensorXPU, DispatchKey::NestedTensorCPU},
 };
+
+torch::CppFunction run_of(DispatchKey key, OpRecord& record) {
+  if (key == DispatchKey::XPU) {
+    return torch::CppFunction::makeFromBoxedFunctor(
+        std::make_unique<RunOp<run_op>>(record));
+  }
+  return torch::CppFunction::makeFromBoxedFunctor(
+      std::make_unique<RunOp<run_special_op>>(record));
+}
 
 }  // namespace
 
@@ -79,10 +93,10 @@ void register_remaining_ops() {
       const bool by_hand = ours == DispatchKey::XPU && has_host_kernel(*op);
       if (!by_hand && !op->hasKernelForDispatchKey(cpu)) continue;
       const std::string full = toString(name);
-      kept->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(
-                                   std::make_unique<RunOp>(op_record(*op))));
+      kept->impl(full.c_str(), run_of(ours, op_record(*op)));
     }
   }
+  let_nested_kernels_be_reached();
 }
 
 }  // namespace xpurt
