@@ -1,5 +1,6 @@
 """The Trainer and the Fabric of lightning, which find xpu with no import of ours."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -280,34 +281,43 @@ def test_without_xpu_auto_is_the_cpu(
 
 TWO_RANKS = """
 import sys
+from pathlib import Path
 import torch, xpurt
 from integrations.test_lightning import trained
-xpurt.set_xpu_mapping("explicit", devices="cpu", partition=[HALF, HALF])
-module, trainer = trained(devices=2)
-assert module.places == {"xpu"} and trainer.strategy.root_device.index == trainer.global_rank
-print("rank", trainer.global_rank, module.network[0].weight.sum().item(), flush=True)
+if __name__ == "__main__":
+    half = int(sys.argv[1])
+    xpurt.set_xpu_mapping("explicit", devices="cpu", partition=[half, half])
+    module, trainer = trained(devices=2)
+    rank = trainer.global_rank
+    assert module.places == {"xpu"}, module.places
+    assert trainer.strategy.root_device == torch.device("xpu", rank)
+    found = [module.network[0].weight.tolist(), module.losses]
+    Path(sys.argv[0]).with_name(f"rank{rank}").write_text(repr(found))
 """
 
 
 @pytest.mark.slow
-def test_two_ranks_end_with_the_same_weights(parts: int, tmp_path: Path) -> None:
+def test_two_ranks_train_the_same_weights(parts: int, tmp_path: Path) -> None:
     """lightning starts the script once more for the second rank."""
     half = xpurt.mapping.current_placement().ordinals[0][0].compute_units
     script = tmp_path / "script.py"
-    script.write_text(TWO_RANKS.replace("HALF", str(half)))
+    script.write_text(TWO_RANKS)
     tests = Path(__file__).parents[1]
     ended = subprocess.run(
-        [sys.executable, str(script)],
+        [sys.executable, str(script), str(half)],
         capture_output=True,
         text=True,
         timeout=600,
         env={**os.environ, "PYTHONPATH": str(tests), "XPURT_MAPPING": "CPU"},
     )
     assert ended.returncode == 0, ended.stderr
-    ranks = [line.split()[1:] for line in ended.stdout.splitlines() if "rank " in line]
-    assert {rank for rank, _ in ranks} == {"0", "1"}
-    (weight,) = {weight for _, weight in ranks}
-    assert float(weight) != network()[0].weight.sum().item()
+    weights, losses = zip(
+        *(ast.literal_eval((tmp_path / f"rank{rank}").read_text()) for rank in (0, 1)),
+        strict=True,
+    )
+    assert weights[0] == weights[1]
+    assert weights[0] != network()[0].weight.tolist()
+    assert losses[0] != losses[1]  # each has data of its own
 
 
 @pytest.mark.slow

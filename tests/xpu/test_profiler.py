@@ -3,47 +3,13 @@
 Kineto's state is the process's, so each test has a process of its own.
 """
 
-import json
-from typing import Any
-
 import pytest
 import torch
-from own_process import run
+from profiles_taken import output, profiled
 
 pytestmark = pytest.mark.skipif(
     torch.cuda._is_compiled(), reason="profiles show no work of xpu beside CUDA's"
 )
-
-BEGIN = """
-import json, sys, tempfile, torch, xpurt
-from xpurt import _C
-from torch.autograd import DeviceType
-from torch.profiler import ProfilerActivity, profile
-xpurt.set_kernel_policy("sycl")
-BOTH = [ProfilerActivity.CPU, ProfilerActivity.XPU]
-x = torch.rand(1 << 18).to("xpu")
-torch.xpu.synchronize()
-def on_device(profile):
-    return [e for e in profile.events() if e.device_type == DeviceType.XPU]
-def trace(profile):
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        profile.export_chrome_trace(file.name)
-        return json.load(open(file.name))["traceEvents"]
-def tell(**found):
-    print(json.dumps(found))
-"""
-
-
-def output(code: str, **environment: str) -> str:
-    """What the code prints; Kineto says on the standard error when a profile begins."""
-    ended = run(code, **environment)
-    said = [line for line in ended.stderr.splitlines() if not line.startswith("USDT:")]
-    assert (ended.returncode, said) == (0, []), ended.stderr
-    return ended.stdout.strip()
-
-
-def profiled(code: str, **environment: str) -> Any:
-    return json.loads(output(BEGIN + code, **environment))
 
 
 def test_a_kernel_has_a_name_and_lies_within_its_profile() -> None:

@@ -33,11 +33,11 @@ namespace {
 // for without waiting. A thread that submits at the very moment at which recording
 // begins may have got an ordinary queue: that work's times are lost.
 //
-// PyTorch's CPU kernels are work of the CPU device as well, that the calling thread does
-// by itself: no queue knows of it. Each is recorded when it ends, from the end of its
-// wait for operands on, and has a row beside the stream's queue: other threads, and work
-// that the kernel does not depend on, run at the same time. On a device that is no CPU
-// such a kernel is not the device's work, even where the host reads the memory.
+// PyTorch's CPU kernels are work of the CPU device as well, that the calling thread
+// does by itself: no queue knows of it. Each is recorded when it ends, from the end of
+// its wait for operands on, and has a row beside the stream's queue: other threads, and
+// work that the kernel does not depend on, run at the same time. On a device that is no
+// CPU such a kernel is not the device's work, even where the host reads the memory.
 
 struct Pending {
   RecordedWork work;  // start_ns: when it was submitted
@@ -112,8 +112,8 @@ size_t number_of(Recorder& all, const Stream& stream, size_t position) {
     const Ordinal& on = stream.ordinal();
     const bool queued = position != kOnHost;
     const PhysicalDevice& device = queued ? *on.devices[position] : on.home_device();
-    all.queues.push_back({stream.id().device_index(), device.id, device.name,
-                          stream.id().id(), queued});
+    all.queues.push_back(
+        {stream.id().device_index(), device.id, device.name, stream.id().id(), queued});
     all.devices.push_back(&device);
     all.stamps.emplace_back();
   }
@@ -236,8 +236,8 @@ void note_host_work(const std::string& op, int device_id, int64_t took_ns) {
   std::lock_guard<std::mutex> lock(all.mutex);
   if (!records_work()) return;
   all.ended.push_back({WorkKind::kernel, op + " [native]", 0,
-                       number_of(all, stream, kOnHost),
-                       open.empty() ? 0 : open.back(), start, end});
+                       number_of(all, stream, kOnHost), open.empty() ? 0 : open.back(),
+                       start, end});
 }
 
 Recording end_recording() {
