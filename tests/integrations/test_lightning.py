@@ -239,10 +239,13 @@ def test_what_forks_is_refused(made: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("mapping", ["GPU", "explicit"])
 def test_without_collectives_there_is_one_device(
-    made: Callable[..., Any], mapping: str
+    made: Callable[..., Any], mapping: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     with xpurt.xpu_mapping(mapping):
         assert made().strategy.root_device == torch.device("xpu:0")
+        several = torch.xpu.device_count() > 1
+        assert ("xpu:0 alone is used, of 2" in caplog.text) == several
         with pytest.raises(xpurt.MappingError, match=r"gloo.*xpu:0.*Take devices=1"):
             made(strategy="ddp", accelerator="xpu", devices=torch.xpu.device_count())
 

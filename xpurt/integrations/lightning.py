@@ -101,10 +101,19 @@ def unreadable(devices: list[int]) -> list[str]:
     return [f"xpu:{i} ({home})" for i, home in homes if not home.host_accessible]
 
 
-def auto_device_count() -> int:
-    """All ordinals, if processes on them can work together; else one."""
+def auto_device_count() -> tuple[int, str]:
+    """How many ordinals devices="auto" takes: all, if processes on them can work
+    together, else one. And why not all, where it is so."""
     count = torch.xpu.device_count()
-    return 1 if unreadable(list(range(count))) else count
+    far = unreadable(list(range(count)))
+    if count > 1 and far:
+        return (
+            1,
+            f"there are no collectives with {far[0]}, whose memory the host can't read",
+        )
+    if count > 1 and hasattr(sys, "ps1"):
+        return 1, "an interactive session can't start processes on the others"
+    return count, ""
 
 
 def _accelerator(connector: ModuleType) -> type[Any]:
@@ -114,7 +123,6 @@ def _accelerator(connector: ModuleType) -> type[Any]:
     class XPUAccelerator(base):  # type: ignore[misc]
         """xpu devices, as xpurt's mapping has them."""
 
-        auto_device_count = staticmethod(auto_device_count)
         is_available = staticmethod(is_available)
         parse_devices = staticmethod(parse_devices)
 
@@ -135,6 +143,13 @@ def _accelerator(connector: ModuleType) -> type[Any]:
 
         def teardown(self) -> None:
             torch.xpu.empty_cache()
+
+        @staticmethod
+        def auto_device_count() -> int:
+            count, reason = auto_device_count()
+            if reason:
+                inform(f"xpu:0 alone is used, of {torch.xpu.device_count()}: {reason}")
+            return count
 
         @staticmethod
         def get_parallel_devices(devices: list[int]) -> list[torch.device]:
