@@ -21,7 +21,8 @@ class MappingError(XpurtError):
 
 
 class FallbackError(XpurtError):
-    """An op had to leave the device, and ``XPURT_FALLBACK=error`` forbids it."""
+    """An op had to leave the device, and ``XPURT_FALLBACK=error`` forbids it; or the
+    device's memory is hidden from the host, and a copy can't serve the op."""
 
 
 class NoisyError(XpurtError):

@@ -73,3 +73,24 @@ def test_one_device_holds_everything_elsewhere() -> None:
     with xpurt.xpu_mapping("CPU"):
         (cpu,) = (d for d in xpurt.physical_devices() if d.kind == "cpu")
         assert xpurt.where(torch.zeros(1, device="xpu")) == (cpu.filter_string,)
+
+
+def test_an_op_of_another_library_leaves_no_replica(choices: Choices, held) -> None:
+    """It may write to what its schema calls an input."""
+    library = torch.library.Library("xpurt_test_where", "DEF")
+    library.define("add_one(Tensor x) -> ()")
+
+    def add_one(x: torch.Tensor) -> None:
+        x.add_(1)
+
+    library.impl("add_one", add_one, "CPU")
+    try:
+        x = torch.ones(8, device="xpu")
+        choices.gpu()
+        assert (x * 2).tolist() == [2.0] * 8
+        assert held(x) == ["cpu", "gpu"]
+        torch.ops.xpurt_test_where.add_one(x)
+        assert held(x) == ["cpu"]
+        assert (x * 2).tolist() == [4.0] * 8
+    finally:
+        library._destroy()
