@@ -80,7 +80,11 @@ class NewRanks:
         """Whether no sample before had a tensor of as many dimensions as the largest
         one here."""
         rank = max(
-            (leaf.dim() for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)),
+            (
+                leaf.dim()
+                for leaf in tree_leaves(tree)
+                if isinstance(leaf, torch.Tensor)
+            ),
             default=0,
         )
         new = rank > 0 and rank not in self._seen
