@@ -108,7 +108,9 @@ def index_put_in_any_order(put: Put) -> list[torch.Tensor]:
     target = put(torch.randn(3, 5)).t()
     return [
         target.index_put((index,), values, accumulate=True),
-        torch.ops.aten.index_put(target, [None, index.clamp(max=2)], target[:, :1], True),
+        torch.ops.aten.index_put(
+            target, [None, index.clamp(max=2)], target[:, :1], True
+        ),
         target.index_put((put(torch.tensor([0, 4])),), values[0]),
     ]
 

@@ -67,8 +67,18 @@ def test_views_with_gaps(op: str, xpu: torch.device) -> None:
     if op == "native_group_norm":
         with pytest.raises(RuntimeError, match="is_contiguous"):
             agree(function(op), *args, **kwargs)
+    elif op == "native_group_norm_backward":
+        # The CPU's kernel reads them as if there were no gaps, and out of bounds.
+        wanted = function(op)(*tree_map(without_gaps, args))
+        found = function(op)(*copied(args, xpu))
+        for ours, theirs in zip(found, wanted, strict=True):
+            torch.testing.assert_close(ours.cpu(), theirs)
     else:
         agree(function(op), *args, **kwargs)
+
+
+def without_gaps(value: Any) -> Any:
+    return value.contiguous() if isinstance(value, torch.Tensor) else value
 
 
 @pytest.mark.parametrize("op", WRITING + NEW)

@@ -2,7 +2,7 @@
 
 import copy
 import unittest
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -16,7 +16,10 @@ from xpurt.conformance.gradients import (
 )
 from xpurt.conformance.inputs import moved
 from xpurt.conformance.layouts import (
+    OF_GRADIENTS,
+    OF_GRADIENTS_OF_SUCH_INPUTS,
     NewRanks,
+    Relayout,
     gradients_by_layout,
     of_inputs,
     values_alone,
@@ -43,19 +46,26 @@ def check_module(
         _check_call("call", index, made, allowed, record)
         if not ranks.has(made[1:]):
             continue
-        _check_call("gradients laid out otherwise", index, made, allowed, record)
+        variant = "gradients laid out otherwise"
+        _check_call(variant, index, made, allowed, record, OF_GRADIENTS)
+        layouts = OF_GRADIENTS_OF_SUCH_INPUTS
         for name, (args, kwargs) in of_inputs(made[1:]):
             there = made[0], args, kwargs
-            _check_call(f"inputs {name}", index, there, allowed, record)
+            _check_call(f"inputs {name}", index, there, allowed, record, layouts)
     if entry.info.module_error_inputs_func is not None and dtype is torch.float32:
         _check_errors(entry.info, record)
 
 
 def _check_call(
-    variant: str, index: int, made: Made, allowed: Tolerance, record: Record
+    variant: str,
+    index: int,
+    made: Made,
+    allowed: Tolerance,
+    record: Record,
+    layouts: Mapping[str, Relayout] | None = None,
 ) -> None:
-    """Forward and backward. Where what is called is not all that PyTorch gives, the
-    gradients are sent in each layout, too."""
+    """Forward and backward. With `layouts`, gradients are sent in these, too, and the
+    strides of those that arrive do not count."""
 
     def prepare(device: torch.device) -> Made:
         module, args, kwargs = made
@@ -71,13 +81,13 @@ def _check_call(
         ]
         graph = differentiable(result)
         by_layout = {}
-        if variant != "call":
-            by_layout = gradients_by_layout(graph, leaves, record.tiers)
+        if layouts is not None:
+            by_layout = gradients_by_layout(graph, leaves, record.tiers, layouts)
         contiguous = gradients(graph, leaves, record.tiers)
         return {
             "result": result,
             "gradient sent": by_layout,
-            "gradient": contiguous if variant == "call" else values_alone(contiguous),
+            "gradient": values_alone(contiguous) if layouts else contiguous,
             "state": dict(module.state_dict()),
             "argument": [
                 leaf

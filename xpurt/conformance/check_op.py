@@ -1,7 +1,7 @@
 """One op in one dtype: call, gradients, strided inputs, out=, in-place, errors."""
 
 import unittest
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -17,7 +17,10 @@ from xpurt.conformance.gradients import (
 )
 from xpurt.conformance.inputs import moved
 from xpurt.conformance.layouts import (
+    OF_GRADIENTS,
+    OF_GRADIENTS_OF_SUCH_INPUTS,
     NewRanks,
+    Relayout,
     gradients_by_layout,
     of_inputs,
     values_alone,
@@ -123,21 +126,25 @@ class _Check:
     def layouts(self, index: int, sample: Any) -> None:
         """Inputs, and what is sent backward, in other layouts."""
 
-        def body(inputs: Inputs) -> Any:
+        def body(inputs: Inputs, layouts: Mapping[str, Relayout] = OF_GRADIENTS) -> Any:
             result = self._called(inputs)
             graph = differentiable(sample.output_process_fn_grad(result))
             leaves = leaves_that_require_grad(inputs)
+            sent = gradients_by_layout(graph, leaves, self.tiers, layouts)
             return {
                 "result": result,
-                "gradient sent": gradients_by_layout(graph, leaves, self.tiers),
+                "gradient sent": sent,
                 "gradient": values_alone(gradients(graph, leaves, self.tiers)),
             }
+
+        def body_of_such_inputs(inputs: Inputs) -> Any:
+            return body(inputs, OF_GRADIENTS_OF_SUCH_INPUTS)
 
         inputs = self._inputs(sample)
         if leaves_that_require_grad(inputs):
             self._try("gradients laid out otherwise", index, inputs, body)
         for name, there in of_inputs(inputs):
-            self._try(f"inputs {name}", index, there, body)
+            self._try(f"inputs {name}", index, there, body_of_such_inputs)
 
     def out(self, index: int, sample: Any) -> None:
         """Into tensors that are there, with something else in them."""

@@ -70,6 +70,12 @@ OF_GRADIENTS: Mapping[str, Relayout] = {
 }
 
 
+# Where the inputs are laid out otherwise, too, these are enough.
+OF_GRADIENTS_OF_SUCH_INPUTS: Mapping[str, Relayout] = {
+    name: OF_GRADIENTS[name] for name in ("channels_last", "expanded")
+}
+
+
 class NewRanks:
     """Which samples of a pair are run in other layouts: the first of each rank."""
 
@@ -80,7 +86,11 @@ class NewRanks:
         """Whether no sample before had a tensor of as many dimensions as the largest
         one here."""
         rank = max(
-            (leaf.dim() for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)),
+            (
+                leaf.dim()
+                for leaf in tree_leaves(tree)
+                if isinstance(leaf, torch.Tensor)
+            ),
             default=0,
         )
         new = rank > 0 and rank not in self._seen
@@ -117,14 +127,17 @@ def of_inputs(tree: Any) -> Iterator[tuple[str, Any]]:
 
 
 def gradients_by_layout(
-    results: list[torch.Tensor], inputs: list[torch.Tensor], tiers: Tiers
+    results: list[torch.Tensor],
+    inputs: list[torch.Tensor],
+    tiers: Tiers,
+    layouts: Mapping[str, Relayout],
 ) -> dict[str, Any]:
     """The gradients of `inputs` through one graph, once for each layout of what is sent
     backward, or the name of the exception that this raised."""
     found: dict[str, Any] = {}
     if not results or not inputs or not all(map(_is_plain, results)):
         return found
-    for name, layout in OF_GRADIENTS.items():
+    for name, layout in layouts.items():
         with tiers.unseen():
             draw = torch.Generator().manual_seed(0)
             given = [drawn(result, draw) for result in results]

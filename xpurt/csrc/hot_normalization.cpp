@@ -33,10 +33,9 @@ NormGradients group_norm_backward(c10::DispatchKeySet keys, const Tensor& grad,
                                   std::array<bool, 3> wanted) {
   using Op = at::_ops::native_group_norm_backward;
   const auto format = input.suggest_memory_format();
-  return HotOp<Op, void, Op>::call(keys, grad.contiguous(format),
-                                   input.contiguous(format), mean, rstd, weight,
-                                   std::move(images), std::move(channels),
-                                   std::move(area), groups, wanted);
+  return HotOp<Op, void, Op>::call(
+      keys, grad.contiguous(format), input.contiguous(format), mean, rstd, weight,
+      std::move(images), std::move(channels), std::move(area), groups, wanted);
 }
 
 // Whether a parameter of each channel has the sizes that PyTorch asks for.
@@ -61,9 +60,9 @@ Tensor group_norm(const Tensor& input, int64_t groups, const OptionalTensor& wei
     return parameter.has_value() && parameter->defined() ? parameter->contiguous()
                                                          : Tensor();
   };
-  return std::get<0>(at::native_group_norm_symint(
-      input.contiguous(format), contiguous(weight), contiguous(bias), images, channels,
-      area, groups, eps));
+  return std::get<0>(at::native_group_norm_symint(input.contiguous(format),
+                                                  contiguous(weight), contiguous(bias),
+                                                  images, channels, area, groups, eps));
 }
 
 TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
