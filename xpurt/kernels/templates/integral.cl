@@ -33,18 +33,22 @@ static C shift_right(C a, C b) {
   return b < 0 || b >= most ? (SIGNED ? (C)(a >> (BITS - 1)) : (C)0) : (C)(a >> b);
 }
 
+// As in PyTorch the smallest number, which has no absolute value, stays what it is.
 static C gcd_of(C a, C b) {
+  if (a < 0) a = (C)(0 - a);
+  if (b < 0) b = (C)(0 - b);
   while (a != 0) {
-    const C rest = (C)(b % a);
+    const C rest = trunc_rest(b, a);
     b = a;
     a = rest;
   }
-  return b < 0 ? (C)-b : b;
+  return b;
 }
 
 static C lcm_of(C a, C b) {
   const C divisor = gcd_of(a, b);
   if (divisor == 0) return 0;
   // Of narrow types in int: what does not fit is cut off after the sign, as in PyTorch.
-  return (C)(a / divisor * b < 0 ? -(a / divisor * b) : a / divisor * b);
+  const C quotient = trunc_quotient(a, divisor);
+  return (C)(quotient * b < 0 ? -(quotient * b) : quotient * b);
 }
