@@ -71,7 +71,6 @@ def bessel(name: str, turned: int, order: int) -> Reference:
         value = p * far + q * near if turned else p * near - q * far
         value = value / (math.sqrt(math.pi) * torch.sqrt(y))
         sign = torch.where(x < 0, -1.0, 1.0) if order == 1 else 1.0
-        # From 5 on PyTorch's kernels of Y have 7 digits.
         large = (x if turned else x.abs()) > 1e4
         return torch.where(large & x.isfinite(), sign * value, native(x))
 
@@ -175,9 +174,9 @@ EXACT: dict[str, Exact] = {
 }
 _C = m.mpf("0.044715")
 
-# PyTorch's kernel has some 6 digits of it in any type.
-EXACT_IN_FLOAT = {"special_airy_ai"}
-# Of these one value of 16, as mpmath takes 20 ms for each, and those from 5 to 25, where
+# PyTorch's kernels have some 6 or 7 digits of them in any type.
+EXACT_IN_FLOAT = {"special_airy_ai", "special_bessel_y0", "special_bessel_y1"}
+# Of these one value of 16, as mpmath takes 20 ms for each, and those to 30, where
 # PyTorch's kernels of Y have 7 digits.
 SLOW = {
     "special_bessel_y0",
@@ -204,7 +203,7 @@ def by_mpmath(name: str, given: torch.Tensor, other: torch.Tensor) -> torch.Tens
     ):
         found.append(y)
         if not 0 < abs(x) < LARGEST or (
-            k % every and abs(x) > 1e-300 and not 5 <= x <= 25
+            k % every and abs(x) > 1e-300 and not 1e-3 <= x <= 30
         ):
             continue
         try:

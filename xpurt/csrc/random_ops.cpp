@@ -133,8 +133,8 @@ struct Exponential {
                 "dtype must be a floating point but you specified ",
                 self.scalar_type());
     const double scale = 1 / lambda, least = least_above_zero(self.scalar_type());
-    // Whose mean is below the least number may give zero: of an infinite lambda, nothing
-    // else.
+    // Whose mean is below the least number may give zero: of an infinite lambda,
+    // nothing else.
     exponential_row(take_draw(generator, self.device(), "aten::exponential_"), self,
                     scale, scale < least ? 0.0 : least);
   }
