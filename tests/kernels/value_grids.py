@@ -79,7 +79,14 @@ def special_integers(dtype: torch.dtype) -> torch.Tensor:
     if dtype == torch.bool:
         return torch.tensor([False, True])
     info = torch.iinfo(dtype)
-    ends = (info.min, info.min + 1, info.min // 2, info.max // 2, info.max - 1, info.max)
+    ends = (
+        info.min,
+        info.min + 1,
+        info.min // 2,
+        info.max // 2,
+        info.max - 1,
+        info.max,
+    )
     found = {*ends, *WHOLE, *(-x for x in WHOLE)}
     kept = sorted(x for x in found if info.min <= x <= info.max)
     return torch.tensor(kept, dtype=dtype)

@@ -72,6 +72,12 @@ double last_below(double to, ScalarType type) {
   return found < to ? found : std::nextafter(found, -INFINITY);
 }
 
+// Of wide types the least that is not subnormal.
+double least_above_zero(ScalarType type) {
+  if (type == ScalarType::Half) return 0x1p-24;
+  return type == ScalarType::Double ? 0x1p-1022 : 0x1p-126;
+}
+
 int64_t threshold_of(double p) {
   return static_cast<int64_t>(Double::threshold_of(p));
 }
@@ -125,9 +131,11 @@ struct Exponential {
                 "Exponential distribution is a continuous probability distribution. "
                 "dtype must be a floating point but you specified ",
                 self.scalar_type());
-    // The least number above zero; of wide types the least that is not subnormal.
-    const double least = self.scalar_type() == ScalarType::Half ? 0x1p-24 : 0x1p-126;
-    exponential_row(take_draw(generator, self.device()), self, 1 / lambda, least);
+    const double scale = 1 / lambda, least = least_above_zero(self.scalar_type());
+    // Whose mean is below the least number may give zero: of an infinite lambda,
+    // nothing else.
+    exponential_row(take_draw(generator, self.device()), self, scale,
+                    scale < least ? 0.0 : least);
   }
 };
 
@@ -181,6 +189,10 @@ struct RandomFromTo {
   // Of 64 bits, all.
   void operator()(at::TensorIteratorBase& iter, const Generator& generator) {
     const Tensor& self = iter.output();
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        self.scalar_type() != ScalarType::Half,
+        "random_ of all 64-bit integers is not implemented for 'Half', which has no "
+        "number near most of them: give it bounds, as in random_(-2048, 2049)");
     random_row(take_draw(generator, self.device()), self, int64_t{0}, int64_t{0});
   }
 };

@@ -18,12 +18,13 @@ FORWARD = (
         functions=("near_zero",),
     ),
     Row("silu", "a0 / (1 + exp(-a0))", FLOATING_ONLY, flops=15),
-    Row("mish", "mish_of(a0)", FLOATING_ONLY, flops=20),
+    Row("mish", "mish_of(a0)", FLOATING_ONLY, flops=20, ulp=4, scale=1e-36),
     Row(
         "gelu",
         {"none": "gelu_of(a0)", "tanh": "gelu_tanh_of(a0)"},
         FLOATING_ONLY,
         flops=25,
+        ulp=512,
     ),
     Row(
         "softplus",
@@ -82,18 +83,20 @@ BACKWARD = (
         FLOATING_ONLY,
         flops=18,
     ),
-    Row("mish_backward", "a0 * mish_slope(a1)", FLOATING_ONLY, flops=60),
+    Row("mish_backward", "a0 * mish_slope(a1)", FLOATING_ONLY, flops=60, ulp=16),
     Row(
         "gelu_backward",
         {"none": "a0 * gelu_slope(a1)", "tanh": "a0 * gelu_tanh_slope(a1)"},
         FLOATING_ONLY,
         flops=35,
+        ulp=64,
     ),
     Row(
         "softplus_backward",
         "a0 * softplus_slope(a1, beta, threshold)",
         FLOATING_ONLY,
         flops=16,
+        ulp=4,
     ),
     Row(
         "hardtanh_backward",

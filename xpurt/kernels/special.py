@@ -70,14 +70,14 @@ def polygamma(n: int, x: Tensor) -> Any:
 
 
 ERROR_FUNCTIONS = (
-    unary("erfinv", "erfinv_of", 90, INVERSE_ERROR),
-    unary("special_ndtri", "ndtri_of", 90, INVERSE_ERROR),
-    unary("special_erfcx", "erfcx_of", 70, SCALED_ERROR),
-    unary("special_log_ndtr", "log_ndtr_of", 120, SCALED_ERROR),
+    unary("erfinv", "erfinv_of", 90, INVERSE_ERROR, ulp=4),
+    unary("special_ndtri", "ndtri_of", 90, INVERSE_ERROR, ulp=4),
+    unary("special_erfcx", "erfcx_of", 70, SCALED_ERROR, ulp=8),
+    unary("special_log_ndtr", "log_ndtr_of", 120, SCALED_ERROR, ulp=128),
 )
 
 GAMMA_FUNCTIONS: tuple[Row | Steps | Decomposed, ...] = (
-    unary("digamma", "digamma_of", 90, ("gamma",)),
+    unary("digamma", "digamma_of", 90, ("gamma",), ulp=32, scale=1),
     Row(
         "special_zeta",
         "zeta_of(a0, a1)",
@@ -85,6 +85,7 @@ GAMMA_FUNCTIONS: tuple[Row | Steps | Decomposed, ...] = (
         flops=400,
         functions=("gamma",),
         in_double=True,
+        ulp=4,
     ),
     Decomposed("polygamma", polygamma),
     TRIGAMMA,
@@ -94,6 +95,7 @@ GAMMA_FUNCTIONS: tuple[Row | Steps | Decomposed, ...] = (
         FLOATING_ONLY,
         flops=600,
         functions=("incomplete_gamma",),
+        ulp=1024,
     ),
     Row(
         "igammac",
@@ -101,33 +103,52 @@ GAMMA_FUNCTIONS: tuple[Row | Steps | Decomposed, ...] = (
         FLOATING_ONLY,
         flops=600,
         functions=("incomplete_gamma",),
+        ulp=2048,
     ),
 )
 
 BESSEL_FUNCTIONS = (
-    unary("special_bessel_j0", "bessel_j0", 90, BESSEL),
-    unary("special_bessel_j1", "bessel_j1", 90, BESSEL),
-    unary("special_bessel_y0", "bessel_y0", 140, BESSEL),
-    unary("special_bessel_y1", "bessel_y1", 140, BESSEL),
-    unary("special_spherical_bessel_j0", "spherical_j0", 25, BESSEL),
-    unary("i0", "modified_i0", 80, MODIFIED_BESSEL),
-    unary("special_i0e", "scaled_i0", 70, MODIFIED_BESSEL),
-    unary("special_i1", "modified_i1", 80, MODIFIED_BESSEL),
-    unary("special_i1e", "scaled_i1", 70, MODIFIED_BESSEL),
-    unary("special_modified_bessel_i0", "modified_i0", 80, MODIFIED_BESSEL),
-    unary("special_modified_bessel_i1", "modified_i1", 80, MODIFIED_BESSEL),
-    unary("special_modified_bessel_k0", "modified_k0", 150, MODIFIED_BESSEL),
-    unary("special_modified_bessel_k1", "modified_k1", 150, MODIFIED_BESSEL),
-    unary("special_scaled_modified_bessel_k0", "scaled_k0", 150, MODIFIED_BESSEL),
-    unary("special_scaled_modified_bessel_k1", "scaled_k1", 150, MODIFIED_BESSEL),
-    unary("special_airy_ai", "airy_ai", 120, ("chebyshev", "airy"), in_double=True),
+    unary("special_bessel_j0", "bessel_j0", 90, BESSEL, ulp=32, scale=1),
+    unary("special_bessel_j1", "bessel_j1", 90, BESSEL, ulp=32, scale=1),
+    unary("special_bessel_y0", "bessel_y0", 140, BESSEL, ulp=32, scale=1),
+    unary("special_bessel_y1", "bessel_y1", 140, BESSEL, ulp=32, scale=1),
+    unary("special_spherical_bessel_j0", "spherical_j0", 25, BESSEL, ulp=4),
+    unary("i0", "modified_i0", 80, MODIFIED_BESSEL, ulp=8),
+    unary("special_i0e", "scaled_i0", 70, MODIFIED_BESSEL, ulp=8),
+    unary("special_i1", "modified_i1", 80, MODIFIED_BESSEL, ulp=8),
+    unary("special_i1e", "scaled_i1", 70, MODIFIED_BESSEL, ulp=8),
+    unary("special_modified_bessel_i0", "modified_i0", 80, MODIFIED_BESSEL, ulp=8),
+    unary("special_modified_bessel_i1", "modified_i1", 80, MODIFIED_BESSEL, ulp=8),
+    unary("special_modified_bessel_k0", "modified_k0", 150, MODIFIED_BESSEL, ulp=16),
+    unary("special_modified_bessel_k1", "modified_k1", 150, MODIFIED_BESSEL, ulp=16),
+    unary(
+        "special_scaled_modified_bessel_k0", "scaled_k0", 150, MODIFIED_BESSEL, ulp=16
+    ),
+    unary(
+        "special_scaled_modified_bessel_k1", "scaled_k1", 150, MODIFIED_BESSEL, ulp=16
+    ),
+    unary(
+        "special_airy_ai",
+        "airy_ai",
+        120,
+        ("chebyshev", "airy"),
+        ulp=64,
+        scale=0.125,
+        in_double=True,
+    ),
 )
 
 
 def polynomial(name: str, expression: str) -> Row:
     """Of the degree a1 at a0; a part of a degree does not count."""
     return Row(
-        f"special_{name}", expression, FLOATING, flops=40, functions=("polynomials",)
+        f"special_{name}",
+        expression,
+        FLOATING,
+        flops=40,
+        functions=("polynomials",),
+        ulp=256,
+        scale=1,
     )
 
 

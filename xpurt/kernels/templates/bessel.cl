@@ -77,7 +77,7 @@ __constant const C hankel_q1[15] = {  // 5 for float
   const C p = SERIES(hankel_p##order, t, 4); \
   const C q = SERIES(hankel_q##order, t, 5) / x; \
   const C s = sin(x), c = cos(x); \
-  return (p * (near) + q * (far)) / sqrt(3.141592653589793 * x)
+  return (p * (near) + q * (far)) / (1.772453850905516 * sqrt(x))
 
 static C bessel_j0(C x) {
   x = fabs(x);

@@ -7,11 +7,15 @@ static C minimum_of(C a, C b) { return a < b ? a : b; }
 
 static C times(C a, C b) { return (C)(a * b); }
 
+// Of an unsigned type there is none: its largest number is not one.
+#define SIGNED ((C)-1 < 0)
+#define IS_MINUS_ONE(b) (SIGNED && (b) == (C)-1)
+
 static C trunc_quotient(C a, C b) {
-  return b == 0 ? (C)0 : b == (C)-1 ? (C)(0 - a) : (C)(a / b);
+  return b == 0 ? (C)0 : IS_MINUS_ONE(b) ? (C)(0 - a) : (C)(a / b);
 }
 
-static C trunc_rest(C a, C b) { return b == 0 || b == (C)-1 ? (C)0 : (C)(a % b); }
+static C trunc_rest(C a, C b) { return b == 0 || IS_MINUS_ONE(b) ? (C)0 : (C)(a % b); }
 
 static C remainder_of(C a, C b) {
   const C rest = trunc_rest(a, b);
@@ -24,7 +28,6 @@ static C floor_quotient(C a, C b) {
 }
 
 #define BITS ((C)(8 * sizeof(C)))
-#define SIGNED ((C)-1 < 0)
 
 static C shift_left(C a, C b) { return b < 0 || b >= BITS ? (C)0 : (C)((ulong)a << b); }
 
@@ -33,18 +36,22 @@ static C shift_right(C a, C b) {
   return b < 0 || b >= most ? (SIGNED ? (C)(a >> (BITS - 1)) : (C)0) : (C)(a >> b);
 }
 
+// As in PyTorch the smallest number, which has no absolute value, stays what it is.
 static C gcd_of(C a, C b) {
+  if (a < 0) a = (C)(0 - (ulong)a);
+  if (b < 0) b = (C)(0 - (ulong)b);
   while (a != 0) {
-    const C rest = (C)(b % a);
+    const C rest = trunc_rest(b, a);
     b = a;
     a = rest;
   }
-  return b < 0 ? (C)-b : b;
+  return b;
 }
 
 static C lcm_of(C a, C b) {
   const C divisor = gcd_of(a, b);
   if (divisor == 0) return 0;
   // Of narrow types in int: what does not fit is cut off after the sign, as in PyTorch.
-  return (C)(a / divisor * b < 0 ? -(a / divisor * b) : a / divisor * b);
+  const C quotient = trunc_quotient(a, divisor);
+  return (C)(quotient * b < 0 ? -(quotient * b) : quotient * b);
 }

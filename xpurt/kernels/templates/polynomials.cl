@@ -21,7 +21,7 @@ static C chebyshev_t(C x, C degree) {
   const long n = (long)degree;
   if (n < 0) return 0;
   if (fabs(x) == 1) return x > 0 ? (C)1 : alternating(n);
-  if (n > 6 && fabs(x) < 1) return cos(n * acos(x));
+  if (n > 6 && fabs(x) < 1) return (x < 0 ? alternating(n) : 1) * cos(n * acos(fabs(x)));
   return chebyshev_recurrence(x, n, x);
 }
 
@@ -29,15 +29,26 @@ static C chebyshev_u(C x, C degree) {
   const long n = (long)degree;
   if (n < 0) return 0;
   if (fabs(x) == 1) return (n + 1) * (x > 0 ? (C)1 : alternating(n));
-  if (n > 8 && fabs(x) < 1) return sin((n + 1) * acos(x)) / sin(acos(x));
+  if (n > 8 && fabs(x) < 1) {
+    const C angle = acos(fabs(x));
+    return (x < 0 ? alternating(n) : 1) * sin((n + 1) * angle) / sin(angle);
+  }
   return chebyshev_recurrence(x, n, 2 * x);
+}
+
+// V and W, of which the one at -x is the other at x but for the sign: near -1 the angle has
+// lost its digits.
+static C third_or_fourth(C x, long n, bool fourth) {
+  const C angle = acos(fabs(x)), sign = x < 0 ? alternating(n) : 1;
+  if (fourth) return sign * sin((n + 0.5) * angle) / sin(angle / 2);
+  return sign * cos((n + 0.5) * angle) / cos(angle / 2);
 }
 
 static C chebyshev_v(C x, C degree) {
   const long n = (long)degree;
   if (n < 0) return 0;
   if (fabs(x) == 1) return x > 0 ? (C)1 : alternating(n) * (2 * n + 1);
-  if (n > 8 && fabs(x) < 1) return cos((n + 0.5) * acos(x)) / cos(acos(x) / 2);
+  if (n > 8 && fabs(x) < 1) return third_or_fourth(x, n, x < 0);
   return chebyshev_recurrence(x, n, 2 * x - 1);
 }
 
@@ -45,7 +56,7 @@ static C chebyshev_w(C x, C degree) {
   const long n = (long)degree;
   if (n < 0) return 0;
   if (fabs(x) == 1) return x > 0 ? (C)(2 * n + 1) : alternating(n);
-  if (n > 8 && fabs(x) < 1) return sin((n + 0.5) * acos(x)) / sin(acos(x) / 2);
+  if (n > 8 && fabs(x) < 1) return third_or_fourth(x, n, x >= 0);
   return chebyshev_recurrence(x, n, 2 * x + 1);
 }
 
