@@ -103,12 +103,12 @@ print(ones.sum().item() - N)
 """
 
 
-def run(code: str, policy: str, needed_gib: float) -> list[str]:
+def run(code: str, policy: str, needed_gib: float, mapping: str = "CPU") -> list[str]:
     _, free_bytes, _ = _C.host_memory()
     if free_bytes < needed_gib * 2**30:
         pytest.skip(f"{free_bytes / 2**30:.1f} GiB of memory, not {needed_gib}")
     return output(
-        BEGIN.format(policy=policy) + code, timeout=300, XPURT_MAPPING="CPU"
+        BEGIN.format(policy=policy) + code, timeout=300, XPURT_MAPPING=mapping
     ).splitlines()
 
 
@@ -129,3 +129,35 @@ def test_every_element(kernels: str) -> None:
 @pytest.mark.slow
 def test_sums_of_every_element() -> None:
     assert run(SUMS, "sycl", 4) == [f"0 {[1 << 29] * 4} {[1 << 30] * 2}", "0"]
+
+
+# PyTorch's kernel makes no difference between indices from the front and the end.
+ADDED = """
+x.view(torch.int8)[:4].fill_(1)
+x.view(torch.int8)[-4:].fill_(1)
+y = x.view(torch.int8)
+at, values = index(-2, 0, -2, -1, 0, -1, 1), [6, 5, 6, 6, 5, 7, 11]
+values = torch.tensor(values, dtype=torch.int8, device="xpu")
+y.index_put_((at,), values, accumulate=True)
+print(y[:4].tolist(), y[-4:].tolist())
+y.put_(at, -values, accumulate=True)
+print(y[:4].tolist(), y[-4:].tolist())
+for refused in (lambda: y[:1].expand(N).put_(at, values), lambda: y.put_(at[:1], y[:1])):
+    try:
+        print(refused())
+    except RuntimeError as error:
+        print("single memory location" in str(error))
+"""
+ADDED_RESULT = [
+    "[11, 12, 1, 1] [1, 1, 13, 14]",
+    "[1, 1, 1, 1] [1, 1, 1, 1]",
+    "True",
+    "True",
+]
+
+
+@pytest.mark.parametrize(
+    "mapping", ["CPU", pytest.param("GPU", marks=pytest.mark.slow)]
+)
+def test_what_is_added_is_added_once(mapping: str) -> None:
+    assert run(ADDED, "sycl", 6, mapping) == ADDED_RESULT

@@ -60,6 +60,26 @@ def test_a_capsule_is_consumed_as_an_xpu_tensor(mapping: str) -> None:
         assert y.tolist() == [0, 1, 2, 3, 4]
 
 
+def test_dlpack_of_nothing(mapping: str) -> None:
+    for x in (
+        torch.empty(0, 3, device="xpu", dtype=torch.int16),
+        torch.ones(4, 3, device="xpu")[4:],
+        torch.ones(4, 0, 2, device="xpu").transpose(0, 2),
+    ):
+        for y in (
+            torch.from_dlpack(x),
+            torch.from_dlpack(x, copy=True),
+            torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x)),
+            torch.from_dlpack(x.__dlpack__(max_version=(1, 0))),
+        ):
+            assert y.device == x.device
+            assert y.dtype == x.dtype
+            assert y.shape == x.shape
+        assert torch.from_dlpack(x, device="cpu").device.type == "cpu"
+    with pytest.raises(RuntimeError, match="capsule"):
+        torch._C._from_dlpack(object())
+
+
 def test_shared_bytes_go_through_dlpack_too(mapping: str) -> None:
     if mapping == "GPU":
         pytest.skip("a GPU and the host share nothing")

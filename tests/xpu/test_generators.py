@@ -100,9 +100,30 @@ def test_offsets(xpu: torch.device) -> None:
     with pytest.raises(RuntimeError, match="multiple of 4"):
         generator.set_offset(3)
     state = generator.get_state()
-    state[8] = 1
+    state[8] = 3
     with pytest.raises(RuntimeError, match="multiple of 4"):
         generator.set_state(state)
+
+
+def test_states_that_are_none(xpu: torch.device) -> None:
+    generator = torch.Generator(xpu).manual_seed(0x0102030405060708)
+    good = generator.get_state()
+    strided = torch.zeros(32, dtype=torch.uint8)[::2]
+    strided.copy_(good)
+    for bad, error, message in (
+        (strided, RuntimeError, "must be contiguous"),
+        (good.view(torch.int64), TypeError, "must be a torch.ByteTensor"),
+        (good.to(xpu), TypeError, "must be a torch.ByteTensor"),
+        (good[:8], ValueError, "has 16 bytes"),
+    ):
+        with pytest.raises(error, match=message):
+            generator.set_state(bad)
+        assert torch.equal(generator.get_state(), good)
+    within = torch.zeros(20, dtype=torch.uint8)[3:19]
+    within.copy_(good)
+    generator.manual_seed(1)
+    generator.set_state(within)
+    assert torch.equal(generator.get_state(), good)
 
 
 def test_a_generator_of_a_replaced_mapping() -> None:

@@ -201,7 +201,7 @@ def test_keep_graph_and_dumps(cpu: torch.device, tmp_path: Path) -> None:
 
 
 def test_an_empty_graph_is_told(cpu: torch.device) -> None:
-    with pytest.warns(UserWarning, match="graph is empty"):
+    with pytest.warns(UserWarning, match="The XPU Graph is empty"):
         graph, _ = captured(lambda: torch.ones(3))
     graph.replay()
 

@@ -114,6 +114,9 @@ def test_whose_stacks_are_kept(xpu: torch.device, context: Any) -> None:
     text = json.dumps(entries())
     assert ("allocate_here" in text) is (context in ("alloc", "all"))
     assert ("free_here" in text) is (context == "all")
+    # What is free again is no state.
+    whole = json.dumps(torch.xpu.memory._snapshot())
+    assert ("allocate_here" in whole) is (context in ("alloc", "all"))
 
 
 def test_the_state_alone_keeps_no_history(xpu: torch.device) -> None:

@@ -91,6 +91,10 @@ std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot(
           info.requested_size += block->requested;
         }
         total_active += info.active_size;
+        // "state" is for what is allocated now.
+        if (info.active_size == 0 && stacks_kept.load() < RecordContext::ALLOC) {
+          info.context_when_allocated = nullptr;
+        }
       }
     }
   }

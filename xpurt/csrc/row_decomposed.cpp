@@ -38,6 +38,7 @@ class DecomposedRow final : public RowKernel {
                      std::ranges::any_of(op.schema().arguments(), is_written);
     for (const c10::Argument& each : op.schema().arguments()) {
       const int at = arguments_++;
+      if (each.name() == "lr") rate_ = at;
       const bool copied = op.operator_name() != functional_.operator_name();
       if (copied && is_written(each)) written_.push_back(at);
       if (each.is_out()) ++outs_;
@@ -63,6 +64,7 @@ class DecomposedRow final : public RowKernel {
   const OperatorHandle functional_;
   int arguments_ = 0;
   int outs_ = 0;
+  int rate_ = -1;  // a learning rate, whose tensor may be a number on the CPU
   bool writes_itself_ = false;  // the function writes to the op's arguments
   std::vector<int> written_;    // positions of arguments
   mutable std::mutex mutex_;
@@ -94,7 +96,12 @@ bool DecomposedRow::accepts(const Stack& stack) const {
     if (!takes_type(spec_, tensor.scalar_type(), type, is_out)) return false;
     return tensor.device() == *device;
   };
+  const auto is_number = [&](const c10::IValue& value) {
+    return arguments_ - static_cast<int>(left) == rate_ && value.isTensor() &&
+           value.toTensor().is_cpu() && value.toTensor().dim() == 0;
+  };
   for (auto value = stack.end() - arguments_; value != stack.end(); ++value, --left) {
+    if (is_number(*value)) continue;
     if (value->isList()) {
       const auto list = value->toListRef();
       if (!std::all_of(list.begin(), list.end(), fits)) return false;

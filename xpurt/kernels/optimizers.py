@@ -175,9 +175,10 @@ def in_a_line(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def rate_of(lr: float | Tensor) -> dict[str, Any]:
-    """A number, or a tensor that stays where it is."""
-    is_tensor = isinstance(lr, Tensor)
-    return {"rate": lr if is_tensor else None, "lr": 0.0 if is_tensor else lr}
+    """A number, or a tensor that stays where it is; one on the CPU is a number."""
+    if isinstance(lr, Tensor) and not lr.is_cpu:
+        return {"rate": lr, "lr": 0.0}
+    return {"rate": None, "lr": float(lr)}
 
 
 def each_parameter(*lists: Sequence[Tensor]) -> Iterator[Sequence[Tensor]]:

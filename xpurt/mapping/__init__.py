@@ -351,6 +351,7 @@ def _uninstall(where: str) -> None:
     _run(_before)
     storages, size_bytes = _C.uninstall_placement()
     if storages:
+        _C.settle_autograd_threads()  # a backward's last tensors go after its end
         gc.collect()
         storages, size_bytes = _C.uninstall_placement()
     if storages:
