@@ -190,6 +190,7 @@ WITHOUT = {
     "testing.Disagreement",
 }
 
+
 def rows() -> list[Any]:
     found = []
     for name, calls in CALLS.items():

@@ -321,7 +321,9 @@ def test_more_devices_behind_one_ordinal_than_may_be() -> None:
         place("AUTO", (CPU,), partition=8, max_devices=4)
     assert len(place("AUTO", (CPU,), partition=8, max_devices=8).ordinals[0]) == 8
     many = [made_up(f"opencl:gpu:{i}") for i in range(65)]
-    with pytest.raises(MappingError, match="XPURT_MAX_DEVICES is 64 at most: take fewer"):
+    with pytest.raises(
+        MappingError, match="XPURT_MAX_DEVICES is 64 at most: take fewer"
+    ):
         place("AUTO", tuple(many), max_devices=64)
 
 

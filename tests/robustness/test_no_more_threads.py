@@ -18,15 +18,15 @@ library = ctypes.CDLL(None)
 refuse = ctypes.c_int.in_dll(library, "xpurt_test_refuse_threads")
 refused = ctypes.c_int.in_dll(library, "xpurt_test_refused")
 x = torch.ones(1 << 16, device="xpu")
-torch.xpu.synchronize()
 """
 
 # Each uses threads for the first time while none can be had.
 USES = {
     "the main thread waits": """
-        y = (x + 1).sum()
-        refuse.value = 1
-        torch.xpu.synchronize()
+        with xpurt.kernel_policy("sycl"), xpurt.prefer("gpu"):
+            y = x + 1
+            refuse.value = 1
+            torch.xpu.synchronize()
     """,
     "a stream of two devices waits": """
         with xpurt.kernel_policy("sycl"):
