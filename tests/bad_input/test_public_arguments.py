@@ -62,6 +62,7 @@ def on_xpu() -> torch.Tensor:
 
 WRONG = [3, 1.5, None, object(), b"CPU", ["CPU"], True]
 NO_DEVICES = [3.5, True, object(), ["xpu"], b"xpu", "nonsense", "", "cuda"]
+OTHER_DEVICES = [torch.device(it) for it in ("cpu", "cuda:1", "xpu:99")]
 NO_FLAGS = ["no", "", None, 0.5, 1, [], object()]
 PARTS: list[Any] = [
     3,
@@ -114,8 +115,7 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
         ),
         (
             lambda it: xpurt.place(linear(), {"": it}),
-            [None, 1.5, True, 99, -1, "cuda", "xpu:99", "", [0]]
-            + [torch.device("cpu"), torch.device("cuda", 1), torch.device("xpu", 99)],
+            [None, 1.5, True, 99, -1, "cuda", "xpu:99", "", [0], *OTHER_DEVICES],
         ),
     ],
     "prefer": [(lambda it: enter(xpurt.prefer, it), [*WRONG, "gpuu", "", "cuda"])],

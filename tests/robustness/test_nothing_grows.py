@@ -13,6 +13,9 @@ from own_process import output
 # Bytes that a round may leave behind: what is amortized, as a growing hash table, and a
 # malloc that is not exact. A pointer in a list that nobody clears is as much in 16 rounds.
 MOST = 128
+# What the SYCL runtime keeps of a graph with one kernel and of its replay: 4.7 KB with
+# libsycl 9 by itself. With a list of ours that grew by a pool for each graph it was 40.
+MOST_OF_GRAPHS = 12 << 10
 
 COUNT = """
 import ctypes, gc, sys, torch, xpurt
@@ -153,4 +156,5 @@ def growths() -> dict[str, float | str]:
 def test_nothing_grows(what: str, growths: dict[str, float | str]) -> None:
     grown = growths[what]
     assert isinstance(grown, float), grown
-    assert grown < MOST, f"each of the {what} leaves {grown:.0f} bytes behind"
+    most = MOST_OF_GRAPHS if what == "graphs" else MOST
+    assert grown < most, f"each of the {what} leaves {grown:.0f} bytes behind"
