@@ -97,6 +97,40 @@ def test_bad_usage_is_code_2(
     assert "usage: xpurt" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("devces", 'no command "devces"; did you mean "devices"?'),
+        ("Doctor", 'no command "Doctor"; did you mean "doctor"?'),
+        ("zzz", 'no command "zzz"; there are devices, doctor, demo'),
+    ],
+)
+def test_the_nearest_command_is_named(
+    given: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main([given])
+    assert stop.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_command_it_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main([])
+    assert stop.value.code == 2
+    assert "list the physical devices" in capsys.readouterr().err
+
+
+def test_a_file_may_be_at_home(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cli.main(["ops", "--markdown=~/ops.md"]) == 0
+    assert (tmp_path / "ops.md").exists()
+
+
 def test_conformance_says_which_dtypes_there_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -2,18 +2,23 @@
 
 import dataclasses
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from own_process import run
 
+import xpurt.config
 from xpurt.config import (
+    VARIABLES,
     Config,
     config,
     guard_device_count,
     lazy_copies_at_import,
     read_config,
+    unknown_variables,
 )
 from xpurt.errors import ConfigError
 
@@ -162,3 +167,56 @@ def test_lazy_copies_are_off_unless_asked_for(
         read_config({"XPURT_LAZY_COPIES": "perhaps"})
     monkeypatch.setenv("XPURT_LAZY_COPIES", "perhaps")
     assert not lazy_copies_at_import()
+
+
+def test_a_variable_that_is_none_of_ours_is_told_with_the_nearest() -> None:
+    env = {"XPURT_MAPING": "CPU", "xpurt_learn": "0", "XPURT_ZZ": "1", "PATH": "/"}
+    maping, zz, learn = unknown_variables(env | {"XPURT_MAPPING": "CPU"})
+    assert maping.startswith('XPURT_MAPING="CPU" is ignored')
+    assert maping.endswith("Did you mean XPURT_MAPPING?")
+    assert learn.endswith("Did you mean XPURT_LEARN?")
+    assert zz.startswith('XPURT_ZZ="1" is ignored')
+    assert "XPURT_CACHE_DIR, XPURT_CACHE_SIZE" in zz
+
+
+def test_every_variable_that_is_read_is_known() -> None:
+    """By the source: read_config() names them all."""
+    source = Path(xpurt.config.__file__).read_text()
+    assert set(re.findall(r'"(XPURT_[A-Z0-9_]+)"', source)) == set(VARIABLES)
+    assert unknown_variables(dict.fromkeys(VARIABLES, "")) == []
+
+
+def test_the_warning_comes_once_and_not_at_the_import() -> None:
+    code = """
+    import sys, warnings
+    warnings.simplefilter("always")
+    import torch, xpurt
+    print("imported", file=sys.stderr, flush=True)
+    for _ in range(2):
+        torch.ones(1, device="xpu")
+    """
+    ended = run(code, XPURT_MAPING="GPU", XPURT_VIRTUAL_GPU="")
+    assert ended.returncode == 0, ended.stderr
+    before, after = ended.stderr.split("imported")
+    assert before == ""
+    assert after.count("XPURT_MAPING") == 1
+    assert "Did you mean XPURT_MAPPING?" in after
+
+
+def test_the_nearest_value_is_named() -> None:
+    with pytest.raises(ConfigError, match='Did you mean "strict"'):
+        read_config({"XPURT_VIRTUAL_GPU": "strcit"})
+
+
+@pytest.mark.parametrize(
+    ("text", "folder"),
+    [("~/x", "/home/me/x"), ("~", "/home/me"), ("/a/~/x", "/a/~/x")],
+)
+def test_a_path_may_begin_at_home(text: str, folder: str) -> None:
+    env = {"XPURT_CACHE_DIR": text, "HOME": "/home/me"}
+    assert read_config(env).cache_folder == Path(folder)
+
+
+def test_a_home_that_nobody_has() -> None:
+    with pytest.raises(ConfigError, match="there is no user ~nobody-at-all"):
+        read_config({"XPURT_CACHE_DIR": "~nobody-at-all/x"})

@@ -155,3 +155,28 @@ def test_the_doctor_says_so(no_driver: dict[str, str]) -> None:
     assert "FAIL  mapping      AUTO, 0 ordinals" in ended.stdout
     assert "Traceback" not in ended.stderr
     assert os.environ.get("OCL_ICD_FILENAMES") != NO_DRIVER["OCL_ICD_FILENAMES"]
+
+
+def test_there_is_no_accelerator(no_driver: dict[str, str]) -> None:
+    """So that a program which asks takes the CPU, as it would without xpurt."""
+    code = """
+    import torch, xpurt
+    accelerator = torch.accelerator
+    print(accelerator.current_accelerator(), accelerator.current_accelerator(True))
+    print(accelerator.is_available(), accelerator.device_count())
+    xpurt.physical_devices()
+    print(accelerator.current_accelerator() or "cpu")
+    """
+    lines = output(code, **no_driver).splitlines()
+    assert lines == ["None None", "False 0", "cpu"]
+
+
+def test_with_a_driver_xpu_is_it_before_and_after_the_first_use() -> None:
+    code = """
+    import torch, xpurt
+    print(torch.accelerator.current_accelerator())
+    torch.ones(1, device="xpu")
+    print(torch.accelerator.current_accelerator(), torch.accelerator.is_available())
+    """
+    lines = output(code, XPURT_MAPPING="CPU", XPURT_VIRTUAL_GPU="").splitlines()
+    assert lines == ["xpu", "xpu True"]

@@ -1,11 +1,13 @@
 """The list of ops, and docs/ops.md, which is written from it."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from xpurt import cli
 from xpurt.kernels import ROWS, Entry, op_entries
+from xpurt.table import table
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "ops.md"
 
@@ -49,11 +51,34 @@ def test_overloads_are_those_that_are_bound(entries: list[Entry]) -> None:
     assert "" in one(entries, "_fused_adam_").overloads
 
 
-def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     assert cli.main(["ops"]) == 0
     head, _, *lines = capsys.readouterr().out.splitlines()
     assert head.split() == ["op", "overloads", "kind", "dtypes", "file"]
     assert len(lines) == len(ROWS)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_no_line_is_longer_than_the_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert cli.main(["ops"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    # Nothing is lost: the words of a column, put together.
+    wide = table(["op", "file"], [("a_b_c d", "x/y")], width=12)
+    assert "a_b_c" in wide
+    assert "x/y" in wide
+
+
+def test_the_readme_leaves_the_count_to_the_page() -> None:
+    """It would be wrong with the next row."""
+    readme = PAGE.parents[1].joinpath("README.md").read_text()
+    assert re.findall(r"\d[\d,]* ops\b", readme) == []
 
 
 def test_a_page_that_cannot_be_written_is_one_line(

@@ -41,3 +41,13 @@ def test_a_program_runs(program: str, tmp_path: Path) -> None:
         command, env=os.environ, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_first_program_prints_its_loss_on_a_line_of_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAMS[0]], capture_output=True, text=True, timeout=120
+    )
+    loss, head, rule, *_ = done.stdout.splitlines()
+    assert float(loss) > 0
+    assert head.split()[:2] == ["op", "tier"]
+    assert set(rule) == {"-", " "}

@@ -135,7 +135,10 @@ def unknown_variables(env: Mapping[str, str]) -> list[str]:
     for name in sorted(env):
         if not name.upper().startswith("XPURT") or name in VARIABLES:
             continue
-        near = nearest(name, VARIABLES)
+        # What all names begin with would make any two of them alike.
+        ends = [known.removeprefix("XPURT_") for known in VARIABLES]
+        end = nearest(name.upper().removeprefix("XPURT").lstrip("_"), ends)
+        near = f"XPURT_{end}" if end else ""
         found.append(
             f'{name}="{env[name]}" is ignored, since xpurt has no such variable. '
             + (f"Did you mean {near}?" if near else f"It has {', '.join(VARIABLES)}.")

@@ -1,5 +1,6 @@
 """Free segments go back to the driver before more is reserved than is needed."""
 
+import threading
 from collections.abc import Callable
 
 import dpctl
@@ -98,3 +99,30 @@ def test_emptying_the_cache_waits_for_what_is_leaving(
     torch._C._accelerator_emptyCache()
     assert is_complete(work)
     assert _C.memory_snapshot() == []
+
+
+@pytest.mark.usefixtures("memory")
+def test_leaving_bytes_are_those_that_leave() -> None:
+    """Another thread may empty the cache while segments are on their way: what was
+    counted then wrapped around, and the allocator thought that it held nothing."""
+    device = torch.xpu.current_device()
+    stop = threading.Event()
+
+    def empty() -> None:
+        while not stop.is_set():
+            torch.xpu.empty_cache()
+
+    others = [threading.Thread(target=empty) for _ in range(2)]
+    for thread in others:
+        thread.start()
+    try:
+        for round in range(200):
+            held = _C.raw_allocate((20 + round % 7) * MIB)
+            _C.raw_free(held)
+            assert _C.leaving_bytes(device) < 1 << 40
+    finally:
+        stop.set()
+        for thread in others:
+            thread.join()
+    torch.xpu.empty_cache()
+    assert _C.leaving_bytes(device) == 0

@@ -154,7 +154,22 @@ def test_an_explanation_has_a_row_per_op(costs) -> None:
 def test_an_explanation_of_an_error_leaves_nothing_behind(costs) -> None:
     with pytest.raises(ZeroDivisionError):
         xpurt.explain(lambda: 1 / 0)
-    assert _C.end_explaining() == []
+    assert _C.end_explaining(_C.begin_explaining()) == []
+
+
+def test_an_explanation_within_an_explanation(costs) -> None:
+    x = torch.ones(2048, device="xpu")
+    inner = []
+
+    def outer() -> None:
+        x.tanh()
+        inner.append(xpurt.explain(x.exp))
+        x.sin()
+
+    found = xpurt.explain(outer)
+    assert [row.op for row in inner[0]] == ["aten::exp"]
+    assert [row.op for row in found] == ["aten::tanh", "aten::exp", "aten::sin"]
+    assert len(xpurt.explain(x.cos)) == 1
 
 
 def test_a_report_has_a_row_per_device(costs) -> None:

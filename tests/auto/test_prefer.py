@@ -7,6 +7,7 @@ import torch
 
 import xpurt
 from auto.choices import Choices, calls
+from xpurt import _C
 
 
 def ran_on(function) -> str:
@@ -80,3 +81,30 @@ def test_a_backward_has_the_wish_of_the_thread_that_asked(x: torch.Tensor) -> No
     with xpurt.prefer("gpu"):
         loss.backward()
     assert calls("aten::cos", "gpu") == before + 1
+
+
+def test_it_costs_nothing_once_it_is_over(x: torch.Tensor) -> None:
+    """Small ops look for a wish only while some thread has one."""
+
+    def nested() -> None:
+        with xpurt.prefer("gpu"):
+            assert _C.preferences_held() == 1
+            with xpurt.prefer("cpu"):
+                assert _C.preferences_held() == 1  # of this thread, the inner one's
+            found = []
+            thread = threading.Thread(target=lambda: found.append(held_elsewhere(x)))
+            thread.start()
+            thread.join()
+            assert found == [2]
+            raise KeyError
+
+    assert _C.preferences_held() == 0
+    with pytest.raises(KeyError):
+        nested()
+    assert _C.preferences_held() == 0
+
+
+def held_elsewhere(x: torch.Tensor) -> int:
+    with xpurt.prefer("gpu"):
+        x.tanh()
+        return _C.preferences_held()

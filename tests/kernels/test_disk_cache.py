@@ -1,12 +1,13 @@
 """Binaries of kernels that processes leave for each other."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from own_process import output
+from own_process import output, run
 
 from xpurt.kernels.disk_cache import DiskCache
 
@@ -184,3 +185,36 @@ def test_the_command_shows_and_clears_it(tmp_path: Path) -> None:
     assert f"{tmp_path}: 1 kernels, 37 of" in said()
     assert said("--clear") == f"removed 1 kernels from {tmp_path}\n"
     assert DiskCache(tmp_path, 1).files() == []
+
+
+KILLED = """
+import os, signal, pathlib
+from xpurt.kernels.disk_cache import DiskCache
+pathlib.Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+folder = pathlib.Path(os.environ["XPURT_CACHE_DIR"])
+DiskCache(folder, 10_000).store(b"one", b"x" * 3_000)
+"""
+
+
+def test_what_a_killed_process_leaves_counts_and_goes(tmp_path: Path) -> None:
+    assert run(KILLED, XPURT_CACHE_DIR=str(tmp_path)).returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    cache = DiskCache(tmp_path, 10_000)
+    assert cache.files() == []
+    assert cache.size_bytes() == left.stat().st_size > 3_000
+    cache.store(b"two", b"second")  # trims
+    assert left.exists(), "another process may be writing it at this moment"
+    os.utime(left, (1, 1))
+    DiskCache(tmp_path, 10_000).store(b"three", b"third")
+    assert not left.exists()
+    assert len(cache.files()) == 2
+
+
+def test_clearing_takes_what_was_left_unfinished(tmp_path: Path) -> None:
+    for name in ("unfinished-abcdefgh", "tmpabcdefgh"):
+        (tmp_path / name).write_bytes(b"x" * 100)
+    (tmp_path / "costs-1.json").write_text("a calibration")
+    cache = DiskCache(tmp_path, 10_000)
+    assert cache.size_bytes() == 200
+    assert cache.clear() == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["costs-1.json"]

@@ -313,8 +313,18 @@ def test_auto_restricted_to_nothing() -> None:
 def test_more_ordinals_than_pytorch_was_told() -> None:
     with pytest.raises(MappingError, match=r"gives 8 ordinals.*at most 4"):
         place("explicit", (CPU,), partition=8, max_devices=4)
-    # One ordinal may have any number of devices behind it.
-    assert len(place("AUTO", (CPU,), partition=8, max_devices=4).ordinals[0]) == 8
+
+
+def test_more_devices_behind_one_ordinal_than_may_be() -> None:
+    """Sets of them are words of 64 bits in C++."""
+    with pytest.raises(MappingError, match=r"gives 8 devices behind xpu:0.*at most 4"):
+        place("AUTO", (CPU,), partition=8, max_devices=4)
+    assert len(place("AUTO", (CPU,), partition=8, max_devices=8).ordinals[0]) == 8
+    many = [made_up(f"opencl:gpu:{i}") for i in range(65)]
+    with pytest.raises(
+        MappingError, match="XPURT_MAX_DEVICES is 64 at most: take fewer"
+    ):
+        place("AUTO", tuple(many), max_devices=64)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from policy_costs import SetCosts
-from tiers_taken import bucket_of, tiers_of
+from tiers_taken import bucket_of, calls_to_next_turn, tiers_of
 
 import xpurt
 from xpurt import _C
@@ -267,6 +267,23 @@ def test_learning_leaves_a_kernel_that_the_table_praised(set_costs: SetCosts) ->
     taken = calls("exp", 300)
     assert bucket_of("aten::exp", 16) == ("kernel", "native")
     assert taken["sycl"] < 20
+
+
+@pytest.mark.usefixtures("learning")
+@pytest.mark.parametrize("tier", ["native", "kernel"])
+def test_a_call_counts_once(set_costs: SetCosts, tier: str) -> None:
+    """A hot op asks for the tier, and run_op does again where that is the kernel."""
+    set_costs(dear=(10.0, 1e6) if tier == "native" else (1e6, 10.0))
+    _C.set_learning_bias(*((0, 1e9) if tier == "native" else (1e9, 0)))
+    for _ in range(500):
+        calls("exp", 1)
+        in_use = bucket_of("aten::exp", 16)[1]
+        if in_use == tier and calls_to_next_turn("aten::exp", 16) > 12:
+            break
+    assert in_use == tier
+    before = calls_to_next_turn("aten::exp", 16)
+    calls("exp", 5)
+    assert before - calls_to_next_turn("aten::exp", 16) == 5
 
 
 @pytest.mark.usefixtures("learning")

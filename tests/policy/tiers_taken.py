@@ -19,3 +19,9 @@ def bucket_of(op: str, log2: int) -> tuple[str, str]:
         row for row in _C.learned_tiers() if row[0] == op and row[4] == log2
     ]
     return by_table, in_use
+
+
+def calls_to_next_turn(op: str, log2: int) -> int:
+    """Until the learner times a call of float32 operands of that size."""
+    (row,) = [r for r in _C.learned_tiers() if r[0] == op and r[4] == log2]
+    return row[5]

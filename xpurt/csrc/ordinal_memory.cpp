@@ -267,6 +267,7 @@ std::vector<std::unique_ptr<Segment>> OrdinalMemory::take_free_segments(
     taken.push_back(dropped(std::move(each.segment), stack));
   }
   leaving_.clear();
+  forget_released_pools();
   if (wanted(kEverybody)) needed_peak_ = needed_;
   return taken;
 }

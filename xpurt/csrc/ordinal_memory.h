@@ -156,6 +156,7 @@ class OrdinalMemory {
   };
 
   bool is_released(c10::MempoolId_t id) const;
+  void forget_released_pools();
   c10::MempoolId_t pool_id_for(const Stream& stream) const;
   StreamPools& pools_of(Stream& stream);
   StreamPools& pools_of(const BlockPool& pool);

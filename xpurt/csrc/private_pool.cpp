@@ -43,7 +43,19 @@ void OrdinalMemory::release_pool(c10::MempoolId_t id) {
   const auto found = private_pools_.find(id);
   TORCH_CHECK(found != private_pools_.end(), "there is no memory pool (", id.first,
               ", ", id.second, ")");
-  if (--found->second.users == 0) private_pools_.erase(found);
+  if (--found->second.users > 0) return;
+  private_pools_.erase(found);
+  forget_released_pools();
+}
+
+// Those that have given everything back. Others follow when their segments leave: each
+// graph has a pool, and a program may make any number of graphs.
+void OrdinalMemory::forget_released_pools() {
+  last_pools_ = nullptr;
+  std::erase_if(pools_, [this](const auto& pools) {
+    return pools->id != kEverybody && is_released(pools->id) &&
+           pools->small.segments().empty() && pools->large.segments().empty();
+  });
 }
 
 int OrdinalMemory::pool_users(c10::MempoolId_t id) {
