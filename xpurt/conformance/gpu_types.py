@@ -52,7 +52,7 @@ def wide_oracle(dtype: torch.dtype) -> Oracle[Any]:
     narrower = {wide: narrow for narrow, wide in wider.items()}
 
     def oracle(body: Callable[[Any], Any], inputs: Any) -> tuple[Any, Exception | None]:
-        with _StandIns():
+        with _StandIns():  # type: ignore[no-untyped-call]
             result, error = outcome(body, _converted(inputs, wider))
         return _converted(result, narrower), error
 
@@ -87,7 +87,7 @@ def _in_type(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return there.copy_(once).expand(tensor.shape)
 
 
-class _StandIns(TorchDispatchMode):
+class _StandIns(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """What the CPU refuses in every complex type, by way of ops that it has."""
 
     def __torch_dispatch__(

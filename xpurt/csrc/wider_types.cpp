@@ -135,8 +135,14 @@ class WiderCall {
   // another type than the results, and has to stay one: most ops refuse it.
   ScalarType out_type(ScalarType given) const {
     if (wider_.takes(given)) return wider_.of(given);
+    // The magnitude of a complex number has the type of its parts.
+    if (given == ScalarType::Half && wider_.takes(ScalarType::ComplexHalf)) {
+      return ScalarType::Float;
+    }
     const auto end = wider_.wide.end();
-    if (std::find(wider_.wide.begin(), end, given) == end) return given;
+    const bool is_part =
+        given == ScalarType::Float && wider_.takes(ScalarType::ComplexHalf);
+    if (!is_part && std::find(wider_.wide.begin(), end, given) == end) return given;
     switch (given) {
       case ScalarType::Float:
         return ScalarType::Double;

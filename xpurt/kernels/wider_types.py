@@ -70,7 +70,7 @@ ROWS: tuple[WiderTypes, ...] = (
     *_all("sigmoid_backward tanh_backward cumprod flip", "complex32"),
     # What every program with complex numbers calls.
     *_all(
-        "add sub mul neg abs conj_physical isnan eq ne where index fill",
+        "add sub mul neg abs sgn conj_physical isnan eq ne where fill zero",
         "complex32",
         on_cpu=True,
     ),
