@@ -33,9 +33,12 @@ NormGradients group_norm_backward(c10::DispatchKeySet keys, const Tensor& grad,
                                   std::array<bool, 3> wanted) {
   using Op = at::_ops::native_group_norm_backward;
   const auto format = input.suggest_memory_format();
+  const OptionalTensor scale =
+      weight && weight->defined() ? OptionalTensor(weight->contiguous()) : weight;
   return HotOp<Op, void, Op>::call(
-      keys, grad.contiguous(format), input.contiguous(format), mean, rstd, weight,
-      std::move(images), std::move(channels), std::move(area), groups, wanted);
+      keys, grad.contiguous(format), input.contiguous(format), mean.contiguous(),
+      rstd.contiguous(), scale, std::move(images), std::move(channels), std::move(area),
+      groups, wanted);
 }
 
 // Whether a parameter of each channel has the sizes that PyTorch asks for.
