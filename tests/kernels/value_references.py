@@ -176,7 +176,7 @@ _C = m.mpf("0.044715")
 
 # PyTorch's kernels have some 6 or 7 digits of them in any type.
 EXACT_IN_FLOAT = {"special_airy_ai", "special_bessel_y0", "special_bessel_y1"}
-# Of these one value of 16, as mpmath takes 20 ms for each, and those to 30, where
+# Of these one value of 16, as mpmath takes 20 ms for each, and those to 20,000, where
 # PyTorch's kernels of Y have 7 digits.
 SLOW = {
     "special_bessel_y0",
@@ -203,7 +203,7 @@ def by_mpmath(name: str, given: torch.Tensor, other: torch.Tensor) -> torch.Tens
     ):
         found.append(y)
         if not 0 < abs(x) < LARGEST or (
-            k % every and abs(x) > 1e-300 and not 1e-3 <= x <= 30
+            k % every and abs(x) > 1e-300 and not 1e-3 <= x <= 2e4
         ):
             continue
         try:
