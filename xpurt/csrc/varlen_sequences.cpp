@@ -8,7 +8,6 @@
 #include "capture.h"
 #include "generator.h"
 #include "random.h"
-#include "random_draw.h"
 #include "varlen_attention.h"
 
 namespace xpurt {
@@ -85,9 +84,9 @@ DropoutState DropoutState::take(c10::DeviceIndex index, int64_t draws, const cha
     refuse_in_capture(std::string(op) + " with dropout",
                       "its backward would draw what the capture drew, not the replay.");
   }
-  const Draw draw = take_numbers(default_generator(index),
-                                 kOffsetPerOp * static_cast<uint64_t>(draws));
-  return {static_cast<uint64_t>(draw.seed), static_cast<uint64_t>(draw.offset)};
+  const PhiloxPlace place = state_of(default_generator(index))
+                                ->take(kOffsetPerOp * static_cast<uint64_t>(draws));
+  return {place.seed, place.offset};
 }
 
 at::Generator DropoutState::generator(c10::DeviceIndex index) const {
