@@ -256,9 +256,8 @@ OpCost PointwiseRow::cost(const PointwiseCall& call, const Tensor* output) const
   return cost;
 }
 
-// "row;template;layout;operands;output and compute type;params;variant". Operands:
-// letters of types, S a scalar, T a CPU tensor of one element, N none. Params are P or
-// N.
+// "row;template;layout;operands;output and compute type;params;variant": letters of
+// types, S a scalar, T a CPU tensor of one element, N none; params are P or N.
 std::string PointwiseRow::key(const PointwiseCall& call, const std::string& layout,
                               ScalarType output) const {
   std::string key = std::to_string(spec_.index);
