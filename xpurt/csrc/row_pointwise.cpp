@@ -9,6 +9,7 @@
 #include "element_type.h"
 #include "policy.h"
 #include "program.h"
+#include "half_scalars.h"
 #include "row_spec.h"
 #include "split.h"
 
@@ -83,7 +84,6 @@ class PointwiseRow final : public RowKernel {
   OpCost cost(const PointwiseCall& call, const Tensor* output) const;
   bool uses(int k) const { return (spec_.uses >> k & 1) != 0; }
   bool is_condition(int k) const { return (spec_.conditions >> k & 1) != 0; }
-  c10::Scalar scalar_of(const PointwiseCall& call, int k) const;
   std::string key(const PointwiseCall& call, const std::string& layout,
                   ScalarType output) const;
   void submit(const PointwiseCall& call, const at::TensorIterator& iter,
@@ -256,9 +256,8 @@ OpCost PointwiseRow::cost(const PointwiseCall& call, const Tensor* output) const
   return cost;
 }
 
-// "row;template;layout;operands;output and compute type;params;variant". Operands
-// are letters of types, S for a scalar, T for a CPU tensor of one element, N for none;
-// params are P or N.
+// "row;template;layout;operands;output and compute type;params;variant": letters of
+// types, S a scalar, T a CPU tensor of one element, N none; params are P or N.
 std::string PointwiseRow::key(const PointwiseCall& call, const std::string& layout,
                               ScalarType output) const {
   std::string key = std::to_string(spec_.index);
@@ -322,22 +321,6 @@ PieceList PointwiseRow::pieces(const OpCost& cost, const at::TensorIterator& ite
   return split(cost, iter.shape()[last], last == 0 ? kElementsApart : 1, stream);
 }
 
-// A scalar beside halves: PyTorch's arithmetic takes it as it is, since it computes in
-// float; its comparisons and remainders round it to the half first.
-c10::Scalar PointwiseRow::scalar_of(const PointwiseCall& call, int k) const {
-  const c10::Scalar& scalar = call.scalars[k];
-  const bool rounds = spec_.result == ResultRule::boolean ||
-                      spec_.name == "remainder" || spec_.name == "fmod";
-  if (!rounds || scalar.isComplex()) return scalar;
-  if (call.compute == ScalarType::Half) {
-    return static_cast<float>(at::Half(scalar.toFloat()));
-  }
-  if (call.compute == ScalarType::BFloat16) {
-    return static_cast<float>(at::BFloat16(scalar.toFloat()));
-  }
-  return scalar;
-}
-
 // Submits all of the iteration, or a piece of it.
 void PointwiseRow::submit(const PointwiseCall& call, const at::TensorIterator& iter,
                           const std::array<int, kMaxOperands>& numbers, size_t position,
@@ -364,7 +347,8 @@ void PointwiseRow::submit(const PointwiseCall& call, const at::TensorIterator& i
     if (!uses(k) || !call.present[k]) continue;
     const Tensor* tensor = call.tensors[k];
     if (tensor == nullptr || tensor->is_cpu()) {
-      add_scalar(launch, scalar_of(call, k), computed_in(call.compute));
+      add_scalar(launch, scalar_beside_halves(spec_, call.scalars[k], call.compute),
+                 computed_in(call.compute));
     } else {
       add_tensor(numbers[k], Access::read);
     }
