@@ -94,3 +94,13 @@ def test_an_op_of_another_library_leaves_no_replica(choices: Choices, held) -> N
         assert (x * 2).tolist() == [4.0] * 8
     finally:
         library._destroy()
+
+
+def test_what_a_kernel_leaves_as_it_is_comes_to_the_device(choices: Choices) -> None:
+    """found_inf is written for infinities alone: the value that it has on the CPU has
+    to be there wherever the kernel runs."""
+    gradient, one = torch.ones(4, device="xpu"), torch.ones((), device="xpu")
+    found = torch.full((), 5.0, device="xpu")
+    choices.gpu()
+    torch._amp_foreach_non_finite_check_and_unscale_([gradient], found, one)
+    assert found.item() == 5.0

@@ -66,3 +66,13 @@ def test_what_the_cpu_refuses_is_refused(
         given = weight if weight is None else weight.to(device)
         with pytest.raises((RuntimeError, ZeroDivisionError)):
             F.group_norm(x.to(device), groups, given)
+
+
+def test_weights_may_be_expanded(xpu: torch.device) -> None:
+    x = torch.randn(2, 6, 3)
+    weight, bias = torch.randn(2, 1).expand(2, 6)
+    given = (2, 6, 3, 2, 0.5)
+    found = torch.native_group_norm(x.to(xpu), weight.to(xpu), bias.to(xpu), *given)
+    wanted = torch.native_group_norm(x, weight.contiguous(), bias.contiguous(), *given)
+    for ours, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs)

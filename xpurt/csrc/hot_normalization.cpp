@@ -16,7 +16,7 @@ namespace {
 
 using at::Tensor;
 using OptionalTensor = std::optional<Tensor>;
-using NormGradients = std::tuple<Tensor, Tensor, Tensor>;
+using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
 
 // Note [Group norm on xpu]
 // ~~~~~~~~~~~~~~~~~~~~~~~~
@@ -24,21 +24,35 @@ using NormGradients = std::tuple<Tensor, Tensor, Tensor>;
 // CPU's get the input and the gradient in the memory format of the input. Those of xpu
 // get an input that has lost that format, and the gradient as it came: permuted, or
 // expanded by a sum. PyTorch's CPU kernel reads such a gradient out of bounds. So both
-// are prepared here as for the CPU, whichever kernel takes the call.
-NormGradients group_norm_backward(c10::DispatchKeySet keys, const Tensor& grad,
-                                  const Tensor& input, const Tensor& mean,
-                                  const Tensor& rstd, const OptionalTensor& weight,
-                                  c10::SymInt images, c10::SymInt channels,
-                                  c10::SymInt area, int64_t groups,
-                                  std::array<bool, 3> wanted) {
+// are prepared here as for the CPU, whichever kernel takes the call. Weight and bias it
+// reads by place, too, and checks nothing.
+OptionalTensor contiguous(const OptionalTensor& parameter) {
+  const bool given = parameter.has_value() && parameter->defined();
+  return given ? OptionalTensor(parameter->contiguous()) : parameter;
+}
+
+ThreeTensors native_group_norm(c10::DispatchKeySet keys, const Tensor& input,
+                               const OptionalTensor& weight, const OptionalTensor& bias,
+                               c10::SymInt images, c10::SymInt channels,
+                               c10::SymInt area, int64_t groups, double eps) {
+  using Op = at::_ops::native_group_norm;
+  return HotOp<Op, void, Op>::call(keys, input, contiguous(weight), contiguous(bias),
+                                   std::move(images), std::move(channels),
+                                   std::move(area), groups, eps);
+}
+
+ThreeTensors group_norm_backward(c10::DispatchKeySet keys, const Tensor& grad,
+                                 const Tensor& input, const Tensor& mean,
+                                 const Tensor& rstd, const OptionalTensor& weight,
+                                 c10::SymInt images, c10::SymInt channels,
+                                 c10::SymInt area, int64_t groups,
+                                 std::array<bool, 3> wanted) {
   using Op = at::_ops::native_group_norm_backward;
   const auto format = input.suggest_memory_format();
-  const OptionalTensor scale =
-      weight && weight->defined() ? OptionalTensor(weight->contiguous()) : weight;
   return HotOp<Op, void, Op>::call(
       keys, grad.contiguous(format), input.contiguous(format), mean.contiguous(),
-      rstd.contiguous(), scale, std::move(images), std::move(channels), std::move(area),
-      groups, wanted);
+      rstd.contiguous(), contiguous(weight), std::move(images), std::move(channels),
+      std::move(area), groups, wanted);
 }
 
 // Whether a parameter of each channel has the sizes that PyTorch asks for.
@@ -59,13 +73,8 @@ Tensor group_norm(const Tensor& input, int64_t groups, const OptionalTensor& wei
   const c10::SymInt images = input.sym_size(0), channels = input.sym_size(1);
   const c10::SymInt area =
       c10::multiply_integers(input.sym_sizes().slice(2, input.dim() - 2));
-  const auto contiguous = [](const OptionalTensor& parameter) {
-    return parameter.has_value() && parameter->defined() ? parameter->contiguous()
-                                                         : Tensor();
-  };
-  return std::get<0>(at::native_group_norm_symint(input.contiguous(format),
-                                                  contiguous(weight), contiguous(bias),
-                                                  images, channels, area, groups, eps));
+  return std::get<0>(at::native_group_norm_symint(
+      input.contiguous(format), weight, bias, images, channels, area, groups, eps));
 }
 
 TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
@@ -77,7 +86,8 @@ TORCH_LIBRARY_IMPL(aten, XPU, m) {
   hot<at::_ops::native_layer_norm_backward>(m);
   hot<at::_ops::native_batch_norm>(m);
   hot<at::_ops::native_batch_norm_backward>(m);
-  hot<at::_ops::native_group_norm>(m);
+  m.impl("native_group_norm", TORCH_FN(native_group_norm));
+  hot_ops().emplace_back("aten::native_group_norm");
   m.impl("native_group_norm_backward", TORCH_FN(group_norm_backward));
   hot_ops().emplace_back("aten::native_group_norm_backward");
   m.impl("group_norm", TORCH_FN(group_norm));

@@ -63,6 +63,13 @@ class StepsRow final : public RowKernel {
   const c10::IValue& argument(const Stack& stack, size_t at) const {
     return stack[stack.size() - arguments_.size() + at];
   }
+  // Whether it is an argument that the op changes, and no out=: a step may leave
+  // elements of it as they are, so the device has to have them.
+  bool is_changed(const std::string& name) const {
+    return std::ranges::any_of(arguments_, [&](const c10::Argument* each) {
+      return is_written(*each) && !each->is_out() && each->name() == name;
+    });
+  }
   bool in_place() const {
     return !written_.empty() && !arguments_[written_[0]]->is_out();
   }
@@ -304,9 +311,10 @@ void StepsRow::prepare(const Step& step, const Stack& stack, const Call& call,
     const bool reads = names(step.reads, each.name);
     const bool writes = names(step.writes, each.name);
     if (!each.tensor.defined() || !(reads || writes)) continue;
-    launch.tensor(each.tensor, !writes                 ? Access::read
-                               : reads || copied_ >= 0 ? Access::read_write
-                                                       : Access::write);
+    const bool keeps = reads || copied_ >= 0 || is_changed(each.name);
+    launch.tensor(each.tensor, !writes ? Access::read
+                               : keeps ? Access::read_write
+                                       : Access::write);
   }
   if (step.faults) launch.pointer(stream.fault_word(position));
   for (size_t at = 0; at < arguments_.size(); ++at) {

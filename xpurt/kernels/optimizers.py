@@ -83,12 +83,11 @@ ADAGRAD = """
   param_store(at, x - slowed * g / (sqrt(sum_now) + eps));
 """
 
-# Reads found_inf, too: what a step only writes is not fetched to the device.
 UNSCALE = """
   long index[8];
   const long at = gradient_unravel(i, index);
   const C g = gradient_load(at);
-  if (!isfinite(g)) found_inf_store(0, fmax((C)found_inf_load(0), (C)1));
+  if (!isfinite(g)) found_inf_store(0, 1);
   gradient_store(at, g * inv_scale_load(0));
 """
 
