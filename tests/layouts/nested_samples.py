@@ -194,7 +194,6 @@ CALLS: dict[str, Call] = {
         [True, True, True],
     ),
     "aten::is_pinned": lambda m: aten.is_pinned(nested(m)),
-    "aten::_pin_memory": lambda m: aten._pin_memory(nested(m)),
     "aten::native_dropout": lambda m: aten.native_dropout(nested(m), 0.0, True),
     "aten::native_dropout_backward": lambda m: aten.native_dropout_backward(
         nested(m), aten.gt(nested(m, seed=1), 0), 2.0

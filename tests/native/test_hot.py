@@ -10,6 +10,8 @@ from torch.testing import assert_close
 from torch.utils._pytree import tree_leaves, tree_map
 
 from xpurt import _C
+from xpurt.errors import FallbackError
+from xpurt.mapping import current_placement
 from xpurt.testing.oracle import agree, copied
 
 OPS = [name.removeprefix("aten::") for name in _C.hot_ops()]
@@ -392,13 +394,17 @@ def test_few_bytes(xpu: torch.device) -> None:
 
 
 def test_memory_of_a_view_that_python_keeps(xpu: torch.device) -> None:
-    """A CPU kernel in Python may keep what it is given."""
+    """A CPU kernel in Python may keep what it is given, if that is no copy."""
     kept: list[torch.Tensor] = []
     library = torch.library.Library("xpurt_test_hot", "DEF")
     try:
         library.define("keep(Tensor x) -> Tensor")
         library.impl("keep", lambda x: (kept.append(x), x + 1)[1], "CPU")
         x = torch.arange(3.0, device=xpu)
+        if not any(d.host_accessible for d in current_placement().ordinals[0]):
+            with pytest.raises(FallbackError, match="kept argument x"):
+                torch.ops.xpurt_test_hot.keep(x)
+            return
         torch.ops.xpurt_test_hot.keep(x)
         del x
         assert torch.full((3,), 7.0, device=xpu).tolist() == [7, 7, 7]
