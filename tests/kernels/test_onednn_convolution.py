@@ -211,3 +211,24 @@ def test_a_second_order_gradient(xpu: torch.device) -> None:
         actual = twice([x.to(xpu) for x in host])
     for mine, theirs in zip(actual, expected, strict=True):
         torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-3, atol=1e-2)
+
+
+def test_sums_of_a_transposed_convolution_are_within_rounding(
+    xpu: torch.device,
+) -> None:
+    """By the bound of a sum of 108 products in any order, against float64."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(1, 4, 5, 5, 5, generator=generator) * 18 - 9
+    weight = torch.rand(4, 8, 3, 3, 3, generator=generator) * 18 - 9
+    op = torch.nn.functional.conv_transpose3d
+    exact = op(x.double(), weight.double())
+    most = (
+        108
+        * torch.finfo(torch.float32).eps
+        * op(x.abs().double(), weight.abs().double())
+    )
+    for memory_format in (torch.contiguous_format, torch.channels_last_3d):
+        given = (each.to(memory_format=memory_format).to(xpu) for each in (x, weight))
+        with kernel_policy("sycl"):
+            found = op(*given).cpu().double()
+        assert ((found - exact).abs() <= most).all()

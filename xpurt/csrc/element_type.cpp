@@ -105,7 +105,8 @@ void add_scalar(Launch& launch, const c10::Scalar& scalar, ScalarType type) {
     case ScalarType::Bool:
       return launch.value(static_cast<uint8_t>(scalar.to<bool>()));
     case ScalarType::ComplexFloat:
-      return launch.value(scalar.toComplexFloat());
+      // As PyTorch's kernels do, without a word on what becomes infinite.
+      return launch.value(c10::complex<float>(scalar.toComplexDouble()));
     case ScalarType::ComplexDouble:
       return launch.value(scalar.toComplexDouble());
     default:

@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "element_type.h"
+#include "pointwise_operands.h"
 #include "policy.h"
 #include "program.h"
-#include "half_scalars.h"
 #include "row_spec.h"
 #include "split.h"
 
@@ -194,13 +194,13 @@ bool PointwiseRow::fits(const PointwiseCall& call) const {
     if (!uses(k) || !call.present[k]) continue;
     if (const Tensor* tensor = call.tensors[k]) {
       if ((spec_.zero_dim >> k & 1) != 0 && tensor->dim() != 0) return false;
-      // The native kernel tells the user of a division by zero. To look for a zero
-      // here would be to wait for the divisors.
+      // The native kernel refuses zeros; to look for them here is to wait for them.
       if (divides_integers && k == 1 && !tensor->is_cpu()) return false;
       if (tensor->is_complex() && !c10::isComplexType(call.compute)) return false;
       const bool differs = tensor->scalar_type() != call.compute;
       if (spec_.same_type && !is_condition(k) && differs) return false;
     }
+    if (subtracts_bool(spec_, call.tensors[k], call.scalars[k])) return false;
     if (is_condition(k)) {
       if (call.tensors[k] == nullptr || call.tensors[k]->is_cpu()) return false;
       const ScalarType type = call.tensors[k]->scalar_type();

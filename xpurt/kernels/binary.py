@@ -22,13 +22,13 @@ ROUNDED_QUOTIENT = {
 
 ARITHMETIC_ROWS = (
     Row("add", "a0 + alpha * a1", ARITHMETIC, complex="a0 + times(alpha, a1)"),
-    Row("sub", "a0 - alpha * a1", NUMERIC, complex="a0 - times(alpha, a1)"),
+    Row("sub", "a0 - alpha * a1", NUMERIC, complex="a0 + times(0 - alpha, a1)"),
     Row(
         "rsub",
         "a1 - alpha * a0",
         NUMERIC,
         leading=1,
-        complex="a1 - times(alpha, a0)",
+        complex="a1 + times(0 - alpha, a0)",
     ),
     Row("mul", "a0 * a1", ARITHMETIC, complex="times(a0, a1)"),
     Row("div", "a0 / a1", FLOATING, flops=4, complex="over(a0, a1)"),
@@ -51,6 +51,7 @@ ARITHMETIC_ROWS = (
         FLOATING_ONLY,
         flops=30,
         complex="A1_IS_SCALAR ? power_by_scalar(a0, a1) : power_of(a0, a1)",
+        complex_ulp=8,
     ),
     Row("maximum", "maximum_of(a0, a1)", ARITHMETIC),
     Row("minimum", "minimum_of(a0, a1)", ARITHMETIC),

@@ -34,7 +34,7 @@ def _activation(name: str, type_: str) -> str:
 
 def _product(computed_as: str) -> str:
     """Of numbers, without a call, so that it may be contracted with the sum."""
-    return "times(value, other)" if is_complex(computed_as) else "value * other"
+    return "fused_times(value, other)" if is_complex(computed_as) else "value * other"
 
 
 def matmul_values(template: str, fields: Sequence[str]) -> dict[str, object]:

@@ -60,6 +60,8 @@ class Row:
     the type that lie between (1: a neighbour); the tests measure it against float64 for
     narrower types, and against more digits for float64. Below `scale` numbers
     count as far apart as at it: there a sum cancels. A half is within 1 in any case.
+    `complex_ulp` is the same of complex numbers, of which the error and the distance to
+    the next number are those of the norm.
     """
 
     template: ClassVar[str] = "pointwise"
@@ -81,6 +83,7 @@ class Row:
     in_double: bool = False
     ulp: float = 1
     scale: float = 0
+    complex_ulp: float = 4
     same_type: bool = False  # PyTorch refuses tensors of different types
     raises_on_zero: bool = False  # PyTorch's CPU kernel refuses an integral divisor 0
     raises_on_negative: bool = False  # the same of parameters

@@ -246,7 +246,9 @@ def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> S
     )
     in_double = row.in_double and computed_as == "f"
     prelude = _prelude(computed_as, stored_as, row.functions, in_double)
-    whole = f"#define A1_IS_SCALAR {int(operands[1:2] == 'S')}\n{prelude}{text}"
+    # Of float16 PyTorch's kernel of pow has no other form for a scalar.
+    by_scalar = int(operands[1:2] == "S" and stored_as != "h")
+    whole = f"#define A1_IS_SCALAR {by_scalar}\n{prelude}{text}"
     return Source(entry, whole if in_double else _finished(whole, computed_as))
 
 

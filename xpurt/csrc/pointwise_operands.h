@@ -1,6 +1,7 @@
-// Scalars beside halves, as PyTorch's CPU kernels take them.
+// Operands that PyTorch's CPU kernels round first, or refuse.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Scalar.h>
 
 #include "row_spec.h"
@@ -15,12 +16,21 @@ inline c10::Scalar scalar_beside_halves(const RowSpec& spec, const c10::Scalar& 
                       spec.name == "fmod";
   if (!rounds || scalar.isComplex()) return scalar;
   if (type == c10::ScalarType::Half) {
-    return static_cast<float>(c10::Half(scalar.toFloat()));
+    return static_cast<float>(c10::Half(static_cast<float>(scalar.toDouble())));
   }
   if (type == c10::ScalarType::BFloat16) {
-    return static_cast<float>(c10::BFloat16(scalar.toFloat()));
+    return static_cast<float>(c10::BFloat16(static_cast<float>(scalar.toDouble())));
   }
   return scalar;
+}
+
+// PyTorch refuses it, and says which other op to take. The scalar counts without a
+// tensor.
+inline bool subtracts_bool(const RowSpec& spec, const at::Tensor* tensor,
+                           const c10::Scalar& scalar) {
+  if (spec.name != "sub" && spec.name != "rsub") return false;
+  return tensor != nullptr ? tensor->scalar_type() == c10::ScalarType::Bool
+                           : scalar.isBoolean();
 }
 
 }  // namespace xpurt
