@@ -82,11 +82,21 @@ void nansum(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   torch::jit::push(*stack, std::move(result));
 }
 
+// PyTorch's CPU kernel reads an expanded input out of bounds.
+void of_contiguous(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack) {
+  c10::IValue& self = torch::jit::peek(*stack, 0, op.schema().arguments().size());
+  self = self.toTensor().contiguous();
+  op.redispatchBoxed(keys, stack);
+}
+
 const bool singles_registered = set_host_kernels({
     {"aten::conj_physical_", "", &by_host_tensors},
     {"aten::kaiser_window", "", &by_host_tensors},
     {"aten::kaiser_window", "periodic", &by_host_tensors},
     {"aten::kaiser_window", "beta", &by_host_tensors},
+    {"aten::median", "dim_values", &of_contiguous},
+    {"aten::nanmedian", "dim_values", &of_contiguous},
     {"aten::mode", "values", &by_host_tensors},
     {"aten::nansum", "", &nansum<false>},
     {"aten::nansum", "out", &nansum<true>},
