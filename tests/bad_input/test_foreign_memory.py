@@ -1,5 +1,7 @@
 """Pointers that no xpu ordinal can use."""
 
+import gc
+
 import dpctl
 import dpctl.memory
 import numpy as np
@@ -63,6 +65,18 @@ def test_memory_of_another_context() -> None:
         tensor = xpurt.from_usm(ours)
         assert tensor.device == torch.device("xpu", 0)
         del tensor
+
+
+def test_what_is_refused_is_not_kept(xpu: torch.device) -> None:
+    before = _C.live_memory()
+    kept = torch.ones(3, device=xpu)
+    array = Array(data=(kept.data_ptr(), False), shape=(1 << 40,))
+    array.kept = kept  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="do not belong to its memory"):
+        xpurt.from_usm(array)
+    del kept, array
+    gc.collect()
+    assert _C.live_memory() == before
 
 
 @pytest.mark.usefixtures("xpu")

@@ -6,6 +6,9 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <functional>
+#include <memory>
+
 #include "bind.h"
 #include "gil.h"
 #include "replica.h"
@@ -19,13 +22,16 @@ namespace py = pybind11;
 namespace xpurt {
 namespace {
 
+// Lets go of the owner when it is called, or when it is dropped without a call: what
+// was to be borrowed may be refused.
 std::function<void()> keep_alive(py::object owner) {
-  auto* kept = new py::object(std::move(owner));
-  return [kept] {
+  const auto let_go = [](py::object* kept) {
     if (!Py_IsInitialized()) return;
     const WithGil gil;
     delete kept;
   };
+  std::shared_ptr<py::object> kept(new py::object(std::move(owner)), let_go);
+  return [kept = std::move(kept)]() mutable { kept.reset(); };
 }
 
 void check_xpu(const at::Tensor& tensor) {
