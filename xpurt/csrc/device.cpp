@@ -13,7 +13,6 @@
 #include "errors.h"
 #include "gil.h"
 #include "opening.h"
-#include "stream.h"
 
 namespace xpurt {
 namespace {
@@ -51,6 +50,7 @@ std::atomic<uint64_t> epoch{0};
 std::atomic<bool> bad_fork{false};
 std::atomic<c10::DeviceIndex> guard_count{16};
 std::atomic<bool> exiting{false};
+void (*finish_work)() = nullptr;
 
 struct CurrentDevice {
   c10::DeviceIndex index = 0;
@@ -58,16 +58,12 @@ struct CurrentDevice {
 };
 thread_local CurrentDevice current;
 
-// Note [Exit]
-// ~~~~~~~~~~~
-// SYCL tears itself down in a static destructor, which aborts if work is pending
-// between two devices. Python waits for the queues when it begins to exit; this is
-// for what was submitted after that, and for processes that leave through exit().
-// Registered after the driver was loaded, so that it runs before the driver ends.
+// Registered after the driver was loaded, so that it runs before the driver ends. See
+// Note [Exit].
 void finish_at_exit() {
   if (in_bad_fork()) return;
   try {
-    synchronize_all();
+    if (finish_work != nullptr) finish_work();
   } catch (const std::exception&) {
     // Nobody is left to hear of it.
   }
@@ -292,6 +288,10 @@ void refuse_forks() {
 
 bool in_bad_fork() noexcept {
   return bad_fork.load(std::memory_order_relaxed);
+}
+
+void before_driver_ends(void (*finish)()) {
+  finish_work = finish;
 }
 
 bool is_exiting() noexcept {

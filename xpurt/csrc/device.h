@@ -83,6 +83,10 @@ uint64_t placement_epoch() noexcept;
 // True in a process that was forked after a device had been used.
 bool in_bad_fork() noexcept;
 
+// Sets what waits for all queued work at the end of the process, while the driver is
+// still there.
+void before_driver_ends(void (*finish)());
+
 // True once the process is exiting and all queued work has been waited for: the
 // driver is not to be called any more.
 bool is_exiting() noexcept;

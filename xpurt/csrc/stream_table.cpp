@@ -211,6 +211,11 @@ void synchronize_device(c10::DeviceIndex index) {
   wait_for(streams_of(placement()).ordinals[index].open());
 }
 
+// Note [Exit]
+// ~~~~~~~~~~~
+// SYCL tears itself down in a static destructor, which aborts if work is pending
+// between two devices. Python waits for the queues when it begins to exit; this is
+// for what was submitted after that, and for processes that leave through exit().
 void synchronize_all() {
   if (in_bad_fork()) return;
   std::vector<Stream*> all;
@@ -225,5 +230,10 @@ void synchronize_all() {
   wait_for(all);
   wait_for_couriers();
 }
+
+namespace {
+[[maybe_unused]] const bool waits_at_exit =
+    (before_driver_ends(&synchronize_all), true);
+}  // namespace
 
 }  // namespace xpurt
