@@ -10,6 +10,7 @@
 #include "candidates.h"
 #include "device.h"
 #include "device_counts.h"
+#include "device_failure.h"
 #include "explain.h"
 #include "learned_cost.h"
 #include "op_record.h"

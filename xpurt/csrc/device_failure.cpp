@@ -1,8 +1,16 @@
 #include "device_failure.h"
 
-#include "scheduler.h"
+#include <array>
+#include <atomic>
 
 namespace xpurt {
+namespace {
+
+constexpr int kExcludable = 4096;  // physical devices of a process
+std::array<std::atomic<uint64_t>, kExcludable / 64> excluded{};  // a bit per device
+std::atomic<uint64_t> excluded_count{0};
+
+}  // namespace
 
 DeviceFailure::DeviceFailure(const PhysicalDevice& failed, const std::string& what,
                              const char* why)
@@ -13,6 +21,25 @@ DeviceFailure::DeviceFailure(const PhysicalDevice& failed, const std::string& wh
                                 "lost. Make the tensor anew."
                               : "")),
       device(failed) {}
+
+bool exclude_device(int physical_device_id) {
+  if (physical_device_id >= kExcludable) return false;
+  const uint64_t bit = uint64_t{1} << (physical_device_id % 64);
+  const bool first = (excluded[physical_device_id / 64].fetch_or(bit) & bit) == 0;
+  if (first) ++excluded_count;
+  return first;
+}
+
+bool is_excluded(int physical_device_id) noexcept {
+  if (physical_device_id >= kExcludable) return false;
+  const uint64_t word =
+      excluded[physical_device_id / 64].load(std::memory_order_relaxed);
+  return (word >> (physical_device_id % 64) & 1) != 0;
+}
+
+uint64_t exclusions() noexcept {
+  return excluded_count.load(std::memory_order_acquire);
+}
 
 void take_out(const PhysicalDevice& device, const std::string& why) {
   if (!exclude_device(device.id)) return;

@@ -29,6 +29,13 @@ auto submit_to(const PhysicalDevice& device, const Name& what, const Submit& sub
   }
 }
 
+// Excluded devices are not chosen any more, in this process. False if the device was
+// excluded already.
+bool exclude_device(int physical_device_id);
+bool is_excluded(int physical_device_id) noexcept;
+// How many devices have been excluded so far.
+uint64_t exclusions() noexcept;
+
 // Takes the device out of the choice for the rest of the process, and says so once.
 void take_out(const PhysicalDevice& device, const std::string& why);
 void take_out(const DeviceFailure& failure);

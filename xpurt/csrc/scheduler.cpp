@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "candidates.h"
+#include "device_failure.h"
 #include "stream_clock.h"
 #include "tier_choice.h"
 
@@ -25,9 +26,6 @@ struct OrdinalCosts {
 
 std::shared_mutex costs_mutex;
 std::array<OrdinalCosts, kMaxDevices> costs_by_ordinal;
-
-constexpr int kExcludable = 4096;  // physical devices of a process
-std::array<std::atomic<uint64_t>, kExcludable / 64> excluded{};  // a bit per device
 
 // Note [Preferences]
 // ~~~~~~~~~~~~~~~~~~
@@ -234,21 +232,6 @@ std::string set_preference(const std::string& kind) {
 
 int preferences_held() noexcept {
   return wishes.load(std::memory_order_relaxed);
-}
-
-bool exclude_device(int physical_device_id) {
-  if (physical_device_id >= kExcludable) return false;
-  const uint64_t bit = uint64_t{1} << (physical_device_id % 64);
-  const bool first = (excluded[physical_device_id / 64].fetch_or(bit) & bit) == 0;
-  if (first) change_scheduler();
-  return first;
-}
-
-bool is_excluded(int physical_device_id) noexcept {
-  if (physical_device_id >= kExcludable) return false;
-  const uint64_t word =
-      excluded[physical_device_id / 64].load(std::memory_order_relaxed);
-  return (word >> (physical_device_id % 64) & 1) != 0;
 }
 
 }  // namespace xpurt

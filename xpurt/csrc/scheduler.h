@@ -88,9 +88,4 @@ std::string set_preference(const std::string& kind);
 // Wishes that hold now, in all threads.
 int preferences_held() noexcept;
 
-// A device that failed is not chosen any more, in this process. False if it was
-// excluded already.
-bool exclude_device(int physical_device_id);
-bool is_excluded(int physical_device_id) noexcept;
-
 }  // namespace xpurt

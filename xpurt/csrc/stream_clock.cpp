@@ -6,6 +6,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "device_failure.h"
 #include "event_status.h"
 
 namespace xpurt {
@@ -33,7 +34,8 @@ double now_us() noexcept {
 }
 
 uint64_t scheduler_version() noexcept {
-  return changes.load(std::memory_order_acquire) + (placement_epoch() << 32);
+  return changes.load(std::memory_order_acquire) + exclusions() +
+         (placement_epoch() << 32);
 }
 
 void change_scheduler() noexcept {
