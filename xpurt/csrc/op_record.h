@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "device_counts.h"
 #include "row_kernel.h"
 
 namespace xpurt {
@@ -16,8 +17,6 @@ namespace xpurt {
 struct OpPlaces;
 struct OpTiers;
 struct Refusals;
-
-constexpr int kCountedDevices = 32;  // later ones share the last place
 
 struct OpCount {
   std::atomic<uint64_t> calls{0};

@@ -199,7 +199,7 @@ bool has_apart(c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t dim) {
 std::vector<uint64_t> pieces_run(c10::DeviceIndex index) {
   std::vector<uint64_t> result;
   for (const PhysicalDevice* device : ordinal(index).devices) {
-    result.push_back(pieces_of(device->id));
+    result.push_back(device_count_of(device->id).pieces);
   }
   return result;
 }

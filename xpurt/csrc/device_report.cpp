@@ -1,0 +1,28 @@
+#include "device_report.h"
+
+#include "device.h"
+#include "device_counts.h"
+#include "placing.h"
+
+namespace xpurt {
+
+std::vector<DeviceReportRow> device_report() {
+  std::vector<DeviceReportRow> rows;
+  for (int id = 0; id < kCountedDevices; ++id) {
+    const PhysicalDevice* device = find_physical_device(id);
+    const DeviceCount count = device_count_of(id);
+    const PlacedTimes times = placed_times(id);
+    const bool did_any = count.moves != 0 || count.pieces != 0 || times.busy_us > 0;
+    if (device == nullptr || !did_any) continue;
+    rows.push_back({device->name, count.moves, count.bytes, count.pieces, times.calls,
+                    times.predicted_us, times.measured_us, times.busy_us});
+  }
+  return rows;
+}
+
+void reset_device_report() {
+  reset_device_counts();
+  reset_placed_times();
+}
+
+}  // namespace xpurt
