@@ -132,18 +132,7 @@ void forget_gone() {
   for (const OperatorName& name : gone) watch().adapted.erase(name);
 }
 
-}  // namespace
-
-void watch_foreign_kernels() {
-  auto& dispatcher = c10::Dispatcher::singleton();
-  for (const OperatorName& name : dispatcher.getAllOpNames()) {
-    if (name.name.starts_with("aten::")) watch().ours.insert(name);
-  }
-  static auto* const kept = new c10::RegistrationHandleRAII(
-      dispatcher.addRegistrationListener(std::make_unique<Listener>()));
-  (void)kept;
-}
-
+// Before work may leave home: makes foreign kernels find valid bytes there.
 void adapt_foreign_kernels() {
   if (C10_LIKELY(!ops_were_added.load(std::memory_order_acquire))) return;
   auto& dispatcher = c10::Dispatcher::singleton();
@@ -159,6 +148,19 @@ void adapt_foreign_kernels() {
     }
     watch().adapted.emplace(name, adapt(*op));
   }
+}
+
+}  // namespace
+
+void watch_foreign_kernels() {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const OperatorName& name : dispatcher.getAllOpNames()) {
+    if (name.name.starts_with("aten::")) watch().ours.insert(name);
+  }
+  static auto* const kept = new c10::RegistrationHandleRAII(
+      dispatcher.addRegistrationListener(std::make_unique<Listener>()));
+  (void)kept;
+  before_leaving_home(&adapt_foreign_kernels);
 }
 
 }  // namespace xpurt

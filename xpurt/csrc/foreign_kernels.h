@@ -7,7 +7,4 @@ namespace xpurt {
 // other namespaces, are foreign.
 void watch_foreign_kernels();
 
-// Before work may leave home: makes foreign kernels find valid bytes there.
-void adapt_foreign_kernels();
-
 }  // namespace xpurt

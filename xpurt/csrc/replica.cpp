@@ -4,7 +4,6 @@
 
 #include "allocator.h"
 #include "capture.h"
-#include "foreign_kernels.h"
 #include "lazy_conversion.h"
 #include "pieces.h"
 #include "replica_table.h"
@@ -33,6 +32,7 @@ using namespace replicas;
 namespace {
 
 thread_local bool on_pieces = false;
+void (*leaves_home)() = nullptr;
 
 const c10::StorageImpl& storage_of(const at::TensorBase& tensor) {
   return *tensor.storage().unsafeGetStorageImpl();
@@ -48,6 +48,10 @@ void follow_others(Stream& stream, const Uses& before) {
 }
 
 }  // namespace
+
+void before_leaving_home(void (*callback)()) {
+  leaves_home = callback;
+}
 
 Pieces::Pieces() : before_(std::exchange(on_pieces, true)) {}
 Pieces::~Pieces() {
@@ -128,7 +132,7 @@ void Operands::resolve() {
   if (devices.devices.size() == 1) return;
   const size_t holder = holder_of(devices, position_);
   const bool at_home = holder == devices.home;
-  if (position_ != devices.home) adapt_foreign_kernels();
+  if (position_ != devices.home && leaves_home != nullptr) leaves_home();
   lock_ = std::unique_lock(table().mutex);
   const auto need = [&](bool needed) {
     for (const Operand& each : operands_) {

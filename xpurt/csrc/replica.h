@@ -83,6 +83,10 @@ class Operands {
   Uses uses_;
 };
 
+// The callback runs before work is submitted to a device that is not the home device,
+// without any lock held.
+void before_leaving_home(void (*callback)());
+
 // Makes the home copy valid for work that the current stream does next in total order,
 // or for the host once that stream was waited for; with a write, makes it the only
 // valid one.
