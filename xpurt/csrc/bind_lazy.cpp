@@ -3,8 +3,9 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bind.h"
+#include "known_storages.h"
 #include "lazy_conversion.h"
-#include "lazy_copy.h"
+#include "lazy_memory.h"
 
 namespace py = pybind11;
 

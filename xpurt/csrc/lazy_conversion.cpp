@@ -1,19 +1,18 @@
 #include "lazy_conversion.h"
 
 #include <ATen/ops/_to_copy_native.h>
-#include <c10/util/intrusive_ptr.h>
 #include <torch/library.h>
 
 #include <atomic>
-#include <mutex>
-#include <unordered_map>
 
 #include "alias.h"
 #include "allocator.h"
 #include "capture.h"
 #include "copy.h"
 #include "device.h"
+#include "known_storages.h"
 #include "lazy_copy.h"
+#include "lazy_memory.h"
 #include "op_report.h"
 #include "pinned.h"
 #include "stream.h"
@@ -23,35 +22,6 @@ namespace {
 
 std::atomic<bool> on_in_process{false};
 thread_local Lazy on_here = Lazy::unsaid;
-
-// Storages whose pointer is known outside, for as long as they live.
-struct Known {
-  using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
-  std::mutex mutex;
-  std::unordered_map<const c10::StorageImpl*, Weak> storages;
-  size_t swept = 64;  // how many there may be before those that are gone are dropped
-
-  void add(const c10::StorageImpl& storage) {
-    auto* impl = const_cast<c10::StorageImpl*>(&storage);
-    c10::raw::intrusive_ptr::incref(impl);
-    Weak weak(c10::intrusive_ptr<c10::StorageImpl>::reclaim(impl));
-    const std::lock_guard<std::mutex> lock(mutex);
-    storages.insert_or_assign(impl, std::move(weak));
-    if (storages.size() < swept) return;
-    std::erase_if(storages, [](const auto& each) { return each.second.expired(); });
-    swept = 2 * storages.size() + 64;
-  }
-  bool has(const c10::StorageImpl& storage) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    const auto found = storages.find(&storage);
-    return found != storages.end() && !found->second.expired();
-  }
-};
-
-Known& known() {
-  static Known* const leaked = new Known;
-  return *leaked;
-}
 
 // Whether host and device work in the same memory, and no other device has a part.
 bool is_shared_memory(const Ordinal& ordinal) {
@@ -66,7 +36,7 @@ bool is_unknown(const c10::StorageImpl& storage) {
   const c10::DataPtr& data = storage.data_ptr();
   const bool plain = data.get_context() == data.get() && !storage.has_materializer();
   return (plain || is_lazy(storage)) && storage.resizable() &&
-         storage.allocator() != nullptr && !known().has(storage) &&
+         storage.allocator() != nullptr && !is_never_copied_lazily(storage) &&
          (storage.device_type() == c10::DeviceType::XPU ? !is_private(data.get())
                                                         : !is_pinned(data.get()));
 }
@@ -153,23 +123,6 @@ void set_lazy_copies_of_process(bool on) {
 bool lazy_copies() {
   return on_here == Lazy::unsaid ? on_in_process.load(std::memory_order_relaxed)
                                  : on_here == Lazy::on;
-}
-
-void never_copy_lazily(const c10::StorageImpl& storage) {
-  known().add(storage);
-}
-
-// A graph keeps the address, and nobody is told when it writes there.
-void known_to_graph(const at::TensorBase& tensor) {
-  if (!tensor.has_storage()) return;
-  const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
-  if (is_lazy(storage)) {
-    refuse_in_capture(
-        "work on a lazy copy, or on what was copied lazily,",
-        "the first write moves it to other memory. Make it private before "
-        "the capture: tensor.data_ptr()");
-  }
-  never_copy_lazily(storage);
 }
 
 }  // namespace xpurt

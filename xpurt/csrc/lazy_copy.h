@@ -28,16 +28,6 @@ namespace xpurt {
 // that has the bytes of `source`, a storage of the other kind. In O(1).
 c10::Storage lazy_copy(c10::StorageImpl& source, c10::Device device);
 
-// Whether the storage may share its memory now.
-bool is_lazy(const c10::StorageImpl& storage) noexcept;
-
-// The CPU's memory behind xpu storages.
-struct LazilyBorrowed {
-  size_t storages = 0;
-  size_t bytes = 0;
-};
-LazilyBorrowed lazily_borrowed() noexcept;
-
 // Host memory to host memory, by all threads if that is worth it.
 void copy_bytes(void* to, const void* from, size_t bytes);
 

@@ -12,7 +12,7 @@
 #include "foreign_kernels.h"
 #include "gil.h"
 #include "hooks.h"
-#include "lazy_copy.h"
+#include "lazy_memory.h"
 #include "opening.h"
 #include "profiler.h"
 #include "replica.h"

@@ -4,7 +4,7 @@
 
 #include "allocator.h"
 #include "capture.h"
-#include "lazy_conversion.h"
+#include "known_storages.h"
 #include "pieces.h"
 #include "replica_table.h"
 

@@ -1,0 +1,18 @@
+// Storages whose memory others write to without asking the storage for a pointer.
+#pragma once
+
+#include <ATen/core/TensorBase.h>
+
+namespace xpurt {
+
+// A raw pointer to the storage's memory is known to somebody who says nothing when he
+// writes: it is never copied lazily.
+void never_copy_lazily(const c10::StorageImpl& storage);
+// Whether never_copy_lazily() was called for it.
+bool is_never_copied_lazily(const c10::StorageImpl& storage);
+
+// never_copy_lazily() for what a capture reads or writes. Throws if it may share its
+// memory now.
+void known_to_graph(const at::TensorBase& tensor);
+
+}  // namespace xpurt
