@@ -5,8 +5,6 @@
 #include <c10/core/Scalar.h>
 #include <c10/core/ScalarType.h>
 
-#include "launch.h"
-
 namespace xpurt {
 
 // 'f', 'd', 'h' (half), 'b' (bfloat16), 'c', 's', 'i', 'l' (int8 to int64), 'u'
@@ -26,8 +24,5 @@ bool is_place_or_answer(c10::ScalarType type) noexcept;
 // Whether `scalar` can be passed to a kernel that computes in `type`: it is complex
 // only if the type is, and an integer is within the type's range.
 bool scalar_fits(const c10::Scalar& scalar, c10::ScalarType type) noexcept;
-
-// Adds the scalar to a launch, in the type in which `type` is computed.
-void add_scalar(Launch& launch, const c10::Scalar& scalar, c10::ScalarType type);
 
 }  // namespace xpurt

@@ -72,4 +72,31 @@ void Launch::submit(const sycl::kernel& kernel, const Range& range) {
   note_submitted(stream_, position_, done);
 }
 
+void add_scalar(Launch& launch, const c10::Scalar& scalar, c10::ScalarType type) {
+  using c10::ScalarType;
+  switch (type) {
+    case ScalarType::Double:
+      return launch.value(scalar.toDouble());
+    case ScalarType::Char:
+      return launch.value(scalar.to<int8_t>());
+    case ScalarType::Short:
+      return launch.value(scalar.to<int16_t>());
+    case ScalarType::Int:
+      return launch.value(scalar.to<int32_t>());
+    case ScalarType::Long:
+      return launch.value(scalar.to<int64_t>());
+    case ScalarType::Byte:
+      return launch.value(scalar.to<uint8_t>());
+    case ScalarType::Bool:
+      return launch.value(static_cast<uint8_t>(scalar.to<bool>()));
+    case ScalarType::ComplexFloat:
+      // As PyTorch's kernels do, without a word on what becomes infinite.
+      return launch.value(c10::complex<float>(scalar.toComplexDouble()));
+    case ScalarType::ComplexDouble:
+      return launch.value(scalar.toComplexDouble());
+    default:
+      return launch.value(static_cast<float>(scalar.toDouble()));
+  }
+}
+
 }  // namespace xpurt

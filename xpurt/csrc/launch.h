@@ -1,6 +1,7 @@
 // Arguments of an OpenCL C kernel, and its submission to the current stream.
 #pragma once
 
+#include <c10/core/Scalar.h>
 #include <c10/util/SmallVector.h>
 
 #include <array>
@@ -60,5 +61,8 @@ class Launch {
   Operands operands_;
   c10::SmallVector<Argument, 12> arguments_;
 };
+
+// Adds the scalar to a launch, in the type in which `type` is computed.
+void add_scalar(Launch& launch, const c10::Scalar& scalar, c10::ScalarType type);
 
 }  // namespace xpurt

@@ -7,6 +7,7 @@
 
 #include "capture.h"
 #include "element_type.h"
+#include "launch.h"
 #include "matmul_vectors.h"
 #include "onednn_matmul.h"
 #include "policy.h"

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "element_type.h"
+#include "launch.h"
 #include "pointwise_operands.h"
 #include "policy.h"
 #include "program.h"

@@ -7,6 +7,7 @@
 #include <bitset>
 
 #include "element_type.h"
+#include "launch.h"
 #include "policy.h"
 #include "program.h"
 #include "row_spec.h"

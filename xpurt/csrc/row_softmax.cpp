@@ -3,6 +3,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include "element_type.h"
+#include "launch.h"
 #include "policy.h"
 #include "program.h"
 #include "row_spec.h"

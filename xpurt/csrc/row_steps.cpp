@@ -9,6 +9,7 @@
 #include <deque>
 
 #include "element_type.h"
+#include "launch.h"
 #include "meta_call.h"
 #include "onednn_rows.h"
 #include "plain_indices.h"
