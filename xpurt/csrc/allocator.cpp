@@ -9,7 +9,6 @@
 #include <mutex>
 
 #include "capture.h"
-#include "capture_pool.h"
 #include "gpu_trace.h"
 #include "ordinal_memory.h"
 #include "pinned.h"

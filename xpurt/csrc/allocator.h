@@ -97,4 +97,22 @@ std::vector<c10::CachingDeviceAllocator::SegmentInfo> memory_snapshot(
 // Gives every cached block back to the driver; nothing may be alive.
 void release_cached_memory();
 
+// A capture's hold on a private pool: what is allocated on `stream` comes from there
+// until end(), and the pool is kept as long as this lives.
+class CapturePool {
+ public:
+  CapturePool(c10::MempoolId_t id, c10::Stream stream);
+  ~CapturePool();
+  CapturePool(const CapturePool&) = delete;
+  CapturePool& operator=(const CapturePool&) = delete;
+
+  c10::MempoolId_t id() const { return id_; }
+  void end();
+
+ private:
+  OrdinalMemory& memory_;
+  const c10::MempoolId_t id_;
+  bool open_ = true;
+};
+
 }  // namespace xpurt

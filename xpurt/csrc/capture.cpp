@@ -2,9 +2,6 @@
 
 #include <c10/util/Exception.h>
 
-#include <set>
-
-#include "capture_keeps.h"
 #include "capture_waits.h"
 
 namespace xpurt {
@@ -17,16 +14,6 @@ std::string* spoilt_by() {
   return leaked;
 }
 std::atomic<uint64_t> captures{0};
-std::atomic<bool> some_wait{false};
-std::set<const Stream*>& waiting_streams() {
-  static auto* const leaked = new std::set<const Stream*>;
-  return *leaked;
-}
-
-std::vector<c10::Storage>& kept_storages() {
-  static auto* const leaked = new std::vector<c10::Storage>;
-  return *leaked;
-}
 
 void spoil(const std::string& reason) {
   std::lock_guard<std::mutex> lock(capture_mutex);
@@ -54,8 +41,7 @@ void claim_capture() {
 std::string finish_capture() {
   std::lock_guard<std::mutex> lock(capture_mutex);
   claimed = false;
-  some_wait = false;
-  waiting_streams().clear();
+  forget_captured_waits();
   return std::exchange(*spoilt_by(), {});
 }
 
@@ -65,28 +51,6 @@ void refuse_in_capture(const std::string& what, const std::string& why) {
       " Do it before or after the capture, or run this part eagerly.";
   spoil(reason);
   TORCH_CHECK(false, reason);
-}
-
-void keep_for_capture(const c10::Storage& storage) {
-  std::lock_guard<std::mutex> lock(capture_mutex);
-  kept_storages().push_back(storage);
-}
-
-std::vector<c10::Storage> kept_by_capture() {
-  std::lock_guard<std::mutex> lock(capture_mutex);
-  return std::exchange(kept_storages(), {});
-}
-
-void wait_for_captured(const Stream& stream) {
-  std::lock_guard<std::mutex> lock(capture_mutex);
-  waiting_streams().insert(&stream);
-  some_wait = true;
-}
-
-bool waits_for_captured(const Stream& stream) {
-  if (C10_LIKELY(!some_wait.load(std::memory_order_relaxed))) return false;
-  std::lock_guard<std::mutex> lock(capture_mutex);
-  return waiting_streams().count(&stream) != 0;
 }
 
 void refuse_to_wait_in_capture(const Stream& stream) {

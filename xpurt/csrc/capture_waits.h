@@ -15,4 +15,7 @@ namespace xpurt {
 void wait_for_captured(const Stream& stream);
 bool waits_for_captured(const Stream& stream);
 
+// At the end of the capture.
+void forget_captured_waits();
+
 }  // namespace xpurt

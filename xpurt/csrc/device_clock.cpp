@@ -1,16 +1,10 @@
 #include "device_clock.h"
 
-#include <time.h>
-
 #include <limits>
 
-namespace xpurt {
+#include "recording_now.h"
 
-int64_t host_now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
-}
+namespace xpurt {
 
 DeviceClock::DeviceClock(const PhysicalDevice& device)
     : queue_(device.context, device.device,

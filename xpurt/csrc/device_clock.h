@@ -8,9 +8,6 @@
 
 namespace xpurt {
 
-// Nanoseconds since the Unix epoch, as PyTorch's profiler counts.
-int64_t host_now_ns();
-
 // Each comparison brackets one command of the device between two readings of the
 // host's clock, so it is wrong by at most half the time that the command took there
 // and back: the shortest of several tries, some microseconds on a CPU device. What

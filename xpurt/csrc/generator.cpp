@@ -147,6 +147,12 @@ std::shared_ptr<PhiloxState> state_of(const at::Generator& generator) {
   return found->state();
 }
 
+std::shared_ptr<PhiloxState> state_of(const std::optional<at::Generator>& generator,
+                                      c10::DeviceIndex index) {
+  const bool given = generator.has_value() && generator->defined();
+  return state_of(given ? *generator : default_generator(index));
+}
+
 at::Generator make_generator(c10::DeviceIndex index) {
   if (index == -1) index = current_device();
   // xpu:0 is there if anything is: no driver is loaded for it.

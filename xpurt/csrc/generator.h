@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace xpurt {
 
@@ -44,6 +45,9 @@ class PhiloxState {
 // The state of an xpu generator. Throws for a generator of another device, and for one
 // of a mapping that has been replaced.
 std::shared_ptr<PhiloxState> state_of(const at::Generator& generator);
+// The same, or that of the default generator of xpu:index where none is given.
+std::shared_ptr<PhiloxState> state_of(const std::optional<at::Generator>& generator,
+                                      c10::DeviceIndex index);
 
 // The default generator of xpu:index; index -1 is the current device.
 const at::Generator& default_generator(c10::DeviceIndex index);

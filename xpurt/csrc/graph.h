@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "capture_pool.h"
+#include "allocator.h"
 #include "captured_draws.h"
 #include "stream.h"
 

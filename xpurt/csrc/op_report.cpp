@@ -6,7 +6,7 @@
 #endif
 
 #include "device.h"
-#include "recording_now.h"
+#include "work_recording.h"
 
 namespace xpurt {
 namespace {

@@ -1,10 +1,9 @@
-// Whether a profiler records what the devices do, and what it is told from places that
-// know of no queue. Free of SYCL, for what is included often.
+// Whether a profiler records what the devices do. Free of SYCL, for what is included
+// often.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <string>
 
 namespace xpurt {
 
@@ -13,11 +12,12 @@ inline bool records_work() {
   return work_is_recorded.load(std::memory_order_relaxed);
 }
 
-// While records_work(): PyTorch's CPU kernel of an op ended now, and took so long, the
-// wait for its operands included. `device_id`: the home device of its ordinal.
-void note_host_work(const std::string& op, int device_id, int64_t took_ns);
+// Nanoseconds since the Unix epoch, as PyTorch's profiler counts.
+int64_t host_now_ns();
 
-// This thread has waited for a device until now.
+// While records_work(): this thread has waited for a device until now.
 void note_wait_ended();
+// When that was, for this thread; 0 if it has not waited.
+int64_t waited_until_ns();
 
 }  // namespace xpurt

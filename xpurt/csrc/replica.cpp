@@ -31,7 +31,6 @@ using namespace replicas;
 // time, one through a kernel of the host.
 namespace {
 
-thread_local bool on_pieces = false;
 void (*leaves_home)() = nullptr;
 
 const c10::StorageImpl& storage_of(const at::TensorBase& tensor) {
@@ -51,14 +50,6 @@ void follow_others(Stream& stream, const Uses& before) {
 
 void before_leaving_home(void (*callback)()) {
   leaves_home = callback;
-}
-
-Pieces::Pieces() : before_(std::exchange(on_pieces, true)) {}
-Pieces::~Pieces() {
-  on_pieces = before_;
-}
-bool works_on_pieces() {
-  return on_pieces;
 }
 
 size_t Operands::add(const at::TensorBase& tensor, Access access) {
@@ -103,7 +94,7 @@ void Operands::find_range(Operand& operand) const {
   const at::TensorBase& tensor = operand.tensor;
   operand.range = operand.copies->whole;
   const bool dense = tensor.is_non_overlapping_and_dense();
-  if (on_pieces) {
+  if (works_on_pieces()) {
     size_t last = tensor.storage_offset();
     for (int64_t d = 0; d < tensor.dim(); ++d) {
       last += (tensor.size(d) - 1) * tensor.stride(d);

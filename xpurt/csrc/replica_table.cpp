@@ -57,12 +57,6 @@ Uses take_over_ghosts(const char* begin, const char* end) {
   return all;
 }
 
-// By device; with the table's mutex held.
-std::map<const PhysicalDevice*, Transfers>& transfers() {
-  static auto* const leaked = new std::map<const PhysicalDevice*, Transfers>;
-  return *leaked;
-}
-
 // A copy between two devices, both ends by position. Two devices that the host
 // cannot read go by way of host memory.
 void transfer(Copies& copies, size_t from_position, size_t to_position, Interval range,
@@ -70,9 +64,7 @@ void transfer(Copies& copies, size_t from_position, size_t to_position, Interval
   const Ordinal& devices = copies.devices();
   ReplicaMemory& from = copies.by_position[from_position].memory;
   ReplicaMemory& to = copies.by_position[to_position].memory;
-  Transfers& counted = transfers()[devices.devices[to_position]];
-  ++counted.count;
-  counted.bytes += range.size();
+  count_transfer(*devices.devices[to_position], range.size());
   Uses before = to.uses.all();
   before.add(from.uses.written);
   const auto copied = [&](size_t position, void* into, const void* out_of) {
@@ -257,15 +249,6 @@ void forget_replicas(void* base) noexcept {
   table().copies.erase(found);
   if (table().copies.empty()) drop_finished_ghosts();
   count_entries();
-}
-
-std::vector<Transfers> transfers_to(c10::DeviceIndex index) {
-  std::lock_guard<std::mutex> lock(table().mutex);
-  std::vector<Transfers> result;
-  for (const PhysicalDevice* device : ordinal(index).devices) {
-    result.push_back(transfers()[device]);
-  }
-  return result;
 }
 
 void release_replicas() {

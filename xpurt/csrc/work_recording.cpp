@@ -14,8 +14,6 @@
 
 namespace xpurt {
 
-std::atomic<bool> work_is_recorded{false};
-
 namespace {
 
 // Note [Recorded work]
@@ -62,9 +60,6 @@ struct Recorder {
 
 // The place of the host's threads among the queues of a stream.
 constexpr size_t kOnHost = SIZE_MAX;
-
-// When this thread last waited for a device, while work was recorded.
-thread_local int64_t waited_until_ns = 0;
 
 // Leaked: see Note [Leaked on purpose].
 Recorder& recorder() {
@@ -221,15 +216,11 @@ void note_work(Stream& stream, size_t position, const sycl::event& done,
                          stamped});
 }
 
-void note_wait_ended() {
-  waited_until_ns = host_now_ns();
-}
-
 void note_host_work(const std::string& op, int device_id, int64_t took_ns) {
   const int64_t end = host_now_ns();
   const c10::DeviceIndex index = ordinal_at_home(device_id);
   if (index < 0 || !ordinal(index).home_device().device.is_cpu()) return;
-  const int64_t start = std::min(end, std::max(end - took_ns, waited_until_ns));
+  const int64_t start = std::min(end, std::max(end - took_ns, waited_until_ns()));
   const auto& open = open_correlations();
   const Stream& stream = current_stream(index);
   Recorder& all = recorder();
