@@ -95,9 +95,6 @@ class HostCall {
 // Whether tensors of xpu:index are used in place by native kernels.
 bool host_reads(c10::DeviceIndex index);
 
-// Memory of an alias, which keeps the storage it shows.
-c10::DataPtr alias_data(c10::StorageImpl* original);
-
 // The keys of an alias: those of the tensor, on the CPU.
 c10::DispatchKeySet host_keys(c10::DispatchKeySet keys);
 

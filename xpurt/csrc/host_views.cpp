@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "alias.h"
+#include "alias_storage.h"
 #include "allocator.h"
 #include "cpu_allocator.h"
-#include "lazy_alias.h"
 #include "replica.h"
 #include "stream.h"
 
