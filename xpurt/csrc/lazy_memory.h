@@ -1,4 +1,5 @@
-// Memory that several storages read, each as if it were its own. See Note [Lazy copies].
+// Memory that several storages read, each as if it were its own: see Note [Lazy
+// copies].
 #pragma once
 
 #include <c10/core/StorageImpl.h>
