@@ -10,7 +10,7 @@
 
 #include "device.h"
 #include "gil.h"
-#include "waiting.h"
+#include "worker.h"
 
 namespace xpurt {
 namespace {
@@ -75,7 +75,7 @@ void extend(Engine& engine) {
   for (size_t i = before; i < wanted; ++i) {
     // Not counted among the threads that the engine waits for at exit: one that
     // has not begun to run by then would be waited for in vain.
-    const bool started = start_thread([&engine, i, queue = longer[i]] {
+    const bool started = start_thread("xpurt-autograd", [&engine, i, queue = longer[i]] {
       engine.thread_init(static_cast<int>(i), queue, /*should_increment=*/false);
     });
     TORCH_CHECK(

@@ -2,8 +2,6 @@
 
 #include <chrono>
 
-#include "waiting.h"
-
 namespace xpurt {
 namespace {
 
@@ -17,13 +15,10 @@ bool BuildQueue::push(const PhysicalDevice& device, const std::string& key) {
   std::lock_guard<std::mutex> lock(mutex_);
   const Key wanted{&device, key};
   if (stopped_ || failed_.count(wanted) != 0) return false;
-  // Without a thread whoever wants it builds it.
-  if (!started_ && !start_thread([this] { work(); })) return false;
-  started_ = true;
   if (!known_.insert(wanted).second) return true;
-  waiting_.push_back(wanted);
-  changed_.notify_all();
-  return true;
+  if (worker_.submit([this, wanted] { build(wanted); }) != nullptr) return true;
+  known_.erase(wanted);
+  return false;  // without a thread whoever wants it builds it
 }
 
 size_t BuildQueue::pending() {
@@ -32,32 +27,23 @@ size_t BuildQueue::pending() {
 }
 
 void BuildQueue::stop() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  stopped_ = true;
-  waiting_.clear();
-  changed_.wait_for(lock, kPatience, [this] { return !busy_; });
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopped_ = true;
+  }
+  worker_.stop(kPatience);
 }
 
-void BuildQueue::work() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return !waiting_.empty(); });
-    const Key next = waiting_.front();
-    waiting_.pop_front();
-    busy_ = true;
-    lock.unlock();
-    bool failed = false;
-    try {
-      build_(*next.first, next.second);
-    } catch (...) {
-      failed = true;  // whoever wants it builds it, and is told
-    }
-    lock.lock();
-    busy_ = false;
-    known_.erase(next);
-    if (failed) failed_.insert(next);
-    changed_.notify_all();
+void BuildQueue::build(const Key& key) {
+  bool failed = false;
+  try {
+    build_(*key.first, key.second);
+  } catch (...) {
+    failed = true;  // whoever wants it builds it, and is told
   }
+  std::lock_guard<std::mutex> lock(mutex_);
+  known_.erase(key);
+  if (failed) failed_.insert(key);
 }
 
 }  // namespace xpurt

@@ -1,8 +1,6 @@
 // Builds of kernels that a thread of ours does while others go on.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "device.h"
+#include "worker.h"
 
 namespace xpurt {
 
@@ -41,16 +40,13 @@ class BuildQueue {
   void stop();
 
  private:
-  void work();
+  void build(const Key& key);
 
   const Build build_;
+  Worker worker_{"xpurt-build", 1};
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Key> waiting_;
   std::set<Key> known_;  // waiting, or being built
   std::set<Key> failed_;
-  bool started_ = false;
-  bool busy_ = false;
   bool stopped_ = false;
 };
 

@@ -10,6 +10,6 @@ namespace xpurt {
 sycl::event event_in(const sycl::context& context, const sycl::event& event);
 
 // Waits until nothing is left of event_in(): before the driver goes.
-void wait_for_couriers();
+void wait_for_events_across();
 
 }  // namespace xpurt

@@ -228,7 +228,7 @@ void synchronize_all() {
     }
   }
   wait_for(all);
-  wait_for_couriers();
+  wait_for_events_across();
 }
 
 namespace {

@@ -5,16 +5,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <exception>
-#include <memory>
-#include <mutex>
-#include <thread>
-#include <utility>
 
 #include "gil.h"
 #include "recording_now.h"
+#include "worker.h"
 
 namespace xpurt {
 namespace {
@@ -36,77 +30,10 @@ constexpr auto kSignalInterval = std::chrono::milliseconds(20);
 std::atomic<void (*)()> interrupt_check{nullptr};
 std::atomic<unsigned long> main_thread{0};
 
-struct Job {
-  std::function<void()> wait;
-  bool done = false;
-  std::exception_ptr error;
-};
-
 // Threads that wait in the driver for others: for the main thread, and for a thread
-// that waits for several devices. As many as ever wait at a time, and kept, since to
-// start one takes longer than most waits. Leaked: see Note [Leaked on purpose].
-class Waiters {
- public:
-  void run(std::function<void()> wait) {
-    const std::shared_ptr<Job> job = start(wait);
-    // No thread: Ctrl-C has to wait, too.
-    if (job == nullptr) return wait();
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (!finished_.wait_for(lock, kSignalInterval, [&] { return job->done; })) {
-      lock.unlock();
-      interrupt_check.load()();
-      lock.lock();
-    }
-    lock.unlock();
-    if (job->error) std::rethrow_exception(job->error);
-  }
-
-  // nullptr where no thread can be had for it.
-  std::shared_ptr<Job> start(const std::function<void()>& wait) {
-    auto job = std::make_shared<Job>();
-    job->wait = wait;
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (idle_ <= jobs_.size() && !start_thread([this] { work(); })) return nullptr;
-    jobs_.push_back(job);
-    added_.notify_one();
-    return job;
-  }
-
-  void finish(const Job& job) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    finished_.wait(lock, [&] { return job.done; });
-  }
-
- private:
-  void work() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      ++idle_;
-      added_.wait(lock, [this] { return !jobs_.empty(); });
-      --idle_;
-      auto job = jobs_.front();
-      jobs_.pop_front();
-      lock.unlock();
-      try {
-        job->wait();
-      } catch (...) {
-        job->error = std::current_exception();
-      }
-      lock.lock();
-      job->done = true;
-      finished_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable added_;
-  std::condition_variable finished_;
-  std::deque<std::shared_ptr<Job>> jobs_;
-  size_t idle_ = 0;
-};
-
-Waiters& waiters() {
-  static auto* const leaked = new Waiters;
+// that waits for several devices.
+Worker& waits() {
+  static auto* const leaked = new Worker("xpurt-wait", Worker::kNoLimit);
   return *leaked;
 }
 
@@ -128,29 +55,23 @@ void wait_for_device(const std::function<bool()>& finished,
   do {
     if (finished()) return wait();
   } while (Clock::now() < deadline);
-  waiters().run(std::move(wait));
+  const Worker::Handle task = waits().submit(wait);
+  // No thread: Ctrl-C has to wait, too.
+  if (task == nullptr) return wait();
+  waits().wait(task, kSignalInterval, interrupt_check.load());
 }
 
 void run_at_once(const std::vector<std::function<void()>>& parts) {
   if (parts.empty()) return;
-  std::vector<std::shared_ptr<Job>> others;
-  for (size_t i = 1; i < parts.size(); ++i) others.push_back(waiters().start(parts[i]));
+  std::vector<Worker::Handle> others;
+  for (size_t i = 1; i < parts.size(); ++i) others.push_back(waits().submit(parts[i]));
   parts.front()();
   for (size_t i = 1; i < parts.size(); ++i) {
     if (others[i - 1] == nullptr) {
       parts[i]();
     } else {
-      waiters().finish(*others[i - 1]);
+      waits().wait(others[i - 1]);
     }
-  }
-}
-
-bool start_thread(std::function<void()> body) noexcept {
-  try {
-    std::thread(std::move(body)).detach();
-    return true;
-  } catch (const std::exception&) {  // std::system_error; std::bad_alloc
-    return false;
   }
 }
 

@@ -14,13 +14,10 @@ namespace xpurt {
 // both functions own what they use, or use what is never destroyed.
 void wait_for_device(const std::function<bool()>& finished, std::function<void()> wait);
 
-// Runs all of them at the same time: the first one here, the others in threads that are
-// kept for that. Where the system gives no more threads, one after the other here. They
+// Runs all of them at the same time: the first one here, the others in threads of a
+// Worker. Where the system gives no more threads, one after the other here. They
 // must not throw, nor wait for each other.
 void run_at_once(const std::vector<std::function<void()>>& parts);
-
-// Starts a thread that nobody joins; false where the system gives no more threads.
-bool start_thread(std::function<void()> body) noexcept;
 
 // `check` throws if a signal handler of Python raised; called without the lock.
 void set_interrupt_check(void (*check)(), unsigned long main_thread);
