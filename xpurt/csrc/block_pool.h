@@ -146,4 +146,16 @@ class BlockPool {
   size_t inactive_split_bytes_ = 0;
 };
 
+// Blocks of all sizes. Small ones have a pool apart, so that they do not break up the
+// memory that large ones need.
+struct BlockPools {
+  BlockPool small{false};
+  BlockPool large{true};
+
+  BlockPool& of(size_t rounded) { return rounded <= kSmallBytes ? small : large; }
+  bool contains(const BlockPool* pool) const {
+    return pool == &small || pool == &large;
+  }
+};
+
 }  // namespace xpurt

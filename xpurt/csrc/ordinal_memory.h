@@ -116,17 +116,10 @@ class OrdinalMemory {
   Live live();
 
  private:
-  struct StreamPools {
+  struct StreamPools : BlockPools {
     StreamPools(Stream& stream, c10::MempoolId_t id) : stream(stream), id(id) {}
     Stream& stream;
     const c10::MempoolId_t id;  // {0, 0}, or that of a private pool
-    BlockPool small{false};
-    BlockPool large{true};
-
-    BlockPool& of(size_t rounded) { return rounded <= kSmallBytes ? small : large; }
-    bool contains(const BlockPool* pool) const {
-      return pool == &small || pool == &large;
-    }
   };
   struct PrivatePool {
     int users = 0;

@@ -52,10 +52,7 @@ std::vector<Evictable> candidates_on(const PhysicalDevice& device) {
 // storage that the work at hand needs stays.
 bool evict(const PhysicalDevice& device, size_t bytes) {
   ReplicaPool& memory = pool(device);
-  if (memory.bytes_cached() > 0) {
-    memory.trim();
-    return true;
-  }
+  if (memory.trim() > 0) return true;
   std::vector<Evictable> found = candidates_on(device);
   std::ranges::sort(found, [](const Evictable& a, const Evictable& b) {
     return std::pair(!a.is_elsewhere, a.used_at) <
@@ -73,9 +70,9 @@ bool evict(const PhysicalDevice& device, size_t bytes) {
     freed += copy.memory.bytes;
     memory.give_back(std::move(copy.memory));
     copy = {};
-    if (freed >= bytes) break;
+    if (freed >= bytes || memory.has_cached(bytes)) break;
   }
-  memory.trim();
+  if (!memory.has_cached(bytes)) memory.trim();
   return freed > 0;
 }
 

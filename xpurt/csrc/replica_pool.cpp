@@ -34,38 +34,56 @@ void wait_for(const Uses& uses) {
 
 }  // namespace
 
+bool ReplicaPool::grow(size_t rounded) {
+  size_t bytes = segment_bytes_for(rounded, /*large=*/rounded);
+  void* pointer = from_driver(bytes, device_);
+  if (pointer == nullptr && bytes > rounded) {
+    bytes = rounded;
+    pointer = from_driver(bytes, device_);
+  }
+  if (pointer == nullptr) return false;
+  pools_.of(rounded).add_segment(pointer, bytes, this);
+  return true;
+}
+
 ReplicaMemory ReplicaPool::take(size_t bytes) {
   const size_t wanted = rounded(bytes);
+  BlockPool& pool = pools_.of(wanted);
+  Block* block = pool.take(wanted);
+  if (block == nullptr && grow(wanted)) block = pool.take(wanted);
   ReplicaMemory result;
-  auto [first, last] = cached_.equal_range(wanted);
-  if (first != last) {
-    result = std::move(first->second);
-    result.uses.drop_finished();
-    cached_.erase(first);
-    bytes_cached_ -= wanted;
-  } else {
-    result.bytes = wanted;
-    result.pointer = from_driver(wanted, device_);
-    if (result.pointer == nullptr) return result;
-  }
-  bytes_taken_ += result.bytes;
+  if (block == nullptr) return result;
+  result.pointer = block->pointer;
+  result.bytes = block->bytes;
+  result.block = block;
+  result.uses.written = pending_.take_over(block->pointer, block->bytes);
+  bytes_taken_ += block->bytes;
   return result;
 }
 
 void ReplicaPool::give_back(ReplicaMemory memory) {
   bytes_taken_ -= memory.bytes;
-  bytes_cached_ += memory.bytes;
-  const size_t bytes = memory.bytes;
-  cached_.emplace(bytes, std::move(memory));
+  memory.uses.drop_finished();
+  if (!memory.uses.empty()) pending_.add(memory.pointer, memory.bytes, memory.uses);
+  memory.block->allocated = memory.block->active = false;
+  memory.block->segment->pool->give_back(memory.block);
 }
 
-void ReplicaPool::trim() {
-  for (auto& [bytes, memory] : cached_) {
-    wait_for(memory.uses.all());
-    sycl::free(memory.pointer, device_.context);
+bool ReplicaPool::has_cached(size_t bytes) {
+  const size_t wanted = rounded(bytes);
+  return pools_.of(wanted).best_fit(wanted) != nullptr;
+}
+
+size_t ReplicaPool::trim() {
+  size_t freed = 0;
+  for (BlockPool* pool : {&pools_.small, &pools_.large}) {
+    for (const auto& segment : pool->take_free_segments()) {
+      wait_for(pending_.take_over(segment->pointer, segment->bytes));
+      sycl::free(segment->pointer, device_.context);
+      freed += segment->bytes;
+    }
   }
-  cached_.clear();
-  bytes_cached_ = 0;
+  return freed;
 }
 
 }  // namespace xpurt

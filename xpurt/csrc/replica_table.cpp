@@ -13,48 +13,8 @@ namespace {
 std::atomic<size_t> entries{0};
 
 void count_entries() {
-  entries.store(table().copies.size() + table().ghosts.size(),
+  entries.store(table().copies.size() + table().freed_homes.size(),
                 std::memory_order_release);
-}
-
-// Ghosts whose work is finished are of no use; looked for where there are many.
-constexpr size_t kManyGhosts = 256;
-
-void drop_finished_ghosts() {
-  auto& ghosts = table().ghosts;
-  for (auto each = ghosts.begin(); each != ghosts.end();) {
-    each->second.uses.drop_finished();
-    each = each->second.uses.empty() ? ghosts.erase(each) : std::next(each);
-  }
-}
-
-void add_ghost(const Copies& copies, const MemoryUses& uses) {
-  const auto* begin = static_cast<const char*>(copies.home);
-  table().ghosts.insert_or_assign(begin, Ghost{begin + copies.whole.end, uses});
-  if (table().ghosts.size() > kManyGhosts) drop_finished_ghosts();
-}
-
-template <typename Visit>
-void each_ghost(const char* begin, const char* end, const Visit& visit) {
-  auto& ghosts = table().ghosts;
-  auto found = ghosts.lower_bound(begin);
-  if (found != ghosts.begin() && std::prev(found)->second.end > begin) --found;
-  while (found != ghosts.end() && found->first < end) visit(found++);
-}
-
-// What new memory has to wait for; the ghosts keep what is outside of it.
-Uses take_over_ghosts(const char* begin, const char* end) {
-  Uses all;
-  each_ghost(begin, end, [&](auto found) {
-    Ghost ghost = std::move(found->second);
-    const char* const from = found->first;
-    table().ghosts.erase(found);
-    all.add(ghost.uses.all());
-    if (from < begin) table().ghosts.emplace(from, Ghost{begin, ghost.uses});
-    if (end < ghost.end) table().ghosts.emplace(end, Ghost{ghost.end, ghost.uses});
-  });
-  all.drop_finished();
-  return all;
 }
 
 // A copy between two devices, both ends by position. Two devices that the host
@@ -169,19 +129,15 @@ Copies& find_or_make(const c10::StorageImpl& storage) {
     Copy& home = copies.at_home();
     home.memory.pointer = const_cast<void*>(copies.home);
     home.valid.add(copies.whole);
-    const auto* begin = static_cast<const char*>(copies.home);
-    home.memory.uses.written = take_over_ghosts(begin, begin + copies.whole.end);
+    home.memory.uses.written =
+        table().freed_homes.take_over(copies.home, copies.whole.end);
     count_entries();
   }
   return copies;
 }
 
 Uses uses_before(const void* memory, size_t bytes) {
-  Uses all;
-  const auto* begin = static_cast<const char*>(memory);
-  each_ghost(begin, begin + bytes,
-             [&](auto found) { all.add(found->second.uses.all()); });
-  return all;
+  return table().freed_homes.uses_of(memory, bytes);
 }
 
 void ensure_memory(Copies& copies, size_t position) {
@@ -239,7 +195,9 @@ void forget_replicas(void* base) noexcept {
     const Ordinal& devices = now->ordinals[copies.ordinal];
     MemoryUses& home = copies.by_position[devices.home].memory.uses;
     home.drop_finished();
-    if (!home.empty()) add_ghost(copies, home);
+    if (!home.empty()) {
+      table().freed_homes.add(copies.home, copies.whole.end, home);
+    }
     for (size_t p = 0; p < copies.by_position.size(); ++p) {
       ReplicaMemory& memory = copies.by_position[p].memory;
       if (p == devices.home || memory.pointer == nullptr) continue;
@@ -247,7 +205,7 @@ void forget_replicas(void* base) noexcept {
     }
   }
   table().copies.erase(found);
-  if (table().copies.empty()) drop_finished_ghosts();
+  if (table().copies.empty()) table().freed_homes.drop_finished();
   count_entries();
 }
 

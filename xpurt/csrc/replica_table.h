@@ -2,10 +2,10 @@
 // replica*.cpp alone.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <unordered_map>
 
+#include "deferred_frees.h"
 #include "intervals.h"
 #include "replica.h"
 #include "replica_pool.h"
@@ -31,17 +31,10 @@ struct Copies {
   Copy& at_home() { return by_position[devices().home]; }
 };
 
-// Home memory that was given back while work on it was pending: whoever gets it next
-// waits for that.
-struct Ghost {
-  const char* end;
-  MemoryUses uses;
-};
-
 struct Table {
   std::mutex mutex;
   std::unordered_map<const void*, Copies> copies;  // by home pointer
-  std::map<const char*, Ghost> ghosts;             // by begin; they do not overlap
+  DeferredFrees freed_homes;  // whoever gets such memory next waits for its work
   std::unordered_map<const PhysicalDevice*, std::unique_ptr<ReplicaPool>> pools;
   uint64_t uses = 0;
 };
