@@ -75,9 +75,10 @@ void extend(Engine& engine) {
   for (size_t i = before; i < wanted; ++i) {
     // Not counted among the threads that the engine waits for at exit: one that
     // has not begun to run by then would be waited for in vain.
-    const bool started = start_thread("xpurt-autograd", [&engine, i, queue = longer[i]] {
-      engine.thread_init(static_cast<int>(i), queue, /*should_increment=*/false);
-    });
+    const bool started =
+        start_thread("xpurt-autograd", [&engine, i, queue = longer[i]] {
+          engine.thread_init(static_cast<int>(i), queue, /*should_increment=*/false);
+        });
     TORCH_CHECK(
         started, "autograd wants ", wanted - before,
         " threads for xpu, and the system gave ", i - before,

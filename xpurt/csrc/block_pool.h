@@ -43,7 +43,7 @@ struct Block {
   Block* after = nullptr;
   Block* previous_free = nullptr;
   Block* next_free = nullptr;
-  bool allocated = false;    // in somebody's hands
+  bool allocated = false;    // handed out, and not given back
   bool active = false;       // allocated, or freed with work of other streams pending
   uint32_t events = 0;       // that must complete before it can come back
   std::vector<void*> users;  // the other streams that use it
@@ -61,7 +61,7 @@ struct Segment {
     const char* at = static_cast<const char*>(address);
     return at >= pointer && at < pointer + bytes;
   }
-  // Whether its only block is in nobody's hands.
+  // Whether it is one block, and that block is free.
   bool is_free() const { return !first->is_split() && !first->active; }
   Block*& start_at(const void* address) {
     return starts[(static_cast<const char*>(address) - pointer) >> shift];
@@ -146,8 +146,8 @@ class BlockPool {
   size_t inactive_split_bytes_ = 0;
 };
 
-// Blocks of all sizes. Small ones have a pool apart, so that they do not break up the
-// memory that large ones need.
+// Blocks of all sizes. Small ones have a pool of their own, so that they do not break
+// up the memory that large ones need.
 struct BlockPools {
   BlockPool small{false};
   BlockPool large{true};

@@ -5,8 +5,8 @@
 namespace xpurt {
 namespace {
 
-// At the end of the process. A build takes half a second at most; one that hangs is
-// left behind.
+// At the end of the process. A build takes half a second at most; a thread that hangs
+// in one is left behind.
 constexpr auto kPatience = std::chrono::seconds(10);
 
 }  // namespace
@@ -18,7 +18,7 @@ bool BuildQueue::push(const PhysicalDevice& device, const std::string& key) {
   if (!known_.insert(wanted).second) return true;
   if (worker_.submit([this, wanted] { build(wanted); }) != nullptr) return true;
   known_.erase(wanted);
-  return false;  // without a thread whoever wants it builds it
+  return false;  // there is no thread: the caller builds it by itself
 }
 
 size_t BuildQueue::pending() {
@@ -39,7 +39,7 @@ void BuildQueue::build(const Key& key) {
   try {
     build_(*key.first, key.second);
   } catch (...) {
-    failed = true;  // whoever wants it builds it, and is told
+    failed = true;  // the next caller builds it by itself, and gets the error
   }
   std::lock_guard<std::mutex> lock(mutex_);
   known_.erase(key);

@@ -1,4 +1,4 @@
-// Builds of kernels that a thread of ours does while others go on.
+// Kernels that are built in the background.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,14 @@ namespace xpurt {
 
 // Note [Builds in the background]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A kernel takes 30 to 500 ms to build, and under AUTO no op has to wait for one: what
-// a second device cannot run yet runs at home, and there by PyTorch's CPU kernel, where
-// it has one. The thread is started by the first build and lives as long as the
-// process. It takes the GIL for the source, as any builder does, and is never waited
-// for by a thread that holds it. Its priority is that of other threads: with a lower
-// one, on a machine that does much else, it would hold the driver's locks for minutes.
+// A kernel takes 30 to 500 ms to build, and under AUTO no op has to wait for a build:
+// an op that a second device cannot run yet runs at home, by PyTorch's CPU kernel if
+// there is one. The thread takes the GIL to get the source, as any builder does, so
+// nobody waits for it while holding the GIL. Its priority is that of other threads:
+// with a lower one, on a busy machine, it would hold the driver's locks for minutes.
 //
 // The driver must not be inside a build when it is torn down: Python calls stop() when
-// it begins to exit, before threads lose the GIL for good. A forked child has no such
-// thread, and uses no device.
+// it begins to exit, while threads can still get the GIL.
 class BuildQueue {
  public:
   using Key = std::pair<const PhysicalDevice*, std::string>;

@@ -9,8 +9,9 @@ namespace xpurt {
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // A graph holds the work of one stream. Another stream may be told to wait for an event
 // of the capture, as autograd does between the streams of a gradient's producer and of
-// its consumer, even where the consumer submits nothing. So that is taken down, and
-// what the stream is given to do or to wait for before the capture ends is refused.
+// its consumer, even where the consumer submits nothing. So such waits are recorded
+// here. Until the capture ends, work for the waiting stream, and waits for it, are
+// refused.
 
 void wait_for_captured(const Stream& stream);
 bool waits_for_captured(const Stream& stream);

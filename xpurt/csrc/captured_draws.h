@@ -33,8 +33,8 @@ class CapturedDraws {
             c10::Device device);
 
   PhiloxPlace token(const std::shared_ptr<PhiloxState>& state);
-  // Where the next numbers come from. Refuses what is no token, and a token of a graph
-  // that is gone.
+  // Sets where the next numbers come from. Throws if that is no token, or the token of
+  // a graph that was destroyed.
   void go_to(const std::shared_ptr<PhiloxState>& state, PhiloxPlace token);
   static bool is_token(PhiloxPlace place) { return place.offset % 4 == kMark; }
 

@@ -65,7 +65,7 @@ void finish_at_exit() {
   try {
     if (finish_work != nullptr) finish_work();
   } catch (const std::exception&) {
-    // Nobody is left to hear of it.
+    // The process ends: no caller is left that could handle it.
   }
   exiting = true;
 }

@@ -11,16 +11,18 @@ namespace {
 
 // Note [Events of another context]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A driver takes the events of its own context alone: a barrier with others throws. The
-// SYCL runtime would look after what a command depends on: it keeps the command back,
-// and submits it once the event has come to pass. But what its thread puts away then,
-// another thread may be putting away already (libsycl 9, seen as a crash in
+// A driver accepts only events of its own context: a barrier with others throws. The
+// SYCL runtime can handle such dependencies: it holds the command back, and submits it
+// once the event is complete. But its thread then cleans up a record that another
+// thread may be cleaning up at the same time (libsycl 9, seen as a crash in
 // cleanupCommand within some thousand ops). So the queue waits for an event of its own
 // context, an OpenCL user event, which a thread of ours completes after it has waited
-// for the other one. That thread also works on what it waits for, where a driver runs
-// kernels in threads that wait: see Note [One waiting thread for each device].
+// for the other event. Where a driver runs kernels in the threads that wait, that
+// thread also works on what it waits for: see Note [One waiting thread for each
+// device].
 //
-// The threads take the events in the order of submission: see Note [Background threads].
+// The threads take the events in the order of submission: see Note [Background
+// threads].
 constexpr size_t kMostThreads = 16;
 
 Worker& event_threads() {

@@ -5,11 +5,11 @@
 
 namespace xpurt {
 
-// An event of `context` that comes to pass soon after `event`, which is of another one.
-// Waits for it where the backend leaves no other way.
+// An event of `context` that completes soon after `event`, an event of another context.
+// Waits for `event` where the backend has no other way.
 sycl::event event_in(const sycl::context& context, const sycl::event& event);
 
-// Waits until nothing is left of event_in(): before the driver goes.
+// Waits until all events of event_in() are complete: before the driver is torn down.
 void wait_for_events_across();
 
 }  // namespace xpurt

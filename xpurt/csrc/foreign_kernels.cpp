@@ -26,14 +26,15 @@ using c10::OperatorName;
 // current stream's queue, or on the host. Where an ordinal has several devices, the
 // bytes at that pointer, the home copy, may be stale, and PyTorch tells nobody that it
 // gave the pointer away. So such a kernel is wrapped: its operands come home first,
-// and what the stream's other queues do is ordered before and after it. No replica is
-// left, not even of what the schema calls an input: it may be written nonetheless.
+// and the work of the stream's other queues is ordered before and after it. Replicas of
+// the operands are dropped, even those of inputs in the schema: the kernel may write to
+// them nonetheless.
 //
 // Home is stale only after work of ours went to another device, so kernels are looked
 // for before that happens, once, and again when libraries have defined ops since. At
 // the moment of such a definition all copies come home, since the next call may
-// already be one of the new op. Not seen is a library that adds a kernel for xpu to
-// another library's op which was defined before.
+// already be one of the new op. A kernel for xpu that a library adds to another
+// library's op, which was defined before, is not noticed.
 struct Watch {
   std::mutex mutex;  // taken before the dispatcher's
   std::unordered_set<OperatorName> ours;

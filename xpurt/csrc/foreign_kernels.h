@@ -3,8 +3,8 @@
 
 namespace xpurt {
 
-// Called once every op of ours is registered: kernels on xpu's key from now on, and of
-// other namespaces, are foreign.
+// Called once, after all our ops are registered. Kernels for xpu that are registered
+// later, or for ops of other namespaces, are foreign.
 void watch_foreign_kernels();
 
 }  // namespace xpurt

@@ -50,7 +50,7 @@ bool is_never_copied_lazily(const c10::StorageImpl& storage) {
   return known_storages().has(storage);
 }
 
-// A graph keeps the address, and nobody is told when it writes there.
+// A graph keeps the address, and its replays write there unseen.
 void known_to_graph(const at::TensorBase& tensor) {
   if (!tensor.has_storage()) return;
   const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();

@@ -5,8 +5,8 @@
 
 namespace xpurt {
 
-// A raw pointer to the storage's memory is known to somebody who says nothing when he
-// writes: it is never copied lazily.
+// Called when other code has a raw pointer to the storage's memory, and may write there
+// at any time: the storage is never copied lazily from then on.
 void never_copy_lazily(const c10::StorageImpl& storage);
 // Whether never_copy_lazily() was called for it.
 bool is_never_copied_lazily(const c10::StorageImpl& storage);

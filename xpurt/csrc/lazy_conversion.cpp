@@ -30,7 +30,7 @@ bool is_shared_memory(const Ordinal& ordinal) {
          home.system_usm;
 }
 
-// Whether nobody but this tensor, and lazy copies, knows the memory. Views and DLPack
+// Whether only this tensor, and lazy copies of it, use the memory. Views and DLPack
 // hold the storage, numpy and share() fix its size, memory of others has a context.
 bool is_unknown(const c10::StorageImpl& storage) {
   const c10::DataPtr& data = storage.data_ptr();
@@ -63,7 +63,8 @@ std::optional<at::Tensor> lazily(const at::Tensor& self, c10::Device device) {
       op_record(c10::Dispatcher::singleton().findSchemaOrThrow("aten::_to_copy", ""));
   const uint64_t begin = ticks_now();
   if (!up) {
-    // What is queued may write to it, here and on other streams that this one follows.
+    // Queued work may still write to it, on this stream and on others that this one
+    // waits for.
     current_stream(index).wait();
   }
   const c10::Device target =
@@ -95,7 +96,8 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<c10::ScalarType> dtype,
                               format);
 }
 
-// Only now, so that a program that never asks for lazy copies has PyTorch's own.
+// Registered at the first request for lazy copies, so that other programs keep
+// PyTorch's own kernels.
 void take_conversions() {
   static const bool taken = [] {
     for (const auto key : {c10::DispatchKey::CPU, c10::DispatchKey::XPU}) {

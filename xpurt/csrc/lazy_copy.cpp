@@ -17,13 +17,13 @@
 namespace xpurt {
 namespace {
 
-// Two threads may copy the same tensor, which is reading to them.
+// Two threads may copy the same tensor lazily at once: callers take that for a read.
 std::mutex& making() {
   static auto* const leaked = new std::mutex;
   return *leaked;
 }
 
-// The copy_ that was put off is counted where it is made.
+// The deferred copy_ is counted here, where it happens.
 c10::DataPtr copied(const LazyMemory& shared, c10::Device device) {
   static OpRecord& record =
       op_record(c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", ""));
@@ -33,7 +33,7 @@ c10::DataPtr copied(const LazyMemory& shared, c10::Device device) {
     const DeviceScope scope(device.index());
     made = allocate_for_host(shared.bytes());
   } else {
-    // In the midst of a native op on xpu, too.
+    // Also inside of a native op on xpu, whose results are device memory.
     const ResultsOnDevice off(false);
     made = c10::GetCPUAllocator()->allocate(shared.bytes());
   }
@@ -56,7 +56,7 @@ void make_private(c10::StorageImpl* storage) {
   const c10::Device device = data.device();
   const bool alone = shared.has_one_user() && shared.is_xpu() == device.is_xpu();
   c10::DataPtr own = alone ? shared.take() : copied(shared, device);
-  data = std::move(own);  // and lets go of what was shared
+  data = std::move(own);  // drops the share in the memory
 }
 
 }  // namespace

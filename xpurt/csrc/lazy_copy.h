@@ -12,14 +12,14 @@ namespace xpurt {
 // own kind with the same bytes, or keeps the shared memory if that is of its kind and
 // no other storage is left. PyTorch's hook for this is the materializer of a storage;
 // c10's own copy-on-write is not used, because its storages are all of one device:
-// - what remains when the others have gone would take over memory of the other kind;
+// - the last storage that is left would take over memory of the other kind;
 // - it would write to it, or free it, while queued work still reads it.
-// Here memory of the CPU is written to again, or freed, after the queues have been
-// waited for, and memory of xpu after events on them; nobody waits for those.
+// Here memory of the CPU is written to again, or freed, after a wait for the queues.
+// Memory of xpu is ordered by events on the queues, and no thread waits for these.
 //
-// That a kernel writes is seen by its asking for a mutable pointer. Kernels on queues
-// ask through Operands, native ones through the tensors that they are given: an alias
-// of a storage that is shared has a materializer, too, which makes the original
+// A kernel that writes asks for a mutable pointer: that shows the write. Kernels on
+// queues ask through Operands, native ones through the tensors that they are given: an
+// alias of a storage that is shared has a materializer, too, which makes the original
 // private. So an op that writes to what its schema calls an input does no harm.
 //
 // A graph replays at addresses: it may neither read nor write what is shared.

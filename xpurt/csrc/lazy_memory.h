@@ -1,5 +1,4 @@
-// Memory that several storages read, each as if it were its own: see Note [Lazy
-// copies].
+// Memory that lazy copies share: see Note [Lazy copies].
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -10,7 +9,7 @@
 
 namespace xpurt {
 
-// The memory, and how many storages read it. Deletes itself with the last of them.
+// Memory, and how many storages read it. Deletes itself with the last of them.
 class LazyMemory {
  public:
   // `index`: the ordinal that reads it.
@@ -19,7 +18,7 @@ class LazyMemory {
   // One more reader of the memory, a storage on `device`.
   c10::DataPtr share(c10::Device device);
 
-  // The memory, for the only storage that is left to go on with.
+  // Hands the memory to the only storage that still uses it.
   c10::DataPtr take();
 
   void* data() const { return memory_.get(); }

@@ -37,7 +37,8 @@ const c10::StorageImpl& storage_of(const at::TensorBase& tensor) {
   return *tensor.storage().unsafeGetStorageImpl();
 }
 
-// For work in total order, which is behind all of its own stream anyway.
+// For work in total order. It follows all work of its own stream anyway, so only the
+// uses on other streams matter.
 void follow_others(Stream& stream, const Uses& before) {
   for (const Use& use : before) {
     if (use.stream != &stream && !use.stream->has_seen(use.ticket)) {
@@ -62,7 +63,8 @@ size_t Operands::add(const at::TensorBase& tensor, Access access) {
   return operands_.size() - 1;
 }
 
-// The table's entries for the operands; those whose end nobody would tell it have none.
+// Finds the table's entries for the operands. At home, memory that is not of our
+// allocator gets none: the table would not be told when it is freed.
 void Operands::look_up(bool at_home) {
   by_data_ = !is_capturing(stream_);
   for (Operand& each : operands_) {
@@ -246,7 +248,7 @@ void escape(const c10::StorageImpl& storage) {
   Uses pending;
   {
     std::lock_guard<std::mutex> lock(table().mutex);
-    // Foreign memory has no replicas, and nobody would tell when it goes.
+    // Memory of others has no replicas, and the table is not told when it is freed.
     Copies* copies = is_ours(storage) ? &find_or_make(storage) : find(home);
     if (copies != nullptr) {
       fetch(*copies, stream.ordinal().home, copies->whole, stream);

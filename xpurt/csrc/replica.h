@@ -56,7 +56,7 @@ class Operands {
   // While the submission lives.
   void submitted(const sycl::event& done, const DeviceWork& work);
 
-  // The work, for who waits for it on the host (Stream::wait_for).
+  // The submitted work, to wait for on the host: Stream::wait_for().
   const Uses& uses() const { return uses_; }
 
  private:
@@ -87,9 +87,9 @@ class Operands {
 // without any lock held.
 void before_leaving_home(void (*callback)());
 
-// Makes the home copy valid for work that the current stream does next in total order,
-// or for the host once that stream was waited for; with a write, makes it the only
-// valid one.
+// Makes the home copy valid: for the next work of the current stream, if that keeps
+// total order, and for the host after a wait for that stream. A write makes it the only
+// valid copy.
 void bring_home(const c10::StorageImpl& storage, Access access);
 
 // The same for the host alone, which then waits for `pending`: Stream::wait_for().
@@ -99,14 +99,14 @@ void bring_home(const c10::StorageImpl& storage, Access access, Uses* pending);
 // that is current.
 void wait_for_new_memory(const void* memory, size_t bytes, Stream& stream);
 
-// The same for a reader who knows the pointer alone, and waits until it is valid.
+// The same for a reader who knows only the pointer. Waits until the copy is valid.
 void bring_home_now(const void* home);
 
 // Makes all home copies valid, and waits for them; for callers that hold a lock.
 void bring_all_home();
 
-// A raw pointer to the home copy leaves our sight: from now on the storage stays at
-// home. Waits until home is valid.
+// Called when a raw pointer to the home copy is given to other code: the storage stays
+// at home from then on. Waits until the home copy is valid.
 void escape(const c10::StorageImpl& storage);
 
 // False for storages that escaped, or whose memory is not of our allocator.

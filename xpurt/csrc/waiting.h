@@ -6,8 +6,8 @@
 
 namespace xpurt {
 
-// Returns when `wait` has: throws what it throws. `finished` answers at once
-// whether `wait` would return at once.
+// Returns when `wait` has returned, and throws what it throws. `finished` says, without
+// waiting, whether `wait` would return at once.
 //
 // In Python's main thread an exception of a signal handler, such as
 // KeyboardInterrupt, ends the call early; `wait` then goes on in another thread, so

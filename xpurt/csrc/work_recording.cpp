@@ -18,14 +18,14 @@ namespace {
 
 // Note [Recorded work]
 // ~~~~~~~~~~~~~~~~~~~~
-// Work has times only on a queue that was made for it, and there every submission
-// costs more (see Note [Timed events]). So a stream has two sets of queues: the
-// ordinary ones, and those that it uses while work is recorded. It goes over from one
-// to the other at its next submission, as it goes from one device's queue to another's:
-// what comes later starts later, and nobody has to wait. A queue that other code
-// submits to as well stays the stream's queue; work there gets a stamp, on a queue of
-// the recorder, that carries the time of its end, and is taken to start when it was
-// submitted or when the work before it ended.
+// Work has times only on a queue with profiling, where every submission costs more (see
+// Note [Timed events]). So a stream has two sets of queues: the ordinary ones, and
+// those that it uses while work is recorded. It changes from one set to the other at
+// its next submission, as it changes from one device's queue to another's: later work
+// starts later, and no thread waits. A queue that other code submits to as well stays
+// the stream's queue; work there gets a stamp, on a queue of the recorder, that carries
+// the time of its end, and is taken to start when it was submitted or when the work
+// before it ended.
 //
 // Events are kept until the end, when the work is done and their times can be asked
 // for without waiting. A thread that submits at the very moment at which recording
