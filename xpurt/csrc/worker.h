@@ -39,8 +39,8 @@ bool start_thread(const char* name, std::function<void()> body) noexcept;
 // - events: a task waits only for work that was submitted before it, and tasks begin in
 //   the order of their submission. So the oldest task can always end, and a limit on
 //   the number of threads does no harm;
-// - builds: a build waits for the GIL alone. Nobody who holds the GIL waits for a
-// build.
+// - builds: a build waits for the GIL, and for a build in another thread, which waits
+//   for the GIL. Nobody waits for a build while holding the GIL.
 //
 // A thread is started when a task finds none idle, and then kept: to start one takes
 // longer than most waits. Nobody joins the threads, and workers are leaked: see Note
