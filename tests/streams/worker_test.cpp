@@ -1,5 +1,5 @@
-// Checks csrc's Worker by itself; compiled and run by test_worker.py. Prints the name of
-// each check that held, and ends at the first that did not.
+// Checks csrc's Worker by itself; compiled and run by test_worker.py. Prints the name
+// of each check that held, and ends at the first that did not.
 #include "worker.h"
 
 #include <pthread.h>
