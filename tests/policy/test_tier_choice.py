@@ -272,7 +272,7 @@ def test_learning_leaves_a_kernel_that_the_table_praised(set_costs: SetCosts) ->
 @pytest.mark.usefixtures("learning")
 @pytest.mark.parametrize("tier", ["native", "kernel"])
 def test_a_call_counts_once(set_costs: SetCosts, tier: str) -> None:
-    """A hot op asks for the tier, and run_op does again where that is the kernel."""
+    """A hot op asks for the tier, and hands it over where that is the kernel."""
     set_costs(dear=(10.0, 1e6) if tier == "native" else (1e6, 10.0))
     _C.set_learning_bias(*((0, 1e9) if tier == "native" else (1e9, 0)))
     for _ in range(500):
@@ -284,6 +284,39 @@ def test_a_call_counts_once(set_costs: SetCosts, tier: str) -> None:
     before = calls_to_next_turn("aten::exp", 16)
     calls("exp", 5)
     assert before - calls_to_next_turn("aten::exp", 16) == 5
+
+
+@pytest.mark.usefixtures("learning")
+@pytest.mark.parametrize("op", ["copy_", "zero_"])
+def test_a_call_that_is_no_copy_of_few_bytes_counts_once(
+    set_costs: SetCosts, op: str
+) -> None:
+    """Strided tensors are refused by memcpy and memset, after the size was asked."""
+    set_costs(cheap=(10.0, 1e6))
+    _C.set_learning_bias(0, 1e9)
+    x = torch.ones(1 << 13, device="xpu")[::2]
+    arguments = (torch.ones_like(x),) if op == "copy_" else ()
+    for _ in range(500):
+        getattr(x, op)(*arguments)
+        known = [row for row in _C.learned_tiers() if row[0] == f"aten::{op}"]
+        if known and calls_to_next_turn(f"aten::{op}", 12) > 12:
+            break
+    before = calls_to_next_turn(f"aten::{op}", 12)
+    assert before > 12
+    for _ in range(5):
+        getattr(x, op)(*arguments)
+    assert before - calls_to_next_turn(f"aten::{op}", 12) == 5
+
+
+@pytest.mark.usefixtures("learning")
+def test_a_new_table_forgets_what_was_learned(set_costs: SetCosts) -> None:
+    set_costs(dear=KERNEL_WINS)
+    calls("exp", 10)
+    assert any(row[0] == "aten::exp" for row in _C.learned_tiers())
+    set_costs(dear=NATIVE_WINS)
+    assert _C.learned_tiers() == []
+    calls("exp", 10)
+    assert bucket_of("aten::exp", 16)[0] == "native"
 
 
 @pytest.mark.usefixtures("learning")

@@ -64,13 +64,11 @@ HostCall::HostCall(c10::DeviceIndex index)
 
 HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
   c10::StorageImpl* impl = original.unsafeGetStorageImpl();
-  const bool materialize = written && impl->has_materializer();
-  if (materialize) impl->mutable_data_ptr();
+  const bool moved = ready_for_host(*impl, written, &pending_);
   for (HostStorage& known : storages_) {
     if (known.original.unsafeGetStorageImpl() != impl) continue;
-    if (written && !known.written) bring_home(*impl, Access::read_write, &pending_);
     known.written |= written;
-    if (materialize && known.host && !known.staged) {
+    if (moved && known.host && !known.staged) {
       c10::StorageImpl* host = known.host.unsafeGetStorageImpl();
       host->clear_materializer();
       host->set_data_ptr_noswap(alias_data(impl));
@@ -78,7 +76,6 @@ HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
     }
     return known;
   }
-  bring_home(*impl, written ? Access::read_write : Access::read, &pending_);
   HostStorage made;
   made.original = original;
   made.written = written;
@@ -251,10 +248,11 @@ const HostStorage* HostCall::find_host(const c10::StorageImpl* host) const {
 c10::Storage HostCall::to_xpu(const c10::Storage& storage) {
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
   if (impl->device_type() == c10::DeviceType::XPU) return storage;
+  if (label_as(*impl, device_)) return storage;
   c10::DataPtr& data = impl->_mutable_data_ptr_no_checks();
   const bool empty = data.get() == nullptr && impl->nbytes() == 0;
-  if (!empty && !is_device_memory(data)) return upload(storage);
-  if (empty && !is_device_memory(data)) data = device_allocator().allocate(0);
+  if (!empty) return upload(storage);
+  data = device_allocator().allocate(0);
   data.unsafe_set_device(device_);
   impl->set_allocator(&device_allocator());
   return storage;

@@ -24,23 +24,25 @@ size_t choose(OnlinePolicy& policy, const Doubles& free_at, const Doubles& ready
       throw py::value_error("a prospect of each of the policy's devices is needed");
     }
   }
-  c10::SmallVector<Prospect, 64> prospects;
+  c10::SmallVector<Candidate, 64> candidates(devices);
   for (size_t i = 0; i < devices; ++i) {
-    prospects.push_back(
-        {free_at.data()[i], ready_at.data()[i], cost.data()[i], leave.data()[i]});
+    candidates[i].free_us = free_at.data()[i];
+    candidates[i].ready_us = ready_at.data()[i];
+    candidates[i].cost_us = cost.data()[i];
+    candidates[i].leave_us = leave.data()[i];
   }
-  return policy.choose(prospects, now);
+  return policy.choose(candidates, now);
 }
 
 double device_choice_ns(OnlinePolicy& policy, size_t calls) {
-  const std::vector<Prospect> prospects(policy.alone().size(), {0, 0, 1});
+  const std::vector<Candidate> candidates(policy.alone().size(), {.cost_us = 1});
   size_t sum = 0;
   const auto begin = std::chrono::steady_clock::now();
-  for (size_t i = 0; i < calls; ++i) sum += policy.choose(prospects);
+  for (size_t i = 0; i < calls; ++i) sum += policy.choose(candidates);
   const std::chrono::duration<double, std::nano> took =
       std::chrono::steady_clock::now() - begin;
   // Which device it is does not matter, only that it is asked for.
-  return sum <= calls * prospects.size() ? took.count() / calls : 0;
+  return sum <= calls * candidates.size() ? took.count() / calls : 0;
 }
 
 }  // namespace

@@ -1,21 +1,18 @@
 // What the ways to run an op are predicted to cost: for the scheduler's own files.
 #pragma once
 
+#include "candidate.h"
 #include "replica.h"
 #include "scheduler.h"
 #include "stream_clock.h"
 
 namespace xpurt {
 
-// Whether measured curves are better known than the ordinal's device costs. Not after
-// set_device_costs(): who sets costs wants these.
-void use_cost_curves(c10::DeviceIndex index);
-bool uses_cost_curves(c10::DeviceIndex index);
-
 // Whether the work may run at home only: a storage may not leave, or the thread's ops.
 bool stays_home(const Work& work);
-bool is_staying_home() noexcept;
-bool has_preference() noexcept;
+
+// Whether the device has the types of the work.
+bool can_run(const Work& work, const PhysicalDevice& device);
 
 // One bit for each position at which the work may run: the device has its types, and is
 // what the thread wishes, if any such is.

@@ -14,6 +14,7 @@
 #include "capture_keeps.h"
 #include "cpu_allocator.h"
 #include "device.h"
+#include "device_override.h"
 #include "device_scope.h"
 #include "dispatch.h"
 #include "few_bytes.h"
@@ -21,7 +22,6 @@
 #include "op_report.h"
 #include "pinned.h"
 #include "replica.h"
-#include "split.h"
 
 namespace xpurt {
 namespace {

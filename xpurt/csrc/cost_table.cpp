@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -10,7 +11,6 @@
 #include <utility>
 
 #include "device.h"
-#include "tier_choice.h"
 
 namespace xpurt {
 namespace {
@@ -29,6 +29,8 @@ Table& table() {
   static Table* const leaked = new Table;
   return *leaked;
 }
+
+std::atomic<uint64_t> changes{0};
 
 // What to take for a type that was not measured: 0 ends the chain.
 char like(char letter) {
@@ -125,7 +127,11 @@ void set_cost_curves(c10::DeviceIndex index, size_t position,
           std::move(curve.points);
     }
   }
-  forget_tiers();
+  changes.fetch_add(1, std::memory_order_release);
+}
+
+uint64_t cost_table_version() noexcept {
+  return changes.load(std::memory_order_acquire);
 }
 
 std::optional<TierCosts> expected_costs(int device_id, CostClass of, char letter,

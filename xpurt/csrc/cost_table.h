@@ -46,10 +46,13 @@ struct CostCurve {
   std::vector<CostPoint> points;  // at least one; elements grow
 };
 
-// Replaces what is known of the device at `position` of xpu:index, and forgets what was
-// decided by it. Opens no placement: see Note [Opening a placement].
+// Replaces what is known of the device at `position` of xpu:index; what was decided by
+// that holds no longer. Opens no placement: see Note [Opening a placement].
 void set_cost_curves(c10::DeviceIndex index, size_t position,
                      std::vector<CostCurve> curves);
+
+// Changes with the curves. Whoever decides by them compares it.
+uint64_t cost_table_version() noexcept;
 
 // Between the points of the curve, a power law; beyond the last one, proportional to
 // the elements. Where a type or layout was not measured, one like it is taken; nothing

@@ -1,29 +1,21 @@
 #include "dispatch.h"
 
-#include <ATen/core/List.h>
-#include <ATen/core/ivalue.h>
-#include <c10/util/ScopeExit.h>
-
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include "alias.h"
-#include "candidates.h"
 #include "capture.h"
-#include "cpu_allocator.h"
 #include "device.h"
 #include "device_failure.h"
+#include "device_override.h"
 #include "device_scope.h"
 #include "explain.h"
 #include "fallback_mode.h"
+#include "host_run.h"
 #include "kernel_refusal.h"
 #include "op_report.h"
 #include "operands.h"
 #include "program.h"
-#include "random.h"
-#include "row_choice.h"
-#include "scheduler.h"
 #include "stack_tensors.h"
 #include "unsafe_copies.h"
 #include "wider_types.h"
@@ -31,206 +23,23 @@
 namespace xpurt {
 namespace {
 
-using c10::IValue;
-
-thread_local int noted_device = -1;
-
-// `value` with `change` applied to the tensors in it; a list is copied only where
-// something in it changes, and only if `in_place` is false.
-template <typename Change>
-IValue with_tensors(IValue value, const Change& change, bool in_place) {
-  if (value.isTensor()) return change(std::move(value).toTensor());
-  if (!value.isList()) return value;
-  const auto elements = value.toListRef();
-  if (elements.empty()) return value;
-  auto list = value.toList();
-  if (!in_place) list = list.copy();
-  for (size_t i = 0; i < elements.size(); ++i) {
-    const IValue& element = elements[i];
-    if (!element.isTensor() && !element.isList() && !element.isNone()) break;
-    list.set(i, with_tensors(element, change, in_place));
-  }
-  return in_place ? value : IValue(std::move(list));
-}
-
-class HostRun {
- public:
-  HostRun(OpRecord& record, c10::DeviceIndex index, torch::jit::Stack* stack)
-      : record_(record), index_(index), stack_(stack) {
-    if (call_->copies() || may_cross_devices()) announce();
-  }
-
-  bool copies() const { return call_->copies(); }
-  uint64_t bytes_copied() const { return bytes_copied_; }
-
-  void run(c10::DispatchKeySet keys) {
-    RandomDraw draw(record_, index_, stack_);
-    std::optional<CopyAudit> audit;
-    if (copies()) audit.emplace(record_, index_);
-    convert_arguments(audit);
-    call_->wait();
-    if (audit) audit->kernel_begins();
-    {
-      ResultsOnDevice results(!copies() && !is_asked_elsewhere_);
-      record_.host_kernel(record_.op, host_keys(keys), stack_);
-    }
-    check_written();
-    if (audit) audit->kernel_ended(*stack_);
-    call_->finish_arguments();
-    is_asked_elsewhere_ ? own_results() : convert_results();
-    bytes_copied_ = call_->bytes_copied();
-    call_.reset();
-    if (audit) audit->run_ended();
-  }
-
- private:
-  IValue& argument(size_t i) { return (*stack_)[first_ + i]; }
-
-  // Whether an operand may be on another ordinal than the results, one that the host
-  // can't read.
-  bool may_cross_devices() {
-    if (record_.mixes_devices) return true;
-    for (size_t i = 0; i < record_.arguments; ++i) {
-      if (argument(i).isDevice()) return true;
-    }
-    return false;
-  }
-
-  void announce() {
-    for (size_t i = 0; i < record_.arguments; ++i) {
-      const bool whole = record_.written[i] && record_.may_resize;
-      for_each_tensor(argument(i),
-                      [&](const at::Tensor& t) { call_->announce(t, whole); });
-    }
-  }
-
-  // What an op of another library writes its schema may not say, and collectives write
-  // when they returned. On an alias that is no harm as long as all others that hold
-  // these bytes give them up: replicas, and tensors that share them until they are
-  // written. On copies see Note [Ops on copies].
-  bool may_write(size_t i, c10::Device device) const {
-    if (record_.written[i]) return true;
-    return !record_.is_atens && device.is_xpu() && host_reads(device.index());
-  }
-
-  at::Tensor to_host(at::Tensor tensor, size_t i, std::optional<CopyAudit>& audit) {
-    if (!tensor.defined()) return tensor;
-    const bool written =
-        is_plain(tensor) ? may_write(i, tensor.device()) : record_.written[i];
-    const bool wants_grad = record_.asks_for_grad && tensor.requires_grad();
-    at::Tensor host = call_->to_host(tensor, written);
-    if (audit) audit->saw_argument(i, tensor, host);
-    if (is_asked_elsewhere_) hosts_.push_back(host);
-    if (C10_UNLIKELY(written && !is_plain(tensor))) special_written_.push_back(host);
-    if (wants_grad) host.set_requires_grad(true);
-    return host;
-  }
-
-  // A device among the arguments is where the results are to be.
-  void convert_device(IValue& value) {
-    if (value.toDevice().is_xpu()) {
-      value = c10::Device(c10::DeviceType::CPU);
-    } else {
-      is_asked_elsewhere_ = true;
-    }
-  }
-
-  void convert_arguments(std::optional<CopyAudit>& audit) {
-    for (size_t i = 0; i < record_.arguments; ++i) {
-      if (argument(i).isDevice()) convert_device(argument(i));
-    }
-    for (size_t i = 0; i < record_.arguments; ++i) {
-      IValue& value = argument(i);
-      if (value.isTensor() || value.isList()) {
-        value = with_tensors(
-            std::move(value),
-            [&](at::Tensor t) { return to_host(std::move(t), i, audit); }, false);
-      } else if (value.isStorage()) {
-        const c10::Storage storage = value.toStorage();
-        value = call_->to_host(storage, may_write(i, storage.device()));
-      } else if (static_cast<int>(i) == record_.pin_memory) {
-        TORCH_CHECK(value.isNone() || !value.toBool() || is_asked_elsewhere_,
-                    record_.name,
-                    ": only dense CPU tensors can be pinned, not xpu tensors");
-      }
-    }
-  }
-
-  // Results that were asked for on another device stay there; none is an argument.
-  void own_results() {
-    for (size_t i = stack_->size() - record_.returns; i < stack_->size(); ++i) {
-      (*stack_)[i] = with_tensors(
-          std::move((*stack_)[i]),
-          [&](at::Tensor result) {
-            const bool is_argument = std::ranges::any_of(hosts_, [&](const auto& host) {
-              return result.defined() && host.has_storage() && result.has_storage() &&
-                     result.is_alias_of(host);
-            });
-            return is_argument ? result.clone() : result;
-          },
-          true);
-    }
-    hosts_.clear();
-  }
-
-  // Some quantized kernels with out= return another tensor, and leave `out` as it was.
-  void check_written() const {
-    if (C10_LIKELY(special_written_.empty())) return;
-    for (size_t i = stack_->size() - record_.returns; i < stack_->size(); ++i) {
-      if (!(*stack_)[i].isTensor()) continue;
-      const at::Tensor& result = (*stack_)[i].toTensor();
-      TORCH_CHECK_NOT_IMPLEMENTED(
-          std::ranges::any_of(special_written_,
-                              [&](const at::Tensor& t) { return t.is_same(result); }),
-          record_.name,
-          " does not write to its argument: PyTorch's CPU kernel, which "
-          "computes it for xpu, returns another tensor. Use the op without out=");
-    }
-  }
-
-  void convert_results() {
-    const size_t first = stack_->size() - record_.returns;
-    for (size_t i = 0; i < record_.returns; ++i) {
-      IValue& value = (*stack_)[first + i];
-      if (!value.isTensor() && !value.isList()) continue;
-      if (record_.on_host[i]) {
-        value = value.toTensor().clone();
-        continue;
-      }
-      value = with_tensors(
-          std::move(value), [&](at::Tensor t) { return call_->to_xpu(std::move(t)); },
-          true);
-    }
-  }
-
-  OpRecord& record_;
-  c10::DeviceIndex index_;
-  torch::jit::Stack* stack_;
-  size_t first_ = stack_->size() - record_.arguments;
-  std::optional<HostCall> call_{std::in_place, index_};
-  bool is_asked_elsewhere_ = false;  // results go to a device that is no xpu
-  std::vector<at::Tensor> hosts_;    // the arguments then
-  uint64_t bytes_copied_ = 0;
-  std::vector<at::Tensor> special_written_;  // host forms of other layouts than dense
-};
-
 void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
-                 torch::jit::Stack* stack) {
+                 torch::jit::Stack* stack, RowRun& run) {
   if (C10_UNLIKELY(run_in_wider_type(record, index, stack))) return;
   if (C10_UNLIKELY(is_capturing(index))) {
     refuse_op_in_capture(record.name, record.generator >= 0);
   }
   const uint64_t begin = ticks_now();
   check_host_kernel(record, index, host_keys(keys));
-  HostRun run(record, index, stack);
-  const bool copies = run.copies();
+  HostRun on_host(record, index, stack);
+  const bool copies = on_host.copies();
   check_may_copy(record, index, copies);
   if (copies) about_to_copy(record, index);
-  run.run(keys);
-  const int home = ordinal(index).home_device().id;
+  on_host.run(keys);
+  run.device_id = ordinal(index).home_device().id;
   const Tier tier = copies ? Tier::copy : Tier::native;
-  count_op(record, tier, home, ticks_now() - begin, run.bytes_copied());
-  if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, home, current_placing());
+  count_op(record, tier, run.device_id, ticks_now() - begin, on_host.bytes_copied());
+  if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, run);
 }
 
 // Whether something other than the row can run a call that a driver refused a kernel
@@ -249,11 +58,6 @@ bool can_repeat(const DeviceFailure& failure, const RowKernel& row, const Ordina
   return row.is_repeatable();
 }
 
-// Whether home computed what another device was to compute of a divided op.
-bool has_moved_piece(const RowChoice& choice) {
-  return choice.placing.has_value() && choice.placing->piece_moved;
-}
-
 // Under AUTO no call waits for a kernel that something else can run it without.
 BuildWaits waits_of(const OpRecord& record, const RowChoice& choice,
                     c10::DeviceIndex index) {
@@ -266,17 +70,16 @@ BuildWaits waits_of(const OpRecord& record, const RowChoice& choice,
   return {false, has_native ? nullptr : &ordinal(index).home_device()};
 }
 
-// The physical device that ran the op; -1 if the home device's driver refuses to build
-// a kernel of the row, or one is still being built, and the next tier is to run it.
-int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
-            torch::jit::Stack* stack) {
+// False if the home device's driver refuses to build a kernel of the row, or one is
+// still being built, and the next tier is to run it.
+bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
+             torch::jit::Stack* stack, RowRun& run) {
   const RowKernel& row = *choice.row;
   const c10::ScalarType type = choice.look.type();
   const uint64_t begin = ticks_now();
   const Ordinal& on = ordinal(index);
   const int home = on.home_device().id;
-  const int outer = std::exchange(noted_device, home);
-  const auto restore = c10::make_scope_exit([&] { noted_device = outer; });
+  run.device_id = home;
   const bool has_others = on.devices.size() > 1;
   const auto refused_elsewhere = [&] {
     return has_others && std::ranges::any_of(on.devices, [&](const auto* device) {
@@ -289,8 +92,8 @@ int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
   const size_t refused = last_refusal().count;
   for (;;) {
     try {
-      row.run(record.op, stack);
-      if (has_moved_piece(choice) && last_refusal().count != refused) {
+      row.run(record.op, stack, run);
+      if (run.piece_moved && last_refusal().count != refused) {
         remember_refusal(record, row, type, on.home_device());
       }
       break;
@@ -300,49 +103,55 @@ int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
       if (!has_others || at_home.has_value() || !row.is_repeatable()) throw;
     } catch (const KernelIsBuilding& building) {
       if (note_building(*choice.placing, current_stream(index), building.device)) {
-        return -1;
+        return false;
       }
     } catch (const DeviceFailure& failure) {
       if (at_home.has_value() || !can_repeat(failure, row, on)) throw;
     } catch (...) {
       if (last_refusal().count == refused || !has_next_tier(record, row, index)) throw;
       remember_refusal(record, row, type, on.home_device());
-      if (noted_device == home) return -1;
+      if (run.device_id == home) return false;
     }
-    noted_device = home;
+    run.device_id = home;
     at_home.emplace();
   }
-  count_op(record, row.tier(), noted_device, ticks_now() - begin, 0);
-  if (C10_UNLIKELY(is_explaining())) {
-    explain_op(record, row.tier(), noted_device, current_placing());
-  }
-  return noted_device;
+  count_op(record, row.tier(), run.device_id, ticks_now() - begin, 0);
+  if (C10_UNLIKELY(is_explaining())) explain_op(record, row.tier(), run);
+  return true;
 }
 
 // False if it ran otherwise than was chosen.
 bool run_choice(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
-                c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+                c10::DispatchKeySet keys, torch::jit::Stack* stack, RowRun& run) {
   if (choice.row == nullptr) {
-    run_on_host(record, index, keys, stack);
+    run_on_host(record, index, keys, stack, run);
     return true;
   }
-  const int ran_on = run_row(record, choice, index, stack);
-  if (ran_on < 0) run_on_host(record, index, keys, stack);
-  const bool divided = choice.placing.has_value() && !choice.placing->fractions.empty();
-  if (!choice.placing.has_value() || divided) return ran_on >= 0;
-  return ran_on == ordinal(index).devices[choice.placing->position]->id;
+  if (!run_row(record, choice, index, stack, run)) {
+    run_on_host(record, index, keys, stack, run);
+    return false;
+  }
+  if (run.decision == nullptr || !run.fractions.empty()) return true;
+  return run.device_id == ordinal(index).devices[run.decision->position]->id;
 }
 
-// On several devices, where the scheduler said.
-void run_placed(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
+// As it was chosen, and timed if a learner wants that.
+void run_chosen(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
                 c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  const PlacedScope scope(&*choice.placing);
-  if (C10_LIKELY(!choice.placing->timed)) {
-    run_choice(record, choice, index, keys, stack);
+  RowRun run;
+  if (choice.placing.has_value()) {
+    run.decision = &*choice.placing;
+    if (C10_UNLIKELY(run.decision->timed)) {
+      PlacedClock clock(index, run);
+      if (run_choice(record, choice, index, keys, stack, run)) clock.done();
+      return;
+    }
+  } else if (C10_UNLIKELY(choice.plan.timed != nullptr)) {
+    TurnClock clock(record, index, choice);
+    if (run_choice(record, choice, index, keys, stack, run)) clock.done();
     return;
   }
-  PlacedClock clock(index, *choice.placing);
-  if (run_choice(record, choice, index, keys, stack)) clock.done();
+  run_choice(record, choice, index, keys, stack, run);
 }
 
 // The first write to a copy-on-write tensor copies it on the host, and PyTorch cannot
@@ -362,35 +171,34 @@ void refuse_first_writes(const OpRecord& record, const torch::jit::Stack& stack)
   }
 }
 
-}  // namespace
-
-void note_device(int physical_device_id) {
-  noted_device = physical_device_id;
+// `inspected`: what is known of the call already, or nullptr.
+void run_at(OpRecord& record, c10::DeviceIndex index, const InspectedCall* inspected,
+            c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (C10_UNLIKELY(is_capturing(index))) refuse_first_writes(record, *stack);
+  RowChoice choice;
+  // Rows read sizes and strides over one storage; other layouts have more, or none.
+  if (is_plain(keys)) choose_row(record, index, *stack, inspected, &choice);
+  run_chosen(record, choice, index, keys, stack);
 }
+
+}  // namespace
 
 void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                torch::jit::Stack* stack) {
-  if (C10_UNLIKELY(is_capturing(index))) refuse_first_writes(record, *stack);
-  // Rows read sizes and strides over one storage; other layouts have more, or none.
-  const RowChoice choice =
-      is_plain(keys) ? choose_row(record, index, *stack) : RowChoice();
-  if (choice.placing.has_value()) {
-    run_placed(record, choice, index, keys, stack);
-    return;
-  }
-  const PlacedScope scope(nullptr);  // an op within another one
-  if (C10_LIKELY(choice.plan.timed == nullptr)) {
-    run_choice(record, choice, index, keys, stack);
-    return;
-  }
-  TurnClock clock(record, index, choice);
-  if (run_choice(record, choice, index, keys, stack)) clock.done();
+  run_at(record, index, nullptr, keys, stack);
+}
+
+void run_inspected(OpRecord& record, c10::DeviceIndex index,
+                   const InspectedCall& inspected, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack) {
+  const DeviceScope scope(index);
+  run_at(record, index, &inspected, keys, stack);
 }
 
 void run_op(OpRecord& record, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const c10::DeviceIndex index = ordinal_of_operands(record, *stack);
   const DeviceScope scope(index);
-  run_op_at(record, index, keys, stack);
+  run_at(record, index, nullptr, keys, stack);
 }
 
 }  // namespace xpurt

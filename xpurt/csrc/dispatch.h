@@ -2,6 +2,7 @@
 #pragma once
 
 #include "op_record.h"
+#include "row_choice.h"
 
 namespace xpurt {
 
@@ -12,5 +13,11 @@ void run_op(OpRecord& record, c10::DispatchKeySet keys, torch::jit::Stack* stack
 // The same for operands that are known to belong to xpu:index, the current device.
 void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                torch::jit::Stack* stack);
+
+// The same for operands that were inspected on the way of the hot ops: nothing of it is
+// asked again.
+void run_inspected(OpRecord& record, c10::DeviceIndex index,
+                   const InspectedCall& inspected, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack);
 
 }  // namespace xpurt

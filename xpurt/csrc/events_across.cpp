@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "device.h"
 #include "worker.h"
 
 namespace xpurt {

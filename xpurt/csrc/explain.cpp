@@ -8,6 +8,7 @@
 #include "device.h"
 #include "op_record.h"
 #include "placing.h"
+#include "row_run.h"
 
 namespace xpurt {
 
@@ -26,25 +27,25 @@ std::vector<ExplainedOp>& kept() {
 
 size_t explainers = 0;  // under way; guarded by the mutex, as what is kept
 
-std::string reason(const OpRecord& record, int device_id, const Placing* placing,
-                   const Ordinal& devices) {
+std::string reason(const OpRecord& record, const RowRun& run, const Ordinal& devices) {
+  const Placing* placing = run.decision;
   if (devices.devices.size() == 1) return "the only device";
   if (placing == nullptr) {
     const bool has_row = record.row.load(std::memory_order_acquire) != nullptr;
     return has_row ? "small, or its kernel does not take these operands"
                    : "has no kernel but PyTorch's";
   }
-  if (!placing->fractions.empty()) {
+  if (!run.fractions.empty()) {
     std::string text = "together sooner than any one alone:";
-    for (size_t at = 0; at < placing->fractions.size(); ++at) {
-      if (placing->fractions[at] <= 0) continue;
-      const auto percent = std::lround(100 * placing->fractions[at]);
+    for (size_t at = 0; at < run.fractions.size(); ++at) {
+      if (run.fractions[at] <= 0) continue;
+      const auto percent = std::lround(100 * run.fractions[at]);
       text += ' ' + std::to_string(percent) + "% " + devices.devices[at]->name + ',';
     }
     text.pop_back();
     return text;
   }
-  if (devices.devices[placing->position]->id != device_id) {
+  if (devices.devices[placing->position]->id != run.device_id) {
     return "the device that was chosen could not run it";
   }
   if (placing->tried) return "a trial, to learn what it costs there";
@@ -77,16 +78,15 @@ std::vector<ExplainedOp> end_explaining(size_t begin) {
   return {kept().begin() + static_cast<ptrdiff_t>(begin), kept().end()};
 }
 
-void explain_op(const OpRecord& record, Tier tier, int device_id,
-                const Placing* placing) {
+void explain_op(const OpRecord& record, Tier tier, const RowRun& run) {
   const Ordinal& devices = ordinal(-1);
-  const auto* ran_on = find_physical_device(device_id);
+  const auto* ran_on = find_physical_device(run.device_id);
   ExplainedOp made{record.name,
                    ran_on != nullptr ? ran_on->name : "?",
                    tier,
-                   reason(record, device_id, placing, devices),
+                   reason(record, run, devices),
                    {}};
-  if (placing != nullptr) {
+  if (const Placing* placing = run.decision) {
     for (size_t way = 0; way < placing->candidates.size(); ++way) {
       const Candidate& each = placing->candidates[way];
       const bool native = way == devices.devices.size();

@@ -10,7 +10,7 @@
 namespace xpurt {
 
 struct OpRecord;
-struct Placing;
+struct RowRun;
 
 extern std::atomic<bool> calls_are_explained;
 inline bool is_explaining() {
@@ -41,8 +41,7 @@ struct ExplainedOp {
 size_t begin_explaining();
 std::vector<ExplainedOp> end_explaining(size_t begin);
 
-// An op ran. `placing`: what was decided, if anything was.
-void explain_op(const OpRecord& record, Tier tier, int device_id,
-                const Placing* placing);
+// An op ran, as a row or natively.
+void explain_op(const OpRecord& record, Tier tier, const RowRun& run);
 
 }  // namespace xpurt

@@ -19,10 +19,12 @@ void bring_home(const at::Tensor& tensor, Access access, Uses* pending) {
       pending);
 }
 
-bool fits(const OpRecord& record, const at::Tensor& tensor) {
-  if (!tensor.is_xpu() || tensor.numel() * tensor.element_size() > kFewBytes) {
-    return false;
-  }
+bool is_of_few_bytes(const at::Tensor& tensor) {
+  return tensor.is_xpu() && tensor.numel() * tensor.element_size() <= kFewBytes;
+}
+
+// Asked last: it counts the call.
+bool is_native(const OpRecord& record, const at::Tensor& tensor) {
   CallLook look;
   look.see(*tensor.unsafeGetTensorImpl());
   return goes_native(record, tensor.device().index(), look);
@@ -32,8 +34,9 @@ bool fits(const OpRecord& record, const at::Tensor& tensor) {
 
 bool copy_few_bytes(OpRecord& record, const at::Tensor& self,
                     const at::Tensor& source) {
-  if (!fits(record, self) || source.device() != self.device() ||
-      !same_dense_layout(self, source) || self.is_alias_of(source)) {
+  if (!is_of_few_bytes(self) || source.device() != self.device() ||
+      !same_dense_layout(self, source) || self.is_alias_of(source) ||
+      !is_native(record, self)) {
     return false;
   }
   const c10::DeviceIndex index = self.device().index();
@@ -48,7 +51,10 @@ bool copy_few_bytes(OpRecord& record, const at::Tensor& self,
 }
 
 bool zero_few_bytes(OpRecord& record, const at::Tensor& self) {
-  if (!self.defined() || !fits(record, self) || !is_dense(self)) return false;
+  if (!self.defined() || !is_of_few_bytes(self) || !is_dense(self) ||
+      !is_native(record, self)) {
+    return false;
+  }
   const c10::DeviceIndex index = self.device().index();
   const HotRun run(record, index);
   Uses pending;

@@ -141,15 +141,13 @@ at::Tensor& HostViews::to_host(const at::Tensor& tensor, bool written) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!impl->is_xpu()) return const_cast<at::Tensor&>(tensor);
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
-  bring_home(*storage, written ? Access::read_write : Access::read, &pending_);
-  const bool materialize = written && storage->has_materializer();
-  if (C10_UNLIKELY(materialize)) storage->mutable_data_ptr();
+  const bool moved = ready_for_host(*storage, written, &pending_);
   HostView* shown = nullptr;
   for (const Operand& known : operands_) {
     if (known.storage != storage) continue;
     if (!known.shares) {
       shown = known.view;
-      if (C10_UNLIKELY(materialize)) {
+      if (C10_UNLIKELY(moved)) {
         shown->storage.unsafeGetStorageImpl()->clear_materializer();
         shown->show(*storage);
       }
@@ -185,10 +183,9 @@ at::Tensor HostViews::to_xpu(at::Tensor result) {
     relabel(result, storage_of(known.storage));
     return result;
   }
-  c10::DataPtr& data = memory->_mutable_data_ptr_no_checks();
-  if (!is_device_memory(data)) return HostCall(index_).to_xpu(std::move(result));
-  data.unsafe_set_device(c10::Device(c10::DeviceType::XPU, index_));
-  memory->set_allocator(&device_allocator());
+  if (!label_as(*memory, c10::Device(c10::DeviceType::XPU, index_))) {
+    return HostCall(index_).to_xpu(std::move(result));
+  }
   relabel(result, storage_of(memory));
   return result;
 }

@@ -12,7 +12,6 @@
 
 #include "alias.h"
 #include "cpu_allocator.h"
-#include "dispatch.h"
 #include "host_views.h"
 #include "hot_run.h"
 #include "structured.h"
@@ -25,7 +24,8 @@ namespace xpurt {
 // that stack than in its kernel, so the most used ones are registered with their own
 // signature. Such a function serves one case, the common one: operands of one ordinal
 // whose memory the host reads, and no row that would take the call. All else, errors
-// too, it puts on a stack and leaves to run_op, which decides alone what happens.
+// too, it puts on a stack and leaves to the dispatch, with what it found out of the
+// operands, so that nothing is asked twice.
 //
 // The case is served in one of three ways. Pointwise ops on operands of one shape run
 // on the xpu tensors: see Note [Structured ops on xpu tensors]. Ops that may resize a
@@ -211,7 +211,7 @@ struct HotOp<Op, Native, Kernel, Result(Args...)> {
       ((at++ == record.dims ? see_dims(operands, args) : void()), ...);
     }
     if (C10_UNLIKELY(!operands.run_on_host(record))) {
-      return boxed(record, keys, args...);
+      return boxed(record, operands, keys, args...);
     }
     const HotRun run(record, operands.index());
     if constexpr (!std::is_void_v<Native>) {
@@ -310,10 +310,10 @@ struct HotOp<Op, Native, Kernel, Result(Args...)> {
     }
   }
 
-  C10_NOINLINE static Result boxed(OpRecord& record, c10::DispatchKeySet keys,
-                                   Args... args) {
+  C10_NOINLINE static Result boxed(OpRecord& record, const HotOperands& operands,
+                                   c10::DispatchKeySet keys, Args... args) {
     torch::jit::Stack stack = c10::impl::boxArgs<Args...>(args...);
-    run_op(record, keys, &stack);
+    operands.run_boxed(record, keys, &stack);
     if constexpr (kReturned > 0) {
       return arguments(args...);
     } else if constexpr (!std::is_void_v<Result>) {

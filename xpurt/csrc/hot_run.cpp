@@ -1,22 +1,38 @@
 #include "hot_run.h"
 
 #include "device.h"
+#include "dispatch.h"
 #include "replica.h"
-#include "row_choice.h"
 
 namespace xpurt {
 
-bool HotOperands::goes_native(const OpRecord& record) const {
+bool HotOperands::goes_native(const OpRecord& record) {
   const Ordinal& on = ordinal(index_);
   if (C10_LIKELY(on.devices.size() == 1) ||
       record.row.load(std::memory_order_acquire) == nullptr) {
-    return xpurt::goes_native(record, index_, look_);
+    call_.quick = quick_choice(record, index_, call_.look);
+    if (!call_.quick || call_.quick->tier != QuickTier::native) return false;
+    call_.quick->take();
+    return true;
   }
   if (seen_ > kSeen) return false;
-  for (size_t i = 0; i < seen_; ++i) {
-    if (storages_[i] != nullptr && !is_valid_on(*storages_[i], on.home)) return false;
+  const auto is_at_home = [&](const c10::StorageImpl* storage) {
+    return storage == nullptr || is_valid_on(*storage, on.home);
+  };
+  const bool at_home =
+      std::all_of(storages_.begin(), storages_.begin() + seen_, is_at_home);
+  const auto native = at_home ? goes_native_at_home(record, index_, call_.look) : false;
+  if (native.has_value()) call_.quick.emplace();
+  return native.value_or(false);
+}
+
+void HotOperands::run_boxed(OpRecord& record, c10::DispatchKeySet keys,
+                            torch::jit::Stack* stack) const {
+  if (is_plain()) {
+    run_inspected(record, index_, call_, keys, stack);
+  } else {
+    run_op(record, keys, stack);
   }
-  return goes_native_at_home(record, index_, look_);
 }
 
 void HotRun::done() const {

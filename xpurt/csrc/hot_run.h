@@ -9,7 +9,7 @@
 
 #include "device_scope.h"
 #include "op_report.h"
-#include "tier_choice.h"
+#include "row_choice.h"
 
 namespace xpurt {
 
@@ -24,7 +24,7 @@ class HotOperands {
       odd_ |= index_ >= 0 && index_ != device.index();
       index_ = device.index();
       if (C10_LIKELY(!impl.key_set().has_any(kOddKeys))) {
-        look_.see(impl);
+        call_.look.see(impl);
         odd_ |= impl.dtype() == kComplexHalf;
         if (first_ == nullptr) first_ = &impl;
         if (seen_ < kSeen) {
@@ -36,27 +36,32 @@ class HotOperands {
       }
     } else {
       odd_ |= !device.is_cpu() || impl.dim() > 0 || written;
+      call_.look.see(impl);
     }
   }
 
   void see_dims(c10::IntArrayRef dims) {
-    if (first_ != nullptr) look_.see_dims(*first_, dims);
+    if (first_ != nullptr) call_.look.see_dims(*first_, dims);
   }
 
   void see_line(size_t dims) {
-    if (first_ != nullptr) look_.see_line(*first_, dims);
+    if (first_ != nullptr) call_.look.see_line(*first_, dims);
   }
 
   void see_channels() {
-    if (first_ != nullptr) look_.see_channels(*first_);
+    if (first_ != nullptr) call_.look.see_channels(*first_);
   }
 
   c10::DeviceIndex index() const { return index_; }
 
   // Whether the op is for PyTorch's CPU kernel, on the very bytes of its operands.
-  bool run_on_host(const OpRecord& record) const {
-    return C10_LIKELY(index_ >= 0 && !odd_) && goes_native(record);
+  bool run_on_host(const OpRecord& record) {
+    return C10_LIKELY(is_plain()) && goes_native(record);
   }
+
+  // Runs an op that is not from a stack, with what was found out of it.
+  void run_boxed(OpRecord& record, c10::DispatchKeySet keys,
+                 torch::jit::Stack* stack) const;
 
  private:
   // Tensors that are not sizes and strides over one storage, or not its values.
@@ -70,11 +75,13 @@ class HotOperands {
   static inline const caffe2::TypeMeta kComplexHalf =
       caffe2::TypeMeta::fromScalarType(c10::ScalarType::ComplexHalf);
 
-  bool goes_native(const OpRecord& record) const;
+  // Whether the operands are tensors of one ordinal, and what goes with them.
+  bool is_plain() const { return index_ >= 0 && !odd_; }
+  bool goes_native(const OpRecord& record);
 
   c10::DeviceIndex index_ = -1;
   bool odd_ = false;  // some operand is not what hot ops are for
-  CallLook look_;
+  InspectedCall call_;
   const c10::TensorImpl* first_ = nullptr;
   // Where the operands are is asked on ordinals of several devices alone.
   static constexpr size_t kSeen = 4;

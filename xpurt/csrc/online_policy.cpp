@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace xpurt {
 namespace {
@@ -36,30 +35,29 @@ void OnlinePolicy::remember(c10::ArrayRef<double> work) {
   best_ = std::min_element(work_.begin(), work_.end()) - work_.begin();
 }
 
-size_t OnlinePolicy::choose(c10::ArrayRef<Prospect> prospects, double now) {
-  TORCH_CHECK_VALUE(prospects.size() == alone_.size(), "a policy for ", alone_.size(),
-                    " devices was given ", prospects.size());
-  account(prospects, now);
-  constexpr double kNever = std::numeric_limits<double>::infinity();
+size_t OnlinePolicy::choose(c10::ArrayRef<Candidate> candidates, double now) {
+  TORCH_CHECK_VALUE(candidates.size() == alone_.size(), "a policy for ", alone_.size(),
+                    " devices was given ", candidates.size());
+  account(candidates, now);
   const double latest = deadline();
   size_t allowed = best_;
-  double earliest_allowed = kNever;
+  double earliest_allowed = Candidate::kNever;
   size_t any = best_;
-  double earliest = kNever;
-  for (size_t i = 0; i < prospects.size(); ++i) {
-    const Prospect& each = prospects[i];
-    const double finish = std::max({each.free_at, each.ready_at, now}) + each.cost;
+  double earliest = Candidate::kNever;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& each = candidates[i];
+    const double finish = std::max(each.start_us(), now) + each.offered_us();
     if (finish < earliest) {
       earliest = finish;
       any = i;
     }
-    if (finish < earliest_allowed && (i == best_ || finish + each.leave <= latest)) {
+    if (finish < earliest_allowed && (i == best_ || finish + each.leave_us <= latest)) {
       earliest_allowed = finish;
       allowed = i;
     }
   }
-  TORCH_CHECK_VALUE(earliest < kNever, "no device can run the op");
-  const bool found = earliest_allowed < kNever;
+  TORCH_CHECK_VALUE(earliest < Candidate::kNever, "no device can run the op");
+  const bool found = earliest_allowed < Candidate::kNever;
   latest_ = std::max(latest_, found ? earliest_allowed : earliest);
   return found ? allowed : any;
 }
@@ -68,25 +66,29 @@ double OnlinePolicy::deadline() const {
   return alone_[best_] + std::max(0.0, kShare * work_[best_] - debt_);
 }
 
-void OnlinePolicy::account(c10::ArrayRef<Prospect> prospects, double now) {
-  double cheapest = std::numeric_limits<double>::infinity();
-  for (const Prospect& each : prospects) cheapest = std::min(cheapest, each.cost);
+void OnlinePolicy::account(c10::ArrayRef<Candidate> candidates, double now) {
+  double cheapest = Candidate::kNever;
+  for (const Candidate& each : candidates) {
+    cheapest = std::min(cheapest, each.offered_us());
+  }
   // Everything that was sent is done: what was gained is no credit to lose, but what
   // was lost stays spent.
-  const bool idle = std::all_of(prospects.begin(), prospects.end(),
-                                [now](const Prospect& p) { return p.free_at < now; });
+  const bool idle =
+      std::all_of(candidates.begin(), candidates.end(),
+                  [now](const Candidate& each) { return each.free_us < now; });
   if (idle) debt_ += std::max(0.0, latest_ - alone_[best_]);
   const bool fades = ++ops_ % kFadeEvery == 0;
   if (fades) debt_ /= 2;
-  for (size_t i = 0; i < prospects.size(); ++i) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
     // What it cannot run would have to be done for it.
-    const double cost = std::isfinite(prospects[i].cost) ? prospects[i].cost : cheapest;
+    const double offered = candidates[i].offered_us();
+    const double cost = std::isfinite(offered) ? offered : cheapest;
     alone_[i] = (idle ? now : std::max(alone_[i], now)) + cost;
     work_[i] += cost;
     if (fades) work_[i] /= 2;
   }
   const size_t best = std::min_element(work_.begin(), work_.end()) - work_.begin();
-  const double move = ops_ == 1 ? 0 : prospects[best_].leave;
+  const double move = ops_ == 1 ? 0 : candidates[best_].leave_us;
   if (work_[best] + move < kClearly * work_[best_]) best_ = best;
 }
 

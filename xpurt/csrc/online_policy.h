@@ -9,15 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace xpurt {
+#include "candidate.h"
 
-// One device's offer for an op. Microseconds, all on one clock.
-struct Prospect {
-  double free_at;    // its queue has nothing left to do
-  double ready_at;   // the op's inputs are there, transfers included
-  double cost;       // of the op; infinite: it cannot run there
-  double leave = 0;  // taking the results to another device afterwards
-};
+namespace xpurt {
 
 // Note [Declining]
 // ~~~~~~~~~~~~~~~~
@@ -46,10 +40,10 @@ class OnlinePolicy {
   // ran once already. Raises ValueError if it is no time.
   void remember(c10::ArrayRef<double> work);
 
-  // The device that runs the op: of those that the note allows the one with the
-  // earliest max(free_at, ready_at) + cost; the lower index where two are equal. `now`
-  // is when it is asked. Raises ValueError if no device can run the op.
-  size_t choose(c10::ArrayRef<Prospect> prospects, double now = 0);
+  // The device that runs the op: of those that the note allows the one that finishes
+  // first; the lower index where two are equal. `candidates`: one per device. `now` is
+  // when it is asked. Raises ValueError if no device can run the op.
+  size_t choose(c10::ArrayRef<Candidate> candidates, double now = 0);
 
   // Which device would have been best alone, and when each would have been done.
   size_t best_alone() const { return best_; }
@@ -58,7 +52,7 @@ class OnlinePolicy {
  private:
   // By when an op's results have to be able to be at the best device.
   double deadline() const;
-  void account(c10::ArrayRef<Prospect> prospects, double now);
+  void account(c10::ArrayRef<Candidate> candidates, double now);
 
   c10::SmallVector<double, 8> alone_;
   c10::SmallVector<double, 8> work_;  // costs so far, old ones fading

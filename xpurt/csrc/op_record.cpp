@@ -110,6 +110,17 @@ constexpr std::pair<std::string_view, size_t> kOnHost[] = {
     {"aten::_nested_tensor_storage_offsets", 0},
 };
 
+constexpr std::string_view kWritesInAnyOrder[] = {
+    "aten::_index_put_impl_",
+    "aten::put",
+    "aten::put_",
+    "aten::put.out",
+    "aten::max_unpool2d",
+    "aten::max_unpool2d.out",
+    "aten::max_unpool3d",
+    "aten::max_unpool3d.out",
+};
+
 bool is_named(const OpRecord& record, const c10::Argument& argument, Named named) {
   return named.op == record.name && named.argument == argument.name();
 }
@@ -148,6 +159,8 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
     const std::string type = argument.type()->str();
     if (type == "Generator?" || type == "Generator") generator = static_cast<int>(i);
     if (argument.name() == "pin_memory") pin_memory = static_cast<int>(i);
+    if (argument.name() == "accumulate") accumulate = static_cast<int>(i);
+    if (type == "Device?" || type == "Device") devices.push_back(static_cast<int>(i));
     const bool as_shape = argument.name() == "normalized_shape";
     if (i > 0 && (as_shape || argument.name() == "dim")) {
       dims = static_cast<int>(i);
@@ -164,6 +177,8 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
       handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
   may_resize = !handle.operator_name().name.ends_with('_');
   is_atens = name.starts_with("aten::");
+  writes_in_any_order =
+      std::ranges::find(kWritesInAnyOrder, name) != std::end(kWritesInAnyOrder);
   asks_for_grad = name == "aten::_sparse_mm_reduce_impl";
   mixes_devices = name.starts_with("c10d::");
 }

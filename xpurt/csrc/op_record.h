@@ -17,6 +17,7 @@ namespace xpurt {
 struct OpPlaces;
 struct OpTiers;
 struct Refusals;
+struct WiderTypes;
 
 struct OpCount {
   std::atomic<uint64_t> calls{0};
@@ -41,6 +42,7 @@ struct OpRecord {
   std::vector<bool> on_host;   // per return: a CPU tensor on every device
   int generator = -1;          // position of the argument, or -1
   int pin_memory = -1;
+  std::vector<int> devices;  // positions of the arguments that are devices
   // Position of the dimensions of the first tensor that it runs along, or of a bool
   // that says whether it does along all but the channels.
   int dims = -1;
@@ -50,13 +52,19 @@ struct OpRecord {
   bool mixes_devices = false;  // checks its operands' devices itself
   bool has_cpu_kernel = false;  // PyTorch's, or a host kernel of ours
   bool is_atens = false;        // defined by PyTorch, not by another library
+  // Its row writes the elements of an operand in any order, each to the place that an
+  // index says: where several have one place, any of them may be the last.
+  bool writes_in_any_order = false;
+  int accumulate =
+      -1;  // position of the bool with which it adds, in some order, instead
   HostKernel host_kernel;
   std::atomic<const RowKernel*> row{nullptr};
-  std::atomic<OpCounts*> counts{nullptr};    // made at the first count
-  std::atomic<bool> warned{false};           // of copying
-  std::atomic<OpTiers*> tiers{nullptr};      // what was decided; see tier_choice.h
-  std::atomic<OpPlaces*> places{nullptr};    // what was learned; see op_places.h
-  std::atomic<Refusals*> refusals{nullptr};  // of drivers, to build kernels
+  std::atomic<OpCounts*> counts{nullptr};         // made at the first count
+  std::atomic<bool> warned{false};                // of copying
+  std::atomic<OpTiers*> tiers{nullptr};           // what was decided; see tier_choice.h
+  std::atomic<OpPlaces*> places{nullptr};         // what was learned; see op_places.h
+  std::atomic<Refusals*> refusals{nullptr};       // of drivers, to build kernels
+  std::atomic<const WiderTypes*> wider{nullptr};  // see wider_types.h
 };
 
 // Made at the first call; valid for the life of the process.

@@ -8,9 +8,9 @@
 namespace xpurt {
 namespace {
 
-class Operands {
+class OperandDevices {
  public:
-  explicit Operands(const OpRecord& record) : record_(record) {}
+  explicit OperandDevices(const OpRecord& record) : record_(record) {}
 
   void add(const c10::IValue& value, size_t position) {
     if (value.isTensor()) {
@@ -79,7 +79,7 @@ class Operands {
 
 c10::DeviceIndex ordinal_of_operands(const OpRecord& record,
                                      const torch::jit::Stack& stack) {
-  Operands operands(record);
+  OperandDevices operands(record);
   const size_t first = stack.size() - record.arguments;
   for (size_t i = 0; i < record.arguments; ++i) operands.add(stack[first + i], i);
   return operands.ordinal();

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "candidates.h"
 #include "capture.h"
+#include "device_override.h"
 #include "explain.h"
 #include "new_ways.h"
 #include "op_record.h"
@@ -32,8 +32,6 @@ constexpr int kExcuses = 3;  // times in a row that are left out: Note [New page
 
 constexpr double kNativeCallUs = 1;  // on one element: the order of magnitude
 constexpr double kLeastUs = 0.05;    // of a prediction that a time is divided by
-
-thread_local const Placing* placed = nullptr;
 
 std::array<PlacedTimes, kCountedDevices>& times() {
   static auto* const leaked = new std::array<PlacedTimes, kCountedDevices>;
@@ -140,15 +138,14 @@ size_t choose_way(const Work& work, const Ordinal& devices,
     return i == 0 ? devices.home : i == devices.home ? 0 : i;
   };
   const size_t best = position_of(policy.best_alone());
-  c10::SmallVector<Prospect, 4> prospects;
+  Candidates offered;
   for (size_t i = 0; i < count; ++i) {
     const size_t position = position_of(i);
-    const Candidate& each = candidates[i == 0 ? home_way : position];
-    prospects.push_back({each.free_us, each.ready_us, each.offered_us(),
-                         results_us(work, devices, position, best, costs)});
+    Candidate& offer = offered.emplace_back(candidates[i == 0 ? home_way : position]);
+    offer.leave_us = results_us(work, devices, position, best, costs);
   }
   if (std::ranges::none_of(candidates, &Candidate::is_possible)) return home_way;
-  const size_t chosen = policy.choose(prospects, now);
+  const size_t chosen = policy.choose(offered, now);
   return chosen == 0 ? home_way : position_of(chosen);
 }
 
@@ -264,7 +261,7 @@ bool is_placed_native(const OpRecord& record, c10::DeviceIndex index,
 }
 
 void note_time(const Placing& placing, Stream& stream, size_t way, double own_us,
-               double us, LearnedCost PlaceWay::* learned) {
+               PredictedAndMeasured times, LearnedCost PlaceWay::* learned) {
   const Ordinal& devices = stream.ordinal();
   LearnedCost& factor = placing.bucket->ways[way].*learned;
   factor.note(own_us / std::max(placing.expected_us[way], kLeastUs));
@@ -272,11 +269,9 @@ void note_time(const Placing& placing, Stream& stream, size_t way, double own_us
   if (factor.count() < 2) return;  // it warmed something up
   const size_t position = way == devices.devices.size() ? devices.home : way;
   PlacedTimes& seen = times_of(*devices.devices[position]);
-  const bool divided = !placing.fractions.empty();
   ++seen.calls;
-  seen.predicted_us +=
-      divided ? placing.finish_us - placing.now_us : placing.cost_us + placing.moves_us;
-  seen.measured_us += us;
+  seen.predicted_us += times.predicted_us;
+  seen.measured_us += times.measured_us;
 }
 
 bool is_excused(const Placing& placing) {
@@ -292,8 +287,8 @@ void note_placed(const Placing& placing, Stream& stream, double us) {
   const size_t way =
       placing.native ? stream.ordinal().devices.size() : placing.position;
   std::lock_guard<std::mutex> lock(scheduler_mutex());
-  note_time(placing, stream, way, std::max(us - placing.moves_us, us / 10), us,
-            &PlaceWay::factor);
+  note_time(placing, stream, way, std::max(us - placing.moves_us, us / 10),
+            {placing.cost_us + placing.moves_us, us}, &PlaceWay::factor);
 }
 
 bool note_building(const Placing& placing, Stream& stream,
@@ -313,26 +308,16 @@ bool note_building(const Placing& placing, Stream& stream,
          (native.is_possible() && native.cost_us <= placing.candidates[home].cost_us);
 }
 
-PlacedScope::PlacedScope(const Placing* placing)
-    : before_(std::exchange(placed, placing)) {}
-PlacedScope::~PlacedScope() {
-  placed = before_;
-}
-
-const Placing* current_placing() noexcept {
-  return placed;
-}
-
-size_t choose_position(const Work& work, Stream& stream) {
+size_t choose_position(const Work& work, Stream& stream, const Placing* decision) {
   const Ordinal& devices = stream.ordinal();
   if (devices.devices.size() == 1) return devices.home;
-  if (placed == nullptr || placed->native) return choose_by_costs(work, stream);
-  const size_t position = stays_home(work) ? devices.home : placed->position;
-  if (placed->finish_us > 0 && !is_deterministic()) {
+  if (decision == nullptr || decision->native) return choose_by_costs(work, stream);
+  const size_t position = stays_home(work) ? devices.home : decision->position;
+  if (decision->finish_us > 0 && !is_deterministic()) {
     std::lock_guard<std::mutex> lock(scheduler_mutex());
     Backlog& backlog = clock_of(stream).backlog;
     for (const c10::StorageImpl* storage : work.writes) {
-      backlog.book_write(storage->data(), placed->finish_us);
+      backlog.book_write(storage->data(), decision->finish_us);
     }
   }
   return position;

@@ -1,9 +1,9 @@
 // One call of an op: what the scheduler decides for it, and learns from it.
 #pragma once
 
+#include "candidates.h"
 #include "op_places.h"
 #include "policy.h"
-#include "scheduler.h"
 
 namespace xpurt {
 
@@ -35,9 +35,6 @@ struct Placing {
   Candidates candidates;                    // by way: positions, then the native one
   std::vector<double> shares;               // by position, if they do it together
   PlaceBucket* bucket = nullptr;            // where it is learned
-  // What became of it, while it ran.
-  mutable std::vector<double> fractions;  // by position, if it was divided
-  mutable bool piece_moved = false;       // to another device than it was for
 };
 
 // Note [Cached decisions]
@@ -54,10 +51,13 @@ Placing place_call(const PlacedCall& call, Stream& stream);
 bool is_placed_native(const OpRecord& record, c10::DeviceIndex index,
                       const CallLook& look);
 
-// How long all of such a call takes at `way`, as one that took `us` with its copies, or
-// its piece, tells. Under the mutex.
+// How long all of such a call takes at `way`, as one that took `times` with its copies,
+// or its piece, tells. Under the mutex.
+struct PredictedAndMeasured {
+  double predicted_us, measured_us;
+};
 void note_time(const Placing& placing, Stream& stream, size_t way, double own_us,
-               double us, LearnedCost PlaceWay::* learned);
+               PredictedAndMeasured times, LearnedCost PlaceWay::* learned);
 
 // Note [New pages]
 // ~~~~~~~~~~~~~~~~
@@ -75,21 +75,12 @@ void note_placed(const Placing& placing, Stream& stream, double us);
 bool note_building(const Placing& placing, Stream& stream,
                    const PhysicalDevice& device);
 
-// While one lives, rows of this thread run where it was decided. nullptr: each decides
-// for itself, by its own costs.
-class PlacedScope {
- public:
-  explicit PlacedScope(const Placing* placing);
-  ~PlacedScope();
-  PlacedScope(const PlacedScope&) = delete;
-  PlacedScope& operator=(const PlacedScope&) = delete;
-
- private:
-  const Placing* before_;
-};
-
-// What was decided for the op that this thread runs, or nullptr.
-const Placing* current_placing() noexcept;
+// The position in the stream's ordinal where work of a call runs: the one that was
+// decided for the call; where nothing was (nullptr), the one with the earliest
+// predicted finish, by costs alone. The home device where the costs are unknown or a
+// storage may not leave home. A device that lacks a dtype of the work is not chosen,
+// unless all of them do.
+size_t choose_position(const Work& work, Stream& stream, const Placing* decision);
 
 // Called with what a kernel was submitted as: see Note [Predicted clocks].
 void note_submitted(Stream& stream, size_t position, const sycl::event& done);

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 
+#include "device_override.h"
 #include "element_type.h"
-#include "row_kernel.h"
-#include "scheduler.h"
-#include "split.h"
+#include "placing.h"
 
 namespace xpurt {
 
@@ -44,13 +43,13 @@ Work work_of(const OpCost& cost) {
   return work;
 }
 
-size_t choose_device(const OpCost& cost, Stream& stream) {
+size_t choose_device(const OpCost& cost, Stream& stream, RowRun& run) {
   const Ordinal& ordinal = stream.ordinal();
   if (ordinal.devices.size() == 1) return 0;
   const int of_piece = piece_position();
   const size_t position =
-      of_piece >= 0 ? of_piece : choose_position(work_of(cost), stream);
-  note_device(ordinal.devices[position]->id);
+      of_piece >= 0 ? of_piece : choose_position(work_of(cost), stream, run.decision);
+  run.device_id = ordinal.devices[position]->id;
   return position;
 }
 

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "row_run.h"
 #include "scheduler.h"
 #include "stream.h"
 
@@ -36,8 +37,8 @@ bool can_run(const Ordinal& ordinal, const OpCost& cost);
 // The same for the scheduler; valid as long as `cost` is.
 Work work_of(const OpCost& cost);
 
-// Position in the stream's ordinal of the device that the op runs on, and note of
-// it for the report.
-size_t choose_device(const OpCost& cost, Stream& stream);
+// Position in the stream's ordinal of the device that the op runs on, which the run
+// notes for the report.
+size_t choose_device(const OpCost& cost, Stream& stream, RowRun& run);
 
 }  // namespace xpurt

@@ -4,8 +4,8 @@
 
 #include "allocator.h"
 #include "capture.h"
+#include "device_override.h"
 #include "known_storages.h"
-#include "pieces.h"
 #include "replica_table.h"
 
 namespace xpurt {

@@ -34,7 +34,7 @@ class AttentionRow final : public RowKernel {
 
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
-  void run(const c10::OperatorHandle&, Stack* stack) const override;
+  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const override;
   Tier tier() const override { return last_tier_; }
 
  private:
@@ -166,7 +166,7 @@ void AttentionRow::backward(const Attention& asked, size_t position, bool produc
   for (const Tensor& each : made) torch::jit::push(*stack, each);
 }
 
-void AttentionRow::run(const c10::OperatorHandle&, Stack* stack) const {
+void AttentionRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const {
   Attention asked = read(*stack);
   for (Tensor* each : {&asked.query, &asked.key, &asked.value}) *each = plain(*each);
   if (asked.mask.defined()) {
@@ -174,7 +174,7 @@ void AttentionRow::run(const c10::OperatorHandle&, Stack* stack) const {
         {asked.batch(), asked.heads(), asked.queries(), asked.keys()});
   }
   Stream& stream = current_stream(asked.query.device().index());
-  const size_t position = choose_device(cost(asked), stream);
+  const size_t position = choose_device(cost(asked), stream, run);
   // For captures see Note [Capture].
   const bool products =
       !is_capturing(stream) &&

@@ -1,15 +1,11 @@
 #include "row_choice.h"
 
-#include <set>
-#include <string>
-
 #include "alias.h"
-#include "candidates.h"
 #include "capture.h"
 #include "explain.h"
 #include "host_memory.h"
 #include "kernel_refusal.h"
-#include "policy.h"
+#include "shares.h"
 #include "split.h"
 #include "stack_tensors.h"
 #include "stream_clock.h"
@@ -61,16 +57,19 @@ bool too_small(const PhysicalDevice& home, const RowKernel& row, const CallLook&
 
 // On one device whose memory the host reads: by cost.
 void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& home,
-                 const torch::jit::Stack& stack, RowChoice* choice) {
+                 const torch::jit::Stack& stack,
+                 const std::optional<QuickChoice>& asked, RowChoice* choice) {
   if (too_small(home, row, choice->look)) return;
   choice->elements = choice->look.elements();
-  QuickTier quick = QuickTier::undecided;
+  QuickChoice quick;
   if (row.prior.by_operands) {
-    quick = quick_tier(record, home.id, choice->look, choice->elements);
-    if (quick == QuickTier::native) return;
+    quick =
+        asked ? *asked : quick_tier(record, home.id, choice->look, choice->elements);
+    quick.take();
+    if (quick.tier == QuickTier::native) return;
   }
   if (!row.accepts(stack)) {
-    if (quick == QuickTier::undecided && row.prior.by_operands) {
+    if (quick.tier == QuickTier::undecided && row.prior.by_operands) {
       put_off_turn(record, home.id, choice->look, choice->elements);
     }
     return;
@@ -78,12 +77,13 @@ void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& h
   if (!row.prior.by_operands) {
     choice->elements = std::max<int64_t>(row.cost(stack).elements, 1);
     quick = quick_tier(record, home.id, choice->look, choice->elements);
+    quick.take();
   }
-  if (quick == QuickTier::undecided) {
+  if (quick.tier == QuickTier::undecided) {
     choice->plan = plan_tier(record, row, home.id, home.is_cpu, choice->look,
                              choice->elements, !in_turn);
   } else {
-    choice->plan.kernel = quick == QuickTier::kernel;
+    choice->plan.kernel = quick.tier == QuickTier::kernel;
   }
   if (choice->plan.kernel) choice->row = &row;
 }
@@ -135,84 +135,90 @@ bool stays_native(const OpRecord& record, const RowKernel& row, c10::DeviceIndex
           current_stream(index).idle() && is_placed_native(record, index, look));
 }
 
-// Kernels that write the elements of an operand in any order, each to the place that an
-// index says: where several have one place, any of them may be the last.
 bool writes_in_any_order(const OpRecord& record, const torch::jit::Stack& stack) {
-  static const std::set<std::string> names{"aten::_index_put_impl_",
-                                           "aten::put",
-                                           "aten::put_",
-                                           "aten::put.out",
-                                           "aten::max_unpool2d",
-                                           "aten::max_unpool2d.out",
-                                           "aten::max_unpool3d",
-                                           "aten::max_unpool3d.out"};
-  if (names.count(record.name) == 0) return false;
-  const auto adds = record.op.schema().argumentIndexWithName("accumulate");
-  return !adds || !stack[stack.size() - record.arguments + *adds].toBool();
+  if (!record.writes_in_any_order) return false;
+  return record.accumulate < 0 ||
+         !stack[stack.size() - record.arguments + record.accumulate].toBool();
 }
 
 }  // namespace
 
-RowChoice choose_row(OpRecord& record, c10::DeviceIndex index,
-                     const torch::jit::Stack& stack) {
-  RowChoice choice;
+void choose_row(OpRecord& record, c10::DeviceIndex index,
+                const torch::jit::Stack& stack, const InspectedCall* inspected,
+                RowChoice* choice) {
   const RowKernel* row = record.row.load(std::memory_order_acquire);
-  if (C10_LIKELY(row == nullptr)) return choice;
+  if (C10_LIKELY(row == nullptr)) return;
   // PyTorch's kernels keep the order then, or raise.
   if (C10_UNLIKELY(is_deterministic()) && writes_in_any_order(record, stack)) {
-    return choice;
+    return;
   }
   const KernelPolicy policy =
       is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
   // An op of xpurt's own that nothing else computes.
   const bool alone = !record.is_atens && !record.has_cpu_kernel;
-  if (policy == KernelPolicy::native && !alone) return choice;
+  if (policy == KernelPolicy::native && !alone) return;
   const Ordinal& on = ordinal(index);
   const PhysicalDevice& home = on.home_device();
   const bool forced = policy == KernelPolicy::sycl || alone;
   const bool several = on.devices.size() > 1 && !row->prior.in_parts;
   if (forced && !several) {
-    if (row->accepts(stack)) choice.row = row;
-    return choice;
+    if (row->accepts(stack)) choice->row = row;
+    return;
   }
-  choice.look = look_at(record, stack);
+  choice->look = inspected != nullptr ? inspected->look : look_at(record, stack);
+  const bool asked = inspected != nullptr && inspected->quick.has_value();
   if (!several && home.host_accessible && on.devices.size() == 1) {
-    choose_tier(record, *row, home, stack, &choice);
-    return choice;
+    choose_tier(record, *row, home, stack, asked ? inspected->quick : std::nullopt,
+                choice);
+    return;
   }
-  if (!forced && is_refused(record, home.id, choice.look.type())) return choice;
+  if (!forced && is_refused(record, home.id, choice->look.type())) return;
   if (several) {
-    if (!forced && stays_native(record, *row, index, choice.look, stack)) return choice;
+    // A call that is inspected at home and not native by that has more to be decided.
+    if (!forced && !asked && stays_native(record, *row, index, choice->look, stack)) {
+      return;
+    }
     if (row->accepts(stack)) {
-      choose_on_several(record, *row, index, stack, forced, &choice);
+      choose_on_several(record, *row, index, stack, forced, choice);
     }
   } else if (!home.host_accessible) {
-    if (row->accepts(stack)) choice.row = row;
+    if (row->accepts(stack)) choice->row = row;
   }
-  return choice;
+  return;
+}
+
+std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex index,
+                                        const CallLook& look) {
+  constexpr QuickChoice native{QuickTier::native};
+  const Ordinal& on = ordinal(index);
+  const PhysicalDevice& home = on.home_device();
+  if (!home.host_accessible || is_capturing(index) || is_explaining()) {
+    return std::nullopt;
+  }
+  const RowKernel* row = record.row.load(std::memory_order_acquire);
+  if (row == nullptr) return native;
+  const KernelPolicy policy = kernel_policy();
+  if (policy == KernelPolicy::native) return native;
+  if (policy != KernelPolicy::automatic || on.devices.size() != 1) return std::nullopt;
+  if (too_small(home, *row, look)) return native;
+  if (!row->prior.by_operands) return std::nullopt;
+  return quick_tier(record, home.id, look, look.elements());
 }
 
 bool goes_native(const OpRecord& record, c10::DeviceIndex index, const CallLook& look) {
-  const Ordinal& on = ordinal(index);
-  const PhysicalDevice& home = on.home_device();
-  if (!home.host_accessible || is_capturing(index) || is_explaining()) return false;
-  const RowKernel* row = record.row.load(std::memory_order_acquire);
-  if (row == nullptr) return true;
-  const KernelPolicy policy = kernel_policy();
-  if (policy != KernelPolicy::automatic) return policy == KernelPolicy::native;
-  if (on.devices.size() != 1) return false;
-  if (too_small(home, *row, look)) return true;
-  return row->prior.by_operands && quick_tier(record, home.id, look, look.elements(),
-                                              Counted::if_native) == QuickTier::native;
+  const auto quick = quick_choice(record, index, look);
+  if (!quick || quick->tier != QuickTier::native) return false;
+  quick->take();
+  return true;
 }
 
-bool goes_native_at_home(const OpRecord& record, c10::DeviceIndex index,
-                         const CallLook& look) {
+std::optional<bool> goes_native_at_home(const OpRecord& record, c10::DeviceIndex index,
+                                        const CallLook& look) {
   const Ordinal& on = ordinal(index);
   const PhysicalDevice& home = on.home_device();
   if (is_explaining() || has_preference() || !home.host_accessible ||
       is_capturing(index) || kernel_policy() != KernelPolicy::automatic) {
-    return false;
+    return std::nullopt;
   }
   const RowKernel* row = record.row.load(std::memory_order_acquire);
   if (row == nullptr || too_small(home, *row, look)) return true;
@@ -245,8 +251,8 @@ void TurnClock::done() {
             end - begin_us_, waited_us_ + end - submitted);
 }
 
-PlacedClock::PlacedClock(c10::DeviceIndex index, const Placing& placing)
-    : placing_(placing), stream_(current_stream(index)) {
+PlacedClock::PlacedClock(c10::DeviceIndex index, const RowRun& run)
+    : run_(run), stream_(current_stream(index)) {
   stream_.wait();
   in_turn = true;
   pages_ = pages_given();
@@ -258,7 +264,7 @@ PlacedClock::~PlacedClock() {
 }
 
 void PlacedClock::done() {
-  const bool divided = !placing_.fractions.empty();
+  const bool divided = !run_.fractions.empty();
   std::vector<double> ends_us;
   if (divided) {
     ends_us = stream_.wait_for_each(&now_us);
@@ -266,11 +272,11 @@ void PlacedClock::done() {
     stream_.wait();
   }
   const double us = now_us() - begin_us_;
-  if (pages_given() > pages_ && is_excused(placing_)) return;
+  if (pages_given() > pages_ && is_excused(*run_.decision)) return;
   if (divided) {
-    note_pieces(placing_, stream_, begin_us_, ends_us);
+    note_pieces(run_, stream_, begin_us_, ends_us);
   } else {
-    note_placed(placing_, stream_, us);
+    note_placed(*run_.decision, stream_, us);
   }
 }
 

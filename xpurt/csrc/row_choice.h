@@ -21,16 +21,32 @@ struct RowChoice {
   std::optional<Placing> placing;  // what the scheduler said, on several devices
 };
 
-RowChoice choose_row(OpRecord& record, c10::DeviceIndex index,
-                     const torch::jit::Stack& stack);
+// What is known of a call before its arguments are put on a stack.
+struct InspectedCall {
+  CallLook look;
+  // What was decided for such calls; native only if that is all there is to decide.
+  // None: it was not asked, and choose_row() has to.
+  std::optional<QuickChoice> quick;
+};
 
-// Whether an op with such operands, the largest of which decides, is sure to be run by
-// PyTorch's CPU kernel, on memory that the host reads: cheap to find out.
+// `inspected`: nullptr if nothing is known.
+void choose_row(OpRecord& record, c10::DeviceIndex index,
+                const torch::jit::Stack& stack, const InspectedCall* inspected,
+                RowChoice* choice);
+
+// How an op with such operands, the largest of which decides, is to be run on an
+// ordinal of one device, as far as that is cheap to find out. Native: PyTorch's CPU
+// kernel, on memory that the host reads. Counts nothing: see QuickChoice::take().
+std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex index,
+                                        const CallLook& look);
+
+// Whether it is sure to be native; then the call is counted.
 bool goes_native(const OpRecord& record, c10::DeviceIndex index, const CallLook& look);
 
 // The same on an ordinal of several devices, for operands that are all valid at home.
-bool goes_native_at_home(const OpRecord& record, c10::DeviceIndex index,
-                         const CallLook& look);
+// None: it was not asked.
+std::optional<bool> goes_native_at_home(const OpRecord& record, c10::DeviceIndex index,
+                                        const CallLook& look);
 
 // Times a call that is the turn of a learner, on the current stream: from now until
 // done(). Not of calls within such a call.
@@ -56,7 +72,7 @@ class TurnClock {
 // The same for a call that the scheduler wants the time of.
 class PlacedClock {
  public:
-  PlacedClock(c10::DeviceIndex index, const Placing& placing);
+  PlacedClock(c10::DeviceIndex index, const RowRun& run);
   ~PlacedClock();
   PlacedClock(const PlacedClock&) = delete;
   PlacedClock& operator=(const PlacedClock&) = delete;
@@ -65,7 +81,7 @@ class PlacedClock {
   void done();
 
  private:
-  const Placing& placing_;
+  const RowRun& run_;
   Stream& stream_;
   uint64_t pages_ = 0;
   double begin_us_ = 0;

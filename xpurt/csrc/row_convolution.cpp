@@ -30,7 +30,7 @@ class ConvolutionRow final : public RowKernel {
 
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override { return cost(read(stack), stack); }
-  void run(const c10::OperatorHandle& op, Stack* stack) const override;
+  void run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) const override;
   Tier tier() const override { return last_tier_; }
 
  private:
@@ -41,7 +41,7 @@ class ConvolutionRow final : public RowKernel {
   std::array<bool, 3> wanted(const Stack& stack) const;
   OpCost cost(const Convolution& convolution, const Stack& stack) const;
   Tensor in_pieces(const c10::OperatorHandle& op, const Convolution& asked,
-                   const Stack& stack, Stream& stream) const;
+                   const Stack& stack, Stream& stream, RowRun& run) const;
   bool has_primitives(const Convolution& convolution, const Stack& stack,
                       const PhysicalDevice& device) const;
 
@@ -137,14 +137,14 @@ bool ConvolutionRow::has_primitives(const Convolution& convolution, const Stack&
 // Each device takes some images of the batch. Undefined where that is not to be.
 Tensor ConvolutionRow::in_pieces(const c10::OperatorHandle& op,
                                  const Convolution& asked, const Stack& stack,
-                                 Stream& stream) const {
+                                 Stream& stream, RowRun& run) const {
   const OpCost all = cost(asked, stack);
-  if (backward_ || asked.input.dim() < 3 || !may_split(all, stream)) return {};
-  const PieceList pieces = split(all, asked.input.size(0), 1, stream);
+  if (backward_ || asked.input.dim() < 3 || !may_split(all, stream, run)) return {};
+  const PieceList pieces = split(all, asked.input.size(0), 1, stream, run);
   if (pieces.empty()) return {};
   const Tensor output = empty_output(asked);
   const Tensor input = asked.input.contiguous(asked.memory_format());
-  run_pieces(pieces, stream.ordinal(), [&](const Piece& piece) {
+  run_pieces(pieces, stream.ordinal(), run, [&](const Piece& piece) {
     Convolution of_images = asked;
     of_images.input = rows_of(input, piece);
     const Tensor images = rows_of(output, piece);
@@ -153,24 +153,25 @@ Tensor ConvolutionRow::in_pieces(const c10::OperatorHandle& op,
     }
     Stack arguments(stack.end() - count_, stack.end());
     arguments[0] = of_images.input;
-    by_products_->run(op, &arguments);
+    by_products_->run(op, &arguments, run);
     images.copy_(arguments.back().toTensor());
   });
   return output;
 }
 
-void ConvolutionRow::run(const c10::OperatorHandle& op, Stack* stack) const {
+void ConvolutionRow::run(const c10::OperatorHandle& op, Stack* stack,
+                         RowRun& run) const {
   const Convolution asked = read(*stack);
   Stream& stream = current_stream(asked.input.device().index());
   // For captures see Note [Capture].
   if (asked.is_sound() && !is_capturing(stream)) {
-    if (Tensor output = in_pieces(op, asked, *stack, stream); output.defined()) {
+    if (Tensor output = in_pieces(op, asked, *stack, stream, run); output.defined()) {
       torch::jit::drop(*stack, count_);
       torch::jit::push(*stack, std::move(output));
       last_tier_ = Tier::onednn;
       return;
     }
-    const size_t position = choose_device(cost(asked, *stack), stream);
+    const size_t position = choose_device(cost(asked, *stack), stream, run);
     if (has_primitives(asked, *stack, *stream.ordinal().devices[position])) {
       if (!backward_) {
         Tensor output = empty_output(asked);
@@ -187,7 +188,7 @@ void ConvolutionRow::run(const c10::OperatorHandle& op, Stack* stack) const {
       return;
     }
   }
-  by_products_->run(op, stack);
+  by_products_->run(op, stack, run);
   last_tier_ = by_products_->tier();
 }
 

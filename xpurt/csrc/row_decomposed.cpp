@@ -47,7 +47,7 @@ class DecomposedRow final : public RowKernel {
 
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override;
-  void run(const OperatorHandle& op, Stack* stack) const override;
+  void run(const OperatorHandle& op, Stack* stack, RowRun& run) const override;
   Tier tier() const override { return Tier::sycl; }
   bool is_repeatable() const override { return !writes_itself_; }
 
@@ -136,7 +136,7 @@ OperatorHandle DecomposedRow::form() const {
   return *form_;
 }
 
-void DecomposedRow::run(const OperatorHandle&, Stack* stack) const {
+void DecomposedRow::run(const OperatorHandle&, Stack* stack, RowRun&) const {
   active.push_back(this);
   const auto done = c10::make_scope_exit([] { active.pop_back(); });
   Stack parts(stack->end() - arguments_, stack->end() - outs_);

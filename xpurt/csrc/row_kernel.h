@@ -12,6 +12,7 @@
 namespace xpurt {
 
 struct OpCost;
+struct RowRun;
 
 // What oneDNN takes to make a primitive, in microseconds: the order of magnitude.
 constexpr double kPrimitiveUs = 1e3;
@@ -39,7 +40,8 @@ struct RowKernel {
   // What a call that it accepts costs, as far as can be told before it.
   virtual OpCost cost(const torch::jit::Stack& stack) const = 0;
   // Replaces the arguments at the end of the stack by the results.
-  virtual void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) const = 0;
+  virtual void run(const c10::OperatorHandle& op, torch::jit::Stack* stack,
+                   RowRun& run) const = 0;
   virtual Tier tier() const = 0;
   // Whether a run that threw before its kernels were built has left the arguments as
   // they were.
@@ -57,9 +59,5 @@ enum class KernelPolicy {
 };
 void set_kernel_policy(KernelPolicy policy);
 KernelPolicy kernel_policy();
-
-// A row that ran elsewhere than on the ordinal's home device says so while it
-// runs, for the report.
-void note_device(int physical_device_id);
 
 }  // namespace xpurt

@@ -63,7 +63,7 @@ class MatmulRow final : public RowKernel {
 
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
-  void run(const c10::OperatorHandle&, Stack* stack) const override;
+  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const override;
   Tier tier() const override { return last_tier_; }
 
  private:
@@ -318,7 +318,7 @@ void MatmulRow::multiply_rows(const MatmulCall& call, const Tensor& out,
   multiply(of_rows, rows, piece.position);
 }
 
-void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
+void MatmulRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const {
   // PyTorch has products see conjugates as such.
   for (auto value = stack->end() - roles_.count; value != stack->end(); ++value) {
     if (value->isTensor()) *value = value->toTensor().resolve_conj();
@@ -338,11 +338,11 @@ void MatmulRow::run(const c10::OperatorHandle&, Stack* stack) const {
     OpCost all = cost(call);
     all.write(out);
     PieceList pieces;
-    if (may_split(all, stream) && has_rows_apart(out)) {
-      pieces = split(all, out.size(0), 1, stream);
+    if (may_split(all, stream, run) && has_rows_apart(out)) {
+      pieces = split(all, out.size(0), 1, stream, run);
     }
-    if (pieces.empty()) multiply(call, out, choose_device(all, stream));
-    run_pieces(pieces, stream.ordinal(),
+    if (pieces.empty()) multiply(call, out, choose_device(all, stream, run));
+    run_pieces(pieces, stream.ordinal(), run,
                [&](const Piece& piece) { multiply_rows(call, out, piece); });
   }
   torch::jit::drop(*stack, roles_.count);

@@ -69,7 +69,7 @@ class PointwiseRow final : public RowKernel {
     return cost(call, call.output);
   }
 
-  void run(const c10::OperatorHandle&, Stack* stack) const override;
+  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const override;
 
   Tier tier() const override { return Tier::sycl; }
 
@@ -90,8 +90,8 @@ class PointwiseRow final : public RowKernel {
   void submit(const PointwiseCall& call, const at::TensorIterator& iter,
               const std::array<int, kMaxOperands>& numbers, size_t position,
               const Piece* piece) const;
-  PieceList pieces(const OpCost& cost, const at::TensorIterator& iter,
-                   Stream& stream) const;
+  PieceList pieces(const OpCost& cost, const at::TensorIterator& iter, Stream& stream,
+                   RowRun& run) const;
 
   const RowSpec& spec_;
   const Binding binding_;
@@ -304,8 +304,8 @@ Tensor piece_of(const at::TensorIterator& iter, int at, const Piece& piece) {
 }
 
 PieceList PointwiseRow::pieces(const OpCost& cost, const at::TensorIterator& iter,
-                               Stream& stream) const {
-  if (iter.ndim() == 0 || !may_split(cost, stream)) return {};
+                               Stream& stream, RowRun& run) const {
+  if (iter.ndim() == 0 || !may_split(cost, stream, run)) return {};
   const int last = iter.ndim() - 1;
   const Layout strides = strides_of(iter, 0);
   if (!has_apart(iter.shape(), strides, last)) return {};
@@ -319,7 +319,7 @@ PieceList PointwiseRow::pieces(const OpCost& cost, const at::TensorIterator& ite
       return {};
     }
   }
-  return split(cost, iter.shape()[last], last == 0 ? kElementsApart : 1, stream);
+  return split(cost, iter.shape()[last], last == 0 ? kElementsApart : 1, stream, run);
 }
 
 // Submits all of the iteration, or a piece of it.
@@ -367,7 +367,7 @@ void PointwiseRow::submit(const PointwiseCall& call, const at::TensorIterator& i
                 cover({static_cast<size_t>(layout[0]), second, beyond}));
 }
 
-void PointwiseRow::run(const c10::OperatorHandle&, Stack* stack) const {
+void PointwiseRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const {
   PointwiseCall call;
   TORCH_INTERNAL_ASSERT(read(*stack, &call));
 
@@ -397,11 +397,11 @@ void PointwiseRow::run(const c10::OperatorHandle&, Stack* stack) const {
   if (iter.numel() > 0) {
     Stream& stream = current_stream(call.device);
     const OpCost all = cost(call, &output);
-    const PieceList parts = pieces(all, iter, stream);
+    const PieceList parts = pieces(all, iter, stream, run);
     if (parts.empty()) {
-      submit(call, iter, position, choose_device(all, stream), nullptr);
+      submit(call, iter, position, choose_device(all, stream, run), nullptr);
     } else {
-      run_pieces(parts, stream.ordinal(), [&](const Piece& piece) {
+      run_pieces(parts, stream.ordinal(), run, [&](const Piece& piece) {
         submit(call, iter, position, piece.position, &piece);
       });
     }

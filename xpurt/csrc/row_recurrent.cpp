@@ -35,7 +35,7 @@ class RecurrentRow final : public RowKernel {
 
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override;
-  void run(const c10::OperatorHandle& op, Stack* stack) const override;
+  void run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) const override;
   Tier tier() const override { return last_tier_; }
 
  private:
@@ -53,7 +53,7 @@ class RecurrentRow final : public RowKernel {
   void forward(const RecurrentLayer& layer, size_t position, Stream& stream,
                Stack* stack) const;
   void backward(const RecurrentLayer& layer, Stream& stream, size_t position,
-                Stack* stack) const;
+                Stack* stack, RowRun& run) const;
 
   // How the last layer of this thread was computed; both forms are one row.
   inline static thread_local Tier last_tier_ = Tier::onednn;
@@ -119,7 +119,7 @@ void RecurrentRow::forward(const RecurrentLayer& layer, size_t position, Stream&
 }
 
 void RecurrentRow::backward(const RecurrentLayer& layer, Stream& stream,
-                            size_t position, Stack* stack) const {
+                            size_t position, Stack* stack, RowRun& run) const {
   const RecurrentResults made = results(*stack);
   const c10::IValue* at = arguments(*stack);
   const RecurrentGrads grads{at[0].toTensor(), at[1].toTensor(), tensor_of(at[2])};
@@ -134,7 +134,7 @@ void RecurrentRow::backward(const RecurrentLayer& layer, Stream& stream,
                 static_cast<int>(layer.input.device().index()),
                 " no longer has: compute it again before backward()");
     position = known - devices.begin();
-    note_device((*known)->id);
+    run.device_id = (*known)->id;
     found = onednn_recurrent_gradients(layer, made, grads, position, stream);
   } else {
     found = gradients_by_cells(layer, made, grads);
@@ -147,13 +147,13 @@ void RecurrentRow::backward(const RecurrentLayer& layer, Stream& stream,
   last_tier_ = whole ? Tier::onednn : Tier::sycl;
 }
 
-void RecurrentRow::run(const c10::OperatorHandle&, Stack* stack) const {
+void RecurrentRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const {
   const RecurrentLayer asked = layer(*stack);
   Stream& stream = current_stream(asked.input.device().index());
-  const size_t position = choose_device(cost(*stack), stream);
+  const size_t position = choose_device(cost(*stack), stream, run);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (backward_) {
-    backward(asked, stream, position, stack);
+    backward(asked, stream, position, stack, run);
   } else {
     forward(asked, position, stream, stack);
   }

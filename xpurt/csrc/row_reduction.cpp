@@ -94,7 +94,7 @@ class ReductionRow final : public RowKernel {
     read(stack, &call);
     return cost(call);
   }
-  void run(const c10::OperatorHandle&, Stack* stack) const override;
+  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const override;
   Tier tier() const override { return Tier::sycl; }
 
  private:
@@ -103,8 +103,8 @@ class ReductionRow final : public RowKernel {
   bool find_types(const c10::IValue* dtype, ReductionCall* call) const;
   OpCost cost(const ReductionCall& call) const;
   c10::SmallVector<int64_t, 6> shape(const ReductionCall& call) const;
-  void reduce(const ReductionCall& call, const Tensor& out) const;
-  PieceList pieces(const ReductionCall& call, const Tensor& out) const;
+  void reduce(const ReductionCall& call, const Tensor& out, RowRun& run) const;
+  PieceList pieces(const ReductionCall& call, const Tensor& out, RowRun& run) const;
   void pass(const Tensor& in, const Tensor& out, const Dims& kept, const Dims& reduced,
             int64_t inner_chunk, int64_t outer_chunk, int64_t count, char stage,
             ScalarType compute, size_t position) const;
@@ -267,7 +267,8 @@ void ReductionRow::pass(const Tensor& in, const Tensor& out, const Dims& kept,
   launch.submit(kernel_for(launch.device(), key), range);
 }
 
-void ReductionRow::reduce(const ReductionCall& call, const Tensor& out) const {
+void ReductionRow::reduce(const ReductionCall& call, const Tensor& out,
+                          RowRun& run) const {
   const Tensor& self = *call.self;
   Dims kept, reduced;
   int64_t out_dim = 0;
@@ -298,7 +299,8 @@ void ReductionRow::reduce(const ReductionCall& call, const Tensor& out) const {
                          divide_up(std::max<int64_t>(outer_size, 1), outer_chunk);
   OpCost all = cost(call);
   all.write(out);
-  const size_t position = choose_device(all, current_stream(self.device().index()));
+  const size_t position =
+      choose_device(all, current_stream(self.device().index()), run);
   if (chunks == 1) {
     pass(self, out, kept, reduced, inner_chunk, outer_chunk, count, 'w', call.compute,
          position);
@@ -318,18 +320,19 @@ void ReductionRow::reduce(const ReductionCall& call, const Tensor& out) const {
 }
 
 // Rows that are kept are reduced one by one, wherever.
-PieceList ReductionRow::pieces(const ReductionCall& call, const Tensor& out) const {
+PieceList ReductionRow::pieces(const ReductionCall& call, const Tensor& out,
+                               RowRun& run) const {
   OpCost all = cost(call);
   all.write(out);
   Stream& stream = current_stream(out.device().index());
-  if (call.self->dim() == 0 || call.reduced[0] || !may_split(all, stream) ||
+  if (call.self->dim() == 0 || call.reduced[0] || !may_split(all, stream, run) ||
       !has_rows_apart(out)) {
     return {};
   }
-  return split(all, call.self->size(0), 1, stream);
+  return split(all, call.self->size(0), 1, stream, run);
 }
 
-void ReductionRow::run(const c10::OperatorHandle&, Stack* stack) const {
+void ReductionRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const {
   ReductionCall call;
   TORCH_INTERNAL_ASSERT(read(*stack, &call));
   const auto sizes = shape(call);
@@ -341,14 +344,14 @@ void ReductionRow::run(const c10::OperatorHandle&, Stack* stack) const {
     out = at::empty(sizes, call.self->options().dtype(call.result));
   }
   if (out.numel() > 0) {
-    const PieceList parts = pieces(call, out);
-    if (parts.empty()) reduce(call, out);
+    const PieceList parts = pieces(call, out, run);
+    if (parts.empty()) reduce(call, out, run);
     const Ordinal& devices = ordinal(out.device().index());
-    run_pieces(parts, devices, [&](const Piece& piece) {
+    run_pieces(parts, devices, run, [&](const Piece& piece) {
       const Tensor rows = rows_of(*call.self, piece);
       ReductionCall of_rows = call;
       of_rows.self = &rows;
-      reduce(of_rows, rows_of(out, piece));
+      reduce(of_rows, rows_of(out, piece), run);
     });
   }
   torch::jit::drop(*stack, roles_.count);

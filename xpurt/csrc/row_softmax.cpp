@@ -35,7 +35,7 @@ class SoftmaxRow final : public RowKernel {
     if (dim != 0 && dim != -self.dim()) found.rows = self.size(0);
     return found;
   }
-  void run(const c10::OperatorHandle&, Stack* stack) const override;
+  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const override;
   Tier tier() const override { return Tier::sycl; }
 
  private:
@@ -117,7 +117,7 @@ void SoftmaxRow::submit(const Tensor& out, const Tensor& self, const Tensor& oth
   launch.submit(kernel_for(launch.device(), key), range);
 }
 
-void SoftmaxRow::run(const c10::OperatorHandle&, Stack* stack) const {
+void SoftmaxRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const {
   const Tensor self = argument(*stack, 0).toTensor().contiguous();
   int64_t dim = argument(*stack, roles_.dim).toInt();
   if (dim < 0) dim += std::max<int64_t>(self.dim(), 1);
@@ -132,11 +132,11 @@ void SoftmaxRow::run(const c10::OperatorHandle&, Stack* stack) const {
     PieceList pieces;
     const bool apart =
         !out.is_alias_of(self) && !(other.defined() && out.is_alias_of(other));
-    if (dim > 0 && apart && may_split(all, stream)) {
-      pieces = split(all, self.size(0), 1, stream);
+    if (dim > 0 && apart && may_split(all, stream, run)) {
+      pieces = split(all, self.size(0), 1, stream, run);
     }
-    if (pieces.empty()) submit(out, self, other, dim, choose_device(all, stream));
-    run_pieces(pieces, stream.ordinal(), [&](const Piece& piece) {
+    if (pieces.empty()) submit(out, self, other, dim, choose_device(all, stream, run));
+    run_pieces(pieces, stream.ordinal(), run, [&](const Piece& piece) {
       submit(rows_of(out, piece), rows_of(self, piece),
              other.defined() ? rows_of(other, piece) : other, dim, piece.position);
     });

@@ -55,7 +55,7 @@ class StepsRow final : public RowKernel {
 
   bool accepts(const Stack& stack) const override;
   OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
-  void run(const c10::OperatorHandle& op, Stack* stack) const override;
+  void run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) const override;
   Tier tier() const override { return last_tier_; }
 
  private:
@@ -98,7 +98,8 @@ class StepsRow final : public RowKernel {
   std::deque<Ready> prepared(StepPart part, const Stack& stack, const Call& call,
                              size_t position) const;
   void run_steps(const Stack& stack, const Call& call, size_t position) const;
-  PieceList pieces(const Call& call, const OpCost& cost, Stream& stream) const;
+  PieceList pieces(const Call& call, const OpCost& cost, Stream& stream,
+                   RowRun& run) const;
 
   // How the last call of this thread was computed.
   inline static thread_local Tier last_tier_ = Tier::sycl;
@@ -367,13 +368,14 @@ void StepsRow::run_steps(const Stack& stack, const Call& call, size_t position) 
   submit(std::move(after));
 }
 
-PieceList StepsRow::pieces(const Call& call, const OpCost& cost, Stream& stream) const {
+PieceList StepsRow::pieces(const Call& call, const OpCost& cost, Stream& stream,
+                           RowRun& run) const {
   std::vector<Tensor> tensors;
   for (const std::string& name : spec_.rows) tensors.push_back(call.named(name));
-  return split_rows(cost, tensors, stream);
+  return split_rows(cost, tensors, stream, run);
 }
 
-void StepsRow::run(const c10::OperatorHandle& op, Stack* stack) const {
+void StepsRow::run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) const {
   if (indices_ >= 0) make_indices_plain(schema_, indices_, stack);
   Call call = read(*stack);
   call.arrange(spec_);
@@ -385,9 +387,9 @@ void StepsRow::run(const c10::OperatorHandle& op, Stack* stack) const {
   call.add_scratch(spec_);
   OpCost all = cost(call);
   Stream& stream = current_stream(call.device.index());
-  const PieceList parts = pieces(call, all, stream);
-  if (parts.empty()) run_steps(*stack, call, choose_device(all, stream));
-  run_pieces(parts, stream.ordinal(), [&](const Piece& piece) {
+  const PieceList parts = pieces(call, all, stream, run);
+  if (parts.empty()) run_steps(*stack, call, choose_device(all, stream, run));
+  run_pieces(parts, stream.ordinal(), run, [&](const Piece& piece) {
     Call of_rows = call;
     for (Seen& each : of_rows.seen) {
       if (names(spec_.rows, each.name)) each.tensor = rows_of(each.tensor, piece);

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "candidates.h"
-#include "device_failure.h"
 #include "new_ways.h"
 #include "program_build.h"
 #include "tier_choice.h"
@@ -217,33 +216,18 @@ void divide(const PlacedCall& call, const Work& work, Stream& stream,
   if (call.learns && is_time_to_learn(bucket, of_pieces)) placing->timed = true;
 }
 
-void note_divided(std::vector<double> fractions) {
-  const Placing* placing = current_placing();
-  if (placing != nullptr) placing->fractions = std::move(fractions);
-}
-
-void note_moved_piece(const std::exception_ptr& error) {
-  const Placing* placing = current_placing();
-  if (placing != nullptr) placing->piece_moved = true;
-  try {
-    std::rethrow_exception(error);
-  } catch (const DeviceFailure& failure) {
-    take_out(failure);
-  } catch (...) {
-  }
-}
-
-void note_pieces(const Placing& placing, Stream& stream, double begin_us,
+void note_pieces(const RowRun& run, Stream& stream, double begin_us,
                  const std::vector<double>& ends_us) {
-  if (placing.piece_moved || placing.bucket == nullptr) return;
+  const Placing& placing = *run.decision;
+  if (run.piece_moved || placing.bucket == nullptr) return;
   std::lock_guard<std::mutex> lock(scheduler_mutex());
-  for (size_t position = 0; position < placing.fractions.size(); ++position) {
-    const double fraction = placing.fractions[position];
+  for (size_t position = 0; position < run.fractions.size(); ++position) {
+    const double fraction = run.fractions[position];
     if (fraction <= 0 || ends_us[position] <= begin_us) continue;
     const double us = ends_us[position] - begin_us;
     const double moves_us = placing.candidates[position].moves_us * fraction;
     note_time(placing, stream, position, std::max(us - moves_us, us / 10) / fraction,
-              us, &PlaceWay::of_pieces);
+              {placing.finish_us - placing.now_us, us}, &PlaceWay::of_pieces);
   }
 }
 

@@ -1,11 +1,11 @@
 // Large ops that several devices do together: who does how much.
 #pragma once
 
-#include <exception>
 #include <vector>
 
 #include "op_places.h"
 #include "placing.h"
+#include "row_run.h"
 #include "stream_clock.h"
 
 namespace xpurt {
@@ -17,15 +17,13 @@ void divide(const PlacedCall& call, const Work& work, Stream& stream,
             const std::vector<DeviceCost>& costs, const FoundBucket& found,
             StreamClock& clock, uint32_t calls, Placing* placing);
 
-// The current op was divided so, by position.
-void note_divided(std::vector<double> fractions);
+// In which proportions, by position, the devices would share work that can be divided,
+// by costs alone, so that all end at once; their sum is 1. Empty where one device alone
+// is expected to be about as fast.
+std::vector<double> shares_of(const Work& work, Stream& stream);
 
-// A piece of it runs at home instead, since its device threw this: the call's times say
-// nothing. A device that failed is taken out.
-void note_moved_piece(const std::exception_ptr& error);
-
-// When the pieces of a divided call had ended, by position, on the scheduler's clock.
-void note_pieces(const Placing& placing, Stream& stream, double begin_us,
+// When the pieces of a divided run had ended, by position, on the scheduler's clock.
+void note_pieces(const RowRun& run, Stream& stream, double begin_us,
                  const std::vector<double>& ends_us);
 
 }  // namespace xpurt

@@ -8,15 +8,13 @@
 #include <numeric>
 #include <shared_mutex>
 
-#include "candidates.h"
 #include "device_counts.h"
-#include "dispatch.h"
+#include "device_failure.h"
+#include "placing.h"
 #include "replica.h"
 
 namespace xpurt {
 namespace {
-
-thread_local int forced_position = -1;
 
 struct Asked {
   std::shared_mutex mutex;
@@ -35,11 +33,6 @@ bool may_leave(const std::vector<const c10::StorageImpl*>& storages) {
       storages, [](const auto* storage) { return may_leave_home(*storage); });
 }
 
-bool has_types(const PhysicalDevice& device, const Work& work) {
-  return device.is_opencl && (device.has_fp64 || !work.needs_fp64) &&
-         (device.has_fp16 || !work.needs_fp16);
-}
-
 std::vector<double> asked_shares(const Work& work, Stream& stream) {
   std::shared_lock<std::shared_mutex> lock(asked().mutex);
   const std::vector<double>& shares = asked().shares;
@@ -49,10 +42,9 @@ std::vector<double> asked_shares(const Work& work, Stream& stream) {
 }
 
 // By position; empty: the work is not to be split. They need not add up to 1.
-std::vector<double> shares_for(const Work& work, Stream& stream) {
+std::vector<double> shares_for(const Work& work, Stream& stream, const RowRun& run) {
   if (is_asked.load(std::memory_order_relaxed)) return asked_shares(work, stream);
-  const Placing* placing = current_placing();
-  return placing != nullptr ? placing->shares : std::vector<double>{};
+  return run.decision != nullptr ? run.decision->shares : std::vector<double>{};
 }
 
 // Note [Steady shares]
@@ -110,7 +102,8 @@ void set_split_shares(std::vector<double> shares, double least_bytes, int64_t un
   asked().unit = unit;
 }
 
-PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) {
+PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream,
+                RowRun& run) {
   const auto& devices = stream.ordinal().devices;
   if (const int64_t wanted = asked().unit.load(); wanted > 0) unit = wanted;
   if (devices.size() == 1 || rows < 2 * unit || works_on_pieces() ||
@@ -118,13 +111,13 @@ PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) 
     return {};
   }
   const Work work = work_of(cost);
-  std::vector<double> shares = shares_for(work, stream);
+  std::vector<double> shares = shares_for(work, stream, run);
   if (shares.empty() || !may_leave({cost.reads.begin(), cost.reads.end()}) ||
       !may_leave({cost.writes.begin(), cost.writes.end()})) {
     return {};
   }
   for (size_t p = 0; p < shares.size(); ++p) {
-    if (!has_types(*devices[p], work)) shares[p] = 0;
+    if (!can_run(work, *devices[p])) shares[p] = 0;
   }
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   if (sum <= 0) return {};
@@ -142,34 +135,33 @@ PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream) 
   }
   if (pieces.size() < 2) return {};
   pieces.back().end = rows;
-  std::vector<double> fractions(shares.size(), 0.0);
+  run.fractions.assign(shares.size(), 0.0);
   for (const Piece& piece : pieces) {
-    fractions[piece.position] =
+    run.fractions[piece.position] =
         static_cast<double>(piece.rows()) / static_cast<double>(rows);
   }
-  note_divided(std::move(fractions));
   return pieces;
 }
 
 PieceList split_rows(const OpCost& cost, at::ArrayRef<at::Tensor> tensors,
-                     Stream& stream) {
-  if (tensors.empty() || !may_split(cost, stream)) return {};
+                     Stream& stream, RowRun& run) {
+  if (tensors.empty() || !may_split(cost, stream, run)) return {};
   const int64_t rows = rows_in(tensors[0]);
   for (const at::Tensor& tensor : tensors) {
     if (tensor.dim() == 0 || tensor.size(0) != rows || !has_rows_apart(tensor)) {
       return {};
     }
   }
-  return split(cost, rows, 1, stream);
+  return split(cost, rows, 1, stream, run);
 }
 
 bool is_asked_to_split(const OpCost& cost, Stream& stream) {
-  return is_asked.load(std::memory_order_relaxed) && may_split(cost, stream);
+  return is_asked.load(std::memory_order_relaxed) && may_split(cost, stream, RowRun());
 }
 
-bool may_split(const OpCost& cost, Stream& stream) {
+bool may_split(const OpCost& cost, Stream& stream, const RowRun& run) {
   return !works_on_pieces() && !is_staying_home() &&
-         !shares_for(work_of(cost), stream).empty();
+         !shares_for(work_of(cost), stream, run).empty();
 }
 
 at::Tensor view_of(const at::TensorBase& tensor, c10::IntArrayRef sizes,
@@ -204,18 +196,19 @@ std::vector<uint64_t> pieces_run(c10::DeviceIndex index) {
   return result;
 }
 
-OnPiece::OnPiece(const Ordinal& devices, size_t position)
-    : before_(std::exchange(forced_position, static_cast<int>(position))) {
-  note_device(devices.devices[position]->id);
-  count_piece(devices.devices[position]->id);
+void note_piece(const PhysicalDevice& device, RowRun& run) {
+  run.device_id = device.id;
+  count_piece(device.id);
 }
 
-OnPiece::~OnPiece() {
-  forced_position = before_;
-}
-
-int piece_position() {
-  return forced_position;
+void note_moved_piece(const std::exception_ptr& error, RowRun& run) {
+  run.piece_moved = true;
+  try {
+    std::rethrow_exception(error);
+  } catch (const DeviceFailure& failure) {
+    take_out(failure);
+  } catch (...) {
+  }
 }
 
 }  // namespace xpurt

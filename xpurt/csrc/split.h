@@ -6,11 +6,9 @@
 #include <exception>
 #include <vector>
 
-#include "pieces.h"
+#include "device_override.h"
 #include "policy.h"
 #include "program.h"
-#include "scheduler.h"
-#include "shares.h"
 
 namespace xpurt {
 
@@ -33,33 +31,24 @@ using PieceList = std::vector<Piece>;
 bool is_asked_to_split(const OpCost& cost, Stream& stream);
 
 // Whether the current op is to be split, if its result has rows enough.
-bool may_split(const OpCost& cost, Stream& stream);
+bool may_split(const OpCost& cost, Stream& stream, const RowRun& run);
 
 // The pieces of an op whose result has so many rows; empty if it is not to be split.
-// Pieces begin at multiples of `unit` rows.
-PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream);
+// Pieces begin at multiples of `unit` rows. The run keeps who does how much.
+PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream,
+                RowRun& run);
 
 // The same by rows of these tensors; empty as well if one has others, or none that are
 // apart, or if there is none.
 PieceList split_rows(const OpCost& cost, at::ArrayRef<at::Tensor> tensors,
-                     Stream& stream);
+                     Stream& stream, RowRun& run);
 
-// While one lives, ops of this thread run at that position, on the bytes that their
-// operands span.
-class OnPiece {
- public:
-  OnPiece(const Ordinal& devices, size_t position);
-  ~OnPiece();
-  OnPiece(const OnPiece&) = delete;
-  OnPiece& operator=(const OnPiece&) = delete;
+// A piece of the run begins on the device.
+void note_piece(const PhysicalDevice& device, RowRun& run);
 
- private:
-  Pieces pieces_;
-  int before_;
-};
-
-// The position that an OnPiece asks for; -1 where there is none.
-int piece_position();
+// A piece of it runs at home instead, since its device threw this: the call's times say
+// nothing. A device that failed is taken out.
+void note_moved_piece(const std::exception_ptr& error, RowRun& run);
 
 // Note [Order of pieces]
 // ~~~~~~~~~~~~~~~~~~~~~~
@@ -69,13 +58,15 @@ int piece_position();
 // room, fail, or their kernel is still being built), their pieces are done at home,
 // which waits for the kernel.
 
-// Calls `run` for each piece.
-template <typename Run>
-void run_pieces(const PieceList& pieces, const Ordinal& devices, const Run& run) {
+// Calls `compute` for each piece.
+template <typename Compute>
+void run_pieces(const PieceList& pieces, const Ordinal& devices, RowRun& run,
+                const Compute& compute) {
   const auto run_at = [&](size_t position, Piece piece) {
-    const OnPiece scope(devices, position);
+    const OnPiece scope(static_cast<int>(position));
+    note_piece(*devices.devices[position], run);
     piece.position = position;
-    run(piece);
+    compute(piece);
   };
   for (const Piece& piece : pieces) {
     if (piece.position == devices.home) run_at(devices.home, piece);
@@ -85,7 +76,7 @@ void run_pieces(const PieceList& pieces, const Ordinal& devices, const Run& run)
     try {
       run_at(piece.position, piece);
     } catch (...) {
-      note_moved_piece(std::current_exception());
+      note_moved_piece(std::current_exception(), run);
       const WaitsForBuilds all{BuildWaits{}};
       run_at(devices.home, piece);
     }

@@ -56,11 +56,31 @@ size_t type_place(c10::ScalarType type) {
   return i < kScalarTypes ? kTypePlaces[i] : kTierTypes - 1;
 }
 
+bool is_current(const TierSizes& sizes) {
+  return sizes.table_version.load(std::memory_order_acquire) == cost_table_version();
+}
+
+// nullptr as well if the table of costs has changed since.
 TierSizes* find_sizes(const OpRecord& record, int device_id, const CallLook& look) {
   OpTiers* tiers = record.tiers.load(std::memory_order_acquire);
   while (tiers != nullptr && tiers->device_id != device_id) tiers = tiers->next;
   if (tiers == nullptr) return nullptr;
-  return tiers->sizes[sizes_place(look)].load(std::memory_order_acquire);
+  TierSizes* sizes = tiers->sizes[sizes_place(look)].load(std::memory_order_acquire);
+  return sizes != nullptr && is_current(*sizes) ? sizes : nullptr;
+}
+
+void set_rest(TierBucket& bucket, uint32_t calls) {
+  bucket.rest = calls;
+  bucket.calls_left.store(calls, std::memory_order_relaxed);
+}
+
+// Under the mutex.
+void forget(TierSizes& sizes) {
+  for (TierBucket& bucket : sizes.buckets) {
+    bucket.flags.store(0, std::memory_order_relaxed);
+    bucket.learner.reset();
+    set_rest(bucket, 0);
+  }
 }
 
 // Under the mutex.
@@ -78,7 +98,12 @@ TierSizes& make_sizes(OpRecord& record, int device_id, const CallLook& look) {
   TierSizes* sizes = place.load(std::memory_order_acquire);
   if (sizes == nullptr) {
     sizes = new TierSizes;
+    sizes->table_version = cost_table_version();
     place.store(sizes, std::memory_order_release);
+  } else if (!is_current(*sizes)) {
+    const uint64_t version = cost_table_version();
+    forget(*sizes);
+    sizes->table_version.store(version, std::memory_order_release);
   }
   return *sizes;
 }
@@ -129,11 +154,6 @@ void publish(TierBucket& bucket, bool table_kernel) {
   bucket.flags.store(flags, std::memory_order_relaxed);
 }
 
-void set_rest(TierBucket& bucket, uint32_t calls) {
-  bucket.rest = calls;
-  bucket.calls_left.store(calls, std::memory_order_relaxed);
-}
-
 }  // namespace
 
 size_t size_place(int64_t elements) {
@@ -149,24 +169,22 @@ char letter_at(size_t sizes_place) {
   return kLetters[sizes_place / kLayouts];
 }
 
-QuickTier quick_tier(const OpRecord& record, int device_id, const CallLook& look,
-                     int64_t elements, Counted counted) {
+QuickChoice quick_tier(const OpRecord& record, int device_id, const CallLook& look,
+                       int64_t elements) {
   TierSizes* sizes = find_sizes(record, device_id, look);
-  if (sizes == nullptr) return QuickTier::undecided;
+  if (sizes == nullptr) return {};
   TierBucket& bucket = sizes->buckets[size_place(elements)];
   const uint8_t flags = bucket.flags.load(std::memory_order_relaxed);
-  if ((flags & TierBucket::kKnown) == 0) return QuickTier::undecided;
+  if ((flags & TierBucket::kKnown) == 0) return {};
+  QuickChoice choice;
   uint8_t decides = TierBucket::kTableKernel;
   if (!frozen()) {
     decides = TierBucket::kLearnedKernel;
-    // Not one step: a count that is lost between threads does no harm.
-    const uint32_t left = bucket.calls_left.load(std::memory_order_relaxed);
-    if (left == 0) return QuickTier::undecided;
-    if (counted == Counted::always || (flags & decides) == 0) {
-      bucket.calls_left.store(left - 1, std::memory_order_relaxed);
-    }
+    if (bucket.calls_left.load(std::memory_order_relaxed) == 0) return {};
+    choice.calls_left = &bucket.calls_left;
   }
-  return (flags & decides) != 0 ? QuickTier::kernel : QuickTier::native;
+  choice.tier = (flags & decides) != 0 ? QuickTier::kernel : QuickTier::native;
+  return choice;
 }
 
 TierPlan plan_tier(OpRecord& record, const RowKernel& row, int device_id, bool is_cpu,
@@ -234,12 +252,7 @@ void forget_tiers(OpRecord& record) {
   for (; tiers != nullptr; tiers = tiers->next) {
     for (auto& place : tiers->sizes) {
       TierSizes* sizes = place.load(std::memory_order_acquire);
-      if (sizes == nullptr) continue;
-      for (TierBucket& bucket : sizes->buckets) {
-        bucket.flags.store(0, std::memory_order_relaxed);
-        bucket.learner.reset();
-        set_rest(bucket, 0);
-      }
+      if (sizes != nullptr) forget(*sizes);
     }
   }
 }
@@ -278,7 +291,7 @@ std::vector<LearnedTier> learned_tiers() {
     for (; tiers != nullptr; tiers = tiers->next) {
       for (size_t i = 0; i < tiers->sizes.size(); ++i) {
         const TierSizes* sizes = tiers->sizes[i].load(std::memory_order_acquire);
-        if (sizes == nullptr) continue;
+        if (sizes == nullptr || !is_current(*sizes)) continue;
         for (size_t k = 0; k < sizes->buckets.size(); ++k) {
           const TierBucket& bucket = sizes->buckets[k];
           if (bucket.learner == nullptr) continue;

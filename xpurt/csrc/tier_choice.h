@@ -121,6 +121,8 @@ size_t sizes_place(const CallLook& look);
 char letter_at(size_t sizes_place);
 
 struct TierSizes {
+  // Of the table of costs that all of it was decided by.
+  std::atomic<uint64_t> table_version{0};
   std::array<TierBucket, kSizePlaces> buckets;
   bool built = false;  // some kernel of theirs has run
 };
@@ -140,13 +142,23 @@ struct TierPlan {
 
 enum class QuickTier { native, kernel, undecided };
 
-// Which calls a look at what was decided counts: a call that is looked at twice on its
-// way must be counted once, or turns come twice as often.
-enum class Counted { always, if_native };
+// What was decided for such calls. To ask for it counts nothing: the call that goes
+// that way, and asks once or twice before, takes it once.
+struct QuickChoice {
+  QuickTier tier = QuickTier::undecided;
+  std::atomic<uint32_t>* calls_left = nullptr;  // to the learner's turn, if it has one
 
-// What was decided for such calls. Well under 100 ns: no lock, no map.
-QuickTier quick_tier(const OpRecord& record, int device_id, const CallLook& look,
-                     int64_t elements, Counted counted = Counted::always);
+  void take() const {
+    if (calls_left == nullptr) return;
+    // Not one step: a count that is lost between threads does no harm.
+    const uint32_t left = calls_left->load(std::memory_order_relaxed);
+    if (left > 0) calls_left->store(left - 1, std::memory_order_relaxed);
+  }
+};
+
+// Well under 100 ns: no lock, no map.
+QuickChoice quick_tier(const OpRecord& record, int device_id, const CallLook& look,
+                       int64_t elements);
 
 // Decides, and asks the learner if its turn has come. `learns`: false for a call that
 // is not to be timed.
@@ -159,7 +171,8 @@ void put_off_turn(OpRecord& record, int device_id, const CallLook& look,
 void note_turn(OpRecord& record, int device_id, const CallLook& look, int64_t elements,
                const TierPlan& plan, double us, double stall_us);
 
-// Everything that was decided and learned is decided anew, from the table of costs.
+// Everything that was decided and learned is decided anew, from the table of costs. A
+// change of that table does the same: see cost_table_version().
 void forget_tiers();
 void forget_tiers(OpRecord& record);
 

@@ -21,6 +21,8 @@ using c10::IValue;
 using c10::ScalarType;
 using torch::jit::Stack;
 
+}  // namespace
+
 // Note [Types that the CPU lacks]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // A program written for a GPU may call histc on integers or fft on complex32. PyTorch's
@@ -34,7 +36,7 @@ using torch::jit::Stack;
 // that no GPU has either is not invented here.
 //
 // Each call inside is counted where it ran; the outer call is not counted again.
-struct Wider {
+struct WiderTypes {
   // By type; Undefined: it stays what it is.
   std::array<ScalarType, static_cast<size_t>(ScalarType::NumOptions)> wide;
   std::array<bool, static_cast<size_t>(ScalarType::NumOptions)> on_cpu{};
@@ -52,12 +54,7 @@ struct Wider {
   }
 };
 
-using WiderByOp = std::unordered_map<const OpRecord*, Wider>;
-
-WiderByOp& wider_by_op() {
-  static WiderByOp* const leaked = new WiderByOp;
-  return *leaked;
-}
+namespace {
 
 bool is_dtype(const c10::Argument& argument, const IValue& value) {
   if (!value.isInt()) return false;
@@ -70,7 +67,7 @@ bool is_dtype(const c10::Argument& argument, const IValue& value) {
 
 class WiderCall {
  public:
-  WiderCall(const OpRecord& record, const Wider& wider, const Stack& stack)
+  WiderCall(const OpRecord& record, const WiderTypes& wider, const Stack& stack)
       : record_(record),
         wider_(wider),
         schema_(record.op.schema()),
@@ -204,7 +201,7 @@ class WiderCall {
   }
 
   const OpRecord& record_;
-  const Wider& wider_;
+  const WiderTypes& wider_;
   const c10::FunctionSchema& schema_;
   const Stack given_;
 };
@@ -221,11 +218,12 @@ const bool losses_are_known =
 }  // namespace
 
 void add_wider_types(const std::vector<WiderRow>& rows) {
-  std::unordered_map<std::string, Wider> by_name;
+  // Leaked: valid for the life of the process, as the records are.
+  auto& by_name = *new std::unordered_map<std::string, WiderTypes>;
   for (const WiderRow& row : rows) {
     for (const std::string& name : {row.name, row.name + '_'}) {
       const auto [found, is_new] = by_name.try_emplace(name);
-      Wider& wider = found->second;
+      WiderTypes& wider = found->second;
       if (is_new) wider.wide.fill(ScalarType::Undefined);
       for (const auto& [from, to] : row.types) {
         wider.wide[static_cast<size_t>(from)] = to;
@@ -240,15 +238,15 @@ void add_wider_types(const std::vector<WiderRow>& rows) {
     const auto op = dispatcher.findOp(name);
     if (!op || !op->hasSchema()) continue;
     if (op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
-      wider_by_op().emplace(&op_record(*op), found->second);
+      op_record(*op).wider.store(&found->second, std::memory_order_release);
     }
   }
 }
 
 bool run_in_wider_type(const OpRecord& record, c10::DeviceIndex index, Stack* stack) {
-  const auto found = wider_by_op().find(&record);
-  if (C10_LIKELY(found == wider_by_op().end())) return false;
-  const WiderCall call(record, found->second, *stack);
+  const WiderTypes* wider = record.wider.load(std::memory_order_acquire);
+  if (C10_LIKELY(wider == nullptr)) return false;
+  const WiderCall call(record, *wider, *stack);
   if (!call.is_meant(host_reads(index))) return false;
   Stack results = call.run();
   torch::jit::drop(*stack, record.arguments);
