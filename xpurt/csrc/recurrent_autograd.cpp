@@ -10,6 +10,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/library.h>
 
 #include "op_record.h"
@@ -110,15 +111,32 @@ RecurrentTensors gradients(const RecurrentLayer& layer, const RecurrentResults& 
   return tensors_at(stack.data());
 }
 
-variable_list variables_of(RecurrentLayer layer) {
-  variable_list found;
-  for (Tensor* each : layer.all()) {
-    if (each->defined() && each->requires_grad()) found.push_back(*each);
+variable_list results_of(const RecurrentLayer& layer, const RecurrentResults& made) {
+  variable_list results{made.output, made.hy};
+  if (layer.lstm()) results.push_back(made.cy);
+  return results;
+}
+
+// Gradients that can be differentiated again: those of the cells.
+RecurrentTensors differentiable_gradients(RecurrentLayer layer,
+                                          const variable_list& grads) {
+  RecurrentTensors found;
+  variable_list inputs;
+  std::vector<Tensor*> to;
+  for (size_t i = 0; i < layer.all().size(); ++i) {
+    const Tensor& given = *layer.all()[i];
+    if (!given.defined() || !given.requires_grad()) continue;
+    inputs.push_back(given);
+    to.push_back(found.all()[i]);
   }
+  const variable_list gradients = torch::autograd::grad(
+      results_of(layer, layer_by_cells(layer, /*train=*/false)), inputs, grads,
+      /*retain_graph=*/true, /*create_graph=*/true, /*allow_unused=*/true);
+  for (size_t i = 0; i < to.size(); ++i) *to[i] = gradients[i];
   return found;
 }
 
-// Of a layer, beside its variables.
+// Takes a layer, and as variables those of its tensors that are defined.
 struct RecurrentFunction : torch::autograd::Function<RecurrentFunction> {
   static variable_list forward(AutogradContext* context, RecurrentLayer layer,
                                at::TensorList) {
@@ -138,29 +156,15 @@ struct RecurrentFunction : torch::autograd::Function<RecurrentFunction> {
     RecurrentLayer layer{
         {saved[4], saved[5], saved[6], saved[7], saved[8], saved[9], saved[10]},
         context->saved_data["reverse"].toBool()};
-    variable_list found;
-    if (c10::GradMode::is_enabled()) {
-      // Gradients that can be differentiated again: those of the cells.
-      found = torch::autograd::grad(
-          results_of(layer, layer_by_cells(layer, /*train=*/false)),
-          variables_of(layer), grads, /*retain_graph=*/true, /*create_graph=*/true,
-          /*allow_unused=*/true);
-    } else {
-      RecurrentTensors all = gradients(
-          layer, made, {grads[0], grads[1], layer.lstm() ? grads[2] : Tensor()});
-      for (size_t i = 0; i < layer.all().size(); ++i) {
-        const Tensor& given = *layer.all()[i];
-        if (given.defined() && given.requires_grad()) found.push_back(*all.all()[i]);
-      }
+    RecurrentTensors found =
+        c10::GradMode::is_enabled()
+            ? differentiable_gradients(layer, grads)
+            : gradients(layer, made,
+                        {grads[0], grads[1], layer.lstm() ? grads[2] : Tensor()});
+    variable_list results{Tensor()};  // of the layer itself
+    for (size_t i = 0; i < layer.all().size(); ++i) {
+      if (layer.all()[i]->defined()) results.push_back(*found.all()[i]);
     }
-    found.insert(found.begin(), Tensor());  // of the layer itself
-    return found;
-  }
-
-  static variable_list results_of(const RecurrentLayer& layer,
-                                  const RecurrentResults& made) {
-    variable_list results{made.output, made.hy};
-    if (layer.lstm()) results.push_back(made.cy);
     return results;
   }
 };
@@ -168,9 +172,12 @@ struct RecurrentFunction : torch::autograd::Function<RecurrentFunction> {
 }  // namespace
 
 RecurrentResults recurrent_layer(const RecurrentLayer& layer) {
-  const variable_list given = variables_of(layer);
-  if (given.empty() || !c10::GradMode::is_enabled()) return forward(layer, false);
+  variable_list given;
+  for (Tensor* each : RecurrentLayer(layer).all()) {
+    if (each->defined()) given.push_back(*each);
+  }
   const at::TensorList variables = given;
+  if (!torch::autograd::compute_requires_grad(variables)) return forward(layer, false);
   const variable_list made = RecurrentFunction::apply(layer, variables);
   return {made[0], made[1], layer.lstm() ? made[2] : Tensor()};
 }
