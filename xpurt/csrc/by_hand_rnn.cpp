@@ -31,23 +31,12 @@ Tensor with_bias(const Tensor& gates, const c10::IValue& bias) {
   return is_given(bias) ? gates + bias.toTensor() : gates;
 }
 
-Tensor defined_or_zeros(const c10::IValue& value, const Tensor& like) {
-  return is_given(value) ? value.toTensor() : at::zeros_like(like);
+// In the place of that many arguments at the end of the stack.
+template <typename... Results>
+void give(Stack* stack, size_t arguments, Results&&... results) {
+  torch::jit::drop(*stack, arguments);
+  torch::jit::push(*stack, std::forward<Results>(results)...);
 }
-
-// Gates beside each other, n columns each.
-class Gates {
- public:
-  Gates(const Tensor& all, int64_t n) : all_(all), n_(n) {}
-  Tensor operator[](int64_t first) const { return from(first, 1); }
-  Tensor from(int64_t first, int64_t count) const {
-    return all_.narrow(1, first * n_, count * n_);
-  }
-
- private:
-  const Tensor& all_;
-  const int64_t n_;
-};
 
 // Of a: the gates of the input and of the hidden state, a state, and two biases.
 void check_cell(c10::ArrayRef<c10::IValue> a, int64_t gates) {
@@ -71,46 +60,39 @@ void check_cell(c10::ArrayRef<c10::IValue> a, int64_t gates) {
 void lstm_cell(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   const auto a = torch::jit::last(*stack, 5);
   check_cell(a, 4);
-  const Tensor cx = a[2].toTensor();
+  const Tensor& cx = a[2].toTensor();
   Tensor workspace = a[0].toTensor() + a[1].toTensor();
   if (is_given(a[3])) workspace.add_(a[3].toTensor());
   if (is_given(a[4])) workspace.add_(a[4].toTensor());
-  const Gates gates(workspace, cx.size(1));
-  gates.from(0, 2).sigmoid_();
-  const Tensor cell = gates[2].tanh_();
-  const Tensor out = gates[3].sigmoid_();
-  Tensor cy = gates[1] * cx;
-  cy.addcmul_(gates[0], cell);
-  Tensor hy = at::tanh(cy).mul_(out);
-  torch::jit::drop(*stack, 5);
-  torch::jit::push(*stack, std::move(hy), std::move(cy), std::move(workspace));
+  const auto gates = workspace.chunk(4, 1);
+  workspace.narrow(1, 0, 2 * cx.size(1)).sigmoid_();
+  gates[2].tanh_();
+  gates[3].sigmoid_();
+  Tensor cy = (gates[1] * cx).addcmul_(gates[0], gates[2]);
+  Tensor hy = at::tanh(cy).mul_(gates[3]);
+  give(stack, 5, std::move(hy), std::move(cy), std::move(workspace));
 }
 
 // (grad_hy?, grad_cy?, cx, cy, workspace, has_bias) -> (grad_gates, grad_cx,
 // grad_bias)
 void lstm_cell_backward(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   const auto a = torch::jit::last(*stack, 6);
-  const Tensor cx = a[2].toTensor();
-  const Tensor cy = a[3].toTensor();
-  const Tensor workspace = a[4].toTensor();
-  const Gates gates(workspace, cx.size(1));
-  const Tensor in = gates[0], forget = gates[1], cell = gates[2], out = gates[3];
-  const Tensor grad_hy = defined_or_zeros(a[0], cy);
+  const Tensor &cx = a[2].toTensor(), &cy = a[3].toTensor();
+  const Tensor& workspace = a[4].toTensor();
+  const auto gates = workspace.chunk(4, 1);
+  const Tensor &in = gates[0], &forget = gates[1], &cell = gates[2], &out = gates[3];
+  const Tensor grad_hy = is_given(a[0]) ? a[0].toTensor() : at::zeros_like(cy);
   const Tensor squashed = at::tanh(cy);
   Tensor grad_state = at::tanh_backward(grad_hy * out, squashed);
   if (is_given(a[1])) grad_state += a[1].toTensor();
   Tensor grad_gates = at::empty_like(workspace, at::MemoryFormat::Contiguous);
-  const Gates to(grad_gates, cx.size(1));
-  Tensor to_in = to[0], to_forget = to[1], to_cell = to[2], to_out = to[3];
-  at::sigmoid_backward_out(to_in, grad_state * cell, in);
-  at::sigmoid_backward_out(to_forget, grad_state * cx, forget);
-  at::tanh_backward_out(to_cell, grad_state * in, cell);
-  at::sigmoid_backward_out(to_out, grad_hy * squashed, out);
-  Tensor grad_cx = grad_state * forget;
+  auto to = grad_gates.chunk(4, 1);
+  at::sigmoid_backward_out(to[0], grad_state * cell, in);
+  at::sigmoid_backward_out(to[1], grad_state * cx, forget);
+  at::tanh_backward_out(to[2], grad_state * in, cell);
+  at::sigmoid_backward_out(to[3], grad_hy * squashed, out);
   Tensor grad_bias = a[5].toBool() ? grad_gates.sum(0) : Tensor();
-  torch::jit::drop(*stack, 6);
-  torch::jit::push(*stack, std::move(grad_gates), std::move(grad_cx),
-                   std::move(grad_bias));
+  give(stack, 6, grad_gates, grad_state * forget, grad_bias);
 }
 
 // (input_gates, hidden_gates, hx, input_bias?, hidden_bias?) -> (hy, workspace): the
@@ -118,49 +100,44 @@ void lstm_cell_backward(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* 
 void gru_cell(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   const auto a = torch::jit::last(*stack, 5);
   check_cell(a, 3);
-  const Tensor hx = a[2].toTensor();
+  const Tensor& hx = a[2].toTensor();
   const int64_t n = hx.size(1);
-  const Tensor input_gates = with_bias(a[0].toTensor(), a[3]);
-  const Tensor hidden_gates = with_bias(a[1].toTensor(), a[4]);
-  const Gates input(input_gates, n), hidden(hidden_gates, n);
+  const Tensor input = with_bias(a[0].toTensor(), a[3]);
+  const Tensor hidden = with_bias(a[1].toTensor(), a[4]);
+  const Tensor hidden_part = hidden.narrow(1, 2 * n, n);
   Tensor workspace = at::empty({hx.size(0), 5 * n}, hx.options());
-  const Gates saved(workspace, n);
-  Tensor both = saved.from(0, 2), fresh = saved[2];
-  at::add_out(both, input.from(0, 2), hidden.from(0, 2)).sigmoid_();
-  at::addcmul_out(fresh, input[2], saved[0], hidden[2]).tanh_();
+  auto saved = workspace.chunk(5, 1);
+  Tensor both = workspace.narrow(1, 0, 2 * n);  // reset and update
+  at::add_out(both, input.narrow(1, 0, 2 * n), hidden.narrow(1, 0, 2 * n)).sigmoid_();
+  at::addcmul_out(saved[2], input.narrow(1, 2 * n, n), saved[0], hidden_part).tanh_();
   saved[3].copy_(hx);
-  saved[4].copy_(hidden[2]);
-  Tensor hy = at::lerp(fresh, hx, saved[1]);
-  torch::jit::drop(*stack, 5);
-  torch::jit::push(*stack, std::move(hy), std::move(workspace));
+  saved[4].copy_(hidden_part);
+  Tensor hy = at::lerp(saved[2], hx, saved[1]);
+  give(stack, 5, std::move(hy), std::move(workspace));
 }
 
 // (grad_hy, workspace, has_bias) -> (grad_input_gates, grad_hidden_gates, grad_hx,
 // grad_input_bias, grad_hidden_bias)
 void gru_cell_backward(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   const auto a = torch::jit::last(*stack, 3);
-  const Tensor grad = a[0].toTensor();
-  const Tensor workspace = a[1].toTensor();
+  const Tensor &grad = a[0].toTensor(), &workspace = a[1].toTensor();
   const int64_t n = grad.size(1);
-  const Gates saved(workspace, n);
-  const Tensor reset = saved[0], update = saved[1], fresh = saved[2];
+  const auto saved = workspace.chunk(5, 1);
+  const Tensor &reset = saved[0], &update = saved[1], &fresh = saved[2];
   Tensor grad_input = at::empty({grad.size(0), 3 * n}, workspace.options());
   Tensor grad_hidden = at::empty_like(grad_input);
-  const Gates to(grad_input, n), to_hidden(grad_hidden, n);
-  Tensor to_reset = to[0], to_update = to[1], to_fresh = to[2];
-  Tensor to_hidden_fresh = to_hidden[2];
+  auto to = grad_input.chunk(3, 1);
   Tensor grad_hx = grad * update;
-  at::tanh_backward_out(to_fresh, grad - grad_hx, fresh);
-  at::sigmoid_backward_out(to_reset, to_fresh * saved[4], reset);
-  at::sigmoid_backward_out(to_update, (saved[3] - fresh).mul_(grad), update);
-  to_hidden.from(0, 2).copy_(to.from(0, 2));
-  at::mul_out(to_hidden_fresh, to_fresh, reset);
-  const bool has_bias = a[2].toBool();
-  Tensor input_bias = has_bias ? grad_input.sum(0) : Tensor();
-  Tensor hidden_bias = has_bias ? grad_hidden.sum(0) : Tensor();
-  torch::jit::drop(*stack, 3);
-  torch::jit::push(*stack, std::move(grad_input), std::move(grad_hidden),
-                   std::move(grad_hx), std::move(input_bias), std::move(hidden_bias));
+  at::tanh_backward_out(to[2], grad - grad_hx, fresh);
+  at::sigmoid_backward_out(to[0], to[2] * saved[4], reset);
+  at::sigmoid_backward_out(to[1], (saved[3] - fresh).mul_(grad), update);
+  grad_hidden.narrow(1, 0, 2 * n).copy_(grad_input.narrow(1, 0, 2 * n));
+  Tensor to_hidden_part = grad_hidden.narrow(1, 2 * n, n);
+  at::mul_out(to_hidden_part, to[2], reset);
+  const auto bias = [has_bias = a[2].toBool()](const Tensor& gates) {
+    return has_bias ? gates.sum(0) : Tensor();
+  };
+  give(stack, 3, grad_input, grad_hidden, grad_hx, bias(grad_input), bias(grad_hidden));
 }
 
 const bool cells_registered = set_host_kernels(

@@ -110,8 +110,7 @@ OnednnPlan output_plan(const dnnl::engine& engine, const Description& d,
       {DNNL_ARG_WEIGHTS, d.weight, Access::read},
       {DNNL_ARG_DST, d.output, Access::write}};
   if (with_bias) arguments.push_back({DNNL_ARG_BIAS, d.bias, Access::read});
-  return make_plan<typename Kind::Output>(engine, "onednn_convolution", made,
-                                          std::move(arguments));
+  return make_plan(engine, "onednn_convolution", made, std::move(arguments));
 }
 
 template <typename Kind>
@@ -122,11 +121,10 @@ OnednnPlan input_plan(const dnnl::engine& engine, const Description& d) {
       engine, Kind::algorithm, d.image(d.input), d.any(d.weight), d.image(d.output),
       d.stride, d.dilation, d.before, d.after, hint, onednn_attributes(), true);
   if (!is_of_use(made)) return {};
-  return make_plan<typename Kind::Input>(engine, "onednn_convolution_backward_data",
-                                         made,
-                                         {{DNNL_ARG_DIFF_DST, d.output, Access::read},
-                                          {DNNL_ARG_WEIGHTS, d.weight, Access::read},
-                                          {DNNL_ARG_DIFF_SRC, d.input, Access::write}});
+  return make_plan(engine, "onednn_convolution_backward_data", made,
+                   {{DNNL_ARG_DIFF_DST, d.output, Access::read},
+                    {DNNL_ARG_WEIGHTS, d.weight, Access::read},
+                    {DNNL_ARG_DIFF_SRC, d.input, Access::write}});
 }
 
 template <typename Kind>
@@ -148,8 +146,8 @@ OnednnPlan weight_plan(const dnnl::engine& engine, const Description& d,
       {DNNL_ARG_DIFF_DST, d.output, Access::read},
       {DNNL_ARG_DIFF_WEIGHTS, d.weight_gradient, Access::write}};
   if (with_bias) arguments.push_back({DNNL_ARG_DIFF_BIAS, d.bias, Access::write});
-  return make_plan<typename Kind::Weight>(engine, "onednn_convolution_backward_weights",
-                                          made, std::move(arguments));
+  return make_plan(engine, "onednn_convolution_backward_weights", made,
+                   std::move(arguments));
 }
 
 template <typename Kind>
@@ -198,13 +196,9 @@ Tensor dense_weight(const Tensor& weight) {
 
 template <typename Body>
 auto explained(const Convolution& convolution, const Body& body) {
-  try {
-    return body();
-  } catch (const dnnl::error& error) {
-    TORCH_CHECK(false, "oneDNN could not convolve ", convolution.input.sizes(),
-                " with ", convolution.weight.sizes(), " (",
-                convolution.input.scalar_type(), "): ", error.what());
-  }
+  return onednn_checked(body, "convolve ", convolution.input.sizes(), " with ",
+                        convolution.weight.sizes(), " (",
+                        convolution.input.scalar_type(), ")");
 }
 
 }  // namespace

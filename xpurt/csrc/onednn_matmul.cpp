@@ -61,7 +61,7 @@ OnednnPlan plan_of(const dnnl::engine& engine, const MatrixProduct& product) {
       product.bias.defined()
           ? dnnl::matmul::primitive_desc(engine, a, b, bias, out, attributes)
           : dnnl::matmul::primitive_desc(engine, a, b, out, attributes);
-  return make_plan<dnnl::matmul>(engine, "onednn_matmul", made, std::move(arguments));
+  return make_plan(engine, "onednn_matmul", made, std::move(arguments));
 }
 
 std::string key_of(const MatrixProduct& product) {
@@ -87,16 +87,16 @@ bool onednn_multiplies(const PhysicalDevice& device, ScalarType type) {
 
 void onednn_multiply(const MatrixProduct& product, size_t position, Stream& stream) {
   OnednnDevice& device = OnednnDevice::of(*stream.ordinal().devices[position]);
-  try {
-    const auto plan =
-        device.plan(key_of(product), [&] { return plan_of(device.engine(), product); });
-    c10::SmallVector<Tensor, 4> tensors{product.a, product.b, product.out};
-    if (product.bias.defined()) tensors.push_back(product.bias);
-    run_plan(*plan, device, stream, position, tensors);
-  } catch (const dnnl::error& error) {
-    TORCH_CHECK(false, "oneDNN could not multiply ", product.a.sizes(), " by ",
-                product.b.sizes(), " (", product.a.scalar_type(), "): ", error.what());
-  }
+  onednn_checked(
+      [&] {
+        const auto plan = device.plan(
+            key_of(product), [&] { return plan_of(device.engine(), product); });
+        c10::SmallVector<Tensor, 4> tensors{product.a, product.b, product.out};
+        if (product.bias.defined()) tensors.push_back(product.bias);
+        run_plan(*plan, device, stream, position, tensors);
+      },
+      "multiply ", product.a.sizes(), " by ", product.b.sizes(), " (",
+      product.a.scalar_type(), ")");
 }
 
 }  // namespace xpurt

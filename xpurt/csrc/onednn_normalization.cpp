@@ -88,7 +88,7 @@ ReadyPrimitive forward(const PrimitiveCall& call, const char* name, Forward of,
     if (of.bias.defined()) {
       arguments.push_back({DNNL_ARG_SHIFT, like.scale, Access::read});
     }
-    return make_plan<Primitive>(device.engine(), name, made, std::move(arguments));
+    return make_plan(device.engine(), name, made, std::move(arguments));
   });
   std::vector<Tensor> tensors{of.input, of.output, of.mean, of.variance};
   for (const Tensor& each : {of.weight, of.bias}) {
@@ -140,7 +140,7 @@ ReadyPrimitive backward(const PrimitiveCall& call, const char* name, Backward of
     add(DNNL_ARG_SCALE, scales, Access::read);
     add(DNNL_ARG_DIFF_SCALE, scales, Access::write);
     add(DNNL_ARG_DIFF_SHIFT, shifts, Access::write);
-    return make_plan<Primitive>(engine, name, made, std::move(arguments));
+    return make_plan(engine, name, made, std::move(arguments));
   });
   std::vector<Tensor> tensors{of.grad, of.input, of.mean, of.variance, of.to_input};
   for (const Tensor& each : {of.weight, of.to_weight, of.to_bias}) {

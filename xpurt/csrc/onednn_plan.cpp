@@ -63,6 +63,13 @@ const Tensor* find_reordered(const std::vector<ReorderedInput>& reordered,
   return nullptr;
 }
 
+OnednnPlan::Piece make_reorder(const dnnl::engine& engine, const Layout& from,
+                               const Layout& to) {
+  const dnnl::reorder::primitive_desc made(engine, from, engine, to,
+                                           onednn_attributes());
+  return {dnnl::reorder(made), made.scratchpad_desc()};
+}
+
 }  // namespace
 
 dnnl::memory::dims dense_strides(const dnnl::memory::dims& sizes, bool channels_last) {
@@ -105,11 +112,23 @@ dnnl::primitive_attr onednn_attributes() {
   return attributes;
 }
 
-OnednnPlan::Piece make_reorder(const dnnl::engine& engine, const Layout& from,
-                               const Layout& to) {
-  const dnnl::reorder::primitive_desc made(engine, from, engine, to,
-                                           onednn_attributes());
-  return {dnnl::reorder(made), made.scratchpad_desc()};
+OnednnPlan make_plan(const dnnl::engine& engine, const char* name,
+                     const dnnl::primitive_desc& descriptor,
+                     std::vector<OnednnPlan::Argument> arguments) {
+  OnednnPlan plan;
+  plan.name = name;
+  if (descriptor.get(/*allow_empty=*/true) == nullptr) return plan;
+  for (OnednnPlan::Argument& each : arguments) {
+    each.wanted = descriptor.query_md(dnnl::query::exec_arg_md, each.role);
+    if (each.wanted == each.layout) continue;
+    each.reorder = each.access == Access::read
+                       ? make_reorder(engine, each.layout, each.wanted)
+                       : make_reorder(engine, each.wanted, each.layout);
+  }
+  plan.arguments = std::move(arguments);
+  plan.main = {dnnl::primitive(descriptor), descriptor.scratchpad_desc()};
+  plan.possible = true;
+  return plan;
 }
 
 void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,

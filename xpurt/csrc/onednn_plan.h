@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/ArrayRef.h>
+#include <c10/util/Exception.h>
 #include <dnnl.hpp>
 
 #include <optional>
@@ -50,9 +51,8 @@ bool is_of_use(const dnnl::primitive_desc_base& descriptor);
 dnnl::primitive_attr onednn_attributes();
 
 // A plan for the primitive; impossible if the descriptor is empty. Throws dnnl::error.
-template <typename Primitive>
 OnednnPlan make_plan(const dnnl::engine& engine, const char* name,
-                     const typename Primitive::primitive_desc& descriptor,
+                     const dnnl::primitive_desc& descriptor,
                      std::vector<OnednnPlan::Argument> arguments);
 
 // What inputs look like in the layouts that primitives want, for primitives that are
@@ -68,27 +68,14 @@ void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,
               size_t position, at::ArrayRef<at::Tensor> tensors,
               std::vector<ReorderedInput>* reordered = nullptr);
 
-OnednnPlan::Piece make_reorder(const dnnl::engine& engine, const Layout& from,
-                               const Layout& to);
-
-template <typename Primitive>
-OnednnPlan make_plan(const dnnl::engine& engine, const char* name,
-                     const typename Primitive::primitive_desc& descriptor,
-                     std::vector<OnednnPlan::Argument> arguments) {
-  OnednnPlan plan;
-  plan.name = name;
-  if (descriptor.get(/*allow_empty=*/true) == nullptr) return plan;
-  for (OnednnPlan::Argument& each : arguments) {
-    each.wanted = descriptor.query_md(dnnl::query::exec_arg_md, each.role);
-    if (each.wanted == each.layout) continue;
-    each.reorder = each.access == Access::read
-                       ? make_reorder(engine, each.layout, each.wanted)
-                       : make_reorder(engine, each.wanted, each.layout);
+// What body() returns. What oneDNN throws becomes an error that says what it was to do.
+template <typename Body, typename... Parts>
+auto onednn_checked(const Body& body, const Parts&... task) {
+  try {
+    return body();
+  } catch (const dnnl::error& error) {
+    TORCH_CHECK(false, "oneDNN could not ", task..., ": ", error.what());
   }
-  plan.arguments = std::move(arguments);
-  plan.main = {Primitive(descriptor), descriptor.scratchpad_desc()};
-  plan.possible = true;
-  return plan;
 }
 
 }  // namespace xpurt

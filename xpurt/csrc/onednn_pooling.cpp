@@ -113,10 +113,9 @@ ReadyPrimitive onednn_average(const PrimitiveCall& call) {
   const auto plan = device.plan(key_of("average", *of), [&]() -> OnednnPlan {
     const auto descriptor = forward_descriptor(device.engine(), *of);
     if (!is_of_use(descriptor)) return {};
-    return make_plan<dnnl::pooling_forward>(
-        device.engine(), "onednn_average", descriptor,
-        {{DNNL_ARG_SRC, of->layout(of->image), Access::read},
-         {DNNL_ARG_DST, of->layout(of->made), Access::write}});
+    return make_plan(device.engine(), "onednn_average", descriptor,
+                     {{DNNL_ARG_SRC, of->layout(of->image), Access::read},
+                      {DNNL_ARG_DST, of->layout(of->made), Access::write}});
   });
   return ready_plan(plan, call, {image, made});
 }
@@ -139,10 +138,9 @@ ReadyPrimitive onednn_average_backward(const PrimitiveCall& call) {
         of->kernel, adjacent, of->before, of->after, hint, onednn_attributes(),
         /*allow_empty=*/true);
     if (!is_of_use(descriptor)) return {};
-    return make_plan<dnnl::pooling_backward>(
-        engine, "onednn_average_backward", descriptor,
-        {{DNNL_ARG_DIFF_DST, of->layout(of->made), Access::read},
-         {DNNL_ARG_DIFF_SRC, of->layout(of->image), Access::write}});
+    return make_plan(engine, "onednn_average_backward", descriptor,
+                     {{DNNL_ARG_DIFF_DST, of->layout(of->made), Access::read},
+                      {DNNL_ARG_DIFF_SRC, of->layout(of->image), Access::write}});
   });
   return ready_plan(plan, call, {grad, to_image});
 }

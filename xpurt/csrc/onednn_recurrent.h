@@ -16,9 +16,9 @@ RecurrentResults onednn_recurrent(const RecurrentLayer& layer, bool train,
                                   size_t position, Stream& stream);
 
 // The workspace is that of onednn_recurrent on the same device.
-RecurrentGradients onednn_recurrent_gradients(const RecurrentLayer& layer,
-                                              const RecurrentResults& made,
-                                              const RecurrentGrads& grads,
-                                              size_t position, Stream& stream);
+RecurrentTensors onednn_recurrent_gradients(const RecurrentLayer& layer,
+                                            const RecurrentResults& made,
+                                            const RecurrentResults& grads,
+                                            size_t position, Stream& stream);
 
 }  // namespace xpurt

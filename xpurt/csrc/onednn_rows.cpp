@@ -39,11 +39,7 @@ ReadyPrimitive ready_primitive(PrimitiveMaker make, const PrimitiveCall& call) {
   // They were measured on CPUs alone. For captures see Note [Capture].
   const bool is_cpu = call.stream.ordinal().devices[call.position]->is_cpu;
   if (!is_cpu || is_capturing(call.stream) || !call.onednn().is_known()) return {};
-  try {
-    return make(call);
-  } catch (const dnnl::error& error) {
-    TORCH_CHECK(false, "oneDNN could not make a primitive: ", error.what());
-  }
+  return onednn_checked([&] { return make(call); }, "make a primitive");
 }
 
 ReadyPrimitive ready_plan(std::shared_ptr<const OnednnPlan> plan,
@@ -51,12 +47,8 @@ ReadyPrimitive ready_plan(std::shared_ptr<const OnednnPlan> plan,
   if (!plan->possible) return {};
   return [plan = std::move(plan), tensors = std::move(tensors), &device = call.onednn(),
           &stream = call.stream, position = call.position] {
-    try {
-      run_plan(*plan, device, stream, position, tensors);
-    } catch (const dnnl::error& error) {
-      TORCH_CHECK(false, "oneDNN could not run ", plan->name, " on ",
-                  tensors[0].sizes(), ": ", error.what());
-    }
+    onednn_checked([&] { run_plan(*plan, device, stream, position, tensors); }, "run ",
+                   plan->name, " on ", tensors[0].sizes());
   };
 }
 

@@ -1,18 +1,14 @@
 // aten::_efficient_attention_forward and its backward, which PyTorch has for GPUs
 // alone.
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
-#include <cmath>
 #include <limits>
 
 #include "device_scope.h"
-#include "varlen_attention.h"
+#include "varlen_call.h"
 
 namespace xpurt {
 namespace {
@@ -27,23 +23,31 @@ enum class Causal : int64_t { no = 0, from_top_left = 1, from_bottom_right = 2 }
 constexpr int64_t kSumRows = 32;
 constexpr double kUnused = std::numeric_limits<double>::infinity();
 
-// Query (N, L, H, E), key (N, S, H, E), value (N, S, H, V); with starts_q N is 1, and
-// the sequences follow each other.
-struct Efficient {
-  const char* op;
-  Tensor query, key, value, bias;
-  Tensor starts_q, starts_k, used_keys;
-  double dropout = 0;
-  double scale = 1;
-  Causal causal = Causal::no;
-  int64_t window = 0;  // keys up to the causal one; 0: all
-  std::optional<at::Generator> generator;
+// With starts_q the sequences follow each other.
+struct Efficient final : VarlenCall {
+  template <typename... Operands>
+  Efficient(const MaybeTensor& bias, int64_t mask_type, std::optional<int64_t> window,
+            const Operands&... operands)
+      : VarlenCall(operands...),
+        bias(bias.value_or(Tensor())),
+        causal(static_cast<Causal>(mask_type)),
+        window(window.value_or(0)) {
+    check();
+  }
 
-  bool packed() const { return starts_q.defined(); }
-  int64_t count() const { return packed() ? starts_q.size(0) - 1 : query.size(0); }
+  const Tensor bias;
+  const Causal causal;
+  const int64_t window;  // keys up to the causal one; 0: all
+
   void check() const;
-  std::vector<Sequence> sequences() const;
-  BandedAttention of(const Sequence& each) const;
+  void find_sequences();
+
+ protected:
+  void mask(BandedAttention* made, int64_t i) const override;
+  // (N, H, at least L), or packed (sequences, H, at least the longest).
+  Tensor sums_of(const Tensor& sums, const Sequence& each, int64_t i) const override {
+    return (packed() ? sums.narrow(0, i, 1) : sums).narrow(2, 0, each.queries);
+  }
 };
 
 void Efficient::check() const {
@@ -52,12 +56,7 @@ void Efficient::check() const {
               ": query, key and value are (batch, length, heads, size); found ",
               query.sizes(), ", ", key.sizes(), " and ", value.sizes(),
               ". Give packed sequences a batch of 1");
-  TORCH_CHECK(at::isFloatingType(query.scalar_type()) &&
-                  query.scalar_type() == key.scalar_type() &&
-                  query.scalar_type() == value.scalar_type(),
-              op, ": query, key and value are of one floating type; found ",
-              query.scalar_type(), ", ", key.scalar_type(), " and ",
-              value.scalar_type(), ". Convert them with .to()");
+  check_types();
   TORCH_CHECK(query.size(0) == key.size(0) && query.size(2) == key.size(2) &&
                   query.size(3) == key.size(3) &&
                   key.sizes().slice(0, 3) == value.sizes().slice(0, 3),
@@ -86,26 +85,21 @@ void Efficient::check() const {
       "it for each sequence");
 }
 
-std::vector<Sequence> Efficient::sequences() const {
-  if (!packed()) return {{0, query.size(1), 0, key.size(1)}};
-  return packed_sequences({starts_q, starts_k, used_keys, query.size(1), key.size(1)},
-                          op);
+void Efficient::find_sequences() {
+  if (packed()) {
+    sequences = packed_sequences(
+        {starts_q, starts_k, used_keys, query.size(1), key.size(1)}, op);
+  } else {
+    sequences = {{0, query.size(1), 0, key.size(1)}};
+  }
 }
 
-BandedAttention Efficient::of(const Sequence& each) const {
-  BandedAttention made;
-  made.query = query.narrow(1, each.query, each.queries).transpose(1, 2);
-  made.key = key.narrow(1, each.key, each.keys).transpose(1, 2);
-  made.value = value.narrow(1, each.key, each.keys).transpose(1, 2);
-  made.bias = bias;
-  if (causal != Causal::no) {
-    made.band.highest = causal == Causal::from_top_left ? 0 : each.keys - each.queries;
-    if (window > 0) made.band.lowest = *made.band.highest - window + 1;
-  }
-  made.scale = scale;
-  made.dropout = dropout;
-  made.generator = generator;
-  return made;
+void Efficient::mask(BandedAttention* made, int64_t) const {
+  made->bias = bias;
+  if (causal == Causal::no) return;
+  made->band.highest =
+      causal == Causal::from_top_left ? 0 : made->keys() - made->queries();
+  if (window > 0) made->band.lowest = *made->band.highest - window + 1;
 }
 
 // PyTorch keeps seed and offset apart, as integers.
@@ -114,41 +108,24 @@ Tensor kept_word(uint64_t word, const Tensor& like) {
       .to(like.device());
 }
 
-Tensor some(const std::optional<Tensor>& tensor) {
-  return tensor.has_value() ? *tensor : Tensor();
-}
-
 std::tuple<Tensor, Tensor, Tensor, Tensor, SymInt, SymInt> efficient_forward(
     const Tensor& query, const Tensor& key, const Tensor& value,
-    const std::optional<Tensor>& bias, const std::optional<Tensor>& cu_seqlens_q,
-    const std::optional<Tensor>& cu_seqlens_k, std::optional<SymInt> max_seqlen_q,
+    const MaybeTensor& bias, const MaybeTensor& cu_seqlens_q,
+    const MaybeTensor& cu_seqlens_k, std::optional<SymInt> max_seqlen_q,
     std::optional<SymInt> max_seqlen_k, double dropout, int64_t custom_mask_type,
-    bool compute_log_sumexp, std::optional<double> scale,
-    const std::optional<Tensor>& seqlen_k, std::optional<int64_t> window_size) {
+    bool compute_log_sumexp, std::optional<double> scale, const MaybeTensor& seqlen_k,
+    std::optional<int64_t> window_size) {
   constexpr const char* op = "aten::_efficient_attention_forward";
-  const c10::Device device = query.device();
-  const DeviceScope scope(device.index());
-  Efficient asked{op,
-                  query,
-                  key,
-                  value,
-                  some(bias),
-                  some(cu_seqlens_q),
-                  some(cu_seqlens_k),
-                  some(seqlen_k),
-                  dropout,
-                  scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1)))),
-                  static_cast<Causal>(custom_mask_type),
-                  window_size.value_or(0),
-                  {}};
-  asked.check();
+  const DeviceScope scope(query.device().index());
+  Efficient asked(bias, custom_mask_type, window_size, op, query, key, value,
+                  cu_seqlens_q, cu_seqlens_k, seqlen_k, dropout, scale);
   // PyTorch's formula does not pass the window on, either.
   check_no_gradient({query, key, value}, asked.used_keys.defined() || asked.window > 0,
                     op, "seqlen_k and window_size");
-  const std::vector<Sequence> sequences = asked.sequences();
+  asked.find_sequences();
   int64_t longest_q = asked.packed() ? 0 : query.size(1);
   int64_t longest_k = asked.packed() ? 0 : key.size(1);
-  for (const Sequence& each : sequences) {
+  for (const Sequence& each : asked.sequences) {
     longest_q = std::max(longest_q, each.queries);
     longest_k = std::max(longest_k, each.keys);
   }
@@ -160,29 +137,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, SymInt, SymInt> efficient_forward(
     longest_q = most;
   }
   if (max_seqlen_k.has_value()) longest_k = max_seqlen_k->guard_int(__FILE__, __LINE__);
-  DropoutState state;
-  if (dropout > 0) {
-    state =
-        DropoutState::take(device.index(), static_cast<int64_t>(sequences.size()), op);
-    asked.generator = state.generator(device.index());
-  }
-  const int64_t heads = query.size(2);
-  const Tensor out =
-      at::zeros({query.size(0), query.size(1), heads, value.size(3)}, query.options());
+  const DropoutState state = asked.take_dropout();
   const int64_t rows =
       compute_log_sumexp ? (longest_q + kSumRows - 1) / kSumRows * kSumRows : 0;
-  const Tensor sums = at::full({asked.count(), heads, rows}, kUnused,
+  const int64_t count = asked.packed() ? asked.starts_q.size(0) - 1 : query.size(0);
+  const Tensor sums = at::full({count, query.size(2), rows}, kUnused,
                                query.options().dtype(at::kFloat));
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    const Sequence& each = sequences[i];
-    if (each.queries == 0) continue;
-    const BandedResult made = attend_banded(asked.of(each));
-    out.narrow(1, each.query, each.queries).copy_(made.out.transpose(1, 2));
-    if (!compute_log_sumexp) continue;
-    const Tensor place =
-        asked.packed() ? sums.narrow(0, static_cast<int64_t>(i), 1) : sums;
-    place.narrow(2, 0, each.queries).copy_(made.sums);
-  }
+  const Tensor out = asked.forward(sums);
   return {out,
           sums,
           kept_word(state.seed, query),
@@ -193,65 +154,30 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, SymInt, SymInt> efficient_forward(
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(
     const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
-    const std::optional<Tensor>& bias, const Tensor& out,
-    const std::optional<Tensor>& cu_seqlens_q,
-    const std::optional<Tensor>& cu_seqlens_k, SymInt, SymInt, const Tensor& sums,
-    double dropout, const Tensor& philox_seed, const Tensor& philox_offset,
-    int64_t custom_mask_type, bool bias_requires_grad, std::optional<double> scale,
-    std::optional<int64_t>, std::optional<int64_t> window_size,
-    bool shared_storage_dqdkdv) {
+    const MaybeTensor& bias, const Tensor& out, const MaybeTensor& cu_seqlens_q,
+    const MaybeTensor& cu_seqlens_k, SymInt, SymInt, const Tensor& sums, double dropout,
+    const Tensor& philox_seed, const Tensor& philox_offset, int64_t custom_mask_type,
+    bool bias_requires_grad, std::optional<double> scale, std::optional<int64_t>,
+    std::optional<int64_t> window_size, bool shared_storage_dqdkdv) {
   constexpr const char* op = "aten::_efficient_attention_backward";
   if (!grad.defined()) return {};
-  const c10::Device device = query.device();
-  const DeviceScope scope(device.index());
-  Efficient asked{op,
-                  query,
-                  key,
-                  value,
-                  some(bias),
-                  some(cu_seqlens_q),
-                  some(cu_seqlens_k),
-                  {},
-                  dropout,
-                  scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1)))),
-                  static_cast<Causal>(custom_mask_type),
-                  window_size.value_or(0),
-                  {}};
-  asked.check();
+  const DeviceScope scope(query.device().index());
+  Efficient asked(bias, custom_mask_type, window_size, op, query, key, value,
+                  cu_seqlens_q, cu_seqlens_k, MaybeTensor(), dropout, scale);
+  asked.find_sequences();
   if (dropout > 0) {
-    const DropoutState state{static_cast<uint64_t>(philox_seed.item<int64_t>()),
-                             static_cast<uint64_t>(philox_offset.item<int64_t>())};
-    asked.generator = state.generator(device.index());
+    asked.repeat_dropout({static_cast<uint64_t>(philox_seed.item<int64_t>()),
+                          static_cast<uint64_t>(philox_offset.item<int64_t>())});
   }
-  const bool wants_bias = bias_requires_grad && asked.bias.defined();
-  Tensor query_grad = at::zeros_like(query), key_grad = at::zeros_like(key),
-         value_grad = at::zeros_like(value), bias_grad;
-  const std::vector<Sequence> sequences = asked.sequences();
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    const Sequence& each = sequences[i];
-    if (each.queries == 0) continue;
-    const auto rows = [&](const Tensor& tensor) {
-      return tensor.narrow(1, each.query, each.queries).transpose(1, 2);
-    };
-    Tensor own;
-    if (sums.defined() && sums.numel() > 0) {
-      own = (asked.packed() ? sums.narrow(0, static_cast<int64_t>(i), 1) : sums)
-                .narrow(2, 0, each.queries);
-    }
-    const BandedGradients made =
-        attend_banded_backward(asked.of(each), rows(grad), rows(out), own, wants_bias);
-    query_grad.narrow(1, each.query, each.queries).copy_(made.query.transpose(1, 2));
-    key_grad.narrow(1, each.key, each.keys).copy_(made.key.transpose(1, 2));
-    value_grad.narrow(1, each.key, each.keys).copy_(made.value.transpose(1, 2));
-    bias_grad = made.bias;
-  }
+  BandedGradients made =
+      asked.backward(grad, out, sums, bias_requires_grad && asked.bias.defined());
   if (shared_storage_dqdkdv) {
-    const Tensor together = at::stack({query_grad, key_grad, value_grad}, 2);
-    query_grad = together.select(2, 0);
-    key_grad = together.select(2, 1);
-    value_grad = together.select(2, 2);
+    const Tensor together = at::stack({made.query, made.key, made.value}, 2);
+    made.query = together.select(2, 0);
+    made.key = together.select(2, 1);
+    made.value = together.select(2, 2);
   }
-  return {query_grad, key_grad, value_grad, bias_grad};
+  return {made.query, made.key, made.value, made.bias};
 }
 
 TORCH_LIBRARY_IMPL(aten, XPU, m) {

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <limits>
 
-#include "varlen_attention.h"
+#include "varlen_math.h"
 
 namespace xpurt {
 namespace {

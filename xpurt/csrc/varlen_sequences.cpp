@@ -1,4 +1,5 @@
-// Where the sequences of a packed batch are, and where dropout draws from.
+#include "varlen_sequences.h"
+
 #include <ATen/core/grad_mode.h>
 
 #include <ATen/Context.h>
@@ -8,7 +9,6 @@
 #include "capture.h"
 #include "generator.h"
 #include "random.h"
-#include "varlen_attention.h"
 
 namespace xpurt {
 namespace {
