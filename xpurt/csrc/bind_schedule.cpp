@@ -67,7 +67,9 @@ double place_ns(const std::string& name, const std::string& overload,
   size_t rows = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < calls; ++i) {
-    rows += choose_row(record, index, stack).row != nullptr ? 1 : 0;
+    RowChoice choice;
+    choose_row(record, index, stack, &choice);
+    rows += choice.row != nullptr ? 1 : 0;
   }
   const std::chrono::duration<double, std::nano> took =
       std::chrono::steady_clock::now() - begin;

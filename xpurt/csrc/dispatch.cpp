@@ -289,7 +289,7 @@ int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
   const size_t refused = last_refusal().count;
   for (;;) {
     try {
-      row.run(record.op, stack);
+      choice.call->run(record.op, stack);
       if (has_moved_piece(choice) && last_refusal().count != refused) {
         remember_refusal(record, row, type, on.home_device());
       }
@@ -312,9 +312,10 @@ int run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
     noted_device = home;
     at_home.emplace();
   }
-  count_op(record, row.tier(), noted_device, ticks_now() - begin, 0);
+  const Tier tier = choice.call->tier();
+  count_op(record, tier, noted_device, ticks_now() - begin, 0);
   if (C10_UNLIKELY(is_explaining())) {
-    explain_op(record, row.tier(), noted_device, current_placing());
+    explain_op(record, tier, noted_device, current_placing());
   }
   return noted_device;
 }
@@ -372,8 +373,8 @@ void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet key
                torch::jit::Stack* stack) {
   if (C10_UNLIKELY(is_capturing(index))) refuse_first_writes(record, *stack);
   // Rows read sizes and strides over one storage; other layouts have more, or none.
-  const RowChoice choice =
-      is_plain(keys) ? choose_row(record, index, *stack) : RowChoice();
+  RowChoice choice;
+  if (is_plain(keys)) choose_row(record, index, *stack, &choice);
   if (choice.placing.has_value()) {
     run_placed(record, choice, index, keys, stack);
     return;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "op_record.h"
+#include "tier.h"
 
 namespace xpurt {
 

@@ -53,6 +53,23 @@ CallLook look_at(const OpRecord& record, const torch::jit::Stack& stack) {
 // two matrices of 64 by 64 are multiplied before a kernel could have been launched.
 constexpr int64_t kAskingFloor = 4096;
 
+// Has the row run the call, or forgets what it read.
+void take_row(const RowKernel& row, RowCall* call, bool taken, RowChoice* choice) {
+  if (taken) {
+    choice->row = &row;
+    choice->call = call;
+  } else {
+    choice->memory.reset();
+  }
+}
+
+// Has the row run the call, if it can.
+void take_row_if_it_can(const RowKernel& row, const torch::jit::Stack& stack,
+                        RowChoice* choice) {
+  RowCall* call = row.parse(stack, choice->memory);
+  take_row(row, call, call != nullptr, choice);
+}
+
 // Whether the native kernel on the CPU is taken without a look at the costs.
 bool too_small(const PhysicalDevice& home, const RowKernel& row, const CallLook& look) {
   const int64_t floor = row.prior.by_operands ? kTierFloor : kAskingFloor;
@@ -69,14 +86,15 @@ void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& h
     quick = quick_tier(record, home.id, choice->look, choice->elements);
     if (quick == QuickTier::native) return;
   }
-  if (!row.accepts(stack)) {
+  RowCall* call = row.parse(stack, choice->memory);
+  if (call == nullptr) {
     if (quick == QuickTier::undecided && row.prior.by_operands) {
       put_off_turn(record, home.id, choice->look, choice->elements);
     }
     return;
   }
   if (!row.prior.by_operands) {
-    choice->elements = std::max<int64_t>(row.cost(stack).elements, 1);
+    choice->elements = std::max<int64_t>(call->cost().elements, 1);
     quick = quick_tier(record, home.id, choice->look, choice->elements);
   }
   if (quick == QuickTier::undecided) {
@@ -85,16 +103,16 @@ void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& h
   } else {
     choice->plan.kernel = quick == QuickTier::kernel;
   }
-  if (choice->plan.kernel) choice->row = &row;
+  take_row(row, call, choice->plan.kernel, choice);
 }
 
 // On several devices by the scheduler: it knows what a copy costs. `forced`: the native
 // kernel is out of the question.
 void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
-                       const torch::jit::Stack& stack, bool forced, RowChoice* choice) {
+                       RowCall* call, bool forced, RowChoice* choice) {
   Stream& stream = current_stream(index);
   const PhysicalDevice& home = stream.ordinal().home_device();
-  const OpCost cost = row.cost(stack);
+  const OpCost& cost = call->cost();
   // PyTorch's kernel would compute all of it at home.
   const bool native = !forced && home.host_accessible && record.has_cpu_kernel &&
                       !is_asked_to_split(cost, stream);
@@ -104,7 +122,7 @@ void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex 
   choice->placing = place_call(
       {record, row, choice->look, choice->elements, cost, native, at_home, learns},
       stream);
-  if (!choice->placing->native) choice->row = &row;
+  take_row(row, call, !choice->placing->native, choice);
 }
 
 bool are_at(size_t position, const OpRecord& record, const torch::jit::Stack& stack) {
@@ -153,43 +171,39 @@ bool writes_in_any_order(const OpRecord& record, const torch::jit::Stack& stack)
 
 }  // namespace
 
-RowChoice choose_row(OpRecord& record, c10::DeviceIndex index,
-                     const torch::jit::Stack& stack) {
-  RowChoice choice;
+void choose_row(OpRecord& record, c10::DeviceIndex index,
+                const torch::jit::Stack& stack, RowChoice* choice) {
   const RowKernel* row = record.row.load(std::memory_order_acquire);
-  if (C10_LIKELY(row == nullptr)) return choice;
+  if (C10_LIKELY(row == nullptr)) return;
   // PyTorch's kernels keep the order then, or raise.
-  if (C10_UNLIKELY(is_deterministic()) && writes_in_any_order(record, stack)) {
-    return choice;
-  }
+  if (C10_UNLIKELY(is_deterministic()) && writes_in_any_order(record, stack)) return;
   const KernelPolicy policy =
       is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
   // An op of xpurt's own that nothing else computes.
   const bool alone = !record.is_atens && !record.has_cpu_kernel;
-  if (policy == KernelPolicy::native && !alone) return choice;
+  if (policy == KernelPolicy::native && !alone) return;
   const Ordinal& on = ordinal(index);
   const PhysicalDevice& home = on.home_device();
   const bool forced = policy == KernelPolicy::sycl || alone;
   const bool several = on.devices.size() > 1 && !row->prior.in_parts;
   if (forced && !several) {
-    if (row->accepts(stack)) choice.row = row;
-    return choice;
+    take_row_if_it_can(*row, stack, choice);
+    return;
   }
-  choice.look = look_at(record, stack);
+  choice->look = look_at(record, stack);
   if (!several && home.host_accessible && on.devices.size() == 1) {
-    choose_tier(record, *row, home, stack, &choice);
-    return choice;
+    choose_tier(record, *row, home, stack, choice);
+    return;
   }
-  if (!forced && is_refused(record, home.id, choice.look.type())) return choice;
+  if (!forced && is_refused(record, home.id, choice->look.type())) return;
   if (several) {
-    if (!forced && stays_native(record, *row, index, choice.look, stack)) return choice;
-    if (row->accepts(stack)) {
-      choose_on_several(record, *row, index, stack, forced, &choice);
+    if (!forced && stays_native(record, *row, index, choice->look, stack)) return;
+    if (RowCall* call = row->parse(stack, choice->memory)) {
+      choose_on_several(record, *row, index, call, forced, choice);
     }
   } else if (!home.host_accessible) {
-    if (row->accepts(stack)) choice.row = row;
+    take_row_if_it_can(*row, stack, choice);
   }
-  return choice;
 }
 
 bool goes_native(const OpRecord& record, c10::DeviceIndex index, const CallLook& look) {

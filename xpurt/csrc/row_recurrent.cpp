@@ -7,7 +7,7 @@
 #include "capture.h"
 #include "element_type.h"
 #include "onednn_recurrent.h"
-#include "policy.h"
+#include "row_call.h"
 #include "row_spec.h"
 
 namespace xpurt {
@@ -25,18 +25,22 @@ Tensor tensor_of(const c10::IValue& value) {
   return value.isTensor() ? value.toTensor() : Tensor();
 }
 
-class RecurrentRow final : public RowKernel {
- public:
-  RecurrentRow(const RowSpec& spec, bool lstm, bool backward)
-      : RowKernel(prior_of_asked(spec, kPrimitiveUs)),
-        spec_(spec),
-        lstm_(lstm),
-        backward_(backward) {}
+struct RecurrentSpec final : RowSpec {
+  using RowSpec::RowSpec;
+  std::unique_ptr<RowKernel> make(const Overload& overload) const override;
+};
 
-  bool accepts(const Stack& stack) const override;
-  OpCost cost(const Stack& stack) const override;
-  void run(const c10::OperatorHandle& op, Stack* stack) const override;
-  Tier tier() const override { return last_tier_; }
+struct RecurrentRoles {
+  bool lstm = false, backward = false;
+};
+
+class RecurrentCall final : public RowCall {
+ public:
+  RecurrentCall(const RecurrentSpec& spec, const RecurrentRoles& roles)
+      : spec_(spec), lstm_(roles.lstm), backward_(roles.backward) {}
+
+  bool read(const Stack& stack);
+  void run(const c10::OperatorHandle& op, Stack* stack) override;
 
  private:
   size_t count() const {
@@ -46,80 +50,66 @@ class RecurrentRow final : public RowKernel {
     return &stack[stack.size() - count()];
   }
   bool trains(const Stack& stack) const { return backward_ || stack.back().toBool(); }
-  RecurrentLayer layer(const Stack& stack) const {
-    return layer_at(arguments(stack) + (backward_ ? kGrads : 0), lstm_);
-  }
+  void read_cost(const Stack& stack);
   RecurrentResults results(const Stack& stack) const;
-  void forward(const RecurrentLayer& layer, size_t position, Stream& stream,
-               Stack* stack) const;
-  void backward(const RecurrentLayer& layer, Stream& stream, size_t position,
-                Stack* stack) const;
+  void forward(size_t position, Stream& stream, Stack* stack);
+  void backward(Stream& stream, size_t position, Stack* stack);
 
-  // How the last layer of this thread was computed; both forms are one row.
-  inline static thread_local Tier last_tier_ = Tier::onednn;
-
-  const RowSpec& spec_;
+  const RecurrentSpec& spec_;
   const bool lstm_, backward_;
+  RecurrentLayer layer_;
 };
 
-RecurrentResults RecurrentRow::results(const Stack& stack) const {
+RecurrentResults RecurrentCall::results(const Stack& stack) const {
   const c10::IValue* at = arguments(stack) + kGrads + kOfLayer;
   return {at[0].toTensor(), at[1].toTensor(), tensor_of(at[2]), at[3].toTensor(),
           at[4].toInt()};
 }
 
-bool RecurrentRow::accepts(const Stack& stack) const {
-  const RecurrentLayer asked = layer(stack);
-  const Tensor& first = asked.input;
-  const char letter = letter_of(first.scalar_type());
-  if (!first.is_xpu() || letter == 0 ||
-      spec_.dtypes.find(letter) == std::string::npos) {
-    return false;
-  }
+bool RecurrentCall::read(const Stack& stack) {
+  layer_ = layer_at(arguments(stack) + (backward_ ? kGrads : 0), lstm_);
+  const Tensor& first = layer_.input;
+  if (!first.is_xpu() || !spec_.has_type(first.scalar_type())) return false;
   const auto fits = [&](const c10::IValue& value) {
     const Tensor tensor = tensor_of(value);
     return !tensor.defined() ||
            (tensor.device() == first.device() && tensor.layout() == c10::kStrided);
   };
   const c10::IValue* at = arguments(stack);
-  return std::all_of(at, at + count(), fits) &&
-         can_run(ordinal(first.device().index()), cost(stack));
+  if (!std::all_of(at, at + count(), fits)) return false;
+  read_cost(stack);
+  return can_run(ordinal(first.device().index()), cost_);
 }
 
-OpCost RecurrentRow::cost(const Stack& stack) const {
-  const RecurrentLayer asked = layer(stack);
-  OpCost cost;
-  cost.elements = asked.steps() * asked.batch() *
-                  (asked.weight_ih.numel() + asked.weight_hh.numel());
-  cost.flops = spec_.flops;
+void RecurrentCall::read_cost(const Stack& stack) {
+  cost_.elements = layer_.steps() * layer_.batch() *
+                   (layer_.weight_ih.numel() + layer_.weight_hh.numel());
+  cost_.flops = spec_.flops;
   const c10::IValue* at = arguments(stack);
   for (size_t i = 0; i < count(); ++i) {
     const Tensor tensor = tensor_of(at[i]);
-    if (tensor.defined()) cost.read(tensor);
+    if (tensor.defined()) cost_.read(tensor);
   }
-  for (const PhysicalDevice* each : ordinal(asked.input.device().index()).devices) {
-    const bool whole = onednn_recurs(*each, asked, trains(stack));
-    cost.launches.push_back(
-        whole ? 1 : kLaunchesPerStep * static_cast<double>(asked.steps()));
+  for (const PhysicalDevice* each : ordinal(layer_.input.device().index()).devices) {
+    const bool whole = onednn_recurs(*each, layer_, trains(stack));
+    cost_.launches.push_back(
+        whole ? 1 : kLaunchesPerStep * static_cast<double>(layer_.steps()));
   }
-  return cost;
 }
 
-void RecurrentRow::forward(const RecurrentLayer& layer, size_t position, Stream& stream,
-                           Stack* stack) const {
+void RecurrentCall::forward(size_t position, Stream& stream, Stack* stack) {
   const bool train = trains(*stack);
   // For captures see Note [Capture].
   const bool whole = !is_capturing(stream) &&
-                     onednn_recurs(*stream.ordinal().devices[position], layer, train);
-  RecurrentResults made = whole ? onednn_recurrent(layer, train, position, stream)
-                                : layer_by_cells(layer, train);
+                     onednn_recurs(*stream.ordinal().devices[position], layer_, train);
+  RecurrentResults made = whole ? onednn_recurrent(layer_, train, position, stream)
+                                : layer_by_cells(layer_, train);
   torch::jit::drop(*stack, count());
   push_results(std::move(made), stack);
-  last_tier_ = whole ? Tier::onednn : Tier::sycl;
+  tier_ = whole ? Tier::onednn : Tier::sycl;
 }
 
-void RecurrentRow::backward(const RecurrentLayer& layer, Stream& stream,
-                            size_t position, Stack* stack) const {
+void RecurrentCall::backward(Stream& stream, size_t position, Stack* stack) {
   const RecurrentResults made = results(*stack);
   const c10::IValue* at = arguments(*stack);
   const RecurrentGrads grads{at[0].toTensor(), at[1].toTensor(), tensor_of(at[2])};
@@ -131,33 +121,40 @@ void RecurrentRow::backward(const RecurrentLayer& layer, Stream& stream,
     const auto known = std::ranges::find(devices, made.form, &PhysicalDevice::id);
     TORCH_CHECK(known != devices.end(),
                 "a recurrent layer was computed on a device that xpu:",
-                static_cast<int>(layer.input.device().index()),
+                static_cast<int>(layer_.input.device().index()),
                 " no longer has: compute it again before backward()");
     position = known - devices.begin();
     note_device((*known)->id);
-    found = onednn_recurrent_gradients(layer, made, grads, position, stream);
+    found = onednn_recurrent_gradients(layer_, made, grads, position, stream);
   } else {
-    found = gradients_by_cells(layer, made, grads);
+    found = gradients_by_cells(layer_, made, grads);
   }
   torch::jit::drop(*stack, count());
   torch::jit::push(*stack, std::move(found.input), std::move(found.hx),
                    std::move(found.cx), std::move(found.weight_ih),
                    std::move(found.weight_hh), std::move(found.bias_ih),
                    std::move(found.bias_hh));
-  last_tier_ = whole ? Tier::onednn : Tier::sycl;
+  tier_ = whole ? Tier::onednn : Tier::sycl;
 }
 
-void RecurrentRow::run(const c10::OperatorHandle&, Stack* stack) const {
-  const RecurrentLayer asked = layer(*stack);
-  Stream& stream = current_stream(asked.input.device().index());
-  const size_t position = choose_device(cost(*stack), stream);
+void RecurrentCall::run(const c10::OperatorHandle&, Stack* stack) {
+  Stream& stream = current_stream(layer_.input.device().index());
+  const size_t position = choose_device(cost_, stream);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (backward_) {
-    backward(asked, stream, position, stack);
+    backward(stream, position, stack);
   } else {
-    forward(asked, position, stream, stack);
+    forward(position, stream, stack);
   }
 }
+
+std::unique_ptr<RowKernel> RecurrentSpec::make(const Overload&) const {
+  const RecurrentRoles roles{name.find("lstm") != std::string::npos,
+                             name.ends_with("_backward")};
+  return make_row<RecurrentCall>(prior_of_asked(*this, kPrimitiveUs), *this, roles);
+}
+
+[[maybe_unused]] const bool knows_recurrent = register_kind<RecurrentSpec>("recurrent");
 
 }  // namespace
 
@@ -176,12 +173,6 @@ RecurrentLayer layer_at(const c10::IValue* first, bool lstm) {
 void push_results(RecurrentResults made, Stack* stack) {
   torch::jit::push(*stack, std::move(made.output), std::move(made.hy),
                    std::move(made.cy), std::move(made.workspace), made.form);
-}
-
-std::unique_ptr<RowKernel> make_recurrent(const RowSpec& spec) {
-  return std::make_unique<RecurrentRow>(spec,
-                                        spec.name.find("lstm") != std::string::npos,
-                                        spec.name.ends_with("_backward"));
 }
 
 }  // namespace xpurt
