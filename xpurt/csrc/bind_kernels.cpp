@@ -73,8 +73,10 @@ void set_binaries(const py::function& load, const py::function& store) {
 
 RowFields as_fields(const py::dict& given, const std::string& owner);
 
-bool holds(const py::sequence& list, bool (*is_of_type)(const py::handle&)) {
-  return std::all_of(list.begin(), list.end(), is_of_type);
+template <typename Type>
+bool holds(const py::sequence& list) {
+  return std::all_of(list.begin(), list.end(),
+                     [](const py::handle& each) { return py::isinstance<Type>(each); });
 }
 
 // Numbers, strings, dicts, and lists of these.
@@ -88,8 +90,8 @@ RowFields::Value as_value(const py::handle& given, const std::string& owner) {
                    ": rows are described by bool, int, float, str, and lists of one "
                    "type");
   const auto list = given.cast<py::sequence>();
-  if (holds(list, &py::isinstance<py::str>)) return given.cast<RowFields::Strings>();
-  if (holds(list, &py::isinstance<py::int_>)) return given.cast<RowFields::Integers>();
+  if (holds<py::str>(list)) return given.cast<RowFields::Strings>();
+  if (holds<py::int_>(list)) return given.cast<RowFields::Integers>();
   std::vector<RowFields> dicts;
   for (const py::handle& each : list) {
     TORCH_CHECK_TYPE(py::isinstance<py::dict>(each), owner,

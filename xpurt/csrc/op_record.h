@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "row_kernel.h"
+#include "tier.h"
 
 namespace xpurt {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "op_record.h"
-#include "tier.h"
 
 namespace xpurt {
 

@@ -1,5 +1,5 @@
-// Reads the arguments of a call of a pointwise row, and tells whether the row computes
-// them.
+#include "pointwise_arguments.h"
+
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/DefaultDtype.h>

@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Scalar.h>
 
-#include "row_pointwise.h"
+#include "pointwise_spec.h"
 
 namespace xpurt {
 

@@ -1,9 +1,8 @@
 // Rows that compute each element of the result from one element of each operand.
-#include "row_pointwise.h"
-
 #include <ATen/TensorIterator.h>
 
 #include "element_type.h"
+#include "pointwise_arguments.h"
 #include "pointwise_operands.h"
 #include "program.h"
 #include "row_call.h"
@@ -140,7 +139,6 @@ void PointwiseCall::submit(const at::TensorIterator& iter, const Numbers& number
   add_tensor(0, call_.output != nullptr ? Access::read_write : Access::write);
   for (int k = 0; k < binding_.operands; ++k) {
     if (!spec_.uses_operand(k) || !call_.present[k]) continue;
-    const Tensor* tensor = call_.tensors[k];
     if (call_.is_scalar(k)) {
       add_scalar(launch, scalar_beside_halves(spec_, call_.scalars[k], call_.compute),
                  computed_in(call_.compute));
@@ -199,31 +197,21 @@ void PointwiseCall::run(const c10::OperatorHandle&, Stack* stack) {
   give_result(stack, binding_.slots.size(), std::move(output));
 }
 
+struct PointwiseKind final : PointwiseSpec {
+  using PointwiseSpec::PointwiseSpec;
+
+  std::unique_ptr<RowKernel> make(const Overload& overload) const override {
+    Binding binding;
+    if (!overload.returns_one_tensor() || !bind(*this, overload, &binding) ||
+        binding.operands > kMaxOperands || params.size() > kMaxParams) {
+      return nullptr;
+    }
+    return make_row<PointwiseCall>(
+        prior_of(*this), static_cast<const PointwiseSpec&>(*this), std::move(binding));
+  }
+};
+
+[[maybe_unused]] const bool knows_pointwise = register_kind<PointwiseKind>("pointwise");
+
 }  // namespace
-
-PointwiseSpec::PointwiseSpec(RowFields& fields)
-    : RowSpec(fields),
-      compute(take_compute_rule(fields)),
-      result(take_result_rule(fields)),
-      conditions(fields.take<int64_t>("conditions")),
-      uses(fields.take<int64_t>("uses")),
-      zero_dim(fields.take<int64_t>("zero_dim")),
-      leading(static_cast<int>(fields.take<int64_t>("leading"))),
-      same_type(fields.take<bool>("same_type")),
-      raises_on_zero(fields.take<bool>("raises_on_zero")),
-      raises_on_negative(fields.take<bool>("raises_on_negative")),
-      params(fields.take<RowFields::Strings>("params")),
-      variants(fields.take<RowFields::Strings>("variants")),
-      ignored(fields.take<RowFields::Strings>("ignored")) {}
-
-std::unique_ptr<RowKernel> PointwiseSpec::make(const Overload& overload) const {
-  Binding binding;
-  if (!overload.returns_one_tensor() || !bind(*this, overload, &binding))
-    return nullptr;
-  if (binding.operands > kMaxOperands || params.size() > kMaxParams) return nullptr;
-  return make_row<PointwiseCall>(prior_of(*this), *this, std::move(binding));
-}
-
-[[maybe_unused]] const bool knows_pointwise = register_kind<PointwiseSpec>("pointwise");
-
 }  // namespace xpurt

@@ -11,7 +11,7 @@
 #include "program.h"
 #include "row_call.h"
 #include "run_split.h"
-#include "steps_results.h"
+#include "custom_kernel_results.h"
 
 namespace xpurt {
 namespace {
@@ -22,14 +22,14 @@ using torch::jit::Stack;
 
 constexpr int64_t kMostDims = 8;
 
-struct StepsRoles {
-  StepsOverload overload;
+struct CustomKernelRoles {
+  CustomKernelOverload overload;
   PrimitiveMaker primitive;
 };
 
-class CustomKernelCall final : public RowCall {
+class CustomKernelRun final : public RowCall {
  public:
-  CustomKernelCall(const CustomKernelSpec& spec, const StepsRoles& roles)
+  CustomKernelRun(const CustomKernelSpec& spec, const CustomKernelRoles& roles)
       : spec_(spec), overload_(roles.overload), primitive_(roles.primitive) {}
 
   bool read(const Stack& stack);
@@ -60,13 +60,13 @@ class CustomKernelCall final : public RowCall {
   PieceList pieces(const StepsCall& call, const OpCost& cost, Stream& stream) const;
 
   const CustomKernelSpec& spec_;
-  const StepsOverload& overload_;
+  const CustomKernelOverload& overload_;
   const PrimitiveMaker primitive_;
   StepsCall call_;
   bool is_read_ = false;  // call_ has the tensors of the arguments
 };
 
-void CustomKernelCall::read_tensors(const Stack& stack) {
+void CustomKernelRun::read_tensors(const Stack& stack) {
   StepsCall& call = call_;
   call = {};
   const c10::IValue* out = nullptr;
@@ -105,7 +105,7 @@ bool is_plain(const Tensor& t, c10::Device device) {
          !t.is_conj() && letter_of(t.scalar_type()) != 0;
 }
 
-bool CustomKernelCall::can_read() const {
+bool CustomKernelRun::can_read() const {
   if (!spec_.has_type(call_.type)) return false;
   if (spec_.raises_on_empty && call_.seen[0].tensor.numel() == 0) return false;
   // Complex numbers and others are not mixed, but for indices and masks.
@@ -117,7 +117,7 @@ bool CustomKernelCall::can_read() const {
   });
 }
 
-bool CustomKernelCall::can_write(const Tensor& target, bool is_out) const {
+bool CustomKernelRun::can_write(const Tensor& target, bool is_out) const {
   if (!is_plain(target, call_.device) ||
       target.is_complex() != c10::isComplexType(call_.type) ||
       !takes_type(spec_.same_type, target.scalar_type(), call_.type, is_out) ||
@@ -131,7 +131,7 @@ bool CustomKernelCall::can_write(const Tensor& target, bool is_out) const {
   });
 }
 
-bool CustomKernelCall::read(const Stack& stack) {
+bool CustomKernelRun::read(const Stack& stack) {
   read_tensors(stack);
   is_read_ = true;
   if (!can_read()) return false;
@@ -145,7 +145,7 @@ bool CustomKernelCall::read(const Stack& stack) {
   return can_run(xpurt::ordinal(call_.device.index()), cost_);
 }
 
-void CustomKernelCall::add_cost(const StepsCall& call, OpCost* cost) const {
+void CustomKernelRun::add_cost(const StepsCall& call, OpCost* cost) const {
   cost->flops = spec_.flops;
   for (const Seen& each : call.seen) {
     if (!each.tensor.defined()) continue;
@@ -155,8 +155,8 @@ void CustomKernelCall::add_cost(const StepsCall& call, OpCost* cost) const {
   }
 }
 
-int64_t CustomKernelCall::places(const Step& step, const Stack& stack,
-                                 const StepsCall& call) const {
+int64_t CustomKernelRun::places(const Step& step, const Stack& stack,
+                                const StepsCall& call) const {
   const Tensor& over = call.named(step.over);
   if (!over.defined()) return 0;
   int64_t count = over.numel();
@@ -173,9 +173,9 @@ int64_t CustomKernelCall::places(const Step& step, const Stack& stack,
   return (count + share - 1) / share;
 }
 
-void CustomKernelCall::prepare(const Step& step, const Stack& stack,
-                               const StepsCall& call, size_t position,
-                               std::deque<Ready>* steps) const {
+void CustomKernelRun::prepare(const Step& step, const Stack& stack,
+                              const StepsCall& call, size_t position,
+                              std::deque<Ready>* steps) const {
   const int64_t count = places(step, stack, call);
   if (count == 0) return;
   Stream& stream = current_stream(call.device.index());
@@ -213,10 +213,10 @@ void CustomKernelCall::prepare(const Step& step, const Stack& stack,
   made.range = cover({static_cast<size_t>(count) * lanes, 1, 1}, step.lanes ? 64 : 256);
 }
 
-std::deque<CustomKernelCall::Ready> CustomKernelCall::prepared(StepPart part,
-                                                               const Stack& stack,
-                                                               const StepsCall& call,
-                                                               size_t position) const {
+std::deque<CustomKernelRun::Ready> CustomKernelRun::prepared(StepPart part,
+                                                             const Stack& stack,
+                                                             const StepsCall& call,
+                                                             size_t position) const {
   std::deque<Ready> steps;
   for (const Step& step : spec_.steps) {
     if (step.part == part) prepare(step, stack, call, position, &steps);
@@ -226,8 +226,8 @@ std::deque<CustomKernelCall::Ready> CustomKernelCall::prepared(StepPart part,
 
 // All are built before one runs: a driver that refuses the last one finds the arguments
 // as they were.
-void CustomKernelCall::run_steps(const Stack& stack, const StepsCall& call,
-                                 size_t position) {
+void CustomKernelRun::run_steps(const Stack& stack, const StepsCall& call,
+                                size_t position) {
   const auto submit = [](std::deque<Ready> steps) {
     for (Ready& each : steps) each.launch.submit(*each.kernel, each.range);
   };
@@ -246,14 +246,14 @@ void CustomKernelCall::run_steps(const Stack& stack, const StepsCall& call,
   submit(std::move(after));
 }
 
-PieceList CustomKernelCall::pieces(const StepsCall& call, const OpCost& cost,
-                                   Stream& stream) const {
+PieceList CustomKernelRun::pieces(const StepsCall& call, const OpCost& cost,
+                                  Stream& stream) const {
   std::vector<Tensor> tensors;
   for (const std::string& name : spec_.rows) tensors.push_back(call.named(name));
   return split_rows(cost, tensors, stream);
 }
 
-void CustomKernelCall::run(const c10::OperatorHandle& op, Stack* stack) {
+void CustomKernelRun::run(const c10::OperatorHandle& op, Stack* stack) {
   if (overload_.indices >= 0)
     make_indices_plain(overload_.schema, overload_.indices, stack);
   // The list of indices may be another one now, and a run that threw took the tensors.
@@ -290,21 +290,26 @@ void CustomKernelCall::run(const c10::OperatorHandle& op, Stack* stack) {
   for (Tensor& result : results) torch::jit::push(*stack, std::move(result));
 }
 
+struct CustomKernelKind final : CustomKernelSpec {
+  using CustomKernelSpec::CustomKernelSpec;
+
+  std::unique_ptr<RowKernel> make(const Overload& overload) const override {
+    const c10::FunctionSchema& schema = overload.schema();
+    const auto writes_others = [](const c10::Argument& each) {
+      return is_written(each) && !is_tensor(each);
+    };
+    if (std::ranges::any_of(schema.arguments(), writes_others) ||
+        !std::ranges::all_of(schema.returns(), is_tensor)) {
+      return nullptr;
+    }
+    return make_row<CustomKernelRun>(
+        prior_of(*this), static_cast<const CustomKernelSpec&>(*this),
+        CustomKernelRoles{CustomKernelOverload(*this, schema),
+                          find_primitive(primitive)});
+  }
+};
+
+[[maybe_unused]] const bool knows_steps = register_kind<CustomKernelKind>("steps");
+
 }  // namespace
-
-std::unique_ptr<RowKernel> CustomKernelSpec::make(const Overload& overload) const {
-  const c10::FunctionSchema& schema = overload.schema();
-  for (const c10::Argument& each : schema.arguments()) {
-    if (is_written(each) && !is_tensor(each)) return nullptr;
-  }
-  for (const c10::Argument& each : schema.returns()) {
-    if (!is_tensor(each)) return nullptr;
-  }
-  return make_row<CustomKernelCall>(
-      prior_of(*this), *this,
-      StepsRoles{StepsOverload(*this, schema), find_primitive(primitive)});
-}
-
-[[maybe_unused]] const bool knows_steps = register_kind<CustomKernelSpec>("steps");
-
 }  // namespace xpurt

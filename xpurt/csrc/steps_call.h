@@ -1,7 +1,7 @@
 // The tensors of one call of a row of steps.
 #pragma once
 
-#include "row_steps.h"
+#include "custom_kernel_spec.h"
 #include "steps_arguments.h"
 
 namespace xpurt {

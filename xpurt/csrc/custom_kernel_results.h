@@ -1,7 +1,7 @@
 // The results of a call of a row of steps.
 #pragma once
 
-#include "row_steps.h"
+#include "custom_kernel_spec.h"
 #include "steps_call.h"
 
 namespace xpurt {
@@ -9,7 +9,7 @@ namespace xpurt {
 // The tensors that the steps write, one per result; undefined where a call has none.
 // What they look like is asked of the op itself, with meta tensors.
 std::vector<at::Tensor> make_results(const CustomKernelSpec& spec,
-                                     const StepsOverload& overload,
+                                     const CustomKernelOverload& overload,
                                      const c10::OperatorHandle& op,
                                      const torch::jit::Stack& stack,
                                      const StepsCall& call);

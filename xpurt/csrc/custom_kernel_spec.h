@@ -46,9 +46,8 @@ struct ResultSpec {
   std::string empty_without;         // a bool argument; false: the result is empty
 };
 
-struct CustomKernelSpec final : RowSpec {
+struct CustomKernelSpec : RowSpec {
   explicit CustomKernelSpec(RowFields& fields);
-  std::unique_ptr<RowKernel> make(const Overload& overload) const override;
   [[noreturn]] void raise_fault() const override;
 
   std::vector<Step> steps;
@@ -67,8 +66,8 @@ struct CustomKernelSpec final : RowSpec {
 };
 
 // One overload of the row's op: where its arguments are, by what they mean.
-struct StepsOverload {
-  StepsOverload(const CustomKernelSpec& spec, const c10::FunctionSchema& of);
+struct CustomKernelOverload {
+  CustomKernelOverload(const CustomKernelSpec& spec, const c10::FunctionSchema& of);
 
   const c10::FunctionSchema& schema;
   std::vector<const c10::Argument*> arguments;

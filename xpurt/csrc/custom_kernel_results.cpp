@@ -1,4 +1,4 @@
-#include "steps_results.h"
+#include "custom_kernel_results.h"
 
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
@@ -19,7 +19,7 @@ using torch::jit::Stack;
 constexpr std::string_view kContiguous = "contiguous";
 
 // Tensors with the sizes, strides and types of the results.
-std::vector<Tensor> looks_of_results(const StepsOverload& overload,
+std::vector<Tensor> looks_of_results(const CustomKernelOverload& overload,
                                      const c10::OperatorHandle& op,
                                      const Stack& stack) {
   // This also throws what the op throws for shapes that do not fit.
@@ -31,7 +31,7 @@ std::vector<Tensor> looks_of_results(const StepsOverload& overload,
 
 // What the meta function gave, as the row has it.
 Tensor corrected(const Tensor& meta, const ResultSpec& spec,
-                 const StepsOverload& overload, const Stack& stack,
+                 const CustomKernelOverload& overload, const Stack& stack,
                  const StepsCall& call) {
   Tensor result = meta;
   const auto described = meta.options().device(c10::kMeta);
@@ -64,7 +64,7 @@ Tensor corrected(const Tensor& meta, const ResultSpec& spec,
 }  // namespace
 
 std::vector<Tensor> make_results(const CustomKernelSpec& spec,
-                                 const StepsOverload& overload,
+                                 const CustomKernelOverload& overload,
                                  const c10::OperatorHandle& op, const Stack& stack,
                                  const StepsCall& call) {
   if (overload.schema.returns().empty())

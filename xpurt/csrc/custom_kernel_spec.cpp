@@ -1,7 +1,6 @@
-// Reads the specification of rows of steps.
-#include <algorithm>
+#include "custom_kernel_spec.h"
 
-#include "row_steps.h"
+#include <algorithm>
 
 namespace xpurt {
 namespace {
@@ -77,8 +76,8 @@ void CustomKernelSpec::raise_fault() const {
   RowSpec::raise_fault();
 }
 
-StepsOverload::StepsOverload(const CustomKernelSpec& spec,
-                             const c10::FunctionSchema& of)
+CustomKernelOverload::CustomKernelOverload(const CustomKernelSpec& spec,
+                                           const c10::FunctionSchema& of)
     : schema(of) {
   for (const c10::Argument& each : schema.arguments()) {
     const int at = static_cast<int>(arguments.size());
@@ -96,7 +95,7 @@ StepsOverload::StepsOverload(const CustomKernelSpec& spec,
   if (new_results && !returns.empty()) written.clear();
 }
 
-bool StepsOverload::is_changed(const std::string& name) const {
+bool CustomKernelOverload::is_changed(const std::string& name) const {
   return std::ranges::any_of(arguments, [&](const c10::Argument* each) {
     return is_written(*each) && !each->is_out() && each->name() == name;
   });

@@ -1,7 +1,6 @@
-// Which argument of an overload is which operand or parameter of a pointwise row.
-#include <algorithm>
+#include "pointwise_spec.h"
 
-#include "row_pointwise.h"
+#include <algorithm>
 
 namespace xpurt {
 namespace {
@@ -46,6 +45,21 @@ std::vector<std::string> operand_names(
 }
 
 }  // namespace
+
+PointwiseSpec::PointwiseSpec(RowFields& fields)
+    : RowSpec(fields),
+      compute(take_compute_rule(fields)),
+      result(take_result_rule(fields)),
+      conditions(fields.take<int64_t>("conditions")),
+      uses(fields.take<int64_t>("uses")),
+      zero_dim(fields.take<int64_t>("zero_dim")),
+      leading(static_cast<int>(fields.take<int64_t>("leading"))),
+      same_type(fields.take<bool>("same_type")),
+      raises_on_zero(fields.take<bool>("raises_on_zero")),
+      raises_on_negative(fields.take<bool>("raises_on_negative")),
+      params(fields.take<RowFields::Strings>("params")),
+      variants(fields.take<RowFields::Strings>("variants")),
+      ignored(fields.take<RowFields::Strings>("ignored")) {}
 
 bool bind(const PointwiseSpec& spec, const Overload& overload, Binding* binding) {
   const std::vector<std::string> operands = operand_names(overload.all);
