@@ -3,12 +3,14 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
 
+#include <algorithm>
+
 #include "gil.h"
 #include "matmul_vectors.h"
 #include "onednn_plans.h"
 #include "op_record.h"
 #include "program.h"
-#include "row_spec.h"
+#include "row_decomposed.h"
 #include "wider_types.h"
 
 namespace py = pybind11;
@@ -69,86 +71,50 @@ void set_binaries(const py::function& load, const py::function& store) {
       });
 }
 
-ComputeRule compute_rule(const std::string& name) {
-  if (name == "common") return ComputeRule::common;
-  if (name == "floating") return ComputeRule::floating;
-  if (name == "self") return ComputeRule::self;
-  if (name == "source") return ComputeRule::source;
-  TORCH_CHECK(name == "widened", "no rule of computation is called ", name);
-  return ComputeRule::widened;
+RowFields as_fields(const py::dict& given, const std::string& owner);
+
+template <typename Type>
+bool holds(const py::sequence& list) {
+  return std::all_of(list.begin(), list.end(),
+                     [](const py::handle& each) { return py::isinstance<Type>(each); });
 }
 
-ResultRule result_rule(const std::string& name) {
-  if (name == "compute") return ResultRule::compute;
-  if (name == "self") return ResultRule::self;
-  if (name == "real") return ResultRule::real;
-  TORCH_CHECK(name == "boolean", "no rule of results is called ", name);
-  return ResultRule::boolean;
-}
-
-StepPart step_part(const std::string& name) {
-  if (name == "own") return StepPart::own;
-  if (name == "before") return StepPart::before_primitive;
-  TORCH_CHECK(name == "after", "no part of a row is called ", name);
-  return StepPart::after_primitive;
-}
-
-Step as_step(const py::handle& given) {
-  Step step;
-  step.over = given["over"].cast<std::string>();
-  step.along = given["along"].cast<std::vector<std::string>>();
-  step.lanes = given["lanes"].cast<bool>();
-  step.faults = given["faults"].cast<bool>();
-  step.share = given["share"].cast<std::array<int64_t, 2>>();
-  step.reads = given["reads"].cast<std::vector<std::string>>();
-  step.writes = given["writes"].cast<std::vector<std::string>>();
-  step.part = step_part(given["part"].cast<std::string>());
-  return step;
-}
-
-RowSpec as_spec(const py::dict& row) {
-  RowSpec spec;
-  spec.index = row["index"].cast<int>();
-  spec.kind = row["kind"].cast<std::string>();
-  spec.name = row["name"].cast<std::string>();
-  spec.dtypes = row["dtypes"].cast<std::string>();
-  spec.compute = compute_rule(row["compute"].cast<std::string>());
-  spec.result = result_rule(row["result"].cast<std::string>());
-  spec.flops = row["flops"].cast<double>();
-  spec.cost_class = cost_class(row["cost_class"].cast<std::string>());
-  spec.conditions = row["conditions"].cast<uint32_t>();
-  spec.uses = row["uses"].cast<uint32_t>();
-  spec.raises_on_zero = row["raises_on_zero"].cast<bool>();
-  spec.raises_on_negative = row["raises_on_negative"].cast<bool>();
-  spec.same_type = row["same_type"].cast<bool>();
-  spec.zero_dim = row["zero_dim"].cast<uint32_t>();
-  spec.leading = row["leading"].cast<int>();
-  spec.raises_on_empty = row["raises_on_empty"].cast<bool>();
-  spec.params = row["params"].cast<std::vector<std::string>>();
-  spec.variants = row["variants"].cast<std::vector<std::string>>();
-  spec.ignored = row["ignored"].cast<std::vector<std::string>>();
-  for (const py::handle& step : row["steps"]) spec.steps.push_back(as_step(step));
-  for (const py::handle& each : row["scratch"]) {
-    spec.scratch.push_back(
-        {each["name"].cast<std::string>(), each["like"].cast<std::string>(),
-         each["integral"].cast<bool>(), each["dims"].cast<std::vector<int64_t>>(),
-         each["copies"].cast<int>()});
+// Numbers, strings, dicts, and lists of these.
+RowFields::Value as_value(const py::handle& given, const std::string& owner) {
+  if (py::isinstance<py::bool_>(given)) return given.cast<bool>();
+  if (py::isinstance<py::int_>(given)) return given.cast<int64_t>();
+  if (py::isinstance<py::float_>(given)) return given.cast<double>();
+  if (py::isinstance<py::str>(given)) return given.cast<std::string>();
+  TORCH_CHECK_TYPE(py::isinstance<py::list>(given) || py::isinstance<py::tuple>(given),
+                   owner, " is a ", py::str(py::type::of(given)).cast<std::string>(),
+                   ": rows are described by bool, int, float, str, and lists of one "
+                   "type");
+  const auto list = given.cast<py::sequence>();
+  if (holds<py::str>(list)) return given.cast<RowFields::Strings>();
+  if (holds<py::int_>(list)) return given.cast<RowFields::Integers>();
+  std::vector<RowFields> dicts;
+  for (const py::handle& each : list) {
+    TORCH_CHECK_TYPE(py::isinstance<py::dict>(each), owner,
+                     " is a list, but none of str, int or dict alone");
+    dicts.push_back(as_fields(each.cast<py::dict>(), owner));
   }
-  for (const py::handle& each : row["results"]) {
-    spec.results.push_back({each["type_of"].cast<std::vector<std::string>>(),
-                            each["laid_out_like"].cast<std::string>(),
-                            each["empty_without"].cast<std::string>()});
+  return dicts;
+}
+
+RowFields as_fields(const py::dict& given, const std::string& owner) {
+  RowFields fields(owner);
+  for (const auto& [key, value] : given) {
+    const auto name = key.cast<std::string>();
+    fields.set(name, as_value(value, "\"" + name + "\" of " + owner));
   }
-  spec.begins_as = row["begins_as"].cast<std::string>();
-  spec.contiguous = row["contiguous"].cast<std::vector<std::string>>();
-  spec.rows = row["rows"].cast<std::vector<std::string>>();
-  spec.dense = row["dense"].cast<std::vector<std::string>>();
-  spec.like = row["like"].cast<std::string>();
-  spec.overloads = row["overloads"].cast<std::vector<std::string>>();
-  spec.draws = row["draws"].cast<bool>();
-  spec.fault = row["fault"].cast<std::string>();
-  spec.primitive = row["primitive"].cast<std::string>();
-  return spec;
+  return fields;
+}
+
+RowFields as_row(const py::dict& given) {
+  const bool has_name = given.contains("name");
+  return as_fields(given, has_name
+                              ? "the row " + py::str(given["name"]).cast<std::string>()
+                              : "a row without a name");
 }
 
 WiderRow as_wider(const py::dict& given) {
@@ -194,9 +160,9 @@ void bind_kernels(py::module_& m) {
   m.def("set_form_maker", &set_forms);
   m.def("set_binary_callbacks", &set_binaries);
   m.def("add_rows", [](const std::vector<py::dict>& rows) {
-    std::vector<RowSpec> specs;
-    for (const py::dict& row : rows) specs.push_back(as_spec(row));
-    add_rows(std::move(specs));
+    std::vector<RowFields> fields;
+    for (const py::dict& row : rows) fields.push_back(as_row(row));
+    add_rows(std::move(fields));
   });
   m.def("add_wider_types", [](const std::vector<py::dict>& rows) {
     std::vector<WiderRow> wider;

@@ -92,7 +92,7 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
   const size_t refused = last_refusal().count;
   for (;;) {
     try {
-      row.run(record.op, stack, run);
+      choice.call->run(record.op, stack, run);
       if (run.piece_moved && last_refusal().count != refused) {
         remember_refusal(record, row, type, on.home_device());
       }
@@ -115,8 +115,9 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
     run.device_id = home;
     at_home.emplace();
   }
-  count_op(record, row.tier(), run.device_id, ticks_now() - begin, 0);
-  if (C10_UNLIKELY(is_explaining())) explain_op(record, row.tier(), run);
+  const Tier tier = choice.call->tier();
+  count_op(record, tier, run.device_id, ticks_now() - begin, 0);
+  if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, run);
   return true;
 }
 

@@ -11,6 +11,7 @@
 
 #include "device_counts.h"
 #include "row_kernel.h"
+#include "tier.h"
 
 namespace xpurt {
 

@@ -4,13 +4,14 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Scalar.h>
 
-#include "row_spec.h"
+#include "pointwise_spec.h"
 
 namespace xpurt {
 
 // PyTorch's arithmetic takes a scalar as it is, since it computes in float; its
 // comparisons and remainders round it to the type of the halves first.
-inline c10::Scalar scalar_beside_halves(const RowSpec& spec, const c10::Scalar& scalar,
+inline c10::Scalar scalar_beside_halves(const PointwiseSpec& spec,
+                                        const c10::Scalar& scalar,
                                         c10::ScalarType type) {
   const bool rounds = spec.result == ResultRule::boolean || spec.name == "remainder" ||
                       spec.name == "fmod";
@@ -26,7 +27,7 @@ inline c10::Scalar scalar_beside_halves(const RowSpec& spec, const c10::Scalar& 
 
 // PyTorch refuses it, and says which other op to take. The scalar counts without a
 // tensor.
-inline bool subtracts_bool(const RowSpec& spec, const at::Tensor* tensor,
+inline bool subtracts_bool(const PointwiseSpec& spec, const at::Tensor* tensor,
                            const c10::Scalar& scalar) {
   if (spec.name != "sub" && spec.name != "rsub") return false;
   return tensor != nullptr ? tensor->scalar_type() == c10::ScalarType::Bool

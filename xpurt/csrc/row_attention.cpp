@@ -11,7 +11,7 @@
 #include "capture.h"
 #include "element_type.h"
 #include "onednn_matmul.h"
-#include "policy.h"
+#include "row_call.h"
 #include "row_spec.h"
 
 namespace xpurt {
@@ -27,33 +27,35 @@ struct AttentionRoles {
   int count = 0;
 };
 
-class AttentionRow final : public RowKernel {
- public:
-  AttentionRow(const RowSpec& spec, AttentionRoles roles)
-      : RowKernel(prior_of_asked(spec)), spec_(spec), roles_(roles) {}
+struct AttentionSpec final : RowSpec {
+  using RowSpec::RowSpec;
+  std::unique_ptr<RowKernel> make(const Overload& overload) const override;
+};
 
-  bool accepts(const Stack& stack) const override;
-  OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
-  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const override;
-  Tier tier() const override { return last_tier_; }
+class AttentionCall final : public RowCall {
+ public:
+  AttentionCall(const AttentionSpec& spec, const AttentionRoles& roles)
+      : spec_(spec), roles_(roles) {}
+
+  bool read(const Stack& stack);
+  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) override;
 
  private:
   const c10::IValue& argument(const Stack& stack, int at) const {
     return stack[stack.size() - roles_.count + at];
   }
   bool is_backward() const { return roles_.grad >= 0; }
-  Attention read(const Stack& stack) const;
-  OpCost cost(const Attention& asked) const;
+  void read_arguments(const Stack& stack);
+  bool fits(const Stack& stack) const;
+  void add_cost(const Attention& asked, OpCost* cost) const;
   void forward(const Attention& asked, size_t position, bool products,
                Stack* stack) const;
   void backward(const Attention& asked, size_t position, bool products,
                 Stack* stack) const;
 
-  // How the last attention of this thread was computed; both forms are one row.
-  inline static thread_local Tier last_tier_ = Tier::onednn;
-
-  const RowSpec& spec_;
-  const AttentionRoles roles_;
+  const AttentionSpec& spec_;
+  const AttentionRoles& roles_;
+  Attention asked_;
 };
 
 // Products want rows of heads without gaps, and no operand that is expanded.
@@ -66,8 +68,8 @@ Tensor plain(const Tensor& tensor) {
              : tensor;
 }
 
-Attention AttentionRow::read(const Stack& stack) const {
-  Attention asked;
+void AttentionCall::read_arguments(const Stack& stack) {
+  Attention& asked = asked_;
   asked.row = spec_.index;
   asked.query = argument(stack, roles_.query).toTensor();
   asked.key = argument(stack, roles_.key).toTensor();
@@ -78,27 +80,20 @@ Attention AttentionRow::read(const Stack& stack) const {
   asked.scale = scale.isNone() ? 1 / std::sqrt(size) : scale.toDouble();
   const c10::IValue& mask = argument(stack, roles_.mask);
   if (!mask.isNone() && mask.toTensor().defined()) asked.mask = mask.toTensor();
-  return asked;
 }
 
-OpCost AttentionRow::cost(const Attention& asked) const {
-  OpCost cost;
+void AttentionCall::add_cost(const Attention& asked, OpCost* cost) const {
   // Multiply-adds of each of the products.
-  cost.elements = asked.query.numel() * asked.key.size(2);
-  cost.flops = spec_.flops;
+  cost->elements = asked.query.numel() * asked.key.size(2);
+  cost->flops = spec_.flops;
   for (const Tensor* each : {&asked.query, &asked.key, &asked.value}) {
-    cost.read(*each);
+    cost->read(*each);
   }
-  return cost;
 }
 
-bool AttentionRow::accepts(const Stack& stack) const {
-  const Tensor& query = argument(stack, roles_.query).toTensor();
-  if (!query.is_xpu() || query.dim() != 4 || query.numel() == 0) return false;
-  const char letter = letter_of(query.scalar_type());
-  if (letter == 0 || spec_.dtypes.find(letter) == std::string::npos) return false;
-  if (argument(stack, roles_.dropout).toDouble() != 0) return false;
-  const Attention asked = read(stack);
+bool AttentionCall::fits(const Stack& stack) const {
+  const Attention& asked = asked_;
+  const Tensor& query = asked.query;
   const auto is_alike = [&](const Tensor& tensor) {
     return tensor.device() == query.device() && tensor.layout() == c10::kStrided &&
            tensor.dim() == 4 && tensor.scalar_type() == query.scalar_type();
@@ -120,10 +115,23 @@ bool AttentionRow::accepts(const Stack& stack) const {
     }
   }
   if (is_backward() && !is_alike(argument(stack, roles_.grad).toTensor())) return false;
+  return true;
+}
+
+bool AttentionCall::read(const Stack& stack) {
+  const Tensor& query = argument(stack, roles_.query).toTensor();
+  if (!query.is_xpu() || query.dim() != 4 || query.numel() == 0 ||
+      !spec_.has_type(query.scalar_type()) ||
+      argument(stack, roles_.dropout).toDouble() != 0) {
+    return false;
+  }
+  read_arguments(stack);
+  if (!fits(stack)) return false;
+  add_cost(asked_, &cost_);
   const Ordinal& on = ordinal(query.device().index());
-  return can_run(on, cost(asked)) &&
+  return can_run(on, cost_) &&
          std::all_of(on.devices.begin(), on.devices.end(), [&](const auto* device) {
-           return attention_fits_tiles(asked, *device);
+           return attention_fits_tiles(asked_, *device);
          });
 }
 
@@ -134,8 +142,8 @@ Tensor heads_inside(const Attention& asked, int64_t tokens) {
       .transpose(1, 2);
 }
 
-void AttentionRow::forward(const Attention& asked, size_t position, bool products,
-                           Stack* stack) const {
+void AttentionCall::forward(const Attention& asked, size_t position, bool products,
+                            Stack* stack) const {
   Attended made;
   made.out = heads_inside(asked, asked.queries());
   made.sums =
@@ -147,8 +155,8 @@ void AttentionRow::forward(const Attention& asked, size_t position, bool product
   torch::jit::push(*stack, std::move(made.out), std::move(made.sums));
 }
 
-void AttentionRow::backward(const Attention& asked, size_t position, bool products,
-                            Stack* stack) const {
+void AttentionCall::backward(const Attention& asked, size_t position, bool products,
+                             Stack* stack) const {
   AttentionBackward given;
   given.grad = plain(argument(*stack, roles_.grad).toTensor());
   given.sums = argument(*stack, roles_.sums).toTensor();
@@ -166,15 +174,17 @@ void AttentionRow::backward(const Attention& asked, size_t position, bool produc
   for (const Tensor& each : made) torch::jit::push(*stack, each);
 }
 
-void AttentionRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const {
-  Attention asked = read(*stack);
+void AttentionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
+  Attention asked = asked_;
   for (Tensor* each : {&asked.query, &asked.key, &asked.value}) *each = plain(*each);
   if (asked.mask.defined()) {
     asked.mask = asked.mask.expand(
         {asked.batch(), asked.heads(), asked.queries(), asked.keys()});
   }
   Stream& stream = current_stream(asked.query.device().index());
-  const size_t position = choose_device(cost(asked), stream, run);
+  OpCost cost;
+  add_cost(asked, &cost);
+  const size_t position = choose_device(cost, stream, run);
   // For captures see Note [Capture].
   const bool products =
       !is_capturing(stream) &&
@@ -184,18 +194,13 @@ void AttentionRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) co
   } else {
     forward(asked, position, products, stack);
   }
-  // Copies within are rows too: said last.
-  last_tier_ = products ? Tier::onednn : Tier::sycl;
+  tier_ = products ? Tier::onednn : Tier::sycl;
 }
 
-}  // namespace
-
-std::unique_ptr<RowKernel> make_attention(const RowSpec& spec,
-                                          const c10::FunctionSchema& schema) {
+std::unique_ptr<RowKernel> AttentionSpec::make(const Overload& overload) const {
   AttentionRoles roles;
-  for (const c10::Argument& argument : schema.arguments()) {
+  for (const c10::Argument& argument : overload.schema().arguments()) {
     const int at = roles.count++;
-    const std::string& name = argument.name();
     if (is_written(argument)) return nullptr;
     for (auto [known, role] : {std::pair("grad_out", &roles.grad),
                                {"query", &roles.query},
@@ -207,10 +212,13 @@ std::unique_ptr<RowKernel> make_attention(const RowSpec& spec,
                                {"is_causal", &roles.causal},
                                {"attn_mask", &roles.mask},
                                {"scale", &roles.scale}}) {
-      if (name == known) *role = at;
+      if (argument.name() == known) *role = at;
     }
   }
-  return std::make_unique<AttentionRow>(spec, roles);
+  return make_row<AttentionCall>(prior_of_asked(*this), *this, roles);
 }
 
+[[maybe_unused]] const bool knows_attention = register_kind<AttentionSpec>("attention");
+
+}  // namespace
 }  // namespace xpurt

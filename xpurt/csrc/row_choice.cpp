@@ -49,6 +49,23 @@ CallLook look_at(const OpRecord& record, const torch::jit::Stack& stack) {
 // two matrices of 64 by 64 are multiplied before a kernel could have been launched.
 constexpr int64_t kAskingFloor = 4096;
 
+// Has the row run the call, or forgets what it read.
+void take_row(const RowKernel& row, RowCall* call, bool taken, RowChoice* choice) {
+  if (taken) {
+    choice->row = &row;
+    choice->call = call;
+  } else {
+    choice->memory.reset();
+  }
+}
+
+// Has the row run the call, if it can.
+void take_row_if_it_can(const RowKernel& row, const torch::jit::Stack& stack,
+                        RowChoice* choice) {
+  RowCall* call = row.parse(stack, choice->memory);
+  take_row(row, call, call != nullptr, choice);
+}
+
 // Whether the native kernel on the CPU is taken without a look at the costs.
 bool too_small(const PhysicalDevice& home, const RowKernel& row, const CallLook& look) {
   const int64_t floor = row.prior.by_operands ? kTierFloor : kAskingFloor;
@@ -68,14 +85,15 @@ void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& h
     quick.take();
     if (quick.tier == QuickTier::native) return;
   }
-  if (!row.accepts(stack)) {
+  RowCall* call = row.parse(stack, choice->memory);
+  if (call == nullptr) {
     if (quick.tier == QuickTier::undecided && row.prior.by_operands) {
       put_off_turn(record, home.id, choice->look, choice->elements);
     }
     return;
   }
   if (!row.prior.by_operands) {
-    choice->elements = std::max<int64_t>(row.cost(stack).elements, 1);
+    choice->elements = std::max<int64_t>(call->cost().elements, 1);
     quick = quick_tier(record, home.id, choice->look, choice->elements);
     quick.take();
   }
@@ -85,16 +103,16 @@ void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& h
   } else {
     choice->plan.kernel = quick.tier == QuickTier::kernel;
   }
-  if (choice->plan.kernel) choice->row = &row;
+  take_row(row, call, choice->plan.kernel, choice);
 }
 
 // On several devices by the scheduler: it knows what a copy costs. `forced`: the native
 // kernel is out of the question.
 void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
-                       const torch::jit::Stack& stack, bool forced, RowChoice* choice) {
+                       RowCall* call, bool forced, RowChoice* choice) {
   Stream& stream = current_stream(index);
   const PhysicalDevice& home = stream.ordinal().home_device();
-  const OpCost cost = row.cost(stack);
+  const OpCost& cost = call->cost();
   // PyTorch's kernel would compute all of it at home.
   const bool native = !forced && home.host_accessible && record.has_cpu_kernel &&
                       !is_asked_to_split(cost, stream);
@@ -104,7 +122,7 @@ void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex 
   choice->placing = place_call(
       {record, row, choice->look, choice->elements, cost, native, at_home, learns},
       stream);
-  if (!choice->placing->native) choice->row = &row;
+  take_row(row, call, !choice->placing->native, choice);
 }
 
 bool are_at(size_t position, const OpRecord& record, const torch::jit::Stack& stack) {
@@ -162,7 +180,7 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
   const bool forced = policy == KernelPolicy::sycl || alone;
   const bool several = on.devices.size() > 1 && !row->prior.in_parts;
   if (forced && !several) {
-    if (row->accepts(stack)) choice->row = row;
+    take_row_if_it_can(*row, stack, choice);
     return;
   }
   choice->look = inspected != nullptr ? inspected->look : look_at(record, stack);
@@ -178,13 +196,12 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
     if (!forced && !asked && stays_native(record, *row, index, choice->look, stack)) {
       return;
     }
-    if (row->accepts(stack)) {
-      choose_on_several(record, *row, index, stack, forced, choice);
+    if (RowCall* call = row->parse(stack, choice->memory)) {
+      choose_on_several(record, *row, index, call, forced, choice);
     }
   } else if (!home.host_accessible) {
-    if (row->accepts(stack)) choice->row = row;
+    take_row_if_it_can(*row, stack, choice);
   }
-  return;
 }
 
 std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex index,

@@ -7,6 +7,7 @@
 
 #include "op_record.h"
 #include "placing.h"
+#include "row_call.h"
 #include "stream.h"
 #include "tier_choice.h"
 
@@ -15,7 +16,9 @@ namespace xpurt {
 // How a call is to be run.
 struct RowChoice {
   const RowKernel* row = nullptr;  // none: the native kernel
-  TierPlan plan;                   // of a call that is to be timed
+  RowCall* call = nullptr;         // of the row, if there is one; lives in `memory`
+  RowCallStorage memory;
+  TierPlan plan;  // of a call that is to be timed
   CallLook look;
   int64_t elements = 0;
   std::optional<Placing> placing;  // what the scheduler said, on several devices

@@ -8,9 +8,9 @@
 
 #include "capture.h"
 #include "onednn_convolution.h"
-#include "policy.h"
-#include "row_spec.h"
-#include "split.h"
+#include "row_call.h"
+#include "row_decomposed.h"
+#include "run_split.h"
 
 namespace xpurt {
 namespace {
@@ -18,45 +18,50 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-class ConvolutionRow final : public RowKernel {
- public:
-  ConvolutionRow(const RowSpec& spec, const c10::OperatorHandle& op,
-                 const std::vector<c10::OperatorHandle>& overloads)
-      : RowKernel(prior_of_asked(spec, kPrimitiveUs)),
-        spec_(spec),
-        backward_(spec.name == "convolution_backward_overrideable"),
-        count_(op.schema().arguments().size()),
-        by_products_(make_decomposed(spec, op, overloads)) {}
+struct ConvolutionSpec final : DecomposedSpec {
+  using DecomposedSpec::DecomposedSpec;
+  std::unique_ptr<RowKernel> make(const Overload& overload) const override;
+};
 
-  bool accepts(const Stack& stack) const override;
-  OpCost cost(const Stack& stack) const override { return cost(read(stack), stack); }
-  void run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) const override;
-  Tier tier() const override { return last_tier_; }
+struct ConvolutionRoles {
+  bool backward = false;
+  size_t count = 0;  // of arguments
+  std::unique_ptr<Decomposition> by_products;
+};
+
+class ConvolutionCall final : public RowCall {
+ public:
+  ConvolutionCall(const ConvolutionSpec& spec, const ConvolutionRoles& roles)
+      : spec_(spec),
+        backward_(roles.backward),
+        count_(roles.count),
+        by_products_(*roles.by_products) {}
+
+  bool read(const Stack& stack);
+  void run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) override;
 
  private:
-  Convolution read(const Stack& stack) const;
+  void read_arguments(const Stack& stack);
+  void read_cost(const Stack& stack);
   const Tensor& grad(const Stack& stack) const {
     return stack[stack.size() - count_].toTensor();
   }
   std::array<bool, 3> wanted(const Stack& stack) const;
-  OpCost cost(const Convolution& convolution, const Stack& stack) const;
-  Tensor in_pieces(const c10::OperatorHandle& op, const Convolution& asked,
-                   const Stack& stack, Stream& stream, RowRun& run) const;
+  Tensor in_pieces(const Stack& stack, Stream& stream, RowRun& run) const;
   bool has_primitives(const Convolution& convolution, const Stack& stack,
                       const PhysicalDevice& device) const;
+  bool run_onednn(Stack* stack, RowRun& run) const;
 
-  // How the last convolution of this thread was computed; both forms are one row.
-  inline static thread_local Tier last_tier_ = Tier::onednn;
-
-  const RowSpec& spec_;
+  const ConvolutionSpec& spec_;
   const bool backward_;
   const size_t count_;
-  const std::unique_ptr<RowKernel> by_products_;
+  const Decomposition& by_products_;
+  Convolution asked_;
 };
 
-Convolution ConvolutionRow::read(const Stack& stack) const {
+void ConvolutionCall::read_arguments(const Stack& stack) {
   const c10::IValue* at = &stack[stack.size() - count_ + (backward_ ? 1 : 0)];
-  Convolution read;
+  Convolution& read = asked_;
   read.input = (at++)->toTensor();
   read.weight = (at++)->toTensor();
   if (!backward_) {
@@ -69,23 +74,20 @@ Convolution ConvolutionRow::read(const Stack& stack) const {
   read.transposed = (at++)->toBool();
   read.output_padding = (at++)->toIntVector();
   read.groups = (at++)->toInt();
-  return read;
 }
 
-std::array<bool, 3> ConvolutionRow::wanted(const Stack& stack) const {
+std::array<bool, 3> ConvolutionCall::wanted(const Stack& stack) const {
   const auto list = stack.back().toBoolList();
   return {list[0], list[1], list[2]};
 }
 
-OpCost ConvolutionRow::cost(const Convolution& convolution, const Stack& stack) const {
-  OpCost cost;
-  cost.elements = convolution.multiply_adds();
-  cost.flops = spec_.flops;
-  cost.read(convolution.input);
-  cost.read(convolution.weight);
-  if (backward_) cost.read(grad(stack));
-  if (!backward_ && convolution.input.dim() >= 3) cost.rows = convolution.input.size(0);
-  return cost;
+void ConvolutionCall::read_cost(const Stack& stack) {
+  cost_.elements = asked_.multiply_adds();
+  cost_.flops = spec_.flops;
+  cost_.read(asked_.input);
+  cost_.read(asked_.weight);
+  if (backward_) cost_.read(grad(stack));
+  if (!backward_ && asked_.input.dim() >= 3) cost_.rows = asked_.input.size(0);
 }
 
 // Throws what PyTorch throws for operands of different types. It sees single numbers
@@ -101,18 +103,20 @@ void refuse_types(const Convolution& of) {
                   of.dilation, of.transposed, of.output_padding, of.groups);
 }
 
-bool ConvolutionRow::accepts(const Stack& stack) const {
-  if (!by_products_->accepts(stack)) return false;
-  const Convolution asked = read(stack);
-  const auto type = asked.input.scalar_type();
-  const bool of_one_type = asked.weight.scalar_type() == type &&
-                           (!asked.bias.defined() || asked.bias.scalar_type() == type);
-  if (!backward_ && !of_one_type) refuse_types(asked);
+bool ConvolutionCall::read(const Stack& stack) {
+  if (!by_products_.accepts(stack)) return false;
+  read_arguments(stack);
+  const auto type = asked_.input.scalar_type();
+  const bool of_one_type =
+      asked_.weight.scalar_type() == type &&
+      (!asked_.bias.defined() || asked_.bias.scalar_type() == type);
+  if (!backward_ && !of_one_type) refuse_types(asked_);
+  read_cost(stack);
   return true;
 }
 
-bool ConvolutionRow::has_primitives(const Convolution& convolution, const Stack& stack,
-                                    const PhysicalDevice& device) const {
+bool ConvolutionCall::has_primitives(const Convolution& convolution, const Stack& stack,
+                                     const PhysicalDevice& device) const {
   if (!convolution.is_sound()) return false;
   const auto type = convolution.input.scalar_type();
   if (convolution.weight.scalar_type() != type) return false;
@@ -135,17 +139,15 @@ bool ConvolutionRow::has_primitives(const Convolution& convolution, const Stack&
 }
 
 // Each device takes some images of the batch. Undefined where that is not to be.
-Tensor ConvolutionRow::in_pieces(const c10::OperatorHandle& op,
-                                 const Convolution& asked, const Stack& stack,
-                                 Stream& stream, RowRun& run) const {
-  const OpCost all = cost(asked, stack);
-  if (backward_ || asked.input.dim() < 3 || !may_split(all, stream, run)) return {};
-  const PieceList pieces = split(all, asked.input.size(0), 1, stream, run);
+Tensor ConvolutionCall::in_pieces(const Stack& stack, Stream& stream,
+ RowRun& run) const {
+  if (backward_ || asked_.input.dim() < 3) return {};
+  const PieceList pieces = pieces_by_row(cost_, asked_.input.size(0), stream, run);
   if (pieces.empty()) return {};
-  const Tensor output = empty_output(asked);
-  const Tensor input = asked.input.contiguous(asked.memory_format());
+  const Tensor output = empty_output(asked_);
+  const Tensor input = asked_.input.contiguous(asked_.memory_format());
   run_pieces(pieces, stream.ordinal(), run, [&](const Piece& piece) {
-    Convolution of_images = asked;
+    Convolution of_images = asked_;
     of_images.input = rows_of(input, piece);
     const Tensor images = rows_of(output, piece);
     if (has_primitives(of_images, stack, *stream.ordinal().devices[piece.position])) {
@@ -153,55 +155,56 @@ Tensor ConvolutionRow::in_pieces(const c10::OperatorHandle& op,
     }
     Stack arguments(stack.end() - count_, stack.end());
     arguments[0] = of_images.input;
-    by_products_->run(op, &arguments, run);
+    by_products_.run(&arguments);
     images.copy_(arguments.back().toTensor());
   });
   return output;
 }
 
-void ConvolutionRow::run(const c10::OperatorHandle& op, Stack* stack,
-                         RowRun& run) const {
-  const Convolution asked = read(*stack);
-  Stream& stream = current_stream(asked.input.device().index());
+// False: neither in pieces, nor has the device primitives for it.
+bool ConvolutionCall::run_onednn(Stack* stack, RowRun& run) const {
+  Stream& stream = current_stream(asked_.input.device().index());
   // For captures see Note [Capture].
-  if (asked.is_sound() && !is_capturing(stream)) {
-    if (Tensor output = in_pieces(op, asked, *stack, stream, run); output.defined()) {
-      torch::jit::drop(*stack, count_);
-      torch::jit::push(*stack, std::move(output));
-      last_tier_ = Tier::onednn;
-      return;
-    }
-    const size_t position = choose_device(cost(asked, *stack), stream, run);
-    if (has_primitives(asked, *stack, *stream.ordinal().devices[position])) {
-      if (!backward_) {
-        Tensor output = empty_output(asked);
-        onednn_convolution(asked, output, position, stream);
-        torch::jit::drop(*stack, count_);
-        torch::jit::push(*stack, std::move(output));
-      } else {
-        auto [input, weight, bias] = onednn_convolution_gradients(
-            asked, grad(*stack), wanted(*stack), position, stream);
-        torch::jit::drop(*stack, count_);
-        torch::jit::push(*stack, std::move(input), std::move(weight), std::move(bias));
-      }
-      last_tier_ = Tier::onednn;
-      return;
-    }
+  if (!asked_.is_sound() || is_capturing(stream)) return false;
+  if (Tensor output = in_pieces(*stack, stream, run); output.defined()) {
+    give_result(stack, count_, std::move(output));
+    return true;
   }
-  by_products_->run(op, stack, run);
-  last_tier_ = by_products_->tier();
+  const size_t position = choose_device(cost_, stream, run);
+  if (!has_primitives(asked_, *stack, *stream.ordinal().devices[position]))
+    return false;
+  if (!backward_) {
+    Tensor output = empty_output(asked_);
+    onednn_convolution(asked_, output, position, stream);
+    give_result(stack, count_, std::move(output));
+    return true;
+  }
+  auto [input, weight, bias] = onednn_convolution_gradients(
+      asked_, grad(*stack), wanted(*stack), position, stream);
+  torch::jit::drop(*stack, count_);
+  torch::jit::push(*stack, std::move(input), std::move(weight), std::move(bias));
+  return true;
 }
+
+void ConvolutionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
+  const bool by_onednn = run_onednn(stack, run);
+  if (!by_onednn) by_products_.run(stack);
+  tier_ = by_onednn ? Tier::onednn : Tier::sycl;
+}
+
+std::unique_ptr<RowKernel> ConvolutionSpec::make(const Overload& overload) const {
+  if (std::ranges::any_of(overload.schema().arguments(), is_written)) {
+    return DecomposedSpec::make(overload);
+  }
+  ConvolutionRoles roles{name == "convolution_backward_overrideable",
+                         overload.schema().arguments().size(),
+                         Decomposition::of(*this, overload)};
+  return make_row<ConvolutionCall>(prior_of_asked(*this, kPrimitiveUs), *this,
+                                   std::move(roles));
+}
+
+[[maybe_unused]] const bool knows_convolution =
+    register_kind<ConvolutionSpec>("convolution");
 
 }  // namespace
-
-std::unique_ptr<RowKernel> make_convolution(
-    const RowSpec& spec, const c10::OperatorHandle& op,
-    const std::vector<c10::OperatorHandle>& overloads) {
-  const auto& arguments = op.schema().arguments();
-  if (std::any_of(arguments.begin(), arguments.end(), is_written)) {
-    return make_decomposed(spec, op, overloads);
-  }
-  return std::make_unique<ConvolutionRow>(spec, op, overloads);
-}
-
 }  // namespace xpurt

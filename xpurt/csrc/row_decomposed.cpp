@@ -1,15 +1,12 @@
-// Rows of ops that are computed by way of other ops, as Python functions define them.
-#include <ATen/native/Resize.h>
+#include "row_decomposed.h"
 
+#include <ATen/native/Resize.h>
 #include <c10/util/ScopeExit.h>
 
 #include <algorithm>
-#include <mutex>
-#include <optional>
 
 #include "gil.h"
-#include "policy.h"
-#include "row_spec.h"
+#include "row_call.h"
 
 namespace xpurt {
 namespace {
@@ -29,49 +26,23 @@ const FormMaker* make_form = nullptr;
 // gets the kernel that is there without a row.
 thread_local std::vector<const void*> active;
 
-class DecomposedRow final : public RowKernel {
- public:
-  DecomposedRow(const RowSpec& spec, const OperatorHandle& op,
-                OperatorHandle functional)
-      : RowKernel(prior(spec)), spec_(spec), functional_(std::move(functional)) {
-    writes_itself_ = op.operator_name() == functional_.operator_name() &&
-                     std::ranges::any_of(op.schema().arguments(), is_written);
-    for (const c10::Argument& each : op.schema().arguments()) {
-      const int at = arguments_++;
-      if (each.name() == "lr") rate_ = at;
-      const bool copied = op.operator_name() != functional_.operator_name();
-      if (copied && is_written(each)) written_.push_back(at);
-      if (each.is_out()) ++outs_;
-    }
+}  // namespace
+
+Decomposition::Decomposition(const DecomposedSpec& spec, const OperatorHandle& op,
+                             OperatorHandle functional)
+    : spec_(spec), functional_(std::move(functional)) {
+  writes_itself_ = op.operator_name() == functional_.operator_name() &&
+                   std::ranges::any_of(op.schema().arguments(), is_written);
+  for (const c10::Argument& each : op.schema().arguments()) {
+    const int at = arguments_++;
+    if (each.name() == "lr") rate_ = at;
+    const bool copied = op.operator_name() != functional_.operator_name();
+    if (copied && is_written(each)) written_.push_back(at);
+    if (each.is_out()) ++outs_;
   }
+}
 
-  bool accepts(const Stack& stack) const override;
-  OpCost cost(const Stack& stack) const override;
-  void run(const OperatorHandle& op, Stack* stack, RowRun& run) const override;
-  Tier tier() const override { return Tier::sycl; }
-  bool is_repeatable() const override { return !writes_itself_; }
-
- private:
-  static RowPrior prior(const RowSpec& spec) {
-    RowPrior prior = prior_of(spec);
-    prior.in_parts = true;
-    prior.build_us = kFormUs;
-    return prior;
-  }
-  OperatorHandle form() const;
-
-  const RowSpec& spec_;
-  const OperatorHandle functional_;
-  int arguments_ = 0;
-  int outs_ = 0;
-  int rate_ = -1;  // a learning rate, whose tensor may be a number on the CPU
-  bool writes_itself_ = false;  // the function writes to the op's arguments
-  std::vector<int> written_;    // positions of arguments
-  mutable std::mutex mutex_;
-  mutable std::optional<OperatorHandle> form_;
-};
-
-bool DecomposedRow::accepts(const Stack& stack) const {
+bool Decomposition::accepts(const Stack& stack) const {
   if (std::find(active.begin(), active.end(), this) != active.end()) return false;
   std::optional<c10::Device> device;
   auto type = c10::ScalarType::Undefined;  // of the first tensor
@@ -93,7 +64,7 @@ bool DecomposedRow::accepts(const Stack& stack) const {
       type = tensor.scalar_type();
     }
     // PyTorch's kernel has the error for it, or converts.
-    if (!takes_type(spec_, tensor.scalar_type(), type, is_out)) return false;
+    if (!takes_type(spec_.same_type, tensor.scalar_type(), type, is_out)) return false;
     return tensor.device() == *device;
   };
   const auto is_number = [&](const c10::IValue& value) {
@@ -112,18 +83,7 @@ bool DecomposedRow::accepts(const Stack& stack) const {
   return device.has_value() && ordinal(device->index()).home_device().is_opencl;
 }
 
-OpCost DecomposedRow::cost(const Stack& stack) const {
-  OpCost cost;
-  cost.flops = spec_.flops;
-  for (auto value = stack.end() - arguments_; value != stack.end(); ++value) {
-    if (!value->isTensor() || !value->toTensor().defined()) continue;
-    cost.read(value->toTensor());
-    cost.elements = std::max(cost.elements, value->toTensor().numel());
-  }
-  return cost;
-}
-
-OperatorHandle DecomposedRow::form() const {
+OperatorHandle Decomposition::form() const {
   // The maker takes the GIL, so nobody may wait for it holding that.
   const WithoutGil released;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -136,7 +96,7 @@ OperatorHandle DecomposedRow::form() const {
   return *form_;
 }
 
-void DecomposedRow::run(const OperatorHandle&, Stack* stack, RowRun&) const {
+void Decomposition::run(Stack* stack) const {
   active.push_back(this);
   const auto done = c10::make_scope_exit([] { active.pop_back(); });
   Stack parts(stack->end() - arguments_, stack->end() - outs_);
@@ -155,6 +115,8 @@ void DecomposedRow::run(const OperatorHandle&, Stack* stack, RowRun&) const {
   torch::jit::drop(*stack, arguments_);
   for (c10::IValue& value : parts) torch::jit::push(*stack, std::move(value));
 }
+
+namespace {
 
 // The overload with the same arguments that gives new tensors.
 std::optional<OperatorHandle> functional_of(
@@ -193,17 +155,56 @@ void set_form_maker(FormMaker maker) {
   make_form = new FormMaker(std::move(maker));
 }
 
-std::unique_ptr<RowKernel> make_decomposed(
-    const RowSpec& spec, const OperatorHandle& op,
-    const std::vector<OperatorHandle>& overloads) {
+std::unique_ptr<Decomposition> Decomposition::of(const DecomposedSpec& spec,
+                                                 const Overload& overload) {
+  const OperatorHandle& op = overload.op;
   // A row of an op in place has a function that writes to the arguments.
-  if (spec.name.back() == '_') return std::make_unique<DecomposedRow>(spec, op, op);
-  const auto functional = functional_of(op, overloads);
+  if (spec.name.back() == '_') return std::make_unique<Decomposition>(spec, op, op);
+  const auto functional = functional_of(op, overload.all);
   if (!functional.has_value()) return nullptr;
   for (const c10::Argument& each : op.schema().arguments()) {
     if (is_written(each) && !is_tensor(each)) return nullptr;
   }
-  return std::make_unique<DecomposedRow>(spec, op, *functional);
+  return std::make_unique<Decomposition>(spec, op, *functional);
+}
+
+namespace {
+
+class DecomposedCall final : public RowCall {
+ public:
+  explicit DecomposedCall(const Decomposition& by) : by_(by) {}
+  void run(const OperatorHandle&, Stack* stack, RowRun&) override { by_.run(stack); }
+
+ private:
+  const Decomposition& by_;
+};
+
+class DecomposedRow final : public RowKernel {
+ public:
+  DecomposedRow(const RowPrior& prior, std::unique_ptr<Decomposition> by)
+      : RowKernel(prior), by_(std::move(by)) {}
+
+  RowCall* parse(const Stack& stack, RowCallStorage& memory) const override {
+    return by_->accepts(stack) ? memory.emplace<DecomposedCall>(*by_) : nullptr;
+  }
+  bool is_repeatable() const override { return !by_->writes_itself(); }
+
+ private:
+  const std::unique_ptr<Decomposition> by_;
+};
+
+[[maybe_unused]] const bool knows_decomposed =
+    register_kind<DecomposedSpec>("decomposed");
+
+}  // namespace
+
+std::unique_ptr<RowKernel> DecomposedSpec::make(const Overload& overload) const {
+  auto by = Decomposition::of(*this, overload);
+  if (by == nullptr) return nullptr;
+  RowPrior prior = prior_of(*this);
+  prior.in_parts = true;
+  prior.build_us = kFormUs;
+  return std::make_unique<DecomposedRow>(prior, std::move(by));
 }
 
 }  // namespace xpurt

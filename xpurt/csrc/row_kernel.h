@@ -7,11 +7,11 @@
 #include <string>
 
 #include "cost_table.h"
-#include "tier.h"
 
 namespace xpurt {
 
-struct OpCost;
+class RowCall;
+class RowCallStorage;
 struct RowRun;
 
 // What oneDNN takes to make a primitive, in microseconds: the order of magnitude.
@@ -35,14 +35,11 @@ struct RowKernel {
   virtual ~RowKernel() = default;
   const RowPrior prior;
 
-  // Whether the row can compute this call: dtypes, layouts, sizes, devices.
-  virtual bool accepts(const torch::jit::Stack& stack) const = 0;
-  // What a call that it accepts costs, as far as can be told before it.
-  virtual OpCost cost(const torch::jit::Stack& stack) const = 0;
-  // Replaces the arguments at the end of the stack by the results.
-  virtual void run(const c10::OperatorHandle& op, torch::jit::Stack* stack,
-                   RowRun& run) const = 0;
-  virtual Tier tier() const = 0;
+  // Reads the arguments at the end of the stack into a call that lives in `memory`.
+  // nullptr: the row can't compute this call, for its dtypes, layouts, sizes or
+  // devices.
+  virtual RowCall* parse(const torch::jit::Stack& stack,
+                         RowCallStorage& memory) const = 0;
   // Whether a run that threw before its kernels were built has left the arguments as
   // they were.
   virtual bool is_repeatable() const { return true; }

@@ -7,13 +7,12 @@
 
 #include "capture.h"
 #include "element_type.h"
-#include "launch.h"
 #include "matmul_vectors.h"
 #include "onednn_matmul.h"
-#include "policy.h"
 #include "program.h"
+#include "row_call.h"
 #include "row_spec.h"
-#include "split.h"
+#include "run_split.h"
 
 namespace xpurt {
 namespace {
@@ -28,12 +27,13 @@ struct MatmulRoles {
   int a = 0, b = 1;
   int count = 0;
   bool batched = false;
+  c10::OperatorName name{"", ""};
 };
 
 // What is done to the elements of a product at its end.
 enum class Activation { none, relu, gelu };
 
-struct MatmulCall {
+struct Product {
   const Tensor* self = nullptr;  // what is added
   const Tensor* a = nullptr;
   const Tensor* b = nullptr;
@@ -44,7 +44,7 @@ struct MatmulCall {
 };
 
 // Whether something is added: what beta makes nothing of may be NaN.
-bool adds(const MatmulCall& call) {
+bool adds(const Product& call) {
   return call.self != nullptr && !call.beta.equal(0);
 }
 
@@ -53,41 +53,39 @@ ScalarType product_type(ScalarType type) {
   return type == ScalarType::Char ? ScalarType::Int : type;
 }
 
-class MatmulRow final : public RowKernel {
- public:
-  MatmulRow(const RowSpec& spec, MatmulRoles roles, c10::OperatorName name)
-      : RowKernel(prior_of_asked(spec, kPrimitiveUs)),
-        spec_(spec),
-        roles_(roles),
-        name_(std::move(name)) {}
-
-  bool accepts(const Stack& stack) const override;
-  OpCost cost(const Stack& stack) const override { return cost(read(stack)); }
-  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const override;
-  Tier tier() const override { return last_tier_; }
-
- private:
-  MatmulCall read(const Stack& stack) const;
-  OpCost cost(const MatmulCall& call) const;
-  c10::SmallVector<int64_t, 3> shape(const MatmulCall& call) const;
-  void refuse_shapes(const Stack& stack) const;
-  void by_onednn(const MatmulCall& call, const Tensor& out, size_t position) const;
-  void by_kernel(const MatmulCall& call, const Tensor& out, size_t position) const;
-  void multiply(const MatmulCall& call, const Tensor& out, size_t position) const;
-  void multiply_rows(const MatmulCall& call, const Tensor& out,
-                     const Piece& piece) const;
-
-  // How the last product of this thread was computed; both forms are one row.
-  inline static thread_local Tier last_tier_ = Tier::onednn;
-
-  const RowSpec& spec_;
-  const MatmulRoles roles_;
-  const c10::OperatorName name_;
+struct MatmulSpec final : RowSpec {
+  using RowSpec::RowSpec;
+  std::unique_ptr<RowKernel> make(const Overload& overload) const override;
 };
 
-MatmulCall MatmulRow::read(const Stack& stack) const {
+class MatmulCall final : public RowCall {
+ public:
+  MatmulCall(const MatmulSpec& spec, const MatmulRoles& roles)
+      : spec_(spec), roles_(roles) {}
+
+  bool read(const Stack& stack);
+  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) override;
+
+ private:
+  void read_arguments(const Stack& stack);
+  void read_cost();
+  bool fits(const Stack& stack) const;
+  c10::SmallVector<int64_t, 3> shape() const;
+  void refuse_shapes(const Stack& stack) const;
+  void by_onednn(const Product& call, const Tensor& out, size_t position) const;
+  void by_kernel(const Product& call, const Tensor& out, size_t position) const;
+  void multiply(const Product& call, const Tensor& out, size_t position);
+  void multiply_rows(const Tensor& out, const Piece& piece);
+
+  const MatmulSpec& spec_;
+  const MatmulRoles& roles_;
+  Product call_;
+};
+
+void MatmulCall::read_arguments(const Stack& stack) {
   const size_t first = stack.size() - roles_.count;
-  MatmulCall call;
+  Product& call = call_;
+  call = {};
   call.a = &stack[first + roles_.a].toTensor();
   call.b = &stack[first + roles_.b].toTensor();
   if (roles_.self >= 0) {
@@ -101,31 +99,29 @@ MatmulCall MatmulRow::read(const Stack& stack) const {
     const bool gelu = stack[first + roles_.use_gelu].toBool();
     call.activation = gelu ? Activation::gelu : Activation::relu;
   }
-  return call;
 }
 
-c10::SmallVector<int64_t, 3> MatmulRow::shape(const MatmulCall& call) const {
+c10::SmallVector<int64_t, 3> MatmulCall::shape() const {
   c10::SmallVector<int64_t, 3> sizes;
-  if (roles_.batched) sizes.push_back(call.a->size(0));
-  sizes.push_back(call.a->size(-2));
-  sizes.push_back(call.b->size(-1));
+  if (roles_.batched) sizes.push_back(call_.a->size(0));
+  sizes.push_back(call_.a->size(-2));
+  sizes.push_back(call_.b->size(-1));
   return sizes;
 }
 
-OpCost MatmulRow::cost(const MatmulCall& call) const {
-  OpCost cost;
-  cost.elements = call.a->numel() * call.b->size(-1);
-  cost.flops = spec_.flops;
-  cost.rows = call.a->size(0);
-  cost.read(*call.a);
-  cost.read(*call.b);
-  if (adds(call)) cost.read(*call.self);
-  return cost;
+void MatmulCall::read_cost() {
+  cost_ = {};
+  cost_.elements = call_.a->numel() * call_.b->size(-1);
+  cost_.flops = spec_.flops;
+  cost_.rows = call_.a->size(0);
+  cost_.read(*call_.a);
+  cost_.read(*call_.b);
+  if (adds(call_)) cost_.read(*call_.self);
 }
 
 // Throws what PyTorch's CPU kernel throws for shapes that do not fit. It sees single
 // numbers that are expanded, so that nothing is copied for it.
-void MatmulRow::refuse_shapes(const Stack& stack) const {
+void MatmulCall::refuse_shapes(const Stack& stack) const {
   Stack shapes(stack.end() - roles_.count, stack.end());
   for (c10::IValue& value : shapes) {
     if (!value.isTensor()) continue;
@@ -134,19 +130,18 @@ void MatmulRow::refuse_shapes(const Stack& stack) const {
     value = at::zeros({}, options).expand(tensor.sizes());
   }
   c10::Dispatcher::singleton()
-      .findSchemaOrThrow(name_.name.c_str(), name_.overload_name.c_str())
+      .findSchemaOrThrow(roles_.name.name.c_str(), roles_.name.overload_name.c_str())
       .callBoxed(&shapes);
 }
 
-bool MatmulRow::accepts(const Stack& stack) const {
-  const MatmulCall call = read(stack);
+bool MatmulCall::fits(const Stack& stack) const {
+  const Product& call = call_;
   const Tensor &a = *call.a, &b = *call.b;
   for (const c10::Scalar& each : {call.alpha, call.beta}) {
     if (each.isComplex() && !a.is_complex()) return false;
   }
   const int64_t dims = roles_.batched ? 3 : 2;
-  const char letter = letter_of(a.scalar_type());
-  if (letter == 0 || spec_.dtypes.find(letter) == std::string::npos) return false;
+  if (!spec_.has_type(a.scalar_type())) return false;
   for (const Tensor* each : {call.a, call.b, call.self, call.out}) {
     if (each == nullptr) continue;
     const auto type =
@@ -161,7 +156,7 @@ bool MatmulRow::accepts(const Stack& stack) const {
     refuse_shapes(stack);
     return false;
   }
-  const auto sizes = shape(call);
+  const auto sizes = shape();
   if (call.self != nullptr) {
     if (!at::is_expandable_to(call.self->sizes(), sizes)) {
       refuse_shapes(stack);
@@ -179,7 +174,14 @@ bool MatmulRow::accepts(const Stack& stack) const {
       return false;
     }
   }
-  return can_run(ordinal(a.device().index()), cost(call));
+  return true;
+}
+
+bool MatmulCall::read(const Stack& stack) {
+  read_arguments(stack);
+  if (!fits(stack)) return false;
+  read_cost();
+  return can_run(ordinal(call_.a->device().index()), cost_);
 }
 
 // Whether each matrix of the tensor has a unit stride and no overlap, as oneDNN
@@ -196,8 +198,8 @@ Tensor plain(const Tensor& tensor) {
   return is_plain(tensor) ? tensor : tensor.contiguous();
 }
 
-void MatmulRow::by_onednn(const MatmulCall& call, const Tensor& out,
-                          size_t position) const {
+void MatmulCall::by_onednn(const Product& call, const Tensor& out,
+                           size_t position) const {
   const Tensor a = plain(*call.a), b = plain(*call.b);
   const Tensor none;
   const bool gelu = call.activation == Activation::gelu;
@@ -217,8 +219,8 @@ void MatmulRow::by_onednn(const MatmulCall& call, const Tensor& out,
   if (call.activation == Activation::relu) out.relu_();
 }
 
-void MatmulRow::by_kernel(const MatmulCall& call, const Tensor& out,
-                          size_t position) const {
+void MatmulCall::by_kernel(const Product& call, const Tensor& out,
+                           size_t position) const {
   Launch launch(current_stream(out.device().index()), position);
   const DeviceTraits& device = traits(launch.device());
   const auto computed =
@@ -277,8 +279,7 @@ void MatmulRow::by_kernel(const MatmulCall& call, const Tensor& out,
   launch.submit(kernel_for(launch.device(), key), range);
 }
 
-void MatmulRow::multiply(const MatmulCall& call, const Tensor& out,
-                         size_t position) const {
+void MatmulCall::multiply(const Product& call, const Tensor& out, size_t position) {
   Stream& stream = current_stream(out.device().index());
   const PhysicalDevice& device = *stream.ordinal().devices[position];
   // oneDNN refuses matrices without elements, and an output that is not dense.
@@ -291,14 +292,13 @@ void MatmulRow::multiply(const MatmulCall& call, const Tensor& out,
   } else {
     by_kernel(call, out, position);
   }
-  // Copies within are rows too: said last.
-  last_tier_ = by_onednn_too ? Tier::onednn : Tier::sycl;
+  tier_ = by_onednn_too ? Tier::onednn : Tier::sycl;
 }
 
 // Rows of the first matrix, or matrices of a batch.
-void MatmulRow::multiply_rows(const MatmulCall& call, const Tensor& out,
-                              const Piece& piece) const {
-  MatmulCall of_rows = call;
+void MatmulCall::multiply_rows(const Tensor& out, const Piece& piece) {
+  const Product& call = call_;
+  Product of_rows = call;
   const Tensor rows = rows_of(out, piece);
   const Tensor a = rows_of(*call.a, piece);
   Tensor b, self;
@@ -318,69 +318,74 @@ void MatmulRow::multiply_rows(const MatmulCall& call, const Tensor& out,
   multiply(of_rows, rows, piece.position);
 }
 
-void MatmulRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const {
+void MatmulCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
   // PyTorch has products see conjugates as such.
+  bool has_conjugates = false;
   for (auto value = stack->end() - roles_.count; value != stack->end(); ++value) {
-    if (value->isTensor()) *value = value->toTensor().resolve_conj();
+    if (!value->isTensor() || !value->toTensor().is_conj()) continue;
+    *value = value->toTensor().resolve_conj();
+    has_conjugates = true;
   }
-  const MatmulCall call = read(*stack);
-  const auto sizes = shape(call);
+  if (has_conjugates) {
+    read_arguments(*stack);
+    read_cost();
+  }
+  const auto sizes = shape();
   Tensor out;
-  if (call.out != nullptr) {
-    out = *call.out;
+  if (call_.out != nullptr) {
+    out = *call_.out;
     at::native::resize_output(out, sizes);
   } else {
-    out =
-        at::empty(sizes, call.a->options().dtype(product_type(call.a->scalar_type())));
+    out = at::empty(sizes,
+                    call_.a->options().dtype(product_type(call_.a->scalar_type())));
   }
   if (out.numel() > 0) {
     Stream& stream = current_stream(out.device().index());
-    OpCost all = cost(call);
+    OpCost all = cost_;
     all.write(out);
-    PieceList pieces;
-    if (may_split(all, stream, run) && has_rows_apart(out)) {
-      pieces = split(all, out.size(0), 1, stream, run);
-    }
-    if (pieces.empty()) multiply(call, out, choose_device(all, stream, run));
-    run_pieces(pieces, stream.ordinal(), run,
-               [&](const Piece& piece) { multiply_rows(call, out, piece); });
+    run_whole_or_split(
+        pieces_by_row(all, has_rows_apart(out) ? out.size(0) : 0, stream, run), all, stream, run,
+        [&](size_t position) { multiply(call_, out, position); },
+        [&](const Piece& piece) { multiply_rows(out, piece); });
   }
-  torch::jit::drop(*stack, roles_.count);
-  torch::jit::push(*stack, std::move(out));
+  give_result(stack, roles_.count, std::move(out));
 }
 
-}  // namespace
-
-std::unique_ptr<RowKernel> make_matmul(const RowSpec& spec,
-                                       const c10::FunctionSchema& schema) {
+std::unique_ptr<RowKernel> MatmulSpec::make(const Overload& overload) const {
+  const c10::FunctionSchema& schema = overload.schema();
+  if (!overload.returns_one_tensor()) return nullptr;
   MatmulRoles roles;
+  roles.name = schema.operator_name();
   int matrices = 0;
   for (const c10::Argument& argument : schema.arguments()) {
     const int at = roles.count++;
-    const std::string& name = argument.name();
-    const bool adds = spec.name == "addmm" || spec.name == "baddbmm" ||
-                      spec.name == "_addmm_activation";
+    const std::string& called = argument.name();
+    const bool adds =
+        name == "addmm" || name == "baddbmm" || name == "_addmm_activation";
     if (argument.is_out()) {
       roles.out = at;
-    } else if (name == "beta") {
+    } else if (called == "beta") {
       roles.beta = at;
-    } else if (name == "alpha") {
+    } else if (called == "alpha") {
       roles.alpha = at;
-    } else if (name == "self" && adds) {
+    } else if (called == "self" && adds) {
       roles.self = at;
-      const auto* alias = argument.alias_info();
-      if (alias != nullptr && alias->isWrite()) roles.out = at;
-    } else if (name == "use_gelu") {
+      if (is_written(argument)) roles.out = at;
+    } else if (called == "use_gelu") {
       roles.use_gelu = at;
-    } else if (name == "out_dtype") {
+    } else if (called == "out_dtype") {
       return nullptr;
     } else {
       (matrices++ == 0 ? roles.a : roles.b) = at;
     }
   }
   if (matrices != 2) return nullptr;
-  roles.batched = spec.name == "bmm" || spec.name == "baddbmm";
-  return std::make_unique<MatmulRow>(spec, roles, schema.operator_name());
+  roles.batched = name == "bmm" || name == "baddbmm";
+  return make_row<MatmulCall>(prior_of_asked(*this, kPrimitiveUs), *this,
+                              std::move(roles));
 }
 
+[[maybe_unused]] const bool knows_matmul = register_kind<MatmulSpec>("matmul");
+
+}  // namespace
 }  // namespace xpurt

@@ -7,8 +7,9 @@
 #include "capture.h"
 #include "element_type.h"
 #include "onednn_recurrent.h"
-#include "policy.h"
 #include "recurrent_cells.h"
+#include "row_call.h"
+#include "row_run.h"
 #include "row_spec.h"
 
 namespace xpurt {
@@ -19,17 +20,18 @@ using torch::jit::Stack;
 
 constexpr double kLaunchesPerStep = 2;  // of a product and a cell
 
-class RecurrentRow final : public RowKernel {
- public:
-  explicit RecurrentRow(const RowSpec& spec)
-      : RowKernel(prior_of_asked(spec, kPrimitiveUs)),
-        spec_(spec),
-        backward_(spec.name.ends_with("_backward")) {}
+struct RecurrentSpec final : RowSpec {
+  using RowSpec::RowSpec;
+  std::unique_ptr<RowKernel> make(const Overload& overload) const override;
+};
 
-  bool accepts(const Stack& stack) const override;
-  OpCost cost(const Stack& stack) const override;
-  void run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) const override;
-  Tier tier() const override { return last_tier_; }
+class RecurrentCall final : public RowCall {
+ public:
+  RecurrentCall(const RecurrentSpec& spec, bool backward)
+      : spec_(spec), backward_(backward) {}
+
+  bool read(const Stack& stack);
+  void run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) override;
 
  private:
   // Arguments: of the layer; of its gradients before that; of its results behind it.
@@ -39,48 +41,56 @@ class RecurrentRow final : public RowKernel {
     return torch::jit::last(stack,
                             backward_ ? kGrads + kOfLayer + kOfResults : kOfLayer + 1);
   }
-  RecurrentLayer layer(const Stack& stack) const {
-    return layer_at(&arguments(stack)[backward_ ? kGrads : 0]);
-  }
   bool trains(const Stack& stack) const { return backward_ || stack.back().toBool(); }
+  void read_cost(const Stack& stack);
+  void forward(size_t position, Stream& stream, Stack* stack);
+  void backward(Stream& stream, Stack* stack, RowRun& run);
 
-  // How the last layer of this thread was computed; both forms are one row.
-  inline static thread_local Tier last_tier_ = Tier::onednn;
-
-  const RowSpec& spec_;
+  const RecurrentSpec& spec_;
   const bool backward_;
+  RecurrentLayer layer_;
 };
 
-bool RecurrentRow::accepts(const Stack& stack) const {
-  const Tensor first = layer(stack).input;
-  const char letter = letter_of(first.scalar_type());
+bool RecurrentCall::read(const Stack& stack) {
+  layer_ = layer_at(&arguments(stack)[backward_ ? kGrads : 0]);
+  const Tensor& first = layer_.input;
+  if (!first.is_xpu() || !spec_.has_type(first.scalar_type())) return false;
   const auto fits = [&](const c10::IValue& value) {
     const Tensor tensor = tensor_or_none(value);
     return !tensor.defined() ||
            (tensor.device() == first.device() && tensor.layout() == c10::kStrided);
   };
-  return first.is_xpu() && letter != 0 &&
-         spec_.dtypes.find(letter) != std::string::npos &&
-         std::ranges::all_of(arguments(stack), fits) &&
-         can_run(ordinal(first.device().index()), cost(stack));
+  if (!std::ranges::all_of(arguments(stack), fits)) return false;
+  read_cost(stack);
+  return can_run(ordinal(first.device().index()), cost_);
 }
 
-OpCost RecurrentRow::cost(const Stack& stack) const {
-  const RecurrentLayer asked = layer(stack);
-  OpCost cost;
-  cost.elements = asked.steps() * asked.batch() *
-                  (asked.weight_ih.numel() + asked.weight_hh.numel());
-  cost.flops = spec_.flops;
+void RecurrentCall::read_cost(const Stack& stack) {
+  cost_.elements = layer_.steps() * layer_.batch() *
+                   (layer_.weight_ih.numel() + layer_.weight_hh.numel());
+  cost_.flops = spec_.flops;
   for (const c10::IValue& each : arguments(stack)) {
     const Tensor tensor = tensor_or_none(each);
-    if (tensor.defined()) cost.read(tensor);
+    if (tensor.defined()) cost_.read(tensor);
   }
-  for (const PhysicalDevice* each : ordinal(asked.input.device().index()).devices) {
-    const bool whole = onednn_recurs(*each, asked, trains(stack));
-    cost.launches.push_back(
-        whole ? 1 : kLaunchesPerStep * static_cast<double>(asked.steps()));
+  for (const PhysicalDevice* each : ordinal(layer_.input.device().index()).devices) {
+    const bool whole = onednn_recurs(*each, layer_, trains(stack));
+    cost_.launches.push_back(
+        whole ? 1 : kLaunchesPerStep * static_cast<double>(layer_.steps()));
   }
-  return cost;
+}
+
+void RecurrentCall::forward(size_t position, Stream& stream, Stack* stack) {
+  const bool train = trains(*stack);
+  // For captures see Note [Capture].
+  const bool whole = !is_capturing(stream) &&
+                     onednn_recurs(*stream.ordinal().devices[position], layer_, train);
+  RecurrentResults made = whole ? onednn_recurrent(layer_, train, position, stream)
+                                : layer_by_cells(layer_, train);
+  torch::jit::drop(*stack, arguments(*stack).size());
+  torch::jit::push(*stack, std::move(made.output), std::move(made.hy),
+                   std::move(made.cy), std::move(made.workspace), made.form);
+  tier_ = whole ? Tier::onednn : Tier::sycl;
 }
 
 // The position of the device whose primitive made the workspace: no other can read it.
@@ -95,42 +105,38 @@ size_t position_of(const RecurrentResults& made, const Stream& stream, RowRun& r
   return known - devices.begin();
 }
 
-void RecurrentRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const {
-  const RecurrentLayer asked = layer(*stack);
-  Stream& stream = current_stream(asked.input.device().index());
-  const size_t position = choose_device(cost(*stack), stream, run);
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+void RecurrentCall::backward(Stream& stream, Stack* stack, RowRun& run) {
   const auto given = arguments(*stack);
+  const RecurrentResults grads{given[0].toTensor(), given[1].toTensor(),
+                               tensor_or_none(given[2])};
+  const RecurrentResults made = results_at(&given[kGrads + kOfLayer]);
+  const bool whole = made.form != kByCells;
+  RecurrentTensors found =
+      whole ? onednn_recurrent_gradients(layer_, made, grads,
+                                         position_of(made, stream, run), stream)
+            : gradients_by_cells(layer_, made, grads);
+  torch::jit::drop(*stack, given.size());
+  for (Tensor* each : found.all()) stack->emplace_back(std::move(*each));
+  tier_ = whole ? Tier::onednn : Tier::sycl;
+}
+
+void RecurrentCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
+  Stream& stream = current_stream(layer_.input.device().index());
+  const size_t position = choose_device(cost_, stream, run);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (backward_) {
-    const RecurrentResults grads{given[0].toTensor(), given[1].toTensor(),
-                                 tensor_or_none(given[2])};
-    const RecurrentResults made = results_at(&given[kGrads + kOfLayer]);
-    const bool whole = made.form != kByCells;
-    RecurrentTensors found =
-        whole ? onednn_recurrent_gradients(asked, made, grads,
-                                           position_of(made, stream, run), stream)
-              : gradients_by_cells(asked, made, grads);
-    torch::jit::drop(*stack, given.size());
-    for (Tensor* each : found.all()) stack->emplace_back(std::move(*each));
-    last_tier_ = whole ? Tier::onednn : Tier::sycl;
+    backward(stream, stack, run);
   } else {
-    const bool train = trains(*stack);
-    // For captures see Note [Capture].
-    const bool whole = !is_capturing(stream) &&
-                       onednn_recurs(*stream.ordinal().devices[position], asked, train);
-    RecurrentResults made = whole ? onednn_recurrent(asked, train, position, stream)
-                                  : layer_by_cells(asked, train);
-    torch::jit::drop(*stack, given.size());
-    torch::jit::push(*stack, std::move(made.output), std::move(made.hy),
-                     std::move(made.cy), std::move(made.workspace), made.form);
-    last_tier_ = whole ? Tier::onednn : Tier::sycl;
+    forward(position, stream, stack);
   }
 }
 
-}  // namespace
-
-std::unique_ptr<RowKernel> make_recurrent(const RowSpec& spec) {
-  return std::make_unique<RecurrentRow>(spec);
+std::unique_ptr<RowKernel> RecurrentSpec::make(const Overload&) const {
+  return make_row<RecurrentCall>(prior_of_asked(*this, kPrimitiveUs), *this,
+                                 name.ends_with("_backward"));
 }
 
+[[maybe_unused]] const bool knows_recurrent = register_kind<RecurrentSpec>("recurrent");
+
+}  // namespace
 }  // namespace xpurt

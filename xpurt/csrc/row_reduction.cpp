@@ -7,11 +7,10 @@
 #include <bitset>
 
 #include "element_type.h"
-#include "launch.h"
-#include "policy.h"
 #include "program.h"
+#include "row_call.h"
 #include "row_spec.h"
-#include "split.h"
+#include "run_split.h"
 
 namespace xpurt {
 namespace {
@@ -70,70 +69,69 @@ struct ReductionRoles {
   int count = 0;
 };
 
-struct ReductionCall {
-  const Tensor* self = nullptr;
-  const Tensor* out = nullptr;
-  std::bitset<64> reduced;
-  bool keepdim = false;
-  ScalarType compute = ScalarType::Undefined;
-  ScalarType result = ScalarType::Undefined;
+struct ReductionSpec final : RowSpec {
+  explicit ReductionSpec(RowFields& fields)
+      : RowSpec(fields),
+        compute(take_compute_rule(fields)),
+        result(take_result_rule(fields)),
+        raises_on_empty(fields.take<bool>("raises_on_empty")) {}
+  std::unique_ptr<RowKernel> make(const Overload& overload) const override;
+
+  ComputeRule compute;
+  ResultRule result;
+  bool raises_on_empty;  // there is no result for no elements
 };
 
-class ReductionRow final : public RowKernel {
+class ReductionCall final : public RowCall {
  public:
-  ReductionRow(const RowSpec& spec, ReductionRoles roles)
-      : RowKernel(prior_of(spec)), spec_(spec), roles_(roles) {}
+  ReductionCall(const ReductionSpec& spec, const ReductionRoles& roles)
+      : spec_(spec), roles_(roles) {}
 
-  bool accepts(const Stack& stack) const override {
-    ReductionCall call;
-    if (!read(stack, &call)) return false;
-    return can_run(ordinal(call.self->device().index()), cost(call));
-  }
-  OpCost cost(const Stack& stack) const override {
-    ReductionCall call;
-    read(stack, &call);
-    return cost(call);
-  }
-  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const override;
-  Tier tier() const override { return Tier::sycl; }
+  bool read(const Stack& stack);
+  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) override;
 
  private:
-  bool read(const Stack& stack, ReductionCall* call) const;
-  bool read_dims(const c10::IValue& value, ReductionCall* call) const;
-  bool find_types(const c10::IValue* dtype, ReductionCall* call) const;
-  OpCost cost(const ReductionCall& call) const;
-  c10::SmallVector<int64_t, 6> shape(const ReductionCall& call) const;
-  void reduce(const ReductionCall& call, const Tensor& out, RowRun& run) const;
-  PieceList pieces(const ReductionCall& call, const Tensor& out, RowRun& run) const;
+  bool read_dims(const c10::IValue& value);
+  bool find_types(const c10::IValue* dtype);
+  c10::SmallVector<int64_t, 6> shape() const;
+  void reduce(const Tensor& self, const Tensor& out, size_t position) const;
   void pass(const Tensor& in, const Tensor& out, const Dims& kept, const Dims& reduced,
             int64_t inner_chunk, int64_t outer_chunk, int64_t count, char stage,
-            ScalarType compute, size_t position) const;
+            size_t position) const;
+  // Rows that are kept are reduced one by one, wherever.
+  bool keeps_rows() const { return self_->dim() > 0 && !reduced_[0]; }
 
-  const RowSpec& spec_;
-  const ReductionRoles roles_;
+  const ReductionSpec& spec_;
+  const ReductionRoles& roles_;
+  const Tensor* self_ = nullptr;
+  const Tensor* out_ = nullptr;  // that the caller gave
+  std::bitset<64> reduced_;
+  bool keepdim_ = false;
+  ScalarType compute_ = ScalarType::Undefined;
+  ScalarType result_ = ScalarType::Undefined;
 };
 
-bool ReductionRow::read_dims(const c10::IValue& value, ReductionCall* call) const {
-  const Tensor& self = *call->self;
+bool ReductionCall::read_dims(const c10::IValue& value) {
+  const Tensor& self = *self_;
   if (self.dim() > 64) return false;
   const auto add = [&](int64_t dim) {
     const int64_t dims = std::max<int64_t>(self.dim(), 1);
     if (dim < -dims || dim >= dims) return false;
     dim = dim < 0 ? dim + dims : dim;
-    if (call->reduced[dim]) return false;
-    call->reduced.set(dim);
+    if (reduced_[dim]) return false;
+    reduced_.set(dim);
     return true;
   };
   if (value.isInt()) return add(value.toInt());
   if (value.isNone()) {
-    call->reduced.set();
+    reduced_.set();
     return true;
   }
   if (!value.isIntList()) return false;
   const auto list = value.toIntList();
   if (list.empty()) {
     if (spec_.result == ResultRule::boolean) return false;  // reduces nothing
-    call->reduced.set();
+    reduced_.set();
     return true;
   }
   for (int64_t dim : list) {
@@ -142,73 +140,69 @@ bool ReductionRow::read_dims(const c10::IValue& value, ReductionCall* call) cons
   return true;
 }
 
-bool ReductionRow::find_types(const c10::IValue* dtype, ReductionCall* call) const {
-  const ScalarType self = call->self->scalar_type();
-  call->compute = self;
+bool ReductionCall::find_types(const c10::IValue* dtype) {
+  const ScalarType self = self_->scalar_type();
+  compute_ = self;
   if (spec_.result == ResultRule::boolean) {
-    call->compute = ScalarType::Bool;
-    call->result = self == ScalarType::Byte ? self : ScalarType::Bool;
+    compute_ = ScalarType::Bool;
+    result_ = self == ScalarType::Byte ? self : ScalarType::Bool;
   } else {
     if (dtype != nullptr && !dtype->isNone()) {
-      call->compute = dtype->toScalarType();
-    } else if (dtype != nullptr && call->out != nullptr) {
-      call->compute = call->out->scalar_type();
+      compute_ = dtype->toScalarType();
+    } else if (dtype != nullptr && out_ != nullptr) {
+      compute_ = out_->scalar_type();
     } else if (spec_.compute == ComputeRule::widened &&
                c10::isIntegralType(self, /*includeBool=*/true)) {
-      call->compute = ScalarType::Long;
+      compute_ = ScalarType::Long;
     }
-    call->result = call->compute;
+    result_ = compute_;
   }
   // PyTorch says that it leaves out what is imaginary.
   const bool answers = spec_.result == ResultRule::boolean;
-  if (c10::isComplexType(self) && !answers && !c10::isComplexType(call->compute)) {
+  if (c10::isComplexType(self) && !answers && !c10::isComplexType(compute_)) {
     return false;
   }
-  const char letter = letter_of(call->compute);
-  return letter != 0 && spec_.dtypes.find(letter) != std::string::npos;
+  return spec_.has_type(compute_);
 }
 
-bool ReductionRow::read(const Stack& stack, ReductionCall* call) const {
+bool ReductionCall::read(const Stack& stack) {
   const size_t first = stack.size() - roles_.count;
-  call->self = &stack[first].toTensor();
-  const Tensor& self = *call->self;
+  self_ = &stack[first].toTensor();
+  const Tensor& self = *self_;
   if (!self.is_xpu() || self.layout() != c10::kStrided || self.is_conj() ||
       letter_of(self.scalar_type()) == 0) {
     return false;
   }
   if (roles_.dim < 0) {
-    call->reduced.set();
-  } else if (!read_dims(stack[first + roles_.dim], call)) {
+    reduced_.set();
+  } else if (!read_dims(stack[first + roles_.dim])) {
     return false;
   }
-  if (roles_.keepdim >= 0) call->keepdim = stack[first + roles_.keepdim].toBool();
-  if (roles_.out >= 0) call->out = &stack[first + roles_.out].toTensor();
-  if (!find_types(roles_.dtype >= 0 ? &stack[first + roles_.dtype] : nullptr, call)) {
+  if (roles_.keepdim >= 0) keepdim_ = stack[first + roles_.keepdim].toBool();
+  if (roles_.out >= 0) out_ = &stack[first + roles_.out].toTensor();
+  if (!find_types(roles_.dtype >= 0 ? &stack[first + roles_.dtype] : nullptr)) {
     return false;
   }
   if (self.numel() == 0 && spec_.raises_on_empty) return false;
-  if (call->out == nullptr) return true;
-  return call->out->is_xpu() && call->out->device() == self.device() &&
-         call->out->layout() == c10::kStrided && !call->out->is_alias_of(self) &&
-         call->out->scalar_type() == call->result;
+  if (out_ != nullptr && (!out_->is_xpu() || out_->device() != self.device() ||
+                          out_->layout() != c10::kStrided || out_->is_alias_of(self) ||
+                          out_->scalar_type() != result_)) {
+    return false;
+  }
+  cost_.elements = self.numel();
+  cost_.flops = spec_.flops;
+  cost_.read(self);
+  if (keeps_rows()) cost_.rows = self.size(0);
+  cost_.needs_fp64 = cost_.needs_fp64 || is_double(compute_);
+  return can_run(ordinal(self.device().index()), cost_);
 }
 
-OpCost ReductionRow::cost(const ReductionCall& call) const {
-  OpCost cost;
-  cost.elements = call.self->numel();
-  cost.flops = spec_.flops;
-  cost.read(*call.self);
-  if (call.self->dim() > 0 && !call.reduced[0]) cost.rows = call.self->size(0);
-  cost.needs_fp64 = cost.needs_fp64 || is_double(call.compute);
-  return cost;
-}
-
-c10::SmallVector<int64_t, 6> ReductionRow::shape(const ReductionCall& call) const {
+c10::SmallVector<int64_t, 6> ReductionCall::shape() const {
   c10::SmallVector<int64_t, 6> sizes;
-  for (int64_t d = 0; d < call.self->dim(); ++d) {
-    if (!call.reduced[d]) {
-      sizes.push_back(call.self->size(d));
-    } else if (call.keepdim) {
+  for (int64_t d = 0; d < self_->dim(); ++d) {
+    if (!reduced_[d]) {
+      sizes.push_back(self_->size(d));
+    } else if (keepdim_) {
       sizes.push_back(1);
     }
   }
@@ -217,10 +211,9 @@ c10::SmallVector<int64_t, 6> ReductionRow::shape(const ReductionCall& call) cons
 
 // One pass over `in`: stage 'w' (whole) reduces it to `out`; 'p' (partial) leaves a
 // result per chunk, in the type of the computation; 'f' (final) reduces those.
-void ReductionRow::pass(const Tensor& in, const Tensor& out, const Dims& kept,
-                        const Dims& reduced, int64_t inner_chunk, int64_t outer_chunk,
-                        int64_t count, char stage, ScalarType compute,
-                        size_t position) const {
+void ReductionCall::pass(const Tensor& in, const Tensor& out, const Dims& kept,
+                         const Dims& reduced, int64_t inner_chunk, int64_t outer_chunk,
+                         int64_t count, char stage, size_t position) const {
   Launch launch(current_stream(in.device().index()), position);
   const int lanes = std::max(traits(launch.device()).sub_group, 1);
   const bool inner =
@@ -250,7 +243,7 @@ void ReductionRow::pass(const Tensor& in, const Tensor& out, const Dims& kept,
   key += (inner ? reduced[0].in : kept[0].in) == 1 ? ",1;" : ",n;";
   key += letter_of(in.scalar_type());
   key += letter_of(out.scalar_type());
-  key += letter_of(computed_in(compute));
+  key += letter_of(computed_in(compute_));
 
   const auto chunks = static_cast<size_t>(inner_chunks * outer_chunks);
   Range range;
@@ -267,15 +260,14 @@ void ReductionRow::pass(const Tensor& in, const Tensor& out, const Dims& kept,
   launch.submit(kernel_for(launch.device(), key), range);
 }
 
-void ReductionRow::reduce(const ReductionCall& call, const Tensor& out,
-                          RowRun& run) const {
-  const Tensor& self = *call.self;
+void ReductionCall::reduce(const Tensor& self, const Tensor& out,
+                           size_t position) const {
   Dims kept, reduced;
   int64_t out_dim = 0;
   for (int64_t d = 0; d < self.dim(); ++d) {
-    if (call.reduced[d]) {
+    if (reduced_[d]) {
       reduced.push_back({self.size(d), self.stride(d)});
-      if (call.keepdim) ++out_dim;
+      if (keepdim_) ++out_dim;
     } else {
       kept.push_back({self.size(d), self.stride(d), out.stride(out_dim++)});
     }
@@ -297,73 +289,50 @@ void ReductionRow::reduce(const ReductionCall& call, const Tensor& out,
       std::max<int64_t>(std::min(outer_size, wanted / inner_chunk), 1);
   const int64_t chunks = divide_up(std::max<int64_t>(inner_size, 1), inner_chunk) *
                          divide_up(std::max<int64_t>(outer_size, 1), outer_chunk);
-  OpCost all = cost(call);
-  all.write(out);
-  const size_t position =
-      choose_device(all, current_stream(self.device().index()), run);
   if (chunks == 1) {
-    pass(self, out, kept, reduced, inner_chunk, outer_chunk, count, 'w', call.compute,
-         position);
+    pass(self, out, kept, reduced, inner_chunk, outer_chunk, count, 'w', position);
     return;
   }
-  const ScalarType partial_type = computed_in(call.compute);
+  const ScalarType partial_type = computed_in(compute_);
   const Tensor partial = at::empty({chunks, rows}, self.options().dtype(partial_type));
-  pass(self, partial, kept, reduced, inner_chunk, outer_chunk, count, 'p', call.compute,
-       position);
+  pass(self, partial, kept, reduced, inner_chunk, outer_chunk, count, 'p', position);
   int64_t stride = 1;
   for (Dim& d : kept) {
     d.in = stride;
     stride *= d.size;
   }
   const Dims over_chunks{{chunks, rows}};
-  pass(partial, out, kept, over_chunks, chunks, 1, count, 'f', call.compute, position);
+  pass(partial, out, kept, over_chunks, chunks, 1, count, 'f', position);
 }
 
-// Rows that are kept are reduced one by one, wherever.
-PieceList ReductionRow::pieces(const ReductionCall& call, const Tensor& out,
-                               RowRun& run) const {
-  OpCost all = cost(call);
-  all.write(out);
-  Stream& stream = current_stream(out.device().index());
-  if (call.self->dim() == 0 || call.reduced[0] || !may_split(all, stream, run) ||
-      !has_rows_apart(out)) {
-    return {};
-  }
-  return split(all, call.self->size(0), 1, stream, run);
-}
-
-void ReductionRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const {
-  ReductionCall call;
-  TORCH_INTERNAL_ASSERT(read(*stack, &call));
-  const auto sizes = shape(call);
+void ReductionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
+  const auto sizes = shape();
   Tensor out;
-  if (call.out != nullptr) {
-    out = *call.out;
+  if (out_ != nullptr) {
+    out = *out_;
     at::native::resize_output(out, sizes);
   } else {
-    out = at::empty(sizes, call.self->options().dtype(call.result));
+    out = at::empty(sizes, self_->options().dtype(result_));
   }
   if (out.numel() > 0) {
-    const PieceList parts = pieces(call, out, run);
-    if (parts.empty()) reduce(call, out, run);
-    const Ordinal& devices = ordinal(out.device().index());
-    run_pieces(parts, devices, run, [&](const Piece& piece) {
-      const Tensor rows = rows_of(*call.self, piece);
-      ReductionCall of_rows = call;
-      of_rows.self = &rows;
-      reduce(of_rows, rows_of(out, piece), run);
-    });
+    Stream& stream = current_stream(out.device().index());
+    OpCost all = cost_;
+    all.write(out);
+    const bool apart = keeps_rows() && has_rows_apart(out);
+    run_whole_or_split(
+        pieces_by_row(all, apart ? self_->size(0) : 0, stream, run), all, stream, run,
+        [&](size_t position) { reduce(*self_, out, position); },
+        [&](const Piece& piece) {
+          reduce(rows_of(*self_, piece), rows_of(out, piece), piece.position);
+        });
   }
-  torch::jit::drop(*stack, roles_.count);
-  torch::jit::push(*stack, std::move(out));
+  give_result(stack, roles_.count, std::move(out));
 }
 
-}  // namespace
-
-std::unique_ptr<RowKernel> make_reduction(const RowSpec& spec,
-                                          const c10::FunctionSchema& schema) {
+std::unique_ptr<RowKernel> ReductionSpec::make(const Overload& overload) const {
+  if (!overload.returns_one_tensor()) return nullptr;
   ReductionRoles roles;
-  for (const c10::Argument& argument : schema.arguments()) {
+  for (const c10::Argument& argument : overload.schema().arguments()) {
     const int at = roles.count++;
     const std::string& name = argument.name();
     if (argument.is_out()) {
@@ -378,7 +347,10 @@ std::unique_ptr<RowKernel> make_reduction(const RowSpec& spec,
       return nullptr;
     }
   }
-  return std::make_unique<ReductionRow>(spec, roles);
+  return make_row<ReductionCall>(prior_of(*this), *this, roles);
 }
 
+[[maybe_unused]] const bool knows_reduction = register_kind<ReductionSpec>("reduction");
+
+}  // namespace
 }  // namespace xpurt

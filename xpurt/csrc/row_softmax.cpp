@@ -3,64 +3,54 @@
 #include <ATen/ops/empty_like.h>
 
 #include "element_type.h"
-#include "launch.h"
-#include "policy.h"
 #include "program.h"
+#include "row_call.h"
 #include "row_spec.h"
-#include "split.h"
+#include "run_split.h"
 
 namespace xpurt {
 namespace {
 
 using at::Tensor;
-using c10::ScalarType;
 using torch::jit::Stack;
 
-struct Roles {
+struct SoftmaxSpec final : RowSpec {
+  using RowSpec::RowSpec;
+  std::unique_ptr<RowKernel> make(const Overload& overload) const override;
+};
+
+// Positions of the arguments in the schema; -1 where an overload has none.
+struct SoftmaxRoles {
   int inputs = 1;  // 2: the gradient and the forward result
   int dim = -1, half_to_float = -1, input_dtype = -1, out = -1;
   int count = 0;
 };
 
-class SoftmaxRow final : public RowKernel {
+class SoftmaxCall final : public RowCall {
  public:
-  SoftmaxRow(const RowSpec& spec, Roles roles)
-      : RowKernel(prior_of(spec)), spec_(spec), roles_(roles) {}
+  SoftmaxCall(const SoftmaxSpec& spec, const SoftmaxRoles& roles)
+      : spec_(spec), roles_(roles) {}
 
-  bool accepts(const Stack& stack) const override;
-  OpCost cost(const Stack& stack) const override {
-    const Tensor& self = argument(stack, 0).toTensor();
-    OpCost found = cost(self);
-    const int64_t dim = argument(stack, roles_.dim).toInt();
-    if (dim != 0 && dim != -self.dim()) found.rows = self.size(0);
-    return found;
-  }
-  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const override;
-  Tier tier() const override { return Tier::sycl; }
+  bool read(const Stack& stack);
+  void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) override;
 
  private:
-  void submit(const Tensor& out, const Tensor& self, const Tensor& other, int64_t dim,
+  void add_cost(const Tensor& self, OpCost* cost) const;
+  void submit(const Tensor& out, const Tensor& self, const Tensor& other,
               size_t position) const;
   const c10::IValue& argument(const Stack& stack, int at) const {
     return stack[stack.size() - roles_.count + at];
   }
-  OpCost cost(const Tensor& self) const {
-    OpCost cost;
-    cost.elements = self.numel();
-    cost.flops = spec_.flops;
-    for (int i = 0; i < roles_.inputs; ++i) cost.read(self);
-    return cost;
-  }
 
-  const RowSpec& spec_;
-  const Roles roles_;
+  const SoftmaxSpec& spec_;
+  const SoftmaxRoles& roles_;
+  int64_t dim_ = 0;  // not negative
 };
 
-bool SoftmaxRow::accepts(const Stack& stack) const {
+bool SoftmaxCall::read(const Stack& stack) {
   const Tensor& self = argument(stack, 0).toTensor();
-  const char letter = letter_of(self.scalar_type());
   if (!self.is_xpu() || self.layout() != c10::kStrided) return false;
-  if (letter == 0 || spec_.dtypes.find(letter) == std::string::npos) return false;
+  if (!spec_.has_type(self.scalar_type())) return false;
   for (int i = 1; i < roles_.inputs; ++i) {
     const Tensor& other = argument(stack, i).toTensor();
     if (other.sizes() != self.sizes() || other.scalar_type() != self.scalar_type() ||
@@ -69,8 +59,9 @@ bool SoftmaxRow::accepts(const Stack& stack) const {
     }
   }
   const int64_t dims = std::max<int64_t>(self.dim(), 1);
-  const int64_t dim = argument(stack, roles_.dim).toInt();
-  if (dim < -dims || dim >= dims) return false;
+  dim_ = argument(stack, roles_.dim).toInt();
+  if (dim_ < -dims || dim_ >= dims) return false;
+  if (dim_ < 0) dim_ += dims;
   if (roles_.half_to_float >= 0 && argument(stack, roles_.half_to_float).toBool()) {
     return false;
   }
@@ -85,15 +76,23 @@ bool SoftmaxRow::accepts(const Stack& stack) const {
       return false;
     }
   }
-  return can_run(ordinal(self.device().index()), cost(self));
+  add_cost(self, &cost_);
+  return can_run(ordinal(self.device().index()), cost_);
+}
+
+void SoftmaxCall::add_cost(const Tensor& self, OpCost* cost) const {
+  cost->elements = self.numel();
+  cost->flops = spec_.flops;
+  for (int i = 0; i < roles_.inputs; ++i) cost->read(self);
+  if (dim_ > 0) cost->rows = self.size(0);
 }
 
 // All of them contiguous; `other` may be undefined.
-void SoftmaxRow::submit(const Tensor& out, const Tensor& self, const Tensor& other,
-                        int64_t dim, size_t position) const {
-  const int64_t length = self.dim() == 0 ? 1 : self.size(dim);
+void SoftmaxCall::submit(const Tensor& out, const Tensor& self, const Tensor& other,
+                         size_t position) const {
+  const int64_t length = self.dim() == 0 ? 1 : self.size(dim_);
   int64_t inner = 1;
-  for (int64_t d = dim + 1; d < self.dim(); ++d) inner *= self.size(d);
+  for (int64_t d = dim_ + 1; d < self.dim(); ++d) inner *= self.size(d);
   const int64_t outer = self.numel() / length / inner;
   Launch launch(current_stream(self.device().index()), position);
   launch.tensor(out, Access::write);
@@ -117,40 +116,34 @@ void SoftmaxRow::submit(const Tensor& out, const Tensor& self, const Tensor& oth
   launch.submit(kernel_for(launch.device(), key), range);
 }
 
-void SoftmaxRow::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) const {
+void SoftmaxCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
   const Tensor self = argument(*stack, 0).toTensor().contiguous();
-  int64_t dim = argument(*stack, roles_.dim).toInt();
-  if (dim < 0) dim += std::max<int64_t>(self.dim(), 1);
   Tensor out = roles_.out >= 0 ? argument(*stack, roles_.out).toTensor()
                                : at::empty_like(self, at::MemoryFormat::Contiguous);
   if (self.numel() > 0) {
     Tensor other;
     if (roles_.inputs == 2) other = argument(*stack, 1).toTensor().contiguous();
     Stream& stream = current_stream(self.device().index());
-    OpCost all = cost(self);
+    OpCost all;
+    add_cost(self, &all);
     all.write(out);
-    PieceList pieces;
     const bool apart =
         !out.is_alias_of(self) && !(other.defined() && out.is_alias_of(other));
-    if (dim > 0 && apart && may_split(all, stream, run)) {
-      pieces = split(all, self.size(0), 1, stream, run);
-    }
-    if (pieces.empty()) submit(out, self, other, dim, choose_device(all, stream, run));
-    run_pieces(pieces, stream.ordinal(), run, [&](const Piece& piece) {
-      submit(rows_of(out, piece), rows_of(self, piece),
-             other.defined() ? rows_of(other, piece) : other, dim, piece.position);
-    });
+    run_whole_or_split(
+        pieces_by_row(all, apart && dim_ > 0 ? self.size(0) : 0, stream, run), all, stream, run,
+        [&](size_t position) { submit(out, self, other, position); },
+        [&](const Piece& piece) {
+          submit(rows_of(out, piece), rows_of(self, piece),
+                 other.defined() ? rows_of(other, piece) : other, piece.position);
+        });
   }
-  torch::jit::drop(*stack, roles_.count);
-  torch::jit::push(*stack, std::move(out));
+  give_result(stack, roles_.count, std::move(out));
 }
 
-}  // namespace
-
-std::unique_ptr<RowKernel> make_softmax(const RowSpec& spec,
-                                        const c10::FunctionSchema& schema) {
-  Roles roles;
-  for (const c10::Argument& argument : schema.arguments()) {
+std::unique_ptr<RowKernel> SoftmaxSpec::make(const Overload& overload) const {
+  if (!overload.returns_one_tensor()) return nullptr;
+  SoftmaxRoles roles;
+  for (const c10::Argument& argument : overload.schema().arguments()) {
     const int at = roles.count++;
     const std::string& name = argument.name();
     if (argument.is_out()) {
@@ -167,7 +160,10 @@ std::unique_ptr<RowKernel> make_softmax(const RowSpec& spec,
       return nullptr;
     }
   }
-  return std::make_unique<SoftmaxRow>(spec, roles);
+  return make_row<SoftmaxCall>(prior_of(*this), *this, roles);
 }
 
+[[maybe_unused]] const bool knows_softmax = register_kind<SoftmaxSpec>("softmax");
+
+}  // namespace
 }  // namespace xpurt

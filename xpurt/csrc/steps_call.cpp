@@ -23,7 +23,7 @@ const Tensor* StepsCall::find(const std::string& name) const {
   return nullptr;
 }
 
-void StepsCall::arrange(const RowSpec& spec) {
+void StepsCall::arrange(const CustomKernelSpec& spec) {
   std::optional<c10::MemoryFormat> format;
   for (const std::string& name : spec.dense) {
     for (Seen& each : seen) {
@@ -38,7 +38,7 @@ void StepsCall::arrange(const RowSpec& spec) {
   }
 }
 
-void StepsCall::add_scratch(const RowSpec& spec) {
+void StepsCall::add_scratch(const CustomKernelSpec& spec) {
   for (const Scratch& each : spec.scratch) {
     const Tensor like = named(each.like);
     if (!like.defined()) {

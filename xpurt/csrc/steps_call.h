@@ -1,7 +1,7 @@
 // The tensors of one call of a row of steps.
 #pragma once
 
-#include "row_spec.h"
+#include "custom_kernel_spec.h"
 #include "steps_arguments.h"
 
 namespace xpurt {
@@ -17,8 +17,8 @@ struct StepsCall {
   const at::Tensor* find(const std::string& name) const;
 
   // Copies the arguments that the steps want contiguous, or in one memory format.
-  void arrange(const RowSpec& spec);
-  void add_scratch(const RowSpec& spec);
+  void arrange(const CustomKernelSpec& spec);
+  void add_scratch(const CustomKernelSpec& spec);
 };
 
 inline bool names(const std::vector<std::string>& list, const std::string& name) {

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xpurt.kernels.element_types import TYPES, load, store
-from xpurt.kernels.row import FLOATING_ONLY, Kind
+from xpurt.kernels.row import FLOATING_ONLY, BaseRow, Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(BaseRow):
     """Attention in blocks, so that the scores of all queries and keys are never there
     together (Dao, Fu, Ermon, Rudra and Ré, 2022): products by oneDNN with a kernel
     between them, or by tiles. C++ knows the ops' arguments."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from xpurt.kernels.row import NUMERIC, Kind
+from xpurt.kernels.row import NUMERIC, BaseRow, Kind
 
 _NAMESPACE = "xpurt_decomposed"
 _library: torch.library.Library | None = None
@@ -19,7 +19,7 @@ _defined: set[str] = set()  # overloads with out= and in place share one
 
 
 @dataclass(frozen=True)
-class Decomposed:
+class Decomposed(BaseRow):
     """An op by `function`, or by PyTorch's decomposition of each overload.
 
     The function takes the arguments of the overloads that give new tensors, as the
@@ -37,6 +37,9 @@ class Decomposed:
     overloads: tuple[str, ...] = ()
     same_type: bool = False
     flops: float = 1
+
+    def described(self) -> dict[str, object]:
+        return {"same_type": self.same_type}
 
     def form(self, overload: str) -> Callable[..., Any] | None:
         """What computes an overload; None if nothing does."""

@@ -10,12 +10,12 @@ the new gate.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xpurt.kernels.row import FLOATING_ONLY, Kind
+from xpurt.kernels.row import FLOATING_ONLY, BaseRow, Kind
 from xpurt.kernels.steps import Step, Steps
 
 
 @dataclass(frozen=True, slots=True)
-class Recurrent:
+class Recurrent(BaseRow):
     """A layer in one direction, or its gradients, by a oneDNN primitive, and elsewhere
     by the cells. `flops` are per weight, step and sequence. C++ knows the op."""
 

@@ -11,7 +11,7 @@ a row names itself.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -19,6 +19,11 @@ from xpurt.kernels.element_types import BOOL, COMPLEX, FLOATS, INTS
 
 _NAME = re.compile(r"\b[a-z]\w*\b(?!\s*\()")
 _OPERAND = re.compile(r"\ba(\d)\b")
+
+
+def mask(numbers: Iterable[int]) -> int:
+    """The number that has these bits set."""
+    return sum(1 << k for k in numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,22 @@ ANGLE = Kind(FLOATS, compute="floating", result="real")
 MOVING = Kind(FLOATS + INTS + BOOL + COMPLEX)  # elements are not looked at
 
 
+class BaseRow:
+    """What a row has of any kind. `template` is the name of the kind, by which the
+    file of the kind in csrc registers it."""
+
+    __slots__ = ()
+
+    template: ClassVar[str]
+
+    def described(self) -> dict[str, object]:
+        """What C++ has to know of a row of the kind, beside what it knows of each
+        (`xpurt.kernels.table.described`). The kind takes these keys, and no others."""
+        return {}
+
+
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(BaseRow):
     """A pointwise op.
 
     `expression` is a string, or one per value of the op's str or bool argument (a
@@ -115,9 +134,25 @@ class Row:
         texts = [*self.expressions.values(), *filter(None, others)]
         return {int(k) for text in texts for k in _OPERAND.findall(text)}
 
+    def described(self) -> dict[str, object]:
+        return {
+            "compute": self.kind.compute,
+            "result": self.kind.result,
+            "conditions": mask(self.conditions),
+            "uses": mask(self.uses),
+            "zero_dim": mask(self.zero_dim),
+            "leading": self.leading,
+            "same_type": self.same_type,
+            "raises_on_zero": self.raises_on_zero,
+            "raises_on_negative": self.raises_on_negative,
+            "params": self.params,
+            "variants": [] if isinstance(self.expression, str) else [*self.expression],
+            "ignored": list(self.ignored),
+        }
+
 
 @dataclass(frozen=True, slots=True)
-class Reduction:
+class Reduction(BaseRow):
     """A reduction along any dimensions: of ``transform`` over ``a0``, with the
     associative ``combine`` of ``a`` and ``b``; ``finish`` makes the result of ``acc``
     and the number ``n`` of elements."""
@@ -133,9 +168,16 @@ class Reduction:
     flops: float = 1
     raises_on_empty: bool = False
 
+    def described(self) -> dict[str, object]:
+        return {
+            "compute": self.kind.compute,
+            "result": self.kind.result,
+            "raises_on_empty": self.raises_on_empty,
+        }
+
 
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class Softmax(BaseRow):
     """A normalization of lines. Forward: ``expression`` over the element ``a0``, the
     largest element ``most`` and ``sum``, the sum of exp(a0 - most). Backward, if
     ``summand`` is given: over the gradient ``a0``, the forward result ``a1`` and
@@ -151,7 +193,7 @@ class Softmax:
 
 
 @dataclass(frozen=True, slots=True)
-class Matmul:
+class Matmul(BaseRow):
     """A matrix product, by oneDNN or a kernel of ours; C++ knows the ops' arguments."""
 
     template: ClassVar[str] = "matmul"

@@ -29,11 +29,11 @@ With ``lanes`` a sub-group runs each place: ``lane`` of ``LANES``, and
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
-from xpurt.kernels.row import NUMERIC, Kind
+from xpurt.kernels.row import NUMERIC, BaseRow, Kind
 
 _READ = re.compile(r"\b(\w+?)_load\(")
 _WRITTEN = re.compile(r"\b(\w+?)_store\(")
@@ -111,7 +111,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Steps:
+class Steps(BaseRow):
     """An op in steps, one after the other. `begins_as` names the argument whose copy
     the result is before the first step (in place, itself); without it the results are
     new: as PyTorch says for tensors of the device "meta", or one that looks like the
@@ -183,3 +183,20 @@ class Steps:
             if not found[number].laid_out_like:
                 found[number] = replace(found[number], laid_out_like=CONTIGUOUS)
         return tuple(found)
+
+    def described(self) -> dict[str, object]:
+        return {
+            "steps": [step.described() for step in self.steps],
+            "scratch": [asdict(each) for each in self.scratch],
+            "results": [asdict(each) for each in self.laid_out_results],
+            "begins_as": self.begins_as,
+            "like": self.like,
+            "contiguous": list(self.contiguous),
+            "dense": list(self.dense),
+            "rows": list(self.rows),
+            "same_type": self.same_type,
+            "raises_on_empty": self.leaves_empty,
+            "draws": self.draws,
+            "fault": self.fault,
+            "primitive": self.primitive,
+        }

@@ -1,7 +1,5 @@
 """Every row; its position here is its number in kernel keys."""
 
-from dataclasses import asdict
-
 from xpurt.kernels import (
     activations,
     alignment,
@@ -93,52 +91,21 @@ ROWS: tuple[AnyRow, ...] = (
 )
 
 
-def mask(numbers: set[int] | tuple[int, ...]) -> int:
-    return sum(1 << k for k in numbers)
-
-
 def dtypes_of(row: AnyRow) -> str:
     """Letters of the types it computes in."""
     return row.dtypes if isinstance(row, Row) else row.kind.dtypes
 
 
 def described(index: int, row: AnyRow) -> dict[str, object]:
-    """A row as C++ takes it."""
-    pointwise = row if isinstance(row, Row) else None
-    steps = row if isinstance(row, Steps) else None
-    variants = list(pointwise.expressions) if pointwise else [""]
+    """A row as C++ takes it: what rows of every kind have, and what those of its kind
+    have besides."""
     return {
         "index": index,
         "kind": row.template,
         "name": row.aten,
         "dtypes": dtypes_of(row),
-        "compute": row.kind.compute,
-        "result": row.kind.result,
         "flops": row.flops,
         "cost_class": cost_class(row),
-        "conditions": mask(pointwise.conditions) if pointwise else 0,
-        "uses": mask(pointwise.uses) if pointwise else 0,
-        "zero_dim": mask(pointwise.zero_dim) if pointwise else 0,
-        "leading": pointwise.leading if pointwise else 0,
-        "same_type": getattr(row, "same_type", False),
-        "raises_on_zero": pointwise.raises_on_zero if pointwise else False,
-        "raises_on_negative": pointwise.raises_on_negative if pointwise else False,
-        "raises_on_empty": (
-            steps.leaves_empty if steps else getattr(row, "raises_on_empty", False)
-        ),
-        "params": pointwise.params if pointwise else [],
-        "variants": [] if variants == [""] else variants,
-        "ignored": list(pointwise.ignored) if pointwise else [],
-        "steps": [step.described() for step in steps.steps] if steps else [],
-        "scratch": [asdict(each) for each in steps.scratch] if steps else [],
-        "begins_as": steps.begins_as if steps else "",
-        "like": steps.like if steps else "",
-        "contiguous": list(steps.contiguous) if steps else [],
-        "rows": list(steps.rows) if steps else [],
-        "dense": list(steps.dense) if steps else [],
-        "results": [asdict(each) for each in steps.laid_out_results] if steps else [],
-        "draws": steps.draws if steps else False,
-        "fault": steps.fault if steps else "",
-        "primitive": steps.primitive if steps else "",
         "overloads": list(getattr(row, "overloads", ())),
+        **row.described(),
     }
