@@ -1,10 +1,8 @@
 """Mixed devices under AUTO: one ordinal, and parts of a model where the program says.
 
-Where the machine has no GPU, the virtual one stands for it: it shows that the program is
-right, not how fast it would be.
+The virtual GPU stands for a real one: it shows that the program is right, not how fast it
+would be.
 """
-
-import os
 
 import torch
 from torch import nn
@@ -15,8 +13,7 @@ import xpurt.testing
 
 def main() -> None:
     # Before the first use of a device. Take the line out where there is a real GPU.
-    if os.environ.get("XPURT_VIRTUAL_GPU", "off") == "off":
-        xpurt.testing.virtual_gpu()
+    xpurt.testing.virtual_gpu()
     xpurt.set_xpu_mapping("AUTO")
     print("devices:", ", ".join(d.filter_string for d in xpurt.physical_devices()))
 

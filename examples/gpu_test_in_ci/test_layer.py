@@ -12,8 +12,15 @@ from xpurt.testing import agree
 def test_the_layer_computes_on_a_gpu_what_it_computes_on_the_cpu(xpu) -> None:
     assert torch.xpu.get_device_properties(xpu).type == "gpu"
     torch.manual_seed(0)
-    # Values, dtypes, shapes, strides and gradients.
-    agree(ScaledAttention(16), torch.randn(2, 8, 16, requires_grad=True), device=xpu)
+    layer = ScaledAttention(16)
+    weights = dict(layer.named_parameters())
+    x = torch.randn(2, 8, 16, requires_grad=True)
+
+    def call(weights, x):
+        return torch.func.functional_call(layer, weights, x)
+
+    # On copies of the arguments: values, dtypes, shapes, strides, and gradients of all.
+    agree(call, weights, x, device=xpu)
 
 
 def test_a_step_of_training_lowers_the_loss(xpu) -> None:
