@@ -86,6 +86,7 @@ def test_the_build_fails_on_what_is_broken(
     config = (ROOT / "mkdocs.yml").read_text()
     config = re.sub(r"(?ms)^nav:.*?^(?=\w)", "", config)
     config = config.replace("paths: [.]", f"paths: [{ROOT}]")
+    config = config.replace("[docs/hooks/", f"[{ROOT}/docs/hooks/")
     (tmp_path / "mkdocs.yml").write_text(config)
     (tmp_path / "docs").mkdir()
     page = tmp_path / "docs" / "index.md"
