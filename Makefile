@@ -1,6 +1,7 @@
 # make demo    train a network on xpu          make test    linters and tests
 # make lint    linters alone                   make bench   benchmarks
-# make clean   remove what these made          make test-all   the slow tests too
+# make docs    the site, into build/site       make test-all   the slow tests too
+# make clean   remove what these made
 # make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
 # make test-programs   models and training loops of other packages, in the same place
 #
@@ -34,7 +35,7 @@ CPP := $(shell find xpurt/csrc xpurt/include tests/cpp_extension -name '*.cpp' -
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc -type d 2>/dev/null)
 
-.PHONY: demo test test-all test-cuda test-programs lint bench clean install
+.PHONY: demo test test-all test-cuda test-programs lint bench docs clean install
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -63,6 +64,11 @@ lint: $(STAMPS)/tools install
 bench: install
 	$(BIN)/python -m xpurt bench $(ARGS)
 	for each in tests/bench/bench_*.py; do $(BIN)/python $$each; done
+
+# The variable: Material for MkDocs advertises its successor in each build.
+docs: $(STAMPS)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "the site is in build/site: open build/site/index.html"
 
 install: $(STAMPS)/extension
 
@@ -100,6 +106,10 @@ $(STAMPS)/extension: $(STAMPS)/package $(CPP) $(CPP_FOLDERS)
 
 $(STAMPS)/tools: $(STAMPS)/package
 	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[test,dev]'
+	@touch $@
+
+$(STAMPS)/docs: $(STAMPS)/package
+	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[docs]'
 	@touch $@
 
 clean:
