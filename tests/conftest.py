@@ -18,7 +18,7 @@ os.environ.setdefault(
 # A tier that is chosen by times of this run makes no test; those of learning switch it on.
 os.environ.setdefault("XPURT_LEARN", "0")
 
-pytest_plugins = ["pytest_xpurt", "pytester"]
+pytest_plugins = ["pytest_xpurt", "pytester", "headless_browser"]
 
 MAPPINGS = ["CPU", "explicit", "GPU", "AUTO"]
 
