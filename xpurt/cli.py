@@ -328,6 +328,10 @@ def _bench(options: argparse.Namespace) -> int:
 
     # Its processes have mappings of their own.
     if options.suite == [AUTO]:
+        if options.html is not None:
+            return _failed(
+                BadRequest("--html is not for the suite auto: it has a table")
+            )
         return run_auto(quick=options.quick, rows=options.rows)
     request = Request(
         suites=tuple(options.suite),

@@ -26,7 +26,7 @@ from xpurt.reports import (
     Row,
     Rule,
     Tone,
-    page,
+    render_page,
 )
 
 _TIERS = {
@@ -57,7 +57,7 @@ def bench_page(results: Sequence[SuiteResult], limits: Limits, machine: Machine)
         Figure(f"{over:,}", "rows over their limit", _tone(not over)),
         Figure(f"{failed:,}", "rows failed", _tone(not failed)),
     )
-    return page(
+    return render_page(
         "bench",
         f"Benchmarks, mapping {machine.mapping}",
         figures,

@@ -22,7 +22,7 @@ from xpurt.reports import (
     Panel,
     Row,
     describe_machine,
-    page,
+    render_page,
 )
 
 
@@ -59,8 +59,10 @@ def calibration_page(devices: Sequence[PhysicalDevice]) -> str:
         Figure(f"{len(found):,}", "of them have a size from which a kernel wins"),
     ]
     if found:
-        figures.append(Figure(f"{median(found):,.0f}", "elements: the median of these sizes"))
-    return page(
+        figures.append(
+            Figure(f"{median(found):,.0f}", "elements: the median of these sizes")
+        )
+    return render_page(
         "calibration",
         "Calibration",
         figures,

@@ -19,7 +19,7 @@ from xpurt.reports import (
     Panel,
     Row,
     Tone,
-    page,
+    render_page,
 )
 
 # Of the axis: a single failure among thousands of pairs has to be seen.
@@ -42,14 +42,14 @@ def conformance_page(
     total = tally(results)
     bad = [result for result in results if result.counts and not result.ok]
     figures = (
-        Figure(_rate(total), "of the pairs are right on xpu", _tone(not bad)),
+        Figure(rate_text(total), "of the pairs are right on xpu", _tone(not bad)),
         Figure(f"{total.pairs:,}", "pairs that run on the CPU"),
         Figure(f"{len(bad):,}", "failures", _tone(not bad)),
         Figure(f"{len(unknown):,}", "of them not known", _tone(not unknown)),
         Figure(f"{total.kernel_share:.1%}", "took SYCL or oneDNN"),
         Figure(f"{total.not_on_cpu + left_out:,}", "pairs not counted", "muted"),
     )
-    return page(
+    return render_page(
         "conformance",
         f"Conformance, mapping {settings.label}",
         figures,
@@ -115,10 +115,10 @@ def _rate_row(name: str, each: Tally) -> Row:
     marks = [Mark("bar", "good", 0.0, end, about)] if each.passed else []
     if wrong:
         marks.append(Mark("bar", "bad", end if each.passed else 0.0, 100.0, about))
-    return Row(name, tuple(marks), f"{_rate(each)} of {each.pairs:,}")
+    return Row(name, tuple(marks), f"{rate_text(each)} of {each.pairs:,}")
 
 
-def _rate(each: Tally) -> str:
+def rate_text(each: Tally) -> str:
     """Rounding does not make a failure a success."""
     most = 1.0 if each.passed == each.pairs else 0.9999
     return f"{min(each.rate, most):.2%}"

@@ -8,7 +8,7 @@ content; here are the form of it and the templates.
 from xpurt.reports.chart import Axis, Chart, Mark, Panel, Row, Rule
 from xpurt.reports.data_table import Cell, Column, DataTable, Kind, Tone
 from xpurt.reports.machine import Machine, describe_machine
-from xpurt.reports.page import Figure, check_writable, page, write_page
+from xpurt.reports.page import Figure, check_writable, render_page, write_page
 
 __all__ = [
     "Axis",
@@ -26,6 +26,6 @@ __all__ = [
     "Tone",
     "check_writable",
     "describe_machine",
-    "page",
+    "render_page",
     "write_page",
 ]

@@ -27,7 +27,7 @@ class Figure:
     tone: Tone = ""
 
 
-def page(
+def render_page(
     body: Body,
     title: str,
     figures: Sequence[Figure],
