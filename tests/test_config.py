@@ -23,7 +23,9 @@ from xpurt.config import (
 from xpurt.errors import ConfigError
 
 
-def test_nothing_set_gives_the_defaults() -> None:
+def test_nothing_set_gives_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/home/me")
     assert read_config({}) == Config(
         mapping="",
         max_devices=16,
@@ -34,7 +36,7 @@ def test_nothing_set_gives_the_defaults() -> None:
         virtual_gpu_fp64=True,
         virtual_gpu_memory_bytes=0,
         virtual_gpu_fail_after=0,
-        cache_folder=Path("/.cache/xpurt"),
+        cache_folder=Path("/home/me/.cache/xpurt"),
         cache_size_bytes=256 << 20,
         lazy_copies=False,
         autoload=True,
@@ -154,8 +156,14 @@ def test_a_bad_variable_raises_at_the_first_use_of_the_device() -> None:
         ({"HOME": "/h"}, "/h/.cache/xpurt"),
     ],
 )
-def test_where_kernels_are_kept(env: dict[str, str], folder: str) -> None:
+def test_where_kernels_are_kept(
+    env: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
     assert read_config(env).cache_folder == Path(folder)
+    assert not Path(folder).exists()
 
 
 def test_lazy_copies_are_off_unless_asked_for(

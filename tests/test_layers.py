@@ -50,7 +50,7 @@ ROOM_OF_MODULE = {
 
 BELOW_XPU = {"base", "kernels", "mapping", "streams"}
 BELOW_TOOLS = BELOW_XPU | {
-    "xpu", "compiler", "lazy", "distributed", "runtime", "share", "inventory"
+    "reports", "xpu", "compiler", "lazy", "distributed", "runtime", "share", "inventory"
 }  # fmt: skip
 
 # The table of rooms. "face" is xpurt/__init__.py, the public names: the tools above
@@ -60,7 +60,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": {"base"},
     "mapping": {"base", "kernels"},
     "streams": {"base", "kernels", "mapping"},
-    "calibration": BELOW_XPU,
+    "reports": {"base", "kernels", "mapping"},
+    "calibration": BELOW_XPU | {"reports"},
     "xpu": BELOW_XPU,
     "compiler": {"base", "kernels", "streams", "xpu"},
     "lazy": {"base", "kernels", "streams", "xpu"},

@@ -84,9 +84,6 @@ def set_device_costs(
 def set_preference(kind: str) -> str:
     """Sets this thread's preferred kind of device; returns the one before."""
 
-def preferences_held() -> int:
-    """For tests: wishes of `set_preference` that hold now, in all threads."""
-
 def exchange_lazy_copies(value: int) -> int:
     """Of this thread: 1, 0, or -1 for what the process does. Returns what it was."""
 
@@ -117,17 +114,6 @@ def empty_from_dlpack(capsule: object) -> Tensor | None:
 def positions_of(tensor: Tensor) -> list[int]:
     """Positions in the tensor's ordinal of the devices with a valid copy."""
 
-def set_split_shares(
-    shares: Sequence[float], least_bytes: float = 0, unit: int = 0
-) -> None:
-    """For tests: splits all work of so many bytes, by position, into pieces of multiples
-    of `unit` rows; no shares take it back."""
-
-def pieces_run(index: int) -> list[int]: ...
-def transfers_to(index: int) -> list[tuple[int, int]]:
-    """Copies of storages that were made to each device so far: how many, and bytes."""
-
-def replica_bytes(index: int, position: int) -> int: ...
 def escape(tensor: Tensor) -> None:
     """Makes the home copy valid and keeps the storage there from now on."""
 
@@ -181,8 +167,6 @@ def end_allocate_to_pool(device: int, pool: tuple[int, int]) -> None: ...
 def release_pool(device: int, pool: tuple[int, int]) -> None:
     """Takes back one `begin_allocate_to_pool`; RuntimeError if there was none."""
 
-def empty_pool(pool: tuple[int, int]) -> None: ...
-
 # XPU graphs: csrc/bind_graph.cpp
 
 class Graph:
@@ -215,9 +199,6 @@ def is_current_stream_capturing() -> bool: ...
 
 # The allocator: csrc/bind_allocator.cpp
 
-def leaving_bytes(device: int) -> int:
-    """For tests: of segments that are on their way back to the driver."""
-
 def memory_fraction(device: int) -> float: ...
 def set_memory_fraction(device: int, fraction: float) -> None:
     """The share of the device's memory, 0 to 1, that this process may reserve.
@@ -225,37 +206,8 @@ def set_memory_fraction(device: int, fraction: float) -> None:
     ValueError if it is out of range.
     """
 
-def device_of_pointer(address: int) -> int:
-    """The ordinal whose memory contains the address, or -1."""
-
-def block_of_pointer(address: int) -> tuple[int, int]:
-    """Address and bytes of the block in use around the address, or (0, 0)."""
-
-def is_pinned_pointer(address: int) -> bool: ...
 def host_memory(root: str = "") -> tuple[int, int, int]:
     """Total and free memory for this process, and free swap, in bytes."""
-
-def raw_allocate(size_bytes: int) -> int:
-    """Memory of the current device and stream without a tensor: its address."""
-
-def raw_free(address: int) -> None: ...
-def raw_record_stream(address: int, stream_id: int, device: int) -> None: ...
-def count_frees() -> int:
-    """How many blocks were freed since the first call."""
-
-def time_allocations(device: str, size_bytes: int, rounds: int) -> float:
-    """Nanoseconds of this thread's time for one allocation and its free."""
-
-class BlockPool:
-    """The pool of one stream, over made-up addresses: for tests."""
-
-    reserved: int
-    inactive_split: tuple[int, int]
-    def __init__(self, large: bool) -> None: ...
-    def take(self, size_bytes: int) -> int: ...
-    def give_back(self, address: int) -> None: ...
-    def drop_free_segments(self) -> int: ...
-    def segments(self) -> list[list[tuple[int, int, bool]]]: ...
 
 def set_source_callbacks(
     source: Callable[[str, Any], tuple[str, str]],
@@ -284,23 +236,6 @@ def add_rows(rows: Sequence[dict[str, object]]) -> None:
 def add_wider_types(rows: Sequence[dict[str, object]]) -> None:
     """Rows as `xpurt.kernels.wider_types` makes them; once per process."""
 
-def build_kernel(index: int, entry: str, source: str) -> None:
-    """Builds OpenCL C for the home device of xpu:index, and forgets it."""
-
-def force_vector_width(width: int) -> None:
-    """For tests: what devices are taken to have as their native vector width of floats,
-    which chooses the kernel of matrix products; 0: what they say."""
-
-def built_kernels() -> int:
-    """How many kernels this process has made."""
-
-def loaded_kernels() -> int:
-    """How many of these came from a binary of an earlier process."""
-
-def onednn_plans(index: int) -> tuple[int, int]:
-    """How many primitives of oneDNN, with reorders around them, are kept for the home
-    device of xpu:index, and how many at most."""
-
 def set_kernel_policy(policy: str) -> None: ...
 def kernel_policy() -> str: ...
 
@@ -310,17 +245,7 @@ def op_report() -> list[tuple[str, str, str, int, int, float]]:
     """Op, tier, device, calls, bytes copied, seconds."""
 
 def reset_op_report() -> None: ...
-def hot_ops() -> list[str]:
-    """Ops registered with their own signature: "aten::add.Tensor"."""
-
 def set_fallback_mode(mode: str) -> None: ...
-def fallback_mode() -> str: ...
-def copy_verdict(name: str, overload: str) -> tuple[str, str]:
-    """Whether an op may run on copies: "trusted", "checked", "refused" or "never"; and
-    why it may not. See csrc/unsafe_copies.h. Raises RuntimeError for an unknown op."""
-
-def check_trusted_copies(value: bool) -> None: ...
-def set_host_accessible(index: int, value: bool) -> None: ...
 
 # Which device runs an op: csrc/bind_planning.cpp
 
@@ -360,78 +285,9 @@ def set_cost_curves(
     """What ops cost on a device: class, letter of the type, layout, and points of
     (elements, us native, us by a kernel). What was learned is forgotten."""
 
-def expected_costs(
-    index: int, cost_class: str, letter: str, layout: str, elements: float
-) -> tuple[float, float] | None:
-    """Microseconds (native, by a kernel) on the home device; None: not measured."""
-
 def set_learning(on: bool) -> None: ...
 def learning() -> bool: ...
-def learned_tiers() -> list[
-    tuple[str, int, str, str, int, int, str, str, float, float]
-]:
-    """Op, device id, letter, layout, log2 of the elements, calls to the learner's next
-    turn, tier by the table, tier in use ("native" or "kernel"), us native, us by a
-    kernel."""
-
-def forget_tiers() -> None: ...
-def set_learning_bias(native_us: float, kernel_us: float) -> None:
-    """For tests: added to every time that is learned from."""
-
-def choice_ns(
-    name: str, overload: str, operands: Sequence[Tensor], calls: int
-) -> float:
-    """For benchmarks: nanoseconds of one choice of a tier."""
-
-class TierTurn:
-    @property
-    def kernel(self) -> bool: ...
-    @property
-    def counts(self) -> bool: ...
-
-class TierLearner:
-    """For tests: what decides in one bucket of calls, by times that it is told."""
-
-    def __init__(
-        self, native_us: float, kernel_us: float, is_built: bool = False
-    ) -> None: ...
-    def next(self, calls: int, build_us: float) -> TierTurn: ...
-    def note(self, turn: TierTurn, us: float, stall_us: float) -> None: ...
-    @property
-    def kernel(self) -> bool: ...
-    @property
-    def rest(self) -> int: ...
-    @property
-    def believed_us(self) -> tuple[float, float]: ...
-
-class LearnedCost:
-    """For tests: see Note [Learned costs]."""
-
-    def __init__(self) -> None: ...
-    def note(self, time: float) -> None: ...
-    def believed(self, expected: float) -> float: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def is_known(self) -> bool: ...
-    @property
-    def is_settled(self) -> bool: ...
-
-class Backlog:
-    """For tests: see Note [Predicted clocks]. Storages are small numbers."""
-
-    def __init__(self, devices: int) -> None: ...
-    def free_us(self, position: int, now: float) -> float: ...
-    def written_us(self, storage: int, now: float) -> float: ...
-    def book(self, position: int, end: float) -> None: ...
-    def book_write(self, storage: int, end: float) -> None: ...
-    def correct(
-        self, position: int, end: float, now: float, has_ended: bool
-    ) -> None: ...
-    def clear(self) -> None: ...
-
 def set_deterministic(on: bool) -> None: ...
-def is_deterministic() -> bool: ...
 def use_cost_curves(index: int) -> None:
     """Those of set_cost_curves count more than the costs that were just set."""
 
@@ -451,13 +307,192 @@ def device_report() -> list[tuple[str, int, int, int, int, float, float, float]]
     predicted of these, us measured, us predicted of all)."""
 
 def reset_device_report() -> None: ...
-def exclude_device(physical_device_id: int) -> bool: ...
-def builds_pending() -> int:
-    """Kernels that are being built in the background, or will be."""
-
 def stop_builds() -> None:
     """Drops them, and waits for the one that is under way."""
 
 def shares(reads: Sequence[Tensor], flops: float, bytes: float) -> list[float]: ...
-def place_ns(name: str, overload: str, operands: Sequence[Tensor], calls: int) -> float:
-    """For benchmarks: nanoseconds of one choice of a device."""
+
+class testing:
+    """A submodule: what only tests, and benchmarks of the choice, use."""
+
+    @staticmethod
+    def preferences_held() -> int:
+        """For tests: wishes of `set_preference` that hold now, in all threads."""
+
+    @staticmethod
+    def set_split_shares(
+        shares: Sequence[float], least_bytes: float = 0, unit: int = 0
+    ) -> None:
+        """For tests: splits all work of so many bytes, by position, into pieces of multiples
+        of `unit` rows; no shares take it back."""
+
+    @staticmethod
+    def pieces_run(index: int) -> list[int]: ...
+    @staticmethod
+    def transfers_to(index: int) -> list[tuple[int, int]]:
+        """Copies of storages that were made to each device so far: how many, and bytes."""
+
+    @staticmethod
+    def replica_bytes(index: int, position: int) -> int: ...
+    @staticmethod
+    def empty_pool(pool: tuple[int, int]) -> None: ...
+    @staticmethod
+    def leaving_bytes(device: int) -> int:
+        """For tests: of segments that are on their way back to the driver."""
+
+    @staticmethod
+    def device_of_pointer(address: int) -> int:
+        """The ordinal whose memory contains the address, or -1."""
+
+    @staticmethod
+    def block_of_pointer(address: int) -> tuple[int, int]:
+        """Address and bytes of the block in use around the address, or (0, 0)."""
+
+    @staticmethod
+    def is_pinned_pointer(address: int) -> bool: ...
+    @staticmethod
+    def raw_allocate(size_bytes: int) -> int:
+        """Memory of the current device and stream without a tensor: its address."""
+
+    @staticmethod
+    def raw_free(address: int) -> None: ...
+    @staticmethod
+    def raw_record_stream(address: int, stream_id: int, device: int) -> None: ...
+    @staticmethod
+    def count_frees() -> int:
+        """How many blocks were freed since the first call."""
+
+    @staticmethod
+    def time_allocations(device: str, size_bytes: int, rounds: int) -> float:
+        """Nanoseconds of this thread's time for one allocation and its free."""
+
+    class BlockPool:
+        """The pool of one stream, over made-up addresses: for tests."""
+
+        reserved: int
+        inactive_split: tuple[int, int]
+        def __init__(self, large: bool) -> None: ...
+        def take(self, size_bytes: int) -> int: ...
+        def give_back(self, address: int) -> None: ...
+        def drop_free_segments(self) -> int: ...
+        def segments(self) -> list[list[tuple[int, int, bool]]]: ...
+
+    @staticmethod
+    def build_kernel(index: int, entry: str, source: str) -> None:
+        """Builds OpenCL C for the home device of xpu:index, and forgets it."""
+
+    @staticmethod
+    def force_vector_width(width: int) -> None:
+        """For tests: what devices are taken to have as their native vector width of floats,
+        which chooses the kernel of matrix products; 0: what they say."""
+
+    @staticmethod
+    def built_kernels() -> int:
+        """How many kernels this process has made."""
+
+    @staticmethod
+    def loaded_kernels() -> int:
+        """How many of these came from a binary of an earlier process."""
+
+    @staticmethod
+    def onednn_plans(index: int) -> tuple[int, int]:
+        """How many primitives of oneDNN, with reorders around them, are kept for the home
+        device of xpu:index, and how many at most."""
+
+    @staticmethod
+    def hot_ops() -> list[str]:
+        """Ops registered with their own signature: "aten::add.Tensor"."""
+
+    @staticmethod
+    def fallback_mode() -> str: ...
+    @staticmethod
+    def copy_verdict(name: str, overload: str) -> tuple[str, str]:
+        """Whether an op may run on copies: "trusted", "checked", "refused" or "never"; and
+        why it may not. See csrc/unsafe_copies.h. Raises RuntimeError for an unknown op."""
+
+    @staticmethod
+    def check_trusted_copies(value: bool) -> None: ...
+    @staticmethod
+    def set_host_accessible(index: int, value: bool) -> None: ...
+    @staticmethod
+    def expected_costs(
+        index: int, cost_class: str, letter: str, layout: str, elements: float
+    ) -> tuple[float, float] | None:
+        """Microseconds (native, by a kernel) on the home device; None: not measured."""
+
+    @staticmethod
+    def learned_tiers() -> list[
+        tuple[str, int, str, str, int, int, str, str, float, float]
+    ]:
+        """Op, device id, letter, layout, log2 of the elements, calls to the learner's next
+        turn, tier by the table, tier in use ("native" or "kernel"), us native, us by a
+        kernel."""
+
+    @staticmethod
+    def forget_tiers() -> None: ...
+    @staticmethod
+    def set_learning_bias(native_us: float, kernel_us: float) -> None:
+        """For tests: added to every time that is learned from."""
+
+    @staticmethod
+    def choice_ns(
+        name: str, overload: str, operands: Sequence[Tensor], calls: int
+    ) -> float:
+        """For benchmarks: nanoseconds of one choice of a tier."""
+
+    class TierTurn:
+        @property
+        def kernel(self) -> bool: ...
+        @property
+        def counts(self) -> bool: ...
+
+    class TierLearner:
+        """For tests: what decides in one bucket of calls, by times that it is told."""
+
+        def __init__(
+            self, native_us: float, kernel_us: float, is_built: bool = False
+        ) -> None: ...
+        def next(self, calls: int, build_us: float) -> testing.TierTurn: ...
+        def note(self, turn: testing.TierTurn, us: float, stall_us: float) -> None: ...
+        @property
+        def kernel(self) -> bool: ...
+        @property
+        def rest(self) -> int: ...
+        @property
+        def believed_us(self) -> tuple[float, float]: ...
+
+    class LearnedCost:
+        """For tests: see Note [Learned costs]."""
+
+        def __init__(self) -> None: ...
+        def note(self, time: float) -> None: ...
+        def believed(self, expected: float) -> float: ...
+        @property
+        def count(self) -> int: ...
+        @property
+        def is_known(self) -> bool: ...
+        @property
+        def is_settled(self) -> bool: ...
+
+    class Backlog:
+        """For tests: see Note [Predicted clocks]. Storages are small numbers."""
+
+        def __init__(self, devices: int) -> None: ...
+        def free_us(self, position: int, now: float) -> float: ...
+        def written_us(self, storage: int, now: float) -> float: ...
+        def book(self, position: int, end: float) -> None: ...
+        def book_write(self, storage: int, end: float) -> None: ...
+        def correct(
+            self, position: int, end: float, now: float, has_ended: bool
+        ) -> None: ...
+        def clear(self) -> None: ...
+
+    @staticmethod
+    def builds_pending() -> int:
+        """Kernels that are being built in the background, or will be."""
+
+    @staticmethod
+    def place_ns(
+        name: str, overload: str, operands: Sequence[Tensor], calls: int
+    ) -> float:
+        """For benchmarks: nanoseconds of one choice of a device."""

@@ -72,6 +72,9 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     )
     calibrate.add_argument("--plot", type=_path, help="draw it, as in out.png")
     calibrate.add_argument(
+        "--html", type=_path, metavar="FILE", help="write the report as a page"
+    )
+    calibrate.add_argument(
         "--force", action="store_true", help="keep what a busy machine gives, too"
     )
     calibrate.set_defaults(run=_calibrate)
@@ -171,6 +174,9 @@ def _add_bench(commands: Any) -> None:
         "--quick", action="store_true", help="few rounds, and no row that takes long"
     )
     command.add_argument("--json", type=_path, metavar="FILE", help="write all numbers")
+    command.add_argument(
+        "--html", type=_path, metavar="FILE", help="write the report as a page"
+    )
     command.add_argument("--plot", type=_path, metavar="FILE", help="write a picture")
     command.add_argument(
         "--markdown",
@@ -258,7 +264,12 @@ def _calibrate(options: argparse.Namespace) -> int:
     from xpurt.extras import MissingExtra
 
     try:
-        return run_calibrate(show=options.show, plot=options.plot, force=options.force)
+        return run_calibrate(
+            show=options.show,
+            plot=options.plot,
+            html=options.html,
+            force=options.force,
+        )
     except (MissingExtra, OSError, ValueError, XpurtError) as error:
         return _failed(error)
 
@@ -306,7 +317,7 @@ def _conformance(options: argparse.Namespace) -> int:
     ]
     try:
         return run_conformance(runs, options.json, options.html)
-    except (BadFile, MissingExtra, WorkersFailed) as error:
+    except (BadFile, MissingExtra, OSError, WorkersFailed) as error:
         return _failed(error)
 
 
@@ -317,6 +328,10 @@ def _bench(options: argparse.Namespace) -> int:
 
     # Its processes have mappings of their own.
     if options.suite == [AUTO]:
+        if options.html is not None:
+            return _failed(
+                BadRequest("--html is not for the suite auto: it has a table")
+            )
         return run_auto(quick=options.quick, rows=options.rows)
     request = Request(
         suites=tuple(options.suite),
@@ -324,6 +339,7 @@ def _bench(options: argparse.Namespace) -> int:
         mapping=options.mapping,
         quick=options.quick,
         json=options.json,
+        html=options.html,
         plot=options.plot,
         markdown=options.markdown,
     )

@@ -216,13 +216,14 @@ def _max_devices(env: Mapping[str, str]) -> int:
 
 
 def _cache_folder(env: Mapping[str, str]) -> Path:
-    """The user's choice, or where the XDG Base Directory Specification puts it."""
+    """The user's choice, or "xpurt" where the platform keeps caches: on Linux in
+    $XDG_CACHE_HOME, or ~/.cache. That is read from the process's own environment."""
     if chosen := _text(env, "XPURT_CACHE_DIR"):
         return _expanded(env, "XPURT_CACHE_DIR", chosen).absolute()
-    # The specification has relative paths ignored.
-    if (caches := _text(env, "XDG_CACHE_HOME")).startswith("/"):
-        return Path(caches) / "xpurt"
-    return Path(env.get("HOME", "/")) / ".cache" / "xpurt"
+    # Here, since `import torch` loads this module and reads no folder.
+    import platformdirs
+
+    return platformdirs.user_cache_path("xpurt", appauthor=False)
 
 
 def _expanded(env: Mapping[str, str], name: str, text: str) -> Path:

@@ -1,8 +1,6 @@
 """Plain text tables, for everything that xpurt prints as rows."""
 
-import textwrap
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 
 _NARROWEST = 8  # characters, of a column
 
@@ -19,34 +17,33 @@ def table(
         broken at spaces; a column never gets narrower than _NARROWEST.
     Raises ValueError for a row that is not as long as the headings.
     """
+    # Here, since `import torch` loads this module and prints no table.
+    from tabulate import SEPARATING_LINE, tabulate
+
     lines: list[Sequence[str]] = [[name.removeprefix(">") for name in headings]]
     lines += [[str(cell) for cell in row] for row in rows]
     for line in lines:
         if len(line) != len(headings):
             raise ValueError(f"a table of {len(headings)} columns got the row {line}")
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    if width is not None:
-        _narrow(widths, width)
-        lines = [part for line in lines for part in _wrapped(line, widths)]
-    lines.insert(1, ["-" * each for each in widths])
-    aligns = [">" if heading.startswith(">") else "<" for heading in headings]
-    return "\n".join(
-        "  ".join(
-            f"{cell:{align}{wide}}"
-            for cell, align, wide in zip(line, aligns, widths, strict=True)
-        ).rstrip()
-        for line in lines
+    widths = None if width is None else _narrowed(lines, width)
+    # The headings are given as a row: tabulate makes columns with headings two
+    # characters wider than they need to be. Rules of its own stand above and below.
+    drawn = tabulate(
+        [lines[0], SEPARATING_LINE, *lines[1:]],
+        tablefmt="simple",
+        colalign=["right" if name.startswith(">") else "left" for name in headings],
+        disable_numparse=True,
+        maxcolwidths=widths,
     )
+    return "\n".join(drawn.splitlines()[1:-1])
 
 
-def _narrow(widths: list[int], width: int) -> None:
+def _narrowed(lines: Iterable[Sequence[str]], width: int) -> list[int]:
+    """The widths of the columns, the widest of them reduced until a line fits."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
-
-
-def _wrapped(line: Sequence[str], widths: Sequence[int]) -> Iterable[Sequence[str]]:
-    cells = [textwrap.wrap(c, w) or [""] for c, w in zip(line, widths, strict=True)]
-    return zip_longest(*cells, fillvalue="")
+    return widths
 
 
 def size(size_bytes: int) -> str:

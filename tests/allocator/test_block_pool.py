@@ -18,7 +18,7 @@ def rounded(size: int) -> int:
     return max(512, -(-size // 512) * 512)
 
 
-def check_segments(pool: "_C.BlockPool", live: dict[int, int]) -> None:
+def check_segments(pool: "_C.testing.BlockPool", live: dict[int, int]) -> None:
     """Blocks tile their segments, live ones are the expected, free ones are merged."""
     found = {}
     for blocks in pool.segments():
@@ -39,7 +39,7 @@ def check_segments(pool: "_C.BlockPool", live: dict[int, int]) -> None:
     assert in_use + free == pool.reserved
 
 
-def check_remainders(pool: "_C.BlockPool") -> None:
+def check_remainders(pool: "_C.testing.BlockPool") -> None:
     split = [
         size
         for blocks in pool.segments()
@@ -57,7 +57,7 @@ def check_remainders(pool: "_C.BlockPool") -> None:
 def test_random_sequences_keep_the_account(
     large: bool, sizes: st.SearchStrategy[int], data: st.DataObject
 ) -> None:
-    pool = _C.BlockPool(large)
+    pool = _C.testing.BlockPool(large)
     live: dict[int, int] = {}
     for _ in range(data.draw(st.integers(1, 30))):
         step = data.draw(st.sampled_from(["take", "take", "give back", "drop"]))
@@ -82,7 +82,7 @@ def test_random_sequences_keep_the_account(
 
 
 def test_the_smallest_block_that_fits_is_taken() -> None:
-    pool = _C.BlockPool(False)
+    pool = _C.testing.BlockPool(False)
     addresses = [pool.take(size) for size in (4096, 512, 2048, 512, 8192, 512)]
     for address in addresses[::2]:
         pool.give_back(address)
@@ -103,13 +103,13 @@ def test_the_smallest_block_that_fits_is_taken() -> None:
     ],
 )
 def test_segment_sizes(size: int, segment: int) -> None:
-    pool = _C.BlockPool(size > MIB)
+    pool = _C.testing.BlockPool(size > MIB)
     pool.take(size)
     assert pool.reserved == segment
 
 
 def test_small_tails_of_large_blocks_stay_with_them() -> None:
-    pool = _C.BlockPool(True)
+    pool = _C.testing.BlockPool(True)
     pool.take(11 * MIB)  # of 12 MiB
     assert [size for _, size, _ in pool.segments()[0]] == [12 * MIB]
     pool.take(11 * MIB - 512)  # leaves 1 MiB + 512
@@ -118,7 +118,7 @@ def test_small_tails_of_large_blocks_stay_with_them() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_repeated_trace_reserves_nothing_more(seed: int) -> None:
-    pool = _C.BlockPool(False)
+    pool = _C.testing.BlockPool(False)
     peaks = []
     for _ in range(3):
         choose = random.Random(seed)

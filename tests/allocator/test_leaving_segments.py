@@ -21,44 +21,44 @@ def reserved() -> int:
 
 @pytest.mark.usefixtures("memory")
 def test_what_is_free_goes_before_more_is_reserved() -> None:
-    freed, kept = _C.raw_allocate(64 * MIB), _C.raw_allocate(16 * MIB)
-    _C.raw_free(freed)
+    freed, kept = _C.testing.raw_allocate(64 * MIB), _C.testing.raw_allocate(16 * MIB)
+    _C.testing.raw_free(freed)
     assert reserved() == 80 * MIB
     retries = stats()["num_alloc_retries"]
-    larger = _C.raw_allocate(70 * MIB)
+    larger = _C.testing.raw_allocate(70 * MIB)
     assert reserved() == 86 * MIB
     assert stats()["num_alloc_retries"] == retries
-    _C.raw_free(kept)
-    _C.raw_free(larger)
+    _C.testing.raw_free(kept)
+    _C.testing.raw_free(larger)
 
 
 @pytest.mark.usefixtures("memory")
 def test_what_fits_is_kept() -> None:
-    first = _C.raw_allocate(64 * MIB)
-    _C.raw_free(first)
-    again = _C.raw_allocate(63 * MIB)
+    first = _C.testing.raw_allocate(64 * MIB)
+    _C.testing.raw_free(first)
+    again = _C.testing.raw_allocate(63 * MIB)
     assert again == first
-    _C.raw_free(again)
+    _C.testing.raw_free(again)
 
 
 @pytest.mark.usefixtures("memory")
 def test_a_segment_is_as_large_as_its_request() -> None:
-    addresses = [_C.raw_allocate(64 * MIB)]  # the first one has the usual size
+    addresses = [_C.testing.raw_allocate(64 * MIB)]  # the first one has the usual size
     before = reserved()
-    addresses.append(_C.raw_allocate(3 * MIB + 1))
+    addresses.append(_C.testing.raw_allocate(3 * MIB + 1))
     assert reserved() == before + 3 * MIB + 4096
     for address in addresses:
-        _C.raw_free(address)
+        _C.testing.raw_free(address)
 
 
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("size", [MIB, 8 * MIB])
 def test_the_only_segment_stays_however_much_of_it_is_free(size: int) -> None:
     """In its place one of the same size would come, with pages to be found anew."""
-    _C.raw_free(_C.raw_allocate(size))
+    _C.testing.raw_free(_C.testing.raw_allocate(size))
     made = stats()["segment.all.allocated"]
     for _ in range(10):
-        _C.raw_free(_C.raw_allocate(size))
+        _C.testing.raw_free(_C.testing.raw_allocate(size))
     assert stats()["segment.all.allocated"] == made
 
 
@@ -67,22 +67,25 @@ def test_nobody_waits_for_queued_work(
 ) -> None:
     own = torch.Stream("xpu")
     with own:
-        freed, kept = _C.raw_allocate(64 * MIB), _C.raw_allocate(16 * MIB)
+        freed, kept = (
+            _C.testing.raw_allocate(64 * MIB),
+            _C.testing.raw_allocate(16 * MIB),
+        )
         work = busy(own, freed)
-        _C.raw_free(freed)
-        larger = _C.raw_allocate(70 * MIB)
+        _C.testing.raw_free(freed)
+        larger = _C.testing.raw_allocate(70 * MIB)
         assert not is_complete(work), "somebody has waited for the work"
         assert larger != freed
         # It is counted, and shown, until it has gone.
         assert reserved() == 150 * MIB
         sizes = [s["total_size"] for s in _C.memory_snapshot()]
         assert sorted(sizes) == [16 * MIB, 64 * MIB, 70 * MIB]
-        assert _C.device_of_pointer(freed) == -1
+        assert _C.testing.device_of_pointer(freed) == -1
         own.synchronize()
-        _C.raw_free(_C.raw_allocate(16 * MIB))
+        _C.testing.raw_free(_C.testing.raw_allocate(16 * MIB))
         assert reserved() <= 102 * MIB
-        _C.raw_free(kept)
-        _C.raw_free(larger)
+        _C.testing.raw_free(kept)
+        _C.testing.raw_free(larger)
 
 
 def test_emptying_the_cache_waits_for_what_is_leaving(
@@ -90,11 +93,14 @@ def test_emptying_the_cache_waits_for_what_is_leaving(
 ) -> None:
     own = torch.Stream("xpu")
     with own:
-        freed, kept = _C.raw_allocate(64 * MIB), _C.raw_allocate(16 * MIB)
+        freed, kept = (
+            _C.testing.raw_allocate(64 * MIB),
+            _C.testing.raw_allocate(16 * MIB),
+        )
         work = busy(own, freed)
-        _C.raw_free(freed)
-        _C.raw_free(_C.raw_allocate(70 * MIB))
-        _C.raw_free(kept)
+        _C.testing.raw_free(freed)
+        _C.testing.raw_free(_C.testing.raw_allocate(70 * MIB))
+        _C.testing.raw_free(kept)
         assert not is_complete(work), "somebody has waited for the work"
     torch._C._accelerator_emptyCache()
     assert is_complete(work)
@@ -117,12 +123,12 @@ def test_leaving_bytes_are_those_that_leave() -> None:
         thread.start()
     try:
         for round in range(200):
-            held = _C.raw_allocate((20 + round % 7) * MIB)
-            _C.raw_free(held)
-            assert _C.leaving_bytes(device) < 1 << 40
+            held = _C.testing.raw_allocate((20 + round % 7) * MIB)
+            _C.testing.raw_free(held)
+            assert _C.testing.leaving_bytes(device) < 1 << 40
     finally:
         stop.set()
         for thread in others:
             thread.join()
     torch.xpu.empty_cache()
-    assert _C.leaving_bytes(device) == 0
+    assert _C.testing.leaving_bytes(device) == 0

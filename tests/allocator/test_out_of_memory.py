@@ -26,11 +26,11 @@ def limit() -> Iterator[Callable[[int], None]]:
 
 def test_the_error_counts(limit: Callable[[int], None]) -> None:
     limit(64 * MIB)
-    held = _C.raw_allocate(40 * MIB)
+    held = _C.testing.raw_allocate(40 * MIB)
     before = stats()
     with pytest.raises(torch.OutOfMemoryError) as caught:
-        _C.raw_allocate(30 * MIB)
-    _C.raw_free(held)
+        _C.testing.raw_allocate(30 * MIB)
+    _C.testing.raw_free(held)
     text = str(caught.value)
     assert text.startswith("XPU out of memory. Tried to allocate 30.00 MiB")
     assert f"({30 * MIB} bytes) on xpu:0" in text
@@ -44,21 +44,21 @@ def test_the_error_counts(limit: Callable[[int], None]) -> None:
 
 def test_the_cache_is_emptied_first(limit: Callable[[int], None]) -> None:
     limit(64 * MIB)
-    _C.raw_free(_C.raw_allocate(40 * MIB))
+    _C.testing.raw_free(_C.testing.raw_allocate(40 * MIB))
     before = stats()
-    address = _C.raw_allocate(60 * MIB)  # fits only without the 40
+    address = _C.testing.raw_allocate(60 * MIB)  # fits only without the 40
     assert stats()["num_alloc_retries"] == before["num_alloc_retries"] + 1
     assert stats()["num_ooms"] == before["num_ooms"]
     assert stats()["reserved_bytes.all.current"] == 60 * MIB
-    _C.raw_free(address)
+    _C.testing.raw_free(address)
 
 
 def test_work_goes_on_after_the_error(limit: Callable[[int], None]) -> None:
     limit(32 * MIB)
     for _ in range(3):
         with pytest.raises(torch.OutOfMemoryError):
-            _C.raw_allocate(40 * MIB)
-    _C.raw_free(_C.raw_allocate(30 * MIB))
+            _C.testing.raw_allocate(40 * MIB)
+    _C.testing.raw_free(_C.testing.raw_allocate(30 * MIB))
 
 
 def test_more_than_the_device_has_fails_at_once() -> None:
@@ -66,7 +66,7 @@ def test_more_than_the_device_has_fails_at_once() -> None:
     before = stats()
     for size in (total + 1, (1 << 63) - 1):
         with pytest.raises(torch.OutOfMemoryError, match="more than the device has"):
-            _C.raw_allocate(size)
+            _C.testing.raw_allocate(size)
     now = stats()
     assert now["num_alloc_retries"] == before["num_alloc_retries"]
     assert now["num_device_alloc"] == before["num_device_alloc"]

@@ -24,8 +24,8 @@ def test_pin_memory() -> None:
     assert pinned.is_pinned()
     assert pinned.device.type == "cpu"
     assert torch.equal(plain, pinned)
-    assert _C.is_pinned_pointer(pinned.data_ptr())
-    assert not _C.is_pinned_pointer(plain.data_ptr())
+    assert _C.testing.is_pinned_pointer(pinned.data_ptr())
+    assert not _C.testing.is_pinned_pointer(plain.data_ptr())
 
 
 def test_a_part_of_it_is_pinned() -> None:
@@ -43,9 +43,9 @@ def test_emptying_the_host_cache_gives_it_back() -> None:
     pinned = torch.empty(1000, pin_memory=True)
     address = pinned.data_ptr()
     del pinned
-    assert _C.is_pinned_pointer(address)
+    assert _C.testing.is_pinned_pointer(address)
     torch._C._accelerator_emptyHostCache()
-    assert not _C.is_pinned_pointer(address)
+    assert not _C.testing.is_pinned_pointer(address)
 
 
 def test_a_data_loader_pins() -> None:

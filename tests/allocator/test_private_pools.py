@@ -13,31 +13,31 @@ pytestmark = pytest.mark.usefixtures("memory")
 
 
 def test_memory_does_not_cross_the_border() -> None:
-    outside = _C.raw_allocate(1000)
+    outside = _C.testing.raw_allocate(1000)
     _C.begin_allocate_to_pool(0, POOL, this_thread_only=True)
-    inside = _C.raw_allocate(1000)
-    _C.raw_free(outside)
-    also_inside = _C.raw_allocate(1000)
+    inside = _C.testing.raw_allocate(1000)
+    _C.testing.raw_free(outside)
+    also_inside = _C.testing.raw_allocate(1000)
     _C.end_allocate_to_pool(0, POOL)
-    _C.raw_free(inside)
-    outside_again = _C.raw_allocate(1000)
+    _C.testing.raw_free(inside)
+    outside_again = _C.testing.raw_allocate(1000)
     assert outside_again == outside
     assert also_inside not in (outside, inside)
     pools = {tuple(s["segment_pool_id"]) for s in _C.memory_snapshot()}
     assert pools == {(0, 0), POOL}
     assert stats()["reserved_bytes.all.current"] == 2 * (2 << 20)
-    _C.raw_free(also_inside)
-    _C.raw_free(outside_again)
+    _C.testing.raw_free(also_inside)
+    _C.testing.raw_free(outside_again)
     _C.release_pool(0, POOL)
 
 
 def test_emptying_the_cache_leaves_a_pool_in_use() -> None:
     _C.begin_allocate_to_pool(0, POOL, this_thread_only=True)
-    _C.raw_free(_C.raw_allocate(1000))
+    _C.testing.raw_free(_C.testing.raw_allocate(1000))
     _C.end_allocate_to_pool(0, POOL)
     torch._C._accelerator_emptyCache()
     assert len(_C.memory_snapshot()) == 1
-    _C.empty_pool(POOL)
+    _C.testing.empty_pool(POOL)
     assert _C.memory_snapshot() == []
     _C.release_pool(0, POOL)
     with pytest.raises(RuntimeError, match="no memory pool"):
@@ -48,13 +48,15 @@ def test_emptying_the_cache_leaves_a_pool_in_use() -> None:
 def test_of_one_thread_or_of_all(this_thread_only: bool) -> None:
     _C.begin_allocate_to_pool(0, POOL, this_thread_only=this_thread_only)
     addresses: list[int] = []
-    thread = threading.Thread(target=lambda: addresses.append(_C.raw_allocate(1000)))
+    thread = threading.Thread(
+        target=lambda: addresses.append(_C.testing.raw_allocate(1000))
+    )
     thread.start()
     thread.join()
     _C.end_allocate_to_pool(0, POOL)
     (segment,) = _C.memory_snapshot()
     assert segment["segment_pool_id"] == ((0, 0) if this_thread_only else POOL)
-    _C.raw_free(addresses[0])
+    _C.testing.raw_free(addresses[0])
     _C.release_pool(0, POOL)
 
 

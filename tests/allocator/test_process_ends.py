@@ -32,9 +32,9 @@ address = data.data_ptr()
 child = os.fork()
 if child == 0:
     del data
-    _C.raw_free(address)
+    _C.testing.raw_free(address)
     try:
-        _C.raw_allocate(8)
+        _C.testing.raw_allocate(8)
     except RuntimeError as error:
         os._exit(7 if "forked" in str(error) else 8)
     os._exit(9)
@@ -51,7 +51,7 @@ import builtins
 builtins.kept = [torch.UntypedStorage(1 << n, device="xpu") for n in range(25)]
 stream = torch.Stream("xpu")
 for storage in builtins.kept:
-    _C.raw_record_stream(storage.data_ptr(), stream.stream_id, 0)
+    _C.testing.raw_record_stream(storage.data_ptr(), stream.stream_id, 0)
 print(_C.live_memory()[0])
 """
     )

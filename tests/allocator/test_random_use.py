@@ -71,22 +71,22 @@ def test_the_account_is_kept(steps: list[tuple[str, int, int]]) -> None:
     for step, number, which in steps:
         if step == "allocate":
             with streams[which]:
-                address = _C.raw_allocate(number)
+                address = _C.testing.raw_allocate(number)
             for start, size in live.items():
                 assert address + number <= start or start + size <= address
             live[address] = number
         elif step == "free" and live:
             address = sorted(live)[number % len(live)]
-            _C.raw_free(address)
+            _C.testing.raw_free(address)
             del live[address]
         elif step == "record" and live:
             address = sorted(live)[number % len(live)]
-            _C.raw_record_stream(address, streams[which].stream_id, 0)
+            _C.testing.raw_record_stream(address, streams[which].stream_id, 0)
         elif step == "empty":
             torch._C._accelerator_emptyCache()
         check(live)
     for address in live:
-        _C.raw_free(address)
+        _C.testing.raw_free(address)
     check({})
     torch._C._accelerator_emptyCache()
     assert _C.memory_snapshot() == []
@@ -112,7 +112,7 @@ def test_threads() -> None:
             for step in range(600):
                 if len(live) < 20 and choose.random() < 0.6:
                     size = choose.choice([8, 5000, 200_000, 2 * MIB])
-                    address = _C.raw_allocate(size)
+                    address = _C.testing.raw_allocate(size)
                     mark = seed << 32 | step
                     ctypes.c_uint64.from_address(address).value = mark
                     live.append((address, mark))
@@ -124,17 +124,17 @@ def test_threads() -> None:
                         with lock:
                             handed_over.append(address)
                     else:
-                        _C.raw_free(address)
+                        _C.testing.raw_free(address)
                 if step % 150 == 0:
                     torch._C._accelerator_emptyCache()
                     with lock:
                         others, handed_over[:] = handed_over[:], []
                     for address in others:
-                        _C.raw_free(address)
+                        _C.testing.raw_free(address)
         except Exception as error:
             errors.append(repr(error))
         for address, _ in live:
-            _C.raw_free(address)
+            _C.testing.raw_free(address)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for thread in threads:
@@ -143,6 +143,6 @@ def test_threads() -> None:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads), "deadlock"
     for address in handed_over:
-        _C.raw_free(address)
+        _C.testing.raw_free(address)
     assert errors == []
     check({})

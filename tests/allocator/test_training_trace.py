@@ -132,9 +132,9 @@ def test_and_so_does_its_replay(name: str) -> None:
     addresses: dict[int, int] = {}
     for number, size in trace * 2:
         if size:
-            addresses[number] = _C.raw_allocate(size)
+            addresses[number] = _C.testing.raw_allocate(size)
         else:
-            _C.raw_free(addresses.pop(number))
+            _C.testing.raw_free(addresses.pop(number))
     assert stats()["reserved_bytes.all.peak"] <= MOST * needed(trace)
 
 
@@ -150,13 +150,13 @@ def test_in_random_order(name: str, seed: int) -> None:
     for number in range(6000):
         if len(live) >= 300 or (live and choose.random() < 0.4):
             freed = live.pop(choose.randrange(len(live)))
-            _C.raw_free(addresses.pop(freed))
+            _C.testing.raw_free(addresses.pop(freed))
             order.append((freed, 0))
         else:
             order.append((number, choose.choice(sizes)))
-            addresses[number] = _C.raw_allocate(order[-1][1])
+            addresses[number] = _C.testing.raw_allocate(order[-1][1])
             live.append(number)
     reserved = stats()["reserved_bytes.all.peak"]
     for address in addresses.values():
-        _C.raw_free(address)
+        _C.testing.raw_free(address)
     assert reserved <= MOST * needed(tuple(order))

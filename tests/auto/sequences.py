@@ -55,7 +55,7 @@ class Run:
 
     def split(self, share: float) -> None:
         shares = [share if kind == "cpu" else 1 - share for kind in self.choices.kinds]
-        _C.set_split_shares(shares if share else [], unit=1)
+        _C.testing.set_split_shares(shares if share else [], unit=1)
 
     def check(self) -> None:
         self.split(0)

@@ -12,9 +12,9 @@ def alike(launch_us=10, slow_gpu=1):
 def dear():  # one call on one device alone misses more than a build takes
     _C.set_device_costs(0, [(10, 1, 1e9, 0, 1e9) for k in kinds])
 def pieces():
-    return dict(zip(kinds, _C.pieces_run(0)))
+    return dict(zip(kinds, _C.testing.pieces_run(0)))
 def wait_for_builds():
-    while _C.builds_pending(): time.sleep(0.01)
+    while _C.testing.builds_pending(): time.sleep(0.01)
 def built(call):
     for _ in kinds:  # home's kernel, then the other's
         call()

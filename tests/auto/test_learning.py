@@ -98,7 +98,7 @@ costs(1e9, 10)
 x = torch.ones(1 << 14, device="xpu")
 y = x.tanh()
 print(ran_on("aten::tanh"), torch.allclose(y.cpu(), torch.ones(1 << 14).tanh()))
-while _C.builds_pending(): time.sleep(0.01)
+while _C.testing.builds_pending(): time.sleep(0.01)
 time.sleep(0.05)
 y = x.tanh()
 print(ran_on("aten::tanh"), torch.allclose(y.cpu(), torch.ones(1 << 14).tanh()))
@@ -117,7 +117,7 @@ def tiers():
     rows = xpurt.op_report(reset=True)
     print({r.tier for r in rows if r.op == "aten::tanh"}, bool((y == y[0]).all()))
 tiers()
-while _C.builds_pending(): time.sleep(0.01)
+while _C.testing.builds_pending(): time.sleep(0.01)
 time.sleep(0.05)
 tiers()
 """,
@@ -131,7 +131,7 @@ def test_a_process_may_end_while_kernels_are_built(tmp_path) -> None:
 costs(1e9, 10)
 x = torch.ones(1 << 14, device="xpu")
 for op in (torch.tanh, torch.exp, torch.sin, torch.cos, torch.erf): op(x)
-print(_C.builds_pending() > 0)
+print(_C.testing.builds_pending() > 0)
 """
     assert auto(code, XPURT_CACHE_DIR=str(tmp_path)) == ["True"]
 
@@ -305,7 +305,7 @@ x = torch.ones(1 << 14, device="xpu")
 pending = []
 for _ in range(2):
     x.tanh()
-    pending.append(_C.builds_pending())
+    pending.append(_C.testing.builds_pending())
 print(pending, ran_on("aten::tanh"))
 """,
         XPURT_CACHE_DIR=str(tmp_path),
@@ -318,7 +318,7 @@ def test_a_device_that_would_be_quicker_if_data_were_there_is_new_too(tmp_path) 
 costs(100, 50, copy_us=10_000)
 x = torch.ones(1 << 14, device="xpu")
 for _ in range(4): x.tanh(); torch.xpu.synchronize()
-print(_C.builds_pending() + _C.built_kernels())
+print(_C.testing.builds_pending() + _C.testing.built_kernels())
 """,
         XPURT_CACHE_DIR=str(tmp_path),
     ) == ["0"]
@@ -330,7 +330,7 @@ def test_an_op_that_takes_longer_than_a_build_goes_at_once(tmp_path) -> None:
 costs(1e9, 10)
 x = torch.ones(1 << 14, device="xpu")
 x.tanh()
-print(_C.builds_pending() > 0)
+print(_C.testing.builds_pending() > 0)
 """,
         XPURT_CACHE_DIR=str(tmp_path),
     ) == ["True"]

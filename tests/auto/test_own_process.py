@@ -57,9 +57,9 @@ print(big.cpu().unique().tolist())
 print([t.cpu().unique().tolist() for t in many])
 pairs = [many[i] + many[-1 - i] for i in range(8)]
 print([t.cpu().unique().tolist() for t in pairs])
-print(_C.replica_bytes(0, kinds.index("gpu")) <= 24 * mib)
+print(_C.testing.replica_bytes(0, kinds.index("gpu")) <= 24 * mib)
 del many, big, pairs, t
-print(_C.replica_bytes(0, kinds.index("gpu")))
+print(_C.testing.replica_bytes(0, kinds.index("gpu")))
 """,
         XPURT_VIRTUAL_GPU_MEMORY=str(24 << 20),
     ) == [

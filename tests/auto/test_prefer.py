@@ -88,9 +88,11 @@ def test_it_costs_nothing_once_it_is_over(x: torch.Tensor) -> None:
 
     def nested() -> None:
         with xpurt.prefer("gpu"):
-            assert _C.preferences_held() == 1
+            assert _C.testing.preferences_held() == 1
             with xpurt.prefer("cpu"):
-                assert _C.preferences_held() == 1  # of this thread, the inner one's
+                assert (
+                    _C.testing.preferences_held() == 1
+                )  # of this thread, the inner one's
             found = []
             thread = threading.Thread(target=lambda: found.append(held_elsewhere(x)))
             thread.start()
@@ -98,13 +100,13 @@ def test_it_costs_nothing_once_it_is_over(x: torch.Tensor) -> None:
             assert found == [2]
             raise KeyError
 
-    assert _C.preferences_held() == 0
+    assert _C.testing.preferences_held() == 0
     with pytest.raises(KeyError):
         nested()
-    assert _C.preferences_held() == 0
+    assert _C.testing.preferences_held() == 0
 
 
 def held_elsewhere(x: torch.Tensor) -> int:
     with xpurt.prefer("gpu"):
         x.tanh()
-        return _C.preferences_held()
+        return _C.testing.preferences_held()

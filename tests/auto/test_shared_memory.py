@@ -21,7 +21,7 @@ only("cpu"); y.add_(1)
 print(ran_on("aten::add_"))
 only("gpu"); z = (y * y).sum()
 print(ran_on("aten::sum"))
-print(_C.transfers_to(0), _C.replica_bytes(0, kinds.index("gpu")))
+print(_C.testing.transfers_to(0), _C.testing.replica_bytes(0, kinds.index("gpu")))
 print(len(xpurt.where(x)), len(xpurt.where(y)))
 expected = torch.arange(1000.0) * 2 + 1
 print(torch.equal(y.cpu(), expected), torch.allclose(z.cpu(), expected @ expected))
@@ -50,10 +50,10 @@ def test_pieces_of_one_result() -> None:
     assert coherent(
         """
 x = torch.arange(1 << 16, device="xpu").float()
-_C.set_split_shares([0.5, 0.5])
+_C.testing.set_split_shares([0.5, 0.5])
 y = ((x + 1) * 2).view(256, 256).sum(1)
-_C.set_split_shares([])
+_C.testing.set_split_shares([])
 expected = ((torch.arange(1 << 16).float() + 1) * 2).view(256, 256).sum(1)
-print(torch.equal(y.cpu(), expected), min(_C.pieces_run(0)) >= 3)
+print(torch.equal(y.cpu(), expected), min(_C.testing.pieces_run(0)) >= 3)
 """
     ) == ["True True"]

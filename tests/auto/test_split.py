@@ -20,13 +20,13 @@ class Split:
         self.kinds = choices.kinds
 
     def set(self, **shares: float) -> None:
-        _C.set_split_shares([shares[kind] for kind in self.kinds])
+        _C.testing.set_split_shares([shares[kind] for kind in self.kinds])
 
     def off(self) -> None:
-        _C.set_split_shares([])
+        _C.testing.set_split_shares([])
 
     def pieces(self) -> dict[str, int]:
-        return dict(zip(self.kinds, _C.pieces_run(0), strict=True))
+        return dict(zip(self.kinds, _C.testing.pieces_run(0), strict=True))
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_pieces_stay_where_they_are(split: Split) -> None:
     split.off()
     x = torch.zeros(1 << 20, device="xpu")
     split.set(cpu=0.6, gpu=0.4)
-    before = _C.transfers_to(0)
+    before = _C.testing.transfers_to(0)
     y = x + 1
     for _ in range(5):
         y = y * 2
@@ -137,7 +137,7 @@ def test_pieces_stay_where_they_are(split: Split) -> None:
     moved = [
         (count - count_before, size - size_before)
         for (count_before, size_before), (count, size) in zip(
-            before, _C.transfers_to(0), strict=True
+            before, _C.testing.transfers_to(0), strict=True
         )
     ]
     # The GPU's part of x, once, and nothing else.
@@ -152,14 +152,14 @@ def test_pieces_stay_where_they_are(split: Split) -> None:
 
 def test_shares_that_waver_move_nothing(split: Split) -> None:
     x = torch.zeros(1 << 20, device="xpu") + 1
-    before = _C.transfers_to(0)
+    before = _C.testing.transfers_to(0)
     for share in (0.61, 0.58, 0.62, 0.6, 0.7, 0.5, 0.7, 0.5):
         split.set(cpu=share, gpu=1 - share)
         x = x * 2
-    assert _C.transfers_to(0) == before
+    assert _C.testing.transfers_to(0) == before
     split.set(cpu=0.3, gpu=0.7)
     x = x * 2
-    assert _C.transfers_to(0) != before
+    assert _C.testing.transfers_to(0) != before
     assert x.cpu().unique().tolist() == [512.0]
 
 
@@ -189,7 +189,7 @@ def test_shares_decide(split: Split) -> None:
     assert both_ran(split, before)
     assert y.cpu().unique().tolist() == [2.0]
     with pytest.raises(ValueError, match="shares"):
-        _C.set_split_shares([-1, 2])
+        _C.testing.set_split_shares([-1, 2])
 
 
 def test_what_is_small_or_may_not_leave_home_is_whole(split: Split) -> None:

@@ -24,7 +24,7 @@ def speed() -> None:
         for _ in range(15):
             for device in best:
                 rounds = 2000 if size > MIB and device == "cpu" else 20_000
-                spent = _C.time_allocations(device, size, rounds)
+                spent = _C.testing.time_allocations(device, size, rounds)
                 best[device] = min(best[device], spent)
         cpu, xpu = best["cpu"], best["xpu"]
         print(f"{size:>10} {cpu:>10.1f} {xpu:>10.1f} {xpu / cpu:>8.3f}")
@@ -40,13 +40,13 @@ def fragmentation(
     live: list[int] = []
     for _ in range(steps):
         if len(live) >= held or (live and choose.random() < 0.4):
-            _C.raw_free(live.pop(choose.randrange(len(live))))
+            _C.testing.raw_free(live.pop(choose.randrange(len(live))))
         else:
             size = choose.choice(sizes) + choose.randrange(4096)
-            live.append(_C.raw_allocate(size))
+            live.append(_C.testing.raw_allocate(size))
     stats = torch._C._accelerator_getDeviceStats(0)
     for address in live:
-        _C.raw_free(address)
+        _C.testing.raw_free(address)
     reserved = stats["reserved_bytes"]["all"]["peak"]
     return float(reserved / stats["allocated_bytes"]["all"]["peak"])
 
@@ -56,14 +56,14 @@ def first_touch(size: int) -> tuple[float, float]:
     torch._C._accelerator_emptyCache()
     spent = []
     for _ in range(2):
-        address = _C.raw_allocate(size)
+        address = _C.testing.raw_allocate(size)
         view = np.ctypeslib.as_array(
             (np.ctypeslib.ctypes.c_uint8 * size).from_address(address)
         )
         start = time.perf_counter()
         view.fill(1)
         spent.append(1e3 * (time.perf_counter() - start))
-        _C.raw_free(address)
+        _C.testing.raw_free(address)
     return spent[0], spent[1]
 
 

@@ -17,7 +17,7 @@ ROUNDS = 9
 
 def median_ns(name: str, overload: str, operands: list[torch.Tensor]) -> float:
     return statistics.median(
-        _C.choice_ns(name, overload, operands, CALLS) for _ in range(ROUNDS)
+        _C.testing.choice_ns(name, overload, operands, CALLS) for _ in range(ROUNDS)
     )
 
 

@@ -1,10 +1,10 @@
 """Suites and results that no device made."""
 
 from xpurt.bench.limits import Limits
-from xpurt.bench.machine import Machine
 from xpurt.bench.results import RowResult, SuiteResult
 from xpurt.bench.row import LARGE, Reach, Suite
 from xpurt.bench.timing import Ratio
+from xpurt.reports import Machine
 
 LIMITS = Limits(
     triad=20.0,
@@ -23,6 +23,8 @@ MACHINE = Machine(
     policy="auto",
     torch="2.13.0",
     xpurt="0.1.0",
+    dpctl="0.22.1",
+    onednn="2026.1.0",
     python="3.11.7",
     system="Linux 6",
     date="2026-01-31",

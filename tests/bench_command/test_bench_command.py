@@ -131,6 +131,7 @@ def test_nothing_measured_is_no_success(xpu: torch.device) -> None:
         (Request(plot=Path("out.nothing")), "out.nothing: matplotlib writes .*png"),
         (Request(quick=True, markdown=Path("a.md")), "--markdown wants whole suites"),
         (Request(json=Path("no/such/folder/a.json")), "can't be written: No such file"),
+        (Request(html=Path("no/such/folder/a.html")), "can't be written: No such file"),
         (Request(markdown=Path()), "can't be written|Is a directory"),
     ],
 )
@@ -162,6 +163,12 @@ def test_the_command_line_says_which_suites_there_are(
     assert cli.main(["bench", "--suite", "gem"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("xpurt: no suite 'gem'; there are dispatch, pointwise-64k")
+
+
+def test_the_suite_auto_has_no_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "--suite", "auto", "--html", "out.html"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("xpurt: --html is not for the suite auto")
 
 
 def test_a_missing_matplotlib_is_one_line(

@@ -51,3 +51,12 @@ def test_known_failures_are_well_and_known_passes_are_not(
 def test_nothing_to_run_is_no_success(fake: Settings, known: Path) -> None:
     settings = replace(fake, ops=("no.such.op",), known_failures=known)
     assert run_conformance([settings]) == 1
+
+
+def test_a_page_that_cannot_be_written_is_found_out_before_the_work(
+    fake: Settings, known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = replace(fake, ops=("right",), known_failures=known)
+    with pytest.raises(OSError, match="No such file"):
+        run_conformance([settings], html_path=tmp_path / "no" / "out.html")
+    assert capsys.readouterr().out == ""

@@ -3,8 +3,10 @@
 import json
 
 from xpurt.conformance.report import failures, headline, summary
-from xpurt.conformance.report_html import page
+from xpurt.conformance.report_html import conformance_page
 from xpurt.conformance.results import Failure, Result, from_data, tallies, tally
+from xpurt.conformance.settings import Settings
+from xpurt.reports import describe_machine
 
 WRONG = Result(
     "add",
@@ -66,8 +68,10 @@ def test_a_failure_shows_its_sample_and_message() -> None:
 
 
 def test_the_page_has_the_same_and_is_escaped() -> None:
-    html = page(RESULTS, "AUTO", 7)
+    machine = describe_machine([], mapping="AUTO", policy="auto")
+    html = conformance_page(RESULTS, Settings(mapping="AUTO"), machine, left_out=7)
     assert "75.00%" in html
+    assert "7 that PyTorch does not list" in html
     assert "&lt;1&gt;" in html
     assert "<1>" not in html
 

@@ -16,7 +16,7 @@ import torch, xpurt
 from xpurt import _C
 xpurt.set_kernel_policy("sycl")
 x = torch.arange(5.0, device="xpu")
-print((x * 2).exp().cpu().sum().item(), _C.built_kernels(), _C.loaded_kernels())
+print((x * 2).exp().cpu().sum().item(), _C.testing.built_kernels(), _C.testing.loaded_kernels())
 """
 
 MEMORY = """

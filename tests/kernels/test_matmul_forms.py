@@ -24,9 +24,9 @@ pytestmark = pytest.mark.mappings("GPU")
 @pytest.fixture(params=[1, 8, 16], ids=lambda width: f"width-{width}")
 def width(request: pytest.FixtureRequest) -> Iterator[int]:
     """What devices are taken to have as the width of their vectors."""
-    _C.force_vector_width(request.param)
+    _C.testing.force_vector_width(request.param)
     yield request.param
-    _C.force_vector_width(0)
+    _C.testing.force_vector_width(0)
 
 
 def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -160,7 +160,7 @@ def test_the_width_of_a_device_chooses() -> None:
     gpu = next(d for d in dpctl.get_devices() if d.device_type.name == "gpu")
     print(gpu.native_vector_width_float)
     for width in (0, 1, 2, 4, 8, 16):
-        _C.force_vector_width(width)
+        _C.testing.force_vector_width(width)
         a @ a.t()
     """
     width, own, *others = output(code, XPURT_MAPPING="GPU").splitlines()

@@ -205,8 +205,8 @@ def test_a_primitive_is_made_once_per_length(xpu: torch.device) -> None:
     model = nn.GRU(SIZE, HIDDEN, device=xpu)
     with torch.no_grad():
         model(torch.randn(7, BATCH, SIZE, device=xpu))
-        kept, most = _C.onednn_plans(0)
+        kept, most = _C.testing.onednn_plans(0)
         model(torch.randn(7, BATCH, SIZE, device=xpu))
-        assert _C.onednn_plans(0) == (kept, most)
+        assert _C.testing.onednn_plans(0) == (kept, most)
         model(torch.randn(8, BATCH, SIZE, device=xpu))
-    assert _C.onednn_plans(0) == (min(kept + 1, most), most)
+    assert _C.testing.onednn_plans(0) == (min(kept + 1, most), most)

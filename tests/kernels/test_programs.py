@@ -29,7 +29,7 @@ DEVICE = {
 def test_a_kernel_that_does_not_build_shows_source_and_log(xpu: torch.device) -> None:
     source = "__kernel void wrong(__global float* p) {\n  p[0] = no_such_name;\n}\n"
     with pytest.raises(KernelBuildError) as caught:
-        _C.build_kernel(0, "wrong", source)
+        _C.testing.build_kernel(0, "wrong", source)
     message = str(caught.value)
     assert "kernel wrong does not build for" in message
     assert "2    p[0] = no_such_name;" in message  # the source, its lines numbered
@@ -40,7 +40,7 @@ def test_a_kernel_that_does_not_build_shows_source_and_log(xpu: torch.device) ->
 
 def test_a_program_without_the_kernel_is_an_error(xpu: torch.device) -> None:
     with pytest.raises(KernelBuildError, match="no kernel other"):
-        _C.build_kernel(0, "other", "__kernel void one(__global float* p) {}")
+        _C.testing.build_kernel(0, "other", "__kernel void one(__global float* p) {}")
 
 
 def test_the_error_of_a_source_travels_through_an_op(xpu: torch.device) -> None:
@@ -76,9 +76,9 @@ def test_a_kernel_is_built_once() -> None:
     x = torch.ones(11, 13, device="xpu")
     xpurt.set_kernel_policy("sycl")
     def built(*uses):
-        before = _C.built_kernels()
+        before = _C.testing.built_kernels()
         for use in uses: use.asinh()
-        return _C.built_kernels() - before
+        return _C.testing.built_kernels() - before
     more = [torch.ones(size, device="xpu", dtype=torch.float32) for size in (1, 5, 1000)]
     print(built(x), built(*more))            # one layout
     print(built(x[:, ::2]), built(x[:, ::3]))  # another one
@@ -88,7 +88,7 @@ def test_a_kernel_is_built_once() -> None:
 
 def test_threads_that_want_the_same_kernel_build_it_once(xpu: torch.device) -> None:
     x = torch.ones(7, dtype=torch.float64, device=xpu)
-    before = _C.built_kernels()
+    before = _C.testing.built_kernels()
     results: list[torch.Tensor] = []
     with xpurt.kernel_policy("sycl"):
         threads = [
@@ -99,7 +99,7 @@ def test_threads_that_want_the_same_kernel_build_it_once(xpu: torch.device) -> N
         for thread in threads:
             thread.join()
     assert len(results) == 8
-    assert _C.built_kernels() <= before + 1
+    assert _C.testing.built_kernels() <= before + 1
 
 
 @pytest.mark.mappings("CPU", "explicit", "GPU", "AUTO")
@@ -189,4 +189,4 @@ def test_a_device_without_sub_groups_gets_a_work_item_per_line(
     softmax = next(r for r in ROWS if r.aten == "_softmax")
     source = source_of(softmax, "softmax_rows", ["", "ff"], DEVICE)
     assert "reqd_sub_group_size" not in source.text
-    _C.build_kernel(0, source.entry, source.text)
+    _C.testing.build_kernel(0, source.entry, source.text)

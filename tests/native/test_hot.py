@@ -14,7 +14,7 @@ from xpurt.errors import FallbackError
 from xpurt.mapping import current_placement
 from xpurt.testing.oracle import agree, copied
 
-OPS = [name.removeprefix("aten::") for name in _C.hot_ops()]
+OPS = [name.removeprefix("aten::") for name in _C.testing.hot_ops()]
 # Only devices that PyTorch does not know have these: see test_convolutions.
 CONVOLUTIONS = ["convolution_overrideable", "convolution_backward_overrideable"]
 WRITING = [op for op in OPS if op.partition(".")[0].endswith("_")]

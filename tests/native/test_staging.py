@@ -17,9 +17,9 @@ def unreadable(xpu: torch.device) -> Iterator[torch.device]:
     """A device that is treated as one whose memory the host cannot read."""
     if xpurt.get_xpu_mapping() != "CPU":
         pytest.skip("the CPU device is turned into one; others are one, or many")
-    _C.set_host_accessible(0, False)
+    _C.testing.set_host_accessible(0, False)
     yield xpu
-    _C.set_host_accessible(0, True)
+    _C.testing.set_host_accessible(0, True)
 
 
 def copied(op: str) -> int:
@@ -78,7 +78,7 @@ def test_copying_is_warned_of_once_per_op(xpu: torch.device) -> None:
         xpurt.set_xpu_mapping("CPU")
         t = torch.arange(3.0).to("xpu")
         _C.set_kernel_policy("native")
-        _C.set_host_accessible(0, False)
+        _C.testing.set_host_accessible(0, False)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for _ in range(3):

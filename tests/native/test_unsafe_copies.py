@@ -227,7 +227,7 @@ def test_each_op_is_trusted_checked_or_refused() -> None:
         name = schema.name + (schema.overload_name and f".{schema.overload_name}")
         if name not in present:
             continue  # of TorchScript alone
-        rule, reason = _C.copy_verdict(schema.name, schema.overload_name)
+        rule, reason = _C.testing.copy_verdict(schema.name, schema.overload_name)
         rules[rule] = rules.get(rule, 0) + 1
         library = schema.name.split("::")[0]
         types = types_of(schema)
@@ -256,7 +256,7 @@ def test_types_that_may_hide_tensors(given: str, returned: bool) -> None:
     else:
         library.define(f"op(Tensor x, {given} y) -> Tensor")
     try:
-        rule, reason = _C.copy_verdict("xpurt_test_types::op", "")
+        rule, reason = _C.testing.copy_verdict("xpurt_test_types::op", "")
         assert rule == "refused"
         assert "may keep tensors" in reason
     finally:
@@ -270,7 +270,7 @@ def test_no_op_of_aten_s_writes_what_it_does_not_say(xpu: torch.device) -> None:
     x = torch.rand(2, 4, 6, 6, device=xpu)
     mean, var = torch.zeros(4, device=xpu), torch.ones(4, device=xpu)
     functional = torch.nn.functional
-    _C.check_trusted_copies(True)
+    _C.testing.check_trusted_copies(True)
     try:
         functional.batch_norm(x, mean, var, training=True)
         functional.max_pool2d(x, 2)
@@ -286,4 +286,4 @@ def test_no_op_of_aten_s_writes_what_it_does_not_say(xpu: torch.device) -> None:
         x.index_put_((torch.tensor([0], device=xpu),), x[1:] * 2)
         torch.nn.LSTM(6, 5).to(xpu)(x[0])
     finally:
-        _C.check_trusted_copies(False)
+        _C.testing.check_trusted_copies(False)

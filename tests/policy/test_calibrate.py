@@ -34,7 +34,10 @@ def test_what_is_measured_is_in_force(folder: Path, wish: str) -> None:
         assert curve.cost_class == "cheap"
         first = curve.points[0]
         expected = (first.native_us, first.kernel_us)
-        assert _C.expected_costs(0, "cheap", "f", "alike", first.elements) == expected
+        assert (
+            _C.testing.expected_costs(0, "cheap", "f", "alike", first.elements)
+            == expected
+        )
     mapping.install_costs(mapping.current_placement())
     assert any("measuring" in line for line in said)
     for each in found:
@@ -121,4 +124,4 @@ def test_what_is_measured_for_a_layout_has_it(
 ) -> None:
     call, _ = one.make(1 << 14, torch.float32, "xpu")
     call()
-    assert {row[3] for row in _C.learned_tiers()} == {one.layout}
+    assert {row[3] for row in _C.testing.learned_tiers()} == {one.layout}

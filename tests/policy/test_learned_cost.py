@@ -8,7 +8,7 @@ from xpurt import _C
 
 
 def after(*times: float, expected: float = 1.0) -> float:
-    cost = _C.LearnedCost()
+    cost = _C.testing.LearnedCost()
     for time in times:
         cost.note(time)
     return cost.believed(expected)
@@ -16,7 +16,7 @@ def after(*times: float, expected: float = 1.0) -> float:
 
 def test_without_a_time_it_is_what_was_expected() -> None:
     assert after(expected=7.0) == 7.0
-    cost = _C.LearnedCost()
+    cost = _C.testing.LearnedCost()
     assert (cost.count, cost.is_known, cost.is_settled) == (0, False, False)
 
 
@@ -27,7 +27,7 @@ def test_the_first_time_is_dropped() -> None:
 
 def test_ten_times_settle_it() -> None:
     draw = random.Random(1)
-    cost = _C.LearnedCost()
+    cost = _C.testing.LearnedCost()
     for _ in range(10):
         assert not cost.is_settled
         cost.note(100 * draw.uniform(0.9, 1.1))
@@ -53,7 +53,7 @@ def test_an_outlier_among_the_first_few_is_not_believed(place: int) -> None:
 
 @pytest.mark.parametrize("spikes", [1, 3, 5, 9, 50])
 def test_a_spike_is_forgotten_within_ten_times(spikes: int) -> None:
-    cost = _C.LearnedCost()
+    cost = _C.testing.LearnedCost()
     for _ in range(10):
         cost.note(100.0)
     for _ in range(spikes):
@@ -64,7 +64,7 @@ def test_a_spike_is_forgotten_within_ten_times(spikes: int) -> None:
 
 
 def test_a_device_that_has_become_slower_is_found_out_within_ten_times() -> None:
-    cost = _C.LearnedCost()
+    cost = _C.testing.LearnedCost()
     for _ in range(1000):
         cost.note(100.0)
     for _ in range(10):
@@ -73,7 +73,7 @@ def test_a_device_that_has_become_slower_is_found_out_within_ten_times() -> None
 
 
 def test_what_is_no_time_is_not_noted() -> None:
-    cost = _C.LearnedCost()
+    cost = _C.testing.LearnedCost()
     for time in (float("nan"), float("inf"), -1.0):
         cost.note(time)
     assert cost.count == 0

@@ -40,11 +40,11 @@ assert torch.allclose(found.cpu(), x.cpu().exp())
 assert len(warned) == 1 and "refuses to build" in warned[0], warned
 assert "this is no C" not in warned[0] or "error" in warned[0]
 assert tiers("aten::exp") == ["native"]
-built = _C.built_kernels()
+built = _C.testing.built_kernels()
 for again in (x.exp, x.exp_, lambda: torch.exp(x, out=torch.empty_like(x))):
     _, warned = quietly(again)
     assert warned == [], warned
-print(tiers("aten::exp"), _C.built_kernels() - built)
+print(tiers("aten::exp"), _C.testing.built_kernels() - built)
 quietly(lambda: x.sinc())
 print(tiers("aten::sinc"))
 """
@@ -143,7 +143,7 @@ def test_with_learning_and_without(learn: str) -> None:
         + ON_CPU
         + """
 spoil("exp")
-_C.set_learning_bias(1e6, 0)  # so that a trial comes soon
+_C.testing.set_learning_bias(1e6, 0)  # so that a trial comes soon
 x = torch.linspace(0, 1, 5000).to("xpu")
 said = []
 for _ in range(50):

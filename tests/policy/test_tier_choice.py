@@ -49,12 +49,12 @@ def test_below_the_floor_no_table_is_asked(set_costs: SetCosts) -> None:
 def test_between_points_and_beyond_them() -> None:
     points = [(1024.0, 1.0, 10.0), (4096.0, 4.0, 10.0), (16384.0, 16.0, 14.0)]
     _C.set_cost_curves(0, 0, [("dear", "f", "alike", points)])
-    assert _C.expected_costs(0, "dear", "f", "alike", 10) == (1, 10)
-    native, kernel = _C.expected_costs(0, "dear", "f", "alike", 2048) or (0, 0)
+    assert _C.testing.expected_costs(0, "dear", "f", "alike", 10) == (1, 10)
+    native, kernel = _C.testing.expected_costs(0, "dear", "f", "alike", 2048) or (0, 0)
     assert (native, kernel) == pytest.approx((2, 10))
-    beyond = _C.expected_costs(0, "dear", "f", "alike", 163840)
+    beyond = _C.testing.expected_costs(0, "dear", "f", "alike", 163840)
     assert beyond == pytest.approx((160, 140))
-    assert _C.expected_costs(0, "sort", "f", "alike", 2048) is None
+    assert _C.testing.expected_costs(0, "sort", "f", "alike", 2048) is None
     assert calls("exp", 1, size=4096) == {"native": 1}
     assert calls("exp", 1, size=1 << 14) == {"sycl": 1}
 
@@ -207,7 +207,7 @@ def test_long_lines_are_like_short_ones_where_they_were_not_measured() -> None:
         ("reduction", "f", "across", flat(NATIVE_WINS)),
     ]
     _C.set_cost_curves(0, 0, curves)
-    assert _C.expected_costs(0, "reduction", "f", "long", 1) == KERNEL_WINS
+    assert _C.testing.expected_costs(0, "reduction", "f", "long", 1) == KERNEL_WINS
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -254,7 +254,7 @@ def test_learning_finds_the_kernel_that_the_table_missed(set_costs: SetCosts) ->
     calls("exp", 1)  # built once, so that its build costs nothing
     with xpurt.kernel_policy("sycl"):
         calls("exp", 1)
-    _C.set_learning_bias(1_000_000, 0)  # as if the native kernel took 1 s
+    _C.testing.set_learning_bias(1_000_000, 0)  # as if the native kernel took 1 s
     taken = calls("exp", 2_000)
     assert bucket_of("aten::exp", 16) == ("native", "kernel")
     assert taken["native"] < taken["sycl"]
@@ -263,7 +263,7 @@ def test_learning_finds_the_kernel_that_the_table_missed(set_costs: SetCosts) ->
 @pytest.mark.usefixtures("learning")
 def test_learning_leaves_a_kernel_that_the_table_praised(set_costs: SetCosts) -> None:
     set_costs(dear=(1_000.0, 1.0))
-    _C.set_learning_bias(0, 100_000)
+    _C.testing.set_learning_bias(0, 100_000)
     taken = calls("exp", 300)
     assert bucket_of("aten::exp", 16) == ("kernel", "native")
     assert taken["sycl"] < 20
@@ -274,7 +274,7 @@ def test_learning_leaves_a_kernel_that_the_table_praised(set_costs: SetCosts) ->
 def test_a_call_counts_once(set_costs: SetCosts, tier: str) -> None:
     """A hot op asks for the tier, and hands it over where that is the kernel."""
     set_costs(dear=(10.0, 1e6) if tier == "native" else (1e6, 10.0))
-    _C.set_learning_bias(*((0, 1e9) if tier == "native" else (1e9, 0)))
+    _C.testing.set_learning_bias(*((0, 1e9) if tier == "native" else (1e9, 0)))
     for _ in range(500):
         calls("exp", 1)
         in_use = bucket_of("aten::exp", 16)[1]
@@ -322,15 +322,15 @@ def test_a_new_table_forgets_what_was_learned(set_costs: SetCosts) -> None:
 @pytest.mark.usefixtures("learning")
 def test_a_short_program_builds_nothing(set_costs: SetCosts) -> None:
     set_costs(special=(100.0, 99.0))
-    before = _C.built_kernels()
+    before = _C.testing.built_kernels()
     assert calls("lgamma", 20) == {"native": 20}
-    assert _C.built_kernels() == before
+    assert _C.testing.built_kernels() == before
 
 
 @pytest.mark.usefixtures("learning")
 def test_deterministic_mode_goes_by_the_table(set_costs: SetCosts) -> None:
     set_costs(dear=(1_000.0, 1.0))
-    _C.set_learning_bias(0, 100_000)
+    _C.testing.set_learning_bias(0, 100_000)
     calls("exp", 300)
     assert bucket_of("aten::exp", 16) == ("kernel", "native")
     torch.use_deterministic_algorithms(True)
@@ -339,7 +339,7 @@ def test_deterministic_mode_goes_by_the_table(set_costs: SetCosts) -> None:
         assert calls("sinc", 300) == {"sycl": 300}
     finally:
         torch.use_deterministic_algorithms(False)
-    assert not any(row[0] == "aten::sinc" for row in _C.learned_tiers())
+    assert not any(row[0] == "aten::sinc" for row in _C.testing.learned_tiers())
     assert calls("exp", 10) == {"native": 10}
 
 
@@ -352,19 +352,19 @@ def test_nothing_is_learned_while_a_graph_is_captured(set_costs: SetCosts) -> No
         y = x.exp()
     graph.replay()
     assert y[0].item() == pytest.approx(2.71828, rel=1e-4)
-    assert not any(row[0] == "aten::exp" for row in _C.learned_tiers())
+    assert not any(row[0] == "aten::exp" for row in _C.testing.learned_tiers())
 
 
 def test_without_learning_nothing_is_timed(set_costs: SetCosts) -> None:
     set_costs(dear=NATIVE_WINS)
     calls("exp", 100)
-    assert _C.learned_tiers() == []
+    assert _C.testing.learned_tiers() == []
 
 
 @pytest.mark.usefixtures("learning")
 def test_results_are_right_whichever_tier_is_tried(set_costs: SetCosts) -> None:
     set_costs(dear=(100.0, 50.0), cheap=(100.0, 50.0), reduction=(100.0, 50.0))
-    _C.set_learning_bias(50_000, 0)
+    _C.testing.set_learning_bias(50_000, 0)
     x = torch.linspace(0, 1, LARGE)
     expected = (x.exp() * 2 + x).sum()
     moved = x.to("xpu")

@@ -16,12 +16,12 @@ def tiers_of(op: str) -> dict[str, int]:
 def bucket_of(op: str, log2: int) -> tuple[str, str]:
     """Tier by the table, and tier in use, of float32 operands of that size."""
     ((*_, by_table, in_use, _, _),) = [
-        row for row in _C.learned_tiers() if row[0] == op and row[4] == log2
+        row for row in _C.testing.learned_tiers() if row[0] == op and row[4] == log2
     ]
     return by_table, in_use
 
 
 def calls_to_next_turn(op: str, log2: int) -> int:
     """Until the learner times a call of float32 operands of that size."""
-    (row,) = [r for r in _C.learned_tiers() if r[0] == op and r[4] == log2]
+    (row,) = [r for r in _C.testing.learned_tiers() if r[0] == op and r[4] == log2]
     return row[5]

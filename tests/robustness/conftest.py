@@ -22,7 +22,7 @@ def policy(request: pytest.FixtureRequest, xpu: torch.device) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def fallback_mode() -> Iterator[None]:
     """No warning of copies, unless a test asks for it."""
-    mode = _C.fallback_mode()
+    mode = _C.testing.fallback_mode()
     _C.set_fallback_mode("silent")
     yield
     _C.set_fallback_mode(mode)

@@ -14,14 +14,15 @@ from typing import Any
 import xpurt
 from xpurt.bench import markdown, page_faults, plot
 from xpurt.bench.limits import Limits, measure_limits
-from xpurt.bench.machine import Machine, describe_machine
 from xpurt.bench.measure import measure, measure_neutral
 from xpurt.bench.report import limits_sentence, suite_table, target_table
+from xpurt.bench.report_html import bench_page
 from xpurt.bench.results import SuiteResult
 from xpurt.bench.row import BadRequest, Row, Suite
 from xpurt.bench.suites import SUITES
 from xpurt.bench.timing import Budget
 from xpurt.marked_page import BadMarkers
+from xpurt.reports import Machine, check_writable, describe_machine, write_page
 
 FULL = Budget(seconds=0.8, fewest=5, most=60, learning=1.0)
 QUICK = Budget(seconds=0.05, fewest=3, most=9)
@@ -40,6 +41,7 @@ class Request:
     mapping: str = "CPU"
     quick: bool = False
     json: Path | None = None
+    html: Path | None = None
     plot: Path | None = None
     markdown: Path | None = None
 
@@ -161,9 +163,12 @@ def _check_files(request: Request, suites: Sequence[Suite]) -> None:
             raise BadRequest("--markdown wants whole suites: no --quick, no --rows")
         if request.markdown.exists():
             _check_markers(request.markdown, [suite.name for suite in suites])
-    for path in (request.json, request.plot, request.markdown):
+    for path in (request.json, request.html, request.plot, request.markdown):
         if path is not None:
-            _check_writable(path)
+            try:
+                check_writable(path)
+            except OSError as error:
+                raise BadRequest(f"{path} can't be written: {error.strerror}") from None
 
 
 def _check_markers(path: Path, names: Sequence[str]) -> None:
@@ -171,16 +176,6 @@ def _check_markers(path: Path, names: Sequence[str]) -> None:
         markdown.check(path.read_text(), names)
     except (OSError, UnicodeDecodeError, BadMarkers) as error:
         raise BadRequest(f"{path}: {error}") from None
-
-
-def _check_writable(path: Path) -> None:
-    existed = path.exists()
-    try:
-        path.open("ab").close()
-    except OSError as error:
-        raise BadRequest(f"{path} can't be written: {error.strerror}") from None
-    if not existed:
-        path.unlink()
 
 
 def _write(
@@ -192,6 +187,10 @@ def _write(
             lambda path: path.write_text(
                 json.dumps(as_data(results, limits, machine, request), indent=1)
             ),
+        ),
+        (
+            request.html,
+            lambda path: write_page(path, bench_page(results, limits, machine)),
         ),
         (
             request.plot,

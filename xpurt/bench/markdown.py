@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from xpurt.bench.limits import Limits
-from xpurt.bench.machine import Machine
 from xpurt.bench.report import (
     TARGET_HEADINGS,
     cells,
@@ -15,6 +14,7 @@ from xpurt.bench.report import (
 )
 from xpurt.bench.results import SuiteResult
 from xpurt.marked_page import Section, head_of, line_of
+from xpurt.reports import Machine
 
 # Sections that belong to no suite.
 MACHINE = "machine"

@@ -36,13 +36,17 @@ def calibrate(
     return measure_all(report, force=force)
 
 
-def run_calibrate(*, show: bool, plot: Path | None, force: bool) -> int:
-    """The command: measures all devices unless it is only to `show` what is known, and
-    draws that to `plot`, if given. Returns the exit code.
+def run_calibrate(
+    *, show: bool, plot: Path | None, html: Path | None, force: bool
+) -> int:
+    """The command: measures all devices unless it is only to `show` what is known, draws
+    that to `plot`, and writes a page of it to `html`, if these are given. Returns the
+    exit code.
 
-    Raises MappingError without a device, what `calibrate` raises, and what
-    `xpurt.calibration.picture.save_plot` does.
+    Raises MappingError without a device, what `calibrate` raises, what
+    `xpurt.calibration.picture.save_plot` does, and OSError where `html` can't be
+    written.
     """
     from xpurt.calibration.command import measure_and_show
 
-    return measure_and_show(show=show, plot=plot, force=force)
+    return measure_and_show(show=show, plot=plot, html=html, force=force)

@@ -4,14 +4,20 @@ from pathlib import Path
 
 from xpurt.calibration.known import costs_table
 from xpurt.calibration.picture import save_plot
+from xpurt.calibration.report_html import calibration_page
 from xpurt.calibration.run import measure_all
 from xpurt.errors import MappingError
 from xpurt.kernels import known_costs
 from xpurt.mapping import get_xpu_mapping, identity, physical_devices, set_xpu_mapping
+from xpurt.reports import check_writable, write_page
 
 
-def measure_and_show(*, show: bool, plot: Path | None, force: bool) -> int:
+def measure_and_show(
+    *, show: bool, plot: Path | None, html: Path | None, force: bool
+) -> int:
     """See `xpurt.calibration.run_calibrate`."""
+    if html is not None:
+        check_writable(html)
     if not physical_devices():
         raise MappingError(
             "there is no SYCL device to measure. `python -m xpurt doctor` says what is "
@@ -33,4 +39,7 @@ def measure_and_show(*, show: bool, plot: Path | None, force: bool) -> int:
             drawn += 1
         elif plot is not None:
             print(f"{device}: not drawn, as no class was measured on it")
+    if html is not None:
+        write_page(html, calibration_page(physical_devices()))
+        print(f"written: {html}")
     return 0

@@ -10,18 +10,17 @@ def costs_table(device: PhysicalDevice) -> str:
     """Where the device's costs come from, its rates, and the crossovers: the elements
     from which on a kernel is taken."""
     kept, curves = known_costs(mapping.identity(device), device.kind)
-    if kept is not None:
-        lines = [f"{device}: measured on {kept.measured}", _rates(kept)]
-    elif curves:
-        lines = [
-            f"{device}: not calibrated; xpurt goes by the costs that it comes with "
-            f"({shipped().measured})"
-        ]
-    else:
-        lines = [f"{device}: not calibrated"]
+    source, *rates = sources(kept, curves)
+    lines = [f"{device}: {source}", *rates]
     if curves:
         cells = (
-            (c.cost_class, c.letter, c.layout, _elements(c.crossover()), _largest(c))
+            (
+                c.cost_class,
+                c.letter,
+                c.layout,
+                elements_text(c.crossover()),
+                largest_text(c),
+            )
             for c in curves
         )
         headings = (
@@ -35,7 +34,19 @@ def costs_table(device: PhysicalDevice) -> str:
     return "\n".join(lines)
 
 
-def _rates(calibration: Calibration) -> str:
+def sources(kept: Calibration | None, curves: tuple[Curve, ...]) -> list[str]:
+    """Where costs come from, and the rates that were measured, a line each."""
+    if kept is not None:
+        return [f"measured on {kept.measured}", *_rates(kept)]
+    if curves:
+        return [
+            "not calibrated; xpurt goes by the costs that it comes with "
+            f"({shipped().measured})"
+        ]
+    return ["not calibrated"]
+
+
+def _rates(calibration: Calibration) -> list[str]:
     rates = calibration.rates
     threads = calibration.identity.threads
     lines = [
@@ -49,13 +60,13 @@ def _rates(calibration: Calibration) -> str:
             f"{rates.native_bytes_per_us / 1e3:.1f} GB/s, "
             f"{rates.native_flops_per_us / 1e3:.0f} GFLOP/s"
         )
-    return "\n".join(lines)
+    return lines
 
 
-def _elements(crossover: float | None) -> str:
+def elements_text(crossover: float | None) -> str:
     return "never" if crossover is None else f"{crossover:,.0f}"
 
 
-def _largest(curve: Curve) -> str:
+def largest_text(curve: Curve) -> str:
     last = curve.points[-1]
     return f"{last.kernel_us / last.native_us:.2f} at {last.elements:,.0f}"

@@ -1,5 +1,6 @@
 """The command from end to end: pairs, workers, reports, and the exit code."""
 
+import itertools
 import json
 import platform
 import sys
@@ -17,9 +18,11 @@ from xpurt.conformance.known import read_known, stale_entries, unknown_failures
 from xpurt.conformance.pairs import DTYPES, Pair, gpu_pairs, left_out, pairs
 from xpurt.conformance.pool import run_pairs
 from xpurt.conformance.report import failures, headline, summary, verdict
-from xpurt.conformance.report_html import page
+from xpurt.conformance.report_html import conformance_page
 from xpurt.conformance.results import Result, tally
 from xpurt.conformance.settings import Settings
+from xpurt.mapping import physical_devices
+from xpurt.reports import check_writable, describe_machine, write_page
 
 
 def run_conformance(
@@ -32,18 +35,23 @@ def run_conformance(
     0 if all failures are known, and all known failures fail; 1 otherwise. With several
     runs, the files are named for each: "out-AUTO.json".
 
-    Raises MissingExtra, WorkersFailed, BadFile.
+    Raises MissingExtra, WorkersFailed, BadFile; and OSError before anything is run, if
+    a file can't be written.
     """
+    several = len(runs) > 1
+    files = [
+        [
+            _named(path, settings.label if several else "")
+            for path in (json_path, html_path)
+        ]
+        for settings in runs
+    ]
+    for path in itertools.chain.from_iterable(files):
+        if path is not None:
+            check_writable(path)
     code = 0
-    for settings in runs:
-        several = len(runs) > 1
-        code |= _run(
-            settings,
-            *(
-                _named(path, settings.label if several else "")
-                for path in (json_path, html_path)
-            ),
-        )
+    for settings, paths in zip(runs, files, strict=True):
+        code |= _run(settings, *paths)
     return code
 
 
@@ -94,7 +102,19 @@ def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> 
     if json_path is not None:
         json_path.write_text(json.dumps(_data(settings, results, apart), indent=1))
     if html_path is not None:
-        html_path.write_text(page(results, settings.label, apart))
+        machine = describe_machine(
+            physical_devices(), mapping=settings.mapping, policy=settings.policy
+        )
+        text = conformance_page(
+            results,
+            settings,
+            machine,
+            left_out=apart,
+            known=[entry for entry in known if entry.of_run(settings.label)],
+            unknown=unknown,
+            stale=stale,
+        )
+        write_page(html_path, text)
     said = verdict(unknown, stale)
     if said:
         print(f"\n{said}")

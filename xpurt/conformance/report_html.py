@@ -1,40 +1,214 @@
-"""The result of a run as one HTML page, with nothing to load."""
+"""The result of a run as one HTML page."""
 
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Iterable, Mapping, Sequence
 
-from xpurt.conformance.report import HEADINGS, failures, headline, rows
-from xpurt.conformance.results import Result, tallies, tally
+from xpurt.conformance.known import Known
+from xpurt.conformance.report import HEADINGS, headline, rows, verdict
+from xpurt.conformance.results import Failure, Result, Tally, tallies, tally
+from xpurt.conformance.settings import Settings
+from xpurt.conformance.tiers import TIERS
+from xpurt.reports import (
+    Axis,
+    Cell,
+    Chart,
+    Column,
+    DataTable,
+    Figure,
+    Machine,
+    Mark,
+    Panel,
+    Row,
+    Tone,
+    render_page,
+)
 
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem }
-table { border-collapse: collapse; margin: 1rem 0 }
-th, td { padding: .2rem .8rem; border-bottom: 1px solid #ddd; text-align: right }
-th:first-child, td:first-child { text-align: left }
-pre { background: #f6f6f6; padding: 1rem; overflow-x: auto }
-"""
+# Of the axis: a single failure among thousands of pairs has to be seen.
+_LEAST_SHOWN = 1.5
 
 
-def page(results: Sequence[Result], label: str, left_out: int) -> str:
-    """The tables and failures of the text report."""
-    parts = {"all": tally(results)}
-    return "\n".join(
-        (
-            "<!doctype html><html lang=en><meta charset=utf-8>",
-            f"<title>xpurt conformance, mapping {escape(label)}</title>",
-            f"<style>{STYLE}</style>",
-            f"<h1>Conformance, mapping {escape(label)}</h1>",
-            f"<p>{escape(headline(results, label, left_out))}</p>",
-            _table("category", rows({**tallies(results, "category"), **parts})),
-            _table("dtype", rows(tallies(results, "dtype"))),
-            f"<h2>Failures</h2><pre>{escape(failures(results)) or 'none'}</pre>",
+def conformance_page(
+    results: Sequence[Result],
+    settings: Settings,
+    machine: Machine,
+    *,
+    left_out: int = 0,
+    known: Sequence[Known] = (),
+    unknown: Sequence[Result] = (),
+    stale: Sequence[Known] = (),
+) -> str:
+    """left_out: pairs that PyTorch does not list for the CPU. known: the entries of
+    this run's label. unknown: the failures that no entry covers. stale: entries all of
+    whose pairs pass."""
+    total = tally(results)
+    bad = [result for result in results if result.counts and not result.ok]
+    figures = (
+        Figure(rate_text(total), "of the pairs are right on xpu", _tone(not bad)),
+        Figure(f"{total.pairs:,}", "pairs that run on the CPU"),
+        Figure(f"{len(bad):,}", "failures", _tone(not bad)),
+        Figure(f"{len(unknown):,}", "of them not known", _tone(not unknown)),
+        Figure(f"{total.kernel_share:.1%}", "took SYCL or oneDNN"),
+        Figure(f"{total.not_on_cpu + left_out:,}", "pairs not counted", "muted"),
+    )
+    return render_page(
+        "conformance",
+        f"Conformance, mapping {settings.label}",
+        figures,
+        machine,
+        headline=headline(results, settings.label, left_out),
+        verdict=verdict(unknown, stale),
+        rates=_rates(results),
+        failures=_failures(bad, known),
+        sums=_sums(results, total),
+        pairs=_pairs(results),
+        settings=_settings(settings),
+    )
+
+
+def _tone(well: bool) -> Tone:
+    return "good" if well else "bad"
+
+
+def _settings(settings: Settings) -> list[tuple[str, str]]:
+    return [
+        ("Virtual GPU", settings.virtual_gpu),
+        ("Ops", ", ".join(settings.ops)),
+        ("Dtypes", ", ".join(settings.dtypes) or "all"),
+        ("Types of GPUs", settings.gpu_types),
+        ("Sample", "all pairs" if settings.sample == 1 else f"1 of {settings.sample}"),
+        ("Samples per pair", str(settings.samples_per_pair or "all")),
+    ]
+
+
+def _rates(results: Sequence[Result]) -> Chart:
+    by_tier = {
+        tier: tally(result for result in results if result.tiers.get(tier))
+        for tier in TIERS
+    }
+    parts: tuple[tuple[str, Mapping[str, Tally]], ...] = (
+        ("by category", tallies(results, "category")),
+        ("by dtype", tallies(results, "dtype")),
+        ("by tier that was taken", by_tier),
+    )
+    axis = Axis(0.0, 1.0, "of the pairs that run on the CPU", tick_text="{:.0%}".format)
+    panels = (
+        Panel(
+            title,
+            tuple(_rate_row(n, each) for n, each in named.items() if each.pairs),
         )
+        for title, named in parts
+    )
+    return Chart(
+        axis,
+        tuple(panel for panel in panels if panel.rows),
+        "share of pairs that are right on xpu",
+        legend=(("good", "right on xpu"), ("bad", "not right")),
+        empty="No pair runs on the CPU.",
     )
 
 
-def _table(first: str, lines: list[tuple[str, ...]]) -> str:
-    head = "".join(f"<th>{each.lstrip('>')}" for each in (first, *HEADINGS[1:]))
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}" for cell in line) for line in lines
+def _rate_row(name: str, each: Tally) -> Row:
+    wrong = each.pairs - each.passed
+    about = f"{name}: {each.passed:,} of {each.pairs:,} right, {wrong:,} not"
+    end = 100.0 * each.rate
+    if wrong:
+        end = min(end, 100.0 - _LEAST_SHOWN)
+    marks = [Mark("bar", "good", 0.0, end, about)] if each.passed else []
+    if wrong:
+        marks.append(Mark("bar", "bad", end if each.passed else 0.0, 100.0, about))
+    return Row(name, tuple(marks), f"{rate_text(each)} of {each.pairs:,}")
+
+
+def rate_text(each: Tally) -> str:
+    """Rounding does not make a failure a success."""
+    most = 1.0 if each.passed == each.pairs else 0.9999
+    return f"{min(each.rate, most):.2%}"
+
+
+def _failures(bad: Iterable[Result], known: Sequence[Known]) -> DataTable:
+    columns = (
+        Column("op"),
+        Column("dtype", "choice"),
+        Column("category", "choice"),
+        Column("status", "choice"),
+        Column("known", "choice"),
+        Column("comparisons", "number"),
+        Column("failed", "number"),
+        Column("first failure"),
     )
-    return f"<table><tr>{head}{body}</table>"
+    lines: list[tuple[Cell | str, ...]] = []
+    for result in bad:
+        reasons = [entry.reason for entry in known if entry.covers(result)]
+        failures = result.failures
+        first = failures[0].message.splitlines()[:1] if failures else []
+        details = "\n\n".join(
+            [*map(_told, failures), *(f"Known: {r}" for r in reasons)]
+        )
+        lines.append(
+            (
+                result.name,
+                result.dtype,
+                result.category,
+                Cell(result.status, tone="bad"),
+                Cell("yes" if reasons else "no", tone="muted" if reasons else "bad"),
+                Cell(str(sum(result.trials.values()))),
+                Cell(str(result.failed)),
+                Cell((first or ["-"])[0], details=details),
+            )
+        )
+    return DataTable.of("table-failures", columns, lines, "None.")
+
+
+def _told(failure: Failure) -> str:
+    where = failure.variant
+    if failure.index >= 0:
+        where += f", sample {failure.index}: {failure.sample}"
+    return f"{where}\n{failure.message}"
+
+
+def _sums(results: Sequence[Result], total: Tally) -> DataTable:
+    columns = (
+        Column("by", "choice"),
+        Column("name"),
+        *(Column(name.removeprefix(">"), "number") for name in HEADINGS[1:]),
+    )
+    lines = [
+        (by, *row)
+        for by, named in (
+            ("category", tallies(results, "category")),
+            ("dtype", tallies(results, "dtype")),
+            ("all", {"all": total}),
+        )
+        for row in rows(named)
+    ]
+    return DataTable.of("table-sums", columns, lines)
+
+
+def _pairs(results: Iterable[Result]) -> DataTable:
+    columns = (
+        Column("op"),
+        Column("dtype", "choice"),
+        Column("category", "choice"),
+        Column("status", "choice"),
+        Column("compared", "choice"),
+        Column("comparisons", "number"),
+        Column("tiers", "choice"),
+        Column("seconds", "number"),
+    )
+    lines = (
+        (
+            result.name,
+            result.dtype,
+            result.category,
+            Cell(result.status, tone=_status_tone(result)),
+            result.compared,
+            Cell(str(sum(result.trials.values()))),
+            ", ".join(tier for tier in TIERS if result.tiers.get(tier)) or "-",
+            Cell(f"{result.seconds:.2f}"),
+        )
+        for result in results
+    )
+    return DataTable.of("table-pairs", columns, lines, "No pair was run.")
+
+
+def _status_tone(result: Result) -> Tone:
+    return "muted" if not result.counts else "good" if result.ok else "bad"

@@ -73,7 +73,8 @@ struct PoolOfAddresses {
 };
 
 void bind_pool(py::module_& m) {
-  py::class_<PoolOfAddresses>(m, "BlockPool")
+  py::module_ testing = m.def_submodule("testing");
+  py::class_<PoolOfAddresses>(testing, "BlockPool")
       .def(py::init<bool>(), py::arg("large"))
       .def("take", &PoolOfAddresses::take)
       .def("give_back", &PoolOfAddresses::give_back)
@@ -91,19 +92,21 @@ std::atomic<size_t> frees_seen{0};
 }  // namespace
 
 void bind_allocator(py::module_& m) {
-  m.def("leaving_bytes", &leaving_bytes, py::arg("device"));
+  py::module_ testing = m.def_submodule("testing");
+  testing.def("leaving_bytes", &leaving_bytes, py::arg("device"));
   m.def("memory_fraction", &memory_fraction, py::arg("device"));
   m.def("set_memory_fraction", &set_memory_fraction, py::arg("device"),
         py::arg("fraction"));
-  m.def("device_of_pointer", [](size_t address) {
+  testing.def("device_of_pointer", [](size_t address) {
     return static_cast<int>(device_of_pointer(reinterpret_cast<void*>(address)));
   });
-  m.def("block_of_pointer", [](size_t address) {
+  testing.def("block_of_pointer", [](size_t address) {
     const Extent found = block_of_pointer(reinterpret_cast<void*>(address));
     return py::make_tuple(reinterpret_cast<size_t>(found.start), found.bytes);
   });
-  m.def("is_pinned_pointer",
-        [](size_t address) { return is_pinned(reinterpret_cast<void*>(address)); });
+  testing.def("is_pinned_pointer", [](size_t address) {
+    return is_pinned(reinterpret_cast<void*>(address));
+  });
   m.def(
       "host_memory",
       [](const std::string& root) {
@@ -113,41 +116,44 @@ void bind_allocator(py::module_& m) {
       py::arg("root") = "");
 
   // Memory without a tensor, of the current device and stream.
-  m.def("raw_allocate", [](size_t bytes) {
+  testing.def("raw_allocate", [](size_t bytes) {
     return reinterpret_cast<size_t>(device_allocator().raw_allocate(bytes));
   });
-  m.def("raw_free", [](size_t address) {
+  testing.def("raw_free", [](size_t address) {
     device_allocator().raw_deallocate(reinterpret_cast<void*>(address));
   });
-  m.def("raw_record_stream", [](size_t address, int64_t id, int64_t device_index) {
-    void* pointer = reinterpret_cast<void*>(address);
-    c10::DataPtr borrowed(pointer, pointer, device_allocator().raw_deleter(),
-                          c10::Device(c10::DeviceType::XPU, 0));
-    device_allocator().recordStream(borrowed, stream_of(id, device_index));
-    borrowed.release_context();
-  });
-  m.def("count_frees", [] {
+  testing.def(
+      "raw_record_stream", [](size_t address, int64_t id, int64_t device_index) {
+        void* pointer = reinterpret_cast<void*>(address);
+        c10::DataPtr borrowed(pointer, pointer, device_allocator().raw_deleter(),
+                              c10::Device(c10::DeviceType::XPU, 0));
+        device_allocator().recordStream(borrowed, stream_of(id, device_index));
+        borrowed.release_context();
+      });
+  testing.def("count_frees", [] {
     on_free([](void*) noexcept { ++frees_seen; });
     return frees_seen.load();
   });
   // Nanoseconds for one allocation and its free, through c10's interface.
-  m.def("time_allocations", [](const std::string& device, size_t bytes, size_t rounds) {
-    c10::Allocator* allocator = c10::GetAllocator(c10::Device(device).type());
-    {
-      c10::DataPtr warm = allocator->allocate(bytes);
-    }
-    const WithoutGil released;
-    // The thread's own time: a busy machine must not count.
-    const auto now = [] {
-      timespec spent;
-      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-      return 1e9 * static_cast<double>(spent.tv_sec) +
-             static_cast<double>(spent.tv_nsec);
-    };
-    const double start = now();
-    for (size_t i = 0; i < rounds; ++i) c10::DataPtr each = allocator->allocate(bytes);
-    return (now() - start) / static_cast<double>(rounds);
-  });
+  testing.def(
+      "time_allocations", [](const std::string& device, size_t bytes, size_t rounds) {
+        c10::Allocator* allocator = c10::GetAllocator(c10::Device(device).type());
+        {
+          c10::DataPtr warm = allocator->allocate(bytes);
+        }
+        const WithoutGil released;
+        // The thread's own time: a busy machine must not count.
+        const auto now = [] {
+          timespec spent;
+          clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+          return 1e9 * static_cast<double>(spent.tv_sec) +
+                 static_cast<double>(spent.tv_nsec);
+        };
+        const double start = now();
+        for (size_t i = 0; i < rounds; ++i)
+          c10::DataPtr each = allocator->allocate(bytes);
+        return (now() - start) / static_cast<double>(rounds);
+      });
   bind_pool(m);
 }
 

@@ -156,6 +156,7 @@ void set_forms(const py::function& maker) {
 }
 
 void bind_kernels(py::module_& m) {
+  py::module_ testing = m.def_submodule("testing");
   m.def("set_source_callbacks", &set_callbacks);
   m.def("set_form_maker", &set_forms);
   m.def("set_binary_callbacks", &set_binaries);
@@ -171,22 +172,22 @@ void bind_kernels(py::module_& m) {
   });
   m.def("bound_overloads", &bound_overloads);
   // For tests: builds a source for the device behind xpu:index.
-  m.def("build_kernel",
-        [](int index, const std::string& entry, const std::string& source) {
-          try {
-            const PhysicalDevice& device =
-                ordinal(static_cast<c10::DeviceIndex>(index)).home_device();
-            build_kernel(device, {entry, source}, traits(device).exact_division);
-          } catch (python_error& error) {
-            error.restore();
-            throw py::error_already_set();
-          }
-        });
+  testing.def("build_kernel",
+              [](int index, const std::string& entry, const std::string& source) {
+                try {
+                  const PhysicalDevice& device =
+                      ordinal(static_cast<c10::DeviceIndex>(index)).home_device();
+                  build_kernel(device, {entry, source}, traits(device).exact_division);
+                } catch (python_error& error) {
+                  error.restore();
+                  throw py::error_already_set();
+                }
+              });
   // For tests: see there.
-  m.def("force_vector_width", &force_vector_width);
-  m.def("built_kernels", &built_kernels);
-  m.def("loaded_kernels", &loaded_kernels);
-  m.def("onednn_plans", [](int index) {
+  testing.def("force_vector_width", &force_vector_width);
+  testing.def("built_kernels", &built_kernels);
+  testing.def("loaded_kernels", &loaded_kernels);
+  testing.def("onednn_plans", [](int index) {
     const auto& on = ordinal(static_cast<c10::DeviceIndex>(index));
     return std::pair(onednn_plans_kept(on.home_device()), kMostOnednnPlans);
   });

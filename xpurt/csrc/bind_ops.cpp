@@ -52,6 +52,7 @@ constexpr Choices<CopyRule, 4> kCopyRules{{{"trusted", CopyRule::trusted},
 }  // namespace
 
 void bind_ops(py::module_& m) {
+  py::module_ testing = m.def_submodule("testing");
   m.def("op_report", [] {
     py::list rows;
     for (const OpReportRow& row : op_report()) {
@@ -61,18 +62,18 @@ void bind_ops(py::module_& m) {
     return rows;
   });
   m.def("reset_op_report", &reset_op_report);
-  m.def(
+  testing.def(
       "hot_ops", [] { return hot_ops(); },
       "The ops that are registered with their own signature, not by way of a stack.");
   m.def("set_fallback_mode", [](const std::string& name) {
     set_fallback_mode(chosen(kFallbackModes, name, "fallback mode"));
   });
-  m.def("fallback_mode", [] { return name_of(kFallbackModes, fallback_mode()); });
+  testing.def("fallback_mode", [] { return name_of(kFallbackModes, fallback_mode()); });
   m.def("set_kernel_policy", [](const std::string& name) {
     set_kernel_policy(chosen(kPolicies, name, "kernel policy"));
   });
   m.def("kernel_policy", [] { return name_of(kPolicies, kernel_policy()); });
-  m.def(
+  testing.def(
       "copy_verdict",
       [](const std::string& name, const std::string& overload) {
         const CopyVerdict verdict =
@@ -82,9 +83,9 @@ void bind_ops(py::module_& m) {
         return std::pair(name_of(kCopyRules, verdict.rule), verdict.reason);
       },
       "The rule of Note [Ops on copies] for an op, and why it is refused.");
-  m.def("check_trusted_copies", &check_trusted_copies,
-        "For tests: ops that are trusted on copies are checked as others are.");
-  m.def(
+  testing.def("check_trusted_copies", &check_trusted_copies,
+              "For tests: ops that are trusted on copies are checked as others are.");
+  testing.def(
       "set_host_accessible",
       [](c10::DeviceIndex index, bool value) {
         const Ordinal& changed = ordinal(index);

@@ -91,10 +91,12 @@ double tier_choice_ns(const std::string& name, const std::string& overload,
 }
 
 void bind_learner(py::module_& m) {
-  py::class_<TierLearner::Turn>(m, "TierTurn")
+  py::module_ testing = m.def_submodule("testing");
+  py::class_<TierLearner::Turn>(testing, "TierTurn")
       .def_readonly("kernel", &TierLearner::Turn::kernel)
       .def_readonly("counts", &TierLearner::Turn::counts);
-  py::class_<TierLearner>(m, "TierLearner", "For tests: see Note [Learning tiers].")
+  py::class_<TierLearner>(testing, "TierLearner",
+                          "For tests: see Note [Learning tiers].")
       .def(py::init([](double native_us, double kernel_us, bool is_built) {
              return TierLearner({native_us, kernel_us}, is_built);
            }),
@@ -113,26 +115,29 @@ void bind_learner(py::module_& m) {
 }  // namespace
 
 void bind_policy(py::module_& m) {
+  py::module_ testing = m.def_submodule("testing");
   m.def("set_cost_curves", &set_curves, py::arg("index"), py::arg("position"),
         py::arg("curves"),
         "What ops cost on a device: (class, letter of the type, layout, [(elements, us "
         "native, us by a kernel), ...]). What was learned is forgotten.");
-  m.def("expected_costs", &expected,
-        "Microseconds (native, by a kernel) on the home device; None: not measured.");
+  testing.def(
+      "expected_costs", &expected,
+      "Microseconds (native, by a kernel) on the home device; None: not measured.");
   m.def("set_learning", &set_learning);
   m.def("learning", &learning_is_on);
-  m.def("learned_tiers", &learned,
-        "(op, device id, letter, layout, log2 of the elements, calls to the next turn, "
-        "tier by the table, tier in use, us native, us by a kernel)");
-  m.def("forget_tiers", [] { forget_tiers(); });
-  m.def(
+  testing.def(
+      "learned_tiers", &learned,
+      "(op, device id, letter, layout, log2 of the elements, calls to the next turn, "
+      "tier by the table, tier in use, us native, us by a kernel)");
+  testing.def("forget_tiers", [] { forget_tiers(); });
+  testing.def(
       "set_learning_bias",
       [](double native_us, double kernel_us) {
         set_learning_bias({native_us, kernel_us});
       },
       "For tests: microseconds that are added to every time that is learned from.");
-  m.def("choice_ns", &tier_choice_ns,
-        "For benchmarks: nanoseconds of one choice of a tier, hot ops' way.");
+  testing.def("choice_ns", &tier_choice_ns,
+              "For benchmarks: nanoseconds of one choice of a tier, hot ops' way.");
   bind_learner(m);
 }
 

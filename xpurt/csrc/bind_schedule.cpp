@@ -92,7 +92,9 @@ std::vector<double> shares(const std::vector<at::Tensor>& reads, double flops,
 }
 
 void bind_parts(py::module_& m) {
-  py::class_<LearnedCost>(m, "LearnedCost", "For tests: see Note [Learned costs].")
+  py::module_ testing = m.def_submodule("testing");
+  py::class_<LearnedCost>(testing, "LearnedCost",
+                          "For tests: see Note [Learned costs].")
       .def(py::init<>())
       .def("note", &LearnedCost::note, py::arg("time"))
       .def("believed", &LearnedCost::believed, py::arg("expected"))
@@ -100,7 +102,7 @@ void bind_parts(py::module_& m) {
       .def_property_readonly("is_known", &LearnedCost::is_known)
       .def_property_readonly("is_settled", &LearnedCost::is_settled);
   const auto home = [](size_t number) { return reinterpret_cast<void*>(number << 9); };
-  py::class_<Backlog>(m, "Backlog", "For tests: see Note [Predicted clocks].")
+  py::class_<Backlog>(testing, "Backlog", "For tests: see Note [Predicted clocks].")
       .def(py::init<size_t>())
       .def("free_us", &Backlog::free_us)
       .def("written_us",
@@ -117,9 +119,9 @@ void bind_parts(py::module_& m) {
 }  // namespace
 
 void bind_schedule(py::module_& m) {
+  py::module_ testing = m.def_submodule("testing");
   bind_parts(m);
   m.def("set_deterministic", &set_deterministic);
-  m.def("is_deterministic", &is_deterministic);
   m.def("use_cost_curves", &use_cost_curves,
         "Curves of set_cost_curves count more than the costs that were just set.");
   m.def("begin_explaining", &begin_explaining,
@@ -132,15 +134,15 @@ void bind_schedule(py::module_& m) {
         "(device, moves, bytes moved, pieces of split ops, calls that were timed, us "
         "predicted of these, us measured, us predicted of all)");
   m.def("reset_device_report", &reset_device_report);
-  m.def("exclude_device", &exclude_device);
-  m.def("builds_pending", &builds_pending);
+  testing.def("builds_pending", &builds_pending);
   m.def("stop_builds", &stop_builds, py::call_guard<py::gil_scoped_release>());
   m.def(
       "shares", &shares, py::arg("reads"), py::arg("flops"), py::arg("bytes"),
       "For tests: the shares of an op that reads these and is no op's in particular.");
-  m.def("place_ns", &place_ns,
-        "For benchmarks: nanoseconds of one choice of a device, with operands like "
-        "these; the other arguments are the op's defaults.");
+  testing.def(
+      "place_ns", &place_ns,
+      "For benchmarks: nanoseconds of one choice of a device, with operands like "
+      "these; the other arguments are the op's defaults.");
 }
 
 }  // namespace xpurt

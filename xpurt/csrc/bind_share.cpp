@@ -84,6 +84,7 @@ std::vector<size_t> positions_of(const at::Tensor& tensor) {
 }  // namespace
 
 void bind_share(py::module_& m) {
+  py::module_ testing = m.def_submodule("testing");
   m.def("share_with_xpu", &share_with_xpu, py::arg("tensor"), py::arg("index"));
   m.def("share_with_cpu", &share_with_cpu, py::arg("tensor"));
   m.def("around_usm", [](uintptr_t data, const std::vector<int64_t>& sizes,
@@ -98,7 +99,7 @@ void bind_share(py::module_& m) {
   });
   m.def("empty_from_dlpack", &empty_from_dlpack);
   m.def("positions_of", &positions_of);
-  m.def("replica_bytes", &replica_bytes);
+  testing.def("replica_bytes", &replica_bytes);
   m.def("escape", [](const at::Tensor& tensor) {
     if (!tensor.defined() || !tensor.is_xpu() || !tensor.has_storage()) return;
     escape(*tensor.storage().unsafeGetStorageImpl());
@@ -107,10 +108,10 @@ void bind_share(py::module_& m) {
     const c10::Storage unwrapped = torch::createStorage(storage.ptr());
     escape(*unwrapped.unsafeGetStorageImpl());
   });
-  m.def("set_split_shares", &set_split_shares, py::arg("shares"),
-        py::arg("least_bytes") = 0.0, py::arg("unit") = 0);
-  m.def("pieces_run", &pieces_run);
-  m.def("transfers_to", [](c10::DeviceIndex index) {
+  testing.def("set_split_shares", &set_split_shares, py::arg("shares"),
+              py::arg("least_bytes") = 0.0, py::arg("unit") = 0);
+  testing.def("pieces_run", &pieces_run);
+  testing.def("transfers_to", [](c10::DeviceIndex index) {
     std::vector<std::pair<uint64_t, uint64_t>> result;
     for (const Transfers& each : transfers_to(index)) {
       result.emplace_back(each.count, each.bytes);
@@ -118,8 +119,8 @@ void bind_share(py::module_& m) {
     return result;
   });
   m.def("set_preference", &set_preference);
-  m.def("preferences_held", &preferences_held,
-        "For tests: wishes of set_preference that hold now, in all threads.");
+  testing.def("preferences_held", &preferences_held,
+              "For tests: wishes of set_preference that hold now, in all threads.");
   m.def("set_device_costs",
         [](c10::DeviceIndex index, const std::vector<std::array<double, 5>>& rows) {
           std::vector<DeviceCost> costs;

@@ -196,6 +196,7 @@ MemorySource* custom_source(uintptr_t allocate, uintptr_t free) {
 }  // namespace
 
 void bind_snapshot(py::module_& m) {
+  py::module_ testing = m.def_submodule("testing");
   m.def("memory_snapshot_with_traces", &snapshot, py::arg("pool"));
   m.def("memory_snapshot", [] { return py::list(snapshot({0, 0})["segments"]); });
   m.def("record_memory_history", &record_memory_history, py::arg("enabled"),
@@ -214,8 +215,8 @@ void bind_snapshot(py::module_& m) {
       py::arg("device"), py::arg("pool"), py::arg("this_thread_only"));
   m.def("end_allocate_to_pool", &end_allocate_to_pool);
   m.def("release_pool", &release_pool);
-  m.def("empty_pool",
-        [](c10::MempoolId_t pool) { device_allocator().emptyCache(pool); });
+  testing.def("empty_pool",
+              [](c10::MempoolId_t pool) { device_allocator().emptyCache(pool); });
   // Never freed from Python: memory may come from it for as long as there is any.
   py::class_<MemorySource, std::unique_ptr<MemorySource, py::nodelete>>(m,
                                                                         "MemorySource")

@@ -2,14 +2,16 @@
 
 import os
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
 
-import xpurt
-from xpurt.mapping import current_placement
+from xpurt.kernels import get_kernel_policy
+from xpurt.mapping import PhysicalDevice, current_placement, get_xpu_mapping
 
 IDLE_LOAD = 0.5  # per core
 
@@ -31,6 +33,8 @@ class Machine:
     policy: str
     torch: str
     xpurt: str
+    dpctl: str
+    onednn: str
     python: str
     system: str
     date: str
@@ -61,27 +65,45 @@ class Machine:
         )
 
 
-def describe_machine() -> Machine:
-    """Raises MappingError where the mapping in force finds no device."""
-    devices = [
-        f"{device.name} ({device.backend}, driver {device.driver_version})"
-        for ordinal in current_placement().ordinals
-        for device in ordinal
-    ]
+def describe_machine(
+    devices: Iterable[PhysicalDevice] | None = None,
+    *,
+    mapping: str | None = None,
+    policy: str | None = None,
+) -> Machine:
+    """This machine with the devices, the mapping and the kernel policy of a run.
+
+    Without these, with what is in force in this process. Raises MappingError where the
+    mapping in force finds no device.
+    """
+    if devices is None:
+        devices = [d for ordinal in current_placement().ordinals for d in ordinal]
     return Machine(
         processor=_processor(),
         cores=len(os.sched_getaffinity(0)),
         threads=torch.get_num_threads(),
-        devices=tuple(devices),
-        mapping=xpurt.get_xpu_mapping(),
-        policy=xpurt.get_kernel_policy(),
+        devices=tuple(
+            f"{device.name} ({device.backend}, driver {device.driver_version})"
+            for device in devices
+        ),
+        mapping=get_xpu_mapping() if mapping is None else mapping,
+        policy=get_kernel_policy() if policy is None else policy,
         torch=torch.__version__,
-        xpurt=xpurt.__version__,
+        xpurt=_version("xpurt"),
+        dpctl=_version("dpctl"),
+        onednn=_version("onednn"),
         python=platform.python_version(),
         system=f"{platform.system()} {platform.release()}",
         date=datetime.now(UTC).date().isoformat(),
         load=os.getloadavg()[0],
     )
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _processor() -> str:

@@ -1,0 +1,31 @@
+"""HTML pages that the commands write: self-contained, and alike in form.
+
+A page has what was measured, tables that a reader sorts and filters, plots, and the
+machine, the versions and the command line that it is from. The commands bring the
+content; here are the form of it and the templates.
+"""
+
+from xpurt.reports.chart import Axis, Chart, Mark, Panel, Row, Rule
+from xpurt.reports.data_table import Cell, Column, DataTable, Kind, Tone
+from xpurt.reports.machine import Machine, describe_machine
+from xpurt.reports.page import Figure, check_writable, render_page, write_page
+
+__all__ = [
+    "Axis",
+    "Cell",
+    "Chart",
+    "Column",
+    "DataTable",
+    "Figure",
+    "Kind",
+    "Machine",
+    "Mark",
+    "Panel",
+    "Row",
+    "Rule",
+    "Tone",
+    "check_writable",
+    "describe_machine",
+    "render_page",
+    "write_page",
+]
