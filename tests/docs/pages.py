@@ -10,7 +10,7 @@ SITE = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *SITE]
 
 _BLOCK = re.compile(
-    r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
+    r"^(?P<indent> *)```(?: \{ \.)?(?P<language>\w*)[^`\n]*\n(?P<text>.*?)^(?P=indent)```$",
     re.DOTALL | re.MULTILINE,
 )
 _FRAGMENT = re.compile(r"<!--\s*fragment:\s*(?P<reason>.+?)\s*-->")

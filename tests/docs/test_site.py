@@ -143,6 +143,14 @@ def test_a_page_is_shown(open_page, address: str, page: Path) -> None:
         shown.set_viewport_size(PHONE)
 
 
+def test_programs_are_included(site: Path) -> None:
+    html = (site / "examples.html").read_text()
+    text = unescape(re.sub(r"<[^>]+>", "", html))
+    for path in (ROOT / "examples").rglob("*.*"):
+        if path.suffix in {".py", ".cpp"} and path.name != "layer.py":
+            assert path.read_text().splitlines()[-1] in text
+
+
 def test_pictures_are_there(open_page, address: str) -> None:
     """Else the test above would pass without any."""
     for stem in ("architecture", "auto", "kernel_choice"):
