@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "policy.h"
+#include "op_cost.h"
 #include "row_kernel.h"
 #include "tier.h"
 
