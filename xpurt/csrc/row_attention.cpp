@@ -11,6 +11,7 @@
 #include "capture.h"
 #include "element_type.h"
 #include "onednn_matmul.h"
+#include "policy.h"
 #include "row_call.h"
 #include "row_spec.h"
 

@@ -8,6 +8,7 @@
 #include "element_type.h"
 #include "onednn_recurrent.h"
 #include "recurrent_cells.h"
+#include "policy.h"
 #include "row_call.h"
 #include "row_run.h"
 #include "row_spec.h"
