@@ -1,4 +1,4 @@
-"""What is not installed is named, with the way out."""
+"""What is not installed is named, with the remedy."""
 
 from pathlib import Path
 

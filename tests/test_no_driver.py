@@ -30,7 +30,7 @@ def test_nothing_is_there_and_nothing_raises(no_driver: dict[str, str]) -> None:
     print(torch.accelerator.is_available(), torch.accelerator.device_count())
     print(xpurt.physical_devices(), xpurt.get_xpu_mapping())
     """
-    # `output` wants silence: nothing was wished that is not there.
+    # `output` wants silence: nothing was requested that is not there.
     assert output(code, **no_driver).splitlines() == ["False 0", "False 0", "() AUTO"]
 
 

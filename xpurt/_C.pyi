@@ -35,7 +35,7 @@ def in_bad_fork() -> bool: ...
 def init() -> None:
     """Everything that a first use of a device does; raises after a fork."""
 
-def settle_autograd_threads() -> None:
+def drain_autograd_threads() -> None:
     """Returns when they have let go of all that they have worked on."""
 
 def device_facts(index: int) -> list[dict[str, Any]]:
@@ -303,31 +303,33 @@ def end_explaining(
     of the work, us until it is done), ...]) of each op since then."""
 
 def device_report() -> list[tuple[str, int, int, int, int, float, float, float]]:
-    """(device, moves, bytes moved, pieces of split ops, calls that were timed, us
+    """(device, moves, bytes moved, shards of split ops, calls that were timed, us
     predicted of these, us measured, us predicted of all)."""
 
 def reset_device_report() -> None: ...
 def stop_builds() -> None:
     """Drops them, and waits for the one that is under way."""
 
-def shares(reads: Sequence[Tensor], flops: float, bytes: float) -> list[float]: ...
+def partition_proportions(
+    reads: Sequence[Tensor], flops: float, bytes: float
+) -> list[float]: ...
 
 class testing:
     """A submodule: what only tests, and benchmarks of the choice, use."""
 
     @staticmethod
     def preferences_held() -> int:
-        """For tests: wishes of `set_preference` that hold now, in all threads."""
+        """For tests: preferences of `set_preference` that hold now, in all threads."""
 
     @staticmethod
-    def set_split_shares(
-        shares: Sequence[float], least_bytes: float = 0, unit: int = 0
+    def set_split_proportions(
+        proportions: Sequence[float], least_bytes: float = 0, unit: int = 0
     ) -> None:
-        """For tests: splits all work of so many bytes, by position, into pieces of multiples
-        of `unit` rows; no shares take it back."""
+        """For tests: splits all work of so many bytes, by position, into shards of
+        multiples of `unit` rows; no proportions take it back."""
 
     @staticmethod
-    def pieces_run(index: int) -> list[int]: ...
+    def shards_run(index: int) -> list[int]: ...
     @staticmethod
     def transfers_to(index: int) -> list[tuple[int, int]]:
         """Copies of storages that were made to each device so far: how many, and bytes."""
@@ -337,7 +339,7 @@ class testing:
     @staticmethod
     def empty_pool(pool: tuple[int, int]) -> None: ...
     @staticmethod
-    def leaving_bytes(device: int) -> int:
+    def releasing_bytes(device: int) -> int:
         """For tests: of segments that are on their way back to the driver."""
 
     @staticmethod
@@ -400,7 +402,7 @@ class testing:
         device of xpu:index, and how many at most."""
 
     @staticmethod
-    def hot_ops() -> list[str]:
+    def unboxed_ops() -> list[str]:
         """Ops registered with their own signature: "aten::add.Tensor"."""
 
     @staticmethod
@@ -425,8 +427,8 @@ class testing:
         tuple[str, int, str, str, int, int, str, str, float, float]
     ]:
         """Op, device id, letter, layout, log2 of the elements, calls to the learner's next
-        turn, tier by the table, tier in use ("native" or "kernel"), us native, us by a
-        kernel."""
+        sample, tier by the table, tier in use ("native" or "kernel"), us native, us by
+        a kernel."""
 
     @staticmethod
     def forget_tiers() -> None: ...
@@ -440,7 +442,7 @@ class testing:
     ) -> float:
         """For benchmarks: nanoseconds of one choice of a tier."""
 
-    class TierTurn:
+    class TimedSample:
         @property
         def kernel(self) -> bool: ...
         @property
@@ -452,27 +454,29 @@ class testing:
         def __init__(
             self, native_us: float, kernel_us: float, is_built: bool = False
         ) -> None: ...
-        def next(self, calls: int, build_us: float) -> testing.TierTurn: ...
-        def note(self, turn: testing.TierTurn, us: float, stall_us: float) -> None: ...
+        def next(self, calls: int, build_us: float) -> testing.TimedSample: ...
+        def record(
+            self, sample: testing.TimedSample, us: float, stall_us: float
+        ) -> None: ...
         @property
         def kernel(self) -> bool: ...
         @property
-        def rest(self) -> int: ...
+        def interval(self) -> int: ...
         @property
-        def believed_us(self) -> tuple[float, float]: ...
+        def estimated_us(self) -> tuple[float, float]: ...
 
     class LearnedCost:
         """For tests: see Note [Learned costs]."""
 
         def __init__(self) -> None: ...
-        def note(self, time: float) -> None: ...
-        def believed(self, expected: float) -> float: ...
+        def record(self, time: float) -> None: ...
+        def estimate(self, expected: float) -> float: ...
         @property
         def count(self) -> int: ...
         @property
         def is_known(self) -> bool: ...
         @property
-        def is_settled(self) -> bool: ...
+        def has_converged(self) -> bool: ...
 
     class Backlog:
         """For tests: see Note [Predicted clocks]. Storages are small numbers."""
@@ -492,7 +496,7 @@ class testing:
         """Kernels that are being built in the background, or will be."""
 
     @staticmethod
-    def place_ns(
+    def decision_ns(
         name: str, overload: str, operands: Sequence[Tensor], calls: int
     ) -> float:
         """For benchmarks: nanoseconds of one choice of a device."""

@@ -5,7 +5,7 @@ from xpurt import extension
 if extension.load():
     from xpurt import accelerator
 
-    accelerator.settle_at_import()
+    accelerator.activate_at_import()
 
 from xpurt.calibration import calibrate
 from xpurt.errors import MappingError, XpurtError
@@ -30,13 +30,13 @@ from xpurt.runtime import register_runtime
 from xpurt.share import from_usm, install_usm_interface, share, where
 
 if extension.inactive_reason() is None:
-    from xpurt import escapes, integrations, xpu
-    from xpurt.lazy_copies import settle_at_import
+    from xpurt import integrations, raw_pointer_guards, xpu
+    from xpurt.lazy_copies import enable_at_import
 
     xpu.install(register_runtime)
-    escapes.follow_mapping()
+    raw_pointer_guards.follow_mapping()
     install_usm_interface()
-    settle_at_import()
+    enable_at_import()
     integrations.follow_imports()
 
 __all__ = [

@@ -42,7 +42,7 @@ def _has_gpu() -> bool:
     return True
 
 
-def settle_at_import() -> None:
+def activate_at_import() -> None:
     """Makes xpu the accelerator, unless the build has another with a device.
 
     A mapping in the environment counts as asked for, if CUDA is not in use yet.

@@ -1,6 +1,6 @@
 """What the public functions say of an argument that is of a wrong type.
 
-A wish, what was found, a way out: as all of xpurt's errors.
+What was requested, what was found, a remedy: as all of xpurt's errors.
 """
 
 from collections.abc import Callable
@@ -10,21 +10,21 @@ from typing import Any
 _LONGEST = 60  # characters of a value that are shown
 
 
-def wrong_type(what: str, wish: str, found: object, way_out: str) -> TypeError:
-    """The error for an argument: `what` wants `wish`."""
-    return TypeError(f"{what} wants {wish}; found {shown(found)}. {way_out}")
+def wrong_type(what: str, wanted: str, found: object, remedy: str) -> TypeError:
+    """The error for an argument: `what` wants `wanted`."""
+    return TypeError(f"{what} wants {wanted}; found {shown(found)}. {remedy}")
 
 
 def check_type(
     what: str,
     found: object,
     kinds: type | UnionType,
-    wish: str,
-    way_out: str,
+    wanted: str,
+    remedy: str,
 ) -> None:
     """Raises TypeError for a value of another type. A bool counts as no number."""
     if not isinstance(found, kinds) or (isinstance(found, bool) and kinds is not bool):
-        raise wrong_type(what, wish, found, way_out)
+        raise wrong_type(what, wanted, found, remedy)
 
 
 def check_flag(what: str, found: object) -> None:

@@ -276,7 +276,7 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace) -> int:
     from xpurt.extras import MissingExtra
-    from xpurt.marked_page import BadMarkers
+    from xpurt.markdown_section import BadMarkers
     from xpurt.policy_table import DEVICES, run_simulate
 
     devices = options.devices or DEVICES

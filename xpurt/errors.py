@@ -1,4 +1,5 @@
-"""The exception family. Every message says what was wished, what was found, a way out.
+"""The exception family. Every message says what was requested, what was found, a
+remedy.
 
 Running out of memory is not here: that is ``torch.OutOfMemoryError``, as everywhere
 in PyTorch.
@@ -34,7 +35,7 @@ class KernelBuildError(XpurtError):
 
 
 class PlanningError(XpurtError, ValueError):
-    """A task graph, or a wish to plan or simulate one, that makes no sense."""
+    """A task graph, or a request to plan or simulate one, that makes no sense."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from types import ModuleType
 
 
 class MissingExtra(ModuleNotFoundError):
-    """A package of one of xpurt's extras is not installed; the text is the way out."""
+    """A package of one of xpurt's extras is not installed; the text is the remedy."""
 
     def __init__(self, wanted_by: str, package: str, extra: str = "demo") -> None:
         super().__init__(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from xpurt import _C, config, escapes
+from xpurt import _C, config, raw_pointer_guards
 from xpurt.arguments import check_flag
 
 
@@ -48,7 +48,7 @@ def lazy_copies(enabled: bool = True) -> Iterator[None]:
     """
     check_flag("lazy_copies()", enabled)
     if enabled:
-        escapes.follow_lazy_copies()
+        raw_pointer_guards.follow_lazy_copies()
     before = _C.exchange_lazy_copies(int(enabled))
     try:
         yield
@@ -56,8 +56,8 @@ def lazy_copies(enabled: bool = True) -> Iterator[None]:
         _C.exchange_lazy_copies(before)
 
 
-def settle_at_import() -> None:
+def enable_at_import() -> None:
     """What ``XPURT_LAZY_COPIES`` asks for. Never raises."""
     if config.lazy_copies_at_import():
-        escapes.follow_lazy_copies()
+        raw_pointer_guards.follow_lazy_copies()
         _C.set_lazy_copies_of_process(True)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from xpurt.kernels import Entry, op_entries
-from xpurt.marked_page import head_of, line_of
+from xpurt.markdown_section import head_of, line_of
 from xpurt.table import table
 
 HEADINGS = ("op", "overloads", "kind", "dtypes", "file")
@@ -19,8 +19,8 @@ KINDS = {
     "lines": "a normalization of lines, in one kernel",
     "oneDNN, or tiles": "a oneDNN primitive, and where oneDNN declines the device a "
     "kernel of tiles",
-    "steps": "kernels written out, once per element or line",
-    "oneDNN, or steps": "a oneDNN primitive on a CPU in float32, and elsewhere steps",
+    "custom kernel": "kernels written out, once per element or line",
+    "oneDNN, or a custom kernel": "a oneDNN primitive on a CPU in float32, and elsewhere a custom kernel",
     "convolution": "a oneDNN primitive, and elsewhere by way of matrix products",
     "attention": "oneDNN's products with a kernel between them, or tiles",
     "recurrent": "a oneDNN primitive for all steps, and elsewhere the cells",

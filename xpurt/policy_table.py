@@ -14,7 +14,7 @@ from xpurt.mapping import (
     simulate,
     workloads,
 )
-from xpurt.marked_page import Section, head_of, line_of
+from xpurt.markdown_section import Section, head_of, line_of
 
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
 POLICIES = ("eft", "in-order", "lookahead", "cpop", "peft")  # against HEFT

@@ -81,7 +81,7 @@ def _target(device: torch.device | str | None) -> torch.device | None:
 
 
 def _check_goes_to_cpu(what: str, target: torch.device | None) -> None:
-    """What is on xpu already can be wished onto the CPU only."""
+    """What is on xpu already can be requested onto the CPU only."""
     if target is not None and target.type != "cpu":
         raise ValueError(
             f"share() shows what is on xpu to the CPU; found a {what} on xpu and "
@@ -180,7 +180,7 @@ def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
     if tensor.device.type != "xpu" or tensor.dtype not in TYPES:
         raise AttributeError(INTERFACE)
     _C.never_copy_lazily(tensor)
-    _C.escape(tensor)  # also where nothing is wrapped: see xpurt.escapes
+    _C.escape(tensor)  # also where nothing is wrapped: see xpurt.raw_pointer_guards
     stream = torch.xpu.current_stream(tensor.device)
     stream.synchronize()
     return {

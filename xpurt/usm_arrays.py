@@ -34,7 +34,7 @@ TYPES = {
 # Some write "|" for "in this machine's byte order", which is the only one here.
 _DTYPES = {text[1:]: dtype for dtype, text in TYPES.items()}
 
-_WAY_OUT = "Give an array of dpnp, or a USM memory object of dpctl."
+_REMEDY = "Give an array of dpnp, or a USM memory object of dpctl."
 
 
 class UsmArray(NamedTuple):
@@ -53,7 +53,7 @@ def read_interface(array: Any) -> UsmArray:
     interface = getattr(array, INTERFACE, None)
     if not isinstance(interface, Mapping):
         found = array if interface is None else interface
-        raise wrong_type("from_usm()", f"an object with {INTERFACE}", found, _WAY_OUT)
+        raise wrong_type("from_usm()", f"an object with {INTERFACE}", found, _REMEDY)
     dtype = _dtype(interface)
     shape = _whole_numbers("shape", interface.get("shape"))
     if any(length < 0 for length in shape):
@@ -130,12 +130,12 @@ def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _wrong_part(part: str, wish: str, found: Any) -> TypeError:
-    return wrong_type(f'from_usm(): the interface\'s "{part}"', wish, found, _WAY_OUT)
+def _wrong_part(part: str, wanted: str, found: Any) -> TypeError:
+    return wrong_type(f'from_usm(): the interface\'s "{part}"', wanted, found, _REMEDY)
 
 
-def _wrong(part: str, wish: str, found: Any) -> ValueError:
+def _wrong(part: str, wanted: str, found: Any) -> ValueError:
     return ValueError(
-        f'from_usm(): the interface\'s "{part}" is to be {wish}; found {shown(found)}. '
-        f"{_WAY_OUT}"
+        f'from_usm(): the interface\'s "{part}" is to be {wanted}; found {shown(found)}. '
+        f"{_REMEDY}"
     )

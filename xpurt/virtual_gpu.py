@@ -62,10 +62,10 @@ def activate(
     Raises ValueError for numbers out of range, and RuntimeError if SYCL has already
     looked for devices in this process: it does so once.
     """
-    way_out = "Give a whole number."
-    check_type("virtual_gpu(delay_us=)", delay_us, int, "microseconds", way_out)
+    remedy = "Give a whole number."
+    check_type("virtual_gpu(delay_us=)", delay_us, int, "microseconds", remedy)
     if memory_bytes is not None:
-        check_type("virtual_gpu(memory_bytes=)", memory_bytes, int, "bytes", way_out)
+        check_type("virtual_gpu(memory_bytes=)", memory_bytes, int, "bytes", remedy)
     for name, flag in (("strict", strict), ("fp64", fp64), ("coherent", coherent)):
         check_flag(f"virtual_gpu({name}=)", flag)
     if delay_us < 0:
@@ -104,14 +104,14 @@ def activate_from_environment() -> None:
     Raises ConfigError for a value that is not possible, and RuntimeError as ``activate``
     does.
     """
-    wished = config()
-    if wished.virtual_gpu != "off":
+    requested = config()
+    if requested.virtual_gpu != "off":
         activate(
-            strict=wished.virtual_gpu == "strict",
-            delay_us=wished.virtual_gpu_delay_us,
-            memory_bytes=wished.virtual_gpu_memory_bytes or None,
-            fp64=wished.virtual_gpu_fp64,
-            coherent=wished.virtual_gpu == "coherent",
+            strict=requested.virtual_gpu == "strict",
+            delay_us=requested.virtual_gpu_delay_us,
+            memory_bytes=requested.virtual_gpu_memory_bytes or None,
+            fp64=requested.virtual_gpu_fp64,
+            coherent=requested.virtual_gpu == "coherent",
         )
 
 

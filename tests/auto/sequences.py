@@ -54,8 +54,10 @@ class Run:
         del self.pool[:-10]
 
     def split(self, share: float) -> None:
-        shares = [share if kind == "cpu" else 1 - share for kind in self.choices.kinds]
-        _C.testing.set_split_shares(shares if share else [], unit=1)
+        proportions = [
+            share if kind == "cpu" else 1 - share for kind in self.choices.kinds
+        ]
+        _C.testing.set_split_proportions(proportions if share else [], unit=1)
 
     def check(self) -> None:
         self.split(0)

@@ -11,17 +11,17 @@ def alike(launch_us=10, slow_gpu=1):
     _C.set_device_costs(0, [(launch_us, rates[k], 1e9, 0, 1e9) for k in kinds])
 def dear():  # one call on one device alone misses more than a build takes
     _C.set_device_costs(0, [(10, 1, 1e9, 0, 1e9) for k in kinds])
-def pieces():
-    return dict(zip(kinds, _C.testing.pieces_run(0)))
+def shards():
+    return dict(zip(kinds, _C.testing.shards_run(0)))
 def wait_for_builds():
     while _C.testing.builds_pending(): time.sleep(0.01)
 def built(call):
     for _ in kinds:  # home's kernel, then the other's
         call()
         wait_for_builds()
-    before = pieces()
+    before = shards()
     y = call()
-    return y, {kind: count - before[kind] for kind, count in pieces().items()}
+    return y, {kind: count - before[kind] for kind, count in shards().items()}
 def why(call):
     import contextlib, io
     with contextlib.redirect_stdout(io.StringIO()): (row,) = xpurt.explain(call).rows
@@ -84,7 +84,7 @@ alike(launch_us=0)
 x[:1000] * 2
 torch.use_deterministic_algorithms(True)
 x * 2
-print(pieces())
+print(shards())
 """,
         XPURT_LEARN="0",
     ) == ["{'gpu': 0, 'cpu': 0}"]
@@ -98,10 +98,10 @@ dear()
 for _ in range(8): y = x * 2; torch.xpu.synchronize()
 wait_for_builds()
 for _ in range(20): y = x * 2; torch.xpu.synchronize()
-print(pieces()["gpu"] > 0)
-before = pieces()["gpu"]
+print(shards()["gpu"] > 0)
+before = shards()["gpu"]
 for _ in range(20): y = x * 2; torch.xpu.synchronize()
-print(pieces()["gpu"] - before)
+print(shards()["gpu"] - before)
 """,
         XPURT_VIRTUAL_GPU_DELAY_US="200000",
     )
@@ -116,12 +116,12 @@ def test_nothing_is_done_twice_while_a_kernel_is_built(tmp_path) -> None:
 dear()
 x * 2
 wait_for_builds()  # home's kernel is there
-before = pieces()["cpu"]
+before = shards()["cpu"]
 x.mul_(2)
-print(pieces()["cpu"] - before, torch.equal(x.cpu(), cpu * 2))  # the other one was to be the GPU's
+print(shards()["cpu"] - before, torch.equal(x.cpu(), cpu * 2))  # the other one was to be the GPU's
 wait_for_builds()
 x.mul_(2)
-print(torch.equal(x.cpu(), cpu * 4), pieces()["gpu"] > 1)
+print(torch.equal(x.cpu(), cpu * 4), shards()["gpu"] > 1)
 """,
         XPURT_CACHE_DIR=str(tmp_path),
     )

@@ -74,7 +74,9 @@ def test_errors(x: torch.Tensor) -> None:
         pass
 
 
-def test_a_backward_has_the_wish_of_the_thread_that_asked(x: torch.Tensor) -> None:
+def test_a_backward_has_the_preference_of_the_thread_that_asked(
+    x: torch.Tensor,
+) -> None:
     leaf = x.clone().requires_grad_()
     loss = leaf.sin().sum()
     before = calls("aten::cos", "gpu")
@@ -84,7 +86,7 @@ def test_a_backward_has_the_wish_of_the_thread_that_asked(x: torch.Tensor) -> No
 
 
 def test_it_costs_nothing_once_it_is_over(x: torch.Tensor) -> None:
-    """Small ops look for a wish only while some thread has one."""
+    """Small ops look for a preference only while some thread has one."""
 
     def nested() -> None:
         with xpurt.prefer("gpu"):

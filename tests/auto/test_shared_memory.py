@@ -50,10 +50,10 @@ def test_pieces_of_one_result() -> None:
     assert coherent(
         """
 x = torch.arange(1 << 16, device="xpu").float()
-_C.testing.set_split_shares([0.5, 0.5])
+_C.testing.set_split_proportions([0.5, 0.5])
 y = ((x + 1) * 2).view(256, 256).sum(1)
-_C.testing.set_split_shares([])
+_C.testing.set_split_proportions([])
 expected = ((torch.arange(1 << 16).float() + 1) * 2).view(256, 256).sum(1)
-print(torch.equal(y.cpu(), expected), min(_C.testing.pieces_run(0)) >= 3)
+print(torch.equal(y.cpu(), expected), min(_C.testing.shards_run(0)) >= 3)
 """
     ) == ["True True"]

@@ -19,14 +19,14 @@ class Split:
     def __init__(self, choices: Choices) -> None:
         self.kinds = choices.kinds
 
-    def set(self, **shares: float) -> None:
-        _C.testing.set_split_shares([shares[kind] for kind in self.kinds])
+    def set(self, **proportions: float) -> None:
+        _C.testing.set_split_proportions([proportions[kind] for kind in self.kinds])
 
     def off(self) -> None:
-        _C.testing.set_split_shares([])
+        _C.testing.set_split_proportions([])
 
-    def pieces(self) -> dict[str, int]:
-        return dict(zip(self.kinds, _C.testing.pieces_run(0), strict=True))
+    def shards(self) -> dict[str, int]:
+        return dict(zip(self.kinds, _C.testing.shards_run(0), strict=True))
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def held(tensor: torch.Tensor) -> list[str]:
 
 
 def both_ran(split: Split, before: dict[str, int]) -> bool:
-    return all(split.pieces()[kind] > before[kind] for kind in before)
+    return all(split.shards()[kind] > before[kind] for kind in before)
 
 
 N = 40_000
@@ -69,7 +69,7 @@ def test_pointwise_is_the_same_bit_for_bit(split: Split, name: str) -> None:
     cpu = torch.randn(N), torch.randn(N)
     operation = POINTWISE[name]
     x, y = (each.to("xpu") for each in cpu)
-    before = split.pieces()
+    before = split.shards()
     parts = operation(x, y)
     assert both_ran(split, before)
     split.off()
@@ -116,7 +116,7 @@ ROWS: dict[str, Callable[[Xpu], torch.Tensor]] = {
 @pytest.mark.parametrize("name", ROWS)
 def test_rows(split: Split, name: str) -> None:
     torch.manual_seed(0)
-    before = split.pieces()
+    before = split.shards()
     parts = ROWS[name](lambda tensor: tensor.to("xpu"))
     assert both_ran(split, before)
     torch.manual_seed(0)
@@ -125,7 +125,7 @@ def test_rows(split: Split, name: str) -> None:
     torch.testing.assert_close(parts.cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_pieces_stay_where_they_are(split: Split) -> None:
+def test_shards_stay_where_they_are(split: Split) -> None:
     split.off()
     x = torch.zeros(1 << 20, device="xpu")
     split.set(cpu=0.6, gpu=0.4)
@@ -181,28 +181,28 @@ def test_ops_that_are_not_split_find_all_of_it(split: Split) -> None:
 def test_shares_decide(split: Split) -> None:
     x = torch.ones(1 << 16, device="xpu")
     split.set(cpu=1, gpu=0)
-    before = split.pieces()
+    before = split.shards()
     assert (x + 1).cpu().unique().tolist() == [2.0]
-    assert split.pieces() == before
+    assert split.shards() == before
     split.set(cpu=0.1, gpu=1)
     y = x + 1
     assert both_ran(split, before)
     assert y.cpu().unique().tolist() == [2.0]
-    with pytest.raises(ValueError, match="shares"):
-        _C.testing.set_split_shares([-1, 2])
+    with pytest.raises(ValueError, match="proportions"):
+        _C.testing.set_split_proportions([-1, 2])
 
 
 def test_what_is_small_or_may_not_leave_home_is_whole(split: Split) -> None:
-    before = split.pieces()
+    before = split.shards()
     small = torch.ones(100, device="xpu") + 1
     shared = xpurt.share(torch.ones(1 << 16)) * 2
     assert small.sum().item() == 200
     assert shared.sum().item() == 2 << 16
     x = torch.zeros(1 << 14, device="xpu")
-    after = split.pieces()
+    after = split.shards()
     x.data_ptr()
     x += 1
-    assert split.pieces() == after
+    assert split.shards() == after
     assert before["gpu"] <= after["gpu"]
 
 
@@ -217,7 +217,7 @@ def test_gradients(split: Split) -> None:
     expected = [p.grad.clone() for p in model.parameters()]
     model.zero_grad()
     model.to("xpu")
-    before = split.pieces()
+    before = split.shards()
     F.cross_entropy(model(x.to("xpu")), target.to("xpu")).backward()
     assert both_ran(split, before)
     for parameter, grad in zip(model.parameters(), expected, strict=True):

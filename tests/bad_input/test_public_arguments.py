@@ -1,7 +1,7 @@
 """Every public function, called with arguments that can't be.
 
 Each call raises an error of Python's family for it, or of xpurt's, whose text says what
-was wished or found and a way out. None passes, and none is an error from the inside:
+was requested or found and a remedy. None passes, and none is an error from the inside:
 "'int' object has no attribute 'device'".
 """
 
@@ -220,7 +220,7 @@ def auto() -> Any:
 
 
 @pytest.mark.parametrize(("call", "value"), rows())
-def test_it_says_what_was_wished_and_found(
+def test_it_says_what_was_requested_and_found(
     call: Callable[[Any], Any], value: Any
 ) -> None:
     kinds = (TypeError, ValueError, xpurt.XpurtError, FileNotFoundError)

@@ -79,10 +79,10 @@ def test_a_slow_row_stops_before_its_fewest_rounds(clock: Clock) -> None:
 
 
 def test_what_was_submitted_is_part_of_the_time(clock: Clock) -> None:
-    def settle() -> None:
+    def finish() -> None:
         clock.now += 3.0
 
-    side = Side("a", lambda: None, settle)
+    side = Side("a", lambda: None, finish)
     (times,) = interleaved([side], Budget(seconds=0, fewest=1, most=1), clock)
     assert times.seconds == (3.0,)
 

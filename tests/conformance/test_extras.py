@@ -1,4 +1,4 @@
-"""What is not installed is named, with the way out; the progress bar is optional."""
+"""What is not installed is named, with the remedy; the progress bar is optional."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Rows of steps and of other ops, on the samples of PyTorch's operator database."""
+"""Custom kernels and of other ops, on the samples of PyTorch's operator database."""
 
 from functools import cache
 from typing import Any
@@ -12,15 +12,15 @@ from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
 from xpurt import _C
 from xpurt.conformance.databases import of_pytorch
 from xpurt.kernels import ROWS
+from xpurt.kernels.custom_kernel import CustomKernel
 from xpurt.kernels.decomposed import Decomposed
-from xpurt.kernels.steps import Steps
 from xpurt.testing.oracle import agree
 
 SAMPLES = {"float": 4, "narrow": 1, "whole": 1}
 DTYPES = {"float": torch.float32, "narrow": torch.bfloat16, "whole": torch.int32}
 SELDOM = ("narrow", "whole")
 
-rows = {row.aten for row in ROWS if isinstance(row, Steps | Decomposed)}
+rows = {row.aten for row in ROWS if isinstance(row, CustomKernel | Decomposed)}
 
 
 @cache

@@ -1,14 +1,14 @@
-"""Rows of steps with operands and gradients that are dense, but not contiguous."""
+"""Custom kernels with operands and gradients that are dense, but not contiguous."""
 
 import pytest
 import torch
 import torch.nn.functional as F
 
 import xpurt
-from xpurt.kernels.steps import Steps
+from xpurt.kernels.custom_kernel import CustomKernel
 from xpurt.kernels.table import ROWS
 
-STEPS = [row for row in ROWS if isinstance(row, Steps)]
+STEPS = [row for row in ROWS if isinstance(row, CustomKernel)]
 
 # Read by place, and neither made contiguous nor asked for their strides: they have one
 # element, or are made by the rows' own functions.
@@ -26,7 +26,7 @@ BY_PLACE = {
 
 
 @pytest.mark.parametrize("row", STEPS, ids=lambda row: row.aten)
-def test_what_is_read_by_place_is_contiguous(row: Steps) -> None:
+def test_what_is_read_by_place_is_contiguous(row: CustomKernel) -> None:
     prepared = {*row.contiguous, *row.dense, *BY_PLACE}
     prepared |= {each.name for each in row.scratch}
     read = {name for step in row.steps for name in step.reads}
@@ -40,7 +40,7 @@ def test_what_is_read_by_place_is_contiguous(row: Steps) -> None:
 
 
 @pytest.mark.parametrize("row", STEPS, ids=lambda row: row.aten)
-def test_what_is_written_by_place_is_contiguous(row: Steps) -> None:
+def test_what_is_written_by_place_is_contiguous(row: CustomKernel) -> None:
     if row.begins_as or row.like or row.draws:
         return
     results = row.laid_out_results

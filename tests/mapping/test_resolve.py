@@ -1,4 +1,4 @@
-"""Wish times devices is placement, on machines that are made up."""
+"""Request times devices is placement, on machines that are made up."""
 
 from dataclasses import replace
 from typing import Any
@@ -44,7 +44,7 @@ FPGA = made_up("opencl:accelerator:0")
 ALL = in_order([CPU, FPGA, NVIDIA, ARC_2, ARC])
 
 
-def split_as_wished(
+def split_as_requested(
     device: PhysicalDevice, partition: Partition
 ) -> tuple[PhysicalDevice, ...]:
     """A driver that makes every part asked for, and has two NUMA domains."""
@@ -73,7 +73,7 @@ def place(
     return resolve(
         parse(mapping, only, partition),
         devices,
-        split=split_as_wished,
+        split=split_as_requested,
         max_devices=max_devices,
     )
 

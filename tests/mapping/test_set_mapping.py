@@ -218,7 +218,7 @@ def test_tensors_that_live_on_are_an_error_at_the_exit() -> None:
     assert xpurt.get_xpu_mapping() == "AUTO"
 
 
-def test_a_wish_that_fails_leaves_nothing_to_restore() -> None:
+def test_a_request_that_fails_leaves_nothing_to_restore() -> None:
     with pytest.raises(MappingError), xpurt.xpu_mapping("explicit", devices="hip"):
         pytest.fail("the body ran")
     assert xpurt.get_xpu_mapping() == "CPU"

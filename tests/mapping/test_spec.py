@@ -1,4 +1,4 @@
-"""Text to wish: what is understood, and what is said to what is not."""
+"""Text to request: what is understood, and what is said to what is not."""
 
 import pytest
 

@@ -21,12 +21,12 @@ def native_only() -> Iterator[None]:
 SAMPLED = ("add.Tensor", "add_.Tensor", "add.out", "cat", "mm", "native_layer_norm")
 
 
-# Hot ops are for memory that the host reads. Elsewhere they hand over to the boxed way,
-# all in the same manner: a few of them show it.
+# Unboxed ops are for memory that the host reads. Elsewhere they hand over to the boxed
+# way, all in the same manner: a few of them show it.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.name != "test_hot.py" or not isinstance(item, pytest.Function):
+        if item.path.name != "test_unboxed.py" or not isinstance(item, pytest.Function):
             continue
         params = item.callspec.params if hasattr(item, "callspec") else {}
         if params.get("xpu", "CPU") != "CPU" and params.get("op", "cat") not in SAMPLED:

@@ -12,11 +12,11 @@ from policy_machine import QuietWatch
 import xpurt
 from xpurt import _C, config, mapping
 from xpurt.calibration import measure, run
-from xpurt.kernels import kept_costs
+from xpurt.kernels import calibration_store
 
 FEW = tuple(
     dataclasses.replace(one, letters="f", largest=13)
-    for one in measure.REPRESENTATIVES
+    for one in measure.PROBE_OPS
     if one.cost_class in ("cheap", "reduction") and one.layout == "alike"
 )
 
@@ -25,9 +25,9 @@ FEW = tuple(
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of calibrations, of two classes of ops, on a machine that is said to be quiet."""
     made = dataclasses.replace(config.config(), cache_folder=tmp_path / "made")
-    monkeypatch.setattr(kept_costs, "config", lambda: made)
-    monkeypatch.setattr(kept_costs, "_warned", set())
-    monkeypatch.setattr(measure, "REPRESENTATIVES", FEW)
+    monkeypatch.setattr(calibration_store, "config", lambda: made)
+    monkeypatch.setattr(calibration_store, "_warned", set())
+    monkeypatch.setattr(measure, "PROBE_OPS", FEW)
     monkeypatch.setattr(run, "Watch", QuietWatch)
     return made.cache_folder
 

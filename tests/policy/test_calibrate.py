@@ -11,13 +11,13 @@ from own_process import output
 
 import xpurt
 from xpurt import _C, cli, kernels, mapping
-from xpurt.calibration import representatives
+from xpurt.calibration import probe_ops
 
 
-@pytest.mark.parametrize("wish", ["CPU", "AUTO"])
-def test_what_is_measured_is_in_force(folder: Path, wish: str) -> None:
+@pytest.mark.parametrize("request", ["CPU", "AUTO"])
+def test_what_is_measured_is_in_force(folder: Path, request: str) -> None:
     said: list[str] = []
-    with xpurt.xpu_mapping(wish) as placement:
+    with xpurt.xpu_mapping(request) as placement:
         devices = {d for ordinal in placement.ordinals for d in ordinal}
         before = kernels.get_kernel_policy()
         found = xpurt.calibrate(report=said.append)
@@ -101,7 +101,7 @@ def test_import_looks_up_no_op() -> None:
     said = output(
         "import sys, xpurt\n"
         'print([m for m in sys.modules if m.startswith("xpurt.calibration.") '
-        'and m.endswith(("representatives", "run"))])'
+        'and m.endswith(("probe_ops", "run"))])'
     )
     assert said == "[]"
 
@@ -109,18 +109,18 @@ def test_import_looks_up_no_op() -> None:
 def test_ops_of_their_own_are_rows_and_are_measured() -> None:
     own = set(kernels.OPS_OF_THEIR_OWN)
     assert own <= {row.aten for row in kernels.ROWS}
-    assert own <= {one.cost_class for one in representatives.REPRESENTATIVES}
+    assert own <= {one.cost_class for one in probe_ops.PROBE_OPS}
     assert own <= {curve.cost_class for curve in kernels.shipped().curves}
 
 
 @pytest.mark.usefixtures("learning")
 @pytest.mark.parametrize(
     "one",
-    [o for o in representatives.REPRESENTATIVES if o.layout != "alike"],
+    [o for o in probe_ops.PROBE_OPS if o.layout != "alike"],
     ids=lambda one: f"{one.cost_class}-{one.layout}",
 )
 def test_what_is_measured_for_a_layout_has_it(
-    one: representatives.Representative,
+    one: probe_ops.ProbeOp,
 ) -> None:
     call, _ = one.make(1 << 14, torch.float32, "xpu")
     call()

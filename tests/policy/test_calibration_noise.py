@@ -16,8 +16,8 @@ from xpurt.errors import NoisyError
 
 def seen(*spent: Spent, looks: int = 12) -> Noise:
     """By a watch whose clocks give `spent` in turn."""
-    turns: Iterator[Spent] = itertools.cycle(spent)
-    with Watch(lambda: [next(turns)]) as watch:
+    rounds: Iterator[Spent] = itertools.cycle(spent)
+    with Watch(lambda: [next(rounds)]) as watch:
         for _ in range(looks):
             watch.look()
     return watch.noise()
@@ -51,11 +51,11 @@ def test_processors_that_slow_down_are_seen() -> None:
     assert "1.8 times as long as at best" in fault
 
 
-def test_turns_that_are_unlike_are_seen() -> None:
+def test_rounds_that_are_unlike_are_seen() -> None:
     with Watch(lambda: [Spent(1.0, 1.0)]) as watch:
         watch.look()
-        for turns in ([10.0, 30.0], [7.0, 20.0, 14.0], [5.0, 5.0], [3.0]):
-            watch.compare(turns)
+        for rounds in ([10.0, 30.0], [7.0, 20.0, 14.0], [5.0, 5.0], [3.0]):
+            watch.compare(rounds)
     assert watch.noise().unlike == pytest.approx(2.0)
     (fault,) = watch.noise().faults()
     assert "repeated times were 2.0 times" in fault
@@ -85,7 +85,7 @@ def test_a_busy_machine_is_refused(
     assert list(folder.glob("costs-*")) == []
     assert any("other programs took 50%" in line for line in said)
     text = str(error.value)
-    for part in ("wished", str(placement.ordinals[0][0]), "took 50%", "--force"):
+    for part in ("requested", str(placement.ordinals[0][0]), "took 50%", "--force"):
         assert part in text
 
 

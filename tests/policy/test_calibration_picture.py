@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from xpurt import cli, kernels, mapping
-from xpurt.calibration import picture, representatives
+from xpurt.calibration import picture, probe_ops
 from xpurt.calibration.picture import labels_of, panels_of, ratios, spread_out
 from xpurt.extras import MissingExtra
 from xpurt.kernels import Curve, Point
@@ -54,7 +54,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_every_class_has_its_panel() -> None:
-    measured = {one.cost_class for one in representatives.REPRESENTATIVES}
+    measured = {one.cost_class for one in probe_ops.PROBE_OPS}
     curves = [curve(name, (1, 1, 1)) for name in measured]
     panels = panels_of(curves)
     assert "others" not in panels

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from xpurt.calibration.search import LONGEST_US, MOST_TURNS, TURNS, Search
+from xpurt.calibration.search import LONGEST_US, MAX_ROUNDS, ROUNDS, Search
 
 SIZES, STEP = 6, 2
 
@@ -25,16 +25,16 @@ def crossing(at: float, steepness: float = 1.5) -> Costs:
 
 
 def searched(costs: Costs, sizes: int = SIZES) -> tuple[Search, dict[int, int]]:
-    """What a search finds, and how many turns of each place it took."""
+    """What a search finds, and how many rounds of each place it took."""
     search = Search(sizes, STEP)
-    turns: dict[int, int] = {}
+    rounds: dict[int, int] = {}
     while wanted := search.wanted():
         assert len(set(wanted)) == len(wanted)
         for place in wanted:
             assert 0 <= place < sizes
-            turns[place] = turns.get(place, 0) + 1
+            rounds[place] = rounds.get(place, 0) + 1
             search.note(place, *costs(place))
-    return search, turns
+    return search, rounds
 
 
 def chosen(search: Search, place: int) -> bool:
@@ -58,23 +58,23 @@ def test_the_crossover_is_found(at: float, steepness: float) -> None:
 
 @pytest.mark.parametrize("at", [-10, 20])
 def test_where_the_choice_is_clear_little_is_measured(at: int) -> None:
-    _, turns = searched(crossing(at))
-    assert turns == {0: TURNS, 2: TURNS, 5: TURNS}
+    _, rounds = searched(crossing(at))
+    assert rounds == {0: ROUNDS, 2: ROUNDS, 5: ROUNDS}
 
 
 def test_only_sizes_around_the_crossover_are_looked_at_again() -> None:
-    _, turns = searched(crossing(3.5, 4.0))
-    assert turns[0] == turns[2] == TURNS
-    assert turns[3] > TURNS  # the tiers are close
-    assert 1 not in turns
+    _, rounds = searched(crossing(3.5, 4.0))
+    assert rounds[0] == rounds[2] == ROUNDS
+    assert rounds[3] > ROUNDS  # the tiers are close
+    assert 1 not in rounds
 
 
-def test_close_tiers_have_all_sizes_and_most_turns() -> None:
-    _, turns = searched(lambda place: (1.1 * 2**place, 2.0**place))
-    assert turns == dict.fromkeys(range(SIZES), MOST_TURNS)
+def test_close_tiers_have_all_sizes_and_most_rounds() -> None:
+    _, rounds = searched(lambda place: (1.1 * 2**place, 2.0**place))
+    assert rounds == dict.fromkeys(range(SIZES), MAX_ROUNDS)
 
 
-def test_a_disturbed_turn_is_taken_again() -> None:
+def test_a_disturbed_round_is_taken_again() -> None:
     disturbed = [True]
 
     def costs(place: int) -> tuple[float, float]:
@@ -84,21 +84,21 @@ def test_a_disturbed_turn_is_taken_again() -> None:
             native *= 10_000
         return native, kernel
 
-    search, turns = searched(costs)
-    assert turns[2] > TURNS
+    search, rounds = searched(costs)
+    assert rounds[2] > ROUNDS
     assert not any(chosen(search, place) for place in range(SIZES))
 
 
 def test_times_that_shrink_with_size_are_not_believed() -> None:
-    """Both turns of the smallest size were disturbed, so they agree."""
-    left = [10_000.0] * TURNS
+    """Both rounds of the smallest size were disturbed, so they agree."""
+    left = [10_000.0] * ROUNDS
 
     def costs(place: int) -> tuple[float, float]:
         native, kernel = crossing(20)(place)
         return native * (left.pop() if place == 0 and left else 1), kernel
 
-    search, turns = searched(costs)
-    assert turns[0] > TURNS
+    search, rounds = searched(costs)
+    assert rounds[0] > ROUNDS
     assert not chosen(search, 0)
 
 
@@ -122,9 +122,9 @@ def test_it_ends_where_calls_get_long(at_once_us: float, last: int) -> None:
 
 @pytest.mark.parametrize("sizes", [1, 2, 3, 9])
 def test_any_number_of_sizes(sizes: int) -> None:
-    search, turns = searched(lambda place: (1.0 + place, 4.0), sizes)
-    assert [place for place, _, _ in search.best()] == sorted(turns)
-    assert {0, sizes - 1} <= turns.keys()
+    search, rounds = searched(lambda place: (1.0 + place, 4.0), sizes)
+    assert [place for place, _, _ in search.best()] == sorted(rounds)
+    assert {0, sizes - 1} <= rounds.keys()
 
 
 def test_noise_costs_little() -> None:

@@ -17,9 +17,9 @@ from xpurt.kernels import (
     Point,
     Rates,
     calibration_path,
+    calibration_store,
     keep_calibration,
     kept_calibration,
-    kept_costs,
     shipped,
 )
 from xpurt.kernels.costs import from_text, merged, to_text
@@ -35,8 +35,8 @@ CALIBRATION = Calibration(IDENTITY, "today", Rates(*range(1, 9)), (CURVE,))
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where calibrations are kept; nothing was warned of yet."""
     made = dataclasses.replace(config.config(), cache_folder=tmp_path / "made")
-    monkeypatch.setattr(kept_costs, "config", lambda: made)
-    monkeypatch.setattr(kept_costs, "_warned", set())
+    monkeypatch.setattr(calibration_store, "config", lambda: made)
+    monkeypatch.setattr(calibration_store, "_warned", set())
     return made.cache_folder
 
 

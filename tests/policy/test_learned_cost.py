@@ -10,14 +10,14 @@ from xpurt import _C
 def after(*times: float, expected: float = 1.0) -> float:
     cost = _C.testing.LearnedCost()
     for time in times:
-        cost.note(time)
-    return cost.believed(expected)
+        cost.record(time)
+    return cost.estimate(expected)
 
 
 def test_without_a_time_it_is_what_was_expected() -> None:
     assert after(expected=7.0) == 7.0
     cost = _C.testing.LearnedCost()
-    assert (cost.count, cost.is_known, cost.is_settled) == (0, False, False)
+    assert (cost.count, cost.is_known, cost.has_converged) == (0, False, False)
 
 
 def test_the_first_time_is_dropped() -> None:
@@ -29,10 +29,10 @@ def test_ten_times_settle_it() -> None:
     draw = random.Random(1)
     cost = _C.testing.LearnedCost()
     for _ in range(10):
-        assert not cost.is_settled
-        cost.note(100 * draw.uniform(0.9, 1.1))
-    assert cost.is_settled
-    assert cost.believed(1.0) == pytest.approx(100, rel=0.05)
+        assert not cost.has_converged
+        cost.record(100 * draw.uniform(0.9, 1.1))
+    assert cost.has_converged
+    assert cost.estimate(1.0) == pytest.approx(100, rel=0.05)
 
 
 @pytest.mark.parametrize("place", range(10))
@@ -55,25 +55,25 @@ def test_an_outlier_among_the_first_few_is_not_believed(place: int) -> None:
 def test_a_spike_is_forgotten_within_ten_times(spikes: int) -> None:
     cost = _C.testing.LearnedCost()
     for _ in range(10):
-        cost.note(100.0)
+        cost.record(100.0)
     for _ in range(spikes):
-        cost.note(40_000.0)
+        cost.record(40_000.0)
     for _ in range(10):
-        cost.note(100.0)
-    assert cost.believed(1.0) == pytest.approx(100)
+        cost.record(100.0)
+    assert cost.estimate(1.0) == pytest.approx(100)
 
 
 def test_a_device_that_has_become_slower_is_found_out_within_ten_times() -> None:
     cost = _C.testing.LearnedCost()
     for _ in range(1000):
-        cost.note(100.0)
+        cost.record(100.0)
     for _ in range(10):
-        cost.note(300.0)
-    assert cost.believed(1.0) == pytest.approx(300)
+        cost.record(300.0)
+    assert cost.estimate(1.0) == pytest.approx(300)
 
 
 def test_what_is_no_time_is_not_noted() -> None:
     cost = _C.testing.LearnedCost()
     for time in (float("nan"), float("inf"), -1.0):
-        cost.note(time)
+        cost.record(time)
     assert cost.count == 0

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from policy_costs import SetCosts
-from tiers_taken import bucket_of, calls_to_next_turn, tiers_of
+from tiers_taken import bucket_of, calls_to_next_sample, tiers_of
 
 import xpurt
 from xpurt import _C
@@ -230,7 +230,7 @@ def test_products_count_their_multiply_adds(set_costs: SetCosts) -> None:
     assert set(tiers_of("aten::mm")) & {"onednn", "sycl"}
 
 
-def test_rows_of_steps_and_of_other_ops_are_taken_where_they_win(
+def test_custom_kernels_and_other_rows_are_taken_where_they_win(
     set_costs: SetCosts,
 ) -> None:
     x = torch.rand(256, 256, device="xpu")
@@ -272,18 +272,18 @@ def test_learning_leaves_a_kernel_that_the_table_praised(set_costs: SetCosts) ->
 @pytest.mark.usefixtures("learning")
 @pytest.mark.parametrize("tier", ["native", "kernel"])
 def test_a_call_counts_once(set_costs: SetCosts, tier: str) -> None:
-    """A hot op asks for the tier, and hands it over where that is the kernel."""
+    """An unboxed op asks for the tier, and hands it over where that is the kernel."""
     set_costs(dear=(10.0, 1e6) if tier == "native" else (1e6, 10.0))
     _C.testing.set_learning_bias(*((0, 1e9) if tier == "native" else (1e9, 0)))
     for _ in range(500):
         calls("exp", 1)
         in_use = bucket_of("aten::exp", 16)[1]
-        if in_use == tier and calls_to_next_turn("aten::exp", 16) > 12:
+        if in_use == tier and calls_to_next_sample("aten::exp", 16) > 12:
             break
     assert in_use == tier
-    before = calls_to_next_turn("aten::exp", 16)
+    before = calls_to_next_sample("aten::exp", 16)
     calls("exp", 5)
-    assert before - calls_to_next_turn("aten::exp", 16) == 5
+    assert before - calls_to_next_sample("aten::exp", 16) == 5
 
 
 @pytest.mark.usefixtures("learning")
@@ -299,13 +299,13 @@ def test_a_call_that_is_no_copy_of_few_bytes_counts_once(
     for _ in range(500):
         getattr(x, op)(*arguments)
         known = [row for row in _C.learned_tiers() if row[0] == f"aten::{op}"]
-        if known and calls_to_next_turn(f"aten::{op}", 12) > 12:
+        if known and calls_to_next_sample(f"aten::{op}", 12) > 12:
             break
-    before = calls_to_next_turn(f"aten::{op}", 12)
+    before = calls_to_next_sample(f"aten::{op}", 12)
     assert before > 12
     for _ in range(5):
         getattr(x, op)(*arguments)
-    assert before - calls_to_next_turn(f"aten::{op}", 12) == 5
+    assert before - calls_to_next_sample(f"aten::{op}", 12) == 5
 
 
 @pytest.mark.usefixtures("learning")

@@ -29,18 +29,18 @@ class Program:
     def run(self, calls: int) -> None:
         end = self.calls + calls
         while self.calls < end:
-            turn = self.learner.next(self.learner.rest, self.build_us)
-            if turn.kernel and self.built_after_us is None:
+            sample = self.learner.next(self.learner.interval, self.build_us)
+            if sample.kernel and self.built_after_us is None:
                 self.built_after_us = self.spent_us
                 self.spent_us += self.build_us
-            us = self.clock(turn.kernel, self.calls)
-            # A kernel's turn waits for it, which another call would not.
-            stall_us = us if turn.kernel else 0.0
+            us = self.clock(sample.kernel, self.calls)
+            # A kernel's sample waits for it, which another call would not.
+            stall_us = us if sample.kernel else 0.0
             self.stalled_us += stall_us
-            self.learner.note(turn, us, stall_us)
+            self.learner.record(sample, us, stall_us)
             self.calls += 1
             self.spent_us += us
-            for _ in range(self.learner.rest):
+            for _ in range(self.learner.interval):
                 self.calls += 1
                 self.spent_us += self.clock(self.learner.kernel, self.calls)
 
@@ -165,4 +165,4 @@ def test_turns_stall_the_program_for_a_hundredth_of_its_time(us: float) -> None:
     program.run(200_000)
     assert program.learner.kernel
     assert program.stalled_us < 0.015 * program.spent_us
-    assert program.stalled_us > 0  # and yet there are turns
+    assert program.stalled_us > 0  # and yet there are samples

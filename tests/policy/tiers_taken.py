@@ -21,7 +21,7 @@ def bucket_of(op: str, log2: int) -> tuple[str, str]:
     return by_table, in_use
 
 
-def calls_to_next_turn(op: str, log2: int) -> int:
+def calls_to_next_sample(op: str, log2: int) -> int:
     """Until the learner times a call of float32 operands of that size."""
     (row,) = [r for r in _C.testing.learned_tiers() if r[0] == op and r[4] == log2]
     return row[5]

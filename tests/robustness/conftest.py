@@ -30,7 +30,8 @@ def fallback_mode() -> Iterator[None]:
 
 # Under CPU, tensors of the size of these tests go to PyTorch's kernels anyway.
 DEFAULT = {("CPU", "sycl"), ("CPU", "native"), ("GPU", "auto"), ("AUTO", "auto")}
-# What is about layouts is about our rows; PyTorch's kernels: tests/native/test_hot.py.
+# What is about layouts is about our rows; PyTorch's kernels:
+# tests/native/test_unboxed.py.
 ROWS_ONLY = {
     "test_out_resizing.py",
     "test_memory_formats.py",

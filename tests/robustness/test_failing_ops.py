@@ -154,7 +154,7 @@ def test_an_error_in_a_backward(xpu: torch.device) -> None:
     assert x.grad.tolist() == [1, 1, 1]
     del x, caught
     gc.collect()
-    _C.settle_autograd_threads()
+    _C.drain_autograd_threads()
     assert _C.live_memory() == before
 
 

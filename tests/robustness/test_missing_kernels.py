@@ -1,4 +1,4 @@
-"""An op that nothing can run: the op, the device and the way out are told."""
+"""An op that nothing can run: the op, the device and the remedy are told."""
 
 from collections.abc import Iterator
 

@@ -85,8 +85,8 @@ def test_profiling_shows_the_delay() -> None:
         from opencl_device import *
         (gpu,) = devices(GPU)
         where = context(gpu)
-        wishes = (c_ulong * 3)(0x1093, PROFILING, 0)
-        queue = made("clCreateCommandQueueWithProperties", where, gpu, wishes)
+        properties = (c_ulong * 3)(0x1093, PROFILING, 0)
+        queue = made("clCreateCommandQueueWithProperties", where, gpu, properties)
         kernel = made("clCreateKernel", from_source(where, "kernel void none() {}"), b"none")
         event, start, end = c_void_p(), c_ulong(), c_ulong()
         ok(cl.clEnqueueNDRangeKernel(queue, kernel, 1, None, byref(c_size_t(1)), None, 0,

@@ -21,7 +21,7 @@ from xpurt.bench.results import SuiteResult
 from xpurt.bench.row import BadRequest, Row, Suite
 from xpurt.bench.suites import SUITES
 from xpurt.bench.timing import Budget
-from xpurt.marked_page import BadMarkers
+from xpurt.markdown_section import BadMarkers
 from xpurt.reports import Machine, check_writable, describe_machine, write_page
 
 FULL = Budget(seconds=0.8, fewest=5, most=60, learning=1.0)

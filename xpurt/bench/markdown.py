@@ -13,7 +13,7 @@ from xpurt.bench.report import (
     verdicts,
 )
 from xpurt.bench.results import SuiteResult
-from xpurt.marked_page import Section, head_of, line_of
+from xpurt.markdown_section import Section, head_of, line_of
 from xpurt.reports import Machine
 
 # Sections that belong to no suite.

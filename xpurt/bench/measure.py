@@ -31,7 +31,7 @@ def measure(row: Row, budget: Budget, dpnp: Any = None) -> RowResult:
     except Exception as error:  # of any op, in any library
         return RowResult(row.name, error=first_line(error))
     finally:
-        _let_go()
+        _release()
 
 
 def measure_neutral(row: Row, result: RowResult, budget: Budget) -> RowResult:
@@ -46,11 +46,11 @@ def measure_neutral(row: Row, result: RowResult, budget: Budget) -> RowResult:
     except Exception as error:
         return replace(result, error=f"without page faults: {first_line(error)}")
     finally:
-        _let_go()
+        _release()
     return replace(result, neutral=ratio_of(xpu, cpu), neutral_cpu_s=cpu.median)
 
 
-def _let_go() -> None:
+def _release() -> None:
     gc.collect()
     try:
         torch.xpu.synchronize()

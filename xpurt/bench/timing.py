@@ -41,11 +41,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One form of the work. `settle` returns when all that was submitted is done."""
+    """One form of the work. `finish` returns when all that was submitted is done."""
 
     name: str
     call: Call
-    settle: Callable[[], object] = lambda: None
+    finish: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def go_on(side: Side, seconds: float, clock: Clock = time.perf_counter) -> None:
     began = clock()
     while clock() - began < seconds:
         side.call()
-        side.settle()
+        side.finish()
 
 
 def ratio_of(times: Times, other: Times) -> Ratio:
@@ -136,7 +136,7 @@ def _seconds(side: Side, calls: int, clock: Clock) -> float:
     began = clock()
     for _ in repeat(None, calls):
         call()
-    side.settle()
+    side.finish()
     return (clock() - began) / calls
 
 

@@ -1,4 +1,4 @@
-"""Times of the representatives on both tiers of a device, and its rates."""
+"""Times of the probe ops on both tiers of a device, and its rates."""
 
 import math
 import time
@@ -8,22 +8,22 @@ import torch
 
 from xpurt import _C
 from xpurt.calibration.noise import Watch
-from xpurt.calibration.representatives import (
+from xpurt.calibration.probe_ops import (
     LETTERS,
-    REPRESENTATIVES,
+    PROBE_OPS,
     Call,
-    Representative,
+    ProbeOp,
 )
 from xpurt.calibration.search import Search
 from xpurt.kernels import Curve, Point, Rates, kernel_policy
 
-# A turn of one call, in microseconds and calls, on each tier.
-TURN_US = 600.0
+# A round of one call, in microseconds and calls, on each tier.
+ROUND_US = 600.0
 _FEWEST_CALLS = 3
 # The threads of PyTorch's kernels spin for some milliseconds after their last work, and
 # would take a core from those of a kernel on a queue.
 REST_S = 4e-3
-# Curves whose turns have a rest in common.
+# Curves whose rounds have a rest in common.
 _TOGETHER = 4
 
 
@@ -37,26 +37,26 @@ def spent_us(index: int, policy: str, call: Call) -> float:
         return (time.perf_counter_ns() - begin) / 1e3
 
 
-def turn_us(index: int, policy: str, call: Call) -> float:
+def round_us(index: int, policy: str, call: Call) -> float:
     """The shortest time of a few calls in a row, the first of which wakes what sleeps."""
     shortest, spent, calls = math.inf, 0.0, 0
-    while calls < _FEWEST_CALLS or spent < TURN_US:
+    while calls < _FEWEST_CALLS or spent < ROUND_US:
         us = spent_us(index, policy, call)
         shortest, spent, calls = min(shortest, us), spent + us, calls + 1
     return shortest
 
 
-def turns_us(index: int, call: Call, policy: str) -> list[float]:
-    """The times of some turns."""
+def rounds_us(index: int, call: Call, policy: str) -> list[float]:
+    """The times of some rounds."""
     spent_us(index, policy, call)  # builds and allocates
     time.sleep(REST_S)
-    return [turn_us(index, policy, call) for _ in range(3)]
+    return [round_us(index, policy, call) for _ in range(3)]
 
 
 class Measured:
     """A class in a type, and what was found of it."""
 
-    def __init__(self, one: Representative, letter: str) -> None:
+    def __init__(self, one: ProbeOp, letter: str) -> None:
         self._one = one
         self._letter = letter
         self._logs = range(one.smallest, one.largest + 1, one.step)
@@ -64,7 +64,7 @@ class Measured:
         self.search = Search(len(self._logs), one.step)
 
     def calls(self, index: int) -> Iterator[tuple[int, Call]]:
-        """The calls whose turns are wanted, by place."""
+        """The calls whose rounds are wanted, by place."""
         for place in self.search.wanted():
             call, self._elements[place] = self._one.make(
                 1 << self._logs[place], LETTERS[self._letter], f"xpu:{index}"
@@ -80,7 +80,7 @@ class Measured:
         return Curve(one.cost_class, self._letter, one.layout, tuple(points))
 
 
-def take_turns(index: int, some: Iterable[Measured]) -> None:
+def take_rounds(index: int, some: Iterable[Measured]) -> None:
     """One of each size that is wanted: of kernels first, then of PyTorch's."""
     calls = [
         (each.search, place, call) for each in some for place, call in each.calls(index)
@@ -89,8 +89,8 @@ def take_turns(index: int, some: Iterable[Measured]) -> None:
         if place not in search:
             spent_us(index, "sycl", call)  # builds
     time.sleep(REST_S)
-    kernels = [turn_us(index, "sycl", call) for _, _, call in calls]
-    natives = [turn_us(index, "native", call) for _, _, call in calls]
+    kernels = [round_us(index, "sycl", call) for _, _, call in calls]
+    natives = [round_us(index, "native", call) for _, _, call in calls]
     for (search, place, _), native, kernel in zip(calls, natives, kernels, strict=True):
         search.note(place, native, kernel)
 
@@ -98,23 +98,23 @@ def take_turns(index: int, some: Iterable[Measured]) -> None:
 def curves_of(index: int, watch: Watch) -> tuple[Curve, ...]:
     """The costs of all classes on a device whose memory the host reads.
 
-    Each pass takes a turn of all classes, so that what else a machine does for a while
-    does not fall on all turns of one.
+    Each pass takes a round of all classes, so that what else a machine does for a while
+    does not fall on all rounds of one.
     """
     has_fp64 = torch.xpu.get_device_properties(index).has_fp64
     found = [
         Measured(one, letter)
-        for one in REPRESENTATIVES
+        for one in PROBE_OPS
         for letter in one.letters
         if letter != "d" or has_fp64
     ]
     while wanted := [each for each in found if each.search.wanted()]:
         for begin in range(0, len(wanted), _TOGETHER):
-            take_turns(index, wanted[begin : begin + _TOGETHER])
+            take_rounds(index, wanted[begin : begin + _TOGETHER])
             watch.look()
     for each in found:
-        for turns in each.search.turns():
-            watch.compare(turns)
+        for rounds in each.search.rounds():
+            watch.compare(rounds)
     return tuple(each.curve() for each in found)
 
 
@@ -122,10 +122,10 @@ def rates_of(index: int, watch: Watch, *, host_reads: bool) -> Rates:
     """What the device does at best."""
 
     def best_us(index: int, call: Call, policy: str) -> float:
-        turns = turns_us(index, call, policy)
+        rounds = rounds_us(index, call, policy)
         watch.look()
-        watch.compare(turns)
-        return min(turns)
+        watch.compare(rounds)
+        return min(rounds)
 
     device = f"xpu:{index}"
     one = torch.ones(1, device=device)

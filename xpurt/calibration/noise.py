@@ -9,7 +9,7 @@ fixed work: `lost` is the share of its wall time in which it was not on a proces
 other programs were; `slowed` is how much longer its processor time took in the middle
 than at best, as it does beside a neighbour on the same core, on a machine that is
 throttled, or in a virtual machine that does not get what it thinks it has. `unlike` is
-how far apart the turns of one and the same call are.
+how far apart the rounds of one and the same call are.
 """
 
 import hashlib

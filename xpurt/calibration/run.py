@@ -39,7 +39,7 @@ def measure_all(
     mapping.install_costs(mapping.current_placement())
     if refused:
         raise NoisyError(
-            "a calibration was wished, and the machine is too busy for its times to be "
+            "a calibration was requested, and the machine is too busy for its times to be "
             f"kept. {'. '.join(refused)}. What was known before stays. End what else "
             "runs and calibrate again, or keep such times all the same: "
             "`python -m xpurt calibrate --force`, xpurt.calibrate(force=True)."

@@ -4,9 +4,10 @@ import itertools
 import math
 from dataclasses import dataclass, field
 
-# Every size that is measured has so many turns, and one that a choice hangs on so many.
-TURNS = 2
-MOST_TURNS = 4
+# Every size that is measured has so many rounds, and one that a choice hangs on so
+# many.
+ROUNDS = 2
+MAX_ROUNDS = 4
 # Where one tier takes so many times as long as the other, the choice is clear.
 CLEAR = 2.0
 # How much longer than that of more elements a time may be.
@@ -17,7 +18,7 @@ LONGEST_US = 2_000.0
 
 @dataclass(slots=True)
 class Times:
-    """Microseconds of one size, an entry per turn."""
+    """Microseconds of one size, an entry per round."""
 
     native: list[float] = field(default_factory=list)
     kernel: list[float] = field(default_factory=list)
@@ -31,8 +32,8 @@ class Times:
         native, kernel = self.best()
         return (native > CLEAR * kernel) - (kernel > CLEAR * native)
 
-    def turns_agree(self) -> bool:
-        """Whether the same tier is quicker, whichever turns are compared."""
+    def rounds_agree(self) -> bool:
+        """Whether the same tier is quicker, whichever rounds are compared."""
         native, kernel = self.native, self.kernel
         return max(native) < min(kernel) or max(kernel) < min(native)
 
@@ -43,7 +44,7 @@ class Search:
 
     The ends and the middle are measured, and then what lies between, until on both
     sides of each gap the same tier is clearly quicker, or nothing lies between. Two
-    turns show whether times are to be believed.
+    rounds show whether times are to be believed.
     """
 
     def __init__(self, sizes: int, step: int) -> None:
@@ -56,20 +57,20 @@ class Search:
         return place in self._known
 
     def note(self, place: int, native_us: float, kernel_us: float) -> None:
-        """A turn of the size at `place`."""
+        """A round of the size at `place`."""
         times = self._known.setdefault(place, Times())
         times.native.append(native_us)
         times.kernel.append(kernel_us)
 
     def wanted(self) -> list[int]:
-        """The places of which the next turn is to be taken; none: it is over."""
+        """The places of which the next round is to be taken; none: it is over."""
         if not self._known:
             return sorted({0, self._middle})
         doubtful = self._doubtful()
         again = {
             place
             for place, times in self._known.items()
-            if len(times.native) < (MOST_TURNS if place in doubtful else TURNS)
+            if len(times.native) < (MAX_ROUNDS if place in doubtful else ROUNDS)
         }
         return sorted({self._last()} - self._known.keys() | self._between() | again)
 
@@ -86,10 +87,10 @@ class Search:
             found.append((place, native, kernel))
         return found[::-1]
 
-    def turns(self) -> list[list[float]]:
+    def rounds(self) -> list[list[float]]:
         """What was noted, of each size and tier, in microseconds."""
         known = self._known.values()
-        return [turns for times in known for turns in (times.native, times.kernel)]
+        return [rounds for times in known for rounds in (times.native, times.kernel)]
 
     def _last(self) -> int:
         room = LONGEST_US / min(self._known[self._middle].best())
@@ -98,7 +99,7 @@ class Search:
 
     def _between(self) -> set[int]:
         """The middles of gaps on whose sides the tiers' order is not the same."""
-        seen = [p for p in sorted(self._known) if len(self._known[p].native) >= TURNS]
+        seen = [p for p in sorted(self._known) if len(self._known[p].native) >= ROUNDS]
         return {
             (a + b) // 2
             for a, b in itertools.pairwise(seen)
@@ -106,12 +107,12 @@ class Search:
         } - self._known.keys()
 
     def _doubtful(self) -> set[int]:
-        """Where the tiers are close, turns disagree, or a time was disturbed."""
+        """Where the tiers are close, rounds disagree, or a time was disturbed."""
         return {
             place
             for place, native, kernel in self.best()
             if self._known[place].side() == 0
-            or not self._known[place].turns_agree()
+            or not self._known[place].rounds_agree()
             or _longer(self._known[place].best(), (native, kernel))
         }
 

@@ -31,7 +31,7 @@ void follow_original(c10::StorageImpl& alias, c10::StorageImpl& original) {
   }
 }
 
-void settle_alias(c10::StorageImpl& alias) {
+void materialize_alias(c10::StorageImpl& alias) {
   if (alias.has_materializer()) alias.mutable_data();
 }
 

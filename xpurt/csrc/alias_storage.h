@@ -13,6 +13,6 @@ c10::DataPtr alias_data(c10::StorageImpl* original);
 void follow_original(c10::StorageImpl& alias, c10::StorageImpl& original);
 
 // For an alias that somebody keeps: makes both private now.
-void settle_alias(c10::StorageImpl& alias);
+void materialize_alias(c10::StorageImpl& alias);
 
 }  // namespace xpurt

@@ -93,7 +93,7 @@ void free_block(void* pointer) {
     callback(pointer);
   }
   static_cast<OrdinalMemory*>(segment->owner)->free(*segment, pointer);
-  tell_tracer(&Tracer::trace_gpu_memory_deallocation, address_of(pointer));
+  notify_tracer(&Tracer::trace_gpu_memory_deallocation, address_of(pointer));
 }
 
 void* allocate_on(c10::DeviceIndex index, size_t bytes) {
@@ -105,11 +105,11 @@ void* allocate_on(c10::DeviceIndex index, size_t bytes) {
     Stream& stream = current_stream(index);
     void* pointer = memory.allocate(bytes, stream);
     if (C10_LIKELY(is_installed(epoch))) {
-      tell_tracer(&Tracer::trace_gpu_memory_allocation, address_of(pointer));
+      notify_tracer(&Tracer::trace_gpu_memory_allocation, address_of(pointer));
       return pointer;
     }
     std::lock_guard<std::mutex> lock(memories().mutex);
-    memory.forsake(pointer, epoch);
+    memory.abandon(pointer, epoch);
   }
 }
 
@@ -224,8 +224,8 @@ void on_free(FreeCallback callback) {
   TORCH_CHECK(false, "at most ", kMaxCallbacks, " callbacks can look at frees");
 }
 
-size_t leaving_bytes(c10::DeviceIndex index) {
-  return memory_of(index).leaving_bytes();
+size_t releasing_bytes(c10::DeviceIndex index) {
+  return memory_of(index).releasing_bytes();
 }
 
 double memory_fraction(c10::DeviceIndex index) {

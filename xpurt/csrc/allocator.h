@@ -45,7 +45,7 @@ void on_free(void (*callback)(void* pointer) noexcept);
 
 // The share of the device's memory that this process may reserve, 0 to 1.
 // For tests: of segments that are on their way back to the driver.
-size_t leaving_bytes(c10::DeviceIndex index);
+size_t releasing_bytes(c10::DeviceIndex index);
 
 double memory_fraction(c10::DeviceIndex index);
 void set_memory_fraction(c10::DeviceIndex index, double fraction);

@@ -142,7 +142,7 @@ bool push_nothing(ReadyQueue& queue) {
 // for which it needs the GIL. If Python exits in between, the thread that asks for the
 // GIL is ended by Python inside a destructor, and the process aborts. Once a thread
 // has taken the next task from its queue it has let go of all before.
-void settle_autograd_threads() {
+void drain_autograd_threads() {
   if (!in_use.load() || in_bad_fork()) return;
   Engine& engine = Engine::get_default_engine();
   if (!EngineTable::has_started(engine)) return;

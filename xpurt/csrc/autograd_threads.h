@@ -14,6 +14,6 @@ void open_autograd_threads();
 
 // Returns when the threads have let go of everything that they have worked on: see
 // Note [Autograd's threads at exit].
-void settle_autograd_threads();
+void drain_autograd_threads();
 
 }  // namespace xpurt

@@ -93,7 +93,7 @@ std::atomic<size_t> frees_seen{0};
 
 void bind_allocator(py::module_& m) {
   py::module_ testing = m.def_submodule("testing");
-  testing.def("leaving_bytes", &leaving_bytes, py::arg("device"));
+  testing.def("releasing_bytes", &releasing_bytes, py::arg("device"));
   m.def("memory_fraction", &memory_fraction, py::arg("device"));
   m.def("set_memory_fraction", &set_memory_fraction, py::arg("device"),
         py::arg("fraction"));

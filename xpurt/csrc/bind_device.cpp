@@ -135,7 +135,7 @@ void init() {
 
 void bind_device(py::module_& m) {
   m.def("init", &init);
-  m.def("settle_autograd_threads", &settle_autograd_threads);
+  m.def("drain_autograd_threads", &drain_autograd_threads);
   m.def("device_facts", &device_facts, py::arg("index"));
   m.def("current_device", &current_device);
   m.def("set_device", [](c10::DeviceIndex index) { checked_exchange(index); });

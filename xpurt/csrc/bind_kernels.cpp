@@ -189,7 +189,7 @@ void bind_kernels(py::module_& m) {
   testing.def("loaded_kernels", &loaded_kernels);
   testing.def("onednn_plans", [](int index) {
     const auto& on = ordinal(static_cast<c10::DeviceIndex>(index));
-    return std::pair(onednn_plans_kept(on.home_device()), kMostOnednnPlans);
+    return std::pair(onednn_plans_kept(on.home_device()), kMaxOnednnPlans);
   });
 }
 

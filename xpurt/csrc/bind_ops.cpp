@@ -5,7 +5,7 @@
 #include "bind.h"
 #include "device.h"
 #include "fallback_mode.h"
-#include "hot_run.h"
+#include "unboxed_run.h"
 #include "op_report.h"
 #include "unsafe_copies.h"
 
@@ -63,7 +63,7 @@ void bind_ops(py::module_& m) {
   });
   m.def("reset_op_report", &reset_op_report);
   testing.def(
-      "hot_ops", [] { return hot_ops(); },
+      "unboxed_ops", [] { return unboxed_ops(); },
       "The ops that are registered with their own signature, not by way of a stack.");
   m.def("set_fallback_mode", [](const std::string& name) {
     set_fallback_mode(chosen(kFallbackModes, name, "fallback mode"));

@@ -21,7 +21,8 @@ size_t choose(OnlinePolicy& policy, const Doubles& free_at, const Doubles& ready
   const size_t devices = policy.alone().size();
   for (const Doubles* each : {&free_at, &ready_at, &cost, &leave}) {
     if (each->ndim() != 1 || static_cast<size_t>(each->size()) != devices) {
-      throw py::value_error("a prospect of each of the policy's devices is needed");
+      throw py::value_error(
+          "a device_candidate of each of the policy's devices is needed");
     }
   }
   c10::SmallVector<Candidate, 64> candidates(devices);

@@ -72,7 +72,7 @@ py::list learned() {
   return rows;
 }
 
-// Nanoseconds of one choice on the way of the hot ops, with operands like these.
+// Nanoseconds of one choice on the way of the unboxed ops, with operands like these.
 double tier_choice_ns(const std::string& name, const std::string& overload,
                       const std::vector<at::Tensor>& operands, int calls) {
   const OpRecord& record = op_record(
@@ -80,9 +80,10 @@ double tier_choice_ns(const std::string& name, const std::string& overload,
   size_t native = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < calls; ++i) {
-    CallLook look;
-    for (const at::Tensor& each : operands) look.see(*each.unsafeGetTensorImpl());
-    native += goes_native(record, operands[0].device().index(), look) ? 1 : 0;
+    CallSignature signature;
+    for (const at::Tensor& each : operands)
+      signature.record(*each.unsafeGetTensorImpl());
+    native += goes_native(record, operands[0].device().index(), signature) ? 1 : 0;
   }
   const std::chrono::duration<double, std::nano> took =
       std::chrono::steady_clock::now() - begin;
@@ -92,9 +93,9 @@ double tier_choice_ns(const std::string& name, const std::string& overload,
 
 void bind_learner(py::module_& m) {
   py::module_ testing = m.def_submodule("testing");
-  py::class_<TierLearner::Turn>(testing, "TierTurn")
-      .def_readonly("kernel", &TierLearner::Turn::kernel)
-      .def_readonly("counts", &TierLearner::Turn::counts);
+  py::class_<TierLearner::TimedSample>(testing, "TimedSample")
+      .def_readonly("kernel", &TierLearner::TimedSample::kernel)
+      .def_readonly("counts", &TierLearner::TimedSample::counts);
   py::class_<TierLearner>(testing, "TierLearner",
                           "For tests: see Note [Learning tiers].")
       .def(py::init([](double native_us, double kernel_us, bool is_built) {
@@ -102,12 +103,12 @@ void bind_learner(py::module_& m) {
            }),
            py::arg("native_us"), py::arg("kernel_us"), py::arg("is_built") = false)
       .def("next", &TierLearner::next, py::arg("calls"), py::arg("build_us"))
-      .def("note", &TierLearner::note, py::arg("turn"), py::arg("us"),
+      .def("record", &TierLearner::record, py::arg("sample"), py::arg("us"),
            py::arg("stall_us"))
       .def_property_readonly("kernel", &TierLearner::kernel)
-      .def_property_readonly("rest", &TierLearner::rest)
-      .def_property_readonly("believed_us", [](const TierLearner& learner) {
-        const TierCosts us = learner.believed();
+      .def_property_readonly("interval", &TierLearner::interval)
+      .def_property_readonly("estimated_us", [](const TierLearner& learner) {
+        const TierCosts us = learner.estimate();
         return std::pair(us.native, us.kernel);
       });
 }
@@ -127,7 +128,7 @@ void bind_policy(py::module_& m) {
   m.def("learning", &learning_is_on);
   testing.def(
       "learned_tiers", &learned,
-      "(op, device id, letter, layout, log2 of the elements, calls to the next turn, "
+      "(op, device id, letter, layout, log2 of the elements, calls to the next sample, "
       "tier by the table, tier in use, us native, us by a kernel)");
   testing.def("forget_tiers", [] { forget_tiers(); });
   testing.def(
@@ -137,7 +138,7 @@ void bind_policy(py::module_& m) {
       },
       "For tests: microseconds that are added to every time that is learned from.");
   testing.def("choice_ns", &tier_choice_ns,
-              "For benchmarks: nanoseconds of one choice of a tier, hot ops' way.");
+              "For benchmarks: nanoseconds of one choice of a tier, unboxed ops' way.");
   bind_learner(m);
 }
 

@@ -14,11 +14,11 @@
 #include "explain.h"
 #include "learned_cost.h"
 #include "op_record.h"
-#include "placing.h"
+#include "decision.h"
 #include "program.h"
 #include "row_choice.h"
 #include "scheduler.h"
-#include "shares.h"
+#include "partition.h"
 #include "tier_choice.h"
 
 namespace py = pybind11;
@@ -29,13 +29,15 @@ namespace {
 py::list explained(size_t begin) {
   py::list rows;
   for (const ExplainedOp& op : end_explaining(begin)) {
-    py::list ways;
-    for (const ExplainedWay& way : op.ways) {
-      ways.append(py::make_tuple(way.device, way.native, way.free_us, way.moves_us,
-                                 way.cost_us, way.finish_us));
+    py::list candidates;
+    for (const ExplainedCandidate& candidate : op.candidates) {
+      candidates.append(py::make_tuple(candidate.device, candidate.native,
+                                       candidate.free_us, candidate.moves_us,
+                                       candidate.cost_us, candidate.finish_us));
     }
     rows.append(py::make_tuple(op.op, op.device,
-                               kTierNames[static_cast<size_t>(op.tier)], op.why, ways));
+                               kTierNames[static_cast<size_t>(op.tier)], op.why,
+                               candidates));
   }
   return rows;
 }
@@ -51,8 +53,8 @@ py::list devices_reported() {
 }
 
 // Nanoseconds of one decision for an op with such operands, which is not run.
-double place_ns(const std::string& name, const std::string& overload,
-                const std::vector<at::Tensor>& tensors, int calls) {
+double decision_ns(const std::string& name, const std::string& overload,
+                   const std::vector<at::Tensor>& tensors, int calls) {
   OpRecord& record = op_record(
       c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str()));
   torch::jit::Stack stack;
@@ -78,8 +80,8 @@ double place_ns(const std::string& name, const std::string& overload,
   return rows <= static_cast<size_t>(calls) ? took.count() / calls : 0;
 }
 
-std::vector<double> shares(const std::vector<at::Tensor>& reads, double flops,
-                           double bytes) {
+std::vector<double> proportions(const std::vector<at::Tensor>& reads, double flops,
+                                double bytes) {
   std::vector<const c10::StorageImpl*> storages;
   for (const at::Tensor& each : reads) {
     storages.push_back(each.storage().unsafeGetStorageImpl());
@@ -88,7 +90,7 @@ std::vector<double> shares(const std::vector<at::Tensor>& reads, double flops,
   work.flops = flops;
   work.bytes = bytes;
   work.reads = storages;
-  return shares_of(work, current_stream(reads.at(0).device().index()));
+  return partition_proportions(work, current_stream(reads.at(0).device().index()));
 }
 
 void bind_parts(py::module_& m) {
@@ -96,11 +98,11 @@ void bind_parts(py::module_& m) {
   py::class_<LearnedCost>(testing, "LearnedCost",
                           "For tests: see Note [Learned costs].")
       .def(py::init<>())
-      .def("note", &LearnedCost::note, py::arg("time"))
-      .def("believed", &LearnedCost::believed, py::arg("expected"))
+      .def("record", &LearnedCost::record, py::arg("time"))
+      .def("estimate", &LearnedCost::estimate, py::arg("expected"))
       .def_property_readonly("count", &LearnedCost::count)
       .def_property_readonly("is_known", &LearnedCost::is_known)
-      .def_property_readonly("is_settled", &LearnedCost::is_settled);
+      .def_property_readonly("has_converged", &LearnedCost::has_converged);
   const auto home = [](size_t number) { return reinterpret_cast<void*>(number << 9); };
   py::class_<Backlog>(testing, "Backlog", "For tests: see Note [Predicted clocks].")
       .def(py::init<size_t>())
@@ -131,16 +133,17 @@ void bind_schedule(py::module_& m) {
       "(op, device, tier, why, [(device, native, us until it is free, us of copies, us "
       "of the work, us until it is done), ...]) of each op since then");
   m.def("device_report", &devices_reported,
-        "(device, moves, bytes moved, pieces of split ops, calls that were timed, us "
+        "(device, moves, bytes moved, shards of split ops, calls that were timed, us "
         "predicted of these, us measured, us predicted of all)");
   m.def("reset_device_report", &reset_device_report);
   testing.def("builds_pending", &builds_pending);
   m.def("stop_builds", &stop_builds, py::call_guard<py::gil_scoped_release>());
-  m.def(
-      "shares", &shares, py::arg("reads"), py::arg("flops"), py::arg("bytes"),
-      "For tests: the shares of an op that reads these and is no op's in particular.");
+  m.def("partition_proportions", &proportions, py::arg("reads"), py::arg("flops"),
+        py::arg("bytes"),
+        "For tests: the proportions of an op that reads these and is no op's in "
+        "particular.");
   testing.def(
-      "place_ns", &place_ns,
+      "decision_ns", &decision_ns,
       "For benchmarks: nanoseconds of one choice of a device, with operands like "
       "these; the other arguments are the op's defaults.");
 }

@@ -25,12 +25,12 @@ namespace {
 // Lets go of the owner when it is called, or when it is dropped without a call: what
 // was to be borrowed may be refused.
 std::function<void()> keep_alive(py::object owner) {
-  const auto let_go = [](py::object* kept) {
+  const auto destroy = [](py::object* kept) {
     if (!Py_IsInitialized()) return;
     const WithGil gil;
     delete kept;
   };
-  std::shared_ptr<py::object> kept(new py::object(std::move(owner)), let_go);
+  std::shared_ptr<py::object> kept(new py::object(std::move(owner)), destroy);
   return [kept = std::move(kept)]() mutable { kept.reset(); };
 }
 
@@ -108,9 +108,9 @@ void bind_share(py::module_& m) {
     const c10::Storage unwrapped = torch::createStorage(storage.ptr());
     escape(*unwrapped.unsafeGetStorageImpl());
   });
-  testing.def("set_split_shares", &set_split_shares, py::arg("shares"),
+  testing.def("set_split_proportions", &set_split_proportions, py::arg("proportions"),
               py::arg("least_bytes") = 0.0, py::arg("unit") = 0);
-  testing.def("pieces_run", &pieces_run);
+  testing.def("shards_run", &shards_run);
   testing.def("transfers_to", [](c10::DeviceIndex index) {
     std::vector<std::pair<uint64_t, uint64_t>> result;
     for (const Transfers& each : transfers_to(index)) {
@@ -119,8 +119,9 @@ void bind_share(py::module_& m) {
     return result;
   });
   m.def("set_preference", &set_preference);
-  testing.def("preferences_held", &preferences_held,
-              "For tests: wishes of set_preference that hold now, in all threads.");
+  testing.def(
+      "preferences_held", &preferences_held,
+      "For tests: preferences of set_preference that hold now, in all threads.");
   m.def("set_device_costs",
         [](c10::DeviceIndex index, const std::vector<std::array<double, 5>>& rows) {
           std::vector<DeviceCost> costs;

@@ -100,7 +100,7 @@ void bind_stream(py::module_& m) {
     return py::reinterpret_steal<py::object>(capsule);
   });
   m.def("synchronize_device", [](c10::DeviceIndex index) {
-    tell_tracer(&Tracer::trace_gpu_device_synchronization);
+    notify_tracer(&Tracer::trace_gpu_device_synchronization);
     synchronize_device(index);
   });
   m.def("event_elapsed_ms", [](py::handle start, py::handle end) {

@@ -7,7 +7,7 @@ namespace {
 
 // At the end of the process. A build takes half a second at most; a thread that hangs
 // in one is left behind.
-constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kStopTimeout = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void BuildQueue::stop() {
     std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = true;
   }
-  worker_.stop(kPatience);
+  worker_.stop(kStopTimeout);
 }
 
 void BuildQueue::build(const Key& key) {

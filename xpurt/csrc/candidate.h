@@ -16,7 +16,7 @@ struct Candidate {
   double cost_us = kNever;  // of the work itself; infinite where it cannot run
   double moves_us = 0;      // of the copies that `ready_us` includes
   double leave_us = 0;      // of copying the results to another device afterwards
-  bool held_back = false;   // it is not worth a trial yet: see Note [New ways]
+  bool held_back = false;   // it is not worth a trial yet: see Note [Exploration]
 
   double start_us() const { return free_us > ready_us ? free_us : ready_us; }
   double finish_us() const { return start_us() + cost_us; }

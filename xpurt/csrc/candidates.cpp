@@ -24,8 +24,8 @@ bool can_run(const Work& work, const PhysicalDevice& device) {
          (device.has_fp16 || !work.needs_fp16);
 }
 
-bool stays_home(const Work& work) {
-  return is_staying_home() || std::ranges::any_of(work.reads, is_kept) ||
+bool must_run_at_home(const Work& work) {
+  return is_home_only() || std::ranges::any_of(work.reads, is_kept) ||
          std::ranges::any_of(work.writes, is_kept);
 }
 
@@ -59,23 +59,23 @@ double moves_us(const Work& work, const Ordinal& devices, size_t position,
 
 uint64_t positions_for(const Work& work, const Ordinal& devices) {
   const std::string preferred = preference();
-  uint64_t able = 0, wished = 0;
+  uint64_t able = 0, preferred = 0;
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     const PhysicalDevice& device = *devices.devices[position];
     if (position != devices.home && is_excluded(device.id)) continue;
     if (!can_run(work, device)) continue;
     able |= uint64_t{1} << position;
     if (preferred.empty() || kind_of(device.device) == preferred) {
-      wished |= uint64_t{1} << position;
+      preferred |= uint64_t{1} << position;
     }
   }
   if (able == 0) return uint64_t{1} << devices.home;
-  return wished != 0 ? wished : able;
+  return preferred != 0 ? preferred : able;
 }
 
-Candidate candidate(const Work& work, const Ordinal& devices, size_t position,
-                    const std::vector<DeviceCost>& costs, const StreamClock* clock,
-                    double now) {
+Candidate make_candidate(const Work& work, const Ordinal& devices, size_t position,
+                         const std::vector<DeviceCost>& costs, const StreamClock* clock,
+                         double now) {
   Candidate made;
   made.moves_us = moves_us(work, devices, position, costs);
   made.free_us = made.ready_us = now;
@@ -93,12 +93,12 @@ Candidate candidate(const Work& work, const Ordinal& devices, size_t position,
 
 size_t earliest(const Candidates& candidates, size_t home) {
   size_t best = home;
-  for (size_t way = 0; way < candidates.size(); ++way) {
-    const Candidate& each = candidates[way];
+  for (size_t candidate = 0; candidate < candidates.size(); ++candidate) {
+    const Candidate& each = candidates[candidate];
     if (!each.is_possible()) continue;
     if (!candidates[best].is_possible() ||
         each.finish_us() < candidates[best].finish_us()) {
-      best = way;
+      best = candidate;
     }
   }
   return best;
@@ -106,7 +106,7 @@ size_t earliest(const Candidates& candidates, size_t home) {
 
 size_t choose_by_costs(const Work& work, Stream& stream) {
   const Ordinal& devices = stream.ordinal();
-  if (devices.devices.size() == 1 || stays_home(work)) return devices.home;
+  if (devices.devices.size() == 1 || must_run_at_home(work)) return devices.home;
   const auto costs = device_costs(stream.id().device_index());
   const uint64_t positions = positions_for(work, devices);
   Candidates candidates;
@@ -117,7 +117,7 @@ size_t choose_by_costs(const Work& work, Stream& stream) {
       if (may) made.cost_us = position == devices.home ? 0 : 1;
       continue;
     }
-    candidates.push_back(candidate(work, devices, position, costs, nullptr, 0));
+    candidates.push_back(make_candidate(work, devices, position, costs, nullptr, 0));
     if (may) candidates.back().cost_us = roofline_us(work, costs, position);
   }
   return earliest(candidates, devices.home);

@@ -9,15 +9,15 @@ namespace {
 
 std::mutex capture_mutex;
 bool claimed = false;
-std::string* spoilt_by() {
+std::string* invalidated_by() {
   static auto* const leaked = new std::string;
   return leaked;
 }
 std::atomic<uint64_t> captures{0};
 
-void spoil(const std::string& reason) {
+void invalidate_capture(const std::string& reason) {
   std::lock_guard<std::mutex> lock(capture_mutex);
-  if (claimed && spoilt_by()->empty()) *spoilt_by() = reason;
+  if (claimed && invalidated_by()->empty()) *invalidated_by() = reason;
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ void claim_capture() {
               "an XPU graph is being captured already, and a process captures one at a "
               "time. End that capture first.");
   claimed = true;
-  spoilt_by()->clear();
+  invalidated_by()->clear();
   ++captures;
 }
 
@@ -42,14 +42,14 @@ std::string finish_capture() {
   std::lock_guard<std::mutex> lock(capture_mutex);
   claimed = false;
   forget_captured_waits();
-  return std::exchange(*spoilt_by(), {});
+  return std::exchange(*invalidated_by(), {});
 }
 
 void refuse_in_capture(const std::string& what, const std::string& why) {
   const std::string reason =
       what + " cannot be captured into an XPU graph: " + why +
       " Do it before or after the capture, or run this part eagerly.";
-  spoil(reason);
+  invalidate_capture(reason);
   TORCH_CHECK(false, reason);
 }
 

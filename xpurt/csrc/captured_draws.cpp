@@ -66,14 +66,14 @@ Draw CapturedDraws::take(const std::shared_ptr<PhiloxState>& state, uint64_t gro
   return {0, offset, drawing.source->memory};
 }
 
-PhiloxPlace CapturedDraws::token(const std::shared_ptr<PhiloxState>& state) {
+PhiloxPosition CapturedDraws::token(const std::shared_ptr<PhiloxState>& state) {
   std::lock_guard<std::mutex> lock(mutex_);
   const Drawing& drawing = drawing_of(state);
   return {drawing.source->number, drawing.offset | kMark};
 }
 
 void CapturedDraws::go_to(const std::shared_ptr<PhiloxState>& state,
-                          PhiloxPlace token) {
+                          PhiloxPosition token) {
   if (!is_token(token)) {
     refuse_in_capture("set_state() of an xpu generator",
                       "the state was not taken in a capture, and each replay would "
@@ -97,7 +97,7 @@ void CapturedDraws::begin_replay(Stream& stream) {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const Drawing& each : drawings_) {
     if (each.taken == 0) continue;
-    const PhiloxPlace now = each.state->take(each.taken);
+    const PhiloxPosition now = each.state->take(each.taken);
     auto* const memory = each.start->memory.mutable_data_ptr<int64_t>();
     stream.home_queue()->fill(memory, static_cast<int64_t>(now.seed), 1);
     stream.home_queue()->fill(memory + 1, static_cast<int64_t>(now.offset), 1);

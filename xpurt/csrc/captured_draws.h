@@ -32,11 +32,11 @@ class CapturedDraws {
   Draw take(const std::shared_ptr<PhiloxState>& state, uint64_t growth,
             c10::Device device);
 
-  PhiloxPlace token(const std::shared_ptr<PhiloxState>& state);
+  PhiloxPosition token(const std::shared_ptr<PhiloxState>& state);
   // Sets where the next numbers come from. Throws if that is no token, or the token of
   // a graph that was destroyed.
-  void go_to(const std::shared_ptr<PhiloxState>& state, PhiloxPlace token);
-  static bool is_token(PhiloxPlace place) { return place.offset % 4 == kMark; }
+  void go_to(const std::shared_ptr<PhiloxState>& state, PhiloxPosition token);
+  static bool is_token(PhiloxPosition position) { return position.offset % 4 == kMark; }
 
   // Writes the starts of a replay on `stream`, and moves the generators on.
   void begin_replay(Stream& stream);

@@ -11,13 +11,13 @@
 
 #include "alias.h"
 #include "capture.h"
-#include "capture_keeps.h"
+#include "captured_storages.h"
 #include "cpu_allocator.h"
 #include "device.h"
 #include "device_override.h"
 #include "device_scope.h"
 #include "dispatch.h"
-#include "few_bytes.h"
+#include "host_memcpy.h"
 #include "lazy_copy.h"
 #include "op_report.h"
 #include "pinned.h"
@@ -45,8 +45,8 @@ void copy_on_queue(const Copy& copy) {
   const uint64_t begin = ticks_now();
   const size_t bytes = copy.self.nbytes();
   Stream& stream = current_stream(copy.index);
-  const int of_piece = piece_position();
-  Operands operands(stream, of_piece >= 0 ? of_piece : stream.ordinal().home);
+  const int of_shard = shard_position();
+  Operands operands(stream, of_shard >= 0 ? of_shard : stream.ordinal().home);
   operands.add(copy.self, Access::write);
   operands.add(copy.source, Access::read);
   operands.resolve();
@@ -172,7 +172,7 @@ void copy_within_ordinal(const Copy& copy) {
                      !copy.self.is_alias_of(copy.source) && !lazy;
   // What is captured is never done by the host.
   const bool idle = current_stream(copy.index).idle() && !is_capturing(copy.index);
-  const bool by_host = idle && host_reads(copy.index) && piece_position() < 0;
+  const bool by_host = idle && host_reads(copy.index) && shard_position() < 0;
   if (dense && !by_host) {
     copy_on_queue(copy);
   } else if (!copy_half_parts(copy)) {
@@ -301,7 +301,7 @@ at::Tensor& copy_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& 
   if (is_same_data(self, source)) return self;
   const bool within = self.device() == source.device();
   if (within && !host_reads(index) && copy_resolved(self, source)) return self;
-  if (within && current_stream(index).idle() && copy_few_bytes(record, self, source)) {
+  if (within && current_stream(index).idle() && host_memcpy(record, self, source)) {
     return self;
   }
   if (!within && copy_plainly(record, self, source)) return self;

@@ -15,8 +15,8 @@
 namespace xpurt {
 namespace {
 
-using Place = std::pair<c10::DeviceIndex, size_t>;  // in the placement
-using Key = std::tuple<Place, CostClass, char, OperandLayout>;
+using DevicePosition = std::pair<c10::DeviceIndex, size_t>;  // in the placement
+using Key = std::tuple<DevicePosition, CostClass, char, OperandLayout>;
 
 // Leaked: asked from any thread, at any time before the process ends.
 struct Table {
@@ -73,13 +73,13 @@ void check(const CostCurve& curve) {
   }
 }
 
-std::optional<Place> place_of(int device_id) {
+std::optional<DevicePosition> device_position_of(int device_id) {
   const Placement* now = installed_placement();
   if (now == nullptr) return std::nullopt;
   for (size_t index = 0; index < now->ordinals.size(); ++index) {
     const auto& devices = now->ordinals[index].devices;
     for (size_t position = 0; position < devices.size(); ++position) {
-      if (devices[position]->id == device_id) return Place(index, position);
+      if (devices[position]->id == device_id) return DevicePosition(index, position);
     }
   }
   return std::nullopt;
@@ -116,14 +116,15 @@ CostClass cost_class(const std::string& name) {
 
 void set_cost_curves(c10::DeviceIndex index, size_t position,
                      std::vector<CostCurve> curves) {
-  const Place place(index, position);
+  const DevicePosition device_position(index, position);
   for (const CostCurve& curve : curves) check(curve);
   {
     std::lock_guard<std::mutex> lock(table().mutex);
-    std::erase_if(table().curves,
-                  [&](const auto& each) { return std::get<0>(each.first) == place; });
+    std::erase_if(table().curves, [&](const auto& each) {
+      return std::get<0>(each.first) == device_position;
+    });
     for (CostCurve& curve : curves) {
-      table().curves[{place, curve.cost_class, curve.letter, curve.layout}] =
+      table().curves[{device_position, curve.cost_class, curve.letter, curve.layout}] =
           std::move(curve.points);
     }
   }
@@ -136,13 +137,13 @@ uint64_t cost_table_version() noexcept {
 
 std::optional<TierCosts> expected_costs(int device_id, CostClass of, char letter,
                                         OperandLayout layout, double elements) {
-  const std::optional<Place> place = place_of(device_id);
-  if (!place.has_value()) return std::nullopt;
+  const std::optional<DevicePosition> device_position = device_position_of(device_id);
+  if (!device_position.has_value()) return std::nullopt;
   std::lock_guard<std::mutex> lock(table().mutex);
   const auto& curves = table().curves;
   for (char type = letter; type != 0; type = like(type)) {
     for (std::optional each = layout; each.has_value(); each = like(*each)) {
-      const auto found = curves.find({*place, of, type, *each});
+      const auto found = curves.find({*device_position, of, type, *each});
       if (found != curves.end()) return at(found->second, elements);
     }
   }

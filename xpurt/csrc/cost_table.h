@@ -47,7 +47,7 @@ struct CostCurve {
 };
 
 // Replaces what is known of the device at `position` of xpu:index; what was decided by
-// that holds no longer. Opens no placement: see Note [Opening a placement].
+// that holds no longer. Opens no placement: see Note [Opening the contexts].
 void set_cost_curves(c10::DeviceIndex index, size_t position,
                      std::vector<CostCurve> curves);
 

@@ -19,9 +19,8 @@ using torch::jit::Stack;
 constexpr std::string_view kContiguous = "contiguous";
 
 // Tensors with the sizes, strides and types of the results.
-std::vector<Tensor> looks_of_results(const CustomKernelOverload& overload,
-                                     const c10::OperatorHandle& op,
-                                     const Stack& stack) {
+std::vector<Tensor> meta_results(const CustomKernelOverload& overload,
+                                 const c10::OperatorHandle& op, const Stack& stack) {
   // This also throws what the op throws for shapes that do not fit.
   if (overload.like < 0) return meta_call(op, stack);
   const Tensor& original = overload.argument(stack, overload.like).toTensor();
@@ -32,13 +31,13 @@ std::vector<Tensor> looks_of_results(const CustomKernelOverload& overload,
 // What the meta function gave, as the row has it.
 Tensor corrected(const Tensor& meta, const ResultSpec& spec,
                  const CustomKernelOverload& overload, const Stack& stack,
-                 const StepsCall& call) {
+                 const CustomKernelCall& call) {
   Tensor result = meta;
   const auto described = meta.options().device(c10::kMeta);
   if (spec.laid_out_like == kContiguous && !meta.is_contiguous()) {
     result = at::empty(meta.sizes(), described);
   }
-  for (const Seen& each : call.seen) {
+  for (const NamedTensor& each : call.tensors) {
     if (each.name != spec.laid_out_like) continue;
     result = each.tensor.sizes() == meta.sizes()
                  ? at::empty_strided(meta.sizes(), each.tensor.strides(), described)
@@ -66,10 +65,10 @@ Tensor corrected(const Tensor& meta, const ResultSpec& spec,
 std::vector<Tensor> make_results(const CustomKernelSpec& spec,
                                  const CustomKernelOverload& overload,
                                  const c10::OperatorHandle& op, const Stack& stack,
-                                 const StepsCall& call) {
+                                 const CustomKernelCall& call) {
   if (overload.schema.returns().empty())
     return {};  // steps write to arguments as they are
-  std::vector<Tensor> like = looks_of_results(overload, op, stack);
+  std::vector<Tensor> like = meta_results(overload, op, stack);
   for (size_t i = 0; i < std::min(like.size(), spec.results.size()); ++i) {
     if (like[i].defined())
       like[i] = corrected(like[i], spec.results[i], overload, stack, call);

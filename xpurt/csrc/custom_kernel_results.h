@@ -1,8 +1,8 @@
-// The results of a call of a row of steps.
+// The results of a call of a custom kernel.
 #pragma once
 
 #include "custom_kernel_spec.h"
-#include "steps_call.h"
+#include "custom_kernel_call.h"
 
 namespace xpurt {
 
@@ -12,6 +12,6 @@ std::vector<at::Tensor> make_results(const CustomKernelSpec& spec,
                                      const CustomKernelOverload& overload,
                                      const c10::OperatorHandle& op,
                                      const torch::jit::Stack& stack,
-                                     const StepsCall& call);
+                                     const CustomKernelCall& call);
 
 }  // namespace xpurt

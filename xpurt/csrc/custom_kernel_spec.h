@@ -1,4 +1,4 @@
-// What a row of steps is, and one overload that its steps compute.
+// What a custom kernel is, and one overload that its steps compute.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -12,15 +12,16 @@ namespace xpurt {
 // When a step is run: without a primitive of oneDNN, or with one.
 enum class StepPart { own, before_primitive, after_primitive };
 
-// A kernel of a row of steps. See row_steps.cpp.
+// A step of a custom kernel: one launch. See row_custom_kernel.cpp.
 struct Step {
   explicit Step(RowFields& fields);
 
-  std::string over;                // the tensor that has an element per place
-  std::vector<std::string> along;  // dimensions along which a place is a whole line
-  bool lanes;                      // a sub-group per place, not a work-item
-  bool faults;                     // finds wrong indices
-  std::array<int64_t, 2> share;    // elements per place; the same, in double
+  std::string over;  // the tensor that has an element per work-item
+  std::vector<std::string>
+      along;    // dimensions along which a work-item computes a whole line
+  bool lanes;   // a sub-group per work-item, not a single lane
+  bool faults;  // finds wrong indices
+  std::array<int64_t, 2> share;    // elements per work-item; the same, in double
   std::vector<std::string> reads;  // tensors
   std::vector<std::string> writes;
   StepPart part;

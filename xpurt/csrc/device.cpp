@@ -12,7 +12,7 @@
 #include "autograd_threads.h"
 #include "errors.h"
 #include "gil.h"
-#include "opening.h"
+#include "open_contexts.h"
 
 namespace xpurt {
 namespace {
@@ -224,8 +224,8 @@ void install_placement(const std::string& mapping,
   table().resolved = std::move(made);
 }
 
-// Note [Opening a placement]
-// ~~~~~~~~~~~~~~~~~~~~~~~~~~
+// Note [Opening the contexts]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // The first context of the OpenCL CPU driver starts its threads, which no forked
 // process has. So contexts are made at the first use of a device, and not to answer
 // how many there are: a process that only asks can still fork, and use xpu in the

@@ -1,4 +1,4 @@
-// Counters of each physical device: copies, and pieces of split ops.
+// Counters of each physical device: copies, and shards of split ops.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ constexpr int kCountedDevices = 32;  // later ones share the last place
 // So many bytes were copied to or from the device, which is not the home device.
 void count_moved(int physical_device_id, uint64_t bytes) noexcept;
 
-// The device computed one piece of an op that several devices shared.
-void count_piece(int physical_device_id) noexcept;
+// The device computed one shard of an op that several devices shared.
+void count_shard(int physical_device_id) noexcept;
 
 struct DeviceCount {
   uint64_t moves;
   uint64_t bytes;
-  uint64_t pieces;
+  uint64_t shards;
 };
 DeviceCount device_count_of(int physical_device_id) noexcept;
 void reset_device_counts() noexcept;

@@ -6,29 +6,29 @@ namespace xpurt {
 namespace {
 
 struct DeviceOverride {
-  int piece = -1;  // position of the device that computes it
+  int shard = -1;  // position of the device that computes it
   bool home = false;
 };
 thread_local DeviceOverride override_here;
 
 }  // namespace
 
-OnPiece::OnPiece(int position)
-    : before_(std::exchange(override_here.piece, position)) {}
-OnPiece::~OnPiece() {
-  override_here.piece = before_;
+OnShard::OnShard(int position)
+    : before_(std::exchange(override_here.shard, position)) {}
+OnShard::~OnShard() {
+  override_here.shard = before_;
 }
 
-int piece_position() noexcept {
-  return override_here.piece;
+int shard_position() noexcept {
+  return override_here.shard;
 }
 
-StayHome::StayHome() : before_(std::exchange(override_here.home, true)) {}
-StayHome::~StayHome() {
+HomeOnlyScope::HomeOnlyScope() : before_(std::exchange(override_here.home, true)) {}
+HomeOnlyScope::~HomeOnlyScope() {
   override_here.home = before_;
 }
 
-bool is_staying_home() noexcept {
+bool is_home_only() noexcept {
   return override_here.home;
 }
 

@@ -6,7 +6,7 @@ namespace xpurt {
 // Note [Device overrides]
 // ~~~~~~~~~~~~~~~~~~~~~~~
 // The decision for an op is an argument: it goes with the RowRun from the dispatch to
-// the launch. Two things cannot go that way. A row that computes its piece on one
+// the launch. Two things cannot go that way. A row that computes its shard on one
 // device, or that is repeated at home, also calls ops of PyTorch: contiguous(), copy_()
 // and, for a decomposed row, all of its parts. These come back through PyTorch's
 // dispatcher, whose signatures have no room for an argument of ours, and they have to
@@ -14,38 +14,38 @@ namespace xpurt {
 
 // While one lives, ops of this thread run at that position of the ordinal, and their
 // operands stand for the bytes that they span, not for their whole storages: what is
-// written elsewhere in them stays where it is. See Note [Pieces].
-class OnPiece {
+// written elsewhere in them stays where it is. See Note [Shards].
+class OnShard {
  public:
-  explicit OnPiece(int position);
-  ~OnPiece();
-  OnPiece(const OnPiece&) = delete;
-  OnPiece& operator=(const OnPiece&) = delete;
+  explicit OnShard(int position);
+  ~OnShard();
+  OnShard(const OnShard&) = delete;
+  OnShard& operator=(const OnShard&) = delete;
 
  private:
   const int before_;
 };
 
-// The position that an OnPiece asks for; -1 where there is none.
-int piece_position() noexcept;
+// The position that an OnShard asks for; -1 where there is none.
+int shard_position() noexcept;
 
-inline bool works_on_pieces() noexcept {
-  return piece_position() >= 0;
+inline bool is_on_shard() noexcept {
+  return shard_position() >= 0;
 }
 
 // While one lives, this thread's ops run on home devices: what to do when another
-// device has no room. An OnPiece has precedence.
-class StayHome {
+// device has no room. An OnShard has precedence.
+class HomeOnlyScope {
  public:
-  StayHome();
-  ~StayHome();
-  StayHome(const StayHome&) = delete;
-  StayHome& operator=(const StayHome&) = delete;
+  HomeOnlyScope();
+  ~HomeOnlyScope();
+  HomeOnlyScope(const HomeOnlyScope&) = delete;
+  HomeOnlyScope& operator=(const HomeOnlyScope&) = delete;
 
  private:
   const bool before_;
 };
 
-bool is_staying_home() noexcept;
+bool is_home_only() noexcept;
 
 }  // namespace xpurt

@@ -2,7 +2,7 @@
 
 #include "device.h"
 #include "device_counts.h"
-#include "placing.h"
+#include "decision.h"
 
 namespace xpurt {
 
@@ -11,10 +11,10 @@ std::vector<DeviceReportRow> device_report() {
   for (int id = 0; id < kCountedDevices; ++id) {
     const PhysicalDevice* device = find_physical_device(id);
     const DeviceCount count = device_count_of(id);
-    const PlacedTimes times = placed_times(id);
-    const bool did_any = count.moves != 0 || count.pieces != 0 || times.busy_us > 0;
+    const DecisionTimes times = decision_times(id);
+    const bool did_any = count.moves != 0 || count.shards != 0 || times.busy_us > 0;
     if (device == nullptr || !did_any) continue;
-    rows.push_back({device->name, count.moves, count.bytes, count.pieces, times.calls,
+    rows.push_back({device->name, count.moves, count.bytes, count.shards, times.calls,
                     times.predicted_us, times.measured_us, times.busy_us});
   }
   return rows;
@@ -22,7 +22,7 @@ std::vector<DeviceReportRow> device_report() {
 
 void reset_device_report() {
   reset_device_counts();
-  reset_placed_times();
+  reset_decision_times();
 }
 
 }  // namespace xpurt

@@ -1,4 +1,4 @@
-// What each physical device did, beside running ops: copies, pieces of split ops, and
+// What each physical device did, beside running ops: copies, shards of split ops, and
 // how well its times were predicted.
 #pragma once
 

@@ -61,7 +61,7 @@ bool can_repeat(const DeviceFailure& failure, const RowKernel& row, const Ordina
 // Under AUTO no call waits for a kernel that something else can run it without.
 BuildWaits waits_of(const OpRecord& record, const RowChoice& choice,
                     c10::DeviceIndex index) {
-  const bool hurries = choice.placing.has_value() && !has_preference() &&
+  const bool hurries = choice.decision.has_value() && !has_preference() &&
                        kernel_policy() == KernelPolicy::automatic &&
                        !is_deterministic() && choice.row->is_repeatable();
   if (!hurries) return {};
@@ -75,7 +75,7 @@ BuildWaits waits_of(const OpRecord& record, const RowChoice& choice,
 bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
              torch::jit::Stack* stack, RowRun& run) {
   const RowKernel& row = *choice.row;
-  const c10::ScalarType type = choice.look.type();
+  const c10::ScalarType type = choice.signature.type();
   const uint64_t begin = ticks_now();
   const Ordinal& on = ordinal(index);
   const int home = on.home_device().id;
@@ -86,14 +86,14 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
              return is_refused(record, device->id, type);
            });
   };
-  std::optional<StayHome> at_home;
+  std::optional<HomeOnlyScope> at_home;
   if (refused_elsewhere()) at_home.emplace();
   const WaitsForBuilds waits(waits_of(record, choice, index));
   const size_t refused = last_refusal().count;
   for (;;) {
     try {
       choice.call->run(record.op, stack, run);
-      if (run.piece_moved && last_refusal().count != refused) {
+      if (run.shard_moved && last_refusal().count != refused) {
         remember_refusal(record, row, type, on.home_device());
       }
       break;
@@ -102,7 +102,7 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
       // a call that has written to its operands: they are not what they were.
       if (!has_others || at_home.has_value() || !row.is_repeatable()) throw;
     } catch (const KernelIsBuilding& building) {
-      if (note_building(*choice.placing, current_stream(index), building.device)) {
+      if (record_building(*choice.decision, current_stream(index), building.device)) {
         return false;
       }
     } catch (const DeviceFailure& failure) {
@@ -140,15 +140,15 @@ bool run_choice(OpRecord& record, const RowChoice& choice, c10::DeviceIndex inde
 void run_chosen(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
                 c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   RowRun run;
-  if (choice.placing.has_value()) {
-    run.decision = &*choice.placing;
+  if (choice.decision.has_value()) {
+    run.decision = &*choice.decision;
     if (C10_UNLIKELY(run.decision->timed)) {
-      PlacedClock clock(index, run);
+      DecisionTimer clock(index, run);
       if (run_choice(record, choice, index, keys, stack, run)) clock.done();
       return;
     }
   } else if (C10_UNLIKELY(choice.plan.timed != nullptr)) {
-    TurnClock clock(record, index, choice);
+    SampleTimer clock(record, index, choice);
     if (run_choice(record, choice, index, keys, stack, run)) clock.done();
     return;
   }

@@ -14,8 +14,8 @@ void run_op(OpRecord& record, c10::DispatchKeySet keys, torch::jit::Stack* stack
 void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
                torch::jit::Stack* stack);
 
-// The same for operands that were inspected on the way of the hot ops: nothing of it is
-// asked again.
+// The same for operands that were inspected on the way of the unboxed ops: nothing of
+// it is asked again.
 void run_inspected(OpRecord& record, c10::DeviceIndex index,
                    const InspectedCall& inspected, c10::DispatchKeySet keys,
                    torch::jit::Stack* stack);

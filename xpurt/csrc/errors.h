@@ -5,7 +5,7 @@
 
 namespace xpurt {
 
-// MappingError: what was wished is not to be had under the mapping.
+// MappingError: what was requested is not to be had under the mapping.
 [[noreturn]] void throw_mapping_error(std::string message);
 
 // FallbackError: an op would have to leave the device.

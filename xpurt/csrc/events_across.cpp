@@ -24,39 +24,40 @@ namespace {
 //
 // The threads take the events in the order of submission: see Note [Background
 // threads].
-constexpr size_t kMostThreads = 16;
+constexpr size_t kMaxThreads = 16;
 
 Worker& event_threads() {
-  static auto* const leaked = new Worker("xpurt-event", kMostThreads);
+  static auto* const leaked = new Worker("xpurt-event", kMaxThreads);
   return *leaked;
 }
 
-void complete_after(cl_event told, sycl::event awaited) {
+void complete_after(cl_event completed, sycl::event awaited) {
   try {
     awaited.wait();
   } catch (const sycl::exception&) {
     // Its stream keeps the error for the next wait.
   }
-  clSetUserEventStatus(told, CL_COMPLETE);
-  clReleaseEvent(told);
+  clSetUserEventStatus(completed, CL_COMPLETE);
+  clReleaseEvent(completed);
 }
 
 }  // namespace
 
 sycl::event event_in(const sycl::context& context, const sycl::event& event) {
   cl_int error = CL_INVALID_CONTEXT;
-  cl_event told = nullptr;
+  cl_event completed = nullptr;
   if (context.get_backend() == kOpenCL) {
-    told = clCreateUserEvent(sycl::get_native<kOpenCL>(context), &error);
+    completed = clCreateUserEvent(sycl::get_native<kOpenCL>(context), &error);
   }
   if (error != CL_SUCCESS) {
     sycl::event(event).wait();
     return {};
   }
-  sycl::event result = sycl::make_event<kOpenCL>(std::vector<cl_event>{told}, context);
-  const auto task = event_threads().submit([=] { complete_after(told, event); });
+  sycl::event result =
+      sycl::make_event<kOpenCL>(std::vector<cl_event>{completed}, context);
+  const auto task = event_threads().submit([=] { complete_after(completed, event); });
   // No thread can be had: this one waits.
-  if (task == nullptr) complete_after(told, event);
+  if (task == nullptr) complete_after(completed, event);
   return result;
 }
 

@@ -7,7 +7,7 @@
 
 #include "device.h"
 #include "op_record.h"
-#include "placing.h"
+#include "decision.h"
 #include "row_run.h"
 
 namespace xpurt {
@@ -28,9 +28,9 @@ std::vector<ExplainedOp>& kept() {
 size_t explainers = 0;  // under way; guarded by the mutex, as what is kept
 
 std::string reason(const OpRecord& record, const RowRun& run, const Ordinal& devices) {
-  const Placing* placing = run.decision;
+  const Decision* decision = run.decision;
   if (devices.devices.size() == 1) return "the only device";
-  if (placing == nullptr) {
+  if (decision == nullptr) {
     const bool has_row = record.row.load(std::memory_order_acquire) != nullptr;
     return has_row ? "small, or its kernel does not take these operands"
                    : "has no kernel but PyTorch's";
@@ -45,12 +45,12 @@ std::string reason(const OpRecord& record, const RowRun& run, const Ordinal& dev
     text.pop_back();
     return text;
   }
-  if (devices.devices[placing->position]->id != run.device_id) {
+  if (devices.devices[decision->position]->id != run.device_id) {
     return "the device that was chosen could not run it";
   }
-  if (placing->tried) return "a trial, to learn what it costs there";
+  if (decision->explores) return "a trial, to learn what it costs there";
   const auto possible =
-      std::ranges::count_if(placing->candidates, &Candidate::is_possible);
+      std::ranges::count_if(decision->candidates, &Candidate::is_possible);
   if (possible == 1) return "the only device that may run it";
   return is_deterministic() ? "planned: the least cost with all queues free"
                             : "predicted to finish first";
@@ -86,14 +86,14 @@ void explain_op(const OpRecord& record, Tier tier, const RowRun& run) {
                    tier,
                    reason(record, run, devices),
                    {}};
-  if (const Placing* placing = run.decision) {
-    for (size_t way = 0; way < placing->candidates.size(); ++way) {
-      const Candidate& each = placing->candidates[way];
-      const bool native = way == devices.devices.size();
-      const auto& device = native ? devices.home_device() : *devices.devices[way];
-      made.ways.push_back({device.name, native, each.free_us - placing->now_us,
-                           each.moves_us, each.cost_us,
-                           each.finish_us() - placing->now_us});
+  if (const Decision* decision = run.decision) {
+    for (size_t candidate = 0; candidate < decision->candidates.size(); ++candidate) {
+      const Candidate& each = decision->candidates[candidate];
+      const bool native = candidate == devices.devices.size();
+      const auto& device = native ? devices.home_device() : *devices.devices[candidate];
+      made.candidates.push_back({device.name, native, each.free_us - decision->now_us,
+                                 each.moves_us, each.cost_us,
+                                 each.finish_us() - decision->now_us});
     }
   }
   std::lock_guard<std::mutex> lock(mutex());

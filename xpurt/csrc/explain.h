@@ -17,8 +17,8 @@ inline bool is_explaining() {
   return calls_are_explained.load(std::memory_order_relaxed);
 }
 
-// One way to run an op. Microseconds from the decision on.
-struct ExplainedWay {
+// A candidate to run an op. Microseconds from the decision on.
+struct ExplainedCandidate {
   std::string device;
   bool native;
   double free_us;    // when its queue is predicted to be free
@@ -32,7 +32,7 @@ struct ExplainedOp {
   std::string device;
   Tier tier;
   std::string why;
-  std::vector<ExplainedWay> ways;  // empty if there was nothing to choose
+  std::vector<ExplainedCandidate> candidates;  // empty if there was nothing to choose
 };
 
 // All threads' ops. Whoever asks may do so while others do, as in an explained call

@@ -31,22 +31,22 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
   void set_current_seed(uint64_t seed) override {
     check_mapping();
     refuse_if_captured("a seed");
-    state_->set_place({seed, 0});
+    state_->set_position({seed, 0});
   }
   void set_offset(uint64_t offset) override {
     check_mapping();
     refuse_if_captured("set_offset()");
     check_offset(offset);
-    state_->set_place({state_->place().seed, offset});
+    state_->set_position({state_->position().seed, offset});
   }
   uint64_t get_offset() const override {
     check_mapping();
     refuse_if_captured("get_offset()");
-    return state_->place().offset;
+    return state_->position().offset;
   }
   uint64_t current_seed() const override {
     check_mapping();
-    return state_->place().seed;
+    return state_->position().seed;
   }
   uint64_t seed() override {
     set_current_seed(c10::detail::getNonDeterministicRandom());
@@ -57,10 +57,10 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
   // Note [Random numbers in a capture].
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
     check_mapping();
-    const PhiloxPlace place =
-        is_captured() ? captured_draws.load()->token(state_) : state_->place();
+    const PhiloxPosition position =
+        is_captured() ? captured_draws.load()->token(state_) : state_->position();
     at::Tensor bytes = at::empty({kStateBytes}, at::dtype(at::kByte).device(at::kCPU));
-    std::memcpy(bytes.mutable_data_ptr(), &place, kStateBytes);
+    std::memcpy(bytes.mutable_data_ptr(), &position, kStateBytes);
     return bytes.getIntrusivePtr();
   }
   void set_state(const c10::TensorImpl& state) override {
@@ -68,15 +68,16 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
     at::detail::check_rng_state(state);
     TORCH_CHECK_VALUE(state.numel() == kStateBytes, "an xpu RNG state has ",
                       kStateBytes, " bytes (seed, offset); found ", state.numel());
-    PhiloxPlace found;
+    PhiloxPosition found;
     std::memcpy(&found, state.data(), kStateBytes);
     if (is_captured()) return captured_draws.load()->go_to(state_, found);
-    TORCH_CHECK(!CapturedDraws::is_token(found),
-                "this RNG state was taken while an XPU graph was captured, and is a "
-                "place in that graph. Set it in the same capture, or in one of a later "
-                "graph.");
+    TORCH_CHECK(
+        !CapturedDraws::is_token(found),
+        "this RNG state was taken while an XPU graph was captured, and is a "
+        "position in that graph. Set it in the same capture, or in one of a later "
+        "graph.");
     check_offset(found.offset);
-    state_->set_place(found);
+    state_->set_position(found);
   }
 
   c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override {
@@ -101,13 +102,13 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
   }
 
  private:
-  static constexpr int64_t kStateBytes = sizeof(PhiloxPlace);
+  static constexpr int64_t kStateBytes = sizeof(PhiloxPosition);
   static_assert(kStateBytes == 16);
 
   PhiloxGenerator* clone_impl() const override {
     refuse_if_captured("a copy of its state");
     return new PhiloxGenerator(device().index(), Lifetime::kMapping,
-                               std::make_shared<PhiloxState>(state_->place()));
+                               std::make_shared<PhiloxState>(state_->position()));
   }
 
   static void check_offset(uint64_t offset) {

@@ -10,7 +10,7 @@
 namespace xpurt {
 
 // What the state of a generator says, and what get_state() gives as bytes.
-struct PhiloxPlace {
+struct PhiloxPosition {
   uint64_t seed = c10::default_rng_seed_val;
   uint64_t offset = 0;
 };
@@ -19,27 +19,27 @@ struct PhiloxPlace {
 // goes on with the generator it was taken from.
 class PhiloxState {
  public:
-  explicit PhiloxState(PhiloxPlace place = {}) : place_(place) {}
+  explicit PhiloxState(PhiloxPosition position = {}) : position_(position) {}
 
-  PhiloxPlace place() const {
+  PhiloxPosition position() const {
     std::lock_guard<std::mutex> lock(mutex_);
-    return place_;
+    return position_;
   }
-  void set_place(PhiloxPlace place) {
+  void set_position(PhiloxPosition position) {
     std::lock_guard<std::mutex> lock(mutex_);
-    place_ = place;
+    position_ = position;
   }
-  // The place, from which the offset moves on by `growth`.
-  PhiloxPlace take(uint64_t growth) {
+  // The position, from which the offset moves on by `growth`.
+  PhiloxPosition take(uint64_t growth) {
     std::lock_guard<std::mutex> lock(mutex_);
-    const PhiloxPlace before = place_;
-    place_.offset += growth;
+    const PhiloxPosition before = position_;
+    position_.offset += growth;
     return before;
   }
 
  private:
   mutable std::mutex mutex_;
-  PhiloxPlace place_;
+  PhiloxPosition position_;
 };
 
 // The state of an xpu generator. Throws for a generator of another device, and for one

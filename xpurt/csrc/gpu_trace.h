@@ -11,10 +11,10 @@ namespace xpurt {
 
 using Tracer = c10::impl::PyInterpreterVTable;
 
-// tell_tracer(&Tracer::trace_gpu_memory_allocation, address). Takes the GIL where
+// notify_tracer(&Tracer::trace_gpu_memory_allocation, address). Takes the GIL where
 // there is somebody to tell: the caller holds no lock.
 template <typename Method, typename... Args>
-void tell_tracer(Method method, Args... args) {
+void notify_tracer(Method method, Args... args) {
   const c10::impl::PyInterpreter* python = c10::impl::GPUTrace::get_trace();
   if (C10_LIKELY(python == nullptr)) return;
   ((**python).*method)(c10::DeviceType::XPU, args...);

@@ -6,7 +6,7 @@
 
 #include "allocator.h"
 #include "capture.h"
-#include "capture_keeps.h"
+#include "captured_storages.h"
 #include "generator.h"
 #include "waiting.h"
 
@@ -107,7 +107,7 @@ void Graph::stop_recording() {
   }
   pool_->end();
   kept_ = kept_by_capture();
-  spoilt_by_ = finish_capture();
+  invalidated_by_ = finish_capture();
 }
 
 void Graph::capture_end() {
@@ -117,7 +117,7 @@ void Graph::capture_end() {
               "a capture ends on the stream that it began on, ", stream_->id());
   stop_recording();
   captured_ = true;
-  if (!spoilt_by_.empty()) {
+  if (!invalidated_by_.empty()) {
     recorded_.reset();
     kept_.clear();
     return;
@@ -133,8 +133,8 @@ void Graph::capture_end() {
 }
 
 void Graph::check_captured(const char* what) const {
-  TORCH_CHECK(spoilt_by_.empty(), what,
-              " of an XPU graph whose capture was spoilt: ", spoilt_by_);
+  TORCH_CHECK(invalidated_by_.empty(), what,
+              " of an XPU graph whose capture was spoilt: ", invalidated_by_);
   TORCH_CHECK(captured_, what, " of an XPU graph before capture_end()");
   TORCH_CHECK(is_installed(epoch_), what,
               " of an XPU graph of an xpu mapping that has been replaced. Capture it "
@@ -182,7 +182,7 @@ void Graph::reset() {
   draws_.clear();
   kept_.clear();
   pool_.reset();
-  spoilt_by_.clear();
+  invalidated_by_.clear();
   captured_ = false;
 }
 

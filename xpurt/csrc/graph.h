@@ -60,10 +60,10 @@ class Graph final : public at::GraphImplInterface {
   void stop_recording();
 
   const bool keep_graph_;
-  bool captured_ = false;     // capture_end() was called
-  std::string spoilt_by_;     // what was refused during the capture
-  Stream* stream_ = nullptr;  // that is or was captured
-  uint64_t epoch_ = 0;        // of its placement
+  bool captured_ = false;       // capture_end() was called
+  std::string invalidated_by_;  // what was refused during the capture
+  Stream* stream_ = nullptr;    // that is or was captured
+  uint64_t epoch_ = 0;          // of its placement
   std::unique_ptr<CommandGraph> recorded_;
   std::unique_ptr<ExecutableGraph> executable_;
   std::unique_ptr<CapturePool> pool_;

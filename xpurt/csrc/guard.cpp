@@ -27,7 +27,7 @@ uintptr_t handle_of(const c10::Stream& id) {
 
 c10::Stream new_stream(DeviceIndex index, int priority) {
   const c10::Stream id = pool_stream_id(index, priority);
-  tell_tracer(&Tracer::trace_gpu_stream_creation, handle_of(id));
+  notify_tracer(&Tracer::trace_gpu_stream_creation, handle_of(id));
   return id;
 }
 
@@ -80,11 +80,11 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   bool queryStream(const c10::Stream& id) const override { return stream(id).query(); }
   void synchronizeStream(const c10::Stream& id) const override {
-    tell_tracer(&Tracer::trace_gpu_stream_synchronization, handle_of(id));
+    notify_tracer(&Tracer::trace_gpu_stream_synchronization, handle_of(id));
     stream(id).wait();
   }
   void synchronizeDevice(const DeviceIndex index) const override {
-    tell_tracer(&Tracer::trace_gpu_device_synchronization);
+    notify_tracer(&Tracer::trace_gpu_device_synchronization);
     synchronize_device(index);
   }
   bool isStreamCapturing(const c10::Stream& id) const override {
@@ -99,27 +99,27 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
                 static_cast<int>(id.device_index()), ".");
     if (*event == nullptr) {
       *event = new Event(flag == c10::EventFlag::BACKEND_DEFAULT);
-      tell_tracer(&Tracer::trace_gpu_event_creation, address_of(*event));
+      notify_tracer(&Tracer::trace_gpu_event_creation, address_of(*event));
     }
     event_of(*event).record(stream(id));
-    tell_tracer(&Tracer::trace_gpu_event_record, address_of(*event), handle_of(id));
+    notify_tracer(&Tracer::trace_gpu_event_record, address_of(*event), handle_of(id));
   }
   void block(void* event, const c10::Stream& id) const override {
     if (event == nullptr) return;
     event_of(event).block(stream(id));
-    tell_tracer(&Tracer::trace_gpu_event_wait, address_of(event), handle_of(id));
+    notify_tracer(&Tracer::trace_gpu_event_wait, address_of(event), handle_of(id));
   }
   bool queryEvent(void* event) const override {
     return event == nullptr || event_of(event).query();
   }
   void synchronizeEvent(void* event) const override {
     if (event == nullptr) return;
-    tell_tracer(&Tracer::trace_gpu_event_synchronization, address_of(event));
+    notify_tracer(&Tracer::trace_gpu_event_synchronization, address_of(event));
     event_of(event).synchronize();
   }
   void destroyEvent(void* event, const DeviceIndex) const noexcept override {
     if (event != nullptr) {
-      tell_tracer(&Tracer::trace_gpu_event_deletion, address_of(event));
+      notify_tracer(&Tracer::trace_gpu_event_deletion, address_of(event));
     }
     delete static_cast<Event*>(event);
   }

@@ -82,7 +82,7 @@ void HostRun::announce() {
 // written. On copies see Note [Ops on copies].
 bool HostRun::may_write(size_t i, c10::Device device) const {
   if (record_.written[i]) return true;
-  return !record_.is_atens && device.is_xpu() && host_reads(device.index());
+  return !record_.is_aten_op && device.is_xpu() && host_reads(device.index());
 }
 
 at::Tensor HostRun::to_host(at::Tensor tensor, size_t i,
@@ -92,7 +92,7 @@ at::Tensor HostRun::to_host(at::Tensor tensor, size_t i,
       is_plain(tensor) ? may_write(i, tensor.device()) : record_.written[i];
   const bool wants_grad = record_.asks_for_grad && tensor.requires_grad();
   at::Tensor host = call_->to_host(tensor, written);
-  if (audit) audit->saw_argument(i, tensor, host);
+  if (audit) audit->record_argument(i, tensor, host);
   if (is_asked_elsewhere_) hosts_.push_back(host);
   if (C10_UNLIKELY(written && !is_plain(tensor))) special_written_.push_back(host);
   if (wants_grad) host.set_requires_grad(true);

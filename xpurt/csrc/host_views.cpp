@@ -129,7 +129,7 @@ HostViews::~HostViews() {
       if (C10_UNLIKELY(memory->has_materializer())) memory->clear_materializer();
       memory->set_data_ptr_noswap(c10::DataPtr());
     } else {
-      settle_alias(*memory);
+      materialize_alias(*memory);
       memory->set_data_ptr_noswap(alias_data(operand.storage));
       view.make(*operand.tensor);
     }

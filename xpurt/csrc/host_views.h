@@ -1,4 +1,4 @@
-// xpu tensors as CPU tensors for one call of a hot op: quick to make.
+// xpu tensors as CPU tensors for one call of an unboxed op: quick to make.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "device_failure.h"
-#include "placing.h"
+#include "decision.h"
 
 namespace xpurt {
 
@@ -69,7 +69,7 @@ void Launch::submit(const sycl::kernel& kernel, const Range& range) {
     });
   });
   operands_.submitted(done, DeviceWork::of(kernel));
-  note_submitted(stream_, position_, done);
+  record_submission(stream_, position_, done);
 }
 
 void add_scalar(Launch& launch, const c10::Scalar& scalar, c10::ScalarType type) {

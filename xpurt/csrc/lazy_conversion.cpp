@@ -21,7 +21,7 @@ namespace xpurt {
 namespace {
 
 std::atomic<bool> on_in_process{false};
-thread_local Lazy on_here = Lazy::unsaid;
+thread_local Lazy on_here = Lazy::unset;
 
 // Whether host and device work in the same memory, and no other device has a part.
 bool is_shared_memory(const Ordinal& ordinal) {
@@ -123,8 +123,8 @@ void set_lazy_copies_of_process(bool on) {
 }
 
 bool lazy_copies() {
-  return on_here == Lazy::unsaid ? on_in_process.load(std::memory_order_relaxed)
-                                 : on_here == Lazy::on;
+  return on_here == Lazy::unset ? on_in_process.load(std::memory_order_relaxed)
+                                : on_here == Lazy::on;
 }
 
 }  // namespace xpurt

@@ -11,13 +11,13 @@ constexpr double kFar = 2;
 
 }  // namespace
 
-void LearnedCost::note(double time) {
+void LearnedCost::record(double time) {
   if (!std::isfinite(time) || time < 0) return;
   if (count_ > 0) times_[(count_ - 1) % kKept] = static_cast<float>(time);
   ++count_;
 }
 
-double LearnedCost::believed(double expected) const {
+double LearnedCost::estimate(double expected) const {
   if (!is_known()) return expected;
   const int n = static_cast<int>(std::min<uint64_t>(count_ - 1, kKept));
   auto sorted = times_;

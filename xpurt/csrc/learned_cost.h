@@ -20,15 +20,15 @@ class LearnedCost {
   // Times that it takes to be sure, the one that is dropped included.
   static constexpr int kNeeded = 10;
 
-  void note(double time);
+  void record(double time);
 
   // How many times were noted, the first one included.
   uint64_t count() const { return count_; }
   bool is_known() const { return count_ > 1; }
-  bool is_settled() const { return count_ >= kNeeded; }
+  bool has_converged() const { return count_ >= kNeeded; }
 
   // What the next time will be. `expected`: without any.
-  double believed(double expected) const;
+  double estimate(double expected) const;
 
  private:
   static constexpr int kKept = kNeeded - 1;

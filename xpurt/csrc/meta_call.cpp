@@ -153,10 +153,10 @@ class CallKey {
   bool is_whole_ = true;
 };
 
-using LooksByName = std::unordered_map<std::string_view, ResultLooks>;
+using MetaFunctionsByName = std::unordered_map<std::string_view, MetaFunction>;
 
-LooksByName& known_looks() {
-  static LooksByName* const leaked = new LooksByName;
+MetaFunctionsByName& meta_functions() {
+  static MetaFunctionsByName* const leaked = new MetaFunctionsByName;
   return *leaked;
 }
 
@@ -177,15 +177,15 @@ std::vector<Tensor> layer_norm_results(const Stack& metas) {
   return {at::empty(input.sizes(), input.options()), of_rows, of_rows};
 }
 
-const bool layer_norm_is_known =
-    set_result_looks({{"aten::native_layer_norm", &layer_norm_results}});
+const bool layer_norm_registered =
+    register_meta_functions({{"aten::native_layer_norm", &layer_norm_results}});
 
 std::vector<Tensor> results_of(const c10::OperatorHandle& op, const Stack& stack) {
   Stack metas = arguments_as(op.schema(), stack, c10::DeviceType::Meta,
                              [](const Tensor& tensor) { return as_meta(tensor); });
   try {
-    const auto known = known_looks().find(op.schema().name());
-    if (known != known_looks().end()) return known->second(metas);
+    const auto known = meta_functions().find(op.schema().name());
+    if (known != meta_functions().end()) return known->second(metas);
     op.callBoxedForDispatchKey(c10::DispatchKey::Meta, metas);
   } catch (const std::exception&) {
     throw_what_the_cpu_throws(op, stack);
@@ -200,9 +200,9 @@ std::vector<Tensor> results_of(const c10::OperatorHandle& op, const Stack& stack
 
 }  // namespace
 
-bool set_result_looks(
-    std::initializer_list<std::pair<const char*, ResultLooks>> looks) {
-  for (const auto& [op, function] : looks) known_looks()[op] = function;
+bool register_meta_functions(
+    std::initializer_list<std::pair<const char*, MetaFunction>> functions) {
+  for (const auto& [op, function] : functions) meta_functions()[op] = function;
   return true;
 }
 

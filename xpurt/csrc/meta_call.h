@@ -19,7 +19,8 @@ std::vector<at::Tensor> meta_call(const c10::OperatorHandle& op,
 
 // What the results of an op look like, given its arguments as meta tensors: for ops of
 // which PyTorch has no meta function, or one that is slow or wrong.
-using ResultLooks = std::vector<at::Tensor> (*)(const torch::jit::Stack& metas);
-bool set_result_looks(std::initializer_list<std::pair<const char*, ResultLooks>> looks);
+using MetaFunction = std::vector<at::Tensor> (*)(const torch::jit::Stack& metas);
+bool register_meta_functions(
+    std::initializer_list<std::pair<const char*, MetaFunction>> functions);
 
 }  // namespace xpurt

@@ -13,7 +13,7 @@
 #include "gil.h"
 #include "hooks.h"
 #include "lazy_memory.h"
-#include "opening.h"
+#include "open_contexts.h"
 #include "profiler.h"
 #include "replica.h"
 #include "share.h"

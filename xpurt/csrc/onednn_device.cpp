@@ -36,7 +36,7 @@ bool adds_exactly(const dnnl::engine& engine, const dnnl::matmul::primitive_desc
 }  // namespace
 
 OnednnDevice::OnednnDevice(const PhysicalDevice& device)
-    : device_(device), plans_(kMostOnednnPlans) {
+    : device_(device), plans_(kMaxOnednnPlans) {
   // Of other devices it says on the standard output that it does not know them.
   constexpr uint32_t kIntel = 0x8086;
   using sycl::info::device::vendor_id;

@@ -7,7 +7,7 @@
 
 #include "device_failure.h"
 #include "onednn_device.h"
-#include "placing.h"
+#include "decision.h"
 
 namespace xpurt {
 namespace {
@@ -50,7 +50,7 @@ void submit(const OnednnPlan::Piece& piece, const char* name,
   dnnl::stream& on = device.stream_on(*submission);
   const sycl::event done = dnnl::sycl_interop::execute(piece.primitive, on, memories);
   operands.submitted(done, DeviceWork::named(name));
-  note_submitted(stream, position, done);
+  record_submission(stream, position, done);
 }
 
 const Tensor* find_reordered(const std::vector<ReorderedInput>& reordered,

@@ -17,7 +17,7 @@ using Tag = memory::format_tag;
 using Tensors = std::vector<Tensor>;
 
 // Weights are reordered first, which fewer steps do not make up for.
-constexpr int64_t kLeastSteps = 4;
+constexpr int64_t kMinSteps = 4;
 
 // Of an LSTM one per gate; a GRU has two of the new gate.
 constexpr int64_t kBiases = 4;
@@ -199,7 +199,7 @@ void run_recurrent(const OnednnPlan& plan, Tensors tensors, size_t position,
 
 bool onednn_recurs(const PhysicalDevice& device, const RecurrentLayer& layer,
                    bool train) {
-  if (layer.steps() < kLeastSteps || layer.input.scalar_type() != at::kFloat) {
+  if (layer.steps() < kMinSteps || layer.input.scalar_type() != at::kFloat) {
     return false;
   }
   OnednnDevice& onednn = OnednnDevice::of(device);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "steps_call.h"
+#include "custom_kernel_call.h"
 #include "stream.h"
 
 namespace xpurt {
@@ -18,7 +18,7 @@ struct OnednnPlan;
 class PrimitiveCall {
  public:
   PrimitiveCall(const c10::FunctionSchema& schema, const c10::IValue* arguments,
-                const StepsCall& tensors, size_t position, Stream& at)
+                const CustomKernelCall& tensors, size_t position, Stream& at)
       : position(position),
         stream(at),
         schema_(schema),
@@ -43,7 +43,7 @@ class PrimitiveCall {
  private:
   const c10::FunctionSchema& schema_;
   const c10::IValue* arguments_;
-  const StepsCall& tensors_;
+  const CustomKernelCall& tensors_;
 };
 
 // Submits what was made ready; empty: oneDNN is not for the call.

@@ -13,7 +13,7 @@ namespace {
 constexpr double kClearly = 0.95;
 
 // Of the work seen, the mix may be behind the best device alone.
-constexpr double kShare = 0.001;
+constexpr double kSlackFraction = 0.001;
 
 // After so many ops, costs so far count half.
 constexpr uint32_t kFadeEvery = 4096;
@@ -63,7 +63,7 @@ size_t OnlinePolicy::choose(c10::ArrayRef<Candidate> candidates, double now) {
 }
 
 double OnlinePolicy::deadline() const {
-  return alone_[best_] + std::max(0.0, kShare * work_[best_] - debt_);
+  return alone_[best_] + std::max(0.0, kSlackFraction * work_[best_] - debt_);
 }
 
 void OnlinePolicy::account(c10::ArrayRef<Candidate> candidates, double now) {

@@ -176,7 +176,7 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
       handle.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
       handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
   may_resize = !handle.operator_name().name.ends_with('_');
-  is_atens = name.starts_with("aten::");
+  is_aten_op = name.starts_with("aten::");
   writes_in_any_order =
       std::ranges::find(kWritesInAnyOrder, name) != std::end(kWritesInAnyOrder);
   asks_for_grad = name == "aten::_sparse_mm_reduce_impl";

@@ -15,7 +15,7 @@
 
 namespace xpurt {
 
-struct OpPlaces;
+struct DeviceStatistics;
 struct OpTiers;
 struct Refusals;
 struct WiderTypes;
@@ -52,7 +52,7 @@ struct OpRecord {
   bool asks_for_grad = false;  // computes more if an operand requires a gradient
   bool mixes_devices = false;  // checks its operands' devices itself
   bool has_cpu_kernel = false;  // PyTorch's, or a host kernel of ours
-  bool is_atens = false;        // defined by PyTorch, not by another library
+  bool is_aten_op = false;      // defined by PyTorch, not by another library
   // Its row writes the elements of an operand in any order, each to the place that an
   // index says: where several have one place, any of them may be the last.
   bool writes_in_any_order = false;
@@ -60,10 +60,11 @@ struct OpRecord {
       -1;  // position of the bool with which it adds, in some order, instead
   HostKernel host_kernel;
   std::atomic<const RowKernel*> row{nullptr};
-  std::atomic<OpCounts*> counts{nullptr};         // made at the first count
-  std::atomic<bool> warned{false};                // of copying
-  std::atomic<OpTiers*> tiers{nullptr};           // what was decided; see tier_choice.h
-  std::atomic<OpPlaces*> places{nullptr};         // what was learned; see op_places.h
+  std::atomic<OpCounts*> counts{nullptr};  // made at the first count
+  std::atomic<bool> warned{false};         // of copying
+  std::atomic<OpTiers*> tiers{nullptr};    // what was decided; see tier_choice.h
+  std::atomic<DeviceStatistics*> device_statistics{
+      nullptr};  // what was learned; see device_statistics.h
   std::atomic<Refusals*> refusals{nullptr};       // of drivers, to build kernels
   std::atomic<const WiderTypes*> wider{nullptr};  // see wider_types.h
 };

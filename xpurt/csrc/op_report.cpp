@@ -60,7 +60,7 @@ void count_op(OpRecord& record, Tier tier, int device_id, uint64_t ticks,
   }
   if (C10_UNLIKELY(records_work()) && tier == Tier::native) {
     const double seconds = static_cast<double>(ticks) * seconds_per_tick();
-    note_host_work(record.name, device_id, static_cast<int64_t>(seconds * 1e9));
+    record_host_work(record.name, device_id, static_cast<int64_t>(seconds * 1e9));
   }
 }
 

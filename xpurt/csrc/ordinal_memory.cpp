@@ -37,7 +37,7 @@ bool OrdinalMemory::begin_again(uint64_t epoch) {
     return !pools->small.segments().empty() || !pools->large.segments().empty();
   };
   if (!private_pools_.empty() || !routes_.empty() || !pending_.empty() ||
-      leaving_bytes_ != 0 || std::ranges::any_of(pools_, has_segments)) {
+      releasing_bytes_ != 0 || std::ranges::any_of(pools_, has_segments)) {
     return false;
   }
   pools_.clear();
@@ -50,9 +50,9 @@ bool OrdinalMemory::begin_again(uint64_t epoch) {
   return true;
 }
 
-size_t OrdinalMemory::leaving_bytes() {
+size_t OrdinalMemory::releasing_bytes() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return leaving_bytes_;
+  return releasing_bytes_;
 }
 
 OrdinalMemory::StreamPools& OrdinalMemory::pools_of(Stream& stream) {
@@ -98,12 +98,12 @@ void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
   if (source_ != nullptr) return allocate_uncached(request);
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    if (!pending_.empty() || !leaving_.empty()) release_completed();
+    if (!pending_.empty() || !releasing_.empty()) release_completed();
     StreamPools& pools = pools_of(request.stream);
     BlockPool& pool = pools.of(request.rounded);
     request.id = pools.id;
     const bool leaves = request.rounded >= kOwnSegmentBytes &&
-                        should_leave(pool.best_fit(request.rounded), request);
+                        should_release(pool.best_fit(request.rounded), request);
     Block* block = leaves ? nullptr : take(pool, request.rounded);
     if (block == nullptr) {
       make_room(request, lock);
@@ -261,14 +261,14 @@ std::vector<std::unique_ptr<Segment>> OrdinalMemory::take_free_segments(
       }
     }
   }
-  for (Leaving& each : leaving_) {
+  for (Releasing& each : releasing_) {
     // Others may be on their way to this list: see leave().
-    leaving_bytes_ -= each.segment->bytes;
+    releasing_bytes_ -= each.segment->bytes;
     taken.push_back(dropped(std::move(each.segment), stack));
   }
-  leaving_.clear();
+  releasing_.clear();
   forget_released_pools();
-  if (wanted(kEverybody)) needed_peak_ = needed_;
+  if (wanted(kDefaultPool)) needed_peak_ = needed_;
   return taken;
 }
 
@@ -277,7 +277,7 @@ void OrdinalMemory::give_back(Segment& segment) noexcept {
   sycl::free(segment.pointer, home_.context);
 }
 
-void OrdinalMemory::forsake(void* pointer, uint64_t epoch) {
+void OrdinalMemory::abandon(void* pointer, uint64_t epoch) {
   if (Segment* segment = table_.find(pointer)) free(*segment, pointer);
   if (this->epoch() != epoch) return;
   const auto all = [](c10::MempoolId_t) { return true; };
@@ -286,7 +286,7 @@ void OrdinalMemory::forsake(void* pointer, uint64_t epoch) {
 
 bool OrdinalMemory::is_emptied(c10::MempoolId_t pool,
                                c10::MempoolId_t asked_for) const {
-  return pool == asked_for || (asked_for == kEverybody && is_released(pool));
+  return pool == asked_for || (asked_for == kDefaultPool && is_released(pool));
 }
 
 void OrdinalMemory::empty_cache(c10::MempoolId_t id) {

@@ -19,7 +19,7 @@
 
 namespace xpurt {
 
-constexpr c10::MempoolId_t kEverybody{0, 0};  // the pool of whoever has no other
+constexpr c10::MempoolId_t kDefaultPool{0, 0};  // the pool of whoever has no other
 
 // Note [When a block may be handed out again]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -64,10 +64,10 @@ class OrdinalMemory {
 
   // Frees a block that nothing was submitted for, and gives what is cached back to the
   // driver, after the placement `epoch` has gone; not if another one is served by now.
-  void forsake(void* pointer, uint64_t epoch);
+  void abandon(void* pointer, uint64_t epoch);
 
   // For tests: of segments on their way back to the driver.
-  size_t leaving_bytes();
+  size_t releasing_bytes();
 
   // `stream` works on the block from now on, too.
   void record_stream(Segment& segment, void* pointer, Stream& stream);
@@ -131,14 +131,14 @@ class OrdinalMemory {
     size_t rounded;
     Stream& stream;
     CallStack stack;  // of who asks, if recorded
-    c10::MempoolId_t id = kEverybody;
+    c10::MempoolId_t id = kDefaultPool;
   };
   struct Pending {
     sycl::event done;
     Block* block;
   };
   // A segment on its way back to the driver, in no pool any more.
-  struct Leaving {
+  struct Releasing {
     std::optional<sycl::event> done;
     std::unique_ptr<Segment> segment;
   };
@@ -160,10 +160,10 @@ class OrdinalMemory {
   size_t allowed_bytes(size_t more) const;
   size_t held_bytes() const;
   size_t growth(StreamPools& pools, const Request& request);
-  bool should_leave(const Block* block, const Request& request) const;
+  bool should_release(const Block* block, const Request& request) const;
   std::vector<std::pair<Segment*, Stream*>> too_much(const Request& request);
   void make_room(const Request& request, std::unique_lock<std::mutex>& lock);
-  void leave(std::vector<std::pair<Leaving, Stream*>> taken,
+  void leave(std::vector<std::pair<Releasing, Stream*>> taken,
              std::unique_lock<std::mutex>& lock);
   void give_back_left();
   std::unique_ptr<Segment> dropped(std::unique_ptr<Segment> segment,
@@ -209,10 +209,10 @@ class OrdinalMemory {
   std::map<c10::MempoolId_t, PrivatePool> private_pools_;  // those that have users
   StreamPools* last_pools_ = nullptr;
   std::vector<Pending> pending_;
-  std::deque<Leaving> leaving_;
-  size_t leaving_bytes_ = 0;  // of those in leaving_, and of those that leave() has
-  size_t needed_ = 0;         // active bytes as requested, rounded
-  size_t needed_peak_ = 0;    // since the cache was emptied
+  std::deque<Releasing> releasing_;
+  size_t releasing_bytes_ = 0;  // of those in releasing_, and of those that leave() has
+  size_t needed_ = 0;           // active bytes as requested, rounded
+  size_t needed_peak_ = 0;      // since the cache was emptied
   size_t allocations_ = 0;
   size_t peak_at_ = 0;  // how many there had been when the peak grew
   MemoryStatistics statistics_;

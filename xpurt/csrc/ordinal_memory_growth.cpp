@@ -58,7 +58,7 @@ size_t OrdinalMemory::allowed_bytes(size_t more) const {
 }
 
 size_t OrdinalMemory::held_bytes() const {
-  return statistics_.reserved_bytes() - leaving_bytes_;
+  return statistics_.reserved_bytes() - releasing_bytes_;
 }
 
 size_t OrdinalMemory::growth(StreamPools& pools, const Request& request) {
@@ -66,7 +66,7 @@ size_t OrdinalMemory::growth(StreamPools& pools, const Request& request) {
   const size_t large =
       c10::CachingAllocator::AcceleratorAllocatorConfig::large_segment_size();
   const size_t usual = segment_bytes_for(request.rounded, large);
-  if (pools.id != kEverybody || large != kLargeSegmentBytes ||
+  if (pools.id != kDefaultPool || large != kLargeSegmentBytes ||
       pools.of(request.rounded).segments().empty()) {
     return usual;
   }
@@ -80,13 +80,13 @@ size_t OrdinalMemory::growth(StreamPools& pools, const Request& request) {
 }
 
 // Whether the block that fits best should rather go back with its segment.
-bool OrdinalMemory::should_leave(const Block* block, const Request& request) const {
-  constexpr size_t kSettled = 2000;  // allocations since the peak grew
+bool OrdinalMemory::should_release(const Block* block, const Request& request) const {
+  constexpr size_t kStableAllocations = 2000;  // allocations since the peak grew
   // In the place of its pool's only one as large a segment would come.
-  return block != nullptr && block->segment->is_free() && request.id == kEverybody &&
+  return block != nullptr && block->segment->is_free() && request.id == kDefaultPool &&
          block->segment->pool->segments().size() > 1 &&
          block->bytes > request.rounded + request.rounded / 8 &&
-         allocations_ - peak_at_ <= kSettled &&
+         allocations_ - peak_at_ <= kStableAllocations &&
          needed_ + request.rounded > needed_peak_ / 2 &&
          held_bytes() + request.rounded > needed_peak_ - needed_peak_ / 10;
 }
@@ -100,7 +100,7 @@ std::vector<std::pair<Segment*, Stream*>> OrdinalMemory::too_much(
   const bool is_first = pools_of(request.stream).of(request.rounded).segments().empty();
   if (held + request.rounded <= allowed || is_first) return found;
   for (const auto& pools : pools_) {
-    if (pools->id != kEverybody) continue;
+    if (pools->id != kDefaultPool) continue;
     for (const BlockPool* pool : {&pools->small, &pools->large}) {
       for (const auto& segment : pool->segments()) {
         if (segment->is_free()) found.emplace_back(segment.get(), &pools->stream);
@@ -128,17 +128,17 @@ void OrdinalMemory::make_room(const Request& request,
       capture_is_underway()) {
     return;
   }
-  std::vector<std::pair<Leaving, Stream*>> taken;
+  std::vector<std::pair<Releasing, Stream*>> taken;
   const auto take_out = [&](Segment& segment, Stream& stream) {
-    leaving_bytes_ += segment.bytes;
+    releasing_bytes_ += segment.bytes;
     table_.remove(&segment);
     BlockPool& pool = *segment.pool;
-    taken.emplace_back(Leaving{std::nullopt, pool.take_out(segment)}, &stream);
+    taken.emplace_back(Releasing{std::nullopt, pool.take_out(segment)}, &stream);
   };
   StreamPools& pools = pools_of(request.stream);
   BlockPool& pool = pools.of(request.rounded);
   while (const Block* block = pool.best_fit(request.rounded)) {
-    if (request.rounded < kOwnSegmentBytes || !should_leave(block, request))
+    if (request.rounded < kOwnSegmentBytes || !should_release(block, request))
       return leave(std::move(taken), lock);
     take_out(*block->segment, pools.stream);
   }
@@ -146,7 +146,7 @@ void OrdinalMemory::make_room(const Request& request,
   leave(std::move(taken), lock);
 }
 
-void OrdinalMemory::leave(std::vector<std::pair<Leaving, Stream*>> taken,
+void OrdinalMemory::leave(std::vector<std::pair<Releasing, Stream*>> taken,
                           std::unique_lock<std::mutex>& lock) {
   if (taken.empty()) return;
   // Recording takes the streams' locks, which come before ours.
@@ -159,17 +159,17 @@ void OrdinalMemory::leave(std::vector<std::pair<Leaving, Stream*>> taken,
     }
   }
   lock.lock();
-  for (auto& [leaving, stream] : taken) leaving_.push_back(std::move(leaving));
+  for (auto& [leaving, stream] : taken) releasing_.push_back(std::move(leaving));
   give_back_left();
 }
 
 // The oldest first: those of one stream become free in this order.
 void OrdinalMemory::give_back_left() {
-  while (!leaving_.empty() && leaving_.front().done &&
-         is_over(*leaving_.front().done)) {
-    const auto segment = dropped(std::move(leaving_.front().segment), nullptr);
-    leaving_bytes_ -= segment->bytes;
-    leaving_.pop_front();
+  while (!releasing_.empty() && releasing_.front().done &&
+         is_over(*releasing_.front().done)) {
+    const auto segment = dropped(std::move(releasing_.front().segment), nullptr);
+    releasing_bytes_ -= segment->bytes;
+    releasing_.pop_front();
     give_back(*segment);
   }
 }

@@ -23,7 +23,7 @@ c10::CachingDeviceAllocator::DeviceStats OrdinalMemory::stats() {
   std::lock_guard<std::mutex> lock(mutex_);
   c10::CachingDeviceAllocator::DeviceStats result = statistics_.get();
   for (const auto& pools : pools_) {
-    if (pools->id == kEverybody) continue;
+    if (pools->id == kDefaultPool) continue;
     auto& reserved = result.reserved_bytes_by_private_pools[pools->id];
     for (const BlockPool* pool : {&pools->small, &pools->large}) {
       for (const auto& segment : pool->segments()) {
@@ -79,7 +79,7 @@ std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot(
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> result;
   size_t total_active = 0;
   for (auto& pools : pools_) {
-    if (pool_id != kEverybody && pool_id != pools->id) continue;
+    if (pool_id != kDefaultPool && pool_id != pools->id) continue;
     for (BlockPool* pool : {&pools->small, &pools->large}) {
       for (auto& segment : pool->segments()) {
         auto& info = result.emplace_back(described(*segment, *pools));
@@ -98,10 +98,10 @@ std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot(
       }
     }
   }
-  for (const Leaving& each : leaving_) {
+  for (const Releasing& each : releasing_) {
     const Segment& segment = *each.segment;
     const StreamPools& pools = pools_of(*segment.pool);
-    if (pool_id != kEverybody && pool_id != pools.id) continue;
+    if (pool_id != kDefaultPool && pool_id != pools.id) continue;
     auto& info = result.emplace_back(described(segment, pools));
     info.blocks.push_back({segment.bytes, 0, 0, false, false, nullptr});
   }

@@ -1,7 +1,7 @@
 #include "policy.h"
 
 #include "device_override.h"
-#include "placing.h"
+#include "decision.h"
 
 namespace xpurt {
 
@@ -19,9 +19,9 @@ Work work_of(const OpCost& cost) {
 size_t choose_device(const OpCost& cost, Stream& stream, RowRun& run) {
   const Ordinal& ordinal = stream.ordinal();
   if (ordinal.devices.size() == 1) return 0;
-  const int of_piece = piece_position();
+  const int of_shard = shard_position();
   const size_t position =
-      of_piece >= 0 ? of_piece : choose_position(work_of(cost), stream, run.decision);
+      of_shard >= 0 ? of_shard : choose_position(work_of(cost), stream, run.decision);
   run.device_id = ordinal.devices[position]->id;
   return position;
 }

@@ -18,7 +18,7 @@ void OrdinalMemory::create_pool(c10::MempoolId_t id, const MemorySource* source,
 
 void OrdinalMemory::begin_allocate_to_pool(c10::MempoolId_t id,
                                            std::function<bool(c10::Stream)> takes) {
-  TORCH_CHECK_VALUE(id != kEverybody,
+  TORCH_CHECK_VALUE(id != kDefaultPool,
                     "(0, 0) is the pool of everybody, and cannot be a private one");
   std::lock_guard<std::mutex> lock(mutex_);
   for (const Route& route : routes_) {
@@ -53,7 +53,7 @@ void OrdinalMemory::release_pool(c10::MempoolId_t id) {
 void OrdinalMemory::forget_released_pools() {
   last_pools_ = nullptr;
   std::erase_if(pools_, [this](const auto& pools) {
-    return pools->id != kEverybody && is_released(pools->id) &&
+    return pools->id != kDefaultPool && is_released(pools->id) &&
            pools->small.segments().empty() && pools->large.segments().empty();
   });
 }
@@ -68,7 +68,7 @@ c10::MempoolId_t OrdinalMemory::pool_id_for(const Stream& stream) const {
   for (const Route& route : routes_) {
     if (route.takes(stream.id())) return route.id;
   }
-  return kEverybody;
+  return kDefaultPool;
 }
 
 // The last resort of a request that does not fit any more: a free block of a private
@@ -88,7 +88,7 @@ Block* OrdinalMemory::take_from_reserve(const Request& request) {
 
 bool OrdinalMemory::is_private(const Segment& segment) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return pools_of(*segment.pool).id != kEverybody;
+  return pools_of(*segment.pool).id != kDefaultPool;
 }
 
 bool OrdinalMemory::is_released(c10::MempoolId_t id) const {

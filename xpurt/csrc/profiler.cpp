@@ -173,17 +173,17 @@ class Profiler : public libkineto::IActivityProfiler {
 
   // No session where the profile is of the CPU alone.
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(
-      const std::set<ActivityType>& wished, const libkineto::Config&) override {
+      const std::set<ActivityType>& requested, const libkineto::Config&) override {
     for (const ActivityType each : activity_types()) {
-      if (wished.count(each) != 0) return std::make_unique<Session>(wished);
+      if (requested.count(each) != 0) return std::make_unique<Session>(requested);
     }
     return nullptr;
   }
 
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(
-      int64_t, int64_t, const std::set<ActivityType>& wished,
+      int64_t, int64_t, const std::set<ActivityType>& requested,
       const libkineto::Config& config) override {
-    return configure(wished, config);
+    return configure(requested, config);
   }
 
  private:

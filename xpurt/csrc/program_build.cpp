@@ -151,7 +151,7 @@ ProgramOwner compile_program(const PhysicalDevice& device, const Target& target,
 }
 
 // The first one tells whether the disk cache is warm; later ones count half.
-void note_build(std::chrono::duration<double, std::micro> took) {
+void record_build(std::chrono::duration<double, std::micro> took) {
   const double before = build_us.load();
   build_us = build_count++ == 0 ? took.count() : (before + took.count()) / 2;
 }
@@ -185,7 +185,7 @@ sycl::kernel build_kernel(const PhysicalDevice& device, const KernelSource& sour
          "clCreateKernel failed with " + std::to_string(status) + ": no kernel " +
              source.entry);
   }
-  note_build(std::chrono::steady_clock::now() - begin);
+  record_build(std::chrono::steady_clock::now() - begin);
   if (loaded) ++load_count;
   return sycl::make_kernel<kOpenCL>(kernel, device.context);
 }

@@ -49,7 +49,7 @@ Tensor binomial(const Tensor& count, const Tensor& prob, Generator generator) {
   return out;
 }
 
-constexpr int64_t kMostCategories = 1 << 24;
+constexpr int64_t kMaxCategories = 1 << 24;
 
 // `most`: the largest weight of each row. Waits for the device once.
 void check_weights(const Tensor& weights, const Tensor& most, bool replacement) {
@@ -85,7 +85,7 @@ Tensor& multinomial_out(const Tensor& self, int64_t samples, bool replacement,
               "multinomial expects Long tensor out, got: ", out.scalar_type());
   TORCH_CHECK(samples > 0, "cannot sample n_sample <= 0 samples");
   const int64_t categories = self.size(-1);
-  TORCH_CHECK(categories <= kMostCategories, "number of categories cannot exceed 2^24");
+  TORCH_CHECK(categories <= kMaxCategories, "number of categories cannot exceed 2^24");
   TORCH_CHECK(
       replacement || samples <= categories,
       "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
@@ -110,7 +110,7 @@ Tensor& multinomial_out(const Tensor& self, int64_t samples, bool replacement,
                            ? at::amin(whole, {-1}, /*keepdim=*/true)
                            : std::get<0>(at::topk(whole, samples, -1, /*largest=*/false,
                                                   /*sorted=*/true));
-  return out.copy_(first.bitwise_and(kMostCategories - 1));
+  return out.copy_(first.bitwise_and(kMaxCategories - 1));
 }
 
 Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,

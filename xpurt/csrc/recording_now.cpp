@@ -16,7 +16,7 @@ int64_t host_now_ns() {
   return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
 }
 
-void note_wait_ended() {
+void record_wait_ended() {
   last_wait_ended_ns = host_now_ns();
 }
 

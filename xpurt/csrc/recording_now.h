@@ -16,7 +16,7 @@ inline bool records_work() {
 int64_t host_now_ns();
 
 // While records_work(): this thread has waited for a device until now.
-void note_wait_ended();
+void record_wait_ended();
 // When that was, for this thread; 0 if it has not waited.
 int64_t waited_until_ns();
 

@@ -85,18 +85,18 @@ void Operands::look_up(bool at_home) {
   }
 }
 
-// Note [Pieces]
+// Note [Shards]
 // ~~~~~~~~~~~~~
 // A copy is valid on ranges of bytes. Ordinary work takes a storage as one: what it
 // reads, or changes in part, becomes valid on its device as a whole, so that a storage
 // is not spread over devices by views that happen to be used here and there. Where one
 // op is split, each device takes the bytes between the first and the last element of
-// its pieces alone. The next op that is split alike finds its pieces where they are.
+// its shards alone. The next op that is split alike finds its shards where they are.
 void Operands::find_range(Operand& operand) const {
   const at::TensorBase& tensor = operand.tensor;
   operand.range = operand.copies->whole;
   const bool dense = tensor.is_non_overlapping_and_dense();
-  if (works_on_pieces()) {
+  if (is_on_shard()) {
     size_t last = tensor.storage_offset();
     for (int64_t d = 0; d < tensor.dim(); ++d) {
       last += (tensor.size(d) - 1) * tensor.stride(d);
@@ -171,7 +171,7 @@ void Operands::submitted(const sycl::event& done, const DeviceWork& work) {
     }
     MemoryUses& uses = each.copies->by_position[holder].memory.uses;
     for (const Use& use : uses_) {
-      each.access == Access::read ? uses.note_read(use) : uses.note_write(use);
+      each.access == Access::read ? uses.record_read(use) : uses.record_write(use);
     }
   }
   lock_.unlock();

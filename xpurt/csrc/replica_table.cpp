@@ -52,8 +52,8 @@ void transfer(Copies& copies, size_t from_position, size_t to_position, Interval
   const bool from_host = devices.devices[from_position]->host_accessible;
   if (to_host || from_host) {
     const Use use = copied(from_host ? to_position : from_position, into, out_of);
-    from.uses.note_read(use);
-    to.uses.note_write(use);
+    from.uses.record_read(use);
+    to.uses.record_write(use);
     return;
   }
   std::vector<char> staging(range.size());

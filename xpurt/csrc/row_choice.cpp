@@ -5,7 +5,7 @@
 #include "explain.h"
 #include "host_memory.h"
 #include "kernel_refusal.h"
-#include "shares.h"
+#include "partition.h"
 #include "split.h"
 #include "stack_tensors.h"
 #include "stream_clock.h"
@@ -13,36 +13,36 @@
 namespace xpurt {
 namespace {
 
-thread_local bool in_turn = false;
+thread_local bool is_sampling = false;
 
-void see_dims(const OpRecord& record, const c10::IValue& tensor,
-              const c10::IValue& dims, CallLook* look) {
+void inspect_dims(const OpRecord& record, const c10::IValue& tensor,
+                  const c10::IValue& dims, CallSignature* signature) {
   if (!tensor.isTensor() || !tensor.toTensor().defined()) return;
   const c10::TensorImpl& impl = *tensor.toTensor().unsafeGetTensorImpl();
-  if (dims.isInt()) look->see_dims(impl, dims.toInt());
-  if (dims.isBool() && dims.toBool()) look->see_channels(impl);
+  if (dims.isInt()) signature->record_dims(impl, dims.toInt());
+  if (dims.isBool() && dims.toBool()) signature->record_channels(impl);
   if (!dims.isIntList()) return;
   if (record.dims_as_shape) {
-    look->see_line(impl, dims.toIntList().size());
+    signature->record_line(impl, dims.toIntList().size());
   } else {
-    look->see_dims(impl, dims.toIntVector());
+    signature->record_dims(impl, dims.toIntVector());
   }
 }
 
-CallLook look_at(const OpRecord& record, const torch::jit::Stack& stack) {
-  CallLook look;
+CallSignature inspect_call(const OpRecord& record, const torch::jit::Stack& stack) {
+  CallSignature signature;
   const size_t first = stack.size() - record.arguments;
   if (record.dims >= 0) {
-    see_dims(record, stack[first], stack[first + record.dims], &look);
+    inspect_dims(record, stack[first], stack[first + record.dims], &signature);
   }
   for (size_t i = first; i < stack.size(); ++i) {
     for_each_tensor(stack[i], [&](const at::Tensor& tensor) {
       if (tensor.defined() && tensor.layout() == c10::kStrided) {
-        look.see(*tensor.unsafeGetTensorImpl());
+        signature.record(*tensor.unsafeGetTensorImpl());
       }
     });
   }
-  return look;
+  return signature;
 }
 
 // The same as kTierFloor where the row has to be asked for the work, as of a product:
@@ -67,39 +67,40 @@ void take_row_if_it_can(const RowKernel& row, const torch::jit::Stack& stack,
 }
 
 // Whether the native kernel on the CPU is taken without a look at the costs.
-bool too_small(const PhysicalDevice& home, const RowKernel& row, const CallLook& look) {
+bool too_small(const PhysicalDevice& home, const RowKernel& row,
+               const CallSignature& signature) {
   const int64_t floor = row.prior.by_operands ? kTierFloor : kAskingFloor;
-  return look.elements() <= floor && home.is_cpu;
+  return signature.elements() <= floor && home.is_cpu;
 }
 
 // On one device whose memory the host reads: by cost.
 void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& home,
                  const torch::jit::Stack& stack,
                  const std::optional<QuickChoice>& asked, RowChoice* choice) {
-  if (too_small(home, row, choice->look)) return;
-  choice->elements = choice->look.elements();
+  if (too_small(home, row, choice->signature)) return;
+  choice->elements = choice->signature.elements();
   QuickChoice quick;
   if (row.prior.by_operands) {
-    quick =
-        asked ? *asked : quick_tier(record, home.id, choice->look, choice->elements);
+    quick = asked ? *asked
+                  : quick_tier(record, home.id, choice->signature, choice->elements);
     quick.take();
     if (quick.tier == QuickTier::native) return;
   }
   RowCall* call = row.parse(stack, choice->memory);
   if (call == nullptr) {
     if (quick.tier == QuickTier::undecided && row.prior.by_operands) {
-      put_off_turn(record, home.id, choice->look, choice->elements);
+      postpone_sample(record, home.id, choice->signature, choice->elements);
     }
     return;
   }
   if (!row.prior.by_operands) {
     choice->elements = std::max<int64_t>(call->cost().elements, 1);
-    quick = quick_tier(record, home.id, choice->look, choice->elements);
+    quick = quick_tier(record, home.id, choice->signature, choice->elements);
     quick.take();
   }
   if (quick.tier == QuickTier::undecided) {
-    choice->plan = plan_tier(record, row, home.id, home.is_cpu, choice->look,
-                             choice->elements, !in_turn);
+    choice->plan = plan_tier(record, row, home.id, home.is_cpu, choice->signature,
+                             choice->elements, !is_sampling);
   } else {
     choice->plan.kernel = quick.tier == QuickTier::kernel;
   }
@@ -115,14 +116,14 @@ void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex 
   const OpCost& cost = call->cost();
   // PyTorch's kernel would compute all of it at home.
   const bool native = !forced && home.host_accessible && record.has_cpu_kernel &&
-                      !is_asked_to_split(cost, stream);
+                      !is_split_forced(cost, stream);
   choice->elements = std::max<int64_t>(cost.elements, 1);
-  const bool at_home = !native || !too_small(home, row, choice->look);
-  const bool learns = !in_turn && learning_is_on() && !is_deterministic();
-  choice->placing = place_call(
-      {record, row, choice->look, choice->elements, cost, native, at_home, learns},
+  const bool at_home = !native || !too_small(home, row, choice->signature);
+  const bool learns = !is_sampling && learning_is_on() && !is_deterministic();
+  choice->decision = decide(
+      {record, row, choice->signature, choice->elements, cost, native, at_home, learns},
       stream);
-  take_row(row, call, !choice->placing->native, choice);
+  take_row(row, call, !choice->decision->native, choice);
 }
 
 bool are_at(size_t position, const OpRecord& record, const torch::jit::Stack& stack) {
@@ -141,16 +142,16 @@ bool are_at(size_t position, const OpRecord& record, const torch::jit::Stack& st
 // operands it is done before another device had begun, for others it was decided. Not
 // if operands have to be fetched.
 bool stays_native(const OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
-                  const CallLook& look, const torch::jit::Stack& stack) {
+                  const CallSignature& signature, const torch::jit::Stack& stack) {
   const Ordinal& on = ordinal(index);
   if (!on.home_device().host_accessible || !record.has_cpu_kernel || has_preference() ||
       !are_at(on.home, record, stack)) {
     return false;
   }
   // The last question counts the call, so nothing may refuse it afterwards.
-  return too_small(on.home_device(), row, look) ||
+  return too_small(on.home_device(), row, signature) ||
          (row.prior.by_operands && !is_explaining() && !is_deterministic() &&
-          current_stream(index).idle() && is_placed_native(record, index, look));
+          current_stream(index).idle() && is_decided_native(record, index, signature));
 }
 
 bool writes_in_any_order(const OpRecord& record, const torch::jit::Stack& stack) {
@@ -173,7 +174,7 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
   const KernelPolicy policy =
       is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
   // An op of xpurt's own that nothing else computes.
-  const bool alone = !record.is_atens && !record.has_cpu_kernel;
+  const bool alone = !record.is_aten_op && !record.has_cpu_kernel;
   if (policy == KernelPolicy::native && !alone) return;
   const Ordinal& on = ordinal(index);
   const PhysicalDevice& home = on.home_device();
@@ -183,17 +184,19 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
     take_row_if_it_can(*row, stack, choice);
     return;
   }
-  choice->look = inspected != nullptr ? inspected->look : look_at(record, stack);
+  choice->signature =
+      inspected != nullptr ? inspected->signature : inspect_call(record, stack);
   const bool asked = inspected != nullptr && inspected->quick.has_value();
   if (!several && home.host_accessible && on.devices.size() == 1) {
     choose_tier(record, *row, home, stack, asked ? inspected->quick : std::nullopt,
                 choice);
     return;
   }
-  if (!forced && is_refused(record, home.id, choice->look.type())) return;
+  if (!forced && is_refused(record, home.id, choice->signature.type())) return;
   if (several) {
     // A call that is inspected at home and not native by that has more to be decided.
-    if (!forced && !asked && stays_native(record, *row, index, choice->look, stack)) {
+    if (!forced && !asked &&
+        stays_native(record, *row, index, choice->signature, stack)) {
       return;
     }
     if (RowCall* call = row->parse(stack, choice->memory)) {
@@ -205,7 +208,7 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
 }
 
 std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex index,
-                                        const CallLook& look) {
+                                        const CallSignature& signature) {
   constexpr QuickChoice native{QuickTier::native};
   const Ordinal& on = ordinal(index);
   const PhysicalDevice& home = on.home_device();
@@ -217,20 +220,21 @@ std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex
   const KernelPolicy policy = kernel_policy();
   if (policy == KernelPolicy::native) return native;
   if (policy != KernelPolicy::automatic || on.devices.size() != 1) return std::nullopt;
-  if (too_small(home, *row, look)) return native;
+  if (too_small(home, *row, signature)) return native;
   if (!row->prior.by_operands) return std::nullopt;
-  return quick_tier(record, home.id, look, look.elements());
+  return quick_tier(record, home.id, signature, signature.elements());
 }
 
-bool goes_native(const OpRecord& record, c10::DeviceIndex index, const CallLook& look) {
-  const auto quick = quick_choice(record, index, look);
+bool goes_native(const OpRecord& record, c10::DeviceIndex index,
+                 const CallSignature& signature) {
+  const auto quick = quick_choice(record, index, signature);
   if (!quick || quick->tier != QuickTier::native) return false;
   quick->take();
   return true;
 }
 
 std::optional<bool> goes_native_at_home(const OpRecord& record, c10::DeviceIndex index,
-                                        const CallLook& look) {
+                                        const CallSignature& signature) {
   const Ordinal& on = ordinal(index);
   const PhysicalDevice& home = on.home_device();
   if (is_explaining() || has_preference() || !home.host_accessible ||
@@ -238,49 +242,50 @@ std::optional<bool> goes_native_at_home(const OpRecord& record, c10::DeviceIndex
     return std::nullopt;
   }
   const RowKernel* row = record.row.load(std::memory_order_acquire);
-  if (row == nullptr || too_small(home, *row, look)) return true;
+  if (row == nullptr || too_small(home, *row, signature)) return true;
   return row->prior.by_operands && !is_deterministic() &&
-         current_stream(index).idle() && is_placed_native(record, index, look);
+         current_stream(index).idle() && is_decided_native(record, index, signature);
 }
 
-TurnClock::TurnClock(OpRecord& record, c10::DeviceIndex index, const RowChoice& choice)
+SampleTimer::SampleTimer(OpRecord& record, c10::DeviceIndex index,
+                         const RowChoice& choice)
     : record_(record),
       choice_(choice),
       stream_(current_stream(index)),
       device_id_(ordinal(index).home_device().id) {
   const double before = now_us();
   stream_.wait();
-  in_turn = true;
+  is_sampling = true;
   begin_us_ = now_us();
   // A native call would have waited, too.
-  if (choice.plan.turn.kernel) waited_us_ = begin_us_ - before;
+  if (choice.plan.sample.kernel) waited_us_ = begin_us_ - before;
 }
 
-TurnClock::~TurnClock() {
-  in_turn = false;
+SampleTimer::~SampleTimer() {
+  is_sampling = false;
 }
 
-void TurnClock::done() {
+void SampleTimer::done() {
   const double submitted = now_us();
   stream_.wait();
   const double end = now_us();
-  note_turn(record_, device_id_, choice_.look, choice_.elements, choice_.plan,
-            end - begin_us_, waited_us_ + end - submitted);
+  record_sample(record_, device_id_, choice_.signature, choice_.elements, choice_.plan,
+                end - begin_us_, waited_us_ + end - submitted);
 }
 
-PlacedClock::PlacedClock(c10::DeviceIndex index, const RowRun& run)
+DecisionTimer::DecisionTimer(c10::DeviceIndex index, const RowRun& run)
     : run_(run), stream_(current_stream(index)) {
   stream_.wait();
-  in_turn = true;
+  is_sampling = true;
   pages_ = pages_given();
   begin_us_ = now_us();
 }
 
-PlacedClock::~PlacedClock() {
-  in_turn = false;
+DecisionTimer::~DecisionTimer() {
+  is_sampling = false;
 }
 
-void PlacedClock::done() {
+void DecisionTimer::done() {
   const bool divided = !run_.fractions.empty();
   std::vector<double> ends_us;
   if (divided) {
@@ -289,11 +294,11 @@ void PlacedClock::done() {
     stream_.wait();
   }
   const double us = now_us() - begin_us_;
-  if (pages_given() > pages_ && is_excused(*run_.decision)) return;
+  if (pages_given() > pages_ && discard_sample(*run_.decision)) return;
   if (divided) {
-    note_pieces(run_, stream_, begin_us_, ends_us);
+    record_shards(run_, stream_, begin_us_, ends_us);
   } else {
-    note_placed(*run_.decision, stream_, us);
+    record_call_time(*run_.decision, stream_, us);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "op_record.h"
-#include "placing.h"
+#include "decision.h"
 #include "row_call.h"
 #include "stream.h"
 #include "tier_choice.h"
@@ -19,14 +19,14 @@ struct RowChoice {
   RowCall* call = nullptr;         // of the row, if there is one; lives in `memory`
   RowCallStorage memory;
   TierPlan plan;  // of a call that is to be timed
-  CallLook look;
+  CallSignature signature;
   int64_t elements = 0;
-  std::optional<Placing> placing;  // what the scheduler said, on several devices
+  std::optional<Decision> decision;  // what the scheduler said, on several devices
 };
 
 // What is known of a call before its arguments are put on a stack.
 struct InspectedCall {
-  CallLook look;
+  CallSignature signature;
   // What was decided for such calls; native only if that is all there is to decide.
   // None: it was not asked, and choose_row() has to.
   std::optional<QuickChoice> quick;
@@ -41,24 +41,25 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
 // ordinal of one device, as far as that is cheap to find out. Native: PyTorch's CPU
 // kernel, on memory that the host reads. Counts nothing: see QuickChoice::take().
 std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex index,
-                                        const CallLook& look);
+                                        const CallSignature& signature);
 
 // Whether it is sure to be native; then the call is counted.
-bool goes_native(const OpRecord& record, c10::DeviceIndex index, const CallLook& look);
+bool goes_native(const OpRecord& record, c10::DeviceIndex index,
+                 const CallSignature& signature);
 
 // The same on an ordinal of several devices, for operands that are all valid at home.
 // None: it was not asked.
 std::optional<bool> goes_native_at_home(const OpRecord& record, c10::DeviceIndex index,
-                                        const CallLook& look);
+                                        const CallSignature& signature);
 
-// Times a call that is the turn of a learner, on the current stream: from now until
+// Times a call that a learner takes as a sample, on the current stream: from now until
 // done(). Not of calls within such a call.
-class TurnClock {
+class SampleTimer {
  public:
-  TurnClock(OpRecord& record, c10::DeviceIndex index, const RowChoice& choice);
-  ~TurnClock();
-  TurnClock(const TurnClock&) = delete;
-  TurnClock& operator=(const TurnClock&) = delete;
+  SampleTimer(OpRecord& record, c10::DeviceIndex index, const RowChoice& choice);
+  ~SampleTimer();
+  SampleTimer(const SampleTimer&) = delete;
+  SampleTimer& operator=(const SampleTimer&) = delete;
 
   // Waits for what the call submitted.
   void done();
@@ -73,12 +74,12 @@ class TurnClock {
 };
 
 // The same for a call that the scheduler wants the time of.
-class PlacedClock {
+class DecisionTimer {
  public:
-  PlacedClock(c10::DeviceIndex index, const RowRun& run);
-  ~PlacedClock();
-  PlacedClock(const PlacedClock&) = delete;
-  PlacedClock& operator=(const PlacedClock&) = delete;
+  DecisionTimer(c10::DeviceIndex index, const RowRun& run);
+  ~DecisionTimer();
+  DecisionTimer(const DecisionTimer&) = delete;
+  DecisionTimer& operator=(const DecisionTimer&) = delete;
 
   // Waits for what the call submitted.
   void done();

@@ -47,7 +47,7 @@ class ConvolutionCall final : public RowCall {
     return stack[stack.size() - count_].toTensor();
   }
   std::array<bool, 3> wanted(const Stack& stack) const;
-  Tensor in_pieces(const Stack& stack, Stream& stream, RowRun& run) const;
+  Tensor in_shards(const Stack& stack, Stream& stream, RowRun& run) const;
   bool has_primitives(const Convolution& convolution, const Stack& stack,
                       const PhysicalDevice& device) const;
   bool run_onednn(Stack* stack, RowRun& run) const;
@@ -139,19 +139,19 @@ bool ConvolutionCall::has_primitives(const Convolution& convolution, const Stack
 }
 
 // Each device takes some images of the batch. Undefined where that is not to be.
-Tensor ConvolutionCall::in_pieces(const Stack& stack, Stream& stream,
- RowRun& run) const {
+Tensor ConvolutionCall::in_shards(const Stack& stack, Stream& stream,
+                                  RowRun& run) const {
   if (backward_ || asked_.input.dim() < 3) return {};
-  const PieceList pieces = pieces_by_row(cost_, asked_.input.size(0), stream, run);
-  if (pieces.empty()) return {};
+  const ShardList shards = shards_by_row(cost_, asked_.input.size(0), stream, run);
+  if (shards.empty()) return {};
   const Tensor output = empty_output(asked_);
   const Tensor input = asked_.input.contiguous(asked_.memory_format());
-  run_pieces(pieces, stream.ordinal(), run, [&](const Piece& piece) {
+  run_shards(shards, stream.ordinal(), run, [&](const Shard& shard) {
     Convolution of_images = asked_;
-    of_images.input = rows_of(input, piece);
-    const Tensor images = rows_of(output, piece);
-    if (has_primitives(of_images, stack, *stream.ordinal().devices[piece.position])) {
-      return onednn_convolution(of_images, images, piece.position, stream);
+    of_images.input = rows_of(input, shard);
+    const Tensor images = rows_of(output, shard);
+    if (has_primitives(of_images, stack, *stream.ordinal().devices[shard.position])) {
+      return onednn_convolution(of_images, images, shard.position, stream);
     }
     Stack arguments(stack.end() - count_, stack.end());
     arguments[0] = of_images.input;
@@ -161,12 +161,12 @@ Tensor ConvolutionCall::in_pieces(const Stack& stack, Stream& stream,
   return output;
 }
 
-// False: neither in pieces, nor has the device primitives for it.
+// False: neither in shards, nor has the device primitives for it.
 bool ConvolutionCall::run_onednn(Stack* stack, RowRun& run) const {
   Stream& stream = current_stream(asked_.input.device().index());
   // For captures see Note [Capture].
   if (!asked_.is_sound() || is_capturing(stream)) return false;
-  if (Tensor output = in_pieces(*stack, stream, run); output.defined()) {
+  if (Tensor output = in_shards(*stack, stream, run); output.defined()) {
     give_result(stack, count_, std::move(output));
     return true;
   }

@@ -75,7 +75,7 @@ class MatmulCall final : public RowCall {
   void by_onednn(const Product& call, const Tensor& out, size_t position) const;
   void by_kernel(const Product& call, const Tensor& out, size_t position) const;
   void multiply(const Product& call, const Tensor& out, size_t position);
-  void multiply_rows(const Tensor& out, const Piece& piece);
+  void multiply_rows(const Tensor& out, const Shard& shard);
 
   const MatmulSpec& spec_;
   const MatmulRoles& roles_;
@@ -296,15 +296,15 @@ void MatmulCall::multiply(const Product& call, const Tensor& out, size_t positio
 }
 
 // Rows of the first matrix, or matrices of a batch.
-void MatmulCall::multiply_rows(const Tensor& out, const Piece& piece) {
+void MatmulCall::multiply_rows(const Tensor& out, const Shard& shard) {
   const Product& call = call_;
   Product of_rows = call;
-  const Tensor rows = rows_of(out, piece);
-  const Tensor a = rows_of(*call.a, piece);
+  const Tensor rows = rows_of(out, shard);
+  const Tensor a = rows_of(*call.a, shard);
   Tensor b, self;
   of_rows.a = &a;
   if (roles_.batched) {
-    b = rows_of(*call.b, piece);
+    b = rows_of(*call.b, shard);
     of_rows.b = &b;
   }
   if (call.out != nullptr) of_rows.out = &rows;
@@ -312,10 +312,10 @@ void MatmulCall::multiply_rows(const Tensor& out, const Piece& piece) {
     of_rows.self = &rows;
   } else if (call.self != nullptr && call.self->dim() == out.dim() &&
              call.self->size(0) > 1) {
-    self = rows_of(*call.self, piece);
+    self = rows_of(*call.self, shard);
     of_rows.self = &self;
   }
-  multiply(of_rows, rows, piece.position);
+  multiply(of_rows, rows, shard.position);
 }
 
 void MatmulCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
@@ -344,9 +344,9 @@ void MatmulCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
     OpCost all = cost_;
     all.write(out);
     run_whole_or_split(
-        pieces_by_row(all, has_rows_apart(out) ? out.size(0) : 0, stream, run), all, stream, run,
-        [&](size_t position) { multiply(call_, out, position); },
-        [&](const Piece& piece) { multiply_rows(out, piece); });
+        shards_by_row(all, has_disjoint_rows(out) ? out.size(0) : 0, stream, run), all,
+        stream, run, [&](size_t position) { multiply(call_, out, position); },
+        [&](const Shard& shard) { multiply_rows(out, shard); });
   }
   give_result(stack, roles_.count, std::move(out));
 }

@@ -15,7 +15,7 @@ using at::Tensor;
 using c10::ScalarType;
 using torch::jit::Stack;
 
-// Boundaries between the pieces of a line: a page, or more.
+// Boundaries between the shards of a line: a page, or more.
 constexpr int64_t kElementsApart = 4096;
 
 // Sizes and strides (in elements) as a kernel takes them: `size[dims]`, then for
@@ -42,9 +42,9 @@ class PointwiseCall final : public RowCall {
   at::TensorIterator iterator(Numbers* numbers) const;
   std::string key(const std::string& layout, ScalarType output) const;
   void submit(const at::TensorIterator& iter, const Numbers& numbers, size_t position,
-              const Piece* piece) const;
-  PieceList pieces(const OpCost& cost, const at::TensorIterator& iter,
-                   Stream& stream, RowRun& run) const;
+              const Shard* shard) const;
+  ShardList shards(const OpCost& cost, const at::TensorIterator& iter, Stream& stream,
+                   RowRun& run) const;
 
   const PointwiseSpec& spec_;
   const Binding& binding_;
@@ -88,22 +88,22 @@ Layout strides_of(const at::TensorIterator& iter, int at) {
 }
 
 // Part of an operand, along the slowest dimension of the iteration.
-Tensor piece_of(const at::TensorIterator& iter, int at, const Piece& piece) {
+Tensor shard_of(const at::TensorIterator& iter, int at, const Shard& shard) {
   Layout sizes(iter.shape().begin(), iter.shape().end());
   const Layout strides = strides_of(iter, at);
-  sizes.back() = piece.rows();
+  sizes.back() = shard.rows();
   const at::TensorBase& tensor = iter.tensor_base(at);
   return view_of(tensor, sizes, strides,
-                 tensor.storage_offset() + piece.begin * strides.back());
+                 tensor.storage_offset() + shard.begin * strides.back());
 }
 
-PieceList PointwiseCall::pieces(const OpCost& cost, const at::TensorIterator& iter,
+ShardList PointwiseCall::shards(const OpCost& cost, const at::TensorIterator& iter,
                                 Stream& stream, RowRun& run) const {
   if (iter.ndim() == 0 || !may_split(cost, stream, run)) return {};
   const int last = iter.ndim() - 1;
   const Layout strides = strides_of(iter, 0);
-  if (!has_apart(iter.shape(), strides, last)) return {};
-  // What one piece writes, no other one may read.
+  if (!is_disjoint_along(iter.shape(), strides, last)) return {};
+  // What one shard writes, no other one may read.
   const at::TensorBase& output = iter.tensor_base(0);
   for (int at = 1; at < iter.ntensors(); ++at) {
     const at::TensorBase& input = iter.tensor_base(at);
@@ -116,20 +116,20 @@ PieceList PointwiseCall::pieces(const OpCost& cost, const at::TensorIterator& it
   return split(cost, iter.shape()[last], last == 0 ? kElementsApart : 1, stream, run);
 }
 
-// Submits all of the iteration, or a piece of it.
+// Submits all of the iteration, or a shard of it.
 void PointwiseCall::submit(const at::TensorIterator& iter, const Numbers& numbers,
-                           size_t position, const Piece* piece) const {
+                           size_t position, const Shard* shard) const {
   Launch launch(current_stream(call_.device), position);
   const int dims = std::max(iter.ndim(), 1);
   Layout layout(dims, 1);
   for (int d = 0; d < iter.ndim(); ++d) layout[d] = iter.shape()[d];
-  if (piece != nullptr) layout[dims - 1] = piece->rows();
+  if (shard != nullptr) layout[dims - 1] = shard->rows();
   std::string shape = std::to_string(dims);
   const auto add_tensor = [&](int at, Access access) {
-    if (piece == nullptr) {
+    if (shard == nullptr) {
       launch.tensor(iter.tensor_base(at), access);
     } else {
-      launch.tensor(piece_of(iter, at, *piece), access);
+      launch.tensor(shard_of(iter, at, *shard), access);
     }
     const Layout strides = strides_of(iter, at);
     layout.append(strides.begin(), strides.end());
@@ -190,9 +190,9 @@ void PointwiseCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
     OpCost all;
     call_.add_cost(&output, &all);
     run_whole_or_split(
-        pieces(all, iter, stream, run), all, stream, run,
+        shards(all, iter, stream, run), all, stream, run,
         [&](size_t position) { submit(iter, numbers, position, nullptr); },
-        [&](const Piece& piece) { submit(iter, numbers, piece.position, &piece); });
+        [&](const Shard& shard) { submit(iter, numbers, shard.position, &shard); });
   }
   give_result(stack, binding_.slots.size(), std::move(output));
 }

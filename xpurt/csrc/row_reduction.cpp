@@ -318,12 +318,12 @@ void ReductionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
     Stream& stream = current_stream(out.device().index());
     OpCost all = cost_;
     all.write(out);
-    const bool apart = keeps_rows() && has_rows_apart(out);
+    const bool apart = keeps_rows() && has_disjoint_rows(out);
     run_whole_or_split(
-        pieces_by_row(all, apart ? self_->size(0) : 0, stream, run), all, stream, run,
+        shards_by_row(all, apart ? self_->size(0) : 0, stream, run), all, stream, run,
         [&](size_t position) { reduce(*self_, out, position); },
-        [&](const Piece& piece) {
-          reduce(rows_of(*self_, piece), rows_of(out, piece), piece.position);
+        [&](const Shard& shard) {
+          reduce(rows_of(*self_, shard), rows_of(out, shard), shard.position);
         });
   }
   give_result(stack, roles_.count, std::move(out));

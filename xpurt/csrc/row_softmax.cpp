@@ -130,11 +130,11 @@ void SoftmaxCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
     const bool apart =
         !out.is_alias_of(self) && !(other.defined() && out.is_alias_of(other));
     run_whole_or_split(
-        pieces_by_row(all, apart && dim_ > 0 ? self.size(0) : 0, stream, run), all, stream, run,
-        [&](size_t position) { submit(out, self, other, position); },
-        [&](const Piece& piece) {
-          submit(rows_of(out, piece), rows_of(self, piece),
-                 other.defined() ? rows_of(other, piece) : other, piece.position);
+        shards_by_row(all, apart && dim_ > 0 ? self.size(0) : 0, stream, run), all,
+        stream, run, [&](size_t position) { submit(out, self, other, position); },
+        [&](const Shard& shard) {
+          submit(rows_of(out, shard), rows_of(self, shard),
+                 other.defined() ? rows_of(other, shard) : other, shard.position);
         });
   }
   give_result(stack, roles_.count, std::move(out));

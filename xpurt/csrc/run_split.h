@@ -11,23 +11,23 @@
 
 namespace xpurt {
 
-// The pieces of an op whose result has so many rows that can be computed apart, 0:
+// The shards of an op whose result has so many rows that can be computed apart, 0:
 // none.
-inline PieceList pieces_by_row(const OpCost& cost, int64_t rows, Stream& stream,
+inline ShardList shards_by_row(const OpCost& cost, int64_t rows, Stream& stream,
                                RowRun& run) {
   if (rows == 0 || !may_split(cost, stream, run)) return {};
   return split(cost, rows, 1, stream, run);
 }
 
 // Calls `whole(position)` for the device that the op is to run on, or, if there are
-// pieces, `part(piece)` for each.
+// shards, `part(shard)` for each.
 template <typename Whole, typename Part>
-void run_whole_or_split(const PieceList& pieces, const OpCost& cost, Stream& stream,
+void run_whole_or_split(const ShardList& shards, const OpCost& cost, Stream& stream,
                         RowRun& run, const Whole& whole, const Part& part) {
-  if (pieces.empty()) {
+  if (shards.empty()) {
     whole(choose_device(cost, stream, run));
   } else {
-    run_pieces(pieces, stream.ordinal(), run, part);
+    run_shards(shards, stream.ordinal(), run, part);
   }
 }
 

@@ -26,14 +26,14 @@ std::array<OrdinalCosts, kMaxDevices> costs_by_ordinal;
 
 // Note [Preferences]
 // ~~~~~~~~~~~~~~~~~~
-// A wish holds for the backward pass, too, which runs in a thread of autograd's. So it
-// is kept where PyTorch keeps what it hands on to such threads: by a key alone, which
-// can be asked for without Python.
+// A preference holds for the backward pass, too, which runs in a thread of autograd's.
+// So it is kept where PyTorch keeps what it hands on to such threads: by a key alone,
+// which can be asked for without Python.
 constexpr std::array<const char*, 3> kPreferences{"cpu", "gpu", "accelerator"};
-// Wishes that hold now, of all threads. A look at the keys costs as much as a tenth of
-// a small op, so they are looked at while there are some, and not for ever after the
-// first.
-std::atomic<int> wishes{0};
+// Preferences that hold now, of all threads. A look at the keys costs as much as a
+// tenth of a small op, so they are looked at while there are some, and not for ever
+// after the first.
+std::atomic<int> preferences_set{0};
 
 std::string key_of(const std::string& kind) {
   return "xpurt:" + kind;
@@ -79,7 +79,7 @@ bool uses_cost_curves(c10::DeviceIndex index) {
 }
 
 std::string preference() {
-  if (C10_LIKELY(wishes.load(std::memory_order_relaxed) == 0)) return {};
+  if (C10_LIKELY(preferences_set.load(std::memory_order_relaxed) == 0)) return {};
   for (const char* kind : kPreferences) {
     if (at::impl::ThreadLocalPythonObjects::contains(key_of(kind))) return kind;
   }
@@ -99,12 +99,13 @@ std::string set_preference(const std::string& kind) {
   using at::impl::ThreadLocalPythonObjects;
   if (!before.empty()) ThreadLocalPythonObjects::erase(key_of(before));
   if (!kind.empty()) ThreadLocalPythonObjects::set(key_of(kind), nullptr);
-  wishes += static_cast<int>(!kind.empty()) - static_cast<int>(!before.empty());
+  preferences_set +=
+      static_cast<int>(!kind.empty()) - static_cast<int>(!before.empty());
   return before;
 }
 
 int preferences_held() noexcept {
-  return wishes.load(std::memory_order_relaxed);
+  return preferences_set.load(std::memory_order_relaxed);
 }
 
 }  // namespace xpurt

@@ -1,5 +1,5 @@
 // What the scheduler is told of an ordinal's devices: what they cost, and which kind of
-// them the program wishes for.
+// them the program preferences for.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -44,15 +44,15 @@ std::vector<DeviceCost> device_costs(c10::DeviceIndex index);
 void use_cost_curves(c10::DeviceIndex index);
 bool uses_cost_curves(c10::DeviceIndex index);
 
-// The calling thread's wish: "cpu", "gpu" or "accelerator" devices first; an empty
-// string takes it back. Returns the wish before.
+// The calling thread's preference: "cpu", "gpu" or "accelerator" devices first; an
+// empty string takes it back. Returns the preference before.
 std::string set_preference(const std::string& kind);
 
 // The one that holds in this thread; empty: none.
 std::string preference();
 bool has_preference() noexcept;
 
-// Wishes that hold now, in all threads.
+// Preferences that hold now, in all threads.
 int preferences_held() noexcept;
 
 }  // namespace xpurt

@@ -43,7 +43,7 @@ struct Owner {
   c10::DeviceIndex index;
   std::multimap<const char*, Borrowed>::iterator extent;
 
-  static void let_go(void* context) {
+  static void destroy(void* context) {
     std::unique_ptr<Owner> owner(static_cast<Owner*>(context));
     {
       std::lock_guard<std::mutex> lock(extents().mutex);
@@ -72,7 +72,7 @@ c10::Storage borrow(void* data, size_t bytes, c10::DeviceIndex index,
     std::lock_guard<std::mutex> lock(extents().mutex);
     owner->extent = extents().by_begin.emplace(begin, Borrowed{begin + bytes, index});
   }
-  c10::DataPtr pointer(data, owner, &Owner::let_go,
+  c10::DataPtr pointer(data, owner, &Owner::destroy,
                        c10::Device(c10::DeviceType::XPU, index));
   if (!is_installed(epoch)) {  // see Note [Use and change]
     throw_mapping_error(

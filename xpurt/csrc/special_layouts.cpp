@@ -44,7 +44,7 @@ bool is_internal(std::string_view what) {
 
 struct SpecialLayout {
   const char* tensors;
-  const char* way_out;
+  const char* remedy;
 };
 
 SpecialLayout layout_of(c10::DispatchKeySet keys) {
@@ -73,7 +73,7 @@ void run_special_op(OpRecord& record, c10::DispatchKeySet keys,
     TORCH_CHECK_NOT_IMPLEMENTED(
         false, record.name, " does not take ", layout.tensors,
         ": PyTorch's CPU kernel, which computes it for xpu, refused them (",
-        what.substr(0, what.find(" INTERNAL ASSERT FAILED")), "). ", layout.way_out);
+        what.substr(0, what.find(" INTERNAL ASSERT FAILED")), "). ", layout.remedy);
   }
 }
 

@@ -6,7 +6,7 @@
 namespace xpurt {
 
 // run_op() for such operands. PyTorch's CPU kernels say with internal asserts which
-// layouts they do not take: these become an error that names the op and a way out.
+// layouts they do not take: these become an error that names the op and a remedy.
 void run_special_op(OpRecord& record, c10::DispatchKeySet keys,
                     torch::jit::Stack* stack);
 

@@ -10,79 +10,81 @@
 
 #include "device_counts.h"
 #include "device_failure.h"
-#include "placing.h"
+#include "decision.h"
 #include "replica.h"
 
 namespace xpurt {
 namespace {
 
-struct Asked {
+struct Forced {
   std::shared_mutex mutex;
-  std::vector<double> shares;
+  std::vector<double> proportions;
   double least_bytes = 0;
   std::atomic<int64_t> unit{0};
 };
-Asked& asked() {
-  static auto* const leaked = new Asked;
+Forced& forced() {
+  static auto* const leaked = new Forced;
   return *leaked;
 }
-std::atomic<bool> is_asked{false};
+std::atomic<bool> is_forced{false};
 
 bool may_leave(const std::vector<const c10::StorageImpl*>& storages) {
   return std::ranges::all_of(
       storages, [](const auto* storage) { return may_leave_home(*storage); });
 }
 
-std::vector<double> asked_shares(const Work& work, Stream& stream) {
-  std::shared_lock<std::shared_mutex> lock(asked().mutex);
-  const std::vector<double>& shares = asked().shares;
-  if (work.bytes < asked().least_bytes) return {};
-  return shares.size() == stream.ordinal().devices.size() ? shares
-                                                          : std::vector<double>{};
+std::vector<double> forced_proportions(const Work& work, Stream& stream) {
+  std::shared_lock<std::shared_mutex> lock(forced().mutex);
+  const std::vector<double>& proportions = forced().proportions;
+  if (work.bytes < forced().least_bytes) return {};
+  return proportions.size() == stream.ordinal().devices.size() ? proportions
+                                                               : std::vector<double>{};
 }
 
 // By position; empty: the work is not to be split. They need not add up to 1.
-std::vector<double> shares_for(const Work& work, Stream& stream, const RowRun& run) {
-  if (is_asked.load(std::memory_order_relaxed)) return asked_shares(work, stream);
-  return run.decision != nullptr ? run.decision->shares : std::vector<double>{};
+std::vector<double> proportions_for(const Work& work, Stream& stream,
+                                    const RowRun& run) {
+  if (is_forced.load(std::memory_order_relaxed))
+    return forced_proportions(work, stream);
+  return run.decision != nullptr ? run.decision->proportions : std::vector<double>{};
 }
 
-// Note [Steady shares]
-// ~~~~~~~~~~~~~~~~~~~~
-// Shares that follow measured times change with every op, and with them the boundaries
-// between the pieces, over which bytes would then be copied at each step of a chain. So
-// ops with as many rows are divided as the last one was, until that is more than kDrift
-// off what they ask for in the mean. A mean over a few: the ops of a chain differ in
-// what they ask for, and each of them would move the boundary its own way.
+// Note [Steady proportions]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~
+// Proportions that follow measured times change with every op, and with them the
+// boundaries between the shards, over which bytes would then be copied at each step of
+// a chain. So ops with as many rows are divided as the last one was, until that is more
+// than kDrift off what they ask for in the mean. A mean over a few: the ops of a chain
+// differ in what they ask for, and each of them would move the boundary its own way.
 constexpr double kDrift = 0.05;
 constexpr double kNewest = 0.25;  // the weight of the last one in the mean
-constexpr size_t kMostKept = 256;
+constexpr size_t kMaxKept = 256;
 
-struct SteadyShares {
+struct SteadyProportions {
   std::vector<double> mean;
   std::vector<double> taken;
 };
 struct Kept {
   std::mutex mutex;
-  std::map<std::pair<c10::DeviceIndex, int64_t>, SteadyShares> by_rows;
+  std::map<std::pair<c10::DeviceIndex, int64_t>, SteadyProportions> by_rows;
 };
 Kept& kept() {
   static auto* const leaked = new Kept;
   return *leaked;
 }
 
-std::vector<double> steady(std::vector<double> shares, c10::DeviceIndex index,
+std::vector<double> steady(std::vector<double> proportions, c10::DeviceIndex index,
                            int64_t rows) {
   std::lock_guard<std::mutex> lock(kept().mutex);
   auto& by_rows = kept().by_rows;
-  if (by_rows.size() > kMostKept) by_rows.clear();
-  SteadyShares& known = by_rows[{index, rows}];
+  if (by_rows.size() > kMaxKept) by_rows.clear();
+  SteadyProportions& known = by_rows[{index, rows}];
   const auto both_or_none = [](double a, double b) { return (a > 0) == (b > 0); };
-  if (!std::ranges::equal(known.mean, shares, both_or_none)) {
-    return known.taken = known.mean = std::move(shares);
+  if (!std::ranges::equal(known.mean, proportions, both_or_none)) {
+    return known.taken = known.mean = std::move(proportions);
   }
-  for (size_t p = 0; p < shares.size(); ++p) {
-    known.mean[p] += kNewest * (shares[p] - known.mean[p]);
+  for (size_t p = 0; p < proportions.size(); ++p) {
+    known.mean[p] += kNewest * (proportions[p] - known.mean[p]);
   }
   const auto is_near = [](double a, double b) { return std::abs(a - b) <= kDrift; };
   if (!std::ranges::equal(known.taken, known.mean, is_near)) known.taken = known.mean;
@@ -91,77 +93,80 @@ std::vector<double> steady(std::vector<double> shares, c10::DeviceIndex index,
 
 }  // namespace
 
-void set_split_shares(std::vector<double> shares, double least_bytes, int64_t unit) {
-  const auto sound = [](double share) { return share >= 0 && std::isfinite(share); };
-  TORCH_CHECK_VALUE(std::ranges::all_of(shares, sound),
-                    "the shares of a split are finite and not negative");
-  std::unique_lock<std::shared_mutex> lock(asked().mutex);
-  is_asked = !shares.empty();
-  asked().shares = std::move(shares);
-  asked().least_bytes = least_bytes;
-  asked().unit = unit;
+void set_split_proportions(std::vector<double> proportions, double least_bytes,
+                           int64_t unit) {
+  const auto sound = [](double proportion) {
+    return proportion >= 0 && std::isfinite(proportion);
+  };
+  TORCH_CHECK_VALUE(std::ranges::all_of(proportions, sound),
+                    "the proportions of a split are finite and not negative");
+  std::unique_lock<std::shared_mutex> lock(forced().mutex);
+  is_forced = !proportions.empty();
+  forced().proportions = std::move(proportions);
+  forced().least_bytes = least_bytes;
+  forced().unit = unit;
 }
 
-PieceList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream,
+ShardList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream,
                 RowRun& run) {
   const auto& devices = stream.ordinal().devices;
-  if (const int64_t wanted = asked().unit.load(); wanted > 0) unit = wanted;
-  if (devices.size() == 1 || rows < 2 * unit || works_on_pieces() ||
-      !stream.orders_by_data() || is_staying_home()) {
+  if (const int64_t wanted = forced().unit.load(); wanted > 0) unit = wanted;
+  if (devices.size() == 1 || rows < 2 * unit || is_on_shard() ||
+      !stream.orders_by_data() || is_home_only()) {
     return {};
   }
   const Work work = work_of(cost);
-  std::vector<double> shares = shares_for(work, stream, run);
-  if (shares.empty() || !may_leave({cost.reads.begin(), cost.reads.end()}) ||
+  std::vector<double> proportions = proportions_for(work, stream, run);
+  if (proportions.empty() || !may_leave({cost.reads.begin(), cost.reads.end()}) ||
       !may_leave({cost.writes.begin(), cost.writes.end()})) {
     return {};
   }
-  for (size_t p = 0; p < shares.size(); ++p) {
-    if (!can_run(work, *devices[p])) shares[p] = 0;
+  for (size_t p = 0; p < proportions.size(); ++p) {
+    if (!can_run(work, *devices[p])) proportions[p] = 0;
   }
-  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  const double sum = std::accumulate(proportions.begin(), proportions.end(), 0.0);
   if (sum <= 0) return {};
-  for (double& share : shares) share /= sum;
-  shares = steady(std::move(shares), stream.id().device_index(), rows);
-  PieceList pieces;
+  for (double& proportion : proportions) proportion /= sum;
+  proportions = steady(std::move(proportions), stream.id().device_index(), rows);
+  ShardList shards;
   double until = 0;
   int64_t begin = 0;
-  for (size_t p = 0; p < shares.size(); ++p) {
-    until += shares[p];
+  for (size_t p = 0; p < proportions.size(); ++p) {
+    until += proportions[p];
     const int64_t units = std::llround(until * static_cast<double>(rows) / unit);
     const int64_t end = std::min(units * unit, rows);
-    if (end > begin) pieces.push_back({p, begin, end});
+    if (end > begin) shards.push_back({p, begin, end});
     begin = std::max(begin, end);
   }
-  if (pieces.size() < 2) return {};
-  pieces.back().end = rows;
-  run.fractions.assign(shares.size(), 0.0);
-  for (const Piece& piece : pieces) {
-    run.fractions[piece.position] =
-        static_cast<double>(piece.rows()) / static_cast<double>(rows);
+  if (shards.size() < 2) return {};
+  shards.back().end = rows;
+  run.fractions.assign(proportions.size(), 0.0);
+  for (const Shard& shard : shards) {
+    run.fractions[shard.position] =
+        static_cast<double>(shard.rows()) / static_cast<double>(rows);
   }
-  return pieces;
+  return shards;
 }
 
-PieceList split_rows(const OpCost& cost, at::ArrayRef<at::Tensor> tensors,
+ShardList split_rows(const OpCost& cost, at::ArrayRef<at::Tensor> tensors,
                      Stream& stream, RowRun& run) {
   if (tensors.empty() || !may_split(cost, stream, run)) return {};
   const int64_t rows = rows_in(tensors[0]);
   for (const at::Tensor& tensor : tensors) {
-    if (tensor.dim() == 0 || tensor.size(0) != rows || !has_rows_apart(tensor)) {
+    if (tensor.dim() == 0 || tensor.size(0) != rows || !has_disjoint_rows(tensor)) {
       return {};
     }
   }
   return split(cost, rows, 1, stream, run);
 }
 
-bool is_asked_to_split(const OpCost& cost, Stream& stream) {
-  return is_asked.load(std::memory_order_relaxed) && may_split(cost, stream, RowRun());
+bool is_split_forced(const OpCost& cost, Stream& stream) {
+  return is_forced.load(std::memory_order_relaxed) && may_split(cost, stream, RowRun());
 }
 
 bool may_split(const OpCost& cost, Stream& stream, const RowRun& run) {
-  return !works_on_pieces() && !is_staying_home() &&
-         !shares_for(work_of(cost), stream, run).empty();
+  return !is_on_shard() && !is_home_only() &&
+         !proportions_for(work_of(cost), stream, run).empty();
 }
 
 at::Tensor view_of(const at::TensorBase& tensor, c10::IntArrayRef sizes,
@@ -173,14 +178,14 @@ at::Tensor view_of(const at::TensorBase& tensor, c10::IntArrayRef sizes,
   return view;
 }
 
-at::Tensor rows_of(const at::TensorBase& tensor, const Piece& piece, int64_t dim) {
+at::Tensor rows_of(const at::TensorBase& tensor, const Shard& shard, int64_t dim) {
   c10::SmallVector<int64_t, 6> sizes(tensor.sizes().begin(), tensor.sizes().end());
-  sizes[dim] = piece.rows();
+  sizes[dim] = shard.rows();
   return view_of(tensor, sizes, tensor.strides(),
-                 tensor.storage_offset() + piece.begin * tensor.stride(dim));
+                 tensor.storage_offset() + shard.begin * tensor.stride(dim));
 }
 
-bool has_apart(c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t dim) {
+bool is_disjoint_along(c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t dim) {
   int64_t last = 0;
   for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
     if (d != dim) last += (sizes[d] - 1) * strides[d];
@@ -188,21 +193,21 @@ bool has_apart(c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t dim) {
   return last < strides[dim];
 }
 
-std::vector<uint64_t> pieces_run(c10::DeviceIndex index) {
+std::vector<uint64_t> shards_run(c10::DeviceIndex index) {
   std::vector<uint64_t> result;
   for (const PhysicalDevice* device : ordinal(index).devices) {
-    result.push_back(device_count_of(device->id).pieces);
+    result.push_back(device_count_of(device->id).shards);
   }
   return result;
 }
 
-void note_piece(const PhysicalDevice& device, RowRun& run) {
+void record_shard(const PhysicalDevice& device, RowRun& run) {
   run.device_id = device.id;
-  count_piece(device.id);
+  count_shard(device.id);
 }
 
-void note_moved_piece(const std::exception_ptr& error, RowRun& run) {
-  run.piece_moved = true;
+void record_moved_shard(const std::exception_ptr& error, RowRun& run) {
+  run.shard_moved = true;
   try {
     std::rethrow_exception(error);
   } catch (const DeviceFailure& failure) {

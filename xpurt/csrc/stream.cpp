@@ -45,7 +45,7 @@ Stream::Stream(const Ordinal& ordinal, c10::Stream id, int priority)
       queues_(ordinal.devices.size()),
       timed_(ordinal.devices.size()),
       last_(ordinal.home),
-      told_(ordinal.devices.size()),
+      reported_(ordinal.devices.size()),
       faults_(ordinal.devices.size()) {
   const size_t devices = ordinal.devices.size();
   if (devices > 1) order_ = std::make_unique<StreamOrder>(2 * devices);
@@ -184,7 +184,7 @@ void Stream::mark_finished(uint64_t covered) {
 
 void Stream::keep_error(size_t position, std::exception_ptr error) {
   std::lock_guard<std::mutex> lock(error_mutex_);
-  if (error_ || told_[position]) return;
+  if (error_ || reported_[position]) return;
   error_ = std::move(error);
   failed_ = position;
   ++errors_kept;
@@ -301,7 +301,7 @@ void Stream::rethrow() {
     std::swap(error, error_);
     position = failed_;
     // A device that is used no more goes on to fail, and that is no news.
-    if (error && position != ordinal_.home) told_[position] = true;
+    if (error && position != ordinal_.home) reported_[position] = true;
   }
   if (!error) return;
   --errors_kept;

@@ -118,7 +118,7 @@ class Stream {
   sycl::queue& joins();
   bool submit_after(const sycl::event& event);
   std::vector<uint64_t> lane_numbers();
-  void settle(const Use& use);
+  void record_finished(const Use& use);
   bool is_over(const OpenQueue& queue);
   bool drained();
   void finish(const std::function<void(size_t)>& ended = {});
@@ -144,7 +144,7 @@ class Stream {
   std::mutex error_mutex_;
   std::exception_ptr error_;
   size_t failed_ = 0;             // position of the device that it is of
-  std::vector<bool> told_;        // by position: it failed, and that was thrown
+  std::vector<bool> reported_;    // by position: it failed, and that was thrown
   std::vector<int32_t*> faults_;  // by position; leaked: kernels may be in flight
   std::atomic<bool> may_fault_{false};
 };

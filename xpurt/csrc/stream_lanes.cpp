@@ -51,7 +51,7 @@ std::vector<uint64_t> Stream::lane_numbers() {
 }
 
 // After a wait for `use`, which is this stream's.
-void Stream::settle(const Use& use) {
+void Stream::record_finished(const Use& use) {
   if (!order_) return;
   std::lock_guard<std::mutex> lock(mutex_);
   order_->queue(use.ticket.lane)->throw_asynchronous();
@@ -88,7 +88,7 @@ void Stream::wait_for(const Uses& uses) {
       }
     };
     wait_for_device(finished, wait);
-    for (const Use& use : pending) use.stream->settle(use);
+    for (const Use& use : pending) use.stream->record_finished(use);
   }
   rethrow();
 }

@@ -33,7 +33,7 @@ const at::Tensor& converted_to(const at::Tensor& tensor) {
 
 }  // namespace
 
-void StructuredOperands::see(const at::Tensor& tensor, bool written) {
+void StructuredOperands::record(const at::Tensor& tensor, bool written) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   if (!impl.is_xpu()) {
     fit_ = fit_ && first_ != nullptr && is_number(impl);

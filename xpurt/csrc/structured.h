@@ -54,9 +54,9 @@ class Structured final : public Native {
 // The operands of such a call.
 class StructuredOperands {
  public:
-  void see(const at::Tensor& tensor, bool written);
+  void record(const at::Tensor& tensor, bool written);
   template <typename Other>
-  void see(const Other&, bool) {}
+  void record(const Other&, bool) {}
 
   // Whether they are what structured calls are for.
   bool fit() const { return fit_ && first_ != nullptr; }

@@ -26,9 +26,9 @@ struct RowKernel;
 constexpr int64_t kTierFloor = 1024;
 
 // What the choice depends on, of one call's operands.
-class CallLook {
+class CallSignature {
  public:
-  void see(const c10::TensorImpl& tensor) {
+  void record(const c10::TensorImpl& tensor) {
     const int64_t elements = tensor.numel();
     if (elements > 1) {
       differ_ |= elements != elements_ && elements_ > 1;
@@ -42,7 +42,7 @@ class CallLook {
   }
 
   // The op runs along these dimensions of the tensor, as a sum does; none: all.
-  void see_dims(const c10::TensorImpl& tensor, c10::IntArrayRef dims) {
+  void record_dims(const c10::TensorImpl& tensor, c10::IntArrayRef dims) {
     if (dims.empty() || tensor.dim() < 2 || !tensor.is_contiguous()) return;
     const c10::IntArrayRef sizes = tensor.sizes();
     const auto count = static_cast<int64_t>(sizes.size());
@@ -59,7 +59,7 @@ class CallLook {
 
   // The op runs along so many innermost dimensions of the tensor, as a normalization of
   // layers does.
-  void see_line(const c10::TensorImpl& tensor, size_t dims) {
+  void record_line(const c10::TensorImpl& tensor, size_t dims) {
     const c10::IntArrayRef sizes = tensor.sizes();
     if (dims >= sizes.size() || !tensor.is_contiguous()) return;
     int64_t length = 1;
@@ -68,7 +68,7 @@ class CallLook {
   }
 
   // The op runs along all dimensions but that of the channels.
-  void see_channels(const c10::TensorImpl& tensor) {
+  void record_channels(const c10::TensorImpl& tensor) {
     if (tensor.dim() > 1 && tensor.is_contiguous()) run_along(true, 1);
   }
 
@@ -103,41 +103,41 @@ class CallLook {
 struct TierBucket {
   enum : uint8_t { kKnown = 1, kTableKernel = 2, kLearnedKernel = 4 };
   std::atomic<uint8_t> flags{0};
-  std::atomic<uint32_t> calls_left{0};  // to the next turn of the learner
-  uint32_t rest = 0;                    // what calls_left began with
+  std::atomic<uint32_t> calls_left{0};  // to the next sample of the learner
+  uint32_t interval = 0;                // what calls_left began with
   std::unique_ptr<TierLearner> learner;
 };
 
 // Size class k has 2^k to 2^(k+1) elements.
-constexpr int kLeastSize = 10, kLargestSize = 40;
-constexpr size_t kSizePlaces = kLargestSize - kLeastSize + 1;
+constexpr int kMinSizeLog2 = 10, kMaxSizeLog2 = 40;
+constexpr size_t kSizeClasses = kMaxSizeLog2 - kMinSizeLog2 + 1;
 constexpr int kTierTypes = 11;  // the letters of element_type.h, and any other
-constexpr size_t kSizesPlaces = kTierTypes * kLayouts;
+constexpr size_t kTypeLayouts = kTierTypes * kLayouts;
 
 // Where calls are kept, of so many elements; and by type and layout.
-size_t size_place(int64_t elements);
-size_t sizes_place(const CallLook& look);
+size_t size_class_of(int64_t elements);
+size_t type_layout_of(const CallSignature& signature);
 // The letter of a place by type and layout; '?' for a type that kernels do not know.
-char letter_at(size_t sizes_place);
+char letter_at(size_t type_layout_of);
 
-struct TierSizes {
+struct TiersBySize {
   // Of the table of costs that all of it was decided by.
   std::atomic<uint64_t> table_version{0};
-  std::array<TierBucket, kSizePlaces> buckets;
+  std::array<TierBucket, kSizeClasses> buckets;
   bool built = false;  // some kernel of theirs has run
 };
 struct OpTiers {
   int device_id = 0;
   OpTiers* next = nullptr;  // of another device
   // By type and layout, made at the first use; live as long as the process.
-  std::array<std::atomic<TierSizes*>, kSizesPlaces> sizes{};
+  std::array<std::atomic<TiersBySize*>, kTypeLayouts> sizes{};
 };
 
 // How a call is to be run.
 struct TierPlan {
   bool kernel = false;
-  TierBucket* timed = nullptr;  // the call is a turn of this bucket's learner
-  TierLearner::Turn turn;
+  TierBucket* timed = nullptr;  // the call is a sample of this bucket's learner
+  TierLearner::TimedSample sample;
 };
 
 enum class QuickTier { native, kernel, undecided };
@@ -146,7 +146,8 @@ enum class QuickTier { native, kernel, undecided };
 // that way, and asks once or twice before, takes it once.
 struct QuickChoice {
   QuickTier tier = QuickTier::undecided;
-  std::atomic<uint32_t>* calls_left = nullptr;  // to the learner's turn, if it has one
+  std::atomic<uint32_t>* calls_left =
+      nullptr;  // to the learner's sample, if it has one
 
   void take() const {
     if (calls_left == nullptr) return;
@@ -157,19 +158,19 @@ struct QuickChoice {
 };
 
 // Well under 100 ns: no lock, no map.
-QuickChoice quick_tier(const OpRecord& record, int device_id, const CallLook& look,
-                       int64_t elements);
+QuickChoice quick_tier(const OpRecord& record, int device_id,
+                       const CallSignature& signature, int64_t elements);
 
-// Decides, and asks the learner if its turn has come. `learns`: false for a call that
+// Decides, and asks the learner if a sample is due. `learns`: false for a call that
 // is not to be timed.
 TierPlan plan_tier(OpRecord& record, const RowKernel& row, int device_id, bool is_cpu,
-                   const CallLook& look, int64_t elements, bool learns);
+                   const CallSignature& signature, int64_t elements, bool learns);
 
-// A turn cannot be taken by this call: later ones are asked.
-void put_off_turn(OpRecord& record, int device_id, const CallLook& look,
-                  int64_t elements);
-void note_turn(OpRecord& record, int device_id, const CallLook& look, int64_t elements,
-               const TierPlan& plan, double us, double stall_us);
+// This call cannot be a sample: later ones are asked.
+void postpone_sample(OpRecord& record, int device_id, const CallSignature& signature,
+                     int64_t elements);
+void record_sample(OpRecord& record, int device_id, const CallSignature& signature,
+                   int64_t elements, const TierPlan& plan, double us, double stall_us);
 
 // Everything that was decided and learned is decided anew, from the table of costs. A
 // change of that table does the same: see cost_table_version().
@@ -198,7 +199,7 @@ struct LearnedTier {
   int size;  // binary logarithm of the elements, rounded down
   bool table_kernel;
   bool learned_kernel;
-  uint32_t calls_left;  // to the learner's next turn
+  uint32_t calls_left;  // to the learner's next sample
   TierCosts us;
 };
 std::vector<LearnedTier> learned_tiers();

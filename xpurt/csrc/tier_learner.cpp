@@ -6,14 +6,14 @@
 namespace xpurt {
 namespace {
 
-constexpr double kShare = 0.01;  // of the time, for turns and for trials
-constexpr double kTurnUs = 0.5;  // bookkeeping of a turn
-constexpr double kHope = 2;      // a tier that is expected to cost more is not tried
-constexpr double kMargin = 0.9;  // of the other tier's time: what it takes to win
-constexpr int kTrialTurns = 4;   // the first of which warms up
-constexpr uint32_t kLeastRest = 15;  // once there are enough times, of short calls
-constexpr double kLongRestUs = 2000;
-constexpr uint32_t kLongestRest = 1 << 20;
+constexpr double kOverheadFraction = 0.01;  // of the time, for samples and for trials
+constexpr double kSampleUs = 0.5;           // bookkeeping of a sample
+constexpr double kTrialRatio = 2;  // a tier that is expected to cost more is not tried
+constexpr double kMargin = 0.9;    // of the other tier's time: what it takes to win
+constexpr int kTrialSamples = 4;   // the first of which warms up
+constexpr uint32_t kMinInterval = 15;  // once there are enough times, of short calls
+constexpr double kLongIntervalUs = 2000;
+constexpr uint32_t kMaxInterval = 1 << 20;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ double TierLearner::Times::median() const {
 TierLearner::TierLearner(TierCosts expected_us, bool is_built)
     : expected_(expected_us), built_(is_built) {}
 
-double TierLearner::believed(bool kernel) const {
+double TierLearner::estimate(bool kernel) const {
   if (times_[kernel].count > 0) return times_[kernel].median();
   const double expected = kernel ? expected_.kernel : expected_.native;
   const double of_other = kernel ? expected_.native : expected_.kernel;
@@ -46,50 +46,52 @@ double TierLearner::believed(bool kernel) const {
 
 bool TierLearner::is_time_for_trial(double build_us) const {
   if (times_[kernel_].count < kEnough) return false;
-  const double now = believed(kernel_), other = believed(!kernel_);
+  const double now = estimate(kernel_), other = estimate(!kernel_);
   const bool is_new = times_[!kernel_].count == 0;
-  // The turns of a tier that is expected to win cost nothing.
-  double price = is_new && other < now ? 0 : kTrialTurns * other;
+  // The samples of a tier that is expected to win cost nothing.
+  double price = is_new && other < now ? 0 : kTrialSamples * other;
   if (!kernel_ && !built_) price += build_us;
-  if (other >= kHope * now) {
+  if (other >= kTrialRatio * now) {
     if (is_new) return false;
-    price *= 1 / kShare;  // it was seen to lose: the world would have to change
+    price *=
+        1 / kOverheadFraction;  // it was seen to lose: the world would have to change
   }
   const double saved = other < now ? spent_us_ * (1 - other / now) : 0;
-  return std::max(saved, spent_us_ * kShare) >= price * patience_;
+  return std::max(saved, spent_us_ * kOverheadFraction) >= price * backoff_;
 }
 
-TierLearner::Turn TierLearner::next(uint32_t calls, double build_us) {
-  spent_us_ += (calls + 1) * believed(kernel_);
-  if (trial_ == 0 && is_time_for_trial(build_us)) trial_ = kTrialTurns;
+TierLearner::TimedSample TierLearner::next(uint32_t calls, double build_us) {
+  spent_us_ += (calls + 1) * estimate(kernel_);
+  if (trial_ == 0 && is_time_for_trial(build_us)) trial_ = kTrialSamples;
   if (trial_ == 0) return {kernel_, true};
-  return {!kernel_, trial_ < kTrialTurns};
+  return {!kernel_, trial_ < kTrialSamples};
 }
 
-void TierLearner::note(Turn turn, double us, double stall_us) {
-  if (turn.kernel) built_ = true;
-  if (turn.counts) times_[turn.kernel].add(us);
-  rest_ = 0;
-  if (turn.kernel != kernel_) {
+void TierLearner::record(TimedSample sample, double us, double stall_us) {
+  if (sample.kernel) built_ = true;
+  if (sample.counts) times_[sample.kernel].add(us);
+  interval_ = 0;
+  if (sample.kernel != kernel_) {
     // Another thread may have ended the trial meanwhile.
     if (trial_ > 0 && --trial_ == 0) end_trial();
     return;
   }
   if (trial_ > 0) return;
-  const double calls = (stall_us + kTurnUs) / kShare / std::max(us, 1e-3);
-  rest_ = static_cast<uint32_t>(std::min<double>(calls, kLongestRest));
+  const double calls = (stall_us + kSampleUs) / kOverheadFraction / std::max(us, 1e-3);
+  interval_ = static_cast<uint32_t>(std::min<double>(calls, kMaxInterval));
   if (times_[kernel_].count < kKept) return;
-  const double others = std::min<double>(kLeastRest, kLongRestUs / std::max(us, 1e-3));
-  rest_ = std::max(rest_, static_cast<uint32_t>(others));
+  const double others =
+      std::min<double>(kMinInterval, kLongIntervalUs / std::max(us, 1e-3));
+  interval_ = std::max(interval_, static_cast<uint32_t>(others));
 }
 
 void TierLearner::end_trial() {
   spent_us_ = 0;
-  if (believed(!kernel_) < kMargin * believed(kernel_)) {
+  if (estimate(!kernel_) < kMargin * estimate(kernel_)) {
     kernel_ = !kernel_;
-    patience_ = 1;
+    backoff_ = 1;
   } else {
-    patience_ *= 2;
+    backoff_ *= 2;
   }
 }
 

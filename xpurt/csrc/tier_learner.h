@@ -12,10 +12,10 @@ namespace xpurt {
 // Note [Learning tiers]
 // ~~~~~~~~~~~~~~~~~~~~~
 // A submission returns before its kernel has run. So an honest time is that of a call
-// on an idle stream, until the stream is idle again, and such a turn costs the overlap
-// of host and device: turns come so rarely that what they stall is 1% of the calls'
-// time. Of each tier the newest few times are kept, and their median is believed: an
-// interruption by another process does not count, and an old time fades.
+// on an idle stream, until the stream is idle again, and such a sample costs the
+// overlap of host and device: samples come so rarely that what they stall is 1% of the
+// calls' time. Of each tier the newest few times are kept, and their median is
+// believed: an interruption by another process does not count, and an old time fades.
 //
 // The tier that is not in use is known by expectation, or by old times. It is tried by
 // the rule of ski rental (Karlin, Manasse, Rudolph and Sleator, 1988): what a trial
@@ -29,7 +29,7 @@ namespace xpurt {
 class TierLearner {
  public:
   // How one call is to be run and timed.
-  struct Turn {
+  struct TimedSample {
     bool kernel = false;
     bool counts = true;  // false: warms up, and its time means nothing
   };
@@ -37,22 +37,22 @@ class TierLearner {
   // `is_built`: the kernel is there already, or costs nothing to get.
   TierLearner(TierCosts expected_us, bool is_built);
 
-  // The turn of the call that comes after `calls` without one. `build_us`: what
+  // The sample of the call that comes after `calls` without one. `build_us`: what
   // getting the kernel is expected to cost.
-  Turn next(uint32_t calls, double build_us);
+  TimedSample next(uint32_t calls, double build_us);
 
-  // How long the turn took until it had finished, and how long the host waited on its
+  // How long the sample took until it had finished, and how long the host waited on its
   // account when it would else have gone on.
-  void note(Turn turn, double us, double stall_us);
+  void record(TimedSample sample, double us, double stall_us);
 
-  // The tier of calls that have no turn.
+  // The tier of calls that are not timed.
   bool kernel() const { return kernel_; }
 
-  // How many of them come before the next turn.
-  uint32_t rest() const { return rest_; }
+  // How many of them come before the next sample.
+  uint32_t interval() const { return interval_; }
 
   // Microseconds: what was measured, else what is expected after that.
-  TierCosts believed() const { return {believed(false), believed(true)}; }
+  TierCosts estimate() const { return {estimate(false), estimate(true)}; }
   bool has_measured(bool kernel) const { return times_[kernel].count >= kEnough; }
 
  private:
@@ -67,7 +67,7 @@ class TierLearner {
     double median() const;
   };
 
-  double believed(bool kernel) const;
+  double estimate(bool kernel) const;
   bool is_time_for_trial(double build_us) const;
   void end_trial();
 
@@ -75,10 +75,10 @@ class TierLearner {
   std::array<Times, 2> times_;
   bool kernel_ = false;
   bool built_;
-  int trial_ = 0;        // turns of the other tier that are still to come
+  int trial_ = 0;        // samples of the other tier that are still to come
   double spent_us_ = 0;  // in this bucket, since the last trial
-  double patience_ = 1;  // grows with each trial that was lost
-  uint32_t rest_ = 0;
+  double backoff_ = 1;   // grows with each trial that was lost
+  uint32_t interval_ = 0;
 };
 
 }  // namespace xpurt

@@ -151,7 +151,7 @@ std::string device_of(c10::DeviceIndex index) {
                   ordinal(index).home_device().name, ")");
 }
 
-constexpr char kWaysOut[] =
+constexpr char kRemedies[] =
     "use the mapping \"CPU\", whose memory the host reads; or give the op CPU tensors, "
     "tensor.cpu(), and copy back what it wrote, tensor.copy_(result)";
 
@@ -188,7 +188,7 @@ CopyVerdict copy_verdict(const c10::FunctionSchema& schema) {
 }
 
 void check_may_copy(const OpRecord& record, c10::DeviceIndex index, bool copies) {
-  if (C10_LIKELY(record.is_atens)) return;
+  if (C10_LIKELY(record.is_aten_op)) return;
   if (!copies && !is_among(record.name, kPointers)) return;
   const CopyVerdict verdict = copy_verdict(record.op.schema());
   if (verdict.rule == CopyRule::never) {
@@ -201,7 +201,7 @@ void check_may_copy(const OpRecord& record, c10::DeviceIndex index, bool copies)
       c10::str(record.name, " is refused on ", device_of(index),
                ": the host can't read that memory, so that the CPU kernel would run on "
                "copies; and ",
-               verdict.reason, ". To go on, ", kWaysOut, "."));
+               verdict.reason, ". To go on, ", kRemedies, "."));
 }
 
 void check_trusted_copies(bool value) {
@@ -209,12 +209,12 @@ void check_trusted_copies(bool value) {
 }
 
 CopyAudit::CopyAudit(const OpRecord& record, c10::DeviceIndex index)
-    : record_(record), index_(index), checks_(!record.is_atens || checks_trusted) {
+    : record_(record), index_(index), checks_(!record.is_aten_op || checks_trusted) {
   if (checks_) packs_ = copy_verdict(record.op.schema()).packs;
 }
 
-void CopyAudit::saw_storage(const c10::Storage& storage, int position, bool may_be_kept,
-                            bool written) {
+void CopyAudit::record_storage(const c10::Storage& storage, int position,
+                               bool may_be_kept, bool written) {
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
   for (Copied& known : copied_) {
     if (known.storage._unsafe_get_target() != impl) continue;
@@ -226,14 +226,14 @@ void CopyAudit::saw_storage(const c10::Storage& storage, int position, bool may_
       {Weak(storage.getWeakStorageImpl()), position, may_be_kept, written});
 }
 
-void CopyAudit::saw_argument(size_t position, const at::Tensor& original,
-                             const at::Tensor& host) {
+void CopyAudit::record_argument(size_t position, const at::Tensor& original,
+                                const at::Tensor& host) {
   if (C10_LIKELY(!checks_) || !original.defined() || !original.is_xpu()) return;
   if (host_reads(original.device().index())) return;
   const c10::AliasInfo* alias = record_.op.schema().arguments()[position].alias_info();
   for_each_storage(host, [&](const c10::Storage& storage) {
-    saw_storage(storage, static_cast<int>(position), packs_ || alias != nullptr,
-                record_.written[position]);
+    record_storage(storage, static_cast<int>(position), packs_ || alias != nullptr,
+                   record_.written[position]);
   });
 }
 
@@ -248,7 +248,7 @@ void CopyAudit::kernel_ended(const torch::jit::Stack& stack) {
   for (const Copied& each : copied_) {
     if (each.written) continue;
     if (each.sum == sum_of(*each.storage._unsafe_get_target())) continue;
-    refuse("it wrote to " + told(each) +
+    refuse("it wrote to " + describe(each) +
            ", which its schema calls an input. Let the schema say so (Tensor(a!), or "
            "mutates_args of torch.library.custom_op)");
   }
@@ -257,7 +257,7 @@ void CopyAudit::kernel_ended(const torch::jit::Stack& stack) {
       if (!result.defined() || !result.is_cpu()) return;
       for_each_storage(result, [&](const c10::Storage& storage) {
         // What is empty becomes the xpu tensor's as it is.
-        if (storage.nbytes() != 0) saw_storage(storage, -1, packs_, true);
+        if (storage.nbytes() != 0) record_storage(storage, -1, packs_, true);
       });
     });
   }
@@ -278,13 +278,13 @@ void CopyAudit::run_ended() const {
     PyGC_Collect();
   }
   if (const Copied* copied = kept()) {
-    refuse("when it returned, it kept " + told(*copied) +
+    refuse("when it returned, it kept " + describe(*copied) +
            ", which is a copy. What is read or written there later is not the xpu "
            "tensor's. Let the op keep a clone");
   }
 }
 
-std::string CopyAudit::told(const Copied& copied) const {
+std::string CopyAudit::describe(const Copied& copied) const {
   if (copied.position < 0) return "a result";
   return "argument " + record_.op.schema().arguments()[copied.position].name();
 }
@@ -294,7 +294,7 @@ void CopyAudit::refuse(const std::string& what) const {
                                 " ran on copies, since the host can't read "
                                 "the memory of ",
                                 device_of(index_), ", and ", what, ". Otherwise ",
-                                kWaysOut,
+                                kRemedies,
                                 "; or register a kernel for \"xpu\" with "
                                 "torch.library."));
 }

@@ -47,8 +47,8 @@ class CopyAudit {
   CopyAudit(const OpRecord& record, c10::DeviceIndex index);
 
   // `original`, an argument, has become `host`.
-  void saw_argument(size_t position, const at::Tensor& original,
-                    const at::Tensor& host);
+  void record_argument(size_t position, const at::Tensor& original,
+                       const at::Tensor& host);
   // The copies are complete, and the kernel is about to run.
   void kernel_begins();
   // The kernel ran, and nothing is copied back yet; `stack` ends with its results.
@@ -66,10 +66,10 @@ class CopyAudit {
     uint64_t sum = 0;
   };
 
-  void saw_storage(const c10::Storage& storage, int position, bool may_be_kept,
-                   bool written);
+  void record_storage(const c10::Storage& storage, int position, bool may_be_kept,
+                      bool written);
   const Copied* kept() const;
-  std::string told(const Copied& copied) const;
+  std::string describe(const Copied& copied) const;
   [[noreturn]] void refuse(const std::string& what) const;
 
   const OpRecord& record_;

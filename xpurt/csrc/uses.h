@@ -49,8 +49,8 @@ struct MemoryUses {
     both.add(read);
     return both;
   }
-  void note_read(const Use& use) { read.add(use); }
-  void note_write(const Use& use) {
+  void record_read(const Use& use) { read.add(use); }
+  void record_write(const Use& use) {
     written.clear();
     read.clear();
     written.add(use);

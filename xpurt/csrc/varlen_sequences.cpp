@@ -84,9 +84,10 @@ DropoutState DropoutState::take(c10::DeviceIndex index, int64_t draws, const cha
     refuse_in_capture(std::string(op) + " with dropout",
                       "its backward would draw what the capture drew, not the replay.");
   }
-  const PhiloxPlace place = state_of(default_generator(index))
-                                ->take(kOffsetPerOp * static_cast<uint64_t>(draws));
-  return {place.seed, place.offset};
+  const PhiloxPosition position =
+      state_of(default_generator(index))
+          ->take(kOffsetPerOp * static_cast<uint64_t>(draws));
+  return {position.seed, position.offset};
 }
 
 at::Generator DropoutState::generator(c10::DeviceIndex index) const {

@@ -47,7 +47,7 @@ bool signals_arrive_here() {
 void wait_for_device(const std::function<bool()>& finished,
                      std::function<void()> wait) {
   const auto noted = c10::make_scope_exit([] {
-    if (C10_UNLIKELY(records_work())) note_wait_ended();
+    if (C10_UNLIKELY(records_work())) record_wait_ended();
   });
   WithoutGil released;
   if (!signals_arrive_here()) return wait();

@@ -92,14 +92,14 @@ class WiderCall {
     for (size_t i = 0; i < given_.size(); ++i) wide.push_back(argument(i));
     const Stack arguments = wide;
     record_.op.callBoxed(wide);
-    const std::vector<Tensor> looks = meta_call(record_.op, given_);
+    const std::vector<Tensor> meta_results = meta_call(record_.op, given_);
     for (size_t i = 0; i < given_.size(); ++i) {
       if (record_.written[i] && given_[i].isTensor()) {
         write_back(given_[i].toTensor(), arguments[i].toTensor(),
                    schema_.arguments()[i].is_out());
       }
     }
-    return results(wide, looks);
+    return results(wide, meta_results);
   }
 
  private:
@@ -167,7 +167,7 @@ class WiderCall {
     given.copy_(whole(wide, given.scalar_type()));
   }
 
-  Stack results(const Stack& wide, const std::vector<Tensor>& looks) const {
+  Stack results(const Stack& wide, const std::vector<Tensor>& meta_results) const {
     Stack made;
     for (size_t i = 0; i < wide.size(); ++i) {
       if (!wide[i].isTensor() || !wide[i].toTensor().defined()) {
@@ -179,7 +179,7 @@ class WiderCall {
         continue;
       }
       const Tensor& result = wide[i].toTensor();
-      const ScalarType type = looks[i].scalar_type();
+      const ScalarType type = meta_results[i].scalar_type();
       made.push_back(whole(result, type).to(type));
     }
     return made;
@@ -212,8 +212,8 @@ std::vector<Tensor> as_input(const Stack& metas) {
 }
 
 const bool losses_are_known =
-    set_result_looks({{"aten::multi_margin_loss_backward", &as_input},
-                      {"aten::multilabel_margin_loss_backward", &as_input}});
+    register_meta_functions({{"aten::multi_margin_loss_backward", &as_input},
+                             {"aten::multilabel_margin_loss_backward", &as_input}});
 
 }  // namespace
 

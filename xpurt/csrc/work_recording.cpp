@@ -216,7 +216,7 @@ void note_work(Stream& stream, size_t position, const sycl::event& done,
                          stamped});
 }
 
-void note_host_work(const std::string& op, int device_id, int64_t took_ns) {
+void record_host_work(const std::string& op, int device_id, int64_t took_ns) {
   const int64_t end = host_now_ns();
   const c10::DeviceIndex index = ordinal_at_home(device_id);
   if (index < 0 || !ordinal(index).home_device().device.is_cpu()) return;

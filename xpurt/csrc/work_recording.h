@@ -75,7 +75,7 @@ void note_work(Stream& stream, size_t position, const sycl::event& done,
 
 // While records_work(): PyTorch's CPU kernel of an op ended now, and took so long, the
 // wait for its operands included. `device_id`: the home device of its ordinal.
-void note_host_work(const std::string& op, int device_id, int64_t took_ns);
+void record_host_work(const std::string& op, int device_id, int64_t took_ns);
 
 // Called for all work once it is submitted, with or without the stream's lock.
 inline void record_work(Stream& stream, size_t position, const sycl::event& done,

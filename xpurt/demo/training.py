@@ -65,9 +65,9 @@ def train(
     history = History(str(device))
     for _ in range(epochs):
         order = torch.randperm(len(digits.train_labels), generator=shuffle).to(device)
-        began = _settled(device)
+        began = _finished_at(device)
         loss = _one_pass(network, optimizer, digits, order, on_step)
-        seconds = _settled(device) - began
+        seconds = _finished_at(device) - began
         schedule.step()
         epoch = Epoch(
             loss=loss,
@@ -113,7 +113,7 @@ def _one_pass(
     return float(total) / len(order)
 
 
-def _settled(device: torch.device) -> float:
+def _finished_at(device: torch.device) -> float:
     """Seconds of the clock, read when `device` has nothing left to do."""
     torch.get_device_module(device).synchronize()
     return time.perf_counter()

@@ -75,23 +75,23 @@ def parse_devices(devices: object) -> list[int]:
                 else int(devices)
             )
         if isinstance(devices, int) and not isinstance(devices, bool):
-            wished = list(range(count if devices == -1 else devices))
+            requested = list(range(count if devices == -1 else devices))
         else:
-            wished = [int(each) for each in devices]  # type: ignore[attr-defined]
-        if not wished or len(set(wished)) != len(wished) or min(wished) < 0:
+            requested = [int(each) for each in devices]  # type: ignore[attr-defined]
+        if not requested or len(set(requested)) != len(requested) or min(requested) < 0:
             raise ValueError
     except (TypeError, ValueError):
         raise MappingError(
             f"devices={devices!r} names no xpu devices. There are {count}: give a "
             'number of them, -1 for all, a list of their indices, or "auto".'
         ) from None
-    if max(wished) >= count:
+    if max(requested) >= count:
         raise MappingError(
-            f"devices={devices!r} wants {len(wished)} of xpu; mapping "
+            f"devices={devices!r} wants {len(requested)} of xpu; mapping "
             f'"{get_xpu_mapping()}" has {count}. Take devices=1, or a mapping with more '
             'ordinals: "explicit" has one per device, and `partition` splits a device.'
         )
-    return wished
+    return requested
 
 
 def unreadable(devices: list[int]) -> list[str]:
@@ -230,7 +230,7 @@ class _Changes:
                 # By its name it is made for the CPU.
                 connector.strategy = self._single(device=connector._parallel_devices[0])
             elif isinstance(connector.strategy, self._parallel):
-                _settle_parallel(connector.strategy, connector._parallel_devices)
+                _configure_parallel(connector.strategy, connector._parallel_devices)
 
         return init
 
@@ -254,7 +254,7 @@ class _Changes:
         return init
 
 
-def _settle_parallel(strategy: Any, devices: list[torch.device]) -> None:
+def _configure_parallel(strategy: Any, devices: list[torch.device]) -> None:
     """Refuses what can't work, and fits DDP to xpu.
 
     Raises MappingError.

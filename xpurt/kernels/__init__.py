@@ -1,9 +1,6 @@
 """Kernels on SYCL queues, one declarative row per op."""
 
-from xpurt.kernels.catalog import Entry, op_entries
-from xpurt.kernels.cost_classes import OPS_OF_THEIR_OWN, cost_class
-from xpurt.kernels.costs import BadCosts, Calibration, Curve, Identity, Point, Rates
-from xpurt.kernels.kept_costs import (
+from xpurt.kernels.calibration_store import (
     apply_costs,
     calibration_path,
     identity_of,
@@ -12,6 +9,9 @@ from xpurt.kernels.kept_costs import (
     known_costs,
     shipped,
 )
+from xpurt.kernels.catalog import Entry, op_entries
+from xpurt.kernels.cost_classes import OPS_OF_THEIR_OWN, cost_class
+from xpurt.kernels.costs import BadCosts, Calibration, Curve, Identity, Point, Rates
 from xpurt.kernels.policy import (
     configure,
     get_kernel_policy,

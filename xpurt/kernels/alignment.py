@@ -12,10 +12,10 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.rearranging import as_meta
 from xpurt.kernels.row import Kind
-from xpurt.kernels.steps import Step, Steps
 
 # PyTorch's CPU kernel has no narrower types.
 KIND = Kind("fd")
@@ -118,8 +118,8 @@ BETA = Step(
 """,
 )
 
-# A place is a time of a sample; what it writes is first the logarithm of the probability
-# of all ways through each label.
+# A work-item computes a time of a sample; what it writes is first the logarithm of the
+# probability of all ways through each label.
 GRADIENT = Step(
     over="out",
     along=("2",),
@@ -215,8 +215,8 @@ def loss_backward(
 
 FAULT = "ctc_loss: Expected labels >= 0 && < the number of classes"
 
-ROWS: tuple[Steps | Decomposed, ...] = (
-    Steps(
+ROWS: tuple[CustomKernel | Decomposed, ...] = (
+    CustomKernel(
         "xpurt::ctc_loss",
         (FORWARD,),
         KIND,
@@ -226,7 +226,7 @@ ROWS: tuple[Steps | Decomposed, ...] = (
         flops=100,
         fault=FAULT,
     ),
-    Steps(
+    CustomKernel(
         "xpurt::ctc_loss_backward",
         (BETA, GRADIENT),
         KIND,

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from xpurt import _C
 from xpurt.kernels import registration, table
+from xpurt.kernels.custom_kernel import CustomKernel
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.element_types import TYPES
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
-from xpurt.kernels.steps import Steps
 
 KINDS = {
     Row: "pointwise",
     Reduction: "reduction",
     Softmax: "lines",
     Matmul: "oneDNN, or tiles",
-    Steps: "steps",
+    CustomKernel: "custom kernel",
     Decomposed: "decomposed",
 }
 
@@ -51,8 +51,8 @@ def op_entries() -> list[Entry]:
 
 
 def _kind(row: table.AnyRow) -> str:
-    if isinstance(row, Steps) and row.primitive:
-        return "oneDNN, or steps"
+    if isinstance(row, CustomKernel) and row.primitive:
+        return "oneDNN, or a custom kernel"
     return KINDS.get(type(row), row.template)
 
 

@@ -4,9 +4,9 @@ Tensors may be contiguous or channels_last: of both, `inner` elements of a chann
 side by side.
 """
 
+from xpurt.kernels.custom_kernel import CustomKernel, Result, Scratch, Step
 from xpurt.kernels.normalization import PARTS, SHARED
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Result, Scratch, Step, Steps
 
 # Offset of element e of a channel, and channel of an offset. Divisions of 32 bits are
 # much faster than those of 64.
@@ -218,7 +218,7 @@ SAVED = Result(
 
 ROWS = (
     *(
-        Steps(
+        CustomKernel(
             name,
             (PART_MOMENTS, MOMENTS, NORMALIZE, KEPT),
             FLOATING_ONLY,
@@ -241,7 +241,7 @@ ROWS = (
             ("_native_batch_norm_legit", ("", "no_stats")),
         )
     ),
-    Steps(
+    CustomKernel(
         "native_batch_norm_backward",
         (PART_SUMS, SUMS, TO_INPUT, GIVEN),
         FLOATING_ONLY,

@@ -1,10 +1,10 @@
 """Classes of ops of like cost. One op of a class is measured for all of it."""
 
 from xpurt.kernels.attention import Attention
+from xpurt.kernels.custom_kernel import CustomKernel
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.recurrent import Recurrent
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
-from xpurt.kernels.steps import Steps
 
 # Work per element, in additions, from which on the arithmetic decides and no longer
 # the memory; and from which on PyTorch has no vector code.
@@ -50,7 +50,7 @@ def cost_class(
     | Reduction
     | Softmax
     | Matmul
-    | Steps
+    | CustomKernel
     | Decomposed
     | Attention
     | Recurrent,
@@ -62,9 +62,9 @@ def cost_class(
         if row.aten in OPS_OF_THEIR_OWN:
             return row.aten
         return "dear" if row.flops < _SPECIAL_FLOPS else "special"
-    if isinstance(row, Steps) and row.draws:
+    if isinstance(row, CustomKernel) and row.draws:
         return "draws"
-    if isinstance(row, Steps | Decomposed):
+    if isinstance(row, CustomKernel | Decomposed):
         for name, beginnings in _BY_NAME:
             if row.aten.startswith(beginnings):
                 return name

@@ -4,9 +4,9 @@ The norm of a difference is that of Minkowski, of the order p; of the order 0 it
 number of places that differ, of infinity the largest difference.
 """
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import FLOATING_ONLY, NUMERIC
-from xpurt.kernels.steps import Step, Steps
 
 NORM = """
 static C joined(C acc, C difference, C order) {
@@ -149,29 +149,29 @@ CROSS = """
   }
 """
 
-ROWS: tuple[Steps | Decomposed, ...] = (
-    Steps(
+ROWS: tuple[CustomKernel | Decomposed, ...] = (
+    CustomKernel(
         "_cdist_forward",
         (Step(over="out", text=CDIST),),
         FLOATING_ONLY,
         functions=NORM + BATCHES,
         flops=30,
     ),
-    Steps(
+    CustomKernel(
         "_cdist_backward",
         (Step(over="out", text=CDIST_BACKWARD),),
         FLOATING_ONLY,
         functions=NORM + BATCHES,
         flops=60,
     ),
-    Steps(
+    CustomKernel(
         "_pdist_forward",
         (Step(over="out", text=PDIST),),
         FLOATING_ONLY,
         functions=NORM,
         flops=30,
     ),
-    Steps(
+    CustomKernel(
         "_pdist_backward",
         (Step(over="self", text=PDIST_BACKWARD),),
         FLOATING_ONLY,
@@ -179,6 +179,8 @@ ROWS: tuple[Steps | Decomposed, ...] = (
         functions=NORM,
         flops=60,
     ),
-    Steps("linalg_cross", (Step(over="out", along=("dim",), text=CROSS),), NUMERIC),
+    CustomKernel(
+        "linalg_cross", (Step(over="out", along=("dim",), text=CROSS),), NUMERIC
+    ),
     Decomposed("renorm"),
 )

@@ -8,10 +8,10 @@ each of them may have run on either tier.
 import torch
 from torch import Tensor
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.rearranging import as_meta
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Step, Steps
 
 SUM, MEAN, LARGEST = range(3)
 
@@ -72,7 +72,7 @@ OFFSET_TO_BAG = Step(
     text=SEARCH + "  offset2bag_store(i, min(low, bag_size_numel) - 1);",
 )
 
-# A place is a column of the table.
+# A work-item computes a column of the table.
 BACKWARD = Step(
     over="out",
     along=("0",),
@@ -215,8 +215,8 @@ def bags_backward(
     return out
 
 
-ROWS: tuple[Steps | Decomposed, ...] = (
-    Steps(
+ROWS: tuple[CustomKernel | Decomposed, ...] = (
+    CustomKernel(
         "xpurt::embedding_bag",
         (BAGS, OFFSET_TO_BAG),
         FLOATING_ONLY,
@@ -228,7 +228,7 @@ ROWS: tuple[Steps | Decomposed, ...] = (
     Decomposed("_embedding_bag", bags, FLOATING_ONLY),
     Decomposed("_embedding_bag_forward_only", bags, FLOATING_ONLY),
     Decomposed("_embedding_bag_backward", bags_backward, FLOATING_ONLY),
-    Steps(
+    CustomKernel(
         "xpurt::embedding_bag_backward",
         (BACKWARD,),
         FLOATING_ONLY,
@@ -237,7 +237,7 @@ ROWS: tuple[Steps | Decomposed, ...] = (
         "int padding_idx, Tensor(a!) out) -> ()",
         fault=FAULT,
     ),
-    Steps(
+    CustomKernel(
         "_embedding_bag_per_sample_weights_backward",
         (WEIGHTS_BACKWARD,),
         FLOATING_ONLY,

@@ -4,9 +4,9 @@ numbers."""
 
 import torch
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import ARITHMETIC
-from xpurt.kernels.steps import Step, Steps
 
 
 def extreme(better: str, value: str, place: str) -> tuple[Step]:
@@ -69,16 +69,16 @@ def aminmax(
 
 
 ROWS = (
-    Steps("argmax", extreme(">", "", "out"), ARITHMETIC, raises_on_empty=True),
-    Steps("argmin", extreme("<", "", "out"), ARITHMETIC, raises_on_empty=True),
-    Steps(
+    CustomKernel("argmax", extreme(">", "", "out"), ARITHMETIC, raises_on_empty=True),
+    CustomKernel("argmin", extreme("<", "", "out"), ARITHMETIC, raises_on_empty=True),
+    CustomKernel(
         "max",
         extreme(">", "out0", "out1"),
         ARITHMETIC,
         overloads=("dim", "dim_max"),
         raises_on_empty=True,
     ),
-    Steps(
+    CustomKernel(
         "min",
         extreme("<", "out0", "out1"),
         ARITHMETIC,

@@ -4,8 +4,8 @@ A place has one number per axis of the image, the last axis first; from -1 to 1 
 inside. Along each axis it has one tap (nearest), two (linear) or four (cubic).
 """
 
+from xpurt.kernels.custom_kernel import CustomKernel, Scratch, Step
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Scratch, Step, Steps
 from xpurt.kernels.windows import loops, offset
 
 # Modes are numbers, as PyTorch has them: of interpolation linear, nearest and cubic; of
@@ -137,7 +137,7 @@ def forward(axes: int) -> Step:
 
 
 def to_input(axes: int) -> Step:
-    """A place is a channel of an image, in which nobody else writes."""
+    """A work-item computes a channel of an image, in which nobody else writes."""
     at = offset("sums", axes, "y")
     names = [f"o{d}" for d in range(axes)]
     head = (
@@ -186,7 +186,7 @@ FROM_SUMS = Step(
 
 
 def to_grid(axes: int) -> Step:
-    """A place is one of the grid's."""
+    """A work-item computes one of the grid's."""
     sums = "".join(f"    sum{d} += {weight(axes, d)} * product;\n" for d in range(axes))
     index = "".join(
         f"  const long o{d} = rest % grid_size({d + 1});\n  rest /= grid_size({d + 1});\n"
@@ -225,16 +225,16 @@ def to_grid(axes: int) -> Step:
     )
 
 
-def rows(axes: int) -> tuple[Steps, ...]:
+def rows(axes: int) -> tuple[CustomKernel, ...]:
     return (
-        Steps(
+        CustomKernel(
             f"grid_sampler_{axes}d",
             (forward(axes),),
             FLOATING_ONLY,
             functions=SAMPLING,
             flops=40,
         ),
-        Steps(
+        CustomKernel(
             f"grid_sampler_{axes}d_backward",
             (to_input(axes), FROM_SUMS, to_grid(axes)),
             FLOATING_ONLY,

@@ -4,9 +4,9 @@ Tensors may be contiguous or channels_last.
 """
 
 from xpurt.kernels.channel_norm import CHANNELS, LIKE_INPUT
+from xpurt.kernels.custom_kernel import CustomKernel, Scratch, Step
 from xpurt.kernels.normalization import OF_PARAMETERS
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Scratch, Step, Steps
 
 # Places are groups; the j-th element of one is element j % HxW of channel
 # j / HxW of it.
@@ -125,7 +125,7 @@ GROUP_TO_BIAS = Step(
 )
 
 ROWS = (
-    Steps(
+    CustomKernel(
         "native_group_norm",
         (GROUP_FORWARD,),
         FLOATING_ONLY,
@@ -135,7 +135,7 @@ ROWS = (
         results=(LIKE_INPUT, OF_PARAMETERS, OF_PARAMETERS),
         flops=8,
     ),
-    Steps(
+    CustomKernel(
         "native_group_norm_backward",
         (CHANNEL_SUMS, GROUP_SLOPES, GROUP_TO_INPUT, GROUP_TO_WEIGHT, GROUP_TO_BIAS),
         FLOATING_ONLY,

@@ -1,7 +1,7 @@
-"""Rows that read elements at indices: a place is an element of the result."""
+"""Rows that read elements at indices: a work-item computes an element of the result."""
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.row import MOVING
-from xpurt.kernels.steps import Step, Steps
 
 LISTED = tuple(f"indices{k}" for k in range(8))
 
@@ -80,8 +80,8 @@ TAKE = Step(
 )
 
 ROWS = (
-    Steps("gather", (GATHER,), MOVING, same_type=True),
-    Steps("index_select", (SELECT,), MOVING, same_type=True),
-    Steps("index", (BY_LIST,), MOVING),
-    Steps("take", (TAKE,), MOVING, same_type=True),
+    CustomKernel("gather", (GATHER,), MOVING, same_type=True),
+    CustomKernel("index_select", (SELECT,), MOVING, same_type=True),
+    CustomKernel("index", (BY_LIST,), MOVING),
+    CustomKernel("take", (TAKE,), MOVING, same_type=True),
 )

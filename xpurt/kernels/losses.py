@@ -1,12 +1,12 @@
 """Rows of losses, forward and backward.
 
 Those of one number per element go by way of other ops. Those of classes are steps: one
-place per sample leaves its loss in `losses`, and a sub-group adds them up.
+work-item per sample leaves its loss in `losses`, and a sub-group adds them up.
 """
 
+from xpurt.kernels.custom_kernel import CustomKernel, Scratch, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Scratch, Step, Steps
 
 PLUS = "static C plus(C a, C b) { return a + b; }"
 
@@ -111,8 +111,8 @@ NEGATIVE_LOG_BACKWARD = """
 """
 
 
-def negative_log(aten: str) -> Steps:
-    return Steps(
+def negative_log(aten: str) -> CustomKernel:
+    return CustomKernel(
         aten,
         (
             Step(over="target", text=NEGATIVE_LOG),
@@ -124,11 +124,14 @@ def negative_log(aten: str) -> Steps:
     )
 
 
-def negative_log_backward(aten: str) -> Steps:
-    return Steps(aten, (Step(over="self", text=NEGATIVE_LOG_BACKWARD),), FLOATING_ONLY)
+def negative_log_backward(aten: str) -> CustomKernel:
+    return CustomKernel(
+        aten, (Step(over="self", text=NEGATIVE_LOG_BACKWARD),), FLOATING_ONLY
+    )
 
 
-# Begins a place for each sample: `from` is its line of self, `classes` their number.
+# Begins a work-item for each sample: `from` is its line of self, `classes` their
+# number.
 SAMPLE = """
   long index[8];
   const int d = self_RANK - 1;
@@ -210,7 +213,7 @@ MARGIN_OF_SOME_BACKWARD = """
   const long marks = is_target_line(i, d, index), mark_step = is_target_stride(d);
   C each = grad_output_load(grad_output_RANK == 0 ? 0 : i * grad_output_stride(0));
   each /= classes;
-  if (reduction == 1) each /= a.places;
+  if (reduction == 1) each /= a.work_items;
   for (long k = 0; k < classes; ++k) {
     const bool marked = is_target_load(marks + k * mark_step) != 0;
     const C here = self_load(from + k * step);
@@ -234,20 +237,20 @@ OF_CLASSES = (
     negative_log("nll_loss2d_forward"),
     negative_log_backward("nll_loss_backward"),
     negative_log_backward("nll_loss2d_backward"),
-    Steps(
+    CustomKernel(
         "multi_margin_loss",
         (Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_ONE), SUM_OF_LOSSES),
         FLOATING_ONLY,
         scratch=(Scratch("losses", "target"),),
         functions=PLUS,
     ),
-    Steps(
+    CustomKernel(
         "multi_margin_loss_backward",
         (Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_ONE_BACKWARD),),
         FLOATING_ONLY,
         like="self",
     ),
-    Steps(
+    CustomKernel(
         "multilabel_margin_loss_forward",
         (
             Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_SOME),
@@ -257,7 +260,7 @@ OF_CLASSES = (
         scratch=(Scratch("losses", "target"),),
         functions=PLUS,
     ),
-    Steps(
+    CustomKernel(
         "multilabel_margin_loss_backward",
         (Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_SOME_BACKWARD),),
         FLOATING_ONLY,
@@ -271,4 +274,4 @@ OF_NUMBERS = tuple(
     for part in ("", "_backward")
 )
 
-ROWS: tuple[Steps | Decomposed, ...] = (*OF_CLASSES, *OF_NUMBERS)
+ROWS: tuple[CustomKernel | Decomposed, ...] = (*OF_CLASSES, *OF_NUMBERS)

@@ -4,8 +4,8 @@ Means and variances take two passes in the type of the computation. Sums over wh
 lies apart in memory are made of parts, which another step adds up.
 """
 
+from xpurt.kernels.custom_kernel import CustomKernel, Result, Scratch, Step
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Result, Scratch, Step, Steps
 
 PARTS = 16  # of a sum
 
@@ -110,7 +110,7 @@ TO_INPUT = Step(
 """,
 )
 
-# Of the lines, each part has a share; a place is a column in a part.
+# Of the lines, each part has a share; a work-item computes a column in a part.
 TO_PARTS = Step(
     over="weight_parts",
     text=f"""
@@ -156,7 +156,7 @@ TO_BIAS = Step(
 )
 
 ROWS = (
-    Steps(
+    CustomKernel(
         "native_layer_norm",
         (FORWARD, RSTD),
         FLOATING_ONLY,
@@ -168,7 +168,7 @@ ROWS = (
         flops=8,
         primitive="layer_norm",
     ),
-    Steps(
+    CustomKernel(
         "native_layer_norm_backward",
         (TO_INPUT, TO_PARTS, TO_WEIGHT, TO_BIAS, VARIANCE),
         FLOATING_ONLY,

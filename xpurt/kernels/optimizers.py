@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Step, Steps
 
-# Begins every place: the parameter's number and its gradient. A step that found_inf
+# Begins every work-item: the parameter's number and its gradient. A step that found_inf
 # calls off changes nothing; an unscaled gradient is kept, as by PyTorch.
 BEGIN = """
 #if HAS_found_inf
@@ -109,9 +109,9 @@ SCALES = "Tensor? rate=None, Tensor? grad_scale=None, Tensor? found_inf=None"
 
 def of_a_parameter(
     name: str, text: str, state: str, numbers: str, flops: float
-) -> Steps:
+) -> CustomKernel:
     """An op that steps one parameter."""
-    return Steps(
+    return CustomKernel(
         f"xpurt::{name}",
         (Step(over="param", text=BEGIN + text),),
         FLOATING_ONLY,
@@ -144,7 +144,7 @@ OWN = (
         "float lr_decay, float eps",
         flops=16,
     ),
-    Steps(
+    CustomKernel(
         "xpurt::unscale",
         (Step(over="gradient", text=UNSCALE),),
         FLOATING_ONLY,
@@ -273,14 +273,14 @@ def unscale(self: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
         torch.ops.xpurt.unscale(line, found_inf, inv_scale)
 
 
-ROWS: tuple[Steps | Decomposed, ...] = (
+ROWS: tuple[CustomKernel | Decomposed, ...] = (
     *OWN,
     Decomposed("_fused_adam_", fused_adam(decoupled=False)),
     Decomposed("_fused_adamw_", fused_adam(decoupled=True)),
     Decomposed("_fused_sgd_", fused_sgd),
     Decomposed("_fused_adagrad_", fused_adagrad),
     Decomposed("_amp_foreach_non_finite_check_and_unscale_", unscale),
-    Steps(
+    CustomKernel(
         "_amp_update_scale_",
         (Step(over="out", text=UPDATE_SCALE),),
         FLOATING_ONLY,

@@ -1,9 +1,9 @@
-"""Rows that pad at the borders. Forward, a place is an element of the result, which is
-read where its index is brought back into the input. Backward it is an element of the
-input, which adds up the gradients of all that were read from it."""
+"""Rows that pad at the borders. Forward, a work-item computes an element of the result,
+which is read where its index is brought back into the input. Backward it is an element
+of the input, which adds up the gradients of all that were read from it."""
 
+from xpurt.kernels.custom_kernel import CustomKernel, Result, Step
 from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY
-from xpurt.kernels.steps import Result, Step, Steps
 
 # Pairs of numbers, those of the last dimension first; negative ones crop.
 DIMENSIONS = "for (int k = 0; k < padding_COUNT / 2; ++k)"
@@ -88,16 +88,16 @@ OF_THE_CPU = Result(laid_out_like="self")
 
 ROWS = (
     *(
-        Steps(f"{name}{k}d", step, ARITHMETIC, results=(OF_THE_CPU,))
+        CustomKernel(f"{name}{k}d", step, ARITHMETIC, results=(OF_THE_CPU,))
         for name, step in (("reflection_pad", REFLECT), ("replication_pad", REPLICATE))
         for k in (1, 2, 3)
     ),
     *(
-        Steps(f"reflection_pad{k}d_backward", REFLECT_BACK, FLOATING_ONLY)
+        CustomKernel(f"reflection_pad{k}d_backward", REFLECT_BACK, FLOATING_ONLY)
         for k in (1, 2, 3)
     ),
     *(
-        Steps(f"replication_pad{k}d_backward", REPLICATE_BACK, FLOATING_ONLY)
+        CustomKernel(f"replication_pad{k}d_backward", REPLICATE_BACK, FLOATING_ONLY)
         for k in (1, 2, 3)
     ),
 )

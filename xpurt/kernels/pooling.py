@@ -1,8 +1,8 @@
 """Rows of pooling: the largest or the mean of windows, given or adaptive."""
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.element_types import FLOATS
 from xpurt.kernels.row import FLOATING_ONLY, NUMERIC, Kind
-from xpurt.kernels.steps import Step, Steps
 from xpurt.kernels.windows import (
     ADAPTIVE,
     LISTS,
@@ -115,7 +115,7 @@ def product(factor: str, axes: int) -> str:
     return "(" + " * ".join(factor.format(d=d) for d in range(axes)) + ")"
 
 
-def rows(axes: int) -> tuple[Steps, ...]:
+def rows(axes: int) -> tuple[CustomKernel, ...]:
     """Rows for the given number of axes."""
     beneath = (  # elements y{d} of window o{d}
         "  for (long k{d} = 0; k{d} < KERNEL({d}); ++k{d}) {{\n"
@@ -156,43 +156,43 @@ def rows(axes: int) -> tuple[Steps, ...]:
     of_out = adaptive_beneath.replace("RESULT", "out")
     of_out0 = adaptive_beneath.replace("RESULT", "out0")
     return (
-        Steps(largest_of, (largest(axes, beneath),), NUMERIC, functions=LISTS),
-        Steps(
+        CustomKernel(largest_of, (largest(axes, beneath),), NUMERIC, functions=LISTS),
+        CustomKernel(
             f"{largest_of}_backward",
             (largest_backward(axes, above),),
             FLOATING_ONLY,
             functions=LISTS,
         ),
-        Steps(
+        CustomKernel(
             means,
             (mean(axes, beneath, divisor),),
             AVERAGED,
             functions=LISTS + DIVISOR,
             primitive="average",
         ),
-        Steps(
+        CustomKernel(
             f"{means}_backward",
             (mean_backward(axes, above, divisor),),
             FLOATING_ONLY,
             functions=LISTS + DIVISOR,
             primitive="average_backward",
         ),
-        Steps(
+        CustomKernel(
             adaptive_mean,
             (mean(axes, of_out, "count"),),
             FLOATING_ONLY,
             functions=ADAPTIVE,
         ),
-        Steps(
+        CustomKernel(
             f"{adaptive_mean}_backward",
             (mean_backward(axes, adaptive_above, share),),
             FLOATING_ONLY,
             functions=ADAPTIVE,
         ),
-        Steps(
+        CustomKernel(
             adaptive_max, (largest(axes, of_out0),), FLOATING_ONLY, functions=ADAPTIVE
         ),
-        Steps(
+        CustomKernel(
             f"{adaptive_max}_backward",
             (largest_backward(axes, adaptive_above),),
             FLOATING_ONLY,

@@ -7,9 +7,9 @@ csrc/random_forms.cpp has their host forms, which call the same functions.
 
 from typing import Any
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.element_types import BOOL, FLOATS, INTS
 from xpurt.kernels.row import FLOATING_ONLY, INTEGRAL, Kind
-from xpurt.kernels.steps import Step, Steps
 
 ALL = Kind(FLOATS + INTS + BOOL)
 NUMBERS = (4, 2)  # elements that a block of four words serves, and if C is double
@@ -65,7 +65,7 @@ def drawing(
     over: str = "self",
     flops: float = 30,
     fault: str = "",
-) -> Steps:
+) -> CustomKernel:
     """A row that runs `text` for element `e`, the `k`-th of block `i`, and `before`
     once per block; both see its `words`."""
     per = "NUMBERS" if share == NUMBERS else share[0]
@@ -79,7 +79,7 @@ def drawing(
     {text.strip()}
   }}
 """
-    return Steps(
+    return CustomKernel(
         f"xpurt::{name}",
         (Step(over=over, text=loop, share=share),),
         kind,
@@ -90,7 +90,9 @@ def drawing(
     )
 
 
-def filling(name: str, arguments: str, value: str, *rest: Any, **more: Any) -> Steps:
+def filling(
+    name: str, arguments: str, value: str, *rest: Any, **more: Any
+) -> CustomKernel:
     """A row that gives each element of self a `value`."""
     text = f"self_store(self_element(e), {value});"
     return drawing(name, f"Tensor(a!) self, {arguments}", text, *rest, **more)
@@ -174,9 +176,9 @@ FILLING = (
     ),
 )
 
-# Each place draws what it needs of a block that is its own.
+# Each work-item draws what it needs of a block that is its own.
 SAMPLES = (
-    Steps(
+    CustomKernel(
         "xpurt::poisson",
         (
             Step(
@@ -196,7 +198,7 @@ SAMPLES = (
         flops=200,
         fault="invalid Poisson rate, expected rate to be non-negative",
     ),
-    Steps(
+    CustomKernel(
         "xpurt::binomial",
         (
             Step(
@@ -230,7 +232,7 @@ CHOICES = (
 """,
         over="weights",
     ),
-    Steps(
+    CustomKernel(
         "xpurt::whole_weights",
         (
             Step(

@@ -1,7 +1,7 @@
 """Rows of ops that make a tensor from numbers alone."""
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY, NUMERIC
-from xpurt.kernels.steps import Step, Steps
 
 # An integral range has integral numbers: they are cut off before it begins.
 ARANGE = Step(
@@ -37,19 +37,19 @@ EYE = Step(
 )
 
 ROWS = (
-    Steps("arange", (ARANGE,), NUMERIC, overloads=("start_out",)),
-    Steps("range", (ARANGE,), NUMERIC, overloads=("out",)),
-    Steps(
+    CustomKernel("arange", (ARANGE,), NUMERIC, overloads=("start_out",)),
+    CustomKernel("range", (ARANGE,), NUMERIC, overloads=("out",)),
+    CustomKernel(
         "linspace",
         (Step(over="out", text=f"{LINSPACE}  out_store(to, value);\n"),),
         FLOATING_ONLY,
         overloads=("out",),
     ),
-    Steps(
+    CustomKernel(
         "logspace",
         (Step(over="out", text=f"{LINSPACE}  out_store(to, pow((C)base, value));\n"),),
         FLOATING_ONLY,
         overloads=("out",),
     ),
-    Steps("eye", (EYE,), ARITHMETIC, overloads=("out", "m_out")),
+    CustomKernel("eye", (EYE,), ARITHMETIC, overloads=("out", "m_out")),
 )

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import torch
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import FLOATING_ONLY, MOVING
-from xpurt.kernels.steps import Step, Steps
 
 ROLL = Step(
     over="out",
@@ -136,11 +136,11 @@ def repeat_interleave(
 
 
 ROWS = (
-    Steps("roll", (ROLL,), MOVING),
-    Steps("flip", (FLIP,), MOVING),
-    Steps("tril", triangle("<="), MOVING),
-    Steps("triu", triangle(">="), MOVING),
-    Steps("unfold_backward", (UNFOLD_BACKWARD,), FLOATING_ONLY),
+    CustomKernel("roll", (ROLL,), MOVING),
+    CustomKernel("flip", (FLIP,), MOVING),
+    CustomKernel("tril", triangle("<="), MOVING),
+    CustomKernel("triu", triangle(">="), MOVING),
+    CustomKernel("unfold_backward", (UNFOLD_BACKWARD,), FLOATING_ONLY),
     Decomposed("cat", cat, overloads=("",)),  # out= has its own promotion and errors
     Decomposed("_stack", stack),
     Decomposed("repeat_interleave", repeat_interleave, overloads=("Tensor",)),

@@ -1,17 +1,17 @@
 """Rows of the layers of LSTM and GRU, and of their cells.
 
 H is the hidden size; gates lie beside each other in rows of 4 * H (input, forget, cell,
-output) or 3 * H (reset, update, new). A place is an element of the state, (batch, H).
-The workspace is what PyTorch's formula of the gradient hands on: the gates of an LSTM
-after their functions; of a GRU besides these the state before, and the hidden part of
-the new gate.
+output) or 3 * H (reset, update, new). A work-item computes an element of the state,
+(batch, H). The workspace is what PyTorch's formula of the gradient hands on: the gates
+of an LSTM after their functions; of a GRU besides these the state before, and the
+hidden part of the new gate.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.row import FLOATING_ONLY, BaseRow, Kind
-from xpurt.kernels.steps import Step, Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ ROWS = (
     Recurrent("xpurt::lstm_layer_backward", flops=4),
     Recurrent("xpurt::gru_layer"),
     Recurrent("xpurt::gru_layer_backward", flops=4),
-    Steps(
+    CustomKernel(
         "_thnn_fused_lstm_cell",
         (LSTM,),
         FLOATING_ONLY,
@@ -159,7 +159,7 @@ ROWS = (
         rows=("input_gates", "hidden_gates", "cx", "out0", "out1", "out2"),
         flops=30,
     ),
-    Steps(
+    CustomKernel(
         "_thnn_fused_lstm_cell_backward_impl",
         (LSTM_BACKWARD, sum_over_batch("out0", "out2")),
         FLOATING_ONLY,
@@ -167,7 +167,7 @@ ROWS = (
         contiguous=("grad_hy", "grad_cy", "cx", "cy", "workspace"),
         flops=15,
     ),
-    Steps(
+    CustomKernel(
         "_thnn_fused_gru_cell",
         (GRU,),
         FLOATING_ONLY,
@@ -176,7 +176,7 @@ ROWS = (
         rows=("input_gates", "hidden_gates", "hx", "out0", "out1"),
         flops=30,
     ),
-    Steps(
+    CustomKernel(
         "_thnn_fused_gru_cell_backward",
         (GRU_BACKWARD, sum_over_batch("out0", "out3"), sum_over_batch("out1", "out4")),
         FLOATING_ONLY,

@@ -9,10 +9,10 @@ import torch
 from xpurt import _C
 from xpurt.config import config
 from xpurt.errors import KernelBuildError
+from xpurt.kernels.custom_kernel import CustomKernel
 from xpurt.kernels.decomposed import Decomposed, define
 from xpurt.kernels.disk_cache import DiskCache
 from xpurt.kernels.source import DeviceTraits, source_of
-from xpurt.kernels.steps import Steps
 from xpurt.kernels.table import ROWS, described
 from xpurt.kernels.wider_types import ROWS as WIDER_ROWS
 
@@ -55,7 +55,7 @@ def _own_ops() -> torch.library.Library:
     """The ops of xpurt's own that rows of other ops call."""
     library = torch.library.Library("xpurt", "FRAGMENT")  # type: ignore[no-untyped-call]
     for row in ROWS:
-        if isinstance(row, Steps) and row.schema:
+        if isinstance(row, CustomKernel) and row.schema:
             library.define(row.aten.removeprefix("xpurt::") + row.schema)  # type: ignore[no-untyped-call]
     return library
 

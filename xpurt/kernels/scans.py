@@ -1,8 +1,8 @@
-"""Rows of cumulative ops: a place is a line along one dimension."""
+"""Rows of cumulative ops: a work-item computes a line along one dimension."""
 
+from xpurt.kernels.custom_kernel import CONTIGUOUS, CustomKernel, Result, Step
 from xpurt.kernels.element_types import COMPLEX, FLOATS
 from xpurt.kernels.row import ARITHMETIC, Kind
-from xpurt.kernels.steps import CONTIGUOUS, Result, Step, Steps
 
 NUMBERS = Kind(ARITHMETIC.dtypes + COMPLEX)
 
@@ -61,7 +61,7 @@ def extreme(better: str) -> tuple[Step, ...]:
 # of results, which leave little of float. As PyTorch has no meta function of it, the
 # result looks like self. Of complex numbers, the one with the larger real part is taken
 # out of the sum; a NaN in one part makes both NaN for good.
-LOGARITHMS = Steps(
+LOGARITHMS = CustomKernel(
     "_logcumsumexp",
     (
         Step(
@@ -136,8 +136,8 @@ static Sum with_another(Sum acc, Sum x) {
 
 ROWS = (
     LOGARITHMS,
-    Steps("cumsum", scan("(C)0", "acc + x"), NUMBERS),
-    Steps("cumprod", scan("ONE", "out_TIMES(acc, x)"), NUMBERS),
-    Steps("_cummax_helper", extreme(">="), ARITHMETIC),
-    Steps("_cummin_helper", extreme("<="), ARITHMETIC),
+    CustomKernel("cumsum", scan("(C)0", "acc + x"), NUMBERS),
+    CustomKernel("cumprod", scan("ONE", "out_TIMES(acc, x)"), NUMBERS),
+    CustomKernel("_cummax_helper", extreme(">="), ARITHMETIC),
+    CustomKernel("_cummin_helper", extreme("<="), ARITHMETIC),
 )

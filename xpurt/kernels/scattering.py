@@ -1,16 +1,16 @@
 """Rows that write elements at indices.
 
-Where several elements may go to the same one, one place of a step writes all that any
-of them goes to, in the order in which PyTorch's CPU kernels do: results are the same
-each time, and no atomic operation is needed.
+Where several elements may go to the same one, one work-item of a step writes all that
+any of them goes to, in the order in which PyTorch's CPU kernels do: results are the
+same each time, and no atomic operation is needed.
 """
 
 import torch
 
+from xpurt.kernels.custom_kernel import CustomKernel, Scratch, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.indexing import LISTED, PICK
 from xpurt.kernels.row import ARITHMETIC, FLOATING_ONLY, NUMERIC
-from xpurt.kernels.steps import Scratch, Step, Steps
 
 # How an element `x` is combined with `old`, by the name of the reduction.
 REDUCED = """
@@ -150,7 +150,7 @@ PUT = Step(
 """,
 )
 
-# The places are the elements at 0 of the dimensions that have an index.
+# The work-items are the elements at 0 of the dimensions that have an index.
 ADD = Step(
     over="out",
     also_reads=LISTED,
@@ -216,7 +216,7 @@ OCCURRENCES = Step(
 """,
 )
 
-# A place is a column of the weights.
+# A work-item computes a column of the weights.
 EMBEDDING_BACKWARD = Step(
     over="out",
     along=("0",),
@@ -250,21 +250,21 @@ def index_fill(
 
 
 ROWS = (
-    Steps(
+    CustomKernel(
         "scatter",
         scatter(SRC, "x"),
         ARITHMETIC,
         begins_as="self",
         overloads=("src", "src_out"),
     ),
-    Steps(
+    CustomKernel(
         "scatter",
         scatter("value", "x"),
         ARITHMETIC,
         begins_as="self",
         overloads=("value", "value_out"),
     ),
-    Steps(
+    CustomKernel(
         "scatter",
         scatter(SRC, "COMBINED"),
         ARITHMETIC,
@@ -272,7 +272,7 @@ ROWS = (
         overloads=("reduce", "reduce_out"),
         scratch=REDUCING,
     ),
-    Steps(
+    CustomKernel(
         "scatter",
         scatter("value", "COMBINED"),
         ARITHMETIC,
@@ -280,27 +280,27 @@ ROWS = (
         overloads=("value_reduce", "value_reduce_out"),
         scratch=REDUCING,
     ),
-    Steps("scatter_add", scatter(SRC, "old + x"), ARITHMETIC, begins_as="self"),
-    Steps(
+    CustomKernel("scatter_add", scatter(SRC, "old + x"), ARITHMETIC, begins_as="self"),
+    CustomKernel(
         "scatter_reduce",
         scatter(SRC, "COMBINED"),
         ARITHMETIC,
         begins_as="self",
         scratch=REDUCING,
     ),
-    Steps(
+    CustomKernel(
         "index_add",
         (lines(ALONG, combining(SOURCE, "old + x * alpha"), SAME_SHAPE),),
         ARITHMETIC,
         begins_as="self",
     ),
-    Steps(
+    CustomKernel(
         "index_copy",
         (lines(ALONG, f"out_store(place, {SOURCE});"),),
         ARITHMETIC,
         begins_as="self",
     ),
-    Steps(
+    CustomKernel(
         "index_fill",
         (lines(WRAPPED, "out_store(place, value);"),),
         ARITHMETIC,
@@ -308,16 +308,16 @@ ROWS = (
         overloads=("int_Scalar", "int_Scalar_out"),
     ),
     Decomposed("index_fill", index_fill, overloads=("int_Tensor", "int_Tensor_out")),
-    Steps(
+    CustomKernel(
         "index_reduce",
         (lines(ALONG, combining(SOURCE, "COMBINED"), reduces=True),),
         NUMERIC,
         begins_as="self",
         scratch=REDUCING,
     ),
-    Steps("_index_put_impl_", (PUT, ADD), ARITHMETIC, begins_as="self"),
-    Steps("put", (PUT_FLAT,), ARITHMETIC, begins_as="self"),
-    Steps(
+    CustomKernel("_index_put_impl_", (PUT, ADD), ARITHMETIC, begins_as="self"),
+    CustomKernel("put", (PUT_FLAT,), ARITHMETIC, begins_as="self"),
+    CustomKernel(
         "embedding_dense_backward",
         (OCCURRENCES, EMBEDDING_BACKWARD),
         FLOATING_ONLY,

@@ -1,9 +1,9 @@
 """Rows over elements that a pointwise row is not for: they have two results, or operands
 of other sizes than the result."""
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Step, Steps
 
 FREXP = """
   long index[8];
@@ -46,13 +46,13 @@ GLU_BACKWARD = """
 """
 
 
-def over_self(aten: str, text: str, like: str = "") -> Steps:
-    return Steps(
+def over_self(aten: str, text: str, like: str = "") -> CustomKernel:
+    return CustomKernel(
         aten, (Step(over="self", text=text),), FLOATING_ONLY, like=like, flops=30
     )
 
 
-ROWS: tuple[Steps | Decomposed, ...] = (
+ROWS: tuple[CustomKernel | Decomposed, ...] = (
     over_self("frexp", FREXP),
     over_self("log_sigmoid_forward", LOG_SIGMOID),
     over_self("log_sigmoid_backward", LOG_SIGMOID_BACKWARD, like="self"),

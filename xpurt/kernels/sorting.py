@@ -3,9 +3,9 @@ numbers, and equal elements keep their order."""
 
 import torch
 
+from xpurt.kernels.custom_kernel import CustomKernel, Scratch, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import ARITHMETIC, NUMERIC
-from xpurt.kernels.steps import Scratch, Step, Steps
 
 # A merge sort from the bottom: runs of 16 by insertion, then ever longer ones. What
 # is moved are the numbers of the elements, between the second result and `spare`.
@@ -258,7 +258,7 @@ OF_NUMBERS = ("Scalar", "Scalar_out")
 ALONG = ("dim", "dim_values")
 
 ROWS = (
-    Steps(
+    CustomKernel(
         "sort",
         (SORT,),
         ARITHMETIC,
@@ -266,7 +266,7 @@ ROWS = (
         scratch=(Scratch("spare", "self", integral=True),),
         flops=100,
     ),
-    Steps("searchsorted", (SEARCH,), NUMERIC, overloads=OF_TENSORS),
+    CustomKernel("searchsorted", (SEARCH,), NUMERIC, overloads=OF_TENSORS),
     Decomposed("searchsorted", searchsorted_number, overloads=OF_NUMBERS),
     Decomposed("bucketize", bucketize),
     Decomposed("topk", topk),

@@ -14,6 +14,8 @@ from string import Template
 from typing import TypedDict
 
 from xpurt.kernels.attention import Attention, attention_values, templates_of
+from xpurt.kernels.custom_kernel import CustomKernel
+from xpurt.kernels.custom_kernel_source import custom_kernel_values
 from xpurt.kernels.element_types import (
     BOOL,
     TYPES,
@@ -26,8 +28,6 @@ from xpurt.kernels.element_types import (
 )
 from xpurt.kernels.matmul import matmul_values
 from xpurt.kernels.row import Reduction, Row, Softmax
-from xpurt.kernels.steps import Steps
-from xpurt.kernels.steps_source import steps_values
 from xpurt.kernels.table import AnyRow
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -156,13 +156,13 @@ def _entry(row: AnyRow, *parts: str) -> str:
     return "_".join([name, *(part for part in parts if part)])
 
 
-# The broadcast tells the compiler that all lanes have the same place, so that what they
-# load beside each other is one vector.
+# The broadcast tells the compiler that all lanes have the same work-item, so that what
+# they load beside each other is one vector.
 _LANES = """\
-#define place_of_lanes() sub_group_broadcast(get_global_id(0) / LANES, 0)
+#define work_item_of_lanes() sub_group_broadcast(get_global_id(0) / LANES, 0)
 #define lane_at_place() get_sub_group_local_id()"""
 _ONE_LANE = """\
-#define place_of_lanes() get_global_id(0)
+#define work_item_of_lanes() get_global_id(0)
 #define lane_at_place() 0"""
 
 
@@ -363,19 +363,19 @@ def matmul_source(row: AnyRow, template: str, fields: Sequence[str]) -> Source:
     return Source(entry, _finished(prelude + kernel, computed_as))
 
 
-def steps_source(row: Steps, fields: Sequence[str], device: DeviceTraits) -> Source:
+def step_code(row: CustomKernel, fields: Sequence[str], device: DeviceTraits) -> Source:
     """Fields: number of the step; type of the computation; its arguments."""
     number, computed_as, described = fields
     step = row.steps[int(number)]
     lanes, attributes = _sub_group(device) if step.lanes else ("", "")
     entry = _entry(row, number, computed_as)
     kernel = _fill(
-        "steps",
+        "custom_kernel",
         entry=entry,
         functions=row.functions,
         attributes=attributes,
         lane=_fill("lanes") if step.lanes else "",
-        **steps_values(step, described, computed_as),
+        **custom_kernel_values(step, described, computed_as),
     )
     prelude = _prelude(computed_as, computed_as, row.templates)
     text = "\n".join([lanes, prelude, kernel])
@@ -413,8 +413,8 @@ def source_of(
         return reduction_source(row, template, fields, device)
     if isinstance(row, Softmax):
         return softmax_source(row, template, fields, device)
-    if isinstance(row, Steps):
-        return steps_source(row, fields, device)
+    if isinstance(row, CustomKernel):
+        return step_code(row, fields, device)
     if isinstance(row, Attention):
         return attention_source(row, template, fields, device)
     return matmul_source(row, template, fields)

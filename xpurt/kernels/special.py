@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.row import FLOATING, FLOATING_ONLY, Row
-from xpurt.kernels.steps import Step, Steps
 
 INVERSE_ERROR = ("chebyshev", "inverse_error")
 SCALED_ERROR = ("chebyshev", "scaled_error")
@@ -36,7 +36,7 @@ def unary(
     )
 
 
-TRIGAMMA = Steps(
+TRIGAMMA = CustomKernel(
     "xpurt::trigamma",
     (
         Step(
@@ -76,7 +76,7 @@ ERROR_FUNCTIONS = (
     unary("special_log_ndtr", "log_ndtr_of", 120, SCALED_ERROR, ulp=128),
 )
 
-GAMMA_FUNCTIONS: tuple[Row | Steps | Decomposed, ...] = (
+GAMMA_FUNCTIONS: tuple[Row | CustomKernel | Decomposed, ...] = (
     unary("digamma", "digamma_of", 90, ("gamma",), ulp=32, scale=1),
     Row(
         "special_zeta",
@@ -170,7 +170,7 @@ POLYNOMIALS = (
     polynomial("legendre_polynomial_p", "legendre_p(a0, a1)"),
 )
 
-ROWS: tuple[Row | Steps | Decomposed, ...] = (
+ROWS: tuple[Row | CustomKernel | Decomposed, ...] = (
     *ERROR_FUNCTIONS,
     *GAMMA_FUNCTIONS,
     *BESSEL_FUNCTIONS,

@@ -42,12 +42,21 @@ from xpurt.kernels import (
 )
 from xpurt.kernels.attention import Attention
 from xpurt.kernels.cost_classes import cost_class
+from xpurt.kernels.custom_kernel import CustomKernel
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.recurrent import Recurrent
 from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
-from xpurt.kernels.steps import Steps
 
-AnyRow = Row | Reduction | Softmax | Matmul | Steps | Decomposed | Attention | Recurrent
+AnyRow = (
+    Row
+    | Reduction
+    | Softmax
+    | Matmul
+    | CustomKernel
+    | Decomposed
+    | Attention
+    | Recurrent
+)
 
 ROWS: tuple[AnyRow, ...] = (
     *unary.ROWS,

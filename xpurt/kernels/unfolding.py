@@ -3,8 +3,8 @@
 A column is a window; where a window's element lies outside of the image it is 0.
 """
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.row import FLOATING_ONLY
-from xpurt.kernels.steps import Step, Steps
 from xpurt.kernels.windows import LISTS
 
 WINDOWS = """
@@ -62,6 +62,6 @@ TO_IMAGE = Step(
 )
 
 ROWS = (
-    Steps("im2col", (TO_COLUMNS,), FLOATING_ONLY, functions=LISTS + WINDOWS),
-    Steps("col2im", (TO_IMAGE,), FLOATING_ONLY, functions=LISTS + WINDOWS),
+    CustomKernel("im2col", (TO_COLUMNS,), FLOATING_ONLY, functions=LISTS + WINDOWS),
+    CustomKernel("col2im", (TO_IMAGE,), FLOATING_ONLY, functions=LISTS + WINDOWS),
 )

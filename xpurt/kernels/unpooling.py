@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch._prims_common import suggest_memory_format
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.decomposed import Decomposed
 from xpurt.kernels.rearranging import as_meta
 from xpurt.kernels.row import NUMERIC
-from xpurt.kernels.steps import Step, Steps
 
 ZERO = Step(
     over="out",
@@ -75,8 +75,8 @@ def unpool3d(
     return out
 
 
-ROWS: tuple[Steps | Decomposed, ...] = (
-    Steps(
+ROWS: tuple[CustomKernel | Decomposed, ...] = (
+    CustomKernel(
         "xpurt::max_unpool",
         (ZERO, PUT_BACK),
         NUMERIC,

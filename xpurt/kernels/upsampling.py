@@ -5,9 +5,9 @@ the input's gradient looks for the elements that it was a tap of: they lie side 
 since taps never go back, and the first one is found by bisection.
 """
 
+from xpurt.kernels.custom_kernel import CustomKernel, Step
 from xpurt.kernels.element_types import FLOATS
 from xpurt.kernels.row import FLOATING_ONLY, Kind
-from xpurt.kernels.steps import Step, Steps
 from xpurt.kernels.windows import loops, offset, origin, place
 
 COPIED = Kind(FLOATS + "u")
@@ -201,11 +201,11 @@ def backward(axes: int) -> Step:
 
 def rows(
     name: str, axes: int, mode: str, kind: Kind, aligns: bool
-) -> tuple[Steps, ...]:
+) -> tuple[CustomKernel, ...]:
     functions = arguments(axes, aligns) + mode
     return (
-        Steps(name, (forward(axes),), kind, functions=functions, flops=20),
-        Steps(
+        CustomKernel(name, (forward(axes),), kind, functions=functions, flops=20),
+        CustomKernel(
             f"{name}_backward",
             (backward(axes),),
             kind,

@@ -1,8 +1,8 @@
 """Text of kernels over windows: the last two or three dimensions are the axes.
 
-Forward, a place is an element of the result, and runs over the window beneath it.
-Backward it is an element of the input's gradient, and runs over the windows that it
-was in, so that no two places write to one element.
+Forward, a work-item computes an element of the result, and runs over the window beneath
+it. Backward it is an element of the input's gradient, and runs over the windows that it
+was in, so that no two work-items write to one element.
 """
 
 # Lists have a number per axis, or one for all.
@@ -52,8 +52,8 @@ def offset(tensor: str, axes: int, names: str) -> str:
 
 
 def place(tensor: str, axes: int, names: str) -> str:
-    """Declares the coordinates of place i in `tensor`, and its offset `to`; `index` is
-    left with the origin of the axes."""
+    """Declares the coordinates of work-item i in `tensor`, and its offset `to`; `index`
+    is left with the origin of the axes."""
     lines = ["  long index[8];", f"  const long to = {tensor}_unravel(i, index);"]
     for d in range(axes):
         at = f"index[{tensor}_RANK - {axes - d}]"

@@ -1,6 +1,6 @@
 """Mappings: which physical devices stand behind which xpu ordinals.
 
-The first need of a device, or the first `set_xpu_mapping`, resolves the wish into a
+The first need of a device, or the first `set_xpu_mapping`, resolves the request into a
 placement and installs it in the extension. Until then nothing here loads a driver.
 """
 
@@ -101,7 +101,7 @@ class _Installed(NamedTuple):
 _installed: _Installed | None = None
 _lock = threading.RLock()
 # Whether a process that has no ordinals was told why.
-_told_why_none = False
+_explained_why_none = False
 _before: dict[object, Callback] = {}
 _after: dict[object, Callback] = {}
 
@@ -131,8 +131,8 @@ def set_xpu_mapping(
         units per part, or "numa". Each part counts as a device.
 
     Setting the mapping that is already set does nothing. Raises MappingError where the
-    devices cannot give what is wished, and while xpu tensors are alive; the old mapping
-    then stays.
+    devices cannot give what is requested, and while xpu tensors are alive; the old
+    mapping then stays.
     """
     spec = parse(mapping, devices, partition)
     with _lock:
@@ -142,7 +142,7 @@ def set_xpu_mapping(
 def get_xpu_mapping() -> str:
     """The mapping, as `set_xpu_mapping` takes it. Loads no driver."""
     with _lock:
-        return (_installed.spec if _installed else _first_wish()).mapping
+        return (_installed.spec if _installed else _requested_mapping()).mapping
 
 
 @contextmanager
@@ -179,9 +179,9 @@ def current_placement() -> Placement:
 def count_ordinals() -> int:
     """How many ordinals the mapping has; 0 where it cannot be had. Never raises.
 
-    Where something was wished, by XPURT_MAPPING or any other variable, and cannot be,
-    a warning tells why, once. Where no device is found and nothing was wished, 0 is a
-    fair answer: the first use of xpu says more.
+    Where something was requested, by XPURT_MAPPING or any other variable, and cannot
+    be, a warning tells why, once. Where no device is found and nothing was requested, 0
+    is a fair answer: the first use of xpu says more.
     """
     if _C.in_bad_fork() or extension.inactive_reason() or _devices.loaded_before_fork():
         return 0
@@ -199,10 +199,10 @@ def has_no_device() -> bool:
 
 
 def _tell_why_none(error: Exception) -> None:
-    global _told_why_none
-    if _told_why_none:
+    global _explained_why_none
+    if _explained_why_none:
         return
-    _told_why_none = True
+    _explained_why_none = True
     with suppress(Warning):  # of a process that makes warnings errors
         warnings.warn(f"there is no xpu device: {error}", RuntimeWarning, stacklevel=4)
 
@@ -250,7 +250,7 @@ def _register(table: dict[object, Callback], callback: Callback) -> Callable[[],
     return undo
 
 
-def _first_wish() -> MappingSpec:
+def _requested_mapping() -> MappingSpec:
     try:
         return parse(config().mapping or DEFAULT)
     except MappingError as error:
@@ -284,7 +284,7 @@ def _restore(before: _Installed | None) -> None:
     with _lock:
         if before is not None:
             _change(before.spec)
-        elif _installed is not None and _installed.spec != _first_wish():
+        elif _installed is not None and _installed.spec != _requested_mapping():
             _uninstall("back")
             _run(_after)
 
@@ -308,7 +308,7 @@ def _install_first() -> _Installed:
             return _installed
         _check_usable()
         accelerator.activate(asked=bool(config().mapping))
-        spec = _first_wish()
+        spec = _requested_mapping()
         first = _install(spec, _resolve(spec))
         _run(_after)
         return first
@@ -351,7 +351,7 @@ def _uninstall(where: str) -> None:
     _run(_before)
     storages, size_bytes = _C.uninstall_placement()
     if storages:
-        _C.settle_autograd_threads()  # a backward's last tensors go after its end
+        _C.drain_autograd_threads()  # a backward's last tensors go after its end
         gc.collect()
         storages, size_bytes = _C.uninstall_placement()
     if storages:

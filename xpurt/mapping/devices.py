@@ -251,9 +251,9 @@ def _create_sub_devices(
 def _unsplittable(
     device: PhysicalDevice, partition: Partition, reason: str
 ) -> MappingError:
-    wish = f'"{partition}"' if isinstance(partition, str) else str(partition)
+    request = f'"{partition}"' if isinstance(partition, str) else str(partition)
     return MappingError(
-        f"{device} cannot be split by partition={wish}: {reason}. Choose another "
+        f"{device} cannot be split by partition={request}: {reason}. Choose another "
         "partition, or leave this device out with devices=."
     )
 

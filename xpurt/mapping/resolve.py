@@ -1,4 +1,4 @@
-"""A wish and the devices at hand make a placement. Pure: no device is touched."""
+"""A request and the devices at hand make a placement. Pure: no device is touched."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Splitter = Callable[[PhysicalDevice, Partition], tuple[PhysicalDevice, ...]]
 class Placement:
     """Which physical devices stand behind which ordinal.
 
-    mapping: the wish, as ``set_xpu_mapping`` takes it.
+    mapping: the request, as ``set_xpu_mapping`` takes it.
     ordinals: the devices of xpu:0, xpu:1, ...; more than one each only under AUTO.
         The first of an ordinal is its lead.
     homes: for each ordinal the position of the device that holds the home copies: the
@@ -56,10 +56,10 @@ def resolve(
     """The placement that `spec` asks for on these root devices.
 
     devices: root devices in the order of the ordinals.
-    split: makes the parts of a root device; called only if the wish has a partition.
+    split: makes the parts of a root device; called only if the request has a partition.
     max_devices: the largest number of ordinals, and of devices behind one.
 
-    Raises MappingError where the devices cannot give what is wished.
+    Raises MappingError where the devices cannot give what is requested.
     """
     if not devices:
         raise MappingError(
@@ -67,13 +67,13 @@ def resolve(
             "the package intel-opencl-rt; `python -m xpurt doctor` says what is "
             "missing."
         )
-    wished = _filtered(spec, devices)
+    requested = _filtered(spec, devices)
     if spec.name == "AUTO":
-        chosen = _auto(spec, wished)
+        chosen = _auto(spec, requested)
     elif spec.name == "explicit":
-        chosen = wished
+        chosen = requested
     else:
-        chosen = _of_one_kind(spec, wished)
+        chosen = _of_one_kind(spec, requested)
     if spec.name == "CPU" and not spec.devices:
         # A second CPU device is another driver for the same cores.
         chosen = chosen[:1]
@@ -95,14 +95,14 @@ def resolve(
 def _check_count(spec: MappingSpec, count: int, what: str, most: int) -> None:
     if count <= most:
         return
-    way_out = (
+    remedy = (
         f"Set XPURT_MAX_DEVICES={count} before it starts, or take"
         if count <= LARGEST_MAX_DEVICES
         else f"XPURT_MAX_DEVICES is {LARGEST_MAX_DEVICES} at most: take"
     )
     raise MappingError(
         f"mapping {spec} gives {count} {what}; this process takes at most {most}. "
-        f"{way_out} fewer devices, or larger parts."
+        f"{remedy} fewer devices, or larger parts."
     )
 
 
@@ -140,13 +140,13 @@ def _of_one_kind(
     chosen = tuple(d for d in devices if d.kind == spec.name.lower())
     if chosen:
         return chosen
-    way_out = (
+    remedy = (
         'Install a GPU driver, or use "CPU" or "AUTO".'
         if spec.name == "GPU"
         else 'Install the package intel-opencl-rt, or use "GPU" or "AUTO".'
     )
     raise MappingError(
-        f"mapping {spec} wants a {spec.name}; found {_found(devices)}. {way_out}"
+        f"mapping {spec} wants a {spec.name}; found {_found(devices)}. {remedy}"
     )
 
 

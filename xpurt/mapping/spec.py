@@ -1,6 +1,6 @@
-"""The wish: which devices shall stand behind which xpu ordinals.
+"""The request: which devices shall stand behind which xpu ordinals.
 
-Everything here is text to data; no device is looked at. A wish is written as
+Everything here is text to data; no device is looked at. A request is written as
 
     mapping    "explicit" | "CPU" | "GPU" | "AUTO", in any case; "AUTO:GPU,CPU" takes
                these only and in this order, "AUTO:-GPU" takes all but these
@@ -43,7 +43,7 @@ class DeviceFilter:
 
 @dataclass(frozen=True, slots=True)
 class MappingSpec:
-    """A mapping as it was wished.
+    """A mapping as it was requested.
 
     include: under AUTO the devices to take, in this order; empty takes all.
     exclude: under AUTO the devices to leave out.
@@ -132,8 +132,8 @@ def parts_in_compute_units(
 ) -> tuple[int, ...]:
     """How many compute units each part of a device gets.
 
-    SYCL counts compute units per part where the wish counts parts: 8 units in 2 parts
-    are (4, 4). `device` is the name for the error. Raises MappingError where the
+    SYCL counts compute units per part where the request counts parts: 8 units in 2
+    parts are (4, 4). `device` is the name for the error. Raises MappingError where the
     parts do not divide the device or want more of it than there is.
     """
     if isinstance(partition, int):

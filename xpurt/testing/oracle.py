@@ -89,13 +89,13 @@ def copied(tree: T, device: torch.device) -> T:
 
 
 def _device(what: str, device: torch.device | str) -> torch.device:
-    way_out = 'Give one as torch.device("xpu") or "xpu:0".'
-    check_type(what, device, torch.device | str, "a device", way_out)
+    remedy = 'Give one as torch.device("xpu") or "xpu:0".'
+    check_type(what, device, torch.device | str, "a device", remedy)
     try:
         return torch.device(device)
     except RuntimeError:
         raise ValueError(
-            f"{what} wants a device that PyTorch knows; found {shown(device)}. {way_out}"
+            f"{what} wants a device that PyTorch knows; found {shown(device)}. {remedy}"
         ) from None
 
 
@@ -149,8 +149,8 @@ class Comparison:
     ) -> None:
         for name, bound in (("rtol", rtol), ("atol", atol)):
             if bound is not None:
-                way_out = "Give both rtol and atol, or neither."
-                check_type(name, bound, int | float, "a bound on errors", way_out)
+                remedy = "Give both rtol and atol, or neither."
+                check_type(name, bound, int | float, "a bound on errors", remedy)
         if (rtol is None) != (atol is None):
             raise ValueError(
                 f"rtol and atol go together; found rtol={rtol}, atol={atol}. Give both, "
@@ -267,11 +267,11 @@ def compare_errors(
         )
     if type(expected) is not type(actual):
         raise Disagreement(
-            f"the CPU {_told(expected)}, {device} {_told(actual)}"
+            f"the CPU {_described(expected)}, {device} {_described(actual)}"
         ) from (actual or expected)
 
 
-def _told(error: Exception | None) -> str:
+def _described(error: Exception | None) -> str:
     if error is None:
         return "gave a result"
     return f"raised {type(error).__name__} ({error})"

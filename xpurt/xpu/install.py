@@ -196,7 +196,7 @@ def _tell_dynamo(before: ModuleType, after: ModuleType | None) -> None:
 
 def _finish() -> None:
     """Waits for all queued work; what failed unheard is printed."""
-    _C.settle_autograd_threads()
+    _C.drain_autograd_threads()
     try:
         _C.synchronize_all()
     except RuntimeError:

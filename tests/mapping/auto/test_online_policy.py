@@ -103,7 +103,7 @@ def test_what_was_remembered_lets_the_mix_be_behind_a_little() -> None:
         assert policy.choose([10, 0], [0, 0], [10, 10], [15, 15]) == second
 
 
-def test_bad_prospects_are_refused() -> None:
+def test_bad_candidates_are_refused() -> None:
     with pytest.raises(ValueError, match="needs a device"):
         _C.OnlinePolicy(0)
     policy = _C.OnlinePolicy(2)

@@ -3,7 +3,7 @@ TILES $entry(__global T* out, __global C* sums, __global const T* query,
              const Layout layout) {
   __local C queries[TILE][EMBED + 1], keys[TILE][EMBED + 1], values[TILE][EMBED + 1];
   __local C weights[TILE][TILE + 1];
-  PLACE
+  WORK_ITEM
   C acc[EACH], most = LOWEST, sum = 0;
   for (int c = 0; c < EACH; ++c) acc[c] = 0;
   fetch(queries, query, tile, layout.queries, layout.query, query_base);

@@ -5,7 +5,7 @@ TILES $entry(__global T* out, __global T* values_out, __global const C* sums,
              const Layout layout) {
   __local C queries[TILE][EMBED + 1], keys[TILE][EMBED + 1], values[TILE][EMBED + 1];
   __local C grads[TILE][EMBED + 1], weights[TILE][TILE + 1], changes[TILE][TILE + 1];
-  PLACE
+  WORK_ITEM
   C of_key[EACH], of_value[EACH];
   for (int c = 0; c < EACH; ++c) of_key[c] = of_value[c] = 0;
   fetch(keys, key, tile, layout.keys, layout.key, key_base);

@@ -9,7 +9,7 @@
     statement                                         \
   }
 #define LINE                                                        \
-  const long row = place_of_lanes();                                \
+  const long row = work_item_of_lanes();                                \
   const long lane = lane_at_place();                                \
   const long query = row % layout.queries;                          \
   const long head = row / layout.queries % layout.heads;            \

@@ -5,7 +5,7 @@ TILES $entry(__global T* out, __global const C* sums, __global const C* inner,
              __global const T* grad MASK, const C scale, const Layout layout) {
   __local C queries[TILE][EMBED + 1], keys[TILE][EMBED + 1], values[TILE][EMBED + 1];
   __local C grads[TILE][EMBED + 1], weights[TILE][TILE + 1];
-  PLACE
+  WORK_ITEM
   C acc[EACH];
   for (int c = 0; c < EACH; ++c) acc[c] = 0;
   fetch(queries, query, tile, layout.queries, layout.query, query_base);

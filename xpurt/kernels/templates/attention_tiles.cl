@@ -25,7 +25,7 @@ static C product(Rows* a, int row, Rows* b, int other) {
   return sum;
 }
 
-#define PLACE                                                          \
+#define WORK_ITEM                                                          \
   const int x = get_local_id(0), y = get_local_id(1);                  \
   const long tile = get_group_id(0) * TILE;                            \
   const long batch = get_group_id(1) / layout.heads;                   \

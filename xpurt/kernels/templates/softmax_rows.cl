@@ -1,7 +1,7 @@
 // Lines along the last dimension: a sub-group per line, its lanes along it.
 $attributes
 __kernel void $entry($params, const long outer, const long length, const long inner) {
-  const long row = place_of_lanes();
+  const long row = work_item_of_lanes();
   const long lane = lane_at_place();
   if (row >= outer) return;
   const long base = row * length;

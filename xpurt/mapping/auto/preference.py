@@ -16,18 +16,18 @@ def preference(kind: str, placement: Placement) -> Iterator[None]:
     check_type(
         "prefer()", kind, str, "a kind of device", 'Give "CPU", "GPU" or "accelerator".'
     )
-    wish = kind.lower()
-    if wish not in KINDS:
+    wanted = kind.lower()
+    if wanted not in KINDS:
         raise MappingError(
             f'prefer("{kind}"): a kind of device is one of {", ".join(KINDS)}'
         )
     found = {device.kind for devices in placement.ordinals for device in devices}
-    if wish not in found:
+    if wanted not in found:
         raise MappingError(
             f'prefer("{kind}"): mapping "{placement.mapping}" has devices of kind '
-            f"{', '.join(sorted(found))} only. Set a mapping with one of kind {wish}."
+            f"{', '.join(sorted(found))} only. Set a mapping with one of kind {wanted}."
         )
-    before = _C.set_preference(wish)
+    before = _C.set_preference(wanted)
     try:
         yield
     finally:

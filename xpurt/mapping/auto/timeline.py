@@ -92,7 +92,7 @@ def timeline(path: str | Path | None = None) -> Iterator[Timeline]:
 
     if torch.cuda._is_compiled():
         raise NotImplementedError(
-            "a timeline of xpu was wished, and this PyTorch has CUDA compiled in: in its "
+            "a timeline of xpu was requested, and this PyTorch has CUDA compiled in: in its "
             "profiles the work of xpu could not be told from CUDA's. A build of PyTorch "
             "for the CPU has timelines; xpurt.op_report() says where ops ran on any."
         )
