@@ -1,4 +1,4 @@
-"""The types of the extension's functions; their bodies are in csrc/module.cpp."""
+"""The types of the extension's functions; their bodies are in csrc/python/module.cpp."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -119,7 +119,7 @@ def escape(tensor: Tensor) -> None:
 
 def escape_storage(storage: UntypedStorage) -> None: ...
 
-# Pools, snapshots, history: csrc/bind_snapshot.cpp
+# Pools, snapshots, history: csrc/python/bind_snapshot.cpp
 
 def memory_snapshot() -> list[dict[str, Any]]:
     """Every segment with its blocks, as `torch.xpu.memory_snapshot` gives them."""
@@ -167,7 +167,7 @@ def end_allocate_to_pool(device: int, pool: tuple[int, int]) -> None: ...
 def release_pool(device: int, pool: tuple[int, int]) -> None:
     """Takes back one `begin_allocate_to_pool`; RuntimeError if there was none."""
 
-# XPU graphs: csrc/bind_graph.cpp
+# XPU graphs: csrc/python/bind_graph.cpp
 
 class Graph:
     """One capture and its replays; see `torch.xpu.XPUGraph`.
@@ -197,7 +197,7 @@ class Graph:
 def graph_pool_handle() -> tuple[int, int]: ...
 def is_current_stream_capturing() -> bool: ...
 
-# The allocator: csrc/bind_allocator.cpp
+# The allocator: csrc/python/bind_allocator.cpp
 
 def memory_fraction(device: int) -> float: ...
 def set_memory_fraction(device: int, fraction: float) -> None:
@@ -239,7 +239,7 @@ def add_wider_types(rows: Sequence[dict[str, object]]) -> None:
 def set_kernel_policy(policy: str) -> None: ...
 def kernel_policy() -> str: ...
 
-# Ops: csrc/bind_ops.cpp
+# Ops: csrc/python/bind_ops.cpp
 
 def op_report() -> list[tuple[str, str, str, int, int, float]]:
     """Op, tier, device, calls, bytes copied, seconds."""
@@ -247,10 +247,10 @@ def op_report() -> list[tuple[str, str, str, int, int, float]]:
 def reset_op_report() -> None: ...
 def set_fallback_mode(mode: str) -> None: ...
 
-# Which device runs an op: csrc/bind_planning.cpp
+# Which device runs an op: csrc/python/bind_planning.cpp
 
 class OnlinePolicy:
-    """Earliest finish, never far behind the best device alone; see csrc/online_policy.h.
+    """Earliest finish, never far behind the best device alone; see csrc/schedule/online_policy.h.
     Arrays hold one number per device: when its queue is empty, when the op's inputs are
     there, what it costs (infinite: it cannot run there), what taking its results
     elsewhere costs. Raises ValueError."""
@@ -275,7 +275,7 @@ class OnlinePolicy:
 
     def choice_ns(self, calls: int) -> float: ...
 
-# The choice of tiers: csrc/bind_policy.cpp
+# The choice of tiers: csrc/python/bind_policy.cpp
 
 def set_cost_curves(
     index: int,
@@ -410,7 +410,7 @@ class testing:
     @staticmethod
     def copy_verdict(name: str, overload: str) -> tuple[str, str]:
         """Whether an op may run on copies: "trusted", "checked", "refused" or "never"; and
-        why it may not. See csrc/unsafe_copies.h. Raises RuntimeError for an unknown op."""
+        why it may not. See csrc/native/unsafe_copies.h. Raises RuntimeError for an unknown op."""
 
     @staticmethod
     def check_trusted_copies(value: bool) -> None: ...

@@ -7,7 +7,7 @@ import pytest
 import torch
 from lazy_copies.audit_silent_writes import audit
 
-SOURCE = Path(__file__).parents[2] / "xpurt" / "csrc" / "op_record.cpp"
+SOURCE = Path(__file__).parents[2] / "xpurt" / "csrc" / "op" / "op_record.cpp"
 
 # Ops with running statistics that leave them as they are; of CUDA alone the last two.
 HARMLESS = re.compile(r"backward|no_update|no_training|functional|cudnn_|miopen_")

@@ -1,4 +1,4 @@
-"""Ops that no copy can serve: see Note [Ops on copies] in csrc/unsafe_copies.h."""
+"""Ops that no copy can serve: see Note [Ops on copies] in csrc/native/unsafe_copies.h."""
 
 import json
 import re

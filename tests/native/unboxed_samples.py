@@ -1,4 +1,4 @@
-"""A call of every op that has a function of its own: see csrc/unboxed.h."""
+"""A call of every op that has a function of its own: see csrc/dispatch/unboxed/unboxed_op.h."""
 
 from collections.abc import Callable
 from typing import Any

@@ -129,7 +129,7 @@ class CustomKernel(BaseRow):
     first tensor's. A row that `draws` random numbers sees contiguous tensors in one
     dimension. `fault` says what a FAULT is, if not a wrong index: RuntimeError.
     `primitive` names what oneDNN has in the place of the steps, for the calls that it
-    computes as PyTorch does (``csrc/onednn_rows.h``), on a CPU."""
+    computes as PyTorch does (``csrc/onednn/rows.h``), on a CPU."""
 
     template: ClassVar[str] = "custom_kernel"
 

@@ -1,8 +1,8 @@
 """Rows of random numbers: see Note [Random numbers] in templates/random.cl.
 
 Each is an op of xpurt's own, which fills tensors that are there, from a seed and an
-offset. csrc/random_ops.cpp calls them for the ops of aten, of which it has the checks;
-csrc/random_forms.cpp has their host forms, which call the same functions.
+offset. csrc/dispatch/random_ops.cpp calls them for the ops of aten, of which it has the checks;
+csrc/random/forms.cpp has their host forms, which call the same functions.
 """
 
 from typing import Any
@@ -218,7 +218,7 @@ SAMPLES = (
     ),
 )
 
-# The parts of multinomial, which csrc/random_choices.cpp puts together: choices without
+# The parts of multinomial, which csrc/dispatch/random_choices.cpp puts together: choices without
 # replacement are the first places of a race, those with replacement are found among
 # sums of weights made integers, which are exact however they are added up.
 CHOICES = (

@@ -1,6 +1,6 @@
 """Types that GPUs have an op in and PyTorch's CPU has not: what it is computed in.
 
-One line per op; see Note [Types that the CPU lacks] in ``csrc/wider_types.cpp``. An op
+One line per op; see Note [Types that the CPU lacks] in ``csrc/native/wider_types.cpp``. An op
 is here only if PyTorch lists the type for CUDA or XPU: in its database of ops, or, for
 what only a derivative calls, by the gradients that it lists there. Everything else
 raises on xpu what it raises on the CPU.

@@ -1,5 +1,5 @@
 // Random numbers, in what OpenCL C and C++ have in common: the kernels and the host form
-// (csrc/random_forms.h) are compiled from this text, and give the same bits.
+// (csrc/random/forms.h) are compiled from this text, and give the same bits.
 //
 // Note [Random numbers]
 // ~~~~~~~~~~~~~~~~~~~~~

@@ -1,0 +1,94 @@
+// The physical devices, and the placement that puts them behind xpu ordinals.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <sycl/sycl.hpp>
+#include <vector>
+
+#include "device/current_device.h"
+
+namespace xpurt {
+
+// The largest number of ordinals that this library can hold.
+constexpr c10::DeviceIndex kMaxDevices = 64;
+
+// The most ordinals that a mapping may have, fixed at import: the size of the autograd
+// engine's table, which must not grow. See Note [Autograd's threads].
+c10::DeviceIndex guard_device_count() noexcept;
+void set_guard_device_count(c10::DeviceIndex count);
+
+// For native handles and for kernels in OpenCL C.
+inline constexpr auto kOpenCL = sycl::backend::opencl;
+
+struct PhysicalDevice {
+  sycl::device device;
+  sycl::context context;  // see Note [Contexts]
+  std::string name;
+  int id = 0;  // position in the process's table of physical devices
+  bool is_cpu = false;
+  bool host_accessible = false;  // the host can read and write its allocations
+  bool system_usm = false;       // its kernels can use any host pointer
+  bool has_fp64 = false;
+  bool has_fp16 = false;
+  bool is_opencl = false;     // can be given kernels in OpenCL C
+  uint64_t total_memory = 0;  // bytes
+};
+
+struct Ordinal {
+  std::vector<PhysicalDevice*> devices;
+  size_t home = 0;  // position in `devices` of the one that holds home copies
+
+  PhysicalDevice& home_device() const { return *devices[home]; }
+};
+
+struct Placement {
+  std::string mapping;
+  uint64_t epoch = 0;  // grows with every placement of the process
+  std::vector<Ordinal> ordinals;
+};
+
+// The installed placement. Without one, asks the resolver for it (under the
+// GIL); throws what the resolver throws, or c10::Error after a fork.
+const Placement& placement();
+
+// The installed placement, or nullptr: never asks, never throws.
+const Placement* installed_placement() noexcept;
+
+// The device with that id, or nullptr.
+const PhysicalDevice* find_physical_device(int id) noexcept;
+
+// Number of ordinals; 0 where no placement can be had. Never throws.
+c10::DeviceIndex device_count() noexcept;
+
+// That of the current device for -1. Throws MappingError unless xpu:index exists.
+const Ordinal& ordinal(c10::DeviceIndex index);
+
+using DevicePointer = uintptr_t;  // address of a sycl::device
+void set_placement_resolver(std::function<void()> resolver);
+void install_placement(const std::string& mapping,
+                       const std::vector<std::vector<DevicePointer>>& ordinals);
+// Takes the placement away, unless `in_use` answers true once nobody can begin to use
+// it any more; then it stays. See Note [Use and change].
+bool uninstall_placement(const std::function<bool()>& in_use);
+// Whether the placement with that epoch is the one that is installed.
+bool is_installed(uint64_t epoch) noexcept;
+// Changes with every placement that comes or goes.
+uint64_t placement_epoch() noexcept;
+
+// True in a process that was forked after a device had been used.
+bool in_bad_fork() noexcept;
+
+// Sets what waits for all queued work at the end of the process, while the driver is
+// still there.
+void before_driver_ends(void (*finish)());
+
+// True once the process is exiting and all queued work has been waited for: the
+// driver is not to be called any more.
+bool is_exiting() noexcept;
+
+}  // namespace xpurt

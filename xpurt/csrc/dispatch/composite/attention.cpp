@@ -1,0 +1,105 @@
+// scaled_dot_product_attention: PyTorch's own asks a table of kernels that has no
+// place for xpu.
+#include <ATen/Context.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_sdp_choice.h>
+#include <ATen/ops/_scaled_dot_product_attention_math.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "native/alias.h"
+#include "rows/attention.h"
+#include "stream/capture.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+
+// A mask of what takes part, as one that is added.
+std::optional<Tensor> additive(const std::optional<Tensor>& mask,
+                               at::ScalarType dtype) {
+  if (!mask.has_value() || !mask->defined() || mask->scalar_type() != at::kBool) {
+    return mask;
+  }
+  Tensor added = at::zeros_like(*mask, mask->options().dtype(dtype));
+  added.masked_fill_(mask->logical_not(), -std::numeric_limits<double>::infinity());
+  return added;
+}
+
+// Whether the row of the fused op computes this: the rule for devices whose memory the
+// host cannot read, and for captures. PyTorch's own table cannot be asked there.
+bool has_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
+                const std::optional<Tensor>& mask, double dropout) {
+  if (!at::globalContext().userEnabledFlashSDP() || dropout != 0) return false;
+  for (const Tensor* each : {&query, &key, &value}) {
+    if (each->dim() != 4 || each->numel() == 0 ||
+        each->scalar_type() != query.scalar_type() || each->size(0) != query.size(0) ||
+        each->size(1) != query.size(1) || each->size(3) != query.size(3)) {
+      return false;
+    }
+  }
+  if (!at::isFloatingType(query.scalar_type()) || key.size(2) != value.size(2)) {
+    return false;
+  }
+  if (mask.has_value()) {
+    const std::array<int64_t, 4> scores{query.size(0), query.size(1), query.size(2),
+                                        key.size(2)};
+    if (!at::is_expandable_to(mask->sizes(), scores)) return false;
+    if (mask->scalar_type() != query.scalar_type() && mask->scalar_type() != at::kFloat)
+      return false;
+  }
+  Attention asked;
+  asked.query = query;
+  const auto& devices = ordinal(query.device().index()).devices;
+  return std::all_of(devices.begin(), devices.end(), [&](const auto* device) {
+    return attention_fits_tiles(asked, *device);
+  });
+}
+
+// Whether the fused op is taken. Of tensors without memory, as a compiler traces with,
+// PyTorch cannot say: it asks that table.
+bool takes_fused(const Tensor& query, const Tensor& key, const Tensor& value,
+                 const std::optional<Tensor>& mask, double dropout, bool causal,
+                 std::optional<double> scale, bool grouped) {
+  if (!query.is_xpu() || query.is_nested() ||
+      query.key_set().has(c10::DispatchKey::Python)) {
+    return false;
+  }
+  if (mask.has_value() && mask->requires_grad() && at::GradMode::is_enabled()) {
+    return false;
+  }
+  const c10::DeviceIndex index = query.device().index();
+  if (!host_reads(index) || is_capturing(index)) {
+    return has_kernel(query, key, value, mask, dropout);
+  }
+  constexpr int64_t kFlash = 1;  // of at::SDPBackend
+  return at::_fused_sdp_choice(query, key, value, mask, dropout, causal, scale,
+                               grouped) == kFlash;
+}
+
+Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                 const std::optional<Tensor>& mask, double dropout, bool causal,
+                 std::optional<double> scale, bool grouped) {
+  const std::optional<Tensor> added = additive(mask, query.scalar_type());
+  if (takes_fused(query, key, value, added, dropout, causal, scale, grouped)) {
+    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, dropout, causal, added, scale));
+  }
+  return std::get<0>(at::_scaled_dot_product_attention_math(
+      query, key, value, added, dropout, causal, std::nullopt, scale, grouped));
+}
+
+TORCH_LIBRARY_IMPL(aten, XPU, m) {
+  m.impl("scaled_dot_product_attention", TORCH_FN(attention));
+}
+TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
+  m.impl("scaled_dot_product_attention", TORCH_FN(attention));
+}
+
+}  // namespace
+}  // namespace xpurt

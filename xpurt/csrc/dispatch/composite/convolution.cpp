@@ -1,0 +1,46 @@
+// Convolutions: PyTorch gives devices that it does not know these two ops, and the
+// CPU others.
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+
+#include "op/op_record.h"
+
+namespace xpurt {
+namespace {
+
+void convolution(const c10::OperatorHandle&, c10::DispatchKeySet,
+                 torch::jit::Stack* stack) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  constexpr size_t kArguments = 9;
+  const auto a = torch::jit::last(*stack, kArguments);
+  at::Tensor result =
+      at::convolution(a[0].toTensor(), a[1].toTensor(), a[2].toOptional<at::Tensor>(),
+                      a[3].toIntVector(), a[4].toIntVector(), a[5].toIntVector(),
+                      a[6].toBool(), a[7].toIntVector(), a[8].toInt());
+  torch::jit::drop(*stack, kArguments);
+  torch::jit::push(*stack, std::move(result));
+}
+
+void convolution_backward(const c10::OperatorHandle&, c10::DispatchKeySet,
+                          torch::jit::Stack* stack) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  constexpr size_t kArguments = 10;
+  const auto a = torch::jit::last(*stack, kArguments);
+  const at::Tensor& grad = a[0].toTensor();
+  const auto wanted = a[9].toBoolList();
+  const std::vector<int64_t> bias_sizes{grad.size(1)};
+  auto [input, weight, bias] = at::convolution_backward(
+      grad, a[1].toTensor(), a[2].toTensor(), at::OptionalIntArrayRef(bias_sizes),
+      a[3].toIntVector(), a[4].toIntVector(), a[5].toIntVector(), a[6].toBool(),
+      a[7].toIntVector(), a[8].toInt(), {wanted[0], wanted[1], wanted[2]});
+  torch::jit::drop(*stack, kArguments);
+  torch::jit::push(*stack, std::move(input), std::move(weight), std::move(bias));
+}
+
+const bool convolutions_registered = set_host_kernels(
+    {{"aten::convolution_overrideable", "", &convolution},
+     {"aten::convolution_backward_overrideable", "", &convolution_backward}});
+
+}  // namespace
+}  // namespace xpurt

@@ -1,0 +1,133 @@
+// Single ops that fit nowhere else.
+#include <ATen/ops/from_file.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/where.h>
+#include <torch/library.h>
+
+#include "dispatch/complex_nansum.h"
+#include "memory/allocator.h"
+#include "op/op_record.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+
+void record_stream(Tensor& self, c10::Stream stream) {
+  device_allocator().recordStream(self.storage().data_ptr(), stream);
+}
+
+Tensor to_mkldnn(const Tensor&, std::optional<c10::ScalarType>) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false,
+      "xpu tensors have no mkldnn layout. Move the tensor to the CPU first: "
+      "tensor.cpu().to_mkldnn()");
+}
+
+// PyTorch's kernels for the CPU's layouts pin the parts, and ask nothing of the device.
+Tensor refuse_to_pin(const Tensor& self, std::optional<c10::Device>) {
+  TORCH_CHECK(false, "cannot pin '", self.toString(),
+              "': only CPU tensors can be pinned, not xpu tensors. Pin it on the CPU, "
+              "and move it with .to(\"xpu\").");
+}
+
+bool is_never_pinned(const Tensor&, std::optional<c10::Device>) {
+  return false;
+}
+
+// A file's bytes are mapped into memory of the host, so an xpu tensor is a copy.
+Tensor from_file(std::string_view name, std::optional<bool> shared,
+                 std::optional<int64_t> size, std::optional<c10::ScalarType> dtype,
+                 std::optional<c10::Layout> layout, std::optional<c10::Device> device,
+                 std::optional<bool> pin_memory) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!shared.value_or(false),
+                              "from_file(shared=True) on xpu: what is written to the "
+                              "tensor would not reach the "
+                              "file. Use shared=False, or device=\"cpu\".");
+  return at::from_file(name, shared, size, dtype, layout, c10::Device(c10::kCPU),
+                       pin_memory)
+      .to(device.value_or(c10::Device(c10::kXPU)));
+}
+
+// Composite ops that choose a kernel by the device themselves, and know of no xpu.
+void by_host_tensors(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                     torch::jit::Stack* stack) {
+  op.redispatchBoxed(keys, stack);
+}
+
+template <bool has_out>
+void nansum(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+            torch::jit::Stack* stack) {
+  constexpr size_t kArguments = has_out ? 5 : 4;
+  const auto a = torch::jit::last(*stack, kArguments);
+  if (!a[0].toTensor().is_complex()) return op.redispatchBoxed(keys, stack);
+  std::optional<c10::ScalarType> dtype;
+  if (!a[3].isNone()) dtype = a[3].toScalarType();
+  const auto dims = a[1].toOptional<std::vector<int64_t>>();
+  Tensor result = complex_nansum(a[0].toTensor(),
+                                 dims ? at::OptionalIntArrayRef(*dims) : std::nullopt,
+                                 a[2].toBool(), dtype);
+  if constexpr (has_out) {
+    Tensor out = a[4].toTensor();
+    TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ",
+                result.scalar_type(), " can't be cast to the desired output type ",
+                out.scalar_type());
+    at::native::resize_output(out, result.sizes());
+    result = out.copy_(result);
+  }
+  torch::jit::drop(*stack, kArguments);
+  torch::jit::push(*stack, std::move(result));
+}
+
+// PyTorch's CPU kernel reads an expanded input out of bounds.
+void of_contiguous(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack) {
+  c10::IValue& self = torch::jit::peek(*stack, 0, op.schema().arguments().size());
+  self = self.toTensor().contiguous();
+  op.redispatchBoxed(keys, stack);
+}
+
+const bool singles_registered = set_host_kernels({
+    {"aten::conj_physical_", "", &by_host_tensors},
+    {"aten::kaiser_window", "", &by_host_tensors},
+    {"aten::kaiser_window", "periodic", &by_host_tensors},
+    {"aten::kaiser_window", "beta", &by_host_tensors},
+    {"aten::median", "dim_values", &of_contiguous},
+    {"aten::nanmedian", "dim_values", &of_contiguous},
+    {"aten::mode", "values", &by_host_tensors},
+    {"aten::nansum", "", &nansum<false>},
+    {"aten::nansum", "out", &nansum<true>},
+});
+
+TORCH_LIBRARY_IMPL(aten, XPU, m) {
+  m.impl("record_stream", TORCH_FN(record_stream));
+  m.impl("to_mkldnn", TORCH_FN(to_mkldnn));
+  m.impl("from_file", TORCH_FN(from_file));
+}
+
+void refuse_pinning(torch::Library& m) {
+  m.impl("_pin_memory", TORCH_FN(refuse_to_pin));
+  m.impl("is_pinned", TORCH_FN(is_never_pinned));
+}
+TORCH_LIBRARY_IMPL(aten, SparseXPU, m) {
+  refuse_pinning(m);
+}
+TORCH_LIBRARY_IMPL(aten, SparseCsrXPU, m) {
+  refuse_pinning(m);
+}
+TORCH_LIBRARY_IMPL(aten, NestedTensorXPU, m) {
+  refuse_pinning(m);
+}
+
+}  // namespace
+
+Tensor complex_nansum(const Tensor& self, at::OptionalIntArrayRef dims, bool keepdim,
+                      std::optional<c10::ScalarType> dtype) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return at::sum(at::where(at::isnan(self), 0, self), dims, keepdim, dtype);
+}
+
+}  // namespace xpurt

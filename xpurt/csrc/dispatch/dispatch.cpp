@@ -1,0 +1,205 @@
+#include "dispatch/dispatch.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "device/device.h"
+#include "device/device_failure.h"
+#include "device/device_scope.h"
+#include "memory/replica/device_override.h"
+#include "native/alias.h"
+#include "native/host_run.h"
+#include "native/unsafe_copies.h"
+#include "native/wider_types.h"
+#include "op/fallback_mode.h"
+#include "op/op_report.h"
+#include "op/operands.h"
+#include "op/stack_tensors.h"
+#include "program/program.h"
+#include "schedule/explain.h"
+#include "schedule/kernel_refusal.h"
+#include "stream/capture.h"
+
+namespace xpurt {
+namespace {
+
+void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
+                 torch::jit::Stack* stack, RowRun& run) {
+  if (C10_UNLIKELY(run_in_wider_type(record, index, stack))) return;
+  if (C10_UNLIKELY(is_capturing(index))) {
+    refuse_op_in_capture(record.name, record.generator >= 0);
+  }
+  const uint64_t begin = ticks_now();
+  check_host_kernel(record, index, host_keys(keys));
+  HostRun on_host(record, index, stack);
+  const bool copies = on_host.copies();
+  check_may_copy(record, index, copies);
+  if (copies) about_to_copy(record, index);
+  on_host.run(keys);
+  run.device_id = ordinal(index).home_device().id;
+  const Tier tier = copies ? Tier::copy : Tier::native;
+  count_op(record, tier, run.device_id, ticks_now() - begin, on_host.bytes_copied());
+  if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, run);
+}
+
+// Whether something other than the row can run a call that a driver refused a kernel
+// of.
+bool has_next_tier(const OpRecord& record, const RowKernel& row,
+                   c10::DeviceIndex index) {
+  return kernel_policy() == KernelPolicy::automatic && !is_capturing(index) &&
+         record.has_cpu_kernel && row.is_repeatable();
+}
+
+// A device failed: whether the call can be repeated at home, as far as its arguments
+// are what they were.
+bool can_repeat(const DeviceFailure& failure, const RowKernel& row, const Ordinal& on) {
+  if (on.devices.size() == 1 || &failure.device == &on.home_device()) return false;
+  take_out(failure);
+  return row.is_repeatable();
+}
+
+// Under AUTO no call waits for a kernel that something else can run it without.
+BuildWaits waits_of(const OpRecord& record, const RowChoice& choice,
+                    c10::DeviceIndex index) {
+  const bool hurries = choice.decision.has_value() && !has_preference() &&
+                       kernel_policy() == KernelPolicy::automatic &&
+                       !is_deterministic() && choice.row->is_repeatable();
+  if (!hurries) return {};
+  const bool has_native =
+      has_next_tier(record, *choice.row, index) && host_reads(index);
+  return {false, has_native ? nullptr : &ordinal(index).home_device()};
+}
+
+// False if the home device's driver refuses to build a kernel of the row, or one is
+// still being built, and the next tier is to run it.
+bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
+             torch::jit::Stack* stack, RowRun& run) {
+  const RowKernel& row = *choice.row;
+  const c10::ScalarType type = choice.signature.type();
+  const uint64_t begin = ticks_now();
+  const Ordinal& on = ordinal(index);
+  const int home = on.home_device().id;
+  run.device_id = home;
+  const bool has_others = on.devices.size() > 1;
+  const auto refused_elsewhere = [&] {
+    return has_others && std::ranges::any_of(on.devices, [&](const auto* device) {
+             return is_refused(record, device->id, type);
+           });
+  };
+  std::optional<HomeOnlyScope> at_home;
+  if (refused_elsewhere()) at_home.emplace();
+  const WaitsForBuilds waits(waits_of(record, choice, index));
+  const size_t refused = last_refusal().count;
+  for (;;) {
+    try {
+      choice.call->run(record.op, stack, run);
+      if (run.shard_moved && last_refusal().count != refused) {
+        remember_refusal(record, row, type, on.home_device());
+      }
+      break;
+    } catch (const c10::OutOfMemoryError&) {
+      // Under AUTO the home device may have room for what another one has not. Not for
+      // a call that has written to its operands: they are not what they were.
+      if (!has_others || at_home.has_value() || !row.is_repeatable()) throw;
+    } catch (const KernelIsBuilding& building) {
+      if (record_building(*choice.decision, current_stream(index), building.device)) {
+        return false;
+      }
+    } catch (const DeviceFailure& failure) {
+      if (at_home.has_value() || !can_repeat(failure, row, on)) throw;
+    } catch (...) {
+      if (last_refusal().count == refused || !has_next_tier(record, row, index)) throw;
+      remember_refusal(record, row, type, on.home_device());
+      if (run.device_id == home) return false;
+    }
+    run.device_id = home;
+    at_home.emplace();
+  }
+  const Tier tier = choice.call->tier();
+  count_op(record, tier, run.device_id, ticks_now() - begin, 0);
+  if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, run);
+  return true;
+}
+
+// False if it ran otherwise than was chosen.
+bool run_choice(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
+                c10::DispatchKeySet keys, torch::jit::Stack* stack, RowRun& run) {
+  if (choice.row == nullptr) {
+    run_on_host(record, index, keys, stack, run);
+    return true;
+  }
+  if (!run_row(record, choice, index, stack, run)) {
+    run_on_host(record, index, keys, stack, run);
+    return false;
+  }
+  if (run.decision == nullptr || !run.fractions.empty()) return true;
+  return run.device_id == ordinal(index).devices[run.decision->position]->id;
+}
+
+// As it was chosen, and timed if a learner wants that.
+void run_chosen(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
+                c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  RowRun run;
+  if (choice.decision.has_value()) {
+    run.decision = &*choice.decision;
+    if (C10_UNLIKELY(run.decision->timed)) {
+      DecisionTimer clock(index, run);
+      if (run_choice(record, choice, index, keys, stack, run)) clock.done();
+      return;
+    }
+  } else if (C10_UNLIKELY(choice.plan.timed != nullptr)) {
+    SampleTimer clock(record, index, choice);
+    if (run_choice(record, choice, index, keys, stack, run)) clock.done();
+    return;
+  }
+  run_choice(record, choice, index, keys, stack, run);
+}
+
+// The first write to a copy-on-write tensor copies it on the host, and PyTorch cannot
+// take an error in the midst of that.
+void refuse_first_writes(const OpRecord& record, const torch::jit::Stack& stack) {
+  const size_t first = stack.size() - record.arguments;
+  for (size_t i = 0; i < record.arguments; ++i) {
+    if (!record.written[i]) continue;
+    for_each_tensor(stack[first + i], [&](const at::Tensor& tensor) {
+      if (!tensor.defined() || !tensor.has_storage() ||
+          !tensor.storage().unsafeGetStorageImpl()->has_materializer()) {
+        return;
+      }
+      refuse_in_capture(record.name + " into a copy-on-write tensor",
+                        "its first write copies it on the host.");
+    });
+  }
+}
+
+// `inspected`: what is known of the call already, or nullptr.
+void run_at(OpRecord& record, c10::DeviceIndex index, const InspectedCall* inspected,
+            c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (C10_UNLIKELY(is_capturing(index))) refuse_first_writes(record, *stack);
+  RowChoice choice;
+  // Rows read sizes and strides over one storage; other layouts have more, or none.
+  if (is_plain(keys)) choose_row(record, index, *stack, inspected, &choice);
+  run_chosen(record, choice, index, keys, stack);
+}
+
+}  // namespace
+
+void run_op_at(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet keys,
+               torch::jit::Stack* stack) {
+  run_at(record, index, nullptr, keys, stack);
+}
+
+void run_inspected(OpRecord& record, c10::DeviceIndex index,
+                   const InspectedCall& inspected, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack) {
+  const DeviceScope scope(index);
+  run_at(record, index, &inspected, keys, stack);
+}
+
+void run_op(OpRecord& record, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const c10::DeviceIndex index = ordinal_of_operands(record, *stack);
+  const DeviceScope scope(index);
+  run_at(record, index, nullptr, keys, stack);
+}
+
+}  // namespace xpurt

@@ -1,0 +1,167 @@
+#include "dispatch/foreign_kernels.h"
+
+#include <ATen/core/List.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "memory/replica/replica.h"
+#include "native/alias.h"
+#include "op/op_record.h"
+
+namespace xpurt {
+namespace {
+
+using c10::DispatchKey;
+using c10::OperatorHandle;
+using c10::OperatorName;
+
+// Note [Foreign kernels]
+// ~~~~~~~~~~~~~~~~~~~~~~
+// Another library's kernel for xpu asks a tensor for its pointer and uses it on the
+// current stream's queue, or on the host. Where an ordinal has several devices, the
+// bytes at that pointer, the home copy, may be stale, and PyTorch tells nobody that it
+// gave the pointer away. So such a kernel is wrapped: its operands come home first,
+// and the work of the stream's other queues is ordered before and after it. Replicas of
+// the operands are dropped, even those of inputs in the schema: the kernel may write to
+// them nonetheless.
+//
+// Home is stale only after work of ours went to another device, so kernels are looked
+// for before that happens, once, and again when libraries have defined ops since. At
+// the moment of such a definition all copies come home, since the next call may
+// already be one of the new op. A kernel for xpu that a library adds to another
+// library's op, which was defined before, is not noticed.
+struct Watch {
+  std::mutex mutex;  // taken before the dispatcher's
+  std::unordered_set<OperatorName> ours;
+  std::unordered_map<OperatorName, c10::RegistrationHandleRAII> adapted;
+  std::mutex gone_mutex;           // taken after the dispatcher's
+  std::vector<OperatorName> gone;  // ops that no longer exist
+};
+
+Watch& watch() {
+  static Watch* const leaked = new Watch;
+  return *leaked;
+}
+
+std::atomic<bool> ops_were_added{true};
+
+template <typename Visit>
+void for_each_xpu_tensor(const c10::IValue& value, const Visit& visit) {
+  if (value.isTensor()) {
+    const at::Tensor& tensor = value.toTensor();
+    if (tensor.defined() && tensor.is_xpu() && is_plain(tensor) &&
+        tensor.has_storage()) {
+      visit(tensor);
+    }
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) {
+      if (!element.isTensor() && !element.isList() && !element.isNone()) return;
+      for_each_xpu_tensor(element, visit);
+    }
+  }
+}
+
+class AtHome final : public c10::OperatorKernel {
+ public:
+  explicit AtHome(c10::SafeKernelFunction kernel) : kernel_(std::move(kernel)) {}
+
+  void operator()(const OperatorHandle& op, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) {
+    const OpRecord& record = op_record(op);
+    const size_t first = stack->size() - record.arguments;
+    for (size_t i = 0; i < record.arguments; ++i) {
+      for_each_xpu_tensor((*stack)[first + i], [&](const at::Tensor& tensor) {
+        bring_home(*tensor.storage().unsafeGetStorageImpl(), Access::read_write);
+        order_home_queue(tensor.device().index());
+      });
+    }
+    kernel_.callBoxed(op, keys, stack);
+    order_home_queue(current_device());
+  }
+
+ private:
+  // The kernel may keep the queue and submit to it unseen.
+  static void order_home_queue(c10::DeviceIndex index) {
+    if (ordinal(index).devices.size() > 1) current_stream(index).home_queue();
+  }
+
+  c10::SafeKernelFunction kernel_;
+};
+
+class Listener final : public c10::OpRegistrationListener {
+ public:
+  // The dispatcher's lock is held: nothing can be registered here.
+  void onOperatorRegistered(const OperatorHandle&) override {
+    ops_were_added = true;
+    bring_all_home();
+  }
+  void onOperatorDeregistered(const OperatorHandle& op) override {
+    retire_op_record(op);
+    ops_were_added = true;
+    std::lock_guard<std::mutex> lock(watch().gone_mutex);
+    watch().gone.push_back(op.operator_name());
+  }
+};
+
+// The dispatcher warns of kernels that replace others.
+struct Silence final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+c10::RegistrationHandleRAII adapt(const OperatorHandle& op) {
+  Silence silence;
+  const c10::WarningUtils::WarningHandlerGuard guard(&silence);
+  return c10::Dispatcher::singleton().registerImpl(
+      op.operator_name(), DispatchKey::XPU,
+      c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<AtHome>(
+          op.getComputedKernelForDispatchKey(DispatchKey::XPU))),
+      std::nullopt, nullptr, "brings operands home");
+}
+
+// Takes back what was made for ops that no longer exist.
+void forget_gone() {
+  std::vector<OperatorName> gone;
+  {
+    std::lock_guard<std::mutex> lock(watch().gone_mutex);
+    gone = std::exchange(watch().gone, {});
+  }
+  for (const OperatorName& name : gone) watch().adapted.erase(name);
+}
+
+// Before work may leave home: makes foreign kernels find valid bytes there.
+void adapt_foreign_kernels() {
+  if (C10_LIKELY(!ops_were_added.load(std::memory_order_acquire))) return;
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const std::vector<OperatorName> names = dispatcher.getAllOpNames();
+  std::lock_guard<std::mutex> lock(watch().mutex);
+  ops_were_added = false;
+  forget_gone();
+  for (const OperatorName& name : names) {
+    if (watch().ours.contains(name) || watch().adapted.contains(name)) continue;
+    const auto op = dispatcher.findOp(name);
+    if (!op || !op->hasSchema() || !op->hasKernelForDispatchKey(DispatchKey::XPU)) {
+      continue;
+    }
+    watch().adapted.emplace(name, adapt(*op));
+  }
+}
+
+}  // namespace
+
+void watch_foreign_kernels() {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const OperatorName& name : dispatcher.getAllOpNames()) {
+    if (name.name.starts_with("aten::")) watch().ours.insert(name);
+  }
+  static auto* const kept = new c10::RegistrationHandleRAII(
+      dispatcher.addRegistrationListener(std::make_unique<Listener>()));
+  (void)kept;
+  before_leaving_home(&adapt_foreign_kernels);
+}
+
+}  // namespace xpurt

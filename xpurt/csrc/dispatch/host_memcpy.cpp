@@ -1,0 +1,67 @@
+#include "dispatch/host_memcpy.h"
+
+#include <cstring>
+
+#include "dispatch/copy.h"
+#include "dispatch/row_choice.h"
+#include "dispatch/unboxed/unboxed_run.h"
+#include "memory/replica/replica.h"
+
+namespace xpurt {
+namespace {
+
+// PyTorch's own kernels use more than one thread from here on.
+constexpr size_t kHostMemcpyBytes = 64 * 1024;
+
+void bring_home(const at::Tensor& tensor, Access access, Uses* pending) {
+  xpurt::bring_home(
+      *tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(), access,
+      pending);
+}
+
+bool is_host_memcpy_size(const at::Tensor& tensor) {
+  return tensor.is_xpu() && tensor.numel() * tensor.element_size() <= kHostMemcpyBytes;
+}
+
+// Asked last: it counts the call.
+bool is_native(const OpRecord& record, const at::Tensor& tensor) {
+  CallSignature signature;
+  signature.record(*tensor.unsafeGetTensorImpl());
+  return goes_native(record, tensor.device().index(), signature);
+}
+
+}  // namespace
+
+bool host_memcpy(OpRecord& record, const at::Tensor& self, const at::Tensor& source) {
+  if (!is_host_memcpy_size(self) || source.device() != self.device() ||
+      !same_dense_layout(self, source) || self.is_alias_of(source) ||
+      !is_native(record, self)) {
+    return false;
+  }
+  const c10::DeviceIndex index = self.device().index();
+  const UnboxedRun run(record, index);
+  Uses pending;
+  bring_home(self, Access::read_write, &pending);
+  bring_home(source, Access::read, &pending);
+  current_stream(index).wait_for(pending);
+  std::memcpy(self.mutable_data_ptr(), source.const_data_ptr(), self.nbytes());
+  run.done();
+  return true;
+}
+
+bool host_memset(OpRecord& record, const at::Tensor& self) {
+  if (!self.defined() || !is_host_memcpy_size(self) || !is_dense(self) ||
+      !is_native(record, self)) {
+    return false;
+  }
+  const c10::DeviceIndex index = self.device().index();
+  const UnboxedRun run(record, index);
+  Uses pending;
+  bring_home(self, Access::read_write, &pending);
+  current_stream(index).wait_for(pending);
+  std::memset(self.mutable_data_ptr(), 0, self.nbytes());
+  run.done();
+  return true;
+}
+
+}  // namespace xpurt

@@ -1,0 +1,143 @@
+// Random ops that sample counts, categories and orders.
+#include <ATen/ExpandUtils.h>
+#include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/amin.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/topk.h>
+#include <torch/library.h>
+
+#include "dispatch/random_ops.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using Generator = std::optional<at::Generator>;
+
+RandomRow poisson_row("poisson"), binomial_row("binomial"), race_row("race"),
+    whole_weights_row("whole_weights"), choose_row("choose"), numbers_row("random_");
+
+Tensor poisson(const Tensor& rate, Generator generator) {
+  Tensor out = at::empty_like(rate, at::MemoryFormat::Contiguous);
+  if (rate.numel() == 0) return out;
+  check_floating(rate, "poisson_cpu");
+  poisson_row(take_draw(generator, rate.device()), rate, out);
+  return out;
+}
+
+Tensor binomial(const Tensor& count, const Tensor& prob, Generator generator) {
+  TORCH_CHECK_VALUE(at::isFloatingType(count.scalar_type()),
+                    "binomial only supports floating-point dtypes for count, got: ",
+                    count.scalar_type());
+  TORCH_CHECK_VALUE(at::isFloatingType(prob.scalar_type()),
+                    "binomial only supports floating-point dtypes for prob, got: ",
+                    prob.scalar_type());
+  TORCH_CHECK(count.scalar_type() == prob.scalar_type(), "Found dtype ",
+              prob.scalar_type(), " but expected ", count.scalar_type());
+  const Tensor counts = count.expand(at::infer_size(count.sizes(), prob.sizes()));
+  Tensor out = at::empty(counts.sizes(), count.options());
+  if (out.numel() == 0) return out;
+  binomial_row(take_draw(generator, count.device()), counts,
+               prob.expand(counts.sizes()), out);
+  return out;
+}
+
+constexpr int64_t kMaxCategories = 1 << 24;
+
+// `most`: the largest weight of each row. Waits for the device once.
+void check_weights(const Tensor& weights, const Tensor& most, bool replacement) {
+  const bool one = most.numel() == 1;
+  const Tensor ends = at::stack({weights.min(), one ? most.squeeze() : most.min(),
+                                 one ? most.squeeze() : most.max()})
+                          .cpu()
+                          .to(at::kDouble);
+  const auto* const end = ends.const_data_ptr<double>();
+  const bool right = end[0] >= 0 && end[2] < INFINITY;  // neither is NaN, then
+  if (replacement && !right) {
+    TORCH_CHECK(
+        weights.ge(0).all().item().toBool(),
+        "invalid multinomial distribution (encountering probability entry < 0)");
+    TORCH_CHECK(false,
+                "invalid multinomial distribution (encountering probability entry = "
+                "infinity or NaN)");
+  }
+  TORCH_CHECK(right, "probability tensor contains either `inf`, `nan` or element < 0");
+  TORCH_CHECK(end[1] > 0,
+              "invalid multinomial distribution (sum of probabilities <= 0)");
+}
+
+Tensor& multinomial_out(const Tensor& self, int64_t samples, bool replacement,
+                        Generator generator, Tensor& out) {
+  TORCH_CHECK(out.device() == self.device(),
+              "multinomial arguments must have the same device");
+  TORCH_CHECK(self.dim() > 0 && self.dim() <= 2, "prob_dist must be 1 or 2 dim");
+  TORCH_CHECK(at::isFloatingType(self.scalar_type()),
+              "multinomial only supports floating-point dtypes for input, got: ",
+              self.scalar_type());
+  TORCH_CHECK(out.scalar_type() == at::kLong,
+              "multinomial expects Long tensor out, got: ", out.scalar_type());
+  TORCH_CHECK(samples > 0, "cannot sample n_sample <= 0 samples");
+  const int64_t categories = self.size(-1);
+  TORCH_CHECK(categories <= kMaxCategories, "number of categories cannot exceed 2^24");
+  TORCH_CHECK(
+      replacement || samples <= categories,
+      "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  std::vector<int64_t> sizes{samples};
+  if (self.dim() == 2) sizes.insert(sizes.begin(), self.size(0));
+  at::native::resize_output(out, sizes);
+  if (out.numel() == 0) return out;
+  TORCH_CHECK(categories > 0,
+              "invalid multinomial distribution (sum of probabilities <= 0)");
+  const Tensor most = at::amax(self, {-1}, /*keepdim=*/true);
+  check_weights(self, most, replacement && samples > 1);
+  const Draw draw = take_draw(generator, self.device());
+  const Tensor whole = at::empty(self.sizes(), self.options().dtype(at::kLong));
+  if (replacement && samples > 1) {
+    whole_weights_row.without_draw(self, most.expand(self.sizes()), whole);
+    choose_row(draw, at::cumsum(whole, -1), out, categories, samples);
+    return out;
+  }
+  race_row(draw, self, whole, categories);
+  // No two places are equal: any way to sort them gives the same.
+  const Tensor first = samples == 1
+                           ? at::amin(whole, {-1}, /*keepdim=*/true)
+                           : std::get<0>(at::topk(whole, samples, -1, /*largest=*/false,
+                                                  /*sorted=*/true));
+  return out.copy_(first.bitwise_and(kMaxCategories - 1));
+}
+
+Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
+                   Generator generator) {
+  Tensor out = at::empty({0}, self.options().dtype(at::kLong));
+  return multinomial_out(self, samples, replacement, std::move(generator), out);
+}
+
+// The order of as many numbers of 64 bits; those that are equal keep theirs.
+Tensor& randperm_out(int64_t n, Generator generator, Tensor& out) {
+  TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
+  at::native::check_supported_max_int_with_precision(n, out);
+  at::native::resize_output(out, {n});
+  if (n == 0) return out;
+  const Tensor numbers = at::empty({n}, out.options().dtype(at::kLong));
+  numbers_row(take_draw(generator, out.device()), numbers, int64_t{0}, int64_t{0});
+  const auto sorted = at::sort(numbers, /*stable=*/true, 0, /*descending=*/false);
+  return out.copy_(std::get<1>(sorted));
+}
+
+TORCH_LIBRARY_IMPL(aten, XPU, m) {
+  m.impl("poisson", TORCH_FN(poisson));
+  m.impl("binomial", TORCH_FN(binomial));
+  m.impl("multinomial", TORCH_FN(multinomial));
+  m.impl("multinomial.out", TORCH_FN(multinomial_out));
+  m.impl("randperm.generator_out", TORCH_FN(randperm_out));
+}
+
+}  // namespace
+}  // namespace xpurt

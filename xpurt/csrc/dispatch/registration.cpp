@@ -1,0 +1,102 @@
+#include "dispatch/registration.h"
+
+#include <torch/library.h>
+
+#include "dispatch/dispatch.h"
+#include "dispatch/special_layouts.h"
+
+namespace xpurt {
+namespace {
+
+using c10::DispatchKey;
+
+using Run = void(OpRecord& record, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
+// Note [Registered twice]
+// ~~~~~~~~~~~~~~~~~~~~~~~
+// A fallback alone would run every op without a kernel of its own. It is not enough:
+// an op that has a composite kernel besides its CPU kernel never reaches a fallback.
+// A structured op then takes the composite, which allocates and calls the out form: a
+// detour of half a microsecond. Of some the composite is another, slower algorithm.
+// So each op with a CPU kernel is registered by itself, and the fallback serves those
+// that are defined later, in other libraries.
+template <Run& run>
+struct RunOp final : c10::OperatorKernel {
+  explicit RunOp(OpRecord& record) : record_(record) {}
+
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) {
+    run(record_, keys, stack);
+  }
+
+ private:
+  OpRecord& record_;
+};
+
+template <Run& run>
+void run_any(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+             torch::jit::Stack* stack) {
+  run(op_record(op), keys, stack);
+}
+
+TORCH_LIBRARY_IMPL(_, XPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_op>>());
+}
+
+TORCH_LIBRARY_IMPL(_, SparseXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
+}
+TORCH_LIBRARY_IMPL(_, SparseCsrXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
+}
+TORCH_LIBRARY_IMPL(_, QuantizedXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
+}
+TORCH_LIBRARY_IMPL(_, NestedTensorXPU, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_any<run_special_op>>());
+}
+
+}  // namespace
+
+namespace {
+
+// The keys of xpu, and the CPU's for the same layout.
+constexpr std::pair<DispatchKey, DispatchKey> kLayoutKeys[] = {
+    {DispatchKey::XPU, DispatchKey::CPU},
+    {DispatchKey::SparseXPU, DispatchKey::SparseCPU},
+    {DispatchKey::SparseCsrXPU, DispatchKey::SparseCsrCPU},
+    {DispatchKey::QuantizedXPU, DispatchKey::QuantizedCPU},
+    {DispatchKey::NestedTensorXPU, DispatchKey::NestedTensorCPU},
+};
+
+torch::CppFunction run_of(DispatchKey key, OpRecord& record) {
+  if (key == DispatchKey::XPU) {
+    return torch::CppFunction::makeFromBoxedFunctor(
+        std::make_unique<RunOp<run_op>>(record));
+  }
+  return torch::CppFunction::makeFromBoxedFunctor(
+      std::make_unique<RunOp<run_special_op>>(record));
+}
+
+}  // namespace
+
+void register_remaining_ops() {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const std::vector<c10::OperatorName> names = dispatcher.getAllOpNames();
+  for (const auto& [ours, cpu] : kLayoutKeys) {
+    auto* kept =
+        new torch::Library(torch::Library::IMPL, "aten", ours, __FILE__, __LINE__);
+    for (const c10::OperatorName& name : names) {
+      if (!name.name.starts_with("aten::")) continue;
+      const auto op = dispatcher.findOp(name);
+      if (!op || !op->hasSchema() || op->hasKernelForDispatchKey(ours)) continue;
+      const bool by_hand = ours == DispatchKey::XPU && has_host_kernel(*op);
+      if (!by_hand && !op->hasKernelForDispatchKey(cpu)) continue;
+      const std::string full = toString(name);
+      kept->impl(full.c_str(), run_of(ours, op_record(*op)));
+    }
+  }
+  let_nested_kernels_be_reached();
+}
+
+}  // namespace xpurt

@@ -1,0 +1,305 @@
+#include "dispatch/row_choice.h"
+
+#include "host/host_memory.h"
+#include "native/alias.h"
+#include "op/stack_tensors.h"
+#include "schedule/explain.h"
+#include "schedule/kernel_refusal.h"
+#include "schedule/partition.h"
+#include "schedule/split.h"
+#include "schedule/stream_clock.h"
+#include "stream/capture.h"
+
+namespace xpurt {
+namespace {
+
+thread_local bool is_sampling = false;
+
+void inspect_dims(const OpRecord& record, const c10::IValue& tensor,
+                  const c10::IValue& dims, CallSignature* signature) {
+  if (!tensor.isTensor() || !tensor.toTensor().defined()) return;
+  const c10::TensorImpl& impl = *tensor.toTensor().unsafeGetTensorImpl();
+  if (dims.isInt()) signature->record_dims(impl, dims.toInt());
+  if (dims.isBool() && dims.toBool()) signature->record_channels(impl);
+  if (!dims.isIntList()) return;
+  if (record.dims_as_shape) {
+    signature->record_line(impl, dims.toIntList().size());
+  } else {
+    signature->record_dims(impl, dims.toIntVector());
+  }
+}
+
+CallSignature inspect_call(const OpRecord& record, const torch::jit::Stack& stack) {
+  CallSignature signature;
+  const size_t first = stack.size() - record.arguments;
+  if (record.dims >= 0) {
+    inspect_dims(record, stack[first], stack[first + record.dims], &signature);
+  }
+  for (size_t i = first; i < stack.size(); ++i) {
+    for_each_tensor(stack[i], [&](const at::Tensor& tensor) {
+      if (tensor.defined() && tensor.layout() == c10::kStrided) {
+        signature.record(*tensor.unsafeGetTensorImpl());
+      }
+    });
+  }
+  return signature;
+}
+
+// The same as kTierFloor where the row has to be asked for the work, as of a product:
+// two matrices of 64 by 64 are multiplied before a kernel could have been launched.
+constexpr int64_t kAskingFloor = 4096;
+
+// Has the row run the call, or forgets what it read.
+void take_row(const RowKernel& row, RowCall* call, bool taken, RowChoice* choice) {
+  if (taken) {
+    choice->row = &row;
+    choice->call = call;
+  } else {
+    choice->memory.reset();
+  }
+}
+
+// Has the row run the call, if it can.
+void take_row_if_it_can(const RowKernel& row, const torch::jit::Stack& stack,
+                        RowChoice* choice) {
+  RowCall* call = row.parse(stack, choice->memory);
+  take_row(row, call, call != nullptr, choice);
+}
+
+// Whether the native kernel on the CPU is taken without a look at the costs.
+bool too_small(const PhysicalDevice& home, const RowKernel& row,
+               const CallSignature& signature) {
+  const int64_t floor = row.prior.by_operands ? kTierFloor : kAskingFloor;
+  return signature.elements() <= floor && home.is_cpu;
+}
+
+// On one device whose memory the host reads: by cost.
+void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& home,
+                 const torch::jit::Stack& stack,
+                 const std::optional<QuickChoice>& asked, RowChoice* choice) {
+  if (too_small(home, row, choice->signature)) return;
+  choice->elements = choice->signature.elements();
+  QuickChoice quick;
+  if (row.prior.by_operands) {
+    quick = asked ? *asked
+                  : quick_tier(record, home.id, choice->signature, choice->elements);
+    quick.take();
+    if (quick.tier == QuickTier::native) return;
+  }
+  RowCall* call = row.parse(stack, choice->memory);
+  if (call == nullptr) {
+    if (quick.tier == QuickTier::undecided && row.prior.by_operands) {
+      postpone_sample(record, home.id, choice->signature, choice->elements);
+    }
+    return;
+  }
+  if (!row.prior.by_operands) {
+    choice->elements = std::max<int64_t>(call->cost().elements, 1);
+    quick = quick_tier(record, home.id, choice->signature, choice->elements);
+    quick.take();
+  }
+  if (quick.tier == QuickTier::undecided) {
+    choice->plan = plan_tier(record, row, home.id, home.is_cpu, choice->signature,
+                             choice->elements, !is_sampling);
+  } else {
+    choice->plan.kernel = quick.tier == QuickTier::kernel;
+  }
+  take_row(row, call, choice->plan.kernel, choice);
+}
+
+// On several devices by the scheduler: it knows what a copy costs. `forced`: the native
+// kernel is out of the question.
+void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
+                       RowCall* call, bool forced, RowChoice* choice) {
+  Stream& stream = current_stream(index);
+  const PhysicalDevice& home = stream.ordinal().home_device();
+  const OpCost& cost = call->cost();
+  // PyTorch's kernel would compute all of it at home.
+  const bool native = !forced && home.host_accessible && record.has_cpu_kernel &&
+                      !is_split_forced(cost, stream);
+  choice->elements = std::max<int64_t>(cost.elements, 1);
+  const bool at_home = !native || !too_small(home, row, choice->signature);
+  const bool learns = !is_sampling && learning_is_on() && !is_deterministic();
+  choice->decision = decide(
+      {record, row, choice->signature, choice->elements, cost, native, at_home, learns},
+      stream);
+  take_row(row, call, !choice->decision->native, choice);
+}
+
+bool are_at(size_t position, const OpRecord& record, const torch::jit::Stack& stack) {
+  bool there = true;
+  for (size_t i = stack.size() - record.arguments; i < stack.size(); ++i) {
+    for_each_tensor(stack[i], [&](const at::Tensor& tensor) {
+      if (tensor.defined() && tensor.is_xpu() && tensor.has_storage()) {
+        there &= is_valid_on(*tensor.storage().unsafeGetStorageImpl(), position);
+      }
+    });
+  }
+  return there;
+}
+
+// Whether the native kernel at home is taken without a look at the costs: for tiny
+// operands it is done before another device had begun, for others it was decided. Not
+// if operands have to be fetched.
+bool stays_native(const OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
+                  const CallSignature& signature, const torch::jit::Stack& stack) {
+  const Ordinal& on = ordinal(index);
+  if (!on.home_device().host_accessible || !record.has_cpu_kernel || has_preference() ||
+      !are_at(on.home, record, stack)) {
+    return false;
+  }
+  // The last question counts the call, so nothing may refuse it afterwards.
+  return too_small(on.home_device(), row, signature) ||
+         (row.prior.by_operands && !is_explaining() && !is_deterministic() &&
+          current_stream(index).idle() && is_decided_native(record, index, signature));
+}
+
+bool writes_in_any_order(const OpRecord& record, const torch::jit::Stack& stack) {
+  if (!record.writes_in_any_order) return false;
+  return record.accumulate < 0 ||
+         !stack[stack.size() - record.arguments + record.accumulate].toBool();
+}
+
+}  // namespace
+
+void choose_row(OpRecord& record, c10::DeviceIndex index,
+                const torch::jit::Stack& stack, const InspectedCall* inspected,
+                RowChoice* choice) {
+  const RowKernel* row = record.row.load(std::memory_order_acquire);
+  if (C10_LIKELY(row == nullptr)) return;
+  // PyTorch's kernels keep the order then, or raise.
+  if (C10_UNLIKELY(is_deterministic()) && writes_in_any_order(record, stack)) {
+    return;
+  }
+  const KernelPolicy policy =
+      is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
+  // An op of xpurt's own that nothing else computes.
+  const bool alone = !record.is_aten_op && !record.has_cpu_kernel;
+  if (policy == KernelPolicy::native && !alone) return;
+  const Ordinal& on = ordinal(index);
+  const PhysicalDevice& home = on.home_device();
+  const bool forced = policy == KernelPolicy::sycl || alone;
+  const bool several = on.devices.size() > 1 && !row->prior.in_parts;
+  if (forced && !several) {
+    take_row_if_it_can(*row, stack, choice);
+    return;
+  }
+  choice->signature =
+      inspected != nullptr ? inspected->signature : inspect_call(record, stack);
+  const bool asked = inspected != nullptr && inspected->quick.has_value();
+  if (!several && home.host_accessible && on.devices.size() == 1) {
+    choose_tier(record, *row, home, stack, asked ? inspected->quick : std::nullopt,
+                choice);
+    return;
+  }
+  if (!forced && is_refused(record, home.id, choice->signature.type())) return;
+  if (several) {
+    // A call that is inspected at home and not native by that has more to be decided.
+    if (!forced && !asked &&
+        stays_native(record, *row, index, choice->signature, stack)) {
+      return;
+    }
+    if (RowCall* call = row->parse(stack, choice->memory)) {
+      choose_on_several(record, *row, index, call, forced, choice);
+    }
+  } else if (!home.host_accessible) {
+    take_row_if_it_can(*row, stack, choice);
+  }
+}
+
+std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex index,
+                                        const CallSignature& signature) {
+  constexpr QuickChoice native{QuickTier::native};
+  const Ordinal& on = ordinal(index);
+  const PhysicalDevice& home = on.home_device();
+  if (!home.host_accessible || is_capturing(index) || is_explaining()) {
+    return std::nullopt;
+  }
+  const RowKernel* row = record.row.load(std::memory_order_acquire);
+  if (row == nullptr) return native;
+  const KernelPolicy policy = kernel_policy();
+  if (policy == KernelPolicy::native) return native;
+  if (policy != KernelPolicy::automatic || on.devices.size() != 1) return std::nullopt;
+  if (too_small(home, *row, signature)) return native;
+  if (!row->prior.by_operands) return std::nullopt;
+  return quick_tier(record, home.id, signature, signature.elements());
+}
+
+bool goes_native(const OpRecord& record, c10::DeviceIndex index,
+                 const CallSignature& signature) {
+  const auto quick = quick_choice(record, index, signature);
+  if (!quick || quick->tier != QuickTier::native) return false;
+  quick->take();
+  return true;
+}
+
+std::optional<bool> goes_native_at_home(const OpRecord& record, c10::DeviceIndex index,
+                                        const CallSignature& signature) {
+  const Ordinal& on = ordinal(index);
+  const PhysicalDevice& home = on.home_device();
+  if (is_explaining() || has_preference() || !home.host_accessible ||
+      is_capturing(index) || kernel_policy() != KernelPolicy::automatic) {
+    return std::nullopt;
+  }
+  const RowKernel* row = record.row.load(std::memory_order_acquire);
+  if (row == nullptr || too_small(home, *row, signature)) return true;
+  return row->prior.by_operands && !is_deterministic() &&
+         current_stream(index).idle() && is_decided_native(record, index, signature);
+}
+
+SampleTimer::SampleTimer(OpRecord& record, c10::DeviceIndex index,
+                         const RowChoice& choice)
+    : record_(record),
+      choice_(choice),
+      stream_(current_stream(index)),
+      device_id_(ordinal(index).home_device().id) {
+  const double before = now_us();
+  stream_.wait();
+  is_sampling = true;
+  begin_us_ = now_us();
+  // A native call would have waited, too.
+  if (choice.plan.sample.kernel) waited_us_ = begin_us_ - before;
+}
+
+SampleTimer::~SampleTimer() {
+  is_sampling = false;
+}
+
+void SampleTimer::done() {
+  const double submitted = now_us();
+  stream_.wait();
+  const double end = now_us();
+  record_sample(record_, device_id_, choice_.signature, choice_.elements, choice_.plan,
+                end - begin_us_, waited_us_ + end - submitted);
+}
+
+DecisionTimer::DecisionTimer(c10::DeviceIndex index, const RowRun& run)
+    : run_(run), stream_(current_stream(index)) {
+  stream_.wait();
+  is_sampling = true;
+  pages_ = pages_given();
+  begin_us_ = now_us();
+}
+
+DecisionTimer::~DecisionTimer() {
+  is_sampling = false;
+}
+
+void DecisionTimer::done() {
+  const bool divided = !run_.fractions.empty();
+  std::vector<double> ends_us;
+  if (divided) {
+    ends_us = stream_.wait_for_each(&now_us);
+  } else {
+    stream_.wait();
+  }
+  const double us = now_us() - begin_us_;
+  if (pages_given() > pages_ && discard_sample(*run_.decision)) return;
+  if (divided) {
+    record_shards(run_, stream_, begin_us_, ends_us);
+  } else {
+    record_call_time(*run_.decision, stream_, us);
+  }
+}
+
+}  // namespace xpurt

@@ -1,0 +1,97 @@
+// Normalization.
+#include "dispatch/unboxed/unboxed_op.h"
+
+// Need what unboxed_op.h brings.
+#include <ATen/ops/group_norm_native.h>
+#include <ATen/ops/native_group_norm.h>
+#include <ATen/ops/native_batch_norm_backward_ops.h>
+#include <ATen/ops/native_batch_norm_ops.h>
+#include <ATen/ops/native_group_norm_backward_ops.h>
+#include <ATen/ops/native_group_norm_ops.h>
+#include <ATen/ops/native_layer_norm_backward_ops.h>
+#include <ATen/ops/native_layer_norm_ops.h>
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using OptionalTensor = std::optional<Tensor>;
+using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
+
+// Note [Group norm on xpu]
+// ~~~~~~~~~~~~~~~~~~~~~~~~
+// PyTorch prepares the arguments of its kernels of group norm by the device type. The
+// CPU's get the input and the gradient in the memory format of the input. Those of xpu
+// get an input that has lost that format, and the gradient as it came: permuted, or
+// expanded by a sum. PyTorch's CPU kernel reads such a gradient out of bounds. So both
+// are prepared here as for the CPU, whichever kernel takes the call. Weight and bias it
+// reads by place, too, and checks nothing.
+OptionalTensor contiguous(const OptionalTensor& parameter) {
+  const bool given = parameter.has_value() && parameter->defined();
+  return given ? OptionalTensor(parameter->contiguous()) : parameter;
+}
+
+ThreeTensors native_group_norm(c10::DispatchKeySet keys, const Tensor& input,
+                               const OptionalTensor& weight, const OptionalTensor& bias,
+                               c10::SymInt images, c10::SymInt channels,
+                               c10::SymInt area, int64_t groups, double eps) {
+  using Op = at::_ops::native_group_norm;
+  return UnboxedOp<Op, void, Op>::call(
+      keys, input, contiguous(weight), contiguous(bias), std::move(images),
+      std::move(channels), std::move(area), groups, eps);
+}
+
+ThreeTensors group_norm_backward(c10::DispatchKeySet keys, const Tensor& grad,
+                                 const Tensor& input, const Tensor& mean,
+                                 const Tensor& rstd, const OptionalTensor& weight,
+                                 c10::SymInt images, c10::SymInt channels,
+                                 c10::SymInt area, int64_t groups,
+                                 std::array<bool, 3> wanted) {
+  using Op = at::_ops::native_group_norm_backward;
+  const auto format = input.suggest_memory_format();
+  return UnboxedOp<Op, void, Op>::call(
+      keys, grad.contiguous(format), input.contiguous(format), mean.contiguous(),
+      rstd.contiguous(), contiguous(weight), std::move(images), std::move(channels),
+      std::move(area), groups, wanted);
+}
+
+// Whether a parameter of each channel has the sizes that PyTorch asks for.
+bool fits(const OptionalTensor& parameter, const c10::SymInt& channels) {
+  if (!parameter.has_value() || !parameter->defined()) return true;
+  return parameter->dim() == 1 && parameter->sym_numel() == channels;
+}
+
+Tensor group_norm(const Tensor& input, int64_t groups, const OptionalTensor& weight,
+                  const OptionalTensor& bias, double eps, bool cudnn_enabled) {
+  const auto format = input.suggest_memory_format();
+  // PyTorch's own is right of other formats, and raises of what is refused.
+  if (format == c10::MemoryFormat::Contiguous || groups <= 0 ||
+      input.sym_size(1) % groups != 0 || !fits(weight, input.sym_size(1)) ||
+      !fits(bias, input.sym_size(1))) {
+    return at::native::group_norm(input, groups, weight, bias, eps, cudnn_enabled);
+  }
+  const c10::SymInt images = input.sym_size(0), channels = input.sym_size(1);
+  const c10::SymInt area =
+      c10::multiply_integers(input.sym_sizes().slice(2, input.dim() - 2));
+  return std::get<0>(at::native_group_norm_symint(
+      input.contiguous(format), weight, bias, images, channels, area, groups, eps));
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
+  m.impl("group_norm", TORCH_FN(group_norm));
+}
+
+TORCH_LIBRARY_IMPL(aten, XPU, m) {
+  unboxed<at::_ops::native_layer_norm>(m);
+  unboxed<at::_ops::native_layer_norm_backward>(m);
+  unboxed<at::_ops::native_batch_norm>(m);
+  unboxed<at::_ops::native_batch_norm_backward>(m);
+  m.impl("native_group_norm", TORCH_FN(native_group_norm));
+  unboxed_ops().emplace_back("aten::native_group_norm");
+  m.impl("native_group_norm_backward", TORCH_FN(group_norm_backward));
+  unboxed_ops().emplace_back("aten::native_group_norm_backward");
+  m.impl("group_norm", TORCH_FN(group_norm));
+}
+
+}  // namespace
+}  // namespace xpurt

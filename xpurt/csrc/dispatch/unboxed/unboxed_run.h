@@ -1,0 +1,111 @@
+// What the unboxed ops have in common, whatever their signature. See Note [Unboxed
+// ops].
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "device/device_scope.h"
+#include "dispatch/row_choice.h"
+#include "op/op_report.h"
+
+namespace xpurt {
+
+// What an unboxed op learns from its operands.
+class UnboxedOperands {
+ public:
+  void record(const at::Tensor& tensor, bool written) {
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    if (&impl == c10::UndefinedTensorImpl::singleton()) return;
+    const c10::Device device = impl.device();
+    if (C10_LIKELY(device.is_xpu())) {
+      unsupported_ |= index_ >= 0 && index_ != device.index();
+      index_ = device.index();
+      if (C10_LIKELY(!impl.key_set().has_any(kUnsupportedKeys))) {
+        call_.signature.record(impl);
+        unsupported_ |= impl.dtype() == kComplexHalf;
+        if (first_ == nullptr) first_ = &impl;
+        if (storage_count_ < kMaxStorages) {
+          storages_[storage_count_] = impl.unsafe_storage().unsafeGetStorageImpl();
+        }
+        ++storage_count_;
+      } else {
+        unsupported_ = true;
+      }
+    } else {
+      unsupported_ |= !device.is_cpu() || impl.dim() > 0 || written;
+      call_.signature.record(impl);
+    }
+  }
+
+  void record_dims(c10::IntArrayRef dims) {
+    if (first_ != nullptr) call_.signature.record_dims(*first_, dims);
+  }
+
+  void record_line(size_t dims) {
+    if (first_ != nullptr) call_.signature.record_line(*first_, dims);
+  }
+
+  void record_channels() {
+    if (first_ != nullptr) call_.signature.record_channels(*first_);
+  }
+
+  c10::DeviceIndex index() const { return index_; }
+
+  // Whether the op is for PyTorch's CPU kernel, on the very bytes of its operands.
+  bool run_on_host(const OpRecord& record) {
+    return C10_LIKELY(is_plain()) && goes_native(record);
+  }
+
+  // Runs an op that is not from a stack, with what was found out of it.
+  void run_boxed(OpRecord& record, c10::DispatchKeySet keys,
+                 torch::jit::Stack* stack) const;
+
+ private:
+  // Tensors that are not sizes and strides over one storage, or not its values.
+  static constexpr c10::DispatchKeySet kUnsupportedKeys{
+      c10::DispatchKey::Sparse,    c10::DispatchKey::SparseCsr,
+      c10::DispatchKey::Quantized, c10::DispatchKey::NestedTensor,
+      c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
+      c10::DispatchKey::ZeroTensor};
+
+  // A type that most of PyTorch's CPU kernels refuse.
+  static inline const caffe2::TypeMeta kComplexHalf =
+      caffe2::TypeMeta::fromScalarType(c10::ScalarType::ComplexHalf);
+
+  // Whether the operands are tensors of one ordinal, and what goes with them.
+  bool is_plain() const { return index_ >= 0 && !unsupported_; }
+  bool goes_native(const OpRecord& record);
+
+  c10::DeviceIndex index_ = -1;
+  bool unsupported_ = false;  // some operand is not what unboxed ops are for
+  InspectedCall call_;
+  const c10::TensorImpl* first_ = nullptr;
+  // Where the operands are is asked on ordinals of several devices alone.
+  static constexpr size_t kMaxStorages = 4;
+  std::array<const c10::StorageImpl*, kMaxStorages> storages_;
+  size_t storage_count_ = 0;
+};
+
+// One run of an unboxed op on the current device, counted if it comes to its end.
+class UnboxedRun {
+ public:
+  UnboxedRun(OpRecord& record, c10::DeviceIndex index)
+      : record_(record), index_(index), begin_(ticks_now()), scope_(index) {}
+
+  void done() const;
+
+ private:
+  OpRecord& record_;
+  const c10::DeviceIndex index_;
+  const uint64_t begin_;
+  const DeviceScope scope_;
+};
+
+// Every op that has a function of its own: "aten::add.Tensor".
+std::vector<std::string>& unboxed_ops();
+
+}  // namespace xpurt

@@ -1,0 +1,42 @@
+#include "host/errors.h"
+
+#include <torch/csrc/Exceptions.h>
+
+namespace xpurt {
+namespace {
+
+// PyTorch asks such an exception for its Python type where it crosses into Python,
+// from whichever thread and through whichever op.
+struct NamedError final : torch::PyTorchError {
+  NamedError(const char* name, std::string message)
+      : PyTorchError(std::move(message)), name_(name) {}
+
+  PyObject* python_type() override {
+    // Imported long ago: the package imports it before this library.
+    PyObject* module = PyImport_ImportModule("xpurt.errors");
+    PyObject* type =
+        module != nullptr ? PyObject_GetAttrString(module, name_) : nullptr;
+    Py_XDECREF(module);
+    if (type == nullptr) {
+      PyErr_Clear();
+      return PyExc_RuntimeError;
+    }
+    Py_DECREF(type);  // the module keeps it
+    return type;
+  }
+
+ private:
+  const char* name_;
+};
+
+}  // namespace
+
+void throw_mapping_error(std::string message) {
+  throw NamedError("MappingError", std::move(message));
+}
+
+void throw_fallback_error(std::string message) {
+  throw NamedError("FallbackError", std::move(message));
+}
+
+}  // namespace xpurt

@@ -1,0 +1,223 @@
+// The memory of one ordinal: a pool for each stream, filled by the home device.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "memory/allocator.h"
+#include "memory/memory_history.h"
+#include "memory/memory_source.h"
+#include "memory/memory_statistics.h"
+#include "memory/segment_table.h"
+#include "stream/stream.h"
+
+namespace xpurt {
+
+constexpr c10::MempoolId_t kDefaultPool{0, 0};  // the pool of whoever has no other
+
+// Note [When a block may be handed out again]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// A block belongs to the stream that was current when its memory came from the
+// driver, and goes back to that stream's pool. Who gets it next is safe because
+// - work on the device: a stream is in order, so work that is submitted later
+//   starts after the work that still touches the old contents;
+// - work of other streams: whoever uses a block on another stream says so
+//   (record_stream); such a block comes back when an event recorded on each of
+//   those streams at the free is complete;
+// - work on the host (native ops, copies by the host): is over when the op returns,
+//   and the op holds its tensors until then. It must not begin before the stream's
+//   queued work is done, so an op waits for its stream first. Another thread may
+//   submit work, free a block and lose it to us between that wait and our
+//   allocation: results of host work are therefore allocated through
+//   allocate_for_host(), which waits after it has the block;
+// - another stream, or the driver: a segment leaves its stream only through
+//   empty_cache(), which waits for every stream of the ordinal.
+// To use a block on the host or on a stream other than the current one at its
+// allocation, without having waited for that stream, is an error of the caller, as
+// on every PyTorch accelerator.
+class OrdinalMemory {
+ public:
+  // source: gives each block and takes it back at its free, uncached; nullptr is the
+  // driver, behind the cache.
+  OrdinalMemory(c10::DeviceIndex index, uint64_t epoch, const PhysicalDevice& home,
+                SegmentTable& table, const MemorySource* source);
+
+  uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
+  c10::DeviceIndex index() const { return index_; }
+  const PhysicalDevice& home() const { return home_; }
+
+  // Serves another placement, as a new one would; false if something of the one before
+  // is still here. Under the lock that epochs of memories change under.
+  bool begin_again(uint64_t epoch);
+
+  // At least `bytes` (not 0) of memory, aligned to 512 bytes. Throws
+  // c10::OutOfMemoryError. May wait, with the GIL released, to empty the cache.
+  void* allocate(size_t bytes, Stream& stream);
+
+  void free(Segment& segment, void* pointer) noexcept;
+
+  // Frees a block that nothing was submitted for, and gives what is cached back to the
+  // driver, after the placement `epoch` has gone; not if another one is served by now.
+  void abandon(void* pointer, uint64_t epoch);
+
+  // For tests: of segments on their way back to the driver.
+  size_t releasing_bytes();
+
+  // `stream` works on the block from now on, too.
+  void record_stream(Segment& segment, void* pointer, Stream& stream);
+
+  // Start and bytes of the allocated block that contains `address`.
+  Extent extent(const Segment& segment, const void* address);
+
+  // Whether it is of a private pool, in use or not.
+  bool is_private(const Segment& segment);
+
+  // Gives every segment without an active block back to the driver, after the
+  // ordinal's work is done: those of one private pool, or, for {0, 0}, those of all
+  // pools that are not in use as private ones. Releases the GIL. Throws an asynchronous
+  // error of the streams, once, when that is done.
+  void empty_cache(c10::MempoolId_t pool = {0, 0});
+  // The same of every pool, in use or not.
+  void empty_all_pools();
+
+  // See allocator.h.
+  void create_pool(c10::MempoolId_t id, const MemorySource* source, bool use_on_oom);
+  void begin_allocate_to_pool(c10::MempoolId_t id,
+                              std::function<bool(c10::Stream)> takes);
+  void end_allocate_to_pool(c10::MempoolId_t id);
+  void release_pool(c10::MempoolId_t id);
+  int pool_users(c10::MempoolId_t id);
+
+  double fraction() const { return fraction_; }
+  void set_fraction(double fraction);
+
+  struct Amounts {
+    uint64_t free = 0;
+    uint64_t total = 0;
+  };
+  Amounts amounts();  // of the device, in bytes
+
+  c10::CachingDeviceAllocator::DeviceStats stats();
+  void reset_accumulated_stats();
+  void reset_peak_stats();
+  // Of one private pool, or, for {0, 0}, of all memory.
+  std::vector<c10::CachingDeviceAllocator::SegmentInfo> snapshot(c10::MempoolId_t pool);
+
+  struct Live {
+    size_t blocks = 0;
+    size_t bytes = 0;  // as requested
+  };
+  Live live();
+
+ private:
+  struct StreamPools : BlockPools {
+    StreamPools(Stream& stream, c10::MempoolId_t id) : stream(stream), id(id) {}
+    Stream& stream;
+    const c10::MempoolId_t id;  // {0, 0}, or that of a private pool
+  };
+  struct PrivatePool {
+    int users = 0;
+    const MemorySource* source = nullptr;
+    bool use_on_oom = false;
+  };
+  struct Request {
+    size_t bytes;
+    size_t rounded;
+    Stream& stream;
+    CallStack stack;  // of who asks, if recorded
+    c10::MempoolId_t id = kDefaultPool;
+  };
+  struct Pending {
+    sycl::event done;
+    Block* block;
+  };
+  // A segment on its way back to the driver, in no pool any more.
+  struct Releasing {
+    std::optional<sycl::event> done;
+    std::unique_ptr<Segment> segment;
+  };
+
+  struct Route {
+    c10::MempoolId_t id;
+    std::function<bool(c10::Stream)> takes;
+  };
+
+  bool is_released(c10::MempoolId_t id) const;
+  void forget_released_pools();
+  c10::MempoolId_t pool_id_for(const Stream& stream) const;
+  StreamPools& pools_of(Stream& stream);
+  StreamPools& pools_of(const BlockPool& pool);
+  Block* take(BlockPool& pool, size_t rounded);
+  Block* take_or_grow(const Request& request);
+  Block* take_from_reserve(const Request& request);
+  // ordinal_memory_growth.cpp; make_room() and leave() may let go of the lock.
+  size_t allowed_bytes(size_t more) const;
+  size_t held_bytes() const;
+  size_t growth(StreamPools& pools, const Request& request);
+  bool should_release(const Block* block, const Request& request) const;
+  std::vector<std::pair<Segment*, Stream*>> too_much(const Request& request);
+  void make_room(const Request& request, std::unique_lock<std::mutex>& lock);
+  void leave(std::vector<std::pair<Releasing, Stream*>> taken,
+             std::unique_lock<std::mutex>& lock);
+  void give_back_left();
+  std::unique_ptr<Segment> dropped(std::unique_ptr<Segment> segment,
+                                   const CallStack& stack);
+  bool grow(StreamPools& pools, const Request& request);
+  void add_segment(StreamPools& pools, void* pointer, size_t bytes,
+                   const Request& request, const MemorySource* source);
+  void* from_driver(size_t bytes);
+  void* from_source(const MemorySource& source, size_t bytes, Stream& stream);
+  void to_source(Segment& segment) noexcept;
+  void* allocate_uncached(const Request& request);
+  void free_uncached(Block* block, std::unique_lock<std::mutex>& lock) noexcept;
+  void release(Block* block, const CallStack& stack);
+  std::vector<std::unique_ptr<Segment>> take_free_segments(
+      const std::function<bool(c10::MempoolId_t)>& wanted, const CallStack& stack);
+  bool is_emptied(c10::MempoolId_t pool, c10::MempoolId_t asked_for) const;
+  void empty(const std::function<bool(c10::MempoolId_t)>& wanted);
+  void give_back(Segment& segment) noexcept;
+  void release_completed();
+  void wait_for_pending();
+  void add_pending(Block* block, std::vector<sycl::event> events);
+  [[noreturn]] void fail(const Request& request);
+  void* handed_out(Block* block, const Request& request,
+                   std::unique_lock<std::mutex>& lock);
+  void report(void* pointer, int64_t bytes, std::unique_lock<std::mutex>& lock);
+  c10::CachingDeviceAllocator::SegmentInfo described(const Segment& segment,
+                                                     const StreamPools& pools) const;
+  void record(TraceEntry::Action action, const Block& block, const CallStack& stack);
+  void record(TraceEntry::Action action, const Segment& segment,
+              const CallStack& stack);
+
+  const c10::DeviceIndex index_;
+  std::atomic<uint64_t> epoch_;
+  const PhysicalDevice& home_;
+  const uint64_t total_;
+  SegmentTable& table_;
+  const MemorySource* const source_;
+  std::mutex emptying_;  // taken before mutex_, and never while holding the GIL
+  std::mutex mutex_;
+  // Few: one for each stream that allocated, and each stream of a private pool.
+  std::vector<std::unique_ptr<StreamPools>> pools_;
+  std::vector<Route> routes_;  // to private pools, the first one wins
+  std::map<c10::MempoolId_t, PrivatePool> private_pools_;  // those that have users
+  StreamPools* last_pools_ = nullptr;
+  std::vector<Pending> pending_;
+  std::deque<Releasing> releasing_;
+  size_t releasing_bytes_ = 0;  // of those in releasing_, and of those that leave() has
+  size_t needed_ = 0;           // active bytes as requested, rounded
+  size_t needed_peak_ = 0;      // since the cache was emptied
+  size_t allocations_ = 0;
+  size_t peak_at_ = 0;  // how many there had been when the peak grew
+  MemoryStatistics statistics_;
+  double fraction_ = 1.0;
+  uint64_t limit_;
+};
+
+}  // namespace xpurt

@@ -1,0 +1,80 @@
+// Memory of an ordinal that does not come from the driver. See MemorySource.
+#include <c10/util/Exception.h>
+
+#include "host/gil.h"
+#include "memory/ordinal_memory.h"
+
+namespace xpurt {
+
+void* OrdinalMemory::from_source(const MemorySource& source, size_t bytes,
+                                 Stream& stream) {
+  TORCH_CHECK_VALUE(source.allocate != nullptr,
+                    "the allocator has no function that allocates memory");
+  sycl::queue& queue = stream.shared_queue();
+  void* pointer = source.allocate(bytes, index_, &queue);
+  if (pointer == nullptr) return nullptr;
+  using sycl::usm::alloc;
+  const alloc kind = sycl::get_pointer_type(pointer, home_.context);
+  const bool usable =
+      kind == alloc::unknown ? home_.system_usm
+      // Where the host works in a GPU's memory, it must be memory that the host has.
+      : kind == alloc::device ? home_.is_cpu || !home_.host_accessible
+                              : true;
+  if (usable) return pointer;
+  if (source.free != nullptr) source.free(pointer, bytes, index_, &queue);
+  TORCH_CHECK(false,
+              "the allocator returned memory that xpu:", static_cast<int>(index_), ", ",
+              home_.name,
+              ", cannot use: it is not unified shared memory of the context of the "
+              "queue that was passed",
+              kind == alloc::device ? ", or the host cannot read it" : "",
+              ". Allocate it with sycl::malloc_shared(size, *queue).");
+}
+
+void OrdinalMemory::to_source(Segment& segment) noexcept {
+  if (segment.source->free == nullptr) return;
+  segment.source->free(segment.pointer, segment.bytes, index_,
+                       static_cast<sycl::queue*>(segment.queue));
+}
+
+void* OrdinalMemory::allocate_uncached(const Request& request) {
+  void* pointer = from_source(*source_, request.bytes, request.stream);
+  if (pointer == nullptr) fail(request);
+  std::unique_lock<std::mutex> lock(mutex_);
+  StreamPools& pools = pools_of(request.stream);
+  add_segment(pools, pointer, request.bytes, request, source_);
+  BlockPool& pool = pools.of(request.rounded);
+  return handed_out(pool.take_whole(*pool.segments().back()), request, lock);
+}
+
+// The source may give the memory to anybody: what is queued must be over before.
+void OrdinalMemory::free_uncached(Block* block,
+                                  std::unique_lock<std::mutex>& lock) noexcept {
+  Segment& segment = *block->segment;
+  BlockPool& pool = *segment.pool;
+  std::vector<void*> users = std::move(block->users);
+  block->users.clear();
+  users.push_back(&pools_of(pool).stream);
+  void* const pointer = block->pointer;
+  const auto bytes = static_cast<int64_t>(block->bytes);
+  lock.unlock();
+  {
+    WithoutGil released;
+    for (void* user : users) {
+      try {
+        static_cast<Stream*>(user)->record().wait();
+      } catch (const std::exception&) {  // kept by the stream
+      }
+    }
+  }
+  lock.lock();
+  release(block, nullptr);
+  if (is_recording()) record(TraceEntry::SEGMENT_FREE, segment, segment.stack);
+  table_.remove(&segment);
+  statistics_.segment_dropped(segment);
+  const std::unique_ptr<Segment> taken = pool.take_out(segment);
+  report(pointer, -bytes, lock);
+  to_source(*taken);
+}
+
+}  // namespace xpurt

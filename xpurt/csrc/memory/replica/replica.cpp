@@ -1,0 +1,291 @@
+#include "memory/replica/replica.h"
+
+#include <c10/util/Exception.h>
+
+#include "memory/allocator.h"
+#include "memory/known_storages.h"
+#include "memory/replica/device_override.h"
+#include "memory/replica/table.h"
+#include "stream/capture.h"
+
+namespace xpurt {
+
+using namespace replicas;
+
+// Note [Home and replicas]
+// ~~~~~~~~~~~~~~~~~~~~~~~~
+// A tensor's data pointer is always that of its home copy. Where an ordinal has
+// several devices that share no memory, the others work on replicas: copies of the
+// storage (views share them), made at the first use, kept in a table by the home
+// pointer. Each copy is valid or stale; a write leaves one valid copy. The table
+// knows every access, because every kernel asks it for its pointers. Whatever gives
+// a raw pointer to somebody else calls escape(): such a storage stays at home.
+//
+// The table also knows which submitted work reads and writes each copy, of whichever
+// stream, and new work waits for that: see Note [Order by data]. Streams that a user
+// has not ordered are ordered by it, too: two of them may write to parts of one
+// storage, and a copy takes the whole; or both read, and one of them makes the copy.
+// What the table cannot know (memory of others, captured work) keeps total order.
+//
+// What is not covered: two threads that write to parts of one storage at the same
+// time, one through a kernel of the host.
+namespace {
+
+void (*leaves_home)() = nullptr;
+
+const c10::StorageImpl& storage_of(const at::TensorBase& tensor) {
+  return *tensor.storage().unsafeGetStorageImpl();
+}
+
+// For work in total order. It follows all work of its own stream anyway, so only the
+// uses on other streams matter.
+void follow_others(Stream& stream, const Uses& before) {
+  for (const Use& use : before) {
+    if (use.stream != &stream && !use.stream->has_seen(use.ticket)) {
+      stream.follow(use.done);
+    }
+  }
+}
+
+}  // namespace
+
+void before_leaving_home(void (*callback)()) {
+  leaves_home = callback;
+}
+
+size_t Operands::add(const at::TensorBase& tensor, Access access) {
+  // Asks for the home pointer at once, before any lock: a write makes a copy-on-write
+  // storage private, which may wait.
+  if (C10_UNLIKELY(is_capturing(stream_))) known_to_graph(tensor);
+  void* home = access == Access::read ? const_cast<void*>(tensor.const_data_ptr())
+                                      : tensor.mutable_data_ptr();
+  operands_.push_back({tensor, access, home});
+  return operands_.size() - 1;
+}
+
+// Finds the table's entries for the operands. At home, memory that is not of our
+// allocator gets none: the table would not be told when it is freed.
+void Operands::look_up(bool at_home) {
+  by_data_ = !is_capturing(stream_);
+  for (Operand& each : operands_) {
+    if (each.tensor.numel() == 0) continue;
+    const c10::StorageImpl& storage = storage_of(each.tensor);
+    Copies* copies = !at_home || (by_data_ && is_ours(storage))
+                         ? &find_or_make(storage)
+                         : find(home_of(storage));
+    if (copies == nullptr) {
+      by_data_ = false;
+      continue;
+    }
+    TORCH_CHECK_WITH(OutOfMemoryError, at_home || !copies->escaped,
+                     "XPU out of memory: a storage whose address is known outside has "
+                     "no room but at home");
+    each.copies = copies;
+    find_range(each);
+  }
+}
+
+// Note [Shards]
+// ~~~~~~~~~~~~~
+// A copy is valid on ranges of bytes. Ordinary work takes a storage as one: what it
+// reads, or changes in part, becomes valid on its device as a whole, so that a storage
+// is not spread over devices by views that happen to be used here and there. Where one
+// op is split, each device takes the bytes between the first and the last element of
+// its shards alone. The next op that is split alike finds its shards where they are.
+void Operands::find_range(Operand& operand) const {
+  const at::TensorBase& tensor = operand.tensor;
+  operand.range = operand.copies->whole;
+  const bool dense = tensor.is_non_overlapping_and_dense();
+  if (is_on_shard()) {
+    size_t last = tensor.storage_offset();
+    for (int64_t d = 0; d < tensor.dim(); ++d) {
+      last += (tensor.size(d) - 1) * tensor.stride(d);
+    }
+    operand.range.begin = tensor.storage_offset() * tensor.element_size();
+    operand.range.end = (last + 1) * tensor.element_size();
+  }
+  operand.whole = operand.access == Access::write && dense &&
+                  tensor.nbytes() == operand.range.size();
+}
+
+void Operands::fetch_all() {
+  const size_t holder = holder_of(stream_.ordinal(), position_);
+  for (const Operand& each : operands_) {
+    if (each.copies != nullptr) ensure_memory(*each.copies, holder);
+  }
+  // All reads first: an operand may be written whole and read as well.
+  for (const Operand& each : operands_) {
+    if (each.copies == nullptr || each.whole) continue;
+    fetch(*each.copies, holder, each.range, stream_);
+  }
+}
+
+void Operands::resolve() {
+  const Ordinal& devices = stream_.ordinal();
+  if (devices.devices.size() == 1) return;
+  const size_t holder = holder_of(devices, position_);
+  const bool at_home = holder == devices.home;
+  if (position_ != devices.home && leaves_home != nullptr) leaves_home();
+  lock_ = std::unique_lock(table().mutex);
+  const auto need = [&](bool needed) {
+    for (const Operand& each : operands_) {
+      if (each.copies != nullptr) each.copies->needed = needed;
+    }
+  };
+  try {
+    look_up(at_home);
+    need(true);
+    fetch_all();
+  } catch (...) {
+    need(false);
+    lock_.unlock();
+    throw;
+  }
+  need(false);
+  for (Operand& each : operands_) {
+    if (each.copies == nullptr) continue;
+    const ReplicaMemory& memory = each.copies->by_position[holder].memory;
+    before_.add(each.access == Access::read ? memory.uses.written : memory.uses.all());
+    if (at_home) continue;
+    const auto offset = static_cast<const char*>(each.pointer) -
+                        static_cast<const char*>(each.copies->home);
+    each.pointer = static_cast<char*>(memory.pointer) + offset;
+  }
+}
+
+Submission Operands::queue() {
+  if (by_data_) return stream_.queue_after(position_, before_, &ticket_);
+  follow_others(stream_, before_);
+  return stream_.queue(position_, &ticket_);
+}
+
+void Operands::submitted(const sycl::event& done, const DeviceWork& work) {
+  record_work(stream_, position_, done, work);
+  if (!lock_.owns_lock()) return;
+  const size_t holder = holder_of(stream_.ordinal(), position_);
+  if (!is_capturing(stream_)) uses_.add({&stream_, ticket_, done});
+  for (const Operand& each : operands_) {
+    if (each.copies == nullptr) continue;
+    if (each.access != Access::read) {
+      make_only_valid(*each.copies, holder, each.range);
+    }
+    MemoryUses& uses = each.copies->by_position[holder].memory.uses;
+    for (const Use& use : uses_) {
+      each.access == Access::read ? uses.record_read(use) : uses.record_write(use);
+    }
+  }
+  lock_.unlock();
+}
+
+void bring_home(const c10::StorageImpl& storage, Access access, Uses* pending) {
+  if (replicas::is_empty()) return;
+  Stream& stream = current_stream(storage.device().index());
+  std::lock_guard<std::mutex> lock(table().mutex);
+  Copies* copies = find(home_of(storage));
+  if (copies == nullptr) {
+    pending->add(uses_before(home_of(storage), storage.nbytes()));
+    return;
+  }
+  fetch(*copies, stream.ordinal().home, copies->whole, stream);
+  const MemoryUses& uses = copies->at_home().memory.uses;
+  pending->add(access == Access::read ? uses.written : uses.all());
+  if (access != Access::read) {
+    make_only_valid(*copies, stream.ordinal().home, copies->whole);
+  }
+}
+
+void bring_home(const c10::StorageImpl& storage, Access access) {
+  Uses pending;
+  bring_home(storage, access, &pending);
+  follow_others(current_stream(storage.device().index()), pending);
+}
+
+void wait_for_new_memory(const void* memory, size_t bytes, Stream& stream) {
+  if (stream.idle()) return;
+  Uses pending;
+  if (!replicas::is_empty()) {
+    std::lock_guard<std::mutex> lock(table().mutex);
+    pending = uses_before(memory, bytes);
+  }
+  stream.wait_for(pending);
+}
+
+void bring_home_now(const void* home) {
+  if (replicas::is_empty()) return;
+  std::unique_lock<std::mutex> lock(table().mutex);
+  Copies* copies = find(home);
+  if (copies == nullptr) return;
+  Stream& stream = current_stream(copies->ordinal);
+  fetch(*copies, stream.ordinal().home, copies->whole, stream);
+  const Uses pending = copies->at_home().memory.uses.all();
+  lock.unlock();
+  stream.wait_for(pending);
+}
+
+void bring_all_home() {
+  if (replicas::is_empty() || in_bad_fork()) return;
+  Uses pending;
+  {
+    std::lock_guard<std::mutex> lock(table().mutex);
+    for (auto& [home, copies] : table().copies) {
+      fetch(copies, copies.devices().home, copies.whole,
+            current_stream(copies.ordinal));
+      pending.add(copies.at_home().memory.uses.written);
+    }
+  }
+  // With the GIL: the caller holds a lock.
+  for (const Use& use : pending) {
+    if (!use.stream->has_seen(use.ticket)) sycl::event(use.done).wait();
+  }
+}
+
+void escape(const c10::StorageImpl& storage) {
+  const void* home = home_of(storage);
+  if (installed_placement() == nullptr || home == nullptr) return;
+  const c10::DeviceIndex index = storage.device().index();
+  if (ordinal(index).devices.size() == 1) return;
+  Stream& stream = current_stream(index);
+  Uses pending;
+  {
+    std::lock_guard<std::mutex> lock(table().mutex);
+    // Memory of others has no replicas, and the table is not told when it is freed.
+    Copies* copies = is_ours(storage) ? &find_or_make(storage) : find(home);
+    if (copies != nullptr) {
+      fetch(*copies, stream.ordinal().home, copies->whole, stream);
+      make_only_valid(*copies, stream.ordinal().home, copies->whole);
+      copies->escaped = true;
+      pending = copies->at_home().memory.uses.all();
+    }
+  }
+  stream.wait_for(pending);
+}
+
+bool may_leave_home(const c10::StorageImpl& storage) {
+  if (!is_ours(storage)) return false;
+  if (replicas::is_empty()) return true;
+  std::lock_guard<std::mutex> lock(table().mutex);
+  const Copies* copies = find(home_of(storage));
+  return copies == nullptr || !copies->escaped;
+}
+
+size_t bytes_missing_on(const c10::StorageImpl& storage, size_t position) {
+  const Ordinal& devices = ordinal(storage.device().index());
+  const size_t holder = holder_of(devices, position);
+  const size_t bytes = holder == devices.home ? 0 : storage.nbytes();
+  if (replicas::is_empty()) return bytes;
+  std::lock_guard<std::mutex> lock(table().mutex);
+  const Copies* copies = find(home_of(storage));
+  if (copies == nullptr) return bytes;
+  return copies->whole.size() - copies->by_position[holder].valid.bytes();
+}
+
+bool is_valid_on(const c10::StorageImpl& storage, size_t position) {
+  return bytes_missing_on(storage, position) == 0;
+}
+
+size_t replica_bytes(c10::DeviceIndex index, size_t position) {
+  std::lock_guard<std::mutex> lock(table().mutex);
+  return pool(*ordinal(index).devices.at(position)).bytes_taken();
+}
+
+}  // namespace xpurt

@@ -1,0 +1,224 @@
+#include "memory/replica/table.h"
+
+#include <c10/util/Exception.h>
+
+#include "device/device_counts.h"
+#include "device/device_failure.h"
+#include "memory/allocator.h"
+#include "memory/replica/transfers.h"
+
+namespace xpurt::replicas {
+namespace {
+
+std::atomic<size_t> entries{0};
+
+void count_entries() {
+  entries.store(table().copies.size() + table().freed_homes.size(),
+                std::memory_order_release);
+}
+
+// A copy between two devices, both ends by position. Two devices that the host
+// cannot read go by way of host memory.
+void transfer(Copies& copies, size_t from_position, size_t to_position, Interval range,
+              Stream& stream) {
+  const Ordinal& devices = copies.devices();
+  ReplicaMemory& from = copies.by_position[from_position].memory;
+  ReplicaMemory& to = copies.by_position[to_position].memory;
+  count_transfer(*devices.devices[to_position], range.size());
+  Uses before = to.uses.all();
+  before.add(from.uses.written);
+  const auto copied = [&](size_t position, void* into, const void* out_of) {
+    const PhysicalDevice& device = *devices.devices[position];
+    Ticket ticket;
+    sycl::event done;
+    try {
+      done = submit_to(
+          device, [] { return "a copy"; },
+          [&] {
+            return stream.queue_after(position, before, &ticket)
+                ->memcpy(into, out_of, range.size());
+          });
+    } catch (const DeviceFailure& failure) {
+      if (position != devices.home) take_out(failure);
+      throw;
+    }
+    count_moved(device.id, range.size());
+    record_work(stream, position, done, DeviceWork::copy(range.size()));
+    return Use{&stream, ticket, done};
+  };
+  void* const into = static_cast<char*>(to.pointer) + range.begin;
+  const void* const out_of = static_cast<const char*>(from.pointer) + range.begin;
+  const bool to_host = devices.devices[to_position]->host_accessible;
+  const bool from_host = devices.devices[from_position]->host_accessible;
+  if (to_host || from_host) {
+    const Use use = copied(from_host ? to_position : from_position, into, out_of);
+    from.uses.record_read(use);
+    to.uses.record_write(use);
+    return;
+  }
+  std::vector<char> staging(range.size());
+  sycl::event(copied(from_position, staging.data(), out_of).done).wait();
+  sycl::event(copied(to_position, into, staging.data()).done).wait();
+  to.uses = {};
+}
+
+void fetch_home(Copies& copies, Interval range, Stream& stream) {
+  const size_t home = copies.devices().home;
+  Copy& to = copies.by_position[home];
+  for (size_t p = 0; p < copies.by_position.size(); ++p) {
+    if (p == home) continue;
+    for (const Interval& missing : to.valid.missing(range)) {
+      for (const Interval& part : copies.by_position[p].valid.inside(missing)) {
+        transfer(copies, p, home, part, stream);
+        to.valid.add(part);
+      }
+    }
+  }
+  TORCH_INTERNAL_ASSERT(to.valid.covers(range), "a storage has no valid copy");
+}
+
+}  // namespace
+
+Table& table() {
+  static Table* const leaked = new Table;
+  return *leaked;
+}
+
+bool is_empty() {
+  return entries.load(std::memory_order_acquire) == 0;
+}
+
+ReplicaPool& pool(const PhysicalDevice& device) {
+  auto& slot = table().pools[&device];
+  if (!slot) slot = std::make_unique<ReplicaPool>(device);
+  return *slot;
+}
+
+// Note [Devices that share memory]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// A device whose kernels take any pointer of the host, such as an integrated GPU, works
+// on home copies that are memory of the host: it has no replicas, and nothing is moved.
+// Only the order of the work is kept.
+size_t holder_of(const Ordinal& devices, size_t position) {
+  const bool reads_home =
+      devices.devices[position]->system_usm && devices.home_device().host_accessible;
+  return reads_home ? devices.home : position;
+}
+
+const void* home_of(const c10::StorageImpl& storage) {
+  return storage.data_ptr().get();
+}
+
+bool is_ours(const c10::StorageImpl& storage) {
+  return storage.data_ptr().get_deleter() == device_allocator().raw_deleter();
+}
+
+Copies* find(const void* home) {
+  const auto found = table().copies.find(home);
+  return found == table().copies.end() ? nullptr : &found->second;
+}
+
+Copies& find_or_make(const c10::StorageImpl& storage) {
+  auto [found, made] = table().copies.try_emplace(home_of(storage));
+  Copies& copies = found->second;
+  if (made) {
+    copies.ordinal = storage.device().index();
+    copies.whole = {0, storage.nbytes()};
+    copies.home = found->first;
+    copies.by_position.resize(copies.devices().devices.size());
+    Copy& home = copies.at_home();
+    home.memory.pointer = const_cast<void*>(copies.home);
+    home.valid.add(copies.whole);
+    home.memory.uses.written =
+        table().freed_homes.take_over(copies.home, copies.whole.end);
+    count_entries();
+  }
+  return copies;
+}
+
+Uses uses_before(const void* memory, size_t bytes) {
+  return table().freed_homes.uses_of(memory, bytes);
+}
+
+void ensure_memory(Copies& copies, size_t position) {
+  Copy& copy = copies.by_position[position];
+  copy.used_at = ++table().uses;
+  if (copy.memory.pointer != nullptr) return;
+  const PhysicalDevice& device = *copies.devices().devices[position];
+  const size_t bytes = copies.whole.size();
+  do {
+    copy.memory = pool(device).take(bytes);
+  } while (copy.memory.pointer == nullptr && evict(device, bytes));
+  TORCH_CHECK_WITH(OutOfMemoryError, copy.memory.pointer != nullptr,
+                   "XPU out of memory: ", device.name, " has no room for a copy of ",
+                   bytes, " bytes; ", pool(device).bytes_taken(),
+                   " bytes are held by other copies.");
+}
+
+void fetch(Copies& copies, size_t position, Interval range, Stream& stream) {
+  Copy& to = copies.by_position[position];
+  if (to.valid.covers(range)) return;
+  const size_t home = copies.devices().home;
+  if (position == home) return fetch_home(copies, range, stream);
+  for (const Interval& missing : to.valid.missing(range)) {
+    fetch_home(copies, missing, stream);
+  }
+  for (const Interval& missing : to.valid.missing(range)) {
+    transfer(copies, home, position, missing, stream);
+    to.valid.add(missing);
+  }
+}
+
+void make_only_valid(Copies& copies, size_t position, Interval range) {
+  for (size_t p = 0; p < copies.by_position.size(); ++p) {
+    if (p == position) {
+      copies.by_position[p].valid.add(range);
+    } else {
+      copies.by_position[p].valid.remove(range);
+    }
+  }
+}
+
+}  // namespace xpurt::replicas
+
+namespace xpurt {
+
+using namespace replicas;
+
+void forget_replicas(void* base) noexcept {
+  if (is_empty()) return;
+  std::lock_guard<std::mutex> lock(table().mutex);
+  const auto found = table().copies.find(base);
+  if (found == table().copies.end()) return;
+  Copies& copies = found->second;
+  if (const Placement* now = installed_placement()) {
+    const Ordinal& devices = now->ordinals[copies.ordinal];
+    MemoryUses& home = copies.by_position[devices.home].memory.uses;
+    home.drop_finished();
+    if (!home.empty()) {
+      table().freed_homes.add(copies.home, copies.whole.end, home);
+    }
+    for (size_t p = 0; p < copies.by_position.size(); ++p) {
+      ReplicaMemory& memory = copies.by_position[p].memory;
+      if (p == devices.home || memory.pointer == nullptr) continue;
+      pool(*devices.devices[p]).give_back(std::move(memory));
+    }
+  }
+  table().copies.erase(found);
+  if (table().copies.empty()) table().freed_homes.drop_finished();
+  count_entries();
+}
+
+void release_replicas() {
+  std::lock_guard<std::mutex> lock(table().mutex);
+  for (auto& [device, memory] : table().pools) memory->trim();
+}
+
+}  // namespace xpurt
+
+namespace {
+const bool listening = [] {
+  xpurt::on_free(&xpurt::forget_replicas);
+  return true;
+}();
+}  // namespace

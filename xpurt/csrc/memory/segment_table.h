@@ -1,0 +1,47 @@
+// From an address to the segment that contains it, without a lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "memory/block_pool.h"
+
+namespace xpurt {
+
+// Segments come and go rarely, while every free looks one up: readers take no
+// lock, and look again if a writer was at work meanwhile.
+class SegmentTable {
+ public:
+  void add(Segment* segment);
+  void remove(Segment* segment);
+
+  // The result stays valid for as long as the caller keeps a block of it alive.
+  Segment* find(const void* address) const noexcept;
+
+ private:
+  struct Row {
+    std::atomic<uintptr_t> start;
+    std::atomic<uintptr_t> end;
+    std::atomic<Segment*> segment;
+  };
+  struct Rows {
+    explicit Rows(size_t capacity) : capacity(capacity), row(new Row[capacity]()) {}
+    size_t capacity;
+    std::unique_ptr<Row[]> row;
+  };
+
+  void set(Rows& rows, size_t index, const Row& from);
+
+  std::mutex writers_;
+  std::atomic<uint64_t> version_{0};  // odd while a writer is at work
+  std::atomic<Rows*> rows_{nullptr};
+  std::atomic<size_t> size_{0};
+  // Outgrown arrays stay, for readers that still look at them: all of them
+  // together are smaller than the present one.
+  std::vector<std::unique_ptr<Rows>> all_;
+};
+
+}  // namespace xpurt

@@ -1,0 +1,41 @@
+#include "memory/usm_extent.h"
+
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+
+#include <sycl/backend/opencl.hpp>
+
+namespace xpurt {
+namespace {
+
+clGetMemAllocInfoINTEL_fn find_query(cl_device_id device) {
+  cl_platform_id platform = nullptr;
+  if (clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(platform), &platform,
+                      nullptr) != CL_SUCCESS) {
+    return nullptr;
+  }
+  return reinterpret_cast<clGetMemAllocInfoINTEL_fn>(
+      clGetExtensionFunctionAddressForPlatform(platform, "clGetMemAllocInfoINTEL"));
+}
+
+}  // namespace
+
+// SYCL has no such question.
+Extent usm_extent(const void* pointer, const PhysicalDevice& home) {
+  if (const Extent ours = block_of_pointer(pointer); ours.start != nullptr) return ours;
+  // Of the allocator, but in nobody's hands.
+  if (device_of_pointer(pointer) >= 0) return {const_cast<void*>(pointer), 0};
+  if (!home.is_opencl) return {};
+  const auto query = find_query(sycl::get_native<kOpenCL>(home.device));
+  if (query == nullptr) return {};
+  // Not released: SYCL does not say whose reference it is, and contexts stay anyway.
+  const cl_context context = sycl::get_native<kOpenCL>(home.context);
+  Extent found;
+  const bool told = query(context, pointer, CL_MEM_ALLOC_BASE_PTR_INTEL,
+                          sizeof(found.start), &found.start, nullptr) == CL_SUCCESS &&
+                    query(context, pointer, CL_MEM_ALLOC_SIZE_INTEL,
+                          sizeof(found.bytes), &found.bytes, nullptr) == CL_SUCCESS;
+  return told && found.start != nullptr ? found : Extent{};
+}
+
+}  // namespace xpurt

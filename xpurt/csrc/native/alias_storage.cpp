@@ -1,0 +1,38 @@
+#include "native/alias_storage.h"
+
+namespace xpurt {
+namespace {
+
+// The context of an alias's DataPtr is the storage it shows, with one reference.
+void release_original(void* context) {
+  c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(context));
+}
+
+// A kernel asks for a mutable pointer to what its schema calls an input.
+void make_original_private(c10::StorageImpl* alias) {
+  c10::DataPtr& data = alias->_mutable_data_ptr_no_checks();
+  if (data.get_deleter() != &release_original) return;
+  auto* original = static_cast<c10::StorageImpl*>(data.get_context());
+  original->mutable_data();
+  data = alias_data(original);
+}
+
+}  // namespace
+
+c10::DataPtr alias_data(c10::StorageImpl* original) {
+  c10::raw::intrusive_ptr::incref(original);
+  void* data = const_cast<void*>(original->data());
+  return {data, original, &release_original, c10::Device(c10::DeviceType::CPU)};
+}
+
+void follow_original(c10::StorageImpl& alias, c10::StorageImpl& original) {
+  if (C10_UNLIKELY(original.has_materializer())) {
+    alias.set_materializer(&make_original_private);
+  }
+}
+
+void materialize_alias(c10::StorageImpl& alias) {
+  if (alias.has_materializer()) alias.mutable_data();
+}
+
+}  // namespace xpurt

@@ -1,0 +1,33 @@
+// What HostCall and HostViews do alike with the bytes of xpu storages: see Note [Host
+// tensors] and Note [Host views].
+#pragma once
+
+#include <c10/core/StorageImpl.h>
+
+#include "memory/allocator.h"
+#include "memory/cpu_allocator.h"
+#include "memory/replica/replica.h"
+
+namespace xpurt {
+
+// Before the host uses the bytes of a storage: a copy-on-write storage that is written
+// gets bytes of its own, and they are brought home. Whether it got such bytes: host
+// forms that were made before show the old ones.
+inline bool ready_for_host(c10::StorageImpl& original, bool written, Uses* pending) {
+  const bool copied = written && original.has_materializer();
+  if (C10_UNLIKELY(copied)) original.mutable_data_ptr();
+  bring_home(original, written ? Access::read_write : Access::read, pending);
+  return copied;
+}
+
+// Gives memory that the host allocated for a result the labels of the device, if it is
+// the device's as well.
+inline bool label_as(c10::StorageImpl& memory, c10::Device device) {
+  c10::DataPtr& data = memory._mutable_data_ptr_no_checks();
+  if (!is_device_memory(data)) return false;
+  data.unsafe_set_device(device);
+  memory.set_allocator(&device_allocator());
+  return true;
+}
+
+}  // namespace xpurt

@@ -1,0 +1,179 @@
+#include "native/host_run.h"
+
+#include <ATen/core/List.h>
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "memory/cpu_allocator.h"
+#include "op/stack_tensors.h"
+#include "random/random.h"
+
+namespace xpurt {
+namespace {
+
+using c10::IValue;
+
+// `value` with `change` applied to the tensors in it; a list is copied only where
+// something in it changes, and only if `in_place` is false.
+template <typename Change>
+IValue with_tensors(IValue value, const Change& change, bool in_place) {
+  if (value.isTensor()) return change(std::move(value).toTensor());
+  if (!value.isList()) return value;
+  const auto elements = value.toListRef();
+  if (elements.empty()) return value;
+  auto list = value.toList();
+  if (!in_place) list = list.copy();
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const IValue& element = elements[i];
+    if (!element.isTensor() && !element.isList() && !element.isNone()) break;
+    list.set(i, with_tensors(element, change, in_place));
+  }
+  return in_place ? value : IValue(std::move(list));
+}
+
+}  // namespace
+
+HostRun::HostRun(OpRecord& record, c10::DeviceIndex index, torch::jit::Stack* stack)
+    : record_(record), index_(index), stack_(stack) {
+  if (call_->copies() || may_cross_devices()) announce();
+}
+
+void HostRun::run(c10::DispatchKeySet keys) {
+  RandomDraw draw(record_, index_, stack_);
+  std::optional<CopyAudit> audit;
+  if (copies()) audit.emplace(record_, index_);
+  convert_arguments(audit);
+  call_->wait();
+  if (audit) audit->kernel_begins();
+  {
+    ResultsOnDevice results(!copies() && !is_asked_elsewhere_);
+    record_.host_kernel(record_.op, host_keys(keys), stack_);
+  }
+  check_written();
+  if (audit) audit->kernel_ended(*stack_);
+  call_->finish_arguments();
+  is_asked_elsewhere_ ? own_results() : convert_results();
+  bytes_copied_ = call_->bytes_copied();
+  call_.reset();
+  if (audit) audit->run_ended();
+}
+
+// Whether an operand may be on another ordinal than the results, one that the host
+// can't read.
+bool HostRun::may_cross_devices() {
+  return record_.mixes_devices || std::ranges::any_of(record_.devices, [&](int i) {
+           return argument(i).isDevice();
+         });
+}
+
+void HostRun::announce() {
+  for (size_t i = 0; i < record_.arguments; ++i) {
+    const bool whole = record_.written[i] && record_.may_resize;
+    for_each_tensor(argument(i),
+                    [&](const at::Tensor& t) { call_->announce(t, whole); });
+  }
+}
+
+// What an op of another library writes its schema may not say, and collectives write
+// when they returned. On an alias that is no harm as long as all others that hold
+// these bytes give them up: replicas, and tensors that share them until they are
+// written. On copies see Note [Ops on copies].
+bool HostRun::may_write(size_t i, c10::Device device) const {
+  if (record_.written[i]) return true;
+  return !record_.is_aten_op && device.is_xpu() && host_reads(device.index());
+}
+
+at::Tensor HostRun::to_host(at::Tensor tensor, size_t i,
+                            std::optional<CopyAudit>& audit) {
+  if (!tensor.defined()) return tensor;
+  const bool written =
+      is_plain(tensor) ? may_write(i, tensor.device()) : record_.written[i];
+  const bool wants_grad = record_.asks_for_grad && tensor.requires_grad();
+  at::Tensor host = call_->to_host(tensor, written);
+  if (audit) audit->record_argument(i, tensor, host);
+  if (is_asked_elsewhere_) hosts_.push_back(host);
+  if (C10_UNLIKELY(written && !is_plain(tensor))) special_written_.push_back(host);
+  if (wants_grad) host.set_requires_grad(true);
+  return host;
+}
+
+// A device among the arguments is where the results are to be.
+void HostRun::convert_device(IValue& value) {
+  if (value.toDevice().is_xpu()) {
+    value = c10::Device(c10::DeviceType::CPU);
+  } else {
+    is_asked_elsewhere_ = true;
+  }
+}
+
+void HostRun::convert_arguments(std::optional<CopyAudit>& audit) {
+  for (const int i : record_.devices) {
+    if (argument(i).isDevice()) convert_device(argument(i));
+  }
+  for (size_t i = 0; i < record_.arguments; ++i) {
+    IValue& value = argument(i);
+    if (value.isTensor() || value.isList()) {
+      value = with_tensors(
+          std::move(value),
+          [&](at::Tensor t) { return to_host(std::move(t), i, audit); }, false);
+    } else if (value.isStorage()) {
+      const c10::Storage storage = value.toStorage();
+      value = call_->to_host(storage, may_write(i, storage.device()));
+    } else if (static_cast<int>(i) == record_.pin_memory) {
+      TORCH_CHECK(value.isNone() || !value.toBool() || is_asked_elsewhere_,
+                  record_.name,
+                  ": only dense CPU tensors can be pinned, not xpu tensors");
+    }
+  }
+}
+
+// Results that were asked for on another device stay there; none is an argument.
+void HostRun::own_results() {
+  for (size_t i = stack_->size() - record_.returns; i < stack_->size(); ++i) {
+    (*stack_)[i] = with_tensors(
+        std::move((*stack_)[i]),
+        [&](at::Tensor result) {
+          const bool is_argument = std::ranges::any_of(hosts_, [&](const auto& host) {
+            return result.defined() && host.has_storage() && result.has_storage() &&
+                   result.is_alias_of(host);
+          });
+          return is_argument ? result.clone() : result;
+        },
+        true);
+  }
+  hosts_.clear();
+}
+
+// Some quantized kernels with out= return another tensor, and leave `out` as it was.
+void HostRun::check_written() const {
+  if (C10_LIKELY(special_written_.empty())) return;
+  for (size_t i = stack_->size() - record_.returns; i < stack_->size(); ++i) {
+    if (!(*stack_)[i].isTensor()) continue;
+    const at::Tensor& result = (*stack_)[i].toTensor();
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        std::ranges::any_of(special_written_,
+                            [&](const at::Tensor& t) { return t.is_same(result); }),
+        record_.name,
+        " does not write to its argument: PyTorch's CPU kernel, which "
+        "computes it for xpu, returns another tensor. Use the op without out=");
+  }
+}
+
+void HostRun::convert_results() {
+  const size_t first = stack_->size() - record_.returns;
+  for (size_t i = 0; i < record_.returns; ++i) {
+    IValue& value = (*stack_)[first + i];
+    if (!value.isTensor() && !value.isList()) continue;
+    if (record_.on_host[i]) {
+      value = value.toTensor().clone();
+      continue;
+    }
+    value = with_tensors(
+        std::move(value), [&](at::Tensor t) { return call_->to_xpu(std::move(t)); },
+        true);
+  }
+}
+
+}  // namespace xpurt

@@ -1,0 +1,103 @@
+#include "native/lazy_copy.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/ParallelGuard.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "device/device_scope.h"
+#include "host/errors.h"
+#include "memory/allocator.h"
+#include "memory/cpu_allocator.h"
+#include "memory/lazy_memory.h"
+#include "op/op_report.h"
+
+namespace xpurt {
+namespace {
+
+// Two threads may copy the same tensor lazily at once: callers take that for a read.
+std::mutex& making() {
+  static auto* const leaked = new std::mutex;
+  return *leaked;
+}
+
+// The deferred copy_ is counted here, where it happens.
+c10::DataPtr copied(const LazyMemory& shared, c10::Device device) {
+  static OpRecord& record =
+      op_record(c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", ""));
+  const uint64_t begin = ticks_now();
+  c10::DataPtr made;
+  if (device.is_xpu()) {
+    const DeviceScope scope(device.index());
+    made = allocate_for_host(shared.bytes());
+  } else {
+    // Also inside of a native op on xpu, whose results are device memory.
+    const ResultsOnDevice off(false);
+    made = c10::GetCPUAllocator()->allocate(shared.bytes());
+  }
+  copy_bytes(made.get(), shared.data(), shared.bytes());
+  if (const Placement* now = installed_placement(); now != nullptr && !in_bad_fork()) {
+    const size_t index = device.is_xpu() ? device.index() : 0;
+    count_op(record, Tier::native, now->ordinals[index].home_device().id,
+             ticks_now() - begin, 0);
+  }
+  return made;
+}
+
+void make_private(c10::StorageImpl* storage) {
+  c10::DataPtr& data = storage->_mutable_data_ptr_no_checks();
+  if (!is_lazy(data)) return;  // it has been given other memory, as by a resize
+  TORCH_CHECK(!c10::ParallelGuard::is_enabled(),
+              "a lazily copied tensor cannot be written to first in the midst of a "
+              "parallel loop. Make it private before: tensor.data_ptr()");
+  auto& shared = *static_cast<LazyMemory*>(data.get_context());
+  const c10::Device device = data.device();
+  const bool alone = shared.has_one_user() && shared.is_xpu() == device.is_xpu();
+  c10::DataPtr own = alone ? shared.take() : copied(shared, device);
+  data = std::move(own);  // drops the share in the memory
+}
+
+}  // namespace
+
+c10::Storage lazy_copy(c10::StorageImpl& source, c10::Device device) {
+  const uint64_t epoch = placement().epoch;
+  const std::lock_guard<std::mutex> lock(making());
+  c10::DataPtr& data = source._mutable_data_ptr_no_checks();
+  const c10::Device here = data.device();
+  if (!is_lazy(data)) {
+    const c10::DeviceIndex index = (here.is_xpu() ? here : device).index();
+    auto* made = new LazyMemory(std::move(data), source.nbytes(), index);
+    data = made->share(here);
+    source.clear_materializer();  // a resize leaves it set
+    source.set_materializer(&make_private);
+  }
+  auto& shared = *static_cast<LazyMemory*>(data.get_context());
+  c10::Allocator* allocator =
+      device.is_xpu() ? &device_allocator() : c10::GetCPUAllocator();
+  auto result = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), source.nbytes(), shared.share(device),
+      allocator, /*resizable=*/true);
+  result->set_materializer(&make_private);
+  if (!is_installed(epoch)) {  // see Note [Use and change]
+    throw_mapping_error(
+        "another thread has changed the xpu mapping meanwhile. Try again.");
+  }
+  return c10::Storage(std::move(result));
+}
+
+void copy_bytes(void* to, const void* from, size_t bytes) {
+  constexpr int64_t kWorthAThread = 128 << 10;  // as PyTorch's own copies have it
+  if (bytes <= kWorthAThread) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  at::parallel_for(0, static_cast<int64_t>(bytes), kWorthAThread,
+                   [&](int64_t begin, int64_t end) {
+                     std::memcpy(static_cast<char*>(to) + begin,
+                                 static_cast<const char*>(from) + begin, end - begin);
+                   });
+}
+
+}  // namespace xpurt

@@ -1,0 +1,257 @@
+#include "native/wider_types.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/List.h>
+#include <ATen/native/Resize.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "native/alias.h"
+#include "op/meta_call.h"
+#include "op/stack_tensors.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using c10::IValue;
+using c10::ScalarType;
+using torch::jit::Stack;
+
+}  // namespace
+
+// Note [Types that the CPU lacks]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// A program written for a GPU may call histc on integers or fft on complex32. PyTorch's
+// CPU kernels, which run what has no row, refuse some of these types. A table,
+// kernels/wider_types.py, names such pairs of an op and a type, and a wider type that
+// the op is computed in: operands are converted, the op is called on xpu once more, so
+// that a row or the CPU kernel for the wider type runs it, and the results are rounded.
+// What the results are, and which arguments do not fit, PyTorch's meta function says
+// for the types that were given. All that happens below autograd, so that derivatives
+// are the op's own. An op that is not in the table raises what the CPU raises: a type
+// that no GPU has either is not invented here.
+//
+// Each call inside is counted where it ran; the outer call is not counted again.
+struct WiderTypes {
+  // By type; Undefined: it stays what it is.
+  std::array<ScalarType, static_cast<size_t>(ScalarType::NumOptions)> wide;
+  std::array<bool, static_cast<size_t>(ScalarType::NumOptions)> on_cpu{};
+
+  ScalarType of(ScalarType type) const {
+    const ScalarType found = wide[static_cast<size_t>(type)];
+    return found == ScalarType::Undefined ? type : found;
+  }
+  bool takes(ScalarType type) const {
+    return wide[static_cast<size_t>(type)] != ScalarType::Undefined;
+  }
+  // Whether an operand of this type asks for the wider one.
+  bool asks(ScalarType type, bool host_reads) const {
+    return takes(type) && !(host_reads && on_cpu[static_cast<size_t>(type)]);
+  }
+};
+
+namespace {
+
+bool is_dtype(const c10::Argument& argument, const IValue& value) {
+  if (!value.isInt()) return false;
+  c10::TypePtr type = argument.real_type();
+  if (const auto optional = type->cast<c10::OptionalType>()) {
+    type = optional->getElementType();
+  }
+  return type->kind() == c10::TypeKind::ScalarTypeType;
+}
+
+class WiderCall {
+ public:
+  WiderCall(const OpRecord& record, const WiderTypes& wider, const Stack& stack)
+      : record_(record),
+        wider_(wider),
+        schema_(record.op.schema()),
+        given_(stack.end() - static_cast<int64_t>(record.arguments), stack.end()) {}
+
+  bool is_meant(bool host_reads) const {
+    bool found = false;
+    for (size_t i = 0; i < given_.size(); ++i) {
+      for_each_tensor(given_[i], [&](const Tensor& tensor) {
+        if (tensor.defined()) found |= wider_.asks(tensor.scalar_type(), host_reads);
+      });
+      found |= is_dtype(schema_.arguments()[i], given_[i]) &&
+               wider_.asks(static_cast<ScalarType>(given_[i].toInt()), host_reads);
+    }
+    return found;
+  }
+
+  // The results.
+  Stack run() const {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    Stack wide;
+    for (size_t i = 0; i < given_.size(); ++i) wide.push_back(argument(i));
+    const Stack arguments = wide;
+    record_.op.callBoxed(wide);
+    const std::vector<Tensor> meta_results = meta_call(record_.op, given_);
+    for (size_t i = 0; i < given_.size(); ++i) {
+      if (record_.written[i] && given_[i].isTensor()) {
+        write_back(given_[i].toTensor(), arguments[i].toTensor(),
+                   schema_.arguments()[i].is_out());
+      }
+    }
+    return results(wide, meta_results);
+  }
+
+ private:
+  Tensor converted(const Tensor& tensor) const {
+    if (!tensor.defined() || !wider_.takes(tensor.scalar_type())) return tensor;
+    return tensor.to(wider_.of(tensor.scalar_type()));
+  }
+
+  IValue argument(size_t i) const {
+    const IValue& value = given_[i];
+    const c10::Argument& declared = schema_.arguments()[i];
+    if (is_dtype(declared, value)) {
+      return static_cast<int64_t>(wider_.of(static_cast<ScalarType>(value.toInt())));
+    }
+    if (value.isTensor() && value.toTensor().defined() && declared.is_out()) {
+      // It is written when all is known to be right.
+      const Tensor& out = value.toTensor();
+      return at::empty({0}, out.options().dtype(out_type(out.scalar_type())));
+    }
+    if (value.isTensor()) return converted(value.toTensor());
+    if (value.isTensorList()) {
+      c10::List<Tensor> list;
+      for (const Tensor& each : value.toTensorVector()) list.push_back(converted(each));
+      return list;
+    }
+    return value;
+  }
+
+  // What stands for an out= of this type. One that happens to have the wider type is
+  // another type than the results, and has to stay one: most ops refuse it.
+  ScalarType out_type(ScalarType given) const {
+    if (wider_.takes(given)) return wider_.of(given);
+    // The magnitude of a complex number has the type of its parts.
+    if (given == ScalarType::Half && wider_.takes(ScalarType::ComplexHalf)) {
+      return ScalarType::Float;
+    }
+    const auto end = wider_.wide.end();
+    const bool is_part =
+        given == ScalarType::Float && wider_.takes(ScalarType::ComplexHalf);
+    if (!is_part && std::find(wider_.wide.begin(), end, given) == end) return given;
+    switch (given) {
+      case ScalarType::Float:
+        return ScalarType::Double;
+      case ScalarType::ComplexFloat:
+        return ScalarType::ComplexDouble;
+      case ScalarType::Double:
+        return ScalarType::Float;
+      default:
+        return ScalarType::Short;
+    }
+  }
+
+  // Through int64 an integer type that is too small takes the lowest bits on every
+  // device.
+  static Tensor whole(const Tensor& wide, ScalarType type) {
+    const bool cut = wide.is_floating_point() && c10::isIntegralType(type, true);
+    return cut ? wide.to(ScalarType::Long) : wide;
+  }
+
+  static void write_back(const Tensor& given, const Tensor& wide, bool is_out) {
+    if (!wide.defined() || given.is_same(wide)) return;
+    if (is_out && at::native::resize_output(given, wide.sizes())) {
+      given.as_strided_(wide.sizes(), wide.strides(), given.storage_offset());
+    }
+    given.copy_(whole(wide, given.scalar_type()));
+  }
+
+  Stack results(const Stack& wide, const std::vector<Tensor>& meta_results) const {
+    Stack made;
+    for (size_t i = 0; i < wide.size(); ++i) {
+      if (!wide[i].isTensor() || !wide[i].toTensor().defined()) {
+        made.push_back(wide[i]);
+        continue;
+      }
+      if (const Tensor* written = written_as(i)) {
+        made.push_back(*written);
+        continue;
+      }
+      const Tensor& result = wide[i].toTensor();
+      const ScalarType type = meta_results[i].scalar_type();
+      made.push_back(whole(result, type).to(type));
+    }
+    return made;
+  }
+
+  // The argument that result i is, as with out= and in place.
+  const Tensor* written_as(size_t i) const {
+    const c10::Argument& result = schema_.returns()[i];
+    if (result.alias_info() == nullptr || !result.alias_info()->isWrite()) {
+      return nullptr;
+    }
+    for (size_t k = 0; k < given_.size(); ++k) {
+      const auto* of_argument = schema_.arguments()[k].alias_info();
+      if (of_argument != nullptr && *of_argument == *result.alias_info()) {
+        return &given_[k].toTensor();
+      }
+    }
+    return nullptr;
+  }
+
+  const OpRecord& record_;
+  const WiderTypes& wider_;
+  const c10::FunctionSchema& schema_;
+  const Stack given_;
+};
+
+// The looks of results for which PyTorch has no meta function.
+std::vector<Tensor> as_input(const Stack& metas) {
+  return {at::empty_like(metas[1].toTensor())};
+}
+
+const bool losses_are_known =
+    register_meta_functions({{"aten::multi_margin_loss_backward", &as_input},
+                             {"aten::multilabel_margin_loss_backward", &as_input}});
+
+}  // namespace
+
+void add_wider_types(const std::vector<WiderRow>& rows) {
+  // Leaked: valid for the life of the process, as the records are.
+  auto& by_name = *new std::unordered_map<std::string, WiderTypes>;
+  for (const WiderRow& row : rows) {
+    for (const std::string& name : {row.name, row.name + '_'}) {
+      const auto [found, is_new] = by_name.try_emplace(name);
+      WiderTypes& wider = found->second;
+      if (is_new) wider.wide.fill(ScalarType::Undefined);
+      for (const auto& [from, to] : row.types) {
+        wider.wide[static_cast<size_t>(from)] = to;
+        wider.on_cpu[static_cast<size_t>(from)] = row.on_cpu;
+      }
+    }
+  }
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const auto found = by_name.find(name.name);
+    if (found == by_name.end()) continue;
+    const auto op = dispatcher.findOp(name);
+    if (!op || !op->hasSchema()) continue;
+    if (op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
+      op_record(*op).wider.store(&found->second, std::memory_order_release);
+    }
+  }
+}
+
+bool run_in_wider_type(const OpRecord& record, c10::DeviceIndex index, Stack* stack) {
+  const WiderTypes* wider = record.wider.load(std::memory_order_acquire);
+  if (C10_LIKELY(wider == nullptr)) return false;
+  const WiderCall call(record, *wider, *stack);
+  if (!call.is_meant(host_reads(index))) return false;
+  Stack results = call.run();
+  torch::jit::drop(*stack, record.arguments);
+  for (IValue& each : results) torch::jit::push(*stack, std::move(each));
+  return true;
+}
+
+}  // namespace xpurt

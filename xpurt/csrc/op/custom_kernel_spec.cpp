@@ -1,0 +1,104 @@
+#include "op/custom_kernel_spec.h"
+
+#include <algorithm>
+
+namespace xpurt {
+namespace {
+
+StepPart take_part(RowFields& fields) {
+  const auto name = fields.take<std::string>("part");
+  if (name == "own") return StepPart::own;
+  if (name == "before") return StepPart::before_primitive;
+  TORCH_CHECK_VALUE(name == "after", "no part of a row is called ", name);
+  return StepPart::after_primitive;
+}
+
+std::array<int64_t, 2> take_share(RowFields& fields) {
+  const auto share = fields.take<RowFields::Integers>("share");
+  TORCH_CHECK_VALUE(share.size() == 2, "\"share\" of a step is two numbers, not ",
+                    share.size());
+  return {share[0], share[1]};
+}
+
+template <typename Part>
+std::vector<Part> take_parts(RowFields& fields, const std::string& key) {
+  std::vector<Part> parts;
+  for (RowFields& each : fields.take<std::vector<RowFields>>(key)) {
+    parts.emplace_back(each);
+    each.refuse_others();
+  }
+  return parts;
+}
+
+}  // namespace
+
+Step::Step(RowFields& fields)
+    : over(fields.take<std::string>("over")),
+      along(fields.take<RowFields::Strings>("along")),
+      lanes(fields.take<bool>("lanes")),
+      faults(fields.take<bool>("faults")),
+      share(take_share(fields)),
+      reads(fields.take<RowFields::Strings>("reads")),
+      writes(fields.take<RowFields::Strings>("writes")),
+      part(take_part(fields)) {}
+
+Scratch::Scratch(RowFields& fields)
+    : name(fields.take<std::string>("name")),
+      like(fields.take<std::string>("like")),
+      integral(fields.take<bool>("integral")),
+      dims(fields.take<RowFields::Integers>("dims")),
+      copies(fields.take<int64_t>("copies")) {}
+
+ResultSpec::ResultSpec(RowFields& fields)
+    : type_of(fields.take<RowFields::Strings>("type_of")),
+      laid_out_like(fields.take<std::string>("laid_out_like")),
+      empty_without(fields.take<std::string>("empty_without")) {}
+
+CustomKernelSpec::CustomKernelSpec(RowFields& fields)
+    : RowSpec(fields),
+      steps(take_parts<Step>(fields, "steps")),
+      scratch(take_parts<Scratch>(fields, "scratch")),
+      begins_as(fields.take<std::string>("begins_as")),
+      like(fields.take<std::string>("like")),
+      results(take_parts<ResultSpec>(fields, "results")),
+      contiguous(fields.take<RowFields::Strings>("contiguous")),
+      dense(fields.take<RowFields::Strings>("dense")),
+      rows(fields.take<RowFields::Strings>("rows")),
+      same_type(fields.take<bool>("same_type")),
+      raises_on_empty(fields.take<bool>("raises_on_empty")),
+      draws(fields.take<bool>("draws")),
+      fault(fields.take<std::string>("fault")),
+      primitive(fields.take<std::string>("primitive")) {}
+
+void CustomKernelSpec::raise_fault() const {
+  TORCH_CHECK(fault.empty(), fault,
+              ", in work that was submitted earlier: its result is not to be used");
+  RowSpec::raise_fault();
+}
+
+CustomKernelOverload::CustomKernelOverload(const CustomKernelSpec& spec,
+                                           const c10::FunctionSchema& of)
+    : schema(of) {
+  for (const c10::Argument& each : schema.arguments()) {
+    const int at = static_cast<int>(arguments.size());
+    arguments.push_back(&each);
+    if (is_written(each)) written.push_back(at);
+    if (each.name() == spec.begins_as) copied = at;
+    if (is_optional_tensor_list(each)) indices = at;
+    if (each.name() == spec.like) like = at;
+  }
+  // Arguments that are written and not returned, as running statistics, are left to
+  // the steps; the results are new.
+  const auto& returns = schema.returns();
+  const bool new_results = std::ranges::none_of(
+      returns, [](const c10::Argument& each) { return each.alias_info() != nullptr; });
+  if (new_results && !returns.empty()) written.clear();
+}
+
+bool CustomKernelOverload::is_changed(const std::string& name) const {
+  return std::ranges::any_of(arguments, [&](const c10::Argument* each) {
+    return is_written(*each) && !each->is_out() && each->name() == name;
+  });
+}
+
+}  // namespace xpurt

@@ -1,0 +1,219 @@
+#include "op/meta_call.h"
+
+#include <ATen/Context.h>
+#include <ATen/native/cpu/mixed_data_type.h>
+#include <ATen/native/layer_norm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
+
+#include <string_view>
+#include <unordered_map>
+
+#include "host/recently_used.h"
+#include "op/stack_tensors.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using c10::IValue;
+using torch::jit::Stack;
+
+Tensor as_meta(const Tensor& tensor) {
+  if (!tensor.defined() || tensor.is_meta()) return tensor;
+  return at::empty_strided(tensor.sizes(), tensor.strides(),
+                           tensor.options().device(c10::DeviceType::Meta));
+}
+
+Tensor as_zeros(const Tensor& tensor) {
+  if (!tensor.defined() || tensor.is_cpu()) return tensor;
+  return at::zeros(tensor.sizes(), tensor.options().device(c10::DeviceType::CPU));
+}
+
+template <typename Change>
+IValue changed(const IValue& value, c10::DeviceType device, const Change& change) {
+  if (value.isTensor()) return change(value.toTensor());
+  if (value.isDevice()) return c10::Device(device);
+  if (value.isTensorList()) {
+    c10::List<Tensor> list;
+    for (const Tensor& each : value.toTensorVector()) list.push_back(change(each));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<Tensor>> list;
+    for (const IValue& each : value.toListRef()) {
+      list.push_back(each.isNone() ? std::nullopt
+                                   : std::make_optional(change(each.toTensor())));
+    }
+    return list;
+  }
+  return value;
+}
+
+// The arguments at the end of the stack, with other tensors.
+template <typename Change>
+Stack arguments_as(const c10::FunctionSchema& schema, const Stack& stack,
+                   c10::DeviceType device, const Change& change) {
+  Stack made;
+  const size_t first = stack.size() - schema.arguments().size();
+  for (size_t at = first; at < stack.size(); ++at) {
+    made.push_back(changed(stack[at], device, change));
+    // Whoever resizes the tensor that was given warns of it.
+    if (schema.arguments()[at - first].is_out() && made.back().isTensor()) {
+      made.back() = at::empty({0}, made.back().toTensor().options());
+    }
+  }
+  return made;
+}
+
+// Some meta functions say in other words, and other types, what does not fit. So for
+// operands of a moderate size PyTorch's CPU kernel is asked: it throws before it
+// computes.
+void throw_what_the_cpu_throws(const c10::OperatorHandle& op, const Stack& stack) {
+  constexpr int64_t kMost = 1 << 20;  // elements
+  int64_t elements = 0;
+  const auto count = [&](const Tensor& tensor) {
+    if (tensor.defined()) elements += tensor.numel();
+  };
+  const size_t first = stack.size() - op.schema().arguments().size();
+  for (size_t at = first; at < stack.size(); ++at) for_each_tensor(stack[at], count);
+  if (elements > kMost || !op.hasKernelForDispatchKey(c10::DispatchKey::CPU)) return;
+  Stack zeros = arguments_as(op.schema(), stack, c10::DeviceType::CPU,
+                             [](const Tensor& tensor) { return as_zeros(tensor); });
+  op.callBoxedForDispatchKey(c10::DispatchKey::CPU, zeros);
+}
+
+// All that a meta function sees of a call, as bytes.
+class CallKey {
+ public:
+  CallKey(const c10::OperatorHandle& op, const Stack& stack) {
+    put(&op.schema());
+    put(c10::get_default_dtype_as_scalartype());
+    put(at::globalContext().deterministicAlgorithms());
+    for (size_t at = stack.size() - op.schema().arguments().size(); at < stack.size();
+         ++at) {
+      see(stack[at]);
+    }
+  }
+
+  // False if something is not told by its bytes.
+  bool is_whole() const { return is_whole_; }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  template <typename T>
+  void put(const T& value) {
+    static_assert(std::has_unique_object_representations_v<T> ||
+                  std::is_floating_point_v<T>);
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T));
+  }
+
+  template <typename List>
+  void put_all(const List& list) {
+    put(list.size());
+    for (const auto& each : list) put(each);
+  }
+
+  void see(const Tensor& tensor) {
+    if (!tensor.defined()) return put('u');
+    is_whole_ &= tensor.layout() == c10::kStrided &&
+                 !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+    if (!is_whole_) return;
+    put('t');
+    put(tensor.scalar_type());
+    put_all(tensor.sizes());
+    put_all(tensor.strides());
+  }
+
+  void see(const IValue& value) {
+    if (value.isTensor()) return see(value.toTensor());
+    if (value.isDevice()) return;  // which is the meta device then
+    if (value.isNone()) return put('n');
+    if (value.isInt()) return put('i'), put(value.toInt());
+    if (value.isBool()) return put('b'), put(value.toBool());
+    if (value.isDouble()) return put('d'), put(value.toDouble());
+    put('l');
+    if (value.isString()) {
+      put(value.toStringRef().size());
+      bytes_ += value.toStringRef();
+    } else if (value.isIntList()) {
+      put_all(value.toIntVector());
+    } else if (value.isDoubleList()) {
+      put_all(value.toDoubleVector());
+    } else if (value.isList()) {
+      put(value.toListRef().size());
+      for (const IValue& each : value.toListRef()) see(each);
+    } else {
+      is_whole_ = false;
+    }
+  }
+
+  std::string bytes_;
+  bool is_whole_ = true;
+};
+
+using MetaFunctionsByName = std::unordered_map<std::string_view, MetaFunction>;
+
+MetaFunctionsByName& meta_functions() {
+  static MetaFunctionsByName* const leaked = new MetaFunctionsByName;
+  return *leaked;
+}
+
+// PyTorch's meta function of native_layer_norm imports its compiler, which takes a
+// second.
+std::vector<Tensor> layer_norm_results(const Stack& metas) {
+  const Tensor& input = metas[0].toTensor();
+  const auto normalized = metas[1].toIntVector();
+  const Tensor weight = metas[2].toOptional<Tensor>().value_or(Tensor());
+  const Tensor bias = metas[3].toOptional<Tensor>().value_or(Tensor());
+  at::native::_check_layer_norm_inputs(input, normalized, weight, bias);
+  if (at::native::is_mixed_type(input, weight, bias)) {
+    at::native::check_mixed_data_type(input, weight, bias);
+  }
+  auto sizes = input.sizes().vec();
+  std::fill(sizes.end() - static_cast<int64_t>(normalized.size()), sizes.end(), 1);
+  const Tensor of_rows = at::empty(sizes, input.options());
+  return {at::empty(input.sizes(), input.options()), of_rows, of_rows};
+}
+
+const bool layer_norm_registered =
+    register_meta_functions({{"aten::native_layer_norm", &layer_norm_results}});
+
+std::vector<Tensor> results_of(const c10::OperatorHandle& op, const Stack& stack) {
+  Stack metas = arguments_as(op.schema(), stack, c10::DeviceType::Meta,
+                             [](const Tensor& tensor) { return as_meta(tensor); });
+  try {
+    const auto known = meta_functions().find(op.schema().name());
+    if (known != meta_functions().end()) return known->second(metas);
+    op.callBoxedForDispatchKey(c10::DispatchKey::Meta, metas);
+  } catch (const std::exception&) {
+    throw_what_the_cpu_throws(op, stack);
+    throw;
+  }
+  std::vector<Tensor> results;
+  for (const IValue& value : metas) {
+    results.push_back(value.isTensor() ? value.toTensor() : Tensor());
+  }
+  return results;
+}
+
+}  // namespace
+
+bool register_meta_functions(
+    std::initializer_list<std::pair<const char*, MetaFunction>> functions) {
+  for (const auto& [op, function] : functions) meta_functions()[op] = function;
+  return true;
+}
+
+// Many meta functions are written in Python and take a hundred times as long as a
+// launch; so what they gave is kept.
+std::vector<Tensor> meta_call(const c10::OperatorHandle& op, const Stack& stack) {
+  constexpr size_t kMost = 4096;  // about a KiB each
+  static auto* const known = new RecentlyUsed<std::vector<Tensor>>(kMost);
+  CallKey key(op, stack);
+  const auto make = [&] { return results_of(op, stack); };
+  return key.is_whole() ? *known->find_unlocked(key.take(), make) : make();
+}
+
+}  // namespace xpurt

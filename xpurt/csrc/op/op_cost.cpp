@@ -1,0 +1,33 @@
+#include "op/op_cost.h"
+
+#include <algorithm>
+
+#include "op/element_type.h"
+
+namespace xpurt {
+
+void OpCost::add(const at::TensorBase& tensor) {
+  bytes += static_cast<int64_t>(tensor.nbytes());
+  needs_fp64 = needs_fp64 || is_double(tensor.scalar_type());
+}
+
+void OpCost::read(const at::TensorBase& tensor) {
+  add(tensor);
+  reads.push_back(tensor.storage().unsafeGetStorageImpl());
+}
+
+void OpCost::write(const at::TensorBase& tensor) {
+  add(tensor);
+  writes.push_back(tensor.storage().unsafeGetStorageImpl());
+}
+
+bool can_run(const Ordinal& ordinal, const OpCost& cost) {
+  // Home is where an op runs that may not leave it.
+  if (!ordinal.home_device().is_opencl) return false;
+  const auto& devices = ordinal.devices;
+  return !cost.needs_fp64 ||
+         std::any_of(devices.begin(), devices.end(),
+                     [](const auto* d) { return d->is_opencl && d->has_fp64; });
+}
+
+}  // namespace xpurt

@@ -1,0 +1,88 @@
+#include "op/operands.h"
+
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+
+#include "device/device.h"
+
+namespace xpurt {
+namespace {
+
+class OperandDevices {
+ public:
+  explicit OperandDevices(const OpRecord& record) : record_(record) {}
+
+  void add(const c10::IValue& value, size_t position) {
+    if (value.isTensor()) {
+      const auto* impl = value.unsafeToTensorImpl();
+      if (impl != c10::UndefinedTensorImpl::singleton()) add(*impl, position);
+    } else if (value.isList()) {
+      for (const c10::IValue& element : value.toListRef()) {
+        if (!element.isTensor() && !element.isList()) break;
+        add(element, position);
+      }
+    } else if (value.isDevice()) {
+      const c10::Device device = value.toDevice();
+      if (device.is_xpu())
+        asked_ = device.has_index() ? device.index() : current_device();
+    }
+  }
+
+  c10::DeviceIndex ordinal() const {
+    if (index_ < 0) {
+      if (asked_ >= 0) return asked_;
+      // Only its generator brought the op here.
+      TORCH_CHECK(foreign_ == nullptr || record_.generator < 0, "Expected a '",
+                  foreign_->device().type(),
+                  "' device type for generator but found 'xpu'");
+      return current_device();
+    }
+    if (foreign_ != nullptr && !record_.mixes_devices) fail();
+    // A device among the arguments is where the results are to be.
+    return asked_ >= 0 ? asked_ : index_;
+  }
+
+ private:
+  void add(const c10::TensorImpl& tensor, size_t position) {
+    const c10::Device device = tensor.device();
+    if (C10_LIKELY(device.is_xpu())) {
+      if (index_ < 0) {
+        index_ = device.index();
+      } else if (index_ != device.index() && foreign_ == nullptr) {
+        foreign_ = &tensor;
+        position_ = position;
+      }
+    } else if (foreign_ == nullptr && !record_.anywhere[position] &&
+               (tensor.dim() > 0 || record_.written[position])) {
+      foreign_ = &tensor;
+      position_ = position;
+    }
+  }
+
+  [[noreturn]] void fail() const {
+    TORCH_CHECK(
+        false, "Expected all tensors to be on the same device, but found at least two ",
+        "devices, ", c10::Device(c10::DeviceType::XPU, index_), " and ",
+        foreign_->device(), "! (", foreign_->device(), " is where argument ",
+        record_.op.schema().arguments()[position_].name(), " of ", record_.name,
+        " is). Move it: .to(\"", c10::Device(c10::DeviceType::XPU, index_), "\")");
+  }
+
+  const OpRecord& record_;
+  c10::DeviceIndex index_ = -1;
+  c10::DeviceIndex asked_ = -1;
+  const c10::TensorImpl* foreign_ = nullptr;
+  size_t position_ = 0;
+};
+
+}  // namespace
+
+c10::DeviceIndex ordinal_of_operands(const OpRecord& record,
+                                     const torch::jit::Stack& stack) {
+  OperandDevices operands(record);
+  const size_t first = stack.size() - record.arguments;
+  for (size_t i = 0; i < record.arguments; ++i) operands.add(stack[first + i], i);
+  return operands.ordinal();
+}
+
+}  // namespace xpurt

@@ -1,0 +1,16 @@
+// The devices of an op's operands, checked.
+#pragma once
+
+#include <ATen/core/stack.h>
+
+#include "op/op_record.h"
+
+namespace xpurt {
+
+// The ordinal on which the op runs: that of its xpu operands, else of its Device
+// argument, else the current one. Throws where operands are on different devices,
+// except 0-dim CPU tensors that are only read, and CPU index tensors.
+c10::DeviceIndex ordinal_of_operands(const OpRecord& record,
+                                     const torch::jit::Stack& stack);
+
+}  // namespace xpurt

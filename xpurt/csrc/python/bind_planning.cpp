@@ -1,0 +1,68 @@
+// The scheduler's decision in Python, for the simulator.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <vector>
+
+#include "python/bind.h"
+#include "schedule/online_policy.h"
+
+namespace py = pybind11;
+
+namespace xpurt {
+namespace {
+
+using Doubles = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
+size_t choose(OnlinePolicy& policy, const Doubles& free_at, const Doubles& ready_at,
+              const Doubles& cost, const Doubles& leave, double now) {
+  const size_t devices = policy.alone().size();
+  for (const Doubles* each : {&free_at, &ready_at, &cost, &leave}) {
+    if (each->ndim() != 1 || static_cast<size_t>(each->size()) != devices) {
+      throw py::value_error(
+          "a device_candidate of each of the policy's devices is needed");
+    }
+  }
+  c10::SmallVector<Candidate, 64> candidates(devices);
+  for (size_t i = 0; i < devices; ++i) {
+    candidates[i].free_us = free_at.data()[i];
+    candidates[i].ready_us = ready_at.data()[i];
+    candidates[i].cost_us = cost.data()[i];
+    candidates[i].leave_us = leave.data()[i];
+  }
+  return policy.choose(candidates, now);
+}
+
+double device_choice_ns(OnlinePolicy& policy, size_t calls) {
+  const std::vector<Candidate> candidates(policy.alone().size(), {.cost_us = 1});
+  size_t sum = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < calls; ++i) sum += policy.choose(candidates);
+  const std::chrono::duration<double, std::nano> took =
+      std::chrono::steady_clock::now() - begin;
+  // Which device it is does not matter, only that it is asked for.
+  return sum <= calls * candidates.size() ? took.count() / calls : 0;
+}
+
+}  // namespace
+
+void bind_planning(py::module_& m) {
+  py::class_<OnlinePolicy>(m, "OnlinePolicy", "See Note [Declining].")
+      .def(py::init<size_t>(), py::arg("devices"))
+      .def("remember", [](OnlinePolicy& policy,
+                          const std::vector<double>& work) { policy.remember(work); })
+      .def("choose", &choose, py::arg("free_at"), py::arg("ready_at"), py::arg("cost"),
+           py::arg("leave"), py::arg("now") = 0.0)
+      .def_property_readonly("best_alone", &OnlinePolicy::best_alone)
+      .def_property_readonly("alone",
+                             [](const OnlinePolicy& policy) {
+                               return std::vector<double>(policy.alone().begin(),
+                                                          policy.alone().end());
+                             })
+      .def("choice_ns", &device_choice_ns, py::arg("calls"),
+           "For benchmarks: nanoseconds of one choice; the policy is spoilt by it.");
+}
+
+}  // namespace xpurt

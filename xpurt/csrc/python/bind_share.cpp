@@ -1,0 +1,135 @@
+// Python's view of sharing, replicas and the scheduler.
+#include <ATen/DLConvertor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <functional>
+#include <memory>
+
+#include "host/gil.h"
+#include "memory/replica/replica.h"
+#include "memory/replica/transfers.h"
+#include "native/share.h"
+#include "python/bind.h"
+#include "schedule/scheduler.h"
+#include "schedule/split.h"
+
+namespace py = pybind11;
+
+namespace xpurt {
+namespace {
+
+// Lets go of the owner when it is called, or when it is dropped without a call: what
+// was to be borrowed may be refused.
+std::function<void()> keep_alive(py::object owner) {
+  const auto destroy = [](py::object* kept) {
+    if (!Py_IsInitialized()) return;
+    const WithGil gil;
+    delete kept;
+  };
+  std::shared_ptr<py::object> kept(new py::object(std::move(owner)), destroy);
+  return [kept = std::move(kept)]() mutable { kept.reset(); };
+}
+
+void check_xpu(const at::Tensor& tensor) {
+  TORCH_CHECK_TYPE(tensor.defined() && tensor.is_xpu() && tensor.has_storage(),
+                   "an xpu tensor with a storage is wanted");
+}
+
+// The DLTensor of a capsule that nobody has taken yet; null if it is none.
+const DLTensor* dl_tensor_of(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, "dltensor")) {
+    return &static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"))
+                ->dl_tensor;
+  }
+  constexpr const char* kVersioned = "dltensor_versioned";
+  if (!PyCapsule_IsValid(capsule, kVersioned)) return nullptr;
+  return &static_cast<DLManagedTensorVersioned*>(
+              PyCapsule_GetPointer(capsule, kVersioned))
+              ->dl_tensor;
+}
+
+// A capsule of no elements has no memory, by which PyTorch finds the device of others.
+// Its device is the one that it names. None for any other capsule, which stays as it
+// is.
+std::optional<at::Tensor> empty_from_dlpack(const py::object& capsule) {
+  const DLTensor* found = dl_tensor_of(capsule.ptr());
+  if (found == nullptr || found->data != nullptr ||
+      found->device.device_type != kDLOneAPI) {
+    return std::nullopt;
+  }
+  const c10::IntArrayRef sizes(found->shape, found->ndim);
+  if (c10::multiply_integers(sizes) != 0) return std::nullopt;
+  const c10::Device device(c10::DeviceType::XPU,
+                           static_cast<c10::DeviceIndex>(found->device.device_id));
+  const auto options = at::device(device).dtype(at::toScalarType(found->dtype));
+  if (found->strides == nullptr) return at::empty(sizes, options);
+  return at::empty_strided(sizes, c10::IntArrayRef(found->strides, found->ndim),
+                           options);
+}
+
+std::vector<size_t> positions_of(const at::Tensor& tensor) {
+  check_xpu(tensor);
+  const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  std::vector<size_t> found;
+  for (size_t p = 0; p < ordinal(tensor.device().index()).devices.size(); ++p) {
+    if (is_valid_on(storage, p)) found.push_back(p);
+  }
+  return found;
+}
+
+}  // namespace
+
+void bind_share(py::module_& m) {
+  py::module_ testing = m.def_submodule("testing");
+  m.def("share_with_xpu", &share_with_xpu, py::arg("tensor"), py::arg("index"));
+  m.def("share_with_cpu", &share_with_cpu, py::arg("tensor"));
+  m.def("around_usm", [](uintptr_t data, const std::vector<int64_t>& sizes,
+                         const std::vector<int64_t>& strides, at::ScalarType dtype,
+                         c10::DeviceIndex index, py::object owner) {
+    return around_usm(reinterpret_cast<void*>(data), sizes, strides, dtype, index,
+                      keep_alive(std::move(owner)));
+  });
+  m.def("ordinal_of_usm", [](uintptr_t pointer, uintptr_t context) {
+    return ordinal_of_usm(reinterpret_cast<const void*>(pointer),
+                          reinterpret_cast<const sycl::context*>(context));
+  });
+  m.def("empty_from_dlpack", &empty_from_dlpack);
+  m.def("positions_of", &positions_of);
+  testing.def("replica_bytes", &replica_bytes);
+  m.def("escape", [](const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.is_xpu() || !tensor.has_storage()) return;
+    escape(*tensor.storage().unsafeGetStorageImpl());
+  });
+  m.def("escape_storage", [](py::object storage) {
+    const c10::Storage unwrapped = torch::createStorage(storage.ptr());
+    escape(*unwrapped.unsafeGetStorageImpl());
+  });
+  testing.def("set_split_proportions", &set_split_proportions, py::arg("proportions"),
+              py::arg("least_bytes") = 0.0, py::arg("unit") = 0);
+  testing.def("shards_run", &shards_run);
+  testing.def("transfers_to", [](c10::DeviceIndex index) {
+    std::vector<std::pair<uint64_t, uint64_t>> result;
+    for (const Transfers& each : transfers_to(index)) {
+      result.emplace_back(each.count, each.bytes);
+    }
+    return result;
+  });
+  m.def("set_preference", &set_preference);
+  testing.def(
+      "preferences_held", &preferences_held,
+      "For tests: preferences of set_preference that hold now, in all threads.");
+  m.def("set_device_costs",
+        [](c10::DeviceIndex index, const std::vector<std::array<double, 5>>& rows) {
+          std::vector<DeviceCost> costs;
+          for (const auto& [launch, bytes, flops, copy_launch, copy_bytes] : rows) {
+            costs.push_back({launch, bytes, flops, copy_launch, copy_bytes});
+          }
+          set_device_costs(index, std::move(costs));
+        });
+}
+
+}  // namespace xpurt

@@ -1,0 +1,23 @@
+#include "random/draw.h"
+
+#include "random/captured_draws.h"
+#include "random/generator.h"
+#include "random/random.h"
+#include "stream/capture.h"
+
+namespace xpurt {
+
+Draw take_draw(const std::optional<at::Generator>& generator, c10::Device device) {
+  // Its generator alone brings an op of other tensors here.
+  TORCH_CHECK(device.is_xpu(), "Expected a '", device.type(),
+              "' device type for generator but found 'xpu'");
+  const auto state = state_of(generator, device.index());
+  if (C10_UNLIKELY(is_capturing(device.index()))) {
+    return captured_draws.load()->take(state, kOffsetPerOp, device);
+  }
+  const PhiloxPosition place = state->take(kOffsetPerOp);
+  return {static_cast<int64_t>(place.seed), static_cast<int64_t>(place.offset),
+          std::nullopt};
+}
+
+}  // namespace xpurt

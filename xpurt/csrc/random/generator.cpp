@@ -1,0 +1,177 @@
+#include "random/generator.h"
+
+#include <ATen/Functions.h>
+#include <c10/core/GeneratorImpl.h>
+
+#include <array>
+#include <cstring>
+
+#include "device/device.h"
+#include "random/captured_draws.h"
+#include "random/random.h"
+#include "stream/capture.h"
+
+namespace xpurt {
+namespace {
+
+// Whether a generator goes on under the next mapping. The default one of an ordinal
+// does; one that a user made for a device of the mapping does not.
+enum class Lifetime { kProcess, kMapping };
+
+class PhiloxGenerator final : public c10::GeneratorImpl {
+ public:
+  PhiloxGenerator(c10::DeviceIndex index, Lifetime lifetime,
+                  std::shared_ptr<PhiloxState> state = std::make_shared<PhiloxState>())
+      : c10::GeneratorImpl(c10::Device(c10::DeviceType::XPU, index),
+                           c10::DispatchKeySet(c10::DispatchKey::XPU)),
+        lifetime_(lifetime),
+        epoch_(placement_epoch()),
+        state_(std::move(state)) {}
+
+  void set_current_seed(uint64_t seed) override {
+    check_mapping();
+    refuse_if_captured("a seed");
+    state_->set_position({seed, 0});
+  }
+  void set_offset(uint64_t offset) override {
+    check_mapping();
+    refuse_if_captured("set_offset()");
+    check_offset(offset);
+    state_->set_position({state_->position().seed, offset});
+  }
+  uint64_t get_offset() const override {
+    check_mapping();
+    refuse_if_captured("get_offset()");
+    return state_->position().offset;
+  }
+  uint64_t current_seed() const override {
+    check_mapping();
+    return state_->position().seed;
+  }
+  uint64_t seed() override {
+    set_current_seed(c10::detail::getNonDeterministicRandom());
+    return current_seed();
+  }
+
+  // Sixteen bytes: seed, then offset, little-endian. In a capture, a token of
+  // Note [Random numbers in a capture].
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    check_mapping();
+    const PhiloxPosition position =
+        is_captured() ? captured_draws.load()->token(state_) : state_->position();
+    at::Tensor bytes = at::empty({kStateBytes}, at::dtype(at::kByte).device(at::kCPU));
+    std::memcpy(bytes.mutable_data_ptr(), &position, kStateBytes);
+    return bytes.getIntrusivePtr();
+  }
+  void set_state(const c10::TensorImpl& state) override {
+    check_mapping();
+    at::detail::check_rng_state(state);
+    TORCH_CHECK_VALUE(state.numel() == kStateBytes, "an xpu RNG state has ",
+                      kStateBytes, " bytes (seed, offset); found ", state.numel());
+    PhiloxPosition found;
+    std::memcpy(&found, state.data(), kStateBytes);
+    if (is_captured()) return captured_draws.load()->go_to(state_, found);
+    TORCH_CHECK(
+        !CapturedDraws::is_token(found),
+        "this RNG state was taken while an XPU graph was captured, and is a "
+        "position in that graph. Set it in the same capture, or in one of a later "
+        "graph.");
+    check_offset(found.offset);
+    state_->set_position(found);
+  }
+
+  c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override {
+    check_mapping();
+    return c10::make_intrusive<PhiloxGenerator>(device().index(), Lifetime::kMapping,
+                                                state_);
+  }
+  void graphsafe_set_state(
+      const c10::intrusive_ptr<c10::GeneratorImpl>& from) override {
+    check_mapping();
+    const auto* other = dynamic_cast<const PhiloxGenerator*>(from.get());
+    TORCH_CHECK_TYPE(other != nullptr,
+                     "an xpu generator takes the state of an xpu generator; found one "
+                     "of ",
+                     from ? from->device().str() : "nothing");
+    state_ = other->state_;
+  }
+
+  const std::shared_ptr<PhiloxState>& state() const {
+    check_mapping();
+    return state_;
+  }
+
+ private:
+  static constexpr int64_t kStateBytes = sizeof(PhiloxPosition);
+  static_assert(kStateBytes == 16);
+
+  PhiloxGenerator* clone_impl() const override {
+    refuse_if_captured("a copy of its state");
+    return new PhiloxGenerator(device().index(), Lifetime::kMapping,
+                               std::make_shared<PhiloxState>(state_->position()));
+  }
+
+  static void check_offset(uint64_t offset) {
+    TORCH_CHECK(offset % kOffsetPerOp == 0, "offset must be a multiple of ",
+                kOffsetPerOp, "; found ", offset);
+  }
+
+  bool is_captured() const { return is_capturing(device().index()); }
+
+  void refuse_if_captured(const char* what) const {
+    if (C10_LIKELY(!is_captured())) return;
+    refuse_in_capture(c10::str(what, " of the generator on ", device()),
+                      "its numbers are drawn at each replay, from where it is then.");
+  }
+
+  void check_mapping() const {
+    if (lifetime_ == Lifetime::kProcess) return;
+    const uint64_t now = placement_epoch();
+    if (epoch_ == 0) epoch_ = now;  // made before the first mapping was installed
+    TORCH_CHECK(epoch_ == now, "the generator on ", device(),
+                " belongs to an xpu mapping that has been replaced. Make a new one.");
+  }
+
+  Lifetime lifetime_;
+  mutable uint64_t epoch_;
+  std::shared_ptr<PhiloxState> state_;
+};
+
+}  // namespace
+
+std::shared_ptr<PhiloxState> state_of(const at::Generator& generator) {
+  const auto* found =
+      dynamic_cast<const PhiloxGenerator*>(generator.unsafeGetGeneratorImpl());
+  TORCH_CHECK(found != nullptr,
+              "Expected a 'xpu' device type for generator but found '",
+              generator.device().type(), "'");
+  return found->state();
+}
+
+std::shared_ptr<PhiloxState> state_of(const std::optional<at::Generator>& generator,
+                                      c10::DeviceIndex index) {
+  const bool given = generator.has_value() && generator->defined();
+  return state_of(given ? *generator : default_generator(index));
+}
+
+at::Generator make_generator(c10::DeviceIndex index) {
+  if (index == -1) index = current_device();
+  // xpu:0 is there if anything is: no driver is loaded for it.
+  if (index != 0) ordinal(index);
+  return at::make_generator<PhiloxGenerator>(index, Lifetime::kMapping);
+}
+
+const at::Generator& default_generator(c10::DeviceIndex index) {
+  static auto* const generators = [] {
+    auto* made = new std::array<at::Generator, kMaxDevices>;
+    for (int i = 0; i < kMaxDevices; ++i) {
+      (*made)[i] = at::make_generator<PhiloxGenerator>(i, Lifetime::kProcess);
+    }
+    return made;
+  }();
+  if (index == -1) index = current_device();
+  if (index != 0) ordinal(index);
+  return (*generators)[index];
+}
+
+}  // namespace xpurt

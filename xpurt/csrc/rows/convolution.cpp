@@ -1,0 +1,210 @@
+// Convolutions: oneDNN where it knows the device and has a primitive for the operands,
+// else by way of products of matrices.
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "onednn/convolution.h"
+#include "op/row_call.h"
+#include "rows/decomposed.h"
+#include "rows/run_split.h"
+#include "stream/capture.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using torch::jit::Stack;
+
+struct ConvolutionSpec final : DecomposedSpec {
+  using DecomposedSpec::DecomposedSpec;
+  std::unique_ptr<RowKernel> make(const Overload& overload) const override;
+};
+
+struct ConvolutionRoles {
+  bool backward = false;
+  size_t count = 0;  // of arguments
+  std::unique_ptr<Decomposition> by_products;
+};
+
+class ConvolutionCall final : public RowCall {
+ public:
+  ConvolutionCall(const ConvolutionSpec& spec, const ConvolutionRoles& roles)
+      : spec_(spec),
+        backward_(roles.backward),
+        count_(roles.count),
+        by_products_(*roles.by_products) {}
+
+  bool read(const Stack& stack);
+  void run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) override;
+
+ private:
+  void read_arguments(const Stack& stack);
+  void read_cost(const Stack& stack);
+  const Tensor& grad(const Stack& stack) const {
+    return stack[stack.size() - count_].toTensor();
+  }
+  std::array<bool, 3> wanted(const Stack& stack) const;
+  Tensor in_shards(const Stack& stack, Stream& stream, RowRun& run) const;
+  bool has_primitives(const Convolution& convolution, const Stack& stack,
+                      const PhysicalDevice& device) const;
+  bool run_onednn(Stack* stack, RowRun& run) const;
+
+  const ConvolutionSpec& spec_;
+  const bool backward_;
+  const size_t count_;
+  const Decomposition& by_products_;
+  Convolution asked_;
+};
+
+void ConvolutionCall::read_arguments(const Stack& stack) {
+  const c10::IValue* at = &stack[stack.size() - count_ + (backward_ ? 1 : 0)];
+  Convolution& read = asked_;
+  read.input = (at++)->toTensor();
+  read.weight = (at++)->toTensor();
+  if (!backward_) {
+    read.bias = at->isNone() ? Tensor() : at->toTensor();
+    ++at;
+  }
+  read.stride = (at++)->toIntVector();
+  read.padding = (at++)->toIntVector();
+  read.dilation = (at++)->toIntVector();
+  read.transposed = (at++)->toBool();
+  read.output_padding = (at++)->toIntVector();
+  read.groups = (at++)->toInt();
+}
+
+std::array<bool, 3> ConvolutionCall::wanted(const Stack& stack) const {
+  const auto list = stack.back().toBoolList();
+  return {list[0], list[1], list[2]};
+}
+
+void ConvolutionCall::read_cost(const Stack& stack) {
+  cost_.elements = asked_.multiply_adds();
+  cost_.flops = spec_.flops;
+  cost_.read(asked_.input);
+  cost_.read(asked_.weight);
+  if (backward_) cost_.read(grad(stack));
+  if (!backward_ && asked_.input.dim() >= 3) cost_.rows = asked_.input.size(0);
+}
+
+// Throws what PyTorch throws for operands of different types. It sees single numbers
+// that are expanded, so that nothing is copied for it.
+void refuse_types(const Convolution& of) {
+  const auto shape = [](const Tensor& tensor) {
+    return at::zeros({}, tensor.options().device(c10::DeviceType::CPU))
+        .expand(tensor.sizes());
+  };
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const auto bias = of.bias.defined() ? std::optional(shape(of.bias)) : std::nullopt;
+  at::convolution(shape(of.input), shape(of.weight), bias, of.stride, of.padding,
+                  of.dilation, of.transposed, of.output_padding, of.groups);
+}
+
+bool ConvolutionCall::read(const Stack& stack) {
+  if (!by_products_.accepts(stack)) return false;
+  read_arguments(stack);
+  const auto type = asked_.input.scalar_type();
+  const bool of_one_type =
+      asked_.weight.scalar_type() == type &&
+      (!asked_.bias.defined() || asked_.bias.scalar_type() == type);
+  if (!backward_ && !of_one_type) refuse_types(asked_);
+  read_cost(stack);
+  return true;
+}
+
+bool ConvolutionCall::has_primitives(const Convolution& convolution, const Stack& stack,
+                                     const PhysicalDevice& device) const {
+  if (!convolution.is_sound()) return false;
+  const auto type = convolution.input.scalar_type();
+  if (convolution.weight.scalar_type() != type) return false;
+  if (!backward_) {
+    const Tensor& bias = convolution.bias;
+    if (bias.defined() && bias.scalar_type() != type) return false;
+    return onednn_convolves(device, convolution, ConvolutionPart::output,
+                            bias.defined());
+  }
+  const Tensor& incoming = grad(stack);
+  if (incoming.scalar_type() != type ||
+      !incoming.sizes().equals(convolution.output_sizes())) {
+    return false;
+  }
+  const auto [input, weight, bias] = wanted(stack);
+  const bool first = !input || onednn_convolves(device, convolution,
+                                                ConvolutionPart::input_gradient, false);
+  return first && (!weight || onednn_convolves(device, convolution,
+                                               ConvolutionPart::weight_gradient, bias));
+}
+
+// Each device takes some images of the batch. Undefined where that is not to be.
+Tensor ConvolutionCall::in_shards(const Stack& stack, Stream& stream,
+                                  RowRun& run) const {
+  if (backward_ || asked_.input.dim() < 3) return {};
+  const ShardList shards = shards_by_row(cost_, asked_.input.size(0), stream, run);
+  if (shards.empty()) return {};
+  const Tensor output = empty_output(asked_);
+  const Tensor input = asked_.input.contiguous(asked_.memory_format());
+  run_shards(shards, stream.ordinal(), run, [&](const Shard& shard) {
+    Convolution of_images = asked_;
+    of_images.input = rows_of(input, shard);
+    const Tensor images = rows_of(output, shard);
+    if (has_primitives(of_images, stack, *stream.ordinal().devices[shard.position])) {
+      return onednn_convolution(of_images, images, shard.position, stream);
+    }
+    Stack arguments(stack.end() - count_, stack.end());
+    arguments[0] = of_images.input;
+    by_products_.run(&arguments);
+    images.copy_(arguments.back().toTensor());
+  });
+  return output;
+}
+
+// False: neither in shards, nor has the device primitives for it.
+bool ConvolutionCall::run_onednn(Stack* stack, RowRun& run) const {
+  Stream& stream = current_stream(asked_.input.device().index());
+  // For captures see Note [Capture].
+  if (!asked_.is_sound() || is_capturing(stream)) return false;
+  if (Tensor output = in_shards(*stack, stream, run); output.defined()) {
+    give_result(stack, count_, std::move(output));
+    return true;
+  }
+  const size_t position = choose_device(cost_, stream, run);
+  if (!has_primitives(asked_, *stack, *stream.ordinal().devices[position]))
+    return false;
+  if (!backward_) {
+    Tensor output = empty_output(asked_);
+    onednn_convolution(asked_, output, position, stream);
+    give_result(stack, count_, std::move(output));
+    return true;
+  }
+  auto [input, weight, bias] = onednn_convolution_gradients(
+      asked_, grad(*stack), wanted(*stack), position, stream);
+  torch::jit::drop(*stack, count_);
+  torch::jit::push(*stack, std::move(input), std::move(weight), std::move(bias));
+  return true;
+}
+
+void ConvolutionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
+  const bool by_onednn = run_onednn(stack, run);
+  if (!by_onednn) by_products_.run(stack);
+  tier_ = by_onednn ? Tier::onednn : Tier::sycl;
+}
+
+std::unique_ptr<RowKernel> ConvolutionSpec::make(const Overload& overload) const {
+  if (std::ranges::any_of(overload.schema().arguments(), is_written)) {
+    return DecomposedSpec::make(overload);
+  }
+  ConvolutionRoles roles{name == "convolution_backward_overrideable",
+                         overload.schema().arguments().size(),
+                         Decomposition::of(*this, overload)};
+  return make_row<ConvolutionCall>(prior_of_asked(*this, kPrimitiveUs), *this,
+                                   std::move(roles));
+}
+
+[[maybe_unused]] const bool knows_convolution =
+    register_kind<ConvolutionSpec>("convolution");
+
+}  // namespace
+}  // namespace xpurt

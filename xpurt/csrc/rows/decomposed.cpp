@@ -1,0 +1,210 @@
+#include "rows/decomposed.h"
+
+#include <ATen/native/Resize.h>
+#include <c10/util/ScopeExit.h>
+
+#include <algorithm>
+
+#include "host/gil.h"
+#include "op/row_call.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+// To define the function's op and build the kernels of its parts, in microseconds: a
+// few times what one kernel takes.
+constexpr double kFormUs = 400e3;
+
+// Leaked: called from any thread, at any time before the process ends.
+const FormMaker* make_form = nullptr;
+
+// The rows that this thread is computing: a function that comes back to its own op
+// gets the kernel that is there without a row.
+thread_local std::vector<const void*> active;
+
+}  // namespace
+
+Decomposition::Decomposition(const DecomposedSpec& spec, const OperatorHandle& op,
+                             OperatorHandle functional)
+    : spec_(spec), functional_(std::move(functional)) {
+  writes_itself_ = op.operator_name() == functional_.operator_name() &&
+                   std::ranges::any_of(op.schema().arguments(), is_written);
+  for (const c10::Argument& each : op.schema().arguments()) {
+    const int at = arguments_++;
+    if (each.name() == "lr") rate_ = at;
+    const bool copied = op.operator_name() != functional_.operator_name();
+    if (copied && is_written(each)) written_.push_back(at);
+    if (each.is_out()) ++outs_;
+  }
+}
+
+bool Decomposition::accepts(const Stack& stack) const {
+  if (std::find(active.begin(), active.end(), this) != active.end()) return false;
+  std::optional<c10::Device> device;
+  auto type = c10::ScalarType::Undefined;  // of the first tensor
+  const auto is_result = [&](const Tensor& tensor) {
+    return std::any_of(stack.end() - outs_, stack.end(), [&](const c10::IValue& out) {
+      return out.isTensor() && out.toTensor().is_alias_of(tensor);
+    });
+  };
+  size_t left = arguments_;
+  const auto fits = [&](const c10::IValue& value) {
+    if (!value.isTensor() || !value.toTensor().defined()) return true;
+    const Tensor& tensor = value.toTensor();
+    if (!tensor.is_xpu() || tensor.layout() != c10::kStrided) return false;
+    // Most ops refuse out= that is an operand too: that is left to PyTorch.
+    const bool is_out = left <= static_cast<size_t>(outs_);
+    if (!is_out && is_result(tensor)) return false;
+    if (!device.has_value()) {
+      device = tensor.device();
+      type = tensor.scalar_type();
+    }
+    // PyTorch's kernel has the error for it, or converts.
+    if (!takes_type(spec_.same_type, tensor.scalar_type(), type, is_out)) return false;
+    return tensor.device() == *device;
+  };
+  const auto is_number = [&](const c10::IValue& value) {
+    return arguments_ - static_cast<int>(left) == rate_ && value.isTensor() &&
+           value.toTensor().is_cpu() && value.toTensor().dim() == 0;
+  };
+  for (auto value = stack.end() - arguments_; value != stack.end(); ++value, --left) {
+    if (is_number(*value)) continue;
+    if (value->isList()) {
+      const auto list = value->toListRef();
+      if (!std::all_of(list.begin(), list.end(), fits)) return false;
+    } else if (!fits(*value)) {
+      return false;
+    }
+  }
+  return device.has_value() && ordinal(device->index()).home_device().is_opencl;
+}
+
+OperatorHandle Decomposition::form() const {
+  // The maker takes the GIL, so nobody may wait for it holding that.
+  const WithoutGil released;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!form_.has_value()) {
+    const c10::OperatorName name =
+        (*make_form)(spec_.index, functional_.operator_name());
+    form_ = c10::Dispatcher::singleton().findSchemaOrThrow(name.name.c_str(),
+                                                           name.overload_name.c_str());
+  }
+  return *form_;
+}
+
+void Decomposition::run(Stack* stack) const {
+  active.push_back(this);
+  const auto done = c10::make_scope_exit([] { active.pop_back(); });
+  Stack parts(stack->end() - arguments_, stack->end() - outs_);
+  form().callBoxed(parts);
+  for (size_t i = 0; i < written_.size(); ++i) {
+    const Tensor& target =
+        (*stack)[stack->size() - arguments_ + written_[i]].toTensor();
+    const Tensor result = parts[i].toTensor();
+    TORCH_CHECK(c10::canCast(result.scalar_type(), target.scalar_type()),
+                "result type ", result.scalar_type(),
+                " can't be cast to the desired output type ", target.scalar_type());
+    if (outs_ > 0) at::native::resize_output(target, result.sizes());
+    target.copy_(result);
+    parts[i] = target;
+  }
+  torch::jit::drop(*stack, arguments_);
+  for (c10::IValue& value : parts) torch::jit::push(*stack, std::move(value));
+}
+
+namespace {
+
+// The overload with the same arguments that gives new tensors.
+std::optional<OperatorHandle> functional_of(
+    const OperatorHandle& op, const std::vector<OperatorHandle>& overloads) {
+  const auto inputs = [](const c10::FunctionSchema& schema) {
+    std::vector<const c10::Argument*> found;
+    for (const c10::Argument& each : schema.arguments()) {
+      if (!each.is_out()) found.push_back(&each);
+    }
+    return found;
+  };
+  const c10::FunctionSchema& schema = op.schema();
+  const auto& arguments = schema.arguments();
+  if (std::none_of(arguments.begin(), arguments.end(), is_written)) return op;
+  std::string name = schema.name();
+  const auto wanted = inputs(schema);
+  const bool in_place = wanted.size() == arguments.size();
+  if (in_place && name.back() == '_') name.pop_back();
+  for (const OperatorHandle& other : overloads) {
+    if (other.schema().name() != name) continue;
+    const auto& theirs = other.schema().arguments();
+    if (std::any_of(theirs.begin(), theirs.end(), is_written)) continue;
+    const bool same =
+        std::equal(wanted.begin(), wanted.end(), theirs.begin(), theirs.end(),
+                   [](const c10::Argument* a, const c10::Argument& b) {
+                     return a->name() == b.name() && *a->type() == *b.type();
+                   });
+    if (same) return other;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void set_form_maker(FormMaker maker) {
+  make_form = new FormMaker(std::move(maker));
+}
+
+std::unique_ptr<Decomposition> Decomposition::of(const DecomposedSpec& spec,
+                                                 const Overload& overload) {
+  const OperatorHandle& op = overload.op;
+  // A row of an op in place has a function that writes to the arguments.
+  if (spec.name.back() == '_') return std::make_unique<Decomposition>(spec, op, op);
+  const auto functional = functional_of(op, overload.all);
+  if (!functional.has_value()) return nullptr;
+  for (const c10::Argument& each : op.schema().arguments()) {
+    if (is_written(each) && !is_tensor(each)) return nullptr;
+  }
+  return std::make_unique<Decomposition>(spec, op, *functional);
+}
+
+namespace {
+
+class DecomposedCall final : public RowCall {
+ public:
+  explicit DecomposedCall(const Decomposition& by) : by_(by) {}
+  void run(const OperatorHandle&, Stack* stack, RowRun&) override { by_.run(stack); }
+
+ private:
+  const Decomposition& by_;
+};
+
+class DecomposedRow final : public RowKernel {
+ public:
+  DecomposedRow(const RowPrior& prior, std::unique_ptr<Decomposition> by)
+      : RowKernel(prior), by_(std::move(by)) {}
+
+  RowCall* parse(const Stack& stack, RowCallStorage& memory) const override {
+    return by_->accepts(stack) ? memory.emplace<DecomposedCall>(*by_) : nullptr;
+  }
+  bool is_repeatable() const override { return !by_->writes_itself(); }
+
+ private:
+  const std::unique_ptr<Decomposition> by_;
+};
+
+[[maybe_unused]] const bool knows_decomposed =
+    register_kind<DecomposedSpec>("decomposed");
+
+}  // namespace
+
+std::unique_ptr<RowKernel> DecomposedSpec::make(const Overload& overload) const {
+  auto by = Decomposition::of(*this, overload);
+  if (by == nullptr) return nullptr;
+  RowPrior prior = prior_of(*this);
+  prior.in_parts = true;
+  prior.build_us = kFormUs;
+  return std::make_unique<DecomposedRow>(prior, std::move(by));
+}
+
+}  // namespace xpurt

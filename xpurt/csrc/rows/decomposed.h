@@ -1,0 +1,54 @@
+// Ops that are computed by way of other ops, as Python functions define them.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "op/row_spec.h"
+
+namespace xpurt {
+
+struct DecomposedSpec : RowSpec {
+  explicit DecomposedSpec(RowFields& fields)
+      : RowSpec(fields), same_type(fields.take<bool>("same_type")) {}
+  std::unique_ptr<RowKernel> make(const Overload& overload) const override;
+
+  bool same_type;  // tensors of other types than the first one's are PyTorch's
+};
+
+// What computes one overload of a row's op: a function that takes its arguments without
+// those of out=.
+class Decomposition {
+ public:
+  // nullptr if the overload has no function.
+  static std::unique_ptr<Decomposition> of(const DecomposedSpec& spec,
+                                           const Overload& overload);
+  Decomposition(const DecomposedSpec& spec, const c10::OperatorHandle& op,
+                c10::OperatorHandle functional);
+
+  bool accepts(const torch::jit::Stack& stack) const;
+  void run(torch::jit::Stack* stack) const;
+  // Whether the function writes to the op's arguments.
+  bool writes_itself() const { return writes_itself_; }
+
+ private:
+  c10::OperatorHandle form() const;
+
+  const DecomposedSpec& spec_;
+  const c10::OperatorHandle functional_;
+  int arguments_ = 0;
+  int outs_ = 0;
+  int rate_ = -1;  // a learning rate, whose tensor may be a number on the CPU
+  bool writes_itself_ = false;
+  std::vector<int> written_;  // positions of arguments
+  mutable std::mutex mutex_;
+  mutable std::optional<c10::OperatorHandle> form_;
+};
+
+// Defines the op that computes a row's overload by way of others, with the schema of
+// that, and gives its name. Called once per overload.
+using FormMaker = std::function<c10::OperatorName(int row, const c10::OperatorName&)>;
+void set_form_maker(FormMaker maker);
+
+}  // namespace xpurt

@@ -1,0 +1,68 @@
+// Arguments of an OpenCL C kernel, and its submission to the current stream.
+#pragma once
+
+#include <c10/core/Scalar.h>
+#include <c10/util/SmallVector.h>
+
+#include <array>
+#include <cstring>
+
+#include "memory/replica/replica.h"
+
+namespace xpurt {
+
+// A range of work in OpenCL's order: dimension 0 is the one that varies fastest.
+struct Range {
+  std::array<size_t, 3> global{1, 1, 1};
+  std::array<size_t, 3> local{1, 1, 1};  // divides global
+};
+
+// A range of at least `sizes` work-items, in work-groups of at most `group`, as
+// wide in dimension 0 as they can be of use. Kernels guard what is beyond.
+Range cover(std::array<size_t, 3> sizes, size_t group = 256);
+
+class Launch {
+ public:
+  // A launch on the device at `position` of the stream's ordinal.
+  Launch(Stream& stream, size_t position);
+
+  const PhysicalDevice& device() const { return device_; }
+
+  void tensor(const at::TensorBase& tensor, Access access);
+
+  template <typename T>
+  void value(T value) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kInline);
+    Argument& argument = arguments_.emplace_back();
+    argument.bytes = sizeof(T);
+    std::memcpy(argument.here, &value, sizeof(T));
+  }
+
+  // Memory of a kind that the device can use, which nobody else needs to know of.
+  void pointer(void* usm) { arguments_.emplace_back().usm = usm; }
+
+  // A structure that is passed by value; it must live until submit().
+  void structure(const void* data, size_t bytes);
+
+  void submit(const sycl::kernel& kernel, const Range& range);
+
+ private:
+  static constexpr size_t kInline = 16;  // two doubles
+  struct Argument {
+    alignas(16) char here[kInline];
+    const void* there = nullptr;
+    size_t bytes = 0;
+    void* usm = nullptr;
+    int operand = -1;  // its number, for a tensor
+  };
+  Stream& stream_;
+  size_t position_;
+  const PhysicalDevice& device_;
+  Operands operands_;
+  c10::SmallVector<Argument, 12> arguments_;
+};
+
+// Adds the scalar to a launch, in the type in which `type` is computed.
+void add_scalar(Launch& launch, const c10::Scalar& scalar, c10::ScalarType type);
+
+}  // namespace xpurt

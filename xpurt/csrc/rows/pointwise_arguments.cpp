@@ -1,0 +1,196 @@
+#include "rows/pointwise_arguments.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/native/TypeProperties.h>
+#include <c10/core/DefaultDtype.h>
+
+#include <algorithm>
+
+#include "op/element_type.h"
+#include "rows/pointwise_operands.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using c10::ScalarType;
+
+bool is_usable(const Tensor& tensor) {
+  return tensor.defined() && tensor.layout() == c10::kStrided && !tensor.is_neg() &&
+         !tensor.is_conj() && !tensor._is_zerotensor() &&
+         letter_of(tensor.scalar_type()) != 0;
+}
+
+bool is_integral(ScalarType type) {
+  return c10::isIntegralType(type, /*includeBool=*/true);
+}
+
+}  // namespace
+
+bool PointwiseArguments::read_operand(const c10::IValue& value, int k) {
+  if (value.isNone()) return true;
+  present[k] = true;
+  if (!value.isTensor()) {
+    scalars[k] = value.toScalar();
+    return !scalars[k].isSymbolic();
+  }
+  const Tensor& tensor = value.toTensor();
+  if (!tensor.defined()) {
+    present[k] = false;
+    return true;
+  }
+  if (!is_usable(tensor)) return false;
+  tensors[k] = &tensor;
+  if (tensor.device().type() == c10::DeviceType::CPU) {
+    if (tensor.dim() != 0) return false;
+    scalars[k] = tensor.item();  // its type has a say, its value is a scalar's
+    return true;
+  }
+  if (tensor.device().type() != c10::DeviceType::XPU) return false;
+  if (device >= 0 && device != tensor.device().index()) return false;
+  device = tensor.device().index();
+  return true;
+}
+
+bool PointwiseArguments::read(const torch::jit::Stack& stack) {
+  const size_t first = stack.size() - binding.slots.size();
+  for (size_t i = 0; i < binding.slots.size(); ++i) {
+    const Slot& slot = binding.slots[i];
+    const c10::IValue& value = stack[first + i];
+    switch (slot.role) {
+      case Slot::operand:
+        if (!read_operand(value, slot.index)) return false;
+        break;
+      case Slot::param:
+        if (value.isNone()) break;
+        params[slot.index] = value.toScalar();
+        has_param[slot.index] = true;
+        break;
+      case Slot::variant:
+        if (value.isString()) variant += value.toStringRef();
+        if (value.isBool() && value.toBool()) variant += "true";
+        break;
+      case Slot::ignored:
+      case Slot::output:
+        break;
+    }
+  }
+  if (device < 0) return false;
+  if (binding.output >= 0) output = &stack[first + binding.output].toTensor();
+  return find_types();
+}
+
+bool PointwiseArguments::find_types() {
+  if (spec.compute == ComputeRule::self || spec.compute == ComputeRule::source) {
+    const Tensor* decides = tensors[spec.compute == ComputeRule::self ? 0 : 1];
+    if (decides == nullptr) return false;
+    compute = decides->scalar_type();
+  } else {
+    at::native::ResultTypeState state;
+    for (int k = 0; k < binding.operands; ++k) {
+      if (spec.is_condition(k) || !present[k]) continue;
+      state = tensors[k] != nullptr
+                  ? at::native::update_result_type_state(*tensors[k], state)
+                  : at::native::update_result_type_state(scalars[k], state);
+    }
+    compute = at::native::result_type(state);
+    if (spec.compute == ComputeRule::floating && is_integral(compute)) {
+      compute = c10::get_default_dtype_as_scalartype();
+    }
+  }
+  if (spec.result == ResultRule::boolean) {
+    result = ScalarType::Bool;
+  } else if (spec.result == ResultRule::self) {
+    if (tensors[0] == nullptr) return false;
+    result = tensors[0]->scalar_type();
+  } else if (spec.result == ResultRule::real) {
+    result = c10::toRealValueType(compute);
+  } else {
+    result = compute;
+  }
+  return true;
+}
+
+bool PointwiseArguments::operand_fits(int k) const {
+  const bool divides_integers = spec.raises_on_zero && is_integral(compute);
+  if (const Tensor* tensor = tensors[k]) {
+    if ((spec.zero_dim >> k & 1) != 0 && tensor->dim() != 0) return false;
+    // The native kernel refuses zeros; to look for them here is to wait for them.
+    if (divides_integers && k == 1 && !tensor->is_cpu()) return false;
+    if (tensor->is_complex() && !c10::isComplexType(compute)) return false;
+    const bool differs = tensor->scalar_type() != compute;
+    if (spec.same_type && !spec.is_condition(k) && differs) return false;
+  }
+  if (subtracts_bool(spec, tensors[k], scalars[k])) return false;
+  if (spec.is_condition(k)) {
+    if (is_scalar(k)) return false;
+    const ScalarType type = tensors[k]->scalar_type();
+    return type == ScalarType::Bool || type == ScalarType::Byte;
+  }
+  if (!is_scalar(k)) return true;
+  return scalar_fits(scalars[k], compute) &&
+         !(divides_integers && k == 1 && scalars[k].toDouble() == 0);
+}
+
+bool PointwiseArguments::params_fit() const {
+  for (size_t p = 0; p < spec.params.size(); ++p) {
+    if (!has_param[p]) continue;
+    const c10::Scalar& param = params[p];
+    if (!scalar_fits(param, compute)) return false;
+    if (spec.raises_on_negative && param.toDouble() < 0) return false;
+    if (is_integral(compute) && param.isFloatingPoint()) return false;
+    if (param.isBoolean() && compute != ScalarType::Bool) return false;
+  }
+  return true;
+}
+
+bool PointwiseArguments::output_fits() const {
+  if (output == nullptr) return true;
+  if (c10::isComplexType(compute)) {
+    // PyTorch says that it leaves out what is imaginary, or refuses to put it back.
+    if (spec.result == ResultRule::self && !output->is_complex()) return false;
+    if (spec.result == ResultRule::real && output->is_complex()) return false;
+  }
+  // PyTorch's kernels of some ops write to an expanded tensor, those of others refuse.
+  if (at::has_internal_overlap(*output) == at::MemOverlap::Yes) return false;
+  // PyTorch's kernels of some ops convert what goes to out=, those of others refuse.
+  const bool is_out = binding.slots[binding.output].role == Slot::output;
+  if ((is_out || spec.conditions != 0) && output->scalar_type() != result) {
+    return false;
+  }
+  return is_usable(*output) && output->device().type() == c10::DeviceType::XPU &&
+         output->device().index() == device &&
+         (spec.compute == ComputeRule::source || spec.compute == ComputeRule::self ||
+          c10::canCast(result, output->scalar_type()));
+}
+
+bool PointwiseArguments::fit() const {
+  if (!spec.has_type(compute)) return false;
+  if (spec.variants.empty() ? !variant.empty()
+                            : std::find(spec.variants.begin(), spec.variants.end(),
+                                        variant) == spec.variants.end()) {
+    return false;
+  }
+  for (int k = 0; k < binding.operands; ++k) {
+    if (spec.uses_operand(k) && present[k] && !operand_fits(k)) return false;
+  }
+  return params_fit() && output_fits();
+}
+
+void PointwiseArguments::add_cost(const Tensor* written, OpCost* cost) const {
+  cost->flops = spec.flops;
+  for (int k = 0; k < binding.operands; ++k) {
+    const Tensor* tensor = tensors[k];
+    if (tensor == nullptr || !spec.uses_operand(k) || tensor->is_cpu()) continue;
+    cost->elements = std::max(cost->elements, tensor->numel());
+    cost->read(*tensor);
+  }
+  if (written != nullptr) {
+    cost->elements = std::max(cost->elements, written->numel());
+    cost->write(*written);
+  }
+  cost->rows = cost->elements;  // most are one row after all
+  cost->needs_fp64 = cost->needs_fp64 || is_double(compute);
+}
+
+}  // namespace xpurt

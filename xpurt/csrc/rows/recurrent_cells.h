@@ -1,0 +1,16 @@
+// A layer of an LSTM or a GRU step by step, by the fused cells of PyTorch.
+#pragma once
+
+#include "op/recurrent.h"
+
+namespace xpurt {
+
+// All ops in it have gradient formulas. With `train` the workspace is made, too.
+RecurrentResults layer_by_cells(const RecurrentLayer& layer, bool train);
+
+// `made` is what layer_by_cells gave with `train`.
+RecurrentTensors gradients_by_cells(const RecurrentLayer& layer,
+                                    const RecurrentResults& made,
+                                    const RecurrentResults& grads);
+
+}  // namespace xpurt

@@ -1,0 +1,19 @@
+#include "schedule/backlog.h"
+
+#include <algorithm>
+
+namespace xpurt {
+
+void Backlog::correct(size_t position, double end, double now, bool has_ended) {
+  // Seen late, work that has ended tells only that it did not take longer than that.
+  const bool as_predicted = has_ended == (end <= now);
+  if (as_predicted || free_[position] <= 0) return;
+  free_[position] = std::max(free_[position] + now - end, now);
+}
+
+void Backlog::clear() {
+  std::fill(free_.begin(), free_.end(), 0.0);
+  ++age_;
+}
+
+}  // namespace xpurt

@@ -1,0 +1,100 @@
+#include "schedule/exploration.h"
+
+#include <algorithm>
+
+#include "program/program_build.h"
+
+namespace xpurt {
+namespace {
+
+// How calls are chosen to be timed. The first few in a row, since everything depends on
+// them; then now and then: a timed call waits for its device, which others do not.
+constexpr uint64_t kFirstSamples = 3;
+constexpr int kTrials = 3;
+constexpr uint32_t kIntervalLearning = 3;  // calls in between
+constexpr uint32_t kIntervalConverged = 127;
+
+// A candidate that is not in use is tried once its trial costs less than this share of
+// what was spent; later, if it is expected to take more than so many times as long.
+// Never is too late: what made it look so slow may have passed.
+constexpr double kTrialFraction = 0.01;
+constexpr double kUnlikelyRatio = 4;
+constexpr double kUnlikelyFactor = 10;
+// The share of a candidate that was timed too seldom to be sure: all of so few times
+// may have been disturbed.
+constexpr double kUnsureFraction = 0.1;
+
+// At least this share of what calls take counts as missed: what is expected may be
+// wrong, and a kernel leaves the host free to give work to other devices.
+constexpr double kMinRegret = 0.2;
+
+}  // namespace
+
+// Note [Exploration]
+// ~~~~~~~~~~~~~~~~~~
+// A candidate that was never timed may have to be built, its first calls warm things
+// up, and what is expected of it may be wrong. So it is held back until as much was
+// missed by that as it will cost, if expectation is right: the rule of ski rental, as
+// for tiers (Note [Learning tiers]). Copies do not count: where all ops go to another
+// device, the data are there. An op that takes longer than a build goes at once.
+// PyTorch's CPU kernel is never new.
+void hold_back_unproven(const FoundBucket& found, uint32_t calls, Decision* decision) {
+  const size_t native = decision->candidates.size() - 1;
+  if (!decision->candidates[native].is_possible()) return;
+  StatisticsBucket& bucket = found.bucket();
+  const auto is_new = [&](size_t candidate) {
+    return candidate != native && bucket.candidates[candidate].factor.count() == 0 &&
+           !is_measured(found, candidate);
+  };
+  double finish = Candidate::kNever, cost = Candidate::kNever;
+  for (size_t candidate = 0; candidate <= native; ++candidate) {
+    if (is_new(candidate)) continue;
+    finish = std::min(finish, decision->candidates[candidate].finish_us());
+    cost = std::min(cost, decision->candidates[candidate].cost_us);
+  }
+  for (size_t candidate = 0; candidate < native; ++candidate) {
+    Candidate& each = decision->candidates[candidate];
+    if (!each.can_run() || !is_new(candidate)) continue;
+    CandidateStatistics& known = bucket.candidates[candidate];
+    const double gain = std::max(finish - each.finish_us(), cost - each.cost_us);
+    known.regret_us += std::max(gain, kMinRegret * cost) * calls;
+    each.held_back = known.regret_us < expected_build_us() + kTrials * each.cost_us;
+  }
+}
+
+size_t trial(StatisticsBucket& bucket, const Decision& decision, size_t chosen) {
+  const double now_us = decision.candidates[chosen].cost_us;
+  for (size_t candidate = 0; candidate < decision.candidates.size(); ++candidate) {
+    const Candidate& each = decision.candidates[candidate];
+    if (candidate == chosen || !each.can_run()) continue;
+    CandidateStatistics& other = bucket.candidates[candidate];
+    if (other.trials > 0) {
+      --other.trials;
+      return candidate;
+    }
+    double price = kTrials * (each.cost_us + each.moves_us);
+    if (each.cost_us > kUnlikelyRatio * now_us) price *= kUnlikelyFactor;
+    if (other.factor.count() == 0) price += expected_build_us();
+    const bool unsure = other.factor.is_known() && !other.factor.has_converged();
+    const double fraction = unsure ? kUnsureFraction : kTrialFraction;
+    if (bucket.spent_us * fraction < price * other.backoff) continue;
+    bucket.spent_us = 0;
+    other.backoff *= 2;
+    other.trials = kTrials - 1;
+    return candidate;
+  }
+  return chosen;
+}
+
+uint32_t sampling_interval(const LearnedCost& factor) {
+  if (factor.count() < kFirstSamples) return 0;
+  return factor.has_converged() ? kIntervalConverged : kIntervalLearning;
+}
+
+bool is_sample_due(StatisticsBucket& bucket, const LearnedCost& cost) {
+  if (bucket.calls < sampling_interval(cost)) return false;
+  bucket.calls = 0;
+  return true;
+}
+
+}  // namespace xpurt

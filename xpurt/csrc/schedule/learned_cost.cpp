@@ -1,0 +1,43 @@
+#include "schedule/learned_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace xpurt {
+namespace {
+
+// A time so many times longer or shorter than the median is an outlier.
+constexpr double kFar = 2;
+
+}  // namespace
+
+void LearnedCost::record(double time) {
+  if (!std::isfinite(time) || time < 0) return;
+  if (count_ > 0) times_[(count_ - 1) % kKept] = static_cast<float>(time);
+  ++count_;
+}
+
+double LearnedCost::estimate(double expected) const {
+  if (!is_known()) return expected;
+  const int n = static_cast<int>(std::min<uint64_t>(count_ - 1, kKept));
+  auto sorted = times_;
+  std::sort(sorted.begin(), sorted.begin() + n);
+  if (n == 1) {
+    const double time = sorted[0];
+    return time > expected ? std::sqrt(time * expected) : time;
+  }
+  if (n == 2) return sorted[0];
+  const double median =
+      n % 2 != 0 ? static_cast<double>(sorted[n / 2])
+                 : (static_cast<double>(sorted[n / 2 - 1]) + sorted[n / 2]) / 2;
+  double sum = 0;
+  int near = 0;
+  for (int i = 0; i < n; ++i) {
+    if (sorted[i] * kFar < median || sorted[i] > median * kFar) continue;
+    sum += sorted[i];
+    ++near;
+  }
+  return near > 0 ? sum / near : median;
+}
+
+}  // namespace xpurt

@@ -1,0 +1,95 @@
+#include "schedule/online_policy.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace xpurt {
+namespace {
+
+// Another device is taken for the best one if it would have been that much faster: two
+// equal ones should not take turns.
+constexpr double kClearly = 0.95;
+
+// Of the work seen, the mix may be behind the best device alone.
+constexpr double kSlackFraction = 0.001;
+
+// After so many ops, costs so far count half.
+constexpr uint32_t kFadeEvery = 4096;
+
+}  // namespace
+
+OnlinePolicy::OnlinePolicy(size_t devices) : alone_(devices), work_(devices) {
+  TORCH_CHECK_VALUE(devices > 0, "a policy needs a device to choose");
+}
+
+void OnlinePolicy::remember(c10::ArrayRef<double> work) {
+  TORCH_CHECK_VALUE(work.size() == work_.size(), "a policy for ", work_.size(),
+                    " devices was given the work of ", work.size());
+  for (const double each : work) {
+    TORCH_CHECK_VALUE(std::isfinite(each) && each >= 0, "work of ", each,
+                      " is no time");
+  }
+  for (size_t i = 0; i < work.size(); ++i) work_[i] += work[i];
+  best_ = std::min_element(work_.begin(), work_.end()) - work_.begin();
+}
+
+size_t OnlinePolicy::choose(c10::ArrayRef<Candidate> candidates, double now) {
+  TORCH_CHECK_VALUE(candidates.size() == alone_.size(), "a policy for ", alone_.size(),
+                    " devices was given ", candidates.size());
+  account(candidates, now);
+  const double latest = deadline();
+  size_t allowed = best_;
+  double earliest_allowed = Candidate::kNever;
+  size_t any = best_;
+  double earliest = Candidate::kNever;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& each = candidates[i];
+    const double finish = std::max(each.start_us(), now) + each.offered_us();
+    if (finish < earliest) {
+      earliest = finish;
+      any = i;
+    }
+    if (finish < earliest_allowed && (i == best_ || finish + each.leave_us <= latest)) {
+      earliest_allowed = finish;
+      allowed = i;
+    }
+  }
+  TORCH_CHECK_VALUE(earliest < Candidate::kNever, "no device can run the op");
+  const bool found = earliest_allowed < Candidate::kNever;
+  latest_ = std::max(latest_, found ? earliest_allowed : earliest);
+  return found ? allowed : any;
+}
+
+double OnlinePolicy::deadline() const {
+  return alone_[best_] + std::max(0.0, kSlackFraction * work_[best_] - debt_);
+}
+
+void OnlinePolicy::account(c10::ArrayRef<Candidate> candidates, double now) {
+  double cheapest = Candidate::kNever;
+  for (const Candidate& each : candidates) {
+    cheapest = std::min(cheapest, each.offered_us());
+  }
+  // Everything that was sent is done: what was gained is no credit to lose, but what
+  // was lost stays spent.
+  const bool idle =
+      std::all_of(candidates.begin(), candidates.end(),
+                  [now](const Candidate& each) { return each.free_us < now; });
+  if (idle) debt_ += std::max(0.0, latest_ - alone_[best_]);
+  const bool fades = ++ops_ % kFadeEvery == 0;
+  if (fades) debt_ /= 2;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    // What it cannot run would have to be done for it.
+    const double offered = candidates[i].offered_us();
+    const double cost = std::isfinite(offered) ? offered : cheapest;
+    alone_[i] = (idle ? now : std::max(alone_[i], now)) + cost;
+    work_[i] += cost;
+    if (fades) work_[i] /= 2;
+  }
+  const size_t best = std::min_element(work_.begin(), work_.end()) - work_.begin();
+  const double move = ops_ == 1 ? 0 : candidates[best_].leave_us;
+  if (work_[best] + move < kClearly * work_[best_]) best_ = best;
+}
+
+}  // namespace xpurt

@@ -1,0 +1,18 @@
+// Which device of an ordinal an op runs on.
+#pragma once
+
+#include "op/op_cost.h"
+#include "schedule/row_run.h"
+#include "schedule/scheduler.h"
+#include "stream/stream.h"
+
+namespace xpurt {
+
+// A call's cost for the scheduler; valid as long as `cost` is.
+Work work_of(const OpCost& cost);
+
+// Position in the stream's ordinal of the device that the op runs on, which the run
+// notes for the report.
+size_t choose_device(const OpCost& cost, Stream& stream, RowRun& run);
+
+}  // namespace xpurt

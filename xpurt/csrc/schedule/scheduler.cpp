@@ -1,0 +1,111 @@
+#include "schedule/scheduler.h"
+
+#include <ATen/ThreadLocalPythonObjects.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+#include "schedule/stream_clock.h"
+
+namespace xpurt {
+namespace {
+
+struct OrdinalCosts {
+  uint64_t epoch = 0;
+  std::vector<DeviceCost> by_position;
+  bool with_curves = false;
+};
+
+std::shared_mutex costs_mutex;
+std::array<OrdinalCosts, kMaxDevices> costs_by_ordinal;
+
+// Note [Preferences]
+// ~~~~~~~~~~~~~~~~~~
+// A preference holds for the backward pass, too, which runs in a thread of autograd's.
+// So it is kept where PyTorch keeps what it hands on to such threads: by a key alone,
+// which can be asked for without Python.
+constexpr std::array<const char*, 3> kPreferences{"cpu", "gpu", "accelerator"};
+// Preferences that hold now, of all threads. A look at the keys costs as much as a
+// tenth of a small op, so they are looked at while there are some, and not for ever
+// after the first.
+std::atomic<int> preferences_set{0};
+
+std::string key_of(const std::string& kind) {
+  return "xpurt:" + kind;
+}
+
+}  // namespace
+
+void set_device_costs(c10::DeviceIndex index, std::vector<DeviceCost> costs) {
+  const size_t devices = ordinal(index).devices.size();
+  TORCH_CHECK_VALUE(costs.size() == devices, "xpu:", static_cast<int>(index), " has ",
+                    devices, " devices, but costs of ", costs.size(), " were given");
+  for (const DeviceCost& cost : costs) {
+    TORCH_CHECK_VALUE(cost.launch_us >= 0 && cost.copy_launch_us >= 0 &&
+                          cost.bytes_per_us > 0 && cost.flops_per_us > 0 &&
+                          cost.copy_bytes_per_us > 0,
+                      "times of a cost are not negative, and rates are positive");
+  }
+  {
+    std::unique_lock<std::shared_mutex> lock(costs_mutex);
+    costs_by_ordinal[index] = {placement_epoch(), std::move(costs), false};
+  }
+  change_scheduler();
+}
+
+std::vector<DeviceCost> device_costs(c10::DeviceIndex index) {
+  std::shared_lock<std::shared_mutex> lock(costs_mutex);
+  const OrdinalCosts& found = costs_by_ordinal[index];
+  if (found.epoch != placement_epoch()) return {};
+  return found.by_position;
+}
+
+void use_cost_curves(c10::DeviceIndex index) {
+  {
+    std::unique_lock<std::shared_mutex> lock(costs_mutex);
+    costs_by_ordinal.at(index).with_curves = true;
+  }
+  change_scheduler();
+}
+
+bool uses_cost_curves(c10::DeviceIndex index) {
+  std::shared_lock<std::shared_mutex> lock(costs_mutex);
+  return costs_by_ordinal[index].with_curves;
+}
+
+std::string preference() {
+  if (C10_LIKELY(preferences_set.load(std::memory_order_relaxed) == 0)) return {};
+  for (const char* kind : kPreferences) {
+    if (at::impl::ThreadLocalPythonObjects::contains(key_of(kind))) return kind;
+  }
+  return {};
+}
+
+bool has_preference() noexcept {
+  return !preference().empty();
+}
+
+std::string set_preference(const std::string& kind) {
+  const bool known = std::ranges::find(kPreferences, kind) != kPreferences.end();
+  TORCH_CHECK_VALUE(kind.empty() || known,
+                    "a preference is \"cpu\", \"gpu\" or \"accelerator\"; found \"",
+                    kind, "\"");
+  const std::string before = preference();
+  using at::impl::ThreadLocalPythonObjects;
+  if (!before.empty()) ThreadLocalPythonObjects::erase(key_of(before));
+  if (!kind.empty()) ThreadLocalPythonObjects::set(key_of(kind), nullptr);
+  preferences_set +=
+      static_cast<int>(!kind.empty()) - static_cast<int>(!before.empty());
+  return before;
+}
+
+int preferences_held() noexcept {
+  return preferences_set.load(std::memory_order_relaxed);
+}
+
+}  // namespace xpurt

@@ -1,0 +1,54 @@
+// The predicted clocks of streams, and what guards them.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "schedule/backlog.h"
+#include "schedule/online_policy.h"
+#include "stream/stream.h"
+
+namespace xpurt {
+
+// Guards clocks and learned costs. Nobody waits for a device, or takes the GIL, under
+// it.
+std::mutex& scheduler_mutex();
+
+// Microseconds of a steady clock.
+double now_us() noexcept;
+
+// Of one stream. Under the mutex.
+struct StreamClock {
+  explicit StreamClock(size_t devices)
+      : backlog(devices), policy(devices), marks(devices) {}
+
+  // One piece of work per queue whose end is looked at: see Note [Predicted clocks].
+  struct Mark {
+    bool wanted = false;
+    double end_us = 0;  // predicted
+    std::optional<sycl::event> done;
+    double next_look_us = 0;
+    int booked = 0;  // pieces of work since the last mark
+  };
+
+  // Takes what is known now into account: a stream with nothing pending, marked work
+  // that ended.
+  void catch_up(const Stream& stream, double now);
+
+  // Work on the device at `position` is about to be submitted.
+  void book(size_t position, double end_us);
+
+  Backlog backlog;
+  OnlinePolicy policy;  // its first device is home
+  std::vector<Mark> marks;
+  uint64_t version = 0;
+};
+StreamClock& clock_of(const Stream& stream);
+
+// Changes when costs, devices or the placement do. What was decided before holds no
+// more.
+uint64_t scheduler_version() noexcept;
+void change_scheduler() noexcept;
+
+}  // namespace xpurt

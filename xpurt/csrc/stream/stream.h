@@ -1,0 +1,181 @@
+// PyTorch streams as in-order SYCL queues, one per physical device of an ordinal.
+#pragma once
+
+#include <c10/core/Stream.h>
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+
+#include "device/device.h"
+#include "stream/stream_order.h"
+
+namespace xpurt {
+
+// One submission to a queue of a stream, made by it: keeps other threads' work out
+// until it goes, at the end of the full expression as a rule, and is counted then.
+class Submission {
+ public:
+  Submission(std::unique_lock<std::mutex> lock, sycl::queue& queue,
+             std::atomic<uint64_t>& count)
+      : lock_(std::move(lock)), queue_(queue), count_(count) {}
+  ~Submission() { ++count_; }
+  Submission(const Submission&) = delete;
+  Submission& operator=(const Submission&) = delete;
+
+  sycl::queue* operator->() const { return &queue_; }
+  sycl::queue& operator*() const { return queue_; }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  sycl::queue& queue_;
+  std::atomic<uint64_t>& count_;
+};
+
+class Stream {
+ public:
+  Stream(const Ordinal& ordinal, c10::Stream id, int priority);
+  // A stream around a queue that somebody else made for the home device.
+  Stream(const Ordinal& ordinal, c10::Stream id, const sycl::queue& external);
+
+  const Ordinal& ordinal() const { return ordinal_; }
+  c10::Stream id() const { return id_; }
+  int priority() const { return priority_; }
+
+  // The queue for the device at `position` of the ordinal, to submit to: as in
+  // `stream.queue(p)->memcpy(...)`. It runs after everything that was submitted to
+  // this stream before, on whichever device.
+  Submission queue(size_t position, Ticket* ticket = nullptr);
+  Submission home_queue() { return queue(ordinal_.home); }
+
+  // The same for work that names the memory it uses: on another device it waits for
+  // `before` and no more. See Note [Order by data].
+  Submission queue_after(size_t position, const Uses& before, Ticket* ticket);
+
+  // False where everything keeps total order.
+  bool orders_by_data() const;
+
+  // Whether somebody has waited for that submission on the host.
+  bool has_seen(const Ticket& ticket) const {
+    return order_ == nullptr ? idle() : order_->is_finished(ticket);
+  }
+
+  // The home device's queue for code outside of xpurt, which may submit to it at
+  // any time: from now on the stream is never taken for idle.
+  sycl::queue& shared_queue();
+
+  // False if work may be pending. A flag, so that host-side ops need no driver
+  // call where nothing was submitted since the last wait.
+  bool idle() const { return finished_.load() == submitted_.load() && !shared_; }
+
+  // True if everything submitted has finished. Asks the driver.
+  bool query();
+
+  // Whether work at `position` carries its times now: while device work is recorded.
+  bool is_timed(size_t position) const;
+
+  // Waits for everything submitted; releases the GIL while it does. Throws an
+  // asynchronous error once.
+  void wait();
+
+  // The same, and says by position when the device was done: what `clock` showed then.
+  std::vector<double> wait_for_each(double (*clock)());
+
+  // Waits for these uses, and for work that keeps total order; where nothing is
+  // ordered by data, for everything. Throws as wait() does.
+  void wait_for(const Uses& uses);
+
+  // An event that is complete when everything submitted so far is.
+  sycl::event record();
+
+  // An event with profiling information: it ends when `recorded`, an event of this
+  // stream, does.
+  sycl::event stamp(const sycl::event& recorded);
+
+  // Work submitted from now on starts after `event`.
+  void wait_event(const sycl::event& event);
+
+  // The same for callers that hold a lock: keeps the GIL, and is not interrupted.
+  void follow(sycl::event event);
+
+  // Memory that kernels on the device at `position` can write to when they find an
+  // index that is out of range: a number, which the next wait makes an exception by
+  // the function that set_fault() was given.
+  int32_t* fault_word(size_t position);
+
+ private:
+  std::unique_ptr<sycl::queue> make_queue(size_t position, bool profiling);
+  sycl::queue& open(size_t position);
+  struct OpenQueue {
+    sycl::queue* queue;
+    size_t position;
+  };
+  std::vector<OpenQueue> open_queues();
+  sycl::queue& switch_to(size_t position);
+  sycl::queue& tail();
+  // stream_lanes.cpp
+  size_t open_lane(size_t position);
+  sycl::queue& joins();
+  bool submit_after(const sycl::event& event);
+  std::vector<uint64_t> lane_numbers();
+  void record_finished(const Use& use);
+  bool is_over(const OpenQueue& queue);
+  bool drained();
+  void finish(const std::function<void(size_t)>& ended = {});
+  void keep_error(size_t position, std::exception_ptr error);
+  void mark_finished(uint64_t covered);
+  void rethrow();
+  void raise_faults();
+
+  const Ordinal& ordinal_;
+  c10::Stream id_;
+  int priority_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<sycl::queue>> queues_;  // by position, made on use
+  std::unique_ptr<sycl::queue> stamps_;               // with profiling; see stamp()
+  std::vector<std::unique_ptr<sycl::queue>> timed_;   // see Note [Recorded work]
+  std::unique_ptr<sycl::queue> joins_;                // see StreamOrder::end()
+  std::unique_ptr<StreamOrder> order_;                // of several devices
+  size_t last_;                                       // position used last
+  sycl::queue* last_queue_ = nullptr;                 // and the queue there
+  std::atomic<bool> shared_{false};
+  std::atomic<uint64_t> submitted_{0};  // counts submissions
+  std::atomic<uint64_t> finished_{0};   // how many of them a wait has covered
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+  size_t failed_ = 0;             // position of the device that it is of
+  std::vector<bool> reported_;    // by position: it failed, and that was thrown
+  std::vector<int32_t*> faults_;  // by position; leaked: kernels may be in flight
+  std::atomic<bool> may_fault_{false};
+};
+
+// What throws for a number in a fault word.
+void set_fault(void (*raise)(int32_t number));
+
+// Priorities are PyTorch's: lower numbers run first. They are SYCL's hints to the
+// driver, which may ignore them.
+constexpr int kLowestPriority = 1;
+constexpr int kNormalPriority = 0;
+constexpr int kHighestPriority = -1;
+
+// The stream object behind a c10 stream; throws if it belongs to a mapping that
+// has been replaced, or if there is no such stream.
+Stream& stream(c10::Stream id);
+
+Stream& current_stream(c10::DeviceIndex index = -1);
+c10::Stream current_stream_id(c10::DeviceIndex index = -1);
+c10::Stream default_stream_id(c10::DeviceIndex index);
+c10::Stream pool_stream_id(c10::DeviceIndex index, int priority);
+// The same queue gives the same stream.
+c10::Stream external_stream_id(c10::DeviceIndex index, const sycl::queue& queue);
+c10::Stream exchange_stream(c10::Stream id);
+
+// The streams of an ordinal on which work may be pending.
+std::vector<Stream*> busy_streams(c10::DeviceIndex index);
+
+// Waits for every stream of an ordinal, or of the whole process, those of replaced
+// mappings too. Throws the first asynchronous error after all have been waited for.
+void synchronize_device(c10::DeviceIndex index);
+void synchronize_all();
+
+}  // namespace xpurt
