@@ -31,9 +31,9 @@ endif
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 STAMPS := $(VENV)/stamps
-CPP := $(shell find xpurt/csrc xpurt/include tests/cpp_extension -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
+CPP := $(shell find xpurt/csrc xpurt/virtual_gpu/layer xpurt/include tests/cpp_extension -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
 # A folder is newer than the extension when a source was added or removed.
-CPP_FOLDERS := $(shell find xpurt/csrc -type d 2>/dev/null)
+CPP_FOLDERS := $(shell find xpurt/csrc xpurt/virtual_gpu/layer -type d 2>/dev/null)
 
 .PHONY: demo test test-all test-cuda test-programs lint bench docs clean install
 .DEFAULT_GOAL := demo

@@ -16,6 +16,7 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension, get_cxx_comp
 
 ROOT = Path(__file__).parent
 CSRC = Path("xpurt/csrc")
+VIRTUAL_GPU = Path("xpurt/virtual_gpu/layer")
 BUNDLED = 6  # sources that are compiled as one
 
 
@@ -34,11 +35,12 @@ CXX11_ABI = {abi}
 
 def build_virtual_gpu(directory: Path) -> None:
     """Compiles the virtual GPU: a plain C library that the OpenCL loader loads."""
-    library = directory / "_virtual_gpu.so"
-    folder = CSRC / "virtual_gpu"
+    library = directory / "virtual_gpu" / "_virtual_gpu.so"
+    folder = VIRTUAL_GPU
     newest = max(file.stat().st_mtime for file in folder.iterdir())
     if library.exists() and library.stat().st_mtime >= newest:
         return
+    library.parent.mkdir(parents=True, exist_ok=True)
     command = [
         *shlex.split(os.environ.get("CC", "gcc")),
         *("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"),
@@ -150,7 +152,7 @@ class Build(BuildExtension):
 
 
 def extension() -> CppExtension:
-    # No run path: xpurt/driver.py loads these libraries, and what they need in
+    # No run path: xpurt/startup/driver.py loads these libraries, and what they need in
     # turn, by path before the extension.
     sources = sorted(str(p) for p in CSRC.glob("*.cpp"))
     return CppExtension(

@@ -218,7 +218,7 @@ print(asked, torch.cuda.is_initialized())
 def test_the_doctor_finds_a_machine_with_a_gpu_well(
     gpu_at_hand: dict[str, str],
 ) -> None:
-    code = "import sys; sys.argv = ['xpurt', 'doctor']; from xpurt.cli import main; "
+    code = "import sys; sys.argv = ['xpurt', 'doctor']; from xpurt.command_line.cli import main; "
     ended = run(code + "sys.exit(main())", **NO_MAPPING, **gpu_at_hand)
     assert "ok    accelerator  CUDA has a GPU here" in ended.stdout
     assert "ok    first op" in ended.stdout

@@ -231,10 +231,10 @@ def set_binary_callbacks(
 
 def bound_overloads() -> list[tuple[int, str, str]]: ...
 def add_rows(rows: Sequence[dict[str, object]]) -> None:
-    """Rows as `xpurt.kernels.table.described` makes them; once per process."""
+    """Rows as `xpurt.kernels.rows.table.described` makes them; once per process."""
 
 def add_wider_types(rows: Sequence[dict[str, object]]) -> None:
-    """Rows as `xpurt.kernels.wider_types` makes them; once per process."""
+    """Rows as `xpurt.kernels.rows.wider_types` makes them; once per process."""
 
 def set_kernel_policy(policy: str) -> None: ...
 def kernel_policy() -> str: ...

@@ -1,9 +1,9 @@
 """A working ``xpu`` device for a stock PyTorch wheel."""
 
-from xpurt import extension
+from xpurt.startup import extension
 
 if extension.load():
-    from xpurt import accelerator
+    from xpurt.startup import accelerator
 
     accelerator.activate_at_import()
 
@@ -15,7 +15,6 @@ from xpurt.kernels import (
     op_report,
     set_kernel_policy,
 )
-from xpurt.lazy_copies import lazy_copies
 from xpurt.mapping import (
     explain,
     get_xpu_mapping,
@@ -25,13 +24,15 @@ from xpurt.mapping import (
     timeline,
     xpu_mapping,
 )
-from xpurt.place import place
 from xpurt.runtime import register_runtime
-from xpurt.share import from_usm, install_usm_interface, share, where
+from xpurt.sharing.lazy_copies import lazy_copies
+from xpurt.sharing.place import place
+from xpurt.sharing.share import from_usm, install_usm_interface, share, where
 
 if extension.inactive_reason() is None:
-    from xpurt import integrations, raw_pointer_guards, xpu
-    from xpurt.lazy_copies import enable_at_import
+    from xpurt import integrations, xpu
+    from xpurt.sharing import raw_pointer_guards
+    from xpurt.sharing.lazy_copies import enable_at_import
 
     xpu.install(register_runtime)
     raw_pointer_guards.follow_mapping()

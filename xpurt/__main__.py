@@ -2,7 +2,7 @@
 
 import sys
 
-from xpurt.cli import main
+from xpurt.command_line.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

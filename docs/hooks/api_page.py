@@ -24,7 +24,7 @@ class ApiPage(Extension):
             obj.docstring.value = as_markdown(obj.docstring.value)
 
     def on_package(self, *, pkg: Module, loader: GriffeLoader, **kwargs: Any) -> None:
-        """`from xpurt.share import share` makes `xpurt.share` a function, which griffe
+        """`from xpurt.sharing.share import share` makes `xpurt.share` a function, which griffe
         takes for the submodule of that name."""
         modules = [pkg, *_modules_in(pkg)]
         clashes = [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from own_process import fresh_output as output
 
-from xpurt.cpu_quota import threads_within_quota
+from xpurt.startup.cpu_quota import threads_within_quota
 
 # Prints, for each policy, how many threads took part in an op: those that used more
 # than a tenth of its processor time.
@@ -151,7 +151,7 @@ def test_quotas(tmp_path: Path, files: dict[str, str], threads: int | None) -> N
 def test_the_driver_is_told_before_it_is_loaded() -> None:
     code = """
     import os, torch, xpurt
-    from xpurt import cpu_quota
+    from xpurt.startup import cpu_quota
     cpu_quota.threads_within_quota = lambda: 1
     torch.ones(1, device="xpu")
     print(os.environ["DPCPP_CPU_NUM_CUS"])

@@ -9,10 +9,10 @@ import torch
 
 import xpurt
 from bench_command.made_up import LIMITS
-from xpurt import cli
 from xpurt.bench import SUITES, BadRequest, Request, run_bench
 from xpurt.bench.row import Row, Suite, Unavailable, Work, on
 from xpurt.bench.timing import Budget
+from xpurt.command_line import cli
 
 SHORT = Budget(seconds=10, fewest=2, most=2)
 

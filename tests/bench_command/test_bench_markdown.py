@@ -10,7 +10,7 @@ from bench_command.made_up import LIMITS, MACHINE, results
 from xpurt.bench import markdown
 from xpurt.bench.markdown import section, update
 from xpurt.bench.row import on
-from xpurt.markdown_section import BadMarkers, line_of
+from xpurt.text.markdown_section import BadMarkers, line_of
 
 
 @pytest.fixture

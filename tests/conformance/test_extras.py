@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from xpurt.conformance.extras import needs, progress_bar
-from xpurt.extras import MissingExtra
+from xpurt.startup.extras import MissingExtra
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

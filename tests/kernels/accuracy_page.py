@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from kernels.value_sweep import COMPUTING
-from xpurt.markdown_section import Section, head_of, line_of
+from xpurt.text.markdown_section import Section, head_of, line_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "accuracy.md"
 SECTION = Section("<!-- bounds -->", "<!-- end of bounds -->")

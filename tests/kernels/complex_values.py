@@ -18,7 +18,7 @@ from kernels.kernel_forced import on_queue
 from kernels.kernel_samples import functional
 from kernels.value_grids import least, padded
 from kernels.value_sweep import COMPUTING, filled
-from xpurt.kernels.row import Row
+from xpurt.kernels.kinds.row import Row
 
 REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 WIDER = {torch.complex64: np.complex128, torch.complex128: np.clongdouble}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from xpurt.kernels.row import Row
+from xpurt.kernels.kinds.row import Row
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 DTYPE_OF_LETTER = {

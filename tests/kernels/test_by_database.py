@@ -12,8 +12,8 @@ from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
 from xpurt import _C
 from xpurt.conformance.databases import of_pytorch
 from xpurt.kernels import ROWS
-from xpurt.kernels.custom_kernel import CustomKernel
-from xpurt.kernels.decomposed import Decomposed
+from xpurt.kernels.kinds.custom_kernel import CustomKernel
+from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.testing.oracle import agree
 
 SAMPLES = {"float": 4, "narrow": 1, "whole": 1}

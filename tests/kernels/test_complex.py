@@ -11,8 +11,8 @@ from kernels.kernel_forced import ON_THE_QUEUE, on_queue, tiers_of
 from xpurt import _C
 from xpurt.conformance.databases import of_pytorch
 from xpurt.kernels import ROWS
-from xpurt.kernels.element_types import COMPLEX
-from xpurt.kernels.table import dtypes_of
+from xpurt.kernels.kinds.element_types import COMPLEX
+from xpurt.kernels.rows.table import dtypes_of
 from xpurt.testing.oracle import agree
 
 ENTRIES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from own_process import output, run
 
-from xpurt.kernels.disk_cache import DiskCache
+from xpurt.kernels.cache.disk_cache import DiskCache
 
 PROGRAM = """
 import torch, xpurt
@@ -189,7 +189,7 @@ def test_the_command_shows_and_clears_it(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, pathlib
-from xpurt.kernels.disk_cache import DiskCache
+from xpurt.kernels.cache.disk_cache import DiskCache
 pathlib.Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 folder = pathlib.Path(os.environ["XPURT_CACHE_DIR"])
 DiskCache(folder, 10_000).store(b"one", b"x" * 3_000)

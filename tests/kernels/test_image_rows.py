@@ -205,7 +205,7 @@ def test_convolution(name: str, xpu: torch.device) -> None:
 def test_a_large_batch_is_divided(
     xpu: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("xpurt.kernels.convolution.MOST_ELEMENTS", 1000)
+    monkeypatch.setattr("xpurt.kernels.rows.nn.convolution.MOST_ELEMENTS", 1000)
     x = torch.randn(5, 2, 6, 6, requires_grad=True)
     weight = torch.randn(3, 2, 3, 3, requires_grad=True)
     with xpurt.kernel_policy("sycl"):

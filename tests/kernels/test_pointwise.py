@@ -19,8 +19,8 @@ from kernels.kernel_samples import (
 )
 from kernels.kernel_tolerance import assert_near
 from xpurt.kernels import ROWS
-from xpurt.kernels.element_types import INTS
-from xpurt.kernels.row import Row
+from xpurt.kernels.kinds.element_types import INTS
+from xpurt.kernels.kinds.row import Row
 
 POINTWISE = [row for row in ROWS if isinstance(row, Row)]
 

@@ -14,8 +14,8 @@ import xpurt
 from kernels.kernel_forced import tiers_of
 from xpurt import _C
 from xpurt.errors import KernelBuildError, XpurtError
-from xpurt.kernels.source import source_of
-from xpurt.kernels.table import ROWS, described
+from xpurt.kernels.rows.table import ROWS, described
+from xpurt.kernels.sources.source import source_of
 from xpurt.mapping import current_placement
 
 DEVICE = {

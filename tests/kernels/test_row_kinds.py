@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from xpurt import _C
-from xpurt.kernels.table import ROWS, AnyRow, described
+from xpurt.kernels.rows.table import ROWS, AnyRow, described
 
 EVERY_KIND = {"index", "kind", "name", "dtypes", "flops", "cost_class", "overloads"}
 OF_A_KIND = {row.template: row for row in ROWS}  # the last row of each

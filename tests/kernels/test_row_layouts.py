@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 
 import xpurt
-from xpurt.kernels.custom_kernel import CustomKernel
-from xpurt.kernels.table import ROWS
+from xpurt.kernels.kinds.custom_kernel import CustomKernel
+from xpurt.kernels.rows.table import ROWS
 
 STEPS = [row for row in ROWS if isinstance(row, CustomKernel)]
 

@@ -25,8 +25,8 @@ from kernels.value_grids import (
 )
 from kernels.value_references import EXACT, EXACT_IN_FLOAT, REFERENCES, by_mpmath
 from xpurt.kernels import ROWS
-from xpurt.kernels.element_types import INTS
-from xpurt.kernels.row import Row
+from xpurt.kernels.kinds.element_types import INTS
+from xpurt.kernels.kinds.row import Row
 
 # Values are moved, not computed; their tests are others.
 MOVES = {"fill_", "zero_", "copy_", "masked_fill"}

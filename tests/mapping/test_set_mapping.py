@@ -11,8 +11,9 @@ import pytest
 import torch
 
 import xpurt
-from xpurt import _C, extension, mapping
+from xpurt import _C, mapping
 from xpurt.errors import MappingError
+from xpurt.startup import extension
 
 
 @pytest.fixture(autouse=True)

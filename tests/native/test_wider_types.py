@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 import xpurt
 from xpurt import _C
-from xpurt.kernels.wider_types import INTEGERS, ROWS, WIDE, WiderTypes
+from xpurt.kernels.rows.wider_types import INTEGERS, ROWS, WIDE, WiderTypes
 
 HALVES = (torch.float16, torch.bfloat16)
 

@@ -10,8 +10,9 @@ import torch
 from own_process import output
 
 import xpurt
-from xpurt import _C, cli, kernels, mapping
+from xpurt import _C, kernels, mapping
 from xpurt.calibration import probe_ops
+from xpurt.command_line import cli
 
 
 @pytest.mark.parametrize("request", ["CPU", "AUTO"])

@@ -8,9 +8,10 @@ import pytest
 from policy_machine import BusyWatch, QuietWatch
 
 import xpurt
-from xpurt import cli, kernels, mapping
+from xpurt import kernels, mapping
 from xpurt.calibration import noise, run
 from xpurt.calibration.noise import Noise, Spent, Watch
+from xpurt.command_line import cli
 from xpurt.errors import NoisyError
 
 

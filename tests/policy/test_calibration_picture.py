@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from xpurt import cli, kernels, mapping
+from xpurt import kernels, mapping
 from xpurt.calibration import picture, probe_ops
 from xpurt.calibration.picture import labels_of, panels_of, ratios, spread_out
-from xpurt.extras import MissingExtra
+from xpurt.command_line import cli
 from xpurt.kernels import Curve, Point
+from xpurt.startup.extras import MissingExtra
 
 matplotlib = pytest.importorskip("matplotlib.figure", reason="what draws the picture")
 

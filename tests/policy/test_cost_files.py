@@ -17,12 +17,11 @@ from xpurt.kernels import (
     Point,
     Rates,
     calibration_path,
-    calibration_store,
     keep_calibration,
     kept_calibration,
     shipped,
 )
-from xpurt.kernels.costs import from_text, merged, to_text
+from xpurt.kernels.costs.curves import calibration_store, from_text, merged, to_text
 
 IDENTITY = kernels.identity_of("A device", "A platform", "1.2.3", 8)
 CURVE = Curve(
@@ -125,7 +124,7 @@ def rehashed(change: str, to: str) -> bytes:
     text = to_text(CALIBRATION).partition("\n")[2]
     assert change in text
     content = text.replace(change, to)
-    return f"{kernels.costs._hash(content)}\n{content}".encode()
+    return f"{kernels.costs.curves._hash(content)}\n{content}".encode()
 
 
 @pytest.mark.parametrize(
@@ -183,7 +182,7 @@ def test_errors_say_what_is_wrong() -> None:
         from_text(rehashed('"format": 1', '"format": 2').decode())
     text = json.dumps({"format": 1})
     with pytest.raises(BadCosts, match="KeyError"):
-        from_text(f"{kernels.costs._hash(text)}\n{text}")
+        from_text(f"{kernels.costs.curves._hash(text)}\n{text}")
 
 
 def test_an_identity_is_of_this_process() -> None:

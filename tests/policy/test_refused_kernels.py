@@ -117,7 +117,7 @@ def test_in_place_nothing_is_computed_twice() -> None:
     said = output(
         SPOILT
         + """
-from xpurt.kernels.custom_kernel import CustomKernel
+from xpurt.kernels.kinds.custom_kernel import CustomKernel
 several = [row.aten for row in registration.ROWS
            if isinstance(row, CustomKernel) and len(row.steps) > 1]
 assert "_index_put_impl_" in several or several, several

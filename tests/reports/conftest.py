@@ -10,10 +10,10 @@ import torch
 from bench_command.made_up import LIMITS
 
 import xpurt
-from xpurt import cli
 from xpurt.bench import Request, run_bench
 from xpurt.bench.row import Row, Suite, Unavailable, Work, on
 from xpurt.bench.timing import Budget
+from xpurt.command_line import cli
 from xpurt.conformance import Settings, run_conformance
 
 MADE_UP_OPS = Path(__file__).parents[1] / "conformance"

@@ -21,8 +21,8 @@ from xpurt.bench.results import SuiteResult
 from xpurt.bench.row import BadRequest, Row, Suite
 from xpurt.bench.suites import SUITES
 from xpurt.bench.timing import Budget
-from xpurt.markdown_section import BadMarkers
 from xpurt.reports import Machine, check_writable, describe_machine, write_page
+from xpurt.text.markdown_section import BadMarkers
 
 FULL = Budget(seconds=0.8, fewest=5, most=60, learning=1.0)
 QUICK = Budget(seconds=0.05, fewest=3, most=9)

@@ -13,8 +13,8 @@ from xpurt.bench.report import (
     verdicts,
 )
 from xpurt.bench.results import SuiteResult
-from xpurt.markdown_section import Section, head_of, line_of
 from xpurt.reports import Machine
+from xpurt.text.markdown_section import Section, head_of, line_of
 
 # Sections that belong to no suite.
 MACHINE = "machine"

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from xpurt.bench.results import RowResult, SuiteResult
-from xpurt.extras import needs
+from xpurt.startup.extras import needs
 
 TIER_COLORS = {
     "sycl": "#2a6fbb",

@@ -6,7 +6,7 @@ from xpurt.bench.limits import Limits
 from xpurt.bench.results import RowResult, SuiteResult
 from xpurt.bench.row import LARGE, LARGE_LIMIT
 from xpurt.bench.timing import Ratio
-from xpurt.table import table
+from xpurt.text.table import table
 
 HEADINGS = (
     "row", ">CPU", ">xpu", ">ratio", ">quartiles", ">no faults", "tier",

@@ -166,7 +166,7 @@ def _targets(results: Iterable[SuiteResult]) -> DataTable:
 
 
 def _column(heading: str) -> Column:
-    """As in `xpurt.table`, ">" is before the names of numbers."""
+    """As in `xpurt.text.table`, ">" is before the names of numbers."""
     kind: Kind = "number" if heading.startswith(">") else "text"
     return Column(heading.removeprefix(">"), kind)
 

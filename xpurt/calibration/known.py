@@ -3,7 +3,7 @@
 from xpurt import mapping
 from xpurt.kernels import Calibration, Curve, known_costs, shipped
 from xpurt.mapping import PhysicalDevice
-from xpurt.table import table
+from xpurt.text.table import table
 
 
 def costs_table(device: PhysicalDevice) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from xpurt.extras import needs
 from xpurt.kernels import Curve
+from xpurt.startup.extras import needs
 
 KERNEL_COLOR: Final = "#2a6fbb"
 NATIVE_COLOR: Final = "#c77700"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import TypeVar
 
-from xpurt.extras import MissingExtra
+from xpurt.startup.extras import MissingExtra
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from xpurt.conformance.known import Known
 from xpurt.conformance.results import Result, Tally, tallies, tally
 from xpurt.conformance.tiers import TIERS
-from xpurt.table import table
+from xpurt.text.table import table
 
 HEADINGS = ("", ">pairs", ">right", ">rate", *(f">{tier}" for tier in TIERS))
 

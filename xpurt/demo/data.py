@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from xpurt.extras import needs
+from xpurt.startup.extras import needs
 
 SPLIT_SEED = 20
 TEST_IMAGES = 360

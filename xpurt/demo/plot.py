@@ -7,7 +7,7 @@ from typing import Any
 
 from xpurt.demo.report import Share
 from xpurt.demo.training import Epoch, History
-from xpurt.extras import needs
+from xpurt.startup.extras import needs
 
 TIER_COLORS = {
     "sycl": "#2a6fbb",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from xpurt.demo.training import Epoch, History
-from xpurt.table import size, table
+from xpurt.text.table import size, table
 
 
 class OpRow(Protocol):

@@ -9,9 +9,9 @@ from xpurt.demo.data import Digits, load_digits
 from xpurt.demo.plot import save_plot
 from xpurt.demo.report import epoch_line, shares, shares_table, speed_table
 from xpurt.demo.training import Epoch, History, steps_per_epoch, train
-from xpurt.extras import needs
-from xpurt.inventory import mapping_table
 from xpurt.kernels import devices_table
+from xpurt.mapping.inventory import mapping_table
+from xpurt.startup.extras import needs
 
 EPOCHS = 10
 GOAL = 0.97

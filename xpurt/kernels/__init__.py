@@ -1,6 +1,7 @@
 """Kernels on SYCL queues, one declarative row per op."""
 
-from xpurt.kernels.calibration_store import (
+from xpurt.kernels.catalog import Entry, op_entries
+from xpurt.kernels.costs.calibration_store import (
     apply_costs,
     calibration_path,
     identity_of,
@@ -9,9 +10,14 @@ from xpurt.kernels.calibration_store import (
     known_costs,
     shipped,
 )
-from xpurt.kernels.catalog import Entry, op_entries
-from xpurt.kernels.cost_classes import OPS_OF_THEIR_OWN, cost_class
-from xpurt.kernels.costs import BadCosts, Calibration, Curve, Identity, Point, Rates
+from xpurt.kernels.costs.curves import (
+    BadCosts,
+    Calibration,
+    Curve,
+    Identity,
+    Point,
+    Rates,
+)
 from xpurt.kernels.policy import (
     configure,
     get_kernel_policy,
@@ -26,7 +32,8 @@ from xpurt.kernels.report import (
     devices_table,
     op_report,
 )
-from xpurt.kernels.table import ROWS
+from xpurt.kernels.rows.cost_classes import OPS_OF_THEIR_OWN, cost_class
+from xpurt.kernels.rows.table import ROWS
 
 __all__ = [
     "Entry",

@@ -4,11 +4,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from xpurt import _C
-from xpurt.kernels import registration, table
-from xpurt.kernels.custom_kernel import CustomKernel
-from xpurt.kernels.decomposed import Decomposed
-from xpurt.kernels.element_types import TYPES
-from xpurt.kernels.row import Matmul, Reduction, Row, Softmax
+from xpurt.kernels import registration
+from xpurt.kernels.kinds.custom_kernel import CustomKernel
+from xpurt.kernels.kinds.decomposed import Decomposed
+from xpurt.kernels.kinds.element_types import TYPES
+from xpurt.kernels.kinds.row import Matmul, Reduction, Row, Softmax
+from xpurt.kernels.rows import table
 
 KINDS = {
     Row: "pointwise",
@@ -59,8 +60,8 @@ def _kind(row: table.AnyRow) -> str:
 def _files() -> dict[int, str]:
     """The file of each row, by its identity: of the module in whose ROWS it is."""
     return {
-        id(row): f"kernels/{name}.py"
-        for name, module in vars(table).items()
+        id(row): f"{module.__name__.removeprefix('xpurt.').replace('.', '/')}.py"
+        for module in vars(table).values()
         for row in getattr(module, "ROWS", ())
     }
 

@@ -9,12 +9,12 @@ import torch
 from xpurt import _C
 from xpurt.config import config
 from xpurt.errors import KernelBuildError
-from xpurt.kernels.custom_kernel import CustomKernel
-from xpurt.kernels.decomposed import Decomposed, define
-from xpurt.kernels.disk_cache import DiskCache
-from xpurt.kernels.source import DeviceTraits, source_of
-from xpurt.kernels.table import ROWS, described
-from xpurt.kernels.wider_types import ROWS as WIDER_ROWS
+from xpurt.kernels.cache.disk_cache import DiskCache
+from xpurt.kernels.kinds.custom_kernel import CustomKernel
+from xpurt.kernels.kinds.decomposed import Decomposed, define
+from xpurt.kernels.rows.table import ROWS, described
+from xpurt.kernels.rows.wider_types import ROWS as WIDER_ROWS
+from xpurt.kernels.sources.source import DeviceTraits, source_of
 
 
 def make_source(key: str, device: DeviceTraits) -> tuple[str, str]:

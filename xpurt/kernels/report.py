@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from xpurt import _C
 from xpurt.arguments import check_flag
-from xpurt.table import size, table
+from xpurt.text.table import size, table
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xpurt import _C, accelerator, extension, kernels
+from xpurt import _C, kernels
 from xpurt.config import config, names_a_mapping
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
@@ -35,6 +35,7 @@ from xpurt.mapping.devices import (
 )
 from xpurt.mapping.resolve import Placement, resolve
 from xpurt.mapping.spec import MappingSpec, parse
+from xpurt.startup import accelerator, extension
 
 if TYPE_CHECKING:
     from xpurt.mapping.auto.ahead import (

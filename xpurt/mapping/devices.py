@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from xpurt import _C, driver, extension
+from xpurt import _C
 from xpurt.errors import MappingError
 from xpurt.mapping.spec import (
     BACKENDS,
@@ -32,6 +32,7 @@ from xpurt.mapping.spec import (
     Partition,
     parts_in_compute_units,
 )
+from xpurt.startup import driver, extension
 
 # dpctl ships no types: its objects are Any, and stay in this file.
 SyclDevice: TypeAlias = Any

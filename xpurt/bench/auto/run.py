@@ -20,7 +20,7 @@ from pathlib import Path
 import xpurt
 from xpurt.bench.auto.cases import CASES, CHAIN, GROUP_LIMITS, AutoCase
 from xpurt.config import config
-from xpurt.table import table
+from xpurt.text.table import table
 
 AUTO = "auto"  # the suite's name
 AUTO_MAPPING = "AUTO"  # of all devices

@@ -10,7 +10,7 @@ from torch import Tensor
 import xpurt
 from xpurt import _C
 from xpurt.bench.row import Row, Suite, Unavailable, Work
-from xpurt.table import size
+from xpurt.text.table import size
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 SIZES = (4 * KB, 64 * KB, MB, 16 * MB, 256 * MB, GB)

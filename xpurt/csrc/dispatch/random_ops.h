@@ -12,7 +12,7 @@
 
 namespace xpurt {
 
-// An op of kernels/random.py, by its name without the namespace: run on its row's
+// An op of kernels/rows/random.py, by its name without the namespace: run on its row's
 // kernel or as its host form, whichever the policy takes. It writes to tensors that are
 // there, the first of which says where it runs.
 class RandomRow {

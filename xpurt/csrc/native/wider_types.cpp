@@ -27,13 +27,13 @@ using torch::jit::Stack;
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // A program written for a GPU may call histc on integers or fft on complex32. PyTorch's
 // CPU kernels, which run what has no row, refuse some of these types. A table,
-// kernels/wider_types.py, names such pairs of an op and a type, and a wider type that
-// the op is computed in: operands are converted, the op is called on xpu once more, so
-// that a row or the CPU kernel for the wider type runs it, and the results are rounded.
-// What the results are, and which arguments do not fit, PyTorch's meta function says
-// for the types that were given. All that happens below autograd, so that derivatives
-// are the op's own. An op that is not in the table raises what the CPU raises: a type
-// that no GPU has either is not invented here.
+// kernels/rows/wider_types.py, names such pairs of an op and a type, and a wider type
+// that the op is computed in: operands are converted, the op is called on xpu once
+// more, so that a row or the CPU kernel for the wider type runs it, and the results are
+// rounded. What the results are, and which arguments do not fit, PyTorch's meta
+// function says for the types that were given. All that happens below autograd, so that
+// derivatives are the op's own. An op that is not in the table raises what the CPU
+// raises: a type that no GPU has either is not invented here.
 //
 // Each call inside is counted where it ran; the outer call is not counted again.
 struct WiderTypes {

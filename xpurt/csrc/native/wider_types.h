@@ -11,7 +11,7 @@
 
 namespace xpurt {
 
-// A row of kernels/wider_types.py: what an op is computed in, by the type of its
+// A row of kernels/rows/wider_types.py: what an op is computed in, by the type of its
 // operands.
 struct WiderRow {
   std::string name;  // "aten::exp": of all overloads, in place too

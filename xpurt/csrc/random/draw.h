@@ -1,5 +1,5 @@
-// Where the ops of kernels/random.py take their numbers from. The other random ops are
-// in random.h.
+// Where the ops of kernels/rows/random.py take their numbers from. The other random ops
+// are in random.h.
 #pragma once
 
 #include <ATen/core/Generator.h>

@@ -27,8 +27,8 @@ struct Single {
 #define TWICE 0
 #define REAL float
 #define NUM(x) x##f
-#include "../../kernels/templates/random.cl"
-#include "../../kernels/templates/counts.cl"
+#include "../../kernels/sources/templates/random.cl"
+#include "../../kernels/sources/templates/counts.cl"
 #undef TWICE
 #undef REAL
 #undef NUM
@@ -38,8 +38,8 @@ struct Double {
 #define TWICE 1
 #define REAL double
 #define NUM(x) x
-#include "../../kernels/templates/random.cl"
-#include "../../kernels/templates/counts.cl"
+#include "../../kernels/sources/templates/random.cl"
+#include "../../kernels/sources/templates/counts.cl"
 #undef TWICE
 #undef REAL
 #undef NUM

@@ -1,5 +1,5 @@
-// The ops are computed by the rows of kernels/recurrent.py, an LSTM also by PyTorch's
-// CPU kernel, which has gradients of its own.
+// The ops are computed by the rows of kernels/rows/nn/recurrent.py, an LSTM also by
+// PyTorch's CPU kernel, which has gradients of its own.
 #include "rows/recurrent_autograd.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>

@@ -7,7 +7,7 @@ from typing import Any
 
 from xpurt import _C
 from xpurt.arguments import check_callable
-from xpurt.table import table
+from xpurt.text.table import table
 
 
 @dataclass(frozen=True, slots=True)

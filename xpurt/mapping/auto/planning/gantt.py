@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from os import PathLike
 
-from xpurt.extras import needs
+from xpurt.startup.extras import needs
 
 ROW_HEIGHT = 0.45  # inches
 COLORS = ("#2a6fbb", "#4fb286", "#e0a030", "#c8553d", "#7a6cb0", "#888888")

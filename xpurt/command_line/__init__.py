@@ -1,0 +1,1 @@
+"""`python -m xpurt`: the parser of all commands, and the commands that are no room."""

@@ -1,0 +1,367 @@
+"""The command line: `python -m xpurt`, or `xpurt`, with a subcommand."""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from xpurt.errors import nearest
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one subcommand and return its exit code.
+
+    0: all is well; 1: it is not, and the output says why; 2: bad usage.
+    """
+    parser, commands = _parser()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given:
+        parser.print_help(sys.stderr)
+        parser.exit(2)
+    if not given[0].startswith("-") and given[0] not in commands:
+        near = nearest(given[0], commands)
+        hint = f'did you mean "{near}"?' if near else f"there are {', '.join(commands)}"
+        parser.error(f'no command "{given[0]}"; {hint}')
+    options = parser.parse_args(given)
+    try:
+        code: int = options.run(options)
+    except BrokenPipeError:
+        return 1  # `xpurt devices | head -1` is no mistake worth a traceback
+    return code
+
+
+def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
+    """The parser, and the names of the commands."""
+    parser = argparse.ArgumentParser(
+        prog="xpurt", description="PyTorch's xpu device on SYCL"
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    devices = commands.add_parser("devices", help="list the physical devices")
+    devices.set_defaults(run=_devices)
+
+    doctor = commands.add_parser("doctor", help="look for what keeps xpu from working")
+    doctor.set_defaults(run=_doctor)
+
+    demo = commands.add_parser("demo", help="train a network on handwritten digits")
+    demo.add_argument(
+        "--mapping", help='as in XPURT_MAPPING: AUTO, CPU, "AUTO:GPU,CPU"'
+    )
+    demo.add_argument("--epochs", type=_positive, default=10, help="default: 10")
+    demo.add_argument("--plot", type=_path, help="write a picture, as in out.png")
+    demo.set_defaults(run=_demo)
+
+    cache = commands.add_parser("cache", help="built kernels that are kept on disk")
+    cache.add_argument("--clear", action="store_true", help="remove them")
+    cache.set_defaults(run=_cache)
+
+    ops = commands.add_parser("ops", help="list the ops that have kernels of xpurt's")
+    ops.add_argument(
+        "--markdown", type=_path, metavar="FILE", help="write the list as a page"
+    )
+    ops.set_defaults(run=_ops)
+
+    calibrate = commands.add_parser(
+        "calibrate",
+        help="measure what ops cost on each device, in some ten seconds, and keep it",
+    )
+    calibrate.add_argument(
+        "--show", action="store_true", help="measure nothing: print what is known"
+    )
+    calibrate.add_argument("--plot", type=_path, help="draw it, as in out.png")
+    calibrate.add_argument(
+        "--html", type=_path, metavar="FILE", help="write the report as a page"
+    )
+    calibrate.add_argument(
+        "--force", action="store_true", help="keep what a busy machine gives, too"
+    )
+    calibrate.set_defaults(run=_calibrate)
+
+    simulate = commands.add_parser(
+        "simulate", help="compare scheduling policies on machines of 1 to 64 devices"
+    )
+    simulate.add_argument(
+        "--devices", nargs="+", type=_positive, default=[], metavar="N"
+    )
+    simulate.add_argument("--plot", type=_path, help="draw one run, as in gantt.png")
+    simulate.add_argument(
+        "--markdown",
+        type=_path,
+        metavar="FILE",
+        help="rewrite the tables in a page, as in docs/auto.md",
+    )
+    simulate.set_defaults(run=_simulate)
+
+    _add_conformance(commands)
+    _add_bench(commands)
+    return parser, commands.choices
+
+
+def _add_conformance(commands: Any) -> None:
+    command = commands.add_parser(
+        "conformance", help="run PyTorch's own database of ops on xpu and on the CPU"
+    )
+    command.add_argument(
+        "--mapping",
+        nargs="+",
+        default=["CPU"],
+        metavar="M",
+        help="one run under each; default: CPU",
+    )
+    command.add_argument("--policy", choices=("auto", "sycl", "native"), default="auto")
+    command.add_argument(
+        "--virtual-gpu",
+        choices=("off", "lenient", "coherent", "strict"),
+        default="off",
+    )
+    command.add_argument(
+        "--dtypes", nargs="+", default=[], metavar="DTYPE", help="as in float32 int64"
+    )
+    command.add_argument(
+        "--ops", nargs="+", default=["*"], metavar="PATTERN", help="as in linalg.*"
+    )
+    command.add_argument(
+        "--sample",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="one of N dtypes of each op, and at least one; always the same ones",
+    )
+    command.add_argument(
+        "--samples-per-pair",
+        type=_positive,
+        metavar="N",
+        help="of PyTorch's samples for an op and dtype, at most N",
+    )
+    command.add_argument(
+        "--gpu-types",
+        choices=("also", "only", "not"),
+        default="also",
+        help="dtypes of ops that PyTorch has on GPUs and not on the CPU",
+    )
+    command.add_argument("--jobs", type=_positive, default=1, help="processes")
+    command.add_argument(
+        "--timeout",
+        type=_positive,
+        default=300,
+        metavar="S",
+        help="seconds for one op in one dtype; default: 300",
+    )
+    command.add_argument("--json", type=_path, help="write all results")
+    command.add_argument("--html", type=_path, help="write the report as a page")
+    command.set_defaults(run=_conformance)
+
+
+def _add_bench(commands: Any) -> None:
+    command = commands.add_parser(
+        "bench", help="time the same work on stock CPU tensors and on xpu"
+    )
+    command.add_argument(
+        "--suite",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="S",
+        help="as in dispatch or gemm, or auto alone; default: all but that",
+    )
+    command.add_argument(
+        "--rows", default="*", metavar="PATTERN", help='rows by name, as in "add*"'
+    )
+    command.add_argument("--mapping", default="CPU", metavar="M", help="default: CPU")
+    command.add_argument(
+        "--quick", action="store_true", help="few rounds, and no row that takes long"
+    )
+    command.add_argument("--json", type=_path, metavar="FILE", help="write all numbers")
+    command.add_argument(
+        "--html", type=_path, metavar="FILE", help="write the report as a page"
+    )
+    command.add_argument("--plot", type=_path, metavar="FILE", help="write a picture")
+    command.add_argument(
+        "--markdown",
+        type=_path,
+        metavar="FILE",
+        help="rewrite the tables in a page, as in docs/performance.md",
+    )
+    command.set_defaults(run=_bench)
+
+
+def _path(text: str) -> Path:
+    """With the home folder for a "~", which shells leave in ``--json=~/out.json``."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise argparse.ArgumentTypeError(
+            f"there is no user {text.split('/')[0]}: write the whole path"
+        ) from None
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not a positive number")
+    return number
+
+
+# Each command imports what it runs: `devices` needs no scikit-learn, and `doctor` has
+# to work where the rest of xpurt does not.
+
+
+def _devices(options: argparse.Namespace) -> int:
+    from xpurt.errors import XpurtError
+    from xpurt.mapping.inventory import devices_table
+
+    try:
+        print(devices_table())
+    except XpurtError as error:
+        return _failed(error)
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from xpurt.command_line.diagnosis import diagnose
+
+    findings = diagnose()
+    for finding in findings:
+        print(finding)
+    return 0 if all(finding.ok for finding in findings) else 1
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from xpurt.demo import run_demo
+    from xpurt.errors import XpurtError
+    from xpurt.startup.extras import MissingExtra
+
+    try:
+        return run_demo(options.mapping, options.epochs, options.plot)
+    except (MissingExtra, XpurtError) as error:
+        return _failed(error)
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from xpurt.errors import XpurtError
+    from xpurt.kernels import kernel_cache
+
+    try:
+        cache = kernel_cache()
+        if options.clear:
+            print(f"removed {cache.clear():,} kernels from {cache.folder}")
+            return 0
+        files = cache.files()
+        print(
+            f"{cache.folder}: {len(files):,} kernels, {cache.size_bytes():,} of "
+            f"{cache.limit_bytes:,} bytes"
+        )
+    except (OSError, XpurtError) as error:
+        return _failed(error)
+    return 0
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    from xpurt.calibration import run_calibrate
+    from xpurt.errors import XpurtError
+    from xpurt.startup.extras import MissingExtra
+
+    try:
+        return run_calibrate(
+            show=options.show,
+            plot=options.plot,
+            html=options.html,
+            force=options.force,
+        )
+    except (MissingExtra, OSError, ValueError, XpurtError) as error:
+        return _failed(error)
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    from xpurt.command_line.policy_table import DEVICES, run_simulate
+    from xpurt.startup.extras import MissingExtra
+    from xpurt.text.markdown_section import BadMarkers
+
+    devices = options.devices or DEVICES
+    try:
+        return run_simulate(devices, options.markdown, options.plot)
+    except (BadMarkers, MissingExtra, OSError, ValueError) as error:
+        return _failed(error)
+
+
+def _conformance(options: argparse.Namespace) -> int:
+    from xpurt.conformance import (
+        ALL_DTYPES,
+        BadFile,
+        Settings,
+        WorkersFailed,
+        run_conformance,
+    )
+    from xpurt.startup.extras import MissingExtra
+
+    unknown = [name for name in options.dtypes if name not in ALL_DTYPES]
+    if unknown:
+        wanted = ", ".join(ALL_DTYPES)
+        return _failed(ValueError(f"no dtype {unknown[0]!r} here; there are {wanted}"))
+    runs = [
+        Settings(
+            mapping=mapping,
+            policy=options.policy,
+            virtual_gpu=options.virtual_gpu,
+            dtypes=tuple(options.dtypes),
+            ops=tuple(options.ops),
+            sample=options.sample,
+            samples_per_pair=options.samples_per_pair,
+            jobs=options.jobs,
+            timeout_s=options.timeout,
+            gpu_types=options.gpu_types,
+        )
+        for mapping in options.mapping
+    ]
+    try:
+        return run_conformance(runs, options.json, options.html)
+    except (BadFile, MissingExtra, OSError, WorkersFailed) as error:
+        return _failed(error)
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from xpurt.bench import AUTO, BadRequest, Request, run_auto, run_bench
+    from xpurt.errors import XpurtError
+    from xpurt.startup.extras import MissingExtra
+
+    # Its processes have mappings of their own.
+    if options.suite == [AUTO]:
+        if options.html is not None:
+            return _failed(
+                BadRequest("--html is not for the suite auto: it has a table")
+            )
+        return run_auto(quick=options.quick, rows=options.rows)
+    request = Request(
+        suites=tuple(options.suite),
+        rows=options.rows,
+        mapping=options.mapping,
+        quick=options.quick,
+        json=options.json,
+        html=options.html,
+        plot=options.plot,
+        markdown=options.markdown,
+    )
+    try:
+        return run_bench(request)
+    except (BadRequest, MissingExtra, XpurtError) as error:
+        return _failed(error)
+
+
+def _ops(options: argparse.Namespace) -> int:
+    from xpurt.command_line.op_table import op_page, op_table
+
+    if options.markdown is None:
+        print(op_table(shutil.get_terminal_size().columns))
+        return 0
+    try:
+        options.markdown.write_text(op_page())
+    except OSError as error:
+        return _failed(error)
+    return 0
+
+
+def _failed(error: Exception) -> int:
+    print(f"xpurt: {error}", file=sys.stderr)
+    return 1

@@ -1,0 +1,1 @@
+"""Files that processes share: binaries of built kernels. Imports nothing of kernels."""

@@ -1,0 +1,128 @@
+"""Where costs come from: the table that is shipped, and the calibration of this machine
+that lies beside the kernels, a file per device and number of threads."""
+
+import hashlib
+import warnings
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from xpurt import _C
+from xpurt.config import config
+from xpurt.kernels.cache.disk_cache import processor
+from xpurt.kernels.cache.private_file import read_private, write_private
+from xpurt.kernels.costs.curves import (
+    BadCosts,
+    Calibration,
+    Curve,
+    Identity,
+    Rates,
+    from_text,
+    merged,
+    to_text,
+)
+
+SHIPPED = Path(__file__).with_name("shipped_costs.json")
+
+_warned: set[Path] = set()  # of these files
+
+
+def identity_of(
+    device: str, platform: str, driver: str, compute_units: int
+) -> Identity:
+    """What measurements on a device of this process, now, would depend on."""
+    return Identity(
+        device=device,
+        platform=platform,
+        driver=driver,
+        compute_units=compute_units,
+        processor=hashlib.sha256(processor()).hexdigest()[:16],
+        torch=str(torch.__version__),
+        threads=torch.get_num_threads(),
+    )
+
+
+@cache
+def shipped() -> Calibration:
+    """The costs that xpurt comes with: those of the machine that the file names."""
+    return from_text(SHIPPED.read_text())
+
+
+def calibration_path(identity: Identity) -> Path:
+    """The file for a device, whatever its driver's version."""
+    names = (identity.device, identity.platform, identity.processor)
+    digest = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+    # The parts of a device have its name.
+    units, threads = identity.compute_units, identity.threads
+    return config().cache_folder / f"costs-{digest}-{units}-{threads}.json"
+
+
+def kept_calibration(identity: Identity) -> Calibration | None:
+    """What was measured on the device before. None if nothing was, or if the file is
+    not to be used: then a warning says why, once."""
+    path = calibration_path(identity)
+    try:
+        found = from_text(read_private(path).decode())
+        _check_same(found.identity, identity)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        _say(path, error)
+        return None
+    return found
+
+
+def keep_calibration(calibration: Calibration) -> Path:
+    """Writes the file, and returns where it is. Raises OSError."""
+    path = calibration_path(calibration.identity)
+    write_private(path, to_text(calibration).encode())
+    return path
+
+
+def known_costs(
+    identity: Identity, kind: str
+) -> tuple[Calibration | None, tuple[Curve, ...]]:
+    """The calibration of a device of the `kind`, if it has one, and the curves in force."""
+    # The shipped table knows CPUs alone.
+    curves: tuple[Curve, ...] = shipped().curves if kind == "cpu" else ()
+    kept = kept_calibration(identity)
+    if kept is not None:
+        curves = merged(curves, kept.curves)
+    return kept, curves
+
+
+def apply_costs(
+    index: int, position: int, identity: Identity, kind: str
+) -> Rates | None:
+    """Gives the extension the costs of a device of xpu:`index`. Returns the rates that
+    were measured on it; None if it was never calibrated."""
+    kept, curves = known_costs(identity, kind)
+    _C.set_cost_curves(index, position, [curve.described() for curve in curves])
+    return kept.rates if kept is not None else None
+
+
+def _check_same(found: Identity, wanted: Identity) -> None:
+    for name, what in (
+        ("device", "device"),
+        ("platform", "platform"),
+        ("driver", "driver"),
+        ("torch", "PyTorch"),
+        ("processor", "processor"),
+        ("compute_units", "number of compute units"),
+        ("threads", "number of threads"),
+    ):
+        old, new = getattr(found, name), getattr(wanted, name)
+        if old != new:
+            raise BadCosts(f"it is of another {what}: {old}, here it is {new}")
+
+
+def _say(path: Path, error: Exception) -> None:
+    if path in _warned:
+        return
+    _warned.add(path)
+    warnings.warn(
+        f"the calibration {path} is not used: {error}. xpurt goes by the costs that it "
+        "comes with; `python -m xpurt calibrate` measures anew.",
+        stacklevel=2,
+    )

@@ -1,0 +1,74 @@
+"""Rows of ops that are computed by way of other ops, where the host can't do it.
+
+Most are PyTorch's own decompositions (`torch._decomp`), which run on whatever kernels
+their parts have: an op needs kernels of its own only where its parts are too many or
+too slow.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from xpurt.kernels.kinds.row import NUMERIC, BaseRow, Kind
+
+_NAMESPACE = "xpurt_decomposed"
+_library: torch.library.Library | None = None
+_defined: set[str] = set()  # overloads with out= and in place share one
+
+
+@dataclass(frozen=True)
+class Decomposed(BaseRow):
+    """An op by `function`, or by PyTorch's decomposition of each overload.
+
+    The function takes the arguments of the overloads that give new tensors, as the
+    schema has them; in place and with `out=` its results are copied. An op whose name
+    ends with "_" has a function that writes to its arguments. `overloads` are those
+    that it is for; all, if there are none. With `same_type`, tensors of other types than
+    the first one's, results too, are left to PyTorch's kernel.
+    """
+
+    template: ClassVar[str] = "decomposed"
+
+    aten: str
+    function: Callable[..., Any] | None = None
+    kind: Kind = NUMERIC
+    overloads: tuple[str, ...] = ()
+    same_type: bool = False
+    flops: float = 1
+
+    def described(self) -> dict[str, object]:
+        return {"same_type": self.same_type}
+
+    def form(self, overload: str) -> Callable[..., Any] | None:
+        """What computes an overload; None if nothing does."""
+        if self.function is not None:
+            return self.function
+        from torch._decomp import decomposition_table  # takes long to import
+
+        packet = getattr(torch.ops.aten, self.aten)
+        return decomposition_table.get(getattr(packet, overload or "default"))
+
+
+def define(row: Decomposed, name: str, overload: str) -> str:
+    """Defines an op with the schema of the overload and the row's function, and gives
+    its name. Raises RuntimeError if the overload has no decomposition."""
+    global _library
+    form = row.form(overload)
+    if form is None:
+        raise RuntimeError(f"PyTorch has no decomposition of {name}.{overload}")
+    if _library is None:
+        _library = torch.library.Library(_NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
+    own = name.replace("aten::", f"{_NAMESPACE}::")
+    full = f"{own}.{overload}" if overload else own
+    if full in _defined:
+        return own
+    _defined.add(full)
+    schema = torch._C._get_schema(name, overload)
+    _library.define(str(schema).removeprefix("aten::"))  # type: ignore[no-untyped-call]
+    _library.impl(full, form, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+    return own
+
+
+ROWS = (Decomposed("glu"),)

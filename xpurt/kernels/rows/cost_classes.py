@@ -1,0 +1,72 @@
+"""Classes of ops of like cost. One op of a class is measured for all of it."""
+
+from xpurt.kernels.kinds.custom_kernel import CustomKernel
+from xpurt.kernels.kinds.decomposed import Decomposed
+from xpurt.kernels.kinds.row import Matmul, Reduction, Row, Softmax
+from xpurt.kernels.rows.nn.attention import Attention
+from xpurt.kernels.rows.nn.recurrent import Recurrent
+
+# Work per element, in additions, from which on the arithmetic decides and no longer
+# the memory; and from which on PyTorch has no vector code.
+_DEAR_FLOPS = 8
+_SPECIAL_FLOPS = 40
+
+# Dear ones that are classes of their own: PyTorch has vector code for some of them, in
+# some types, and none of them is like another.
+OPS_OF_THEIR_OWN = (
+    *("exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "xlogy"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "hypot"),
+    *("erf", "erfc", "sigmoid", "silu", "gelu", "mish", "elu", "softplus"),
+    *("silu_backward", "gelu_backward", "pow", "remainder", "fmod", "lgamma"),
+)
+
+# By what the names of the ops begin with; the first that fits.
+_BY_NAME: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("channel_norm", ("native_batch_norm_backward", "native_group_norm")),
+    ("batch_norm", ("native_batch_norm", "_native_batch_norm")),
+    ("line_norm", ("native_layer_norm",)),
+    ("pooling", ("max_pool", "avg_pool", "_adaptive", "adaptive")),
+    ("upsampling", ("upsample", "_upsample", "grid_sampler")),
+    ("distance", ("_cdist", "_pdist")),
+    ("gathering", ("gather", "index_select", "take")),
+    ("scattering", ("scatter", "index_", "_index_put", "put", "embedding_dense")),
+    ("gathering", ("index",)),
+    ("scan", ("cum", "_cum", "_logcum")),
+    ("padding", ("reflection_pad", "replication_pad")),
+    ("rearranging", ("roll", "flip", "tril", "triu", "unfold_backward")),
+    ("unfolding", ("im2col", "col2im")),
+    ("unpooling", ("max_unpool",)),
+    ("losses", ("nll_loss", "multi_margin", "multilabel_margin")),
+    ("moments", ("var", "std")),
+    ("dear", ("frexp", "log_sigmoid", "glu_backward", "_thnn_fused")),
+    ("extremes", ("argmax", "argmin", "max", "min", "aminmax")),
+    ("convolution", ("convolution",)),
+)
+
+
+def cost_class(
+    row: Row
+    | Reduction
+    | Softmax
+    | Matmul
+    | CustomKernel
+    | Decomposed
+    | Attention
+    | Recurrent,
+) -> str:
+    """The name of the row's class. An op that is like no other is one of its own."""
+    if isinstance(row, Row):
+        if row.flops < _DEAR_FLOPS:
+            return "cheap"
+        if row.aten in OPS_OF_THEIR_OWN:
+            return row.aten
+        return "dear" if row.flops < _SPECIAL_FLOPS else "special"
+    if isinstance(row, CustomKernel) and row.draws:
+        return "draws"
+    if isinstance(row, CustomKernel | Decomposed):
+        for name, beginnings in _BY_NAME:
+            if row.aten.startswith(beginnings):
+                return name
+        return row.aten
+    return row.template

@@ -1,0 +1,103 @@
+"""Rows whose results are as large as what they find: the number is read first, which
+waits for the device."""
+
+import torch
+
+from xpurt.kernels.kinds.decomposed import Decomposed
+
+
+def true_places(flags: torch.Tensor) -> torch.Tensor:
+    """Numbers, in row-major order, of the elements that are not 0."""
+    flags = flags.reshape(-1) != 0
+    if flags.numel() == 0:
+        return flags.new_empty(0, dtype=torch.int64)
+    # Each true element knows how many are before it: that is where it goes. All
+    # others go behind the last one.
+    counted = flags.cumsum(0)
+    count = int(counted[-1])
+    target = torch.where(flags, counted - 1, count)
+    places = torch.arange(flags.numel(), device=flags.device)
+    return places.new_empty(count + 1).scatter_(0, target, places)[:count]
+
+
+def nonzero(self: torch.Tensor) -> torch.Tensor:
+    """An index of an element per row."""
+    places = true_places(self)
+    found = places.new_empty(self.dim(), places.numel()).t()
+    below = self.numel()
+    for d, size in enumerate(self.shape):
+        if places.numel() == 0:
+            break
+        below //= size
+        found.select(1, d).copy_(places // below % size)
+    return found
+
+
+def nonzero_static(
+    self: torch.Tensor, *, size: int, fill_value: int = -1
+) -> torch.Tensor:
+    """The first `size` indices; rows that are left over are filled."""
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: size {size} is negative")
+    found = nonzero(self)[:size]
+    fixed = found.new_full((size, self.dim()), fill_value)
+    fixed[: found.shape[0]].copy_(found)
+    return fixed
+
+
+def together(self: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
+    """Both in the shape that they broadcast to."""
+    both: list[torch.Tensor] = torch.ops.aten.broadcast_tensors.default([self, mask])
+    return both
+
+
+def masked_select(self: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Raises RuntimeError if the mask is not of bools."""
+    if mask.dtype != torch.bool:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    self, mask = together(self, mask)
+    return self.reshape(-1).index_select(0, true_places(mask))
+
+
+def masked_scatter(
+    self: torch.Tensor, mask: torch.Tensor, source: torch.Tensor
+) -> torch.Tensor:
+    """Raises RuntimeError if the source has too few elements, or another type."""
+    if mask.dtype != torch.bool:
+        raise RuntimeError(
+            "masked_scatter_ only supports boolean masks, "
+            f"but got mask with dtype {mask.dtype}"
+        )
+    if self.dtype != source.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got "
+            f"{self.dtype} and {source.dtype}"
+        )
+    self, mask = together(self, mask)
+    if mask.numel() == 0:
+        return self.clone()
+    counted = mask.reshape(-1).cumsum(0)
+    if int(counted[-1]) > source.numel():
+        raise RuntimeError("masked_scatter: expected as many elements in source")
+    if source.numel() == 0:
+        return self.clone()
+    chosen = source.reshape(-1).index_select(0, (counted - 1).clamp_(min=0))
+    return torch.where(mask, chosen.view(mask.shape), self)
+
+
+def equal(self: torch.Tensor, other: torch.Tensor) -> bool:
+    """Raises RuntimeError for tensors of different types."""
+    if self.dtype != other.dtype:
+        raise RuntimeError(
+            f"Expected tensors of one type, but got {self.dtype} and {other.dtype}"
+        )
+    return self.shape == other.shape and bool((self == other).all())
+
+
+ROWS = (
+    Decomposed("equal", equal),
+    Decomposed("nonzero", nonzero),
+    Decomposed("nonzero_static", nonzero_static),
+    Decomposed("masked_select", masked_select),
+    Decomposed("masked_scatter", masked_scatter),
+)

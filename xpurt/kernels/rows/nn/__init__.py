@@ -1,0 +1,1 @@
+"""Rows of the ops behind torch.nn and torch.optim: layers, losses, optimizers."""

@@ -1,0 +1,263 @@
+"""Rows of normalization over channels: batch norm.
+
+Tensors may be contiguous or channels_last: of both, `inner` elements of a channel lie
+side by side.
+"""
+
+from xpurt.kernels.kinds.custom_kernel import CustomKernel, Result, Scratch, Step
+from xpurt.kernels.kinds.row import FLOATING_ONLY
+from xpurt.kernels.rows.nn.normalization import PARTS, SHARED
+
+# Offset of element e of a channel, and channel of an offset. Divisions of 32 bits are
+# much faster than those of 64.
+CHANNELS = (
+    SHARED
+    + """
+// The condition is the same for all lanes.
+#define divided(x, y) \\
+  (input_numel >> 31 == 0 ? (long)((uint)(x) / (uint)(y)) : (x) / (y))
+#define in_channel(e, c, channels, inner) \\
+  ((divided(e, inner) * (channels - 1) + (c)) * inner + (e))
+#define channel_of(i, channels, inner) \\
+  (divided(i, inner) - divided(divided(i, inner), channels) * channels)
+#define CHANNEL_LAYOUT                                       \\
+  const long channels = input_size(1);                       \\
+  const long inner = channels == 1 ? 1 : input_stride(1);    \\
+  const long count = input_numel / channels;                 \\
+  const long share = (count + PARTS - 1) / PARTS;
+"""
+).replace("PARTS", str(PARTS))
+
+# Parts of a channel have means and sums of squares of their own, which are put
+# together as in Chan, Golub and LeVeque, 1979.
+PART_MOMENTS = Step(
+    over="mean_parts",
+    lanes=True,
+    text="""
+  CHANNEL_LAYOUT
+  const long part = i / channels, c = i % channels;
+  const long first = part * share, last = min(count, first + share);
+  C sum = 0, squares = 0;
+  along(first, last, sum += input_load(in_channel(j, c, channels, inner));)
+  across(sum, plus)
+  const C mean = last > first ? sum / (last - first) : 0;
+  along(first, last,
+    const C x = input_load(in_channel(j, c, channels, inner)) - mean;
+    squares += x * x;
+  )
+  across(squares, plus)
+  if (lane == 0) {
+    mean_parts_store(i, mean);
+    squares_parts_store(i, squares);
+  }
+""",
+)
+
+# What is kept of the mean, the sum of squares and the variance with eps, `spread`.
+KEEP = """
+  out2_store(i, spread == 0 ? 0 : 1 / sqrt(spread));
+#if HAS_running_mean
+  const long at = i * running_mean_stride(0);
+  running_mean_store(at, momentum * mean + (1 - momentum) * running_mean_load(at));
+#endif
+#if HAS_running_var
+  const long to = i * running_var_stride(0);
+  running_var_store(to, momentum * squares / (count - 1)
+                            + (1 - momentum) * running_var_load(to));
+#endif
+"""
+
+MOMENTS = Step(
+    over="out1",
+    text=f"""
+  CHANNEL_LAYOUT
+  C sum = 0, squares = 0;
+  for (long part = 0; part < {PARTS}; ++part) {{
+    const long size = max(0L, min(share, count - part * share));
+    sum += size * mean_parts_load(part * channels + i);
+  }}
+  const C mean = sum / count;
+  for (long part = 0; part < {PARTS}; ++part) {{
+    const long size = max(0L, min(share, count - part * share));
+    const C x = mean_parts_load(part * channels + i) - mean;
+    squares += squares_parts_load(part * channels + i) + size * x * x;
+  }}
+  const C spread = squares / count + (C)eps;
+  out1_store(i, mean);
+{KEEP}""",
+)
+
+# What oneDNN leaves to be done: it has given the mean and the variance, and knows no
+# running statistics.
+KEPT = Step(
+    over="out1",
+    part="after",
+    text=f"""
+  CHANNEL_LAYOUT
+  const C mean = out1_load(i), variance = variances_load(i);
+  const C spread = variance + (C)eps, squares = variance * count;
+{KEEP}""",
+)
+
+NORMALIZE = Step(
+    over="out0",
+    also_reads=("weight", "bias"),
+    text="""
+  CHANNEL_LAYOUT
+  const long c = channel_of(i, channels, inner);
+  C mean, rstd;
+  if (out1_numel > 0) {
+    mean = out1_load(c);
+    rstd = out2_load(c);
+  } else {
+#if HAS_running_mean && HAS_running_var
+    mean = running_mean_load(c * running_mean_stride(0));
+    rstd = 1 / sqrt(running_var_load(c * running_var_stride(0)) + (C)eps);
+#else
+    mean = rstd = NAN;
+#endif
+  }
+  out0_store(i, (input_load(i) - mean) * rstd * weight_of(c) + bias_of(c));
+""",
+)
+
+# Sums of the gradient, and of its products with the input less its mean.
+STATISTICS = """
+#if HAS_running_mean && HAS_running_var
+#define mean_of(c) \\
+  (train ? save_mean_load(c) : running_mean_load((c) * running_mean_stride(0)))
+#define rstd_of(c)              \\
+  (train ? save_invstd_load(c)  \\
+         : 1 / sqrt(running_var_load((c) * running_var_stride(0)) + (C)eps))
+#else
+#define mean_of(c) save_mean_load(c)
+#define rstd_of(c) save_invstd_load(c)
+#endif
+"""
+STATISTICS_READ = ("save_mean", "save_invstd", "running_mean", "running_var")
+
+# What oneDNN takes the place of them for the gradients: 1 / sqrt(variance) is the
+# deviation, with eps in it.
+GIVEN = Step(
+    over="means",
+    part="before",
+    also_reads=STATISTICS_READ,
+    text="""
+  const C rstd = rstd_of(i);
+  means_store(i, mean_of(i));
+  variances_store(i, 1 / (rstd * rstd));
+""",
+)
+
+PART_SUMS = Step(
+    over="sum_parts",
+    lanes=True,
+    also_reads=STATISTICS_READ,
+    text="""
+  CHANNEL_LAYOUT
+  const long part = i / channels, c = i % channels;
+  const long first = part * share, last = min(count, first + share);
+  const C mean = mean_of(c);
+  C sum = 0, dot = 0;
+  along(first, last,
+    const long at = in_channel(j, c, channels, inner);
+    const C g = grad_out_load(at);
+    sum += g;
+    dot += g * (input_load(at) - mean);
+  )
+  across(sum, plus)
+  across(dot, plus)
+  if (lane == 0) {
+    sum_parts_store(i, sum);
+    dot_parts_store(i, dot);
+  }
+""",
+)
+
+SUMS = Step(
+    over="sums",
+    also_reads=STATISTICS_READ,
+    text=f"""
+  CHANNEL_LAYOUT
+  C sum = 0, dot = 0;
+  for (long part = 0; part < {PARTS}; ++part) {{
+    sum += sum_parts_load(part * channels + i);
+    dot += dot_parts_load(part * channels + i);
+  }}
+  sums_store(i, sum);
+  dots_store(i, dot);
+#if HAS_out1
+  out1_store(i, dot * rstd_of(i));
+#endif
+#if HAS_out2
+  out2_store(i, sum);
+#endif
+""",
+)
+
+TO_INPUT = Step(
+    over="out0",
+    also_reads=("weight", *STATISTICS_READ),
+    text="""
+  CHANNEL_LAYOUT
+  const long c = channel_of(i, channels, inner);
+  const C rstd = rstd_of(c);
+  C g = grad_out_load(i);
+  if (train) {
+    g -= sums_load(c) / count;
+    g -= (input_load(i) - mean_of(c)) * rstd * rstd * dots_load(c) / count;
+  }
+  out0_store(i, g * rstd * weight_of(c));
+""",
+)
+
+LIKE_INPUT = Result(laid_out_like="input")
+SAVED = Result(
+    type_of=("weight", "bias", "running_mean", "input"), empty_without="training"
+)
+
+ROWS = (
+    *(
+        CustomKernel(
+            name,
+            (PART_MOMENTS, MOMENTS, NORMALIZE, KEPT),
+            FLOATING_ONLY,
+            scratch=(
+                Scratch("mean_parts", "out1", copies=PARTS),
+                Scratch("squares_parts", "out1", copies=PARTS),
+                Scratch("variances", "out1"),
+            ),
+            functions=CHANNELS,
+            contiguous=("weight", "bias"),
+            dense=("input",),
+            results=(LIKE_INPUT, SAVED, SAVED),
+            overloads=overloads,
+            flops=8,
+            primitive="batch_norm",
+        )
+        # That of `out` has no meta function.
+        for name, overloads in (
+            ("native_batch_norm", ()),
+            ("_native_batch_norm_legit", ("", "no_stats")),
+        )
+    ),
+    CustomKernel(
+        "native_batch_norm_backward",
+        (PART_SUMS, SUMS, TO_INPUT, GIVEN),
+        FLOATING_ONLY,
+        scratch=(
+            Scratch("sum_parts", "input", dims=(1,), copies=PARTS),
+            Scratch("dot_parts", "input", dims=(1,), copies=PARTS),
+            Scratch("sums", "input", dims=(1,)),
+            Scratch("dots", "input", dims=(1,)),
+            Scratch("means", "input", dims=(1,)),
+            Scratch("variances", "input", dims=(1,)),
+        ),
+        functions=CHANNELS + STATISTICS,
+        contiguous=("weight", "save_mean", "save_invstd"),
+        dense=("input", "grad_out"),
+        results=(LIKE_INPUT,),
+        flops=12,
+        primitive="batch_norm_backward",
+    ),
+)

@@ -1,0 +1,277 @@
+"""Rows of losses, forward and backward.
+
+Those of one number per element go by way of other ops. Those of classes are steps: one
+work-item per sample leaves its loss in `losses`, and a sub-group adds them up.
+"""
+
+from xpurt.kernels.kinds.custom_kernel import CustomKernel, Scratch, Step
+from xpurt.kernels.kinds.decomposed import Decomposed
+from xpurt.kernels.kinds.row import FLOATING_ONLY
+
+PLUS = "static C plus(C a, C b) { return a + b; }"
+
+
+# Reductions of losses, as PyTorch numbers them: 0 none, 1 mean, 2 sum.
+def sum_of(samples: str, out: str) -> Step:
+    """Adds up `losses`, of which there are `samples`, where `reduction` says so."""
+    return Step(
+        over=out,
+        lanes=True,
+        text=f"""
+  long index[8];
+  const long to = {out}_unravel(i, index);
+  const long samples = {samples};
+  C loss = 0;
+  if (reduction == 0) {{
+    loss = losses_load(i);
+  }} else {{
+    for (long k = lane; k < samples; k += LANES) loss += losses_load(k);
+    across(loss, plus);
+    if (reduction == 1) loss /= samples;
+  }}
+  if (lane == 0) {out}_store(to, loss);
+""",
+    )
+
+
+SUM_OF_LOSSES = sum_of("target_numel", out="out")
+
+# Where the classes of self are in its dimension 1, or are all that it has.
+NEGATIVE_LOG = """
+  long index[8];
+  target_unravel(i, index);
+  const long label = target_load(target_at(index));
+  C loss = 0, share = 0;
+#if self_RANK == 1
+  const int d = 0;
+  long from = 0;
+#else
+  const int d = 1;
+  long from = index[0] * self_stride(0);
+  for (int k = 2; k < self_RANK; ++k) from += index[k - 1] * self_stride(k);
+#endif
+  if (label == ignore_index) {
+  } else if (label < 0 || label >= self_size(d)) {
+    FAULT;
+  } else {
+#if HAS_weight
+    share = weight_load(label * weight_stride(0));
+#else
+    share = 1;
+#endif
+    loss = -share * self_load(from + label * self_stride(d));
+  }
+  losses_store(i, loss);
+  shares_store(i, share);
+"""
+
+# The mean is of the losses by their weights, the sum of which is the second result.
+WEIGHTED_SUM = """
+  long index[8];
+  const long to = out0_unravel(i, index);
+  C loss = 0, share = 0;
+  if (reduction == 0) {
+    loss = losses_load(i);
+  } else {
+    for (long k = lane; k < target_numel; k += LANES) {
+      loss += losses_load(k);
+      share += shares_load(k);
+    }
+    across(loss, plus);
+    across(share, plus);
+    if (reduction == 1) loss /= share;
+  }
+  if (lane == 0) {
+    out0_store(to, loss);
+    if (i == 0) out1_store(0, share);
+  }
+"""
+
+NEGATIVE_LOG_BACKWARD = """
+  long index[8], sample[8];
+  const long to = out_unravel(i, index);
+#if self_RANK == 1
+  const long place = index[0];
+  sample[0] = 0;
+#else
+  const long place = index[1];
+  sample[0] = index[0];
+  for (int k = 2; k < self_RANK; ++k) sample[k - 1] = index[k];
+#endif
+  const long label = target_load(target_at(sample));
+  C slope = 0;
+  if (label == place && label != ignore_index) {
+    slope = -grad_output_load(grad_output_at(sample));
+#if HAS_weight
+    slope *= weight_load(label * weight_stride(0));
+#endif
+    if (reduction == 1) slope /= total_weight_load(0);
+  }
+  out_store(to, slope);
+"""
+
+
+def negative_log(aten: str) -> CustomKernel:
+    return CustomKernel(
+        aten,
+        (
+            Step(over="target", text=NEGATIVE_LOG),
+            Step(over="out0", text=WEIGHTED_SUM, lanes=True),
+        ),
+        FLOATING_ONLY,
+        scratch=(Scratch("losses", "target"), Scratch("shares", "target")),
+        functions=PLUS,
+    )
+
+
+def negative_log_backward(aten: str) -> CustomKernel:
+    return CustomKernel(
+        aten, (Step(over="self", text=NEGATIVE_LOG_BACKWARD),), FLOATING_ONLY
+    )
+
+
+# Begins a work-item for each sample: `from` is its line of self, `classes` their
+# number.
+SAMPLE = """
+  long index[8];
+  const int d = self_RANK - 1;
+  const long from = self_line(i, d, index), step = self_stride(d);
+  const long classes = self_size(d);
+"""
+
+MARGIN_OF_ONE = """
+  const long label = target_load(i * target_stride(0));
+  C loss = 0;
+  if (label < 0 || label >= classes) {
+    FAULT;
+  } else {
+    const C right = self_load(from + label * step);
+    for (long k = 0; k < classes; ++k) {
+      const C over = margin - right + self_load(from + k * step);
+      if (k != label && over > 0) loss += p == 1 ? over : over * over;
+    }
+#if HAS_weight
+    loss *= weight_load(label * weight_stride(0));
+#endif
+  }
+  losses_store(i, loss / classes);
+"""
+
+MARGIN_OF_ONE_BACKWARD = """
+  const long to = out_line(i, d, index), out_step = out_stride(d);
+  const long label = target_load(i * target_stride(0));
+  if (label < 0 || label >= classes) {
+    FAULT;
+    return;
+  }
+  C each = grad_output_load(grad_output_RANK == 0 ? 0 : i * grad_output_stride(0));
+  each /= classes;
+  if (reduction == 1) each /= target_numel;
+#if HAS_weight
+  each *= weight_load(label * weight_stride(0));
+#endif
+  const C right = self_load(from + label * step);
+  C sum = 0;
+  for (long k = 0; k < classes; ++k) {
+    const C over = margin - right + self_load(from + k * step);
+    const C slope = k == label || over <= 0 ? 0 : p == 1 ? each : 2 * over * each;
+    sum += slope;
+    out_store(to + k * out_step, slope);
+  }
+  out_store(to + label * out_step, -sum);
+"""
+
+# The labels of a sample end at the first -1.
+MARGIN_OF_SOME = """
+  const long labels = target_line(i, d, index), label_step = target_stride(d);
+  const long marks = out1_line(i, d, index), mark_step = out1_stride(d);
+  for (long k = 0; k < classes; ++k) out1_store(marks + k * mark_step, 0);
+  for (long t = 0; t < classes; ++t) {
+    const long label = target_load(labels + t * label_step);
+    if (label < 0) break;
+    if (label < classes) out1_store(marks + label * mark_step, 1);
+    if (label >= classes) FAULT;
+  }
+  C loss = 0;
+  for (long t = 0; t < classes; ++t) {
+    const long label = target_load(labels + t * label_step);
+    if (label < 0 || label >= classes) break;
+    const C right = self_load(from + label * step);
+    for (long k = 0; k < classes; ++k) {
+      const C over = 1 - right + self_load(from + k * step);
+      if (out1_load(marks + k * mark_step) == 0 && over > 0) loss += over;
+    }
+  }
+  losses_store(i, loss / classes);
+"""
+
+SUM_OF_SOME = sum_of("target_numel / max(target_size(target_RANK - 1), 1L)", out="out0")
+
+MARGIN_OF_SOME_BACKWARD = """
+  const long to = out_line(i, d, index), out_step = out_stride(d);
+  const long labels = target_line(i, d, index), label_step = target_stride(d);
+  const long marks = is_target_line(i, d, index), mark_step = is_target_stride(d);
+  C each = grad_output_load(grad_output_RANK == 0 ? 0 : i * grad_output_stride(0));
+  each /= classes;
+  if (reduction == 1) each /= a.work_items;
+  for (long k = 0; k < classes; ++k) {
+    const bool marked = is_target_load(marks + k * mark_step) != 0;
+    const C here = self_load(from + k * step);
+    C slope = 0;
+    for (long t = 0; t < classes; ++t) {
+      const long label = target_load(labels + t * label_step);
+      if (label < 0 || label >= classes) break;
+      if (!marked && 1 - self_load(from + label * step) + here > 0) slope += each;
+      if (label != k) continue;
+      for (long other = 0; other < classes; ++other) {
+        const bool counts = is_target_load(marks + other * mark_step) == 0;
+        if (counts && 1 - here + self_load(from + other * step) > 0) slope -= each;
+      }
+    }
+    out_store(to + k * out_step, slope);
+  }
+"""
+
+OF_CLASSES = (
+    negative_log("nll_loss_forward"),
+    negative_log("nll_loss2d_forward"),
+    negative_log_backward("nll_loss_backward"),
+    negative_log_backward("nll_loss2d_backward"),
+    CustomKernel(
+        "multi_margin_loss",
+        (Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_ONE), SUM_OF_LOSSES),
+        FLOATING_ONLY,
+        scratch=(Scratch("losses", "target"),),
+        functions=PLUS,
+    ),
+    CustomKernel(
+        "multi_margin_loss_backward",
+        (Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_ONE_BACKWARD),),
+        FLOATING_ONLY,
+        like="self",
+    ),
+    CustomKernel(
+        "multilabel_margin_loss_forward",
+        (
+            Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_SOME),
+            SUM_OF_SOME,
+        ),
+        FLOATING_ONLY,
+        scratch=(Scratch("losses", "target"),),
+        functions=PLUS,
+    ),
+    CustomKernel(
+        "multilabel_margin_loss_backward",
+        (Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_SOME_BACKWARD),),
+        FLOATING_ONLY,
+        like="self",
+    ),
+)
+
+OF_NUMBERS = tuple(
+    Decomposed(name + part)
+    for name in ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy")
+    for part in ("", "_backward")
+)
+
+ROWS: tuple[CustomKernel | Decomposed, ...] = (*OF_CLASSES, *OF_NUMBERS)

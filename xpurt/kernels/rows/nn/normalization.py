@@ -1,0 +1,185 @@
+"""Rows of normalization over lines, and what all rows of normalization share.
+
+Means and variances take two passes in the type of the computation. Sums over what
+lies apart in memory are made of parts, which another step adds up.
+"""
+
+from xpurt.kernels.kinds.custom_kernel import CustomKernel, Result, Scratch, Step
+from xpurt.kernels.kinds.row import FLOATING_ONLY
+
+PARTS = 16  # of a sum
+
+# Means and deviations have the type of the parameters, if there are any.
+OF_PARAMETERS = Result(type_of=("weight", "bias", "input"))
+
+# along(first, last, ...) runs the statements for each j, the lanes side by side; the
+# loop without a condition inside is what a CPU device's vectorizer needs to see.
+SHARED = """
+#define plus(a, b) ((a) + (b))
+#define along(first, last, ...)                      \\
+  {                                                  \\
+    long before = (first);                           \\
+    for (; before + LANES <= (last); before += LANES) { \\
+      const long j = before + lane;                  \\
+      __VA_ARGS__                                    \\
+    }                                                \\
+    if (before + lane < (last)) {                    \\
+      const long j = before + lane;                  \\
+      __VA_ARGS__                                    \\
+    }                                                \\
+  }
+#if HAS_weight
+#define weight_of(j) weight_load(j)
+#else
+#define weight_of(j) 1
+#endif
+#if HAS_bias
+#define bias_of(j) bias_load(j)
+#else
+#define bias_of(j) 0
+#endif
+"""
+
+FORWARD = Step(
+    over="out1",
+    lanes=True,
+    also_reads=("weight", "bias"),
+    text="""
+  const long n = input_numel / out1_numel, base = i * n;
+  C sum = 0, squares = 0;
+  along(0, n, sum += input_load(base + j);)
+  across(sum, plus)
+  const C mean = sum / n;
+  along(0, n, const C x = input_load(base + j) - mean; squares += x * x;)
+  across(squares, plus)
+  const C rstd = 1 / sqrt(squares / n + (C)eps);
+  along(0, n,
+    const C x = (input_load(base + j) - mean) * rstd;
+    out0_store(base + j, x * weight_of(j) + bias_of(j));
+  )
+  if (lane == 0) {
+    out1_store(i, mean);
+    out2_store(i, rstd);
+  }
+""",
+)
+
+# Of the variance that oneDNN gives; and for its gradients, the variance that has eps in
+# it.
+RSTD = Step(
+    over="out2",
+    part="after",
+    text="""
+  out2_store(i, 1 / sqrt(variances_load(i) + (C)eps));
+""",
+)
+
+VARIANCE = Step(
+    over="variances",
+    part="before",
+    text="""
+  const C rstd = rstd_load(i);
+  variances_store(i, 1 / (rstd * rstd));
+""",
+)
+
+TO_INPUT = Step(
+    over="mean",
+    lanes=True,
+    also_reads=("weight",),
+    text="""
+#if HAS_out0
+  const long n = input_numel / mean_numel, base = i * n;
+  const C middle = mean_load(i), scale = rstd_load(i);
+  C sum = 0, dot = 0;
+  along(0, n,
+    const C g = grad_out_load(base + j) * weight_of(j);
+    sum += g;
+    dot += g * (input_load(base + j) - middle) * scale;
+  )
+  across(sum, plus)
+  across(dot, plus)
+  sum /= n;
+  dot /= n;
+  along(0, n,
+    const C x = (input_load(base + j) - middle) * scale;
+    const C g = grad_out_load(base + j) * weight_of(j);
+    out0_store(base + j, scale * (g - sum - x * dot));
+  )
+#endif
+""",
+)
+
+# Of the lines, each part has a share; a work-item computes a column in a part.
+TO_PARTS = Step(
+    over="weight_parts",
+    text=f"""
+  const long n = out1_numel, lines = mean_numel;
+  const long part = i / n, column = i % n;
+  const long share = (lines + {PARTS - 1}) / {PARTS};
+  const long last = min(lines, (part + 1) * share);
+  C sum = 0, dot = 0;
+  for (long m = part * share; m < last; ++m) {{
+    const C g = grad_out_load(m * n + column);
+    sum += g;
+    dot += g * (input_load(m * n + column) - mean_load(m)) * rstd_load(m);
+  }}
+  weight_parts_store(i, dot);
+  bias_parts_store(i, sum);
+""",
+)
+
+TO_WEIGHT = Step(
+    over="out1",
+    text=f"""
+  C sum = 0;
+  for (long part = 0; part < {PARTS}; ++part) {{
+    sum += weight_parts_load(part * out1_numel + i);
+  }}
+  out1_store(i, sum);
+""",
+)
+
+TO_BIAS = Step(
+    over="out2",
+    text=f"""
+  C sum = 0;
+#if HAS_out1
+  for (long part = 0; part < {PARTS}; ++part) {{
+    sum += bias_parts_load(part * out2_numel + i);
+  }}
+#else
+  for (long m = 0; m < mean_numel; ++m) sum += grad_out_load(m * out2_numel + i);
+#endif
+  out2_store(i, sum);
+""",
+)
+
+ROWS = (
+    CustomKernel(
+        "native_layer_norm",
+        (FORWARD, RSTD),
+        FLOATING_ONLY,
+        scratch=(Scratch("variances", "out1"),),
+        functions=SHARED,
+        contiguous=("input", "weight", "bias"),
+        rows=("input", "out0", "out1", "out2", "variances"),
+        results=(Result(), OF_PARAMETERS, OF_PARAMETERS),
+        flops=8,
+        primitive="layer_norm",
+    ),
+    CustomKernel(
+        "native_layer_norm_backward",
+        (TO_INPUT, TO_PARTS, TO_WEIGHT, TO_BIAS, VARIANCE),
+        FLOATING_ONLY,
+        scratch=(
+            Scratch("weight_parts", "out1", copies=PARTS),
+            Scratch("bias_parts", "out1", copies=PARTS),
+            Scratch("variances", "mean"),
+        ),
+        functions=SHARED,
+        contiguous=("grad_out", "input", "mean", "rstd", "weight"),
+        flops=16,
+        primitive="layer_norm_backward",
+    ),
+)

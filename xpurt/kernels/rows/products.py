@@ -1,0 +1,87 @@
+"""Rows of products of vectors and of sums of products, by products of matrices."""
+
+import torch
+
+from xpurt.kernels.kinds.decomposed import Decomposed
+from xpurt.kernels.rows.rearranging import as_meta
+
+
+def multiplied(mat: torch.Tensor, vec: torch.Tensor) -> torch.Tensor:
+    """A matrix times a vector."""
+    if mat.is_floating_point() or mat.is_complex():
+        return torch.mm(mat, vec.unsqueeze(1)).squeeze(1)
+    return (mat * vec).sum(1, dtype=mat.dtype)
+
+
+def dot(self: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """Raises RuntimeError for other than vectors of one size and type."""
+    torch.dot(as_meta(self), as_meta(tensor))
+    return multiplied(self.unsqueeze(0), tensor).squeeze(0)
+
+
+def vdot(self: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    torch.vdot(as_meta(self), as_meta(other))
+    return multiplied(self.conj_physical().unsqueeze(0), other).squeeze(0)
+
+
+def added(
+    self: torch.Tensor, product: torch.Tensor, beta: float, alpha: float
+) -> torch.Tensor:
+    """beta * self + alpha * product; without beta, what self has does not count."""
+    if not (self.is_floating_point() or self.is_complex()):
+        beta, alpha = int(beta), int(alpha)
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return product
+    return product + (self if beta == 1 else self * beta)
+
+
+def addmv(
+    self: torch.Tensor,
+    mat: torch.Tensor,
+    vec: torch.Tensor,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+) -> torch.Tensor:
+    """Raises RuntimeError for sizes or types that do not fit."""
+    torch.addmv(as_meta(self), as_meta(mat), as_meta(vec))
+    if mat.dtype in (torch.float16, torch.bfloat16):
+        product = torch.addmm(
+            self.expand(mat.shape[0]).unsqueeze(1),
+            mat,
+            vec.unsqueeze(1),
+            beta=beta,
+            alpha=alpha,
+        )
+        return product.squeeze(1)
+    return added(self, multiplied(mat, vec), beta, alpha)
+
+
+def addbmm(
+    self: torch.Tensor,
+    batch1: torch.Tensor,
+    batch2: torch.Tensor,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+) -> torch.Tensor:
+    """The batches are one after the other in the dimension that is summed over.
+    Raises RuntimeError for sizes or types that do not fit."""
+    torch.addbmm(as_meta(self), as_meta(batch1), as_meta(batch2))
+    rows, columns = batch1.shape[1], batch2.shape[2]
+    left = batch1.transpose(0, 1).reshape(rows, -1)
+    right = batch2.reshape(-1, columns)
+    if self.is_floating_point() or self.is_complex():
+        return torch.addmm(self, left, right, beta=beta, alpha=alpha)
+    product = (left.unsqueeze(2) * right).sum(1, dtype=self.dtype)
+    return added(self, product, beta, alpha)
+
+
+ROWS = (
+    Decomposed("dot", dot),
+    Decomposed("vdot", vdot),
+    Decomposed("addmv", addmv),
+    Decomposed("addbmm", addbmm),
+    Decomposed("addr"),
+)

@@ -1,0 +1,122 @@
+"""Every row; its position here is its number in kernel keys."""
+
+from xpurt.kernels.kinds import decomposed
+from xpurt.kernels.kinds.custom_kernel import CustomKernel
+from xpurt.kernels.kinds.decomposed import Decomposed
+from xpurt.kernels.kinds.row import Matmul, Reduction, Row, Softmax
+from xpurt.kernels.rows import (
+    binary,
+    counting,
+    distances,
+    distinct,
+    extremes,
+    indexing,
+    moments,
+    products,
+    random,
+    ranges,
+    rearranging,
+    reductions,
+    scans,
+    scattering,
+    several_results,
+    sorting,
+    special,
+    ternary,
+    unary,
+)
+from xpurt.kernels.rows.cost_classes import cost_class
+from xpurt.kernels.rows.nn import (
+    activations,
+    alignment,
+    attention,
+    channel_norm,
+    convolution,
+    embedding_bags,
+    grid_sampling,
+    group_norm,
+    losses,
+    normalization,
+    optimizers,
+    padding,
+    pooling,
+    recurrent,
+    shuffles,
+    unfolding,
+    unpooling,
+    upsampling,
+)
+from xpurt.kernels.rows.nn.attention import Attention
+from xpurt.kernels.rows.nn.recurrent import Recurrent
+
+AnyRow = (
+    Row
+    | Reduction
+    | Softmax
+    | Matmul
+    | CustomKernel
+    | Decomposed
+    | Attention
+    | Recurrent
+)
+
+ROWS: tuple[AnyRow, ...] = (
+    *unary.ROWS,
+    *binary.ROWS,
+    *ternary.ROWS,
+    *activations.ROWS,
+    *reductions.ROWS,
+    *scans.ROWS,
+    *normalization.ROWS,
+    *channel_norm.ROWS,
+    *group_norm.ROWS,
+    *pooling.ROWS,
+    *unfolding.ROWS,
+    *unpooling.ROWS,
+    *upsampling.ROWS,
+    *grid_sampling.ROWS,
+    *convolution.ROWS,
+    *attention.ROWS,
+    *decomposed.ROWS,
+    *distinct.ROWS,
+    *products.ROWS,
+    *moments.ROWS,
+    *sorting.ROWS,
+    *extremes.ROWS,
+    *rearranging.ROWS,
+    *ranges.ROWS,
+    *padding.ROWS,
+    *counting.ROWS,
+    *indexing.ROWS,
+    *scattering.ROWS,
+    *embedding_bags.ROWS,
+    *special.ROWS,
+    *losses.ROWS,
+    *alignment.ROWS,
+    *distances.ROWS,
+    *several_results.ROWS,
+    *recurrent.ROWS,
+    *shuffles.ROWS,
+    *optimizers.ROWS,
+    *random.ROWS,
+)
+
+
+def dtypes_of(row: AnyRow) -> str:
+    """Letters of the types it computes in."""
+    return row.dtypes if isinstance(row, Row) else row.kind.dtypes
+
+
+def described(index: int, row: AnyRow) -> dict[str, object]:
+    """A row as C++ takes it: what rows of every kind have, and what those of its kind
+    have besides."""
+    return {
+        "index": index,
+        "kind": row.template,
+        "name": row.aten,
+        "dtypes": dtypes_of(row),
+        "flops": row.flops,
+        "cost_class": cost_class(row),
+        "overloads": list(getattr(row, "overloads", ())),
+        **row.described(),
+    }

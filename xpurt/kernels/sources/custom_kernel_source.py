@@ -1,0 +1,214 @@
+"""The source of one step of a row, for the arguments that a key describes."""
+
+import re
+from dataclasses import dataclass
+
+from xpurt.kernels.kinds.custom_kernel import Step
+from xpurt.kernels.kinds.element_types import (
+    BOOL,
+    TYPES,
+    converted,
+    is_complex,
+    load,
+    real_of,
+    store,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a key says of one argument: "self=f2" is a tensor of two dimensions."""
+
+    name: str
+    kind: str  # a letter of a type, or one of "N", "I", "D", "L", "'"
+    rest: str  # dimensions, length or text
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind in TYPES
+
+    @property
+    def is_given(self) -> bool:
+        return self.kind != "N"
+
+
+def arguments_of(described: str) -> list[Argument]:
+    """Raises ValueError for what C++ does not write."""
+    found = []
+    for each in described.split(","):
+        name, _, value = each.partition("=")
+        if not name or not value:
+            raise ValueError(f"no argument of a custom kernel is described by {each!r}")
+        found.append(Argument(name, value[0], value[1:]))
+    return found
+
+
+def members(arguments: list[Argument], real: str) -> list[str]:
+    """Members of the structure, 8 bytes each: see Note [Arguments of custom
+    kernels]."""
+    lines = ["long work_items, row;"]
+    for each in arguments:
+        name = each.name
+        if each.is_tensor:
+            lines.append(f"long numel_{name};")
+            if int(each.rest) > 0:
+                lines.append(f"long size_{name}[{each.rest}];")
+                lines.append(f"long stride_{name}[{each.rest}];")
+        elif each.kind == "I":
+            lines.append(f"long {name};")
+        elif each.kind == "D" and real == "double":
+            lines.append(f"double {name};")
+        elif each.kind == "D":
+            lines.append(f"float {name}, {name}_LOW;")
+        elif each.kind == "L" and int(each.rest) > 0:
+            lines.append(f"long {name}[{each.rest}];")
+    return lines
+
+
+def pointers(arguments: list[Argument], step: Step) -> list[str]:
+    """Parameters of the kernel for the tensors that the step uses."""
+    params = []
+    for each in arguments:
+        if not each.is_tensor or each.name not in (*step.reads, *step.writes):
+            continue
+        const = "" if each.name in step.writes else "const "
+        params.append(
+            f"__global {const}{TYPES[each.kind].storage}* restrict p_{each.name}"
+        )
+    return params
+
+
+def definitions(
+    arguments: list[Argument], computed_as: str, real: str, text: str
+) -> list[str]:
+    """What `text` says of the arguments."""
+    lines = []
+    for each in arguments:
+        name = each.name
+        lines.append(f"#define HAS_{name} {int(each.is_given)}")
+        if name == "C":
+            continue  # the type; the text says a.C of an argument called so
+        if each.is_tensor:
+            lines += of_tensor(each)
+            if f"{name}_element(" in text:
+                lines.append(f"#define {name}_element(i) {element(each)}")
+            if f"{name}_OF(" in text:
+                lines += arithmetic(each, computed_as)
+        elif each.kind in "ID":
+            lines.append(f"#define {name} (a.{name})")
+            if each.kind == "D":
+                low = "0" if real == "double" else f"(a.{name}_LOW)"
+                lines.append(f"#define LOW_{name} {low}")
+        elif each.kind == "L":
+            lines.append(f"#define {name}_COUNT {each.rest}")
+            lines.append(f"#define {name} (a.{name})")
+        elif each.kind == "'":
+            lines.append(f"#define {name}_IS_{each.rest} 1")
+    return lines + of_lists(arguments)
+
+
+def arithmetic(tensor: Argument, computed_as: str) -> list[str]:
+    """A value of the computation as one of the tensor's type, and products of those: one
+    may be complex and the other not. The imaginary part is dropped, as by PyTorch."""
+    name, letter = tensor.name, tensor.kind
+    value, product = converted("v", computed_as, letter), "((p) * (q))"
+    if is_complex(computed_as) and not is_complex(letter):
+        value = converted("(v).x", real_of(computed_as), letter)
+    if is_complex(letter):
+        parts = "(p).x * (q).x - (p).y * (q).y, (p).x * (q).y + (p).y * (q).x"
+        product = f"(({TYPES[letter].compute})({parts}))"
+    return [
+        f"#define {name}_OF(v) {value}",
+        f"#define {name}_TIMES(p, q) {product}",
+    ]
+
+
+def of_lists(arguments: list[Argument]) -> list[str]:
+    """What the text says of lists of tensors."""
+    lists: dict[str, list[Argument]] = {}
+    for each in arguments:
+        match = re.fullmatch(r"(\D+)\d+", each.name)
+        if match and (each.is_tensor or not each.is_given):
+            lists.setdefault(match[1], []).append(each)
+    lines = []
+    for name, elements in lists.items():
+        given = [k for k, each in enumerate(elements) if each.is_given]
+        adjacent = not given or given[-1] - given[0] + 1 == len(given)
+        lines += [
+            f"#define {name}_EACH(say) {' '.join(f'say({k})' for k in given)}",
+            f"#define {name}_GIVEN {len(given)}",
+            f"#define {name}_FIRST {given[0] if given else 0}",
+            f"#define {name}_ADJACENT {int(adjacent)}",
+            f"#define {name}_RANK {elements[given[0]].rest if given else 0}",
+        ]
+    return lines
+
+
+def unraveled(arguments: str) -> str:
+    """The call for the number of work-items, which all lanes see alike."""
+    few, many = f"unravel_int32({arguments}, index)", f"unravel({arguments}, index)"
+    return f"(a.work_items >> 31 == 0 ? {few} : {many})"
+
+
+def element(tensor: Argument) -> str:
+    """The offset of the i-th element in row-major order."""
+    name, rank = tensor.name, int(tensor.rest)
+    if rank == 0:
+        return "0L"
+    if rank == 1:
+        return f"((i) * a.stride_{name}[0])"
+    return f"offset_of({rank}, a.numel_{name}, a.size_{name}, a.stride_{name}, i)"
+
+
+def of_tensor(tensor: Argument) -> list[str]:
+    name, letter, rank = tensor.name, tensor.kind, int(tensor.rest)
+    loaded = load(f"p_{name}", "o", letter, letter)
+    # A value of any type is converted by C; a bool by comparison.
+    computed = TYPES[letter].compute
+    given = "((v) != 0)" if letter == BOOL else f"(({computed})(v))"
+    stored = store(f"p_{name}", "o", given, letter, letter)
+    lines = [
+        f"#define {name}_load(o) ({loaded.replace('[o]', '[(o)]')})",
+        f"#define {name}_store(o, v) {stored.replace('[o]', '[(o)]')}",
+        f"#define {name}_RANK {rank}",
+        f"#define {name}_T {computed}",
+        f"#define {name}_numel (a.numel_{name})",
+    ]
+    if rank == 0:
+        return [
+            *lines,
+            f"#define {name}_size(d) 1L",
+            f"#define {name}_stride(d) 0L",
+            f"#define {name}_at(index) 0L",
+            f"#define {name}_unravel(i, index) 0L",
+            f"#define {name}_line(i, dim, index) 0L",
+        ]
+    sized = f"a.size_{name}, a.stride_{name}"
+    return [
+        *lines,
+        f"#define {name}_size(d) (a.size_{name}[d])",
+        f"#define {name}_stride(d) (a.stride_{name}[d])",
+        f"#define {name}_at(index) offset_at({rank}, a.stride_{name}, index)",
+        f"#define {name}_unravel(i, index) {unraveled(f'{rank}, {sized}, i, -1')}",
+        f"#define {name}_line(i, dim, index) "
+        f"{unraveled(f'{rank}, {sized}, i, wrapped(dim, {rank})')}",
+    ]
+
+
+def custom_kernel_values(
+    step: Step, described: str, computed_as: str
+) -> dict[str, str]:
+    """What the template "custom_kernel" is filled with."""
+    arguments = arguments_of(described)
+    params = pointers(arguments, step)
+    if step.faults:
+        params.append("volatile __global int* fault")
+    real = "double" if real_of(computed_as) == "d" else "float"
+    work_item = "work_item_of_lanes()" if step.lanes else "get_global_id(0)"
+    return {
+        "members": "\n  ".join(members(arguments, real)),
+        "definitions": "\n".join(definitions(arguments, computed_as, real, step.text)),
+        "params": ", ".join([*params, "const Arguments a"]),
+        "work_item": work_item,
+        "text": step.text.strip("\n"),
+    }

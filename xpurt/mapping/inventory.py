@@ -1,0 +1,63 @@
+"""The table of devices: `python -m xpurt devices`, and the head of the demo."""
+
+from collections.abc import Sequence
+
+from xpurt.mapping import PhysicalDevice, current_placement, physical_devices
+from xpurt.text.table import size, table
+
+
+def devices_table() -> str:
+    """Every physical device, with the ordinals that stand for it in this mapping.
+
+    Raises MappingError where the mapping in force finds no device.
+    """
+    ordinals = current_ordinals()
+    rows = [_row(device, ordinals) for device in physical_devices()]
+    # Parts of a device are no root devices; they have rows after it.
+    rows += [
+        _row(device, ordinals)
+        for members in ordinals
+        for device in members
+        if device.parent is not None
+    ]
+    return table(
+        (">ordinal", "device", "driver", ">memory", "SYCL filter string", "uuid"), rows
+    )
+
+
+def mapping_table() -> str:
+    """The ordinals of the mapping in force, a line per device that stands behind one.
+
+    Raises MappingError where the mapping finds no device.
+    """
+    return table(
+        (">ordinal", "device", "driver", ">memory"),
+        (
+            (
+                f"xpu:{index}",
+                device.name,
+                device.driver_version,
+                size(device.memory_bytes),
+            )
+            for index, members in enumerate(current_ordinals())
+            for device in members
+        ),
+    )
+
+
+def current_ordinals() -> Sequence[Sequence[PhysicalDevice]]:
+    return current_placement().ordinals
+
+
+def _row(
+    device: PhysicalDevice, ordinals: Sequence[Sequence[PhysicalDevice]]
+) -> tuple[str, ...]:
+    behind = [f"xpu:{i}" for i, members in enumerate(ordinals) if device in members]
+    return (
+        ", ".join(behind) or "-",
+        device.name,
+        f"{device.backend} {device.driver_version}",
+        size(device.memory_bytes),
+        device.filter_string,
+        device.uuid,
+    )

@@ -1,0 +1,128 @@
+"""Finds the libraries of SYCL, and the OpenCL CPU driver that comes as a wheel.
+
+Nothing here touches a device: the libraries are loaded by path, so that the
+extension and SYCL's own parts find each other wherever pip has put them.
+"""
+
+import ctypes
+import os
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from xpurt import virtual_gpu
+from xpurt.startup import cpu_quota
+
+# In the order of their dependencies. The first four have no run path to each
+# other, so that whoever loads libOpenCL or libdnnl by path alone fails.
+LIBRARIES = (
+    "libintlc.so.5",
+    "libimf.so",
+    "libsvml.so",
+    "libirng.so",
+    "libtbb.so.12",
+    "libOpenCL.so.1",
+    "libsycl.so.9",
+    "libdnnl.so.3",
+)
+CPU_DRIVER = "libintelocl.so"
+# How many threads the CPU driver starts; read when it is loaded.
+CPU_DRIVER_THREADS = "DPCPP_CPU_NUM_CUS"
+# What SYCL reaches other devices through. To load one of these looks for no device.
+_OTHER_DRIVERS = ("libze_loader.so.1", "libcuda.so.1", "libamdhip64.so")
+SYSTEM_ICD_DIRECTORY = Path("/etc/OpenCL/vendors")
+
+
+@cache
+def library_directory() -> Path | None:
+    """Where the wheels of SYCL put their libraries; None if they are missing."""
+    candidates = [Path(sys.prefix) / "lib"]
+    spec = find_spec("dpctl")
+    if spec is not None and spec.origin is not None:
+        # <prefix>/lib/python3.x/site-packages/dpctl/__init__.py
+        candidates.insert(0, Path(spec.origin).parents[3])
+    return next((c for c in candidates if (c / "libsycl.so.9").exists()), None)
+
+
+def load_libraries() -> list[str]:
+    """Loads what the extension links to; returns the names that were not found.
+
+    A library that cannot be loaded is left to the extension's own import, whose
+    error names it.
+    """
+    directory = library_directory()
+    if directory is None:
+        return list(LIBRARIES)
+    missing = []
+    for name in LIBRARIES:
+        try:
+            ctypes.CDLL(str(directory / name), mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            missing.append(name)
+    return missing
+
+
+def find_cpu_driver() -> Path | None:
+    """The OpenCL CPU driver that pip installed beside SYCL, if it is there."""
+    directory = library_directory()
+    driver = directory / CPU_DRIVER if directory is not None else None
+    return driver if driver is not None and driver.exists() else None
+
+
+def system_has_cpu_driver() -> bool:
+    """Whether the system's own list of OpenCL drivers names a CPU driver."""
+    for icd in SYSTEM_ICD_DIRECTORY.glob("*.icd"):
+        if CPU_DRIVER in icd.read_text(errors="replace"):
+            return True
+    return False
+
+
+def may_be_there() -> bool:
+    """Whether any driver could be found; where in doubt, yes. Loads none."""
+    listed = os.environ.get("OCL_ICD_FILENAMES")
+    if listed is None:
+        if find_cpu_driver() is not None:
+            return True
+    elif any(_may_exist(name) for name in listed.split(":") if name):
+        return True
+    system = Path(os.environ.get("OCL_ICD_VENDORS") or SYSTEM_ICD_DIRECTORY)
+    if system.is_file() or any(system.glob("*.icd")):
+        return True
+    return any(_can_be_loaded(name) for name in _OTHER_DRIVERS)
+
+
+def _may_exist(library: str) -> bool:
+    """A bare name is looked for in places that only the loader knows."""
+    return "/" not in library or Path(library).exists()
+
+
+@cache
+def _can_be_loaded(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def prepare() -> None:
+    """Makes the CPU driver visible to SYCL; called before the first device query.
+
+    A driver list that the user set, or a CPU driver of the system, is left alone.
+    OCL_ICD_FILENAMES adds to the system's list, so GPU drivers stay visible. The
+    virtual GPU comes in if XPURT_VIRTUAL_GPU asks for it; raises ConfigError if that
+    makes no sense, and RuntimeError if it is too late. In a control group with a quota
+    of processor time the CPU driver starts no more threads than that pays for, unless
+    DPCPP_CPU_NUM_CUS is set.
+    """
+    virtual_gpu.activate_from_environment()
+    threads = cpu_quota.threads_within_quota()
+    if threads is not None:
+        os.environ.setdefault(CPU_DRIVER_THREADS, str(threads))
+    driver = find_cpu_driver()
+    if "OCL_ICD_FILENAMES" in os.environ or driver is None:
+        return
+    if not system_has_cpu_driver():
+        os.environ["OCL_ICD_FILENAMES"] = str(driver)

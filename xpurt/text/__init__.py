@@ -1,0 +1,1 @@
+"""Text that commands print and write: plain tables, sections of Markdown pages."""

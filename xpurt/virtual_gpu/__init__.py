@@ -1,0 +1,169 @@
+"""Switches the virtual GPU on: a GPU for machines that have none.
+
+The GPU itself is an OpenCL layer, a library of its own (``virtual_gpu/layer``). The OpenCL
+loader reads its settings from the environment when the first device is asked for, so they
+are set before that, and child processes inherit them.
+
+| variable | meaning |
+|---|---|
+| ``XPURT_VIRTUAL_GPU`` | ``strict``, ``lenient``, ``1`` (lenient), ``coherent``; ``off`` or ``0``: none |
+| ``XPURT_VIRTUAL_GPU_DELAY_US`` | added to each kernel, in microseconds |
+| ``XPURT_VIRTUAL_GPU_MEMORY`` | memory of the device in bytes; 0: as much as the CPU |
+| ``XPURT_VIRTUAL_GPU_FP64`` | ``0``: a device without doubles |
+| ``XPURT_VIRTUAL_GPU_FAIL_AFTER`` | kernels after which it takes no more work; 0: never |
+"""
+
+import ctypes
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from xpurt.arguments import check_flag, check_type
+from xpurt.config import config, read_config
+
+LAYERS = "OPENCL_LAYERS"
+
+# What is mapped into the process once somebody has asked for devices: SYCL's adapters
+# (libsycl and libOpenCL alone are not enough), or a vendor's OpenCL driver.
+_DRIVER = re.compile(
+    r"/lib(ur_adapter_\w+|intelocl|igdrcl|pocl|amdocl64|nvidia-opencl|RusticlOpenCL"
+    r"|MesaOpenCL)[-.\w]*\.so"
+)
+
+
+def library_path() -> Path:
+    """The layer's library; raises RuntimeError if it was not built."""
+    found = sorted(Path(__file__).parent.glob("_virtual_gpu*.so"))
+    if not found:
+        raise RuntimeError(
+            f"the virtual GPU's library was not built: no _virtual_gpu*.so in "
+            f"{Path(__file__).parent}. Install xpurt again with a C compiler (gcc)."
+        )
+    return found[0]
+
+
+def activate(
+    strict: bool = True,
+    delay_us: int = 0,
+    memory_bytes: int | None = None,
+    *,
+    fp64: bool = True,
+    coherent: bool = False,
+) -> None:
+    """Adds the virtual GPU to this process and its children, before the first device use.
+
+    ``strict`` refuses what a discrete GPU would refuse, ``delay_us`` (microseconds) is
+    added to each kernel, ``memory_bytes`` is the memory of the device (None: as much as
+    the CPU device reports), ``fp64=False`` takes the type double away. ``coherent``
+    makes it an integrated GPU, whose kernels use any memory of the host; it refuses
+    nothing, whatever ``strict`` says.
+
+    Raises ValueError for numbers out of range, and RuntimeError if SYCL has already
+    looked for devices in this process: it does so once.
+    """
+    remedy = "Give a whole number."
+    check_type("virtual_gpu(delay_us=)", delay_us, int, "microseconds", remedy)
+    if memory_bytes is not None:
+        check_type("virtual_gpu(memory_bytes=)", memory_bytes, int, "bytes", remedy)
+    for name, flag in (("strict", strict), ("fp64", fp64), ("coherent", coherent)):
+        check_flag(f"virtual_gpu({name}=)", flag)
+    if delay_us < 0:
+        raise ValueError(f"delay_us={delay_us}: a delay is 0 or more microseconds")
+    if memory_bytes is not None and memory_bytes <= 0:
+        raise ValueError(
+            f"memory_bytes={memory_bytes}: a device has memory; None is the CPU's"
+        )
+    wanted = {
+        "XPURT_VIRTUAL_GPU": "coherent"
+        if coherent
+        else ("strict" if strict else "lenient"),
+        "XPURT_VIRTUAL_GPU_DELAY_US": str(delay_us),
+        "XPURT_VIRTUAL_GPU_MEMORY": str(memory_bytes or 0),
+        "XPURT_VIRTUAL_GPU_FP64": "1" if fp64 else "0",
+    }
+    library = library_path()
+    if _driver_is_loaded():
+        if _layer_is_loaded() and _settings(os.environ) == _settings(wanted):
+            return
+        raise RuntimeError(
+            "the virtual GPU comes too late: SYCL has already looked for devices in this "
+            f"process{' (with other settings)' if _layer_is_loaded() else ''}. Call "
+            "xpurt.testing.virtual_gpu() before the first use of a device, or start "
+            "Python with XPURT_VIRTUAL_GPU=strict."
+        )
+    os.environ.update(wanted)
+    if not _is_listed():
+        layers = [entry for entry in os.environ.get(LAYERS, "").split(":") if entry]
+        os.environ[LAYERS] = ":".join([*layers, str(library)])
+
+
+def activate_from_environment() -> None:
+    """Does what ``XPURT_VIRTUAL_GPU`` and its settings ask for; nothing if it is off.
+
+    Raises ConfigError for a value that is not possible, and RuntimeError as ``activate``
+    does.
+    """
+    requested = config()
+    if requested.virtual_gpu != "off":
+        activate(
+            strict=requested.virtual_gpu == "strict",
+            delay_us=requested.virtual_gpu_delay_us,
+            memory_bytes=requested.virtual_gpu_memory_bytes or None,
+            fp64=requested.virtual_gpu_fp64,
+            coherent=requested.virtual_gpu == "coherent",
+        )
+
+
+def fail(fails: bool = True, *, running: bool = False) -> None:
+    """The virtual GPU of this process takes no work from now on, or loses what it takes
+    (`running`), or does its work again.
+
+    Raises RuntimeError where there is none.
+    """
+    check_flag("fail_virtual_gpu()", fails)
+    check_flag("fail_virtual_gpu(running=)", running)
+    if not _layer_is_loaded():
+        raise RuntimeError(
+            "there is no virtual GPU that could fail: SYCL has not looked for devices "
+            "yet, or XPURT_VIRTUAL_GPU is off"
+        )
+    how = 0 if not fails else 2 if running else 1  # as virtual_gpu/layer/failure.c says
+    ctypes.CDLL(str(library_path())).xpurt_virtual_gpu_fail(ctypes.c_int(how))
+
+
+def is_active() -> bool:
+    """Whether SYCL sees the virtual GPU, or will see it when it looks for devices."""
+    there = _layer_is_loaded() if _driver_is_loaded() else _is_listed()
+    return there and _settings(os.environ)[0] != "off"
+
+
+def _settings(environment: Mapping[str, str]) -> tuple[str, int, int, bool]:
+    """What the layer finds in an environment; not `config()`, which is older than
+    what `activate` has written there."""
+    found = read_config(environment)
+    return (
+        found.virtual_gpu,
+        found.virtual_gpu_delay_us,
+        found.virtual_gpu_memory_bytes,
+        found.virtual_gpu_fp64,
+    )
+
+
+def _is_listed() -> bool:
+    return str(library_path()) in os.environ.get(LAYERS, "").split(":")
+
+
+def _mapped_files() -> str:
+    try:
+        return Path("/proc/self/maps").read_text()
+    except OSError:
+        return ""
+
+
+def _driver_is_loaded() -> bool:
+    return _DRIVER.search(_mapped_files()) is not None
+
+
+def _layer_is_loaded() -> bool:
+    return str(library_path()) in _mapped_files()
