@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 
 import torch
@@ -17,7 +18,7 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension, get_cxx_comp
 ROOT = Path(__file__).parent
 CSRC = Path("xpurt/csrc")
 VIRTUAL_GPU = Path("xpurt/virtual_gpu/layer")
-BUNDLED = 6  # sources that are compiled as one
+BUNDLED = 8  # sources of one folder that are compiled as one, at most
 
 
 # By path: importing the package would want the extension that is built here.
@@ -94,13 +95,19 @@ def precompile(
 
 
 def bundle(folder: Path, sources: list[str]) -> list[str]:
-    """Has several sources compiled as one: most of the time of a short one goes into
-    templates that all of them instantiate. Returns the files that include them."""
+    """Compiles several sources of one folder as one: most of the time of a short source
+    goes into templates that all of them instantiate. Returns the files that include
+    them."""
     wanted = {}
-    for i in range(0, len(sources), BUNDLED):
-        several = [ROOT / source for source in sources[i : i + BUNDLED]]
-        lines = [f'#include "{source.as_posix()}"\n' for source in several]
-        wanted[folder / several[0].name] = "".join(lines)
+    paths = sorted(map(Path, sources), key=lambda p: (p.parent, p.name))
+    for parent, group in groupby(paths, key=lambda p: p.parent):
+        files = list(group)
+        count = -(-len(files) // BUNDLED)
+        for i in range(count):
+            several = files[i::count]
+            lines = [f'#include "{(ROOT / file).as_posix()}"\n' for file in several]
+            name = "_".join([*parent.relative_to(CSRC).parts, several[0].name])
+            wanted[folder / name] = "".join(lines)
     folder.mkdir(parents=True, exist_ok=True)
     for old in set(folder.glob("*.cpp")) - set(wanted):
         old.unlink()
@@ -154,11 +161,12 @@ class Build(BuildExtension):
 def extension() -> CppExtension:
     # No run path: xpurt/startup/driver.py loads these libraries, and what they need in
     # turn, by path before the extension.
-    sources = sorted(str(p) for p in CSRC.glob("*.cpp"))
+    sources = sorted(str(p) for p in CSRC.rglob("*.cpp"))
     return CppExtension(
         "xpurt._C",
         sources,
         include_dirs=[
+            str(ROOT / CSRC),
             include_dir("intel-sycl-rt", "sycl/sycl.hpp"),
             include_dir("onednn-devel", "dnnl_sycl.hpp"),
         ],

@@ -329,7 +329,7 @@ void release_cached_memory() {
 }  // namespace xpurt
 
 namespace {
-const bool registered = [] {
+const bool allocator_registered = [] {
   c10::SetAllocator(c10::DeviceType::XPU, &xpurt::device_allocator());
   return true;
 }();

@@ -60,7 +60,7 @@ c10::Allocator& switching_allocator() {
 }  // namespace xpurt
 
 namespace {
-const bool registered = [] {
+const bool cpu_allocator_registered = [] {
   constexpr uint8_t kAboveTheDefault = 100;
   xpurt::cpu_allocator();  // PyTorch's, as long as it is the registered one
   c10::SetCPUAllocator(&xpurt::switching_allocator(), kAboveTheDefault);

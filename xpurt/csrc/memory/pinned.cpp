@@ -19,10 +19,10 @@
 namespace xpurt {
 namespace {
 
-std::atomic<bool> shut_down{false};
+std::atomic<bool> pinned_shut_down{false};
 
 bool past_use() {
-  return in_bad_fork() || shut_down.load(std::memory_order_relaxed);
+  return in_bad_fork() || pinned_shut_down.load(std::memory_order_relaxed);
 }
 
 // PyTorch's caching of host blocks, over SYCL's host memory. A block that a
@@ -135,7 +135,7 @@ struct PinnedAllocator final
 PinnedAllocator& instance() {
   // Leaked: see Note [Leaked on purpose].
   static PinnedAllocator* const leaked = [] {
-    std::atexit([] { shut_down = true; });
+    std::atexit([] { pinned_shut_down = true; });
     return new PinnedAllocator;
   }();
   return *leaked;
@@ -167,7 +167,7 @@ void release_pinned_memory() {
 }  // namespace xpurt
 
 namespace {
-const bool registered = [] {
+const bool pinned_registered = [] {
   at::setHostAllocator(c10::DeviceType::XPU,
                        static_cast<at::HostAllocator*>(&xpurt::pinned_allocator()));
   return true;

@@ -60,7 +60,7 @@ class AttentionCall final : public RowCall {
 };
 
 // Products want rows of heads without gaps, and no operand that is expanded.
-Tensor plain(const Tensor& tensor) {
+Tensor plain_operand(const Tensor& tensor) {
   const auto strides = tensor.strides();
   const bool gaps = tensor.size(3) > 1 && strides[3] != 1;
   return gaps || std::any_of(strides.begin(), strides.end(),
@@ -159,7 +159,7 @@ void AttentionCall::forward(const Attention& asked, size_t position, bool produc
 void AttentionCall::backward(const Attention& asked, size_t position, bool products,
                              Stack* stack) const {
   AttentionBackward given;
-  given.grad = plain(argument(*stack, roles_.grad).toTensor());
+  given.grad = plain_operand(argument(*stack, roles_.grad).toTensor());
   given.sums = argument(*stack, roles_.sums).toTensor();
   const Tensor& out = argument(*stack, roles_.out).toTensor();
   const auto compute = computed_in(asked.query.scalar_type());
@@ -177,7 +177,8 @@ void AttentionCall::backward(const Attention& asked, size_t position, bool produ
 
 void AttentionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
   Attention asked = asked_;
-  for (Tensor* each : {&asked.query, &asked.key, &asked.value}) *each = plain(*each);
+  for (Tensor* each : {&asked.query, &asked.key, &asked.value})
+    *each = plain_operand(*each);
   if (asked.mask.defined()) {
     asked.mask = asked.mask.expand(
         {asked.batch(), asked.heads(), asked.queries(), asked.keys()});

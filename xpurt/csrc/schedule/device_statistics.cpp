@@ -7,7 +7,7 @@ namespace xpurt {
 namespace {
 
 // How far in size a neighbour that knows may be.
-constexpr int kNeighbours = 3;
+constexpr int kNearbySizes = 3;
 
 DeviceStatistics* find_statistics(const OpRecord& record, c10::DeviceIndex index) {
   DeviceStatistics* found = record.device_statistics.load(std::memory_order_acquire);
@@ -58,7 +58,7 @@ const LearnedCost* nearest(const FoundBucket& found, size_t candidate) {
     return &bucket.candidates[candidate].factor;
   };
   const int here = static_cast<int>(found.size);
-  for (int away = 0; away <= kNeighbours; ++away) {
+  for (int away = 0; away <= kNearbySizes; ++away) {
     const LearnedCost* factor = known(here - away);
     if (factor == nullptr) factor = known(here + away);
     if (factor != nullptr) return factor;

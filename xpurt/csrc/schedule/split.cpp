@@ -64,19 +64,19 @@ struct SteadyProportions {
   std::vector<double> mean;
   std::vector<double> taken;
 };
-struct Kept {
+struct KeptRows {
   std::mutex mutex;
   std::map<std::pair<c10::DeviceIndex, int64_t>, SteadyProportions> by_rows;
 };
-Kept& kept() {
-  static auto* const leaked = new Kept;
+KeptRows& kept_rows() {
+  static auto* const leaked = new KeptRows;
   return *leaked;
 }
 
 std::vector<double> steady(std::vector<double> proportions, c10::DeviceIndex index,
                            int64_t rows) {
-  std::lock_guard<std::mutex> lock(kept().mutex);
-  auto& by_rows = kept().by_rows;
+  std::lock_guard<std::mutex> lock(kept_rows().mutex);
+  auto& by_rows = kept_rows().by_rows;
   if (by_rows.size() > kMaxKept) by_rows.clear();
   SteadyProportions& known = by_rows[{index, rows}];
   const auto both_or_none = [](double a, double b) { return (a > 0) == (b > 0); };
