@@ -5,6 +5,7 @@ never `xpurt.mapping.resolve`, from outside.
 """
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ PACKAGE = ROOT / "xpurt"
 CSRC = PACKAGE / "csrc"
 
 LONGEST_FILE = 420  # lines; the aim is 400
+FULLEST_FOLDER = 40  # files
 
 # Modules that lie in the package's own folder, and the room that each belongs to. Any
 # other name below xpurt is a room by itself.
@@ -67,9 +69,26 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 
 
+# The same inside of kernels; "" are the modules beside the folders. They reach each other
+# by module: the face of kernels is for the rooms above.
+KERNELS_MAY_IMPORT: dict[str, set[str]] = {
+    "kinds": set(),
+    "rows": {"kinds"},
+    "sources": {"kinds", "rows"},
+    "cache": set(),
+    "costs": {"cache"},
+    "": {"kinds", "rows", "sources", "cache", "costs"},
+}
+
 OUR_TOP_LEVEL = {"xpurt", *(path.stem for path in ROOT.glob("*xpurt*.py"))}
 PYTHON_FILES = [*ROOT.glob("*xpurt*.py"), *sorted(PACKAGE.rglob("*.py"))]
 CPP_FILES = sorted(p for p in PACKAGE.rglob("*") if p.suffix in {".cpp", ".h", ".c"})
+# Of csrc, the folders in it: tests of the C++ hold the rest.
+FOLDERS = sorted(
+    path
+    for path in [PACKAGE, *PACKAGE.rglob("*")]
+    if path.is_dir() and path.name != "__pycache__" and path != CSRC
+)
 TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 
 
@@ -128,9 +147,67 @@ def faults(importer: str, source: str) -> list[str]:
     return found
 
 
+def folder_of_kernels(module: str) -> str:
+    """`rows` for xpurt.kernels.rows.nn.pooling, "" for xpurt.kernels.policy."""
+    path = ROOT.joinpath(*module.split("."))
+    below = path.relative_to(PACKAGE / "kernels").parts
+    return below[0] if below and (PACKAGE / "kernels" / below[0]).is_dir() else ""
+
+
+def faults_in_kernels(importer: str, source: str) -> list[str]:
+    """The same for a module of kernels, and what it imports of kernels."""
+    folder = folder_of_kernels(importer)
+    others = {
+        module: folder_of_kernels(module)
+        for module in imports_of(source)
+        if room_of(module) == "kernels"
+    }
+    return [
+        f"{importer} ({folder}) may not import {module} ({other or 'kernels'})"
+        for module, other in sorted(others.items())
+        if other != folder and other not in KERNELS_MAY_IMPORT[folder]
+    ]
+
+
 @pytest.mark.parametrize("path", PYTHON_FILES, ids=module_name)
 def test_a_room_imports_only_the_faces_of_rooms_below_it(path: Path) -> None:
     assert faults(module_name(path), path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "kernels").rglob("*.py")), ids=module_name
+)
+def test_a_folder_of_kernels_imports_only_those_below_it(path: Path) -> None:
+    assert faults_in_kernels(module_name(path), path.read_text()) == []
+
+
+@pytest.mark.parametrize("path", FOLDERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_folder_can_be_read_at_a_glance(path: Path) -> None:
+    files = [file for file in path.iterdir() if file.is_file() and file.suffix != ".so"]
+    assert len(files) <= FULLEST_FOLDER, f"{len(files)} files: find the rooms in it"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [folder for folder in FOLDERS if list(folder.glob("*.py"))],
+    ids=module_name,
+)
+def test_a_room_says_what_it_holds(path: Path) -> None:
+    """Its __init__.py is there, and begins with a docstring."""
+    assert ast.get_docstring(ast.parse((path / "__init__.py").read_text()))
+
+
+def test_the_virtual_gpu_stands_alone() -> None:
+    """Its layer needs the OpenCL headers and itself; its face, the base."""
+    folder = PACKAGE / "virtual_gpu" / "layer"
+    sources = [*folder.glob("*.c"), *folder.glob("*.h")]
+    assert sources
+    included = {
+        name
+        for source in sources
+        for name in re.findall(r'^#include "([^"]+)"', source.read_text(), re.M)
+    }
+    assert included <= {source.name for source in sources}
 
 
 @pytest.mark.parametrize(
@@ -143,10 +220,13 @@ def test_a_file_is_one_idea_long(path: Path) -> None:
     assert lines <= LONGEST_FILE, f"{lines} lines: find the second idea in it"
 
 
-def test_the_table_has_no_circle() -> None:
+@pytest.mark.parametrize(
+    "table", [MAY_IMPORT, KERNELS_MAY_IMPORT], ids=["rooms", "kernels"]
+)
+def test_the_table_has_no_circle(table: dict[str, set[str]]) -> None:
     settled: set[str] = set()
-    while pending := MAY_IMPORT.keys() - settled:
-        free = {room for room in pending if MAY_IMPORT[room] <= settled}
+    while pending := table.keys() - settled:
+        free = {room for room in pending if table[room] <= settled}
         assert free, f"these rooms import each other: {sorted(pending)}"
         settled |= free
 
@@ -169,6 +249,16 @@ def test_the_table_has_no_circle() -> None:
 def test_a_fault_is_seen(importer: str, source: str, fault: str) -> None:
     (line,) = faults(importer, source)
     assert fault in line
+
+
+def test_a_fault_in_kernels_is_seen() -> None:
+    source = "from xpurt.kernels.rows.table import ROWS\nfrom xpurt.kernels import ROWS"
+    importer = "xpurt.kernels.kinds.row"
+    assert faults_in_kernels(importer, source) == [
+        f"{importer} (kinds) may not import xpurt.kernels (kernels)",
+        f"{importer} (kinds) may not import xpurt.kernels.rows.table (rows)",
+    ]
+    assert faults_in_kernels("xpurt.kernels.catalog", source) == []
 
 
 def test_only_the_listed_files_may_import_dpctl() -> None:

@@ -43,6 +43,22 @@ print(drivers() > 0)
     assert found[2:] == ["False", "True"]
 
 
+def test_importing_leaves_the_rows_to_the_first_device() -> None:
+    """They are as many modules as all that `import torch` takes of xpurt."""
+    code = """
+import sys, torch
+def rooms():
+    parts = [m.split(".") for m in sys.modules if m.startswith("xpurt.kernels.")]
+    return {part[2] for part in parts} & {"catalog", "kinds", "registration", "rows", "sources"}
+print(sorted(rooms()))
+torch.xpu.current_device()
+print(sorted(rooms()))
+"""
+    before, after = output(code).splitlines()
+    assert before == "[]"
+    assert after == "['kinds', 'registration', 'rows', 'sources']"
+
+
 def test_questions_that_need_no_device_load_no_driver() -> None:
     code = """
 import torch, xpurt

@@ -1,6 +1,21 @@
-"""Kernels on SYCL queues, one declarative row per op."""
+"""Kernels on SYCL queues, one declarative row per op.
 
-from xpurt.kernels.catalog import Entry, op_entries
+`kinds` are the kinds of rows, `rows` the declarations of all ops, `sources` makes OpenCL
+C of them, `costs` is what ops cost, and `cache` keeps what was built. The modules beside
+these folders give the rows to the dispatcher, and report what ran.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from xpurt.kernels.costs.curves import (
+    BadCosts,
+    Calibration,
+    Curve,
+    Identity,
+    Point,
+    Rates,
+)
 from xpurt.kernels.costs.calibration_store import (
     apply_costs,
     calibration_path,
@@ -10,21 +25,12 @@ from xpurt.kernels.costs.calibration_store import (
     known_costs,
     shipped,
 )
-from xpurt.kernels.costs.curves import (
-    BadCosts,
-    Calibration,
-    Curve,
-    Identity,
-    Point,
-    Rates,
-)
 from xpurt.kernels.policy import (
     configure,
     get_kernel_policy,
     kernel_policy,
     set_kernel_policy,
 )
-from xpurt.kernels.registration import kernel_cache, register
 from xpurt.kernels.report import (
     DeviceRow,
     OpReport,
@@ -32,8 +38,12 @@ from xpurt.kernels.report import (
     devices_table,
     op_report,
 )
-from xpurt.kernels.rows.cost_classes import OPS_OF_THEIR_OWN, cost_class
-from xpurt.kernels.rows.table import ROWS
+
+if TYPE_CHECKING:
+    from xpurt.kernels.catalog import Entry, op_entries
+    from xpurt.kernels.registration import kernel_cache, register
+    from xpurt.kernels.rows.cost_classes import OPS_OF_THEIR_OWN, cost_class
+    from xpurt.kernels.rows.table import ROWS
 
 __all__ = [
     "Entry",
@@ -66,3 +76,22 @@ __all__ = [
     "register",
     "set_kernel_policy",
 ]
+
+# These need the rows, which are as many modules as the rest of xpurt. The first
+# placement of devices imports them, and `import torch` does not.
+_WITH_THE_ROWS = {
+    "Entry": "catalog",
+    "op_entries": "catalog",
+    "kernel_cache": "registration",
+    "register": "registration",
+    "OPS_OF_THEIR_OWN": "rows.cost_classes",
+    "cost_class": "rows.cost_classes",
+    "ROWS": "rows.table",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _WITH_THE_ROWS.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)
