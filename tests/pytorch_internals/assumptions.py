@@ -1,0 +1,243 @@
+"""What xpurt takes for granted of PyTorch's internals: the table behind
+docs/pytorch_internals.md. A pattern with a "*" stands for several names."""
+
+from dataclasses import dataclass
+
+CHECKED_WITH = "2.13.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A private Python name. `expects`: the names of a function's parameters, as in
+    "(self, event)", or the type that the value has; "" if it is enough that it is there.
+    """
+
+    name: str
+    expects: str
+    why: str
+
+
+MEMBERS = (
+    Member("torch._C._GLIBCXX_USE_CXX11_ABI", "bool", "the extension is built for one ABI"),
+    Member("torch._C._has_xpu", "bool", "False: this wheel has no XPU of its own; xpurt sets it"),
+    Member("torch._C._[Xx][Pp][Uu]*", "", "the names that PyTorch's `torch.xpu` is written over; xpurt sets them"),
+    Member("torch._C._broadcast*", "", "names that CUDA builds alone have, for `DataParallel`; xpurt sets them"),
+    Member("torch._C._gather*", "", "the same"),
+    Member("torch._C._scatter*", "", "the same"),
+    Member("torch._C._from_dlpack", "builtin_function_or_method", "replaced: takes tensors without elements"),
+    Member("torch._C._to_dlpack*", "builtin_function_or_method", "replaced: a raw pointer leaves"),
+    Member("torch._C._get_schema", "builtin_function_or_method", "schemas of ops that are computed by way of others"),
+    Member("torch._C._get_privateuse1_backend_name", "builtin_function_or_method", "the name of PrivateUse1 as a device type"),
+    Member("torch._C._is_alias_of", "builtin_function_or_method", "conformance: whether a result is a view"),
+    Member("torch._C._autograd.DeviceType*", "", "events of the profiler say CUDA on a CPU build, and become XPU"),
+    Member("torch.autograd.profiler.profile._parse_kineto_results", "(self, result, timeout_s)", "replaced, for the same"),
+    Member("torch._decomp.decomposition_table*", "", "PyTorch's own decompositions are forms of rows"),
+    Member("torch._prims_common.make_channels_last_strides_for", "(shape)", "strides of results of convolutions"),
+    Member("torch._prims_common.make_contiguous_strides_for", "(shape, row_major)", "strides of results of convolutions"),
+    Member("torch._prims_common.suggest_memory_format", "(x)", "memory formats of results"),
+    Member("torch._dynamo.device_interface", "", "has taken functions of `torch.xpu` where it was imported first"),
+    Member("torch._subclasses.fake_tensor.FakeTensorMode*", "", "`avoid_device_init` raises if CUDA and XPU are both built"),
+    Member("torch._tensor_classes", "set", "the classes of tensors that are pickled to other processes"),
+    Member("torch.UntypedStorage._share_f*_cpu_", "(self, args, kwargs)", "replaced: xpu memory can't be shared between processes"),
+    Member("torch.Tensor._addmm_activation", "method_descriptor", "an op that has a row"),
+    Member("torch._neg_view", "builtin_function_or_method", "the oracle copies negated views as such"),
+    Member("torch._ops.OpOverload", "type", "ops in traced graphs of the simulator"),
+    Member("torch.cuda._device_count_nvml", "()", "counts CUDA GPUs without CUDA; negative if NVML can't say"),
+    Member("torch.cuda._is_compiled", "()", "whether this is a CUDA build"),
+    Member("torch.ops.aten._*", "OpOverloadPacket", "private ops that are called"),
+    Member("torch.utils._python_dispatch.TorchDispatchMode", "type", "conformance: which ops a call is made of"),
+    Member("torch.utils._pytree.*", "function", "trees of tensors as arguments and results"),
+    Member("torch.xpu._is_compiled", "()", "asked by PyTorch, and replaced on a CUDA build"),
+    Member("torch.xpu._is_in_bad_fork", "()", "what a runtime of a device type has to offer"),
+    Member("torch.xpu._lazy_init", "()", "what a runtime of a device type has to offer"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """What xpurt sets, replaces or removes in another package. `targets`: as the sources
+    write it. `members`: what has to be there for that, with parameters as in `Member`;
+    an attribute of a class where there is a ":"."""
+
+    targets: tuple[str, ...]
+    members: tuple[tuple[str, str], ...]
+    why: str
+
+
+PATCHES = (
+    Patch(
+        ("torch.xpu", "setattr(torch._C, name)", "delattr(torch._C, name)", "sys.modules.pop"),
+        (("torch.xpu.device_count", ""), ("torch.xpu.random.device_count", ""), ("torch.xpu.Stream", "type")),
+        "PyTorch's own Python layer is imported once more, over xpurt's names",
+    ),
+    Patch(
+        ("module['device_count']", "module['random'].device_count", "module['get_device_capability']", "module['Stream'].__hash__"),
+        (("torch.xpu.get_device_capability.__wrapped__", "(device)"), ("torch.xpu.Stream:__hash__", "")),
+        "functions of the layer that know nothing of mappings",
+    ),
+    Patch(
+        ("module.update",),
+        tuple((f"torch.xpu.{each}", "(device)") for each in ("temperature", "clock_rate", "power_draw", "utilization", "memory_usage", "device_memory_used")),
+        "sensors: PyTorch reads Level Zero's, whose devices are others",
+    ),
+    Patch(
+        ("module['_is_compiled']",),
+        (("torch.xpu._is_compiled", "()"),),
+        "on a CUDA build PyTorch takes it for impossible that XPU is compiled in, too",
+    ),
+    Patch(
+        ("vars(self.module)['_get_device_properties']", "vars(self.module)['default_generators']"),
+        (("torch.xpu.default_generators", "tuple"),),
+        "what `torch._C._xpu_init` sets in `torch.xpu`",
+    ),
+    Patch(
+        ("vars(self.module)['graph'].default_capture_stream",),
+        (("torch.xpu.graph:default_capture_stream", ""),),
+        "the stream of captures belongs to a mapping",
+    ),
+    Patch(
+        ("torch.version.xpu",),
+        (("torch.version.xpu", "NoneType"),),
+        "the version of SYCL, as in a build with XPU",
+    ),
+    Patch(
+        ("vars(dynamo)['get_xpu_stream']", "setattr(interface, name)", "interface.get_raw_stream"),
+        (),
+        "`torch._dynamo.device_interface.XpuInterface` holds functions of `torch.xpu`",
+    ),
+    Patch(
+        ("sys.modules.update", "sys.modules[f'torch.{name}']", "sys.modules[path]", "setattr(torch, name)", "setattr(torch, self.name)", "delattr(torch, self.name)"),
+        (("torch.get_device_module.cache_clear", ""),),
+        "`register_runtime`: a module becomes `torch.<device type>`; PyTorch caches what it found",
+    ),
+    Patch(
+        ("FakeTensorMode.avoid_device_init",),
+        (("torch._subclasses.fake_tensor.FakeTensorMode:avoid_device_init", "property"),),
+        "on a CUDA build it would raise",
+    ),
+    Patch(
+        ("profile._parse_kineto_results",),
+        (("torch.autograd.profiler.profile:_parse_kineto_results", "(self, result, timeout_s)"),),
+        "events of xpu's work are named after CUDA in a CPU build",
+    ),
+    Patch(
+        ("vars(torch.accelerator)['current_accelerator']",),
+        (("torch.accelerator.current_accelerator", "(check_available)"),),
+        "None where it is known that there is no device",
+    ),
+    Patch(
+        ("ForkingPickler.register(kind)", "setattr(torch.UntypedStorage, name)"),
+        (("torch.multiprocessing.reductions.reduce_tensor", "(tensor)"), ("torch.UntypedStorage:_share_fd_cpu_", "(self, args, kwargs)")),
+        "xpu tensors are copied to other processes",
+    ),
+    Patch(
+        ("setattr(place, name)", "delattr(place, name)", "delattr(torch.Tensor, _C_EXCHANGE)"),
+        (("torch.Tensor:data_ptr", ""), ("torch.UntypedStorage:data_ptr", ""), ("torch.utils.dlpack.to_dlpack", ""), ("torch.Tensor:__dlpack_c_exchange_api__", "")),
+        "a raw pointer leaves PyTorch: the bytes there have to be valid",
+    ),
+    Patch(
+        ("setattr(torch.Tensor, INTERFACE)", "delattr(torch.Tensor, INTERFACE)"),
+        (),
+        "`__sycl_usm_array_interface__`: a new attribute of tensors",
+    ),
+    Patch(
+        ("vars(torch)['from_dlpack']", "vars(torch.utils.dlpack)['from_dlpack']", "vars(torch._C)['_from_dlpack']"),
+        (("torch.from_dlpack", "(ext_tensor, device, copy)"), ("torch._C._from_dlpack", "")),
+        "takes arrays of dpctl and dpnp, and tensors without elements",
+    ),
+    Patch(
+        ("sys.modules['xpurt._C']", "sys.modules['xpurt']._C"),
+        (),
+        "xpurt's own: stands in for the extension where it is not loaded",
+    ),
+    Patch(
+        ("sys.meta_path.insert",),
+        (),
+        "Python: packages are changed right after their import",
+    ),
+    Patch(
+        ("setattr(chooser, name)", "setattr(strategy, each)", "setattr(sys.modules[made.__module__], made.__name__)", "registry.register(NAME)", "accelerator_registry.register(NAME)"),
+        (),
+        "lightning: an accelerator `xpu` for its Trainer and its Fabric; tests/integrations holds it",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A C++ name, inner header (`<...>`) or private member (`&Class::member_`).
+
+    `header`: where it is declared, below torch/include; "" for headers themselves.
+    """
+
+    name: str
+    header: str
+    why: str
+
+
+NATIVE = (
+    Native("at::native::structured_*", "ATen/ops/*_native.h", "structured CPU kernels run on xpu tensors themselves: Note [Structured ops on xpu tensors]"),
+    Native("at::native::resize_output", "ATen/native/Resize.h", "out= arguments are resized as PyTorch does"),
+    Native("at::native::result_type", "ATen/ops/result_type_native.h", "type promotion of rows"),
+    Native("at::native::update_result_type_state", "ATen/native/TypeProperties.h", "type promotion of rows"),
+    Native("at::native::ResultTypeState", "ATen/native/TypeProperties.h", "type promotion of rows"),
+    Native("at::native::*ested*ensor*mpl", "ATen/NestedTensorImpl.h", "nested tensors as CPU tensors on the same bytes"),
+    Native("at::native::ZeroTensorAllocator", "ATen/native/TensorFactories.h", "_efficientzerotensor on xpu"),
+    Native("at::native::fill_*_deterministic_", "ATen/native/*.h", "deterministic filling of new memory"),
+    Native("at::native::check_supported_max_int_with_precision", "ATen/native/TensorFactories.h", "the checks of randperm"),
+    Native("at::native::checkSetStorage", "ATen/native/Resize.h", "set_ on xpu"),
+    Native("at::native::*mixed*type", "ATen/native/cpu/mixed_data_type.h", "group_norm and layer_norm of two dtypes"),
+    Native("at::native::_check_layer_norm_inputs", "ATen/native/layer_norm.h", "the checks of layer_norm"),
+    Native("at::native::expandTensors", "ATen/native/IndexingUtils.h", "indices of index and index_put"),
+    Native("at::native::toListOfOptionalTensors", "ATen/native/IndexingUtils.h", "indices of index and index_put"),
+    Native("at::native::hasContiguousSubspace", "ATen/native/IndexingUtils.h", "indices of index and index_put"),
+    Native("at::native::templates", "ATen/native/DistributionTemplates.h", "the checks of random ops"),
+    Native("at::native::*", "ATen/ops/*_native.h", "functions of the wheel that are called past the dispatcher"),
+    Native("at::detail::get*Hooks", "ATen/detail/*HooksInterface.h", "the hooks of XPU and CUDA are replaced in place; neither interface has data members"),
+    Native("at::detail::*", "ATen/*.h", "making of tensors"),
+    Native("at::impl::ThreadLocalPythonObjects", "ATen/ThreadLocalPythonObjects.h", "state of Python that travels with a thread"),
+    Native("c10::detail::getNonDeterministicRandom", "c10/core/GeneratorImpl.h", "seeds"),
+    Native("c10::impl::DeviceGuardImplInterface", "c10/core/impl/DeviceGuardImplInterface.h", "the guard of xpu"),
+    Native("c10::impl::GPUTrace", "c10/core/impl/GPUTrace.h", "callbacks of `torch.xpu._gpu_trace`"),
+    Native("c10::impl::PyInterpreter*", "c10/core/impl/PyInterpreter.h", "callbacks of `torch.xpu._gpu_trace`"),
+    Native("c10::impl::boxArgs", "ATen/core/boxing/impl/boxing.h", "unboxed calls that end in a boxed one"),
+    Native("c10::impl::PopResult", "ATen/core/boxing/impl/boxing.h", "unboxed calls that end in a boxed one"),
+    Native("libkineto::*", "kineto/*.h", "the profiler of xpu's work"),
+    Native("torch::autograd::*", "torch/csrc/autograd/*.h", "gradients of recurrent layers, and the engine's threads"),
+    Native("torch::unwind::*", "torch/csrc/profiler/unwind/unwind.h", "stack traces in snapshots of memory"),
+    Native("torch::utils::*", "torch/csrc/utils/device_lazy_init.h", "forked processes"),
+    Native("&EngineTable::device_ready_queues_", "torch/csrc/autograd/engine.h", "Note [Autograd's threads]: the table of queues is extended"),
+    Native("&EngineTable::thread_pool_shared_", "torch/csrc/autograd/engine.h", "Note [Autograd's threads after a fork]"),
+    Native("&ReadyQueue::*_", "torch/csrc/autograd/engine.h", "Note [Autograd's threads at exit]"),
+    Native("&Tasks::c", "", "the container below std::priority_queue, as the C++ standard has it"),
+    Native("<ATen/*>", "", "inner headers of ATen"),
+    Native("<c10/core/impl/*>", "", "inner headers of c10"),
+    Native("<torch/csrc/*>", "", "inner headers of torch"),
+    Native("<kineto/*>", "", "headers of kineto, which the wheel brings"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A dispatch key that xpurt registers kernels on. `name`: `_ XPU` for a fallback.
+    `empty`: PyTorch itself has no kernel there."""
+
+    name: str
+    empty: bool
+    why: str
+
+
+KEYS = (
+    Key("_ XPU", True, "every op that has no kernel on XPU"),
+    Key("_ SparseXPU", True, "the same for sparse tensors"),
+    Key("_ SparseCsrXPU", True, "the same for compressed sparse tensors"),
+    Key("_ QuantizedXPU", True, "the same for quantized tensors"),
+    Key("_ NestedTensorXPU", True, "the same for nested tensors"),
+    Key("aten XPU", True, "ops with kernels of their own, and unboxed ones"),
+    Key("aten AutogradXPU", True, "composite ops whose gradients differ on xpu"),
+    Key("aten AutogradNestedTensor", False, "attention of nested tensors; a kernel of PyTorch's on this key would be replaced"),
+    Key("aten NestedTensorXPU", True, "ops that the fallback can't run"),
+    Key("aten QuantizedXPU", True, "ops that the fallback can't run"),
+    Key("aten SparseCsrXPU", True, "ops that the fallback can't run"),
+    Key("aten SparseXPU", True, "ops that the fallback can't run"),
+)  # fmt: skip

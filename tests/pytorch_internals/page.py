@@ -1,0 +1,153 @@
+"""Writes docs/pytorch_internals.md: `cd tests && python -m pytorch_internals.page`."""
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from pytorch_internals.assumptions import (
+    CHECKED_WITH,
+    KEYS,
+    MEMBERS,
+    NATIVE,
+    PATCHES,
+)
+from pytorch_internals.used import ROOT, Uses, all_uses
+
+PAGE = ROOT / "docs" / "pytorch_internals.md"
+
+HEAD = f"""\
+# What xpurt assumes of PyTorch's internals
+
+Written by `cd tests && python -m pytorch_internals.page`. The rows are in
+`tests/pytorch_internals/assumptions.py`; the files are read from the sources.
+
+Everything here was last checked with PyTorch {CHECKED_WITH}. Older versions were not
+looked at. A new version is asked by
+
+```
+cd tests && python -m pytorch_internals.changed
+```
+
+in an environment that has it. xpurt need not be built for that PyTorch. It prints what
+changed, a line each: a member that is gone or takes other arguments, a function that a
+header no longer declares or the wheel no longer exports, a name that `torch.xpu` wants
+and xpurt lacks, a virtual function of the CUDA hooks that is not forwarded, a dispatch
+key that has kernels of PyTorch's own now. `tests/pytorch_internals` runs the same, and
+fails for a use in the sources that has no row.
+
+What a check can't see: a function that keeps its name and arguments and does something
+else. The other tests are for that.
+"""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def code(text: str) -> str:
+    return f"`{text}`"
+
+
+def files_of(names: Iterable[str], uses: Uses) -> str:
+    """At most four, below the package's folder."""
+    files = sorted(
+        {file.removeprefix("xpurt/") for name in names for file in uses[name]}
+    )
+    more = [f"{len(files) - 4} more"] if len(files) > 4 else []
+    return ", ".join([*files[:4], *more])
+
+
+def split(patterns: Sequence[str], uses: Uses) -> dict[str, list[str]]:
+    """The names that belong to each pattern: to the first one that fits."""
+    found: dict[str, list[str]] = {pattern: [] for pattern in patterns}
+    for name in uses:
+        for pattern in patterns:
+            if fnmatchcase(name, pattern):
+                found[pattern].append(name)
+                break
+    return found
+
+
+def shown(pattern: str, names: Sequence[str]) -> str:
+    """A pattern, with how many it stands for."""
+    if "*" not in pattern:
+        return code(pattern)
+    if len(names) == 1:
+        return code(names[0])
+    return f"{code(pattern)} ({len(names)})"
+
+
+def page() -> str:
+    uses = all_uses()
+    members = split([row.name for row in MEMBERS], uses["python"])
+    native = split([row.name for row in NATIVE], uses["c++"])
+    parts = [
+        HEAD,
+        "## Private members of Python modules\n",
+        "Seen to have changed when the name is gone, or has another type or other "
+        "parameters.\n",
+        table(
+            ("what", "what it is", "where", "why"),
+            (
+                (
+                    shown(row.name, members[row.name]),
+                    code(row.expects) if row.expects else "",
+                    files_of(members[row.name], uses["python"]),
+                    row.why,
+                )
+                for row in MEMBERS
+            ),
+        ),
+        "\n## Python that is set, replaced or removed\n",
+        "As the sources write it. Seen to have changed when what is replaced is gone, or "
+        "takes other arguments.\n",
+        table(
+            ("what", "what has to be there", "where", "why"),
+            (
+                (
+                    ", ".join(map(code, row.targets)),
+                    ", ".join(code(name.replace(":", ".")) for name, _ in row.members),
+                    files_of(row.targets, uses["patch"]),
+                    row.why,
+                )
+                for row in PATCHES
+            ),
+        ),
+        "\n## C++ that is no public interface\n",
+        "Seen to have changed when a header no longer declares it, when the wheel does "
+        "not export the mangled name that the extension was linked to, or when the "
+        "extension does not compile. xpurt looks up no symbol of PyTorch by name at run "
+        "time.\n",
+        table(
+            ("what", "declared in", "where", "why"),
+            (
+                (
+                    shown(row.name, native[row.name]),
+                    code(row.header) if row.header else "",
+                    files_of(native[row.name], uses["c++"]),
+                    row.why,
+                )
+                for row in NATIVE
+            ),
+        ),
+        "\n## Dispatch keys\n",
+        "`_` is the fallback of all ops. Seen to have changed when PyTorch itself has "
+        "kernels of aten on a key that was empty.\n",
+        table(
+            ("namespace and key", "empty in PyTorch", "where", "why"),
+            (
+                (
+                    code(row.name),
+                    "yes" if row.empty else "no",
+                    files_of([row.name], uses["key"]),
+                    row.why,
+                )
+                for row in KEYS
+            ),
+        ),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
