@@ -8,14 +8,6 @@ these folders give the rows to the dispatcher, and report what ran.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from xpurt.kernels.costs.curves import (
-    BadCosts,
-    Calibration,
-    Curve,
-    Identity,
-    Point,
-    Rates,
-)
 from xpurt.kernels.costs.calibration_store import (
     apply_costs,
     calibration_path,
@@ -24,6 +16,14 @@ from xpurt.kernels.costs.calibration_store import (
     kept_calibration,
     known_costs,
     shipped,
+)
+from xpurt.kernels.costs.curves import (
+    BadCosts,
+    Calibration,
+    Curve,
+    Identity,
+    Point,
+    Rates,
 )
 from xpurt.kernels.policy import (
     configure,
