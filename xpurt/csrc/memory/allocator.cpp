@@ -329,7 +329,7 @@ void release_cached_memory() {
 }  // namespace xpurt
 
 namespace {
-const bool allocator_registered = [] {
+const bool device_allocator_registered = [] {
   c10::SetAllocator(c10::DeviceType::XPU, &xpurt::device_allocator());
   return true;
 }();

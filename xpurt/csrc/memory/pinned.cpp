@@ -167,7 +167,7 @@ void release_pinned_memory() {
 }  // namespace xpurt
 
 namespace {
-const bool pinned_registered = [] {
+const bool host_allocator_registered = [] {
   at::setHostAllocator(c10::DeviceType::XPU,
                        static_cast<at::HostAllocator*>(&xpurt::pinned_allocator()));
   return true;
