@@ -15,10 +15,10 @@ from xpurt.calibration import probe_ops
 from xpurt.command_line import cli
 
 
-@pytest.mark.parametrize("request", ["CPU", "AUTO"])
-def test_what_is_measured_is_in_force(folder: Path, request: str) -> None:
+@pytest.mark.parametrize("wanted", ["CPU", "AUTO"])
+def test_what_is_measured_is_in_force(folder: Path, wanted: str) -> None:
     said: list[str] = []
-    with xpurt.xpu_mapping(request) as placement:
+    with xpurt.xpu_mapping(wanted) as placement:
         devices = {d for ordinal in placement.ordinals for d in ordinal}
         before = kernels.get_kernel_policy()
         found = xpurt.calibrate(report=said.append)

@@ -8,6 +8,7 @@
 #include "memory/cpu_allocator.h"
 #include "memory/replica/replica.h"
 #include "native/alias_storage.h"
+#include "native/host_bytes.h"
 
 namespace xpurt {
 

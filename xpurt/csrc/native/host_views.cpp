@@ -8,6 +8,7 @@
 #include "memory/replica/replica.h"
 #include "native/alias.h"
 #include "native/alias_storage.h"
+#include "native/host_bytes.h"
 #include "stream/stream.h"
 
 namespace xpurt {

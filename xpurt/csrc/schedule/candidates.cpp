@@ -58,14 +58,14 @@ double moves_us(const Work& work, const Ordinal& devices, size_t position,
 }
 
 uint64_t positions_for(const Work& work, const Ordinal& devices) {
-  const std::string preferred = preference();
+  const std::string kind = preference();
   uint64_t able = 0, preferred = 0;
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     const PhysicalDevice& device = *devices.devices[position];
     if (position != devices.home && is_excluded(device.id)) continue;
     if (!can_run(work, device)) continue;
     able |= uint64_t{1} << position;
-    if (preferred.empty() || kind_of(device.device) == preferred) {
+    if (kind.empty() || kind_of(device.device) == kind) {
       preferred |= uint64_t{1} << position;
     }
   }
