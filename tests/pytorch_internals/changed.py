@@ -21,7 +21,7 @@ os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 
 from pytorch_internals.assumptions import KEYS, MEMBERS, NATIVE, PATCHES, Member, Native
-from pytorch_internals.used import ROOT, all_uses
+from pytorch_internals.used import CPP, ROOT, all_uses
 
 TORCH = Path(torch.__file__).parent
 INCLUDE = TORCH / "include"
@@ -147,8 +147,8 @@ def of_cuda_hooks() -> list[str]:
     base = (INCLUDE / "ATen/detail/AcceleratorHooksInterface.h").read_text()
     text = re.sub(r"#ifdef USE_ROCM.*?#endif", "", header + base, flags=re.S)
     asked = set(re.findall(r"virtual\s+(?!~)[^;{(]*?\b(\w+)\s*\(", text))
-    (ours,) = (ROOT / "xpurt" / "csrc").rglob("cuda_build.cpp")
-    source = ours.read_text()
+    sources = (path.read_text() for path in CPP)
+    (source,) = (text for text in sources if ": CUDAHooksInterface {" in text)
     forwarded = set(re.findall(r"FORWARD\([^,]+, (\w+),", source))
     forwarded |= set(re.findall(r"(\w+)\(\) const override", source))
     return [f"CUDA's hooks forward no {name}" for name in sorted(asked - forwarded)]
