@@ -37,7 +37,7 @@ IMPORTED_BY_NAME = {"startup", "sharing", "text", "xpurt.mapping.inventory"}
 
 BELOW_XPU = {"base", "startup", "text", "kernels", "mapping", "streams"}
 BELOW_TOOLS = BELOW_XPU | {
-    "xpu", "compiler", "lazy", "distributed", "runtime", "sharing", "virtual_gpu"
+    "reports", "xpu", "compiler", "lazy", "distributed", "runtime", "sharing", "virtual_gpu"
 }  # fmt: skip
 
 # The table of rooms. "face" is xpurt/__init__.py, the public names: the tools above
@@ -49,8 +49,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "text": {"base"},
     "kernels": {"base", "text"},
     "mapping": {"base", "startup", "text", "kernels"},
+    "reports": {"base", "startup", "text", "kernels", "mapping"},
     "streams": {"base", "startup", "text", "kernels", "mapping"},
-    "calibration": BELOW_XPU,
+    "calibration": BELOW_XPU | {"reports"},
     "xpu": BELOW_XPU,
     "compiler": {"base", "kernels", "streams", "xpu"},
     "lazy": {"base", "kernels", "streams", "xpu"},

@@ -47,7 +47,7 @@ def test_a_key_of_the_kind_that_is_missing_is_named(
 
 
 def test_a_key_inside_a_step_is_checked_too(xpu: torch.device) -> None:
-    row = OF_A_KIND["steps"]
+    row = OF_A_KIND["custom_kernel"]
     with pytest.raises(ValueError, match=r'"steps" of the row .* lacks the key "over"'):
         add(lambda given: given["steps"][0].pop("over"), row)
     with pytest.raises(ValueError, match=r'"steps" of the row .* has keys .*: colour'):

@@ -310,7 +310,7 @@ struct CustomKernelKind final : CustomKernelSpec {
   }
 };
 
-[[maybe_unused]] const bool knows_steps = register_kind<CustomKernelKind>("steps");
+[[maybe_unused]] const bool knows_steps = register_kind<CustomKernelKind>("custom_kernel");
 
 }  // namespace
 }  // namespace xpurt
