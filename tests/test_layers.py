@@ -84,11 +84,10 @@ KERNELS_MAY_IMPORT: dict[str, set[str]] = {
 OUR_TOP_LEVEL = {"xpurt", *(path.stem for path in ROOT.glob("*xpurt*.py"))}
 PYTHON_FILES = [*ROOT.glob("*xpurt*.py"), *sorted(PACKAGE.rglob("*.py"))]
 CPP_FILES = sorted(p for p in PACKAGE.rglob("*") if p.suffix in {".cpp", ".h", ".c"})
-# Of csrc, the folders in it: tests of the C++ hold the rest.
 FOLDERS = sorted(
     path
     for path in [PACKAGE, *PACKAGE.rglob("*")]
-    if path.is_dir() and path.name != "__pycache__" and path != CSRC
+    if path.is_dir() and path.name != "__pycache__"
 )
 TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 

@@ -131,7 +131,7 @@ PATCHES = (
         "xpu tensors are copied to other processes",
     ),
     Patch(
-        ("setattr(place, name)", "delattr(place, name)", "delattr(torch.Tensor, _C_EXCHANGE)"),
+        ("setattr(owner, name)", "delattr(owner, name)", "delattr(torch.Tensor, _C_EXCHANGE)"),
         (("torch.Tensor:data_ptr", ""), ("torch.UntypedStorage:data_ptr", ""), ("torch.utils.dlpack.to_dlpack", ""), ("torch.Tensor:__dlpack_c_exchange_api__", "")),
         "a raw pointer leaves PyTorch: the bytes there have to be valid",
     ),
