@@ -12,7 +12,7 @@ from policy_machine import QuietWatch
 import xpurt
 from xpurt import _C, config, mapping
 from xpurt.calibration import measure, run
-from xpurt.kernels.costs.curves import calibration_store
+from xpurt.kernels.costs import calibration_store
 
 FEW = tuple(
     dataclasses.replace(one, letters="f", largest=13)

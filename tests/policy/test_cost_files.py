@@ -21,7 +21,8 @@ from xpurt.kernels import (
     kept_calibration,
     shipped,
 )
-from xpurt.kernels.costs.curves import calibration_store, from_text, merged, to_text
+from xpurt.kernels.costs import calibration_store
+from xpurt.kernels.costs.curves import from_text, merged, to_text
 
 IDENTITY = kernels.identity_of("A device", "A platform", "1.2.3", 8)
 CURVE = Curve(
