@@ -19,7 +19,7 @@ _FILE = re.compile(
 )
 # Where a reader looks for a file that is not named from the root. Some are PyTorch's.
 _TORCH = Path(find_spec("torch").origin).parent
-_PLACES = (ROOT, ROOT / "xpurt", ROOT / "tests", _TORCH)
+_PLACES = (ROOT, ROOT / "xpurt", ROOT / "tests", _TORCH, _TORCH / "include")
 
 
 def anchors(page: Path) -> set[str]:

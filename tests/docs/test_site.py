@@ -179,7 +179,7 @@ def test_the_search_finds_a_page(
     shown = open_page(f"{address}/index.html" if served else site / "index.html")
     shown.locator("input.md-search__input").fill("earliest finish")
     result = shown.locator(".md-search-result__link").first
-    result.wait_for()
+    result.wait_for(timeout=120_000)  # ms: the index is built in the page
     result.click()
     shown.wait_for_url("**/auto*")
     assert "finish" in shown.locator("article").inner_text()

@@ -23,7 +23,7 @@ Written by `cd tests && python -m pytorch_internals.page`. The rows are in
 Everything here was last checked with PyTorch {CHECKED_WITH}. Older versions were not
 looked at. A new version is asked by
 
-```
+```sh
 cd tests && python -m pytorch_internals.changed
 ```
 
