@@ -293,12 +293,12 @@ def test_a_call_that_is_no_copy_of_few_bytes_counts_once(
 ) -> None:
     """Strided tensors are refused by memcpy and memset, after the size was asked."""
     set_costs(cheap=(10.0, 1e6))
-    _C.set_learning_bias(0, 1e9)
+    _C.testing.set_learning_bias(0, 1e9)
     x = torch.ones(1 << 13, device="xpu")[::2]
     arguments = (torch.ones_like(x),) if op == "copy_" else ()
     for _ in range(500):
         getattr(x, op)(*arguments)
-        known = [row for row in _C.learned_tiers() if row[0] == f"aten::{op}"]
+        known = [row for row in _C.testing.learned_tiers() if row[0] == f"aten::{op}"]
         if known and calls_to_next_sample(f"aten::{op}", 12) > 12:
             break
     before = calls_to_next_sample(f"aten::{op}", 12)
@@ -312,9 +312,9 @@ def test_a_call_that_is_no_copy_of_few_bytes_counts_once(
 def test_a_new_table_forgets_what_was_learned(set_costs: SetCosts) -> None:
     set_costs(dear=KERNEL_WINS)
     calls("exp", 10)
-    assert any(row[0] == "aten::exp" for row in _C.learned_tiers())
+    assert any(row[0] == "aten::exp" for row in _C.testing.learned_tiers())
     set_costs(dear=NATIVE_WINS)
-    assert _C.learned_tiers() == []
+    assert _C.testing.learned_tiers() == []
     calls("exp", 10)
     assert bucket_of("aten::exp", 16)[0] == "native"
 
