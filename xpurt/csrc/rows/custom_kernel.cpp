@@ -310,7 +310,8 @@ struct CustomKernelKind final : CustomKernelSpec {
   }
 };
 
-[[maybe_unused]] const bool knows_steps = register_kind<CustomKernelKind>("custom_kernel");
+[[maybe_unused]] const bool knows_custom_kernel =
+    register_kind<CustomKernelKind>("custom_kernel");
 
 }  // namespace
 }  // namespace xpurt
