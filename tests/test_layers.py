@@ -9,6 +9,8 @@ import re
 from pathlib import Path
 
 import pytest
+from test_csrc_layers import FOLDERS as CSRC_FOLDERS
+from test_csrc_layers import may_include
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "xpurt"
@@ -221,7 +223,13 @@ def test_a_file_is_one_idea_long(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "table", [MAY_IMPORT, KERNELS_MAY_IMPORT], ids=["rooms", "kernels"]
+    "table",
+    [
+        MAY_IMPORT,
+        KERNELS_MAY_IMPORT,
+        {folder: may_include(folder) for folder in CSRC_FOLDERS},
+    ],
+    ids=["rooms", "kernels", "csrc"],
 )
 def test_the_table_has_no_circle(table: dict[str, set[str]]) -> None:
     settled: set[str] = set()

@@ -90,8 +90,8 @@ void register_remaining_ops() {
       if (!name.name.starts_with("aten::")) continue;
       const auto op = dispatcher.findOp(name);
       if (!op || !op->hasSchema() || op->hasKernelForDispatchKey(ours)) continue;
-      const bool by_hand = ours == DispatchKey::XPU && has_host_kernel(*op);
-      if (!by_hand && !op->hasKernelForDispatchKey(cpu)) continue;
+      const bool is_composite = ours == DispatchKey::XPU && has_host_kernel(*op);
+      if (!is_composite && !op->hasKernelForDispatchKey(cpu)) continue;
       const std::string full = toString(name);
       kept->impl(full.c_str(), run_of(ours, op_record(*op)));
     }

@@ -1,4 +1,4 @@
-// oneDNN on one device. Only for files called onednn_*.cpp: torch ships another version
+// oneDNN on one device. Only for the .cpp files of onednn/: torch ships another version
 // of oneDNN's headers.
 #pragma once
 

@@ -1,5 +1,5 @@
 // A primitive of oneDNN, and the reorders from and to the layouts that the caller's
-// tensors have. Only for files called onednn_*.cpp.
+// tensors have. Only for the .cpp files of onednn/.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -227,10 +227,6 @@ void set_row(const c10::OperatorHandle& op, const RowKernel* row) {
   op_record(op).row = row;
 }
 
-const RowKernel* find_row(const c10::OperatorHandle& op) {
-  return op_record(op).row.load(std::memory_order_acquire);
-}
-
 void set_kernel_policy(KernelPolicy value) {
   policy = value;
 }

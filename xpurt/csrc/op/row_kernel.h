@@ -47,7 +47,6 @@ struct RowKernel {
 
 // Rows live as long as the process. nullptr takes the row away.
 void set_row(const c10::OperatorHandle& op, const RowKernel* row);
-const RowKernel* find_row(const c10::OperatorHandle& op);
 
 enum class KernelPolicy {
   automatic,  // by cost: see tier_choice.h

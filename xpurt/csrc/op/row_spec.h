@@ -25,8 +25,8 @@ struct Overload {
 
 // Note [Kinds of rows]
 // ~~~~~~~~~~~~~~~~~~~~
-// A kind is one file, row_<kind>.cpp, and a class of rows in Python. The file derives a
-// specification from RowSpec, whose constructor takes the keys that the rows of the
+// A kind is one file, rows/<kind>.cpp, and a class of rows in Python. The file derives
+// a specification from RowSpec, whose constructor takes the keys that the rows of the
 // kind have (BaseRow.described() in Python), makes a RowKernel per overload, and
 // registers the kind with register_kind(). No other file lists the kinds.
 struct RowSpec {

@@ -1,5 +1,5 @@
 // Which copies there are of the storages of ordinals with several devices. For
-// replica*.cpp alone.
+// the files of memory/replica alone.
 #pragma once
 
 #include <memory>
