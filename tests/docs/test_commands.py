@@ -53,6 +53,11 @@ def _wrong(words: list[str]) -> Iterator[str | None]:
             for word in rest:
                 if word.startswith("--") and word.split("=")[0] not in known:
                     yield f"pytest has no option {word} of xpurt's"
+        case ["cd", folder]:
+            yield None if (ROOT / folder).is_dir() else f"there is no folder {folder}"
+        case ["python", "-m", module]:
+            file = f"tests/{module.replace('.', '/')}.py"
+            yield None if (ROOT / file).is_file() else f"there is no file {file}"
         case ["python", file, *_] if file.endswith(".py"):
             yield None if (ROOT / file).is_file() else f"there is no file {file}"
         case ["pip", "install", *rest]:
@@ -116,6 +121,8 @@ def test_a_command_exists(block: Block, line: str) -> None:
         ("make test AGRS=-x", "no AGRS=-x"),
         ("pytest --xpu-maping CPU", "--xpu-maping"),
         ("python examples/no_such.py", "no_such.py"),
+        ("cd no_such && python -m pytorch_internals.changed", "no_such"),
+        ("python -m pytorch_internals.no_such", "no_such"),
         ('pip install ".[no_such]"', "no_such"),
         ("pip install x && make tset", "no tset"),
         ("frobnicate", "unknown"),

@@ -177,10 +177,12 @@ def test_the_search_finds_a_page(
     open_page, address: str, site: Path, served: bool
 ) -> None:
     shown = open_page(f"{address}/index.html" if served else site / "index.html")
-    shown.locator("input.md-search__input").fill("earliest finish")
-    result = shown.locator(".md-search-result__link").first
-    result.wait_for(timeout=120_000)  # ms: the index is built in the page
-    result.click()
+    asked = shown.locator("input.md-search__input")
+    asked.focus()
+    # The page searches when a key is released, once it has its index.
+    shown.locator(".md-search-result__meta", has_text="Type to start").wait_for()
+    asked.press_sequentially("earliest finish")
+    shown.locator(".md-search-result__link").first.click()
     shown.wait_for_url("**/auto*")
     assert "finish" in shown.locator("article").inner_text()
 
