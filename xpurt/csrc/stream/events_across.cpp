@@ -2,6 +2,7 @@
 
 #include <CL/cl.h>
 
+#include <functional>
 #include <vector>
 
 #include "device/device.h"
@@ -22,6 +23,11 @@ namespace {
 // thread also works on what it waits for: see Note [One waiting thread for each
 // device].
 //
+// The thread waits in the driver, and not in sycl::event::wait(). That holds the SYCL
+// runtime's graph lock while it waits for what a command depends on. A thread that
+// submits a barrier needs the same lock, so that work which the first thread waits for
+// is never submitted (libsycl 9, seen once as a hang of three threads).
+//
 // The threads take the events in the order of submission: see Note [Background
 // threads].
 constexpr size_t kMaxThreads = 16;
@@ -31,14 +37,24 @@ Worker& event_threads() {
   return *leaked;
 }
 
-void complete_after(cl_event completed, sycl::event awaited) {
-  try {
-    awaited.wait();
-  } catch (const sycl::exception&) {
-    // Its stream keeps the error for the next wait.
+// Waits for an event. An error of the awaited work stays with its stream until the next
+// wait.
+std::function<void()> waits_for(const sycl::event& event) {
+  if (event.get_backend() != kOpenCL) {
+    return [awaited = event]() mutable {
+      try {
+        awaited.wait();
+      } catch (const sycl::exception&) {
+      }
+    };
   }
-  clSetUserEventStatus(completed, CL_COMPLETE);
-  clReleaseEvent(completed);
+  return [awaited = sycl::get_native<kOpenCL>(event)] {
+    for (const cl_event each : awaited) {
+      if (each == nullptr) continue;  // the runtime has none: it is complete
+      clWaitForEvents(1, &each);
+      clReleaseEvent(each);
+    }
+  };
 }
 
 }  // namespace
@@ -55,9 +71,13 @@ sycl::event event_in(const sycl::context& context, const sycl::event& event) {
   }
   sycl::event result =
       sycl::make_event<kOpenCL>(std::vector<cl_event>{completed}, context);
-  const auto task = event_threads().submit([=] { complete_after(completed, event); });
+  const auto complete = [completed, wait = waits_for(event)] {
+    wait();
+    clSetUserEventStatus(completed, CL_COMPLETE);
+    clReleaseEvent(completed);
+  };
   // No thread can be had: this one waits.
-  if (task == nullptr) complete_after(completed, event);
+  if (event_threads().submit(complete) == nullptr) complete();
   return result;
 }
 
