@@ -12,15 +12,15 @@ namespace {
 
 // Note [Events of another context]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A driver accepts only events of its own context: a barrier with others throws. The
-// SYCL runtime can handle such dependencies: it holds the command back, and submits it
-// once the event is complete. But its thread then cleans up a record that another
-// thread may be cleaning up at the same time (libsycl 9, seen as a crash in
+// A driver accepts only events of its own context: a barrier with other events throws.
+// The SYCL runtime can handle such dependencies: it holds the command back, and submits
+// it once the event is complete. But the runtime's thread then cleans up a record that
+// another thread may be cleaning up at the same time (libsycl 9, seen as a crash in
 // cleanupCommand within some thousand ops). So the queue waits for an event of its own
-// context, an OpenCL user event, which a thread of ours completes after it has waited
-// for the other event. Where a driver runs kernels in the threads that wait, that
-// thread also works on what it waits for: see Note [One waiting thread for each
-// device].
+// context, an OpenCL user event. A thread of xpurt waits for the other event, and then
+// completes the user event. Some drivers run kernels in the threads that wait. There
+// xpurt's thread also works on the kernel that it waits for: see Note [One waiting
+// thread for each device].
 //
 // The threads take the events in the order of submission: see Note [Background
 // threads].
@@ -35,7 +35,7 @@ void complete_after(cl_event completed, sycl::event awaited) {
   try {
     awaited.wait();
   } catch (const sycl::exception&) {
-    // Its stream keeps the error for the next wait.
+    // The event's stream keeps the error for the next wait.
   }
   clSetUserEventStatus(completed, CL_COMPLETE);
   clReleaseEvent(completed);
@@ -56,7 +56,7 @@ sycl::event event_in(const sycl::context& context, const sycl::event& event) {
   sycl::event result =
       sycl::make_event<kOpenCL>(std::vector<cl_event>{completed}, context);
   const auto task = event_threads().submit([=] { complete_after(completed, event); });
-  // No thread can be had: this one waits.
+  // No thread can be started: the calling thread waits.
   if (task == nullptr) complete_after(completed, event);
   return result;
 }
