@@ -7,10 +7,10 @@ namespace xpurt {
 
 // Note [Ask twice]
 // ~~~~~~~~~~~~~~~~
-// A thread of the SYCL runtime submits work that waits for another context's event
-// later to the driver. That thread first sets the driver's event in the SYCL event, and
-// then drops its own record of the command. A query that reads the driver's event
-// before the first step and the record after the second step reports the work as
+// Work that waits for another context's event is submitted to the driver later, by a
+// thread of the SYCL runtime. That thread first stores the driver's event in the SYCL
+// event, and then drops its own record of the command. A query that reads the driver's
+// event before the first step, and the record after the second, reports the work as
 // complete. A second query reads the driver's event.
 inline bool is_complete(const sycl::event& event) {
   const auto look = [&] {

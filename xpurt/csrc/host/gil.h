@@ -7,19 +7,16 @@ namespace xpurt {
 
 // Note [Python ends first]
 // ~~~~~~~~~~~~~~~~~~~~~~~~
-// While the interpreter finalizes, Python up to version 3.13 ends a thread that
-// requests its lock by unwinding the thread's stack. The first function that must not
-// throw, such as a destructor, then aborts the process. Here such a thread stays where
-// it is, as in later versions, until the process has ended. So no mutex may be held
-// where the lock is taken: it would never be unlocked.
+// A thread may request Python's lock while the interpreter finalizes. Up to version
+// 3.13 Python then ends the thread: it unwinds the thread's stack. The first function
+// that must not throw, such as a destructor, aborts the process. Here such a thread
+// stays where it is, as in later versions, until the process has ended. So no mutex may
+// be held where the lock is taken: it would never be unlocked.
 // PyTorch itself releases the lock around most waits for a device, and takes it back in
 // such a destructor. let_python_end() keeps those threads, too.
 
 // From now on, a thread that Python unwinds at its end stays, instead of aborting the
 // process: std::terminate does not end the process for such a thread.
-
-// From now on a thread that Python unwinds at its end stays instead of aborting the
-// process: where std::terminate finds one, it does not terminate.
 void let_python_end() noexcept;
 
 // True once the interpreter finalizes: from then on no other thread gets its lock.

@@ -23,7 +23,7 @@ bool start_thread(const char* name, std::function<void()> body) noexcept;
 //
 // | threads       | task                                               | at a time  |
 // |---------------|----------------------------------------------------|------------|
-// | "xpurt-wait"  | waits in the driver for another thread: waiting.cpp | no limit  |
+// | "xpurt-wait"  | waits in the driver for other threads: waiting.cpp | no limit   |
 // | "xpurt-event" | completes an event of one context after an event   | up to 16   |
 // |               | of another one: events_across.cpp                  |            |
 // | "xpurt-build" | builds a kernel: build_queue.cpp                   | one        |

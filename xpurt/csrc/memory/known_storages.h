@@ -1,4 +1,4 @@
-// Storages whose memory is written through pointers that the storage does not know of.
+// Storages whose memory other code writes through pointers of its own.
 #pragma once
 
 #include <ATen/core/TensorBase.h>

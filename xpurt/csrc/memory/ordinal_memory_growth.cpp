@@ -37,10 +37,10 @@ void prefer_huge_pages(void* pointer, size_t bytes) {
 // small programs at once, and causes no release. After that:
 // - A request of kOwnSegmentBytes or more gets a segment of its own size. Packed into
 //   larger segments, blocks of a few sizes leave a seventh of them empty.
-// - The limit is the peak of the rounded requests, this one included, and a little on
-//   top. If more than that would be reserved, whole free segments of any stream first
-//   go back to the driver. The new segment is as large as what is then left below the
-//   limit, or as the request.
+// - The allowed amount is the peak of the rounded requests, this one included, and a
+//   little on top. If more would be reserved, whole free segments of any stream first
+//   go back to the driver. The new segment is as large as what is then left of the
+//   allowed amount, or as the request.
 // - A whole free segment that is much too large goes back, too, instead of being split,
 //   while the peak still grows and once half of it is needed. A part of the segment in
 //   use would keep the rest at the peak.

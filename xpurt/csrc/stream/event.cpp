@@ -54,7 +54,7 @@ void Event::record(Stream& stream) {
 }
 
 void Event::block(Stream& stream) const {
-  // Within its own capture, the event only orders the graph's work.
+  // Within its own capture, the stream's later work follows the marked work anyway.
   if (capture_ != 0 && capture_is_underway() && capture_ == capture_number()) {
     if (!is_capturing(stream)) wait_for_captured(stream);
     return;

@@ -49,8 +49,8 @@ class Stream {
   Submission queue(size_t position, Ticket* ticket = nullptr);
   Submission home_queue() { return queue(ordinal_.home); }
 
-  // The same for work that names the memory it uses: work on other devices that it
-  // waits for is `before` only. See Note [Order by data].
+  // The same for work that names the memory it uses: of the work on other devices, it
+  // waits only for `before`. See Note [Order by data].
   Submission queue_after(size_t position, const Uses& before, Ticket* ticket);
 
   // False where all work keeps total order.

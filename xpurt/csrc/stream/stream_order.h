@@ -17,7 +17,7 @@ namespace xpurt {
 // the same time. All other work (another library's kernel, a captured graph, work on a
 // queue that was handed out) keeps total order: it runs after everything submitted to
 // the stream before it, and before everything submitted later. The last such submission
-// is the gate. Every lane waits for the gate before it goes on.
+// is the gate. Every lane waits for the gate before its next work.
 //
 // Each submission has a number in its lane. A lane records, for each other lane, the
 // number up to which it has waited. A second wait for the same work costs nothing.

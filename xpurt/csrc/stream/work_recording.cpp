@@ -115,7 +115,7 @@ size_t number_of(Recorder& all, const Stream& stream, size_t position) {
   return found->second;
 }
 
-// The ordinal whose home is the device. The current ordinal if it is one of several.
+// The ordinal whose home is the device, or -1. The current ordinal has precedence.
 c10::DeviceIndex ordinal_at_home(int device_id) {
   const auto& ordinals = placement().ordinals;
   const auto is_home = [&](size_t index) {
