@@ -16,14 +16,13 @@ using c10::DeviceIndex;
 // Note [Two accelerators]
 // ~~~~~~~~~~~~~~~~~~~~~~~
 // PyTorch allows one accelerator per process: with CUDA and XPU both "built", every
-// backward fails, that of CPU tensors too. So exactly one of the two hooks objects
-// says isBuilt(), and which one can change at run time (is_active()).
+// backward fails, also that of CPU tensors. So isBuilt() is true for exactly one of the
+// two hooks objects at a time, and can change at run time (is_active()).
 //
-// CUDA's object exists since `import torch`. A decorator that forwards every
-// question to a second object of CUDA's own class, and answers isBuilt() itself,
-// is made in its place: the interface has no data members, so both objects are one
-// pointer to a table of virtual functions, and the decorator keeps its delegate in
-// a static.
+// CUDA's object exists since `import torch`. A decorator is constructed in its place.
+// It forwards every call to a second object of CUDA's own class, except isBuilt(). The
+// interface has no data members, so both objects are one pointer to a table of virtual
+// functions, and the decorator keeps its delegate in a static.
 std::unique_ptr<CUDAHooksInterface>& delegate() {
   static auto* const leaked = new std::unique_ptr<CUDAHooksInterface>;
   return *leaked;
@@ -99,7 +98,7 @@ void yield_cuda_to_xpu() {
   delegate() = at::CUDAHooksRegistry()->Create("CUDAHooks", at::CUDAHooksArgs{});
   const CUDAHooksInterface& found = at::detail::getCUDAHooks();
   auto* installed = new (const_cast<CUDAHooksInterface*>(&found)) YieldingCudaHooks();
-  // The call goes through PyTorch's own pointer, as all of its calls will.
+  // This call goes through PyTorch's own pointer, like all of PyTorch's calls.
   const bool before = is_active();
   set_active(true);
   const bool yields = !at::detail::getCUDAHooks().isBuilt();

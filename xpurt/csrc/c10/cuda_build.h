@@ -1,13 +1,13 @@
-// xpu beside CUDA: what a CUDA build of PyTorch needs to hear.
+// xpu beside CUDA, on a CUDA build of PyTorch.
 #pragma once
 
 namespace xpurt {
 
-// Whether this PyTorch was built with CUDA (not whether a GPU is there).
+// Whether this PyTorch was built with CUDA (even without a GPU).
 bool is_cuda_build();
 
-// On a CUDA build, makes PyTorch's CUDA hooks answer "not built" while xpu is the
-// active accelerator. See Note [Two accelerators]. Nothing on other builds.
+// On a CUDA build, makes PyTorch's CUDA hooks report "not built" while xpu is the
+// active accelerator. See Note [Two accelerators]. Does nothing on other builds.
 void yield_cuda_to_xpu();
 
 }  // namespace xpurt

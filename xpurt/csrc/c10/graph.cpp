@@ -13,7 +13,7 @@
 namespace xpurt {
 namespace {
 
-// As PyTorch has it: for all graphs of the process.
+// For all graphs of the process, as in PyTorch.
 std::atomic<bool> debug_mode{false};
 
 bool is_complete(const sycl::event& event) {
@@ -51,7 +51,7 @@ Graph::Graph(const at::GraphImplArgs& args) : keep_graph_(args.keep_graph) {
 
 Graph::~Graph() {
   if (is_gone()) {
-    // The driver would never answer.
+    // A call of the driver would hang.
     recorded_.release();
     executable_.release();
     pool_.release();
@@ -84,7 +84,7 @@ void Graph::capture_begin(c10::MempoolId_t pool, at::GraphCaptureMode mode) {
     if (pool == c10::MempoolId_t{0, 0}) pool = MemoryPool::new_id(false);
     pool_ = std::make_unique<CapturePool>(pool, stream.id());
     captured_draws = &draws_;
-    captured_stream = &stream;  // first: it decides which queue that is
+    captured_stream = &stream;  // set first: home_queue() depends on it
     recorded->begin_recording(*stream.home_queue());
     recorded_ = std::move(recorded);
   } catch (...) {

@@ -18,8 +18,8 @@ using CommandGraph = sycl::ext::oneapi::experimental::command_graph<
 using ExecutableGraph = sycl::ext::oneapi::experimental::command_graph<
     sycl::ext::oneapi::experimental::graph_state::executable>;
 
-// Throws NotImplementedError unless the device can record: it is one device, with
-// SYCL's aspect for it.
+// Throws NotImplementedError unless xpu:index can record graphs: it has one device,
+// with SYCL's aspect for graphs.
 void check_records_graphs(c10::DeviceIndex index);
 
 // One capture and its replays. See Note [Capture].
@@ -31,21 +31,22 @@ class Graph final : public at::GraphImplInterface {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Work of the current stream is recorded from now on. Waits for the stream first.
-  // {0, 0} asks for a pool of the graph's own.
+  // From now on work of the current stream is recorded. Waits for the stream first.
+  // {0, 0} requests a pool of the graph's own.
   void capture_begin(
       c10::MempoolId_t pool = {0, 0},
       at::GraphCaptureMode mode = at::GraphCaptureMode::Default) override;
-  // Does not throw for a spoilt capture: it may be called while the error that spoilt
-  // it is on its way. instantiate() and replay() do.
+  // Does not throw for an invalidated capture, as it may be called while the error that
+  // invalidated it propagates. instantiate() and replay() throw.
   void capture_end() override;
   void instantiate() override;
-  // As CUDAGraph has it. Whatever generator draws in a capture moves on with each
-  // replay anyway: this checks that it is one of xpu, and that nothing is captured.
+  // Exists for compatibility with CUDAGraph. Every generator that draws in a capture
+  // advances with each replay anyway. This checks that the generator is one of xpu, and
+  // that nothing is being captured.
   void register_generator_state(const at::Generator& generator) const;
   // Submits the recorded work to the current stream of the graph's device.
   void replay() override;
-  // Waits for the last replay, and lets go of the recorded work and of the pool.
+  // Waits for the last replay, and releases the recorded work and the pool.
   void reset() override;
   c10::MempoolId_t pool() const override;
   void enable_debug_mode() override;
@@ -61,13 +62,13 @@ class Graph final : public at::GraphImplInterface {
 
   const bool keep_graph_;
   bool captured_ = false;       // capture_end() was called
-  std::string invalidated_by_;  // what was refused during the capture
+  std::string invalidated_by_;  // the reason of a refusal in the capture, or ""
   Stream* stream_ = nullptr;    // that is or was captured
-  uint64_t epoch_ = 0;          // of its placement
+  uint64_t epoch_ = 0;          // of the stream's placement
   std::unique_ptr<CommandGraph> recorded_;
   std::unique_ptr<ExecutableGraph> executable_;
   std::unique_ptr<CapturePool> pool_;
-  std::optional<sycl::event> last_;  // replay
+  std::optional<sycl::event> last_;  // the last replay
   CapturedDraws draws_;
   std::vector<c10::Storage> kept_;  // pinned memory that the recorded work uses
 };

@@ -19,8 +19,8 @@ Event& event_of(void* event) {
   return *static_cast<Event*>(event);
 }
 
-// What a tracer knows a stream by: its `native_handle`. Only for a tracer, since a
-// stream that hands out its queue is never taken for idle again.
+// The `native_handle` by which a tracer identifies a stream. Only for a tracer: a
+// stream never counts as idle once its queue was handed out.
 uintptr_t handle_of(const c10::Stream& id) {
   return has_tracer() ? address_of(&stream(id).shared_queue()) : 0;
 }
@@ -31,8 +31,9 @@ c10::Stream new_stream(DeviceIndex index, int priority) {
   return id;
 }
 
-// Autograd's threads set their device at their start, without the GIL, whether it
-// exists or not, and must not fail; whoever else does is Python code, and is told.
+// Throws for an index that does not exist, if the caller holds the GIL. Autograd's
+// threads set their device at their start, without the GIL, to any index, and must not
+// fail. All other callers are Python code, and get the exception.
 void check_if_asked(DeviceIndex index) {
   const Placement* now = installed_placement();
   if (now != nullptr && static_cast<size_t>(index) < now->ordinals.size()) return;
@@ -59,7 +60,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   DeviceIndex deviceCount() const noexcept override { return autograd_device_count(); }
 
   c10::Stream getStream(c10::Device device) const override {
-    // Asked where autograd can take no exception. What is done with the stream fails.
+    // Autograd calls this where it cannot handle an exception. Later uses of the stream
+    // throw.
     if (in_bad_fork()) return c10::Stream(c10::Stream::DEFAULT, device);
     return current_stream_id(device.index());
   }

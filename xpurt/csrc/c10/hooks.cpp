@@ -1,4 +1,4 @@
-// What PyTorch asks an accelerator named XPU. See Note [Late registration].
+// PyTorch's hooks for the accelerator XPU. See Note [Late registration].
 #include <ATen/detail/XPUHooksInterface.h>
 
 #include "c10/hooks.h"
@@ -24,7 +24,7 @@ bool is_active() {
 
 namespace at {
 
-// PyTorch looks the class up by this very name.
+// PyTorch finds the class by exactly this name.
 struct XPUHooks final : XPUHooksInterface {
   void init() const override {}
   bool isBuilt() const override { return xpurt::is_active(); }
@@ -91,10 +91,10 @@ namespace xpurt {
 
 // Note [Late registration]
 // ~~~~~~~~~~~~~~~~~~~~~~~~
-// PyTorch makes its hooks object once, at the first question anybody asks. Asked
-// before this library was loaded, it made a default object that answers "not
-// built". The interface has no data members, so that object can become ours in
-// place: both are one pointer to a table of virtual functions.
+// PyTorch makes its hooks object once, at the first call of any hook. If that was
+// before this library was loaded, the object is a default one that reports "not built".
+// The interface has no data members: both objects are one pointer to a table of virtual
+// functions. So an object of xpurt's class can be constructed in its place.
 void repair_late_hooks() {
   using Interface = at::XPUHooksInterface;
   static_assert(sizeof(Interface) == sizeof(at::XPUHooks));

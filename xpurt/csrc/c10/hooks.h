@@ -1,13 +1,13 @@
-// Whether xpu answers as PyTorch's accelerator.
+// Whether xpu is PyTorch's accelerator.
 #pragma once
 
 namespace xpurt {
 
-// On a build of PyTorch that has another accelerator only one may be active.
+// On a build of PyTorch with another accelerator, only one of the two may be active.
 void set_active(bool value);
 bool is_active();
 
-// Makes the hooks object ours if PyTorch made its own before we were loaded.
+// Replaces the hooks object that PyTorch made before this library was loaded.
 void repair_late_hooks();
 
 }  // namespace xpurt

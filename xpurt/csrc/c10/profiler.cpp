@@ -18,12 +18,12 @@ using libkineto::ActivityType;
 
 // Note [Whose activities]
 // ~~~~~~~~~~~~~~~~~~~~~~~
-// PyTorch asks Kineto for kinds of activities, not for devices: for XPU and for CUDA
-// they are the same kinds, "kernel" and "gpu_memcpy", and the numbers of the devices
-// are, too. Beside CUDA's own profiler nobody could tell xpu:0 from cuda:0 in a trace,
-// so there xpu has none. Without CUDA such activities are xpu's alone. PyTorch's C++
-// then says that their device is CUDA, for want of USE_XPU: xpurt/xpu/profiles.py puts
-// that right.
+// PyTorch requests kinds of activities from Kineto, not devices. XPU and CUDA have the
+// same kinds, "kernel" and "gpu_memcpy", and the same device numbers. Beside CUDA's own
+// profiler, xpu:0 and cuda:0 could not be distinguished in a trace. So on a build with
+// CUDA, xpu registers no profiler. Without CUDA all such activities are xpu's.
+// PyTorch's C++ then reports their device as CUDA, for lack of USE_XPU:
+// xpurt/xpu/profiles.py corrects this.
 const std::set<ActivityType>& activity_types() {
   static const std::set<ActivityType> types{ActivityType::CONCURRENT_KERNEL,
                                             ActivityType::GPU_MEMCPY};
@@ -43,7 +43,7 @@ class Session : public libkineto::IActivityProfilerSession {
     try {
       end_recording();
     } catch (const std::exception&) {
-      // Nobody asks for it any more.
+      // The recording is no longer needed.
     }
   }
 
@@ -72,7 +72,7 @@ class Session : public libkineto::IActivityProfilerSession {
   void processTrace(libkineto::ActivityLogger& logger,
                     libkineto::getLinkedActivityCallback linked, int64_t start,
                     int64_t end) override {
-    // Kineto keeps the addresses of the activities, and later takes the buffer.
+    // Kineto keeps the addresses of the activities, and takes the buffer later.
     buffer_ = std::make_unique<libkineto::CpuTraceBuffer>();
     buffer_->span = {start, end, "xpu"};
     buffer_->gpuOpCount = static_cast<int>(recording_.works.size());
@@ -92,7 +92,7 @@ class Session : public libkineto::IActivityProfilerSession {
       describe(each, &activity);
       activity.log(logger);
     }
-    // Kineto asks for one device's name only.
+    // getDeviceInfo() names only one device.
     const auto names = names_of_ordinals();
     for (const auto& [ordinal, name] : names) {
       if (ordinal == names.begin()->first) continue;
@@ -134,7 +134,7 @@ class Session : public libkineto::IActivityProfilerSession {
     if (work.kind == WorkKind::copy) to->addMetadata("bytes", work.bytes);
   }
 
-  // Names of the physical devices that worked, by ordinal.
+  // Names of the physical devices with recorded work, by ordinal.
   std::map<int, std::string> names_of_ordinals() const {
     std::map<int, std::set<std::string>> devices;
     for (const RecordedQueue& each : recording_.queues) {
@@ -171,7 +171,7 @@ class Profiler : public libkineto::IActivityProfiler {
     return activity_types();
   }
 
-  // No session where the profile is of the CPU alone.
+  // No session for a profile of the CPU only.
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(
       const std::set<ActivityType>& requested, const libkineto::Config&) override {
     for (const ActivityType each : activity_types()) {

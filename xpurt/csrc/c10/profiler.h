@@ -3,8 +3,8 @@
 
 namespace xpurt {
 
-// Tells Kineto, which asks when a profile begins. Touches no device. Nothing on a build
-// of PyTorch with CUDA: see Note [Whose activities].
+// Registers with Kineto, which creates the profiler when a profile begins. Uses no
+// device. Does nothing on a build of PyTorch with CUDA: see Note [Whose activities].
 void register_profiler();
 
 }  // namespace xpurt

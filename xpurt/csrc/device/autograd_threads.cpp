@@ -17,13 +17,13 @@ namespace {
 
 // Note [Autograd's threads]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~
-// At the first backward of a process the autograd engine asks every guard for its
-// number of devices, starts that many threads and makes a table of their queues,
-// which never grows; a device beyond it is an internal error. And once it has such
-// threads, it refuses every backward in a forked child. So the guard says 0 as long
-// as no xpu device has been used: a program that only imports xpurt gets no threads
-// and forks as before. From the first use on it says XPURT_MAX_DEVICES, however many
-// ordinals there are, since mappings may change. If the engine has made its table
+// At the first backward of a process the autograd engine gets the number of devices
+// from every guard, starts that many threads and makes a table of their queues. The
+// table never grows; a device beyond it is an internal error. Once the engine has such
+// threads, it refuses every backward in a forked child. So the guard reports 0 devices
+// until an xpu device is used: a program that only imports xpurt gets no threads and
+// forks as before. From the first use on the guard reports XPURT_MAX_DEVICES, for any
+// number of ordinals, since mappings may change. If the engine has made its table
 // before that, the table is extended here.
 std::atomic<bool> in_use{false};
 std::mutex opening;
@@ -32,7 +32,7 @@ using torch::autograd::Engine;
 using torch::autograd::ReadyQueue;
 using Queues = std::vector<std::shared_ptr<ReadyQueue>>;
 
-// Opens what Engine keeps for its subclasses; never instantiated.
+// Gives access to protected members of Engine; never instantiated.
 struct EngineTable : Engine {
   static Queues& queues(Engine& engine) {
     return engine.*(&EngineTable::device_ready_queues_);
@@ -47,10 +47,10 @@ struct EngineTable : Engine {
 
 // Note [Autograd's threads after a fork]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A forked child makes a new engine. But an engine starts once per process, and a
-// fork counts as the same process: where the parent's had started, the child's never
-// does. That is no loss for tensors of the CPU. For those of xpu, what the start would
-// have made is made here.
+// A forked child makes a new engine. But an engine starts once per process, and a fork
+// counts as the same process: if the parent's engine had started, the child's never
+// starts. CPU tensors do not need the start. For xpu tensors, this code makes what the
+// start would have made.
 std::atomic<bool> started_before_fork{false};
 
 void before_fork() {
@@ -61,9 +61,9 @@ void before_fork() {
 
 [[maybe_unused]] const int registered = pthread_atfork(before_fork, nullptr, nullptr);
 
-// No other thread reads the table meanwhile: only tasks of a device look at it, and
-// no xpu tensor exists before the first placement. On a build with CUDA a backward
-// of CUDA tensors in another thread might; the old array is kept for it.
+// No other thread reads the table meanwhile: only tasks of a device read it, and no xpu
+// tensor exists before the first placement. On a build with CUDA, a backward of CUDA
+// tensors in another thread might; the old array is kept for it.
 void extend(Engine& engine) {
   Queues& table = EngineTable::queues(engine);
   const size_t before = table.size();
@@ -71,10 +71,10 @@ void extend(Engine& engine) {
   if (before >= wanted) return;
   Queues longer = table;
   while (longer.size() < wanted) longer.push_back(std::make_shared<ReadyQueue>());
-  // Before the table: a queue without a thread would keep a backward for ever.
+  // Before the table: a queue without a thread would block a backward for ever.
   for (size_t i = before; i < wanted; ++i) {
-    // Not counted among the threads that the engine waits for at exit: one that
-    // has not begun to run by then would be waited for in vain.
+    // Not counted among the threads that the engine waits for at exit: it would wait in
+    // vain for a thread that has not begun to run by then.
     const bool started =
         start_thread("xpurt-autograd", [&engine, i, queue = longer[i]] {
           engine.thread_init(static_cast<int>(i), queue, /*should_increment=*/false);
@@ -89,8 +89,8 @@ void extend(Engine& engine) {
   new Queues(std::move(longer));  // leaked
 }
 
-// Opens what ReadyQueue keeps to itself, and libtorch does not export: the arguments
-// of an explicit instantiation may name private members.
+// Gives access to private members of ReadyQueue that libtorch does not export: the
+// arguments of an explicit instantiation may name private members.
 template <typename Tag, auto Member>
 struct Expose {
   friend constexpr auto exposed(Tag) { return Member; }
@@ -113,14 +113,14 @@ bool is_empty(ReadyQueue& queue) {
   return (queue.*exposed(Heap{})).empty();
 }
 
-// The tasks below a queue's order, which is not exported either.
+// Gives access to the tasks of a queue. Its operations are not exported either.
 template <typename Queue>
 struct Tasks : Queue {
   static auto& of(Queue& queue) { return queue.*(&Tasks::c); }
 };
 
-// Adds a task of no backward, which the engine's threads drop; false while there are
-// others, among which it would have to be ordered.
+// Adds a task without a backward, which the engine's threads drop. False if there are
+// other tasks, as the new one would have to be sorted among them.
 bool push_nothing(ReadyQueue& queue) {
   using namespace torch::autograd;
   auto& heap = queue.*exposed(Heap{});
@@ -138,17 +138,18 @@ bool push_nothing(ReadyQueue& queue) {
 
 // Note [Autograd's threads at exit]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A backward is over for its caller before the thread that ended it has let go of it,
-// for which it needs the GIL. If Python exits in between, the thread that asks for the
-// GIL is ended by Python inside a destructor, and the process aborts. Once a thread
-// has taken the next task from its queue it has let go of all before.
+// For its caller, a backward ends before the thread that ran its last task has released
+// it. That thread needs the GIL for the release. If Python exits in between, Python
+// ends the thread that requests the GIL, inside a destructor, and the process aborts. A
+// thread that has taken the next task from its queue has released everything before. So
+// each queue gets a task that does nothing.
 void drain_autograd_threads() {
   if (!in_use.load() || in_bad_fork()) return;
   Engine& engine = Engine::get_default_engine();
   if (!EngineTable::has_started(engine)) return;
   WithoutGil released;
   const Queues queues = EngineTable::queues(engine);
-  // A backward that never ends must not keep the process.
+  // A backward that never ends must not block the exit.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   const auto wait_until = [&](auto condition) {
     while (!condition() && std::chrono::steady_clock::now() < deadline) {
@@ -160,8 +161,8 @@ void drain_autograd_threads() {
 }
 
 c10::DeviceIndex autograd_device_count() noexcept {
-  // Pairs with the fence below: of an engine that starts and a first use of xpu at
-  // the same time, at least one sees the other.
+  // Pairs with the fence below: if an engine starts and xpu is first used at the same
+  // time, at least one of the two observes the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return in_use.load() && !in_bad_fork() ? guard_device_count() : c10::DeviceIndex(0);
 }
@@ -172,7 +173,7 @@ void open_autograd_threads() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   Engine& engine = Engine::get_default_engine();
   if (EngineTable::has_started(engine)) {
-    engine.initialize_device_threads_pool();  // returns when a start under way is over
+    engine.initialize_device_threads_pool();  // waits for a start that is underway
   } else if (started_before_fork) {
     EngineTable::open_pool(engine);
   } else {

@@ -5,15 +5,15 @@
 
 namespace xpurt {
 
-// What the guard answers as its number of devices: see Note [Autograd's threads].
+// The number of devices that the guard reports: see Note [Autograd's threads].
 c10::DeviceIndex autograd_device_count() noexcept;
 
-// Gives the autograd engine a thread per possible ordinal; called when the first
+// Gives the autograd engine a thread per possible ordinal. Called when the first
 // placement of the process is installed.
 void open_autograd_threads();
 
-// Returns when the threads have let go of everything that they have worked on: see
-// Note [Autograd's threads at exit].
+// Returns when the threads have released everything that they have worked on: see Note
+// [Autograd's threads at exit].
 void drain_autograd_threads();
 
 }  // namespace xpurt

@@ -19,12 +19,13 @@ namespace {
 
 // Note [Leaked on purpose]
 // ~~~~~~~~~~~~~~~~~~~~~~~~
-// Devices, contexts, placements and streams with their queues are never destroyed:
-// tensors, threads and the SYCL runtime's own static objects may outlive ours at
-// process exit, in an order that nobody defines. And after a change of the mapping
-// another thread may still be inside of one. uninstall_placement() gives back the
-// cached memory, which is what costs. A mapping that comes again gets what it had: so
-// what is kept grows with the different mappings of a process, not with its changes.
+// Devices, contexts, placements and streams with their queues are never destroyed.
+// Tensors, threads and the SYCL runtime's own static objects may outlive them at
+// process exit, in an undefined order. And after a change of the mapping another thread
+// may still use one of them. uninstall_placement() releases the cached memory, which is
+// the costly part. A mapping that is installed again gets its earlier objects. So what
+// is kept grows with the number of different mappings of a process, not with the number
+// of changes.
 struct Resolved {
   std::string mapping;
   uint64_t epoch;
@@ -35,7 +36,7 @@ struct Table {
   std::mutex mutex;
   std::vector<std::unique_ptr<PhysicalDevice>> devices;
   std::vector<std::unique_ptr<Placement>> placements;
-  std::optional<Resolved> resolved;  // if it is not opened yet
+  std::optional<Resolved> resolved;  // empty once it is opened
   std::function<void()> resolver;
 };
 
@@ -54,7 +55,7 @@ void (*finish_work)() = nullptr;
 
 struct CurrentDevice {
   c10::DeviceIndex index = 0;
-  uint64_t epoch = 0;  // when it was set, or was last found to exist
+  uint64_t epoch = 0;  // when it was set, or was last found valid
 };
 thread_local CurrentDevice current;
 
@@ -65,13 +66,12 @@ void finish_at_exit() {
   try {
     if (finish_work != nullptr) finish_work();
   } catch (const std::exception&) {
-    // The process ends: no caller is left that could handle it.
+    // The process ends: no caller is left to handle the error.
   }
   exiting = true;
 }
 
-// The device that was current may not exist any more. Until there is a placement
-// nothing is known.
+// The current device may no longer exist. Without a placement this is not known yet.
 void follow_mapping() noexcept {
   const Placement* now = installed.load();
   if (now == nullptr) return;
@@ -96,11 +96,10 @@ void on_first_placement() {
 
 // Note [Contexts]
 // ~~~~~~~~~~~~~~~
-// A root device is used in its platform's default context, the one in which other
-// SYCL libraries of the process (dpctl, dpnp) allocate: USM pointers can then be
-// exchanged. Sub-devices get a context each: in a common one, a queue's memcpy
-// between the allocations of two sub-devices of one CPU hangs. Events are honoured
-// across contexts.
+// A root device is used in its platform's default context. Other SYCL libraries of the
+// process (dpctl, dpnp) allocate there, too, so USM pointers can be exchanged.
+// Sub-devices get a context each: in a common one, a queue's memcpy between the
+// allocations of two sub-devices of one CPU hangs. Events work across contexts.
 sycl::context context_of(const sycl::device& device) {
   using parent = sycl::info::device::partition_type_property;
   const bool is_root =
@@ -145,10 +144,10 @@ Ordinal make_ordinal(const std::vector<sycl::device>& devices) {
 }
 
 bool are_same(const Ordinal& one, const Ordinal& other) {
-  return one.devices == other.devices;  // and so the home
+  return one.devices == other.devices;  // the home follows from the devices
 }
 
-// The one that was there before, if such a placement was.
+// Returns an equal earlier placement if there is one, or else a new one.
 Placement& placement_of(const Resolved& resolved) {
   std::vector<Ordinal> ordinals;
   for (const auto& devices : resolved.ordinals) {
@@ -159,7 +158,7 @@ Placement& placement_of(const Resolved& resolved) {
         !std::ranges::equal(known->ordinals, ordinals, are_same)) {
       continue;
     }
-    // Threads that are late may still read the old number.
+    // Other threads may still read the old number.
     std::atomic_ref<uint64_t>(known->epoch).store(resolved.epoch);
     return *known;
   }
@@ -210,7 +209,7 @@ void install_placement(const std::string& mapping,
               "a placement is installed already");
   Resolved made{mapping, 0, {}};
   for (const auto& pointers : ordinals) {
-    // Sets of an ordinal's devices are kept in words of so many bits.
+    // Sets of an ordinal's devices are words with a bit per device.
     TORCH_CHECK_VALUE(!pointers.empty() && pointers.size() <= kMaxDevices,
                       "an ordinal has 1 to ", static_cast<int>(kMaxDevices),
                       " devices; found ", pointers.size());
@@ -226,14 +225,14 @@ void install_placement(const std::string& mapping,
 
 // Note [Opening the contexts]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// The first context of the OpenCL CPU driver starts its threads, which no forked
-// process has. So contexts are made at the first use of a device, and not to answer
-// how many there are: a process that only asks can still fork, and use xpu in the
-// child.
+// The first context of the OpenCL CPU driver starts its threads, which a forked process
+// does not have. So contexts are made at the first use of a device, and not for the
+// number of devices: a process that only queries this number can still fork, and use
+// xpu in the child.
 void open_placement() {
   check_fork();
   std::lock_guard<std::mutex> lock(table().mutex);
-  if (!table().resolved) return;  // another thread was faster
+  if (!table().resolved) return;  // another thread has opened it
   const Resolved& resolved = *table().resolved;
   static std::once_flag once;
   std::call_once(once, on_first_placement);
@@ -245,10 +244,11 @@ void open_placement() {
 
 // Note [Use and change]
 // ~~~~~~~~~~~~~~~~~~~~~
-// Two threads: one makes the first tensor, one takes the placement away because it has
-// seen none. The first counts the tensor, then looks whether the placement is still
-// there, and begins anew if not; the second takes the placement away, then counts, and
-// puts it back if there is one. Whichever comes first, one of them sees the other.
+// Consider two threads: one makes the first tensor, one removes the placement because
+// it has found no tensor. The first counts its tensor, then checks that the placement
+// is still installed, and starts again if it is not. The second removes the placement,
+// then counts, and puts it back if there is a tensor. In any order, one of them
+// observes the other.
 bool uninstall_placement(const std::function<bool()>& in_use) {
   std::lock_guard<std::mutex> lock(table().mutex);
   const Placement* before = installed.exchange(nullptr);
@@ -303,7 +303,7 @@ const Placement& placement() {
   if (const Placement* found = installed.load(std::memory_order_acquire)) {
     return *found;
   }
-  // Again where another thread has just taken away what was resolved here.
+  // Repeated if another thread has just removed what was resolved here.
   constexpr int kAttempts = 8;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (resolved_count.load() == 0) resolve();

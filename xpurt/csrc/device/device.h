@@ -14,11 +14,12 @@
 
 namespace xpurt {
 
-// The largest number of ordinals that this library can hold.
+// The largest number of ordinals that this library supports.
 constexpr c10::DeviceIndex kMaxDevices = 64;
 
-// The most ordinals that a mapping may have, fixed at import: the size of the autograd
-// engine's table, which must not grow. See Note [Autograd's threads].
+// The largest number of ordinals that a mapping may have, fixed at import. It is the
+// size of the autograd engine's table, which must not grow. See Note [Autograd's
+// threads].
 c10::DeviceIndex guard_device_count() noexcept;
 void set_guard_device_count(c10::DeviceIndex count);
 
@@ -35,13 +36,13 @@ struct PhysicalDevice {
   bool system_usm = false;       // its kernels can use any host pointer
   bool has_fp64 = false;
   bool has_fp16 = false;
-  bool is_opencl = false;     // can be given kernels in OpenCL C
+  bool is_opencl = false;     // can run kernels in OpenCL C
   uint64_t total_memory = 0;  // bytes
 };
 
 struct Ordinal {
   std::vector<PhysicalDevice*> devices;
-  size_t home = 0;  // position in `devices` of the one that holds home copies
+  size_t home = 0;  // position in `devices` of the device that holds home copies
 
   PhysicalDevice& home_device() const { return *devices[home]; }
 };
@@ -52,43 +53,45 @@ struct Placement {
   std::vector<Ordinal> ordinals;
 };
 
-// The installed placement. Without one, asks the resolver for it (under the
-// GIL); throws what the resolver throws, or c10::Error after a fork.
+// The installed placement. Without one, calls the resolver (under the GIL). Throws what
+// the resolver throws, or c10::Error after a fork.
 const Placement& placement();
 
-// The installed placement, or nullptr: never asks, never throws.
+// The installed placement, or nullptr. Never resolves, never throws.
 const Placement* installed_placement() noexcept;
 
 // The device with that id, or nullptr.
 const PhysicalDevice* find_physical_device(int id) noexcept;
 
-// Number of ordinals; 0 where no placement can be had. Never throws.
+// Number of ordinals; 0 if no placement can be resolved. Never throws.
 c10::DeviceIndex device_count() noexcept;
 
-// That of the current device for -1. Throws MappingError unless xpu:index exists.
+// The ordinal of that index; for -1, that of the current device. Throws MappingError
+// unless xpu:index exists.
 const Ordinal& ordinal(c10::DeviceIndex index);
 
 using DevicePointer = uintptr_t;  // address of a sycl::device
 void set_placement_resolver(std::function<void()> resolver);
 void install_placement(const std::string& mapping,
                        const std::vector<std::vector<DevicePointer>>& ordinals);
-// Takes the placement away, unless `in_use` answers true once nobody can begin to use
-// it any more; then it stays. See Note [Use and change].
+// Removes the placement, and returns true. If `in_use` returns true, the placement
+// stays, and this returns false. `in_use` is called when no thread can begin to use the
+// placement. See Note [Use and change].
 bool uninstall_placement(const std::function<bool()>& in_use);
-// Whether the placement with that epoch is the one that is installed.
+// Whether the placement with that epoch is installed.
 bool is_installed(uint64_t epoch) noexcept;
-// Changes with every placement that comes or goes.
+// Changes with every placement that is installed or removed.
 uint64_t placement_epoch() noexcept;
 
 // True in a process that was forked after a device had been used.
 bool in_bad_fork() noexcept;
 
-// Sets what waits for all queued work at the end of the process, while the driver is
-// still there.
+// Sets the function that waits for all queued work at the end of the process, before
+// the driver is torn down.
 void before_driver_ends(void (*finish)());
 
-// True once the process is exiting and all queued work has been waited for: the
-// driver is not to be called any more.
+// True once the process is exiting and all queued work has been waited for: from then
+// on no code may call the driver.
 bool is_exiting() noexcept;
 
 }  // namespace xpurt

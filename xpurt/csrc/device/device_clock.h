@@ -1,4 +1,4 @@
-// A device's clock, and what the host's shows at the same time.
+// A device's clock, and the host's clock at the same time.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,16 @@
 
 namespace xpurt {
 
-// Each comparison brackets one command of the device between two readings of the
-// host's clock, so it is wrong by at most half the time that the command took there
-// and back: the shortest of several tries, some microseconds on a CPU device. What
-// lies between two comparisons is interpolated; what lies outside is moved by the
-// nearest one's difference.
+// Each comparison brackets one command of the device between two readings of the host's
+// clock. Its error is at most half the round trip of the command. The shortest of
+// several tries is used: some microseconds on a CPU device. Times between two
+// comparisons are interpolated. Times outside get the offset of the nearest comparison.
 class DeviceClock {
  public:
-  // Throws sycl::exception where the device has no clock.
+  // Throws sycl::exception if the device has no clock.
   explicit DeviceClock(const PhysicalDevice& device);
 
-  // Waits for the device. Without the GIL, if that matters to the caller.
+  // Waits for the device. Does not release the GIL.
   void compare();
 
   int64_t to_host_ns(uint64_t device_ns) const;

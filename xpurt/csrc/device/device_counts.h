@@ -5,12 +5,12 @@
 
 namespace xpurt {
 
-constexpr int kCountedDevices = 32;  // later ones share the last place
+constexpr int kCountedDevices = 32;  // later ones share the last counters
 
-// So many bytes were copied to or from the device, which is not the home device.
+// Counts bytes that were copied to or from a device other than the home device.
 void count_moved(int physical_device_id, uint64_t bytes) noexcept;
 
-// The device computed one shard of an op that several devices shared.
+// Counts a shard that the device computed of an op that several devices shared.
 void count_shard(int physical_device_id) noexcept;
 
 struct DeviceCount {

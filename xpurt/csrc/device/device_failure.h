@@ -18,8 +18,8 @@ class DeviceFailure : public c10::Error {
   const PhysicalDevice& device;
 };
 
-// Runs a submission; what the runtime throws becomes a DeviceFailure. `what` says what
-// was submitted.
+// Runs a submission. An exception of the SYCL runtime becomes a DeviceFailure. `what`
+// returns the name of what was submitted.
 template <typename Name, typename Submit>
 auto submit_to(const PhysicalDevice& device, const Name& what, const Submit& submit) {
   try {
@@ -29,14 +29,14 @@ auto submit_to(const PhysicalDevice& device, const Name& what, const Submit& sub
   }
 }
 
-// Excluded devices are not chosen any more, in this process. False if the device was
+// Excludes a device: it is not chosen again in this process. False if the device was
 // excluded already.
 bool exclude_device(int physical_device_id);
 bool is_excluded(int physical_device_id) noexcept;
-// How many devices have been excluded so far.
+// The number of devices excluded so far.
 uint64_t exclusions() noexcept;
 
-// Takes the device out of the choice for the rest of the process, and says so once.
+// Excludes the device for the rest of the process, and warns of it once.
 void take_out(const PhysicalDevice& device, const std::string& why);
 void take_out(const DeviceFailure& failure);
 

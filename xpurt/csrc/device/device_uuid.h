@@ -6,8 +6,8 @@
 
 namespace xpurt {
 
-// The 16 bytes by which the driver names the hardware, the same through each of
-// its backends; empty where the driver does not tell.
+// The 16 bytes by which the driver identifies the hardware, equal in all its backends.
+// Empty if the driver does not report them.
 std::string device_uuid(DevicePointer device);
 
 }  // namespace xpurt

@@ -1,4 +1,4 @@
-// Whether submitted work is over, asked of the driver.
+// Queries the driver whether submitted work has ended.
 #pragma once
 
 #include <sycl/sycl.hpp>
@@ -7,11 +7,11 @@ namespace xpurt {
 
 // Note [Ask twice]
 // ~~~~~~~~~~~~~~~~
-// Work that waits for another context's event is handed to the driver later, by a
-// thread of the SYCL runtime, which first gives the SYCL event the driver's one and
-// then forgets its own record of the command. Who looks for the first before that and
-// for the second after it is told that the work is complete. A second look finds the
-// driver's event.
+// Work that waits for another context's event is submitted to the driver later, by a
+// thread of the SYCL runtime. That thread first stores the driver's event in the SYCL
+// event, and then drops its own record of the command. A query that reads the driver's
+// event before the first step, and the record after the second, reports the work as
+// complete. A second query reads the driver's event.
 inline bool is_complete(const sycl::event& event) {
   const auto look = [&] {
     return event.get_info<sycl::info::event::command_execution_status>() ==
@@ -20,7 +20,7 @@ inline bool is_complete(const sycl::event& event) {
   return look() && look();
 }
 
-// The same where failed work counts as complete: it will not touch memory any more.
+// The same, but failed work counts as complete: it no longer accesses memory.
 inline bool is_over(const sycl::event& event) {
   try {
     return is_complete(event);

@@ -5,14 +5,14 @@
 namespace xpurt {
 namespace {
 
-// PyTorch asks such an exception for its Python type where it crosses into Python,
-// from whichever thread and through whichever op.
+// PyTorch gets the Python type of such an exception when the exception crosses into
+// Python, from any thread and through any op.
 struct NamedError final : torch::PyTorchError {
   NamedError(const char* name, std::string message)
       : PyTorchError(std::move(message)), name_(name) {}
 
   PyObject* python_type() override {
-    // Imported long ago: the package imports it before this library.
+    // Already in sys.modules: the package imports it before this library.
     PyObject* module = PyImport_ImportModule("xpurt.errors");
     PyObject* type =
         module != nullptr ? PyObject_GetAttrString(module, name_) : nullptr;

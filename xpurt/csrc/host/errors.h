@@ -1,11 +1,11 @@
-// Exceptions that Python sees as those of xpurt.errors.
+// Exceptions that become those of xpurt.errors in Python.
 #pragma once
 
 #include <string>
 
 namespace xpurt {
 
-// MappingError: what was requested is not to be had under the mapping.
+// MappingError: what was requested does not exist under the mapping.
 [[noreturn]] void throw_mapping_error(std::string message);
 
 // FallbackError: an op would have to leave the device.

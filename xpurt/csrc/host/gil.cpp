@@ -13,13 +13,13 @@ namespace {
   for (;;) pause();
 }
 
-// `take` asks for the lock. See Note [Python ends first].
+// `take` requests the lock. See Note [Python ends first].
 template <typename Take>
 void take_or_stay(Take take) noexcept {
   try {
     take();
   } catch (abi::__forced_unwind&) {
-    stay();  // the unwinding ends here, as nothing returns
+    stay();  // never returns, so the unwinding ends here
   }
 }
 
@@ -29,7 +29,7 @@ bool is_main_thread() noexcept {
   return syscall(SYS_gettid) == getpid();
 }
 
-// An unwinding that no exception caused is Python's way to end a thread.
+// An unwinding without an exception is Python's end of a thread.
 [[noreturn]] void stay_or_terminate() noexcept {
   const bool unwinding_thread = std::current_exception() == nullptr;
   if (unwinding_thread && python_ends() && !is_main_thread()) stay();
@@ -58,7 +58,7 @@ bool python_ends() noexcept {
 
 WithoutGil::~WithoutGil() {
   if (state_ == nullptr) return;
-  // The thread that finalizes is not inside of our code: it is another one.
+  // The finalizing thread runs no code of xpurt, so this is another thread.
   if (python_ends()) stay();
   take_or_stay([this] { PyEval_RestoreThread(state_); });
 }

@@ -1,4 +1,4 @@
-// The interpreter lock: given up while C++ waits, and taken where C++ calls Python.
+// The interpreter lock: released while C++ waits, and taken where C++ calls Python.
 #pragma once
 
 #include <Python.h>
@@ -7,22 +7,22 @@ namespace xpurt {
 
 // Note [Python ends first]
 // ~~~~~~~~~~~~~~~~~~~~~~~~
-// Up to version 3.13, Python ends a thread that asks for its lock while the
-// interpreter finalizes by unwinding the thread's stack, and the first function that
-// must not throw, such as a destructor, then aborts the process. Such a thread stays
-// where it is instead, as in later versions, until the process is gone. So no mutex
-// may be held where the lock is taken: it would never be unlocked.
-// PyTorch gives the lock up itself around most waits for a device, and takes it back
-// in such a destructor: let_python_end() keeps those threads, too.
+// A thread may request Python's lock while the interpreter finalizes. Up to version
+// 3.13 Python then ends the thread: it unwinds the thread's stack. The first function
+// that must not throw, such as a destructor, aborts the process. Here such a thread
+// stays where it is, as in later versions, until the process has ended. So no mutex may
+// be held where the lock is taken: it would never be unlocked.
+// PyTorch itself releases the lock around most waits for a device, and takes it back in
+// such a destructor. let_python_end() keeps those threads, too.
 
-// From now on a thread that Python unwinds at its end stays instead of aborting the
-// process: where std::terminate finds one, it does not terminate.
+// From now on, a thread that Python unwinds at its end stays, instead of aborting the
+// process: std::terminate does not end the process for such a thread.
 void let_python_end() noexcept;
 
-// True once the interpreter finalizes: no other thread gets its lock any more.
+// True once the interpreter finalizes: from then on no other thread gets its lock.
 bool python_ends() noexcept;
 
-// Releases the lock, if this thread holds it, for as long as it lives.
+// Releases the lock, if this thread holds it, for the object's lifetime.
 class WithoutGil {
  public:
   WithoutGil() {
@@ -36,7 +36,7 @@ class WithoutGil {
   PyThreadState* state_ = nullptr;
 };
 
-// Holds the lock for as long as it lives.
+// Holds the lock for the object's lifetime.
 class WithGil {
  public:
   WithGil();

@@ -9,7 +9,7 @@
 namespace xpurt {
 namespace {
 
-// The number behind `key` in a file of "key number" lines.
+// The number after `key` in a file of "key number" lines.
 uint64_t field(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   std::string line;
@@ -22,7 +22,7 @@ uint64_t field(const std::string& path, const std::string& key) {
   return 0;
 }
 
-// A file that is one number; a limit may also be "max", which is not one.
+// Reads a file of one number. False for other files: a limit may also be "max".
 bool number(const std::string& path, uint64_t& value) {
   std::ifstream file(path);
   return static_cast<bool>(file >> value);
@@ -37,9 +37,9 @@ const Names kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes",
                       "total_inactive_file"};
 const Names kVersion2{"memory.max", "memory.current", "inactive_file"};
 
-// Lowers `memory` to what the group in `directory` and its parents allow. In a
-// container the path of the group may not exist beneath the mount, which then
-// shows the group itself.
+// Lowers `memory` to the limits of the group in `directory` and its parents. In a
+// container the path of the group may not exist beneath the mount. The mount then shows
+// the group itself.
 void apply_group(HostMemory& memory, const std::string& mount, std::string group,
                  const Names& names) {
   const uint64_t installed = memory.total;
@@ -47,12 +47,12 @@ void apply_group(HostMemory& memory, const std::string& mount, std::string group
     const std::string directory = mount + group + "/";
     uint64_t limit = 0;
     uint64_t used = 0;
-    // Version 1 says "no limit" by a number larger than any memory.
+    // In version 1 a number larger than any memory means "no limit".
     if (number(directory + names.limit, limit) && limit < installed) {
       memory.total = std::min(memory.total, limit);
       memory.swap = 0;
       if (number(directory + names.used, used)) {
-        // Page cache counts as used, but goes when somebody needs the memory.
+        // Page cache counts as used, but the system reclaims it when memory is needed.
         used -= std::min(used, field(directory + "memory.stat", names.reclaimable));
         memory.free = std::min(memory.free, limit - std::min(limit, used));
       }

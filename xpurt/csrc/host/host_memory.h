@@ -1,4 +1,4 @@
-// How much of the machine's memory this process can have.
+// The part of the machine's memory that this process can use.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 namespace xpurt {
 
 struct HostMemory {
-  uint64_t total = 0;  // bytes: what is installed, or the cgroup's limit
-  uint64_t free = 0;   // bytes that can be had without swapping
-  uint64_t swap = 0;   // bytes of swap still free, usable if no cgroup limits us
+  uint64_t total = 0;  // bytes: installed memory, or the cgroup's limit
+  uint64_t free = 0;   // bytes available without swapping
+  uint64_t swap = 0;   // bytes of free swap; 0 under a cgroup's limit
 };
 
-// Reads /proc and the limits of the process's cgroup and its parents (both
-// versions of cgroups). `root` is put before every path, for tests. Answers zeros
-// for what it cannot read.
+// Reads /proc and the limits of the process's cgroup and its parents (both versions of
+// cgroups). `root` is put before every path, for tests. Returns zeros for what it
+// cannot read.
 HostMemory host_memory(const std::string& root = "");
 
-// How often the system gave this process a page as it was touched, up to now.
+// The number of pages that this process has got at their first access so far.
 uint64_t pages_given();
 
 }  // namespace xpurt

@@ -14,7 +14,7 @@ struct Interval {
   size_t size() const { return end - begin; }
 };
 
-// Ranges in order, with gaps between them.
+// Sorted ranges, with gaps between them.
 class Intervals {
  public:
   using List = c10::SmallVector<Interval, 1>;
@@ -26,8 +26,8 @@ class Intervals {
   bool empty() const { return ranges_.empty(); }
   bool covers(Interval range) const;
   size_t bytes() const;
-  List inside(Interval range) const;
-  List missing(Interval range) const;  // in `range`, from the set
+  List inside(Interval range) const;   // the parts of `range` in the set
+  List missing(Interval range) const;  // the parts of `range` outside of the set
 
  private:
   List ranges_;

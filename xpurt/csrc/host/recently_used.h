@@ -1,4 +1,4 @@
-// What was used last, by key: a cache of bounded size.
+// A cache of bounded size that keeps the entries used last (LRU).
 #pragma once
 
 #include <list>
@@ -10,7 +10,7 @@
 
 namespace xpurt {
 
-// For any thread. Values live as long as somebody holds them, in the cache or not.
+// Thread-safe. A value lives as long as the cache or a caller holds it.
 template <typename Value>
 class RecentlyUsed {
  public:
@@ -18,8 +18,8 @@ class RecentlyUsed {
 
   explicit RecentlyUsed(size_t most) : most_(most) {}
 
-  // The value of the key, by make() if there is none. What make() throws, this
-  // throws, and nothing is kept. Other threads wait while it runs.
+  // The value of the key. If there is none, calls make() while other threads wait. If
+  // make() throws, this throws the same, and the cache stays unchanged.
   template <typename Make>
   Shared find(std::string key, const Make& make) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -29,7 +29,7 @@ class RecentlyUsed {
     return made;
   }
 
-  // The same for a make() that others must not wait for: two threads may make a value.
+  // The same without a lock during make(): two threads may make the same value.
   template <typename Make>
   Shared find_unlocked(std::string key, const Make& make) {
     {
@@ -72,7 +72,7 @@ class RecentlyUsed {
 
   const size_t most_;
   mutable std::mutex mutex_;
-  std::list<Entry> entries_;  // the one that was used last is first
+  std::list<Entry> entries_;  // the entry used last comes first
   std::unordered_map<std::string_view, typename std::list<Entry>::iterator> places_;
 };
 

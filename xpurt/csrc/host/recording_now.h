@@ -1,5 +1,5 @@
-// Whether a profiler records what the devices do. Free of SYCL, for what is included
-// often.
+// Whether a profiler records what the devices do. Independent of SYCL, as many files
+// include it.
 #pragma once
 
 #include <atomic>
@@ -12,12 +12,12 @@ inline bool records_work() {
   return work_is_recorded.load(std::memory_order_relaxed);
 }
 
-// Nanoseconds since the Unix epoch, as PyTorch's profiler counts.
+// Nanoseconds since the Unix epoch, by the clock of PyTorch's profiler.
 int64_t host_now_ns();
 
-// While records_work(): this thread has waited for a device until now.
+// Called while records_work(): this thread's wait for a device ends now.
 void record_wait_ended();
-// When that was, for this thread; 0 if it has not waited.
+// The end of this thread's last wait, by host_now_ns(); 0 if there was none.
 int64_t waited_until_ns();
 
 }  // namespace xpurt

@@ -1,10 +1,10 @@
 // Note [The first vector function]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // PyTorch computes exp, tanh, log and others with the vector functions of MKL, which
-// prepare themselves in the first call of a process. If two threads of an op make that
-// call at once, one of them may compute its part in a lower accuracy than the one asked
-// for: on a busy machine, in about one of a hundred processes, the op is wrong by up to
-// 5e-3, once. Nothing of the kind was seen after a call by one thread.
+// initialize themselves in the first call of a process. If two threads of an op make
+// that call at once, one of them may compute its part in a lower accuracy than the
+// requested one: on a busy machine, in about one of a hundred processes, the op is
+// wrong by up to 5e-3, once. After a first call by one thread, no such error was seen.
 #include "host/vector_math.h"
 
 #include <ATen/EmptyTensor.h>

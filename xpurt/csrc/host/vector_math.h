@@ -3,7 +3,7 @@
 
 namespace xpurt {
 
-// Has them prepare themselves: see Note [The first vector function].
+// Initializes them: see Note [The first vector function].
 void prepare_vector_math();
 
 }  // namespace xpurt

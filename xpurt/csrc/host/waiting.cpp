@@ -17,21 +17,21 @@ using Clock = std::chrono::steady_clock;
 
 // Note [Waiting in the main thread]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// Python runs signal handlers in its main thread only, and a thread that is inside
-// the driver's wait cannot be called back. Polling instead would cost half of the
-// CPU device: a thread in the driver's wait works on the kernel it waits for (with
-// two cores a kernel of 4.7 ms takes 9.3 ms while the host polls). So the main
-// thread polls for as long as a handover costs, and then lets another thread wait
-// inside the driver. Handing over costs 17 us, polling up to 2 us; measured on the
-// OpenCL CPU device. All other threads wait in the driver themselves.
+// Python runs signal handlers in its main thread only, and a thread inside the driver's
+// wait cannot be interrupted. Polling instead would cost half of the CPU device: a
+// thread in the driver's wait works on the kernel that it waits for (with two cores a
+// kernel of 4.7 ms takes 9.3 ms while the host polls). So the main thread polls for as
+// long as a handover costs. Then another thread waits inside the driver in its place. A
+// handover costs 17 us, polling up to 2 us; measured on the OpenCL CPU device. All
+// other threads wait in the driver themselves.
 constexpr auto kPolling = std::chrono::microseconds(20);
 constexpr auto kSignalInterval = std::chrono::milliseconds(20);
 
 std::atomic<void (*)()> interrupt_check{nullptr};
 std::atomic<unsigned long> main_thread{0};
 
-// Threads that wait in the driver for others: for the main thread, and for a thread
-// that waits for several devices.
+// Threads that wait in the driver for other threads: for the main thread, and for a
+// thread that waits for several devices.
 Worker& waits() {
   static auto* const leaked = new Worker("xpurt-wait", Worker::kNoLimit);
   return *leaked;
@@ -56,7 +56,7 @@ void wait_for_device(const std::function<bool()>& finished,
     if (finished()) return wait();
   } while (Clock::now() < deadline);
   const Worker::Handle task = waits().submit(wait);
-  // No thread: Ctrl-C has to wait, too.
+  // Without another thread, Ctrl-C takes effect after the wait.
   if (task == nullptr) return wait();
   waits().wait(task, kSignalInterval, interrupt_check.load());
 }

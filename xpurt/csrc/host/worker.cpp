@@ -13,7 +13,7 @@ class Worker::Task {
   explicit Task(std::function<void()> body) : body(std::move(body)) {}
 
   std::function<void()> body;
-  bool done = false;  // under the worker's mutex, as `error`
+  bool done = false;  // requires the worker's mutex, like `error`
   std::exception_ptr error;
 };
 
@@ -80,7 +80,7 @@ void Worker::stop(std::chrono::milliseconds patience) {
   finished_.wait_for(lock, patience, [this] { return running_ == 0; });
 }
 
-// Under the mutex.
+// Requires the mutex.
 void Worker::finish(const Handle& task, std::exception_ptr error) {
   task->error = std::move(error);
   task->done = true;
@@ -103,12 +103,13 @@ void Worker::work() {
     } catch (...) {
       error = std::current_exception();
     }
-    // What it holds, such as events of the driver, goes before the task is over.
+    // What the body holds, such as events of the driver, is released before the task
+    // counts as done.
     task->body = nullptr;
     lock.lock();
     --running_;
     finish(task, std::move(error));
-    // `task` is destroyed at the end of the iteration, or by who waits for it.
+    // `task` is destroyed at the end of the iteration, or by its waiting thread.
   }
 }
 

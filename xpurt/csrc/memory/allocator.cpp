@@ -23,7 +23,8 @@ using FreeCallback = void (*)(void*) noexcept;
 std::atomic<bool> shut_down{false};
 
 // Leaked: see Note [Leaked on purpose]. The memories of replaced mappings stay,
-// emptied, for whoever still looks at them, and for the next mapping with that device.
+// emptied: other threads may still read them, and the next mapping with that device
+// uses them.
 struct Memories {
   SegmentTable table;
   std::array<std::atomic<OrdinalMemory*>, kMaxDevices> of_ordinal{};
@@ -35,14 +36,14 @@ struct Memories {
 
 Memories& memories() {
   static Memories* const leaked = [] {
-    // From then on SYCL's own objects go: no free may look at an event.
+    // At exit SYCL destroys its own objects: from then on no free may read an event.
     std::atexit([] { shut_down = true; });
     return new Memories;
   }();
   return *leaked;
 }
 
-// Under the mutex: one that is left over, or a new one.
+// Requires the mutex. Returns an unused memory of an earlier placement, or a new one.
 OrdinalMemory& memory_for(c10::DeviceIndex index, uint64_t epoch,
                           const PhysicalDevice& home) {
   auto& all = memories().all;
@@ -98,8 +99,9 @@ void free_block(void* pointer) {
 
 void* allocate_on(c10::DeviceIndex index, size_t bytes) {
   for (;;) {
-    // In this order: the stream is then not older than the memory, nor newer if the
-    // placement is still the memory's at the end. See Note [Use and change].
+    // In this order, the stream is not older than the memory. It is not newer either,
+    // if the memory's placement is still installed at the end. See Note [Use and
+    // change].
     OrdinalMemory& memory = memory_of(index);
     const uint64_t epoch = memory.epoch();
     Stream& stream = current_stream(index);
@@ -124,8 +126,7 @@ class CachingAllocator final : public c10::DeviceAllocator {
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
 
   void copy_data(void* to, const void* from, size_t bytes) const override {
-    // Done when it returns: the caller may free the source, or touch the copy on
-    // the host.
+    // Complete on return: the caller may free the source, or use the copy on the host.
     bring_home_now(from);
     Stream& stream = current_stream();
     if (stream.ordinal().home_device().host_accessible) {
@@ -147,7 +148,7 @@ class CachingAllocator final : public c10::DeviceAllocator {
   }
 
   void recordStream(const c10::DataPtr& data, c10::Stream id) override {
-    // By the data, not by the deleter: copy-on-write storages have another one.
+    // By the data pointer: the deleter of a copy-on-write storage is another one.
     Segment* segment = memories().table.find(data.get());
     if (segment == nullptr) return;
     static_cast<OrdinalMemory*>(segment->owner)
@@ -250,11 +251,11 @@ MemoryPool::~MemoryPool() {
   if (in_bad_fork() || shut_down.load(std::memory_order_relaxed)) return;
   try {
     memory_.release_pool(id_);
-    // A graph may have memory there; or work is captured now, and the next
-    // empty_cache() takes it.
+    // A graph may still have memory in the pool. During a capture nothing is freed: the
+    // next empty_cache() frees it.
     if (use_count() == 0 && !capture_is_underway()) memory_.empty_cache(id_);
   } catch (const std::exception& error) {
-    // What the next synchronization was to throw.
+    // The error that the next synchronization would have thrown.
     TORCH_WARN("queued work had failed when an xpu memory pool ended: ", error.what());
   }
 }

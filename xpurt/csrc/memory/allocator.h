@@ -1,4 +1,4 @@
-// The device allocator of xpu tensors: c10's face of OrdinalMemory.
+// The device allocator of xpu tensors: c10's interface to OrdinalMemory.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -14,12 +14,12 @@ struct MemorySource;
 
 c10::DeviceAllocator& device_allocator();
 
-// Memory of the current device that the host may write at once: no queued work
-// touches it any more. See Note [When a block may be handed out again].
+// Memory of the current device that the host may write at once: no queued work still
+// uses it. See Note [When a block may be handed out again].
 c10::DataPtr allocate_for_host(size_t bytes);
 
 struct LiveMemory {
-  size_t storages = 0;  // blocks handed out and not yet given back
+  size_t storages = 0;  // blocks handed out and not yet freed
   size_t bytes = 0;     // as requested
 };
 LiveMemory live_memory() noexcept;
@@ -27,34 +27,34 @@ LiveMemory live_memory() noexcept;
 // The ordinal whose memory contains `pointer`, or -1. Never throws.
 c10::DeviceIndex device_of_pointer(const void* pointer) noexcept;
 
-// Start and bytes of the block in somebody's hands that contains `pointer`;
-// {nullptr, 0} if it is in none.
+// Start and bytes of the block in use that contains `pointer`; {nullptr, 0} if there
+// is none.
 struct Extent {
   void* start = nullptr;
   size_t bytes = 0;
 };
 Extent block_of_pointer(const void* pointer) noexcept;
 
-// Whether `pointer` is memory of a private pool: a graph may write there by itself.
+// Whether `pointer` is memory of a private pool. A replayed graph may write there.
 bool is_private(const void* pointer) noexcept;
 
-// `callback` is called with every block that is freed, before it can be handed out
-// again, by the thread that frees it, without a lock. It must not allocate device
-// memory, and cannot be taken back.
+// `callback` is called with every freed block before the block can be handed out again,
+// in the thread that frees it, with no lock held. It must not allocate device memory,
+// and cannot be removed.
 void on_free(void (*callback)(void* pointer) noexcept);
 
-// The share of the device's memory that this process may reserve, 0 to 1.
-// For tests: of segments that are on their way back to the driver.
+// For tests: bytes of segments that are being released to the driver.
 size_t releasing_bytes(c10::DeviceIndex index);
 
+// The share of the device's memory that this process may reserve, 0 to 1.
 double memory_fraction(c10::DeviceIndex index);
 void set_memory_fraction(c10::DeviceIndex index, double fraction);
 
-// Private pools: between begin and end, allocations on streams for which `takes` is
-// true come from segments of their own, which nobody else gets. Each begin and each
-// MemoryPool adds a user to the pool, each release takes one away; the segments of a
-// pool without users go back to the driver when the cache is emptied.
-// emptyCache(pool) gives back what is free in one pool.
+// Private pools. Between begin and end, allocations on streams for which `takes` is
+// true come from segments of the pool, which no other allocation uses. Each begin and
+// each MemoryPool adds a user to the pool; each release removes one. The segments of a
+// pool without users go back to the driver when the cache is emptied. emptyCache(pool)
+// releases the free segments of one pool.
 void begin_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool,
                             std::function<bool(c10::Stream)> takes);
 void end_allocate_to_pool(c10::DeviceIndex index, c10::MempoolId_t pool);
@@ -64,8 +64,8 @@ void release_pool(c10::DeviceIndex index, c10::MempoolId_t pool);
 class MemoryPool {
  public:
   // source: where its segments come from; nullptr is the driver.
-  // use_on_oom: whether allocations outside of the pool may take its free blocks, if
-  // they fail otherwise.
+  // use_on_oom: whether allocations outside of the pool that would otherwise fail may
+  // take its free blocks.
   MemoryPool(const MemorySource* source, bool made_by_user, bool use_on_oom);
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
@@ -75,7 +75,7 @@ class MemoryPool {
   const MemorySource* source() const { return source_; }
   int use_count() const;
 
-  // {0, n} for pools that users make, {n, 0} for others; never the same one twice.
+  // {0, n} for users' pools, {n, 0} for others. An id is never repeated.
   static c10::MempoolId_t new_id(bool made_by_user);
 
  private:
@@ -84,21 +84,21 @@ class MemoryPool {
   c10::MempoolId_t id_;
 };
 
-// All memory of xpu comes from `source` from now on, uncached. Throws if any has been
-// allocated under a mapping already.
+// From now on all memory of xpu comes from `source`, uncached. Throws if a mapping has
+// already allocated any.
 void set_memory_source(const MemorySource* source);
 const MemorySource* memory_source();
 
-// The segments of a private pool, or, for {0, 0}, those of every pool: by ordinal and
+// The segments of a private pool, or of every pool for {0, 0}, sorted by ordinal and
 // address.
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> memory_snapshot(
     c10::MempoolId_t pool);
 
-// Gives every cached block back to the driver; nothing may be alive.
+// Gives every cached block back to the driver. No block may be in use.
 void release_cached_memory();
 
-// A capture's hold on a private pool: what is allocated on `stream` comes from there
-// until end(), and the pool is kept as long as this lives.
+// A capture's use of a private pool. Allocations on `stream` come from the pool until
+// end(). The pool is kept as long as this object lives.
 class CapturePool {
  public:
   CapturePool(c10::MempoolId_t id, c10::Stream stream);

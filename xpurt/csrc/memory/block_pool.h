@@ -1,6 +1,7 @@
 // Best-fit pools of memory: blocks are split, handed out, taken back and merged.
 //
-// Nothing here touches the memory it keeps account of, nor a device, nor a lock.
+// This code does the accounting only. It accesses neither the memory itself nor a
+// device, and takes no lock.
 #pragma once
 
 #include <array>
@@ -16,24 +17,25 @@ struct GatheredContext;
 
 namespace xpurt {
 
-constexpr size_t kMinBlockBytes = 512;          // every block is a multiple of it
-constexpr size_t kSmallBytes = 1 << 20;         // the largest request of a small pool
-constexpr size_t kSmallSegmentBytes = 2 << 20;  // what a small pool asks the driver for
-constexpr size_t kLargeSegmentBytes = 20 << 20;  // and a large pool by default, up to
-constexpr size_t kMinLargeBytes = 10 << 20;      // ... requests of this size; then
-constexpr size_t kRoundLargeBytes = 2 << 20;     // the request, rounded to this
+constexpr size_t kMinBlockBytes = 512;           // block sizes are multiples of it
+constexpr size_t kSmallBytes = 1 << 20;          // the largest request of a small pool
+constexpr size_t kSmallSegmentBytes = 2 << 20;   // segment size of a small pool
+constexpr size_t kLargeSegmentBytes = 20 << 20;  // default segment size of a large pool
+constexpr size_t kMinLargeBytes = 10 << 20;      // from this size on, a segment is the
+constexpr size_t kRoundLargeBytes = 2 << 20;     // ... request rounded up to this
 
 constexpr size_t kOwnSegmentBytes = 256 << 10;  // see Note [How much is reserved]
 
 size_t round_block(size_t bytes);
-// large: what a large pool asks the driver for.
+// Bytes of the segment to allocate for a request. large: the segment size of a large
+// pool.
 size_t segment_bytes_for(size_t rounded, size_t large = kLargeSegmentBytes);
 
 struct MemorySource;
 struct Segment;
 class BlockPool;
 
-// A piece of a segment. Pieces of a segment are linked in the order of addresses.
+// A part of a segment. The blocks of a segment are linked in the order of addresses.
 struct Block {
   char* pointer = nullptr;
   size_t bytes = 0;
@@ -43,16 +45,16 @@ struct Block {
   Block* after = nullptr;
   Block* previous_free = nullptr;
   Block* next_free = nullptr;
-  bool allocated = false;    // handed out, and not given back
+  bool allocated = false;    // handed out, and not freed
   bool active = false;       // allocated, or freed with work of other streams pending
-  uint32_t events = 0;       // that must complete before it can come back
+  uint32_t events = 0;       // pending events that delay its return to the pool
   std::vector<void*> users;  // the other streams that use it
-  std::shared_ptr<c10::GatheredContext> stack;  // of who allocated it, if recorded
+  std::shared_ptr<c10::GatheredContext> stack;  // of its allocation, if recorded
 
   bool is_split() const { return before != nullptr || after != nullptr; }
 };
 
-// Memory that the driver, or another source, gave in one piece.
+// Memory from one allocation of the driver, or of another source.
 struct Segment {
   Segment(void* pointer, size_t bytes, BlockPool& pool, void* owner);
   // The allocated block that starts at `address`, or nullptr.
@@ -61,7 +63,7 @@ struct Segment {
     const char* at = static_cast<const char*>(address);
     return at >= pointer && at < pointer + bytes;
   }
-  // Whether it is one block, and that block is free.
+  // True if the segment is one block, and that block is free.
   bool is_free() const { return !first->is_split() && !first->active; }
   Block*& start_at(const void* address) {
     return starts[(static_cast<const char*>(address) - pointer) >> shift];
@@ -72,15 +74,15 @@ struct Segment {
   BlockPool* pool;
   void* owner;
   const MemorySource* source = nullptr;  // nullptr: the driver
-  void* queue = nullptr;                 // that the source was given
+  void* queue = nullptr;                 // the queue passed to the source
   std::shared_ptr<c10::GatheredContext> stack;
   int shift;
   Block* first = nullptr;
-  // No two blocks start in the same slot: a slot is the smallest block of the pool.
+  // One slot for each minimum block size of the pool, so blocks have distinct slots.
   std::vector<Block*> starts;
 };
 
-// The segments of one stream and one kind of size.
+// The segments of one stream, for small or for large blocks.
 class BlockPool {
  public:
   explicit BlockPool(bool large) : large_(large) {}
@@ -90,30 +92,30 @@ class BlockPool {
 
   bool large() const { return large_; }
 
-  // The smallest free block of at least `rounded` bytes, marked allocated and
-  // active; its tail goes back into the pool if it is large enough to be of use.
-  // nullptr if there is none.
+  // Takes the smallest free block of at least `rounded` bytes, and marks it allocated
+  // and active. Its tail returns to the pool if it is large enough to be useful.
+  // nullptr if there is no such block.
   Block* take(size_t rounded);
-  // That block, left where it is.
+  // The same block, left in the pool.
   Block* best_fit(size_t rounded) const;
 
-  // An inactive block comes back and is merged with its free neighbours.
+  // Returns an inactive block to the pool, and merges it with its free neighbours.
   void give_back(Block* block);
 
   Segment& add_segment(void* pointer, size_t bytes, void* owner);
 
-  // A segment that was just added, as one block, marked allocated and active.
+  // Takes a segment that was just added, as one block, marked allocated and active.
   Block* take_whole(Segment& segment);
 
-  // Takes a segment whose only block is inactive out of the pool.
+  // Removes a segment whose only block is inactive from the pool.
   std::unique_ptr<Segment> take_out(Segment& segment);
 
-  // Takes the segments without an active block out of the pool.
+  // Removes the segments without an active block from the pool.
   std::vector<std::unique_ptr<Segment>> take_free_segments();
 
   const std::vector<std::unique_ptr<Segment>>& segments() const { return segments_; }
-  // Free blocks that share their segment with others, so that emptying the cache
-  // cannot return them.
+  // Free blocks that share their segment with other blocks. Emptying the cache cannot
+  // release them.
   size_t inactive_split_blocks() const { return inactive_split_blocks_; }
   size_t inactive_split_bytes() const { return inactive_split_bytes_; }
 
@@ -146,8 +148,8 @@ class BlockPool {
   size_t inactive_split_bytes_ = 0;
 };
 
-// Blocks of all sizes. Small ones have a pool of their own, so that they do not break
-// up the memory that large ones need.
+// Blocks of all sizes. Small blocks have their own pool, so that they do not fragment
+// the memory that large blocks need.
 struct BlockPools {
   BlockPool small{false};
   BlockPool large{true};

@@ -14,8 +14,8 @@ c10::Allocator& cpu_allocator() {
   return *found;
 }
 
-// What was asked for as a bare pointer is freed with the deleter of that moment, when
-// the switch may be the other way: packed weights of oneDNN outlive the op.
+// A raw pointer is freed with the deleter of its allocation, at a time when the switch
+// may be in another position: packed weights of oneDNN outlive the op.
 void free_either(void* pointer) {
   const bool on_some_device = device_of_pointer(pointer) >= 0;
   (on_some_device ? device_allocator() : cpu_allocator()).raw_deleter()(pointer);
@@ -62,7 +62,7 @@ c10::Allocator& switching_allocator() {
 namespace {
 const bool cpu_allocator_registered = [] {
   constexpr uint8_t kAboveTheDefault = 100;
-  xpurt::cpu_allocator();  // PyTorch's, as long as it is the registered one
+  xpurt::cpu_allocator();  // keeps PyTorch's allocator, before it is replaced
   c10::SetCPUAllocator(&xpurt::switching_allocator(), kAboveTheDefault);
   return true;
 }();

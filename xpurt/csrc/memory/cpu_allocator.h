@@ -1,4 +1,4 @@
-// PyTorch's CPU allocator, with a switch that turns it to xpu memory.
+// PyTorch's CPU allocator, with a switch to xpu memory.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -7,10 +7,10 @@ namespace xpurt {
 
 // Note [Results in device memory]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A native kernel makes its results through PyTorch's CPU allocator. While a
-// ResultsOnDevice lives, what the calling thread asks of it comes from the current
-// xpu device instead, so that a result becomes an xpu tensor by changing its
-// labels, not by a copy. The DataPtr says "cpu" until then.
+// A native kernel allocates its results with PyTorch's CPU allocator. While a
+// ResultsOnDevice lives, that allocator gives the calling thread memory of the current
+// xpu device instead. A result becomes an xpu tensor by a change of its device, not by
+// a copy. Until then, its DataPtr has the device "cpu".
 class ResultsOnDevice {
  public:
   explicit ResultsOnDevice(bool on) noexcept;
@@ -25,8 +25,8 @@ class ResultsOnDevice {
 // True for memory that came from the device allocator.
 bool is_device_memory(const c10::DataPtr& data) noexcept;
 
-// The allocator that a storage alias is given, so that resizing it makes device
-// memory while the switch is on.
+// The allocator of storage aliases. While the switch is on, resizing an alias allocates
+// device memory.
 c10::Allocator& switching_allocator();
 
 }  // namespace xpurt

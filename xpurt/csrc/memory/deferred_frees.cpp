@@ -6,7 +6,7 @@
 namespace xpurt {
 namespace {
 
-// Memory whose work is finished is of no interest; looked for where there is much.
+// Above this number, entries whose work is finished are dropped.
 constexpr size_t kManyDeferred = 256;
 
 }  // namespace
@@ -42,7 +42,7 @@ Uses DeferredFrees::take_over(const void* memory, size_t bytes) {
     const char* const from = found->first;
     by_begin_.erase(found);
     all.add(taken.uses.all());
-    // What is outside of the memory stays.
+    // The parts outside of the memory stay.
     if (from < begin) by_begin_.emplace(from, DeferredFree{begin, taken.uses});
     if (end < taken.end) by_begin_.emplace(end, DeferredFree{taken.end, taken.uses});
   });

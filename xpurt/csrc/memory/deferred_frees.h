@@ -1,4 +1,4 @@
-// Memory that was given back while submitted work may still use it.
+// Memory that was freed while submitted work may still use it.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +8,19 @@
 
 namespace xpurt {
 
-// By address, so that it does not matter how memory is split and merged until it is
-// used again. Not thread-safe: its owner locks.
+// By address, so that memory may be split and merged until it is used again. Not
+// thread-safe: its owner locks.
 class DeferredFrees {
  public:
-  // The memory, none of which is in here, was given back; the work of `uses` may still
-  // touch it.
+  // Adds freed memory. The work of `uses` may still access it. No part of it may be in
+  // here already.
   void add(const void* memory, size_t bytes, const MemoryUses& uses);
 
-  // What work on the memory has to wait for.
+  // The uses that work on the memory has to wait for.
   Uses uses_of(const void* memory, size_t bytes);
 
-  // The same for memory that is handed out again: its new owner has these uses now.
+  // The same for memory that is handed out again. It leaves this table: its new owner
+  // keeps the uses.
   Uses take_over(const void* memory, size_t bytes);
 
   void drop_finished();

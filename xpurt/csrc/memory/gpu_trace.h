@@ -1,5 +1,5 @@
-// Tells Python's callbacks what happens to memory, streams and events: those of
-// torch.xpu._gpu_trace, once torch._C._activate_gpu_trace() was called.
+// Reports events of memory, streams and events to Python's callbacks: those of
+// torch.xpu._gpu_trace, after torch._C._activate_gpu_trace() was called.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -11,8 +11,8 @@ namespace xpurt {
 
 using Tracer = c10::impl::PyInterpreterVTable;
 
-// notify_tracer(&Tracer::trace_gpu_memory_allocation, address). Takes the GIL where
-// there is somebody to tell: the caller holds no lock.
+// notify_tracer(&Tracer::trace_gpu_memory_allocation, address). Takes the GIL if there
+// is a tracer, so the caller must hold no lock.
 template <typename Method, typename... Args>
 void notify_tracer(Method method, Args... args) {
   const c10::impl::PyInterpreter* python = c10::impl::GPUTrace::get_trace();

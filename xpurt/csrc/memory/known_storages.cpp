@@ -11,12 +11,12 @@
 namespace xpurt {
 namespace {
 
-// Storages whose pointer is known outside, for as long as they live.
+// Storages whose pointer other code has, for as long as the storages live.
 struct KnownStorages {
   using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
   std::mutex mutex;
   std::unordered_map<const c10::StorageImpl*, Weak> storages;
-  size_t swept = 64;  // how many there may be before those that are gone are dropped
+  size_t swept = 64;  // at this size, entries of freed storages are dropped
 
   void add(const c10::StorageImpl& storage) {
     auto* impl = const_cast<c10::StorageImpl*>(&storage);
@@ -50,7 +50,7 @@ bool is_never_copied_lazily(const c10::StorageImpl& storage) {
   return known_storages().has(storage);
 }
 
-// A graph keeps the address, and its replays write there unseen.
+// A graph keeps the address, and its replays write there without the storage.
 void known_to_graph(const at::TensorBase& tensor) {
   if (!tensor.has_storage()) return;
   const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();

@@ -59,10 +59,10 @@ void LazyMemory::drop() noexcept {
   delete this;
 }
 
-// The streams on which work may be queued that reads the memory.
+// Visits the streams that may have queued work that reads the memory.
 template <typename F>
 void LazyMemory::each_reader(const F& visit) {
-  // Before a placement goes, all work is waited for.
+  // All work is waited for before a placement is removed.
   if (in_bad_fork() || is_exiting() || !is_installed(epoch_)) return;
   for (Stream* stream : busy_streams(index_)) {
     if (!is_capturing(*stream)) visit(*stream);
@@ -75,10 +75,10 @@ void LazyMemory::wait_for_readers() noexcept {
     each_reader([](Stream& stream) {
       try {
         stream.record().wait();
-      } catch (const std::exception&) {  // kept by the stream
+      } catch (const std::exception&) {  // the stream keeps the error
       }
     });
-  } catch (const std::exception&) {  // there are no streams any more
+  } catch (const std::exception&) {  // the streams no longer exist
   }
 }
 

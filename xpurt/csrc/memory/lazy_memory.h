@@ -9,16 +9,16 @@
 
 namespace xpurt {
 
-// Memory, and how many storages read it. Deletes itself with the last of them.
+// Memory, and the number of storages that use it. The last drop deletes it.
 class LazyMemory {
  public:
-  // `index`: the ordinal that reads it.
+  // `index`: the ordinal whose work reads the memory.
   LazyMemory(c10::DataPtr memory, size_t bytes, c10::DeviceIndex index);
 
-  // One more reader of the memory, a storage on `device`.
+  // Adds a user of the memory: a storage on `device`.
   c10::DataPtr share(c10::Device device);
 
-  // Hands the memory to the only storage that still uses it.
+  // Moves the memory to the only storage that still uses it.
   c10::DataPtr take();
 
   void* data() const { return memory_.get(); }
@@ -52,7 +52,7 @@ bool is_lazy(const c10::DataPtr& data) noexcept;
 // Whether the storage may share its memory now.
 bool is_lazy(const c10::StorageImpl& storage) noexcept;
 
-// The CPU's memory behind xpu storages.
+// The CPU memory that xpu storages borrow.
 struct LazilyBorrowed {
   size_t storages = 0;
   size_t bytes = 0;

@@ -1,4 +1,4 @@
-// The history of memory: what happened to it, when, and who asked for it.
+// The history of memory: allocations and frees, their times and call stacks.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -22,24 +22,24 @@ using c10::CachingDeviceAllocator::TraceEntry;
 class MemoryHistory {
  public:
   struct Options {
-    RecordContext stacks = RecordContext::NEVER;  // whose stacks are kept
+    RecordContext stacks = RecordContext::NEVER;  // events whose stacks are kept
     c10::CachingDeviceAllocator::CreateContextFn gather = nullptr;
-    size_t max_entries = 1;  // of each device; older ones go
+    size_t max_entries = 1;  // of each device; the oldest are dropped
     std::set<TraceEntry::Action> skipped;
   };
 
-  // Records from now on. clear: forgets what was recorded before.
+  // Records from now on. clear: drops what was recorded before.
   void start(Options options, bool clear);
-  // Forgets everything.
+  // Stops, and drops everything.
   void stop();
 
-  // A leaf: takes no other lock, so that callers may hold theirs.
+  // Takes no other lock than its own, so that callers may hold theirs.
   void add(TraceEntry::Action action, c10::DeviceIndex device, size_t address,
            size_t bytes, c10::StreamId stream, c10::MempoolId_t pool,
            const CallStack& stack);
 
-  // Of each of the first `devices`, the oldest entry first; times are microseconds
-  // of Unix time.
+  // The entries of each of the first `devices`, the oldest first. Times are
+  // microseconds of Unix time.
   std::vector<std::vector<TraceEntry>> entries(c10::DeviceIndex devices) const;
 
   CallStack gather() const;
@@ -58,11 +58,11 @@ class MemoryHistory {
   std::array<Ring, kMaxDevices> rings_;
 };
 
-// Of all devices. Leaked: entries hold Python's frames, which must not be freed after
-// Python's end.
+// The history of all devices. Leaked: entries hold Python's frames, which must not be
+// freed after Python has ended.
 MemoryHistory& memory_history();
 
-// Beside the history, for those who ask at every allocation.
+// Outside of the history, for a cheap check at every allocation.
 inline std::atomic<bool> history_is_on{false};
 inline std::atomic<RecordContext> stacks_kept{RecordContext::NEVER};
 
@@ -70,8 +70,8 @@ inline bool is_recording() {
   return C10_UNLIKELY(history_is_on.load(std::memory_order_relaxed));
 }
 
-// The caller's stack, if that of such an event is kept; else nullptr. Takes the GIL:
-// the caller holds no lock.
+// The caller's stack if stacks of this kind of event are kept; otherwise nullptr. Takes
+// the GIL, so the caller must hold no lock.
 inline CallStack gather_stack(RecordContext event) {
   if (C10_LIKELY(stacks_kept.load(std::memory_order_relaxed) < event)) return nullptr;
   return memory_history().gather();

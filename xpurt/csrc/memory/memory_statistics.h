@@ -1,4 +1,4 @@
-// What c10 counts about a device's memory, and when each count changes.
+// c10's counts of a device's memory, and the events that change each count.
 #pragma once
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -28,7 +28,7 @@ class MemoryStatistics {
     --live_blocks_;
     live_bytes_ -= block.requested;
   }
-  // No stream uses a freed block any more.
+  // No stream still uses a freed block.
   void inactive(const Block& block) {
     const size_t kind = kind_of(block);
     decrease(stats_.active, kind, 1);
@@ -47,7 +47,7 @@ class MemoryStatistics {
     decrease(stats_.reserved_bytes, kind, segment.bytes);
     ++stats_.num_device_free;
   }
-  // What a pool's split remainders were before a change, and are now.
+  // Updates the counts of a pool's split remainders, which were these before a change.
   void remainders(const BlockPool& pool, size_t blocks_before, size_t bytes_before) {
     const size_t kind = kind_of(pool);
     change(stats_.inactive_split, kind, blocks_before, pool.inactive_split_blocks());

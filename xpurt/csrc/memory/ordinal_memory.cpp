@@ -92,7 +92,7 @@ Block* OrdinalMemory::take_or_grow(const Request& request) {
 
 void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
   Request request{bytes, 0, stream, gather_stack(RecordContext::STATE)};
-  // Before any rounding, which could overflow.
+  // Checked before any rounding, which could overflow.
   if (bytes > total_) fail(request);
   request.rounded = round_block(bytes);
   if (source_ != nullptr) return allocate_uncached(request);
@@ -112,11 +112,11 @@ void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
     if (block != nullptr) return handed_out(block, request, lock);
     statistics_.retried();
   }
-  // Nobody can wait for the device while it is captured.
+  // During a capture no thread can wait for the device.
   if (!capture_is_underway()) empty_cache();
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    // Waiting may have brought back a block that fits.
+    // The wait may have brought back a block that fits.
     Block* block = take_or_grow(request);
     if (block == nullptr) block = take_from_reserve(request);
     if (block != nullptr) return handed_out(block, request, lock);
@@ -162,8 +162,8 @@ void OrdinalMemory::free(Segment& segment, void* pointer) noexcept {
   if (source_ != nullptr) return free_uncached(block, lock);
   const auto bytes = static_cast<int64_t>(block->bytes);
   if (!block->users.empty()) {
-    // Inactive only later, so nobody else touches the block meanwhile. Recording
-    // takes the streams' locks, which come before ours.
+    // The block stays active, so no other thread uses it meanwhile. Recording takes
+    // the streams' locks, which come before this one.
     std::vector<void*> users = std::move(block->users);
     block->users.clear();
     lock.unlock();
@@ -171,11 +171,11 @@ void OrdinalMemory::free(Segment& segment, void* pointer) noexcept {
     for (void* user : users) {
       auto& stream = *static_cast<Stream*>(user);
       try {
-        // What is captured there does not run.
+        // Captured work does not run.
         if (!stream.idle() && !is_capturing(stream)) events.push_back(stream.record());
       } catch (const std::exception&) {
-        // A queue that takes no event takes no work either; what it has taken is
-        // waited for when the cache is emptied.
+        // A queue that rejects an event also rejects work. Its earlier work is waited
+        // for when the cache is emptied.
       }
     }
     lock.lock();
@@ -240,7 +240,7 @@ void OrdinalMemory::wait_for_pending() {
   for (auto& each : waited) {
     try {
       each.done.wait();
-    } catch (const sycl::exception&) {  // kept by its stream
+    } catch (const sycl::exception&) {  // its stream keeps the error
     }
   }
   std::lock_guard<std::mutex> lock(mutex_);
@@ -262,7 +262,7 @@ std::vector<std::unique_ptr<Segment>> OrdinalMemory::take_free_segments(
     }
   }
   for (Releasing& each : releasing_) {
-    // Others may be on their way to this list: see leave().
+    // More segments may be about to join this list: see leave().
     releasing_bytes_ -= each.segment->bytes;
     taken.push_back(dropped(std::move(each.segment), stack));
   }
@@ -306,13 +306,14 @@ void OrdinalMemory::empty(const std::function<bool(c10::MempoolId_t)>& wanted) {
   std::exception_ptr error;
   {
     WithoutGil released;
-    // One at a time, so that a thread out of memory sees what another one frees.
+    // One thread at a time, so that a thread that is out of memory can use what another
+    // thread frees.
     std::lock_guard<std::mutex> alone(emptying_);
     wait_for_pending();
     auto taken = take_free_segments(wanted, stack);
     if (taken.empty()) return;
-    // Each stream throws its kept error once, and Ctrl-C ends a wait early; all of
-    // them must be waited for.
+    // A wait throws each stream's kept error once, and Ctrl-C ends it early. All
+    // streams must be waited for.
     for (bool waited = false; !waited;) {
       try {
         synchronize_device(index_);

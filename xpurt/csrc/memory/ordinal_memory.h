@@ -1,4 +1,4 @@
-// The memory of one ordinal: a pool for each stream, filled by the home device.
+// The memory of one ordinal: a pool for each stream, with memory of the home device.
 #pragma once
 
 #include <atomic>
@@ -19,32 +19,32 @@
 
 namespace xpurt {
 
-constexpr c10::MempoolId_t kDefaultPool{0, 0};  // the pool of whoever has no other
+constexpr c10::MempoolId_t kDefaultPool{0, 0};  // for all that have no private pool
 
 // Note [When a block may be handed out again]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A block belongs to the stream that was current when its memory came from the
-// driver, and goes back to that stream's pool. Who gets it next is safe because
-// - work on the device: a stream is in order, so work that is submitted later
-//   starts after the work that still touches the old contents;
-// - work of other streams: whoever uses a block on another stream says so
-//   (record_stream); such a block comes back when an event recorded on each of
-//   those streams at the free is complete;
-// - work on the host (native ops, copies by the host): is over when the op returns,
-//   and the op holds its tensors until then. It must not begin before the stream's
-//   queued work is done, so an op waits for its stream first. Another thread may
-//   submit work, free a block and lose it to us between that wait and our
-//   allocation: results of host work are therefore allocated through
-//   allocate_for_host(), which waits after it has the block;
-// - another stream, or the driver: a segment leaves its stream only through
+// A block belongs to the stream that was current when its memory came from the driver.
+// A freed block goes back to that stream's pool. Its next use is safe in these cases:
+// - Work on the device: a stream is in order, so work that is submitted later starts
+//   after the work that still uses the old contents.
+// - Work of other streams: a use of the block on another stream is recorded
+//   (record_stream). At the free, an event is recorded on each of those streams. The
+//   block comes back to the pool when all these events are complete.
+// - Work on the host (native ops, copies by the host): it has ended when the op
+//   returns, and the op holds its tensors until then. It must not begin before the
+//   stream's queued work is done, so an op waits for its stream first. Between that
+//   wait and the op's allocation another thread may submit work and free the block that
+//   the op then gets. Results of host work are therefore allocated through
+//   allocate_for_host(), which waits after it has the block.
+// - Use by another stream, or by the driver: a segment leaves its stream only through
 //   empty_cache(), which waits for every stream of the ordinal.
-// To use a block on the host or on a stream other than the current one at its
-// allocation, without having waited for that stream, is an error of the caller, as
-// on every PyTorch accelerator.
+// The caller must wait for the stream that was current at the allocation before it uses
+// the block on the host or on another stream. To omit the wait is an error, as on every
+// PyTorch accelerator.
 class OrdinalMemory {
  public:
-  // source: gives each block and takes it back at its free, uncached; nullptr is the
-  // driver, behind the cache.
+  // source: allocates each block and frees it uncached. nullptr is the driver, with the
+  // cache.
   OrdinalMemory(c10::DeviceIndex index, uint64_t epoch, const PhysicalDevice& home,
                 SegmentTable& table, const MemorySource* source);
 
@@ -52,8 +52,9 @@ class OrdinalMemory {
   c10::DeviceIndex index() const { return index_; }
   const PhysicalDevice& home() const { return home_; }
 
-  // Serves another placement, as a new one would; false if something of the one before
-  // is still here. Under the lock that epochs of memories change under.
+  // Resets this object to serve another placement, as a new one would. False if
+  // something of the earlier placement is still here. The caller holds the lock under
+  // which the epochs of memories change.
   bool begin_again(uint64_t epoch);
 
   // At least `bytes` (not 0) of memory, aligned to 512 bytes. Throws
@@ -62,28 +63,29 @@ class OrdinalMemory {
 
   void free(Segment& segment, void* pointer) noexcept;
 
-  // Frees a block that nothing was submitted for, and gives what is cached back to the
-  // driver, after the placement `epoch` has gone; not if another one is served by now.
+  // Frees a block that no work was submitted for, and releases what is cached to the
+  // driver. Called after the placement `epoch` was removed. Releases nothing if another
+  // placement is served by now.
   void abandon(void* pointer, uint64_t epoch);
 
-  // For tests: of segments on their way back to the driver.
+  // For tests: bytes of segments that are being released to the driver.
   size_t releasing_bytes();
 
-  // `stream` works on the block from now on, too.
+  // From now on `stream` uses the block, too.
   void record_stream(Segment& segment, void* pointer, Stream& stream);
 
   // Start and bytes of the allocated block that contains `address`.
   Extent extent(const Segment& segment, const void* address);
 
-  // Whether it is of a private pool, in use or not.
+  // Whether the segment is of a private pool, in use or not.
   bool is_private(const Segment& segment);
 
-  // Gives every segment without an active block back to the driver, after the
-  // ordinal's work is done: those of one private pool, or, for {0, 0}, those of all
-  // pools that are not in use as private ones. Releases the GIL. Throws an asynchronous
-  // error of the streams, once, when that is done.
+  // Releases every segment without an active block to the driver, after the ordinal's
+  // work is done: the segments of one private pool, or, for {0, 0}, those of all pools
+  // that are not in use as private pools. Releases the GIL. At the end, throws an
+  // asynchronous error of the streams, once.
   void empty_cache(c10::MempoolId_t pool = {0, 0});
-  // The same of every pool, in use or not.
+  // The same for every pool, in use or not.
   void empty_all_pools();
 
   // See allocator.h.
@@ -106,7 +108,7 @@ class OrdinalMemory {
   c10::CachingDeviceAllocator::DeviceStats stats();
   void reset_accumulated_stats();
   void reset_peak_stats();
-  // Of one private pool, or, for {0, 0}, of all memory.
+  // The segments of one private pool, or of all memory for {0, 0}.
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> snapshot(c10::MempoolId_t pool);
 
   struct Live {
@@ -119,7 +121,7 @@ class OrdinalMemory {
   struct StreamPools : BlockPools {
     StreamPools(Stream& stream, c10::MempoolId_t id) : stream(stream), id(id) {}
     Stream& stream;
-    const c10::MempoolId_t id;  // {0, 0}, or that of a private pool
+    const c10::MempoolId_t id;  // {0, 0}, or the id of a private pool
   };
   struct PrivatePool {
     int users = 0;
@@ -130,14 +132,14 @@ class OrdinalMemory {
     size_t bytes;
     size_t rounded;
     Stream& stream;
-    CallStack stack;  // of who asks, if recorded
+    CallStack stack;  // of the caller, if recorded
     c10::MempoolId_t id = kDefaultPool;
   };
   struct Pending {
     sycl::event done;
     Block* block;
   };
-  // A segment on its way back to the driver, in no pool any more.
+  // A segment that is being released to the driver. It is in no pool.
   struct Releasing {
     std::optional<sycl::event> done;
     std::unique_ptr<Segment> segment;
@@ -156,7 +158,7 @@ class OrdinalMemory {
   Block* take(BlockPool& pool, size_t rounded);
   Block* take_or_grow(const Request& request);
   Block* take_from_reserve(const Request& request);
-  // ordinal_memory_growth.cpp; make_room() and leave() may let go of the lock.
+  // ordinal_memory_growth.cpp; make_room() and leave() may release the lock.
   size_t allowed_bytes(size_t more) const;
   size_t held_bytes() const;
   size_t growth(StreamPools& pools, const Request& request);
@@ -203,18 +205,19 @@ class OrdinalMemory {
   const MemorySource* const source_;
   std::mutex emptying_;  // taken before mutex_, and never while holding the GIL
   std::mutex mutex_;
-  // Few: one for each stream that allocated, and each stream of a private pool.
+  // Few: one for each stream that allocated memory, and for each stream of a private
+  // pool.
   std::vector<std::unique_ptr<StreamPools>> pools_;
-  std::vector<Route> routes_;  // to private pools, the first one wins
-  std::map<c10::MempoolId_t, PrivatePool> private_pools_;  // those that have users
+  std::vector<Route> routes_;  // to private pools; the first match wins
+  std::map<c10::MempoolId_t, PrivatePool> private_pools_;  // those with users
   StreamPools* last_pools_ = nullptr;
   std::vector<Pending> pending_;
   std::deque<Releasing> releasing_;
-  size_t releasing_bytes_ = 0;  // of those in releasing_, and of those that leave() has
+  size_t releasing_bytes_ = 0;  // of releasing_, and of the segments that leave() holds
   size_t needed_ = 0;           // active bytes as requested, rounded
-  size_t needed_peak_ = 0;      // since the cache was emptied
+  size_t needed_peak_ = 0;      // the peak since the cache was emptied
   size_t allocations_ = 0;
-  size_t peak_at_ = 0;  // how many there had been when the peak grew
+  size_t peak_at_ = 0;  // value of allocations_ when the peak last grew
   MemoryStatistics statistics_;
   double fraction_ = 1.0;
   uint64_t limit_;

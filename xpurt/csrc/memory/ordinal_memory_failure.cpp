@@ -1,4 +1,4 @@
-// What OrdinalMemory says when there is not enough of it.
+// The out-of-memory error of OrdinalMemory.
 #include <c10/util/Exception.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// How OrdinalMemory gets memory from the driver: how much at a time, and what it gives
-// back before.
+// How OrdinalMemory allocates memory of the driver: how much at a time, and what it
+// releases before.
 #include <c10/core/AllocatorConfig.h>
 #include <sys/mman.h>
 
@@ -19,8 +19,8 @@ size_t whole_pages(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-// Host memory comes from the system page by page as it is touched; in huge pages
-// that takes a third of the time. A hint, so its failure is no error.
+// The system commits host memory page by page at the first access. With huge pages this
+// takes a third of the time. A hint, so its failure is not an error.
 void prefer_huge_pages(void* pointer, size_t bytes) {
   constexpr uintptr_t page = kPage;
   const auto start = (reinterpret_cast<uintptr_t>(pointer) + page - 1) / page * page;
@@ -32,26 +32,27 @@ void prefer_huge_pages(void* pointer, size_t bytes) {
 
 // Note [How much is reserved]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A process should hold little more than it needs at its peak: what is cached for
-// nothing is missing elsewhere. A pool's first segment has the usual size, which serves
-// small programs at once, and makes nobody give anything back. After that
-// - a request of kOwnSegmentBytes or more gets a segment of its own size: packed into
-//   larger ones, blocks of a few sizes leave a seventh of them empty;
-// - where more would be reserved than the peak of the rounded requests, this one
-//   included, and a little on top, whole free segments go back to the driver first,
-//   whichever stream they are of, and the new one is as large as what is then left on
-//   top, or as the request;
-// - while the peak still grows, and once half of it is needed, a whole free segment
-//   that is much too large goes back, too, instead of being split: a part of it in use
-//   would keep the rest at the peak.
-// So what is reserved hardly grows by more than what is asked for. A program that does
-// the same again and again has what it needs after the first rounds: then segments
-// come and go for what a round needs at its peak alone.
+// A process should hold little more than it needs at its peak: cached memory that is
+// never used is missing elsewhere. A pool's first segment has the usual size. It serves
+// small programs at once, and causes no release. After that:
+// - A request of kOwnSegmentBytes or more gets a segment of its own size. Packed into
+//   larger segments, blocks of a few sizes leave a seventh of them empty.
+// - The allowed amount is the peak of the rounded requests, this one included, and a
+//   little on top. If more would be reserved, whole free segments of any stream first
+//   go back to the driver. The new segment is as large as what is then left of the
+//   allowed amount, or as the request.
+// - A whole free segment that is much too large goes back, too, instead of being split,
+//   while the peak still grows and once half of it is needed. A part of the segment in
+//   use would keep the rest at the peak.
+// So what is reserved grows by hardly more than what is requested. A program that
+// repeats its work has what it needs after the first rounds. After that, segments come
+// and go only for what a round needs at its peak.
 //
-// Queued work may still use a free segment. It leaves the pools at once, and this
-// process when an event on its stream is complete; nobody waits for that.
+// Queued work may still use a free segment. The segment leaves the pools at once. It
+// leaves this process when an event on its stream is complete; no thread waits for
+// that.
 //
-// Private pools are not looked at: a graph replays at the addresses that it has.
+// Private pools are left out: a graph replays at its recorded addresses.
 size_t OrdinalMemory::allowed_bytes(size_t more) const {
   const size_t peak = std::max(needed_peak_, needed_ + more);
   return peak + peak / 50 + kSmallBytes;
@@ -62,7 +63,7 @@ size_t OrdinalMemory::held_bytes() const {
 }
 
 size_t OrdinalMemory::growth(StreamPools& pools, const Request& request) {
-  // The user may set it: PYTORCH_ALLOC_CONF=large_segment_size_mb:40.
+  // Users may set it: PYTORCH_ALLOC_CONF=large_segment_size_mb:40.
   const size_t large =
       c10::CachingAllocator::AcceleratorAllocatorConfig::large_segment_size();
   const size_t usual = segment_bytes_for(request.rounded, large);
@@ -79,10 +80,10 @@ size_t OrdinalMemory::growth(StreamPools& pools, const Request& request) {
   return std::max(least, std::min(wanted, left / kPage * kPage));
 }
 
-// Whether the block that fits best should rather go back with its segment.
+// Whether the best-fitting block should be released with its segment instead of used.
 bool OrdinalMemory::should_release(const Block* block, const Request& request) const {
   constexpr size_t kStableAllocations = 2000;  // allocations since the peak grew
-  // In the place of its pool's only one as large a segment would come.
+  // A pool's only segment stays: its replacement would be as large.
   return block != nullptr && block->segment->is_free() && request.id == kDefaultPool &&
          block->segment->pool->segments().size() > 1 &&
          block->bytes > request.rounded + request.rounded / 8 &&
@@ -91,7 +92,7 @@ bool OrdinalMemory::should_release(const Block* block, const Request& request) c
          held_bytes() + request.rounded > needed_peak_ - needed_peak_ / 10;
 }
 
-// Takes segments out of the pools that should go back before more is reserved.
+// The segments that should be released before more memory is reserved.
 std::vector<std::pair<Segment*, Stream*>> OrdinalMemory::too_much(
     const Request& request) {
   std::vector<std::pair<Segment*, Stream*>> found;
@@ -107,7 +108,7 @@ std::vector<std::pair<Segment*, Stream*>> OrdinalMemory::too_much(
       }
     }
   }
-  // The fewest.
+  // The largest segments first, so that the fewest are released.
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
     return a.first->bytes > b.first->bytes;
   });
@@ -123,7 +124,7 @@ std::vector<std::pair<Segment*, Stream*>> OrdinalMemory::too_much(
 
 void OrdinalMemory::make_room(const Request& request,
                               std::unique_lock<std::mutex>& lock) {
-  // Beyond the limit everything is given back, by the retry that is counted.
+  // Beyond the limit, allocate() retries after it has emptied the cache, and counts it.
   if (statistics_.reserved_bytes() + request.rounded > limit_ ||
       capture_is_underway()) {
     return;
@@ -149,13 +150,13 @@ void OrdinalMemory::make_room(const Request& request,
 void OrdinalMemory::leave(std::vector<std::pair<Releasing, Stream*>> taken,
                           std::unique_lock<std::mutex>& lock) {
   if (taken.empty()) return;
-  // Recording takes the streams' locks, which come before ours.
+  // Recording takes the streams' locks, which come before this one.
   lock.unlock();
   for (auto& [leaving, stream] : taken) {
     try {
       leaving.done = stream->record();
     } catch (const std::exception&) {
-      // It stays until the cache is emptied, which waits for the device.
+      // The segment stays until the cache is emptied, which waits for the device.
     }
   }
   lock.lock();
@@ -163,7 +164,7 @@ void OrdinalMemory::leave(std::vector<std::pair<Releasing, Stream*>> taken,
   give_back_left();
 }
 
-// The oldest first: those of one stream become free in this order.
+// The oldest first: the segments of one stream become free in this order.
 void OrdinalMemory::give_back_left() {
   while (!releasing_.empty() && releasing_.front().done &&
          is_over(*releasing_.front().done)) {
@@ -208,14 +209,14 @@ void OrdinalMemory::add_segment(StreamPools& pools, void* pointer, size_t bytes,
 
 void* OrdinalMemory::from_driver(size_t bytes) {
   if (home_.is_cpu && bytes >= kLargeSegmentBytes) {
-    // The system promises more memory than it has, and ends the process when the
-    // promise is taken up.
+    // The system overcommits memory, and ends the process when more is used than there
+    // is.
     const HostMemory host = host_memory();
     if (host.total != 0 && bytes > host.free + host.swap) return nullptr;
   }
   try {
-    // Device memory of a CPU is ordinary memory. Where another device shares the
-    // host's address space, it is shared memory that both can touch.
+    // Device memory of a CPU is ordinary memory. If another device shares the host's
+    // address space, this is shared memory that both can access.
     void* pointer = home_.host_accessible && !home_.is_cpu
                         ? sycl::malloc_shared(bytes, home_.device, home_.context)
                         : sycl::malloc_device(bytes, home_.device, home_.context);

@@ -1,4 +1,4 @@
-// What OrdinalMemory tells about itself.
+// Statistics, history and snapshots of OrdinalMemory.
 #include "memory/ordinal_memory.h"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot(
           info.requested_size += block->requested;
         }
         total_active += info.active_size;
-        // "state" is for what is allocated now.
+        // RecordContext::STATE keeps stacks only of what is allocated now.
         if (info.active_size == 0 && stacks_kept.load() < RecordContext::ALLOC) {
           info.context_when_allocated = nullptr;
         }

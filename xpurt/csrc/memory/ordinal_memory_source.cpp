@@ -17,7 +17,7 @@ void* OrdinalMemory::from_source(const MemorySource& source, size_t bytes,
   const alloc kind = sycl::get_pointer_type(pointer, home_.context);
   const bool usable =
       kind == alloc::unknown ? home_.system_usm
-      // Where the host works in a GPU's memory, it must be memory that the host has.
+      // If the host computes in a GPU's memory, it has to be able to read it.
       : kind == alloc::device ? home_.is_cpu || !home_.host_accessible
                               : true;
   if (usable) return pointer;
@@ -47,7 +47,7 @@ void* OrdinalMemory::allocate_uncached(const Request& request) {
   return handed_out(pool.take_whole(*pool.segments().back()), request, lock);
 }
 
-// The source may give the memory to anybody: what is queued must be over before.
+// The source may give the memory to any other code, so queued work must end first.
 void OrdinalMemory::free_uncached(Block* block,
                                   std::unique_lock<std::mutex>& lock) noexcept {
   Segment& segment = *block->segment;
@@ -63,7 +63,7 @@ void OrdinalMemory::free_uncached(Block* block,
     for (void* user : users) {
       try {
         static_cast<Stream*>(user)->record().wait();
-      } catch (const std::exception&) {  // kept by the stream
+      } catch (const std::exception&) {  // the stream keeps the error
       }
     }
   }

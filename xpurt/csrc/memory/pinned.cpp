@@ -1,6 +1,6 @@
 #include "memory/pinned.h"
 
-// PyTorch's header is compiled with this warning, too.
+// PyTorch's header causes this warning.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winterference-size"
 #include <ATen/core/CachingHostAllocator.h>
@@ -25,9 +25,9 @@ bool past_use() {
   return in_bad_fork() || pinned_shut_down.load(std::memory_order_relaxed);
 }
 
-// PyTorch's caching of host blocks, over SYCL's host memory. A block that a
-// non_blocking copy uses (record_event) is handed out again when the events that
-// were recorded at its free are complete.
+// PyTorch's cache of host blocks, over SYCL's host memory. For a block that a
+// non_blocking copy uses (record_event), events are recorded at its free. The block is
+// handed out again when these events are complete.
 class PinnedMemory final
     : public at::CachingHostAllocatorImpl<c10::Stream, sycl::event> {
   using Base = at::CachingHostAllocatorImpl<c10::Stream, sycl::event>;
@@ -38,7 +38,7 @@ class PinnedMemory final
     if (context == nullptr || past_use()) return;
     const bool stale = is_stale(static_cast<Block*>(context)->ptr_);
     Base::free(context);
-    // Memory of a replaced mapping is in another context: not for the next copy.
+    // Memory of a replaced mapping is in another context: later copies cannot use it.
     if (stale) empty_cache();
   }
 
@@ -108,8 +108,8 @@ class PinnedMemory final
 
   void record_stream(std::optional<std::vector<sycl::event>>& events,
                      c10::Stream id) override {
-    // Where no event is to be had, the work is over: a mapping is replaced after all
-    // of its work, and a queue that takes no event has failed.
+    // If no event can be recorded, the work has ended: a mapping is replaced after all
+    // of its work, and a queue that rejects an event has failed.
     sycl::event complete;
     try {
       events->push_back(stream(id).record());

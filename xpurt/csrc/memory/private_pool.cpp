@@ -1,4 +1,4 @@
-// Private pools of OrdinalMemory: who uses them, and whose allocations go there.
+// Private pools of OrdinalMemory: their users, and the allocations that go there.
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -48,8 +48,9 @@ void OrdinalMemory::release_pool(c10::MempoolId_t id) {
   forget_released_pools();
 }
 
-// Those that have given everything back. Others follow when their segments leave: each
-// graph has a pool, and a program may make any number of graphs.
+// Removes pools that are released and hold no segment. A released pool with segments is
+// removed later, when they have gone: each graph has a pool, and a program may make any
+// number of graphs.
 void OrdinalMemory::forget_released_pools() {
   last_pools_ = nullptr;
   std::erase_if(pools_, [this](const auto& pools) {
@@ -71,9 +72,9 @@ c10::MempoolId_t OrdinalMemory::pool_id_for(const Stream& stream) const {
   return kDefaultPool;
 }
 
-// The last resort of a request that does not fit any more: a free block of a private
-// pool that was made for it. Of the same stream, so that the block's old work is over
-// before the new one starts.
+// The last resort of a request that does not fit: a free block of a private pool with
+// use_on_oom. The pool is of the same stream, so that the block's old work ends before
+// the new work starts.
 Block* OrdinalMemory::take_from_reserve(const Request& request) {
   for (const auto& pools : pools_) {
     const auto found = private_pools_.find(pools->id);

@@ -62,7 +62,7 @@ Segment* SegmentTable::find(const void* pointer) const noexcept {
     if (version % 2 == 0) {
       const Rows* rows = rows_.load(kRelaxed);
       size_t low = 0;
-      // Torn between two versions, the size may belong to another array.
+      // During a write, the size may belong to another array.
       size_t high =
           rows == nullptr ? 0 : std::min(size_.load(kRelaxed), rows->capacity);
       while (low < high) {

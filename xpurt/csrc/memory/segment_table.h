@@ -1,4 +1,4 @@
-// From an address to the segment that contains it, without a lock.
+// Maps an address to the segment that contains it, without a lock.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@
 
 namespace xpurt {
 
-// Segments come and go rarely, while every free looks one up: readers take no
-// lock, and look again if a writer was at work meanwhile.
+// Segments are added and removed rarely, while every free finds one. So readers take no
+// lock, and read again if a writer was active meanwhile.
 class SegmentTable {
  public:
   void add(Segment* segment);
   void remove(Segment* segment);
 
-  // The result stays valid for as long as the caller keeps a block of it alive.
+  // The result stays valid as long as the caller keeps one of its blocks allocated.
   Segment* find(const void* address) const noexcept;
 
  private:
@@ -36,11 +36,11 @@ class SegmentTable {
   void set(Rows& rows, size_t index, const Row& from);
 
   std::mutex writers_;
-  std::atomic<uint64_t> version_{0};  // odd while a writer is at work
+  std::atomic<uint64_t> version_{0};  // odd while a writer is active
   std::atomic<Rows*> rows_{nullptr};
   std::atomic<size_t> size_{0};
-  // Outgrown arrays stay, for readers that still look at them: all of them
-  // together are smaller than the present one.
+  // Outgrown arrays stay, for readers that still read them. All of them together are
+  // smaller than the current one.
   std::vector<std::unique_ptr<Rows>> all_;
 };
 

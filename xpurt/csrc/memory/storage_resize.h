@@ -5,7 +5,8 @@
 
 namespace xpurt {
 
-// Gives a storage `bytes` bytes of new memory that begin with what it holds.
+// Gives a storage `bytes` bytes of new memory, and copies the old contents to its
+// start.
 void resize_storage(const c10::Storage& storage, size_t bytes);
 
 }  // namespace xpurt

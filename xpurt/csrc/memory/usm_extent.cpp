@@ -20,15 +20,16 @@ clGetMemAllocInfoINTEL_fn find_query(cl_device_id device) {
 
 }  // namespace
 
-// SYCL has no such question.
+// By OpenCL: SYCL has no such query.
 Extent usm_extent(const void* pointer, const PhysicalDevice& home) {
   if (const Extent ours = block_of_pointer(pointer); ours.start != nullptr) return ours;
-  // Of the allocator, but in nobody's hands.
+  // Memory of xpurt's allocator, but in no block in use.
   if (device_of_pointer(pointer) >= 0) return {const_cast<void*>(pointer), 0};
   if (!home.is_opencl) return {};
   const auto query = find_query(sycl::get_native<kOpenCL>(home.device));
   if (query == nullptr) return {};
-  // Not released: SYCL does not say whose reference it is, and contexts stay anyway.
+  // Not released: SYCL does not document who owns this reference, and contexts live to
+  // the end of the process.
   const cl_context context = sycl::get_native<kOpenCL>(home.context);
   Extent found;
   const bool told = query(context, pointer, CL_MEM_ALLOC_BASE_PTR_INTEL,

@@ -1,4 +1,4 @@
-// Where an allocation of unified shared memory begins and ends.
+// Start and size of an allocation of unified shared memory.
 #pragma once
 
 #include "device/device.h"
@@ -6,8 +6,8 @@
 
 namespace xpurt {
 
-// The allocation that contains `pointer`, on the device that holds it; {nullptr, 0}
-// where the driver does not tell.
+// The allocation that contains `pointer`, on the device that holds it. {nullptr, 0} if
+// the driver cannot report it.
 Extent usm_extent(const void* pointer, const PhysicalDevice& home);
 
 }  // namespace xpurt

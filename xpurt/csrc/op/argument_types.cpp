@@ -5,7 +5,7 @@ namespace {
 
 using c10::TypeKind;
 
-// The type of the elements of a list or of None; nullptr: not a list.
+// The type of the elements of a list, or of an optional list; nullptr for other types.
 c10::TypePtr element_of(const c10::Argument& argument) {
   const c10::TypePtr& type = argument.type();
   if (kind_of(argument) != TypeKind::ListType) return nullptr;
@@ -55,7 +55,7 @@ bool is_of_no_kernel(const c10::Argument& argument) {
     case TypeKind::GeneratorType:
       return true;
     default:
-      // Types and layouts are integers to the schema.
+      // Types and layouts are integers in the schema.
       return argument.name() == "dtype" || argument.name() == "layout" ||
              argument.name() == "memory_format";
   }

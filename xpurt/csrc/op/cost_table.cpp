@@ -18,7 +18,7 @@ namespace {
 using DevicePosition = std::pair<c10::DeviceIndex, size_t>;  // in the placement
 using Key = std::tuple<DevicePosition, CostClass, char, OperandLayout>;
 
-// Leaked: asked from any thread, at any time before the process ends.
+// Leaked: read from any thread, at any time before the process ends.
 struct Table {
   std::mutex mutex;
   std::map<std::string, CostClass> classes;
@@ -32,7 +32,7 @@ Table& table() {
 
 std::atomic<uint64_t> changes{0};
 
-// What to take for a type that was not measured: 0 ends the chain.
+// The type whose curve stands for a type that was not measured; 0 ends the chain.
 char like(char letter) {
   switch (letter) {
     case 'h':

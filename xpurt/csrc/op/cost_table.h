@@ -1,4 +1,4 @@
-// What ops are expected to cost on each tier of a device, as it was measured.
+// The expected cost of ops on each tier of a device, from measurements.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,26 +10,26 @@
 
 namespace xpurt {
 
-// How the operands of a call lie in memory.
+// How the operands of a call are laid out in memory.
 enum class OperandLayout : uint8_t {
-  alike,       // dense, in one order and of one size, but for those of one element
+  alike,       // dense, in one order, of one size; one-element operands ignored
   mixed,       // dense, in one order, of several sizes
   strided,     // not dense, or in different orders
-  across,      // dense, and the op runs along a dimension that is not the innermost
-  long_lines,  // dense, and the op runs along the innermost, in lines above kLongLine
+  across,      // dense; the op runs along a dimension that is not the innermost
+  long_lines,  // dense; the op runs along the innermost, in lines above kLongLine
 };
 constexpr int kLayouts = 5;
 
-// Kernels of ours have a group of threads share a line, so they gain with its length,
-// in elements, and PyTorch's hardly do. Measured on lines of 32 to 4,096: most of what
-// is gained is gained between 128 and 1,024.
+// In elements. In xpurt's kernels a group of threads shares a line, so they gain with
+// its length; PyTorch's kernels hardly do. Measured on lines of 32 to 4,096: most of
+// the gain comes between 128 and 1,024.
 constexpr int64_t kLongLine = 512;
 
-// Ops that are measured by one of them. The same name gives the same number.
+// Ops of which one is measured for all. Equal names give equal numbers.
 using CostClass = int;
 CostClass cost_class(const std::string& name);
 
-// Microseconds until an op has finished.
+// Microseconds from the call until an op has finished.
 struct TierCosts {
   double native = 0;  // PyTorch's CPU kernel, called on an idle stream
   double kernel = 0;  // a row's kernel, submitted to an idle stream and waited for
@@ -43,20 +43,22 @@ struct CostCurve {
   CostClass cost_class = 0;
   char letter = 'f';  // of the element type; see element_type.h
   OperandLayout layout = OperandLayout::alike;
-  std::vector<CostPoint> points;  // at least one; elements grow
+  std::vector<CostPoint> points;  // at least one; by increasing elements
 };
 
-// Replaces what is known of the device at `position` of xpu:index; what was decided by
-// that holds no longer. Opens no placement: see Note [Opening the contexts].
+// Replaces the curves of the device at `position` of xpu:index, and invalidates
+// decisions made by the earlier curves. Opens no placement: see Note [Opening the
+// contexts].
 void set_cost_curves(c10::DeviceIndex index, size_t position,
                      std::vector<CostCurve> curves);
 
-// Changes with the curves. Whoever decides by them compares it.
+// Changes with the curves. Code that caches decisions compares it.
 uint64_t cost_table_version() noexcept;
 
-// Between the points of the curve, a power law; beyond the last one, proportional to
-// the elements. Where a type or layout was not measured, one like it is taken; nothing
-// if the class was not. `device_id`: of a device of the installed placement.
+// Between the points of a curve, a power law; beyond the last point, proportional to
+// the elements. For a type or layout that was not measured, the most similar one is
+// used. Empty if the class was not measured. `device_id`: of a device of the installed
+// placement.
 std::optional<TierCosts> expected_costs(int device_id, CostClass of, char letter,
                                         OperandLayout layout, double elements);
 

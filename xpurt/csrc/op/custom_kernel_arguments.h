@@ -1,4 +1,4 @@
-// What a custom kernel is given, and the part of its key that says so.
+// The arguments of a custom kernel, and the part of its key that describes them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,24 +12,25 @@
 
 namespace xpurt {
 
-// A tensor that steps see, by the name that their texts call it by.
+// A tensor that steps use, with its name in their texts.
 struct NamedTensor {
   std::string name;
-  at::Tensor tensor;  // undefined: not given
+  at::Tensor tensor;  // undefined: None
 };
 
 // Note [Arguments of custom kernels]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // A kernel takes the pointers of the tensors that are given, in the order of the key,
-// then the address of the fault word if the step says FAULT, and one structure. Its
-// members are 8 bytes each: the number of work-items; the number of the row, from 1;
-// then per tensor its number of elements, sizes and strides; then the other arguments.
-// The key describes them, as "self=f2" (a float tensor of two dimensions), "mask=N"
-// (not given), "dim=I" (an integer), "eps=D" (a float, and what it lacks to the number
-// that was given), "padding=L2" (two integers), "mode='reflect" (a string).
+// then the address of the fault word if the step uses FAULT, and one structure. The
+// members of the structure have 8 bytes each: the number of work-items; the number of
+// the row, from 1; per tensor its number of elements, sizes and strides; then the other
+// arguments. The key describes them, as "self=f2" (a float tensor of two dimensions),
+// "mask=N" (not given), "dim=I" (an integer), "eps=D" (a float, and its rounding error:
+// the given number minus the float), "padding=L2" (two integers), "mode='reflect" (a
+// string).
 class CustomKernelArguments {
  public:
-  // `flat`: a contiguous tensor is described as one of one dimension.
+  // `flat`: a contiguous tensor is described as one-dimensional.
   void add(const NamedTensor& named, bool flat) {
     name(named.name);
     if (!named.tensor.defined()) {

@@ -6,17 +6,17 @@
 
 namespace xpurt {
 
-// What is read, in the order of the schema, then what is written.
+// The tensors that are read, in the order of the schema, then those that are written.
 struct CustomKernelCall {
   std::vector<NamedTensor> tensors;
   c10::Device device{c10::DeviceType::XPU, 0};
   c10::ScalarType type = c10::ScalarType::Undefined;  // of the first tensor
 
   const at::Tensor& named(const std::string& name) const;
-  // nullptr: the call has none of that name, or it is not given.
+  // nullptr if no tensor has that name, or if it is not given.
   const at::Tensor* find(const std::string& name) const;
 
-  // Copies the arguments that the steps want contiguous, or in one memory format.
+  // Copies the arguments that the steps need contiguous, or in one memory format.
   void arrange(const CustomKernelSpec& spec);
   void add_scratch(const CustomKernelSpec& spec);
 };

@@ -87,8 +87,8 @@ CustomKernelOverload::CustomKernelOverload(const CustomKernelSpec& spec,
     if (is_optional_tensor_list(each)) indices = at;
     if (each.name() == spec.like) like = at;
   }
-  // Arguments that are written and not returned, as running statistics, are left to
-  // the steps; the results are new.
+  // The steps write arguments that are written and not returned, such as running
+  // statistics. The results are new tensors.
   const auto& returns = schema.returns();
   const bool new_results = std::ranges::none_of(
       returns, [](const c10::Argument& each) { return each.alias_info() != nullptr; });

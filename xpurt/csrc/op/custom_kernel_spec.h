@@ -1,4 +1,4 @@
-// What a custom kernel is, and one overload that its steps compute.
+// The specification of a custom kernel, and an overload that its steps compute.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -9,41 +9,42 @@
 
 namespace xpurt {
 
-// When a step is run: without a primitive of oneDNN, or with one.
+// own: the step computes the op itself. before_primitive, after_primitive: the step
+// runs beside the row's oneDNN primitive, in a call that uses it.
 enum class StepPart { own, before_primitive, after_primitive };
 
 // A step of a custom kernel: one launch. See custom_kernel.cpp.
 struct Step {
   explicit Step(RowFields& fields);
 
-  std::string over;  // the tensor that has an element per work-item
+  std::string over;  // a tensor with one element per work-item
   std::vector<std::string>
       along;    // dimensions along which a work-item computes a whole line
-  bool lanes;   // a sub-group per work-item, not a single lane
-  bool faults;  // finds wrong indices
+  bool lanes;   // a sub-group computes a work-item, not a single lane
+  bool faults;  // detects wrong indices
   std::array<int64_t, 2> share;    // elements per work-item; the same, in double
   std::vector<std::string> reads;  // tensors
   std::vector<std::string> writes;
   StepPart part;
 };
 
-// Memory for steps to hand on what they computed.
+// Memory for intermediate results that later steps read.
 struct Scratch {
   explicit Scratch(RowFields& fields);
 
   std::string name;
-  std::string like;           // the tensor that has its sizes
+  std::string like;           // the tensor that gives the sizes
   bool integral;              // int64, not the type of the computation
   std::vector<int64_t> dims;  // if not empty, only these of its sizes
   int64_t copies;             // if not 0, the size of a dimension before those
 };
 
-// What a result has that the op's meta function gets wrong.
+// Properties of a result that the op's meta function gets wrong.
 struct ResultSpec {
   explicit ResultSpec(RowFields& fields);
 
   std::vector<std::string> type_of;  // the first of these arguments that is given
-  std::string laid_out_like;         // an argument, as the steps see it
+  std::string laid_out_like;         // an argument, after arrange()
   std::string empty_without;         // a bool argument; false: the result is empty
 };
 
@@ -53,35 +54,35 @@ struct CustomKernelSpec : RowSpec {
 
   std::vector<Step> steps;
   std::vector<Scratch> scratch;
-  std::string begins_as;                // the argument that the result is a copy of
-  std::string like;                     // the argument that the result looks like
+  std::string begins_as;                // the result begins as a copy of this argument
+  std::string like;                     // the result has this argument's properties
   std::vector<ResultSpec> results;      // none, or one per result
-  std::vector<std::string> contiguous;  // arguments that are made so first
+  std::vector<std::string> contiguous;  // arguments that are made contiguous first
   std::vector<std::string> dense;       // the same, in the memory format of the first
-  std::vector<std::string> rows;        // tensors with rows to be computed apart
-  bool same_type;                       // PyTorch wants tensors of one type
+  std::vector<std::string> rows;        // tensors whose rows can be computed separately
+  bool same_type;                       // PyTorch requires tensors of one type
   bool raises_on_empty;                 // there is no result for no elements
   bool draws;                           // random numbers
-  std::string fault;                    // what a fault is, if not a wrong index
-  std::string primitive;                // of oneDNN, where it takes the steps' place
+  std::string fault;                    // the cause of a fault, if not a wrong index
+  std::string primitive;                // of oneDNN, which can replace the steps
 };
 
-// One overload of the row's op: where its arguments are, by what they mean.
+// One overload of the row's op: the positions of its arguments by their roles.
 struct CustomKernelOverload {
   CustomKernelOverload(const CustomKernelSpec& spec, const c10::FunctionSchema& of);
 
   const c10::FunctionSchema& schema;
   std::vector<const c10::Argument*> arguments;
   std::vector<int> written;
-  int copied = -1;   // the argument that the result is a copy of at first
+  int copied = -1;   // the argument that the result begins as a copy of
   int indices = -1;  // the argument that is a list of indices or None
-  int like = -1;     // the argument that the result looks like
+  int like = -1;     // the argument whose properties the result has
 
   const c10::IValue& argument(const torch::jit::Stack& stack, size_t at) const {
     return stack[stack.size() - arguments.size() + at];
   }
-  // Whether it is an argument that the op changes, and no out=: a step may leave
-  // elements of it as they are, so the device has to have them.
+  // Whether the op changes this argument, and it is not out=. A step may leave elements
+  // of it unchanged, so the device must have its contents.
   bool is_changed(const std::string& name) const;
   bool in_place() const { return !written.empty() && !arguments[written[0]]->is_out(); }
 };

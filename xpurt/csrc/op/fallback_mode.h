@@ -1,4 +1,4 @@
-// What happens when an op has to copy its operands to the host.
+// The reaction to an op that has to copy its operands to the host.
 #pragma once
 
 #include "op/op_record.h"
@@ -13,7 +13,7 @@ enum class FallbackMode {
 void set_fallback_mode(FallbackMode mode);
 FallbackMode fallback_mode();
 
-// Warns or throws as the mode says; called before an op copies.
+// Warns or throws, by the mode. Called before an op copies.
 void about_to_copy(OpRecord& record, c10::DeviceIndex index);
 
 }  // namespace xpurt

@@ -51,7 +51,7 @@ IValue changed(const IValue& value, c10::DeviceType device, const Change& change
   return value;
 }
 
-// The arguments at the end of the stack, with other tensors.
+// The arguments at the end of the stack, with `change` applied to their tensors.
 template <typename Change>
 Stack arguments_as(const c10::FunctionSchema& schema, const Stack& stack,
                    c10::DeviceType device, const Change& change) {
@@ -59,7 +59,7 @@ Stack arguments_as(const c10::FunctionSchema& schema, const Stack& stack,
   const size_t first = stack.size() - schema.arguments().size();
   for (size_t at = first; at < stack.size(); ++at) {
     made.push_back(changed(stack[at], device, change));
-    // Whoever resizes the tensor that was given warns of it.
+    // Empty: code that resizes the given out= tensor warns of it.
     if (schema.arguments()[at - first].is_out() && made.back().isTensor()) {
       made.back() = at::empty({0}, made.back().toTensor().options());
     }
@@ -67,8 +67,8 @@ Stack arguments_as(const c10::FunctionSchema& schema, const Stack& stack,
   return made;
 }
 
-// Some meta functions say in other words, and other types, what does not fit. So for
-// operands of a moderate size PyTorch's CPU kernel is asked: it throws before it
+// Some meta functions throw other messages and types of errors than the CPU kernel. So
+// for operands of a moderate size PyTorch's CPU kernel is called: it throws before it
 // computes.
 void throw_what_the_cpu_throws(const c10::OperatorHandle& op, const Stack& stack) {
   constexpr int64_t kMost = 1 << 20;  // elements
@@ -84,7 +84,7 @@ void throw_what_the_cpu_throws(const c10::OperatorHandle& op, const Stack& stack
   op.callBoxedForDispatchKey(c10::DispatchKey::CPU, zeros);
 }
 
-// All that a meta function sees of a call, as bytes.
+// All properties of a call that a meta function reads, as bytes.
 class CallKey {
  public:
   CallKey(const c10::OperatorHandle& op, const Stack& stack) {
@@ -97,7 +97,7 @@ class CallKey {
     }
   }
 
-  // False if something is not told by its bytes.
+  // False if the bytes do not describe all of the call.
   bool is_whole() const { return is_whole_; }
   std::string take() { return std::move(bytes_); }
 
@@ -128,7 +128,7 @@ class CallKey {
 
   void see(const IValue& value) {
     if (value.isTensor()) return see(value.toTensor());
-    if (value.isDevice()) return;  // which is the meta device then
+    if (value.isDevice()) return;  // always replaced by the meta device
     if (value.isNone()) return put('n');
     if (value.isInt()) return put('i'), put(value.toInt());
     if (value.isBool()) return put('b'), put(value.toBool());
@@ -207,7 +207,7 @@ bool register_meta_functions(
 }
 
 // Many meta functions are written in Python and take a hundred times as long as a
-// launch; so what they gave is kept.
+// launch, so their results are cached.
 std::vector<Tensor> meta_call(const c10::OperatorHandle& op, const Stack& stack) {
   constexpr size_t kMost = 4096;  // about a KiB each
   static auto* const known = new RecentlyUsed<std::vector<Tensor>>(kMost);

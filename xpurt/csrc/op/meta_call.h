@@ -1,4 +1,4 @@
-// What an op gives, without computing it.
+// The properties of an op's results, without computing them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,14 +11,14 @@
 
 namespace xpurt {
 
-// The results of an op for arguments at the end of the stack, which is left alone, as
-// meta tensors: sizes, strides and dtypes. Undefined where the op gives no tensor.
-// Throws what the op throws for arguments that do not fit.
+// The results of an op as meta tensors: sizes, strides and dtypes. The arguments are at
+// the end of the stack, which stays unchanged. A result that is not a tensor is
+// undefined. Throws what the op throws for invalid arguments.
 std::vector<at::Tensor> meta_call(const c10::OperatorHandle& op,
                                   const torch::jit::Stack& stack);
 
-// What the results of an op look like, given its arguments as meta tensors: for ops of
-// which PyTorch has no meta function, or one that is slow or wrong.
+// Returns the results of an op as meta tensors, given its arguments as meta tensors.
+// For ops whose meta function in PyTorch is missing, slow or wrong.
 using MetaFunction = std::vector<at::Tensor> (*)(const torch::jit::Stack& metas);
 bool register_meta_functions(
     std::initializer_list<std::pair<const char*, MetaFunction>> functions);

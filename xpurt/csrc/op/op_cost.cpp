@@ -22,7 +22,7 @@ void OpCost::write(const at::TensorBase& tensor) {
 }
 
 bool can_run(const Ordinal& ordinal, const OpCost& cost) {
-  // Home is where an op runs that may not leave it.
+  // An op that may not leave home runs there.
   if (!ordinal.home_device().is_opencl) return false;
   const auto& devices = ordinal.devices;
   return !cost.needs_fp64 ||

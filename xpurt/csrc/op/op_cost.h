@@ -1,4 +1,4 @@
-// What one call of an op costs, as far as its row can tell.
+// The cost of one call of an op, as far as its row determines it.
 #pragma once
 
 #include <ATen/core/TensorBase.h>
@@ -10,18 +10,18 @@
 
 namespace xpurt {
 
-// What a row tells of one call, so that its cost can be guessed.
+// A row's data of one call, for a prediction of its cost.
 struct OpCost {
   int64_t elements = 0;  // that are computed (matmul: multiply-adds)
   double flops = 1;      // per element
   int64_t bytes = 0;     // read and written
-  int64_t rows = 0;      // of the result that can be computed apart; 0: none
+  int64_t rows = 0;      // of the result that can be computed separately; 0: none
   bool needs_fp64 = false;
-  std::vector<double> launches;  // by position in the ordinal; none: one
+  std::vector<double> launches;  // by position in the ordinal; empty: one each
   c10::SmallVector<const c10::StorageImpl*, 4> reads;
   c10::SmallVector<const c10::StorageImpl*, 2> writes;
 
-  // Counts the tensor's bytes, storage and type.
+  // Adds the tensor's bytes, storage and type.
   void read(const at::TensorBase& tensor);
   void write(const at::TensorBase& tensor);
 
@@ -29,7 +29,7 @@ struct OpCost {
   void add(const at::TensorBase& tensor);
 };
 
-// Whether some device of the ordinal has the types that the op needs.
+// Whether a device of the ordinal supports the types that the op needs.
 bool can_run(const Ordinal& ordinal, const OpCost& cost);
 
 }  // namespace xpurt

@@ -16,7 +16,7 @@ namespace {
 struct Records {
   std::shared_mutex mutex;
   std::unordered_map<c10::OperatorHandle, std::unique_ptr<OpRecord>> known;
-  std::vector<std::unique_ptr<OpRecord>> retired;  // of ops that are gone
+  std::vector<std::unique_ptr<OpRecord>> retired;  // of unregistered ops
 };
 
 Records& records() {
@@ -36,8 +36,8 @@ struct Named {
   std::string_view argument;
 };
 
-// Arguments that an op writes to although its schema does not say so, as
-// tests/lazy_copies/audit_silent_writes.py finds them, and those of their kin.
+// Arguments that an op writes although its schema does not declare it: those found by
+// tests/lazy_copies/audit_silent_writes.py, and those of related ops.
 constexpr Named kSilentlyWritten[] = {
     {"aten::native_batch_norm", "running_mean"},
     {"aten::native_batch_norm", "running_var"},
@@ -72,7 +72,8 @@ constexpr Named kSilentlyWritten[] = {
     {"quantized::relu6", "qx"},
 };
 
-// CPU tensors of any size beside xpu ones, as on other accelerators.
+// Arguments that may be CPU tensors of any size beside xpu ones, as on other
+// accelerators.
 constexpr Named kAnywhere[] = {
     {"aten::index.Tensor", "indices"},
     {"aten::index.Tensor_out", "indices"},
@@ -102,7 +103,7 @@ constexpr Named kAnywhere[] = {
     {"aten::_nested_from_padded", "cpu_nested_shape_example"},
 };
 
-// Returns that are CPU tensors wherever the operands are.
+// Returns that are CPU tensors on every device of the operands.
 constexpr std::pair<std::string_view, size_t> kOnHost[] = {
     {"aten::_pack_padded_sequence", 1},
     {"aten::_nested_tensor_size", 0},
@@ -129,7 +130,7 @@ bool is_named(const OpRecord& record, const c10::Argument& argument, Named named
 
 void check_host_kernel(const OpRecord& record, c10::DeviceIndex index,
                        c10::DispatchKeySet keys) {
-  // An op may have a CPU kernel that was registered later, or one for a layout.
+  // A CPU kernel may have been registered later, or only for a layout.
   TORCH_CHECK_NOT_IMPLEMENTED(
       record.has_cpu_kernel ||
           record.op.hasComputedKernelForDispatchKey(keys.highestPriorityTypeId()),
@@ -166,12 +167,12 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
       dims = static_cast<int>(i);
       dims_as_shape = as_shape;
     }
-    // Statistics of a batch are sums; without them the op is one of single elements.
+    // Batch statistics are sums over lines. Without them the op is elementwise.
     if (argument.name() == "training" && name.find("batch_norm") != std::string::npos) {
       dims = static_cast<int>(i);
     }
   }
-  // That of copy_, say, is for all devices.
+  // CompositeExplicitAutograd: the kernel of copy_, for example, is for all devices.
   has_cpu_kernel =
       handle.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
       handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);

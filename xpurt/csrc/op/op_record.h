@@ -1,4 +1,4 @@
-// What is kept about an op: what its schema says, its row, and its counts.
+// The record of an op: properties of its schema, its row, and its counts.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -27,7 +27,7 @@ struct OpCount {
 };
 using OpCounts = std::array<std::array<OpCount, kCountedDevices>, kTiers>;
 
-// Runs an op on host tensors: what a native run of the op means.
+// Runs an op on host tensors: the op's native tier.
 using HostKernel = void (*)(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                             torch::jit::Stack* stack);
 
@@ -39,47 +39,48 @@ struct OpRecord {
   size_t arguments = 0;
   size_t returns = 0;
   std::vector<bool> written;   // per argument: the op may write to it
-  std::vector<bool> anywhere;  // per argument: may be on the CPU, whatever its size
+  std::vector<bool> anywhere;  // per argument: may be on the CPU, at any size
   std::vector<bool> on_host;   // per return: a CPU tensor on every device
   int generator = -1;          // position of the argument, or -1
-  int pin_memory = -1;
-  std::vector<int> devices;  // positions of the arguments that are devices
-  // Position of the dimensions of the first tensor that it runs along, or of a bool
-  // that says whether it does along all but the channels.
+  int pin_memory = -1;         // the same
+  std::vector<int> devices;    // positions of the arguments that are devices
+  // Position of the argument that gives the dimensions of the first tensor along which
+  // the op runs, or -1. It may be a bool (of batch_norm): if true, the op runs along
+  // all dimensions but the channels.
   int dims = -1;
-  bool dims_as_shape = false;  // which are the innermost ones, of the shape given there
-  bool may_resize = false;     // writes to arguments that it may resize: out=
-  bool asks_for_grad = false;  // computes more if an operand requires a gradient
-  bool mixes_devices = false;  // checks its operands' devices itself
-  bool has_cpu_kernel = false;  // PyTorch's, or a host kernel of ours
+  bool dims_as_shape = false;   // the argument is the shape of the innermost dimensions
+  bool may_resize = false;      // writes to arguments that it may resize: out=
+  bool asks_for_grad = false;   // computes more if an operand requires a gradient
+  bool mixes_devices = false;   // checks its operands' devices itself
+  bool has_cpu_kernel = false;  // PyTorch's, or a host kernel of xpurt
   bool is_aten_op = false;      // defined by PyTorch, not by another library
-  // Its row writes the elements of an operand in any order, each to the place that an
-  // index says: where several have one place, any of them may be the last.
+  // Its row writes elements of an operand at given indices, in any order. If several
+  // elements have the same index, any of them may be written last.
   bool writes_in_any_order = false;
-  int accumulate =
-      -1;  // position of the bool with which it adds, in some order, instead
+  int accumulate = -1;  // position of the bool with which it adds instead, in any order
   HostKernel host_kernel;
   std::atomic<const RowKernel*> row{nullptr};
   std::atomic<OpCounts*> counts{nullptr};  // made at the first count
   std::atomic<bool> warned{false};         // of copying
-  std::atomic<OpTiers*> tiers{nullptr};    // what was decided; see tier_choice.h
+  std::atomic<OpTiers*> tiers{nullptr};    // cached decisions; see tier_choice.h
   std::atomic<DeviceStatistics*> device_statistics{
-      nullptr};  // what was learned; see device_statistics.h
-  std::atomic<Refusals*> refusals{nullptr};       // of drivers, to build kernels
+      nullptr};                              // measured times; see device_statistics.h
+  std::atomic<Refusals*> refusals{nullptr};  // of drivers, to build kernels
   std::atomic<const WiderTypes*> wider{nullptr};  // see wider_types.h
 };
 
 // Made at the first call; valid for the life of the process.
 OpRecord& op_record(const c10::OperatorHandle& op);
 
-// The op is gone: its handle may come to stand for another one.
+// Called when the op is unregistered: its handle may be reused for another op.
 void retire_op_record(const c10::OperatorHandle& op);
 
-// NotImplementedError unless something runs the op on the host. `keys`: the CPU's.
+// Throws NotImplementedError unless a kernel runs the op on the host. `keys`: the
+// CPU's.
 void check_host_kernel(const OpRecord& record, c10::DeviceIndex index,
                        c10::DispatchKeySet keys);
 
-// Gives ops that PyTorch computes by another op on the CPU their native run; they
+// Sets the native tier of ops that PyTorch computes by another op on the CPU. These ops
 // are registered like those with a CPU kernel.
 struct HostKernelEntry {
   const char* name;

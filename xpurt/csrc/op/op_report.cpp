@@ -28,7 +28,7 @@ double seconds_per_tick() {
 OpCounts& counts_of(OpRecord& record) {
   OpCounts* found = record.counts.load(std::memory_order_acquire);
   if (found != nullptr) return *found;
-  auto* made = new OpCounts{};  // lives as long as the record: for ever
+  auto* made = new OpCounts{};  // never freed, like the record
   if (record.counts.compare_exchange_strong(found, made)) return *made;
   delete made;
   return *found;

@@ -1,4 +1,4 @@
-// Counts of what ran where.
+// Counts of calls by op, tier and device.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace xpurt {
 
-// A cheap clock: the processor's counter where there is one.
+// A cheap clock: the processor's counter where available.
 uint64_t ticks_now() noexcept;
 
-// Adds one call of an op, in well under 50 ns. `device_id` is a physical device.
+// Adds one call of an op, in well under 50 ns. `device_id`: a physical device.
 void count_op(OpRecord& record, Tier tier, int device_id, uint64_t ticks,
               uint64_t bytes_copied);
 

@@ -31,14 +31,14 @@ class OperandDevices {
   c10::DeviceIndex ordinal() const {
     if (index_ < 0) {
       if (asked_ >= 0) return asked_;
-      // Only its generator brought the op here.
+      // Only the generator argument dispatched the op to xpu.
       TORCH_CHECK(foreign_ == nullptr || record_.generator < 0, "Expected a '",
                   foreign_->device().type(),
                   "' device type for generator but found 'xpu'");
       return current_device();
     }
     if (foreign_ != nullptr && !record_.mixes_devices) fail();
-    // A device among the arguments is where the results are to be.
+    // A Device argument gives the device of the results.
     return asked_ >= 0 ? asked_ : index_;
   }
 

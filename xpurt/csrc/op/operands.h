@@ -8,8 +8,9 @@
 namespace xpurt {
 
 // The ordinal on which the op runs: that of its xpu operands, else of its Device
-// argument, else the current one. Throws where operands are on different devices,
-// except 0-dim CPU tensors that are only read, and CPU index tensors.
+// argument, else the current one. Throws if operands are on different devices, except
+// for 0-dim CPU tensors that are only read, and for CPU tensors such as indices (see
+// OpRecord::anywhere).
 c10::DeviceIndex ordinal_of_operands(const OpRecord& record,
                                      const torch::jit::Stack& stack);
 

@@ -8,8 +8,8 @@ namespace {
 
 using at::Tensor;
 
-// The sizes of self[indices]: where the indices are not side by side, what they give
-// comes first.
+// The sizes of self[indices]. If the indices are not in adjacent dimensions, their
+// dimensions come first in the result.
 std::vector<int64_t> indexed_sizes(const Tensor& self,
                                    const std::vector<Tensor>& indices,
                                    const std::vector<int64_t>& shape) {

@@ -1,4 +1,4 @@
-// Lists of indices, as kernels want them.
+// Lists of indices, in the form that kernels take.
 #pragma once
 
 #include <ATen/core/function_schema.h>
@@ -6,10 +6,10 @@
 
 namespace xpurt {
 
-// Makes the list at `position` of a call's arguments plain: masks become the places
-// where they are true, and all indices get one shape, so that a kernel sees integers
-// of as many dimensions. An argument "values" gets the shape of what is indexed.
-// Raises IndexError for indices that do not fit, RuntimeError for such values.
+// Makes the list at `position` of a call's arguments plain. Masks become the indices
+// where they are true. All indices get one shape, so that a kernel gets integer tensors
+// of equal dimensions. An argument "values" gets the shape of the indexed part of self.
+// Throws IndexError for indices that do not fit, RuntimeError for such values.
 void make_indices_plain(const c10::FunctionSchema& schema, size_t position,
                         torch::jit::Stack* stack);
 

@@ -86,7 +86,7 @@ bool bind(const PointwiseSpec& spec, const Overload& overload, Binding* binding)
       return false;
     }
   }
-  // Rows by variant are for the overloads that have one.
+  // A row with variants serves only the overloads with a variant argument.
   const auto is_variant = [](const Slot& slot) { return slot.role == Slot::variant; };
   return spec.variants.empty() ||
          std::any_of(binding->slots.begin(), binding->slots.end(), is_variant);

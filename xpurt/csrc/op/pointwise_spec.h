@@ -1,4 +1,4 @@
-// What a pointwise row is, and which argument of an overload is what to it.
+// The specification of a pointwise row, and the roles of an overload's arguments in it.
 #pragma once
 
 #include "op/row_spec.h"
@@ -14,10 +14,10 @@ struct PointwiseSpec : RowSpec {
   uint32_t uses;                      // bit k: operand k is read
   uint32_t zero_dim;                  // bit k: operand k, if a tensor, has no dimension
   int leading;                        // operand whose strides the result takes first
-  bool same_type;                     // PyTorch wants tensors of one type
+  bool same_type;                     // PyTorch requires tensors of one type
   bool raises_on_zero;                // native kernels refuse an integral divisor 0
-  bool raises_on_negative;            // the same of params
-  std::vector<std::string> params;    // scalar arguments that it knows
+  bool raises_on_negative;            // native kernels refuse negative params
+  std::vector<std::string> params;    // scalar arguments of the row
   std::vector<std::string> variants;  // values of its str and bool arguments
   std::vector<std::string> ignored;   // arguments without influence on the result
 
@@ -25,7 +25,7 @@ struct PointwiseSpec : RowSpec {
   bool is_condition(int k) const { return (conditions >> k & 1) != 0; }
 };
 
-// What an argument of one overload means to a pointwise row.
+// The role of an argument of one overload in a pointwise row.
 struct Slot {
   enum Role { operand, param, variant, ignored, output } role;
   int index = 0;  // of the operand or parameter
@@ -38,7 +38,7 @@ struct Binding {
   int output = -1;  // position of the tensor that is written; -1: a new one
 };
 
-// Binds an overload to a row. False if the row has no meaning for it.
+// Binds an overload to a row. False if the row has no role for one of its arguments.
 bool bind(const PointwiseSpec& spec, const Overload& overload, Binding* binding);
 
 }  // namespace xpurt

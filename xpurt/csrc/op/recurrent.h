@@ -1,5 +1,5 @@
-// One layer of an LSTM or a GRU in one direction: what the ops xpurt::lstm_layer and
-// xpurt::gru_layer take and return.
+// One layer of an LSTM or a GRU in one direction: the arguments and results of the ops
+// xpurt::lstm_layer and xpurt::gru_layer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,7 +26,7 @@ struct RecurrentTensors {
 
 struct RecurrentLayer : RecurrentTensors {
   bool reverse = false;   // from the last step to the first
-  at::Tensor projection;  // of the state, or undefined. The ops have none
+  at::Tensor projection;  // of the state, or undefined. The two ops do not take it
 
   bool lstm() const { return cx.defined(); }
   int64_t gates() const { return lstm() ? 4 : 3; }
@@ -35,16 +35,16 @@ struct RecurrentLayer : RecurrentTensors {
   int64_t hidden_size() const { return hx.size(1); }
 };
 
-// What computed a layer, because only the same can compute its gradients: oneDNN on the
-// physical device of that number, or one of these.
+// The code that computed a layer: oneDNN on the physical device of that number, or one
+// of these. The same code has to compute the layer's gradients.
 constexpr int64_t kByCells = -1;
 constexpr int64_t kByPyTorch = -2;
 
-// Gradients of results have no workspace.
+// Gradients of the results have the same structure, without a workspace.
 struct RecurrentResults {
   at::Tensor output;  // (steps, batch, hidden size)
   at::Tensor hy, cy;
-  at::Tensor workspace;  // what the gradients need; undefined without them
+  at::Tensor workspace;  // for the gradients; undefined if none are needed
   int64_t form = kByCells;
 };
 
@@ -53,7 +53,7 @@ inline at::Tensor tensor_or_none(const c10::IValue& value) {
   return value.isTensor() ? value.toTensor() : at::Tensor();
 }
 
-// From arguments or results of an op, the first of which is at `first`.
+// Reads arguments or results of an op, the first of which is at `first`.
 inline RecurrentTensors tensors_at(const c10::IValue* first) {
   RecurrentTensors found;
   for (at::Tensor* each : found.all()) *each = tensor_or_none(*first++);

@@ -1,5 +1,4 @@
-// One call of a row: its arguments, which are read once, and the memory that holds
-// them.
+// One call of a row: its arguments, which are read once, and its storage.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +14,12 @@ namespace xpurt {
 
 // Note [Calls of rows]
 // ~~~~~~~~~~~~~~~~~~~~
-// A call is asked up to three things: whether the row can compute it, what it costs,
-// and its results. All of them need the arguments, so RowKernel::parse() reads these
-// once, into an object that answers the rest. Most calls are small ops, for which an
-// allocation is not negligible: the object lives in a RowCallStorage on the stack of
-// the thread. It may point into the op's stack, where the arguments stay until run()
-// replaces them.
+// Up to three things are needed of a call: whether the row can compute it, its cost,
+// and its results. All of them depend on the arguments. So RowKernel::parse() reads the
+// arguments once, into an object that provides all three. Most calls are small ops, for
+// which an allocation is not negligible. So the object lives in a RowCallStorage on the
+// stack of the thread. It may point into the op's stack, where the arguments stay until
+// run() replaces them.
 class RowCall {
  public:
   RowCall() = default;
@@ -28,16 +27,16 @@ class RowCall {
   RowCall(const RowCall&) = delete;
   RowCall& operator=(const RowCall&) = delete;
 
-  // What the call costs, as far as can be told before it is run. Empty for a row in
+  // The cost of the call, as far as it is known before the run. Empty for a row in
   // parts (RowPrior::in_parts).
   const OpCost& cost() const { return cost_; }
 
-  // Replaces the arguments at the end of the stack, those that were parsed, by the
-  // results. May be repeated after it threw.
+  // Replaces the parsed arguments at the end of the stack by the results. May be called
+  // again after it threw.
   virtual void run(const c10::OperatorHandle& op, torch::jit::Stack* stack,
                    RowRun& run) = 0;
 
-  // How run() computed the results.
+  // The tier that computed the results in run().
   Tier tier() const { return tier_; }
 
  protected:
@@ -45,8 +44,8 @@ class RowCall {
   Tier tier_ = Tier::sycl;
 };
 
-// Memory for one call of any row. As a member of a structure it must not be initialized
-// with (), which would fill the memory with zeros.
+// Memory for one call of any row. A structure with such a member must not be
+// initialized with (), which would fill the memory with zeros.
 class RowCallStorage {
  public:
   RowCallStorage() {}
@@ -63,13 +62,13 @@ class RowCallStorage {
     return call;
   }
 
-  // The call; if the row does not accept it, nullptr, and the call is destroyed.
+  // Returns the call. If the row does not accept it, destroys it and returns nullptr.
   RowCall* keep_if(bool accepted) {
     if (!accepted) reset();
     return call_;
   }
 
-  // Destroys the call, and so releases the tensors that it holds.
+  // Destroys the call, which releases its tensors.
   void reset() {
     if (call_ != nullptr) std::exchange(call_, nullptr)->~RowCall();
   }
@@ -80,9 +79,9 @@ class RowCallStorage {
   RowCall* call_ = nullptr;
 };
 
-// A row whose calls know its specification and the roles of the overload's arguments:
-// `Call(spec, roles)`, and `bool read(stack)`, which is false for a call that the row
-// does not accept.
+// A row whose calls get its specification and the roles of the overload's arguments:
+// `Call(spec, roles)`. Its `bool read(stack)` is false for a call that the row does not
+// accept.
 template <typename Call, typename Spec, typename Roles>
 class RowOf final : public RowKernel {
  public:

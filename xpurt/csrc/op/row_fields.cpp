@@ -7,7 +7,7 @@
 namespace xpurt {
 namespace {
 
-// By the alternatives of RowFields::Value.
+// In the order of the alternatives of RowFields::Value.
 constexpr std::array<const char*, std::variant_size_v<RowFields::Value>> kTypeNames{
     "a bool",        "an int",        "a float",       "a str",
     "a list of str", "a list of int", "a list of dict"};

@@ -1,4 +1,4 @@
-// A row as Python describes it: values by key.
+// A row as described in Python: values by key.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace xpurt {
 
-// Each kind of rows takes the keys that it knows; what is left then is an error.
+// Each kind of row takes its own keys. A key that is not taken is an error.
 class RowFields {
  public:
   using Strings = std::vector<std::string>;
   using Integers = std::vector<int64_t>;
-  // An empty list is one of strings.
+  // An empty list is a list of strings.
   using Value = std::variant<bool, int64_t, double, std::string, Strings, Integers,
                              std::vector<RowFields>>;
 
@@ -22,13 +22,13 @@ class RowFields {
   explicit RowFields(std::string owner) : owner_(std::move(owner)) {}
   void set(const std::string& key, Value value) { values_[key] = std::move(value); }
 
-  // The value of a key, which is used up. Raises ValueError if there is none, and
-  // TypeError if it is of another type. T: bool, int64_t, double, std::string, Strings,
+  // Removes and returns the value of a key. Throws ValueError if there is none, and
+  // TypeError if it has another type. T: bool, int64_t, double, std::string, Strings,
   // Integers, std::vector<RowFields>.
   template <typename T>
   T take(const std::string& key);
 
-  // Raises ValueError if there is a key that was not taken.
+  // Throws ValueError if there is a key that was not taken.
   void refuse_others() const;
 
  private:

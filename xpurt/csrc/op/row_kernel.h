@@ -1,4 +1,4 @@
-// How an op gets a kernel of ours: one row per op, chosen per call.
+// The interface of xpurt's kernels: one row per op, chosen per call.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -14,19 +14,19 @@ class RowCall;
 class RowCallStorage;
 struct RowRun;
 
-// What oneDNN takes to make a primitive, in microseconds: the order of magnitude.
+// The order of magnitude of oneDNN's time to create a primitive, in microseconds.
 constexpr double kPrimitiveUs = 1e3;
 
-// What is known of a row's costs before it is asked.
+// What is known of a row's costs before a call is parsed.
 struct RowPrior {
-  int row = 0;  // its number
+  int row = 0;  // the row's number
   CostClass cost_class = 0;
-  // Whether OpCost::elements is that of the largest operand; then the row need not be
-  // asked.
+  // Whether OpCost::elements is the number of elements of the largest operand. Then the
+  // call need not be parsed for it.
   bool by_operands = true;
-  // Whether the row is other ops, each of which chooses a device for itself.
+  // Whether the row consists of other ops, each of which chooses its own device.
   bool in_parts = false;
-  // Microseconds to get ready for the first call; negative: those of a kernel's build.
+  // Microseconds of preparation at the first call; negative: the build of a kernel.
   double build_us = -1;
 };
 
@@ -36,21 +36,21 @@ struct RowKernel {
   const RowPrior prior;
 
   // Reads the arguments at the end of the stack into a call that lives in `memory`.
-  // nullptr: the row can't compute this call, for its dtypes, layouts, sizes or
-  // devices.
+  // nullptr if the row cannot compute this call, because of its dtypes, layouts, sizes
+  // or devices.
   virtual RowCall* parse(const torch::jit::Stack& stack,
                          RowCallStorage& memory) const = 0;
-  // Whether a run that threw before its kernels were built has left the arguments as
-  // they were.
+  // Whether a run that threw before its kernels were built has left the arguments
+  // unchanged.
   virtual bool is_repeatable() const { return true; }
 };
 
-// Rows live as long as the process. nullptr takes the row away.
+// Rows live as long as the process. nullptr removes the row.
 void set_row(const c10::OperatorHandle& op, const RowKernel* row);
 
 enum class KernelPolicy {
   automatic,  // by cost: see tier_choice.h
-  sycl,       // a row wherever it accepts
+  sycl,       // the row, if it accepts the call
   native,     // never a row
 };
 void set_kernel_policy(KernelPolicy policy);

@@ -27,7 +27,7 @@ std::unique_ptr<RowSpec> read_spec(RowFields& fields) {
   return spec;
 }
 
-// Rows name ops of aten without the namespace, and others with theirs.
+// Rows of aten ops have names without the namespace; other rows have it.
 std::string full_name(const std::string& name) {
   return name.find("::") == std::string::npos ? "aten::" + name : name;
 }
@@ -47,8 +47,8 @@ Overloads find_overloads(const Specs& specs) {
     if (wanted == found.end()) continue;
     const auto handle = dispatcher.findSchema(name);
     if (!handle.has_value()) continue;
-    // A kernel on the XPU key would take the gradient formula from an op that is
-    // differentiated through its parts. One that the CPU has a kernel for is not.
+    // A kernel on the XPU key would remove the gradient formula of an op that is
+    // differentiated through its parts. An op with a CPU kernel is not such an op.
     constexpr auto kComposite = c10::DispatchKey::CompositeImplicitAutograd;
     if (handle->hasKernelForDispatchKey(kComposite) &&
         !handle->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
@@ -65,10 +65,10 @@ bool is_for(const RowSpec& spec, const c10::OperatorHandle& op) {
          std::ranges::find(spec.overloads, overload) != spec.overloads.end();
 }
 
-// Leaked: kernels refer to their rows for the life of the process.
+// Leaked: kernels refer to their rows until the process ends.
 const Specs* all_rows = nullptr;
 
-// Kernels write a row's number, counted from 1, where they find a wrong index.
+// Kernels write a row's number, counted from 1, when they find a wrong index.
 void raise_fault_of(int32_t number) {
   const auto row = static_cast<size_t>(number - 1);
   TORCH_CHECK_INDEX(all_rows != nullptr && row < all_rows->size(),

@@ -6,8 +6,8 @@
 
 namespace xpurt {
 
-// Calls `visit` with every tensor in the value, undefined ones too, also with those in
-// lists.
+// Calls `visit` with every tensor in the value, including undefined tensors and tensors
+// in lists.
 template <typename Visit>
 void for_each_tensor(const c10::IValue& value, const Visit& visit) {
   if (value.isTensor()) {

@@ -1,4 +1,4 @@
-// Where an op can run.
+// The tiers: how an op is computed.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 namespace xpurt {
 
 enum class Tier {
-  sycl,    // a kernel of ours on the device's queue
+  sycl,    // a row's kernel on the device's queue
   onednn,  // a oneDNN primitive on that queue
   native,  // PyTorch's CPU kernel on the same bytes
   copy,    // PyTorch's CPU kernel on copies of the bytes

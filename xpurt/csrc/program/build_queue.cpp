@@ -5,8 +5,8 @@
 namespace xpurt {
 namespace {
 
-// At the end of the process. A build takes half a second at most; a thread that hangs
-// in one is left behind.
+// The wait at the end of the process. A build takes half a second at most. A thread
+// that hangs in a build is abandoned.
 constexpr auto kStopTimeout = std::chrono::seconds(10);
 
 }  // namespace
@@ -18,7 +18,7 @@ bool BuildQueue::push(const PhysicalDevice& device, const std::string& key) {
   if (!known_.insert(wanted).second) return true;
   if (worker_.submit([this, wanted] { build(wanted); }) != nullptr) return true;
   known_.erase(wanted);
-  return false;  // there is no thread: the caller builds it by itself
+  return false;  // there is no thread: the caller builds it
 }
 
 size_t BuildQueue::pending() {
@@ -39,7 +39,7 @@ void BuildQueue::build(const Key& key) {
   try {
     build_(*key.first, key.second);
   } catch (...) {
-    failed = true;  // the next caller builds it by itself, and gets the error
+    failed = true;  // the next caller builds it, and gets the error
   }
   std::lock_guard<std::mutex> lock(mutex_);
   known_.erase(key);

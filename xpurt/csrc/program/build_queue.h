@@ -16,11 +16,12 @@ namespace xpurt {
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // A kernel takes 30 to 500 ms to build, and under AUTO no op has to wait for a build:
 // an op that a second device cannot run yet runs at home, by PyTorch's CPU kernel if
-// there is one. The thread takes the GIL to get the source, as any builder does, so
-// nobody waits for it while holding the GIL. Its priority is that of other threads:
-// with a lower one, on a busy machine, it would hold the driver's locks for minutes.
+// there is one. The thread takes the GIL to get the source, as every builder does, so
+// no thread may wait for it while holding the GIL. It has the priority of other
+// threads: with a lower priority, on a busy machine, it would hold the driver's locks
+// for minutes.
 //
-// The driver must not be inside a build when it is torn down: Python calls stop() when
+// The driver must not be inside a build when it is torn down. Python calls stop() when
 // it begins to exit, while threads can still get the GIL.
 class BuildQueue {
  public:
@@ -29,8 +30,8 @@ class BuildQueue {
 
   explicit BuildQueue(Build build) : build_(std::move(build)) {}
 
-  // True if the build is underway or will be; false if it failed before, or nothing is
-  // built any more.
+  // True if the build is underway or queued. False if it failed before, or after
+  // stop(). False also if there is no thread: then the caller builds the kernel itself.
   bool push(const PhysicalDevice& device, const std::string& key);
 
   size_t pending();

@@ -18,7 +18,7 @@
 namespace xpurt {
 namespace {
 
-// Leaked: called from any thread, at any time before the process ends.
+// Leaked: called from any thread until the process ends.
 SourceCallback* make_source = nullptr;
 
 // Kernels of one device. Leaked: see Note [Leaked on purpose].
@@ -102,8 +102,8 @@ const sycl::kernel* find_kernel(Kernels& kernels, const std::string& key) {
   return found == kernels.built.end() ? nullptr : found->second;
 }
 
-// Without the GIL: the thread that builds takes it, so nobody may wait for it holding
-// that.
+// Called without the GIL: the building thread takes the GIL, so no thread that holds it
+// may wait here.
 const sycl::kernel& find_or_build(const PhysicalDevice& device,
                                   const std::string& key) {
   Kernels& kernels = kernels_of(device);
@@ -133,7 +133,8 @@ BuildQueue& build_queue() {
 
 const sycl::kernel& kernel_for(const PhysicalDevice& device, const std::string& key) {
   if (const sycl::kernel* found = find_kernel(kernels_of(device), key)) return *found;
-  // What failed in the other thread fails here, and is heard of.
+  // A build that failed in the other thread is repeated here, so that its error is
+  // thrown.
   if (!waits_for.all && waits_for.device != &device &&
       build_queue().push(device, key)) {
     throw KernelIsBuilding(device);

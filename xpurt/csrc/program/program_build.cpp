@@ -29,7 +29,7 @@ Callbacks& callbacks() {
 std::atomic<size_t> build_count{0};
 std::atomic<size_t> load_count{0};
 
-// Compiled by the driver, as FACTS has it; what the disk cache has takes 2 ms.
+// For a compilation by the driver. A kernel from the disk cache takes 2 ms.
 constexpr double kFirstBuildUs = 100e3;
 std::atomic<double> build_us{kFirstBuildUs};
 
@@ -49,7 +49,7 @@ struct ProgramOwner {
   }
 };
 
-// One device, in the context that programs for it are made in.
+// One device, in the context in which its programs are made.
 struct Target {
   cl_context context;
   cl_device_id id;
@@ -96,7 +96,7 @@ std::string identity_of(const Target& target, const KernelSource& source) {
   return text + target.options + '\n' + source.source;
 }
 
-// The program that a binary holds; of nullptr if it is not one of this driver.
+// The program of a binary; of nullptr if this driver cannot use the binary.
 ProgramOwner program_of(const std::string& binary, const Target& target) {
   if (binary.empty()) return ProgramOwner(nullptr);
   const size_t bytes = binary.size();
@@ -112,7 +112,7 @@ ProgramOwner program_of(const std::string& binary, const Target& target) {
   return made;
 }
 
-// That of an earlier process's binary, if there is one.
+// The program of an earlier process's binary, if there is one.
 ProgramOwner load_program(const Target& target, const std::string& identity) {
   std::string binary;
   if (callbacks().load) call_python([&] { binary = callbacks().load(identity); });
@@ -144,13 +144,13 @@ ProgramOwner compile_program(const PhysicalDevice& device, const Target& target,
   if (callbacks().store && !binary.empty()) {
     call_python([&] { callbacks().store(identity, binary); });
   }
-  // A program from source keeps its compiler's memory: 3.4 MB per kernel in Intel's CPU
-  // runtime, of one from its binary 0.5 MB.
+  // A program from source keeps its compiler's memory. In Intel's CPU runtime this is
+  // 3.4 MB per kernel; a program from its binary has 0.5 MB.
   ProgramOwner small = program_of(binary, target);
   return small.program != nullptr ? std::move(small) : std::move(made);
 }
 
-// The first one tells whether the disk cache is warm; later ones count half.
+// The first build shows whether the disk cache is warm. Later builds count half.
 void record_build(std::chrono::duration<double, std::micro> took) {
   const double before = build_us.load();
   build_us = build_count++ == 0 ? took.count() : (before + took.count()) / 2;

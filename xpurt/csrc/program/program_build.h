@@ -1,4 +1,4 @@
-// OpenCL C made a kernel by the driver, or its binary of an earlier process.
+// Builds a kernel of OpenCL C by the driver, or from the binary of an earlier process.
 #pragma once
 
 #include <functional>
@@ -13,25 +13,25 @@ struct KernelSource {
   std::string source;
 };
 
-// Turns a failed build into the exception that is thrown. Called with the GIL held.
+// Throws the exception of a failed build. Called with the GIL held.
 using FailureCallback = std::function<void(
     const std::string& device, const KernelSource&, const std::string& log)>;
 void set_failure_callback(FailureCallback failure);
 
-// Where binaries are kept between processes, by an identity: all that a binary
-// depends on. `load` gives an empty string for what it has not. Called with the GIL
+// The storage of binaries between processes. The identity holds all that a binary
+// depends on. `load` returns an empty string if there is no binary. Called with the GIL
 // held.
 using LoadCallback = std::function<std::string(const std::string& identity)>;
 using StoreCallback =
     std::function<void(const std::string& identity, const std::string& binary)>;
 void set_binary_callbacks(LoadCallback load, StoreCallback store);
 
-// Makes the kernel of a source for a device. `exact_division`: the device has float
-// division and sqrt as IEEE has them, which is what PyTorch computes.
+// Builds the kernel of a source for a device. `exact_division`: the device has IEEE
+// float division and sqrt, which PyTorch computes with.
 sycl::kernel build_kernel(const PhysicalDevice& device, const KernelSource& source,
                           bool exact_division);
 
-// The build that a driver refused last, in this thread, and how many it refused.
+// The last build in this thread that a driver refused, and the number of refusals.
 struct Refusal {
   size_t count = 0;
   const PhysicalDevice* device = nullptr;
@@ -40,14 +40,15 @@ struct Refusal {
 };
 const Refusal& last_refusal() noexcept;
 
-// Microseconds that getting a kernel is expected to take, after the newest ones.
+// Expected microseconds to get a kernel, estimated from the newest ones.
 double expected_build_us() noexcept;
 
-// How many kernels were made in this process, and how many of them by a binary.
+// The numbers of kernels made in this process, and of those loaded from a binary.
 size_t built_kernels() noexcept;
 size_t loaded_kernels() noexcept;
 
-// Runs `body`, which may call Python, under the GIL, in a thread that does not hold it.
+// Runs `body`, which may call Python, with the GIL held. The calling thread must not
+// hold the GIL.
 void call_python(const std::function<void()>& body);
 
 }  // namespace xpurt

@@ -1,11 +1,11 @@
-// The parts of the Python face; module.cpp calls each once.
+// The parts of the Python interface; module.cpp calls each once.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
 namespace xpurt {
 
-// What Python needs of the allocator beyond c10's interface.
+// Python's access to the allocator beyond c10's interface.
 void bind_allocator(pybind11::module_& m);
 void bind_device(pybind11::module_& m);
 void bind_graph(pybind11::module_& m);

@@ -24,7 +24,7 @@ c10::Stream stream_of(int64_t id, int64_t device_index) {
       id);
 }
 
-// A pool over addresses that nobody has: tests of the pool itself.
+// A pool over addresses without memory, for tests of the pool itself.
 struct PoolOfAddresses {
   explicit PoolOfAddresses(bool large) : pool(large) {}
   size_t take(size_t bytes) {
@@ -115,7 +115,7 @@ void bind_allocator(py::module_& m) {
       },
       py::arg("root") = "");
 
-  // Memory without a tensor, of the current device and stream.
+  // Memory of the current device and stream, without a tensor.
   testing.def("raw_allocate", [](size_t bytes) {
     return reinterpret_cast<size_t>(device_allocator().raw_allocate(bytes));
   });
@@ -142,7 +142,7 @@ void bind_allocator(py::module_& m) {
           c10::DataPtr warm = allocator->allocate(bytes);
         }
         const WithoutGil released;
-        // The thread's own time: a busy machine must not count.
+        // The thread's own CPU time, which other load on the machine does not change.
         const auto now = [] {
           timespec spent;
           clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);

@@ -30,7 +30,8 @@ bool has_extension(const sycl::device& device, const std::string& name) {
   return std::ranges::find(extensions, name) != extensions.end();
 }
 
-// Adds `name` where the driver answers; SYCL throws for what a device does not have.
+// Adds `name` if the driver reports it. SYCL throws for a property that a device does
+// not have.
 template <typename Param>
 void add_if(py::dict& facts, const char* name, const sycl::device& device,
             sycl::aspect aspect) {
@@ -38,11 +39,11 @@ void add_if(py::dict& facts, const char* name, const sycl::device& device,
   try {
     facts[name] = device.get_info<Param>();
   } catch (const sycl::exception&) {
-    // As if the aspect were not there.
+    // Left out, as without the aspect.
   }
 }
 
-// What SYCL and OpenCL report. A field that the device does not have is left out.
+// What SYCL and OpenCL report. A field that the device does not have is omitted.
 py::dict facts_of(const PhysicalDevice& physical) {
   using sycl::aspect;
   const sycl::device& device = physical.device;
@@ -95,7 +96,7 @@ py::dict facts_of(const PhysicalDevice& physical) {
     facts["architecture"] =
         static_cast<int64_t>(device.get_info<experimental::architecture>());
   } catch (const sycl::exception&) {
-    // Not a device that SYCL knows by name.
+    // SYCL has no name for the device's architecture.
   }
   return facts;
 }
@@ -114,7 +115,7 @@ c10::DeviceIndex checked_exchange(c10::DeviceIndex index) {
   return exchange_device(index);
 }
 
-// Whether a kernel on one ordinal can use the memory of the other.
+// Whether a kernel on either ordinal can use the memory of the other.
 bool can_access_peer(c10::DeviceIndex from, c10::DeviceIndex to) {
   const PhysicalDevice& device = ordinal(from).home_device();
   const PhysicalDevice& peer = ordinal(to).home_device();

@@ -30,7 +30,7 @@ void bind_graph(py::module_& m) {
             self.capture_begin(pool.value_or(c10::MempoolId_t{0, 0}));
           },
           py::arg("pool") = py::none())
-      // wrap_pybind_function makes Python's warnings of TORCH_WARN.
+      // wrap_pybind_function turns TORCH_WARN into Python's warnings.
       .def("capture_end",
            torch::wrap_pybind_function([](Graph& self) { self.capture_end(); }))
       .def("instantiate", &Graph::instantiate)

@@ -18,8 +18,8 @@ namespace py = pybind11;
 namespace xpurt {
 namespace {
 
-// Runs Python code for C++ that is not Python's: what it throws travels through
-// PyTorch's dispatcher as PyTorch's own carrier of Python exceptions.
+// Runs Python code for callers in C++. A Python exception propagates through PyTorch's
+// dispatcher as python_error.
 template <typename Body>
 auto from_python(Body body) {
   try {
@@ -42,7 +42,7 @@ py::dict as_dict(const DeviceTraits& traits) {
 }
 
 void set_callbacks(const py::function& source, const py::function& failure) {
-  // Leaked: called from any thread, at any time before the process ends.
+  // Leaked: called from any thread until the process ends.
   auto* make = new py::function(source);
   auto* fail = new py::function(failure);
   set_source_callback([make](const std::string& key, const DeviceTraits& traits) {
@@ -79,7 +79,7 @@ bool holds(const py::sequence& list) {
                      [](const py::handle& each) { return py::isinstance<Type>(each); });
 }
 
-// Numbers, strings, dicts, and lists of these.
+// Converts numbers, strings, dicts, and lists of these.
 RowFields::Value as_value(const py::handle& given, const std::string& owner) {
   if (py::isinstance<py::bool_>(given)) return given.cast<bool>();
   if (py::isinstance<py::int_>(given)) return given.cast<int64_t>();
@@ -171,7 +171,7 @@ void bind_kernels(py::module_& m) {
     add_wider_types(wider);
   });
   m.def("bound_overloads", &bound_overloads);
-  // For tests: builds a source for the device behind xpu:index.
+  // For tests: builds a source for the home device of xpu:index.
   testing.def("build_kernel",
               [](int index, const std::string& entry, const std::string& source) {
                 try {
@@ -183,7 +183,7 @@ void bind_kernels(py::module_& m) {
                   throw py::error_already_set();
                 }
               });
-  // For tests: see there.
+  // For tests: see rows/matmul_vectors.h.
   testing.def("force_vector_width", &force_vector_width);
   testing.def("built_kernels", &built_kernels);
   testing.def("loaded_kernels", &loaded_kernels);

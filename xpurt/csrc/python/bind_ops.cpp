@@ -1,4 +1,4 @@
-// Ops in Python: counts, policies.
+// Ops in Python: counts and policies.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

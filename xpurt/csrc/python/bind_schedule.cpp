@@ -1,4 +1,5 @@
-// The scheduler in Python: what it learns, why it chose, and its parts by themselves.
+// The scheduler in Python: what it learns, the reasons of its choices, and its parts
+// for tests.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -52,7 +53,7 @@ py::list devices_reported() {
   return rows;
 }
 
-// Nanoseconds of one decision for an op with such operands, which is not run.
+// Nanoseconds of one decision for an op with such operands. The op is not run.
 double decision_ns(const std::string& name, const std::string& overload,
                    const std::vector<at::Tensor>& tensors, int calls) {
   OpRecord& record = op_record(

@@ -1,4 +1,4 @@
-// Python's view of sharing, replicas and the scheduler.
+// Sharing, replicas and the scheduler in Python.
 #include <ATen/DLConvertor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -22,8 +22,8 @@ namespace py = pybind11;
 namespace xpurt {
 namespace {
 
-// Lets go of the owner when it is called, or when it is dropped without a call: what
-// was to be borrowed may be refused.
+// Releases the owner when it is called. Releases it also when it is destroyed without a
+// call, as borrowing may be refused.
 std::function<void()> keep_alive(py::object owner) {
   const auto destroy = [](py::object* kept) {
     if (!Py_IsInitialized()) return;
@@ -39,7 +39,7 @@ void check_xpu(const at::Tensor& tensor) {
                    "an xpu tensor with a storage is wanted");
 }
 
-// The DLTensor of a capsule that nobody has taken yet; null if it is none.
+// The DLTensor of a capsule that is not consumed yet; nullptr if it is no such capsule.
 const DLTensor* dl_tensor_of(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, "dltensor")) {
     return &static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"))
@@ -52,9 +52,9 @@ const DLTensor* dl_tensor_of(PyObject* capsule) {
               ->dl_tensor;
 }
 
-// A capsule of no elements has no memory, by which PyTorch finds the device of others.
-// Its device is the one that it names. None for any other capsule, which stays as it
-// is.
+// PyTorch finds a capsule's device by its memory. A capsule of no elements has no
+// memory, so its device is the one in its DLTensor. Returns None for any other capsule,
+// which stays unchanged.
 std::optional<at::Tensor> empty_from_dlpack(const py::object& capsule) {
   const DLTensor* found = dl_tensor_of(capsule.ptr());
   if (found == nullptr || found->data != nullptr ||

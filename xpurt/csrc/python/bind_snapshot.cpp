@@ -16,8 +16,8 @@
 namespace py = pybind11;
 
 namespace torch {
-// Of torch/csrc/profiler/python/combined_traceback.h, which needs a library that the
-// wheel does not bring.
+// Declared in torch/csrc/profiler/python/combined_traceback.h, which needs a library
+// that the wheel does not contain.
 TORCH_API std::vector<py::object> py_symbolize(
     std::vector<CapturedTraceback*>& to_symbolize);
 }  // namespace torch
@@ -27,7 +27,7 @@ namespace {
 
 using torch::CapturedTraceback;
 
-// Turns stacks into lists of frames: all at once, since that is what costs.
+// Converts stacks to lists of frames, all at once, as each conversion is expensive.
 class Frames {
  public:
   void add(py::dict entry, const CallStack& stack) {
@@ -121,10 +121,10 @@ py::dict trace_dict(const TraceEntry& entry, Frames& frames) {
   return result;
 }
 
-// In the form of torch.xpu.memory_snapshot().
+// The snapshot in the form of torch.xpu.memory_snapshot().
 py::dict snapshot(c10::MempoolId_t pool) {
   Frames frames;
-  // Both are kept until the end: the frames point into them.
+  // Both live until the end: the frames point into them.
   const auto entries = memory_history().entries(device_count());
   const auto segments = memory_snapshot(pool);
   py::list segment_list;
@@ -163,7 +163,7 @@ RecordContext context_named(const std::optional<std::string>& name) {
   throw py::value_error("expected context to be 'state', 'alloc', 'all' or None");
 }
 
-// What torch.xpu.memory._record_memory_history says of its arguments.
+// With the arguments of torch.xpu.memory._record_memory_history.
 void record_memory_history(const std::optional<std::string>& enabled,
                            const std::optional<std::string>& context,
                            const std::string& stacks, size_t max_entries, bool clear,
@@ -180,10 +180,10 @@ void record_memory_history(const std::optional<std::string>& enabled,
     options.skipped.insert(c10::CachingDeviceAllocator::parseTraceEntryAction(each));
   }
   if (!enabled) return memory_history().stop();
-  // With "state", only what is allocated now keeps its stack.
+  // With "state", only current allocations keep their stacks.
   options.max_entries = *enabled == "all" ? max_entries : 1;
   options.gather = stacks == "all" ? &gather_all : &gather_python;
-  // The first stack takes long: not in the middle of somebody's allocation.
+  // The first unwinding is slow. It is done here and not in a later allocation.
   if (context && stacks == "all") torch::unwind::unwind();
   memory_history().start(std::move(options), clear);
 }
@@ -203,7 +203,7 @@ void bind_snapshot(py::module_& m) {
         py::arg("context"), py::arg("stacks"), py::arg("max_entries"),
         py::arg("clear_history"), py::arg("skip_actions"));
 
-  // Allocations of the calling thread, or of every thread, go to a private pool.
+  // Directs allocations of the calling thread, or of every thread, to a private pool.
   m.def(
       "begin_allocate_to_pool",
       [](c10::DeviceIndex device, c10::MempoolId_t pool, bool this_thread_only) {
@@ -217,7 +217,7 @@ void bind_snapshot(py::module_& m) {
   m.def("release_pool", &release_pool);
   testing.def("empty_pool",
               [](c10::MempoolId_t pool) { device_allocator().emptyCache(pool); });
-  // Never freed from Python: memory may come from it for as long as there is any.
+  // Never freed from Python: memory may come from it until the process ends.
   py::class_<MemorySource, std::unique_ptr<MemorySource, py::nodelete>>(m,
                                                                         "MemorySource")
       .def(py::init(&custom_source), py::arg("allocate"), py::arg("free"));

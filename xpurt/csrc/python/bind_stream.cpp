@@ -18,7 +18,8 @@ namespace py = pybind11;
 namespace xpurt {
 namespace {
 
-// dpctl renames a capsule whose queue it has copied; the queue stays ours to free.
+// dpctl renames a capsule after it has copied the queue. The capsule still owns its
+// queue.
 constexpr const char* kCapsule = "SyclQueueRef";
 
 void free_capsule(PyObject* capsule) {
@@ -106,7 +107,7 @@ void bind_stream(py::module_& m) {
   m.def("event_elapsed_ms", [](py::handle start, py::handle end) {
     return event_of(start).elapsedTime(event_of(end));
   });
-  // For tests only: device work that fails, and work that lasts.
+  // For tests only: device work that fails, and work that takes a given time.
   m.def("_submit_failure",
         [](c10::StreamId id, c10::DeviceIndex index, const std::string& reason) {
           stream(id_of(id, index)).home_queue()->submit([&](sycl::handler& h) {

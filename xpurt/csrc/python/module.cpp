@@ -1,4 +1,4 @@
-// The Python face of the extension.
+// The Python interface of the extension.
 #include <c10/util/Exception.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -36,7 +36,7 @@ LiveMemory live_and_borrowed() noexcept {
 
 void bind_placement(py::module_& m) {
   m.def("set_placement_resolver", [](py::function resolver) {
-    // Leaked: called from any thread, at any time before the process ends.
+    // Leaked: called from any thread until the process ends.
     auto* kept = new py::function(std::move(resolver));
     set_placement_resolver([kept] {
       const WithGil gil;
@@ -79,7 +79,8 @@ void bind_placement(py::module_& m) {
 }  // namespace xpurt
 
 PYBIND11_MODULE(_C, m) {
-  // Waits throw it for what a kernel found; pybind11 would make it a RuntimeError.
+  // A wait throws IndexError for a kernel's fault; pybind11 would make it a
+  // RuntimeError.
   py::register_local_exception_translator([](std::exception_ptr thrown) {
     try {
       std::rethrow_exception(thrown);

@@ -1,10 +1,10 @@
 // Note [Vectors of random numbers]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// The loops over the blocks of a batch are made of the kernels' functions, and the
-// compiler makes vectors of them: on x86 of 8 numbers too, where the processor has
-// such. The bits are those of one block at a time, as no operation is taken for
-// another; that the ones which are not needed are computed as well is what
-// "no-trapping-math" allows.
+// The loops over the blocks of a batch call the kernels' functions, and the compiler
+// vectorizes them: on x86 also for vectors of 8 numbers, if the processor has them. The
+// bits equal those of one block at a time, as no operation is replaced by another.
+// "no-trapping-math" allows the compiler to compute operations whose results are not
+// needed.
 #include "random/batch.h"
 
 #include "random/forms.h"
@@ -30,7 +30,7 @@ IN_VECTORS void words_of_batch(uint64_t seed, uint64_t offset, uint64_t first,
   }
 }
 
-// As Single::normals_of makes them of two words.
+// Makes normal numbers of two words, like Single::normals_of.
 IN_VECTORS void normals_of_words(const uint32_t* __restrict radii,
                                  const uint32_t* __restrict turns, float mean,
                                  float std, float* __restrict cosines,

@@ -6,7 +6,7 @@
 
 namespace xpurt {
 
-// The words of blocks that follow each other: word[k][i] is the k-th one of block i.
+// The words of consecutive blocks: word[k][i] is word k of block i.
 struct Batch {
   static constexpr int kBlocks = 16;
   uint32_t word[4][kBlocks];
@@ -14,7 +14,7 @@ struct Batch {
 
 Batch batch_of(uint64_t seed, uint64_t offset, uint64_t first_block);
 
-// mean + std * the normal numbers of each block, in the order of the elements.
+// mean + std * the normal random numbers of each block, in the order of the elements.
 std::array<float, 4 * Batch::kBlocks> normals_of_batch(const Batch& batch, float mean,
                                                        float std);
 

@@ -15,7 +15,7 @@ std::atomic<CapturedDraws*> captured_draws{nullptr};
 
 namespace {
 
-// In memory of the graph. at::empty might fill them, at each replay.
+// In memory of the graph. Not by at::empty, which might fill them at each replay.
 at::Tensor two_integers(c10::Device device) {
   const DeviceScope scope(device.index());
   return at::detail::empty_generic({2}, &device_allocator(),
@@ -25,7 +25,7 @@ at::Tensor two_integers(c10::Device device) {
 
 }  // namespace
 
-// Starts are found as long as a graph holds them.
+// Returns a new start for number 0. A known start is found as long as a graph holds it.
 std::shared_ptr<CapturedDraws::Start> CapturedDraws::start_numbered(uint64_t number) {
   static auto* const mutex = new std::mutex;
   static auto* const starts = new std::map<uint64_t, std::weak_ptr<Start>>;

@@ -8,7 +8,7 @@
 namespace xpurt {
 
 Draw take_draw(const std::optional<at::Generator>& generator, c10::Device device) {
-  // Its generator alone brings an op of other tensors here.
+  // An op with other tensors is dispatched to xpu only by its generator.
   TORCH_CHECK(device.is_xpu(), "Expected a '", device.type(),
               "' device type for generator but found 'xpu'");
   const auto state = state_of(generator, device.index());

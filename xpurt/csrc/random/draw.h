@@ -1,4 +1,4 @@
-// Where the ops of kernels/rows/random.py take their numbers from. The other random ops
+// Takes the random numbers of the ops of kernels/rows/random.py. The other random ops
 // are in random.h.
 #pragma once
 
@@ -9,16 +9,17 @@
 
 namespace xpurt {
 
-// Where a generator is; integers as kernels take them.
+// A generator's position, in the integer types that kernels take.
 struct Draw {
   int64_t seed = 0;
   int64_t offset = 0;
-  // In a capture: where a replay's seed and offset will be. `offset` is added to that.
+  // In a capture: the memory of a replay's seed and offset. `offset` is added to the
+  // offset there.
   std::optional<at::Tensor> from;
 };
 
 // Takes the numbers of one op on `device` from `generator`, or from the device's
-// default one.
+// default generator.
 Draw take_draw(const std::optional<at::Generator>& generator, c10::Device device);
 
 }  // namespace xpurt

@@ -1,4 +1,4 @@
-// Host forms of the rows of random numbers: what "native" means for them.
+// Host forms of the rows of random numbers: their native tier.
 #include "random/forms.h"
 
 #include <c10/util/Exception.h>

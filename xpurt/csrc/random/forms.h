@@ -1,4 +1,4 @@
-// The functions of random numbers, compiled for the host from the kernels' own text:
+// The functions of random numbers, compiled for the host from the kernels' source text:
 // see Note [Random numbers] there.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "op/op_record.h"
 
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-// GCC would contract a product and a sum.
+// Otherwise GCC contracts a product and a sum.
 #pragma GCC optimize("fp-contract=off")
 #endif
 
@@ -54,15 +54,15 @@ struct Double {
 using random_text::Double;
 using random_text::Single;
 
-// What an element of type T is computed with.
+// The functions that compute an element of type T.
 template <typename T>
 using FunctionsFor = std::conditional_t<std::is_same_v<T, double>, Double, Single>;
 
-// A type's name in kernels is `long`, which is int64 there.
+// Kernels' texts use the name `long`, which is int64 in OpenCL C.
 static_assert(sizeof(long) == 8);
 
 // The host form of a row of random numbers, by the name of its op ("uniform_").
 HostKernel random_form(const std::string& name);
-HostKernel sample_form(const std::string& name);  // of those in sample_forms.cpp
+HostKernel sample_form(const std::string& name);  // the forms in sample_forms.cpp
 
 }  // namespace xpurt

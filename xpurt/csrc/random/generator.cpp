@@ -14,8 +14,8 @@
 namespace xpurt {
 namespace {
 
-// Whether a generator goes on under the next mapping. The default one of an ordinal
-// does; one that a user made for a device of the mapping does not.
+// How long a generator is valid. The default generator of an ordinal stays valid under
+// the next mapping. A user's generator for a device of the mapping does not.
 enum class Lifetime { kProcess, kMapping };
 
 class PhiloxGenerator final : public c10::GeneratorImpl {
@@ -156,7 +156,7 @@ std::shared_ptr<PhiloxState> state_of(const std::optional<at::Generator>& genera
 
 at::Generator make_generator(c10::DeviceIndex index) {
   if (index == -1) index = current_device();
-  // xpu:0 is there if anything is: no driver is loaded for it.
+  // xpu:0 exists if any device does: no driver is loaded for the check.
   if (index != 0) ordinal(index);
   return at::make_generator<PhiloxGenerator>(index, Lifetime::kMapping);
 }

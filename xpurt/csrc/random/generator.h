@@ -9,14 +9,14 @@
 
 namespace xpurt {
 
-// What the state of a generator says, and what get_state() gives as bytes.
+// The contents of a generator's state. get_state() returns them as bytes.
 struct PhiloxPosition {
   uint64_t seed = c10::default_rng_seed_val;
   uint64_t offset = 0;
 };
 
-// Where a generator is. Generators can share one: what `graphsafe_get_state` returns
-// goes on with the generator it was taken from.
+// The position of one or several generators: the generator that `graphsafe_get_state`
+// returns shares it with the generator that it was taken from.
 class PhiloxState {
  public:
   explicit PhiloxState(PhiloxPosition position = {}) : position_(position) {}
@@ -29,7 +29,7 @@ class PhiloxState {
     std::lock_guard<std::mutex> lock(mutex_);
     position_ = position;
   }
-  // The position, from which the offset moves on by `growth`.
+  // Returns the position, and advances the offset by `growth`.
   PhiloxPosition take(uint64_t growth) {
     std::lock_guard<std::mutex> lock(mutex_);
     const PhiloxPosition before = position_;
@@ -42,10 +42,10 @@ class PhiloxState {
   PhiloxPosition position_;
 };
 
-// The state of an xpu generator. Throws for a generator of another device, and for one
-// of a mapping that has been replaced.
+// The state of an xpu generator. Throws for a generator of another device, and for a
+// generator of a mapping that has been replaced.
 std::shared_ptr<PhiloxState> state_of(const at::Generator& generator);
-// The same, or that of the default generator of xpu:index where none is given.
+// The same; without a generator, the state of the default generator of xpu:index.
 std::shared_ptr<PhiloxState> state_of(const std::optional<at::Generator>& generator,
                                       c10::DeviceIndex index);
 

@@ -1,4 +1,4 @@
-// Random ops of the CPU that draw from an xpu generator.
+// CPU random ops that draw from an xpu generator.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -13,14 +13,14 @@ namespace xpurt {
 // Note [One definition of random numbers]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // A native random op on xpu draws from a CPU generator (a Mersenne twister) made for
-// it alone. The 624 words of the twister's state are 156 blocks of Philox4x32-10 with
-// the xpu generator's seed as the key and (offset, block) as the counter; then the
+// this op only. The 624 words of the twister's state are 156 blocks of Philox4x32-10,
+// with the xpu generator's seed as the key and (offset, block) as the counter. Then the
 // offset grows by kOffsetPerOp. So the numbers follow from seed and offset on every
-// device and tier, and the CPU's own generator is left alone.
+// device and tier, and the CPU's own generator stays unchanged.
 constexpr uint64_t kOffsetPerOp = 4;
 
-// Gives a random op, whose arguments are at the end of the stack, the CPU generator
-// of its call, for as long as it lives.
+// Sets the CPU generator of a random op's call. The op's arguments are at the end of
+// the stack.
 class RandomDraw {
  public:
   RandomDraw(const OpRecord& record, c10::DeviceIndex index, torch::jit::Stack* stack);
@@ -28,8 +28,8 @@ class RandomDraw {
   RandomDraw& operator=(const RandomDraw&) = delete;
 };
 
-// The CPU generator for one op that draws from `generator`, an xpu generator or
-// nothing: then xpu:index's default one.
+// The CPU generator for one op that draws from `generator`, an xpu generator, or
+// without one from xpu:index's default generator.
 at::Generator draw_generator(const std::optional<at::Generator>& generator,
                              c10::DeviceIndex index);
 

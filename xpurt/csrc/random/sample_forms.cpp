@@ -1,4 +1,4 @@
-// Host forms of the rows that draw as often as they need to, and of choices.
+// Host forms of the rows that draw a variable number of times, and of choices.
 #include <c10/util/Exception.h>
 
 #include <unordered_map>
@@ -12,7 +12,7 @@ using c10::OperatorHandle;
 using torch::jit::pop;
 using torch::jit::Stack;
 
-// Says body(i) for each element, on some threads.
+// Calls body(i) for each element, in several threads.
 template <typename Body>
 void each_element(int64_t numel, const Body& body) {
   constexpr int64_t kGrain = 512;

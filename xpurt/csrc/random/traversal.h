@@ -1,4 +1,4 @@
-// How host forms of random numbers go over tensors.
+// Loops over tensors for the host forms of random numbers.
 #pragma once
 
 #include <ATen/Dispatch.h>
@@ -44,7 +44,8 @@ class Elements {
   bool contiguous_;
 };
 
-// Says body(words, first element, how many) for each batch of blocks of `per` elements.
+// Calls body(words, first element, number of elements) for each batch of blocks of
+// `per` elements.
 template <typename Body>
 void each_batch(int64_t numel, int per, Draw draw, const Body& body) {
   constexpr int64_t kGrain = 2048 / Batch::kBlocks;
@@ -59,7 +60,7 @@ void each_batch(int64_t numel, int per, Draw draw, const Body& body) {
   });
 }
 
-// The same for each block.
+// The same for each block of `per` elements.
 template <typename Body>
 void each_block(int64_t numel, int per, Draw draw, const Body& body) {
   each_batch(numel, per, draw, [&](const Batch& batch, int64_t first, int count) {
@@ -76,7 +77,7 @@ typename F::Words as(const Single::Words& words) {
   return std::bit_cast<typename F::Words>(words);
 }
 
-// Gives each element value(words, number of the element in its block).
+// Sets each element to value(words, number of the element in its block).
 template <typename T, typename Value>
 void fill(const Tensor& self, int per, Draw draw, const Value& value) {
   const Elements<T> elements(self);
@@ -88,7 +89,7 @@ void fill(const Tensor& self, int per, Draw draw, const Value& value) {
              });
 }
 
-// Gives each element mean + std * its normal number, finished.
+// Sets each element to finish(mean + std * its normal number).
 template <typename T, typename Finish>
 void fill_normals(const Tensor& self, Draw draw, double mean, double std,
                   const Finish& finish) {

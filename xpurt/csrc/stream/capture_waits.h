@@ -1,4 +1,4 @@
-// Streams that were made to wait for work that is captured.
+// Streams that wait for captured work.
 #pragma once
 
 #include "stream/stream.h"
@@ -7,11 +7,11 @@ namespace xpurt {
 
 // Note [Waiting for captured work]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A graph holds the work of one stream. Another stream may be told to wait for an event
-// of the capture, as autograd does between the streams of a gradient's producer and of
-// its consumer, even where the consumer submits nothing. So such waits are recorded
-// here. Until the capture ends, work for the waiting stream, and waits for it, are
-// refused.
+// A graph holds the work of one stream. Another stream may be made to wait for an event
+// of the capture. Autograd does this between the streams of a gradient's producer and
+// of its consumer, even where the consumer submits nothing. So the wait itself is only
+// recorded here. Until the capture ends, work for the waiting stream is refused, and so
+// are waits for that stream.
 
 void wait_for_captured(const Stream& stream);
 bool waits_for_captured(const Stream& stream);

@@ -1,4 +1,4 @@
-// What a capture keeps for its graph.
+// Storages that a capture keeps alive for its graph.
 #pragma once
 
 #include <c10/core/Storage.h>
@@ -10,7 +10,7 @@ namespace xpurt {
 // Memory of the host that captured work reads or writes at each replay.
 void keep_for_capture(const c10::Storage& storage);
 
-// All of it, for the graph.
+// Returns all of them, and forgets them.
 std::vector<c10::Storage> kept_by_capture();
 
 }  // namespace xpurt

@@ -12,7 +12,8 @@ namespace {
 
 using sycl::info::event_profiling::command_end;
 
-// What `ask` finds out about the event's work: where that failed, the runtime throws.
+// The result of `ask`, which queries the event. The SYCL runtime throws if its work
+// failed.
 template <typename Ask>
 auto about_work(const Ask& ask) {
   try {
@@ -27,7 +28,7 @@ auto about_work(const Ask& ask) {
 }  // namespace
 
 void Event::check_mapping() const {
-  if (in_bad_fork()) placement();  // throws; the driver would never answer
+  if (in_bad_fork()) placement();  // throws; a query of the driver would hang
   TORCH_CHECK(epoch_ == placement_epoch(),
               "the event was recorded under an xpu mapping that has been replaced. "
               "Record it again.");
@@ -53,7 +54,7 @@ void Event::record(Stream& stream) {
 }
 
 void Event::block(Stream& stream) const {
-  // In its own capture an event is behind the work that it marks.
+  // Within its own capture, the stream's later work follows the marked work anyway.
   if (capture_ != 0 && capture_is_underway() && capture_ == capture_number()) {
     if (!is_capturing(stream)) wait_for_captured(stream);
     return;

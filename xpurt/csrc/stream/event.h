@@ -16,19 +16,19 @@ class Event {
   bool query() const;
   void synchronize() const;  // releases the GIL
 
-  // Milliseconds between the completion of two timed events, both complete.
+  // Milliseconds between the completion of two timed events. Waits for both.
   double elapsed_ms(const Event& end) const;
 
  private:
   void check_mapping() const;
-  void check_is_run() const;  // throws if it belongs to a capture
+  void check_is_run() const;  // throws if the event belongs to a capture
 
-  // First, so that the address of a recorded event is that of its sycl::event: it
-  // is what PyTorch hands out as `event_id`.
+  // The first member, so that the address of a recorded event is that of its
+  // sycl::event: PyTorch returns this address as `event_id`.
   sycl::event event_;
   std::optional<sycl::event> stamp_;  // see Note [Timed events]
-  uint64_t epoch_ = 0;                // of the placement it was recorded under
-  uint64_t capture_ = 0;              // number of the capture it belongs to, or 0
+  uint64_t epoch_ = 0;                // of the placement at the record
+  uint64_t capture_ = 0;              // number of the event's capture, or 0
   bool timed_;
 };
 

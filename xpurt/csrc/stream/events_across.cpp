@@ -2,7 +2,8 @@
 
 #include <CL/cl.h>
 
-#include <functional>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "device/device.h"
@@ -13,20 +14,23 @@ namespace {
 
 // Note [Events of another context]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A driver accepts only events of its own context: a barrier with others throws. The
-// SYCL runtime can handle such dependencies: it holds the command back, and submits it
-// once the event is complete. But its thread then cleans up a record that another
-// thread may be cleaning up at the same time (libsycl 9, seen as a crash in
+// A driver accepts only events of its own context: a barrier with other events throws.
+// The SYCL runtime can handle such dependencies: it holds the command back, and submits
+// it once the event is complete. But the runtime's thread then cleans up a record that
+// another thread may be cleaning up at the same time (libsycl 9, seen as a crash in
 // cleanupCommand within some thousand ops). So the queue waits for an event of its own
-// context, an OpenCL user event, which a thread of ours completes after it has waited
-// for the other event. Where a driver runs kernels in the threads that wait, that
-// thread also works on what it waits for: see Note [One waiting thread for each
-// device].
+// context, an OpenCL user event. A thread of xpurt waits for the other event, and then
+// completes the user event. Some drivers run kernels in the threads that wait. There
+// xpurt's thread also works on the kernel that it waits for: see Note [One waiting
+// thread for each device].
 //
-// The thread waits in the driver, and not in sycl::event::wait(). That holds the SYCL
-// runtime's graph lock while it waits for what a command depends on. A thread that
-// submits a barrier needs the same lock, so that work which the first thread waits for
-// is never submitted (libsycl 9, seen once as a hang of three threads).
+// The thread waits in the driver, and not in sycl::event::wait(). That function holds
+// the SYCL runtime's graph lock while it waits for a command's dependencies. A thread
+// that submits a barrier needs the same lock. So work that the first thread waits for
+// is never submitted (libsycl 9, seen once as a hang of three threads). The driver has
+// no event yet for a command behind a host task, and oneDNN runs in host tasks on a
+// CPU. The SYCL runtime submits such a command when the host task is over. The thread
+// checks for that in short intervals.
 //
 // The threads take the events in the order of submission: see Note [Background
 // threads].
@@ -37,24 +41,42 @@ Worker& event_threads() {
   return *leaked;
 }
 
-// Waits for an event. An error of the awaited work stays with its stream until the next
-// wait.
-std::function<void()> waits_for(const sycl::event& event) {
-  if (event.get_backend() != kOpenCL) {
-    return [awaited = event]() mutable {
-      try {
-        awaited.wait();
-      } catch (const sycl::exception&) {
-      }
-    };
+// How often a thread checks whether a command was submitted to the driver, and for how
+// long: the submission of a command may fail.
+constexpr std::chrono::microseconds kInterval{20};
+constexpr std::chrono::seconds kPatience{10};
+
+// Not in SYCL 2020, and the only query that shows whether the driver has the event.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+bool is_submitted(const sycl::event& event) {
+  return event.get_info<sycl::info::event::reference_count>() != 0;
+}
+#pragma GCC diagnostic pop
+
+void wait_in_driver(sycl::event event) {
+  using Status = sycl::info::event_command_status;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!is_submitted(event)) {
+    const auto status = event.get_info<sycl::info::event::command_execution_status>();
+    if (status == Status::complete) return;
+    if (std::chrono::steady_clock::now() > deadline) return event.wait();
+    std::this_thread::sleep_for(kInterval);
   }
-  return [awaited = sycl::get_native<kOpenCL>(event)] {
-    for (const cl_event each : awaited) {
-      if (each == nullptr) continue;  // the runtime has none: it is complete
-      clWaitForEvents(1, &each);
-      clReleaseEvent(each);
-    }
-  };
+  for (const cl_event each : sycl::get_native<kOpenCL>(event)) {
+    clWaitForEvents(1, &each);
+    clReleaseEvent(each);
+  }
+}
+
+void complete_after(cl_event completed, sycl::event awaited) {
+  try {
+    awaited.get_backend() == kOpenCL ? wait_in_driver(awaited) : awaited.wait();
+  } catch (const sycl::exception&) {
+    // The event's stream keeps the error for the next wait.
+  }
+  clSetUserEventStatus(completed, CL_COMPLETE);
+  clReleaseEvent(completed);
 }
 
 }  // namespace
@@ -71,13 +93,9 @@ sycl::event event_in(const sycl::context& context, const sycl::event& event) {
   }
   sycl::event result =
       sycl::make_event<kOpenCL>(std::vector<cl_event>{completed}, context);
-  const auto complete = [completed, wait = waits_for(event)] {
-    wait();
-    clSetUserEventStatus(completed, CL_COMPLETE);
-    clReleaseEvent(completed);
-  };
+  const auto task = event_threads().submit([=] { complete_after(completed, event); });
   // No thread can be had: this one waits.
-  if (event_threads().submit(complete) == nullptr) complete();
+  if (task == nullptr) complete_after(completed, event);
   return result;
 }
 

@@ -17,14 +17,14 @@
 namespace xpurt {
 namespace {
 
-// Errors that streams keep until they are waited for. None as a rule: then a wait,
-// which every op on the host begins with, takes no lock.
+// The number of errors that streams keep until a wait. It is 0 as a rule. Then a wait
+// takes no lock; every op on the host begins with a wait.
 std::atomic<int> errors_kept{0};
 
 void (*raise_fault)(int32_t) = nullptr;
 
-// Fault words that kernels of graphs write to: every stream's, since a graph may be
-// replayed on any. Leaked: see Note [Leaked on purpose].
+// The fault words that kernels of graphs write to. They are checked by every stream,
+// since a graph may be replayed on any. Leaked: see Note [Leaked on purpose].
 std::mutex captured_faults_mutex;
 std::atomic<bool> captures_may_fault{false};
 std::set<int32_t*>& captured_faults() {
@@ -62,7 +62,7 @@ std::unique_ptr<sycl::queue> Stream::make_queue(size_t position, bool profiling)
   namespace property = sycl::property::queue;
   namespace priority = sycl::ext::oneapi::property::queue;
   const PhysicalDevice& device = *ordinal_.devices[position];
-  // Called in the thread that waits: see Stream::finish().
+  // Called in the waiting thread: see Stream::finish().
   auto keep_first = [this, position](sycl::exception_list errors) {
     if (errors.size() != 0) keep_error(position, *errors.begin());
   };
@@ -110,7 +110,7 @@ sycl::queue& Stream::switch_to(size_t position) {
   if (&next != last_queue_) {
     if (last_queue_ != nullptr && !idle()) {
       sycl::event before = last_queue_->ext_oneapi_submit_barrier();
-      // With the GIL: to take it back while holding the mutex could be a deadlock.
+      // Keeps the GIL: taking it back while holding the mutex could deadlock.
       if (!order_after(next, {before})) before.wait();
     }
     last_ = position;
@@ -119,8 +119,8 @@ sycl::queue& Stream::switch_to(size_t position) {
   return next;
 }
 
-// The queue whose end is the end of the stream. Where others submit to the home
-// device's queue, too, that is the one, whatever was used last.
+// The queue whose end is the end of the stream. It is the home device's queue if other
+// code submits to that queue too; otherwise it is the queue used last.
 sycl::queue& Stream::tail() {
   const size_t position = shared_ ? ordinal_.home : last_;
   if (!order_) return switch_to(position);
@@ -143,11 +143,11 @@ Submission Stream::queue(size_t position, Ticket* ticket) {
 }
 
 sycl::queue& Stream::shared_queue() {
-  shared_ = true;  // first: a queue that is handed out stays the stream's
+  shared_ = true;  // set first: from now on the stream keeps this queue
   return *home_queue();
 }
 
-// Failed work is over, too: the error is kept.
+// True also for failed work: the error is kept.
 bool Stream::is_over(const OpenQueue& each) {
   try {
     return is_empty(*each.queue);
@@ -158,7 +158,7 @@ bool Stream::is_over(const OpenQueue& each) {
 }
 
 bool Stream::drained() {
-  // All of them: others may submit to a queue that was handed out.
+  // All queues: other code may submit to a queue that was handed out.
   return std::ranges::all_of(open_queues(),
                              [this](const auto& q) { return is_over(q); });
 }
@@ -169,7 +169,7 @@ bool Stream::query() {
   const uint64_t covered = submitted_.load();
   const std::vector<uint64_t> numbers = lane_numbers();
   if (!drained()) return false;
-  // The next wait() finds the stream idle and asks the queues no more.
+  // Here, as the next wait() finds the stream idle and does not query the queues.
   for (const OpenQueue& each : open_queues()) each.queue->throw_asynchronous();
   if (order_) order_->finished(numbers);
   mark_finished(covered);
@@ -192,11 +192,11 @@ void Stream::keep_error(size_t position, std::exception_ptr error) {
 
 // Note [One waiting thread for each device]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A driver for CPUs runs kernels in the threads that wait for them, beside threads of
-// its own: with one compute unit it has one, which takes one queue after the other. Two
-// kernels of 64 ms on two such devices end after 130 ms if one thread waits for the
-// first and then for the second, and after 68 ms if each has its thread. On devices
-// that run by themselves the other thread just sleeps.
+// A driver for CPUs runs kernels in the threads that wait for them, and in threads of
+// its own. With one compute unit it has one thread of its own, which serves one queue
+// after the other. Two kernels of 64 ms on two such devices end after 130 ms if one
+// thread waits for the first and then for the second, and after 68 ms if each has its
+// own waiting thread. On devices that run by themselves the other thread just sleeps.
 void Stream::finish(const std::function<void(size_t)>& ended) {
   const auto say_ended = [&](const OpenQueue& each) {
     if (ended && each.queue != joins_.get()) ended(each.position);
@@ -230,8 +230,8 @@ void Stream::wait() {
   if (is_exiting()) return;  // see Note [Exit]
   refuse_to_wait_in_capture(*this);
   if (!idle()) {
-    // What another thread submits meanwhile may or may not be waited for: it is
-    // left for the next call.
+    // Work that another thread submits meanwhile may or may not be covered. The next
+    // call waits for it.
     const uint64_t covered = submitted_.load();
     const std::vector<uint64_t> numbers = lane_numbers();
     wait_for_device([this] { return drained(); }, [this] { finish(); });
@@ -300,7 +300,7 @@ void Stream::rethrow() {
     std::lock_guard<std::mutex> lock(error_mutex_);
     std::swap(error, error_);
     position = failed_;
-    // A device that is used no more goes on to fail, and that is no news.
+    // A device that is no longer used keeps failing; its error is thrown once only.
     if (error && position != ordinal_.home) reported_[position] = true;
   }
   if (!error) return;
@@ -320,7 +320,7 @@ void Stream::rethrow() {
 }
 
 sycl::event Stream::record() {
-  // Complete from the start, unless it is part of a graph.
+  // An idle stream's event is complete from the start, unless it is part of a graph.
   if (idle() && !is_capturing(*this)) return sycl::event();
   std::lock_guard<std::mutex> lock(mutex_);
   if (order_ && orders_by_data()) {
@@ -331,13 +331,13 @@ sycl::event Stream::record() {
 
 // Note [Timed events]
 // ~~~~~~~~~~~~~~~~~~~
-// Profiling is a property of a queue and costs its every submission (a barrier 1.7
-// us instead of 0.9), so the queues that work goes to do not have it. A stream that
-// is asked for its first timed event opens another queue for that alone: a barrier
-// there that depends on the event carries the time at which the work was done. Host
-// tasks would do as well, but hold up the kernels behind them by 10 us, and event
-// callbacks keep the waiting thread from helping (see Note [Waiting in the main
-// thread]). All stamps of an ordinal are the home device's, so they share a clock.
+// Profiling is a property of a queue and costs each submission (a barrier takes 1.7 us
+// instead of 0.9), so the queues that run work do not have it. A stream opens another
+// queue for its first timed event, and only for stamps: a barrier there that depends on
+// the event carries the time at which the work was done. Host tasks would work too, but
+// they hold up the kernels behind them by 10 us. Event callbacks keep the waiting
+// thread from helping (see Note [Waiting in the main thread]). All stamps of an ordinal
+// come from the home device, so they share a clock.
 sycl::event Stream::stamp(const sycl::event& recorded) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!stamps_) {

@@ -12,8 +12,9 @@
 
 namespace xpurt {
 
-// One submission to a queue of a stream, made by it: keeps other threads' work out
-// until it goes, at the end of the full expression as a rule, and is counted then.
+// One submission to a queue of a stream. It holds the stream's mutex, so that no other
+// thread submits. Its destructor counts the submission, as a rule at the end of the
+// full expression.
 class Submission {
  public:
   Submission(std::unique_lock<std::mutex> lock, sycl::queue& queue,
@@ -35,72 +36,73 @@ class Submission {
 class Stream {
  public:
   Stream(const Ordinal& ordinal, c10::Stream id, int priority);
-  // A stream around a queue that somebody else made for the home device.
+  // A stream around a queue that other code made for the home device.
   Stream(const Ordinal& ordinal, c10::Stream id, const sycl::queue& external);
 
   const Ordinal& ordinal() const { return ordinal_; }
   c10::Stream id() const { return id_; }
   int priority() const { return priority_; }
 
-  // The queue for the device at `position` of the ordinal, to submit to: as in
-  // `stream.queue(p)->memcpy(...)`. It runs after everything that was submitted to
-  // this stream before, on whichever device.
+  // The queue of the device at `position` of the ordinal, to submit to, as in
+  // `stream.queue(p)->memcpy(...)`. The submission runs after everything submitted to
+  // this stream before, on any device.
   Submission queue(size_t position, Ticket* ticket = nullptr);
   Submission home_queue() { return queue(ordinal_.home); }
 
-  // The same for work that names the memory it uses: on another device it waits for
-  // `before` and no more. See Note [Order by data].
+  // The same for work that names the memory it uses: of the work on other devices, it
+  // waits only for `before`. See Note [Order by data].
   Submission queue_after(size_t position, const Uses& before, Ticket* ticket);
 
-  // False where everything keeps total order.
+  // False where all work keeps total order.
   bool orders_by_data() const;
 
-  // Whether somebody has waited for that submission on the host.
+  // Whether a wait on the host has covered that submission.
   bool has_seen(const Ticket& ticket) const {
     return order_ == nullptr ? idle() : order_->is_finished(ticket);
   }
 
-  // The home device's queue for code outside of xpurt, which may submit to it at
-  // any time: from now on the stream is never taken for idle.
+  // The home device's queue for code outside of xpurt, which may submit to it at any
+  // time. From now on the stream never counts as idle.
   sycl::queue& shared_queue();
 
-  // False if work may be pending. A flag, so that host-side ops need no driver
-  // call where nothing was submitted since the last wait.
+  // False if work may be pending. A flag, so that host-side ops need no driver call if
+  // nothing was submitted since the last wait.
   bool idle() const { return finished_.load() == submitted_.load() && !shared_; }
 
-  // True if everything submitted has finished. Asks the driver.
+  // True if everything submitted has finished. Queries the driver.
   bool query();
 
-  // Whether work at `position` carries its times now: while device work is recorded.
+  // Whether work at `position` carries its times now: only while device work is
+  // recorded.
   bool is_timed(size_t position) const;
 
-  // Waits for everything submitted; releases the GIL while it does. Throws an
+  // Waits for everything submitted. Releases the GIL during the wait. Throws an
   // asynchronous error once.
   void wait();
 
-  // The same, and says by position when the device was done: what `clock` showed then.
+  // The same. Returns, by position, what `clock` returned when the device was done.
   std::vector<double> wait_for_each(double (*clock)());
 
-  // Waits for these uses, and for work that keeps total order; where nothing is
-  // ordered by data, for everything. Throws as wait() does.
+  // Waits for these uses, and for work that keeps total order. Waits for everything if
+  // nothing is ordered by data. Throws as wait() does.
   void wait_for(const Uses& uses);
 
-  // An event that is complete when everything submitted so far is.
+  // An event that completes when everything submitted so far has completed.
   sycl::event record();
 
-  // An event with profiling information: it ends when `recorded`, an event of this
-  // stream, does.
+  // An event with profiling information. It ends when `recorded`, an event of this
+  // stream, ends.
   sycl::event stamp(const sycl::event& recorded);
 
   // Work submitted from now on starts after `event`.
   void wait_event(const sycl::event& event);
 
-  // The same for callers that hold a lock: keeps the GIL, and is not interrupted.
+  // The same for callers that hold a lock: keeps the GIL, and cannot be interrupted.
   void follow(sycl::event event);
 
-  // Memory that kernels on the device at `position` can write to when they find an
-  // index that is out of range: a number, which the next wait makes an exception by
-  // the function that set_fault() was given.
+  // A word that kernels on the device at `position` write a number to if an index is
+  // out of range. The next wait passes the number to the function of set_fault(), which
+  // throws.
   int32_t* fault_word(size_t position);
 
  private:
@@ -143,13 +145,13 @@ class Stream {
   std::atomic<uint64_t> finished_{0};   // how many of them a wait has covered
   std::mutex error_mutex_;
   std::exception_ptr error_;
-  size_t failed_ = 0;             // position of the device that it is of
-  std::vector<bool> reported_;    // by position: it failed, and that was thrown
+  size_t failed_ = 0;             // position of the device with the error
+  std::vector<bool> reported_;    // by position: its error was thrown
   std::vector<int32_t*> faults_;  // by position; leaked: kernels may be in flight
   std::atomic<bool> may_fault_{false};
 };
 
-// What throws for a number in a fault word.
+// Sets the function that throws for a number in a fault word.
 void set_fault(void (*raise)(int32_t number));
 
 // Priorities are PyTorch's: lower numbers run first. They are SYCL's hints to the
@@ -158,23 +160,23 @@ constexpr int kLowestPriority = 1;
 constexpr int kNormalPriority = 0;
 constexpr int kHighestPriority = -1;
 
-// The stream object behind a c10 stream; throws if it belongs to a mapping that
-// has been replaced, or if there is no such stream.
+// The stream object behind a c10 stream. Throws if the stream belongs to a replaced
+// mapping, or if there is no such stream.
 Stream& stream(c10::Stream id);
 
 Stream& current_stream(c10::DeviceIndex index = -1);
 c10::Stream current_stream_id(c10::DeviceIndex index = -1);
 c10::Stream default_stream_id(c10::DeviceIndex index);
 c10::Stream pool_stream_id(c10::DeviceIndex index, int priority);
-// The same queue gives the same stream.
+// Equal queues give the same stream.
 c10::Stream external_stream_id(c10::DeviceIndex index, const sycl::queue& queue);
 c10::Stream exchange_stream(c10::Stream id);
 
 // The streams of an ordinal on which work may be pending.
 std::vector<Stream*> busy_streams(c10::DeviceIndex index);
 
-// Waits for every stream of an ordinal, or of the whole process, those of replaced
-// mappings too. Throws the first asynchronous error after all have been waited for.
+// Waits for every stream of an ordinal, or of the whole process, including those of
+// replaced mappings. Throws the first asynchronous error after all waits have ended.
 void synchronize_device(c10::DeviceIndex index);
 void synchronize_all();
 

@@ -13,7 +13,7 @@ bool Stream::orders_by_data() const {
   return order_ != nullptr && !shared_ && !is_capturing(*this);
 }
 
-// A lane is a queue: the ordinary one of a device, or the one with times.
+// A lane is a queue: a device's ordinary queue, or its queue with profiling.
 size_t Stream::open_lane(size_t position) {
   const size_t home = 2 * ordinal_.home;
   if (shared_ && order_->queue(home) != nullptr) order_->touch(home);
@@ -56,7 +56,7 @@ void Stream::record_finished(const Use& use) {
   std::lock_guard<std::mutex> lock(mutex_);
   order_->queue(use.ticket.lane)->throw_asynchronous();
   order_->finished(use.ticket);
-  // A join may still wait for what is finished: see Note [Exit].
+  // A join may still wait for finished work: see Note [Exit].
   const bool joined = !joins_ || is_empty(*joins_);
   if (joined && order_->all_finished()) mark_finished(submitted_.load());
 }

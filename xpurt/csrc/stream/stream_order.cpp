@@ -13,7 +13,7 @@ void order(sycl::queue& queue, const std::vector<sycl::event>& events) {
   if (!events.empty()) queue.ext_oneapi_submit_barrier(events);
 }
 
-// The event, or one of the queue's context that comes after it.
+// The event, or an event of the queue's context that completes after it.
 sycl::event event_for(const sycl::queue& queue, const sycl::event& event,
                       const sycl::context& context) {
   const sycl::context own = queue.get_context();
@@ -98,7 +98,8 @@ Ticket StreamOrder::after(size_t lane, const Stream& self, const Uses& before) {
 bool StreamOrder::after_event(size_t lane, const sycl::event& event) {
   std::vector<sycl::event> events;
   pass_gate(lane, &events);
-  // Its context is not known, and a barrier that the driver refuses spoils the queue.
+  // The event's context is not known, and a barrier that the driver rejects breaks the
+  // queue.
   sycl::queue& queue = *lanes_[lane]->queue;
   if (!is_over(event)) events.push_back(event_in(queue.get_context(), event));
   order(queue, events);
@@ -118,7 +119,7 @@ sycl::event StreamOrder::end(const std::function<sycl::queue&()>& joins) {
     });
     if (last) return tail(*lanes_[lane]);
   }
-  // Not on a lane: what comes next there would wait for the others.
+  // Not on a lane: the lane's next work would then wait for the other lanes.
   sycl::queue& queue = joins();
   std::vector<sycl::event> ends;
   for (const size_t each : open) {

@@ -1,4 +1,4 @@
-// The streams of each ordinal: the default one, the pools, those made elsewhere.
+// The streams of each ordinal: the default one, the pools, the external ones.
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -12,11 +12,11 @@ namespace xpurt {
 namespace {
 
 // A stream id is the placement's number and an index into the ordinal's streams, so
-// that a stream of another mapping is recognized when it is used. The index is 0 for
-// the default stream; then come the pools, then the external ones. A mapping that comes
-// again has the streams that it had.
+// that the use of another mapping's stream is detected. Index 0 is the default stream;
+// then come the pools, then the external streams. A placement that is installed again
+// has the streams that it had before.
 constexpr int kIndexBits = 16;
-constexpr size_t kPoolSize = 32;  // streams per priority, handed out in turn
+constexpr size_t kPoolSize = 32;  // streams per priority, used round-robin
 constexpr std::array kPriorities{kNormalPriority, kHighestPriority, kLowestPriority};
 constexpr size_t kFirstExternal = 1 + kPriorities.size() * kPoolSize;
 
@@ -101,8 +101,8 @@ CurrentStreams& current_of_thread() {
   return current_streams;
 }
 
-// Waits for all of them, then throws the first error. A KeyboardInterrupt, which is
-// no c10::Error, ends the wait at once.
+// Waits for all of them, then throws the first error. A KeyboardInterrupt is not a
+// c10::Error, and ends the wait at once.
 void wait_for(const std::vector<Stream*>& streams) {
   std::exception_ptr first;
   for (Stream* each : streams) {
@@ -214,8 +214,8 @@ void synchronize_device(c10::DeviceIndex index) {
 // Note [Exit]
 // ~~~~~~~~~~~
 // SYCL tears itself down in a static destructor, which aborts if work is pending
-// between two devices. Python waits for the queues when it begins to exit; this is
-// for what was submitted after that, and for processes that leave through exit().
+// between two devices. Python waits for the queues when it begins to exit. This wait
+// is for later submissions, and for processes that leave through exit().
 void synchronize_all() {
   if (in_bad_fork()) return;
   std::vector<Stream*> all;

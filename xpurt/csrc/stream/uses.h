@@ -1,4 +1,4 @@
-// Submitted work that may still touch a piece of memory.
+// Submitted work that may still use a block of memory.
 #pragma once
 
 #include <c10/util/SmallVector.h>
@@ -10,7 +10,7 @@ namespace xpurt {
 
 class Stream;
 
-// Names a submission: its number among those of one of a stream's queues, its lane.
+// Identifies a submission: its number in its lane, which is one queue of a stream.
 struct Ticket {
   size_t lane = 0;
   uint64_t number = 0;
@@ -22,7 +22,7 @@ struct Use {
   sycl::event done;
 };
 
-// The last use in each lane, which stands for those before it.
+// The last use in each lane. It stands for the earlier uses in that lane.
 class Uses {
  public:
   void add(const Use& use);
@@ -38,8 +38,8 @@ class Uses {
   c10::SmallVector<Use, 2> uses_;
 };
 
-// Those that a piece of memory has to be left to. Who reads it waits for what was
-// written; who writes waits for the readers, too, and then stands for all of them.
+// The uses that the next use of a block of memory waits for. A read waits for writes. A
+// write waits for reads, too, and then stands for all earlier uses.
 struct MemoryUses {
   Uses written;
   Uses read;

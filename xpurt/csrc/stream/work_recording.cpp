@@ -23,19 +23,19 @@ namespace {
 // those that it uses while work is recorded. It changes from one set to the other at
 // its next submission, as it changes from one device's queue to another's: later work
 // starts later, and no thread waits. A queue that other code submits to as well stays
-// the stream's queue; work there gets a stamp, on a queue of the recorder, that carries
-// the time of its end, and is taken to start when it was submitted or when the work
-// before it ended.
+// the stream's queue. Work on it gets a stamp on a queue of the recorder. The stamp
+// carries the time at which the work ended. The work's start is taken as its submission
+// or the end of the work before it, whichever is later.
 //
-// Events are kept until the end, when the work is done and their times can be asked
-// for without waiting. A thread that submits at the very moment at which recording
-// begins may have got an ordinary queue: that work's times are lost.
+// Events are kept until the recording ends. Then the work is done, and their times can
+// be read without a wait. A thread that submits at the moment at which recording begins
+// may have got an ordinary queue: that work's times are lost.
 //
-// PyTorch's CPU kernels are work of the CPU device as well, that the calling thread
-// does by itself: no queue knows of it. Each is recorded when it ends, from the end of
-// its wait for operands on, and has a row beside the stream's queue: other threads, and
-// work that the kernel does not depend on, run at the same time. On a device that is no
-// CPU such a kernel is not the device's work, even where the host reads the memory.
+// PyTorch's CPU kernels also use the CPU device. The calling thread runs them, and no
+// queue holds them. Each is recorded when it ends; its start is the end of its wait for
+// operands. It has a row beside the stream's queue, since other threads, and work that
+// the kernel does not depend on, run at the same time. On a device that is not a CPU
+// such a kernel is not the device's work, even where the host reads the memory.
 
 struct Pending {
   RecordedWork work;  // start_ns: when it was submitted
@@ -45,7 +45,7 @@ struct Pending {
 
 using Clocks = std::map<const PhysicalDevice*, std::unique_ptr<DeviceClock>>;
 
-// Nobody waits for a device under the lock: the wait gives up the GIL, and takes it
+// No thread waits for a device under the lock: the wait releases the GIL and takes it
 // back.
 struct Recorder {
   std::mutex mutex;
@@ -58,7 +58,7 @@ struct Recorder {
   std::vector<RecordedWork> ended;  // on the host
 };
 
-// The place of the host's threads among the queues of a stream.
+// The position that stands for the host's threads among the queues of a stream.
 constexpr size_t kOnHost = SIZE_MAX;
 
 // Leaked: see Note [Leaked on purpose].
@@ -74,7 +74,7 @@ struct Correlations {
 thread_local Correlations correlations;
 std::atomic<uint64_t> current_session{0};
 
-// Those of ops that began in an earlier session are forgotten.
+// Forgets the correlations of ops that began in an earlier session.
 std::vector<uint64_t>& open_correlations() {
   const uint64_t now = current_session.load();
   if (correlations.session != now) correlations = {now, {}};
@@ -85,7 +85,7 @@ bool has_times(const PhysicalDevice& device) {
   return device.device.has(sycl::aspect::queue_profiling);
 }
 
-// A device whose clock cannot be had is left out.
+// Leaves out a device whose clock cannot be read.
 void compare_clocks(const std::set<const PhysicalDevice*>& devices, Clocks* clocks) {
   const WithoutGil released;
   for (const PhysicalDevice* device : devices) {
@@ -115,7 +115,7 @@ size_t number_of(Recorder& all, const Stream& stream, size_t position) {
   return found->second;
 }
 
-// The ordinal whose home is the device: the current one, if it is one of several.
+// The ordinal whose home is the device, or -1. The current ordinal has precedence.
 c10::DeviceIndex ordinal_at_home(int device_id) {
   const auto& ordinals = placement().ordinals;
   const auto is_home = [&](size_t index) {
@@ -128,7 +128,7 @@ c10::DeviceIndex ordinal_at_home(int device_id) {
   return index < ordinals.size() ? static_cast<c10::DeviceIndex>(index) : -1;
 }
 
-// An event with times that ends when `done` does.
+// An event with times that ends when `done` ends.
 sycl::event stamp(Recorder& all, size_t queue, sycl::event done) {
   namespace property = sycl::property::queue;
   auto& stamps = all.stamps[queue];
@@ -155,14 +155,14 @@ void wait_for(const std::vector<Pending>& pending) {
                       try {
                         done.wait();
                       } catch (const sycl::exception&) {
-                        // The stream keeps it for its next wait.
+                        // The stream keeps the error for its next wait.
                       }
                     }
                   });
 }
 
-// Sets the times; false if they are not known. `before_ns`: the end of the work before
-// it on its queue.
+// Sets the times. False if they are not known. `before_ns`: the end of the previous
+// work on its queue.
 bool set_times(Pending& each, const DeviceClock& clock, int64_t before_ns) {
   using namespace sycl::info::event_profiling;
   try {
@@ -250,7 +250,7 @@ Recording end_recording() {
     std::swap(clocks, all.clocks);
   }
   if (in_bad_fork() || is_exiting()) {
-    // The driver would never answer.
+    // A query of the driver would hang.
     result.lost = pending.size();
     return result;
   }

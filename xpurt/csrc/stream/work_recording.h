@@ -1,4 +1,4 @@
-// What the devices did, and when: recorded while a profiler wants it.
+// What the devices ran, and when. It is recorded while a profiler runs.
 #pragma once
 
 #include <c10/macros/Macros.h>
@@ -14,13 +14,13 @@ namespace xpurt {
 
 enum class WorkKind { kernel, copy };
 
-// What a piece of work is, said where it is submitted. Its name is asked for only
-// while somebody records.
+// Describes one submission, at the point where it is submitted. The name is read only
+// while work is recorded.
 struct DeviceWork {
   WorkKind kind;
-  const char* name;           // static; nullptr for the kernel's own
+  const char* name;           // static; nullptr: the kernel's own name
   const sycl::kernel* entry;  // where the name is nullptr
-  uint64_t bytes;             // copied
+  uint64_t bytes;             // copied; 0 for a kernel
 
   static DeviceWork of(const sycl::kernel& kernel) {
     return {WorkKind::kernel, nullptr, &kernel, 0};
@@ -33,8 +33,8 @@ struct DeviceWork {
   }
 };
 
-// A queue of one stream on one physical device; or, if not `queued`, what the host's
-// threads compute there for that stream.
+// A queue of one stream on one physical device. If not `queued`: what the host's
+// threads compute on that device for that stream.
 struct RecordedQueue {
   c10::DeviceIndex ordinal;
   int physical_device_id;
@@ -56,7 +56,7 @@ struct RecordedWork {
 struct Recording {
   std::vector<RecordedQueue> queues;
   std::vector<RecordedWork> works;  // of each queue in order of submission
-  size_t lost = 0;                  // pieces of work whose times are not known
+  size_t lost = 0;                  // submissions whose times are not known
 };
 
 // From now on all work is recorded, until end_recording(). Opens no device.
@@ -65,19 +65,19 @@ void begin_recording();
 // Waits for the work that was recorded.
 Recording end_recording();
 
-// The op of PyTorch that this thread runs, as the profiler numbers it.
+// The PyTorch op that this thread runs, as numbered by the profiler.
 void push_correlation(uint64_t id);
 void pop_correlation();
 
-// For record_work() alone.
+// Called by record_work() only.
 void note_work(Stream& stream, size_t position, const sycl::event& done,
                const DeviceWork& work);
 
-// While records_work(): PyTorch's CPU kernel of an op ended now, and took so long, the
-// wait for its operands included. `device_id`: the home device of its ordinal.
+// Called while records_work(), when PyTorch's CPU kernel of an op ends. `took_ns`
+// includes the wait for its operands. `device_id`: the home device of its ordinal.
 void record_host_work(const std::string& op, int device_id, int64_t took_ns);
 
-// Called for all work once it is submitted, with or without the stream's lock.
+// Called for all work after it is submitted, with or without the stream's lock.
 inline void record_work(Stream& stream, size_t position, const sycl::event& done,
                         const DeviceWork& work) {
   if (C10_UNLIKELY(records_work())) note_work(stream, position, done, work);

@@ -1,5 +1,5 @@
-// For C++ extensions: a kernel in OpenCL C as a sycl::kernel, so that an extension
-// needs no SYCL compiler.
+// For C++ extensions: a kernel in OpenCL C as a sycl::kernel, for extensions without a
+// SYCL compiler.
 //
 //   static xpurt::OpenClKernels twice(R"(
 //     kernel void twice(global float* x) { x[get_global_id(0)] *= 2; })", "twice");
@@ -22,7 +22,7 @@
 
 namespace xpurt {
 
-// One kernel, built once for each device that it is used on.
+// One kernel, built once for each device and context that it is used in.
 class OpenClKernels {
  public:
   OpenClKernels(std::string source, std::string entry,
@@ -32,7 +32,7 @@ class OpenClKernels {
         options_(std::move(options)) {}
 
   // The kernel for the device of `queue`. Throws c10::Error with the driver's log and
-  // the source if it does not build there.
+  // the source if it does not build for that device.
   sycl::kernel on(const sycl::queue& queue) {
     std::lock_guard<std::mutex> lock(mutex_);
     const std::pair where(sycl::get_native<kBackend>(queue.get_device()),

@@ -6,7 +6,7 @@ namespace xpurt {
 namespace {
 
 struct DeviceOverride {
-  int shard = -1;  // position of the device that computes it
+  int shard = -1;  // position of the device that computes the shard
   bool home = false;
 };
 thread_local DeviceOverride override_here;

@@ -1,20 +1,21 @@
-// Where the ops of this thread have to run, whatever would be decided for them.
+// The devices on which this thread's ops must run, regardless of the scheduler.
 #pragma once
 
 namespace xpurt {
 
 // Note [Device overrides]
 // ~~~~~~~~~~~~~~~~~~~~~~~
-// The decision for an op is an argument: it goes with the RowRun from the dispatch to
-// the launch. Two things cannot go that way. A row that computes its shard on one
-// device, or that is repeated at home, also calls ops of PyTorch: contiguous(), copy_()
-// and, for a decomposed row, all of its parts. These come back through PyTorch's
-// dispatcher, whose signatures have no room for an argument of ours, and they have to
-// run where the row runs. So these two, and nothing else, are kept for the thread.
+// The decision for an op is an argument: it is passed with the RowRun from the dispatch
+// to the launch. In two cases an argument is not enough. A row that computes its shard
+// on one device, or that is repeated at home, also calls ops of PyTorch: contiguous(),
+// copy_() and, for a decomposed row, all of its parts. These calls go through PyTorch's
+// dispatcher, whose signatures have no room for xpurt's argument. They have to run
+// where the row runs. So these two overrides, and nothing else, are thread-local.
 
-// While one lives, ops of this thread run at that position of the ordinal, and their
-// operands stand for the bytes that they span, not for their whole storages: what is
-// written elsewhere in them stays where it is. See Note [Shards].
+// While one lives, ops of this thread run on the device at that position of the
+// ordinal. Their operands stand for the bytes that they span, not for their whole
+// storages: other bytes of these storages stay valid on the other devices. See Note
+// [Shards].
 class OnShard {
  public:
   explicit OnShard(int position);
@@ -26,14 +27,14 @@ class OnShard {
   const int before_;
 };
 
-// The position that an OnShard asks for; -1 where there is none.
+// The position that an OnShard sets; -1 without one.
 int shard_position() noexcept;
 
 inline bool is_on_shard() noexcept {
   return shard_position() >= 0;
 }
 
-// While one lives, this thread's ops run on home devices: what to do when another
+// While one lives, this thread's ops run on home devices. It is used when another
 // device has no room. An OnShard has precedence.
 class HomeOnlyScope {
  public:

@@ -1,4 +1,4 @@
-// Which copies a device without room gives up.
+// The copies that a device without room evicts.
 #include <algorithm>
 
 #include "memory/replica/table.h"
@@ -9,7 +9,7 @@ namespace {
 struct Evictable {
   Copies* copies;
   size_t position;
-  bool is_elsewhere;  // all that is valid in it
+  bool is_elsewhere;  // all of its valid bytes are valid on another device, too
   uint64_t used_at;
 };
 
@@ -45,11 +45,11 @@ std::vector<Evictable> candidates_on(const PhysicalDevice& device) {
 
 // Note [Eviction]
 // ~~~~~~~~~~~~~~~
-// A device that has no room for a copy gives back the ones that it keeps for reuse, and
-// then copies of other storages that were used least recently: first those whose bytes
-// are valid elsewhere, which costs nothing but fetching them again, then those that
-// have to be copied home before. So the last valid copy of a byte is never given up. A
-// storage that the work at hand needs stays.
+// A device without room for a copy first releases the memory that it caches for reuse.
+// Then it evicts copies of other storages, the least recently used first. Copies whose
+// bytes are valid elsewhere come first, as they cost only a later fetch. Then come
+// copies that have to be copied home before. So the last valid copy of a byte is never
+// evicted. A storage that the current work needs stays.
 bool evict(const PhysicalDevice& device, size_t bytes) {
   ReplicaPool& memory = pool(device);
   if (memory.trim() > 0) return true;

@@ -22,12 +22,12 @@ void* from_driver(size_t bytes, const PhysicalDevice& device) {
   }
 }
 
-// Keeps the GIL: the caller holds a lock that a thread with the GIL may want.
+// Keeps the GIL: the caller holds a lock that a thread with the GIL may wait for.
 void wait_for(const Uses& uses) {
   for (const Use& use : uses) {
     try {
       if (!use.stream->has_seen(use.ticket)) sycl::event(use.done).wait();
-    } catch (const sycl::exception&) {  // kept by its stream
+    } catch (const sycl::exception&) {  // its stream keeps the error
     }
   }
 }

@@ -1,4 +1,4 @@
-// Memory for replicas on one physical device, reused in the order of the work on it.
+// Memory for replicas on one physical device, reused in the order of the device's work.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,23 @@
 
 namespace xpurt {
 
-// A piece of device memory, and the submitted work that may still use it.
+// A block of device memory, and the submitted work that may still use it.
 struct ReplicaMemory {
   void* pointer = nullptr;
   size_t bytes = 0;  // rounded
   MemoryUses uses;
-  Block* block = nullptr;  // of the pool that it is from
+  Block* block = nullptr;  // in the pool that it came from
 };
 
 // Note [Memory for replicas]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~
 // Replicas are cached in the same pools of blocks as the memory of an ordinal
 // (block_pool.h), with two differences:
-// - a block comes back at once, though work on it is pending. Who gets it next submits
-//   work that waits for that work, on whichever queue: see Note [Order by data]. So
-//   there is one pool for a device, not one for each stream, and nobody waits;
-// - a large segment is as large as its first block. A device has no more memory for
-//   replicas than is left after those that are in use, and what is reserved on top
-//   would evict some of them.
+// - A block comes back at once, even if work on it is pending. Its next user submits
+//   work that waits for the pending work, on any queue: see Note [Order by data]. So
+//   there is one pool for a device, not one for each stream, and no thread waits.
+// - A large segment is as large as its first block. The device's memory for replicas is
+//   what the replicas in use leave. A larger segment would evict some of them.
 // Sizes are rounded to 512 bytes below 1 MiB, and to 2 MiB from there on.
 //
 // Not thread-safe: its owner locks.
@@ -34,16 +33,16 @@ class ReplicaPool {
  public:
   explicit ReplicaPool(const PhysicalDevice& device) : device_(device) {}
 
-  // Memory whose next use waits for the uses that it comes with; a null pointer if the
-  // device has none.
+  // Returns memory, and the uses that its next use must wait for. A null pointer if the
+  // device has no memory left.
   ReplicaMemory take(size_t bytes);
   void give_back(ReplicaMemory memory);
 
-  // Whether take() needs nothing from the driver.
+  // Whether take() can succeed without the driver.
   bool has_cached(size_t bytes);
 
-  // Frees what is cached and shares no segment with memory in use, after waiting for
-  // the work that uses it. Returns how many bytes the device has got back.
+  // Frees cached segments without memory in use, after a wait for the work that uses
+  // them. Returns the number of bytes freed.
   size_t trim();
 
   size_t bytes_taken() const { return bytes_taken_; }

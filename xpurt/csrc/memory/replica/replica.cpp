@@ -14,21 +14,22 @@ using namespace replicas;
 
 // Note [Home and replicas]
 // ~~~~~~~~~~~~~~~~~~~~~~~~
-// A tensor's data pointer is always that of its home copy. Where an ordinal has
-// several devices that share no memory, the others work on replicas: copies of the
-// storage (views share them), made at the first use, kept in a table by the home
-// pointer. Each copy is valid or stale; a write leaves one valid copy. The table
-// knows every access, because every kernel asks it for its pointers. Whatever gives
-// a raw pointer to somebody else calls escape(): such a storage stays at home.
+// A tensor's data pointer is always that of its home copy. Where an ordinal has several
+// devices that share no memory, the other devices work on replicas. A replica is a copy
+// of the storage, and views share it. It is made at the first use, and kept in a table
+// by the home pointer. Each copy is valid or stale; a write leaves one valid copy. The
+// table records every access, because every kernel gets its pointers from it. Code that
+// gives a raw pointer to other code calls escape(): such a storage stays at home.
 //
-// The table also knows which submitted work reads and writes each copy, of whichever
-// stream, and new work waits for that: see Note [Order by data]. Streams that a user
-// has not ordered are ordered by it, too: two of them may write to parts of one
-// storage, and a copy takes the whole; or both read, and one of them makes the copy.
-// What the table cannot know (memory of others, captured work) keeps total order.
+// The table also records the submitted work, of any stream, that reads and writes each
+// copy. New work waits for that work: see Note [Order by data]. This also orders
+// streams that a user has not ordered: two of them may write to parts of one storage,
+// while a copy takes the whole storage; or both read, and one of them makes the copy.
+// Work that the table cannot see (on memory of other code, captured work) keeps total
+// order.
 //
-// What is not covered: two threads that write to parts of one storage at the same
-// time, one through a kernel of the host.
+// Not covered: two threads that write to parts of one storage at the same time, one of
+// them through a kernel of the host.
 namespace {
 
 void (*leaves_home)() = nullptr;
@@ -37,8 +38,8 @@ const c10::StorageImpl& storage_of(const at::TensorBase& tensor) {
   return *tensor.storage().unsafeGetStorageImpl();
 }
 
-// For work in total order. It follows all work of its own stream anyway, so only the
-// uses on other streams matter.
+// For work in total order. It follows all work of its own stream anyway, so only uses
+// on other streams matter.
 void follow_others(Stream& stream, const Uses& before) {
   for (const Use& use : before) {
     if (use.stream != &stream && !use.stream->has_seen(use.ticket)) {
@@ -54,8 +55,8 @@ void before_leaving_home(void (*callback)()) {
 }
 
 size_t Operands::add(const at::TensorBase& tensor, Access access) {
-  // Asks for the home pointer at once, before any lock: a write makes a copy-on-write
-  // storage private, which may wait.
+  // Gets the home pointer at once, before any lock is taken: a write makes a
+  // copy-on-write storage private, which may wait.
   if (C10_UNLIKELY(is_capturing(stream_))) known_to_graph(tensor);
   void* home = access == Access::read ? const_cast<void*>(tensor.const_data_ptr())
                                       : tensor.mutable_data_ptr();
@@ -63,8 +64,8 @@ size_t Operands::add(const at::TensorBase& tensor, Access access) {
   return operands_.size() - 1;
 }
 
-// Finds the table's entries for the operands. At home, memory that is not of our
-// allocator gets none: the table would not be told when it is freed.
+// Finds the table's entries for the operands. At home, memory of other allocators gets
+// no entry: its free is not reported to the table.
 void Operands::look_up(bool at_home) {
   by_data_ = !is_capturing(stream_);
   for (Operand& each : operands_) {
@@ -87,11 +88,11 @@ void Operands::look_up(bool at_home) {
 
 // Note [Shards]
 // ~~~~~~~~~~~~~
-// A copy is valid on ranges of bytes. Ordinary work takes a storage as one: what it
-// reads, or changes in part, becomes valid on its device as a whole, so that a storage
-// is not spread over devices by views that happen to be used here and there. Where one
-// op is split, each device takes the bytes between the first and the last element of
-// its shards alone. The next op that is split alike finds its shards where they are.
+// A copy is valid on ranges of bytes. Ordinary work treats a storage as one: if it
+// reads or changes a part, the whole storage becomes valid on its device. Otherwise,
+// views used on several devices would spread a storage over them. If one op is split,
+// each device takes only the bytes between the first and the last element of its
+// shards. The next op that is split in the same way finds its shards where they are.
 void Operands::find_range(Operand& operand) const {
   const at::TensorBase& tensor = operand.tensor;
   operand.range = operand.copies->whole;
@@ -113,7 +114,7 @@ void Operands::fetch_all() {
   for (const Operand& each : operands_) {
     if (each.copies != nullptr) ensure_memory(*each.copies, holder);
   }
-  // All reads first: an operand may be written whole and read as well.
+  // All reads first: an operand may be fully overwritten and read as well.
   for (const Operand& each : operands_) {
     if (each.copies == nullptr || each.whole) continue;
     fetch(*each.copies, holder, each.range, stream_);
@@ -233,7 +234,7 @@ void bring_all_home() {
       pending.add(copies.at_home().memory.uses.written);
     }
   }
-  // With the GIL: the caller holds a lock.
+  // Keeps the GIL: the caller holds a lock.
   for (const Use& use : pending) {
     if (!use.stream->has_seen(use.ticket)) sycl::event(use.done).wait();
   }
@@ -248,7 +249,7 @@ void escape(const c10::StorageImpl& storage) {
   Uses pending;
   {
     std::lock_guard<std::mutex> lock(table().mutex);
-    // Memory of others has no replicas, and the table is not told when it is freed.
+    // Memory of other allocators has no replicas, and its free is not reported.
     Copies* copies = is_ours(storage) ? &find_or_make(storage) : find(home);
     if (copies != nullptr) {
       fetch(*copies, stream.ordinal().home, copies->whole, stream);

@@ -20,8 +20,8 @@ struct Copies;
 
 enum class Access { read, write, read_write };
 
-// What one piece of work reads and writes, and where the device at `position` of the
-// stream's ordinal finds it:
+// What one submission reads and writes, and the addresses of this memory on the device
+// at `position` of the stream's ordinal:
 //
 //   Operands operands(stream, position);
 //   operands.add(out, Access::write);
@@ -30,10 +30,10 @@ enum class Access { read, write, read_write };
 //   operands.submitted(operands.queue()->memcpy(operands[0], operands[1], n),
 //                      DeviceWork::copy(n));
 //
-// The work waits for what was submitted for these operands, and for no more: see
-// Note [Order by data]. Nothing is taken for written before submitted(): work that
-// fails on its way there leaves every copy as it was. Where an ordinal has several
-// devices, other threads' operands wait from resolve() to submitted().
+// The work waits only for earlier work on these operands: see Note [Order by data]. No
+// operand counts as written before submitted(). If the submission fails, every copy
+// stays as it was. On an ordinal with several devices, operands of other threads wait
+// from resolve() to submitted().
 class Operands {
  public:
   Operands(Stream& stream, size_t position) : stream_(stream), position_(position) {}
@@ -43,30 +43,30 @@ class Operands {
   // Before resolve(). Returns the operand's number.
   size_t add(const at::TensorBase& tensor, Access access);
 
-  // Submits to the stream whatever copies are needed. Throws c10::OutOfMemoryError
-  // if the device has no room for them.
+  // Submits the copies that are needed to the stream. Throws c10::OutOfMemoryError if
+  // the device has no room for them.
   void resolve();
 
   // The address of the tensor's first element.
   void* operator[](size_t number) const { return operands_[number].pointer; }
 
-  // To submit the work to, once.
+  // The queue to submit the work to. Called once.
   Submission queue();
 
-  // While the submission lives.
+  // Records the submitted work. Called while the submission lives.
   void submitted(const sycl::event& done, const DeviceWork& work);
 
-  // The submitted work, to wait for on the host: Stream::wait_for().
+  // The submitted work, for a wait on the host: Stream::wait_for().
   const Uses& uses() const { return uses_; }
 
  private:
   struct Operand {
     at::TensorBase tensor;
     Access access;
-    void* pointer;  // at home; on the device once resolved
+    void* pointer;  // at home; on the device after resolve()
     replicas::Copies* copies = nullptr;
-    Interval range;      // bytes of the storage that it stands for
-    bool whole = false;  // all of them are overwritten
+    Interval range;      // the bytes of the storage that the operand stands for
+    bool whole = false;  // all of these bytes are overwritten
   };
 
   void look_up(bool at_home);
@@ -77,42 +77,42 @@ class Operands {
   size_t position_;
   c10::SmallVector<Operand, 4> operands_;
   std::unique_lock<std::mutex> lock_;
-  bool by_data_ = false;  // the table knows all operands
+  bool by_data_ = false;  // the table has all operands
   Uses before_;
   Ticket ticket_;
   Uses uses_;
 };
 
-// The callback runs before work is submitted to a device that is not the home device,
-// without any lock held.
+// Sets a callback. It runs before work is submitted to a device other than the home
+// device, with no lock held.
 void before_leaving_home(void (*callback)());
 
-// Makes the home copy valid: for the next work of the current stream, if that keeps
-// total order, and for the host after a wait for that stream. A write makes it the only
-// valid copy.
+// Makes the home copy valid. The next work of the current stream may use it if that
+// work keeps total order. The host may use it after a wait for that stream. A write
+// makes the home copy the only valid one.
 void bring_home(const c10::StorageImpl& storage, Access access);
 
-// The same for the host alone, which then waits for `pending`: Stream::wait_for().
+// The same for the host only, which then waits for `pending`: Stream::wait_for().
 void bring_home(const c10::StorageImpl& storage, Access access, Uses* pending);
 
-// Waits until the host can write to memory that was allocated just now, on the stream
-// that is current.
+// Waits until the host can write to memory that was just allocated on `stream`, the
+// current stream.
 void wait_for_new_memory(const void* memory, size_t bytes, Stream& stream);
 
-// The same for a reader who knows only the pointer. Waits until the copy is valid.
+// The same for a reader that has only the pointer. Waits until the copy is valid.
 void bring_home_now(const void* home);
 
-// Makes all home copies valid, and waits for them; for callers that hold a lock.
+// Makes all home copies valid, and waits for them. For callers that hold a lock.
 void bring_all_home();
 
-// Called when a raw pointer to the home copy is given to other code: the storage stays
-// at home from then on. Waits until the home copy is valid.
+// Called when other code gets a raw pointer to the home copy. From then on the storage
+// stays at home. Waits until the home copy is valid.
 void escape(const c10::StorageImpl& storage);
 
-// False for storages that escaped, or whose memory is not of our allocator.
+// False for storages that escaped, or whose memory is not from xpurt's allocator.
 bool may_leave_home(const c10::StorageImpl& storage);
 
-// How much of a storage would have to be copied to the device at `position`.
+// The bytes of a storage that would have to be copied to the device at `position`.
 size_t bytes_missing_on(const c10::StorageImpl& storage, size_t position);
 
 // Whether the device at `position` holds a valid copy.
@@ -121,10 +121,10 @@ bool is_valid_on(const c10::StorageImpl& storage, size_t position);
 // Bytes that replicas occupy on the device at `position` of xpu:index.
 size_t replica_bytes(c10::DeviceIndex index, size_t position);
 
-// Called when the block at `base` is given back.
+// Called when the block at `base` is freed.
 void forget_replicas(void* base) noexcept;
 
-// Gives memory that replicas no longer use back to the drivers.
+// Gives the drivers the memory that replicas no longer use.
 void release_replicas();
 
 }  // namespace xpurt

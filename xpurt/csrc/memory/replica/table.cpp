@@ -17,8 +17,8 @@ void count_entries() {
                 std::memory_order_release);
 }
 
-// A copy between two devices, both ends by position. Two devices that the host
-// cannot read go by way of host memory.
+// A copy between two devices, both given by position. If the host can read the memory
+// of neither device, the bytes go through host memory.
 void transfer(Copies& copies, size_t from_position, size_t to_position, Interval range,
               Stream& stream) {
   const Ordinal& devices = copies.devices();
@@ -96,9 +96,9 @@ ReplicaPool& pool(const PhysicalDevice& device) {
 
 // Note [Devices that share memory]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A device whose kernels take any pointer of the host, such as an integrated GPU, works
-// on home copies that are memory of the host: it has no replicas, and nothing is moved.
-// Only the order of the work is kept.
+// Some devices, such as an integrated GPU, run kernels on any pointer of the host. Such
+// a device works on home copies in host memory: it has no replicas, and nothing is
+// moved. Only the order of the work is kept.
 size_t holder_of(const Ordinal& devices, size_t position) {
   const bool reads_home =
       devices.devices[position]->system_usm && devices.home_device().host_accessible;

@@ -1,5 +1,5 @@
-// Which copies there are of the storages of ordinals with several devices. For
-// the files of memory/replica alone.
+// The table of the copies of storages, for ordinals with several devices. Private to
+// the files of memory/replica.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace xpurt::replicas {
 
 // A storage's bytes in the memory of one device.
 struct Copy {
-  ReplicaMemory memory;  // the home copy's is the storage's own
+  ReplicaMemory memory;  // for the home copy, the storage's own memory
   Intervals valid;
   uint64_t used_at = 0;  // grows with every use of a copy
 };
@@ -23,7 +23,7 @@ struct Copies {
   c10::DeviceIndex ordinal = 0;
   Interval whole;
   bool escaped = false;
-  bool needed = false;  // by operands that are being resolved: not to evict
+  bool needed = false;  // by operands that are being resolved: not evicted
   std::vector<Copy> by_position;
   const void* home = nullptr;
 
@@ -34,18 +34,18 @@ struct Copies {
 struct Table {
   std::mutex mutex;
   std::unordered_map<const void*, Copies> copies;  // by home pointer
-  DeferredFrees freed_homes;  // whoever gets such memory next waits for its work
+  DeferredFrees freed_homes;  // the next use of such memory waits for its work
   std::unordered_map<const PhysicalDevice*, std::unique_ptr<ReplicaPool>> pools;
   uint64_t uses = 0;
 };
 
-// All else is called with its mutex held.
+// All other functions require its mutex, except for is_empty().
 Table& table();
 
-// The position of the copy that the device at `position` works on.
+// The position of the copy that the device at `position` uses.
 size_t holder_of(const Ordinal& devices, size_t position);
 
-// Whether there is anything to look up. Read without the lock.
+// True if no lookup is needed. Read without the lock.
 bool is_empty();
 
 const void* home_of(const c10::StorageImpl& storage);
@@ -57,16 +57,16 @@ Copies& find_or_make(const c10::StorageImpl& storage);
 // Pending uses of home memory that belongs to no storage of the table.
 Uses uses_before(const void* memory, size_t bytes);
 
-// Gives the copy memory. Throws c10::OutOfMemoryError.
+// Allocates memory for the copy, if it has none. Throws c10::OutOfMemoryError.
 void ensure_memory(Copies& copies, size_t position);
 
-// Makes a range of a copy that has memory valid, by copies that are submitted to
-// `stream`.
+// Makes a range of a copy valid, by transfers that are submitted to `stream`. The copy
+// has memory.
 void fetch(Copies& copies, size_t position, Interval range, Stream& stream);
 
 void make_only_valid(Copies& copies, size_t position, Interval range);
 
-// Makes room on a device; false if it can't. See Note [Eviction].
+// Makes room on a device. False if it cannot. See Note [Eviction].
 bool evict(const PhysicalDevice& device, size_t bytes);
 
 ReplicaPool& pool(const PhysicalDevice& device);

@@ -1,4 +1,4 @@
-// What the copies between the devices of an ordinal amount to.
+// Counts of the copies between the devices of an ordinal.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -15,10 +15,10 @@ struct Transfers {
   uint64_t bytes = 0;
 };
 
-// A copy of so many bytes to the device was submitted.
+// Counts a submitted copy of so many bytes to the device.
 void count_transfer(const PhysicalDevice& device, uint64_t bytes);
 
-// To each device of an ordinal, by position, since the process began.
+// The copies to each device of an ordinal, by position, since the process began.
 std::vector<Transfers> transfers_to(c10::DeviceIndex index);
 
 }  // namespace xpurt
