@@ -1,4 +1,4 @@
-// The choice of tiers in Python: the table of costs, and what is learned.
+// Python bindings of the choice of tiers: the table of costs, and what is learned.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -72,7 +72,7 @@ py::list learned() {
   return rows;
 }
 
-// Nanoseconds of one choice on the way of the unboxed ops, with operands like these.
+// Nanoseconds of one choice of a tier as unboxed ops make it, for these operands.
 double tier_choice_ns(const std::string& name, const std::string& overload,
                       const std::vector<at::Tensor>& operands, int calls) {
   const OpRecord& record = op_record(
@@ -87,7 +87,7 @@ double tier_choice_ns(const std::string& name, const std::string& overload,
   }
   const std::chrono::duration<double, std::nano> took =
       std::chrono::steady_clock::now() - begin;
-  // Which tier it is does not matter, only that it is asked for.
+  // The result depends on `native` so that the compiler keeps the choices.
   return native <= static_cast<size_t>(calls) ? took.count() / calls : 0;
 }
 
