@@ -1,4 +1,4 @@
-// Arithmetic of one element with another.
+// Arithmetic of two elements.
 #include "dispatch/unboxed/unboxed_op.h"
 
 // Need what unboxed_op.h brings.

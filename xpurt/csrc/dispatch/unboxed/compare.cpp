@@ -1,4 +1,4 @@
-// Comparisons, logic, and what chooses by them.
+// Comparisons, logic, and selection by a condition.
 #include "dispatch/unboxed/unboxed_op.h"
 
 // Need what unboxed_op.h brings.

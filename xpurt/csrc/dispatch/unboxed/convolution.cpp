@@ -1,5 +1,5 @@
-// Convolutions: PyTorch gives devices that it does not know these two ops, and the CPU
-// others.
+// Convolutions: PyTorch calls these two ops for out-of-tree devices, and other ops for
+// the CPU.
 #include "dispatch/unboxed/unboxed_op.h"
 
 // Need what unboxed_op.h brings.

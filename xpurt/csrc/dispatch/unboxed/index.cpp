@@ -1,4 +1,4 @@
-// Joining, picking and placing.
+// Concatenation, indexing, gather and scatter.
 #include "dispatch/unboxed/unboxed_op.h"
 
 // Need what unboxed_op.h brings.

@@ -1,4 +1,4 @@
-// What optimizers do to parameters.
+// Ops of optimizers.
 #include "dispatch/unboxed/unboxed_op.h"
 
 // Need what unboxed_op.h brings.

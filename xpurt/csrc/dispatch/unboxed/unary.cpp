@@ -55,7 +55,8 @@
 namespace xpurt {
 namespace {
 
-// PyTorch's CPU kernel refuses bools, which are their own magnitude. A GPU's does not.
+// abs() of bools is the identity. PyTorch's CPU kernel rejects bools; its GPU kernel
+// accepts them.
 struct AbsOut {
   static at::Tensor& redispatch(c10::DispatchKeySet keys, const at::Tensor& self,
                                 at::Tensor& out) {

@@ -1,4 +1,4 @@
-// zero_, with which new tensors of zeros are made.
+// zero_, which also makes new tensors of zeros.
 #include "dispatch/host_memcpy.h"
 #include "dispatch/unboxed/unboxed_op.h"
 
