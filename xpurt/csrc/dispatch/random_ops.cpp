@@ -279,7 +279,7 @@ Tensor& normal_both_out(const Tensor& mean, const Tensor& std, Generator generat
   return templates::normal_out_impl<Normal, Any>(out, mean, std, generator);
 }
 
-// The result and the mask, of the type `mask_type`, of dropping all but a share `kept`.
+// Dropout that keeps a fraction `kept`: the result, and the mask of type `mask_type`.
 std::tuple<Tensor, Tensor> dropped(const Tensor& input, double kept,
                                    ScalarType mask_type, const Generator& generator) {
   TORCH_CHECK(0 <= kept && kept <= 1,
