@@ -40,7 +40,7 @@ struct Copy {
   }
 };
 
-// One memcpy on the stream, after the work before it and without waiting.
+// Submits one memcpy to the stream, after earlier work. Does not wait.
 void copy_on_queue(const Copy& copy) {
   const uint64_t begin = ticks_now();
   const size_t bytes = copy.self.nbytes();
@@ -152,7 +152,7 @@ bool copy_half_parts(const Copy& copy) {
   };
   const at::Tensor& self = copy.self;
   const at::Tensor& source = copy.source;
-  // PyTorch's kernel warns of an imaginary part that is lost.
+  // PyTorch's kernel warns that the imaginary part is dropped.
   if (!(is_half(self) || is_half(source)) || !self.is_complex()) return false;
   if (!is_alike(self) || !is_alike(source)) return false;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;

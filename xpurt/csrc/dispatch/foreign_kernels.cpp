@@ -36,10 +36,10 @@ using c10::OperatorName;
 // the next call may be one of the new op. If a library adds a kernel for xpu to another
 // library's op that was defined before, that kernel is not noticed.
 struct Watch {
-  std::mutex mutex;  // taken before the dispatcher's
+  std::mutex mutex;  // locked before the dispatcher's mutex
   std::unordered_set<OperatorName> ours;
   std::unordered_map<OperatorName, c10::RegistrationHandleRAII> adapted;
-  std::mutex gone_mutex;           // taken after the dispatcher's
+  std::mutex gone_mutex;           // locked after the dispatcher's mutex
   std::vector<OperatorName> gone;  // ops that no longer exist
 };
 

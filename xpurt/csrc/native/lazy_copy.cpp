@@ -34,7 +34,8 @@ c10::DataPtr copied(const LazyMemory& shared, c10::Device device) {
     const DeviceScope scope(device.index());
     made = allocate_for_host(shared.bytes());
   } else {
-    // Also inside of a native op on xpu, whose results are device memory.
+    // CPU memory is needed even within a native op on xpu, where results are allocated
+    // as device memory.
     const ResultsOnDevice off(false);
     made = c10::GetCPUAllocator()->allocate(shared.bytes());
   }

@@ -130,7 +130,7 @@ at::Tensor share_with_xpu(const at::Tensor& cpu, c10::DeviceIndex index) {
               " cannot read memory of the host. Copy it: tensor.to(\"xpu:",
               static_cast<int>(index), "\").");
   c10::Storage source = cpu.storage();
-  // Also makes a copy-on-write storage private: two writers would not be isolated.
+  // Also makes a copy-on-write storage private: later writes would not be isolated.
   void* data = source.mutable_data();
   const size_t bytes = source.nbytes();
   stay_as_large(source);

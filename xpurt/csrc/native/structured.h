@@ -61,11 +61,11 @@ class StructuredOperands {
   // Whether a structured call can take them.
   bool fit() const { return fit_ && first_ != nullptr; }
 
-  // Waits until their bytes can be used on the host.
+  // Waits until the operands' bytes can be used on the host.
   void wait() const;
 
-  // The tensor, or the Python number that it holds in the dtype of the others. Valid
-  // until the next call.
+  // The tensor. A wrapped Python number is converted to the dtype of the other
+  // operands; the result is then valid until the next call.
   const at::Tensor& converted(const at::Tensor& tensor) const;
 
  private:

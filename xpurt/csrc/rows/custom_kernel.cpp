@@ -1,5 +1,5 @@
-// Custom kernels: kernels written out in OpenCL C, each run once per element of a
-// tensor.
+// Custom kernels: rows with OpenCL C written out, in one or more steps. Each step is
+// launched over the elements of a tensor.
 #include <ATen/MemoryOverlap.h>
 
 #include <algorithm>

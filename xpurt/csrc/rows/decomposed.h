@@ -21,7 +21,7 @@ struct DecomposedSpec : RowSpec {
 // out=.
 class Decomposition {
  public:
-  // nullptr if the overload has no function.
+  // nullptr if the overload has no functional form, or writes to a list of tensors.
   static std::unique_ptr<Decomposition> of(const DecomposedSpec& spec,
                                            const Overload& overload);
   Decomposition(const DecomposedSpec& spec, const c10::OperatorHandle& op,

@@ -64,7 +64,7 @@ Tensor or_empty(const Tensor& bias, const RecurrentLayer& layer) {
 
 constexpr int64_t kLstm = 2;  // the mode of mkldnn_rnn_layer
 
-// On tensors of the CPU: see OpRecord::host_kernel.
+// The host kernel of lstm_layer, for CPU tensors: see OpRecord::host_kernel.
 void lstm_on_host(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   constexpr size_t kArguments = 9;
   const RecurrentLayer layer = layer_at(&*(stack->end() - kArguments));
@@ -161,7 +161,7 @@ struct RecurrentFunction : torch::autograd::Function<RecurrentFunction> {
             ? differentiable_gradients(layer, grads)
             : gradients(layer, made,
                         {grads[0], grads[1], layer.lstm() ? grads[2] : Tensor()});
-    variable_list results{Tensor()};  // of the layer itself
+    variable_list results{Tensor()};  // no gradient for the argument `layer`
     for (size_t i = 0; i < layer.all().size(); ++i) {
       if (layer.all()[i]->defined()) results.push_back(*found.all()[i]);
     }

@@ -152,7 +152,7 @@ bool goes_by_layers(const Layers& all) {
          !is_transformed(all);
 }
 
-// Output, hidden states and states of cells.
+// Returns the output, the hidden states and the cell states (undefined for a GRU).
 std::tuple<Tensor, Tensor, Tensor> compute(const Layers& all) {
   const bool by_layers = goes_by_layers(all);
   Tensors h = all.states[0].unbind(0), c(h.size());

@@ -130,7 +130,7 @@ bool ReductionCall::read_dims(const c10::IValue& value) {
   if (!value.isIntList()) return false;
   const auto list = value.toIntList();
   if (list.empty()) {
-    if (spec_.result == ResultRule::boolean) return false;  // reduces nothing
+    if (spec_.result == ResultRule::boolean) return false;  // no dimension is reduced
     reduced_.set();
     return true;
   }

@@ -39,7 +39,7 @@ class Backlog {
     return pending ? write.end : now;
   }
 
-  // Work that ends at `end` was submitted.
+  // Records that work was submitted that is predicted to end at `end`.
   void book(size_t position, double end) { free_[position] = end; }
   void book_write(const void* home, double end) {
     writes_[place_of(home)] = {home, age_, end};
@@ -49,7 +49,7 @@ class Backlog {
   // `has_ended` is what its event showed at `now`.
   void correct(size_t position, double end, double now, bool has_ended);
 
-  // Nothing is pending.
+  // Records that nothing is pending.
   void clear();
 
  private:

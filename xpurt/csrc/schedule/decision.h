@@ -46,8 +46,9 @@ struct Decision {
 // anew, since the clocks have moved.
 Decision decide(const CallToDecide& call, Stream& stream);
 
-// Whether a cached decision for such calls is PyTorch's CPU kernel at home. Valid while
-// nothing is pending. For ops whose other properties do not matter.
+// Whether a cached decision for such calls is PyTorch's CPU kernel at home. If so,
+// counts the call. The caller checks that the stream is idle and the operands are valid
+// at home.
 bool is_decided_native(const OpRecord& record, c10::DeviceIndex index,
                        const CallSignature& signature);
 

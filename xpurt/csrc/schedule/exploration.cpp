@@ -11,7 +11,7 @@ namespace {
 // depends on them. Later samples are rare, since a timed call waits for its device.
 constexpr uint64_t kFirstSamples = 3;
 constexpr int kTrials = 3;
-constexpr uint32_t kIntervalLearning = 3;  // calls in between
+constexpr uint32_t kIntervalLearning = 3;  // calls between two timed samples
 constexpr uint32_t kIntervalConverged = 127;
 
 // A candidate that is not in use is tried once its trial costs less than this fraction

@@ -35,7 +35,7 @@ namespace xpurt {
 // if it would have saved more time than the copies to it take.
 class OnlinePolicy {
  public:
-  // Raises ValueError if there is no device.
+  // Raises ValueError if `devices` is 0.
   explicit OnlinePolicy(size_t devices);
 
   // Adds known work, for example of an earlier run of the program. `work`: microseconds

@@ -35,7 +35,7 @@ struct StreamClock {
   // Corrects the clocks: a stream with nothing pending, marked work that has ended.
   void catch_up(const Stream& stream, double now);
 
-  // Work on the device at `position` is about to be submitted.
+  // Records that work on the device at `position` is about to be submitted.
   void book(size_t position, double end_us);
 
   Backlog backlog;

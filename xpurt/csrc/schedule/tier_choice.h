@@ -94,8 +94,8 @@ class CallSignature {
   caffe2::TypeMeta type_ = caffe2::TypeMeta::Make<float>();
   bool differ_ = false;
   bool strided_ = false;
-  bool contiguous_ = false;                     // some operand is
-  bool permuted_ = false;                       // some operand is not
+  bool contiguous_ = false;                     // some operand is contiguous
+  bool permuted_ = false;                       // some operand is not contiguous
   OperandLayout along_ = OperandLayout::alike;  // by the direction the op runs along
 };
 

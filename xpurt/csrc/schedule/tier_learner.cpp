@@ -48,7 +48,7 @@ bool TierLearner::is_time_for_trial(double build_us) const {
   if (times_[kernel_].count < kEnough) return false;
   const double now = estimate(kernel_), other = estimate(!kernel_);
   const bool is_new = times_[!kernel_].count == 0;
-  // The samples of a tier that is expected to win cost nothing.
+  // Samples of an untimed tier that is expected to win cost nothing extra.
   double price = is_new && other < now ? 0 : kTrialSamples * other;
   if (!kernel_ && !built_) price += build_us;
   if (other >= kTrialRatio * now) {

@@ -2,7 +2,7 @@
 // the CPU.
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Need what unboxed_op.h brings.
+// These headers need the declarations of unboxed_op.h.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/convolution_backward_ops.h>
 #include <ATen/ops/convolution_backward_overrideable_ops.h>

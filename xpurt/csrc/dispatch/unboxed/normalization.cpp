@@ -1,7 +1,7 @@
 // Normalization.
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Need what unboxed_op.h brings.
+// These headers need the declarations of unboxed_op.h.
 #include <ATen/ops/group_norm_native.h>
 #include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/native_batch_norm_backward_ops.h>

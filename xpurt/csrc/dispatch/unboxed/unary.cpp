@@ -1,7 +1,7 @@
 // Functions of one element.
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Need what unboxed_op.h brings.
+// These headers need the declarations of unboxed_op.h.
 #include <ATen/ops/abs_ops.h>
 #include <ATen/ops/acos_ops.h>
 #include <ATen/ops/asin_ops.h>

@@ -2,7 +2,7 @@
 #include "dispatch/host_memcpy.h"
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Needs what unboxed_op.h brings.
+// This header needs the declarations of unboxed_op.h.
 #include <ATen/ops/zero_ops.h>
 
 namespace xpurt {
