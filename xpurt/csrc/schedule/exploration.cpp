@@ -33,8 +33,8 @@ constexpr double kMinRegret = 0.2;
 
 // Note [Exploration]
 // ~~~~~~~~~~~~~~~~~~
-// A candidate that was never timed may need a build, its first calls warm up caches,
-// and its expected time may be wrong. So it is held back until its regret equals the
+// A candidate that was never timed may need a build, its first calls are warm-up, and
+// its expected time may be wrong. So it is held back until its regret equals the
 // expected price of its trial. That is the rule of ski rental, as for tiers
 // (Note [Learning tiers]). Copies do not count in the regret: if all ops move to
 // another device, their data are there. An op that takes longer than a build is run

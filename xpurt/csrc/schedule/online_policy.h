@@ -19,13 +19,13 @@ namespace xpurt {
 // Earliest finish alone is greedy: it sends an op to a slow idle device for a small
 // gain, and the op's successor waits for the copy of the result. So the policy keeps,
 // for each device, the time at which that device alone would have finished all ops so
-// far. The best device is the one with the earliest such time. An op may run on another
-// device under one condition: the op ends there, and its results are back, no later
-// than the best device alone would have been done. By induction the mix is never
-// behind. Proof: if from some point on all ops ran on the best device, they would wait
-// for nothing that ends after that time, and then take the same time. The more the mix
-// has gained, the weaker the condition. If it gains nothing, all ops stay on one
-// device.
+// far. The best device is the one that needs the least time for all ops, old ones
+// fading (it changes only as described below). An op may run on another device under
+// one condition: the op ends there, and its results are back, no later than the best
+// device alone would have been done. By induction the mix is never behind. Proof: if
+// from some point on all ops ran on the best device, they would wait for nothing that
+// ends after that time, and then take the same time. The more the mix has gained, the
+// weaker the condition. If it gains nothing, all ops stay on one device.
 //
 // While little has been gained, a strict condition leaves the other devices idle for
 // the time of one transfer. The data then lie on the wrong device for the rest of a
