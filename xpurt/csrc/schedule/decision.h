@@ -81,9 +81,9 @@ bool record_building(const Decision& decision, Stream& stream,
 
 // The position in the stream's ordinal where the work of a call runs. It is the
 // position of the decision; without one (nullptr), the position with the earliest
-// predicted finish by costs alone. It is the home device if the costs are unknown or a
-// storage may not leave home. A device that lacks a dtype of the work is not chosen,
-// unless all devices lack it.
+// predicted finish by costs alone. It is the home device if a storage may not leave
+// home, or if the costs are unknown and no preference excludes it. A device that lacks
+// a dtype of the work is not chosen, unless all devices lack it.
 size_t choose_position(const Work& work, Stream& stream, const Decision* decision);
 
 // Receives the event of a submitted kernel: see Note [Predicted clocks].
