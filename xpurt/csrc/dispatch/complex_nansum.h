@@ -1,4 +1,4 @@
-// nansum of complex numbers, which PyTorch has on GPUs and not on the CPU.
+// nansum of complex numbers, which PyTorch implements on GPUs but not on the CPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,7 @@
 
 namespace xpurt {
 
-// On CPU tensors.
+// For CPU tensors.
 at::Tensor complex_nansum(const at::Tensor& self, at::OptionalIntArrayRef dims,
                           bool keepdim, std::optional<c10::ScalarType> dtype);
 

@@ -26,7 +26,7 @@
 namespace xpurt {
 namespace {
 
-// One call of copy_, and where it is counted.
+// One call of copy_, and the record that counts it.
 struct Copy {
   OpRecord& record;
   c10::DispatchKeySet keys;
@@ -40,7 +40,7 @@ struct Copy {
   }
 };
 
-// One memcpy on the stream, after the work before it and without waiting.
+// Submits one memcpy to the stream, after earlier work. Does not wait.
 void copy_on_queue(const Copy& copy) {
   const uint64_t begin = ticks_now();
   const size_t bytes = copy.self.nbytes();
@@ -60,16 +60,16 @@ at::Tensor on_cpu_like(const at::Tensor& tensor) {
                            tensor.options().device(c10::kCPU));
 }
 
-// Waits for a copy from or to `host`, unless the caller wants to go on, and `host` is
-// pinned memory, which is kept for the copy. Memory of anybody else may be gone, or
-// written to, before the copy is done.
+// Waits for a copy from or to `host`, unless it is non-blocking and `host` is pinned
+// memory, which is kept until the copy is done. Other memory may be freed or written
+// before the copy is done.
 void finish_copy(const at::Tensor& host, bool non_blocking, Stream& stream,
                  const Operands& operands) {
   if (non_blocking && record_pinned_use(host.storage().data_ptr(), stream.id())) return;
   stream.wait_for(operands.uses());
 }
 
-// A dense xpu tensor's bytes, into a CPU tensor of the same layout.
+// Copies a dense xpu tensor's bytes to a CPU tensor of the same layout.
 void download(const at::Tensor& source, const at::Tensor& host, bool non_blocking) {
   if (source.numel() == 0) return;
   Stream& stream = current_stream(source.device().index());
@@ -100,8 +100,8 @@ void upload(const at::Tensor& self, const at::Tensor& host, bool non_blocking) {
   finish_copy(host, non_blocking, stream, operands);
 }
 
-// Between the host and a device it cannot read, or between two devices one of which
-// is such: through dense tensors on the host. False if some tensor is not dense.
+// Copies through dense tensors on the host, if the host cannot read the memory of one
+// of the devices. False if an xpu tensor is not dense.
 bool copy_through_host(const Copy& copy) {
   const bool from_xpu = copy.source.is_xpu();
   const bool to_xpu = copy.self.is_xpu();
@@ -125,7 +125,8 @@ bool copy_through_host(const Copy& copy) {
   return true;
 }
 
-// PyTorch's copy_ on the host's view of both: any dtype, stride and bit.
+// PyTorch's copy_ on host forms of both tensors: any dtypes, strides, and conjugate or
+// negative bits.
 void copy_on_host(const Copy& copy) {
   const uint64_t begin = ticks_now();
   HostCall call(copy.index);
@@ -139,8 +140,8 @@ void copy_on_host(const Copy& copy) {
   copy.count(call.copies() ? Tier::copy : Tier::native, begin, call.bytes_copied());
 }
 
-// complex32 to and from another type, or to other strides, by its parts, of which
-// kernels know the type. False where it is none of that.
+// Copies complex32 to or from another type, or to other strides, by its real and
+// imaginary parts, whose type has kernels. False for any other copy.
 bool copy_half_parts(const Copy& copy) {
   const auto is_half = [](const at::Tensor& tensor) {
     return tensor.scalar_type() == c10::ScalarType::ComplexHalf;
@@ -151,7 +152,7 @@ bool copy_half_parts(const Copy& copy) {
   };
   const at::Tensor& self = copy.self;
   const at::Tensor& source = copy.source;
-  // PyTorch's kernel warns of an imaginary part that is lost.
+  // PyTorch's kernel warns that the imaginary part is dropped.
   if (!(is_half(self) || is_half(source)) || !self.is_complex()) return false;
   if (!is_alike(self) || !is_alike(source)) return false;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -170,7 +171,7 @@ void copy_within_ordinal(const Copy& copy) {
                     copy.self.storage().unsafeGetStorageImpl()->has_materializer();
   const bool dense = same_dense_layout(copy.self, copy.source) &&
                      !copy.self.is_alias_of(copy.source) && !lazy;
-  // What is captured is never done by the host.
+  // The host never runs captured work.
   const bool idle = current_stream(copy.index).idle() && !is_capturing(copy.index);
   const bool by_host = idle && host_reads(copy.index) && shard_position() < 0;
   if (dense && !by_host) {
@@ -181,9 +182,8 @@ void copy_within_ordinal(const Copy& copy) {
   }
 }
 
-// In a capture, from or to pinned memory, which the graph then keeps: each replay
-// copies what is there at that time. What else is to be done to the elements, kernels
-// do.
+// Captures a copy from or to pinned memory, which the graph then keeps. Each replay
+// copies the bytes that are there at that time. Kernels do any conversion of elements.
 void capture_pinned(const Copy& copy) {
   const uint64_t begin = ticks_now();
   const bool uploads = copy.self.is_xpu();
@@ -236,9 +236,9 @@ void copy_between(const Copy& copy) {
   copy_on_host(copy);
 }
 
-// What .to("xpu") and .cpu() are where the host reads the device's memory, in as few
-// steps as a clone() has: the bytes of a dense tensor into one of the same layout.
-// False where that is not what it is.
+// The copy of .to("xpu") and .cpu() if the host reads the device's memory: the bytes of
+// a dense tensor to one of the same layout, in as few steps as clone() takes. False for
+// any other copy.
 bool copy_plainly(OpRecord& record, const at::Tensor& self, const at::Tensor& source) {
   const at::Tensor& there = self.is_xpu() ? self : source;
   const at::Tensor& here = self.is_xpu() ? source : self;
@@ -256,14 +256,14 @@ bool copy_plainly(OpRecord& record, const at::Tensor& self, const at::Tensor& so
   Stream& stream = current_stream(index);
   if (!stream.idle() || !pending.empty()) stream.wait_for(pending);
   const auto* from = static_cast<const char*>(source.const_data_ptr());
-  if (to < from + bytes && from < to + bytes) return false;  // of share()
+  if (to < from + bytes && from < to + bytes) return false;  // shared memory
   copy_bytes(to, from, bytes);
   count_op(record, Tier::native, ordinal(index).home_device().id, ticks_now() - begin,
            0);
   return true;
 }
 
-// Two views of the same elements, even where they overlap themselves.
+// Whether both are views of the same elements, even if each overlaps itself.
 bool is_same_data(const at::Tensor& a, const at::Tensor& b) {
   return a.is_same(b) ||
          (a.layout() == c10::kStrided && b.layout() == c10::kStrided &&
@@ -273,8 +273,8 @@ bool is_same_data(const at::Tensor& a, const at::Tensor& b) {
           a.is_neg() == b.is_neg());
 }
 
-// Conjugates and negatives that are views become numbers on the device, as kernels see
-// none and the host can't. Whether there were any.
+// Resolves conjugate and negative views on the device: kernels do not support them, and
+// the host cannot read the memory. Returns whether there were any.
 bool copy_resolved(const at::Tensor& self, const at::Tensor& source) {
   if (self.is_conj()) {
     self.conj().copy_(source.conj());
@@ -290,7 +290,7 @@ bool copy_resolved(const at::Tensor& self, const at::Tensor& source) {
   return true;
 }
 
-// On an idle stream a few bytes are copied at once.
+// aten::copy_. On an idle stream, the host copies a few bytes at once.
 at::Tensor& copy_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& source,
                   bool non_blocking) {
   static OpRecord& record =
@@ -311,7 +311,7 @@ at::Tensor& copy_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& 
   return self;
 }
 
-// item(): from memory that the host cannot read, a copy of one element.
+// item(). If the host cannot read the memory, one element is copied.
 void item_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                 torch::jit::Stack* stack) {
   static OpRecord& record = op_record(op);

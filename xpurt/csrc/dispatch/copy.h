@@ -5,10 +5,10 @@
 
 namespace xpurt {
 
-// A plain tensor whose values are the bytes of one block.
+// Whether the tensor is plain and its values are the bytes of one block.
 bool is_dense(const at::Tensor& tensor);
 
-// Tensors of the same dtype, sizes and strides whose bytes are one dense block.
+// Whether both tensors are dense, with the same dtype, sizes and strides.
 bool same_dense_layout(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace xpurt

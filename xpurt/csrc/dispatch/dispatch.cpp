@@ -42,23 +42,22 @@ void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet k
   if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, run);
 }
 
-// Whether something other than the row can run a call that a driver refused a kernel
-// of.
+// Whether another tier can run a call after a driver refused to build its kernel.
 bool has_next_tier(const OpRecord& record, const RowKernel& row,
                    c10::DeviceIndex index) {
   return kernel_policy() == KernelPolicy::automatic && !is_capturing(index) &&
          record.has_cpu_kernel && row.is_repeatable();
 }
 
-// A device failed: whether the call can be repeated at home, as far as its arguments
-// are what they were.
+// Excludes a device that failed. Whether the call can be repeated at home: only if the
+// failed run cannot have changed its arguments.
 bool can_repeat(const DeviceFailure& failure, const RowKernel& row, const Ordinal& on) {
   if (on.devices.size() == 1 || &failure.device == &on.home_device()) return false;
   take_out(failure);
   return row.is_repeatable();
 }
 
-// Under AUTO no call waits for a kernel that something else can run it without.
+// Under AUTO no call waits for the build of a kernel if another candidate can run it.
 BuildWaits waits_of(const OpRecord& record, const RowChoice& choice,
                     c10::DeviceIndex index) {
   const bool hurries = choice.decision.has_value() && !has_preference() &&
@@ -70,8 +69,8 @@ BuildWaits waits_of(const OpRecord& record, const RowChoice& choice,
   return {false, has_native ? nullptr : &ordinal(index).home_device()};
 }
 
-// False if the home device's driver refuses to build a kernel of the row, or one is
-// still being built, and the next tier is to run it.
+// Runs the row. False if the next tier has to run the call: the home device's driver
+// refuses to build a kernel of the row, or a kernel is still being built.
 bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
              torch::jit::Stack* stack, RowRun& run) {
   const RowKernel& row = *choice.row;
@@ -98,8 +97,8 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
       }
       break;
     } catch (const c10::OutOfMemoryError&) {
-      // Under AUTO the home device may have room for what another one has not. Not for
-      // a call that has written to its operands: they are not what they were.
+      // Under AUTO the home device may have room if another one has not. A call that
+      // may have written to its operands is not repeated: they may have changed.
       if (!has_others || at_home.has_value() || !row.is_repeatable()) throw;
     } catch (const KernelIsBuilding& building) {
       if (record_building(*choice.decision, current_stream(index), building.device)) {
@@ -121,7 +120,7 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
   return true;
 }
 
-// False if it ran otherwise than was chosen.
+// False if the call ran on another device or tier than was chosen.
 bool run_choice(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
                 c10::DispatchKeySet keys, torch::jit::Stack* stack, RowRun& run) {
   if (choice.row == nullptr) {
@@ -136,7 +135,7 @@ bool run_choice(OpRecord& record, const RowChoice& choice, c10::DeviceIndex inde
   return run.device_id == ordinal(index).devices[run.decision->position]->id;
 }
 
-// As it was chosen, and timed if a learner wants that.
+// Runs the call as chosen, and times it if it is a timed sample.
 void run_chosen(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
                 c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   RowRun run;
@@ -155,8 +154,8 @@ void run_chosen(OpRecord& record, const RowChoice& choice, c10::DeviceIndex inde
   run_choice(record, choice, index, keys, stack, run);
 }
 
-// The first write to a copy-on-write tensor copies it on the host, and PyTorch cannot
-// take an error in the midst of that.
+// Raises before a captured op writes to a copy-on-write tensor. The first write copies
+// the tensor on the host, where PyTorch does not allow an error.
 void refuse_first_writes(const OpRecord& record, const torch::jit::Stack& stack) {
   const size_t first = stack.size() - record.arguments;
   for (size_t i = 0; i < record.arguments; ++i) {
@@ -172,12 +171,12 @@ void refuse_first_writes(const OpRecord& record, const torch::jit::Stack& stack)
   }
 }
 
-// `inspected`: what is known of the call already, or nullptr.
+// `inspected`: the properties of the call, if they are known; else nullptr.
 void run_at(OpRecord& record, c10::DeviceIndex index, const InspectedCall* inspected,
             c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   if (C10_UNLIKELY(is_capturing(index))) refuse_first_writes(record, *stack);
   RowChoice choice;
-  // Rows read sizes and strides over one storage; other layouts have more, or none.
+  // Rows support sizes and strides over one storage only.
   if (is_plain(keys)) choose_row(record, index, *stack, inspected, &choice);
   run_chosen(record, choice, index, keys, stack);
 }

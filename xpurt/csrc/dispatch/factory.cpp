@@ -1,4 +1,4 @@
-// The ops that make xpu tensors out of nothing.
+// The ops that allocate xpu tensors.
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/TensorFactories.h>
@@ -31,8 +31,8 @@ void check_options(std::optional<c10::Layout> layout, std::optional<bool> pin_me
                               *layout);
 }
 
-// Under torch.use_deterministic_algorithms uninitialized memory is filled, so that a
-// program that reads it behaves the same every time.
+// Fills uninitialized memory under torch.use_deterministic_algorithms, so that a
+// program that reads it behaves the same in every run.
 void fill_if_deterministic(at::Tensor& tensor) {
   const at::Context& context = at::globalContext();
   if (C10_LIKELY(!context.deterministicAlgorithms()) ||

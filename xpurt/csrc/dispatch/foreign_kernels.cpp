@@ -22,24 +22,24 @@ using c10::OperatorName;
 
 // Note [Foreign kernels]
 // ~~~~~~~~~~~~~~~~~~~~~~
-// Another library's kernel for xpu asks a tensor for its pointer and uses it on the
-// current stream's queue, or on the host. Where an ordinal has several devices, the
-// bytes at that pointer, the home copy, may be stale, and PyTorch tells nobody that it
-// gave the pointer away. So such a kernel is wrapped: its operands come home first,
-// and the work of the stream's other queues is ordered before and after it. Replicas of
-// the operands are dropped, even those of inputs in the schema: the kernel may write to
+// Another library's kernel for xpu reads a tensor's pointer and uses it on the current
+// stream's queue, or on the host. If an ordinal has several devices, the bytes at that
+// pointer, the home copy, may be stale, and PyTorch does not report that it returned
+// the pointer. So such a kernel is wrapped: its operands are brought home first, and
+// the work of the stream's other queues is ordered before and after it. Replicas of the
+// operands are dropped, even those of inputs in the schema: the kernel may write to
 // them nonetheless.
 //
-// Home is stale only after work of ours went to another device, so kernels are looked
-// for before that happens, once, and again when libraries have defined ops since. At
-// the moment of such a definition all copies come home, since the next call may
-// already be one of the new op. A kernel for xpu that a library adds to another
-// library's op, which was defined before, is not noticed.
+// The home copy is stale only after xpurt ran work on another device. So foreign
+// kernels are searched for once before that happens, and again if libraries have
+// defined ops since. When an op is defined, all copies are brought home at once, since
+// the next call may be one of the new op. If a library adds a kernel for xpu to another
+// library's op that was defined before, that kernel is not noticed.
 struct Watch {
-  std::mutex mutex;  // taken before the dispatcher's
+  std::mutex mutex;  // locked before the dispatcher's mutex
   std::unordered_set<OperatorName> ours;
   std::unordered_map<OperatorName, c10::RegistrationHandleRAII> adapted;
-  std::mutex gone_mutex;           // taken after the dispatcher's
+  std::mutex gone_mutex;           // locked after the dispatcher's mutex
   std::vector<OperatorName> gone;  // ops that no longer exist
 };
 
@@ -85,7 +85,7 @@ class AtHome final : public c10::OperatorKernel {
   }
 
  private:
-  // The kernel may keep the queue and submit to it unseen.
+  // The kernel may keep the queue and submit to it without xpurt's knowledge.
   static void order_home_queue(c10::DeviceIndex index) {
     if (ordinal(index).devices.size() > 1) current_stream(index).home_queue();
   }
@@ -95,7 +95,7 @@ class AtHome final : public c10::OperatorKernel {
 
 class Listener final : public c10::OpRegistrationListener {
  public:
-  // The dispatcher's lock is held: nothing can be registered here.
+  // The dispatcher's lock is held, so nothing can be registered here.
   void onOperatorRegistered(const OperatorHandle&) override {
     ops_were_added = true;
     bring_all_home();
@@ -108,7 +108,7 @@ class Listener final : public c10::OpRegistrationListener {
   }
 };
 
-// The dispatcher warns of kernels that replace others.
+// Suppresses the dispatcher's warning that a kernel replaces another.
 struct Silence final : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
@@ -123,7 +123,7 @@ c10::RegistrationHandleRAII adapt(const OperatorHandle& op) {
       std::nullopt, nullptr, "brings operands home");
 }
 
-// Takes back what was made for ops that no longer exist.
+// Removes the wrappers of ops that no longer exist.
 void forget_gone() {
   std::vector<OperatorName> gone;
   {
@@ -133,7 +133,7 @@ void forget_gone() {
   for (const OperatorName& name : gone) watch().adapted.erase(name);
 }
 
-// Before work may leave home: makes foreign kernels find valid bytes there.
+// Wraps foreign kernels. Called before work may leave home.
 void adapt_foreign_kernels() {
   if (C10_LIKELY(!ops_were_added.load(std::memory_order_acquire))) return;
   auto& dispatcher = c10::Dispatcher::singleton();

@@ -1,10 +1,10 @@
-// Kernels for xpu that other libraries bring. See Note [Foreign kernels].
+// Kernels for xpu that other libraries register. See Note [Foreign kernels].
 #pragma once
 
 namespace xpurt {
 
-// Called once, after all our ops are registered. Kernels for xpu that are registered
-// later, or for ops of other namespaces, are foreign.
+// Called once, after all ops of xpurt are registered. A kernel for xpu is foreign if
+// its op is outside the aten namespace or was defined later.
 void watch_foreign_kernels();
 
 }  // namespace xpurt

@@ -10,7 +10,7 @@
 namespace xpurt {
 namespace {
 
-// PyTorch's own kernels use more than one thread from here on.
+// From this size on PyTorch's kernels use more than one thread.
 constexpr size_t kHostMemcpyBytes = 64 * 1024;
 
 void bring_home(const at::Tensor& tensor, Access access, Uses* pending) {
@@ -23,7 +23,7 @@ bool is_host_memcpy_size(const at::Tensor& tensor) {
   return tensor.is_xpu() && tensor.numel() * tensor.element_size() <= kHostMemcpyBytes;
 }
 
-// Asked last: it counts the call.
+// Has to be the last check: it counts the call.
 bool is_native(const OpRecord& record, const at::Tensor& tensor) {
   CallSignature signature;
   signature.record(*tensor.unsafeGetTensorImpl());

@@ -1,4 +1,4 @@
-// Ops that only move or set bytes, on so few that a kernel is not worth its call.
+// Ops that only copy or set bytes, for sizes too small for a kernel launch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,11 +7,12 @@
 
 namespace xpurt {
 
-// Copies the bytes of `source` on the host, if they are few, both tensors are of one
-// ordinal and one dense layout, share nothing, and nobody asks for a kernel.
+// Copies the bytes of `source` on the host, if there are few of them, both tensors are
+// on one ordinal with the same dense layout and do not alias, and the native tier is
+// chosen. Returns whether it did.
 bool host_memcpy(OpRecord& record, const at::Tensor& self, const at::Tensor& source);
 
-// The same with zeros.
+// The same for zeros.
 bool host_memset(OpRecord& record, const at::Tensor& self);
 
 }  // namespace xpurt

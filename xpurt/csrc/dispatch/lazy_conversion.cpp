@@ -23,7 +23,7 @@ namespace {
 std::atomic<bool> on_in_process{false};
 thread_local Lazy on_here = Lazy::unset;
 
-// Whether host and device work in the same memory, and no other device has a part.
+// Whether the ordinal is a single CPU device that works in the host's memory.
 bool is_shared_memory(const Ordinal& ordinal) {
   const PhysicalDevice& home = ordinal.home_device();
   return ordinal.devices.size() == 1 && home.is_cpu && home.host_accessible &&
@@ -31,7 +31,8 @@ bool is_shared_memory(const Ordinal& ordinal) {
 }
 
 // Whether only this tensor, and lazy copies of it, use the memory. Views and DLPack
-// hold the storage, numpy and share() fix its size, memory of others has a context.
+// hold a reference to the storage, numpy and share() fix its size, and borrowed memory
+// has a context.
 bool is_unknown(const c10::StorageImpl& storage) {
   const c10::DataPtr& data = storage.data_ptr();
   const bool plain = data.get_context() == data.get() && !storage.has_materializer();
@@ -63,8 +64,8 @@ std::optional<at::Tensor> lazily(const at::Tensor& self, c10::Device device) {
       op_record(c10::Dispatcher::singleton().findSchemaOrThrow("aten::_to_copy", ""));
   const uint64_t begin = ticks_now();
   if (!up) {
-    // Queued work may still write to it, on this stream and on others that this one
-    // waits for.
+    // Queued work may still write to the memory, on this stream and on streams that
+    // this one waits for.
     current_stream(index).wait();
   }
   const c10::Device target =
@@ -96,7 +97,7 @@ at::Tensor to_copy(const at::Tensor& self, std::optional<c10::ScalarType> dtype,
                               format);
 }
 
-// Registered at the first request for lazy copies, so that other programs keep
+// Replaces _to_copy at the first request for lazy copies, so that other programs keep
 // PyTorch's own kernels.
 void take_conversions() {
   static const bool taken = [] {

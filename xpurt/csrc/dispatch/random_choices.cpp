@@ -51,7 +51,8 @@ Tensor binomial(const Tensor& count, const Tensor& prob, Generator generator) {
 
 constexpr int64_t kMaxCategories = 1 << 24;
 
-// `most`: the largest weight of each row. Waits for the device once.
+// Raises if the weights are no distribution. `most`: the largest weight of each row.
+// Waits for the device once.
 void check_weights(const Tensor& weights, const Tensor& most, bool replacement) {
   const bool one = most.numel() == 1;
   const Tensor ends = at::stack({weights.min(), one ? most.squeeze() : most.min(),
@@ -59,7 +60,7 @@ void check_weights(const Tensor& weights, const Tensor& most, bool replacement) 
                           .cpu()
                           .to(at::kDouble);
   const auto* const end = ends.const_data_ptr<double>();
-  const bool right = end[0] >= 0 && end[2] < INFINITY;  // neither is NaN, then
+  const bool right = end[0] >= 0 && end[2] < INFINITY;  // false for NaN, too
   if (replacement && !right) {
     TORCH_CHECK(
         weights.ge(0).all().item().toBool(),
@@ -105,7 +106,7 @@ Tensor& multinomial_out(const Tensor& self, int64_t samples, bool replacement,
     return out;
   }
   race_row(draw, self, whole, categories);
-  // No two places are equal: any way to sort them gives the same.
+  // All numbers of a row differ, so every sort gives the same order.
   const Tensor first = samples == 1
                            ? at::amin(whole, {-1}, /*keepdim=*/true)
                            : std::get<0>(at::topk(whole, samples, -1, /*largest=*/false,
@@ -119,7 +120,7 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
   return multinomial_out(self, samples, replacement, std::move(generator), out);
 }
 
-// The order of as many numbers of 64 bits; those that are equal keep theirs.
+// The stable sort order of n random numbers of 64 bits.
 Tensor& randperm_out(int64_t n, Generator generator, Tensor& out) {
   TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
   at::native::check_supported_max_int_with_precision(n, out);

@@ -1,5 +1,5 @@
 // The random ops of aten: PyTorch's templates check the arguments, as for its own
-// devices, and rows of random numbers fill the tensors.
+// devices, and the rows of random numbers fill the tensors.
 #include "dispatch/random_ops.h"
 
 #include <ATen/native/DistributionTemplates.h>
@@ -19,7 +19,7 @@ namespace xpurt {
 void RandomRow::run(torch::jit::Stack* stack) {
   OpRecord* record = record_.load(std::memory_order_acquire);
   if (C10_UNLIKELY(record == nullptr)) {
-    // Not before the rows are registered, with the first mapping.
+    // Looked up late, since the rows are registered with the first mapping.
     const std::string full = std::string("xpurt::") + name_;
     record =
         &op_record(c10::Dispatcher::singleton().findSchemaOrThrow(full.c_str(), ""));
@@ -39,7 +39,7 @@ using c10::ScalarType;
 using Generator = std::optional<at::Generator>;
 namespace templates = at::native::templates;
 
-// Binary digits of a floating type's numbers.
+// Binary digits of the significand of a floating type.
 int64_t digits_of(ScalarType type) {
   switch (type) {
     case ScalarType::Double:
@@ -72,7 +72,7 @@ double last_below(double to, ScalarType type) {
   return found < to ? found : std::nextafter(found, -INFINITY);
 }
 
-// Of wide types the least that is not subnormal.
+// The least positive number of a type; for wide types, the least normal one.
 double least_above_zero(ScalarType type) {
   if (type == ScalarType::Half) return 0x1p-24;
   return type == ScalarType::Double ? 0x1p-1022 : 0x1p-126;
@@ -88,8 +88,8 @@ RandomRow uniform_row("uniform_"), normal_row("normal_"), log_normal_row("log_no
     bernoulli_tensor_row("bernoulli_tensor_"), dropout_row("dropout"),
     rrelu_row("rrelu");
 
-// What the templates call once the arguments are right. They name a type of generator,
-// which nothing here needs.
+// The functors that the templates call with checked arguments. Their template parameter
+// is the generator's type, which is not used here.
 
 template <typename>
 struct Uniform {
@@ -132,8 +132,8 @@ struct Exponential {
                 "dtype must be a floating point but you specified ",
                 self.scalar_type());
     const double scale = 1 / lambda, least = least_above_zero(self.scalar_type());
-    // Whose mean is below the least number may give zero: of an infinite lambda,
-    // nothing else.
+    // If the mean is below the least number, zero is a possible result; for an infinite
+    // lambda it is the only one.
     exponential_row(take_draw(generator, self.device()), self, scale,
                     scale < least ? 0.0 : least);
   }
@@ -158,8 +158,8 @@ struct Cauchy {
 
 template <typename>
 struct Random {
-  // All numbers of an integral type that are not negative; of a floating one, whole
-  // numbers up to the last before which it has them all.
+  // Draws from all non-negative numbers of an integral type. For a floating type, from
+  // the integers up to the last one below which the type has every integer.
   void operator()(at::TensorIteratorBase& iter, const Generator& generator) {
     const Tensor& self = iter.output();
     const ScalarType type = self.scalar_type();
@@ -186,7 +186,7 @@ struct RandomFromTo {
     random_row(take_draw(generator, self.device()), self, from,
                static_cast<int64_t>(range));
   }
-  // Of 64 bits, all.
+  // Draws from all 64-bit integers.
   void operator()(at::TensorIteratorBase& iter, const Generator& generator) {
     const Tensor& self = iter.output();
     TORCH_CHECK_NOT_IMPLEMENTED(
@@ -279,7 +279,7 @@ Tensor& normal_both_out(const Tensor& mean, const Tensor& std, Generator generat
   return templates::normal_out_impl<Normal, Any>(out, mean, std, generator);
 }
 
-// The result and the mask, of the type `mask_type`, of dropping all but a share `kept`.
+// Dropout that keeps a fraction `kept`: the result, and the mask of type `mask_type`.
 std::tuple<Tensor, Tensor> dropped(const Tensor& input, double kept,
                                    ScalarType mask_type, const Generator& generator) {
   TORCH_CHECK(0 <= kept && kept <= 1,
@@ -306,7 +306,7 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
   return dropped(input, 1 - p, at::kBool, std::nullopt);
 }
 
-// `p` is the share that is kept.
+// `p` is the fraction that is kept.
 std::tuple<Tensor, Tensor> fused_dropout(const Tensor& self, double p,
                                          Generator generator) {
   return dropped(self, p, at::kByte, generator);

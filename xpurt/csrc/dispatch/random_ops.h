@@ -1,4 +1,4 @@
-// How the random ops of aten call the rows of random numbers.
+// The calls from the random ops of aten to the rows of random numbers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,9 +12,9 @@
 
 namespace xpurt {
 
-// An op of kernels/rows/random.py, by its name without the namespace: run on its row's
-// kernel or as its host form, whichever the policy takes. It writes to tensors that are
-// there, the first of which says where it runs.
+// An op of kernels/rows/random.py, by its name without the namespace. It runs as its
+// row's kernel or as its host form, as the policy chooses. It writes to existing
+// tensors, and runs on the device of the first one.
 class RandomRow {
  public:
   explicit RandomRow(const char* name) : name_(name) {}
@@ -27,7 +27,7 @@ class RandomRow {
     run(&stack);
   }
 
-  // Of a row that draws nothing.
+  // For a row that draws no random numbers.
   template <typename... Arguments>
   void without_draw(const Arguments&... arguments) {
     torch::jit::Stack stack;
@@ -42,7 +42,7 @@ class RandomRow {
   std::atomic<OpRecord*> record_{nullptr};
 };
 
-// As PyTorch's dispatch of types says it, before anything is drawn.
+// Raises the error of PyTorch's dispatch of types, before any number is drawn.
 inline void check_floating(const at::Tensor& tensor, const char* kernel) {
   TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(tensor.scalar_type()), '"', kernel,
                               "\" not implemented for '", tensor.scalar_type(), "'");

@@ -14,12 +14,12 @@ using Run = void(OpRecord& record, c10::DispatchKeySet keys, torch::jit::Stack* 
 
 // Note [Registered twice]
 // ~~~~~~~~~~~~~~~~~~~~~~~
-// A fallback alone would run every op without a kernel of its own. It is not enough:
-// an op that has a composite kernel besides its CPU kernel never reaches a fallback.
-// A structured op then takes the composite, which allocates and calls the out form: a
-// detour of half a microsecond. Of some the composite is another, slower algorithm.
-// So each op with a CPU kernel is registered by itself, and the fallback serves those
-// that are defined later, in other libraries.
+// A fallback alone would run every op without a kernel of its own. It is not enough: an
+// op that has a composite kernel besides its CPU kernel never reaches a fallback. A
+// structured op then runs its composite kernel, which allocates and calls the out form:
+// a detour of half a microsecond. For some ops the composite is another, slower
+// algorithm. So each op with a CPU kernel is registered individually. The fallback runs
+// ops that are defined later, in other libraries.
 template <Run& run>
 struct RunOp final : c10::OperatorKernel {
   explicit RunOp(OpRecord& record) : record_(record) {}
@@ -60,7 +60,7 @@ TORCH_LIBRARY_IMPL(_, NestedTensorXPU, m) {
 
 namespace {
 
-// The keys of xpu, and the CPU's for the same layout.
+// The keys of xpu, with the CPU's key for the same layout.
 constexpr std::pair<DispatchKey, DispatchKey> kLayoutKeys[] = {
     {DispatchKey::XPU, DispatchKey::CPU},
     {DispatchKey::SparseXPU, DispatchKey::SparseCPU},

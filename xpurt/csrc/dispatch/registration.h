@@ -1,9 +1,9 @@
-// Which ops run_op is registered for.
+// The registration of run_op() for ops.
 #pragma once
 
 namespace xpurt {
 
-// Registers every op that has a CPU kernel and none of ours. After the static
+// Registers every op that has a CPU kernel and none from xpurt. Called after the static
 // registrations of this library.
 void register_remaining_ops();
 

@@ -45,11 +45,11 @@ CallSignature inspect_call(const OpRecord& record, const torch::jit::Stack& stac
   return signature;
 }
 
-// The same as kTierFloor where the row has to be asked for the work, as of a product:
+// kTierFloor for rows that have to compute the amount of work, such as matrix products:
 // two matrices of 64 by 64 are multiplied before a kernel could have been launched.
 constexpr int64_t kAskingFloor = 4096;
 
-// Has the row run the call, or forgets what it read.
+// Chooses the row for the call, or frees the parsed call.
 void take_row(const RowKernel& row, RowCall* call, bool taken, RowChoice* choice) {
   if (taken) {
     choice->row = &row;
@@ -59,21 +59,21 @@ void take_row(const RowKernel& row, RowCall* call, bool taken, RowChoice* choice
   }
 }
 
-// Has the row run the call, if it can.
+// Chooses the row for the call, if it can run it.
 void take_row_if_it_can(const RowKernel& row, const torch::jit::Stack& stack,
                         RowChoice* choice) {
   RowCall* call = row.parse(stack, choice->memory);
   take_row(row, call, call != nullptr, choice);
 }
 
-// Whether the native kernel on the CPU is taken without a look at the costs.
+// Whether the native kernel on the CPU is taken without a comparison of costs.
 bool too_small(const PhysicalDevice& home, const RowKernel& row,
                const CallSignature& signature) {
   const int64_t floor = row.prior.by_operands ? kTierFloor : kAskingFloor;
   return signature.elements() <= floor && home.is_cpu;
 }
 
-// On one device whose memory the host reads: by cost.
+// Chooses by cost, on one device whose memory the host reads.
 void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& home,
                  const torch::jit::Stack& stack,
                  const std::optional<QuickChoice>& asked, RowChoice* choice) {
@@ -107,14 +107,14 @@ void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& h
   take_row(row, call, choice->plan.kernel, choice);
 }
 
-// On several devices by the scheduler: it knows what a copy costs. `forced`: the native
-// kernel is out of the question.
+// Chooses by the scheduler, on several devices: it takes the costs of copies into
+// account. `forced`: the native kernel is no candidate.
 void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
                        RowCall* call, bool forced, RowChoice* choice) {
   Stream& stream = current_stream(index);
   const PhysicalDevice& home = stream.ordinal().home_device();
   const OpCost& cost = call->cost();
-  // PyTorch's kernel would compute all of it at home.
+  // PyTorch's kernel would compute the whole op at home, so a forced split excludes it.
   const bool native = !forced && home.host_accessible && record.has_cpu_kernel &&
                       !is_split_forced(cost, stream);
   choice->elements = std::max<int64_t>(cost.elements, 1);
@@ -138,9 +138,9 @@ bool are_at(size_t position, const OpRecord& record, const torch::jit::Stack& st
   return there;
 }
 
-// Whether the native kernel at home is taken without a look at the costs: for tiny
-// operands it is done before another device had begun, for others it was decided. Not
-// if operands have to be fetched.
+// Whether the native kernel at home is taken without a comparison of costs. For tiny
+// operands it ends before another device would have begun; for others the cached
+// decision is native. False if operands have to be copied home.
 bool stays_native(const OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
                   const CallSignature& signature, const torch::jit::Stack& stack) {
   const Ordinal& on = ordinal(index);
@@ -148,7 +148,7 @@ bool stays_native(const OpRecord& record, const RowKernel& row, c10::DeviceIndex
       !are_at(on.home, record, stack)) {
     return false;
   }
-  // The last question counts the call, so nothing may refuse it afterwards.
+  // The last check counts the call, so no other check may follow it.
   return too_small(on.home_device(), row, signature) ||
          (row.prior.by_operands && !is_explaining() && !is_deterministic() &&
           current_stream(index).idle() && is_decided_native(record, index, signature));
@@ -167,13 +167,13 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
                 RowChoice* choice) {
   const RowKernel* row = record.row.load(std::memory_order_acquire);
   if (C10_LIKELY(row == nullptr)) return;
-  // PyTorch's kernels keep the order then, or raise.
+  // In deterministic mode PyTorch's kernels keep the order, or raise.
   if (C10_UNLIKELY(is_deterministic()) && writes_in_any_order(record, stack)) {
     return;
   }
   const KernelPolicy policy =
       is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
-  // An op of xpurt's own that nothing else computes.
+  // An op of xpurt's own without a CPU kernel: only the row computes it.
   const bool alone = !record.is_aten_op && !record.has_cpu_kernel;
   if (policy == KernelPolicy::native && !alone) return;
   const Ordinal& on = ordinal(index);
@@ -194,7 +194,7 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
   }
   if (!forced && is_refused(record, home.id, choice->signature.type())) return;
   if (several) {
-    // A call that is inspected at home and not native by that has more to be decided.
+    // If the unboxed op has checked the call at home, it has already ruled this out.
     if (!forced && !asked &&
         stays_native(record, *row, index, choice->signature, stack)) {
       return;
@@ -257,7 +257,7 @@ SampleTimer::SampleTimer(OpRecord& record, c10::DeviceIndex index,
   stream_.wait();
   is_sampling = true;
   begin_us_ = now_us();
-  // A native call would have waited, too.
+  // A native call would have waited anyway, so its wait is no stall.
   if (choice.plan.sample.kernel) waited_us_ = begin_us_ - before;
 }
 

@@ -1,4 +1,4 @@
-// Whether an op's row runs a call, and the timing of calls that are learned from.
+// Chooses whether an op's row runs a call, and times the calls that are timed samples.
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -15,45 +15,45 @@ namespace xpurt {
 
 // How a call is to be run.
 struct RowChoice {
-  const RowKernel* row = nullptr;  // none: the native kernel
-  RowCall* call = nullptr;         // of the row, if there is one; lives in `memory`
+  const RowKernel* row = nullptr;  // nullptr: the native kernel
+  RowCall* call = nullptr;         // the row's parsed call; stored in `memory`
   RowCallStorage memory;
-  TierPlan plan;  // of a call that is to be timed
+  TierPlan plan;  // the tier on one device, and whether to time the call
   CallSignature signature;
   int64_t elements = 0;
-  std::optional<Decision> decision;  // what the scheduler said, on several devices
+  std::optional<Decision> decision;  // of the scheduler, on several devices
 };
 
-// What is known of a call before its arguments are put on a stack.
+// What an unboxed op found out about a call before its arguments are put on a stack.
 struct InspectedCall {
   CallSignature signature;
-  // What was decided for such calls; native only if that is all there is to decide.
-  // None: it was not asked, and choose_row() has to.
+  // The cached decision for such calls; `native` only if nothing else is left to
+  // decide. nullopt: choose_row() has to look it up.
   std::optional<QuickChoice> quick;
 };
 
-// `inspected`: nullptr if nothing is known.
+// Fills in `choice`. `inspected`: nullptr if the call was not inspected.
 void choose_row(OpRecord& record, c10::DeviceIndex index,
                 const torch::jit::Stack& stack, const InspectedCall* inspected,
                 RowChoice* choice);
 
-// How an op with such operands, the largest of which decides, is to be run on an
-// ordinal of one device, as far as that is cheap to find out. Native: PyTorch's CPU
-// kernel, on memory that the host reads. Counts nothing: see QuickChoice::take().
+// The tier of an op with such operands on an ordinal of one device, if it can be found
+// cheaply; the largest operand decides. Native: PyTorch's CPU kernel, on memory that
+// the host reads. Does not count the call: see QuickChoice::take().
 std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex index,
                                         const CallSignature& signature);
 
-// Whether it is sure to be native; then the call is counted.
+// Whether the tier is certainly native. If so, counts the call.
 bool goes_native(const OpRecord& record, c10::DeviceIndex index,
                  const CallSignature& signature);
 
 // The same on an ordinal of several devices, for operands that are all valid at home.
-// None: it was not asked.
+// nullopt: other properties of the call have to be checked.
 std::optional<bool> goes_native_at_home(const OpRecord& record, c10::DeviceIndex index,
                                         const CallSignature& signature);
 
-// Times a call that a learner takes as a sample, on the current stream: from now until
-// done(). Not of calls within such a call.
+// Times a call on the current stream, from construction until done(), for the tier
+// learner. Calls within the timed call are no samples.
 class SampleTimer {
  public:
   SampleTimer(OpRecord& record, c10::DeviceIndex index, const RowChoice& choice);
@@ -61,7 +61,7 @@ class SampleTimer {
   SampleTimer(const SampleTimer&) = delete;
   SampleTimer& operator=(const SampleTimer&) = delete;
 
-  // Waits for what the call submitted.
+  // Waits for the work of the call, and records its time.
   void done();
 
  private:
@@ -73,7 +73,7 @@ class SampleTimer {
   double begin_us_ = 0;
 };
 
-// The same for a call that the scheduler wants the time of.
+// The same for a timed sample of the scheduler.
 class DecisionTimer {
  public:
   DecisionTimer(c10::DeviceIndex index, const RowRun& run);
@@ -81,7 +81,7 @@ class DecisionTimer {
   DecisionTimer(const DecisionTimer&) = delete;
   DecisionTimer& operator=(const DecisionTimer&) = delete;
 
-  // Waits for what the call submitted.
+  // Waits for the work of the call, and records its time.
   void done();
 
  private:

@@ -1,5 +1,6 @@
-// What PyTorch decides for sparse, quantized and nested tensors by the device, and what
-// it says of them. Their CPU kernels run on host tensors: see Note [Host tensors].
+// Sparse, quantized and nested tensors: PyTorch's decisions that depend on the device,
+// and the errors of its kernels. CPU kernels run on host tensors: see
+// Note [Host tensors].
 #include "dispatch/special_layouts.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -16,8 +17,8 @@ namespace {
 
 using at::Tensor;
 
-// PyTorch's own asks a table of kernels that has no place for xpu. For the CPU the
-// answer is the same: the composite of products and a softmax.
+// PyTorch's function chooses from a table of kernels that has no entry for xpu. For
+// nested CPU tensors it chooses this one: the composite of products and a softmax.
 Tensor nested_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                         const std::optional<Tensor>& mask, double dropout, bool causal,
                         std::optional<double> scale, bool grouped) {
@@ -36,7 +37,8 @@ TORCH_LIBRARY_IMPL(aten, AutogradNestedTensor, m) {
   m.impl("scaled_dot_product_attention", TORCH_FN(nested_attention));
 }
 
-// How PyTorch's internal asserts begin, and accessors that a nested tensor lacks.
+// Whether the message is that of an internal assert, or of an accessor that nested
+// tensors do not have.
 bool is_internal(std::string_view what) {
   return what.find("INTERNAL ASSERT FAILED") != std::string_view::npos ||
          what.find("Internal error: NestedTensorImpl") != std::string_view::npos;

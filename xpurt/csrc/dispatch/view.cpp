@@ -1,4 +1,4 @@
-// The ops that only change what a tensor says about its storage.
+// The ops that change only a tensor's sizes, strides, offset, type or storage.
 #include <ATen/Context.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/ResizeCommon.h>
@@ -28,7 +28,7 @@ void set_layout(const at::Tensor& self, c10::IntArrayRef size,
                                           size, item, impl->storage_offset())
                                     : at::detail::computeStorageNbytes(
                                           size, stride, item, impl->storage_offset());
-    // First, so that a tensor whose storage can't grow stays what it is.
+    // First, so that a tensor whose storage cannot grow remains unchanged.
     if (bytes > impl->unsafe_storage().nbytes()) {
       resize_storage(impl->unsafe_storage(), bytes);
     }

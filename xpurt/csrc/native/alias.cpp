@@ -40,8 +40,8 @@ void relabel(const at::Tensor& tensor, c10::Storage storage) {
 
 namespace {
 
-// A kernel in Python may return a view in PyTorch's sense, which holds its base: a CPU
-// tensor.
+// Whether a result is a view for autograd. A kernel in Python may return one; it holds
+// its base, a CPU tensor.
 bool holds_base(const at::Tensor& result) {
   return torch::autograd::impl::get_view_autograd_meta(result) != nullptr;
 }
@@ -168,7 +168,7 @@ c10::Storage HostCall::to_host(const c10::Storage& original, bool written) {
 
 void HostCall::wait() {
   Stream& stream = current_stream(device_.index());
-  // What is staged is copied in total order.
+  // Staged bytes are copied on the stream, so the whole stream is waited for.
   copies_ ? stream.wait() : stream.wait_for(pending_);
   for (const HostStorage& storage : storages_) {
     const c10::DeviceIndex index = storage.original.device().index();
@@ -176,7 +176,7 @@ void HostCall::wait() {
   }
 }
 
-// A kernel resized a written argument: its new memory moves to the xpu storage.
+// Moves the new memory of a written argument that a kernel resized to the xpu storage.
 void HostCall::take_over(HostStorage& storage) {
   c10::StorageImpl* host = storage.host.unsafeGetStorageImpl();
   c10::StorageImpl* original = storage.original.unsafeGetStorageImpl();
@@ -186,7 +186,7 @@ void HostCall::take_over(HostStorage& storage) {
   c10::StorageImpl* source = moved.unsafeGetStorageImpl();
   original->set_data_ptr_noswap(std::move(source->_mutable_data_ptr_no_checks()));
   original->set_nbytes(host->nbytes());
-  // What still looks at the host form sees the new memory.
+  // Other references to the host form then use the new memory.
   host->set_data_ptr_noswap(alias_data(original));
 }
 
@@ -197,7 +197,7 @@ void HostCall::give_back(HostTensor& tensor) {
     return;
   }
   if (quantized) {
-    // Of what was copied there, or of another storage.
+    // The kernel may have copied a tensor there, or set another storage.
     at::get_qtensorimpl(tensor.original)
         ->set_quantizer_(at::get_qtensorimpl(tensor.host)->quantizer());
   }
@@ -218,7 +218,7 @@ void HostCall::give_back(HostTensor& tensor) {
       (host->numel() != 0 && offset != original->storage_offset())) {
     original->set_sizes_and_strides(host->sizes(), host->strides(), offset);
   }
-  // Some kernels write a conjugate and say so.
+  // Some kernels write conjugated values and set the conjugate bit.
   if (host->is_conj() != original->is_conj()) original->_set_conj(host->is_conj());
   if (host->is_neg() != original->is_neg()) original->_set_neg(host->is_neg());
 }
@@ -280,8 +280,8 @@ at::Tensor HostCall::to_xpu(at::Tensor result) {
     return result;
   }
   if (!storage) {
-    // No memory at all, as in a tensor of efficient zeros: a storage of no bytes
-    // carries the device.
+    // No memory at all, as in an efficient zero tensor: a storage of 0 bytes holds the
+    // device.
     relabel(result, c10::Storage(c10::make_intrusive<c10::StorageImpl>(
                         c10::StorageImpl::use_byte_size_t(), 0,
                         device_allocator().allocate(0), &device_allocator(), true)));
@@ -290,7 +290,7 @@ at::Tensor HostCall::to_xpu(at::Tensor result) {
   c10::Storage moved = to_xpu(storage);
   const bool foreign = moved.unsafeGetStorageImpl() != storage.unsafeGetStorageImpl();
   if (foreign && result.use_count() > 1) {
-    // Somebody else holds this CPU tensor: leave it theirs.
+    // Other code holds this CPU tensor, so it is not changed.
     result = without_base(result);
   }
   relabel(result, std::move(moved));

@@ -1,4 +1,4 @@
-// xpu tensors as the CPU tensors that a native kernel can take, and back.
+// Converts xpu tensors to CPU tensors for a native kernel, and back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,17 +10,17 @@ namespace xpurt {
 
 // Note [Host tensors]
 // ~~~~~~~~~~~~~~~~~~~
-// A native kernel runs on host tensors. Where the host can read the device's
-// memory, a host tensor is an alias: a CPU tensor over the same bytes, which keeps
-// the storage of the xpu tensor alive. Elsewhere it is staged: the bytes are copied
-// to the host before the kernel, and those that it wrote are copied back. Either
-// way the storage of an argument is made once per op, so that views still share.
+// A native kernel runs on host tensors. If the host can read the device's memory, a
+// host tensor is an alias: a CPU tensor over the same bytes, which keeps the storage of
+// the xpu tensor alive. Otherwise it is staged: the bytes are copied to the host before
+// the kernel, and written bytes are copied back after it. In both cases the host form
+// of a storage is made once per op, so that views still share it.
 struct HostStorage {
   c10::Storage original;
   c10::Storage host;
-  const void* data = nullptr;  // of `host` when it was made: a change tells of a resize
+  const void* data = nullptr;  // of `host` when it was made: a change means a resize
   size_t bytes = 0;            // of `host` when it was made
-  size_t begin = 0;            // first byte of the original that `host` shows
+  size_t begin = 0;            // first byte of the original that `host` covers
   size_t end = 0;
   bool staged = false;
   bool written = false;
@@ -35,7 +35,7 @@ struct HostTensor {
 // The host tensors of one run of one op.
 class HostCall {
  public:
-  // `index` is the ordinal on which results are made.
+  // `index`: the ordinal of the results.
   explicit HostCall(c10::DeviceIndex index);
   ~HostCall() = default;
   HostCall(const HostCall&) = delete;
@@ -44,25 +44,26 @@ class HostCall {
   // Whether some argument, or a result, has to be copied.
   bool copies() const { return copies_; }
 
-  // Tells of an argument before the first to_host: a staged storage is copied once,
-  // as far as the arguments reach, or `whole` where the kernel may resize it. Needed
-  // only if copies().
+  // Announces an argument before the first to_host(). A staged storage is copied once:
+  // the range of the announced arguments, or all of it if `whole`, since the kernel may
+  // resize it. Needed only if copies().
   void announce(const at::Tensor& tensor, bool whole);
 
-  // The host form of an xpu tensor. CPU and undefined tensors stay what they are.
+  // The host form of an xpu tensor. CPU and undefined tensors are returned unchanged.
   at::Tensor to_host(at::Tensor tensor, bool written);
   c10::Storage to_host(const c10::Storage& storage, bool written);
 
-  // Waits until the arguments' bytes can be used on the host. Between the last
-  // to_host and the kernel.
+  // Waits until the arguments' bytes can be used on the host. Called between the last
+  // to_host() and the kernel.
   void wait();
 
-  // After the kernel: gives new sizes and storages of written arguments back to
-  // them, and the written bytes of staged ones.
+  // Called after the kernel: passes new sizes and storages on to the written arguments,
+  // and copies the written bytes of staged ones back.
   void finish_arguments();
 
-  // The xpu form of what the kernel returned: the argument itself, a view of it, or
-  // the result, whose labels are changed in place if it is in device memory.
+  // The xpu form of a tensor that the kernel returned: the argument itself, a view of
+  // it, or the result. A result in device memory is relabeled in place: it gets the
+  // device and the dispatch keys of xpu.
   at::Tensor to_xpu(at::Tensor result);
 
   uint64_t bytes_copied() const { return bytes_copied_; }
@@ -84,21 +85,21 @@ class HostCall {
   void other_give_back(HostTensor& tensor);
 
   c10::Device device_;
-  bool reads_;  // the host, the memory of device_
+  bool reads_;  // whether the host reads the memory of device_
   bool copies_;
   uint64_t bytes_copied_ = 0;
   c10::SmallVector<HostStorage, 4> storages_;
   c10::SmallVector<HostTensor, 6> tensors_;
-  Uses pending_;  // that the arguments are left to
+  Uses pending_;  // work that has to end before the host uses the arguments
 };
 
-// Whether tensors of xpu:index are used in place by native kernels.
+// Whether native kernels use tensors of xpu:index in place.
 bool host_reads(c10::DeviceIndex index);
 
 // The keys of an alias: those of the tensor, on the CPU.
 c10::DispatchKeySet host_keys(c10::DispatchKeySet keys);
 
-// Tensors that are sizes and strides over one storage.
+// Whether a tensor is only sizes and strides over one storage.
 inline bool is_plain(c10::DispatchKeySet keys) {
   constexpr c10::DispatchKeySet others(
       {c10::DispatchKey::Sparse, c10::DispatchKey::SparseCsr,
@@ -109,7 +110,7 @@ inline bool is_plain(const at::Tensor& tensor) {
   return is_plain(tensor.key_set());
 }
 
-// Changes the labels of a CPU tensor whose storage is `storage`, of an xpu device.
+// Makes a CPU tensor an xpu tensor over `storage`, which is on an xpu device.
 void relabel(const at::Tensor& tensor, c10::Storage storage);
 
 }  // namespace xpurt

@@ -1,5 +1,5 @@
-// Host tensors of the layouts that are more than sizes and strides: sparse,
-// quantized, nested. See Note [Host tensors].
+// Host tensors of layouts with more than sizes and strides: sparse, quantized, nested.
+// See Note [Host tensors].
 #include <ATen/NestedTensorImpl.h>
 #include <ATen/SparseCsrTensorImpl.h>
 #include <ATen/SparseTensorImpl.h>
@@ -51,7 +51,7 @@ DispatchKeySet xpu_keys(DispatchKeySet keys) {
          DispatchKeySet(c10::BackendComponent::XPUBit);
 }
 
-// The keys that a sparse implementation takes: it adds the autograd ones itself.
+// The keys for the constructor of a sparse tensor, which adds the autograd keys itself.
 DispatchKeySet bare(DispatchKeySet keys) {
   return keys - c10::autograd_dispatch_keyset_with_ADInplaceOrView;
 }
@@ -81,7 +81,7 @@ void HostCall::announce_parts(const at::Tensor& tensor) {
     announce(compressed(tensor)->plain_indices(), true);
     announce(compressed(tensor)->values(), true);
   } else {
-    // Nested and quantized tensors are made over all of their storage.
+    // Nested and quantized tensors use their whole storage.
     HostStorage& storage = storage_of(tensor.storage(), false);
     storage.begin = 0;
     storage.end = tensor.storage().nbytes();

@@ -3,12 +3,13 @@
 namespace xpurt {
 namespace {
 
-// The context of an alias's DataPtr is the storage it shows, with one reference.
+// The context of an alias's DataPtr is the original storage, with one reference.
 void release_original(void* context) {
   c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(context));
 }
 
-// A kernel asks for a mutable pointer to what its schema calls an input.
+// The materializer of an alias. A kernel gets a mutable pointer even to an argument
+// that its schema declares an input.
 void make_original_private(c10::StorageImpl* alias) {
   c10::DataPtr& data = alias->_mutable_data_ptr_no_checks();
   if (data.get_deleter() != &release_original) return;

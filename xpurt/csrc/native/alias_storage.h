@@ -1,18 +1,18 @@
-// Storages of the host that show the memory of xpu storages.
+// CPU storages over the memory of xpu storages.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
 
 namespace xpurt {
 
-// Memory of an alias, which keeps the storage it shows.
+// The memory of an alias. It holds a reference to the original storage.
 c10::DataPtr alias_data(c10::StorageImpl* original);
 
-// If the original may share its bytes with other storages, a kernel that asks the
-// alias for a mutable pointer makes both private. See Note [Lazy copies].
+// If the original may share its bytes with other storages, a kernel that gets a mutable
+// pointer from the alias makes the original private first. See Note [Lazy copies].
 void follow_original(c10::StorageImpl& alias, c10::StorageImpl& original);
 
-// For an alias that somebody keeps: makes both private now.
+// For an alias that is kept after the call: makes the original private now.
 void materialize_alias(c10::StorageImpl& alias);
 
 }  // namespace xpurt

@@ -1,5 +1,5 @@
-// What HostCall and HostViews do alike with the bytes of xpu storages: see Note [Host
-// tensors] and Note [Host views].
+// The handling of xpu storages that HostCall and HostViews have in common: see
+// Note [Host tensors] and Note [Host views].
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -10,9 +10,9 @@
 
 namespace xpurt {
 
-// Before the host uses the bytes of a storage: a copy-on-write storage that is written
-// gets bytes of its own, and they are brought home. Whether it got such bytes: host
-// forms that were made before show the old ones.
+// Called before the host uses the bytes of a storage: gives a copy-on-write storage
+// that is written bytes of its own, and brings the bytes home. Returns whether the
+// storage got new bytes: host forms that were made before still have the old ones.
 inline bool ready_for_host(c10::StorageImpl& original, bool written, Uses* pending) {
   const bool copied = written && original.has_materializer();
   if (C10_UNLIKELY(copied)) original.mutable_data_ptr();
@@ -20,8 +20,8 @@ inline bool ready_for_host(c10::StorageImpl& original, bool written, Uses* pendi
   return copied;
 }
 
-// Gives memory that the host allocated for a result the labels of the device, if it is
-// the device's as well.
+// Labels memory that the host allocated for a result as the device's, if it is device
+// memory. Returns whether it is.
 inline bool label_as(c10::StorageImpl& memory, c10::Device device) {
   c10::DataPtr& data = memory._mutable_data_ptr_no_checks();
   if (!is_device_memory(data)) return false;

@@ -15,8 +15,8 @@ namespace {
 
 using c10::IValue;
 
-// `value` with `change` applied to the tensors in it; a list is copied only where
-// something in it changes, and only if `in_place` is false.
+// `value` with `change` applied to the tensors in it. A list is copied, unless
+// `in_place`.
 template <typename Change>
 IValue with_tensors(IValue value, const Change& change, bool in_place) {
   if (value.isTensor()) return change(std::move(value).toTensor());
@@ -60,8 +60,8 @@ void HostRun::run(c10::DispatchKeySet keys) {
   if (audit) audit->run_ended();
 }
 
-// Whether an operand may be on another ordinal than the results, one that the host
-// can't read.
+// Whether an operand may be on another ordinal than the results, whose memory the host
+// may not read.
 bool HostRun::may_cross_devices() {
   return record_.mixes_devices || std::ranges::any_of(record_.devices, [&](int i) {
            return argument(i).isDevice();
@@ -76,10 +76,11 @@ void HostRun::announce() {
   }
 }
 
-// What an op of another library writes its schema may not say, and collectives write
-// when they returned. On an alias that is no harm as long as all others that hold
-// these bytes give them up: replicas, and tensors that share them until they are
-// written. On copies see Note [Ops on copies].
+// Whether the op may write to argument i. An op of another library may write to
+// arguments that its schema does not mark, and collectives write after they returned.
+// On an alias that does no harm if all other owners of these bytes release them:
+// replicas, and tensors that share the bytes until they are written. For copies see
+// Note [Ops on copies].
 bool HostRun::may_write(size_t i, c10::Device device) const {
   if (record_.written[i]) return true;
   return !record_.is_aten_op && device.is_xpu() && host_reads(device.index());
@@ -99,7 +100,7 @@ at::Tensor HostRun::to_host(at::Tensor tensor, size_t i,
   return host;
 }
 
-// A device among the arguments is where the results are to be.
+// A device among the arguments is the device of the results.
 void HostRun::convert_device(IValue& value) {
   if (value.toDevice().is_xpu()) {
     value = c10::Device(c10::DeviceType::CPU);
@@ -129,7 +130,8 @@ void HostRun::convert_arguments(std::optional<CopyAudit>& audit) {
   }
 }
 
-// Results that were asked for on another device stay there; none is an argument.
+// Results that were requested on another device stay there. A result that aliases an
+// argument is cloned.
 void HostRun::own_results() {
   for (size_t i = stack_->size() - record_.returns; i < stack_->size(); ++i) {
     (*stack_)[i] = with_tensors(
@@ -146,7 +148,8 @@ void HostRun::own_results() {
   hosts_.clear();
 }
 
-// Some quantized kernels with out= return another tensor, and leave `out` as it was.
+// Raises if the op returned another tensor than its written argument: some quantized
+// kernels with out= leave `out` unchanged.
 void HostRun::check_written() const {
   if (C10_LIKELY(special_written_.empty())) return;
   for (size_t i = stack_->size() - record_.returns; i < stack_->size(); ++i) {

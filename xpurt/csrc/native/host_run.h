@@ -1,4 +1,4 @@
-// One run of an op by PyTorch's CPU kernel: on the bytes of its operands, or on copies.
+// One run of an op by PyTorch's CPU kernel, on the bytes of its operands or on copies.
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -42,10 +42,10 @@ class HostRun {
   torch::jit::Stack* stack_;
   size_t first_ = stack_->size() - record_.arguments;
   std::optional<HostCall> call_{std::in_place, index_};
-  bool is_asked_elsewhere_ = false;  // results go to a device that is no xpu
-  std::vector<at::Tensor> hosts_;    // the arguments then
+  bool is_asked_elsewhere_ = false;  // the results are for a device other than xpu
+  std::vector<at::Tensor> hosts_;    // host forms of the arguments in that case
   uint64_t bytes_copied_ = 0;
-  std::vector<at::Tensor> special_written_;  // host forms of other layouts than dense
+  std::vector<at::Tensor> special_written_;  // host forms that are not plain
 };
 
 }  // namespace xpurt

@@ -14,7 +14,7 @@
 namespace xpurt {
 namespace {
 
-// A CPU tensor that can be made to look like another one.
+// A CPU tensor that can take over the properties of another tensor.
 class ViewImpl final : public c10::TensorImpl {
  public:
   ViewImpl(c10::Storage&& storage, c10::DispatchKeySet keys, caffe2::TypeMeta dtype)
@@ -53,7 +53,7 @@ struct HostView {
   ViewImpl* impl() const {
     return static_cast<ViewImpl*>(tensor.unsafeGetTensorImpl());
   }
-  // Whether somebody else holds them.
+  // Whether other code holds a reference to the tensor, or to the storage.
   bool is_tensor_kept() const {
     return tensor.use_count() != 1 || impl()->autograd_meta() != nullptr ||
            impl()->pyobj_slot()->load_pyobj() != nullptr;
@@ -74,8 +74,9 @@ struct HostView {
   }
 };
 
-// The views of a thread, used like a stack: a call inside of a call has those above.
-// Tensors of inference mode have no version counter, so they have views of their own.
+// The views of a thread, used like a stack: a nested call uses the views above those of
+// the outer call. Tensors of inference mode have no version counter, so they have
+// separate views.
 struct ThreadViews {
   std::vector<std::unique_ptr<HostView>> of_kind[2];
   size_t used = 0;
@@ -112,7 +113,7 @@ HostViews::HostViews(c10::DeviceIndex index)
     : index_(index), views_(thread_views()), first_(views_.used) {}
 
 HostViews::~HostViews() {
-  // A tensor that somebody kept keeps the storage it shares, too.
+  // A tensor that the kernel kept also keeps the storage that it shares.
   for (const Operand& operand : operands_) {
     if (!operand.shares) continue;
     HostView& view = *operand.view;

@@ -17,7 +17,8 @@
 namespace xpurt {
 namespace {
 
-// Two threads may copy the same tensor lazily at once: callers take that for a read.
+// Two threads may copy the same tensor lazily at the same time, since for the caller a
+// lazy copy is a read.
 std::mutex& making() {
   static auto* const leaked = new std::mutex;
   return *leaked;
@@ -33,7 +34,8 @@ c10::DataPtr copied(const LazyMemory& shared, c10::Device device) {
     const DeviceScope scope(device.index());
     made = allocate_for_host(shared.bytes());
   } else {
-    // Also inside of a native op on xpu, whose results are device memory.
+    // CPU memory is needed even within a native op on xpu, where results are allocated
+    // as device memory.
     const ResultsOnDevice off(false);
     made = c10::GetCPUAllocator()->allocate(shared.bytes());
   }
@@ -48,7 +50,7 @@ c10::DataPtr copied(const LazyMemory& shared, c10::Device device) {
 
 void make_private(c10::StorageImpl* storage) {
   c10::DataPtr& data = storage->_mutable_data_ptr_no_checks();
-  if (!is_lazy(data)) return;  // it has been given other memory, as by a resize
+  if (!is_lazy(data)) return;  // it got other memory meanwhile, for example by a resize
   TORCH_CHECK(!c10::ParallelGuard::is_enabled(),
               "a lazily copied tensor cannot be written to first in the midst of a "
               "parallel loop. Make it private before: tensor.data_ptr()");
@@ -56,7 +58,7 @@ void make_private(c10::StorageImpl* storage) {
   const c10::Device device = data.device();
   const bool alone = shared.has_one_user() && shared.is_xpu() == device.is_xpu();
   c10::DataPtr own = alone ? shared.take() : copied(shared, device);
-  data = std::move(own);  // drops the share in the memory
+  data = std::move(own);  // releases the shared memory
 }
 
 }  // namespace
@@ -70,7 +72,7 @@ c10::Storage lazy_copy(c10::StorageImpl& source, c10::Device device) {
     const c10::DeviceIndex index = (here.is_xpu() ? here : device).index();
     auto* made = new LazyMemory(std::move(data), source.nbytes(), index);
     data = made->share(here);
-    source.clear_materializer();  // a resize leaves it set
+    source.clear_materializer();  // may still be set after a resize
     source.set_materializer(&make_private);
   }
   auto& shared = *static_cast<LazyMemory*>(data.get_context());
@@ -88,7 +90,7 @@ c10::Storage lazy_copy(c10::StorageImpl& source, c10::Device device) {
 }
 
 void copy_bytes(void* to, const void* from, size_t bytes) {
-  constexpr int64_t kWorthAThread = 128 << 10;  // as PyTorch's own copies have it
+  constexpr int64_t kWorthAThread = 128 << 10;  // bytes; the same as PyTorch's copies
   if (bytes <= kWorthAThread) {
     std::memcpy(to, from, bytes);
     return;

@@ -35,8 +35,8 @@ Extents& extents() {
   return *leaked;
 }
 
-// Whoever really owns the bytes behind a storage of ours. Work that reads them may
-// still be queued when the last tensor goes: the owner is let go after it.
+// The owner of the bytes of a borrowed storage. Work that reads them may still be
+// queued when the last tensor is freed: the owner is released after that work.
 struct Owner {
   std::function<void()> release;
   size_t bytes;
@@ -99,7 +99,8 @@ void check_dense(const at::Tensor& tensor) {
                    tensor.layout());
 }
 
-// Reading behind the end of an allocation ends the process on some devices.
+// Raises ValueError if `bytes` extends beyond the end of the allocation: on some
+// devices a read there ends the process.
 void check_extent(const void* data, size_t bytes, c10::DeviceIndex index) {
   if (bytes == 0) return;
   const Extent found = usm_extent(data, ordinal(index).home_device());
@@ -112,7 +113,8 @@ void check_extent(const void* data, size_t bytes, c10::DeviceIndex index) {
                     ". Its shape, strides or dtype do not belong to its memory.");
 }
 
-// A storage that grows moves to other memory and frees the one that was shared.
+// Fixes the size of a shared storage: growing would move it to other memory and free
+// the shared memory.
 void stay_as_large(const c10::Storage& storage) {
   storage.unsafeGetStorageImpl()->set_resizable(false);
 }
@@ -128,7 +130,7 @@ at::Tensor share_with_xpu(const at::Tensor& cpu, c10::DeviceIndex index) {
               " cannot read memory of the host. Copy it: tensor.to(\"xpu:",
               static_cast<int>(index), "\").");
   c10::Storage source = cpu.storage();
-  // Also makes a copy-on-write storage private: two writers would not be isolated.
+  // Also makes a copy-on-write storage private: later writes would not be isolated.
   void* data = source.mutable_data();
   const size_t bytes = source.nbytes();
   stay_as_large(source);
@@ -177,8 +179,8 @@ c10::DeviceIndex ordinal_of_usm(const void* pointer, const sycl::context* contex
   const Placement& now = placement();
   for (size_t i = 0; i < now.ordinals.size(); ++i) {
     const PhysicalDevice& home = now.ordinals[i].home_device();
-    // Some drivers answer for memory of any context, but kernels must not use it,
-    // unless the device reads every address of the host.
+    // Some drivers report memory of every context as known, but kernels must not use
+    // it, unless the device reads every address of the host.
     if (context != nullptr && *context != home.context && !home.system_usm) continue;
     const auto kind = sycl::get_pointer_type(pointer, home.context);
     if (kind == sycl::usm::alloc::unknown) continue;

@@ -41,7 +41,7 @@ void HostCall::write_back(HostStorage& storage) {
   const c10::DeviceIndex index = storage.original.device().index();
   auto* to = static_cast<char*>(storage.original.mutable_data()) + storage.begin;
   copy_on_queue(index, to, storage.host.data(), bytes);
-  // The host's bytes are freed when the op is over.
+  // The host's bytes are freed when the op ends.
   current_stream(index).wait();
   bytes_copied_ += bytes;
 }

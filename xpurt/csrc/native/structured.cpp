@@ -75,7 +75,7 @@ at::Tensor make_result(c10::IntArrayRef sizes, c10::IntArrayRef strides,
           ? at::detail::empty_generic(sizes, allocator, keys, dtype,
                                       options.memory_format_opt())
           : at::detail::empty_strided_generic(sizes, strides, allocator, keys, dtype);
-  // Once it has its memory: see allocate_for_host().
+  // The wait comes after the allocation: see allocate_for_host().
   Stream& stream = current_stream(options.device().index());
   if (C10_UNLIKELY(!stream.idle())) {
     wait_for_new_memory(made.const_data_ptr(), made.nbytes(), stream);

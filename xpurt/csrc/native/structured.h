@@ -1,4 +1,4 @@
-// PyTorch's structured CPU kernels, on xpu tensors themselves.
+// PyTorch's structured CPU kernels, run on xpu tensors directly.
 #pragma once
 
 #include <ATen/TensorIterator.h>
@@ -9,20 +9,20 @@ namespace xpurt {
 
 // Note [Structured ops on xpu tensors]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A structured pointwise op of PyTorch has two parts: meta() finds out what the result
-// looks like, on tensors of any device, and impl() computes it, with the kernel of the
-// device that meta() found. Where the operands' bytes are the host's, too, nothing is
-// missing but the name of that device. So meta() is run on the xpu tensors, is then
-// told that they are the CPU's, and impl() does the rest: no CPU tensor is made, and
-// the result is an xpu tensor from the start.
+// A structured pointwise op of PyTorch has two parts. meta() determines the result's
+// sizes, strides and type, on tensors of any device. impl() computes the result, with
+// the kernel of the device that meta() found. If the host can read the operands' bytes,
+// only that device has to be changed. So meta() runs on the xpu tensors, the device in
+// its state is set to the CPU, and impl() does the rest: no CPU tensor is made, and the
+// result is an xpu tensor from the start.
 //
-// On the CPU, meta() converts operands to a common dtype, elsewhere it leaves that to
-// the kernel. So this is for operands of one dtype, with Python's numbers converted
-// beforehand; and for one shape, so that nothing is left to be resized.
+// On the CPU, meta() converts operands to a common dtype; on other devices it leaves
+// that to the kernel. So the operands have to have one dtype, with Python numbers
+// converted beforehand. They also have to have one shape, so that nothing is resized.
 template <typename Native>
 class Structured final : public Native {
  public:
-  // `result` is the tensor that is written to, or nullptr for a new one.
+  // `result`: the tensor to write to, or nullptr for a new one.
   explicit Structured(const at::Tensor* result) : result_(result) {}
 
   const at::Tensor& maybe_get_output(int64_t) override {
@@ -51,21 +51,21 @@ class Structured final : public Native {
   at::Tensor made_;
 };
 
-// The operands of such a call.
+// The operands of a structured call.
 class StructuredOperands {
  public:
   void record(const at::Tensor& tensor, bool written);
   template <typename Other>
   void record(const Other&, bool) {}
 
-  // Whether they are what structured calls are for.
+  // Whether a structured call can take them.
   bool fit() const { return fit_ && first_ != nullptr; }
 
-  // Waits until their bytes can be used on the host.
+  // Waits until the operands' bytes can be used on the host.
   void wait() const;
 
-  // The tensor, or the Python number that it holds in the dtype of the others. Valid
-  // until the next call.
+  // The tensor. A wrapped Python number is converted to the dtype of the other
+  // operands; the result is then valid until the next call.
   const at::Tensor& converted(const at::Tensor& tensor) const;
 
  private:
@@ -78,7 +78,7 @@ class StructuredOperands {
   c10::SmallVector<Seen, 4> seen_;
 };
 
-// A tensor of the current device, for the host to write to.
+// A new tensor of the current device that the host may write to.
 at::Tensor make_result(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                        const c10::TensorOptions& options);
 

@@ -22,8 +22,8 @@ namespace {
 
 std::atomic<bool> checks_trusted{false};
 
-// Collectives: no schema says which lists are written, and work goes on after the op
-// returned, in a thread of its backend.
+// Collectives: the schemas do not mark the lists that are written, and the work
+// continues in a thread of the backend after the op returned.
 constexpr std::string_view kCollectives[] = {
     "c10d",
     "c10d_functional",
@@ -34,7 +34,7 @@ constexpr std::string_view kCollectives[] = {
     "rpc",
 };
 
-// Tensors of bytes that hold a pointer to a packed weight.
+// Ops on byte tensors that hold a pointer to a packed weight.
 constexpr std::string_view kPointers[] = {
     "quantized::linear_prepack_legacy",
     "quantized::linear_prepack_fp16_legacy",
@@ -47,7 +47,7 @@ constexpr std::string_view kPointers[] = {
     "_quantized::wrapped_fbgemm_linear_fp16_weight",
 };
 
-// Classes of PyTorch's whose objects are made once, of weights, and only read then.
+// Classes of PyTorch whose objects are made once from weights, and then only read.
 constexpr std::string_view kPacked[] = {
     "__torch__.torch.classes.quantized.",
     "__torch__.torch.classes.rnn.",
@@ -62,7 +62,7 @@ bool is_packed(const c10::Type& type) {
       kPacked, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-// Values that hold no tensor but those that HostRun converts.
+// Types of values that hold no tensors except those that HostRun converts.
 bool is_plain_value(const c10::Type& type) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
@@ -89,7 +89,8 @@ bool is_plain_value(const c10::Type& type) {
   }
 }
 
-// The first type in it, down through lists and optionals, that is none of these.
+// The first type in `type`, also within lists and optionals, that is neither plain nor
+// packed; nullptr if there is none. Sets *packs if it finds a packed type.
 const c10::Type* unknown_in(const c10::Type& type, bool* packs) {
   const bool holds = type.kind() == c10::TypeKind::ListType ||
                      type.kind() == c10::TypeKind::OptionalType;
@@ -109,7 +110,7 @@ bool is_among(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Of all bytes, in four lanes that a processor works on at once.
+// A checksum of all bytes, in four lanes that a processor computes in parallel.
 uint64_t sum_of(const c10::StorageImpl& storage) {
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
   const auto* bytes = static_cast<const char*>(storage.data());
@@ -128,7 +129,7 @@ uint64_t sum_of(const c10::StorageImpl& storage) {
   return sum;
 }
 
-// The storages that a tensor of any layout is made of.
+// Visits the storages of a tensor of any layout.
 template <typename Visit>
 void for_each_storage(const at::Tensor& tensor, const Visit& visit) {
   if (!tensor.defined()) return;
@@ -256,7 +257,7 @@ void CopyAudit::kernel_ended(const torch::jit::Stack& stack) {
     for_each_tensor(stack[at], [&](const at::Tensor& result) {
       if (!result.defined() || !result.is_cpu()) return;
       for_each_storage(result, [&](const c10::Storage& storage) {
-        // What is empty becomes the xpu tensor's as it is.
+        // An empty storage is not copied: the xpu result takes it over.
         if (storage.nbytes() != 0) record_storage(storage, -1, packs_, true);
       });
     });
@@ -272,7 +273,7 @@ const CopyAudit::Copied* CopyAudit::kept() const {
 
 void CopyAudit::run_ended() const {
   if (C10_LIKELY(kept() == nullptr)) return;
-  // A kernel in Python may leave garbage that holds them.
+  // A kernel in Python may leave garbage that references the copies.
   if (Py_IsInitialized() && !python_ends()) {
     const WithGil gil;
     PyGC_Collect();

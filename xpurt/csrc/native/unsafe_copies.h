@@ -1,4 +1,4 @@
-// Which ops may run on copies of their arguments, and what is checked when they do.
+// Which ops may run on copies of their arguments, and the checks of such runs.
 #pragma once
 
 #include <c10/util/SmallVector.h>
@@ -9,36 +9,36 @@ namespace xpurt {
 
 // Note [Ops on copies]
 // ~~~~~~~~~~~~~~~~~~~~
-// Where the host cannot read a device's memory, a native kernel runs on copies, and
-// only what the schema marks as written is copied back. That is wrong, and nobody
-// would see it, for an op that writes to something else, or that reads or writes after
-// it returned. There are four kinds of ops:
-//  - trusted: PyTorch's aten. Its schemas are audited, and the arguments that they
-//    conceal are listed in op_record.cpp.
-//  - refused: known to be unsafe (collectives), or not to be known: a type in the
-//    schema, such as a ScriptObject, through which the op may keep a tensor.
-//  - never: a tensor of theirs holds a pointer to an object of the host. Neither a copy
-//    nor other labels can make that an xpu tensor, on any device.
-//  - checked: all others, those of other libraries above all. They run, and an error
-//    is raised afterwards if the bytes of an argument changed that the schema calls an
-//    input, or if somebody still holds a copy, of an argument or of a result. The xpu
-//    tensors are what they were then.
-// What the check cannot see is an op that keeps a bare pointer to a tensor, and no
+// If the host cannot read a device's memory, a native kernel runs on copies, and only
+// the arguments that the schema marks as written are copied back. The result is
+// silently wrong if the op writes to other arguments, or reads or writes after it
+// returned. There are four kinds of ops:
+//  - trusted: PyTorch's aten. Its schemas are audited; written arguments that they do
+//    not mark are listed in op_record.cpp.
+//  - refused: known to be unsafe (collectives), or unknown: the schema has a type, such
+//    as a ScriptObject, through which the op may keep a tensor.
+//  - never: one of the op's tensors holds a pointer to an object of the host. Neither a
+//    copy nor relabeling can make it an xpu tensor, on any device.
+//  - checked: all others, above all those of other libraries. They run. An error is
+//    raised afterwards if the bytes of an argument changed that the schema declares an
+//    input, or if a copy of an argument or of a result is still referenced. In the
+//    first case nothing was copied back yet: the xpu tensors are unchanged.
+// The check does not detect an op that keeps a bare pointer to a tensor without a
 // reference: on any device that is a use of freed memory.
 enum class CopyRule { trusted, checked, refused, never };
 
 struct CopyVerdict {
   CopyRule rule;
-  std::string reason;  // why not; for the message
-  bool packs = false;  // into an object of PyTorch's that may keep what it packs
+  std::string reason;  // of a refusal; for the message
+  bool packs = false;  // packs tensors into an object of PyTorch that may keep them
 };
 CopyVerdict copy_verdict(const c10::FunctionSchema& schema);
 
-// FallbackError if the op may not run on host tensors of xpu:index. `copies`: some of
-// them are copies.
+// Raises FallbackError if the op may not run on host tensors of xpu:index. `copies`:
+// whether some of them are copies.
 void check_may_copy(const OpRecord& record, c10::DeviceIndex index, bool copies);
 
-// For tests: ops that are trusted are checked, too.
+// For tests: whether trusted ops are checked, too.
 void check_trusted_copies(bool value);
 
 // The checks of one run of one op on copies.
@@ -46,14 +46,16 @@ class CopyAudit {
  public:
   CopyAudit(const OpRecord& record, c10::DeviceIndex index);
 
-  // `original`, an argument, has become `host`.
+  // Records that the argument `original` has the host form `host`.
   void record_argument(size_t position, const at::Tensor& original,
                        const at::Tensor& host);
-  // The copies are complete, and the kernel is about to run.
+  // Called when the copies are complete, before the kernel runs.
   void kernel_begins();
-  // The kernel ran, and nothing is copied back yet; `stack` ends with its results.
+  // Called after the kernel, before anything is copied back; `stack` ends with the
+  // results. Raises FallbackError if the kernel wrote to an input.
   void kernel_ended(const torch::jit::Stack& stack);
-  // Nothing that belongs to the run holds a copy any more.
+  // Called when the run itself holds no copy any more. Raises FallbackError if a copy
+  // is still referenced.
   void run_ended() const;
 
  private:

@@ -25,19 +25,19 @@ using torch::jit::Stack;
 
 // Note [Types that the CPU lacks]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A program written for a GPU may call histc on integers or fft on complex32. PyTorch's
-// CPU kernels, which run what has no row, refuse some of these types. A table,
-// kernels/rows/wider_types.py, names such pairs of an op and a type, and a wider type
-// that the op is computed in: operands are converted, the op is called on xpu once
-// more, so that a row or the CPU kernel for the wider type runs it, and the results are
-// rounded. What the results are, and which arguments do not fit, PyTorch's meta
-// function says for the types that were given. All that happens below autograd, so that
-// derivatives are the op's own. An op that is not in the table raises what the CPU
-// raises: a type that no GPU has either is not invented here.
+// A program written for a GPU may call histc on integers or fft on complex32. Ops
+// without a row run by PyTorch's CPU kernels, some of which reject these types. The
+// table kernels/rows/wider_types.py lists such pairs of an op and a type, with a wider
+// type that the op is computed in. The operands are converted, and the op is called on
+// xpu once more, so that a row or the CPU kernel for the wider type runs it. Then the
+// results are rounded. PyTorch's meta function for the given types determines the types
+// of the results and rejects invalid arguments. All that happens below autograd, so
+// that the derivatives are the op's own. An op that is not in the table raises the CPU
+// kernel's error: types that GPUs do not support either are not added here.
 //
-// Each call inside is counted where it ran; the outer call is not counted again.
+// Each inner call is counted where it ran; the outer call is not counted again.
 struct WiderTypes {
-  // By type; Undefined: it stays what it is.
+  // The wider type, by type; Undefined: the type is unchanged.
   std::array<ScalarType, static_cast<size_t>(ScalarType::NumOptions)> wide;
   std::array<bool, static_cast<size_t>(ScalarType::NumOptions)> on_cpu{};
 
@@ -48,7 +48,7 @@ struct WiderTypes {
   bool takes(ScalarType type) const {
     return wide[static_cast<size_t>(type)] != ScalarType::Undefined;
   }
-  // Whether an operand of this type asks for the wider one.
+  // Whether an operand of this type makes the call run in the wider type.
   bool asks(ScalarType type, bool host_reads) const {
     return takes(type) && !(host_reads && on_cpu[static_cast<size_t>(type)]);
   }
@@ -85,7 +85,7 @@ class WiderCall {
     return found;
   }
 
-  // The results.
+  // Runs the call, and returns the results.
   Stack run() const {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     Stack wide;
@@ -115,7 +115,7 @@ class WiderCall {
       return static_cast<int64_t>(wider_.of(static_cast<ScalarType>(value.toInt())));
     }
     if (value.isTensor() && value.toTensor().defined() && declared.is_out()) {
-      // It is written when all is known to be right.
+      // `out` itself is written only after all checks have passed.
       const Tensor& out = value.toTensor();
       return at::empty({0}, out.options().dtype(out_type(out.scalar_type())));
     }
@@ -128,8 +128,9 @@ class WiderCall {
     return value;
   }
 
-  // What stands for an out= of this type. One that happens to have the wider type is
-  // another type than the results, and has to stay one: most ops refuse it.
+  // The type of the tensor that replaces an out= of this type. If `out` has the wider
+  // type, its type differs from the results' given type, which most ops reject. So the
+  // replacement's type has to differ from the wider type.
   ScalarType out_type(ScalarType given) const {
     if (wider_.takes(given)) return wider_.of(given);
     // The magnitude of a complex number has the type of its parts.
@@ -152,8 +153,8 @@ class WiderCall {
     }
   }
 
-  // Through int64 an integer type that is too small takes the lowest bits on every
-  // device.
+  // Converts floating results for an integer type to int64 first: a type that is too
+  // small then gets the lowest bits on every device.
   static Tensor whole(const Tensor& wide, ScalarType type) {
     const bool cut = wide.is_floating_point() && c10::isIntegralType(type, true);
     return cut ? wide.to(ScalarType::Long) : wide;
@@ -185,7 +186,7 @@ class WiderCall {
     return made;
   }
 
-  // The argument that result i is, as with out= and in place.
+  // The argument that is result i, as with out= and in-place ops; nullptr if none is.
   const Tensor* written_as(size_t i) const {
     const c10::Argument& result = schema_.returns()[i];
     if (result.alias_info() == nullptr || !result.alias_info()->isWrite()) {
@@ -206,7 +207,7 @@ class WiderCall {
   const Stack given_;
 };
 
-// The looks of results for which PyTorch has no meta function.
+// The meta results of ops without a meta function in PyTorch: like the input.
 std::vector<Tensor> as_input(const Stack& metas) {
   return {at::empty_like(metas[1].toTensor())};
 }
@@ -218,7 +219,7 @@ const bool losses_are_known =
 }  // namespace
 
 void add_wider_types(const std::vector<WiderRow>& rows) {
-  // Leaked: valid for the life of the process, as the records are.
+  // Leaked: valid until the process ends, like the records.
   auto& by_name = *new std::unordered_map<std::string, WiderTypes>;
   for (const WiderRow& row : rows) {
     for (const std::string& name : {row.name, row.name + '_'}) {

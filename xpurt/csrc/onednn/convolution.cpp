@@ -27,16 +27,16 @@ struct Transposed {
   static constexpr auto algorithm = dnnl::algorithm::deconvolution_direct;
 };
 
-// A convolution as oneDNN describes it: what the caller's dense tensors look like, and
-// what primitives are asked for.
+// A convolution as oneDNN describes it: the layouts of the caller's dense tensors, and
+// the parameters of the primitives.
 struct Description {
   explicit Description(const Convolution& of);
 
-  // In the place of a layout that the primitive may choose.
+  // For a layout that the primitive may choose.
   Layout any(const Layout& layout) const {
     return {layout.get_dims(), type, memory::format_tag::any};
   }
-  // Blocks of channels would have to be reordered to channels last and back.
+  // Channels last is kept: blocked channels would have to be reordered both ways.
   Layout image(const Layout& layout) const {
     return channels_last ? layout : any(layout);
   }
@@ -57,7 +57,7 @@ Layout weight_layout(const Convolution& of, memory::data_type type,
     strides.insert(strides.begin(), strides[0] * sizes[1]);
   }
   if (of.transposed) {
-    // oneDNN has the channels of the output first.
+    // In oneDNN the channels of the output come first.
     const size_t first = of.groups > 1 ? 1 : 0;
     std::swap(sizes[first], sizes[first + 1]);
     std::swap(strides[first], strides[first + 1]);
@@ -79,7 +79,7 @@ Description::Description(const Convolution& of)
   output = {made, type, dense_strides(made, channels_last)};
   bias = {{made[1]}, type, memory::format_tag::a};
   for (size_t d = 0; d < stride.size(); ++d) {
-    --dilation[d];  // oneDNN counts the elements between
+    --dilation[d];  // oneDNN counts the skipped elements
     if (of.transposed) after[d] -= of.output_padding[d];
   }
 }
@@ -189,7 +189,7 @@ std::shared_ptr<const OnednnPlan> plan_of(OnednnDevice& device,
   });
 }
 
-// Weights are reordered anyway: either dense form will do.
+// Weights are reordered anyway, so both dense formats are accepted.
 Tensor dense_weight(const Tensor& weight) {
   return has_channels_last(weight) ? weight : weight.contiguous();
 }
@@ -234,7 +234,8 @@ std::vector<int64_t> Convolution::output_sizes() const {
 }
 
 int64_t Convolution::multiply_adds() const {
-  // Each number of the weight meets each window of each image, or each element of it.
+  // Each number of the weight is multiplied once per window of each image; if
+  // transposed, once per element of each image.
   int64_t places = input.size(0);
   const std::vector<int64_t> made = output_sizes();
   for (int64_t d = 2; d < input.dim(); ++d) {

@@ -11,8 +11,8 @@ namespace {
 using c10::ScalarType;
 using dnnl::memory;
 
-// Whether sums of int8 products are exact. On processors without instructions for them
-// oneDNN's kernels add pairs of products in 16 bits, which saturate.
+// Whether sums of int8 products are exact. On processors without instructions for int8
+// products, oneDNN's kernels add pairs of products in 16 bits, which saturate.
 bool adds_exactly(const dnnl::engine& engine, const dnnl::matmul::primitive_desc& of) {
   constexpr int8_t kLargest = 127;
   const memory left(of.src_desc(), engine), right(of.weights_desc(), engine);
@@ -37,7 +37,8 @@ bool adds_exactly(const dnnl::engine& engine, const dnnl::matmul::primitive_desc
 
 OnednnDevice::OnednnDevice(const PhysicalDevice& device)
     : device_(device), plans_(kMaxOnednnPlans) {
-  // Of other devices it says on the standard output that it does not know them.
+  // For other devices oneDNN prints on the standard output that it does not support
+  // them.
   constexpr uint32_t kIntel = 0x8086;
   using sycl::info::device::vendor_id;
   if (!device.is_cpu && device.device.get_info<vendor_id>() != kIntel) return;
@@ -45,7 +46,7 @@ OnednnDevice::OnednnDevice(const PhysicalDevice& device)
     engine_ = dnnl::sycl_interop::make_engine(device.device, device.context);
     known_ = true;
   } catch (const std::exception&) {
-    // A device that oneDNN does not know: others will do its work.
+    // oneDNN does not support the device; xpurt's kernels are used instead.
   }
 }
 

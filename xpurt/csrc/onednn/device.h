@@ -1,5 +1,5 @@
-// oneDNN on one device. Only for the .cpp files of onednn/: torch ships another version
-// of oneDNN's headers.
+// oneDNN on one device. Only for the .cpp files of onednn/: PyTorch ships another
+// version of oneDNN's headers.
 #pragma once
 
 #include <ATen/Context.h>
@@ -15,7 +15,7 @@
 
 namespace xpurt {
 
-// Appends what tells one plan from another to a key.
+// Appends a value that distinguishes plans to a key.
 template <typename T>
   requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
 void add_to_key(std::string* key, T value) {
@@ -34,12 +34,13 @@ class OnednnDevice {
 
   explicit OnednnDevice(const PhysicalDevice& device);
 
-  // False where oneDNN does not know the device: nothing else may be called then.
+  // Whether oneDNN supports the device. If not, no other function may be called.
   bool is_known() const { return known_; }
   const dnnl::engine& engine() const { return engine_; }
   dnnl::stream& stream_on(sycl::queue& queue);
 
-  // The plan of the key, made by make() if it is not among those used last.
+  // The plan of the key, made by make() if it is not among the kept, recently used
+  // ones.
   template <typename Make>
   std::shared_ptr<const OnednnPlan> plan(std::string key, const Make& make) {
     add_to_key(&key, at::globalContext().deterministicAlgorithms());
@@ -47,7 +48,7 @@ class OnednnDevice {
   }
   size_t plans_kept() const { return plans_.size(); }
 
-  // Whether oneDNN multiplies matrices of the type here.
+  // Whether oneDNN multiplies matrices of the type on this device.
   bool multiplies(c10::ScalarType type);
 
  private:
@@ -60,7 +61,7 @@ class OnednnDevice {
   std::unordered_map<sycl::queue*, dnnl::stream> streams_;
 };
 
-// undef for types that oneDNN has not.
+// undef for types that oneDNN does not support.
 dnnl::memory::data_type onednn_type(c10::ScalarType type);
 
 }  // namespace xpurt

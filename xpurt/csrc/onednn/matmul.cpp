@@ -17,8 +17,8 @@ Layout describe(const Tensor& tensor) {
   const MatrixStrides of_matrix = matrix_strides(tensor);
   strides[strides.size() - 2] = of_matrix.row;
   strides.back() = of_matrix.column;
-  // A stride that leads nowhere is any number to PyTorch; oneDNN orders dimensions by
-  // it.
+  // In PyTorch the stride of a dimension of one element can be any number, but oneDNN
+  // orders dimensions by strides.
   int64_t extent = 1;
   for (size_t i = 0; i < sizes.size(); ++i) {
     extent = std::max(extent, sizes[i] * strides[i]);
@@ -29,7 +29,7 @@ Layout describe(const Tensor& tensor) {
   return {sizes, onednn_type(tensor.scalar_type()), strides};
 }
 
-// The bias as a matrix that is broadcast along all dimensions but the last.
+// The bias as a matrix that is broadcast along all dimensions except the last.
 Layout describe_bias(const Tensor& bias, int64_t dims) {
   dnnl::memory::dims sizes(dims, 1);
   sizes.back() = bias.numel();

@@ -1,4 +1,4 @@
-// Matrix products through oneDNN on a stream's queue.
+// Matrix products by oneDNN on a stream's queue.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,7 @@
 
 namespace xpurt {
 
-// Whether oneDNN has an engine for the device and computes products of `type`.
+// Whether oneDNN supports the device and computes products of `type` on it.
 bool onednn_multiplies(const PhysicalDevice& device, c10::ScalarType type);
 
 // Strides of a tensor's last two dimensions. PyTorch leaves the stride of a
@@ -20,10 +20,10 @@ inline MatrixStrides matrix_strides(const at::Tensor& tensor) {
           tensor.size(-1) == 1 ? 1 : tensor.stride(-1)};
 }
 
-// One product: out = alpha * a @ b + beta * out, + bias (one per column) if defined,
-// and GELU of that if wanted. Shapes (m, k) @ (k, n), or (batch, m, k) @ (batch, k, n),
-// with any number of batch dimensions; a and b are of one type, out of that, of float,
-// or of int32 for int8. Each matrix has a unit stride, and out no gaps within a row.
+// One product: out = alpha * a @ b + beta * out, plus bias (one per column) if defined,
+// then GELU if `gelu`. Shapes: (m, k) @ (k, n), or (batch, m, k) @ (batch, k, n), with
+// any number of batch dimensions. a and b have one type; out has that type, or float,
+// or int32 for int8. Each matrix has a unit stride, and out no gaps within a row.
 struct MatrixProduct {
   const at::Tensor& out;
   const at::Tensor& a;

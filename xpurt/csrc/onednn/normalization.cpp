@@ -1,5 +1,5 @@
-// Normalization of batches and of layers by oneDNN. What it calls the variance is kept
-// by PyTorch as 1 / sqrt(variance + eps): steps of the rows make one of the other.
+// Batch and layer normalization by oneDNN. oneDNN uses the variance, and PyTorch keeps
+// 1 / sqrt(variance + eps): steps of the rows convert between the two.
 #include "onednn/device.h"
 #include "onednn/rows.h"
 
@@ -13,14 +13,14 @@ using dnnl::prop_kind;
 
 constexpr auto kFloat = memory::data_type::f32;
 
-// Whether all that are given are of float32; of half precision PyTorch mixes types.
+// Whether all defined tensors are float32. With half precision PyTorch mixes types.
 bool are_float(std::initializer_list<Tensor> tensors) {
   return std::ranges::all_of(tensors, [](const Tensor& each) {
     return !each.defined() || each.scalar_type() == c10::ScalarType::Float;
   });
 }
 
-// The tensor that is normalized, as oneDNN sees it.
+// The oneDNN layouts of the normalized tensor, its moments and its scale.
 struct Normalized {
   Layout values, moments, scale;
   std::string key;
@@ -36,7 +36,8 @@ struct Normalized {
   }
 };
 
-// Images of a batch; none if they are not dense, or of too many dimensions.
+// The layouts for the images of a batch; nullopt if they are not dense or have too many
+// dimensions.
 std::optional<Normalized> as_images(const char* name, const Tensor& images) {
   const memory::dims sizes = images.sizes().vec();
   if (sizes.size() < 2 || sizes.size() > 5 || images.numel() == 0) return {};
@@ -55,7 +56,7 @@ std::optional<Normalized> as_lines(const char* name, const Tensor& values,
 struct Forward {
   Tensor input, output, mean, variance, weight, bias;
   double eps;
-  bool training;  // the moments are made, not given
+  bool training;  // the moments are computed, not given
 };
 
 template <typename Primitive>
@@ -107,7 +108,7 @@ template <typename Primitive, typename Hint>
 ReadyPrimitive backward(const PrimitiveCall& call, const char* name, Backward of,
                         Normalized like) {
   const bool scales = of.weight.defined(), shifts = of.to_bias.defined();
-  // Primitives write the gradients of the input and of the scale.
+  // The primitives always write the gradients of the input and of the scale.
   if (!of.to_input.defined() || of.to_weight.defined() != scales) return {};
   auto flags = normalization_flags::none;
   if (!of.training) flags |= normalization_flags::use_global_stats;

@@ -14,7 +14,7 @@ namespace {
 
 using at::Tensor;
 
-// A tensor in the place of an argument, in a layout of oneDNN's.
+// A tensor as an argument of a primitive, with its layout in oneDNN.
 struct ArgumentUse {
   int role;
   const Layout& layout;
@@ -98,7 +98,7 @@ bool has_channels_last(const Tensor& tensor) {
 
 bool is_of_use(const dnnl::primitive_desc_base& descriptor) {
   if (descriptor.get(/*allow_empty=*/true) == nullptr) return false;
-  // Slower than anything else.
+  // The reference implementation is slower than any other kernel.
   return std::string_view(descriptor.impl_info_str()).find("ref") ==
          std::string_view::npos;
 }

@@ -1,5 +1,5 @@
-// A primitive of oneDNN, and the reorders from and to the layouts that the caller's
-// tensors have. Only for the .cpp files of onednn/.
+// A primitive of oneDNN, and the reorders from and to the layouts of the caller's
+// tensors. Only for the .cpp files of onednn/.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ class OnednnDevice;
 using Layout = dnnl::memory::desc;
 
 struct OnednnPlan {
-  // Primitives take their scratchpads from us: one is used by several threads.
+  // The caller provides the scratchpads, since several threads use one primitive.
   struct Piece {
     dnnl::primitive primitive;
     Layout scratchpad;
@@ -28,13 +28,13 @@ struct OnednnPlan {
     int role;       // DNNL_ARG_*
     Layout layout;  // of the caller's tensor
     Access access;
-    Layout wanted = {};  // by the primitive
+    Layout wanted = {};  // layout that the primitive requires
     std::optional<Piece> reorder = std::nullopt;
   };
 
-  // Whether oneDNN has the primitive; a plan of none can't be run.
+  // Whether oneDNN has the primitive. If not, the plan cannot be run.
   bool possible = false;
-  const char* name = nullptr;  // static
+  const char* name = nullptr;  // of static lifetime
   Piece main;
   std::vector<Argument> arguments;
 };
@@ -44,10 +44,10 @@ dnnl::memory::dims dense_strides(const dnnl::memory::dims& sizes, bool channels_
 at::MemoryFormat channels_last_of(int64_t dims);
 bool has_channels_last(const at::Tensor& tensor);
 
-// Whether there is a primitive, and one that is better than oneDNN's reference.
+// Whether there is a primitive that is better than oneDNN's reference implementation.
 bool is_of_use(const dnnl::primitive_desc_base& descriptor);
 
-// Attributes that all primitives of ours have.
+// The attributes that all primitives have in common.
 dnnl::primitive_attr onednn_attributes();
 
 // A plan for the primitive; impossible if the descriptor is empty. Throws dnnl::error.
@@ -55,20 +55,22 @@ OnednnPlan make_plan(const dnnl::engine& engine, const char* name,
                      const dnnl::primitive_desc& descriptor,
                      std::vector<OnednnPlan::Argument> arguments);
 
-// What inputs look like in the layouts that primitives want, for primitives that are
-// run one after the other on the same inputs.
+// An input in the layout that a primitive requires, kept for other primitives that run
+// on the same input.
 struct ReorderedInput {
   at::Tensor original;
   Layout layout;
   at::Tensor reordered;
 };
 
-// Submits the plan. `tensors` are those of its arguments, in order. Throws dnnl::error.
+// Submits the plan. `tensors`: the tensors of its arguments, in order. Throws
+// dnnl::error.
 void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,
               size_t position, at::ArrayRef<at::Tensor> tensors,
               std::vector<ReorderedInput>* reordered = nullptr);
 
-// What body() returns. What oneDNN throws becomes an error that says what it was to do.
+// Returns the result of body(). An error of oneDNN becomes a RuntimeError that
+// describes the task.
 template <typename Body, typename... Parts>
 auto onednn_checked(const Body& body, const Parts&... task) {
   try {

@@ -1,4 +1,4 @@
-// How many primitives of oneDNN are kept.
+// The number of oneDNN primitives that are kept.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace xpurt {
 
-// Per device; those that were not used for longest go first. A plan is a primitive and
-// the reorders around it, with their code: some 100 KB.
+// Per device; the least recently used plans are removed first. A plan is a primitive
+// and the reorders around it, with their code: some 100 KB.
 constexpr size_t kMaxOnednnPlans = 1024;
 
 size_t onednn_plans_kept(const PhysicalDevice& device);

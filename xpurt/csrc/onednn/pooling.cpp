@@ -1,5 +1,5 @@
-// Means of windows, and their gradients, by oneDNN. Its largest elements of windows
-// pass over NaN, which PyTorch's do not.
+// Average pooling and its gradients by oneDNN. oneDNN's max pooling is not used: it
+// ignores NaN, which PyTorch's propagates.
 #include <algorithm>
 
 #include "onednn/device.h"
@@ -13,7 +13,7 @@ using at::Tensor;
 using dnnl::memory;
 using Dims = memory::dims;
 
-// A number per axis, of a list that may have one for all.
+// One number per axis, from a list that may have one number for all.
 Dims per_axis(const c10::IValue& list, size_t axes) {
   Dims found = list.toIntVector();
   if (found.size() == 1) found.resize(axes, found[0]);
@@ -41,7 +41,7 @@ bool are_contiguous(const Tensor& a, const Tensor& b, MemoryFormat format) {
   return a.is_contiguous(format) && b.is_contiguous(format);
 }
 
-// None where oneDNN would count otherwise, or the images are not dense.
+// nullopt if oneDNN would count elements differently, or if the images are not dense.
 std::optional<Windows> windows_of(const PrimitiveCall& call, const Tensor& image,
                                   const Tensor& made) {
   const size_t axes = call.is_3d() ? 3 : 2;
@@ -68,7 +68,8 @@ std::optional<Windows> windows_of(const PrimitiveCall& call, const Tensor& image
   for (size_t d = 0; d < axes; ++d) {
     const int64_t end = (of.made[d + 2] - 1) * of.stride[d] + of.kernel[d];
     const int64_t wanted = end - of.image[d + 2] - of.before[d];
-    // With ceil_mode a window may go beyond the padding. PyTorch does not count that.
+    // With ceil_mode a window may extend beyond the padding. PyTorch does not count
+    // those elements.
     if (counts_padding && wanted > of.after[d]) return {};
     of.after[d] = std::max(of.after[d], wanted);
   }
@@ -122,7 +123,7 @@ ReadyPrimitive onednn_average(const PrimitiveCall& call) {
 
 ReadyPrimitive onednn_average_backward(const PrimitiveCall& call) {
   const Tensor to_image = call.tensor("out");
-  // Of sums the gradient is one number, expanded.
+  // The gradient of a sum is one number, expanded.
   const Tensor grad =
       call.tensor("grad_output").contiguous(to_image.suggest_memory_format());
   const auto of = windows_of(call, to_image, grad);

@@ -16,10 +16,10 @@ using dnnl::memory;
 using Tag = memory::format_tag;
 using Tensors = std::vector<Tensor>;
 
-// Weights are reordered first, which fewer steps do not make up for.
+// Weights are reordered first, which does not pay with fewer steps.
 constexpr int64_t kMinSteps = 4;
 
-// Of an LSTM one per gate; a GRU has two of the new gate.
+// An LSTM has one bias per gate; a GRU has two for the new gate.
 constexpr int64_t kBiases = 4;
 
 enum class RecurrentPart { inference, training, gradients };
@@ -28,7 +28,7 @@ RecurrentPart forward_part(bool train) {
   return train ? RecurrentPart::training : RecurrentPart::inference;
 }
 
-// What the caller's dense tensors look like.
+// The layouts of the caller's dense tensors.
 struct RecurrentLayouts {
   explicit RecurrentLayouts(const RecurrentLayer& of)
       : input({of.steps(), of.batch(), of.input.size(2)}, type, Tag::tnc),
@@ -44,10 +44,10 @@ struct RecurrentLayouts {
   Layout input, output, state, weight_ih, weight_hh, bias;
 };
 
-// Of the primitive for a layer, or for its gradients if there is a descriptor of the
-// forward primitive; empty where oneDNN has none. A GRU is one with a linear part
-// before the reset gate. The functions of C++ have no flags: gradients of weights would
-// be added to what is there.
+// The descriptor of the primitive for a layer, or for its gradients if `forward` is
+// given; empty if oneDNN has none. The GRU is oneDNN's "linear before reset" variant.
+// The C API is used since the C++ API has no flags: without kOverwrite, gradients of
+// weights would be added to the existing values.
 dnnl::primitive_desc descriptor_of(const dnnl::engine& engine,
                                    const RecurrentLayer& layer, RecurrentPart part,
                                    const dnnl::primitive_desc& forward = {}) {
@@ -89,8 +89,8 @@ dnnl::primitive_desc descriptor_of(const dnnl::engine& engine,
   return status == dnnl_success ? dnnl::primitive_desc(made) : dnnl::primitive_desc();
 }
 
-// Arguments are the layer's tensors, its results and the workspace, and then gradients
-// of the tensors and of the results: see tensors_of.
+// The arguments are the layer's tensors, its results and the workspace, then the
+// gradients of the tensors and of the results: see tensors_of().
 OnednnPlan make_recurrent_plan(const dnnl::engine& engine, const RecurrentLayer& layer,
                                RecurrentPart part) {
   const dnnl::primitive_desc forward = descriptor_of(engine, layer, part);
@@ -151,8 +151,8 @@ auto explained(const RecurrentLayer& layer, const Body& body) {
                         layer.input.sizes());
 }
 
-// PyTorch's gates of a GRU are reset, update and new; oneDNN begins with the update.
-// The same leads back.
+// Converts between the orders of a GRU's gates, in both directions: PyTorch's is reset,
+// update, new; oneDNN's begins with update.
 Tensor with_update_first(const RecurrentLayer& layer, const Tensor& gates) {
   if (layer.lstm()) return gates.contiguous();
   const int64_t n = layer.hidden_size();
@@ -160,7 +160,7 @@ Tensor with_update_first(const RecurrentLayer& layer, const Tensor& gates) {
       {gates.narrow(0, n, n), gates.narrow(0, 0, n), gates.narrow(0, 2 * n, n)});
 }
 
-// The biases as oneDNN has them: a GRU's hidden part of the new gate comes last.
+// The biases in oneDNN's order: the hidden part of a GRU's new gate comes last.
 Tensor one_bias(const RecurrentLayer& layer) {
   const int64_t n = layer.hidden_size();
   if (!layer.bias_ih.defined()) {
@@ -173,7 +173,7 @@ Tensor one_bias(const RecurrentLayer& layer) {
                   layer.bias_hh.narrow(0, 2 * n, n)});
 }
 
-// In the order of a plan's arguments; undefined: not among them.
+// The tensors in the order of a plan's arguments; undefined ones are no arguments.
 Tensors tensors_of(const RecurrentLayer& layer, const RecurrentResults& made) {
   return {layer.input,
           layer.hx,

@@ -1,4 +1,4 @@
-// Layers of LSTM and GRU, and their gradients, through oneDNN on a stream's queue.
+// Layers of LSTM and GRU, and their gradients, by oneDNN on a stream's queue.
 #pragma once
 
 #include "op/recurrent.h"
@@ -6,16 +6,16 @@
 
 namespace xpurt {
 
-// Whether oneDNN has primitives for the layer, and for its gradients if `train`, and
-// they are worth it. Makes them.
+// Whether oneDNN has primitives for the layer (and for its gradients if `train`), and
+// the layer has enough steps for them. Makes the primitives.
 bool onednn_recurs(const PhysicalDevice& device, const RecurrentLayer& layer,
                    bool train);
 
-// For what onednn_recurs.
+// Only if onednn_recurs().
 RecurrentResults onednn_recurrent(const RecurrentLayer& layer, bool train,
                                   size_t position, Stream& stream);
 
-// The workspace is that of onednn_recurrent on the same device.
+// `made`: the results of onednn_recurrent() with `train`, on the same device.
 RecurrentTensors onednn_recurrent_gradients(const RecurrentLayer& layer,
                                             const RecurrentResults& made,
                                             const RecurrentResults& grads,

@@ -36,7 +36,7 @@ PrimitiveMaker find_primitive(const std::string& name) {
 }
 
 ReadyPrimitive ready_primitive(PrimitiveMaker make, const PrimitiveCall& call) {
-  // They were measured on CPUs alone. For captures see Note [Capture].
+  // The primitives were measured only on CPUs. For captures see Note [Capture].
   const bool is_cpu = call.stream.ordinal().devices[call.position]->is_cpu;
   if (!is_cpu || is_capturing(call.stream) || !call.onednn().is_known()) return {};
   return onednn_checked([&] { return make(call); }, "make a primitive");

@@ -1,5 +1,5 @@
-// Primitives of oneDNN that take the place of a row's steps, for the calls that they
-// compute as PyTorch does.
+// Primitives of oneDNN that replace a row's steps, for calls that they compute as
+// PyTorch does.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,8 @@ namespace xpurt {
 class OnednnDevice;
 struct OnednnPlan;
 
-// One call of a row, by the names of its schema, its results and its scratch.
+// One call of a row: arguments by their names in the schema, results and scratch by the
+// row's names.
 class PrimitiveCall {
  public:
   PrimitiveCall(const c10::FunctionSchema& schema, const c10::IValue* arguments,
@@ -28,7 +29,7 @@ class PrimitiveCall {
   const size_t position;
   Stream& stream;
 
-  // Undefined: not given, or there is none.
+  // The tensor of that name; undefined if it was not given or does not exist.
   at::Tensor tensor(const std::string& name) const {
     const at::Tensor* found = tensors_.find(name);
     return found == nullptr ? at::Tensor() : *found;
@@ -36,7 +37,7 @@ class PrimitiveCall {
   const c10::IValue& value(const std::string& name) const {
     return arguments_[schema_.argumentIndexWithName(name).value()];
   }
-  // Of the op, by its name: "aten::avg_pool3d_backward".
+  // Whether the op is 3-dimensional, by its name: "aten::avg_pool3d_backward".
   bool is_3d() const { return schema_.name().find("3d") != std::string::npos; }
   OnednnDevice& onednn() const;
 
@@ -46,22 +47,24 @@ class PrimitiveCall {
   const CustomKernelCall& tensors_;
 };
 
-// Submits what was made ready; empty: oneDNN is not for the call.
+// Submits a prepared primitive; empty if oneDNN does not compute the call.
 using ReadyPrimitive = std::function<void()>;
 using PrimitiveMaker = ReadyPrimitive (*)(const PrimitiveCall& call);
 
-// The one that a row names; nullptr for a row that names none.
+// The maker of that name; nullptr for an empty name. Throws if there is none of the
+// name.
 PrimitiveMaker find_primitive(const std::string& name);
 
-// Throws what oneDNN has to say if it can't make a primitive that it offers.
+// Runs the maker. Empty on devices other than CPUs, and in captures. Throws oneDNN's
+// error if a supported primitive cannot be made.
 ReadyPrimitive ready_primitive(PrimitiveMaker make, const PrimitiveCall& call);
 
-// For makers: the plan with its tensors, in the order of its arguments.
+// For makers: submits the plan with its tensors, in the order of its arguments.
 ReadyPrimitive ready_plan(std::shared_ptr<const OnednnPlan> plan,
                           const PrimitiveCall& call, std::vector<at::Tensor> tensors);
 
-// The makers. Scratch of the rows is `variances`: what the forward passes write, and
-// for the gradients 1 / rstd^2, which has eps in it already.
+// The makers. The rows' scratch tensor `variances` holds the variances that the forward
+// passes write; for the gradients it holds 1 / rstd^2, which already includes eps.
 ReadyPrimitive onednn_batch_norm(const PrimitiveCall& call);
 ReadyPrimitive onednn_batch_norm_backward(const PrimitiveCall& call);
 ReadyPrimitive onednn_layer_norm(const PrimitiveCall& call);

@@ -1,5 +1,5 @@
-// Scaled dot product attention: by products of oneDNN where it knows the device and
-// the type, else by a tiled kernel of ours.
+// Scaled dot product attention: by products of oneDNN if it supports the device and the
+// type, else by xpurt's tiled kernel.
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -21,7 +21,7 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-// Positions of the arguments; -1 where the op has none.
+// Positions of the arguments; -1 for an argument that the op does not have.
 struct AttentionRoles {
   int grad = -1, query = -1, key = -1, value = -1, out = -1, sums = -1;
   int dropout = -1, causal = -1, mask = -1, scale = -1;
@@ -59,7 +59,7 @@ class AttentionCall final : public RowCall {
   Attention asked_;
 };
 
-// Products want rows of heads without gaps, and no operand that is expanded.
+// Matrix products need dense rows of heads, and operands that are not expanded.
 Tensor plain_operand(const Tensor& tensor) {
   const auto strides = tensor.strides();
   const bool gaps = tensor.size(3) > 1 && strides[3] != 1;
@@ -84,7 +84,7 @@ void AttentionCall::read_arguments(const Stack& stack) {
 }
 
 void AttentionCall::add_cost(const Attention& asked, OpCost* cost) const {
-  // Multiply-adds of each of the products.
+  // The number of multiply-adds of each product.
   cost->elements = asked.query.numel() * asked.key.size(2);
   cost->flops = spec_.flops;
   for (const Tensor* each : {&asked.query, &asked.key, &asked.value}) {
@@ -136,7 +136,7 @@ bool AttentionCall::read(const Stack& stack) {
          });
 }
 
-// Results as PyTorch's CPU kernel lays them out: heads beside each other.
+// A result in the layout of PyTorch's CPU kernel: the heads of a token are adjacent.
 Tensor heads_inside(const Attention& asked, int64_t tokens) {
   return at::empty({asked.batch(), tokens, asked.heads(), asked.size()},
                    asked.query.options())

@@ -1,5 +1,5 @@
-// Scaled dot product attention in blocks, so that no device holds the scores of all
-// queries and keys at a time.
+// Scaled dot product attention in blocks: no device holds the scores of all queries and
+// keys at the same time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +27,7 @@ struct Attention {
   int64_t size() const { return query.size(3); }
 };
 
-// What the forward pass gives.
+// Results of the forward pass.
 struct Attended {
   at::Tensor out;   // (N, H, L, E)
   at::Tensor sums;  // (N, H, L): logarithms of the sums of exp(score)
@@ -35,29 +35,29 @@ struct Attended {
 
 using AttentionGradients = std::array<at::Tensor, 3>;  // of query, key and value
 
-// What the backward pass knows besides.
+// Further inputs of the backward pass.
 struct AttentionBackward {
   at::Tensor grad;   // of out
   at::Tensor sums;   // from the forward pass
   at::Tensor inner;  // (N, H, L): products of out and its gradient; strides as sums
 };
 
-// By kernels of ours, on any device with so much local memory.
+// By xpurt's kernels, on any device with enough local memory.
 bool attention_fits_tiles(const Attention& attention, const PhysicalDevice& device);
 void attend_by_tiles(const Attention& attention, const Attended& made, size_t position);
 void attend_backward_by_tiles(const Attention& attention,
                               const AttentionBackward& backward,
                               const AttentionGradients& made, size_t position);
 
-// By matrix products of oneDNN, with kernels of ours between them, where oneDNN
-// multiplies the type.
+// By matrix products of oneDNN, with xpurt's kernels between them. Requires that oneDNN
+// multiplies the type on the device.
 void attend_by_products(const Attention& attention, const Attended& made,
                         size_t position);
 void attend_backward_by_products(const Attention& attention,
                                  const AttentionBackward& backward,
                                  const AttentionGradients& made, size_t position);
 
-// The structure that kernels of attention take, as in the template.
+// The structure argument of the attention kernels; matches the template.
 struct AttentionLayout {
   int64_t batch, heads, queries, keys, first = 0;
   std::array<int64_t, 4> query{}, key{}, value{}, out{}, grad{}, mask{};
@@ -68,7 +68,7 @@ struct AttentionLayout {
 std::array<int64_t, 4> four_strides(const at::Tensor& tensor);
 std::array<int64_t, 3> three_strides(const at::Tensor& tensor);
 
-// Name of a kernel for operands like these.
+// Key of the kernel for operands like these.
 std::string attention_key(const Attention& attention, const char* template_name);
 
 }  // namespace xpurt

@@ -1,5 +1,6 @@
-// Attention by matrix products of oneDNN over blocks of queries, with kernels of ours
-// between them. Backward, the weights of a block are computed again from its scores.
+// Attention by matrix products of oneDNN over blocks of queries, with xpurt's kernels
+// between them. The backward pass computes the weights of a block again from its
+// scores.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -14,10 +15,10 @@ namespace {
 
 using at::Tensor;
 
-// Scores that are there at a time, about: they stay in a CPU's caches.
+// About how many scores exist at a time: they stay in a CPU's caches.
 constexpr int64_t kScores = 1 << 20;
 
-// Some queries of all heads of some of the batch, and the keys that they see.
+// Some queries of all heads of some of the batch, and the keys that they attend to.
 struct QueryBlock {
   int64_t first_batch, batches;
   int64_t first_query, queries;
@@ -32,7 +33,8 @@ struct QueryBlock {
   Tensor of_keys(const Tensor& tensor) const { return of(tensor).narrow(2, 0, keys); }
 };
 
-// From the last queries to the first: under a causal mask those see most keys.
+// From the last queries to the first: under a causal mask the last queries attend to
+// the most keys.
 std::vector<QueryBlock> blocks_of(const Attention& attention) {
   constexpr int64_t kFewest = 64;
   const int64_t per_query = std::max<int64_t>(attention.heads() * attention.keys(), 1);
@@ -86,7 +88,8 @@ class Products {
     return made;
   }
 
-  // A kernel over the rows of a block of scores; `written` come first.
+  // Submits a kernel over the rows of a block of scores. Its arguments begin with
+  // `written`, then `read`.
   void submit(const char* kernel, const QueryBlock& block, const Tensor& sums,
               std::initializer_list<const Tensor*> written,
               std::initializer_list<const Tensor*> read) const {
@@ -138,7 +141,7 @@ void attend_backward_by_products(const Attention& attention,
                                  const AttentionGradients& made, size_t position) {
   const Products by(attention, position);
   const auto& [of_query, of_key, of_value] = made;
-  // Parts are added up in the type of the computation.
+  // Partial sums are added in the type of the computation.
   const auto sum_of = [&](const Tensor& tensor) {
     return by.compute() == by.type()
                ? tensor
@@ -149,7 +152,7 @@ void attend_backward_by_products(const Attention& attention,
     key_sum.zero_();  // no block reaches the last keys
     value_sum.zero_();
   }
-  int64_t begun = -1;  // the part of the batch whose sums have their first part
+  int64_t begun = -1;  // first_batch of the blocks whose sums have begun
   for (const QueryBlock& block : blocks_of(attention)) {
     const Tensor scores = by.scores(block);
     const Tensor grad = block.of_queries(backward.grad);

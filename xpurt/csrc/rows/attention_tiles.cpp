@@ -1,4 +1,4 @@
-// Attention by kernels that go along tiles of queries and keys.
+// Attention by kernels that iterate over tiles of queries and keys.
 #include "op/element_type.h"
 #include "program/program.h"
 #include "rows/attention.h"
@@ -68,7 +68,7 @@ std::string attention_key(const Attention& attention, const char* template_name)
 }
 
 bool attention_fits_tiles(const Attention& attention, const PhysicalDevice& device) {
-  // Four tiles of rows with a gap, and two of weights, backward.
+  // The backward kernels need the most: four tiles of padded rows, and two of weights.
   const int64_t elements = kTile * (4 * (attention.size() + 1) + 2 * (kTile + 1));
   const size_t bytes =
       elements * c10::elementSize(computed_in(attention.query.scalar_type()));

@@ -1,5 +1,5 @@
-// Convolutions: oneDNN where it knows the device and has a primitive for the operands,
-// else by way of products of matrices.
+// Convolutions: by oneDNN if it supports the device and has a primitive for the
+// operands, else by matrix products.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/zeros.h>
@@ -90,8 +90,8 @@ void ConvolutionCall::read_cost(const Stack& stack) {
   if (!backward_ && asked_.input.dim() >= 3) cost_.rows = asked_.input.size(0);
 }
 
-// Throws what PyTorch throws for operands of different types. It sees single numbers
-// that are expanded, so that nothing is copied for it.
+// Throws what PyTorch throws for operands of different types. PyTorch's function gets
+// single numbers, expanded to the operands' sizes, so that nothing is copied.
 void refuse_types(const Convolution& of) {
   const auto shape = [](const Tensor& tensor) {
     return at::zeros({}, tensor.options().device(c10::DeviceType::CPU))
@@ -138,7 +138,8 @@ bool ConvolutionCall::has_primitives(const Convolution& convolution, const Stack
                                                ConvolutionPart::weight_gradient, bias));
 }
 
-// Each device takes some images of the batch. Undefined where that is not to be.
+// Divides the batch among devices: each computes some images. Undefined if the call is
+// not to be divided.
 Tensor ConvolutionCall::in_shards(const Stack& stack, Stream& stream,
                                   RowRun& run) const {
   if (backward_ || asked_.input.dim() < 3) return {};
@@ -161,7 +162,8 @@ Tensor ConvolutionCall::in_shards(const Stack& stack, Stream& stream,
   return output;
 }
 
-// False: neither in shards, nor has the device primitives for it.
+// Runs the call by oneDNN, whole or in shards. False if it is not divided and the
+// device has no primitives for it, or while it is captured.
 bool ConvolutionCall::run_onednn(Stack* stack, RowRun& run) const {
   Stream& stream = current_stream(asked_.input.device().index());
   // For captures see Note [Capture].

@@ -1,5 +1,5 @@
-// Custom kernels: kernels written out in OpenCL C, each run once per element of a
-// tensor.
+// Custom kernels: rows with OpenCL C written out, in one or more steps. Each step is
+// launched over the elements of a tensor.
 #include <ATen/MemoryOverlap.h>
 
 #include <algorithm>
@@ -94,14 +94,14 @@ void CustomKernelRun::read_tensors(const Stack& stack) {
       }
     }
   }
-  // An op that makes a tensor from numbers has but its result.
+  // An op that makes a tensor from numbers has no tensor but its result.
   if (call.type == ScalarType::Undefined && out != nullptr && out->isTensor()) {
     call.device = out->toTensor().device();
     call.type = out->toTensor().scalar_type();
   }
 }
 
-// Whether a kernel takes the tensor as it lies in memory.
+// Whether a kernel can read the tensor's memory directly.
 bool is_plain(const Tensor& t, c10::Device device) {
   return t.device() == device && t.layout() == c10::kStrided && !t.is_neg() &&
          !t.is_conj() && letter_of(t.scalar_type()) != 0;
@@ -110,7 +110,7 @@ bool is_plain(const Tensor& t, c10::Device device) {
 bool CustomKernelRun::can_read() const {
   if (!spec_.has_type(call_.type)) return false;
   if (spec_.raises_on_empty && call_.tensors[0].tensor.numel() == 0) return false;
-  // Complex numbers and others are not mixed, but for indices and masks.
+  // Complex tensors are not mixed with real ones, except indices and masks.
   const bool complex = c10::isComplexType(call_.type);
   return std::ranges::all_of(call_.tensors, [&](const NamedTensor& each) {
     const Tensor& t = each.tensor;
@@ -126,7 +126,8 @@ bool CustomKernelRun::can_write(const Tensor& target, bool is_out) const {
       at::has_internal_overlap(target) == at::MemOverlap::Yes) {
     return false;
   }
-  // Steps read and write in any order. In place, the target is an operand itself.
+  // Steps read and write in any order, so operands must not alias the target. In place,
+  // the target itself is an operand.
   return std::ranges::none_of(call_.tensors, [&](const NamedTensor& each) {
     return each.tensor.defined() && (is_out || !each.tensor.is_same(target)) &&
            each.tensor.is_alias_of(target);
@@ -225,8 +226,8 @@ std::deque<CustomKernelRun::Ready> CustomKernelRun::prepared(
   return steps;
 }
 
-// All are built before one runs: a driver that refuses the last one finds the arguments
-// as they were.
+// All steps are built before the first one runs: if the driver refuses a build, the
+// arguments are unchanged.
 void CustomKernelRun::run_steps(const Stack& stack, const CustomKernelCall& call,
                                 size_t position) {
   const auto submit = [](std::deque<Ready> steps) {
@@ -257,7 +258,8 @@ ShardList CustomKernelRun::shards(const CustomKernelCall& call, const OpCost& co
 void CustomKernelRun::run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) {
   if (overload_.indices >= 0)
     make_indices_plain(overload_.schema, overload_.indices, stack);
-  // The list of indices may be another one now, and a run that threw took the tensors.
+  // The list of indices may have changed, and an earlier run that threw has moved call_
+  // away.
   if (overload_.indices >= 0 || !is_read_) read_tensors(*stack);
   is_read_ = false;
   CustomKernelCall call = std::move(call_);

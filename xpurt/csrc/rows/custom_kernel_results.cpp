@@ -15,20 +15,20 @@ using at::Tensor;
 using c10::ScalarType;
 using torch::jit::Stack;
 
-// In the place of an argument that a result is laid out like.
+// Used in `laid_out_like` instead of an argument's name.
 constexpr std::string_view kContiguous = "contiguous";
 
 // Tensors with the sizes, strides and types of the results.
 std::vector<Tensor> meta_results(const CustomKernelOverload& overload,
                                  const c10::OperatorHandle& op, const Stack& stack) {
-  // This also throws what the op throws for shapes that do not fit.
+  // meta_call() also throws what the op throws for shapes that do not match.
   if (overload.like < 0) return meta_call(op, stack);
   const Tensor& original = overload.argument(stack, overload.like).toTensor();
   if (original.is_non_overlapping_and_dense()) return {original};
   return {at::empty(original.sizes(), original.options().device(c10::kMeta))};
 }
 
-// What the meta function gave, as the row has it.
+// The meta function's result, with the layout and type that the row declares.
 Tensor corrected(const Tensor& meta, const ResultSpec& spec,
                  const CustomKernelOverload& overload, const Stack& stack,
                  const CustomKernelCall& call) {
@@ -66,8 +66,7 @@ std::vector<Tensor> make_results(const CustomKernelSpec& spec,
                                  const CustomKernelOverload& overload,
                                  const c10::OperatorHandle& op, const Stack& stack,
                                  const CustomKernelCall& call) {
-  if (overload.schema.returns().empty())
-    return {};  // steps write to arguments as they are
+  if (overload.schema.returns().empty()) return {};  // the steps write to the arguments
   std::vector<Tensor> like = meta_results(overload, op, stack);
   for (size_t i = 0; i < std::min(like.size(), spec.results.size()); ++i) {
     if (like[i].defined())
@@ -83,7 +82,7 @@ std::vector<Tensor> make_results(const CustomKernelSpec& spec,
     } else {
       const Tensor& target = overload.argument(stack, overload.written[i]).toTensor();
       at::native::resize_output(target, like[i].sizes());
-      // Steps that want their arguments dense write to results like those.
+      // Steps that need dense arguments need results of that layout, too.
       const bool any =
           spec.dense.empty() && spec.contiguous.empty() &&
           (i >= spec.results.size() || spec.results[i].laid_out_like.empty());

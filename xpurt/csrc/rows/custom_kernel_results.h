@@ -6,8 +6,9 @@
 
 namespace xpurt {
 
-// The tensors that the steps write, one per result; undefined where a call has none.
-// What they look like is asked of the op itself, with meta tensors.
+// The tensors that the steps write, one per result; undefined for a result that the
+// call does not have. Their sizes, strides and types come from the op itself, run on
+// meta tensors. Throws what the op throws for shapes that do not match.
 std::vector<at::Tensor> make_results(const CustomKernelSpec& spec,
                                      const CustomKernelOverload& overload,
                                      const c10::OperatorHandle& op,

@@ -15,15 +15,15 @@ using at::Tensor;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-// To define the function's op and build the kernels of its parts, in microseconds: a
-// few times what one kernel takes.
+// Microseconds to define the function's op and to build the kernels of its ops: a few
+// times the build of one kernel.
 constexpr double kFormUs = 400e3;
 
 // Leaked: called from any thread, at any time before the process ends.
 const FormMaker* make_form = nullptr;
 
-// The rows that this thread is computing: a function that comes back to its own op
-// gets the kernel that is there without a row.
+// The rows that this thread is computing. If a function calls its own op, that call is
+// computed without the row.
 thread_local std::vector<const void*> active;
 
 }  // namespace
@@ -56,14 +56,15 @@ bool Decomposition::accepts(const Stack& stack) const {
     if (!value.isTensor() || !value.toTensor().defined()) return true;
     const Tensor& tensor = value.toTensor();
     if (!tensor.is_xpu() || tensor.layout() != c10::kStrided) return false;
-    // Most ops refuse out= that is an operand too: that is left to PyTorch.
+    // Most ops reject an out= that is also an operand. PyTorch's kernel raises the
+    // error.
     const bool is_out = left <= static_cast<size_t>(outs_);
     if (!is_out && is_result(tensor)) return false;
     if (!device.has_value()) {
       device = tensor.device();
       type = tensor.scalar_type();
     }
-    // PyTorch's kernel has the error for it, or converts.
+    // PyTorch's kernel raises the error, or converts.
     if (!takes_type(spec_.same_type, tensor.scalar_type(), type, is_out)) return false;
     return tensor.device() == *device;
   };
@@ -84,7 +85,8 @@ bool Decomposition::accepts(const Stack& stack) const {
 }
 
 OperatorHandle Decomposition::form() const {
-  // The maker takes the GIL, so nobody may wait for it holding that.
+  // The maker takes the GIL, so no thread may wait for the mutex while it holds the
+  // GIL.
   const WithoutGil released;
   std::lock_guard<std::mutex> lock(mutex_);
   if (!form_.has_value()) {
@@ -118,7 +120,7 @@ void Decomposition::run(Stack* stack) const {
 
 namespace {
 
-// The overload with the same arguments that gives new tensors.
+// The overload with the same arguments that returns new tensors.
 std::optional<OperatorHandle> functional_of(
     const OperatorHandle& op, const std::vector<OperatorHandle>& overloads) {
   const auto inputs = [](const c10::FunctionSchema& schema) {
@@ -158,7 +160,7 @@ void set_form_maker(FormMaker maker) {
 std::unique_ptr<Decomposition> Decomposition::of(const DecomposedSpec& spec,
                                                  const Overload& overload) {
   const OperatorHandle& op = overload.op;
-  // A row of an op in place has a function that writes to the arguments.
+  // The function of a row for an in-place op writes to the arguments.
   if (spec.name.back() == '_') return std::make_unique<Decomposition>(spec, op, op);
   const auto functional = functional_of(op, overload.all);
   if (!functional.has_value()) return nullptr;

@@ -1,4 +1,4 @@
-// Ops that are computed by way of other ops, as Python functions define them.
+// Ops that are computed by other ops, as Python functions define them.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@ struct DecomposedSpec : RowSpec {
       : RowSpec(fields), same_type(fields.take<bool>("same_type")) {}
   std::unique_ptr<RowKernel> make(const Overload& overload) const override;
 
-  bool same_type;  // tensors of other types than the first one's are PyTorch's
+  bool same_type;  // a call with tensors of several types is left to PyTorch
 };
 
-// What computes one overload of a row's op: a function that takes its arguments without
-// those of out=.
+// Computes one overload of a row's op by a function of its arguments without those of
+// out=.
 class Decomposition {
  public:
-  // nullptr if the overload has no function.
+  // nullptr if the overload has no functional form, or writes to a list of tensors.
   static std::unique_ptr<Decomposition> of(const DecomposedSpec& spec,
                                            const Overload& overload);
   Decomposition(const DecomposedSpec& spec, const c10::OperatorHandle& op,
@@ -39,15 +39,15 @@ class Decomposition {
   const c10::OperatorHandle functional_;
   int arguments_ = 0;
   int outs_ = 0;
-  int rate_ = -1;  // a learning rate, whose tensor may be a number on the CPU
+  int rate_ = -1;  // position of a learning rate, which may be a CPU tensor of 0 dims
   bool writes_itself_ = false;
-  std::vector<int> written_;  // positions of arguments
+  std::vector<int> written_;  // positions of arguments that the op writes
   mutable std::mutex mutex_;
   mutable std::optional<c10::OperatorHandle> form_;
 };
 
-// Defines the op that computes a row's overload by way of others, with the schema of
-// that, and gives its name. Called once per overload.
+// Defines an op, with the schema of the overload, that computes a row's overload by
+// other ops. Returns its name. Called once per overload.
 using FormMaker = std::function<c10::OperatorName(int row, const c10::OperatorName&)>;
 void set_form_maker(FormMaker maker);
 

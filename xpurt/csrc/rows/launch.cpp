@@ -45,7 +45,7 @@ void Launch::submit(const sycl::kernel& kernel, const Range& range) {
   using sycl::ext::oneapi::experimental::raw_kernel_arg;
   const auto& g = range.global;
   const auto& l = range.local;
-  // SYCL hands an OpenCL kernel the dimensions of its nd-range in reverse.
+  // SYCL passes the dimensions of an nd-range to an OpenCL kernel in reverse order.
   const sycl::nd_range<3> nd{{g[2], g[1], g[0]}, {l[2], l[1], l[0]}};
   operands_.resolve();
   const auto name = [&] {
@@ -90,7 +90,7 @@ void add_scalar(Launch& launch, const c10::Scalar& scalar, c10::ScalarType type)
     case ScalarType::Bool:
       return launch.value(static_cast<uint8_t>(scalar.to<bool>()));
     case ScalarType::ComplexFloat:
-      // As PyTorch's kernels do, without a word on what becomes infinite.
+      // As in PyTorch's kernels: values out of range become infinite without an error.
       return launch.value(c10::complex<float>(scalar.toComplexDouble()));
     case ScalarType::ComplexDouble:
       return launch.value(scalar.toComplexDouble());

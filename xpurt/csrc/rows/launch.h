@@ -11,14 +11,15 @@
 
 namespace xpurt {
 
-// A range of work in OpenCL's order: dimension 0 is the one that varies fastest.
+// An nd-range in OpenCL's order: dimension 0 varies fastest.
 struct Range {
   std::array<size_t, 3> global{1, 1, 1};
   std::array<size_t, 3> local{1, 1, 1};  // divides global
 };
 
-// A range of at least `sizes` work-items, in work-groups of at most `group`, as
-// wide in dimension 0 as they can be of use. Kernels guard what is beyond.
+// A range of at least `sizes` work-items, in work-groups of at most `group` work-items
+// that are as wide in dimension 0 as is useful. The kernel has to check for work-items
+// beyond `sizes`.
 Range cover(std::array<size_t, 3> sizes, size_t group = 256);
 
 class Launch {
@@ -38,10 +39,10 @@ class Launch {
     std::memcpy(argument.here, &value, sizeof(T));
   }
 
-  // Memory of a kind that the device can use, which nobody else needs to know of.
+  // Adds USM that the device can use and that needs no tracking of reads and writes.
   void pointer(void* usm) { arguments_.emplace_back().usm = usm; }
 
-  // A structure that is passed by value; it must live until submit().
+  // Adds a structure that is passed by value. It must live until submit().
   void structure(const void* data, size_t bytes);
 
   void submit(const sycl::kernel& kernel, const Range& range);
@@ -53,7 +54,7 @@ class Launch {
     const void* there = nullptr;
     size_t bytes = 0;
     void* usm = nullptr;
-    int operand = -1;  // its number, for a tensor
+    int operand = -1;  // number of the operand; -1 if it is no tensor
   };
   Stream& stream_;
   size_t position_;
@@ -62,7 +63,7 @@ class Launch {
   c10::SmallVector<Argument, 12> arguments_;
 };
 
-// Adds the scalar to a launch, in the type in which `type` is computed.
+// Adds the scalar to a launch, converted to `type`: the type of the computation.
 void add_scalar(Launch& launch, const c10::Scalar& scalar, c10::ScalarType type);
 
 }  // namespace xpurt

@@ -1,5 +1,5 @@
-// Matrix products: oneDNN where it knows the device and the type, else a kernel of
-// ours.
+// Matrix products: by oneDNN if it supports the device and the type, else by xpurt's
+// kernels.
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
@@ -21,7 +21,7 @@ using at::Tensor;
 using c10::ScalarType;
 using torch::jit::Stack;
 
-// Positions of the arguments; -1 where the op has none.
+// Positions of the arguments; -1 for an argument that the op does not have.
 struct MatmulRoles {
   int self = -1, beta = -1, alpha = -1, out = -1, use_gelu = -1;
   int a = 0, b = 1;
@@ -30,11 +30,11 @@ struct MatmulRoles {
   c10::OperatorName name{"", ""};
 };
 
-// What is done to the elements of a product at its end.
+// The function that is applied to the elements of a product.
 enum class Activation { none, relu, gelu };
 
 struct Product {
-  const Tensor* self = nullptr;  // what is added
+  const Tensor* self = nullptr;  // added to the product
   const Tensor* a = nullptr;
   const Tensor* b = nullptr;
   const Tensor* out = nullptr;
@@ -43,7 +43,7 @@ struct Product {
   Activation activation = Activation::none;
 };
 
-// Whether something is added: what beta makes nothing of may be NaN.
+// Whether `self` is added. If beta is 0 it is not even read: it may hold NaN.
 bool adds(const Product& call) {
   return call.self != nullptr && !call.beta.equal(0);
 }
@@ -119,8 +119,8 @@ void MatmulCall::read_cost() {
   if (adds(call_)) cost_.read(*call_.self);
 }
 
-// Throws what PyTorch's CPU kernel throws for shapes that do not fit. It sees single
-// numbers that are expanded, so that nothing is copied for it.
+// Throws what PyTorch's CPU kernel throws for shapes that do not match. The kernel gets
+// single numbers, expanded to the operands' sizes, so that nothing is copied.
 void MatmulCall::refuse_shapes(const Stack& stack) const {
   Stack shapes(stack.end() - roles_.count, stack.end());
   for (c10::IValue& value : shapes) {
@@ -165,7 +165,7 @@ bool MatmulCall::fits(const Stack& stack) const {
     if (call.out == call.self && !call.self->sizes().equals(sizes)) return false;
   }
   if (call.out != nullptr) {
-    // Shapes that a caller has to be warned of are left to PyTorch.
+    // PyTorch warns of such shapes, so they are left to its kernel.
     if (!call.out->sizes().equals(sizes) && call.out->numel() != 0) return false;
     if (call.out->is_conj()) return false;
     if (call.out->is_alias_of(a) || call.out->is_alias_of(b)) return false;
@@ -185,7 +185,7 @@ bool MatmulCall::read(const Stack& stack) {
 }
 
 // Whether each matrix of the tensor has a unit stride and no overlap, as oneDNN
-// wants it.
+// requires.
 bool is_plain(const Tensor& tensor) {
   const int64_t rows = tensor.size(-2), columns = tensor.size(-1);
   const auto [row, column] = matrix_strides(tensor);
@@ -215,7 +215,7 @@ void MatmulCall::by_onednn(const Product& call, const Tensor& out,
     if (beta != 0 && !out.is_same(*call.self)) out.copy_(call.self->expand_as(out));
     onednn_multiply({out, a, b, none, alpha, beta, gelu}, position, stream);
   }
-  // oneDNN's own makes NaN 0.
+  // Not oneDNN's relu, which turns NaN into 0.
   if (call.activation == Activation::relu) out.relu_();
 }
 
@@ -228,8 +228,8 @@ void MatmulCall::by_kernel(const Product& call, const Tensor& out,
   const auto blocks = out.is_complex() ? std::nullopt : vector_blocks(device, computed);
   int64_t m = call.a->size(-2), n = call.b->size(-1);
   const int64_t k = call.a->size(-1), batch = roles_.batched ? out.size(0) : 1;
-  // Vectors lie along columns. Where few are there, or the result lies along rows, the
-  // transposed operands are multiplied in reverse.
+  // The kernel's vectors run across columns. If there are too few columns, or if the
+  // result is column-major, the transposed operands are multiplied in reverse order.
   const bool turned = blocks && ((n < blocks->lanes && n < m) ||
                                  (out.stride(-1) != 1 && out.stride(-2) == 1));
   const Tensor *left = call.a, *right = call.b;
@@ -282,7 +282,7 @@ void MatmulCall::by_kernel(const Product& call, const Tensor& out,
 void MatmulCall::multiply(const Product& call, const Tensor& out, size_t position) {
   Stream& stream = current_stream(out.device().index());
   const PhysicalDevice& device = *stream.ordinal().devices[position];
-  // oneDNN refuses matrices without elements, and an output that is not dense.
+  // oneDNN rejects matrices without elements, and an output that is not dense.
   // For captures see Note [Capture].
   const bool by_onednn_too = call.a->size(-1) > 0 && is_plain(out) &&
                              !is_capturing(stream) &&
@@ -295,7 +295,7 @@ void MatmulCall::multiply(const Product& call, const Tensor& out, size_t positio
   tier_ = by_onednn_too ? Tier::onednn : Tier::sycl;
 }
 
-// Rows of the first matrix, or matrices of a batch.
+// Computes a shard: some rows of the first matrix, or some matrices of a batch.
 void MatmulCall::multiply_rows(const Tensor& out, const Shard& shard) {
   const Product& call = call_;
   Product of_rows = call;
@@ -319,7 +319,7 @@ void MatmulCall::multiply_rows(const Tensor& out, const Shard& shard) {
 }
 
 void MatmulCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
-  // PyTorch has products see conjugates as such.
+  // PyTorch passes conjugate views to products without resolving them.
   bool has_conjugates = false;
   for (auto value = stack->end() - roles_.count; value != stack->end(); ++value) {
     if (!value->isTensor() || !value->toTensor().is_conj()) continue;

@@ -39,11 +39,11 @@ std::optional<VectorBlocks> vector_blocks(const DeviceTraits& device,
   if (width != 4 && width != 8 && width != 16) return std::nullopt;
   VectorBlocks blocks{};
   blocks.lanes = width * static_cast<int64_t>(sizeof(float)) / element_bytes;
-  // 24 of 32 registers hold sums, or 12 of the 16 that narrower vectors have.
+  // Sums take 24 of 32 registers, or 12 of the 16 registers of narrower vectors.
   blocks.strip = width == 16 ? 12 : 6;
   const int64_t panel = 2 * blocks.lanes;
-  // Local memory holds rows x depth, depth x columns, and the sums, rows x columns.
-  // What is read for a block is least if they are about as large.
+  // Local memory holds rows x depth, depth x columns, and the sums, rows x columns. A
+  // block reads the least memory if the three have about the same size.
   const auto elements = static_cast<int64_t>(device.local_memory) / element_bytes;
   const auto side = static_cast<int64_t>(std::sqrt(static_cast<double>(elements) / 3));
   blocks.depth = side / panel * panel;
@@ -57,7 +57,7 @@ std::optional<VectorBlocks> vector_blocks(const DeviceTraits& device,
 
 VectorPart vector_part(const VectorBlocks& blocks, const DeviceTraits& device,
                        std::array<int64_t, 4> batch_m_n_k) {
-  // Multiplications that are worth a work-group of their own.
+  // The number of multiplications that is worth another work-group.
   constexpr int64_t kWorthGroup = 1 << 18;
   const auto [batch, m, n, k] = batch_m_n_k;
   const int64_t panel = 2 * blocks.lanes;

@@ -1,4 +1,4 @@
-// How a matrix product is cut into the blocks of matmul_vectors.cl.
+// The division of a matrix product into the blocks of matmul_vectors.cl.
 #pragma once
 
 #include <optional>
@@ -9,17 +9,17 @@
 
 namespace xpurt {
 
-// Sizes of a block, and of the tile of it that is in registers: `strip` rows of two
-// vectors of `lanes` elements.
+// Sizes of a block, and of its tile in registers: `strip` rows of two vectors of
+// `lanes` elements.
 struct VectorBlocks {
   int64_t lanes, strip, rows, columns, depth;
 
-  // As the kernel's source is asked for with it.
+  // The sizes as they appear in the kernel's key.
   std::string text() const;
 };
 
-// Blocks of elements of that size for the device; none if its work-items are no threads
-// with vectors, or its local memory is too small.
+// The blocks for elements of that size on the device. nullopt if a work-item of the
+// device is not a thread with vector registers, or if its local memory is too small.
 std::optional<VectorBlocks> vector_blocks(const DeviceTraits& device,
                                           int64_t element_bytes);
 
@@ -31,7 +31,7 @@ struct VectorPart {
 VectorPart vector_part(const VectorBlocks& blocks, const DeviceTraits& device,
                        std::array<int64_t, 4> batch_m_n_k);
 
-// For tests: what devices are taken to have as `vector_width`; 0: what they say.
+// For tests: replaces the `vector_width` of all devices; 0: the reported one.
 void force_vector_width(int width) noexcept;
 
 }  // namespace xpurt

@@ -15,11 +15,12 @@ using at::Tensor;
 using c10::ScalarType;
 using torch::jit::Stack;
 
-// Boundaries between the shards of a line: a page, or more.
+// The boundaries between shards along one dimension are multiples of this: a page, or
+// more.
 constexpr int64_t kElementsApart = 4096;
 
-// Sizes and strides (in elements) as a kernel takes them: `size[dims]`, then for
-// each tensor `stride[dims]`; dimension 0 varies fastest.
+// Sizes and strides (in elements) as arguments of a kernel: `size[dims]`, then for each
+// tensor `stride[dims]`; dimension 0 varies fastest.
 using Layout = c10::SmallVector<int64_t, 24>;
 
 class PointwiseCall final : public RowCall {
@@ -87,7 +88,7 @@ Layout strides_of(const at::TensorIterator& iter, int at) {
   return strides;
 }
 
-// Part of an operand, along the slowest dimension of the iteration.
+// A shard of an operand, along the slowest dimension of the iteration.
 Tensor shard_of(const at::TensorIterator& iter, int at, const Shard& shard) {
   Layout sizes(iter.shape().begin(), iter.shape().end());
   const Layout strides = strides_of(iter, at);
@@ -103,7 +104,7 @@ ShardList PointwiseCall::shards(const OpCost& cost, const at::TensorIterator& it
   const int last = iter.ndim() - 1;
   const Layout strides = strides_of(iter, 0);
   if (!is_disjoint_along(iter.shape(), strides, last)) return {};
-  // What one shard writes, no other one may read.
+  // No shard may read what another one writes.
   const at::TensorBase& output = iter.tensor_base(0);
   for (int at = 1; at < iter.ntensors(); ++at) {
     const at::TensorBase& input = iter.tensor_base(at);
@@ -135,7 +136,7 @@ void PointwiseCall::submit(const at::TensorIterator& iter, const Numbers& number
     layout.append(strides.begin(), strides.end());
     shape += strides[0] == 1 ? '1' : strides[0] == 0 ? '0' : 'n';
   };
-  // What an in-place op reads, it has to find where it writes.
+  // An in-place op reads the memory that it writes.
   add_tensor(0, call_.output != nullptr ? Access::read_write : Access::write);
   for (int k = 0; k < binding_.operands; ++k) {
     if (!spec_.uses_operand(k) || !call_.present[k]) continue;
@@ -166,14 +167,14 @@ at::TensorIterator PointwiseCall::iterator(Numbers* numbers) const {
   config.add_output(call_.output != nullptr ? *call_.output : undefined);
   config.declare_static_dtype(call_.result);
   int count = 1;
-  // An in-place op's own tensor has a say in the shape even where its values are not
-  // read.
+  // The tensor of an in-place op takes part in the result's shape even if its values
+  // are not read.
   const auto add_input = [&](int k) {
     if (call_.is_scalar(k)) return;
     config.add_const_input(*call_.tensors[k]);
     (*numbers)[k] = count++;
   };
-  // Where the operands' strides differ, the result follows the first one.
+  // If the operands' strides differ, the result is laid out like the first one.
   add_input(spec_.leading);
   for (int k = 0; k < binding_.operands; ++k) {
     if (k != spec_.leading) add_input(k);

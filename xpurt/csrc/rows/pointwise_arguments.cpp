@@ -43,7 +43,7 @@ bool PointwiseArguments::read_operand(const c10::IValue& value, int k) {
   tensors[k] = &tensor;
   if (tensor.device().type() == c10::DeviceType::CPU) {
     if (tensor.dim() != 0) return false;
-    scalars[k] = tensor.item();  // its type has a say, its value is a scalar's
+    scalars[k] = tensor.item();  // a scalar, but with the tensor's part in promotion
     return true;
   }
   if (tensor.device().type() != c10::DeviceType::XPU) return false;
@@ -115,7 +115,8 @@ bool PointwiseArguments::operand_fits(int k) const {
   const bool divides_integers = spec.raises_on_zero && is_integral(compute);
   if (const Tensor* tensor = tensors[k]) {
     if ((spec.zero_dim >> k & 1) != 0 && tensor->dim() != 0) return false;
-    // The native kernel refuses zeros; to look for them here is to wait for them.
+    // The native kernel rejects zeros; checking for them here would wait for the
+    // device.
     if (divides_integers && k == 1 && !tensor->is_cpu()) return false;
     if (tensor->is_complex() && !c10::isComplexType(compute)) return false;
     const bool differs = tensor->scalar_type() != compute;
@@ -147,13 +148,13 @@ bool PointwiseArguments::params_fit() const {
 bool PointwiseArguments::output_fits() const {
   if (output == nullptr) return true;
   if (c10::isComplexType(compute)) {
-    // PyTorch says that it leaves out what is imaginary, or refuses to put it back.
+    // PyTorch warns that it drops the imaginary part, or raises an error.
     if (spec.result == ResultRule::self && !output->is_complex()) return false;
     if (spec.result == ResultRule::real && output->is_complex()) return false;
   }
-  // PyTorch's kernels of some ops write to an expanded tensor, those of others refuse.
+  // PyTorch's kernels of some ops write to an expanded tensor; those of others raise.
   if (at::has_internal_overlap(*output) == at::MemOverlap::Yes) return false;
-  // PyTorch's kernels of some ops convert what goes to out=, those of others refuse.
+  // PyTorch's kernels of some ops convert the result to the type of out=; others raise.
   const bool is_out = binding.slots[binding.output].role == Slot::output;
   if ((is_out || spec.conditions != 0) && output->scalar_type() != result) {
     return false;
@@ -189,7 +190,7 @@ void PointwiseArguments::add_cost(const Tensor* written, OpCost* cost) const {
     cost->elements = std::max(cost->elements, written->numel());
     cost->write(*written);
   }
-  cost->rows = cost->elements;  // most are one row after all
+  cost->rows = cost->elements;  // after coalescing, most calls have a single dimension
   cost->needs_fp64 = cost->needs_fp64 || is_double(compute);
 }
 

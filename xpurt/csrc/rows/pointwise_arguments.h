@@ -14,7 +14,7 @@ namespace xpurt {
 constexpr int kMaxOperands = 4;
 constexpr int kMaxParams = 4;
 
-// The arguments of one call, as the row means them.
+// The arguments of one call, by their roles in the row.
 struct PointwiseArguments {
   PointwiseArguments(const PointwiseSpec& of, const Binding& bound)
       : spec(of), binding(bound) {}
@@ -28,19 +28,19 @@ struct PointwiseArguments {
   std::array<c10::Scalar, kMaxParams> params;
   std::array<bool, kMaxParams> has_param{};
   std::string variant;
-  const at::Tensor* output = nullptr;  // that the caller gave
+  const at::Tensor* output = nullptr;  // given by the caller
   c10::DeviceIndex device = -1;
   c10::ScalarType compute = c10::ScalarType::Undefined;  // before widening of half
   c10::ScalarType result = c10::ScalarType::Undefined;
 
-  // False if it is no call for a row.
+  // Reads the arguments from the stack. False if the row cannot compute them.
   bool read(const torch::jit::Stack& stack);
   // Whether the row computes such arguments.
   bool fit() const;
-  // Adds to an empty cost. `written`: nullptr if it is not there yet.
+  // Fills in an empty cost. `written`: the result; nullptr if it is not allocated yet.
   void add_cost(const at::Tensor* written, OpCost* cost) const;
 
-  // Whether the kernel gets the operand as a number.
+  // Whether the kernel receives the operand as a number.
   bool is_scalar(int k) const { return tensors[k] == nullptr || tensors[k]->is_cpu(); }
 
  private:

@@ -1,4 +1,4 @@
-// Operands that PyTorch's CPU kernels round first, or refuse.
+// Operands that PyTorch's CPU kernels round first, or reject.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,8 +8,9 @@
 
 namespace xpurt {
 
-// PyTorch's arithmetic takes a scalar as it is, since it computes in float; its
-// comparisons and remainders round it to the type of the halves first.
+// The scalar operand of an op on tensors of half precision. PyTorch's arithmetic uses
+// the scalar unrounded, since it computes in float. Its comparisons and remainders
+// first round it to the tensors' type.
 inline c10::Scalar scalar_beside_halves(const PointwiseSpec& spec,
                                         const c10::Scalar& scalar,
                                         c10::ScalarType type) {
@@ -25,8 +26,8 @@ inline c10::Scalar scalar_beside_halves(const PointwiseSpec& spec,
   return scalar;
 }
 
-// PyTorch refuses it, and says which other op to take. The scalar counts without a
-// tensor.
+// Whether the op subtracts booleans. PyTorch rejects that with an error that names
+// another op. The scalar decides only if there is no tensor.
 inline bool subtracts_bool(const PointwiseSpec& spec, const at::Tensor* tensor,
                            const c10::Scalar& scalar) {
   if (spec.name != "sub" && spec.name != "rsub") return false;

@@ -1,5 +1,5 @@
-// The row of a recurrent layer in one direction, or of its gradients: by oneDNN where
-// it knows the device and has a primitive, else by cells.
+// The row of a recurrent layer in one direction, or of its gradients: by oneDNN if it
+// supports the device and has a primitive, else by cells.
 #include <ATen/core/LegacyTypeDispatch.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-constexpr double kLaunchesPerStep = 2;  // of a product and a cell
+constexpr double kLaunchesPerStep = 2;  // a product and a cell
 
 struct RecurrentSpec final : RowSpec {
   using RowSpec::RowSpec;
@@ -35,7 +35,8 @@ class RecurrentCall final : public RowCall {
   void run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) override;
 
  private:
-  // Arguments: of the layer; of its gradients before that; of its results behind it.
+  // Numbers of arguments. The backward op takes gradients, then the layer, then its
+  // results.
   static constexpr size_t kOfLayer = 8, kGrads = 3, kOfResults = 5;
 
   at::ArrayRef<c10::IValue> arguments(const Stack& stack) const {
@@ -94,7 +95,8 @@ void RecurrentCall::forward(size_t position, Stream& stream, Stack* stack) {
   tier_ = whole ? Tier::onednn : Tier::sycl;
 }
 
-// The position of the device whose primitive made the workspace: no other can read it.
+// The position of the device whose primitive made the workspace: no other device can
+// read it. Raises RuntimeError if the ordinal no longer has that device.
 size_t position_of(const RecurrentResults& made, const Stream& stream, RowRun& run) {
   const auto& devices = stream.ordinal().devices;
   const auto known = std::ranges::find(devices, made.form, &PhysicalDevice::id);

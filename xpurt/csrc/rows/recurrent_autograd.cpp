@@ -1,5 +1,5 @@
-// The ops are computed by the rows of kernels/rows/nn/recurrent.py, an LSTM also by
-// PyTorch's CPU kernel, which has gradients of its own.
+// The rows of kernels/rows/nn/recurrent.py compute these ops. PyTorch's CPU kernel may
+// compute an LSTM, too; its gradients are then PyTorch's.
 #include "rows/recurrent_autograd.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -57,19 +57,19 @@ RecurrentResults forward(const RecurrentLayer& layer, bool train) {
   return results_at(stack.data());
 }
 
-// What PyTorch's kernels take instead of a bias that is not there.
+// The bias; an empty tensor if there is none, as PyTorch's kernels require.
 Tensor or_empty(const Tensor& bias, const RecurrentLayer& layer) {
   return bias.defined() ? bias : at::empty({0}, layer.input.options());
 }
 
 constexpr int64_t kLstm = 2;  // the mode of mkldnn_rnn_layer
 
-// On tensors of the CPU: see OpRecord::host_kernel.
+// The host kernel of lstm_layer, for CPU tensors: see OpRecord::host_kernel.
 void lstm_on_host(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   constexpr size_t kArguments = 9;
   const RecurrentLayer layer = layer_at(&*(stack->end() - kArguments));
   const bool train = stack->back().toBool();
-  // Without it there is no workspace.
+  // PyTorch's kernel makes a workspace only in grad mode.
   const at::AutoGradMode with_gradient(train);
   auto [output, hy, cy, workspace] = at::mkldnn_rnn_layer(
       layer.input.contiguous(), layer.weight_ih, layer.weight_hh,
@@ -95,7 +95,7 @@ RecurrentTensors gradients_by_pytorch(const RecurrentLayer& layer,
           layer.hx.contiguous(), layer.cx.contiguous(), made.output, made.hy, made.cy,
           grads.output, grads.hy, grads.cy, layer.reverse, kLstm, layer.hidden_size(),
           1, layer.bias_ih.defined(), true, false, {}, false, made.workspace);
-  // It has gradients of biases that are not there, too.
+  // PyTorch returns gradients of absent biases, too.
   if (!layer.bias_ih.defined()) found.bias_ih = found.bias_hh = Tensor();
   return found;
 }
@@ -117,7 +117,7 @@ variable_list results_of(const RecurrentLayer& layer, const RecurrentResults& ma
   return results;
 }
 
-// Gradients that can be differentiated again: those of the cells.
+// Gradients that can be differentiated again: those of the cells' ops.
 RecurrentTensors differentiable_gradients(RecurrentLayer layer,
                                           const variable_list& grads) {
   RecurrentTensors found;
@@ -136,7 +136,7 @@ RecurrentTensors differentiable_gradients(RecurrentLayer layer,
   return found;
 }
 
-// Takes a layer, and as variables those of its tensors that are defined.
+// The autograd function of a layer. Its variables are the defined tensors of the layer.
 struct RecurrentFunction : torch::autograd::Function<RecurrentFunction> {
   static variable_list forward(AutogradContext* context, RecurrentLayer layer,
                                at::TensorList) {
@@ -161,7 +161,7 @@ struct RecurrentFunction : torch::autograd::Function<RecurrentFunction> {
             ? differentiable_gradients(layer, grads)
             : gradients(layer, made,
                         {grads[0], grads[1], layer.lstm() ? grads[2] : Tensor()});
-    variable_list results{Tensor()};  // of the layer itself
+    variable_list results{Tensor()};  // no gradient for the argument `layer`
     for (size_t i = 0; i < layer.all().size(); ++i) {
       if (layer.all()[i]->defined()) results.push_back(*found.all()[i]);
     }

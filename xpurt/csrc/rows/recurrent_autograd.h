@@ -5,7 +5,8 @@
 
 namespace xpurt {
 
-// By whatever the scheduler finds best. The results have no workspace.
+// Computes the layer on the device and tier that the scheduler chooses. The results
+// have no workspace.
 RecurrentResults recurrent_layer(const RecurrentLayer& layer);
 
 }  // namespace xpurt

@@ -15,7 +15,7 @@ namespace {
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
-// The n-th step that is taken.
+// The index of the n-th step in order of computation.
 size_t nth_step(const RecurrentLayer& layer, int64_t n) {
   return layer.reverse ? layer.steps() - 1 - n : n;
 }
@@ -23,8 +23,8 @@ size_t nth_step(const RecurrentLayer& layer, int64_t n) {
 }  // namespace
 
 // One product for the inputs of all steps, then a product and a cell per step. The
-// workspace is (steps, batch, 5 * hidden size): what a cell keeps for its gradient,
-// and of an LSTM its new state.
+// workspace has the shape (steps, batch, 5 * hidden size): the values that a cell keeps
+// for its gradient, and the new cell state of an LSTM.
 RecurrentResults layer_by_cells(const RecurrentLayer& layer, bool train) {
   const Tensors gates = at::matmul(layer.input, layer.weight_ih.t()).unbind(0);
   const Tensor hidden = layer.weight_hh.t();
@@ -61,7 +61,7 @@ RecurrentTensors gradients_by_cells(const RecurrentLayer& layer,
                                     const RecurrentResults& grads) {
   const int64_t steps = layer.steps(), n = layer.hidden_size();
   const Tensors kept = made.workspace.unbind(0), outward = grads.output.unbind(0);
-  // Gradients of the gates' parts that come from the input and from the state.
+  // Gradients of the gates' two terms: of the input and of the hidden state.
   Tensors to_input(steps), to_hidden(steps);
   RecurrentTensors found;
   found.hx = grads.hy;
@@ -85,7 +85,7 @@ RecurrentTensors gradients_by_cells(const RecurrentLayer& layer,
   const Tensor inward = at::stack(to_input), inward_rows = inward.flatten(0, 1);
   const Tensor hidden_rows =
       layer.lstm() ? inward_rows : at::stack(to_hidden).flatten(0, 1);
-  // The states that the steps began with.
+  // The hidden state at the beginning of each step.
   Tensors before{layer.hx.unsqueeze(0),
                  made.output.narrow(0, layer.reverse ? 1 : 0, steps - 1)};
   if (layer.reverse) std::swap(before[0], before[1]);

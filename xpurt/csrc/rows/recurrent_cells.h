@@ -5,10 +5,10 @@
 
 namespace xpurt {
 
-// All ops in it have gradient formulas. With `train` the workspace is made, too.
+// All its ops have gradient formulas. With `train` the workspace is made, too.
 RecurrentResults layer_by_cells(const RecurrentLayer& layer, bool train);
 
-// `made` is what layer_by_cells gave with `train`.
+// `made`: the results of layer_by_cells() with `train`.
 RecurrentTensors gradients_by_cells(const RecurrentLayer& layer,
                                     const RecurrentResults& made,
                                     const RecurrentResults& grads);

@@ -1,8 +1,9 @@
 // aten::lstm and aten::gru over padded sequences. PyTorch computes an LSTM of CPU
-// tensors by one oneDNN primitive per layer and direction, and everything of xpu
-// tensors step by step, an LSTM without gradients by a kernel that builds without XPU
-// don't have. Here each layer and direction is one op, of LSTM and GRU. What that op
-// does not take is computed by the cells, with one product for the inputs of all steps.
+// tensors by one oneDNN primitive per layer and direction. It computes all layers of
+// xpu tensors step by step; for an LSTM without gradients it calls a kernel that is
+// missing from builds without XPU. Here each layer and direction of an LSTM or a GRU is
+// one op. Layers that the op does not support are computed by the cells, with one
+// product for the inputs of all steps.
 #include <ATen/Context.h>
 #include <ATen/FuncTorchTLS.h>
 #include <ATen/autocast_mode.h>
@@ -29,7 +30,7 @@ namespace {
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
-// What aten::lstm.input and aten::gru.input have in common.
+// The arguments that aten::lstm.input and aten::gru.input have in common.
 struct Layers {
   Tensor input;
   at::TensorList states;  // (layers * directions, batch, size) each
@@ -73,8 +74,8 @@ struct Layers {
   }
 };
 
-// Whether all is on one device, and of sizes that fit. What is not is for PyTorch's own
-// function, which raises the error.
+// Whether all tensors are on one device, of one type and of matching sizes. If not,
+// PyTorch's function is called, which raises the error.
 bool is_sound(const Layers& all) {
   const Tensor& input = all.input;
   const auto is_odd = [&](const Tensor& t) {
@@ -113,7 +114,7 @@ bool asks_pytorch(const char* op) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(op, "").typed<bool()>().call();
 }
 
-// Whether PyTorch computes layers of CPU tensors of the type by oneDNN.
+// Whether PyTorch computes layers of CPU tensors of this type by oneDNN.
 bool onednn_has(c10::ScalarType type) {
   static const bool bf16 = asks_pytorch("mkldnn::_is_mkldnn_bf16_supported");
   static const bool fp16 = asks_pytorch("mkldnn::_is_mkldnn_fp16_supported");
@@ -123,7 +124,8 @@ bool onednn_has(c10::ScalarType type) {
          (type == c10::ScalarType::Half && fp16 && !c10::GradMode::is_enabled());
 }
 
-// torch.func and forward mode know no formula of ours; they know those of the cells.
+// Whether torch.func or forward-mode AD is active. They lack formulas for xpurt's ops,
+// but have those of the cells.
 bool is_transformed(const Layers& all) {
   if (all.any([](const Tensor& each) { return each._fw_grad(0).defined(); }))
     return true;
@@ -132,7 +134,7 @@ bool is_transformed(const Layers& all) {
     if (functorch != nullptr) functorch->checkSupportsCppAutogradFunction();
     return false;
   } catch (const c10::Error&) {
-    return true;  // there is no function that answers without throwing
+    return true;  // PyTorch has no check that does not throw
   }
 }
 
@@ -141,21 +143,21 @@ bool goes_by_layers(const Layers& all) {
   const PhysicalDevice& home = ordinal(all.input.device().index()).home_device();
   const bool is_taken =
       all.is_lstm() ? onednn_has(type) : type == c10::ScalarType::Float;
-  // Of whole layers PyTorch has a kernel for LSTMs alone.
+  // PyTorch has kernels of whole layers only for LSTMs.
   const bool has_policy = kernel_policy() != KernelPolicy::native ||
                           (all.is_lstm() && home.host_accessible);
   return is_taken && has_policy && !all.projects() && home.is_opencl &&
-         // Cells are computed in the type of autocast.
+         // Under autocast, cells are computed in its type.
          !at::autocast::is_autocast_enabled(c10::DeviceType::XPU) &&
          !is_transformed(all);
 }
 
-// Output, hidden states and states of cells.
+// Returns the output, the hidden states and the cell states (undefined for a GRU).
 std::tuple<Tensor, Tensor, Tensor> compute(const Layers& all) {
   const bool by_layers = goes_by_layers(all);
   Tensors h = all.states[0].unbind(0), c(h.size());
   if (all.is_lstm()) {
-    // oneDNN wants two states to be two tensors.
+    // oneDNN requires that the two states do not share memory.
     const Tensor &first = all.states[0], &second = all.states[1];
     const bool same =
         first.has_storage() && second.has_storage() && second.is_alias_of(first);
@@ -197,7 +199,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, at::TensorList hx,
   const Layers all{input,   hx,    params,        has_biases,  layers,
                    dropout, train, bidirectional, batch_first, /*gates=*/4};
   if (hx.size() == 2 && is_sound(all)) return compute(all);
-  // With gradients on PyTorch does not look for its kernel of xpu.
+  // In grad mode PyTorch does not call its kernel for xpu.
   if (c10::GradMode::is_enabled()) {
     return at::native::lstm(input, hx, params, has_biases, layers, dropout, train,
                             bidirectional, batch_first);

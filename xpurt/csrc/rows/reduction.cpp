@@ -19,12 +19,12 @@ using at::Tensor;
 using c10::ScalarType;
 using torch::jit::Stack;
 
-// What one pass of a reduction leaves to the next: partial results are bounded in
-// length, for the sake of parallelism and of the rounding of long sums.
-constexpr int64_t kInnerChunk = 1 << 16;  // elements that one sub-group takes
-constexpr int64_t kOuterChunk = 1 << 12;  // elements that one work-item takes
-constexpr int64_t kWantedTasks = 64;      // per pass, where there is enough to do
-constexpr int64_t kSmallChunk = 1 << 12;  // not worth being divided
+// The chunk of elements behind one partial result of a pass is bounded, for parallelism
+// and for the rounding of long sums. The next pass reduces the partial results.
+constexpr int64_t kInnerChunk = 1 << 16;  // most elements per sub-group
+constexpr int64_t kOuterChunk = 1 << 12;  // most elements per work-item
+constexpr int64_t kWantedTasks = 64;      // per pass, if there are enough elements
+constexpr int64_t kSmallChunk = 1 << 12;  // a chunk of this size is not divided
 
 struct Dim {
   int64_t size;
@@ -33,7 +33,7 @@ struct Dim {
 };
 using Dims = c10::SmallVector<Dim, 6>;
 
-// Sorts by stride, and joins dimensions that are one in memory.
+// Sorts by stride, and joins dimensions that are contiguous with each other.
 void coalesce(Dims* dims) {
   std::stable_sort(dims->begin(), dims->end(),
                    [](const Dim& a, const Dim& b) { return a.in < b.in; });
@@ -63,7 +63,7 @@ int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Positions of the arguments in the schema; -1 where an overload has none.
+// Positions of the arguments in the schema; -1 for one that the overload does not have.
 struct ReductionRoles {
   int dim = -1, keepdim = -1, dtype = -1, out = -1;
   int count = 0;
@@ -79,7 +79,7 @@ struct ReductionSpec final : RowSpec {
 
   ComputeRule compute;
   ResultRule result;
-  bool raises_on_empty;  // there is no result for no elements
+  bool raises_on_empty;  // the reduction of no elements is an error
 };
 
 class ReductionCall final : public RowCall {
@@ -98,13 +98,13 @@ class ReductionCall final : public RowCall {
   void pass(const Tensor& in, const Tensor& out, const Dims& kept, const Dims& reduced,
             int64_t inner_chunk, int64_t outer_chunk, int64_t count, char stage,
             size_t position) const;
-  // Rows that are kept are reduced one by one, wherever.
+  // Whether dimension 0 is kept: its rows are then reduced separately, on any device.
   bool keeps_rows() const { return self_->dim() > 0 && !reduced_[0]; }
 
   const ReductionSpec& spec_;
   const ReductionRoles& roles_;
   const Tensor* self_ = nullptr;
-  const Tensor* out_ = nullptr;  // that the caller gave
+  const Tensor* out_ = nullptr;  // given by the caller
   std::bitset<64> reduced_;
   bool keepdim_ = false;
   ScalarType compute_ = ScalarType::Undefined;
@@ -130,7 +130,7 @@ bool ReductionCall::read_dims(const c10::IValue& value) {
   if (!value.isIntList()) return false;
   const auto list = value.toIntList();
   if (list.empty()) {
-    if (spec_.result == ResultRule::boolean) return false;  // reduces nothing
+    if (spec_.result == ResultRule::boolean) return false;  // no dimension is reduced
     reduced_.set();
     return true;
   }
@@ -157,7 +157,7 @@ bool ReductionCall::find_types(const c10::IValue* dtype) {
     }
     result_ = compute_;
   }
-  // PyTorch says that it leaves out what is imaginary.
+  // PyTorch's kernel warns that it drops the imaginary part.
   const bool answers = spec_.result == ResultRule::boolean;
   if (c10::isComplexType(self) && !answers && !c10::isComplexType(compute_)) {
     return false;
@@ -209,8 +209,8 @@ c10::SmallVector<int64_t, 6> ReductionCall::shape() const {
   return sizes;
 }
 
-// One pass over `in`: stage 'w' (whole) reduces it to `out`; 'p' (partial) leaves a
-// result per chunk, in the type of the computation; 'f' (final) reduces those.
+// One pass over `in`. Stage 'w' (whole) reduces it to `out`; 'p' (partial) writes a
+// result per chunk, in the type of the computation; 'f' (final) reduces those results.
 void ReductionCall::pass(const Tensor& in, const Tensor& out, const Dims& kept,
                          const Dims& reduced, int64_t inner_chunk, int64_t outer_chunk,
                          int64_t count, char stage, size_t position) const {

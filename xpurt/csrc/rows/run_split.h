@@ -1,5 +1,5 @@
-// The end of a row that may be computed by several devices, each of which takes rows of
-// the result.
+// The last part of running a row that several devices may compute: each device computes
+// some rows of the result.
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -11,16 +11,16 @@
 
 namespace xpurt {
 
-// The shards of an op whose result has so many rows that can be computed apart, 0:
-// none.
+// The shards of an op whose result has `rows` rows that can be computed separately. 0
+// rows: no shards.
 inline ShardList shards_by_row(const OpCost& cost, int64_t rows, Stream& stream,
                                RowRun& run) {
   if (rows == 0 || !may_split(cost, stream, run)) return {};
   return split(cost, rows, 1, stream, run);
 }
 
-// Calls `whole(position)` for the device that the op is to run on, or, if there are
-// shards, `part(shard)` for each.
+// Calls `part(shard)` for each shard; without shards, `whole(position)` for the device
+// that is chosen for the op.
 template <typename Whole, typename Part>
 void run_whole_or_split(const ShardList& shards, const OpCost& cost, Stream& stream,
                         RowRun& run, const Whole& whole, const Part& part) {

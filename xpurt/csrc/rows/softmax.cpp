@@ -1,5 +1,5 @@
-// Rows of the softmax family: each line along one dimension is normalized by
-// itself, forward or backward.
+// Rows of the softmax family, forward and backward: each line along one dimension is
+// normalized separately.
 #include <ATen/ops/empty_like.h>
 
 #include "op/element_type.h"
@@ -19,7 +19,7 @@ struct SoftmaxSpec final : RowSpec {
   std::unique_ptr<RowKernel> make(const Overload& overload) const override;
 };
 
-// Positions of the arguments in the schema; -1 where an overload has none.
+// Positions of the arguments in the schema; -1 for one that the overload does not have.
 struct SoftmaxRoles {
   int inputs = 1;  // 2: the gradient and the forward result
   int dim = -1, half_to_float = -1, input_dtype = -1, out = -1;
@@ -87,7 +87,7 @@ void SoftmaxCall::add_cost(const Tensor& self, OpCost* cost) const {
   if (dim_ > 0) cost->rows = self.size(0);
 }
 
-// All of them contiguous; `other` may be undefined.
+// All tensors are contiguous; `other` may be undefined.
 void SoftmaxCall::submit(const Tensor& out, const Tensor& self, const Tensor& other,
                          size_t position) const {
   const int64_t length = self.dim() == 0 ? 1 : self.size(dim_);

@@ -5,7 +5,7 @@
 namespace xpurt {
 
 void Backlog::correct(size_t position, double end, double now, bool has_ended) {
-  // Seen late, work that has ended tells only that it did not take longer than that.
+  // The check comes late: work that has ended by now took at most this long.
   const bool as_predicted = has_ended == (end <= now);
   if (as_predicted || free_[position] <= 0) return;
   free_[position] = std::max(free_[position] + now - end, now);

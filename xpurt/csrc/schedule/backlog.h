@@ -1,5 +1,5 @@
-// When the queues of one stream are predicted to be free, and what its kernels write to
-// be there. Knows no device; times are microseconds of one clock.
+// Predicts when the queues of one stream are free, and when the results of its kernels
+// are ready. Uses no device. Times are microseconds of one clock.
 #pragma once
 
 #include <array>
@@ -11,16 +11,16 @@ namespace xpurt {
 
 // Note [Predicted clocks]
 // ~~~~~~~~~~~~~~~~~~~~~~~
-// A queue does not tell when it will be done, and asking it anything costs a call of
-// the driver. So each submission adds its predicted time to a clock of the queue. What
-// is predicted wrong adds up, hence two corrections: a stream that was waited for has
-// nothing pending, and now and then one piece of work is marked: when its event is
-// complete before or is still pending after its predicted end, the clock is moved by
-// the difference.
+// A queue does not report when it will be done, and every query of it costs a call of
+// the driver. So each submission adds its predicted time to a clock of the queue.
+// Errors of prediction add up. Two corrections limit them. A stream that was waited for
+// has nothing pending. And from time to time one submission is marked: if its event
+// completes before its predicted end, or is still pending after it, the clock is moved
+// by the difference.
 //
-// An operand is ready when the work that wrote it last is done. The ends of writes are
-// kept in a table by address that forgets: an entry that another one took is taken for
-// long done.
+// An operand is ready when the last work that wrote it is done. The ends of writes are
+// kept in a table of fixed size, hashed by address. A write whose entry was overwritten
+// counts as done.
 class Backlog {
  public:
   explicit Backlog(size_t devices) : free_(devices, 0.0) {}
@@ -31,24 +31,25 @@ class Backlog {
     return free_[position] > now ? free_[position] : now;
   }
 
-  // When the storage at `home` is valid where it was written last.
+  // The predicted end of the last write to the storage at `home`; `now` if none is
+  // pending.
   double written_us(const void* home, double now) const {
     const Write& write = writes_[place_of(home)];
     const bool pending = write.home == home && write.age == age_ && write.end > now;
     return pending ? write.end : now;
   }
 
-  // Work that ends at `end` was submitted.
+  // Records that work was submitted that is predicted to end at `end`.
   void book(size_t position, double end) { free_[position] = end; }
   void book_write(const void* home, double end) {
     writes_[place_of(home)] = {home, age_, end};
   }
 
-  // Marked work that was predicted to end at `end` was seen to have ended, or not to
-  // have ended, at `now`.
+  // Corrects the clock of a queue. Marked work was predicted to end at `end`;
+  // `has_ended` is what its event showed at `now`.
   void correct(size_t position, double end, double now, bool has_ended);
 
-  // Nothing is pending.
+  // Records that nothing is pending.
   void clear();
 
  private:
@@ -66,7 +67,7 @@ class Backlog {
 
   std::vector<double> free_;  // by position
   std::array<Write, kWrites> writes_{};
-  uint32_t age_ = 0;  // grows when everything is forgotten
+  uint32_t age_ = 0;  // incremented by clear(); writes of an earlier age are ignored
 };
 
 }  // namespace xpurt

@@ -1,4 +1,4 @@
-// One way to run an op, as the choice sees it.
+// A candidate to run an op, with the predictions that the choice uses.
 #pragma once
 
 #include <c10/util/SmallVector.h>
@@ -7,16 +7,16 @@
 
 namespace xpurt {
 
-// A kernel on one of the devices, or PyTorch's CPU kernel. Microseconds, all on one
-// clock.
+// A kernel on one of the devices, or PyTorch's CPU kernel. Times are microseconds of
+// one clock.
 struct Candidate {
   static constexpr double kNever = std::numeric_limits<double>::infinity();
   double free_us = 0;       // when its queue is predicted to be free
-  double ready_us = 0;      // when the operands are predicted to be there
+  double ready_us = 0;      // when the operands are predicted to be on the device
   double cost_us = kNever;  // of the work itself; infinite where it cannot run
   double moves_us = 0;      // of the copies that `ready_us` includes
   double leave_us = 0;      // of copying the results to another device afterwards
-  bool held_back = false;   // it is not worth a trial yet: see Note [Exploration]
+  bool held_back = false;   // not worth a trial yet: see Note [Exploration]
 
   double start_us() const { return free_us > ready_us ? free_us : ready_us; }
   double finish_us() const { return start_us() + cost_us; }

@@ -46,7 +46,8 @@ double moves_us(const Work& work, const Ordinal& devices, size_t position,
   for (const c10::StorageImpl* storage : work.reads) {
     const size_t missing = bytes_missing_on(*storage, position);
     if (missing == 0) continue;
-    // Home has no link of its own: the copy is charged to the other end.
+    // Costs of copies are kept for devices other than home. A copy to home is charged
+    // at the rate of the device that holds the bytes.
     size_t other = position;
     for (size_t p = 0; position == devices.home && p < costs.size(); ++p) {
       if (p != position && is_valid_on(*storage, p)) other = p;
@@ -86,7 +87,7 @@ Candidate make_candidate(const Work& work, const Ordinal& devices, size_t positi
           std::max(made.ready_us, clock->backlog.written_us(storage->data(), now));
     }
   }
-  // Copies go through the queue, too.
+  // Copies run in the same queue.
   if (made.moves_us > 0) made.ready_us = made.start_us() + made.moves_us;
   return made;
 }

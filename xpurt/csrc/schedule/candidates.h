@@ -1,5 +1,5 @@
-// What the candidates to run an op are predicted to cost: for the scheduler's own
-// files.
+// The predicted costs of the candidates to run an op. Included by files of schedule/
+// only.
 #pragma once
 
 #include "memory/replica/replica.h"
@@ -9,35 +9,38 @@
 
 namespace xpurt {
 
-// Whether the work may run at home only: a storage may not leave, or the thread's ops.
+// Whether the work may run at home only: a storage may not leave home, or the thread is
+// restricted to home.
 bool must_run_at_home(const Work& work);
 
-// Whether the device has the types of the work.
+// Whether the device runs OpenCL kernels and supports the types of the work.
 bool can_run(const Work& work, const PhysicalDevice& device);
 
-// One bit for each position at which the work may run: the device has its types, and is
-// what the thread prefers, if any such is.
+// One bit for each position at which the work may run. The device supports its types
+// and is not excluded. If any of these is of the kind that the thread prefers, only
+// devices of that kind remain. The home bit alone if no device qualifies.
 uint64_t positions_for(const Work& work, const Ordinal& devices);
 
 // The roofline of Williams, Waterman and Patterson (2009), with the launch added.
 double roofline_us(const Work& work, const DeviceCost& cost);
-// The same at a position, with the launches that the work takes there.
+// The same at a position, with the number of launches that the work takes there.
 double roofline_us(const Work& work, const std::vector<DeviceCost>& costs,
                    size_t position);
 
-// Of the operands that are not valid on the device.
+// Microseconds that copying the operands takes that are not valid on the device.
 double moves_us(const Work& work, const Ordinal& devices, size_t position,
                 const std::vector<DeviceCost>& costs);
 
-// A candidate whose cost is still to be filled in. Without a clock all queues are free.
+// A candidate without its cost, which the caller fills in. Without a clock, all queues
+// count as free.
 Candidate make_candidate(const Work& work, const Ordinal& devices, size_t position,
                          const std::vector<DeviceCost>& costs, const StreamClock* clock,
                          double now);
 
-// The one that finishes first; of equals home, then the lowest.
+// The candidate that finishes first. Ties go to home, then to the lowest index.
 size_t earliest(const Candidates& candidates, size_t home);
 
-// A position by costs alone: no clock, nothing that was learned.
+// The position with the least cost. Uses no clock and nothing that was learned.
 size_t choose_by_costs(const Work& work, Stream& stream);
 
 }  // namespace xpurt

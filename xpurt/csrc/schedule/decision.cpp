@@ -15,23 +15,23 @@
 namespace xpurt {
 namespace {
 
-// Of two candidates at home that take about as long, the one that does not block the
-// host is better, if the op is long.
+// If two candidates at home take about as long and the op is long, the one that does
+// not block the host is better.
 constexpr double kLongUs = 200;
 constexpr double kAbout = 1.02;
 
-// How long a device is left alone while a kernel is built for it.
+// How long a device is not chosen for a call whose kernel is being built for it.
 constexpr double kBuildPauseUs = 5e3;
 
-// Cached decisions are taken without a lock, so nothing is booked for them: they are
-// those of work that blocks the host, or is too short to matter.
+// Cached decisions are reused without a lock, so nothing is booked for them. Only
+// decisions for work that blocks the host, or is too short to matter, are cached.
 constexpr double kTooShortToBook = 50;
-constexpr uint32_t kForLong = 1 << 20;  // calls, where nothing is learned
+constexpr uint32_t kForLong = 1 << 20;  // calls; used where nothing is learned
 
-constexpr int kMaxDiscarded = 3;  // times in a row that are left out: Note [New pages]
+constexpr int kMaxDiscarded = 3;  // samples discarded in a row: Note [New pages]
 
-constexpr double kNativeCallUs = 1;  // on one element: the order of magnitude
-constexpr double kMinUs = 0.05;      // of a prediction that a time is divided by
+constexpr double kNativeCallUs = 1;  // order of magnitude of a call on one element
+constexpr double kMinUs = 0.05;      // least prediction that a time is divided by
 
 std::array<DecisionTimes, kCountedDevices>& times() {
   static auto* const leaked = new std::array<DecisionTimes, kCountedDevices>;
@@ -41,7 +41,7 @@ DecisionTimes& times_of(const PhysicalDevice& device) {
   return times()[std::min(device.id, kCountedDevices - 1)];
 }
 
-// A cached decision in one word: what it holds for, and the candidate.
+// A cached decision in one word: its conditions, and the candidate.
 //   version of the scheduler (40 bits) | devices with all operands (16) | candidate + 1
 //   (8)
 constexpr int kMaskBits = 16, kCandidateBits = 8;
@@ -62,8 +62,8 @@ uint64_t holders(const Work& work, size_t devices) {
   return mask;
 }
 
-// What the candidates take before anything was learned: by the curves, else by the
-// roofline.
+// Fills in the expected times of the candidates, without learned factors: by the
+// curves, else by the roofline.
 void expect(const CallToDecide& call, const Work& work, const Ordinal& devices,
             c10::DeviceIndex index, const std::vector<DeviceCost>& costs,
             Decision* decision) {
@@ -86,7 +86,7 @@ void expect(const CallToDecide& call, const Work& work, const Ordinal& devices,
                                                     : roofline_us(work, host));
 }
 
-// The candidates, and when they would be done.
+// Fills in the candidates, with their predicted ends.
 void compare(const CallToDecide& call, const Work& work, Stream& stream,
              const std::vector<DeviceCost>& costs, const FoundBucket& found,
              const StreamClock* clock, double now, Decision* decision) {
@@ -109,8 +109,9 @@ void compare(const CallToDecide& call, const Work& work, Stream& stream,
   }
 }
 
-// What the results take from one device to another, as far as it can be told before
-// they are there: they are what is not read.
+// Microseconds that copying the results from one device to another takes. The results
+// are not allocated yet: their size is estimated as all bytes but those of the operands
+// that are read.
 double results_us(const Work& work, const Ordinal& devices, size_t from, size_t to,
                   const std::vector<DeviceCost>& costs) {
   if (from == to) return 0;
@@ -123,7 +124,8 @@ double results_us(const Work& work, const Ordinal& devices, size_t from, size_t 
          std::max(work.bytes - read, 0.0) / link.copy_bytes_per_us;
 }
 
-// The candidate that the policy takes, by position; at home the better one of both.
+// The index of the candidate that the policy chooses. At home, the better one of the
+// row's kernel and the native kernel is offered.
 size_t choose_candidate(const Work& work, const Ordinal& devices,
                         const std::vector<DeviceCost>& costs, double now,
                         OnlinePolicy& policy, const Decision& decision) {
@@ -131,12 +133,12 @@ size_t choose_candidate(const Work& work, const Ordinal& devices,
   const size_t count = devices.devices.size();
   const double native_us = candidates[count].offered_us();
   const double kernel_us = candidates[devices.home].offered_us();
-  // A kernel leaves the host free to give work to other devices.
+  // While a kernel runs, the host is free to submit work to other devices.
   const bool is_known = decision.bucket->candidates[devices.home].factor.is_known();
   const bool by_kernel = kernel_us < native_us || (is_known && kernel_us > kLongUs &&
                                                    kernel_us <= kAbout * native_us);
   const size_t home_candidate = by_kernel ? devices.home : count;
-  // Home comes first: of equals the policy takes the first one.
+  // Home comes first: in a tie the policy takes the first candidate.
   const auto position_of = [&](size_t i) {
     return i == 0 ? devices.home : i == devices.home ? 0 : i;
   };
@@ -216,7 +218,7 @@ Decision decide(const CallToDecide& call, Stream& stream) {
   }
   expect(call, work, devices, index, costs, &decision);
   compare(call, work, stream, costs, found, clock, now, &decision);
-  // Of those that a cached decision was for, only some came.
+  // Calls since the last full decision: those that reused the cached one, and this one.
   const uint32_t left = std::min(bucket.interval, bucket.calls_left.load());
   const uint32_t calls = 1 + bucket.interval - left;
   bucket.interval = left;
@@ -276,7 +278,7 @@ void record_time(const Decision& decision, Stream& stream, size_t candidate,
   LearnedCost& factor = decision.bucket->candidates[candidate].*learned;
   factor.record(own_us / std::max(decision.expected_us[candidate], kMinUs));
   decision.bucket->cached.store(0, std::memory_order_relaxed);
-  if (factor.count() < 2) return;  // it warmed something up
+  if (factor.count() < 2) return;  // the first call warms up
   const size_t position =
       candidate == devices.devices.size() ? devices.home : candidate;
   DecisionTimes& seen = times_of(*devices.devices[position]);
@@ -313,7 +315,7 @@ bool record_building(const Decision& decision, Stream& stream,
   std::lock_guard<std::mutex> lock(scheduler_mutex());
   decision.bucket->candidates[position].not_before_us = now_us() + kBuildPauseUs;
   decision.bucket->cached.store(0, std::memory_order_relaxed);
-  // It was booked for nothing.
+  // The booked work was not submitted.
   clock_of(stream).backlog.book(position, decision.candidates[position].free_us);
   const Candidate& native = decision.candidates.back();
   return position == home ||

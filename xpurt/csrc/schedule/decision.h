@@ -1,4 +1,4 @@
-// One call of an op: what the scheduler decides for it, and learns from it.
+// The scheduler's decision for one call of an op, and what is learned from the call.
 #pragma once
 
 #include "schedule/candidates.h"
@@ -18,41 +18,43 @@ struct CallToDecide {
   int64_t elements;
   const OpCost& cost;
   bool native = false;       // PyTorch's CPU kernel may run it, at home
-  bool home_kernel = false;  // the row's kernel may be worth it, at home
-  bool learns = false;       // its time may be taken
+  bool home_kernel = false;  // the row's kernel is a candidate at home
+  bool learns = false;       // the call may be timed
 };
 
 struct Decision {
   size_t position = 0;
   bool native = false;
-  bool timed = false;     // the scheduler wants its time
-  bool explores = false;  // another candidate was expected to be done before
+  bool timed = false;     // the call is a timed sample
+  bool explores = false;  // the policy had chosen another candidate
   double cost_us = 0;     // predicted, without copies
-  double moves_us = 0;    // of the copies
+  double moves_us = 0;    // predicted, of the copies
   double finish_us = 0;
-  double now_us = 0;                        // when it was decided
-  c10::SmallVector<double, 4> expected_us;  // by candidate, before anything was learned
-  Candidates candidates;               // by candidate: positions, then the native one
-  std::vector<double> proportions;     // by position, if they do it together
-  StatisticsBucket* bucket = nullptr;  // where it is learned
+  double now_us = 0;                        // time of the decision
+  c10::SmallVector<double, 4> expected_us;  // by candidate, without learned factors
+  Candidates candidates;                    // the positions, then the native kernel
+  std::vector<double> proportions;          // by position, if several devices do the op
+  StatisticsBucket* bucket = nullptr;       // where the call's times are recorded
 };
 
 // Note [Cached decisions]
 // ~~~~~~~~~~~~~~~~~~~~~~~
-// On an idle stream nothing but the costs and the places of the operands has a say. So
-// such a decision is kept in its bucket, with the devices that hold all operands, for
-// as long as costs, devices and preferences stay what they are. It is taken again
-// without a lock until the bucket's next sample. With work pending every call is
-// decided anew: the clocks have moved.
+// On an idle stream a decision depends only on the costs and on which devices hold the
+// operands. So such a decision is kept in its bucket, with the devices that hold all
+// operands, until costs, devices or preferences change. It is reused without a lock
+// until the bucket's next timed sample. While work is pending, every call is decided
+// anew, since the clocks have moved.
 Decision decide(const CallToDecide& call, Stream& stream);
 
-// Whether PyTorch's CPU kernel at home was decided on for such calls while nothing is
-// pending: a cached decision, for ops that are not looked at any closer.
+// Whether a cached decision for such calls is PyTorch's CPU kernel at home. If so,
+// counts the call. The caller checks that the stream is idle and the operands are valid
+// at home.
 bool is_decided_native(const OpRecord& record, c10::DeviceIndex index,
                        const CallSignature& signature);
 
-// How long all of such a call takes as `candidate`, as one that took `times` with its
-// copies, or its shard, tells. Under the mutex.
+// Records a measured time of a candidate in its bucket. `own_us`: the time of the whole
+// call without copies (of a shard: scaled to the whole). `times`: predicted and
+// measured time of what ran, copies included, for the report. Under the mutex.
 struct PredictedAndMeasured {
   double predicted_us, measured_us;
 };
@@ -62,37 +64,38 @@ void record_time(const Decision& decision, Stream& stream, size_t candidate,
 
 // Note [New pages]
 // ~~~~~~~~~~~~~~~~
-// Memory that was just asked of the system is given page by page as it is touched,
-// which takes several times as long as an op on it. Such a time tells nothing of the
-// next call, so it is left out; but not each time, since some ops ask for memory in all
-// of their calls.
+// The system maps newly allocated memory page by page as it is first touched, which
+// takes several times as long as an op on it. Such a time does not predict the next
+// call, so it is discarded. But not every such time is: some ops allocate memory in all
+// of their calls. True if the sample is to be discarded.
 bool discard_sample(const Decision& decision);
 
-// How long the call took until it had finished, copies included.
+// Records the time until the call had finished, copies included.
 void record_call_time(const Decision& decision, Stream& stream, double us);
 
-// The kernel that the call needs on the device is still being built: for a while other
-// candidates are taken. Whether the next best is the native kernel.
+// Records that the kernel for the call is still being built for the device. The device
+// is not chosen for a while. Returns whether the next best candidate is the native
+// kernel.
 bool record_building(const Decision& decision, Stream& stream,
                      const PhysicalDevice& device);
 
-// The position in the stream's ordinal where work of a call runs: the one that was
-// decided for the call; where nothing was (nullptr), the one with the earliest
-// predicted finish, by costs alone. The home device where the costs are unknown or a
-// storage may not leave home. A device that lacks a dtype of the work is not chosen,
-// unless all of them do.
+// The position in the stream's ordinal where the work of a call runs. It is the
+// position of the decision; without one (nullptr), the position with the earliest
+// predicted finish by costs alone. It is the home device if a storage may not leave
+// home, or if the costs are unknown and no preference excludes it. A device that lacks
+// a dtype of the work is not chosen, unless all devices lack it.
 size_t choose_position(const Work& work, Stream& stream, const Decision* decision);
 
-// Called with what a kernel was submitted as: see Note [Predicted clocks].
+// Receives the event of a submitted kernel: see Note [Predicted clocks].
 void record_submission(Stream& stream, size_t position, const sycl::event& done);
 
-// Predicted against measured, of the calls that were timed; and what all were predicted
-// to take. By physical device.
+// Predicted and measured times of the timed calls, and the predicted time of all calls,
+// by physical device.
 struct DecisionTimes {
-  uint64_t calls = 0;  // that were timed
+  uint64_t calls = 0;  // timed calls
   double predicted_us = 0;
   double measured_us = 0;
-  double busy_us = 0;  // predicted, of all calls
+  double busy_us = 0;  // predicted time of all calls
 };
 DecisionTimes decision_times(int physical_device_id);
 void reset_decision_times();

@@ -1,5 +1,5 @@
-// What each physical device did, beside running ops: copies, shards of split ops, and
-// how well its times were predicted.
+// The copies and shards that each physical device ran, and how well its times were
+// predicted.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ struct DeviceReportRow {
   uint64_t moves;
   uint64_t bytes_moved;
   uint64_t split_ops;
-  uint64_t timed_calls;  // whose times the scheduler learned from
-  double predicted_us;   // of these, before they ran
-  double measured_us;
-  double busy_us;  // predicted, of all ops that it was chosen for
+  uint64_t timed_calls;  // the calls that the scheduler learned from
+  double predicted_us;   // of the timed calls, before they ran
+  double measured_us;    // of the timed calls
+  double busy_us;        // predicted, of all ops for which the device was chosen
 };
-// One row for each device that did any of it.
+// One row for each device with a copy, a shard or a predicted time.
 std::vector<DeviceReportRow> device_report();
 void reset_device_report();
 

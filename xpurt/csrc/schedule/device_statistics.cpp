@@ -6,7 +6,7 @@
 namespace xpurt {
 namespace {
 
-// How far in size a neighbour that knows may be.
+// How many size classes away a measured neighbour may be.
 constexpr int kNearbySizes = 3;
 
 DeviceStatistics* find_statistics(const OpRecord& record, c10::DeviceIndex index) {
@@ -19,8 +19,8 @@ DeviceStatistics* find_statistics(const OpRecord& record, c10::DeviceIndex index
   return found;
 }
 
-// The candidates stay as many as they were: a call that was placed before may look at
-// its own.
+// The number of candidates stays: a call that was decided before may still read its
+// own.
 void forget(StatisticsBucket& bucket) {
   bucket.cached.store(0, std::memory_order_relaxed);
   bucket.calls_left.store(0, std::memory_order_relaxed);
@@ -30,7 +30,8 @@ void forget(StatisticsBucket& bucket) {
   bucket.discarded = 0;
 }
 
-// That of an earlier placement, which has forgotten; nullptr if there is none.
+// Reuses the statistics of an earlier placement, cleared; nullptr if there are none
+// with as many devices.
 DeviceStatistics* renew_statistics(const OpRecord& record, c10::DeviceIndex index,
                                    size_t devices) {
   DeviceStatistics* found = record.device_statistics.load(std::memory_order_acquire);
@@ -47,8 +48,8 @@ DeviceStatistics* renew_statistics(const OpRecord& record, c10::DeviceIndex inde
   return found;
 }
 
-// What the bucket, or its nearest neighbour that knows, has learned of a candidate;
-// nullptr where none does.
+// The factor of a candidate that the bucket, or its nearest measured neighbour, has
+// learned; nullptr if no bucket in reach has.
 const LearnedCost* nearest(const FoundBucket& found, size_t candidate) {
   const auto known = [&](int size) -> const LearnedCost* {
     if (size < 0 || size >= static_cast<int>(kSizeClasses)) return nullptr;
@@ -77,8 +78,8 @@ StatisticsBucket* find_bucket(const OpRecord& record, c10::DeviceIndex index,
   return sizes == nullptr ? nullptr : &sizes->buckets[size_class_of(elements)];
 }
 
-// Nothing is ever taken away, since the hot path reads without a lock, and no more is
-// ever added than one for each ordinal and number of devices.
+// Nothing is ever removed, since the hot path reads without a lock. The list is
+// bounded: one entry for each ordinal and number of devices.
 FoundBucket find_or_make_bucket(OpRecord& record, c10::DeviceIndex index,
                                 const CallSignature& signature, int64_t elements) {
   DeviceStatistics* statistics = find_statistics(record, index);

@@ -1,4 +1,4 @@
-// What was learned of an op's calls on the devices of an ordinal, and what was decided.
+// Learned times of an op's calls on the devices of an ordinal, and the last decisions.
 #pragma once
 
 #include <array>
@@ -14,34 +14,34 @@ namespace xpurt {
 // A candidate to run a call: a kernel on the device at `position`, or PyTorch's CPU
 // kernel at home.
 struct CandidateStatistics {
-  LearnedCost factor;        // by which times differ from what is expected
-  LearnedCost of_shards;     // the same, where it did a part, scaled to the whole
-  double backoff = 1;        // grows with each trial that was lost
-  int trials = 0;            // that are still to come
-  double not_before_us = 0;  // its kernel is being built
-  double regret_us = 0;      // by which it was predicted to be done earlier, while new
+  LearnedCost factor;        // measured over expected time
+  LearnedCost of_shards;     // the same of its shards, scaled to the whole call
+  double backoff = 1;        // doubles with each trial
+  int trials = 0;            // timed samples of the trial that are still to come
+  double not_before_us = 0;  // not chosen before: its kernel is being built
+  double regret_us = 0;      // time lost by not running it, while it is new
 };
 
-// Calls of one op, type, layout and size class. Guarded by the scheduler's mutex, but
-// for `cached`.
+// Calls of one op, type, layout and size class. Guarded by the scheduler's mutex,
+// except the two atomics.
 struct StatisticsBucket {
-  // What was decided last on an idle stream: see Note [Cached decisions].
+  // The last decision on an idle stream: see Note [Cached decisions].
   std::atomic<uint64_t> cached{0};
-  std::atomic<uint32_t> calls_left{0};          // for which it holds
-  uint32_t interval = 0;                        // what calls_left began with
-  std::vector<CandidateStatistics> candidates;  // by position, then the native one
+  std::atomic<uint32_t> calls_left{0};          // calls that may reuse it
+  uint32_t interval = 0;                        // initial value of calls_left
+  std::vector<CandidateStatistics> candidates;  // by position, then the native kernel
   double spent_us = 0;                          // predicted, since the last trial
-  uint32_t calls = 0;                           // since the last one that was timed
-  double regret_us = 0;  // by not sharing calls with a new device
-  int discarded = 0;     // times that were left out since one was not
+  uint32_t calls = 0;                           // since the last timed sample
+  double regret_us = 0;  // time lost by not giving shards to a new device
+  int discarded = 0;     // samples discarded in a row
 };
 
 struct StatisticsBySize {
   std::array<StatisticsBucket, kSizeClasses> buckets;
 };
 
-// Of one ordinal. A change of the mapping leaves it to the next placement whose ordinal
-// has as many devices: what was learned begins anew then.
+// The statistics of one ordinal. After a change of the mapping, the next placement
+// whose ordinal has as many devices clears and reuses them.
 struct DeviceStatistics {
   c10::DeviceIndex ordinal = 0;
   size_t devices = 0;
@@ -55,7 +55,7 @@ struct DeviceStatistics {
 StatisticsBucket* find_bucket(const OpRecord& record, c10::DeviceIndex index,
                               const CallSignature& signature, int64_t elements);
 
-// Under the scheduler's mutex. `near`: the buckets of all sizes.
+// A bucket, with the buckets of all sizes. Under the scheduler's mutex.
 struct FoundBucket {
   StatisticsBySize& sizes;
   size_t size;
@@ -64,11 +64,11 @@ struct FoundBucket {
 FoundBucket find_or_make_bucket(OpRecord& record, c10::DeviceIndex index,
                                 const CallSignature& signature, int64_t elements);
 
-// By how much a candidate differs from what is expected, in a bucket or its nearest
-// neighbour that knows; 1 where none does.
+// Measured over expected time of a candidate, from the bucket or its nearest measured
+// neighbour; 1 if none is measured.
 double learned_factor(const FoundBucket& found, size_t candidate);
 
-// Whether the candidate was timed, in the bucket or such a neighbour.
+// Whether the candidate was timed in the bucket or in such a neighbour.
 bool is_measured(const FoundBucket& found, size_t candidate);
 
 }  // namespace xpurt

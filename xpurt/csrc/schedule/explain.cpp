@@ -25,7 +25,7 @@ std::vector<ExplainedOp>& kept() {
   return *leaked;
 }
 
-size_t explainers = 0;  // under way; guarded by the mutex, as what is kept
+size_t explainers = 0;  // begun and not ended; guarded by the mutex, as kept() is
 
 std::string reason(const OpRecord& record, const RowRun& run, const Ordinal& devices) {
   const Decision* decision = run.decision;

@@ -1,4 +1,4 @@
-// Where the ops of some calls went, and why: kept while somebody asks.
+// The device and the reason of each op's run, recorded while xpurt.explain is active.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ struct ExplainedCandidate {
   std::string device;
   bool native;
   double free_us;    // when its queue is predicted to be free
-  double moves_us;   // copies of what is not valid there
+  double moves_us;   // of copies of operands that are not valid there
   double cost_us;    // the work itself; infinite where it cannot run
   double finish_us;  // predicted
 };
@@ -35,13 +35,13 @@ struct ExplainedOp {
   std::vector<ExplainedCandidate> candidates;  // empty if there was nothing to choose
 };
 
-// All threads' ops. Whoever asks may do so while others do, as in an explained call
-// that explains one of its own: each gets what ran between its begin and its end. The
-// number that begin gives is for the end that belongs to it.
+// Records the ops of all threads. Explanations may overlap or nest: each end returns
+// the ops that ran since its begin. `begin` is the number that the matching
+// begin_explaining() returned. Raises RuntimeError if there is none.
 size_t begin_explaining();
 std::vector<ExplainedOp> end_explaining(size_t begin);
 
-// An op ran, as a row or natively.
+// Records that an op ran, as a row or natively.
 void explain_op(const OpRecord& record, Tier tier, const RowRun& run);
 
 }  // namespace xpurt

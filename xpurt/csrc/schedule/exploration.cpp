@@ -7,37 +7,38 @@
 namespace xpurt {
 namespace {
 
-// How calls are chosen to be timed. The first few in a row, since everything depends on
-// them; then now and then: a timed call waits for its device, which others do not.
+// Which calls are timed samples. The first few in a row are, since every decision
+// depends on them. Later samples are rare, since a timed call waits for its device.
 constexpr uint64_t kFirstSamples = 3;
 constexpr int kTrials = 3;
-constexpr uint32_t kIntervalLearning = 3;  // calls in between
+constexpr uint32_t kIntervalLearning = 3;  // calls between two timed samples
 constexpr uint32_t kIntervalConverged = 127;
 
-// A candidate that is not in use is tried once its trial costs less than this share of
-// what was spent; later, if it is expected to take more than so many times as long.
-// Never is too late: what made it look so slow may have passed.
+// A candidate that is not in use is tried once its trial costs less than this fraction
+// of the time spent. If it is expected to take more than kUnlikelyRatio times as long,
+// the trial counts kUnlikelyFactor times as much. It is never ruled out: the cause of
+// its slow times may have passed.
 constexpr double kTrialFraction = 0.01;
 constexpr double kUnlikelyRatio = 4;
 constexpr double kUnlikelyFactor = 10;
-// The share of a candidate that was timed too seldom to be sure: all of so few times
-// may have been disturbed.
+// The fraction for a candidate with too few timed samples: all of them may have been
+// disturbed.
 constexpr double kUnsureFraction = 0.1;
 
-// At least this share of what calls take counts as missed: what is expected may be
-// wrong, and a kernel leaves the host free to give work to other devices.
+// At least this fraction of the calls' time counts as regret: the expectation may be
+// wrong, and a kernel leaves the host free to submit work to other devices.
 constexpr double kMinRegret = 0.2;
 
 }  // namespace
 
 // Note [Exploration]
 // ~~~~~~~~~~~~~~~~~~
-// A candidate that was never timed may have to be built, its first calls warm things
-// up, and what is expected of it may be wrong. So it is held back until as much was
-// missed by that as it will cost, if expectation is right: the rule of ski rental, as
-// for tiers (Note [Learning tiers]). Copies do not count: where all ops go to another
-// device, the data are there. An op that takes longer than a build goes at once.
-// PyTorch's CPU kernel is never new.
+// A candidate that was never timed may need a build, its first calls are warm-up, and
+// its expected time may be wrong. So it is held back until its regret equals the
+// expected price of its trial. That is the rule of ski rental, as for tiers
+// (Note [Learning tiers]). Copies do not count in the regret: if all ops move to
+// another device, their data are there. An op that takes longer than a build is run
+// there at once. PyTorch's CPU kernel is never new.
 void hold_back_unproven(const FoundBucket& found, uint32_t calls, Decision* decision) {
   const size_t native = decision->candidates.size() - 1;
   if (!decision->candidates[native].is_possible()) return;

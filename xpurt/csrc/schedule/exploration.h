@@ -1,5 +1,4 @@
-// Candidates to run an op that are not known, or not known any more: when to try them,
-// and when to take a time.
+// When to try candidates whose times are unknown or old, and which calls to time.
 #pragma once
 
 #include "schedule/decision.h"
@@ -7,16 +6,17 @@
 
 namespace xpurt {
 
-// Makes candidates impossible that are not to be used yet: see Note [Exploration].
+// Adds to the regret of candidates that were never timed, and holds them back while it
+// is low: see Note [Exploration]. `calls`: how many calls this decision stands for.
 void hold_back_unproven(const FoundBucket& found, uint32_t calls, Decision* decision);
 
-// A candidate to try instead of the one that was chosen; that one as a rule.
+// The candidate to run: one to try, if a trial is due; else `chosen`.
 size_t trial(StatisticsBucket& bucket, const Decision& decision, size_t chosen);
 
-// Calls between two that are timed.
+// Calls between two timed samples.
 uint32_t sampling_interval(const LearnedCost& factor);
 
-// Whether this call is to be timed.
+// Whether this call is a timed sample. If so, the count of calls starts again.
 bool is_sample_due(StatisticsBucket& bucket, const LearnedCost& cost);
 
 }  // namespace xpurt

@@ -10,7 +10,8 @@
 namespace xpurt {
 namespace {
 
-// Rows that were warned of. Leaked: see Note [Leaked on purpose].
+// Whether no warning was given for the row before. Leaked: see Note [Leaked on
+// purpose].
 bool is_first_of(int row) {
   static auto* const mutex = new std::mutex;
   static auto* const rows = new std::set<int>;
@@ -21,7 +22,7 @@ bool is_first_of(int row) {
 Refusals& refusals_of(OpRecord& record) {
   Refusals* found = record.refusals.load(std::memory_order_acquire);
   if (found != nullptr) return *found;
-  auto* made = new Refusals;  // lives as long as the record: for ever
+  auto* made = new Refusals;  // never freed, like the record
   if (record.refusals.compare_exchange_strong(found, made)) return *made;
   delete made;
   return *found;

@@ -13,7 +13,7 @@ struct OpRecord;
 struct RowKernel;
 struct PhysicalDevice;
 
-// What an op is not asked for again: elements of a type, on a device.
+// The (device id, type) pairs for which the build of an op's kernel is not tried again.
 struct Refusals {
   std::mutex mutex;
   std::set<std::pair<int, c10::ScalarType>> known;
@@ -21,8 +21,8 @@ struct Refusals {
 
 bool is_refused(const OpRecord& record, int device_id, c10::ScalarType type);
 
-// Remembers that a driver refused the build that this thread tried last, and warns of
-// it, once per row. `home`: where the op is computed if another device refuses.
+// Records that a driver refused this thread's last build, and warns once per row.
+// `home`: the device that computes the op if another device refuses it.
 void remember_refusal(OpRecord& record, const RowKernel& row, c10::ScalarType type,
                       const PhysicalDevice& home);
 

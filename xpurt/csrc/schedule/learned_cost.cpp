@@ -6,7 +6,7 @@
 namespace xpurt {
 namespace {
 
-// A time so many times longer or shorter than the median is an outlier.
+// A time that differs from the median by more than this factor is an outlier.
 constexpr double kFar = 2;
 
 }  // namespace

@@ -8,14 +8,14 @@
 namespace xpurt {
 namespace {
 
-// Another device is taken for the best one if it would have been that much faster: two
-// equal ones should not take turns.
+// Another device becomes the best one only if it would have needed less than this
+// fraction of the time: two equal devices should not alternate.
 constexpr double kClearly = 0.95;
 
-// Of the work seen, the mix may be behind the best device alone.
+// The mix may be behind the best device alone by this fraction of the work seen.
 constexpr double kSlackFraction = 0.001;
 
-// After so many ops, costs so far count half.
+// Past costs are halved after every so many ops.
 constexpr uint32_t kFadeEvery = 4096;
 
 }  // namespace
@@ -71,8 +71,8 @@ void OnlinePolicy::account(c10::ArrayRef<Candidate> candidates, double now) {
   for (const Candidate& each : candidates) {
     cheapest = std::min(cheapest, each.offered_us());
   }
-  // Everything that was sent is done: what was gained is no credit to lose, but what
-  // was lost stays spent.
+  // All submitted work is done. A gain so far is no credit for later losses, but a loss
+  // so far stays spent.
   const bool idle =
       std::all_of(candidates.begin(), candidates.end(),
                   [now](const Candidate& each) { return each.free_us < now; });
@@ -80,7 +80,7 @@ void OnlinePolicy::account(c10::ArrayRef<Candidate> candidates, double now) {
   const bool fades = ++ops_ % kFadeEvery == 0;
   if (fades) debt_ /= 2;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    // What it cannot run would have to be done for it.
+    // An op that the device cannot run counts as run by the cheapest candidate.
     const double offered = candidates[i].offered_us();
     const double cost = std::isfinite(offered) ? offered : cheapest;
     alone_[i] = (idle ? now : std::max(alone_[i], now)) + cost;

@@ -1,6 +1,7 @@
-// Where the next op goes, known when it is asked for: by earliest finish, and never far
-// behind the best device alone. Knows no clock, no queue and no tensor; the scheduler
-// and the simulator (xpurt/mapping/auto) ask the same class.
+// The online scheduling policy: chooses the device of each op as it arrives, by
+// earliest finish, and never falls far behind the best device alone. Uses no clock, no
+// queue and no tensor. The scheduler and the simulator (xpurt/mapping/auto) use the
+// same class.
 #pragma once
 
 #include <c10/util/ArrayRef.h>
@@ -15,49 +16,54 @@ namespace xpurt {
 
 // Note [Declining]
 // ~~~~~~~~~~~~~~~~
-// Earliest finish alone is greedy: it sends an op to a slow idle device to gain a
-// little, and its successor waits for the result's way back. So the policy keeps, for
-// each device, the time at which that device alone would have finished all ops so far,
-// and an op may go to another than the best of these only if it is done there, and its
-// results are back, no later than the best device alone would have been done. By
-// induction the mix is never behind: if from some point on everything ran on the best
-// device, it would wait for nothing that ends later than that, and then do the same
-// work. The more the mix has gained, the less the condition binds; where it gains
-// nothing, all ops stay on one device.
+// Earliest finish alone is greedy: it sends an op to a slow idle device for a small
+// gain, and the op's successor waits for the copy of the result. So the policy keeps,
+// for each device, the time at which that device alone would have finished all ops so
+// far. The best device is the one that needs the least time for all ops, old ones
+// fading (it changes only as described below). An op may run on another device under
+// one condition: the op ends there, and its results are back, no later than the best
+// device alone would have been done. By induction the mix is never behind. Proof: if
+// from some point on all ops ran on the best device, they would wait for nothing that
+// ends after that time, and then take the same time. The more the mix has gained, the
+// weaker the condition. If it gains nothing, all ops stay on one device.
 //
-// Where little has been gained yet, a strict condition would leave other devices idle
-// for as long as one transfer takes: data then lie where they should not, for the rest
-// of a short program. So the mix may be behind by a share of the work seen so far;
-// that is spent once, not once per op. When all devices are idle the account begins
-// anew, but for what was spent. Which device is the best one changes only for one that
-// would have saved more than the way there costs.
+// While little has been gained, a strict condition leaves the other devices idle for
+// the time of one transfer. The data then lie on the wrong device for the rest of a
+// short program. So the mix may be behind by a fraction of the work seen so far. That
+// slack is spent once, not once per op. When all devices are idle, the accounts start
+// again, but slack that was spent stays spent. Another device becomes the best one only
+// if it would have saved more time than the copies to it take.
 class OnlinePolicy {
  public:
-  // Raises ValueError if there is no device.
+  // Raises ValueError if `devices` is 0.
   explicit OnlinePolicy(size_t devices);
 
-  // What each device alone takes for work that was seen before, as for a program that
-  // ran once already. Raises ValueError if it is no time.
+  // Adds known work, for example of an earlier run of the program. `work`: microseconds
+  // that each device alone takes for it. Raises ValueError if a time is negative or not
+  // finite, or if there is not one per device.
   void remember(c10::ArrayRef<double> work);
 
-  // The device that runs the op: of those that the note allows the one that finishes
-  // first; the lower index where two are equal. `candidates`: one per device. `now` is
-  // when it is asked. Raises ValueError if no device can run the op.
+  // The device that runs the op: the one that finishes first among those that
+  // Note [Declining] allows. Ties go to the lower index. `candidates`: one per device.
+  // `now`: the time of the decision. Raises ValueError if no device can run the op, or
+  // if there is not one candidate per device.
   size_t choose(c10::ArrayRef<Candidate> candidates, double now = 0);
 
-  // Which device would have been best alone, and when each would have been done.
+  // The device that would have been best alone, and the time at which each device alone
+  // would have been done.
   size_t best_alone() const { return best_; }
   c10::ArrayRef<double> alone() const { return alone_; }
 
  private:
-  // By when an op's results have to be able to be at the best device.
+  // The time by which the results of an op on another device have to be back at the
+  // best device.
   double deadline() const;
   void account(c10::ArrayRef<Candidate> candidates, double now);
 
   c10::SmallVector<double, 8> alone_;
-  c10::SmallVector<double, 8> work_;  // costs so far, old ones fading
-  double latest_ = 0;                 // end of what was sent
-  double debt_ = 0;  // how far the mix was behind when all was done; fading, too
+  c10::SmallVector<double, 8> work_;  // sum of costs; old costs fade
+  double latest_ = 0;                 // predicted end of the submitted work
+  double debt_ = 0;  // by how much the mix was behind when idle; fades, too
   uint32_t ops_ = 0;
   size_t best_ = 0;
 };

@@ -13,14 +13,14 @@ namespace {
 
 // Note [Partition of an op]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~
-// A device that takes the proportion x of an op is done at begin + x * whole: `begin`
-// is when its queue is free and a kernel launched, `whole` what all of it would take
-// there, with the copies of its operands. All end at the same time t if
-// sum((t - begin) / whole) = 1; a device that begins after t takes no part. That is the
-// split of EngineCL's HGuided without its rounds: the speeds are learned from one call
-// to the next, and each shard that was timed corrects them (Nozal, Bosque and Beivide,
-// 2020). A shard takes longer than its proportion of a whole call, where it reads an
-// operand that all shards read: what shards take is learned apart.
+// A device that computes the proportion x of an op is done at begin + x * whole.
+// `begin` is when its queue is free and a kernel is launched. `whole` is the time of
+// the whole op on that device, with the copies of its operands. All devices end at the
+// same time t if sum((t - begin) / whole) = 1. A device that begins after t takes no
+// part. That is the split of EngineCL's HGuided (Nozal, Bosque and Beivide, 2020)
+// without its rounds: the speeds are learned from one call to the next, and each timed
+// shard corrects them. A shard takes longer than its proportion of a whole call if it
+// reads an operand that all shards read. So the times of shards are learned separately.
 struct Part {
   size_t position;
   double begin_us;
@@ -31,23 +31,24 @@ struct Part {
 };
 
 struct Partition {
-  std::vector<double> proportions;  // empty: one device alone is about as fast
+  std::vector<double> proportions;  // by position; empty: fewer than two devices
   double end_us = 0;
 };
 
 constexpr double kMaxTimeRatio = 0.9;  // of the best candidate's time
 constexpr double kMinProportion = 1 / 64.0;
 
-// Less is done before the second device has begun.
+// A smaller op is done before the second device has begun.
 constexpr double kMinBytes = 1 << 20;
 constexpr double kMinFlops = 1e7;
 
 // Note [First shards]
 // ~~~~~~~~~~~~~~~~~~~
 // A device that was never timed on such a call has to build a kernel, and may be much
-// slower than expected. As with other unproven candidates (Note [Exploration]) nothing
-// is done until so much was missed; then its shards are small while it is timed. That
-// costs next to nothing, since the others work meanwhile.
+// slower than expected. As with other unproven candidates (Note [Exploration]) it takes
+// no part until the regret has reached the time of a build. Then its shards are small
+// while it is timed. That costs next to nothing, since the other devices work
+// meanwhile.
 constexpr double kFirstShard = 1 / 32.0;
 
 double end_of(const std::vector<Part>& parts) {
@@ -60,7 +61,8 @@ double end_of(const std::vector<Part>& parts) {
 }
 
 Partition partition_parts(std::vector<Part> parts, size_t devices) {
-  // The one that begins last goes, until each has a proportion that is worth a launch.
+  // The device with the least proportion is removed until each has one that is worth a
+  // launch.
   while (parts.size() >= 2) {
     const double end = end_of(parts);
     const auto proportion = [&](const Part& each) {
@@ -78,8 +80,9 @@ Partition partition_parts(std::vector<Part> parts, size_t devices) {
   return {};
 }
 
-// Bytes of operands that a shard on the device needs and has not. What is there in part
-// was left by an op that was divided, most likely into the same shards.
+// Bytes of the operands that are missing on the device as a whole. An operand that is
+// there in part was left by a divided op, most likely with the same shards, so it
+// counts as present.
 double missing_bytes(const Work& work, size_t position) {
   double missing = 0;
   for (const c10::StorageImpl* storage : work.reads) {
@@ -105,7 +108,8 @@ std::vector<Part> known_ones(const std::vector<Part>& parts) {
   return known;
 }
 
-// The proportions of devices whose speed is not known yet are made small.
+// Limits the proportions of devices whose speed is not known yet; the others take the
+// rest.
 void make_small(const std::vector<Part>& parts, std::vector<double>* proportions) {
   double taken = 0;
   for (const Part& each : parts) {
@@ -128,7 +132,7 @@ bool is_divisible(const CallToDecide& call, const Work& work, const Stream& stre
          !must_run_at_home(work) && stream.orders_by_data();
 }
 
-// The devices that may do a part of the call, as far as they are known.
+// The devices that may compute a shard of the call, with their predicted times.
 std::vector<Part> parts_of(const Work& work, const Ordinal& devices,
                            const std::vector<DeviceCost>& costs,
                            const FoundBucket& found, const Decision& decision) {
@@ -141,7 +145,7 @@ std::vector<Part> parts_of(const Work& work, const Ordinal& devices,
     const double us = decision.expected_us[position] * factor;
     const double queue_us = decision.candidates[position].free_us - decision.now_us;
     parts.push_back(part_of(work, devices, position, us, queue_us, costs));
-    // Somebody has to do the rest of a small shard: home is never new.
+    // Home is never new: beside small first shards, some device has to do the rest.
     parts.back().is_new = learning_is_on() && position != devices.home &&
                           of_shards.count() == 0 && !is_measured(found, position);
   }

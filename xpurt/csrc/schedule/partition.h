@@ -1,4 +1,4 @@
-// Large ops that several devices do together: who does how much.
+// Large ops that several devices compute together: the proportion of each device.
 #pragma once
 
 #include <vector>
@@ -10,19 +10,20 @@
 
 namespace xpurt {
 
-// Makes the call one of several devices, if they are predicted to be done clearly
-// sooner than by the candidate that was chosen. Under the scheduler's mutex.
-// `calls`: how many such calls this one stands for.
+// Divides the call among several devices, if they are predicted to be done clearly
+// sooner than the best candidate alone. Under the scheduler's mutex. `calls`: how many
+// such calls this one stands for.
 void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
                     const std::vector<DeviceCost>& costs, const FoundBucket& found,
                     StreamClock& clock, uint32_t calls, Decision* decision);
 
-// In which proportions, by position, the devices would proportion work that can be
-// divided, by costs alone, so that all end at once; their sum is 1. Empty where one
-// device alone is expected to be about as fast.
+// The proportions, by position, in which the devices would divide the work so that all
+// end at the same time, by costs alone. Their sum is 1. Empty if one device alone is
+// expected to be about as fast.
 std::vector<double> partition_proportions(const Work& work, Stream& stream);
 
-// When the shards of a divided run had ended, by position, on the scheduler's clock.
+// Records the times of the shards of a divided run. `ends_us`: when they had ended, by
+// position, on the scheduler's clock.
 void record_shards(const RowRun& run, Stream& stream, double begin_us,
                    const std::vector<double>& ends_us);
 

@@ -11,8 +11,8 @@ namespace xpurt {
 // A call's cost for the scheduler; valid as long as `cost` is.
 Work work_of(const OpCost& cost);
 
-// Position in the stream's ordinal of the device that the op runs on, which the run
-// notes for the report.
+// Position in the stream's ordinal of the device that the op runs on. The run records
+// the device for the report.
 size_t choose_device(const OpCost& cost, Stream& stream, RowRun& run);
 
 }  // namespace xpurt

@@ -26,13 +26,12 @@ std::array<OrdinalCosts, kMaxDevices> costs_by_ordinal;
 
 // Note [Preferences]
 // ~~~~~~~~~~~~~~~~~~
-// A preference holds for the backward pass, too, which runs in a thread of autograd's.
-// So it is kept where PyTorch keeps what it hands on to such threads: by a key alone,
-// which can be asked for without Python.
+// A preference holds for the backward pass, too, which runs in a thread of autograd. So
+// it is kept in ThreadLocalPythonObjects, which PyTorch passes on to such threads. The
+// preference is encoded in the key alone, which can be checked without Python.
 constexpr std::array<const char*, 3> kPreferences{"cpu", "gpu", "accelerator"};
-// Preferences that hold now, of all threads. A look at the keys costs as much as a
-// tenth of a small op, so they are looked at while there are some, and not for ever
-// after the first.
+// Number of preferences set now, in all threads. Checking the keys costs as much as a
+// tenth of a small op, so they are checked only while this is not 0.
 std::atomic<int> preferences_set{0};
 
 std::string key_of(const std::string& kind) {

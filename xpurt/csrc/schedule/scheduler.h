@@ -1,5 +1,5 @@
-// What the scheduler is told of an ordinal's devices: what they cost, and which kind of
-// them the program preferences for.
+// What the scheduler is given: the costs of an ordinal's devices, and the kind of
+// device that the program prefers.
 #pragma once
 
 #include <c10/core/StorageImpl.h>
@@ -13,7 +13,7 @@
 
 namespace xpurt {
 
-// What one device costs. Times in microseconds.
+// The costs of one device. Times are in microseconds.
 struct DeviceCost {
   double launch_us = 0;          // submit and wait for an empty kernel
   double bytes_per_us = 1;       // of memory that a kernel reads and writes
@@ -22,37 +22,40 @@ struct DeviceCost {
   double copy_bytes_per_us = 1;  // of such a copy
 };
 
-// An op, as far as its time depends on it.
+// The properties of an op that its time and its possible devices depend on.
 struct Work {
   double flops = 0;
   double bytes = 0;  // read and written
   bool needs_fp64 = false;
   bool needs_fp16 = false;
-  c10::ArrayRef<double> launches;  // by position; none: one
+  c10::ArrayRef<double> launches;  // by position; empty: one launch each
   c10::ArrayRef<const c10::StorageImpl*> reads;
   c10::ArrayRef<const c10::StorageImpl*> writes;
 };
 
-// Costs by position in the ordinal; kept until the mapping changes.
+// Sets the costs by position in the ordinal; they are kept until the mapping changes.
+// Raises ValueError if there is not one per device, or if a time is negative or a rate
+// not positive.
 void set_device_costs(c10::DeviceIndex index, std::vector<DeviceCost> costs);
 
-// Nothing if they are unknown.
+// The costs by position; empty if they are unknown.
 std::vector<DeviceCost> device_costs(c10::DeviceIndex index);
 
-// Whether measured curves are better known than the ordinal's device costs. Not after
-// set_device_costs(): who sets costs wants these.
+// Makes measured cost curves override the ordinal's device costs, until the next
+// set_device_costs(), whose costs are then used.
 void use_cost_curves(c10::DeviceIndex index);
 bool uses_cost_curves(c10::DeviceIndex index);
 
-// The calling thread's preference: "cpu", "gpu" or "accelerator" devices first; an
-// empty string takes it back. Returns the preference before.
+// Sets the calling thread's preference: "cpu", "gpu" or "accelerator" devices first. An
+// empty string removes it. Returns the previous preference. Raises ValueError for any
+// other kind.
 std::string set_preference(const std::string& kind);
 
-// The one that holds in this thread; empty: none.
+// The preference of this thread; empty: none.
 std::string preference();
 bool has_preference() noexcept;
 
-// Preferences that hold now, in all threads.
+// Number of preferences set now, in all threads.
 int preferences_held() noexcept;
 
 }  // namespace xpurt

@@ -41,7 +41,8 @@ std::vector<double> forced_proportions(const Work& work, Stream& stream) {
                                                                : std::vector<double>{};
 }
 
-// By position; empty: the work is not to be split. They need not add up to 1.
+// The proportions by position; empty if the work is not to be split. Their sum need not
+// be 1.
 std::vector<double> proportions_for(const Work& work, Stream& stream,
                                     const RowRun& run) {
   if (is_forced.load(std::memory_order_relaxed))
@@ -51,13 +52,14 @@ std::vector<double> proportions_for(const Work& work, Stream& stream,
 
 // Note [Steady proportions]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~
-// Proportions that follow measured times change with every op, and with them the
-// boundaries between the shards, over which bytes would then be copied at each step of
-// a chain. So ops with as many rows are divided as the last one was, until that is more
-// than kDrift off what they ask for in the mean. A mean over a few: the ops of a chain
-// differ in what they ask for, and each of them would move the boundary its own way.
+// Proportions that follow measured times change with every op. So do the boundaries
+// between the shards, and bytes would be copied across them at each step of a chain of
+// ops. So an op is divided like the last op with as many rows, until those proportions
+// differ by more than kDrift from the mean of the requested ones. The mean is over a
+// few ops: the ops of a chain request different proportions, and each of them would
+// move the boundary.
 constexpr double kDrift = 0.05;
-constexpr double kNewest = 0.25;  // the weight of the last one in the mean
+constexpr double kNewest = 0.25;  // weight of the last proportions in the mean
 constexpr size_t kMaxKept = 256;
 
 struct SteadyProportions {

@@ -14,10 +14,10 @@ namespace xpurt {
 
 // Note [Splitting]
 // ~~~~~~~~~~~~~~~~
-// A row that can compute parts of its result asks split() for the parts, and runs
-// itself once for each on narrowed operands, under OnShard. The parts are disjoint
-// ranges of the result's bytes, and stay where they were computed (Note [Shards]): a
-// chain of ops that are split alike moves nothing.
+// A row that can compute parts of its result gets its shards from split(). It runs once
+// for each shard on narrowed operands, under OnShard. The shards are disjoint ranges of
+// the result's bytes, and stay on the device that computed them (Note [Shards]): a
+// chain of ops that are split alike copies nothing.
 struct Shard {
   size_t position;  // of the device in the ordinal
   int64_t begin;    // rows
@@ -27,36 +27,36 @@ struct Shard {
 };
 using ShardList = std::vector<Shard>;
 
-// For tests: whether set_split_proportions() wants such an op split.
+// For tests: whether set_split_proportions() makes such an op split.
 bool is_split_forced(const OpCost& cost, Stream& stream);
 
-// Whether the current op is to be split, if its result has rows enough.
+// Whether the current op is to be split, provided that its result has enough rows.
 bool may_split(const OpCost& cost, Stream& stream, const RowRun& run);
 
-// The shards of an op whose result has so many rows; empty if it is not to be split.
-// Shards begin at multiples of `unit` rows. The run keeps who does how much.
+// The shards of an op whose result has `rows` rows; empty if it is not to be split.
+// Shards begin at multiples of `unit` rows. Records each device's fraction in the run.
 ShardList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream,
                 RowRun& run);
 
-// The same by rows of these tensors; empty as well if one has others, or none that are
-// apart, or if there is none.
+// The same by the rows of these tensors. Empty, too, if there are no tensors, if their
+// numbers of rows differ, or if the rows of one are not disjoint in memory.
 ShardList split_rows(const OpCost& cost, at::ArrayRef<at::Tensor> tensors,
                      Stream& stream, RowRun& run);
 
-// A shard of the run begins on the device.
+// Records that a shard of the run begins on the device.
 void record_shard(const PhysicalDevice& device, RowRun& run);
 
-// A shard of it runs at home instead, since its device threw this: the call's times say
-// nothing. A device that failed is taken out.
+// Records that a shard of the run moves home since its device threw `error`. The call's
+// times are then not recorded. A device that failed is excluded.
 void record_moved_shard(const std::exception_ptr& error, RowRun& run);
 
 // Note [Order of shards]
 // ~~~~~~~~~~~~~~~~~~~~~~
-// An op that threw may be run again as a whole, or by the native kernel; in place, what
-// was done of it would then be done twice. So the home device's shard comes first: what
-// it throws leaves the op undone. Whatever other devices throw after it (they have no
-// room, fail, or their kernel is still being built), their shards are done at home,
-// which waits for the kernel.
+// An op that threw may be run again as a whole, or by the native kernel. If the op is
+// in place, its finished shards would then be computed twice. So the home device's
+// shard comes first: if it throws, nothing was done. Another device may throw later, as
+// it has no room, fails, or its kernel is still being built. Its shard is then computed
+// at home, which waits for the build of the kernel.
 
 // Calls `compute` for each shard.
 template <typename Compute>
@@ -83,7 +83,7 @@ void run_shards(const ShardList& shards, const Ordinal& devices, RowRun& run,
   }
 }
 
-// A view of the same memory, as kernels of ours want it.
+// A view of the same memory, for xpurt's kernels.
 at::Tensor view_of(const at::TensorBase& tensor, c10::IntArrayRef sizes,
                    c10::IntArrayRef strides, int64_t offset);
 
@@ -100,13 +100,14 @@ inline bool has_disjoint_rows(const at::TensorBase& tensor, int64_t dim = 0) {
   return is_disjoint_along(tensor.sizes(), tensor.strides(), dim);
 }
 
-// For tests: what of its work each device is to do, by position. Splits all work that
-// reads and writes at least so many bytes, with shards that begin at multiples of
-// `unit`, if it is not 0. No proportions take it back.
+// For tests: forces the proportions of work, by position. Splits all work that reads
+// and writes at least `least_bytes`, with shards that begin at multiples of `unit` rows
+// if `unit` is not 0. Empty proportions end it. Raises ValueError if a proportion is
+// negative or not finite.
 void set_split_proportions(std::vector<double> proportions, double least_bytes,
                            int64_t unit);
 
-// How many shards ran on each device of an ordinal so far.
+// The number of shards that ran on each device of an ordinal so far, by position.
 std::vector<uint64_t> shards_run(c10::DeviceIndex index);
 
 }  // namespace xpurt

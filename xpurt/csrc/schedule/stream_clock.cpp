@@ -12,8 +12,8 @@
 namespace xpurt {
 namespace {
 
-// Pieces of work from one mark to the next, and microseconds between two looks at one:
-// a look takes the driver about as long as a decision.
+// Submissions from one mark to the next, and microseconds between two checks of a mark:
+// a check takes the driver about as long as a decision.
 constexpr int kBetweenMarks = 16;
 constexpr double kBetweenLooksUs = 50;
 

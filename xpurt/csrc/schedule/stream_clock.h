@@ -1,4 +1,4 @@
-// The predicted clocks of streams, and what guards them.
+// The predicted clocks of streams, and the mutex that guards them.
 #pragma once
 
 #include <mutex>
@@ -11,32 +11,31 @@
 
 namespace xpurt {
 
-// Guards clocks and learned costs. Nobody waits for a device, or takes the GIL, under
-// it.
+// Guards clocks and learned costs. Code that holds it never waits for a device or takes
+// the GIL.
 std::mutex& scheduler_mutex();
 
 // Microseconds of a steady clock.
 double now_us() noexcept;
 
-// Of one stream. Under the mutex.
+// The clock of one stream. Under the mutex.
 struct StreamClock {
   explicit StreamClock(size_t devices)
       : backlog(devices), policy(devices), marks(devices) {}
 
-  // One piece of work per queue whose end is looked at: see Note [Predicted clocks].
+  // The one submission per queue whose end is checked: see Note [Predicted clocks].
   struct Mark {
     bool wanted = false;
     double end_us = 0;  // predicted
     std::optional<sycl::event> done;
     double next_look_us = 0;
-    int booked = 0;  // pieces of work since the last mark
+    int booked = 0;  // submissions since the last mark
   };
 
-  // Takes what is known now into account: a stream with nothing pending, marked work
-  // that ended.
+  // Corrects the clocks: a stream with nothing pending, marked work that has ended.
   void catch_up(const Stream& stream, double now);
 
-  // Work on the device at `position` is about to be submitted.
+  // Records that work on the device at `position` is about to be submitted.
   void book(size_t position, double end_us);
 
   Backlog backlog;
@@ -46,8 +45,8 @@ struct StreamClock {
 };
 StreamClock& clock_of(const Stream& stream);
 
-// Changes when costs, devices or the placement do. What was decided before holds no
-// more.
+// A number that changes with costs, devices and the placement. Decisions made under
+// another number are invalid.
 uint64_t scheduler_version() noexcept;
 void change_scheduler() noexcept;
 

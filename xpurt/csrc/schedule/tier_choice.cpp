@@ -18,28 +18,29 @@ namespace {
 
 constexpr char kLetters[kTierTypes + 1] = "fdhbcsilut?";
 
-// Where a class was not measured: the native kernel, unless the program shows other.
+// For a class that was not measured: the native kernel on a CPU and the row's kernel on
+// a GPU, unless times of the program show otherwise.
 constexpr TierCosts kUnknown{1, 1.5};
 constexpr TierCosts kUnknownGpu{1.5, 1};
 
-// How far in size a measured neighbour may be.
+// How many size classes away a measured neighbour may be.
 constexpr int kNeighbourSizes = 3;
 
-// Calls between two tries to take a sample where some calls cannot.
+// Calls until the next attempt at a timed sample, after one that was not possible.
 constexpr uint32_t kPostponed = 64;
 
 std::atomic<bool> learning{true};
 std::atomic<bool> deterministic{false};
 
-// Guards what the hot path does not touch, of all buckets. Leaked: see
+// Guards the fields of all buckets that the hot path does not use. Leaked: see
 // Note [Leaked on purpose].
 std::mutex& slow_mutex() {
   static auto* const leaked = new std::mutex;
   return *leaked;
 }
-TierCosts bias_us;  // guarded by it
+TierCosts bias_us;  // guarded by slow_mutex()
 
-// Where each type's letter is among them: the hot path looks it up.
+// The index of each type's letter in kLetters: a table for the hot path.
 constexpr size_t kScalarTypes = static_cast<size_t>(c10::ScalarType::NumOptions);
 const std::array<uint8_t, kScalarTypes> kTypeIndices = [] {
   std::array<uint8_t, kScalarTypes> indices{};
@@ -60,7 +61,7 @@ bool is_current(const TiersBySize& sizes) {
   return sizes.table_version.load(std::memory_order_acquire) == cost_table_version();
 }
 
-// nullptr as well if the table of costs has changed since.
+// nullptr if there are none yet, or if the table of costs has changed since.
 TiersBySize* find_sizes(const OpRecord& record, int device_id,
                         const CallSignature& signature) {
   OpTiers* tiers = record.tiers.load(std::memory_order_acquire);
@@ -126,7 +127,7 @@ TierCosts expected(const RowKernel& row, int device_id, bool is_cpu,
   return found.value_or(is_cpu ? kUnknown : kUnknownGpu);
 }
 
-// What is expected, corrected by what the nearest size showed.
+// The expected costs, corrected by the measured costs of the nearest size.
 TierCosts corrected(const RowKernel& row, int device_id, bool is_cpu,
                     const CallSignature& signature, const TiersBySize& sizes,
                     size_t size_class) {
@@ -243,7 +244,7 @@ void record_sample(OpRecord& record, int device_id, const CallSignature& signatu
   std::lock_guard<std::mutex> lock(slow_mutex());
   TiersBySize& sizes = make_sizes(record, device_id, signature);
   TierBucket& bucket = sizes.buckets[size_class_of(elements)];
-  // Gone, if what was learned has been forgotten meanwhile.
+  // What was learned may have been forgotten since the plan.
   if (&bucket != plan.timed || bucket.learner == nullptr) return;
   if (plan.sample.kernel) sizes.built = true;
   bucket.learner->record(plan.sample,

@@ -8,10 +8,10 @@ namespace {
 
 constexpr double kOverheadFraction = 0.01;  // of the time, for samples and for trials
 constexpr double kSampleUs = 0.5;           // bookkeeping of a sample
-constexpr double kTrialRatio = 2;  // a tier that is expected to cost more is not tried
-constexpr double kMargin = 0.9;    // of the other tier's time: what it takes to win
-constexpr int kTrialSamples = 4;   // the first of which warms up
-constexpr uint32_t kMinInterval = 15;  // once there are enough times, of short calls
+constexpr double kTrialRatio = 2;  // an untimed tier that costs more is not tried
+constexpr double kMargin = 0.9;    // fraction of the other tier's time needed to win
+constexpr int kTrialSamples = 4;   // the first one warms up
+constexpr uint32_t kMinInterval = 15;  // for short calls, once kKept times are known
 constexpr double kLongIntervalUs = 2000;
 constexpr uint32_t kMaxInterval = 1 << 20;
 
@@ -38,8 +38,8 @@ double TierLearner::estimate(bool kernel) const {
   if (times_[kernel].count > 0) return times_[kernel].median();
   const double expected = kernel ? expected_.kernel : expected_.native;
   const double of_other = kernel ? expected_.native : expected_.kernel;
-  // An op of a class is dearer or cheaper than the one that was measured, on both
-  // tiers.
+  // An op costs more or less than the probe op of its class, by about the same factor
+  // on both tiers.
   return times_[!kernel].count > 0 ? expected * times_[!kernel].median() / of_other
                                    : expected;
 }
@@ -48,13 +48,13 @@ bool TierLearner::is_time_for_trial(double build_us) const {
   if (times_[kernel_].count < kEnough) return false;
   const double now = estimate(kernel_), other = estimate(!kernel_);
   const bool is_new = times_[!kernel_].count == 0;
-  // The samples of a tier that is expected to win cost nothing.
+  // Samples of an untimed tier that is expected to win cost nothing extra.
   double price = is_new && other < now ? 0 : kTrialSamples * other;
   if (!kernel_ && !built_) price += build_us;
   if (other >= kTrialRatio * now) {
     if (is_new) return false;
     price *=
-        1 / kOverheadFraction;  // it was seen to lose: the world would have to change
+        1 / kOverheadFraction;  // it has lost before: it wins only if something changed
   }
   const double saved = other < now ? spent_us_ * (1 - other / now) : 0;
   return std::max(saved, spent_us_ * kOverheadFraction) >= price * backoff_;

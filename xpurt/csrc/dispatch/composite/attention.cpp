@@ -1,5 +1,5 @@
-// scaled_dot_product_attention: PyTorch's own asks a table of kernels that has no
-// place for xpu.
+// scaled_dot_product_attention: PyTorch's function chooses from a table of kernels that
+// has no entry for xpu.
 #include <ATen/Context.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/grad_mode.h>
@@ -20,7 +20,8 @@ namespace {
 
 using at::Tensor;
 
-// A mask of what takes part, as one that is added.
+// Converts a boolean mask (true: the key takes part) to one that is added to the
+// scores.
 std::optional<Tensor> additive(const std::optional<Tensor>& mask,
                                at::ScalarType dtype) {
   if (!mask.has_value() || !mask->defined() || mask->scalar_type() != at::kBool) {
@@ -31,8 +32,8 @@ std::optional<Tensor> additive(const std::optional<Tensor>& mask,
   return added;
 }
 
-// Whether the row of the fused op computes this: the rule for devices whose memory the
-// host cannot read, and for captures. PyTorch's own table cannot be asked there.
+// Whether the row of the fused op computes this. Used in captures and for devices whose
+// memory the host cannot read: PyTorch's table cannot be used there.
 bool has_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
                 const std::optional<Tensor>& mask, double dropout) {
   if (!at::globalContext().userEnabledFlashSDP() || dropout != 0) return false;
@@ -61,8 +62,8 @@ bool has_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
   });
 }
 
-// Whether the fused op is taken. Of tensors without memory, as a compiler traces with,
-// PyTorch cannot say: it asks that table.
+// Whether the fused op computes the call. Not for tensors without memory, such as a
+// compiler's: PyTorch cannot choose for them without that table.
 bool takes_fused(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Tensor>& mask, double dropout, bool causal,
                  std::optional<double> scale, bool grouped) {

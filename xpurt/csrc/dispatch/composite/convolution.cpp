@@ -1,5 +1,5 @@
-// Convolutions: PyTorch gives devices that it does not know these two ops, and the
-// CPU others.
+// Convolutions: PyTorch calls these two ops for out-of-tree devices, and other ops for
+// the CPU.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>

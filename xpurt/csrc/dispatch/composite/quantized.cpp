@@ -12,8 +12,8 @@ namespace {
 
 using at::Tensor;
 
-// PyTorch's copy, which quantizes what is float and takes over the quantizer of what
-// is not, on host tensors of both sides.
+// PyTorch's copy on host tensors of both sides. It quantizes a float source, and takes
+// over the quantizer of a quantized one.
 Tensor& copy_quantized_(Tensor& self, const Tensor& source, bool /*non_blocking*/) {
   const c10::DeviceIndex index = (self.is_xpu() ? self : source).device().index();
   const DeviceScope scope(index);

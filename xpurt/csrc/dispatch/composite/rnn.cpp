@@ -1,6 +1,7 @@
-// LSTM and GRU cells: PyTorch fuses them on accelerators and has no CPU kernel for
-// the fused form. H is the hidden size; gates are [batch, gates * H]. As few ops as
-// there can be: in small layers each costs more than what it computes.
+// LSTM and GRU cells: PyTorch fuses them on accelerators and has no CPU kernel for the
+// fused form. H is the hidden size; gates are [batch, gates * H]. The number of ops is
+// as small as possible: in small layers the call of an op costs more than its
+// computation.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcmul.h>
@@ -31,14 +32,15 @@ Tensor with_bias(const Tensor& gates, const c10::IValue& bias) {
   return is_given(bias) ? gates + bias.toTensor() : gates;
 }
 
-// In the place of that many arguments at the end of the stack.
+// Replaces that many arguments at the end of the stack by the results.
 template <typename... Results>
 void give(Stack* stack, size_t arguments, Results&&... results) {
   torch::jit::drop(*stack, arguments);
   torch::jit::push(*stack, std::forward<Results>(results)...);
 }
 
-// Of a: the gates of the input and of the hidden state, a state, and two biases.
+// Checks the shapes of the gates of the input and of the hidden state, a state, and two
+// biases.
 void check_cell(c10::ArrayRef<c10::IValue> a, int64_t gates) {
   const Tensor &input = a[0].toTensor(), &hidden = a[1].toTensor();
   const Tensor& state = a[2].toTensor();
@@ -146,8 +148,8 @@ const bool cells_registered = set_host_kernels(
      {"aten::_thnn_fused_gru_cell", "", &gru_cell},
      {"aten::_thnn_fused_gru_cell_backward", "", &gru_cell_backward}});
 
-// PyTorch says what the results of an LSTM cell look like if it has biases, and of GRU
-// cells nothing.
+// PyTorch has a meta function for an LSTM cell only with biases, and none for GRU
+// cells.
 std::vector<Tensor> lstm_cell_meta(const Stack& a) {
   check_cell(a, 4);
   const auto like = [](const c10::IValue& value) {

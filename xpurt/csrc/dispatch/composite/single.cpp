@@ -1,4 +1,4 @@
-// Single ops that fit nowhere else.
+// Single ops that belong to no group.
 #include <ATen/ops/from_file.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/Resize.h>
@@ -27,7 +27,8 @@ Tensor to_mkldnn(const Tensor&, std::optional<c10::ScalarType>) {
       "tensor.cpu().to_mkldnn()");
 }
 
-// PyTorch's kernels for the CPU's layouts pin the parts, and ask nothing of the device.
+// PyTorch's kernels for sparse and nested CPU tensors pin the parts, and do not check
+// the device.
 Tensor refuse_to_pin(const Tensor& self, std::optional<c10::Device>) {
   TORCH_CHECK(false, "cannot pin '", self.toString(),
               "': only CPU tensors can be pinned, not xpu tensors. Pin it on the CPU, "
@@ -38,7 +39,7 @@ bool is_never_pinned(const Tensor&, std::optional<c10::Device>) {
   return false;
 }
 
-// A file's bytes are mapped into memory of the host, so an xpu tensor is a copy.
+// A file's bytes are mapped into the host's memory, so an xpu tensor is a copy.
 Tensor from_file(std::string_view name, std::optional<bool> shared,
                  std::optional<int64_t> size, std::optional<c10::ScalarType> dtype,
                  std::optional<c10::Layout> layout, std::optional<c10::Device> device,
@@ -52,7 +53,8 @@ Tensor from_file(std::string_view name, std::optional<bool> shared,
       .to(device.value_or(c10::Device(c10::kXPU)));
 }
 
-// Composite ops that choose a kernel by the device themselves, and know of no xpu.
+// For composite ops that choose a kernel by the device themselves, without a case for
+// xpu.
 void by_host_tensors(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                      torch::jit::Stack* stack) {
   op.redispatchBoxed(keys, stack);
@@ -82,7 +84,7 @@ void nansum(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   torch::jit::push(*stack, std::move(result));
 }
 
-// PyTorch's CPU kernel reads an expanded input out of bounds.
+// For ops whose CPU kernel in PyTorch reads an expanded input out of bounds.
 void of_contiguous(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                    torch::jit::Stack* stack) {
   c10::IValue& self = torch::jit::peek(*stack, 0, op.schema().arguments().size());

@@ -76,7 +76,7 @@ Tensor VarlenCall::forward(const Tensor& sums) const {
   auto shape = query.sizes().vec();
   shape.back() = value.size(-1);
   Tensor out = at::empty(shape, query.options());
-  if (packed()) out.zero_();  // there may be rows of no sequence
+  if (packed()) out.zero_();  // some rows may belong to no sequence
   for (size_t i = 0; i < sequences.size(); ++i) {
     const Sequence& each = sequences[i];
     if (each.queries == 0) continue;

@@ -1,5 +1,5 @@
-// One call of attention over sequences: what the ops of FlashAttention and of efficient
-// attention have in common, forward and backward.
+// One call of attention over sequences: the common part of the ops of FlashAttention
+// and of efficient attention, forward and backward.
 #pragma once
 
 #include "dispatch/composite/varlen_math.h"
@@ -23,17 +23,17 @@ struct VarlenCall {
   double dropout, scale;
   std::vector<Sequence> sequences;
   std::optional<at::Generator> generator;
-  // Of the gradients of query, key and value.
+  // Memory format of the gradients of query, key and value.
   at::MemoryFormat gradients_format = at::MemoryFormat::Preserve;
 
   bool packed() const { return starts_q.defined(); }
   void check_types() const;
-  // Makes dropout draw from the device's generator, if there is dropout.
+  // Takes a state of the device's generator for dropout, if there is dropout.
   DropoutState take_dropout();
-  // Makes dropout draw again what the forward pass drew.
+  // Makes dropout draw the same numbers as the forward pass.
   void repeat_dropout(const DropoutState& state);
 
-  // The output (N, L, H, V). Writes `sums`, unless it is empty.
+  // Returns the output (N, L, H, V). Writes `sums`, unless it is empty.
   at::Tensor forward(const at::Tensor& sums) const;
   // `sums` may be undefined or empty.
   BandedGradients backward(const at::Tensor& grad, const at::Tensor& out,

@@ -1,5 +1,5 @@
-// aten::_efficient_attention_forward and its backward, which PyTorch has for GPUs
-// alone.
+// aten::_efficient_attention_forward and its backward, which PyTorch implements only
+// for GPUs.
 #include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
@@ -16,14 +16,15 @@ namespace {
 using at::Tensor;
 using c10::SymInt;
 
-// Of custom_mask_type.
+// Values of custom_mask_type.
 enum class Causal : int64_t { no = 0, from_top_left = 1, from_bottom_right = 2 };
 
-// Sums of exp(score) have rows in multiples of this; the rest is infinity.
+// The number of rows of the sums of exp(score) is a multiple of this; unused rows are
+// infinity.
 constexpr int64_t kSumRows = 32;
 constexpr double kUnused = std::numeric_limits<double>::infinity();
 
-// With starts_q the sequences follow each other.
+// With starts_q the sequences are packed one after the other.
 struct Efficient final : VarlenCall {
   template <typename... Operands>
   Efficient(const MaybeTensor& bias, int64_t mask_type, std::optional<int64_t> window,
@@ -37,7 +38,7 @@ struct Efficient final : VarlenCall {
 
   const Tensor bias;
   const Causal causal;
-  const int64_t window;  // keys up to the causal one; 0: all
+  const int64_t window;  // number of keys up to the last causal one; 0: all
 
   void check() const;
   void find_sequences();
@@ -102,7 +103,7 @@ void Efficient::mask(BandedAttention* made, int64_t) const {
   if (window > 0) made->band.lowest = *made->band.highest - window + 1;
 }
 
-// PyTorch keeps seed and offset apart, as integers.
+// A seed or an offset as a tensor: PyTorch keeps the two separately, as integers.
 Tensor kept_word(uint64_t word, const Tensor& like) {
   return at::scalar_tensor(static_cast<int64_t>(word), at::dtype(at::kLong))
       .to(like.device());
@@ -119,7 +120,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, SymInt, SymInt> efficient_forward(
   const DeviceScope scope(query.device().index());
   Efficient asked(bias, custom_mask_type, window_size, op, query, key, value,
                   cu_seqlens_q, cu_seqlens_k, seqlen_k, dropout, scale);
-  // PyTorch's formula does not pass the window on, either.
+  // PyTorch's gradient formula does not pass the window on, either.
   check_no_gradient({query, key, value}, asked.used_keys.defined() || asked.window > 0,
                     op, "seqlen_k and window_size");
   asked.find_sequences();

@@ -1,4 +1,5 @@
-// aten::_flash_attention_forward and its kin, which PyTorch has for GPUs alone.
+// aten::_flash_attention_forward and related ops, which PyTorch implements only for
+// GPUs.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -27,7 +28,7 @@ int64_t limit(const MaybeSize& size) {
 
 // Paged keys are (pages, rows of a page, G, E).
 struct Flash final : VarlenCall {
-  // The operands are those of VarlenCall, as the op has them.
+  // `operands`: the arguments of VarlenCall, in the op's shapes.
   template <typename... Operands>
   Flash(bool causal, const MaybeSize& left, const MaybeSize& right,
         const MaybeTensor& slopes, const MaybeTensor& pages,
@@ -64,7 +65,7 @@ struct Flash final : VarlenCall {
   }
 };
 
-// Of tensors as the op has them: packed ones have no batch.
+// Checks tensors in the op's shapes: packed ones have no batch dimension.
 void Flash::check() const {
   check_dropout(dropout, op);
   const int64_t dims = packed() ? 3 : 4;
@@ -112,7 +113,7 @@ Tensor Flash::keys_of(const Tensor& tensor, const Sequence& each, int64_t i) con
       .unsqueeze(0);
 }
 
-// The limits count from the lower right corner of the scores.
+// The limits of the window are relative to the lower right corner of the scores.
 void Flash::mask(BandedAttention* made, int64_t i) const {
   const int64_t corner = made->keys() - made->queries();
   const int64_t last = causal ? 0 : right;
@@ -129,7 +130,7 @@ void Flash::mask(BandedAttention* made, int64_t i) const {
   made->bias = each.to(at::kFloat).neg().unsqueeze(-1).unsqueeze(-1) * distance;
 }
 
-// As FlashAttention has it, the sums are infinity where no key is seen.
+// As in FlashAttention, the sum of a query that attends to no key is infinity.
 std::pair<Tensor, Tensor> Flash::run() const {
   const auto options = query.options().dtype(at::kFloat);
   const int64_t rows = query.size(1), heads = query.size(2);
@@ -140,7 +141,7 @@ std::pair<Tensor, Tensor> Flash::run() const {
   return {packed() ? out.squeeze(0) : out, sums};
 }
 
-// Seed and offset, as CUDA's generator gives them; zeros if nothing was drawn.
+// Seed and offset in the form of CUDA's generator state; zeros if nothing was drawn.
 Tensor kept_state(const DropoutState& state, const Tensor& like) {
   return at::tensor(
              {static_cast<int64_t>(state.seed), static_cast<int64_t>(state.offset)},
@@ -175,7 +176,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(
           at::empty({0}, query.options())};
 }
 
-// varlen_attn_out: into a tensor of the caller's.
+// For varlen_attn_out: writes to the caller's tensor.
 Tensor flash_forward_into(Tensor& out, const Tensor& query, const Tensor& key,
                           const Tensor& value, const MaybeTensor& cum_seq_q,
                           const MaybeTensor& cum_seq_k, SymInt, SymInt, double dropout,

@@ -1,5 +1,5 @@
-// One attention with a band: by the fused op that the CPU and our rows have, where it
-// can do it, else by matrix products in the wider type.
+// One attention with a band: by the fused op, for which the CPU has a kernel and xpurt
+// a row, if it supports the call; else by matrix products in the wider type.
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/TensorOperators.h>
@@ -27,7 +27,7 @@ at::ScalarType wider(const Tensor& tensor) {
   return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// Without limits that all keys keep anyway.
+// The band without limits that exclude no key.
 Band needed(const BandedAttention& asked) {
   Band band = asked.band;
   if (band.highest.has_value() && *band.highest >= asked.keys() - 1)
@@ -44,7 +44,8 @@ bool has_blind_queries(const BandedAttention& asked) {
          (lowest.has_value() && highest.has_value() && *lowest > *highest);
 }
 
-// (L, S): -infinity where a query does not see a key, else 0. Undefined if all see all.
+// (L, S): -infinity if the query does not attend to the key, else 0. Undefined if all
+// queries attend to all keys.
 Tensor band_mask(const BandedAttention& asked) {
   const Band band = needed(asked);
   if (!band.lowest.has_value() && !band.highest.has_value()) return {};
@@ -61,7 +62,8 @@ Tensor band_mask(const BandedAttention& asked) {
   return mask;
 }
 
-// What is added to the scores; undefined if nothing is.
+// The sum of bias and mask, which is added to the scores; undefined if there is
+// neither.
 Tensor added(const BandedAttention& asked) {
   const Tensor mask = band_mask(asked);
   if (!asked.bias.defined()) return mask;
@@ -73,7 +75,7 @@ int64_t group_of(const BandedAttention& asked) {
   return asked.query.size(1) / asked.key.size(1);
 }
 
-// Each head of keys as often as heads of queries share it.
+// Repeats each head of keys for the heads of queries that share it.
 Tensor shared(const BandedAttention& asked, const Tensor& tensor) {
   const int64_t group = group_of(asked);
   if (group == 1) return tensor;
@@ -99,7 +101,8 @@ bool is_fused(const BandedAttention& asked) {
          (type == at::kFloat || type == at::kHalf || type == at::kBFloat16);
 }
 
-// As the fused op takes it: from the upper left corner is a flag of its own.
+// The mask in the form of the fused op, which has a flag for a causal mask from the
+// upper left corner.
 struct FusedMask {
   bool causal = false;
   std::optional<Tensor> mask;
@@ -130,7 +133,7 @@ Weights weights_of(const BandedAttention& asked) {
   if (more.defined()) scores = scores + more;
   Weights made;
   made.sums = at::logsumexp(scores, -1);
-  // Rows without a key: exp(-infinity - 0) is 0.
+  // For queries that attend to no key: exp(-infinity - 0) is 0.
   const Tensor safe = made.sums.masked_fill(made.sums.eq(kMinusInfinity), 0);
   made.softmax = scores.sub(safe.unsqueeze(-1)).exp();
   if (asked.dropout > 0) {

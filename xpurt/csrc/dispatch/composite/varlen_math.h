@@ -1,4 +1,4 @@
-// Attention with windows, grouped heads and dropout, as the ops of GPUs have it.
+// Attention with windows, grouped heads and dropout, as in PyTorch's ops for GPUs.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -8,7 +8,8 @@
 
 namespace xpurt {
 
-// The keys that a query sees: key j of query i if i + lowest <= j <= i + highest.
+// The keys that a query attends to: query i attends to key j if
+// i + lowest <= j <= i + highest.
 struct Band {
   std::optional<int64_t> lowest, highest;
 };
@@ -21,20 +22,20 @@ struct BandedAttention {
   Band band;
   double scale = 1;
   double dropout = 0;
-  std::optional<at::Generator> generator;  // that dropout draws from
+  std::optional<at::Generator> generator;  // of dropout
 
   int64_t queries() const { return query.size(2); }
   int64_t keys() const { return key.size(2); }
 };
 
-// `sums` (N, H, L) is float: logarithms of the sums of exp(score), -infinity where a
-// query sees no key; its result is 0.
+// `sums` (N, H, L) is float: logarithms of the sums of exp(score). For a query that
+// attends to no key it is -infinity, and the output is 0.
 struct BandedResult {
   at::Tensor out, sums;
 };
 BandedResult attend_banded(const BandedAttention& asked);
 
-// `bias` is undefined unless it is wanted. `sums` may be undefined or empty.
+// `bias` is undefined unless `wants_bias`. `sums` may be undefined or empty.
 struct BandedGradients {
   at::Tensor query, key, value, bias;
 };

@@ -1,4 +1,4 @@
-// The sequences of different lengths in one tensor, and where dropout draws from.
+// Sequences of different lengths in one tensor, and the state of dropout's generator.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -14,9 +14,11 @@ struct Sequence {
   int64_t query, queries, key, keys;
 };
 
-// From positions at which sequences begin, and the last one's end; read on the host.
-// `used_keys`, if it is defined, has the number of keys that take part. `paged`: keys
-// are not packed, and `starts_k` may be undefined. Raises an error that names `op`.
+// The sequences of a packing. `starts_q` and `starts_k` have the positions at which the
+// sequences begin, then the end of the last one; they are read on the host.
+// `used_keys`, if defined, has the number of keys of each sequence that take part.
+// `paged`: keys are not packed, and `starts_k` may be undefined. Invalid positions
+// raise an error that names `op`.
 struct Packing {
   at::Tensor starts_q, starts_k, used_keys;
   int64_t rows_q = 0, rows_k = 0;
@@ -24,19 +26,23 @@ struct Packing {
 };
 std::vector<Sequence> packed_sequences(const Packing& packing, const char* op);
 
-// Where dropout of one call draws from, so that its backward can draw it again.
+// The generator state of one call's dropout, from which the backward pass draws the
+// same numbers again.
 struct DropoutState {
   uint64_t seed = 0;
   uint64_t offset = 0;
 
-  // The next state of the device's generator, for so many draws.
+  // Takes the next state of the device's generator, for `draws` draws. Raises in a
+  // capture.
   static DropoutState take(c10::DeviceIndex index, int64_t draws, const char* op);
   at::Generator generator(c10::DeviceIndex index) const;
 };
 
+// Raises unless it is a probability.
 void check_dropout(double dropout, const char* op);
 
-// For arguments that the op's backward is not given: its gradients would be wrong.
+// Raises if an operand requires a gradient and `given`: the op's backward does not
+// receive these arguments, so its gradients would be wrong.
 void check_no_gradient(std::initializer_list<at::Tensor> operands, bool given,
                        const char* op, const char* arguments);
 

@@ -1,7 +1,7 @@
 // Activation functions and their gradients.
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Need what unboxed_op.h brings.
+// These headers need the declarations of unboxed_op.h.
 #include <ATen/ops/_prelu_kernel_backward_ops.h>
 #include <ATen/ops/_prelu_kernel_ops.h>
 #include <ATen/ops/clamp_min_native.h>

@@ -1,7 +1,7 @@
-// Arithmetic of one element with another.
+// Arithmetic of two elements.
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Need what unboxed_op.h brings.
+// These headers need the declarations of unboxed_op.h.
 #include <ATen/ops/add_native.h>
 #include <ATen/ops/add_ops.h>
 #include <ATen/ops/atan2_ops.h>

@@ -1,8 +1,8 @@
-// Convolutions: PyTorch gives devices that it does not know these two ops, and the CPU
-// others.
+// Convolutions: PyTorch calls these two ops for out-of-tree devices, and other ops for
+// the CPU.
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Need what unboxed_op.h brings.
+// These headers need the declarations of unboxed_op.h.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/convolution_backward_ops.h>
 #include <ATen/ops/convolution_backward_overrideable_ops.h>

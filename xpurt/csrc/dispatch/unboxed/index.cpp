@@ -1,7 +1,7 @@
-// Joining, picking and placing.
+// Concatenation, indexing, gather and scatter.
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Need what unboxed_op.h brings.
+// These headers need the declarations of unboxed_op.h.
 #include <ATen/ops/_index_put_impl_ops.h>
 #include <ATen/ops/_stack_ops.h>
 #include <ATen/ops/cat_ops.h>

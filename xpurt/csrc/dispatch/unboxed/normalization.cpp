@@ -1,7 +1,7 @@
 // Normalization.
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Need what unboxed_op.h brings.
+// These headers need the declarations of unboxed_op.h.
 #include <ATen/ops/group_norm_native.h>
 #include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/native_batch_norm_backward_ops.h>
@@ -20,12 +20,12 @@ using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
 
 // Note [Group norm on xpu]
 // ~~~~~~~~~~~~~~~~~~~~~~~~
-// PyTorch prepares the arguments of its kernels of group norm by the device type. The
-// CPU's get the input and the gradient in the memory format of the input. Those of xpu
-// get an input that has lost that format, and the gradient as it came: permuted, or
+// PyTorch prepares the arguments of its group norm kernels by device type. For CPU
+// kernels, the input and the gradient are put in the memory format of the input. For
+// xpu, the input loses that format, and the gradient is passed unchanged: permuted, or
 // expanded by a sum. PyTorch's CPU kernel reads such a gradient out of bounds. So both
-// are prepared here as for the CPU, whichever kernel takes the call. Weight and bias it
-// reads by place, too, and checks nothing.
+// are prepared here as for the CPU, whichever kernel runs the call. The CPU kernel also
+// reads weight and bias as contiguous, without a check.
 OptionalTensor contiguous(const OptionalTensor& parameter) {
   const bool given = parameter.has_value() && parameter->defined();
   return given ? OptionalTensor(parameter->contiguous()) : parameter;
@@ -55,7 +55,7 @@ ThreeTensors group_norm_backward(c10::DispatchKeySet keys, const Tensor& grad,
       std::move(area), groups, wanted);
 }
 
-// Whether a parameter of each channel has the sizes that PyTorch asks for.
+// Whether a parameter per channel has the sizes that PyTorch requires.
 bool fits(const OptionalTensor& parameter, const c10::SymInt& channels) {
   if (!parameter.has_value() || !parameter->defined()) return true;
   return parameter->dim() == 1 && parameter->sym_numel() == channels;
@@ -64,7 +64,8 @@ bool fits(const OptionalTensor& parameter, const c10::SymInt& channels) {
 Tensor group_norm(const Tensor& input, int64_t groups, const OptionalTensor& weight,
                   const OptionalTensor& bias, double eps, bool cudnn_enabled) {
   const auto format = input.suggest_memory_format();
-  // PyTorch's own is right of other formats, and raises of what is refused.
+  // For contiguous inputs PyTorch's function is correct; for invalid arguments it
+  // raises.
   if (format == c10::MemoryFormat::Contiguous || groups <= 0 ||
       input.sym_size(1) % groups != 0 || !fits(weight, input.sym_size(1)) ||
       !fits(bias, input.sym_size(1))) {

@@ -1,7 +1,7 @@
-// What optimizers do to parameters.
+// Ops of optimizers.
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Need what unboxed_op.h brings.
+// These headers need the declarations of unboxed_op.h.
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale_ops.h>
 #include <ATen/ops/_fused_adam_ops.h>
 #include <ATen/ops/_fused_adamw_ops.h>

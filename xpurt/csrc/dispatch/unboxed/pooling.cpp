@@ -1,7 +1,7 @@
 // Pooling, padding and resampling.
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Need what unboxed_op.h brings.
+// These headers need the declarations of unboxed_op.h.
 #include <ATen/ops/_adaptive_avg_pool2d_backward_ops.h>
 #include <ATen/ops/_adaptive_avg_pool2d_ops.h>
 #include <ATen/ops/avg_pool2d_backward_ops.h>

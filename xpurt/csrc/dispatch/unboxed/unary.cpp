@@ -1,7 +1,7 @@
 // Functions of one element.
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Need what unboxed_op.h brings.
+// These headers need the declarations of unboxed_op.h.
 #include <ATen/ops/abs_ops.h>
 #include <ATen/ops/acos_ops.h>
 #include <ATen/ops/asin_ops.h>
@@ -55,7 +55,8 @@
 namespace xpurt {
 namespace {
 
-// PyTorch's CPU kernel refuses bools, which are their own magnitude. A GPU's does not.
+// abs() of bools is the identity. PyTorch's CPU kernel rejects bools; its GPU kernel
+// accepts them.
 struct AbsOut {
   static at::Tensor& redispatch(c10::DispatchKeySet keys, const at::Tensor& self,
                                 at::Tensor& out) {

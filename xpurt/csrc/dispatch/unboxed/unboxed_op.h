@@ -1,4 +1,4 @@
-// Ops without boxing, for those that training calls most. See Note [Unboxed ops].
+// Unboxed functions of the ops that training calls most. See Note [Unboxed ops].
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,22 +21,22 @@ namespace xpurt {
 // Note [Unboxed ops]
 // ~~~~~~~~~~~~~~~~~~
 // Every op on xpu can be run from a stack (see run_op). A small op spends more time on
-// that stack than in its kernel, so the most used ones are registered with their own
-// signature. Such a function serves one case, the common one: operands of one ordinal
-// whose memory the host reads, and no row that would take the call. All else, errors
-// too, it puts on a stack and leaves to the dispatch, with what it found out of the
-// operands, so that nothing is asked twice.
+// that stack than in its kernel. So the most used ops are registered with their own
+// signature. Such a function handles the common case: the operands are on one ordinal,
+// the host reads its memory, and the native tier is chosen. All other calls, errors
+// included, are boxed and passed to run_op() or run_inspected(), with the properties of
+// the operands that were found, so that nothing is checked twice.
 //
-// The case is served in one of three ways. Pointwise ops on operands of one shape run
-// on the xpu tensors: see Note [Structured ops on xpu tensors]. Ops that may resize a
-// result get tensors made for the call: see Note [Host tensors]. The rest get tensors
+// The common case has three forms. Pointwise ops on operands of one shape run on the
+// xpu tensors: see Note [Structured ops on xpu tensors]. Ops that may resize a result
+// use tensors made for the call: see Note [Host tensors]. All other ops use tensors
 // that the thread keeps: see Note [Host views].
 //
-// Only for ops that PyTorch has a CPU kernel for, and that neither draw random numbers
-// nor take a device, nor change the sizes of a tensor in place.
+// An unboxed op has to have a CPU kernel in PyTorch. It may not draw random numbers,
+// take a device, or change the sizes of a tensor in place.
 
-// One argument of an unboxed op, which Host makes tensors of the host for: HostViews,
-// or HostCall. The rest are passed on as they are.
+// One argument of an unboxed op. If it holds tensors, Host (HostViews or HostCall)
+// makes their host forms. Other arguments are passed on unchanged.
 template <typename Arg, typename Host>
 struct UnboxedArgument {
   UnboxedArgument(Host&, const OpRecord&, size_t, const Arg& arg) : arg_(arg) {}
@@ -122,7 +122,7 @@ struct UnboxedArgument<const c10::List<std::optional<at::Tensor>>&, Host> {
   List tensors_;
 };
 
-// Shows the tensors of an argument to UnboxedOperands.
+// Records the tensors of an argument in UnboxedOperands.
 template <typename Arg>
 void inspect(UnboxedOperands&, bool, const Arg&) {}
 inline void inspect(UnboxedOperands& operands, bool written, const at::Tensor& tensor) {
@@ -147,7 +147,7 @@ inline void inspect(UnboxedOperands& operands, bool,
   }
 }
 
-// Shows the dimensions that an op runs along.
+// Records the dimensions that an op runs along.
 template <typename Arg>
 void inspect_dims(UnboxedOperands&, const Arg&) {}
 inline void inspect_dims(UnboxedOperands& operands, const int64_t& dim) {
@@ -166,12 +166,12 @@ inline void inspect_dims(UnboxedOperands& operands,
 inline void inspect_dims(UnboxedOperands& operands, const bool& training) {
   if (training) operands.record_channels();
 }
-// That of a line: symbolic sizes are of no other argument that is looked at here.
+// The shape of a line: no other argument that is recorded here has symbolic sizes.
 inline void inspect_dims(UnboxedOperands& operands, const c10::SymIntArrayRef& shape) {
   operands.record_line(shape.size());
 }
 
-// The arguments that an op returns: those that it takes as `Tensor&`, in order.
+// The arguments that an op returns: its `Tensor&` arguments, in order.
 template <typename Arg>
 auto returned(std::remove_reference_t<Arg>& arg) {
   if constexpr (std::is_same_v<Arg, at::Tensor&>) {
@@ -234,7 +234,7 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
       std::is_void_v<Result>
           ? 0
           : (std::size_t{0} + ... + (std::is_same_v<Args, at::Tensor&> ? 1 : 0));
-  // Whether the results go to arguments that are there for that, and may be resized.
+  // Whether the results are written to out= arguments, which may be resized.
   static constexpr bool kOut =
       kReturned > 0 && !std::string_view(Op::name).ends_with('_');
   static constexpr size_t kComputed = sizeof...(Args) - (kOut ? kReturned : 0);
@@ -246,7 +246,7 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
     return record;
   }
 
-  // What `Tensor&` results are: the arguments themselves.
+  // The `Tensor&` results: the arguments themselves.
   static Result arguments(Args... args) {
     auto all = std::tuple_cat(returned<Args>(args)...);
     if constexpr (kReturned == 1) {
@@ -261,7 +261,7 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
                         c10::DispatchKeySet keys, std::index_sequence<I...>,
                         Args... args) {
     Host call(index);
-    // Braces: from left to right.
+    // Braces guarantee evaluation from left to right.
     std::tuple<UnboxedArgument<Args, Host>...> host{
         UnboxedArgument<Args, Host>(call, record, I, args)...};
     call.wait();
@@ -325,13 +325,14 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
   }
 };
 
-// Registers the function for Op, one of at::_ops. Native is PyTorch's structured CPU
-// kernel, if it is to be used: see Note [Structured ops on xpu tensors]. Kernel's
-// redispatch() computes the op on CPU tensors.
+// Registers the unboxed function of Op, one of at::_ops. Native: PyTorch's structured
+// CPU kernel, if it is to be used: see Note [Structured ops on xpu tensors]. Kernel:
+// its redispatch() computes the op on CPU tensors.
 template <typename Op, typename Native = void, typename Kernel = Op>
 void unboxed(torch::Library& library) {
   const c10::OperatorName name(Op::name, Op::overload_name);
-  // Others are computed by way of other ops, some of which have their own kernel.
+  // An op without a CPU kernel is composed of other ops, which may be unboxed
+  // themselves.
   constexpr bool ours = !std::is_same_v<Op, Kernel>;
   TORCH_INTERNAL_ASSERT(ours || c10::Dispatcher::singleton()
                                     .findSchemaOrThrow(Op::name, Op::overload_name)

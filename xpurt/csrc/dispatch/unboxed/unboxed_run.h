@@ -1,4 +1,4 @@
-// What the unboxed ops have in common, whatever their signature. See Note [Unboxed
+// The part of unboxed ops that does not depend on their signature. See Note [Unboxed
 // ops].
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace xpurt {
 
-// What an unboxed op learns from its operands.
+// The properties that an unboxed op finds out about its operands.
 class UnboxedOperands {
  public:
   void record(const at::Tensor& tensor, bool written) {
@@ -55,42 +55,42 @@ class UnboxedOperands {
 
   c10::DeviceIndex index() const { return index_; }
 
-  // Whether the op is for PyTorch's CPU kernel, on the very bytes of its operands.
+  // Whether PyTorch's CPU kernel runs the op, on the operands' own bytes.
   bool run_on_host(const OpRecord& record) {
     return C10_LIKELY(is_plain()) && goes_native(record);
   }
 
-  // Runs an op that is not from a stack, with what was found out of it.
+  // Runs any other call from a stack, with the properties that were found.
   void run_boxed(OpRecord& record, c10::DispatchKeySet keys,
                  torch::jit::Stack* stack) const;
 
  private:
-  // Tensors that are not sizes and strides over one storage, or not its values.
+  // Keys of tensors that are not plain, or whose values are not the storage's values.
   static constexpr c10::DispatchKeySet kUnsupportedKeys{
       c10::DispatchKey::Sparse,    c10::DispatchKey::SparseCsr,
       c10::DispatchKey::Quantized, c10::DispatchKey::NestedTensor,
       c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
       c10::DispatchKey::ZeroTensor};
 
-  // A type that most of PyTorch's CPU kernels refuse.
+  // A type that most of PyTorch's CPU kernels reject.
   static inline const caffe2::TypeMeta kComplexHalf =
       caffe2::TypeMeta::fromScalarType(c10::ScalarType::ComplexHalf);
 
-  // Whether the operands are tensors of one ordinal, and what goes with them.
+  // Whether the operands are plain tensors of one ordinal, and CPU scalars beside them.
   bool is_plain() const { return index_ >= 0 && !unsupported_; }
   bool goes_native(const OpRecord& record);
 
   c10::DeviceIndex index_ = -1;
-  bool unsupported_ = false;  // some operand is not what unboxed ops are for
+  bool unsupported_ = false;  // some operand is not supported by unboxed ops
   InspectedCall call_;
   const c10::TensorImpl* first_ = nullptr;
-  // Where the operands are is asked on ordinals of several devices alone.
+  // Used on ordinals of several devices only, to check where the operands are valid.
   static constexpr size_t kMaxStorages = 4;
   std::array<const c10::StorageImpl*, kMaxStorages> storages_;
   size_t storage_count_ = 0;
 };
 
-// One run of an unboxed op on the current device, counted if it comes to its end.
+// One run of an unboxed op on the current device; done() counts it.
 class UnboxedRun {
  public:
   UnboxedRun(OpRecord& record, c10::DeviceIndex index)
@@ -105,7 +105,7 @@ class UnboxedRun {
   const DeviceScope scope_;
 };
 
-// Every op that has a function of its own: "aten::add.Tensor".
+// The names of all unboxed ops, such as "aten::add.Tensor".
 std::vector<std::string>& unboxed_ops();
 
 }  // namespace xpurt

@@ -1,8 +1,8 @@
-// zero_, with which new tensors of zeros are made.
+// zero_, which also makes new tensors of zeros.
 #include "dispatch/host_memcpy.h"
 #include "dispatch/unboxed/unboxed_op.h"
 
-// Needs what unboxed_op.h brings.
+// This header needs the declarations of unboxed_op.h.
 #include <ATen/ops/zero_ops.h>
 
 namespace xpurt {
