@@ -10,7 +10,7 @@ def table(
     rows: Iterable[Sequence[object]],
     width: int | None = None,
 ) -> str:
-    """A table with columns of equal width: headings, a rule, and one line per row.
+    """A table with aligned columns: headings, a rule, and one line per row.
 
     A heading that begins with ">" aligns its column right, for numbers.
     width: the largest number of characters of a line. Cells of the widest columns are

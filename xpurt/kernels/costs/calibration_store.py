@@ -83,7 +83,8 @@ def keep_calibration(calibration: Calibration) -> Path:
 def known_costs(
     identity: Identity, kind: str
 ) -> tuple[Calibration | None, tuple[Curve, ...]]:
-    """The calibration of a device of the `kind`, if there is one, and its curves."""
+    """The calibration of a device of the `kind`, if there is one, and the cost curves
+    that apply: shipped ones, replaced by those of the calibration."""
     # The shipped table has CPUs alone.
     curves: tuple[Curve, ...] = shipped().curves if kind == "cpu" else ()
     kept = kept_calibration(identity)

@@ -17,8 +17,8 @@ MOST_POINTS = 64
 
 
 class BadCosts(ValueError):
-    """A text without valid costs, or with those of another machine; names the
-    reason."""
+    """Raised for a text without valid costs, or with those of another device, PyTorch
+    or number of threads. The message begins with the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ FILLING = Kind(FLOATS + INTS + BOOL, compute="self", result="self")
 COPYING = Kind(FLOATS + INTS + BOOL, compute="source", result="self")
 MAGNITUDE = Kind(FLOATS + INTS + BOOL, result="real")
 ANGLE = Kind(FLOATS, compute="floating", result="real")
-MOVING = Kind(FLOATS + INTS + BOOL + COMPLEX)  # elements are copied unread
+MOVING = Kind(FLOATS + INTS + BOOL + COMPLEX)  # elements are moved, not computed with
 
 
 class BaseRow:

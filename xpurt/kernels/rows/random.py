@@ -12,7 +12,7 @@ from xpurt.kernels.kinds.element_types import BOOL, FLOATS, INTS
 from xpurt.kernels.kinds.row import FLOATING_ONLY, INTEGRAL, Kind
 
 ALL = Kind(FLOATS + INTS + BOOL)
-NUMBERS = (4, 2)  # elements per block of four words, and the same if C is double
+NUMBERS = (4, 2)  # elements per block of four words; the second number if C is double
 WORDS = (4, 4)
 WIDE = (2, 2)
 

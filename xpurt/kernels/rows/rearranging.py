@@ -57,8 +57,8 @@ def triangle(kept: str) -> tuple[Step]:
     )
 
 
-# Adds up the windows that contain an element; the last dimension is that within a
-# window.
+# Adds up the windows that contain an element. The gradient's last dimension is the
+# position within a window.
 UNFOLD_BACKWARD = Step(
     over="out",
     text="""

@@ -53,8 +53,8 @@ PART_MOMENTS = Step(
 """,
 )
 
-# Stores what is saved: uses the mean, the sum of squares, and `spread`, the variance +
-# eps.
+# Stores the saved statistics, from the mean, the sum of squares, and `spread`, which is
+# the variance + eps.
 KEEP = """
   out2_store(i, spread == 0 ? 0 : 1 / sqrt(spread));
 #if HAS_running_mean

@@ -175,7 +175,7 @@ def in_a_line(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def rate_of(lr: float | Tensor) -> dict[str, Any]:
-    """The rate as a number; a tensor on a device stays a tensor."""
+    """The rate: a tensor on a device stays a tensor, all else becomes a number."""
     if isinstance(lr, Tensor) and not lr.is_cpu:
         return {"rate": lr, "lr": 0.0}
     return {"rate": None, "lr": float(lr)}
