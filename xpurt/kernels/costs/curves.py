@@ -18,7 +18,7 @@ MOST_POINTS = 64
 
 class BadCosts(ValueError):
     """Raised for a text without valid costs, or with those of another device, PyTorch
-    or number of threads. The message begins with the reason."""
+    or number of threads. The message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)

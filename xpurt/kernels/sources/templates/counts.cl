@@ -175,9 +175,9 @@ FUNCTION REAL binomial_of(SUPPLY, REAL n, REAL p) {
                        : n - binomial_of_half(GIVEN, n, 1 - p);
 }
 
-// The place of a category of this weight in the race that decides the choice: the order
-// of an exponential wait divided by the weight, as an integer, and below it the number
-// of the category, which is below 2^24. Categories of weight 0 are last.
+// The place of a category of this weight in the race that decides the choice. The high
+// bits are the order of an exponential wait divided by the weight; the low 24 bits are
+// the number of the category. Categories of weight 0 are last.
 FUNCTION long place_of(Number n, REAL weight, long category) {
   const Bits bits = AS_BITS(weight);
   const long exponent = (long)(bits >> (DIGITS - 1));
