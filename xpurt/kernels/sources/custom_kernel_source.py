@@ -109,8 +109,8 @@ def definitions(
 
 def arithmetic(tensor: Argument, computed_as: str) -> list[str]:
     """Macros that convert a value of the computation to the tensor's type, and that
-    multiply two values of the tensor's type. Only one of both types may be complex;
-    then the imaginary part is dropped, as in PyTorch."""
+    multiply two values of the tensor's type. One of both types may be complex and the
+    other real. For a real tensor the imaginary part is dropped, as in PyTorch."""
     name, letter = tensor.name, tensor.kind
     value, product = converted("v", computed_as, letter), "((p) * (q))"
     if is_complex(computed_as) and not is_complex(letter):

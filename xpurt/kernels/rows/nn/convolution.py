@@ -244,9 +244,9 @@ def together(parts: Sequence[Tensor], sizes: Sequence[int], like: Tensor) -> Ten
 
 
 def filled_up(images: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Images with zeros at their ends. The result of a transposed convolution may have
-    more elements than its windows cover, by up to one step: these are windows to which
-    no element of `images` belongs."""
+    """Images with zeros at their ends. A transposed convolution may add more elements
+    to its result than one stride has. Then the result has windows to which no element
+    of `images` belongs."""
     ends: list[int] = []
     for wanted, size in zip(reversed(sizes), reversed(images.shape[2:]), strict=True):
         ends += [0, wanted - size]

@@ -16,7 +16,7 @@ from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import FLOATING_ONLY
 
 # Begins every work-item: the parameter's element and its gradient. A step that
-# found_inf cancels changes nothing. An unscaled gradient is stored, as in PyTorch.
+# found_inf cancels changes nothing. The unscaled gradient is stored, as in PyTorch.
 BEGIN = """
 #if HAS_found_inf
   if (found_inf_load(0) != 0) return;

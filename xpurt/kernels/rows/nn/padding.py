@@ -74,7 +74,8 @@ def backward(first: str, last: str, where: str, valid: str = "1") -> tuple[Step]
 
 REFLECT = forward("x = x < 0 ? -x : x; x = x >= n ? 2 * (n - 1) - x : x;")
 REPLICATE = forward("x = clamp(x, 0L, n - 1);")
-# The element itself, and its mirror images at both ends. The ends have no mirror image.
+# The element itself, and its mirror images at both ends. The element at an end has no
+# mirror image at that end.
 REFLECT_BACK = backward(
     "0L",
     "2L",
