@@ -49,10 +49,9 @@ _LIMITS = {
 }
 
 
-# The width of AVX-512 in floats. With AVX-512 a guard per element costs up to half of
-# the time, and one per work-group costs nothing. With AVX2 it is the reverse: the
-# compiler masks both branches of a guard per work-group, and turns the guards per
-# element into the bound of a loop.
+# AVX-512 in floats. There a guard per element costs up to half of the time, and one per
+# work-group nothing. With AVX2 it is the reverse: the compiler masks both branches of
+# the latter, and turns the former into the bound of a loop.
 _WIDE = 16
 
 
@@ -194,10 +193,9 @@ def _expression(row: Row, variant: str, computed_as: str) -> str:
 
 
 def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> Source:
-    """Fields: dimensions, and inner strides of result and operands ("211n": two
-    dimensions, the third tensor strided); types of the operands (S: a scalar, T: a CPU
-    tensor of one element, N: none); types of the result and of the computation;
-    parameters that are given; variant."""
+    """Fields: dimensions, inner strides of result and operands ("211n": two dimensions,
+    the third tensor strided); types of operands (S: a scalar, T: a CPU tensor of one
+    element, N: none); of the result and the computation; given parameters; variant."""
     layout, operands, types, given, variant = fields
     stored_as, computed_as = tuple(types)
     dims, strides = _split_layout(layout, operands, row)
