@@ -1,4 +1,4 @@
-"""Measures what ops cost on this machine, and keeps it for all later processes."""
+"""Measures the costs of ops on this machine, and keeps them for later processes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,23 +14,24 @@ def calibrate(
     *,
     force: bool = False,
 ) -> tuple[Calibration, ...]:
-    """Measures, for each device, when a kernel on its queue finishes before PyTorch's
-    CPU kernel, and goes by that from now on. It takes some ten seconds per device,
-    and longer on a busy machine.
+    """Measures, for each device, from which size on a kernel on its queue finishes
+    before PyTorch's CPU kernel. The policy "auto" uses the result from then on. A
+    measurement takes about ten seconds per device, and longer on a busy machine.
 
-    The result is kept in the folder of XPURT_CACHE_DIR, a file per device and number of
-    threads, and later processes read it. `report` is called with some lines per device.
+    The result is kept in the folder of XPURT_CACHE_DIR, in one file per device and
+    number of threads; later processes read it. `report` is called with a few lines per
+    device.
 
-    How busy the machine is meanwhile is measured as well. What is measured on one that
-    is too busy is kept only by `force`, with a note of that; else the others are kept,
-    and NoisyError says what was found.
+    The load of the machine is measured, too. If it is too high for a device, the times
+    of that device are kept only with `force`, and marked as such. Without `force` the
+    times of the other devices are kept, and NoisyError reports the load.
 
-    Where one ordinal has several devices, as under AUTO, the mapping is "explicit" while
-    this runs. Raises MappingError if xpu tensors are alive then, and OSError if the
-    file can't be written.
+    If an ordinal has several devices, as under AUTO, the mapping is "explicit" during
+    the measurement. Raises MappingError if xpu tensors are alive then, and OSError if
+    the file can't be written.
     """
     check_callable("calibrate(report=)", report)
-    # Looks up ops, which `import xpurt` has no time for.
+    # Imported late: it looks up ops, which takes too long for `import xpurt`.
     from xpurt.calibration.run import measure_all
 
     return measure_all(report, force=force)
@@ -39,13 +40,12 @@ def calibrate(
 def run_calibrate(
     *, show: bool, plot: Path | None, html: Path | None, force: bool
 ) -> int:
-    """The command: measures all devices unless it is only to `show` what is known, draws
-    that to `plot`, and writes a page of it to `html`, if these are given. Returns the
-    exit code.
+    """The command: measures all devices, unless it is only to `show` the known costs.
+    Draws them to `plot`, and writes a page of them to `html`, if these are given.
+    Returns the exit code.
 
-    Raises MappingError without a device, what `calibrate` raises, what
-    `xpurt.calibration.picture.save_plot` does, and OSError where `html` can't be
-    written.
+    Raises MappingError without a device, the errors of `calibrate` and of
+    `xpurt.calibration.picture.save_plot`, and OSError if `html` can't be written.
     """
     from xpurt.calibration.command import measure_and_show
 

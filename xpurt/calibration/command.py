@@ -24,7 +24,7 @@ def measure_and_show(
             "missing."
         )
     if not show:
-        # Each device by itself, whatever the mapping that programs will have.
+        # Each device by itself, whatever mapping programs will use.
         if get_xpu_mapping() == "AUTO":
             set_xpu_mapping("explicit")
         measure_all(report=print, force=force)

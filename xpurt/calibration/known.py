@@ -1,4 +1,4 @@
-"""What is known of the costs on a device, as text."""
+"""The known costs of a device, as text."""
 
 from xpurt import mapping
 from xpurt.kernels import Calibration, Curve, known_costs, shipped
@@ -7,8 +7,8 @@ from xpurt.text.table import table
 
 
 def costs_table(device: PhysicalDevice) -> str:
-    """Where the device's costs come from, its rates, and the crossovers: the elements
-    from which on a kernel is taken."""
+    """A text: the source of the device's costs, its rates, and the crossovers, which
+    are the numbers of elements from which on a kernel is chosen."""
     kept, curves = known_costs(mapping.identity(device), device.kind)
     source, *rates = sources(kept, curves)
     lines = [f"{device}: {source}", *rates]
@@ -35,7 +35,7 @@ def costs_table(device: PhysicalDevice) -> str:
 
 
 def sources(kept: Calibration | None, curves: tuple[Curve, ...]) -> list[str]:
-    """Where costs come from, and the rates that were measured, a line each."""
+    """The source of the costs, and the measured rates, in one line each."""
     if kept is not None:
         return [f"measured on {kept.measured}", *_rates(kept)]
     if curves:

@@ -17,18 +17,19 @@ from xpurt.calibration.probe_ops import (
 from xpurt.calibration.search import Search
 from xpurt.kernels import Curve, Point, Rates, kernel_policy
 
-# A round of one call, in microseconds and calls, on each tier.
+# The least time (microseconds) and number of calls of a round, which repeats one call
+# on one tier.
 ROUND_US = 600.0
 _FEWEST_CALLS = 3
-# The threads of PyTorch's kernels spin for some milliseconds after their last work, and
-# would take a core from those of a kernel on a queue.
+# The threads of PyTorch's kernels spin for some milliseconds after their last work.
+# They would take cores from the threads of a kernel on a queue.
 REST_S = 4e-3
-# Curves whose rounds have a rest in common.
+# The number of curves whose rounds share one pause of REST_S.
 _TOGETHER = 4
 
 
 def spent_us(index: int, policy: str, call: Call) -> float:
-    """Until one call on an idle device has finished."""
+    """Microseconds until one call on an idle device has finished."""
     with kernel_policy(policy):
         _C.synchronize_device(index)
         begin = time.perf_counter_ns()
@@ -38,7 +39,8 @@ def spent_us(index: int, policy: str, call: Call) -> float:
 
 
 def round_us(index: int, policy: str, call: Call) -> float:
-    """The shortest time of a few calls in a row, the first of which wakes what sleeps."""
+    """The shortest time of a few calls in a row; the first of them wakes idle
+    threads."""
     shortest, spent, calls = math.inf, 0.0, 0
     while calls < _FEWEST_CALLS or spent < ROUND_US:
         us = spent_us(index, policy, call)
@@ -47,14 +49,14 @@ def round_us(index: int, policy: str, call: Call) -> float:
 
 
 def rounds_us(index: int, call: Call, policy: str) -> list[float]:
-    """The times of some rounds."""
+    """The times of three rounds, in microseconds."""
     spent_us(index, policy, call)  # builds and allocates
     time.sleep(REST_S)
     return [round_us(index, policy, call) for _ in range(3)]
 
 
 class Measured:
-    """A class in a type, and what was found of it."""
+    """A cost class in one type and layout, with its measurements."""
 
     def __init__(self, one: ProbeOp, letter: str) -> None:
         self._one = one
@@ -64,7 +66,8 @@ class Measured:
         self.search = Search(len(self._logs), one.step)
 
     def calls(self, index: int) -> Iterator[tuple[int, Call]]:
-        """The calls whose rounds are wanted, by place."""
+        """The calls whose next rounds are needed, with their positions in the
+        search."""
         for place in self.search.wanted():
             call, self._elements[place] = self._one.make(
                 1 << self._logs[place], LETTERS[self._letter], f"xpu:{index}"
@@ -81,7 +84,7 @@ class Measured:
 
 
 def take_rounds(index: int, some: Iterable[Measured]) -> None:
-    """One of each size that is wanted: of kernels first, then of PyTorch's."""
+    """Takes one round of each size that is needed: kernels first, then PyTorch's."""
     calls = [
         (each.search, place, call) for each in some for place, call in each.calls(index)
     ]
@@ -96,10 +99,10 @@ def take_rounds(index: int, some: Iterable[Measured]) -> None:
 
 
 def curves_of(index: int, watch: Watch) -> tuple[Curve, ...]:
-    """The costs of all classes on a device whose memory the host reads.
+    """The cost curves of all classes, on a device whose memory the host can read.
 
-    Each pass takes a round of all classes, so that what else a machine does for a while
-    does not fall on all rounds of one.
+    Each pass takes one round of all classes. So a temporary load of the machine does
+    not affect all rounds of one class.
     """
     has_fp64 = torch.xpu.get_device_properties(index).has_fp64
     found = [
@@ -119,7 +122,7 @@ def curves_of(index: int, watch: Watch) -> tuple[Curve, ...]:
 
 
 def rates_of(index: int, watch: Watch, *, host_reads: bool) -> Rates:
-    """What the device does at best."""
+    """The best rates of the device."""
 
     def best_us(index: int, call: Call, policy: str) -> float:
         rounds = rounds_us(index, call, policy)

@@ -1,15 +1,15 @@
-"""How busy the machine is while it is measured, and whether times are worth keeping.
+"""How busy the machine is during a calibration, and whether the times are kept.
 
 Note [Noise]
 ~~~~~~~~~~~~
-The shortest of some times hides what disturbs a few of them, and nothing else: where
-other programs want the processors all the time, a kernel on all threads always waits for
-one of them. Three numbers tell. Between the measurements every thread does the same
-fixed work: `lost` is the share of its wall time in which it was not on a processor, as
-other programs were; `slowed` is how much longer its processor time took in the middle
-than at best, as it does beside a neighbour on the same core, on a machine that is
-throttled, or in a virtual machine that does not get what it thinks it has. `unlike` is
-how far apart the rounds of one and the same call are.
+The shortest of several times hides disturbances of a few of them only. If other
+programs need the processors all the time, a kernel on all threads always waits for one
+of its threads. Three numbers detect this. Between the measurements every thread does
+the same fixed work. `lost` is the share of its wall time in which it was not on a
+processor, because other programs were. `slowed` is its median processor time divided by
+the shortest one. It grows if another program runs on the same core, if the machine is
+throttled, or if a virtual machine gets less than it was assigned. `unlike` is the ratio
+of the two shortest times of one and the same call, the median over all calls.
 """
 
 import hashlib
@@ -27,33 +27,34 @@ import torch
 MOST_LOST: Final = 0.15
 MOST_SLOWED: Final = 1.5
 MOST_UNLIKE: Final = 1.5
-# A thread's work: longer than most interruptions, shorter than a scheduler's slice.
+# The duration of a thread's work: longer than most interruptions, shorter than a
+# scheduler's time slice.
 _WORK_S = 2e-3
-# Large enough for hashlib to let other Python threads run.
+# So large that hashlib releases the GIL.
 _HASHED = bytes(1 << 16)
 
 
 class Spent(NamedTuple):
-    """Seconds that a thread's work took."""
+    """The seconds that a thread's work took."""
 
     wall: float
     processor: float
 
 
-# What each thread spends on the work, all at the same time.
+# The times of all threads, which do the work at the same time.
 Reference = Callable[[], list[Spent]]
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """See Note [Noise]. lost: from 0 to 1. slowed, unlike: from 1 on."""
+    """See Note [Noise]. lost: 0 to 1. slowed, unlike: 1 or more."""
 
     lost: float
     slowed: float
     unlike: float
 
     def faults(self) -> list[str]:
-        """What is too much, a phrase each; none on a quiet machine."""
+        """One phrase for each number that is too large; none on a quiet machine."""
         found = []
         if self.lost > MOST_LOST:
             found.append(
@@ -81,9 +82,9 @@ class Noise:
 
 
 class Watch:
-    """Looks at the machine between measurements; a context manager.
+    """Measures the load of the machine between measurements; a context manager.
 
-    reference: for tests.
+    reference: replaces the work of the threads, in tests.
     """
 
     def __init__(self, reference: Reference | None = None) -> None:
@@ -113,9 +114,9 @@ class Watch:
         self._spent += self._reference()
 
     def compare(self, times_us: Iterable[float]) -> None:
-        """Repeated times of one call."""
+        """Records repeated times of one call."""
         first, second, *_ = [*sorted(times_us), math.nan, math.nan]
-        if second >= first > 0:  # not where there is one time only
+        if second >= first > 0:  # false if there is only one time
             self._unlike.append(second / first)
 
     def noise(self) -> Noise:

@@ -1,7 +1,7 @@
-"""The crossovers as a picture: how much quicker a kernel is than PyTorch's CPU kernel.
+"""The crossovers as a picture: the speed of kernels relative to PyTorch's CPU kernels.
 
-A panel per kind of op, all on the same axes. A line is a class of ops in one type and
-layout; it has the colour of the tier that is quicker there. What a line is stands at its
+One panel per kind of op, all on the same axes. A line is a class of ops in one type and
+layout. Its colour is that of the tier that is faster at this size. Its label is at its
 end.
 """
 
@@ -24,7 +24,7 @@ _TYPES: Final = {
     "b": "bfloat16",
     "l": "int64",
 }
-# Kinds of ops, and the classes of each; what is in none is drawn last.
+# Kinds of ops, and the classes of each; classes without a kind are drawn last.
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "addition and its like": ("cheap",),
     "exponentials, powers, remainders": (
@@ -50,19 +50,19 @@ _KINDS: Final[dict[str, tuple[str, ...]]] = {
 }
 _OTHERS: Final = "others"
 _COLUMNS: Final = 4
-# More lines than this in a panel: only the outermost are told apart by name.
+# In a panel with more lines than this, only the outermost have labels.
 _MOST_LABELS: Final = 8
-# Between labels, as a share of the panel's height.
+# The distance between labels, as a share of the panel's height.
 _LABEL_HEIGHT: Final = 0.085
 
 
 def save_plot(path: Path, curves: Sequence[Curve], title: str) -> None:
     """Writes the picture to `path`; its suffix decides the format.
 
-    Raises `MissingExtra` without matplotlib, ValueError for a suffix that matplotlib
-    does not know, OSError where `path` can't be written.
+    Raises `MissingExtra` without matplotlib, ValueError for a suffix unknown to
+    matplotlib, and OSError if `path` can't be written.
     """
-    # A figure of its own, not pyplot's: no window system and no global state.
+    # A Figure instead of pyplot: no window system and no global state.
     figure_class = needs("matplotlib.figure", "the picture").Figure
     panels = panels_of(curves)
     rows = max(1, math.ceil(len(panels) / _COLUMNS))
@@ -87,7 +87,7 @@ def save_plot(path: Path, curves: Sequence[Curve], title: str) -> None:
 
 
 def panels_of(curves: Sequence[Curve]) -> dict[str, list[Curve]]:
-    """The curves of each kind that has some, in the order of the panels."""
+    """The curves of each kind that has any, in the order of the panels."""
     kind_of = {name: kind for kind, names in _KINDS.items() for name in names}
     panels: dict[str, list[Curve]] = {kind: [] for kind in (*_KINDS, _OTHERS)}
     for curve in curves:
@@ -96,7 +96,7 @@ def panels_of(curves: Sequence[Curve]) -> dict[str, list[Curve]]:
 
 
 def labels_of(curves: Sequence[Curve]) -> list[str]:
-    """What each curve of a panel is, without what is so of all of them."""
+    """The label of each curve of a panel, without the parts that all curves share."""
     classes = {curve.cost_class for curve in curves}
     types = {curve.letter for curve in curves}
     labels = []
@@ -111,15 +111,16 @@ def labels_of(curves: Sequence[Curve]) -> list[str]:
 
 
 def ratios(curve: Curve) -> list[float]:
-    """Native time over the kernel's, by point: above 1 the kernel is quicker."""
+    """The native time divided by the kernel's, per point: above 1 the kernel is
+    faster."""
     return [point.native_us / point.kernel_us for point in curve.points]
 
 
 def spread_out(
     heights: Sequence[float], distance: float, reach: float = math.inf
 ) -> list[float]:
-    """The heights, moved apart until none is closer than `distance` to another, with
-    their order and, as far as that goes, their places; between -`reach` and `reach`."""
+    """The heights, moved so that no two are closer than `distance`. Their order stays,
+    and as far as possible their positions, between -`reach` and `reach`."""
 
     def places(group: list[int]) -> list[float]:
         length = distance * (len(group) - 1)
@@ -128,7 +129,7 @@ def spread_out(
         return [first + distance * i for i in range(len(group))]
 
     order = sorted(range(len(heights)), key=heights.__getitem__)
-    # Groups of labels that touch: their middle stays where the middle of theirs was.
+    # Groups of labels that touch. The middle of a group stays where it was.
     groups: list[list[int]] = []
     for one in order:
         groups.append([one])
@@ -145,13 +146,13 @@ def spread_out(
 
 
 def _set_axes(axes: Any, curves: Sequence[Curve]) -> None:
-    """The scales that all panels share; `axes` is a matplotlib Axes."""
+    """Sets the scales that all panels share; `axes` is a matplotlib Axes."""
     axes.set(xscale="log", yscale="log")
     found = [ratio for curve in curves for ratio in ratios(curve)] or [1.0]
     sizes = [point.elements for curve in curves for point in curve.points] or [1.0]
     reach = 1.3 * max(*found, *(1 / ratio for ratio in found), 2.0)
     axes.set_ylim(1 / reach, reach)
-    # Room for the labels, to the right of the last point.
+    # Space for the labels, to the right of the last point.
     axes.set_xlim(min(sizes) / 2, max(sizes) * (max(sizes) / min(sizes)) ** 0.3)
     ticks = [
         t for t in (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100) if 1 / reach < t < reach
@@ -183,7 +184,7 @@ def _draw(axes: Any, kind: str, curves: Sequence[Curve]) -> None:
 
 
 def _draw_curve(axes: Any, curve: Curve, *, thin: bool) -> None:
-    """Each piece in the colour of the tier that is quicker on it."""
+    """Draws each segment in the colour of the tier that is faster on it."""
     width, alpha = (0.9, 0.55) if thin else (1.6, 0.95)
     where = [
         (math.log(point.elements), math.log(ratio))
@@ -191,7 +192,7 @@ def _draw_curve(axes: Any, curve: Curve, *, thin: bool) -> None:
     ]
     pieces: list[tuple[tuple[float, float], tuple[float, float]]] = []
     for (x, y), (next_x, next_y) in itertools.pairwise(where):
-        if y * next_y < 0:  # the lines cross 1 where the one colour ends
+        if y * next_y < 0:  # the line crosses 1, where the colour changes
             between = (x + (next_x - x) * y / (y - next_y), 0.0)
             pieces += [((x, y), between), (between, (next_x, next_y))]
         else:
@@ -206,7 +207,7 @@ def _draw_curve(axes: Any, curve: Curve, *, thin: bool) -> None:
 
 
 def _label(axes: Any, curves: Sequence[Curve], height: float) -> None:
-    """Names the lines at their ends. `height`: of the panel, in natural logarithms."""
+    """Labels the lines at their ends. `height`: the panel's, in natural logarithms."""
     ends = [math.log(ratios(curve)[-1]) for curve in curves]
     named = list(zip(curves, labels_of(curves), ends, strict=True))
     if len(named) > _MOST_LABELS:

@@ -1,7 +1,8 @@
-"""One op per class, by which the class is measured, on as many elements as asked.
+"""The probe ops: one op per cost class, by which the class is measured, on a given
+number of elements.
 
-An element is what the policy counts: of the largest operand, or, of matrix products, a
-multiply-add.
+Elements are counted as the policy counts them: those of the largest operand, or, for
+matrix products, multiply-adds.
 """
 
 import math
@@ -16,7 +17,8 @@ from xpurt.kernels import OPS_OF_THEIR_OWN
 aten = torch.ops.aten
 
 Call = Callable[[], object]
-# Operands of about so many elements, on a device: the call, and how many there are.
+# Makes operands of about n elements of a type on a device: the call, and the exact
+# number.
 Maker = Callable[[int, torch.dtype, str], tuple[Call, int]]
 
 LETTERS: dict[str, torch.dtype] = {
@@ -26,7 +28,7 @@ LETTERS: dict[str, torch.dtype] = {
     "b": torch.bfloat16,
     "l": torch.int64,
 }
-# Elements of a line of "alike", and of "long".
+# The lengths of lines of the layouts "alike" and "long".
 _LINE = 256
 _LONG_LINE = 2048
 _DRAWN = 1 << 15
@@ -34,9 +36,9 @@ _DRAWN = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class ProbeOp:
-    """`make` gives a call of an op of the class. `letters`: element types that are
-    measured. `smallest`, `largest`: the binary logarithms of the fewest and the most
-    elements; `step`: from one size to the next."""
+    """`make` makes a call of an op of the class. `letters`: the element types that are
+    measured. `smallest`, `largest`: the binary logarithms of the smallest and the
+    largest number of elements; `step`: the difference between two sizes."""
 
     cost_class: str
     make: Maker
@@ -49,7 +51,7 @@ class ProbeOp:
 
 @cache
 def _some(dtype: torch.dtype) -> torch.Tensor:
-    """Numbers to be repeated: to draw millions of them takes longer than the ops."""
+    """Numbers that are repeated: to draw millions takes longer than the ops."""
     if dtype == torch.int64:
         return torch.randint(1, 100, (_DRAWN,))
     return torch.rand(_DRAWN).add(0.5).to(dtype)
@@ -78,7 +80,7 @@ def of_one(op: Callable[..., object], *arguments: object, line: int = _LINE) -> 
 
 
 def of_two(op: Callable[..., object]) -> Maker:
-    """An op on two such matrices."""
+    """An op on two matrices of such lines."""
 
     def make(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
         x, y = lines(n, dtype, device), lines(n, dtype, device)
@@ -88,7 +90,7 @@ def of_two(op: Callable[..., object]) -> Maker:
 
 
 def of_images(op: Callable[..., object], *arguments: object) -> Maker:
-    """An op on images of 32 by 32."""
+    """An op on images of 32 x 32."""
 
     def make(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
         x = numbers((1, max(n // 1024, 1), 32, 32), dtype, device)
@@ -98,7 +100,7 @@ def of_images(op: Callable[..., object], *arguments: object) -> Maker:
 
 
 def of_its_own(name: str) -> ProbeOp:
-    """An op whose kernel in PyTorch, with vectors or without, is like no other's."""
+    """An op with a class of its own: its kernel in PyTorch costs like no other's."""
     op = getattr(aten, name)
     overload = getattr(op, op.overloads()[0])
     kinds = [str(argument.type) for argument in overload._schema.arguments]
@@ -214,8 +216,9 @@ def nll_loss(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
     return lambda: aten.nll_loss_forward(x, target, None, 1, -100), x.numel()
 
 
-# Not sorts and what else takes one of equal elements: PyTorch's kernels take another one
-# than ours, and a choice by cost changes no result.
+# Sorts are missing, and other ops that choose one of several equal elements. PyTorch's
+# kernels choose another one than xpurt's, and a choice of a tier by cost must not
+# change results.
 PROBE_OPS = (
     ProbeOp("cheap", add, letters="fbdl"),
     ProbeOp("cheap", add_row, layout="mixed"),

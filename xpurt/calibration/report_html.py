@@ -1,4 +1,4 @@
-"""What is known of the costs on each device, as one HTML page."""
+"""The known costs of each device, as one HTML page."""
 
 import itertools
 import math
@@ -28,7 +28,7 @@ from xpurt.reports import (
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """One device. lines: where its costs come from, and its rates."""
+    """One device. lines: the source of its costs, and its rates."""
 
     name: str
     lines: list[str]
@@ -72,7 +72,7 @@ def calibration_page(devices: Sequence[PhysicalDevice]) -> str:
 
 
 def crossovers_chart(curves: Sequence[Curve]) -> Chart:
-    """A panel per kind of op, a line per curve: which tier is faster at which size."""
+    """One panel per kind of op, one line per curve: the faster tier at each size."""
     sizes = [point.elements for curve in curves for point in curve.points] or [1.0]
     axis = Axis(
         min(sizes) / 1.5,
@@ -104,7 +104,7 @@ def _rows(curves: Sequence[Curve], axis: Axis) -> list[Row]:
 
 
 def _marks(label: str, curve: Curve, axis: Axis) -> list[Mark]:
-    """A bar per stretch of sizes on which the same tier is faster."""
+    """One bar per range of sizes on which the same tier is faster."""
     marks: list[Mark] = []
     for (low, high), kernel in stretches(curve):
         faster = "the kernel" if kernel else "PyTorch's CPU kernel"
@@ -115,9 +115,9 @@ def _marks(label: str, curve: Curve, axis: Axis) -> list[Mark]:
 
 
 def stretches(curve: Curve) -> list[tuple[tuple[float, float], bool]]:
-    """Pairs of a range of elements and whether the kernel is faster on it, in order.
+    """Ranges of elements, in order, each with True if the kernel is faster on it.
 
-    Between points, times are straight lines in logarithms.
+    Between points the logarithms of times are interpolated linearly.
     """
     points = curve.points
     logs = [math.log(ratio) for ratio in ratios(curve)]
@@ -134,7 +134,7 @@ def stretches(curve: Curve) -> list[tuple[tuple[float, float], bool]]:
             found.append(((start, end), kernel))
         start, kernel = end, not kernel
     last = points[-1].elements
-    # A single size is drawn as wide as can be seen.
+    # A range of a single size is widened so that it is visible.
     found.append(((start, max(last, start * 1.3)), kernel))
     return found
 

@@ -1,4 +1,4 @@
-"""Measuring every device behind an ordinal, one after the other."""
+"""Measures every device, one after the other, each behind an ordinal of its own."""
 
 import datetime
 from collections.abc import Callable, Iterator

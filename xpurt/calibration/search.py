@@ -1,50 +1,51 @@
-"""Which sizes of a class of ops are measured, and how often. Pure: no op is called."""
+"""Which sizes of a cost class are measured, and how often. Pure: it calls no op."""
 
 import itertools
 import math
 from dataclasses import dataclass, field
 
-# Every size that is measured has so many rounds, and one that a choice hangs on so
-# many.
+# The number of rounds of every size that is measured, and the largest number, for sizes
+# on which the choice depends.
 ROUNDS = 2
 MAX_ROUNDS = 4
-# Where one tier takes so many times as long as the other, the choice is clear.
+# If one tier takes this many times as long as the other, the choice is clear.
 CLEAR = 2.0
-# How much longer than that of more elements a time may be.
+# The largest ratio between a time and that of more elements.
 _TOLERANCE = 1.3
-# Sizes end where the quicker tier takes longer: what is beyond is proportional.
+# No size is measured at which the faster tier takes longer: times are proportional
+# there.
 LONGEST_US = 2_000.0
 
 
 @dataclass(slots=True)
 class Times:
-    """Microseconds of one size, an entry per round."""
+    """The times of one size in microseconds, one entry per round."""
 
     native: list[float] = field(default_factory=list)
     kernel: list[float] = field(default_factory=list)
 
     def best(self) -> tuple[float, float]:
-        """What else a machine does makes times longer, never shorter."""
+        """The shortest times: other load makes times longer, never shorter."""
         return min(self.native), min(self.kernel)
 
     def side(self) -> int:
-        """1 or -1 where the kernel, or PyTorch's, is clearly quicker; else 0."""
+        """1 if the kernel is clearly faster, -1 if PyTorch's is, else 0."""
         native, kernel = self.best()
         return (native > CLEAR * kernel) - (kernel > CLEAR * native)
 
     def rounds_agree(self) -> bool:
-        """Whether the same tier is quicker, whichever rounds are compared."""
+        """True if the same tier is faster in any two rounds."""
         native, kernel = self.native, self.kernel
         return max(native) < min(kernel) or max(kernel) < min(native)
 
 
 class Search:
-    """For where a kernel begins to win, among sizes that grow by 2**`step` from each to
-    the next.
+    """A search for the size from which on a kernel is faster. Sizes grow by a factor of
+    2**`step`.
 
-    The ends and the middle are measured, and then what lies between, until on both
-    sides of each gap the same tier is clearly quicker, or nothing lies between. Two
-    rounds show whether times are to be believed.
+    The ends and the middle are measured first. Then the middles of gaps are measured,
+    until on both sides of each gap the same tier is clearly faster, or the gap has no
+    size. A second round shows whether times are reliable.
     """
 
     def __init__(self, sizes: int, step: int) -> None:
@@ -57,13 +58,13 @@ class Search:
         return place in self._known
 
     def note(self, place: int, native_us: float, kernel_us: float) -> None:
-        """A round of the size at `place`."""
+        """Records a round of the size at `place`."""
         times = self._known.setdefault(place, Times())
         times.native.append(native_us)
         times.kernel.append(kernel_us)
 
     def wanted(self) -> list[int]:
-        """The places of which the next round is to be taken; none: it is over."""
+        """The positions that need another round; none if the search is complete."""
         if not self._known:
             return sorted({0, self._middle})
         doubtful = self._doubtful()
@@ -75,9 +76,9 @@ class Search:
         return sorted({self._last()} - self._known.keys() | self._between() | again)
 
     def best(self) -> list[tuple[int, float, float]]:
-        """(place, native, kernel), by place, in microseconds.
+        """(place, native, kernel), sorted by place, in microseconds.
 
-        A time that is longer than that of more elements was disturbed.
+        A time longer than that of more elements was disturbed, and is replaced by it.
         """
         found: list[tuple[int, float, float]] = []
         native = kernel = math.inf
@@ -88,7 +89,7 @@ class Search:
         return found[::-1]
 
     def rounds(self) -> list[list[float]]:
-        """What was noted, of each size and tier, in microseconds."""
+        """The recorded times of each size and tier, in microseconds."""
         known = self._known.values()
         return [rounds for times in known for rounds in (times.native, times.kernel)]
 
@@ -98,7 +99,7 @@ class Search:
         return max(*self._known, min(self._middle + steps, self._sizes - 1))
 
     def _between(self) -> set[int]:
-        """The middles of gaps on whose sides the tiers' order is not the same."""
+        """The middles of gaps between whose ends the faster tier may change."""
         seen = [p for p in sorted(self._known) if len(self._known[p].native) >= ROUNDS]
         return {
             (a + b) // 2
@@ -107,7 +108,8 @@ class Search:
         } - self._known.keys()
 
     def _doubtful(self) -> set[int]:
-        """Where the tiers are close, rounds disagree, or a time was disturbed."""
+        """The sizes at which tiers are close, rounds disagree, or a time was
+        disturbed."""
         return {
             place
             for place, native, kernel in self.best()

@@ -1,8 +1,8 @@
 """Kernels on SYCL queues, one declarative row per op.
 
-`kinds` are the kinds of rows, `rows` the declarations of all ops, `sources` makes OpenCL
-C of them, `costs` is what ops cost, and `cache` keeps what was built. The modules beside
-these folders give the rows to the dispatcher, and report what ran.
+`kinds` has the kinds of rows, `rows` the declarations of all ops. `sources` makes
+OpenCL C from them, `costs` has the measured costs of ops, and `cache` keeps built
+programs. The modules beside these folders register the rows, and report what ran.
 """
 
 from importlib import import_module
@@ -77,8 +77,8 @@ __all__ = [
     "set_kernel_policy",
 ]
 
-# These need the rows, which are as many modules as the rest of xpurt. The first
-# placement of devices imports them, and `import torch` does not.
+# Names that need the rows, which have as many modules as the rest of xpurt. The first
+# placement of devices imports them; `import torch` does not.
 _WITH_THE_ROWS = {
     "Entry": "catalog",
     "op_entries": "catalog",

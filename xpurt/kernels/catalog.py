@@ -1,4 +1,4 @@
-"""Which overloads of which ops the rows are for, as they are bound to them."""
+"""The ops and overloads to which the rows are bound."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row. `overloads`: "" is the default one; those in place begin with "_".
-    `file`: where the row is, below the package's folder."""
+    """One row. `overloads`: "" is the default overload; names of in-place overloads
+    begin with "_". `file`: the row's file, relative to the package's folder."""
 
     op: str
     overloads: tuple[str, ...]
@@ -34,7 +34,7 @@ class Entry:
 
 
 def op_entries() -> list[Entry]:
-    """An entry per row, by the names of the ops. Registers the rows; needs no device."""
+    """One entry per row, sorted by op. Registers the rows; needs no device."""
     registration.register()
     files = _files()
     overloads = _overloads()
@@ -58,7 +58,7 @@ def _kind(row: table.AnyRow) -> str:
 
 
 def _files() -> dict[int, str]:
-    """The file of each row, by its identity: of the module in whose ROWS it is."""
+    """The file of each row by the row's `id`: that of the module whose ROWS has it."""
     return {
         id(row): f"{module.__name__.removeprefix('xpurt.').replace('.', '/')}.py"
         for module in vars(table).values()
@@ -67,7 +67,7 @@ def _files() -> dict[int, str]:
 
 
 def _overloads() -> dict[int, list[str]]:
-    """Those of each row's op and of its form in place, by the row's number."""
+    """The bound overloads of each row's op and of its in-place form, by row number."""
     found = defaultdict(list)
     for index, op, overload in _C.bound_overloads():
         in_place = op.removeprefix("aten::") == f"{table.ROWS[index].aten}_"

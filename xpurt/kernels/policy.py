@@ -1,4 +1,4 @@
-"""Which form of an op is taken where there are several."""
+"""The kernel policy: which tier computes an op that has several."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +11,15 @@ _chosen_by_user = False
 
 
 def set_kernel_policy(policy: str) -> None:
-    """Chooses how ops are carried out, in the whole process.
+    """Sets how ops are computed, for the whole process.
 
-    "auto": the form that is expected to finish first, as measured: by xpurt, by
-    `xpurt.calibrate` on this machine, and as the program runs. "sycl": a kernel on the
-    device's queue, or a oneDNN primitive, wherever there is one. "native": PyTorch's
-    CPU kernel everywhere, on copies where the host cannot read the device's memory.
+    "auto": the tier that is expected to finish first. The times come from xpurt's
+    table, from `xpurt.calibrate` on this machine, and from the running program. "sycl":
+    a kernel on the device's queue, or a oneDNN primitive, wherever there is one.
+    "native": PyTorch's CPU kernel everywhere, on copies if the host cannot read the
+    device's memory.
 
-    Raises ValueError for another name, and TypeError for what is no name.
+    Raises ValueError for another name, and TypeError if `policy` is no str.
     """
     global _chosen_by_user
     check_type(
@@ -29,7 +30,7 @@ def set_kernel_policy(policy: str) -> None:
 
 
 def configure(config: Config) -> None:
-    """Takes the environment's choices over, unless the program has made its own."""
+    """Applies the environment's settings. A policy that the program has set remains."""
     if not _chosen_by_user:
         _C.set_kernel_policy(config.kernel_policy)
     _C.set_fallback_mode(config.fallback)
@@ -44,7 +45,7 @@ def get_kernel_policy() -> str:
 
 @contextmanager
 def kernel_policy(policy: str) -> Iterator[None]:
-    """Sets the policy for a block, for all threads; then the one before is back."""
+    """Sets the policy for a block, in all threads, and restores the previous one."""
     before = get_kernel_policy()
     set_kernel_policy(policy)
     try:

@@ -1,4 +1,4 @@
-"""Gives the rows to the dispatcher, and their sources to the builder."""
+"""Passes the rows to the dispatcher, and their sources to the builder of programs."""
 
 import atexit
 from functools import cache
@@ -18,7 +18,7 @@ from xpurt.kernels.sources.source import DeviceTraits, source_of
 
 
 def make_source(key: str, device: DeviceTraits) -> tuple[str, str]:
-    """Name and source of the kernel that C++ calls `key`."""
+    """The name and the source of the kernel with this key."""
     index, template, *fields = key.split(";")
     source = source_of(ROWS[int(index)], template, fields, device)
     return source.entry, source.text
@@ -26,12 +26,13 @@ def make_source(key: str, device: DeviceTraits) -> tuple[str, str]:
 
 @cache
 def kernel_cache() -> DiskCache:
-    """The cache that the environment asks for. Raises ConfigError."""
+    """The disk cache, in the folder and of the size that the environment sets. Raises
+    ConfigError."""
     return DiskCache(config().cache_folder, config().cache_size_bytes)
 
 
 def make_form(index: int, name: str, overload: str) -> str:
-    """Name of the op that computes an overload of the row by way of others."""
+    """The name of the op that computes an overload of the row by other ops."""
     row = ROWS[index]
     assert isinstance(row, Decomposed)
     return define(row, name, overload)
@@ -42,7 +43,7 @@ def numbered(source: str) -> str:
 
 
 def fail(device: str, entry: str, source: str, log: str) -> NoReturn:
-    """Raises KernelBuildError for a source that the driver refused."""
+    """Raises KernelBuildError for a source that the driver did not build."""
     raise KernelBuildError(
         f"kernel {entry} does not build for {device}. The driver says:\n{log}\n"
         f"The source is:\n{numbered(source)}\n"
@@ -52,7 +53,7 @@ def fail(device: str, entry: str, source: str, log: str) -> NoReturn:
 
 @cache
 def _own_ops() -> torch.library.Library:
-    """The ops of xpurt's own that rows of other ops call."""
+    """Defines xpurt's own ops, which rows of other ops call."""
     library = torch.library.Library("xpurt", "FRAGMENT")  # type: ignore[no-untyped-call]
     for row in ROWS:
         if isinstance(row, CustomKernel) and row.schema:
@@ -62,9 +63,10 @@ def _own_ops() -> torch.library.Library:
 
 @cache
 def register() -> None:
-    """Makes every row known to the ops it names, when the first placement comes.
+    """Registers every row for its op. The first placement of devices calls it.
 
-    Looking up the schemas of all ops takes as long as the rest of `import xpurt`.
+    It is not called at import: the lookup of all schemas takes as long as the rest of
+    `import xpurt`.
     """
     _own_ops()
     _C.set_source_callbacks(make_source, fail)

@@ -1,4 +1,4 @@
-"""What ran where: the counts that the extension keeps per op, tier and device."""
+"""What ran where: counts of the extension per op, tier and device."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ class OpRow:
     """The calls of one op on one tier and one physical device.
 
     op: aten name with its overload.
-    tier: "sycl" (a kernel of ours on the device's queue), "onednn" (a primitive of
-        oneDNN there), "native" (PyTorch's CPU kernel on the same bytes) or "copy" (the
-        same on copies of the bytes).
-    bytes_copied: between the device and the host, for "copy".
-    time_ms: spent by the host in these calls; a kernel that is only submitted goes on
-        after its call.
+    tier: "sycl" (xpurt's kernel on the device's queue), "onednn" (a oneDNN primitive on
+        it), "native" (PyTorch's CPU kernel on the same bytes) or "copy" (the same
+        kernel on copies of the bytes).
+    bytes_copied: bytes copied between the device and the host, for "copy".
+    time_ms: the host's time in these calls. A kernel that is only submitted runs on
+        after its call returns.
     """
 
     op: str
@@ -31,15 +31,15 @@ class OpRow:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """What one physical device of an ordinal of several did.
+    """What one physical device did, in an ordinal of several devices.
 
-    ops, time_ms: calls of ops that ran there, and the host's time in them.
-    bytes_moved: copies of operands between this device and the home device, counted
-        here if this is not that one.
-    split_ops: ops of which it computed a part.
-    busy_ms: the time of the ops that it was chosen for, as predicted.
-    timed, predicted_ms, measured_ms: the calls that the scheduler learned from, what it
-        predicted of them, and what they took.
+    ops, time_ms: calls of ops on the device, and the host's time in them.
+    bytes_moved: bytes of operands copied between the device and the home device; 0 for
+        the home device.
+    split_ops: ops of which the device computed a shard.
+    busy_ms: the predicted time of the ops for which the device was chosen.
+    timed, predicted_ms, measured_ms: the calls that the scheduler learned from, their
+        predicted time, and their measured time.
     """
 
     device: str
@@ -55,10 +55,10 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class OpReport:
-    """Rows by time, the longest first; ``str()`` of it is a table, and one more where
-    several devices work behind one ordinal.
+    """Rows by time, the longest first. ``str()`` gives a table, and a second one of the
+    devices if an ordinal has several.
 
-    devices: a row for each of these; empty where no choice of a device was made.
+    devices: one row per device of such an ordinal; empty if no device was chosen.
     """
 
     rows: tuple[OpRow, ...]
@@ -89,7 +89,7 @@ class OpReport:
 
 
 def devices_table(rows: Iterable[DeviceRow]) -> str:
-    """What each device did, and how well it was predicted."""
+    """A table of what each device did, with predicted and measured times."""
     cells = (
         (
             row.device,
@@ -119,9 +119,9 @@ def devices_table(rows: Iterable[DeviceRow]) -> str:
 
 
 def op_report(*, reset: bool = False) -> OpReport:
-    """The ops that ran on xpu in this process, since the start or the last reset.
+    """The ops that ran on xpu in this process since its start, or the last reset.
 
-    reset: start counting anew after this report.
+    reset: set all counts to 0 after this report.
 
     Raises TypeError if `reset` is neither True nor False.
     """

@@ -1,8 +1,8 @@
-"""HTML pages that the commands write: self-contained, and alike in form.
+"""HTML pages that the commands write: self-contained, and of one form.
 
-A page has what was measured, tables that a reader sorts and filters, plots, and the
-machine, the versions and the command line that it is from. The commands bring the
-content; here are the form of it and the templates.
+A page has the results, tables that can be sorted and filtered, plots, and the machine,
+the versions and the command line of the run. The commands supply the content; this
+package has the form and the templates.
 """
 
 from xpurt.reports.chart import Axis, Chart, Mark, Panel, Row, Rule

@@ -1,7 +1,7 @@
 """Plots of a page: lines of marks on one axis, in panels.
 
-Positions are percentages of the axis, so that a plot is as wide as the page has room,
-and its text keeps its size.
+Positions are percentages of the axis, so that a plot is as wide as the page allows, and
+its text keeps its size.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Literal
 
 Shape = Literal["bar", "range", "dot", "ring", "tick"]
 
-# Labels of decades and of what lies between them; the latter are left out on a phone.
+# Factors of the labels between decades, which are omitted on narrow pages.
 _BETWEEN_DECADES = (2, 5)
 _MOST_TICKS = 9
 
@@ -27,7 +27,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From `low` to `high`, both above 0 if it is logarithmic."""
+    """An axis from `low` to `high`; both are above 0 if it is logarithmic."""
 
     low: float
     high: float
@@ -37,13 +37,13 @@ class Axis:
 
     @staticmethod
     def around(values: Sequence[float], label: str, *, least: float) -> "Axis":
-        """A logarithmic one of ratios: all of them, and 1/least to least."""
+        """A logarithmic axis of ratios that spans all values, and 1/least to least."""
         finite = [value for value in values if value > 0 and math.isfinite(value)]
         low, high = min([*finite, 1 / least]), max([*finite, least])
         return Axis(low / 1.08, high * 1.08, label, log=True)
 
     def at(self, value: float) -> float:
-        """The position of a value in percent, 0 to 100: outside of the axis, its end."""
+        """The position of a value in percent, clamped to 0 to 100."""
         if self.log:
             if value <= 0:
                 return 0.0
@@ -61,7 +61,7 @@ class Axis:
             ]
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         decades = [k for k in range(first, last + 1) if self._inside(10.0**k)]
-        # Every decade where there are few, and every second or third where there are many.
+        # Every decade if there are few of them, else every second or third.
         step = math.ceil(len(decades) / _MOST_TICKS) or 1
         found = [(10.0**k, k % (2 * step) == 0 or len(decades) <= 3) for k in decades]
         found = [(value, major) for value, major in found if major or step == 1]
@@ -80,10 +80,10 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One thing that is drawn in a row. color: a name that page.css knows.
+    """One mark of a row. color: the name of a color in page.css.
 
-    start, end: in percent of the axis; a dot, a ring and a tick stand at `start`.
-    about: what a reader sees who points at it.
+    start, end: in percent of the axis; a dot, a ring and a tick have only `start`.
+    about: the text shown when the pointer is over the mark.
     """
 
     shape: Shape
@@ -95,7 +95,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """label: on the left. value: the number on the right."""
+    """label: the text on the left. value: the number on the right."""
 
     label: str
     marks: tuple[Mark, ...]
@@ -121,9 +121,9 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Panels on the same axis. legend: names of colors with what they mean.
+    """Panels on the same axis. legend: names of colors with their meaning.
 
-    about: the plot in one sentence, for those who do not see it.
+    about: the plot in one sentence, for screen readers.
     """
 
     axis: Axis

@@ -1,4 +1,4 @@
-"""Tables of a page: what a reader sorts by a click, and filters."""
+"""Tables of a page, which a reader can sort by a click, and filter."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ Tone = Literal["", "good", "bad", "warn", "muted"]
 class Column:
     """One column.
 
-    kind: "number" is set to the right and sorted by value; "choice" has few different
-        values, and the page offers them in a list.
+    kind: "number" is right-aligned and sorted by value; "choice" has few different
+        values, which the page offers in a list.
     """
 
     name: str
@@ -24,8 +24,8 @@ class Column:
 class Cell:
     """The text of one cell.
 
-    value: what a number is sorted by; None: the number that the text begins with.
-    details: a longer text, which the reader unfolds.
+    value: the sort key of a number; None: the number at the beginning of the text.
+    details: a longer text, which the reader can unfold.
     """
 
     text: str
@@ -38,8 +38,8 @@ class Cell:
 class DataTable:
     """A table of a page.
 
-    name: identifies it in the page; letters and hyphens.
-    empty: the sentence that stands there if there are no rows.
+    name: identifies the table in the page; letters and hyphens.
+    empty: the sentence that is shown if there are no rows.
     """
 
     name: str
@@ -54,7 +54,8 @@ class DataTable:
         rows: Iterable[Iterable[Cell | str]],
         empty: str = "No rows.",
     ) -> "DataTable":
-        """A text alone is a cell. Raises ValueError for a row of another length."""
+        """Makes a table; a str becomes a cell. Raises ValueError if a row has another
+        length than the columns."""
         columns = tuple(columns)
         made = []
         for row in rows:

@@ -1,4 +1,4 @@
-"""What the numbers were measured on."""
+"""The machine on which the numbers of a page were measured."""
 
 import os
 import platform
@@ -20,9 +20,9 @@ IDLE_LOAD = 0.5  # per core
 class Machine:
     """The machine, the software and the settings of a run.
 
-    cores: that this process may run on. threads: of PyTorch's CPU kernels. devices: what
-    stands behind xpu, each with its driver. date: in UTC, without the time. load: the
-    system's average over the minute before the run.
+    cores: those on which this process may run. threads: those of PyTorch's CPU kernels.
+    devices: the devices behind xpu, each with its driver. date: in UTC, without the
+    time. load: the system's load average over the minute before the run.
     """
 
     processor: str
@@ -42,10 +42,10 @@ class Machine:
 
     @property
     def busy(self) -> str:
-        """A warning where others want the cores; empty if they don't.
+        """A warning if other programs use the cores; else empty.
 
-        PyTorch's CPU kernels suffer most: their threads wait for each other, and one of
-        them for its share of time.
+        PyTorch's CPU kernels suffer most: their threads wait for each other, and so for
+        the one that waits for a core.
         """
         if self.load <= self.cores * IDLE_LOAD:
             return ""
@@ -73,8 +73,8 @@ def describe_machine(
 ) -> Machine:
     """This machine with the devices, the mapping and the kernel policy of a run.
 
-    Without these, with what is in force in this process. Raises MappingError where the
-    mapping in force finds no device.
+    Defaults are those in force in this process. Raises MappingError if the mapping in
+    force finds no device.
     """
     if devices is None:
         devices = [d for ordinal in current_placement().ordinals for d in ordinal]
@@ -107,7 +107,7 @@ def _version(package: str) -> str:
 
 
 def _processor() -> str:
-    """As the system calls it."""
+    """The processor's name, as the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Makes a page from a template, and writes it."""
+"""Renders a page from a template, and writes it."""
 
 import shlex
 import sys
@@ -20,7 +20,7 @@ Body = Literal["conformance", "bench", "calibration"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that the page begins with, and what it counts."""
+    """A number at the beginning of the page, and its meaning."""
 
     value: str
     label: str
@@ -34,7 +34,7 @@ def render_page(
     machine: Machine,
     **content: object,
 ) -> str:
-    """The text of a page. `content`: what the template of the body names."""
+    """The text of a page. `content`: the variables of the body's template."""
     return (
         _environment()
         .get_template(f"{body}.html")
@@ -50,12 +50,13 @@ def render_page(
 
 
 def write_page(path: Path, text: str) -> None:
-    """Raises OSError."""
+    """Writes the text as UTF-8. Raises OSError."""
     path.write_text(text, encoding="utf-8")
 
 
 def check_writable(path: Path) -> None:
-    """Before long work whose result goes there. Raises OSError, and leaves no file."""
+    """Checks, before long work, that its result can be written. Raises OSError. Leaves
+    no new file."""
     existed = path.exists()
     path.open("ab").close()
     if not existed:
@@ -63,14 +64,15 @@ def check_writable(path: Path) -> None:
 
 
 def command_line() -> str:
-    """How this process was started, with the interpreter's name alone."""
+    """The command line of this process, with the interpreter's name without its
+    path."""
     interpreter, *rest = sys.orig_argv
     return shlex.join([Path(interpreter).name, *rest])
 
 
 @cache
 def _environment() -> "Environment":
-    # Here, since few processes write a page.
+    # Imported late, since few processes write a page.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(

@@ -1,4 +1,4 @@
-"""Markdown pages of which a command writes the parts between two markers."""
+"""Markdown pages in which a command writes the text between two markers."""
 
 import re
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class BadMarkers(Exception):
-    """The page has no place, or no single place, for what is to be written."""
+    """The page has no section between the markers, or several."""
 
 
 class Section(NamedTuple):
-    """Everything between two lines of a page. The methods raise BadMarkers."""
+    """The text between two lines of a page. The methods raise BadMarkers."""
 
     begin: str
     end: str
@@ -19,7 +19,7 @@ class Section(NamedTuple):
         return self._match(page)[1]
 
     def replaced(self, page: str, lines: Sequence[str]) -> str:
-        """The page with other lines in this section."""
+        """The page with `lines` in place of the section's."""
         match = self._match(page)
         body = "".join(f"{line}\n" for line in lines)
         return page[: match.start(1)] + body + page[match.end(1) :]
@@ -36,7 +36,7 @@ class Section(NamedTuple):
 
 
 def head_of(names: Sequence[str]) -> list[str]:
-    """Headings and the rule beneath; ">" before a name sets its column to the right."""
+    """The headings and the rule below; ">" before a name aligns its column right."""
     rule = ["---:" if name.startswith(">") else "---" for name in names]
     return [line_of([name.removeprefix(">") for name in names]), line_of(rule)]
 

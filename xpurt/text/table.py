@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-_NARROWEST = 8  # characters, of a column
+_NARROWEST = 8  # characters of a column
 
 
 def table(
@@ -10,14 +10,14 @@ def table(
     rows: Iterable[Sequence[object]],
     width: int | None = None,
 ) -> str:
-    """Lines of equal columns: headings, a rule, and a line per row.
+    """A table with aligned columns: headings, a rule, and one line per row.
 
-    A heading that begins with ">" sets its column to the right, as numbers want it.
-    width: characters of a line at most. Cells of the widest columns then go on below,
-        broken at spaces; a column never gets narrower than _NARROWEST.
+    A heading that begins with ">" aligns its column right, for numbers.
+    width: the largest number of characters of a line. Cells of the widest columns are
+        broken at spaces to fit; a column never gets narrower than _NARROWEST.
     Raises ValueError for a row that is not as long as the headings.
     """
-    # Here, since `import torch` loads this module and prints no table.
+    # Imported late, since `import torch` loads this module and prints no table.
     from tabulate import SEPARATING_LINE, tabulate
 
     lines: list[Sequence[str]] = [[name.removeprefix(">") for name in headings]]
@@ -26,8 +26,8 @@ def table(
         if len(line) != len(headings):
             raise ValueError(f"a table of {len(headings)} columns got the row {line}")
     widths = None if width is None else _narrowed(lines, width)
-    # The headings are given as a row: tabulate makes columns with headings two
-    # characters wider than they need to be. Rules of its own stand above and below.
+    # The headings are passed as a row: tabulate makes columns with headings two
+    # characters wider than necessary. Its rules above and below are cut off.
     drawn = tabulate(
         [lines[0], SEPARATING_LINE, *lines[1:]],
         tablefmt="simple",
@@ -39,7 +39,7 @@ def table(
 
 
 def _narrowed(lines: Iterable[Sequence[str]], width: int) -> list[int]:
-    """The widths of the columns, the widest of them reduced until a line fits."""
+    """The widths of the columns; the widest are reduced until a line fits."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1

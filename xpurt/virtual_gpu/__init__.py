@@ -1,8 +1,9 @@
 """Switches the virtual GPU on: a GPU for machines that have none.
 
-The GPU itself is an OpenCL layer, a library of its own (``virtual_gpu/layer``). The OpenCL
-loader reads its settings from the environment when the first device is asked for, so they
-are set before that, and child processes inherit them.
+The GPU itself is an OpenCL layer, a library of its own (``virtual_gpu/layer``). The
+OpenCL loader loads it, and the layer reads its settings from the environment, at the
+first device query. So the settings are put into the environment before; child processes
+inherit them.
 
 | variable | meaning |
 |---|---|
@@ -24,8 +25,8 @@ from xpurt.config import config, read_config
 
 LAYERS = "OPENCL_LAYERS"
 
-# What is mapped into the process once somebody has asked for devices: SYCL's adapters
-# (libsycl and libOpenCL alone are not enough), or a vendor's OpenCL driver.
+# The libraries that a device query maps into the process: SYCL's adapters (libsycl and
+# libOpenCL alone are no sign of a query), or a vendor's OpenCL driver.
 _DRIVER = re.compile(
     r"/lib(ur_adapter_\w+|intelocl|igdrcl|pocl|amdocl64|nvidia-opencl|RusticlOpenCL"
     r"|MesaOpenCL)[-.\w]*\.so"
@@ -51,16 +52,17 @@ def activate(
     fp64: bool = True,
     coherent: bool = False,
 ) -> None:
-    """Adds the virtual GPU to this process and its children, before the first device use.
+    """Adds the virtual GPU to this process and its children, before the first device
+    use.
 
-    ``strict`` refuses what a discrete GPU would refuse, ``delay_us`` (microseconds) is
-    added to each kernel, ``memory_bytes`` is the memory of the device (None: as much as
-    the CPU device reports), ``fp64=False`` takes the type double away. ``coherent``
-    makes it an integrated GPU, whose kernels use any memory of the host; it refuses
-    nothing, whatever ``strict`` says.
+    ``strict`` refuses what a discrete GPU would refuse. ``delay_us`` (microseconds) is
+    added to each kernel. ``memory_bytes`` is the memory of the device (None: as much as
+    the CPU device reports). ``fp64=False`` removes the type double. ``coherent`` makes
+    it an integrated GPU, whose kernels use any memory of the host; it refuses nothing,
+    whatever ``strict`` is.
 
-    Raises ValueError for numbers out of range, and RuntimeError if SYCL has already
-    looked for devices in this process: it does so once.
+    Raises ValueError for numbers out of range. Raises RuntimeError if SYCL has already
+    queried the devices in this process, which it does only once.
     """
     remedy = "Give a whole number."
     check_type("virtual_gpu(delay_us=)", delay_us, int, "microseconds", remedy)
@@ -99,10 +101,10 @@ def activate(
 
 
 def activate_from_environment() -> None:
-    """Does what ``XPURT_VIRTUAL_GPU`` and its settings ask for; nothing if it is off.
+    """Activates the virtual GPU as ``XPURT_VIRTUAL_GPU`` and its settings require; does
+    nothing if it is off.
 
-    Raises ConfigError for a value that is not possible, and RuntimeError as ``activate``
-    does.
+    Raises ConfigError for an invalid value, and RuntimeError as ``activate`` does.
     """
     requested = config()
     if requested.virtual_gpu != "off":
@@ -116,10 +118,10 @@ def activate_from_environment() -> None:
 
 
 def fail(fails: bool = True, *, running: bool = False) -> None:
-    """The virtual GPU of this process takes no work from now on, or loses what it takes
-    (`running`), or does its work again.
+    """Makes the virtual GPU of this process refuse all work from now on; or, with
+    `running`, accept kernels and lose them. ``fail(False)`` makes it work again.
 
-    Raises RuntimeError where there is none.
+    Raises RuntimeError if there is no virtual GPU.
     """
     check_flag("fail_virtual_gpu()", fails)
     check_flag("fail_virtual_gpu(running=)", running)
@@ -128,19 +130,19 @@ def fail(fails: bool = True, *, running: bool = False) -> None:
             "there is no virtual GPU that could fail: SYCL has not looked for devices "
             "yet, or XPURT_VIRTUAL_GPU is off"
         )
-    how = 0 if not fails else 2 if running else 1  # as virtual_gpu/layer/failure.c says
+    how = 0 if not fails else 2 if running else 1  # the states in layer/failure.c
     ctypes.CDLL(str(library_path())).xpurt_virtual_gpu_fail(ctypes.c_int(how))
 
 
 def is_active() -> bool:
-    """Whether SYCL sees the virtual GPU, or will see it when it looks for devices."""
+    """True if SYCL has the virtual GPU, or will have it after its device query."""
     there = _layer_is_loaded() if _driver_is_loaded() else _is_listed()
     return there and _settings(os.environ)[0] != "off"
 
 
 def _settings(environment: Mapping[str, str]) -> tuple[str, int, int, bool]:
-    """What the layer finds in an environment; not `config()`, which is older than
-    what `activate` has written there."""
+    """The settings that the layer reads from an environment. `config()` is older than
+    the settings that `activate` writes there."""
     found = read_config(environment)
     return (
         found.virtual_gpu,

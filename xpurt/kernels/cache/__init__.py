@@ -1,1 +1,2 @@
-"""Files that processes share: binaries of built kernels. Imports nothing of kernels."""
+"""Files that processes share: binaries of built kernels. Imports no other folder of
+kernels."""

@@ -1,8 +1,9 @@
-"""The drivers' binaries of kernels, kept on disk from process to process.
+"""A disk cache of the binaries that drivers build from kernels, shared by processes.
 
-A file per binary, named by the hash of all that it depends on. Files say the hash of
-their content, so that damage is seen: then the kernel is built anew. What another user
-could have written is never loaded: see private_file.
+One file per binary. Its name is the hash of everything that the binary depends on. A
+file begins with the hash of its content, which reveals damage; the kernel of a damaged
+file is built again. A file that another user could have written is never loaded: see
+private_file.
 """
 
 import hashlib
@@ -18,15 +19,15 @@ from xpurt.kernels.cache.private_file import read_private, unfinished, write_pri
 
 _SUFFIX = ".kernel"
 _HASH_BYTES = hashlib.sha256().digest_size
-# So many binaries come before the folder's size is looked at again.
+# Number of stored binaries between two checks of the folder's size.
 _STORED_BETWEEN_TRIMS = 32
-# No process writes that long to a file: one that is so old was left by a killed process.
+# No process writes a file for this long: an older one was left by a killed process.
 _ABANDONED_S = 600
 
 
 class DiskCache:
-    """Binaries in `folder`, of at most `limit_bytes`; what was used least recently goes
-    first. The folder is made when the first binary is stored."""
+    """Binaries in `folder`, of at most `limit_bytes` together. The least recently used
+    ones are removed first. The folder is created when the first binary is stored."""
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         self.folder = folder
@@ -35,7 +36,7 @@ class DiskCache:
         self._warned = False
 
     def load(self, identity: bytes) -> bytes:
-        """The binary, or b"" if there is none that can be trusted."""
+        """The binary, or b"" if there is none, or only an untrusted or damaged one."""
         path = self._path(identity)
         try:
             content = read_private(path)
@@ -48,8 +49,8 @@ class DiskCache:
         return binary
 
     def store(self, identity: bytes, binary: bytes) -> None:
-        """Keeps the binary. Where the folder can't be written to, or belongs to
-        somebody else, this is said once, and nothing is kept."""
+        """Stores the binary. If the folder can't be written to, or belongs to another
+        user, a warning reports this once, and nothing is stored."""
         if len(binary) + _HASH_BYTES > self.limit_bytes:
             return
         try:
@@ -71,12 +72,12 @@ class DiskCache:
         return sorted(found, key=lambda each: each[1].st_mtime_ns)
 
     def size_bytes(self) -> int:
-        """Of the binaries, and of what killed processes left of them."""
+        """The size of all binaries, with unfinished files of killed processes."""
         files = self.files() + self._unfinished()
         return sum(status.st_size for _, status in files)
 
     def clear(self) -> int:
-        """Removes every binary, and returns how many there were. Raises OSError."""
+        """Removes every binary, and returns their number. Raises OSError."""
         files = self.files()
         for path, _ in files + self._unfinished():
             path.unlink(missing_ok=True)
@@ -117,17 +118,18 @@ def _with_status(paths: Iterable[Path]) -> list[tuple[Path, os.stat_result]]:
         try:
             found.append((path, path.lstat()))
         except OSError:
-            continue  # another process took it away
+            continue  # another process removed it
     return found
 
 
 @cache
 def processor() -> bytes:
-    """What tells processors of one name apart: a binary for a CPU has their code."""
+    """The features of the processor. Processors of one name may differ in them, and a
+    binary for a CPU has machine code."""
     text = platform.machine()
     try:
         with Path("/proc/cpuinfo").open() as file:
             text += next((line for line in file if line.startswith("flags")), "")
     except OSError:
-        pass  # the driver's own words have to do
+        pass  # the driver's name of the device has to do
     return text.encode()

@@ -1,7 +1,7 @@
-"""Files of this user alone: nothing that another user could have written is read.
+"""Files of this user alone: a file that another user could have written is never read.
 
-They are written aside and renamed, so that processes may share a folder without a lock.
-A process that is killed in between leaves what it had written: see `unfinished`.
+A file is written under another name and renamed, so that processes can share a folder
+without a lock. A process that is killed in between leaves a file: see `unfinished`.
 """
 
 import os
@@ -10,14 +10,15 @@ import tempfile
 from pathlib import Path
 
 _UNFINISHED = "unfinished-"
-# Those of xpurt 0.1 have the names that mkstemp gives.
+# Unfinished files of xpurt 0.1 have the names that mkstemp gives.
 _ASIDE = (f"{_UNFINISHED}*", "tmp????????")
 
 
 def read_private(path: Path) -> bytes:
-    """The content of a file. Raises FileNotFoundError; another OSError for a file or
-    folder that belongs, or is open, to others, and for what is no plain file."""
-    # A link that others made is not followed.
+    """The content of a file. Raises FileNotFoundError. Raises another OSError if the
+    file or its folder belongs to another user, or is writable for others, or if the
+    file is not a regular one."""
+    # A link may be another user's: it is not followed.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
         own = os.fstat(file.fileno())
         if not stat.S_ISREG(own.st_mode):
@@ -29,11 +30,11 @@ def read_private(path: Path) -> bytes:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replaces the file at once; its folder is made if need be. Raises OSError."""
+    """Replaces the file atomically. Creates its folder if necessary. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _is_private(path.parent.stat()):
         raise _others_may_write(path.parent)
-    # For this user alone.
+    # mkstemp creates a file for this user alone.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=_UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -45,7 +46,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def unfinished(folder: Path) -> list[Path]:
-    """Files that `write_private` writes at this moment, and those that it never ended."""
+    """Files that `write_private` is writing now, and those that it never finished."""
     return [path for sort in _ASIDE for path in folder.glob(sort)]
 
 

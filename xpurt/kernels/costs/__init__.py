@@ -1,2 +1,2 @@
-"""Measured costs of ops: their curves, the table that is shipped, and the one that is
+"""Measured costs of ops: their curves, the shipped table, and the calibration that is
 kept for this machine. Imports the cache alone."""

@@ -1,5 +1,5 @@
-"""Where costs come from: the table that is shipped, and the calibration of this machine
-that lies beside the kernels, a file per device and number of threads."""
+"""Where costs come from: the shipped table, and the calibration of this machine, which
+is kept beside the kernels in one file per device and number of threads."""
 
 import hashlib
 import warnings
@@ -25,13 +25,13 @@ from xpurt.kernels.costs.curves import (
 
 SHIPPED = Path(__file__).with_name("shipped_costs.json")
 
-_warned: set[Path] = set()  # of these files
+_warned: set[Path] = set()  # files that a warning has named
 
 
 def identity_of(
     device: str, platform: str, driver: str, compute_units: int
 ) -> Identity:
-    """What measurements on a device of this process, now, would depend on."""
+    """The properties of a device and of this process on which measurements depend."""
     return Identity(
         device=device,
         platform=platform,
@@ -45,22 +45,22 @@ def identity_of(
 
 @cache
 def shipped() -> Calibration:
-    """The costs that xpurt comes with: those of the machine that the file names."""
+    """The costs that come with xpurt, of the machine that the file names."""
     return from_text(SHIPPED.read_text())
 
 
 def calibration_path(identity: Identity) -> Path:
-    """The file for a device, whatever its driver's version."""
+    """The file for a device. The driver's version is no part of its name."""
     names = (identity.device, identity.platform, identity.processor)
     digest = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
-    # The parts of a device have its name.
+    # Partitions of a device have the device's name.
     units, threads = identity.compute_units, identity.threads
     return config().cache_folder / f"costs-{digest}-{units}-{threads}.json"
 
 
 def kept_calibration(identity: Identity) -> Calibration | None:
-    """What was measured on the device before. None if nothing was, or if the file is
-    not to be used: then a warning says why, once."""
+    """The kept calibration of the device. None if there is none, or if the file can't
+    be used; in that case a warning gives the reason, once per file."""
     path = calibration_path(identity)
     try:
         found = from_text(read_private(path).decode())
@@ -74,7 +74,7 @@ def kept_calibration(identity: Identity) -> Calibration | None:
 
 
 def keep_calibration(calibration: Calibration) -> Path:
-    """Writes the file, and returns where it is. Raises OSError."""
+    """Writes the file, and returns its path. Raises OSError."""
     path = calibration_path(calibration.identity)
     write_private(path, to_text(calibration).encode())
     return path
@@ -83,8 +83,9 @@ def keep_calibration(calibration: Calibration) -> Path:
 def known_costs(
     identity: Identity, kind: str
 ) -> tuple[Calibration | None, tuple[Curve, ...]]:
-    """The calibration of a device of the `kind`, if it has one, and the curves in force."""
-    # The shipped table knows CPUs alone.
+    """The calibration of a device of the `kind`, if there is one, and the cost curves
+    that apply: shipped ones, replaced by those of the calibration."""
+    # The shipped table has CPUs alone.
     curves: tuple[Curve, ...] = shipped().curves if kind == "cpu" else ()
     kept = kept_calibration(identity)
     if kept is not None:
@@ -95,8 +96,8 @@ def known_costs(
 def apply_costs(
     index: int, position: int, identity: Identity, kind: str
 ) -> Rates | None:
-    """Gives the extension the costs of a device of xpu:`index`. Returns the rates that
-    were measured on it; None if it was never calibrated."""
+    """Passes the costs of a device of xpu:`index` to the extension. Returns the rates
+    that were measured on it; None if it was never calibrated."""
     kept, curves = known_costs(identity, kind)
     _C.set_cost_curves(index, position, [curve.described() for curve in curves])
     return kept.rates if kept is not None else None

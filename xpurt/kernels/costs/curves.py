@@ -1,6 +1,6 @@
-"""Measured costs of ops on the tiers of a device: their shape, and their text.
+"""Measured costs of ops on the tiers of a device: their types, and their text format.
 
-Pure: no device is touched, and no file.
+Pure functions: they use no device and no file.
 """
 
 import hashlib
@@ -11,19 +11,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from typing import Any
 
-FORMAT = 1  # of the text; grows with each change that old readers get wrong
+FORMAT = 1  # of the text; increases with each change that old readers misread
 LAYOUTS = ("alike", "mixed", "strided", "across", "long")
 MOST_POINTS = 64
 
 
 class BadCosts(ValueError):
-    """A text that holds no costs, or not the right ones; it says why."""
+    """Raised for a text without valid costs, or with those of another device, PyTorch
+    or number of threads. The message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What times depend on beside the op: the device with its driver, the PyTorch
-    whose kernels are the other tier, and how many threads these take."""
+    """What times depend on beside the op: the device with its driver, the PyTorch whose
+    kernels are the native tier, and the number of threads of these kernels."""
 
     device: str
     platform: str
@@ -36,7 +37,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Microseconds until an op on so many elements has finished."""
+    """Microseconds until an op on this number of elements has finished, per tier."""
 
     elements: float
     native_us: float
@@ -45,11 +46,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One class of ops (`xpurt.kernels.rows.cost_classes`) in one element type, by its letter
-    in the names of kernels, and one layout of the operands: "alike" (dense, of one size
-    and order), "mixed" (of several sizes), "strided", "across" (dense, and the op runs
-    along a dimension that is not the innermost), "long" (dense, and it runs along the
-    innermost in lines of more than 512 elements). Points by elements."""
+    """The cost curve of a cost class (`xpurt.kernels.rows.cost_classes`), in one
+    element type and one layout of the operands.
+
+    letter: the type, as in kernel keys.
+    layout: "alike" (dense, of one size and order), "mixed" (of several sizes),
+        "strided", "across" (dense; the op runs along a dimension that is not the
+        innermost), "long" (dense; the op runs along the innermost dimension, in lines
+        of more than 512 elements).
+    points: sorted by elements.
+    """
 
     cost_class: str
     letter: str
@@ -57,9 +63,10 @@ class Curve:
     points: tuple[Point, ...]
 
     def crossover(self) -> float | None:
-        """The elements from which on the kernel stays ahead; None: it never does.
+        """The number of elements from which on the kernel is faster than the native
+        kernel; None if there is no such number.
 
-        Between points by a straight line in logarithms.
+        Between points the logarithms are interpolated linearly.
         """
         behind = [point for point in self.points if point.kernel_us >= point.native_us]
         if not behind:
@@ -74,19 +81,19 @@ class Curve:
         return a.elements * math.exp(share * math.log(b.elements / a.elements))
 
     def described(self) -> tuple[str, str, str, list[tuple[float, float, float]]]:
-        """The curve as the extension takes it."""
+        """The curve in the form that the extension reads."""
         points = [(p.elements, p.native_us, p.kernel_us) for p in self.points]
         return self.cost_class, self.letter, self.layout, points
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a device does at best. Times in microseconds, rates per microsecond.
+    """The best rates of a device. Times in microseconds, rates per microsecond.
 
-    launch_us: submitting a kernel of one element and waiting for it.
-    native_call_us: PyTorch's CPU kernel on one element; 0 where the host can't read the
-        device's memory, as the other native numbers.
-    bytes_per_us: an addition of large tensors, reads and writes.
+    launch_us: a kernel of one element, from its submission to the end of the wait.
+    native_call_us: PyTorch's CPU kernel on one element. This and the other native
+        numbers are 0 if the host can't read the device's memory.
+    bytes_per_us: an addition of large tensors; counts reads and writes.
     flops_per_us: a product of float32 matrices.
     copy_launch_us, copy_bytes_per_us: a copy from host memory.
     """
@@ -103,7 +110,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All that was measured of one device. `measured`: the day, and how."""
+    """All measurements of one device. `measured`: the day and the method, as text."""
 
     identity: Identity
     measured: str
@@ -112,7 +119,8 @@ class Calibration:
 
 
 def to_text(calibration: Calibration) -> str:
-    """Begins with a hash of the rest, which tells damage."""
+    """The text of a calibration. Its first line is a hash of the rest, which reveals
+    damage."""
     content = {
         "format": FORMAT,
         "measured": calibration.measured,
@@ -136,7 +144,7 @@ def to_text(calibration: Calibration) -> str:
 
 
 def from_text(text: str) -> Calibration:
-    """Raises BadCosts."""
+    """The inverse of `to_text`. Raises BadCosts."""
     digest, _, rest = text.partition("\n")
     if _hash(rest) != digest:
         raise BadCosts("it is damaged")
@@ -159,7 +167,7 @@ def from_text(text: str) -> Calibration:
 
 
 def merged(first: Iterable[Curve], second: Iterable[Curve]) -> tuple[Curve, ...]:
-    """The curves of both; of a class that both have, those of the second."""
+    """The curves of both. For a class that both have, those of the second."""
     later = tuple(second)
     known = {curve.cost_class for curve in later}
     return (*(curve for curve in first if curve.cost_class not in known), *later)

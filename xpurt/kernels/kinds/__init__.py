@@ -1,4 +1,4 @@
-"""Kinds of rows: what an op can be declared as, and the element types it is declared in.
+"""Kinds of rows: the forms in which an op can be declared, and the element types.
 
-Imports nothing of the other folders of kernels. A new kind of kernel begins here.
+Imports nothing from the other folders of kernels. A new kind of kernel begins here.
 """

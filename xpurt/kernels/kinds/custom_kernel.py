@@ -1,32 +1,35 @@
-"""Rows whose kernels are written out: each is run once per element of a tensor.
+"""Rows whose kernels are written out. Each kernel has one work-item per element of a
+tensor.
 
-The text of a step is OpenCL C. It sees the op's arguments under their names in the
-schema, and the results as ``out`` (``out0``, ``out1``, ... if there are several):
+The text of a step is OpenCL C. The op's arguments have their names of the schema, and
+the results are ``out`` (``out0``, ``out1``, ... if there are several). The text can
+use:
 
-- of a tensor ``t``: ``t_load(o)``, the element at offset ``o`` (float16 and bfloat16 as
-  float); ``t_store(o, v)``; ``t_RANK``; ``t_size(d)`` and ``t_stride(d)``;
+- for a tensor ``t``: ``t_load(o)``, the element at offset ``o`` (float16 and bfloat16
+  as float); ``t_store(o, v)``; ``t_RANK``; ``t_size(d)`` and ``t_stride(d)``;
   ``t_numel``; ``t_at(index)``, the offset of an index (``long index[8]``);
-  ``t_unravel(i, index)``, the index of the ``i``-th element in row-major order, which
-  returns its offset; ``t_line(i, dim, index)``, the same for the ``i``-th line along
-  ``dim``, at whose beginning ``index`` points; ``t_element(i)``, the offset alone, where
-  a row's functions have ``offset_of``;
-- a list of tensors or None ``l``: ``l0``, ``l1``, ...; ``l_EACH(say)``, which says
-  ``say(k)`` for each one given; ``l_GIVEN``, how many are; ``l_FIRST``, the first one;
-  ``l_ADJACENT``, whether none between them is missing; ``l_RANK`` (indices arrive as
-  integers, all of one shape);
-- ``HAS_t``: 1 if the optional argument was given, of a tensor or any other;
-- a number under its name; ``LOW_x`` of a float ``x``, what it lacks to the number that
-  was given, if C is float; a list ``l`` as ``l[0]``, ``l[1]``, ...; ``l_COUNT``;
-- a string ``s`` by ``#if s_IS_reflect``;
-- ``i``, the number of the work-item; ``C``, the type of the computation, that of the
-first
-  tensor; ``wrapped(dim, rank)`` of a negative dim; ``FAULT``, to be said where an index
-  is out of range: the next wait raises IndexError.
+  ``t_unravel(i, index)``, which fills ``index`` with the index of the ``i``-th element
+  in row-major order, and returns its offset; ``t_line(i, dim, index)``, the same for
+  the first element of the ``i``-th line along ``dim``; ``t_element(i)``, the offset
+  alone, if the functions of the row include ``offset_of``;
+- for a list ``l`` of tensors or None: ``l0``, ``l1``, ...; ``l_EACH(m)``, which expands
+  to ``m(k)`` for each tensor ``k`` that is given; ``l_GIVEN``, their number;
+  ``l_FIRST``, the number of the first; ``l_ADJACENT``, 1 if none is missing between
+  them; ``l_RANK`` (indices arrive as integers, all of one shape);
+- ``HAS_t``: 1 if the optional argument ``t`` is given, whatever its type;
+- for a number: its name; ``LOW_x`` of a float ``x``, the part of the given value that
+  ``x`` lost when it was rounded to float (if C is float);
+- for a list ``l`` of numbers: ``l[0]``, ``l[1]``, ...; ``l_COUNT``;
+- for a string ``s``: ``#if s_IS_reflect``;
+- ``i``, the number of the work-item; ``C``, the type of the computation, which is that
+  of the first tensor; ``wrapped(dim, rank)`` of a negative dim; ``FAULT``, a statement
+  for an index out of range: the next wait raises IndexError.
 
 The text has no variable ``a``: that is the structure of the arguments.
 
-With ``lanes`` a sub-group runs each work-item: ``lane`` of ``LANES``, and
-``across(acc, combine)`` leaves the combination over the lanes in every one's ``acc``.
+With ``lanes`` a sub-group runs each work-item: ``lane`` is the number of the lane, out
+of ``LANES``, and ``across(acc, combine)`` leaves the combination over the lanes in
+``acc`` of each lane.
 """
 
 import re
@@ -40,23 +43,23 @@ _READ = re.compile(r"\b(\w+?)_load\(")
 _WRITTEN = re.compile(r"\b(\w+?)_store\(")
 
 
-# In the place of an argument that a result is laid out like.
+# A value of `Result.laid_out_like`, in place of an argument's name.
 CONTIGUOUS = "contiguous"
 
 
 @dataclass(frozen=True)
 class Step:
-    """A kernel: its work-items are the elements of the tensor `over`, or its lines
-    along the dimensions `along` (numbers, or names of arguments that are), or of
-    elements `share[0]` each, in row-major order; `share[1]` if C is double."""
+    """A kernel. Its work-items are the elements of the tensor `over`; or its lines
+    along the dimensions `along` (numbers, or names of arguments that hold them); or
+    groups of `share[0]` elements in row-major order (`share[1]` if C is double)."""
 
     over: str
     text: str
     along: tuple[str, ...] = ()
     lanes: bool = False
     share: tuple[int, int] = (1, 1)
-    part: str = "own"  # "before" or "after" the row's primitive, and not without it
-    also_reads: tuple[str, ...] = ()  # that the text reads by way of macros
+    part: str = "own"  # "before" or "after" the row's primitive; runs only with it
+    also_reads: tuple[str, ...] = ()  # tensors that the text reads through macros
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
@@ -72,7 +75,7 @@ class Step:
         return "FAULT" in self.text
 
     def described(self) -> dict[str, object]:
-        """The step as C++ takes it."""
+        """The step in the form that C++ reads."""
         return {
             "over": self.over,
             "along": list(self.along),
@@ -87,9 +90,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Scratch:
-    """A tensor that steps hand on: of the type of the computation, or of integers.
-    Its sizes are those of `like`, or of its dimensions `dims`; `copies` of them, if
-    not 0, lie in a first dimension."""
+    """A tensor that one step writes and another reads, of the type of the computation
+    or of integers. Its sizes are those of `like`, or of the dimensions `dims` of it. If
+    `copies` is not 0, a first dimension of this size is added."""
 
     name: str
     like: str
@@ -100,11 +103,13 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Result:
-    """What PyTorch's meta function, which gives the sizes and types of results, has
-    otherwise than the CPU: the type is that of the first of the tensors `type_of` that
-    is given; the strides are those of the argument `laid_out_like`, as the steps see
-    it, or, where that has other sizes, the memory format is; or they are those of
-    CONTIGUOUS. Without the bool argument `empty_without` the result is empty."""
+    """The differences between PyTorch's CPU kernel and its meta function, from which
+    the sizes and types of results come.
+
+    The type is that of the first tensor in `type_of` that is given. The strides are
+    those of the argument `laid_out_like`, as the steps see it; if that has other sizes,
+    its memory format is used. CONTIGUOUS means contiguous strides. The result is empty
+    if the bool argument `empty_without` is False."""
 
     type_of: tuple[str, ...] = ()
     laid_out_like: str = ""
@@ -113,23 +118,28 @@ class Result:
 
 @dataclass(frozen=True)
 class CustomKernel(BaseRow):
-    """An op in steps, one after the other. `begins_as` names the argument whose copy
-    the result is before the first step (in place, itself); without it the results are
-    new: as PyTorch says for tensors of the device "meta", or one that looks like the
-    argument `like`. `overloads` are the overloads that it is for; all, if there are none.
-    `kind` has the types that the first tensor may be of. `functions` are put before the
-    kernels, and `templates` before those. Arguments in `contiguous` are copied if they
-    are not; those in `dense` are all brought to the memory format of the first of them. `rows` names the tensors,
-    results too, whose rows along the first dimension are computed one by one, so that
-    several devices can share them; the rest is used whole.
+    """An op in steps, which run one after the other.
+
+    `begins_as` names an argument: before the first step the result is a copy of it (in
+    place, the argument itself). Without it the results are new tensors, with the sizes
+    and types that PyTorch computes for the device "meta", or one tensor like the
+    argument `like`. The row is for the `overloads`; for all if there are none. `kind`
+    has the types that the first tensor may have. The program begins with the
+    `templates`, then the `functions`, then the kernels. Arguments in `contiguous` are
+    copied if they are not contiguous; those in `dense` are brought to the memory format
+    of the first of them. `rows` names the tensors, results too, whose rows along the
+    first dimension are computed one by one, so that several devices can share them;
+    each device uses the other tensors whole.
+
     An op of xpurt's own, "xpurt::name", which rows of other ops call, has a `schema`,
-    "(arguments) -> results". `results`, if there are any, has one per result. Where the
-    first tensor is empty and `raises_on_empty` is set, or a step says FAULT, PyTorch's
-    kernel is called for its error; and so it is, with `same_type`, for an `out=` of another type than the
-    first tensor's. A row that `draws` random numbers sees contiguous tensors in one
-    dimension. `fault` says what a FAULT is, if not a wrong index: RuntimeError.
-    `primitive` names what oneDNN has in the place of the steps, for the calls that it
-    computes as PyTorch does (``csrc/onednn/rows.h``), on a CPU."""
+    "(arguments) -> results". `results`, if there are any, has one per result. PyTorch's
+    kernel is called for its error if the first tensor is empty and `raises_on_empty` is
+    set or a step contains FAULT; with `same_type`, also if an `out=` has another type
+    than the first tensor. A row that `draws` random numbers receives contiguous tensors
+    as one dimension. `fault` is the message of the RuntimeError that a FAULT raises;
+    without it a FAULT is a wrong index. `primitive` names oneDNN's counterpart of the
+    steps, for the calls that oneDNN computes as PyTorch does (``csrc/onednn/rows.h``),
+    on a CPU."""
 
     template: ClassVar[str] = "custom_kernel"
 
@@ -160,17 +170,16 @@ class CustomKernel(BaseRow):
         return self.raises_on_empty or any(step.faults for step in self.steps)
 
     def takes_strides_of(self, tensor: str) -> bool:
-        """Whether some text finds the elements of `tensor` by its strides. Without,
-        offsets are numbers of work-items: the tensor has to be contiguous."""
+        """True if any text finds the elements of `tensor` by its strides. If not,
+        offsets are numbers of work-items, and the tensor has to be contiguous."""
         asked = rf"\b{tensor}_(stride|at|unravel|line|element|EACH)\b"
         texts = (self.functions, *(step.text for step in self.steps))
         return any(re.search(asked, text) for text in texts)
 
     @property
     def laid_out_results(self) -> tuple[Result, ...]:
-        """`results`, where those that are written without a signature at their strides
-        are contiguous: PyTorch's meta functions give some the strides of an
-        argument."""
+        """`results`, made contiguous if the steps write them without regard to strides.
+        PyTorch's meta functions give some of these the strides of an argument."""
         written = {name for step in self.steps for name in step.writes}
         names = [f"out{number}" for number in range(len(written))]
         if "out" in written:

@@ -1,8 +1,9 @@
-"""Rows of ops that are computed by way of other ops, where the host can't do it.
+"""Rows of ops that are computed by other ops, on devices whose memory the host can't
+read.
 
-Most are PyTorch's own decompositions (`torch._decomp`), which run on whatever kernels
-their parts have: an op needs kernels of its own only where its parts are too many or
-too slow.
+Most are PyTorch's own decompositions (`torch._decomp`), which use whatever kernels the
+ops in them have. An op needs kernels of its own only if the decomposition has too many
+ops or is too slow.
 """
 
 from collections.abc import Callable
@@ -15,18 +16,18 @@ from xpurt.kernels.kinds.row import NUMERIC, BaseRow, Kind
 
 _NAMESPACE = "xpurt_decomposed"
 _library: torch.library.Library | None = None
-_defined: set[str] = set()  # overloads with out= and in place share one
+_defined: set[str] = set()  # overloads with out= and in place share a definition
 
 
 @dataclass(frozen=True)
 class Decomposed(BaseRow):
-    """An op by `function`, or by PyTorch's decomposition of each overload.
+    """An op computed by `function`, or by PyTorch's decomposition of each overload.
 
-    The function takes the arguments of the overloads that give new tensors, as the
-    schema has them; in place and with `out=` its results are copied. An op whose name
-    ends with "_" has a function that writes to its arguments. `overloads` are those
-    that it is for; all, if there are none. With `same_type`, tensors of other types than
-    the first one's, results too, are left to PyTorch's kernel.
+    The function takes the arguments of the overloads that return new tensors, as in the
+    schema. For in-place overloads and `out=` its results are copied. The function of an
+    op whose name ends with "_" writes to its arguments. The row is for the `overloads`;
+    for all if there are none. With `same_type`, calls with tensors of other types than
+    the first one's, results included, are left to PyTorch's kernel.
     """
 
     template: ClassVar[str] = "decomposed"
@@ -42,7 +43,7 @@ class Decomposed(BaseRow):
         return {"same_type": self.same_type}
 
     def form(self, overload: str) -> Callable[..., Any] | None:
-        """What computes an overload; None if nothing does."""
+        """The function that computes an overload; None if there is none."""
         if self.function is not None:
             return self.function
         from torch._decomp import decomposition_table  # takes long to import
@@ -52,7 +53,7 @@ class Decomposed(BaseRow):
 
 
 def define(row: Decomposed, name: str, overload: str) -> str:
-    """Defines an op with the schema of the overload and the row's function, and gives
+    """Defines an op with the schema of the overload and the row's function, and returns
     its name. Raises RuntimeError if the overload has no decomposition."""
     global _library
     form = row.form(overload)

@@ -1,6 +1,6 @@
 """Element types by the letters that name them in kernel keys, and their OpenCL C.
 
-float16 and bfloat16 are stored, and computed in float.
+float16 and bfloat16 are types of storage; values are computed in float.
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def is_complex(letter: str) -> bool:
 
 
 def real_of(letter: str) -> str:
-    """The type of a complex number's parts; of another one, itself."""
+    """The type of a complex number's parts; `letter` itself for a type that is real."""
     return {"x": "f", "z": "d"}.get(letter, letter)
 
 
@@ -72,7 +72,7 @@ def converted(value: str, source: str, target: str) -> str:
     if TYPES[source].compute == TYPES[target].compute and source != BOOL:
         return value
     if target == "u" and is_floating(source):
-        # A negative number wraps around, as in PyTorch; in C it need not.
+        # A negative number wraps around, as in PyTorch; C leaves it undefined.
         return f"((uchar)(long)({value}))"
     return f"(({TYPES[target].compute})({value}))"
 
@@ -97,7 +97,7 @@ def store(
 ) -> str:
     """Statement that writes a value of type `computed_as` as an element."""
     kind = TYPES[stored_as]
-    # The value of an expression may be wider than the type it is computed in.
+    # The value of an expression may be wider than the type of the computation.
     exact = f"({TYPES[computed_as].compute})({value})"
     return kind.stored.format(
         p=pointer, i=index, v=converted(exact, computed_as, stored_as)

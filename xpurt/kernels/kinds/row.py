@@ -1,13 +1,12 @@
-"""Rows: one aten op is one declaration, from which its kernels are made.
+"""Rows: one declaration per aten op, from which its kernels are made.
 
-An expression is OpenCL C over the op's operands and its scalar parameters.
-Operands are the arguments that are tensors in some overload, in the order of the
-schema: ``a0``, ``a1``, ...; a Scalar in the place of one (``add.Scalar``) is an
-operand like a tensor. Parameters (``alpha``, ``negative_slope``) carry the names of
-the schema. Everything is of type ``C``, the type of the computation, in which a
-float literal is read too. Functions that OpenCL C has not are in
-``templates/prelude.cl``, ``floating.cl`` and ``integral.cl``, and in the templates that
-a row names itself.
+An expression is OpenCL C over the op's operands and its scalar parameters. Operands
+are the arguments that are tensors in some overload, in the order of the schema: ``a0``,
+``a1``, ...; a Scalar in place of a tensor (``add.Scalar``) is an operand, too.
+Parameters (``alpha``, ``negative_slope``) have their names of the schema. Everything is
+of type ``C``, the type of the computation, float literals included. Functions missing
+from OpenCL C are in ``templates/prelude.cl``, ``floating.cl`` and ``integral.cl``, and
+in the templates that a row names.
 """
 
 import re
@@ -22,13 +21,13 @@ _OPERAND = re.compile(r"\ba(\d)\b")
 
 
 def mask(numbers: Iterable[int]) -> int:
-    """The number that has these bits set."""
+    """The integer in which the bits of these numbers are set."""
     return sum(1 << k for k in numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A class of ops: what they compute in, and the type of what they give."""
+    """A class of ops: the type of the computation, and that of the result."""
 
     dtypes: str  # letters of the types of the computation that a row covers
     compute: str = "common"  # "common", "floating", "self", "source", "widened"
@@ -46,20 +45,20 @@ FILLING = Kind(FLOATS + INTS + BOOL, compute="self", result="self")
 COPYING = Kind(FLOATS + INTS + BOOL, compute="source", result="self")
 MAGNITUDE = Kind(FLOATS + INTS + BOOL, result="real")
 ANGLE = Kind(FLOATS, compute="floating", result="real")
-MOVING = Kind(FLOATS + INTS + BOOL + COMPLEX)  # elements are not looked at
+MOVING = Kind(FLOATS + INTS + BOOL + COMPLEX)  # elements are moved, not computed with
 
 
 class BaseRow:
-    """What a row has of any kind. `template` is the name of the kind, by which the
-    file of the kind in csrc registers it."""
+    """The base of all kinds of rows. `template` is the name of the kind, under which
+    the kind's file in csrc registers it."""
 
     __slots__ = ()
 
     template: ClassVar[str]
 
     def described(self) -> dict[str, object]:
-        """What C++ has to know of a row of the kind, beside what it knows of each
-        (`xpurt.kernels.rows.table.described`). The kind takes these keys, and no others."""
+        """What C++ reads of rows of this kind, beside what it reads of every row
+        (`xpurt.kernels.rows.table.described`). C++ accepts exactly these keys."""
         return {}
 
 
@@ -67,20 +66,21 @@ class BaseRow:
 class Row(BaseRow):
     """A pointwise op.
 
-    `expression` is a string, or one per value of the op's str or bool argument (a
-    true bool is "true", a false one ""). `integral` and `boolean` replace it where
-    the computation is in integers or bools; with `complex` the row is for complex numbers
-    too, vectors of two (see ``templates/complex.cl``). `functions` are templates that the
-    expressions need beside those of every kernel. `defaults` are the values of parameters
-    and operands that a call leaves out. `flops` is the work per element, in additions.
-    With `in_double` narrower floats are computed in double, on devices that have it.
+    `expression` is a string, or one per value of the op's str or bool argument (the key
+    is "true" for True, "" for False). `integral` and `boolean` replace it if the
+    computation is in integers or bools. With `complex` the row covers complex numbers,
+    too, as vectors of two (see ``templates/complex.cl``). `functions` are the templates
+    that the expressions need beside those of every kernel. `defaults` are the values of
+    parameters and operands that a call leaves out. `flops` is the work per element, in
+    additions. With `in_double` narrower floats are computed in double, on devices that
+    have double.
 
-    `ulp` is how far a result may be from the exact one rounded to its type, in numbers of
-    the type that lie between (1: a neighbour); the tests measure it against float64 for
-    narrower types, and against more digits for float64. Below `scale` numbers
-    count as far apart as at it: there a sum cancels. A half is within 1 in any case.
-    `complex_ulp` is the same of complex numbers, of which the error and the distance to
-    the next number are those of the norm.
+    `ulp` is the largest distance between a result and the exact one rounded to its
+    type, counted in numbers of the type (1: a neighbour). The tests measure it against
+    float64 for narrower types, and against more digits for float64. Near zero, below
+    `scale`, the spacing of numbers at `scale` counts: there a sum cancels. A half is
+    within 1 in any case. `complex_ulp` is the same for complex numbers: their error and
+    the spacing are those of the norm.
     """
 
     template: ClassVar[str] = "pointwise"
@@ -97,7 +97,7 @@ class Row(BaseRow):
     zero_dim: tuple[int, ...] = ()  # operands that have one element, if tensors
     leading: int = 0  # operand whose strides the result takes, if they differ
     ignored: tuple[str, ...] = ()  # arguments without influence
-    overloads: tuple[str, ...] = ()  # that it is for; all, if there are none
+    overloads: tuple[str, ...] = ()  # overloads of the row; all, if there are none
     functions: tuple[str, ...] = ()
     in_double: bool = False
     ulp: float = 1
@@ -153,9 +153,9 @@ class Row(BaseRow):
 
 @dataclass(frozen=True, slots=True)
 class Reduction(BaseRow):
-    """A reduction along any dimensions: of ``transform`` over ``a0``, with the
-    associative ``combine`` of ``a`` and ``b``; ``finish`` makes the result of ``acc``
-    and the number ``n`` of elements."""
+    """A reduction along any dimensions: ``transform`` is applied to each ``a0``, and
+    the associative ``combine`` to two values ``a`` and ``b``; ``finish`` computes the
+    result from ``acc`` and the number ``n`` of elements."""
 
     template: ClassVar[str] = "reduction"
 
@@ -194,7 +194,7 @@ class Softmax(BaseRow):
 
 @dataclass(frozen=True, slots=True)
 class Matmul(BaseRow):
-    """A matrix product, by oneDNN or a kernel of ours; C++ knows the ops' arguments."""
+    """A matrix product, by oneDNN or our own kernel; C++ handles the arguments."""
 
     template: ClassVar[str] = "matmul"
 

@@ -13,7 +13,7 @@ from xpurt.kernels.kinds.row import (
     Row,
 )
 
-# PyTorch rounds a quotient of narrow floats to their type first.
+# PyTorch first rounds a quotient of narrow floats to their type.
 ROUNDING = Kind("fd" + INTS)
 ROUNDED_QUOTIENT = {
     "trunc": "trunc_quotient(a0, a1)",

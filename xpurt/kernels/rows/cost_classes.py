@@ -1,4 +1,4 @@
-"""Classes of ops of like cost. One op of a class is measured for all of it."""
+"""Cost classes: ops that cost alike. One op of a class is measured for all of them."""
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel
 from xpurt.kernels.kinds.decomposed import Decomposed
@@ -6,13 +6,13 @@ from xpurt.kernels.kinds.row import Matmul, Reduction, Row, Softmax
 from xpurt.kernels.rows.nn.attention import Attention
 from xpurt.kernels.rows.nn.recurrent import Recurrent
 
-# Work per element, in additions, from which on the arithmetic decides and no longer
-# the memory; and from which on PyTorch has no vector code.
+# Work per element, in additions: from the first value on the arithmetic limits an op,
+# and no longer the memory; from the second on PyTorch has no vector code.
 _DEAR_FLOPS = 8
 _SPECIAL_FLOPS = 40
 
-# Dear ones that are classes of their own: PyTorch has vector code for some of them, in
-# some types, and none of them is like another.
+# Expensive ops with a class of their own. PyTorch has vector code for some of them, in
+# some types, and no two of them cost alike.
 OPS_OF_THEIR_OWN = (
     *("exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "xlogy"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
@@ -21,7 +21,7 @@ OPS_OF_THEIR_OWN = (
     *("silu_backward", "gelu_backward", "pow", "remainder", "fmod", "lgamma"),
 )
 
-# By what the names of the ops begin with; the first that fits.
+# Classes by the beginnings of the ops' names; the first match counts.
 _BY_NAME: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("channel_norm", ("native_batch_norm_backward", "native_group_norm")),
     ("batch_norm", ("native_batch_norm", "_native_batch_norm")),
@@ -55,7 +55,7 @@ def cost_class(
     | Attention
     | Recurrent,
 ) -> str:
-    """The name of the row's class. An op that is like no other is one of its own."""
+    """The name of the row's class. An op that costs like no other is its own class."""
     if isinstance(row, Row):
         if row.flops < _DEAR_FLOPS:
             return "cheap"

@@ -1,5 +1,5 @@
-"""Rows whose results are as large as what they find: the number is read first, which
-waits for the device."""
+"""Rows whose result sizes depend on the values of the operands. The size is read
+first, which waits for the device."""
 
 import torch
 
@@ -7,12 +7,12 @@ from xpurt.kernels.kinds.decomposed import Decomposed
 
 
 def true_places(flags: torch.Tensor) -> torch.Tensor:
-    """Numbers, in row-major order, of the elements that are not 0."""
+    """Positions, in row-major order, of the elements that are not 0."""
     flags = flags.reshape(-1) != 0
     if flags.numel() == 0:
         return flags.new_empty(0, dtype=torch.int64)
-    # Each true element knows how many are before it: that is where it goes. All
-    # others go behind the last one.
+    # The number of true elements before each one is its position in the result. All
+    # other elements go to one position behind the last.
     counted = flags.cumsum(0)
     count = int(counted[-1])
     target = torch.where(flags, counted - 1, count)
@@ -21,7 +21,7 @@ def true_places(flags: torch.Tensor) -> torch.Tensor:
 
 
 def nonzero(self: torch.Tensor) -> torch.Tensor:
-    """An index of an element per row."""
+    """The indices of the elements that are not 0, one row each."""
     places = true_places(self)
     found = places.new_empty(self.dim(), places.numel()).t()
     below = self.numel()
@@ -36,7 +36,9 @@ def nonzero(self: torch.Tensor) -> torch.Tensor:
 def nonzero_static(
     self: torch.Tensor, *, size: int, fill_value: int = -1
 ) -> torch.Tensor:
-    """The first `size` indices; rows that are left over are filled."""
+    """The first `size` indices; the remaining rows are `fill_value`.
+
+    Raises RuntimeError if `size` is negative."""
     if size < 0:
         raise RuntimeError(f"nonzero_static: size {size} is negative")
     found = nonzero(self)[:size]
@@ -46,13 +48,14 @@ def nonzero_static(
 
 
 def together(self: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
-    """Both in the shape that they broadcast to."""
+    """Both tensors in the shape to which they broadcast."""
     both: list[torch.Tensor] = torch.ops.aten.broadcast_tensors.default([self, mask])
     return both
 
 
 def masked_select(self: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Raises RuntimeError if the mask is not of bools."""
+    """The elements where `mask` is true. Raises RuntimeError if the mask is not
+    bool."""
     if mask.dtype != torch.bool:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     self, mask = together(self, mask)
@@ -62,7 +65,8 @@ def masked_select(self: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 def masked_scatter(
     self: torch.Tensor, mask: torch.Tensor, source: torch.Tensor
 ) -> torch.Tensor:
-    """Raises RuntimeError if the source has too few elements, or another type."""
+    """`self` with elements of `source`, in order, where `mask` is true. Raises
+    RuntimeError if the source has too few elements or another type."""
     if mask.dtype != torch.bool:
         raise RuntimeError(
             "masked_scatter_ only supports boolean masks, "
@@ -86,7 +90,7 @@ def masked_scatter(
 
 
 def equal(self: torch.Tensor, other: torch.Tensor) -> bool:
-    """Raises RuntimeError for tensors of different types."""
+    """True if shapes and values agree. Raises RuntimeError for different types."""
     if self.dtype != other.dtype:
         raise RuntimeError(
             f"Expected tensors of one type, but got {self.dtype} and {other.dtype}"

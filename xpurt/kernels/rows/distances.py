@@ -1,7 +1,7 @@
-"""Rows of distances between vectors, their gradients, and products of vectors in space.
+"""Rows of distances between vectors, their gradients, and cross products.
 
-The norm of a difference is that of Minkowski, of the order p; of the order 0 it is the
-number of places that differ, of infinity the largest difference.
+A distance is the Minkowski norm of order p of the difference. For p = 0 it is the
+number of elements that differ, for p = infinity the largest difference.
 """
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
@@ -33,8 +33,8 @@ static C slope(C difference, C distance, C g, C order) {
 }
 """
 
-# The offset of the place `index` of the result in a tensor whose batches broadcast, and
-# whose last two dimensions are `rows` and `columns`.
+# The offset of the result's `index` in a tensor whose batch dimensions broadcast, and
+# whose last two dimensions are rows and columns.
 BATCHES = """
 static long batch_at(int rank, __private const long* size, __private const long* stride,
                      int wide, const long* index) {
@@ -49,7 +49,8 @@ static long batch_at(int rank, __private const long* size, __private const long*
 
 
 def batch_at(name: str) -> str:
-    """The offset in a tensor of the batch that `index` of the result is in."""
+    """The offset, in tensor `name`, of the batch to which `index` of the result
+    belongs."""
     return f"batch_at({name}_RANK, a.size_{name}, a.stride_{name}, out_RANK, index)"
 
 
@@ -88,7 +89,7 @@ CDIST_BACKWARD = f"""
   out_store(to, acc);
 """
 
-# Pairs (first, second) of rows of a matrix, first < second, one row after the other.
+# Pairs (first, second) of rows of a matrix with first < second, in the order of first.
 PDIST = """
   const long n = self_size(0);
   // A root that is rounded finds a row near the right one.
@@ -123,8 +124,9 @@ PDIST_BACKWARD = """
   out_store(to, acc);
 """
 
-# One vector of three; sizes of 1 broadcast. PyTorch rounds each product to the type of
-# the tensors, which shows where two of them cancel: so does what is stored and loaded.
+# One vector of three elements; sizes of 1 broadcast. PyTorch rounds each product to the
+# type of the tensors, which shows if two products cancel. So each one is stored, and
+# loaded again.
 CROSS = """
   long index[8];
   const long to = out_line(i, dim, index);

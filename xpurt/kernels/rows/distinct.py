@@ -1,4 +1,4 @@
-"""Rows that find the distinct elements, and count how often there are which."""
+"""Rows that find the distinct elements, and count the occurrences of each."""
 
 import torch
 
@@ -9,8 +9,9 @@ Found = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def runs(begins: torch.Tensor, inverse: bool, counts: bool) -> Found:
-    """Of runs that begin where `begins` is true: the places of their beginnings; for
-    each place the number of its run; how long each is. Empty if not wanted."""
+    """The positions where `begins` is true, which are the beginnings of runs; the
+    number of the run for each position, if `inverse`; and the length of each run, if
+    `counts`. Results that are not requested are empty."""
     places = true_places(begins)
     none = places.new_empty(0)
     number = begins.cumsum(0) - 1 if inverse else none
@@ -21,7 +22,7 @@ def runs(begins: torch.Tensor, inverse: bool, counts: bool) -> Found:
 
 
 def changes(rows: torch.Tensor) -> torch.Tensor:
-    """Whether each row differs from the one before; of vectors, each element."""
+    """Whether each row (for a vector, each element) differs from the one before."""
     first = torch.ones(min(rows.shape[0], 1), dtype=torch.bool, device=rows.device)
     differ = rows[1:] != rows[:-1]
     if rows.dim() > 1:
@@ -48,13 +49,14 @@ def unique_consecutive(
 def taken(
     self: torch.Tensor, dim: int, rows: torch.Tensor, places: torch.Tensor
 ) -> torch.Tensor:
-    """Rows made of slices of `self` along `dim`, as slices again."""
+    """Some `rows` at `places`, which are slices of `self` along `dim`, as slices
+    again."""
     shape = self.movedim(dim, 0).shape[1:]
     return rows.index_select(0, places).view(places.numel(), *shape).movedim(0, dim)
 
 
 def back(order: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
-    """The numbers of sorted elements, at the places where those were before."""
+    """The numbers of sorted elements, in the order before the sort."""
     return torch.empty_like(number).scatter_(0, order, number)
 
 
@@ -64,7 +66,7 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
 ) -> Found:
-    """Sorted, asked or not."""
+    """The distinct elements. They are sorted whatever `sorted` is."""
     values, order = torch.sort(self.reshape(-1), stable=True)
     places, number, counts = runs(changes(values), return_inverse, return_counts)
     if return_inverse:
@@ -85,9 +87,9 @@ def unique_dim(
     return_inverse: bool = False,
     return_counts: bool = False,
 ) -> Found:
-    """Rows are sorted by their last element first, then by the others in turn: each
-    sort keeps the order of the one before. Raises RuntimeError if there are rows, but
-    none has an element."""
+    """The distinct slices along `dim`, sorted. Rows are sorted by their last element
+    first, then by each one before: every sort keeps the order of the previous one.
+    Raises RuntimeError if there are rows, but no elements."""
     if self.numel() == 0 and self.shape[dim] != 0:
         raise RuntimeError(
             "There are 0 sized dimensions, and they aren't selected, so unique cannot "
@@ -108,8 +110,8 @@ def unique_dim(
 def bincount(
     self: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
 ) -> torch.Tensor:
-    """Raises RuntimeError for other than a vector of integers that are not negative,
-    and weights of its size."""
+    """The count of each value, or the sum of its weights. Raises RuntimeError unless
+    `self` is a vector of integers >= 0, and the weights have its size."""
     integral = not (self.is_floating_point() or self.is_complex())
     if self.dim() != 1 or not integral or self.dtype == torch.bool:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
@@ -133,7 +135,8 @@ def bincount(
 def histc(
     self: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0
 ) -> torch.Tensor:
-    """Raises RuntimeError for no bins, or ends that are not finite or in order."""
+    """Raises RuntimeError if `bins` is not positive, or if `min` and `max` are not
+    finite or not in order."""
     if self.dtype == torch.bool or self.is_complex():
         return torch.histc(self, bins, min, max)  # PyTorch refuses it
     if bins <= 0:
@@ -148,13 +151,13 @@ def histc(
         raise RuntimeError("max must be larger than min")
     x = self.reshape(-1)
     if not self.is_floating_point():
-        # Integers between integers are counted exactly.
+        # Integers between integral bounds are counted exactly.
         whole = int(min) == min and int(max) == max
         x = x.to(torch.int64 if whole else torch.float64)
         min, max = (int(min), int(max)) if whole else (min, max)
     within = (x >= min) & (x <= max)
     if x.is_floating_point():
-        span = x.new_tensor(max) - x.new_tensor(min)  # rounded as the elements are
+        span = x.new_tensor(max) - x.new_tensor(min)  # rounded like the elements
         place = (x - min) * bins / span
     else:
         place = (x - min) * bins // (max - min)

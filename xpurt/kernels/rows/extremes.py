@@ -1,6 +1,6 @@
-"""Rows that find the largest or smallest elements of lines, and where they are: a
-sub-group runs each line. The first of several equal ones is found; NaN is beyond all
-numbers."""
+"""Rows that find the largest or smallest element of each line, and its index. A
+sub-group runs each line. Of several equal elements the first is found. NaN is beyond
+all numbers."""
 
 import torch
 
@@ -10,8 +10,8 @@ from xpurt.kernels.kinds.row import ARITHMETIC
 
 
 def extreme(better: str, value: str, place: str) -> tuple[Step]:
-    """Puts the extreme of each line along `dim` into the result `value`, if it is
-    wanted, and its index into `place`."""
+    """A step that stores the extreme of each line along `dim` in the result `value`, if
+    that is not "", and its index in `place`."""
     stored = f"{value}_store({value}_unravel(i, at), best);" if value else ""
     return (
         Step(
@@ -61,7 +61,7 @@ def extreme(better: str, value: str, place: str) -> tuple[Step]:
 def aminmax(
     self: torch.Tensor, *, dim: int | None = None, keepdim: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Raises RuntimeError for no elements."""
+    """Raises RuntimeError if `self` is empty and `dim` is None."""
     if dim is None and self.numel() == 0:
         raise RuntimeError("aminmax(): an empty tensor has no smallest element")
     dims = () if dim is None else (dim,)

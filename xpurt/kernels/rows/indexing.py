@@ -5,8 +5,8 @@ from xpurt.kernels.kinds.row import MOVING
 
 LISTED = tuple(f"indices{k}" for k in range(8))
 
-# Puts the place in self that the k-th index chooses into place[k]; `at` has the place
-# in the result, in which the indices' dimensions begin at FIRST.
+# Stores the position in self that the k-th index chooses in place[k]. `at` is the index
+# in the result, in which the dimensions of the indices begin at FIRST.
 PICK = """
 #define FIRST (indices_ADJACENT ? indices_FIRST : 0)
 #define PICK(k) { \\
@@ -41,8 +41,8 @@ BY_LIST = Step(
 
 
 def along_dim(place: str) -> Step:
-    """Reads self where the index at `place` says in dimension `dim`, elsewhere as the
-    result."""
+    """Reads `self` at the index of the result, with dimension `dim` replaced by the
+    element of the tensor `index` at offset `place`."""
     return Step(
         over="out",
         text=f"""

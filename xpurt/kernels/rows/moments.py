@@ -1,4 +1,4 @@
-"""Rows of means, variances, norms and counts over dimensions, by sums."""
+"""Rows of means, variances, norms and counts over dimensions, computed by sums."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,8 @@ def real_type(x: torch.Tensor) -> torch.dtype:
 def spread(
     self: torch.Tensor, dim: Dims, correction: float | None, keepdim: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Variance and mean, of the type that sums are taken in. The elements are read
-    twice: the mean is known before what differs from it is squared."""
+    """Variance and mean, in the type of the sums. The elements are read twice: the mean
+    is computed before the squares of the differences from it."""
     if not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError("var and std only support floating point and complex dtypes")
     narrow = self.dtype in (torch.float16, torch.bfloat16)
@@ -88,7 +88,7 @@ def count_nonzero(self: torch.Tensor, dim: Sequence[int]) -> torch.Tensor:
 
 
 def trace(self: torch.Tensor) -> torch.Tensor:
-    """Raises RuntimeError for other than matrices."""
+    """The sum of the diagonal. Raises RuntimeError if `self` is not a matrix."""
     if self.dim() != 2:
         raise RuntimeError("trace: expected a matrix")
     return self.diagonal().sum()

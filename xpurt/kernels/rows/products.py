@@ -1,4 +1,4 @@
-"""Rows of products of vectors and of sums of products, by products of matrices."""
+"""Rows of products of vectors and of sums of products, computed by matrix products."""
 
 import torch
 
@@ -14,7 +14,7 @@ def multiplied(mat: torch.Tensor, vec: torch.Tensor) -> torch.Tensor:
 
 
 def dot(self: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """Raises RuntimeError for other than vectors of one size and type."""
+    """Raises RuntimeError unless both are vectors of one size and type."""
     torch.dot(as_meta(self), as_meta(tensor))
     return multiplied(self.unsqueeze(0), tensor).squeeze(0)
 
@@ -27,7 +27,7 @@ def vdot(self: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 def added(
     self: torch.Tensor, product: torch.Tensor, beta: float, alpha: float
 ) -> torch.Tensor:
-    """beta * self + alpha * product; without beta, what self has does not count."""
+    """beta * self + alpha * product. If beta is 0, `self` is not read."""
     if not (self.is_floating_point() or self.is_complex()):
         beta, alpha = int(beta), int(alpha)
     product = product if alpha == 1 else product * alpha
@@ -44,7 +44,8 @@ def addmv(
     beta: float = 1,
     alpha: float = 1,
 ) -> torch.Tensor:
-    """Raises RuntimeError for sizes or types that do not fit."""
+    """beta * self + alpha * (mat @ vec). Raises RuntimeError for sizes or types that do
+    not fit."""
     torch.addmv(as_meta(self), as_meta(mat), as_meta(vec))
     if mat.dtype in (torch.float16, torch.bfloat16):
         product = torch.addmm(
@@ -66,8 +67,9 @@ def addbmm(
     beta: float = 1,
     alpha: float = 1,
 ) -> torch.Tensor:
-    """The batches are one after the other in the dimension that is summed over.
-    Raises RuntimeError for sizes or types that do not fit."""
+    """beta * self + alpha * (the sum of the products of batches), as one matrix
+    product: the batches are joined along the dimension of its sum. Raises RuntimeError
+    for sizes or types that do not fit."""
     torch.addbmm(as_meta(self), as_meta(batch1), as_meta(batch2))
     rows, columns = batch1.shape[1], batch2.shape[2]
     left = batch1.transpose(0, 1).reshape(rows, -1)

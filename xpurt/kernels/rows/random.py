@@ -1,8 +1,8 @@
 """Rows of random numbers: see Note [Random numbers] in templates/random.cl.
 
-Each is an op of xpurt's own, which fills tensors that are there, from a seed and an
-offset. csrc/dispatch/random_ops.cpp calls them for the ops of aten, of which it has the checks;
-csrc/random/forms.cpp has their host forms, which call the same functions.
+Each is an op of xpurt's own, which fills existing tensors from a seed and an offset.
+csrc/dispatch/random_ops.cpp calls them for the ops of aten, and does the checks of
+these ops. csrc/random/forms.cpp has their host forms, which call the same functions.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from xpurt.kernels.kinds.element_types import BOOL, FLOATS, INTS
 from xpurt.kernels.kinds.row import FLOATING_ONLY, INTEGRAL, Kind
 
 ALL = Kind(FLOATS + INTS + BOOL)
-NUMBERS = (4, 2)  # elements that a block of four words serves, and if C is double
+NUMBERS = (4, 2)  # elements per block of four words; the second number if C is double
 WORDS = (4, 4)
 WIDE = (2, 2)
 
@@ -45,7 +45,7 @@ SHARED: dict[str, Any] = {
 }
 
 
-# In a graph's replay the numbers begin where its tensor `from` says.
+# In the replay of a graph, the tensor `from` holds the seed and the offset.
 FROM = """
 #if HAS_from
   const ulong key = from_load(0), start = from_load(1) + offset;
@@ -67,7 +67,7 @@ def drawing(
     fault: str = "",
 ) -> CustomKernel:
     """A row that runs `text` for element `e`, the `k`-th of block `i`, and `before`
-    once per block; both see its `words`."""
+    once per block. Both can read the block's random `words`."""
     per = "NUMBERS" if share == NUMBERS else share[0]
     loop = f"""{FROM}
   const Words words = words_of(key, start, i, 0);
@@ -93,7 +93,7 @@ def drawing(
 def filling(
     name: str, arguments: str, value: str, *rest: Any, **more: Any
 ) -> CustomKernel:
-    """A row that gives each element of self a `value`."""
+    """A row that sets each element of self to `value`."""
     text = f"self_store(self_element(e), {value});"
     return drawing(name, f"Tensor(a!) self, {arguments}", text, *rest, **more)
 
@@ -176,7 +176,7 @@ FILLING = (
     ),
 )
 
-# Each work-item draws what it needs of a block that is its own.
+# Each work-item draws as many numbers as it needs, from a sequence of its own.
 SAMPLES = (
     CustomKernel(
         "xpurt::poisson",
@@ -218,9 +218,9 @@ SAMPLES = (
     ),
 )
 
-# The parts of multinomial, which csrc/dispatch/random_choices.cpp puts together: choices without
-# replacement are the first places of a race, those with replacement are found among
-# sums of weights made integers, which are exact however they are added up.
+# The parts of multinomial, which csrc/dispatch/random_choices.cpp combines. Choices
+# without replacement are the first places of a race. Choices with replacement are found
+# in cumulative sums of weights scaled to integers, which are exact in any order.
 CHOICES = (
     drawing(
         "race",

@@ -1,9 +1,9 @@
-"""Rows of ops that make a tensor from numbers alone."""
+"""Rows of ops that make a tensor from numbers only."""
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.row import ARITHMETIC, FLOATING_ONLY, NUMERIC
 
-# An integral range has integral numbers: they are cut off before it begins.
+# An integral range has integral numbers: start and step are truncated first.
 ARANGE = Step(
     over="out",
     text="""
@@ -17,7 +17,7 @@ ARANGE = Step(
 """,
 )
 
-# The two halves are counted from their own end, so that both are met.
+# Each half is counted from its own end, so that both ends are exact.
 LINSPACE = """
   long at[8];
   const long to = out_unravel(i, at);

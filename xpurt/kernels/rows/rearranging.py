@@ -1,4 +1,4 @@
-"""Rows that move elements to other places, or leave some of them out."""
+"""Rows that move elements, or leave some of them out."""
 
 from collections.abc import Sequence
 
@@ -57,7 +57,8 @@ def triangle(kept: str) -> tuple[Step]:
     )
 
 
-# The windows that an element is in add up; the last dimension is that of a window.
+# Adds up the windows that contain an element. The gradient's last dimension is the
+# position within a window.
 UNFOLD_BACKWARD = Step(
     over="out",
     text="""
@@ -84,7 +85,7 @@ def as_meta(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def cat(tensors: Sequence[torch.Tensor], dim: int = 0) -> torch.Tensor:
-    """Raises what PyTorch raises for tensors that do not fit."""
+    """Raises PyTorch's error for tensors that do not fit."""
     for position, each in enumerate(tensors):
         if each.dim() == 0:
             raise RuntimeError(
@@ -98,7 +99,7 @@ def cat(tensors: Sequence[torch.Tensor], dim: int = 0) -> torch.Tensor:
     begin = 0
     for each in tensors:
         if each.dim() == 1 and each.numel() == 0:
-            continue  # fits tensors of any dimensions
+            continue  # fits tensors of any rank
         length = each.shape[dim]
         joined.narrow(dim, begin, length).copy_(each)
         begin += length
@@ -117,8 +118,8 @@ def stack(tensors: Sequence[torch.Tensor], dim: int = 0) -> torch.Tensor:
 def repeat_interleave(
     repeats: torch.Tensor, *, output_size: int | None = None
 ) -> torch.Tensor:
-    """Each place of `repeats` as many times as it says. Raises RuntimeError for what
-    are not numbers of times."""
+    """Each position of `repeats`, repeated as often as its element. Raises RuntimeError
+    unless `repeats` is a vector of int32 or int64, without negative elements."""
     if repeats.dim() != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if repeats.dtype not in (torch.int32, torch.int64):

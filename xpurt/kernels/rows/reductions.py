@@ -1,4 +1,4 @@
-"""Rows that reduce along dimensions, softmax and its kin, and matrix products."""
+"""Rows that reduce along dimensions, softmax and similar ops, and matrix products."""
 
 from xpurt.kernels.kinds.element_types import BOOL, COMPLEX, FLOATS, INTS
 from xpurt.kernels.kinds.row import (

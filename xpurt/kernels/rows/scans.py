@@ -8,7 +8,7 @@ NUMBERS = Kind(ARITHMETIC.dtypes + COMPLEX)
 
 
 def scan(begin: str, combine: str) -> tuple[Step, ...]:
-    """Runs along `dim` of self with `acc`, the combination so far with `x`."""
+    """Steps along `dim` of self; `acc` is the combination so far, `x` the element."""
     return (
         Step(
             over="out",
@@ -30,7 +30,7 @@ def scan(begin: str, combine: str) -> tuple[Step, ...]:
 
 
 def extreme(better: str) -> tuple[Step, ...]:
-    """Runs along `dim` of self with the extreme so far and its latest place."""
+    """Steps along `dim` of self, with the extreme so far and its last position."""
     return (
         Step(
             over="self",
@@ -58,9 +58,10 @@ def extreme(better: str) -> tuple[Step, ...]:
 
 
 # The sum so far is kept in double where the device has it: gradients are differences
-# of results, which leave little of float. As PyTorch has no meta function of it, the
-# result looks like self. Of complex numbers, the one with the larger real part is taken
-# out of the sum; a NaN in one part makes both NaN for good.
+# of results, and in float few digits of them would remain. PyTorch has no meta function
+# of this op, so the result is made like self. Of complex numbers, the one with the
+# larger real part is taken out of the sum. A NaN in one part makes both parts NaN from
+# there on.
 LOGARITHMS = CustomKernel(
     "_logcumsumexp",
     (

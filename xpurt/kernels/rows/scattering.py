@@ -1,8 +1,8 @@
 """Rows that write elements at indices.
 
-Where several elements may go to the same one, one work-item of a step writes all that
-any of them goes to, in the order in which PyTorch's CPU kernels do: results are the
-same each time, and no atomic operation is needed.
+Several elements may go to the same target. Then one work-item of a step writes all
+elements of each of its targets, in the order of PyTorch's CPU kernels. So results are
+the same each time, and no atomic operation is needed.
 """
 
 import torch
@@ -43,7 +43,7 @@ COUNT = """
     at[d] = target;
     count_store(count_at(at), count_load(count_at(at)) + 1);
 """
-# Integers are rounded down. What was divided is not divided again.
+# The mean of integers is rounded down. A target that was divided is not divided again.
 DIVIDE = """
     at[d] = target;
     const C seen = count_load(count_at(at)), sum = out_load(place);
@@ -57,8 +57,9 @@ DIVIDE = """
 
 
 def each(index: str, body: str, wrong: str = "") -> str:
-    """`body` for each `k` of a line of the index, which chooses the element `target`
-    of a line of the result, at the offset `place`. A wrong one is left out."""
+    """`body` for each `k` of a line of the index. The index chooses the element
+    `target` of a line of the result, at offset `place`. For one out of range, `wrong`
+    runs instead."""
     return f"""
   for (long k = 0; k < steps; ++k) {{
     at[d] = k;
@@ -71,8 +72,9 @@ def each(index: str, body: str, wrong: str = "") -> str:
 
 
 def lines(index: str, body: str, within: str = "", reduces: bool = False) -> Step:
-    """`body` along each line of the result; see `each`. `within` leaves lines out.
-    `reduces`: the text knows how the argument `reduce` wants elements combined."""
+    """`body` along each line of the result; see `each`. `within` returns early for
+    lines to leave out. `reduces`: `body` uses COMBINED, which depends on the argument
+    `reduce`."""
     begin = f"{REDUCED}\n#if HAS_include_self\n{each(index, BEGIN)}\n#endif"
     count = f"\n#if reduce_IS_mean\n{COUNT}\n#endif\n"
     divide = f"#if reduce_IS_mean\n{each(index, DIVIDE)}\n#endif"
@@ -94,7 +96,7 @@ def lines(index: str, body: str, within: str = "", reduces: bool = False) -> Ste
     )
 
 
-# The index has as many dimensions as the result, and may be smaller.
+# The index has as many dimensions as the result, and each may be smaller.
 SMALLER = """
   for (int k = 0; k < out_RANK; ++k) {
     if (k != d && at[k] >= index_size(k)) return;
@@ -120,7 +122,7 @@ def scatter(source: str, result: str) -> tuple[Step]:
     return (lines(LIKE_SELF, body, SMALLER, reduces),)
 
 
-# Of index_add PyTorch checks this in the kernel itself.
+# PyTorch checks this within the kernel of index_add.
 SAME_SHAPE = """
   for (int k = 0; k < out_RANK; ++k) {
     if (k == d || (k < source_RANK && source_size(k) == out_size(k))) continue;
@@ -134,7 +136,7 @@ SOURCE = "source_load(source_at(at))"
 WRAPPED = f"({ALONG} < 0 ? {ALONG} + n : {ALONG})"
 REDUCING = (Scratch("count", "self", integral=True),)
 
-# Without accumulation it is not said which of several values stays.
+# Without accumulation it is unspecified which of several values remains.
 PUT = Step(
     over="values",
     also_reads=LISTED,
@@ -150,7 +152,7 @@ PUT = Step(
 """,
 )
 
-# The work-items are the elements at 0 of the dimensions that have an index.
+# One work-item per element of the result at index 0 of the dimensions that are indexed.
 ADD = Step(
     over="out",
     also_reads=LISTED,
@@ -216,7 +218,7 @@ OCCURRENCES = Step(
 """,
 )
 
-# A work-item computes a column of the weights.
+# A work-item computes one column of the weights.
 EMBEDDING_BACKWARD = Step(
     over="out",
     along=("0",),
@@ -240,7 +242,8 @@ EMBEDDING_BACKWARD = Step(
 def index_fill(
     self: torch.Tensor, dim: int, index: torch.Tensor, value: torch.Tensor
 ) -> torch.Tensor:
-    """Reads the value, which waits for the device. Raises RuntimeError for several."""
+    """Reads the value, which waits for the device. Raises RuntimeError if it is not
+    0-dimensional."""
     if value.dim() != 0:
         raise RuntimeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor "

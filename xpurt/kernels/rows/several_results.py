@@ -1,5 +1,5 @@
-"""Rows over elements that a pointwise row is not for: they have two results, or operands
-of other sizes than the result."""
+"""Elementwise rows that no pointwise row can express: they have two results, or
+operands of other sizes than the result."""
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
@@ -14,7 +14,7 @@ FREXP = """
   out1_store(out1_at(index), isfinite(x) ? exponent : 0);
 """
 
-# The second result is what PyTorch's CPU kernel of the gradient wants.
+# The second result is the buffer that PyTorch's CPU kernel of the gradient reads.
 LOG_SIGMOID = """
   long index[8];
   const long to = out0_unravel(i, index);
@@ -30,7 +30,7 @@ LOG_SIGMOID_BACKWARD = """
   out_store(to, grad_output_load(grad_output_at(index)) * (x < 0 ? 1 : z) / (1 + z));
 """
 
-# Of the halves of self along dim, the second is the gate.
+# The gate is the second half of self along dim.
 GLU_BACKWARD = """
   long index[8];
   const long to = out_unravel(i, index);

@@ -1,5 +1,5 @@
-"""Rows that sort lines, and what follows from sorted ones. NaN is larger than all
-numbers, and equal elements keep their order."""
+"""Rows that sort lines, and ops that use sorted lines. NaN is larger than all numbers,
+and equal elements keep their order."""
 
 import torch
 
@@ -7,8 +7,8 @@ from xpurt.kernels.kinds.custom_kernel import CustomKernel, Scratch, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import ARITHMETIC, NUMERIC
 
-# A merge sort from the bottom: runs of 16 by insertion, then ever longer ones. What
-# is moved are the numbers of the elements, between the second result and `spare`.
+# A merge sort, bottom up: runs of 16 by insertion, then runs of twice the length each
+# time. It moves the indices of the elements, between the second result and `spare`.
 SORT = Step(
     over="self",
     along=("dim",),
@@ -69,7 +69,7 @@ SORT = Step(
 """,
 )
 
-# A bisection; `sorter` has the order of a sequence that is not sorted itself.
+# A bisection; `sorter` has the order of a sequence that is itself not sorted.
 SEARCH = Step(
     over="out",
     text="""
@@ -113,15 +113,15 @@ def sort(self: torch.Tensor, dim: int, descending: bool = False) -> Pair:
 
 
 def kept(pair: Pair, dim: int, keepdim: bool) -> Pair:
-    """Without `dim`, of one element, unless `keepdim`."""
+    """`pair` without the dimension `dim` of size 1, unless `keepdim`."""
     if keepdim or pair[0].dim() == 0:
         return pair
     return pair[0].squeeze(dim), pair[1].squeeze(dim)
 
 
 def checked(self: torch.Tensor, dim: int, name: str) -> int:
-    """The size of `dim`. Raises IndexError if there is no such one, or nothing in
-    it."""
+    """The size of `dim`. Raises IndexError if there is no such dimension, or if its
+    size is 0."""
     rank = max(self.dim(), 1)
     if not -rank <= dim < rank:
         raise IndexError(
@@ -141,7 +141,7 @@ def topk(
     largest: bool = True,
     sorted: bool = True,
 ) -> Pair:
-    """Raises RuntimeError if there are not `k`."""
+    """Raises RuntimeError unless `k` is between 0 and the size of `dim`."""
     size = self.shape[dim] if self.dim() else 1
     if not 0 <= k <= size:
         raise RuntimeError("selected index k out of range")
@@ -152,7 +152,7 @@ def topk(
 
 
 def kthvalue(self: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
-    """Raises RuntimeError if there are not `k`."""
+    """Raises RuntimeError unless `k` is between 1 and the size of `dim`."""
     if not 1 <= k <= checked(self, dim, "kthvalue"):
         raise RuntimeError("selected number k out of range for dimension")
     values, indices = sort(self, dim)
@@ -163,8 +163,8 @@ def kthvalue(self: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -
 
 
 def median_along(self: torch.Tensor, dim: int, keepdim: bool, skip_nan: bool) -> Pair:
-    """The lower of the two in the middle. Where there is NaN it is the first NaN, or
-    the median of the numbers if it is skipped."""
+    """The lower of the two elements in the middle. In a line with NaN the result is the
+    first NaN; with `skip_nan` it is the median of the numbers."""
     size = checked(self, dim, "median")
     values, indices = sort(self, dim)
     if self.dim() == 0:
@@ -205,7 +205,7 @@ def median_of_all(self: torch.Tensor, skip_nan: bool) -> torch.Tensor:
 
 
 def mode(self: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
-    """The most frequent element, the least of several, and its last index."""
+    """The most frequent element (the least of several), and its last index."""
     size = checked(self, dim, "mode")
     values, indices = sort(self, dim)
     if self.dim() == 0:

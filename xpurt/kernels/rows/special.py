@@ -1,5 +1,5 @@
 """Rows of special functions. Their definitions are in templates of their own, which
-say where the algorithms come from."""
+name the sources of the algorithms."""
 
 from math import factorial
 from typing import Any
@@ -140,7 +140,7 @@ BESSEL_FUNCTIONS = (
 
 
 def polynomial(name: str, expression: str) -> Row:
-    """Of the degree a1 at a0; a part of a degree does not count."""
+    """A row of the polynomial of degree a1 at a0; the degree is truncated."""
     return Row(
         f"special_{name}",
         expression,

@@ -1,4 +1,4 @@
-"""Every row; its position here is its number in kernel keys."""
+"""Every row. The position of a row here is its number in kernel keys."""
 
 from xpurt.kernels.kinds import decomposed
 from xpurt.kernels.kinds.custom_kernel import CustomKernel
@@ -103,13 +103,13 @@ ROWS: tuple[AnyRow, ...] = (
 
 
 def dtypes_of(row: AnyRow) -> str:
-    """Letters of the types it computes in."""
+    """Letters of the types of the row's computation."""
     return row.dtypes if isinstance(row, Row) else row.kind.dtypes
 
 
 def described(index: int, row: AnyRow) -> dict[str, object]:
-    """A row as C++ takes it: what rows of every kind have, and what those of its kind
-    have besides."""
+    """A row in the form that C++ reads: the keys of every kind, and those of its own
+    kind."""
     return {
         "index": index,
         "kind": row.template,

@@ -1,9 +1,10 @@
-"""Types that GPUs have an op in and PyTorch's CPU has not: what it is computed in.
+"""Types that an op has on GPUs and lacks in PyTorch's CPU kernels, and the wider types
+in which it is computed.
 
-One line per op; see Note [Types that the CPU lacks] in ``csrc/native/wider_types.cpp``. An op
-is here only if PyTorch lists the type for CUDA or XPU: in its database of ops, or, for
-what only a derivative calls, by the gradients that it lists there. Everything else
-raises on xpu what it raises on the CPU.
+One line per op; see Note [Types that the CPU lacks] in ``csrc/native/wider_types.cpp``.
+An op is here only if PyTorch lists the type for CUDA or XPU: in its database of ops,
+or, if only a derivative calls the op, by the gradients that are listed there. Every
+other op raises the same error on xpu as on the CPU.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 HALVES = ("float16", "bfloat16")
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 
-# Sums of bools are integers; places of integers in a range are exact in float64 up to
+# Sums of bools are integers. Integers in a range (of histc) are exact in float64 up to
 # 2**53, and PyTorch's integer kernels on GPUs count the same.
 WIDE = {
     "float16": "float32",
@@ -24,10 +25,10 @@ WIDE = {
 
 @dataclass(frozen=True, slots=True)
 class WiderTypes:
-    """The types of an op's operands that it is computed in a wider one for.
+    """An op, and the types of its operands for which it is computed in a wider type.
 
-    on_cpu: the CPU has them, and only a device whose memory the host can't read takes
-    the wider type, for which it has a kernel.
+    on_cpu: the CPU has kernels of these types. The wider type is used only on a device
+    whose memory the host can't read, as the device has a kernel of it.
     """
 
     aten: str
@@ -35,7 +36,7 @@ class WiderTypes:
     on_cpu: bool = False
 
     def described(self) -> dict[str, object]:
-        """The row as C++ takes it."""
+        """The row in the form that C++ reads."""
         return {
             "name": f"aten::{self.aten}",
             "types": [(dtype, WIDE[dtype]) for dtype in self.dtypes],
@@ -58,7 +59,7 @@ ROWS: tuple[WiderTypes, ...] = (
         *HALVES,
     ),
     *_all("rrelu_with_noise rrelu_with_noise_backward", "float16"),
-    # With out= one type is the results'.
+    # With out= one of the types is that of the results.
     *_all("_fft_c2c", "complex32"),
     *_all("_fft_r2c _fft_c2r", "float16", "complex32"),
     WiderTypes("abs", ("bool",)),
@@ -66,9 +67,9 @@ ROWS: tuple[WiderTypes, ...] = (
     *_all("acos acosh asin asinh atan atanh cos cosh sin sinh tan tanh", "complex32"),
     *_all("exp log sqrt rsqrt sigmoid angle logaddexp lerp div pow", "complex32"),
     *_all("sum prod nansum", "complex32"),
-    # What their derivatives call.
+    # Ops that the derivatives of these call.
     *_all("sigmoid_backward tanh_backward cumprod flip", "complex32"),
-    # What every program with complex numbers calls.
+    # Ops that every program with complex numbers calls.
     *_all(
         "add sub mul neg abs sgn conj_physical isnan eq ne where fill zero",
         "complex32",

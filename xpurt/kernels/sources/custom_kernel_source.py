@@ -1,4 +1,4 @@
-"""The source of one step of a row, for the arguments that a key describes."""
+"""The source of one step of a row, for the arguments described in a kernel key."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from xpurt.kernels.kinds.element_types import (
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What a key says of one argument: "self=f2" is a tensor of two dimensions."""
+    """One argument as a key describes it: "self=f2" is a tensor of two dimensions."""
 
     name: str
     kind: str  # a letter of a type, or one of "N", "I", "D", "L", "'"
@@ -33,7 +33,7 @@ class Argument:
 
 
 def arguments_of(described: str) -> list[Argument]:
-    """Raises ValueError for what C++ does not write."""
+    """The arguments of a key. Raises ValueError for a text that C++ does not write."""
     found = []
     for each in described.split(","):
         name, _, value = each.partition("=")
@@ -81,13 +81,13 @@ def pointers(arguments: list[Argument], step: Step) -> list[str]:
 def definitions(
     arguments: list[Argument], computed_as: str, real: str, text: str
 ) -> list[str]:
-    """What `text` says of the arguments."""
+    """Macros through which `text` reads and writes the arguments."""
     lines = []
     for each in arguments:
         name = each.name
         lines.append(f"#define HAS_{name} {int(each.is_given)}")
         if name == "C":
-            continue  # the type; the text says a.C of an argument called so
+            continue  # C is the type; the text writes a.C for an argument of this name
         if each.is_tensor:
             lines += of_tensor(each)
             if f"{name}_element(" in text:
@@ -108,8 +108,9 @@ def definitions(
 
 
 def arithmetic(tensor: Argument, computed_as: str) -> list[str]:
-    """A value of the computation as one of the tensor's type, and products of those: one
-    may be complex and the other not. The imaginary part is dropped, as by PyTorch."""
+    """Macros that convert a value of the computation to the tensor's type, and that
+    multiply two values of the tensor's type. One of both types may be complex and the
+    other real. For a real tensor the imaginary part is dropped, as in PyTorch."""
     name, letter = tensor.name, tensor.kind
     value, product = converted("v", computed_as, letter), "((p) * (q))"
     if is_complex(computed_as) and not is_complex(letter):
@@ -124,7 +125,7 @@ def arithmetic(tensor: Argument, computed_as: str) -> list[str]:
 
 
 def of_lists(arguments: list[Argument]) -> list[str]:
-    """What the text says of lists of tensors."""
+    """Macros for lists of tensors."""
     lists: dict[str, list[Argument]] = {}
     for each in arguments:
         match = re.fullmatch(r"(\D+)\d+", each.name)
@@ -145,7 +146,7 @@ def of_lists(arguments: list[Argument]) -> list[str]:
 
 
 def unraveled(arguments: str) -> str:
-    """The call for the number of work-items, which all lanes see alike."""
+    """The call for the number of work-items, which is the same for all lanes."""
     few, many = f"unravel_int32({arguments}, index)", f"unravel({arguments}, index)"
     return f"(a.work_items >> 31 == 0 ? {few} : {many})"
 
@@ -163,7 +164,7 @@ def element(tensor: Argument) -> str:
 def of_tensor(tensor: Argument) -> list[str]:
     name, letter, rank = tensor.name, tensor.kind, int(tensor.rest)
     loaded = load(f"p_{name}", "o", letter, letter)
-    # A value of any type is converted by C; a bool by comparison.
+    # C converts a value of any type; a bool needs a comparison.
     computed = TYPES[letter].compute
     given = "((v) != 0)" if letter == BOOL else f"(({computed})(v))"
     stored = store(f"p_{name}", "o", given, letter, letter)
@@ -198,7 +199,7 @@ def of_tensor(tensor: Argument) -> list[str]:
 def custom_kernel_values(
     step: Step, described: str, computed_as: str
 ) -> dict[str, str]:
-    """What the template "custom_kernel" is filled with."""
+    """The values for the template "custom_kernel"."""
     arguments = arguments_of(described)
     params = pointers(arguments, step)
     if step.faults:

@@ -1,17 +1,17 @@
-"""What the templates of matrix products are filled with."""
+"""The values for the templates of matrix products."""
 
 from collections.abc import Sequence
 
 from xpurt.kernels.kinds.element_types import TYPES, is_complex, load, store
 
-# T is the type of the value, a vector or one element of it.
+# T is the type of `value`: a vector, or one element of it.
 _ACTIVATIONS = {
     "": "value",
     "relu": "value > 0 || value != value ? value : (T)(0)",
     "gelu": "value * 0.5 * (1 + erf(value * 0.7071067811865476))",
 }
-# Expressions that read the elements from i on as a vector of the computation, and
-# statements that write such a vector.
+# Expressions that read the elements from index i on as a vector of the computation's
+# type, and statements that write such a vector.
 _LOADED = {
     "f": "vload{n}(0, {p} + i)",
     "d": "vload{n}(0, {p} + i)",
@@ -33,14 +33,15 @@ def _activation(name: str, type_: str) -> str:
 
 
 def _product(computed_as: str) -> str:
-    """Of numbers, without a call, so that it may be contracted with the sum."""
+    """A product of numbers, without a call, so that it can be contracted with the
+    sum."""
     return "fused_times(value, other)" if is_complex(computed_as) else "value * other"
 
 
 def matmul_values(template: str, fields: Sequence[str]) -> dict[str, object]:
-    """Fields: for vectors, lanes of one, rows in registers, and rows, columns and depth
-    of a block ("16,12,144,160,128"); types of the result, the computation and the
-    operands; "adds" if the first operand is added; what is done to each element."""
+    """Fields: for vectors, "lanes,rows in registers,rows,columns,depth", where the last
+    three are of a block ("16,12,144,160,128"); types of the result, the computation and
+    the operands; "adds" if the first operand is added; the activation."""
     blocks, types, adds, activation = fields
     stored_as, computed_as, letter = tuple(types)
     storage = TYPES[letter].storage

@@ -1,7 +1,7 @@
-"""The source of a kernel, from the key that C++ calls it by.
+"""The source of a kernel, from the key under which C++ requests it.
 
 A key is ``row;template;layout;types;...`` as the C++ rows write it: the number of
-the row, the template, the layout it is specialized for, letters of element types.
+the row, the template, the layout for which it is specialized, letters of element types.
 This runs once per kernel, device and process.
 """
 
@@ -49,19 +49,19 @@ _LIMITS = {
 }
 
 
-# AVX-512 in floats. There a guard per element costs up to half, and one per work-group
-# nothing; with AVX2 it is the other way round, since the compiler masks both branches of
+# AVX-512 in floats. There a guard per element costs up to half of the time, and one per
+# work-group nothing. With AVX2 it is the reverse: the compiler masks both branches of
 # the latter, and turns the former into the bound of a loop.
 _WIDE = 16
 
 
 class DeviceTraits(TypedDict):
-    """What a source may depend on, of the device it is built for."""
+    """The properties of a device that its sources may depend on."""
 
     sub_group: int  # lanes; 0: the device has no sub-groups to use
     max_work_group: int
     local_memory: int  # bytes
-    vector_width: int  # floats that a work-item computes with at a time
+    vector_width: int  # floats that a work-item computes with in one instruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,13 @@ def _fill(name: str, **values: object) -> str:
     return _template(name).substitute(values)
 
 
-# Numbers of a half, as floats: the least, the least that is normal, and how far the bits
-# of neighbours are apart.
+# Numbers of 16-bit floats, written as floats: the least, the least normal one, and the
+# distance between the bits of neighbours.
 _HALVES = {
     "h": ("0x1p-24f", "0x1p-14f", "0x2000"),
     "b": ("0x1p-133f", "0x1p-126f", "0x10000"),
 }
-# The compiler's answer to whether a device has double.
+# The compiler decides whether the device has double.
 _IN_DOUBLE = """\
 #ifdef cl_khr_fp64
 typedef double C;
@@ -145,7 +145,7 @@ def _prelude(
 
 
 def _finished(text: str, computed_as: str) -> str:
-    """Gives float literals the type of the computation."""
+    """Appends the suffix of the computation's type to float literals."""
     if real_of(computed_as) == "d":
         return text
     return _FLOAT_LITERAL.sub(r"\1f", text)
@@ -156,8 +156,8 @@ def _entry(row: AnyRow, *parts: str) -> str:
     return "_".join([name, *(part for part in parts if part)])
 
 
-# The broadcast tells the compiler that all lanes have the same work-item, so that what
-# they load beside each other is one vector.
+# The broadcast shows the compiler that all lanes have the same work-item, so that their
+# loads from adjacent addresses become one vector load.
 _LANES = """\
 #define work_item_of_lanes() sub_group_broadcast(get_global_id(0) / LANES, 0)
 #define lane_at_place() get_sub_group_local_id()"""
@@ -193,9 +193,9 @@ def _expression(row: Row, variant: str, computed_as: str) -> str:
 
 
 def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> Source:
-    """Fields: dimensions and inner strides of result and operands ("211n": two
-    dimensions, the third tensor strided); types of the operands (S: a scalar, T: a CPU
-    tensor of one element, N: none); type of the result and of the computation; parameters given; variant."""
+    """Fields: dimensions, inner strides of result and operands ("211n": two dimensions,
+    the third tensor strided); types of operands (S: a scalar, T: a CPU tensor of one
+    element, N: none); of the result and the computation; given parameters; variant."""
     layout, operands, types, given, variant = fields
     stored_as, computed_as = tuple(types)
     dims, strides = _split_layout(layout, operands, row)
@@ -246,7 +246,7 @@ def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> S
     )
     in_double = row.in_double and computed_as == "f"
     prelude = _prelude(computed_as, stored_as, row.functions, in_double)
-    # Of float16 PyTorch's kernel of pow has no other form for a scalar.
+    # PyTorch's kernel of pow has no separate form for a scalar in float16.
     by_scalar = int(operands[1:2] == "S" and stored_as != "h")
     whole = f"#define A1_IS_SCALAR {by_scalar}\n{prelude}{text}"
     return Source(entry, whole if in_double else _finished(whole, computed_as))
@@ -259,7 +259,7 @@ def _split_layout(layout: str, operands: str, row: Row) -> tuple[int, str]:
 
 
 def _outer_loops(dims: int, tensors: Sequence[str]) -> list[str]:
-    """Statements that move the pointers to a line along dimension 0."""
+    """Statements that move the pointers to the work-item's line along dimension 0."""
     if dims == 1:
         return []
     lines = [
@@ -280,8 +280,8 @@ def _outer_loops(dims: int, tensors: Sequence[str]) -> list[str]:
 def reduction_source(
     row: Reduction, template: str, fields: Sequence[str], device: DeviceTraits
 ) -> Source:
-    """Fields: stage, dimensions kept, reduced, and inner stride ("w1,2,n"); types of
-    input, output and computation."""
+    """Fields: stage, dimensions kept, dimensions reduced, and inner stride ("w1,2,n");
+    types of input, output and computation."""
     layout, types = fields
     read_as, stored_as, computed_as = tuple(types)
     stage, (kept, reduced, inner) = layout[0], layout[1:].split(",")
@@ -290,7 +290,7 @@ def reduction_source(
     finish = "acc" if stage == "p" else row.finish
     element_as = computed_as
     if row.kind.result == "boolean":
-        # The question is asked of the element as it is, not of a converted one.
+        # The predicate is evaluated on the element itself, not on a converted one.
         element_as = {"h": "f", "b": "f"}.get(read_as, read_as)
     lanes, attributes = _sub_group(device)
     values = {
@@ -364,7 +364,7 @@ def matmul_source(row: AnyRow, template: str, fields: Sequence[str]) -> Source:
 
 
 def step_code(row: CustomKernel, fields: Sequence[str], device: DeviceTraits) -> Source:
-    """Fields: number of the step; type of the computation; its arguments."""
+    """Fields: number of the step; type of the computation; arguments of the step."""
     number, computed_as, described = fields
     step = row.steps[int(number)]
     lanes, attributes = _sub_group(device) if step.lanes else ("", "")
@@ -406,7 +406,7 @@ def attention_source(
 def source_of(
     row: AnyRow, template: str, fields: Sequence[str], device: DeviceTraits
 ) -> Source:
-    """The kernel of `row` that `template` and `fields`, parts of a key, describe."""
+    """The kernel of `row` for `template` and `fields`, which are parts of a key."""
     if isinstance(row, Row):
         return pointwise_source(row, fields, device)
     if isinstance(row, Reduction):

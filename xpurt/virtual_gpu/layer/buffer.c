@@ -1,4 +1,4 @@
-// Buffers count as memory of the device. (Images do not: nothing here uses them.)
+// Buffers count as memory of the device. Images do not: no code here uses them.
 
 #include <stdint.h>
 

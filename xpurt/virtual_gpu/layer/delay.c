@@ -1,19 +1,21 @@
 // XPURT_VIRTUAL_GPU_DELAY_US: a slow device.
 //
 // Note [The device's timeline]
-// The delay passes on the timeline of the device: a kernel waits for a user event that
-// a thread of ours completes when the kernel's turn has come. Nothing sleeps on the
-// host thread that submits, nor on a driver thread (there are only as many as cores,
-// and the CPU device beside us needs them), and no core is burnt. The device is busy
-// with one delay at a time, whichever queue a kernel comes from: a second stream does
-// not make a slow device faster. Copies and fills are not delayed.
+// The delay passes on the timeline of the device. A kernel waits for a user event, and
+// a thread of this layer completes the event when the kernel's turn has come. The host
+// thread that submits does not sleep. Nor does a driver thread: there are only as many
+// as cores, and the CPU device beside this one needs them. No core is kept busy by
+// waiting. The device is busy with one delay at a time, whichever queue a kernel comes
+// from: a second stream does not make a slow device faster. Copies and fills are not
+// delayed.
 //
-// When a kernel's dependencies are done, a callback on a marker behind them sets its
-// turn to now, or the end of the turn before it, plus the delay. Turns are thus served
-// in the order of the callbacks, and a first-in first-out list is enough.
+// A marker behind a kernel's dependencies has a callback. The callback sets the
+// kernel's turn: the delay is added to the later of now and the end of the turn before
+// it. So turns are served in the order of the callbacks, and a first-in first-out list
+// is enough.
 //
-// With event profiling, a kernel starts where its delay starts, so measured costs show
-// it.
+// In event profiling, a kernel starts where its delay starts, so that measured costs
+// include the delay.
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,9 +38,9 @@ static uint64_t busy_until_ns;
 static size_t pending;  // turns that were taken and have not ended
 static bool hurry;      // the process is about to end
 static Turn* ended_at_exit;
-static cl_command_queue newest_queue;  // of the last turn that ended before that
+static cl_command_queue newest_queue;  // of the last turn that ended before `hurry`
 
-// Exit waits no longer than this for work that never becomes ready.
+// At exit, the limit of the wait for work that never becomes ready.
 static const int EXIT_PATIENCE_S = 5;
 
 static uint64_t now_ns(void) {
@@ -80,7 +82,7 @@ static void* serve(void* unused) {
       Turn* const turn = first;
       first = turn->next;
       if (first == NULL) last = NULL;
-      // Completing the event may run callbacks, which may set the next turn.
+      // Completing the event may run callbacks, which may set further turns.
       pthread_mutex_unlock(&lock);
       end_turn(turn, CL_COMPLETE);
       pthread_mutex_lock(&lock);
@@ -116,7 +118,8 @@ static void start_serving(void) {
   pthread_t thread;
   serving = pthread_create(&thread, NULL, serve, NULL) == 0;
   if (serving) pthread_detach(thread);
-  // Handlers run in reverse: the driver's, registered before, come after this one.
+  // Handlers run in reverse order: the driver's, registered earlier, run after this
+  // one.
   atexit(end_all_turns);
 }
 
@@ -150,8 +153,8 @@ static bool is_in_order(cl_command_queue queue) {
   return (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
 }
 
-// Makes the event that a kernel behind `waits` has to wait for, to be released by the
-// caller; it stands for `waits` too.
+// Creates the event for which a kernel behind `waits` has to wait. It also stands for
+// `waits`. The caller releases it.
 static cl_int take_turn(cl_command_queue queue, cl_context context, cl_uint wait_count,
                         const cl_event* waits, cl_event* event) {
   static pthread_once_t started = PTHREAD_ONCE_INIT;
@@ -169,8 +172,8 @@ static cl_int take_turn(cl_command_queue queue, cl_context context, cl_uint wait
   pthread_mutex_lock(&lock);
   pending++;
   pthread_mutex_unlock(&lock);
-  // Without dependencies the turn is set at once: a marker behind nothing would wait
-  // for the whole of an out-of-order queue.
+  // Without dependencies the turn is set at once: a marker without a wait list would
+  // wait for everything in an out-of-order queue.
   cl_event marker = NULL;
   if (wait_count > 0 || is_in_order(queue)) {
     error = next.clEnqueueMarkerWithWaitList(queue, wait_count, waits, &marker);

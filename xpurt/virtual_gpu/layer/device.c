@@ -1,4 +1,4 @@
-// The virtual GPU as a device: what it says of itself, and that it cannot be split.
+// The virtual GPU as a device: the information that it reports; it cannot be split.
 
 #include "layer.h"
 
@@ -9,24 +9,23 @@ static bool is_word(const char* word, size_t length, const char* of) {
   return strlen(of) == length && memcmp(word, of, length) == 0;
 }
 
-// True for an extension or OpenCL C feature that the CPU has and the virtual GPU has
-// not.
+// True for an extension or OpenCL C feature that the CPU has and the virtual GPU lacks.
 static bool is_hidden(const char* name, size_t length) {
   if (!settings.fp64 && (is_word(name, length, "cl_khr_fp64") ||
                          is_word(name, length, "__opencl_c_fp64")))
     return true;
-  // Kernels and copies recorded into a command buffer would pass the checks of
+  // Kernels and copies recorded into a command buffer would bypass the checks of
   // memory.h.
   if (settings.strict &&
       (is_word(name, length, "cl_khr_command_buffer") ||
        is_word(name, length, "cl_khr_command_buffer_mutable_dispatch")))
     return true;
-  // Splitting by names, and attributes of Intel's hardware.
+  // Partitioning by names, and attributes of Intel's hardware.
   return is_word(name, length, "cl_intel_device_partition_by_names") ||
          is_word(name, length, "cl_intel_device_attribute_query");
 }
 
-// The CPU's answer in memory of our own, to be freed by the caller; null on failure.
+// The CPU's answer in new memory, which the caller frees; null on failure.
 static void* answer_below(cl_device_info param, size_t* size) {
   const cl_device_id device = virtual_gpu()->device;
   if (next.clGetDeviceInfo(device, param, 0, NULL, size)) return NULL;
@@ -90,7 +89,7 @@ cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
   static const char coherent_name[] = "xpurt virtual GPU (coherent)";
   static const char vendor[] = "xpurt";
   static const char driver_version[] = "1.0";
-  // Not one of a PCI vendor: Intel's would make libraries look for Intel's hardware.
+  // No PCI vendor's number: with Intel's, libraries would search for Intel's hardware.
   static const cl_uint vendor_id = 0x20001;
   static const unsigned char uuid[CL_UUID_SIZE_KHR + 1] = "xpurtvirtualgpu0";
   static const cl_device_type type = CL_DEVICE_TYPE_GPU;
@@ -181,7 +180,7 @@ static cl_int get_device_info(cl_device_id device, cl_device_info param, size_t 
   return next.clGetDeviceInfo(device, param, room, out, size_ret);
 }
 
-// A root device is not counted; the sub-device beneath would be.
+// A root device has no reference count; the sub-device below would have one.
 static cl_int retain_device(cl_device_id device) {
   return is_gpu_device(device) ? CL_SUCCESS : next.clRetainDevice(device);
 }

@@ -1,9 +1,10 @@
-// The end of the process: driver threads come to rest first.
+// The end of the process: it waits until the driver's threads are idle.
 //
-// At exit the driver destroys what its threads still use, if one of them runs a kernel
-// then, or puts one away that has just finished: "pure virtual function called".
-// Neither the queues nor their events tell when a thread is done with that, and a queue
-// may be released before its work is over. So we look at the threads themselves.
+// At exit the driver destroys objects that its threads still use, if one of them runs a
+// kernel at that time, or releases one that has just finished: "pure virtual function
+// called". Neither the queues nor their events report when a thread has finished that,
+// and a queue may be released before its work is complete. So the states of the threads
+// themselves are read.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 
 #include "layer.h"
 
-// Threads of the program itself may never rest.
+// There is a limit, as threads of the program itself may never be idle.
 enum { PATIENCE_MS = 5000, LOOKS_IN_A_ROW = 3 };
 
 static char state_of(const char* thread) {
@@ -28,7 +29,7 @@ static char state_of(const char* thread) {
   const ssize_t bytes = read(file, text, sizeof text - 1);
   close(file);
   text[bytes > 0 ? bytes : 0] = '\0';
-  // "number (name) state ...": the name may hold anything.
+  // "number (name) state ...": the name may contain any character.
   const char* const name_end = strrchr(text, ')');
   return name_end != NULL && name_end[1] != '\0' ? name_end[2] : 'X';
 }
@@ -55,8 +56,8 @@ static void wait_for_threads(void) {
   }
 }
 
-// Handlers run in reverse: the driver's, registered before, come after this one, and
-// that of delay.c, registered with the first kernel, before it.
+// Handlers run in reverse order: the driver's, registered earlier, run after this one;
+// that of delay.c, registered at the first kernel, runs before it.
 static void register_wait(void) {
   atexit(wait_for_threads);
 }

@@ -1,11 +1,11 @@
 // XPURT_VIRTUAL_GPU_FAIL_AFTER, and xpurt_virtual_gpu_fail(): a device that fails.
 //
-// A failed device takes no kernel, copy or fill any more, whatever the queue; what it
-// was given before ends as usual. Memory is still given out and taken back, and waits
+// A failed device accepts no kernel, copy or fill any more, in any queue. Work that was
+// submitted before ends as usual. Memory is still allocated and freed, and waits
 // return, as on a device that was reset.
 //
-// One that loses its work takes kernels, and does not run them: their events end in an
-// error, and so do waits.
+// A device that loses its work accepts kernels, and does not run them: their events end
+// in an error, and so do waits.
 
 #include <stdatomic.h>
 
@@ -16,13 +16,13 @@ static atomic_int state;
 static atomic_bool has_lost;
 static atomic_uint_least64_t kernels_run;
 
-static clEnqueueNDRangeKernel_t* run_kernel;  // the delayed one, if there is a delay
+static clEnqueueNDRangeKernel_t* run_kernel;  // that of delay.c, if there is a delay
 static clEnqueueTask_t* run_task;
 static clFinish_t* finish_queue;
 static clEnqueueBarrierWithWaitList_t* put_barrier;
 static clEnqueueMarkerWithWaitList_t* put_marker;
 
-// For xpurt.testing: from now on. `how` is one of the above.
+// For xpurt.testing. Applies from now on. `how` is one of the states above.
 __attribute__((visibility("default"))) void xpurt_virtual_gpu_fail(int how) {
   atomic_store(&state, how);
   atomic_store(&has_lost, false);
@@ -33,7 +33,7 @@ bool takes_no_work(cl_command_queue queue) {
          is_gpu_context(context_of_queue(queue));
 }
 
-// Whether the device takes one kernel more.
+// Whether the device accepts one more kernel.
 static bool takes_kernel(cl_command_queue queue) {
   if (!is_gpu_context(context_of_queue(queue))) return true;
   if (settings.fail_after > 0 &&
@@ -46,7 +46,7 @@ static bool loses_kernel(cl_command_queue queue) {
   return atomic_load(&state) == LOSES_WORK && is_gpu_context(context_of_queue(queue));
 }
 
-// In place of running a kernel.
+// Loses a kernel: the event ends in an error.
 static cl_int lose(cl_command_queue queue, cl_event* event) {
   cl_int error = CL_SUCCESS;
   const cl_event lost = next.clCreateUserEvent(context_of_queue(queue), &error);
@@ -75,7 +75,7 @@ static cl_int enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint wai
   return run_task(queue, kernel, wait_count, waits, event);
 }
 
-// What follows lost work in its queue ends as that did.
+// Work that follows lost work in its queue ends in the same error.
 static bool follows_lost(cl_command_queue queue) {
   return atomic_load(&has_lost) && is_gpu_context(context_of_queue(queue));
 }

@@ -1,4 +1,5 @@
-// What the OpenCL loader asks of a layer: its version, and a table of entry points.
+// The functions that the OpenCL loader requires of a layer: its version, and a table of
+// entry points.
 
 #include "layer.h"
 
@@ -49,7 +50,7 @@ cl_int clInitLayer(cl_uint num_entries, const cl_icd_dispatch* target,
   return CL_SUCCESS;
 }
 
-// Loaders differ: some know only clInitLayer, some ask for this pair instead.
+// Loaders differ: some call clInitLayer only, some call this pair instead.
 cl_int clInitLayerWithProperties(cl_uint num_entries, const cl_icd_dispatch* target,
                                  cl_uint* num_entries_ret,
                                  const cl_icd_dispatch** layer,
@@ -59,7 +60,7 @@ cl_int clInitLayerWithProperties(cl_uint num_entries, const cl_icd_dispatch* tar
 }
 
 // The library stays in memory until the process ends (it is linked with -z nodelete),
-// so that a call that comes late still finds its entry point.
+// so that the entry points of late calls still exist.
 cl_int clDeinitLayer(void) {
   return CL_SUCCESS;
 }

@@ -1,17 +1,18 @@
-// The virtual GPU: an OpenCL layer that adds a second platform whose one device is the
-// CPU, reported as a GPU. It is a plain C library without Python, loaded by the OpenCL
-// loader through OPENCL_LAYERS, so that every user of OpenCL in the process (and in its
-// children) sees the same devices.
+// The virtual GPU: an OpenCL layer that adds a second platform. Its one device is the
+// CPU, reported as a GPU. The layer is a plain C library without Python. The OpenCL
+// loader loads it through OPENCL_LAYERS, so that every user of OpenCL in the process
+// (and in its children) has the same devices.
 //
 // Note [Lenient and strict]
 // The device is a sub-device of the real CPU device, so kernels run on CPU threads of
-// this very process. Left like that (lenient), it forgives what a discrete GPU would
-// not: kernels read malloc memory and the memory of other contexts, and the host reads
-// device memory. Strict refuses all of it; memory.h says how. Coherent is lenient, and
-// says so: an integrated GPU, whose kernels may use any memory of the host.
+// this process. Without checks (lenient) it allows accesses that fail on a discrete
+// GPU: kernels read malloc memory and the memory of other contexts, and the host reads
+// device memory. Strict refuses all of them, as described in memory.h. Coherent is
+// lenient, and reports it: an integrated GPU, whose kernels may use any memory of the
+// host.
 //
-// Each file hooks the entry points of one idea into the layer's table with a function
-// hook_...(), and calls the table below through `next`.
+// Each file hooks the entry points of one concern into the layer's table, with a
+// function hook_...(), and calls the table below through `next`.
 
 #ifndef XPURT_VIRTUAL_GPU_LAYER_H_
 #define XPURT_VIRTUAL_GPU_LAYER_H_
@@ -24,7 +25,7 @@
 
 #include <CL/cl_ext.h>
 
-// What the environment asked for, read once when the loader loads the layer.
+// The settings of the environment, read once when the loader loads the layer.
 typedef struct {
   bool on;
   bool strict;
@@ -38,17 +39,17 @@ typedef struct {
 extern Settings settings;
 void read_settings(void);
 
-// The table below this layer: the loader's own functions, or the next layer's.
+// The table below this layer: the functions of the loader, or of the next layer.
 extern cl_icd_dispatch next;
 
 typedef struct {
   cl_platform_id platform;      // ours; never passed down
-  cl_platform_id cpu_platform;  // the one that it is made of
+  cl_platform_id cpu_platform;  // the platform of `cpu`
   cl_device_id cpu;
   cl_device_id device;  // a sub-device of `cpu`; null if no CPU device was found
 } VirtualGpu;
 
-// Made at the first call.
+// Created at the first call.
 const VirtualGpu* virtual_gpu(void);
 
 // clGetDeviceInfo of the virtual GPU.
@@ -60,11 +61,11 @@ bool is_gpu_context(cl_context context);
 cl_context context_of_queue(cl_command_queue queue);
 cl_context context_of_kernel(cl_kernel kernel);
 
-// Whether the queue is the virtual GPU's and that has failed.
+// Whether the queue belongs to the virtual GPU and the virtual GPU has failed.
 bool takes_no_work(cl_command_queue queue);
 
-// Writes why a call is refused to stderr: OpenCL and SYCL carry the error code only.
-// Returns `code`, so that it ends a function.
+// Writes the reason for a refused call to stderr, as OpenCL and SYCL report the error
+// code only. Returns `code`, so that it can be a function's return value.
 cl_int refuse(cl_int code, const char* call, const char* why);
 
 // Answers a clGet...Info query with `size` bytes at `value`.
@@ -80,7 +81,8 @@ void hook_delay(cl_icd_dispatch* table);
 void hook_failure(cl_icd_dispatch* table);  // after hook_delay()
 void hook_exit(cl_icd_dispatch* table);
 
-// Our form of an extension function of the CPU platform: null if we leave it as it is.
+// The layer's version of an extension function of the CPU platform; null if the layer
+// does not replace it.
 void* usm_entry_point(const char* name);
 
 #endif  // XPURT_VIRTUAL_GPU_LAYER_H_

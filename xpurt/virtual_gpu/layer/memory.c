@@ -28,7 +28,7 @@ void give_back_device_memory(size_t bytes) {
   pthread_mutex_unlock(&lock);
 }
 
-// How many allocations start at or below `address`.
+// The number of allocations that start at or below `address`.
 static size_t count_up_to(const char* address) {
   size_t low = 0, high = live_count;
   while (low < high) {
@@ -123,7 +123,7 @@ cl_int translate(cl_context context, Access access, const void* address, size_t 
   pthread_mutex_unlock(&lock);
 
   if (!ours) {
-    // Another device reaches what the host reaches.
+    // Another device can access the same memory as the host.
     if (!shadow) return CL_SUCCESS;
     return refuse(CL_INVALID_MEM_OBJECT, call,
                   "another device cannot reach the virtual GPU's device memory; copy "

@@ -1,18 +1,18 @@
 // The live memory of the virtual GPU.
 //
 // Note [Shadow addresses]
-// A kernel runs on CPU threads of this process, so the pages it works on must be
-// accessible, and mprotect cannot tell the host from the device. Strict mode therefore
-// gives out other addresses for device memory: a range of the same size, reserved
-// without access (PROT_NONE). A kernel argument, a copy or a fill is translated to the
-// real pages on its way down, so whatever goes through the API works, while a host that
-// dereferences device memory dies of SIGSEGV, as it would with a discrete GPU.
-// Addresses are never given out twice, so memory used after it was freed is found out
-// too. Host and shared memory keep their real addresses.
+// A kernel runs on CPU threads of this process, so its pages must be accessible, and
+// mprotect cannot distinguish the host from the device. Strict mode therefore gives
+// device memory other addresses: a range of the same size, reserved without access
+// (PROT_NONE). A kernel argument, a copy or a fill is translated to the real pages on
+// its way to the driver, so everything that goes through the API works. A host that
+// dereferences device memory receives SIGSEGV, as it would with a discrete GPU. An
+// address is never given out twice, so use after free is detected, too. Host and shared
+// memory keep their real addresses.
 //
-// The price: only pointers that the API sees as pointers are translated. A device
+// The price: only pointers that are pointers in the API are translated. A device
 // pointer that reaches a kernel inside of a struct, as an integer or through memory
-// crashes the kernel. Kernels that need that can be tested in lenient mode.
+// crashes the kernel. Kernels that need this can be tested in lenient mode.
 
 #ifndef XPURT_VIRTUAL_GPU_MEMORY_H_
 #define XPURT_VIRTUAL_GPU_MEMORY_H_
@@ -22,38 +22,38 @@
 typedef enum { DEVICE_MEMORY, SHARED_MEMORY, HOST_MEMORY } MemoryKind;
 
 typedef struct {
-  char* address;  // what the user sees
-  char* real;     // what the driver sees; the same unless shadowed
+  char* address;  // the user's address
+  char* real;     // the driver's address; the same unless shadowed
   size_t size;
   MemoryKind kind;
   cl_context context;
 } Allocation;
 
-// Counts `bytes` against the memory of the device; false if there is not so much left.
+// Counts `bytes` against the memory of the device; false if less is left.
 bool take_device_memory(size_t bytes);
 void give_back_device_memory(size_t bytes);
 
-// Keeps an allocation in the table, under a shadow address if it needs one. Returns the
-// address for the user, or null if there is no room.
+// Adds an allocation to the table, under a shadow address if it needs one. Returns the
+// user's address, or null if there is no memory for the entry or no address.
 void* remember(cl_context context, MemoryKind kind, void* real, size_t size,
                size_t alignment);
 
-// Takes the allocation that starts at `address` out of the table.
+// Removes the allocation that starts at `address` from the table.
 bool forget(cl_context context, const void* address, Allocation* found);
 void forget_context(cl_context context);
 
-// The allocation that `address` lies in, its end included: an empty tensor may point
-// there.
+// The allocation that contains `address`. Its end counts, too: an empty tensor may
+// point there.
 bool find_allocation(const void* address, Allocation* found);
 
-// Who reaches for memory: a kernel or a fill reaches the memory of its own context
-// only; a copy also reaches the memory of the host.
+// The kind of an access: a kernel or a fill can access the memory of its own context
+// only; a copy can also access the memory of the host.
 typedef enum { BY_KERNEL, BY_COPY } Access;
 
-// Turns `address` into the driver's address for `size` bytes that `context` reaches
-// for. In strict mode refuses, in the name of `call`, what a discrete GPU cannot reach;
-// the code is CL_INVALID_MEM_OBJECT (CL_INVALID_VALUE would end the process inside of
-// SYCL).
+// Converts `address` to the driver's address, for an access of `context` to `size`
+// bytes. In strict mode it refuses memory that a discrete GPU cannot access; `call` is
+// named in the message. The code is CL_INVALID_MEM_OBJECT (CL_INVALID_VALUE would end
+// the process inside of SYCL).
 cl_int translate(cl_context context, Access access, const void* address, size_t size,
                  const char* call, void** real);
 

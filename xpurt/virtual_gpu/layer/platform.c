@@ -1,4 +1,4 @@
-// The platform of the virtual GPU, and how its one device is made.
+// The platform of the virtual GPU, and the creation of its one device.
 
 #include "layer.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The loader sees an object as a pointer to its dispatch table. Ours is never passed
+// For the loader an object is a pointer to its dispatch table. This one is never passed
 // down: every call that takes a platform is hooked.
 static struct {
   const cl_icd_dispatch* dispatch;
@@ -28,7 +28,7 @@ static bool has_usm(cl_device_id device) {
   return found;
 }
 
-// A sub-device with all compute units: also a machine with one core can have it.
+// A sub-device with all compute units, which exists even on a machine with one core.
 static cl_device_id whole_sub_device(cl_device_id cpu) {
   cl_uint units = 0;
   if (next.clGetDeviceInfo(cpu, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units,
@@ -120,8 +120,8 @@ static void* get_extension_function(cl_platform_id platform, const char* name) {
   const VirtualGpu* const ours = virtual_gpu();
   if (name == NULL || (!is_ours(platform) && platform != ours->cpu_platform))
     return next.clGetExtensionFunctionAddressForPlatform(platform, name);
-  // The CPU's platform gets our entry points too: they are the same functions below,
-  // and refuse the virtual GPU's memory on the CPU's queues.
+  // The CPU's platform gets the same entry points. On the CPU's queues they call the
+  // driver's functions, and refuse the virtual GPU's memory.
   void* const entry_point = usm_entry_point(name);
   if (entry_point != NULL) return entry_point;
   return next.clGetExtensionFunctionAddressForPlatform(ours->cpu_platform, name);

@@ -1,7 +1,7 @@
 // XPURT_VIRTUAL_GPU_FP64=0: kernels are compiled as for a device without doubles. The
-// CPU's compiler has no option for that, so the source gets a preamble that takes the
-// type away, and constants become float, as OpenCL C prescribes for such a device.
-// Programs from SPIR-V or binaries are not looked into.
+// CPU's compiler has no option for that. So the source gets a preamble that removes the
+// type, and constants become float, as OpenCL C prescribes for such a device. Programs
+// from SPIR-V or binaries are not checked.
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static cl_program create_program(cl_context context, cl_uint count,
   if (with != NULL && with_lengths != NULL) {
     with[0] = PREAMBLE;
     memcpy(with + 1, sources, count * sizeof *with);
-    // A length of 0 says that the string ends with a null.
+    // A length of 0 means that the string ends with a null.
     if (lengths != NULL) memcpy(with_lengths + 1, lengths, count * sizeof *lengths);
     program =
         next.clCreateProgramWithSource(context, count + 1, with, with_lengths, error);
@@ -47,7 +47,8 @@ static cl_program create_program(cl_context context, cl_uint count,
   return program;
 }
 
-// The options for `program`, with ours added if it needs them. *added is to be freed.
+// The options for `program`, with FLOAT_CONSTANTS if it needs them. The caller frees
+// *added.
 static const char* options_for(cl_program program, const char* options, char** added) {
   *added = NULL;
   cl_context context = NULL;

@@ -1,5 +1,5 @@
-// The XPURT_VIRTUAL_GPU* variables. xpurt/virtual_gpu/__init__.py checks and sets them;
-// a layer that is loaded without it says on stderr what it cannot read.
+// The XPURT_VIRTUAL_GPU* variables. xpurt/virtual_gpu/__init__.py checks and sets them.
+// A layer that is loaded without it reports values that it cannot read on stderr.
 
 #include "layer.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-// Ranges are cut one after the other from large reserved chunks. A chunk goes back to
-// the system when it is used up and nothing in it is alive.
+// Ranges are cut one after the other from large reserved chunks. A chunk is returned to
+// the system when it is used up and none of its ranges is alive.
 typedef struct {
   char* base;
   size_t size;
@@ -17,7 +17,7 @@ typedef struct {
 static const size_t CHUNK_BYTES = (size_t)64 << 30;
 static const size_t PAGE_BYTES = 4096;
 
-static Chunk* chunks;  // the last one is the one that ranges are cut from
+static Chunk* chunks;  // ranges are cut from the last one
 static size_t chunk_count;
 
 static Chunk* chunk_of(const void* address) {
@@ -52,13 +52,14 @@ static void* cut(Chunk* chunk, size_t size, size_t alignment) {
 
 void* reserve_shadow(size_t size, size_t alignment) {
   if (alignment < PAGE_BYTES) alignment = PAGE_BYTES;
-  // A page more than asked for: the end of one range is not the start of the next.
+  // One page more than needed, so that the end of one range is not the start of the
+  // next.
   const size_t padded = (size / PAGE_BYTES + 2) * PAGE_BYTES;
   void* range =
       chunk_count == 0 ? NULL : cut(&chunks[chunk_count - 1], padded, alignment);
   if (range == NULL && padded < SIZE_MAX / 4) {
     const size_t wanted = padded + alignment;
-    // A limit on the address space (ulimit -v) may allow no more than what is needed.
+    // A limit on the address space (ulimit -v) may allow no more than this range needs.
     if (!add_chunk(wanted > CHUNK_BYTES ? wanted : CHUNK_BYTES) && !add_chunk(wanted))
       return NULL;
     range = cut(&chunks[chunk_count - 1], padded, alignment);

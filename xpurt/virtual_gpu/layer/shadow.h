@@ -1,4 +1,4 @@
-// Address ranges that nobody can read or write: see Note [Shadow addresses].
+// Address ranges that can be neither read nor written: see Note [Shadow addresses].
 // Not thread-safe: memory.c calls it under its lock.
 
 #ifndef XPURT_VIRTUAL_GPU_SHADOW_H_

@@ -1,6 +1,6 @@
-// Shared virtual memory and kernel information that carry pointers. A discrete GPU
-// without shared virtual memory refuses it; the pointer calls also take USM and are
-// translated.
+// Calls with pointers: shared virtual memory (SVM) and kernel information. Strict mode
+// refuses SVM, which a discrete GPU may lack. The calls that take a pointer accept USM,
+// too, and translate it.
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-// The entry points of cl_intel_unified_shared_memory. The loader does not know them:
-// they are found by name through clGetExtensionFunctionAddressForPlatform.
+// The entry points of cl_intel_unified_shared_memory. They are not in the loader's
+// table: clGetExtensionFunctionAddressForPlatform finds them by name.
 
 #include <pthread.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void* fail(cl_int code, cl_int* error) {
   return NULL;
 }
 
-// Keeps what the driver has allocated; gives it back if it cannot be kept.
+// Adds an allocation of the driver to the table; frees it if that fails.
 static void* keep(cl_context context, MemoryKind kind, void* real, size_t size,
                   size_t alignment, cl_int* error) {
   const bool counted = kind != HOST_MEMORY;
@@ -116,7 +116,7 @@ static cl_int set_arg(cl_kernel kernel, cl_uint index, const void* address) {
   return below.set_arg(kernel, index, real);
 }
 
-// translate() for the context of a queue, which lenient mode need not ask for.
+// translate() for the context of a queue, which lenient mode does not have to query.
 static cl_int translate_on(cl_command_queue queue, Access access, const void* address,
                            size_t size, const char* call, void** real) {
   *real = (void*)address;

@@ -1,7 +1,7 @@
-"""Rows of neural networks' activations, forward and backward.
+"""Rows of activations, forward and backward.
 
-Backward, a0 is the gradient; a1 is the input or, where PyTorch keeps that, the
-result of the forward op.
+In a backward row, a0 is the gradient. a1 is the input, or the result of the forward op
+if PyTorch saves that.
 """
 
 from xpurt.kernels.kinds.row import FLOATING_ONLY, NUMERIC, Row

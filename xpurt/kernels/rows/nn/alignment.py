@@ -1,9 +1,9 @@
-"""Rows of the loss of connectionist temporal classification, and its gradient.
+"""Rows of the loss of connectionist temporal classification (CTC), and its gradient.
 
 Graves, Fernandez, Gomez, Schmidhuber: "Connectionist Temporal Classification", ICML
-2006. The states of a sample are its labels, with a blank between them and at both ends;
-log_alpha[b, t, s] is the logarithm of the probability of all ways that are in state s at
-time t, and log_beta that of all ways on from there.
+2006. The states of a sample are its labels, with a blank between them and at both ends.
+log_alpha[b, t, s] is the logarithm of the probability of all paths that are in state s
+at time t; log_beta[b, t, s] is that of all paths from there to the end.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import Kind
 from xpurt.kernels.rows.rearranging import as_meta
 
-# PyTorch's CPU kernel has no narrower types.
+# PyTorch's CPU kernel has these types only.
 KIND = Kind("fd")
 
 FUNCTIONS = """
@@ -35,8 +35,8 @@ static C log_of_sum(C a, C b, C c) {
 }
 """
 
-# Of the sample b. `lengths` has where its labels begin, how many times there are for it,
-# and how many labels.
+# Constants and macros of sample b. `lengths` has three rows, each with one number per
+# sample: the offset of its labels, its number of times, and its number of labels.
 SAMPLE = """
   const long batch = lengths_size(1), classes = log_probs_size(2);
   const long first = lengths_load(b), times = lengths_load(batch + b);
@@ -52,7 +52,7 @@ SAMPLE = """
 #define BETA(t, s) log_beta_load(AT(log_beta, t, s))
 """
 
-# A sub-group runs along the times; its lanes have the states.
+# A sub-group runs along the times; the states are divided over its lanes.
 FORWARD = Step(
     over="loss",
     lanes=True,
@@ -118,8 +118,8 @@ BETA = Step(
 """,
 )
 
-# A work-item computes a time of a sample; what it writes is first the logarithm of the
-# probability of all ways through each label.
+# A work-item computes one time of one sample. It first stores, for each label, the
+# logarithm of the probability of all paths through it.
 GRADIENT = Step(
     over="out",
     along=("2",),
@@ -157,7 +157,7 @@ def listed(lengths: Lengths) -> list[int]:
 def laid_out(
     targets: Tensor, times: list[int], labels: list[int]
 ) -> tuple[Tensor, Tensor]:
-    """The labels one after the other, and the table of lengths."""
+    """The labels of all samples as one vector, and the table of lengths."""
     if targets.dim() == 1:
         starts = list(accumulate(labels, initial=0))[:-1]
     else:

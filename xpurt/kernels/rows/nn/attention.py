@@ -10,9 +10,9 @@ from xpurt.kernels.kinds.row import FLOATING_ONLY, BaseRow, Kind
 
 @dataclass(frozen=True, slots=True)
 class Attention(BaseRow):
-    """Attention in blocks, so that the scores of all queries and keys are never there
-    together (Dao, Fu, Ermon, Rudra and Ré, 2022): products by oneDNN with a kernel
-    between them, or by tiles. C++ knows the ops' arguments."""
+    """Attention in blocks, so that the scores of all queries and keys never exist
+    together (Dao, Fu, Ermon, Rudra and Ré, 2022). It is computed by oneDNN's matrix
+    products with a kernel between them, or by tiles. C++ handles the arguments."""
 
     template: ClassVar[str] = "attention"
 
@@ -21,7 +21,7 @@ class Attention(BaseRow):
     flops: float = 4
 
 
-# What each template wants before it.
+# The templates that each template needs before it.
 _BEFORE = {
     "attention_softmax": ("across", "attention_lines"),
     "attention_change": ("across", "attention_lines"),
@@ -36,8 +36,8 @@ def templates_of(template: str) -> tuple[str, ...]:
 
 
 def attention_values(fields: Sequence[str]) -> dict[str, object]:
-    """What the templates are filled with. Fields: size of a head; type of the tensors
-    and of the computation; type of the mask, if there is one; "causal" or nothing."""
+    """The values for the templates. Fields: size of a head; types of the tensors and
+    of the computation; type of the mask, if there is one; "causal" or nothing."""
     _, types, mask, _ = fields
     letter, computed_as = tuple(types)
     mask_as = mask or letter

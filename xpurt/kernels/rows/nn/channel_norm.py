@@ -1,15 +1,15 @@
 """Rows of normalization over channels: batch norm.
 
-Tensors may be contiguous or channels_last: of both, `inner` elements of a channel lie
-side by side.
+Tensors may be contiguous or channels_last. In both, runs of `inner` elements of one
+channel are adjacent in memory.
 """
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Result, Scratch, Step
 from xpurt.kernels.kinds.row import FLOATING_ONLY
 from xpurt.kernels.rows.nn.normalization import PARTS, SHARED
 
-# Offset of element e of a channel, and channel of an offset. Divisions of 32 bits are
-# much faster than those of 64.
+# The offset of element e of a channel, and the channel of an offset. 32-bit divisions
+# are much faster than 64-bit ones.
 CHANNELS = (
     SHARED
     + """
@@ -28,8 +28,8 @@ CHANNELS = (
 """
 ).replace("PARTS", str(PARTS))
 
-# Parts of a channel have means and sums of squares of their own, which are put
-# together as in Chan, Golub and LeVeque, 1979.
+# Each part of a channel has its own mean and sum of squares. They are combined as in
+# Chan, Golub and LeVeque, 1979.
 PART_MOMENTS = Step(
     over="mean_parts",
     lanes=True,
@@ -53,7 +53,8 @@ PART_MOMENTS = Step(
 """,
 )
 
-# What is kept of the mean, the sum of squares and the variance with eps, `spread`.
+# Stores the saved statistics, from the mean, the sum of squares, and `spread`, which is
+# the variance + eps.
 KEEP = """
   out2_store(i, spread == 0 ? 0 : 1 / sqrt(spread));
 #if HAS_running_mean
@@ -87,7 +88,7 @@ MOMENTS = Step(
 {KEEP}""",
 )
 
-# What oneDNN leaves to be done: it has given the mean and the variance, and knows no
+# Runs after oneDNN, which computes the mean and the variance, and does not update the
 # running statistics.
 KEPT = Step(
     over="out1",
@@ -121,7 +122,8 @@ NORMALIZE = Step(
 """,
 )
 
-# Sums of the gradient, and of its products with the input less its mean.
+# Statistics for the backward, which sums the gradient, and its products with the input
+# minus the mean.
 STATISTICS = """
 #if HAS_running_mean && HAS_running_var
 #define mean_of(c) \\
@@ -136,8 +138,8 @@ STATISTICS = """
 """
 STATISTICS_READ = ("save_mean", "save_invstd", "running_mean", "running_var")
 
-# What oneDNN takes the place of them for the gradients: 1 / sqrt(variance) is the
-# deviation, with eps in it.
+# The mean and variance in the form that oneDNN reads for the gradients. The variance
+# includes eps, as 1 / sqrt(variance) is the saved deviation.
 GIVEN = Step(
     over="means",
     part="before",
@@ -235,7 +237,7 @@ ROWS = (
             flops=8,
             primitive="batch_norm",
         )
-        # That of `out` has no meta function.
+        # The overload `out` has no meta function.
         for name, overloads in (
             ("native_batch_norm", ()),
             ("_native_batch_norm_legit", ("", "no_stats")),

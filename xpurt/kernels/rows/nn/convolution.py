@@ -1,10 +1,11 @@
-"""Convolutions, of any number of dimensions: what computes them without oneDNN.
+"""Convolutions of any number of dimensions, without oneDNN.
 
-They go by way of matrix products. The windows of the input are a view that overlaps
-itself; a copy of it is the matrix of columns (Chellapilla, Puri and Simard, 2006). Of a
-group, the result is the weight times that matrix, the weight's gradient is the gradient
-times its transpose, and the input's gradient is put together from the weight's transpose
-times the gradient. A transposed convolution is the input's gradient of another one.
+They are computed by matrix products. The windows of the input are a view that overlaps
+itself; a copy of it is the matrix of columns (Chellapilla, Puri and Simard, 2006). For
+each group, the result is the weight times that matrix. The weight's gradient is the
+gradient times the matrix transposed. The input's gradient is the weight transposed
+times the gradient, folded back into an image. A transposed convolution is the input's
+gradient of another convolution.
 """
 
 import math
@@ -25,18 +26,18 @@ from xpurt.kernels.kinds.row import FLOATING_ONLY
 
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 
-# The ops themselves; called by their row's function, they run without the row.
+# The ops themselves. Called within the row's function, they run without the row.
 without_row: Callable[..., Tensor] = torch.ops.aten.convolution_overrideable
 without_row_backward: Callable[..., Gradients] = (
     torch.ops.aten.convolution_backward_overrideable
 )
 
-MOST_ELEMENTS = 1 << 26  # of a matrix of columns; larger batches are divided
+MOST_ELEMENTS = 1 << 26  # in a matrix of columns; larger batches are divided
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """How windows lie in an image; a number per dimension, in elements."""
+    """The geometry of windows in an image; one number per dimension, in elements."""
 
     kernel: Sequence[int]
     stride: Sequence[int]
@@ -45,7 +46,7 @@ class Windows:
     groups: int
 
     def counts(self, image: Sequence[int]) -> list[int]:
-        """Windows along each dimension of an image of these sizes."""
+        """Numbers of windows along each dimension of an image of these sizes."""
         return [
             (size + 2 * p - d * (k - 1) - 1) // s + 1
             for size, k, s, p, d in zip(
@@ -59,7 +60,8 @@ class Windows:
         ]
 
     def image(self, counts: Sequence[int], output_padding: Sequence[int]) -> list[int]:
-        """Sizes of the image that so many windows make, and some more elements."""
+        """Sizes of the image that has these numbers of windows, plus
+        `output_padding`."""
         return [
             (count - 1) * s - 2 * p + d * (k - 1) + more + 1
             for count, k, s, p, d, more in zip(
@@ -75,7 +77,7 @@ class Windows:
 
 
 def columns(images: Tensor, windows: Windows) -> Tensor:
-    """Of images (N, C, ...), a matrix (groups, C / groups * window, N * windows)."""
+    """Images (N, C, ...) as a matrix (groups, C / groups * window, N * windows)."""
     if any(windows.padding):
         sides = [p for p in reversed(windows.padding) for _ in range(2)]
         padded = torch.constant_pad_nd(images, sides)
@@ -107,14 +109,14 @@ def by_group(images: Tensor, groups: int) -> Tensor:
 
 
 def from_groups(matrix: Tensor, sizes: Sequence[int]) -> Tensor:
-    """What `by_group` made a matrix, as images of these sizes again."""
+    """The inverse of `by_group`: the matrix as images of these sizes."""
     batch, channels, *spatial = sizes
     return matrix.reshape(channels, batch, *spatial).transpose(0, 1)
 
 
 def fold(matrix: Tensor, sizes: Sequence[int], windows: Windows) -> Tensor:
-    """Images of the given sizes whose elements are sums over the columns' ones: what
-    `columns` transposes to."""
+    """Images of the given sizes, whose elements are sums of elements of the columns:
+    the transpose of `columns`."""
     batch, channels, *image = sizes
     counts = windows.counts(image)
     if len(image) == 1:
@@ -137,7 +139,8 @@ def fold(matrix: Tensor, sizes: Sequence[int], windows: Windows) -> Tensor:
             windows.stride,
         )
         return images
-    # By slices along the first dimension, of each of which the rest is an image.
+    # By slices along the first dimension; each slice is an image of the other
+    # dimensions.
     flat = Windows(
         windows.kernel[1:],
         windows.stride[1:],
@@ -163,8 +166,8 @@ def fold(matrix: Tensor, sizes: Sequence[int], windows: Windows) -> Tensor:
 
 
 def shares(batch: int, elements: int) -> Iterator[slice]:
-    """Parts of a batch whose columns, of so many elements per image, are not too
-    large."""
+    """Parts of a batch for which the matrix of columns is not too large. `elements` is
+    the number of elements of the columns of one image."""
     size = max(1, MOST_ELEMENTS // max(elements, 1))
     for first in range(0, batch, size):
         yield slice(first, min(first + size, batch))
@@ -175,7 +178,7 @@ def column_elements(image: Sequence[int], channels: int, windows: Windows) -> in
 
 
 def product(left: Tensor, right: Tensor, bias: Tensor | None) -> Tensor:
-    """Matrix products of groups, with a number added to each of their rows."""
+    """One matrix product per group; with a bias, a number is added to each row."""
     if bias is None:
         return torch.bmm(left, right)
     return torch.baddbmm(bias.reshape(left.shape[0], -1, 1), left, right)
@@ -201,7 +204,7 @@ def forward(
 def to_input(
     grad: Tensor, weight: Tensor, windows: Windows, image: Sequence[int]
 ) -> Tensor:
-    """Gradient of images of these sizes. The columns are added up in float."""
+    """The gradient of images of these sizes. Sums over columns are taken in float."""
     if grad.dtype in (torch.float16, torch.bfloat16):
         return to_input(grad.float(), weight.float(), windows, image)
     batch = grad.shape[0]
@@ -229,7 +232,7 @@ def to_weight(grad: Tensor, images: Tensor, weight: Tensor, windows: Windows) ->
 
 
 def together(parts: Sequence[Tensor], sizes: Sequence[int], like: Tensor) -> Tensor:
-    """Parts of a batch as one."""
+    """The parts of a batch, joined."""
     if len(parts) == 1:
         return parts[0]
     result = like.new_empty(sizes)
@@ -241,8 +244,9 @@ def together(parts: Sequence[Tensor], sizes: Sequence[int], like: Tensor) -> Ten
 
 
 def filled_up(images: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Images with zeros at their ends: a transposed convolution may add more elements
-    to its result than a step has, which are windows without an element of its own."""
+    """Images with zeros at their ends. A transposed convolution may add more elements
+    to its result than one stride has. Then the result has windows to which no element
+    of `images` belongs."""
     ends: list[int] = []
     for wanted, size in zip(reversed(sizes), reversed(images.shape[2:]), strict=True):
         ends += [0, wanted - size]
@@ -250,17 +254,17 @@ def filled_up(images: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def layout(images: Tensor, weight: Tensor) -> torch.memory_format:
-    """What the CPU gives results of these: channels last if one of them is."""
+    """The memory format of the CPU's results: channels_last if one operand has it."""
     formats = {suggest_memory_format(images), suggest_memory_format(weight)}
     formats.discard(torch.contiguous_format)
     return formats.pop() if formats else torch.contiguous_format
 
 
 def laid_out(result: Tensor, images: Tensor, weight: Tensor) -> Tensor:
-    """The result in the CPU's type and layout."""
+    """The result in the CPU's dtype and memory format."""
     format_ = layout(images, weight)
     dense = result.to(images.dtype).contiguous(memory_format=format_)
-    # A batch of one has whatever stride it was given on the way.
+    # The stride of a dimension of size 1 is arbitrary so far.
     if format_ is torch.contiguous_format:
         strides = make_contiguous_strides_for(dense.shape)
     else:
@@ -280,7 +284,7 @@ def convolution(
     groups: int,
 ) -> Tensor:
     if not images.is_floating_point():
-        # Only floats have matrix products here.
+        # There are matrix products of floats only.
         return without_row(
             images,
             weight,
@@ -353,8 +357,8 @@ def convolution_backward(
 
 @dataclass(frozen=True)
 class Convolution(Decomposed):
-    """A convolution or its gradients: by oneDNN where it has a primitive for the
-    device and the operands, else by `function`."""
+    """A convolution or its gradients: by oneDNN if it has a primitive for the device
+    and the operands, else by `function`."""
 
     template: ClassVar[str] = "convolution"
 

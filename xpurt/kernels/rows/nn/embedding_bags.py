@@ -1,8 +1,8 @@
-"""Rows of embedding bags: sums, means or largest of rows of a table, and gradients.
+"""Rows of embedding bags: sums, means or maxima of rows of a table, and gradients.
 
-A bag is a run of indices, from its offset to that of the next one. What a forward hands
-on to its backward is what PyTorch's kernel hands on, complete in every mode, so that
-each of them may have run on either tier.
+A bag is a run of indices, from its offset to the offset of the next bag. The forward
+ops return the same tensors for the backward as PyTorch's kernel, complete in every
+mode, so that forward and backward may run on different tiers.
 """
 
 import torch
@@ -15,7 +15,7 @@ from xpurt.kernels.rows.rearranging import as_meta
 
 SUM, MEAN, LARGEST = range(3)
 
-# Of equal elements, and from the first one if it is NaN, the first one is the largest.
+# The first of equal elements is the largest, and so is the first element if it is NaN.
 BAGS = Step(
     over="out",
     text="""
@@ -54,7 +54,7 @@ BAGS = Step(
 """,
 )
 
-# The number of the last offset that is not behind index `i`.
+# `low` is the number of offsets that are at most index `i`.
 SEARCH = """
   long low = 0, high = offsets_numel;
   while (low < high) {
@@ -72,7 +72,7 @@ OFFSET_TO_BAG = Step(
     text=SEARCH + "  offset2bag_store(i, min(low, bag_size_numel) - 1);",
 )
 
-# A work-item computes a column of the table.
+# A work-item computes one column of the table.
 BACKWARD = Step(
     over="out",
     along=("0",),
@@ -155,9 +155,9 @@ def bags(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The bags, and of which bag an index is, the sizes of the bags without padding,
-    and the rows of the largest elements. Raises RuntimeError for types or shapes that
-    do not fit."""
+    """The bags, the number of the bag of each index, the sizes of the bags without
+    padding, and the rows of the largest elements. Raises RuntimeError for types or
+    shapes that do not fit."""
     op, samples = torch.ops.aten._embedding_bag, per_sample_weights
     how = (scale_grad_by_freq, mode, sparse)
     last = (include_last_offset, padding_idx)
@@ -193,9 +193,10 @@ def bags_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int = -1,
 ) -> Tensor:
-    """The gradient of the table. PyTorch's kernel has that which is sparse, and that
-    which is divided by how often an index occurs: on the CPU of PyTorch 2.13 it takes
-    the count of another index, where one occurs twice, and tiers are to agree."""
+    """The gradient of the table. PyTorch's kernel computes the sparse one, and the one
+    that is divided by the number of occurrences of an index. In PyTorch 2.13 the CPU
+    kernel takes the count of another index if an index occurs twice, and the tiers have
+    to agree."""
     if sparse or scale_grad_by_freq:
         return torch.ops.aten._embedding_bag_backward(  # type: ignore[no-any-return]
             *(grad, indices, offsets, offset2bag, bag_size, maximum_indices),

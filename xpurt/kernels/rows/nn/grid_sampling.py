@@ -1,15 +1,16 @@
-"""Rows of sampling an image at the places that a grid names.
+"""Rows of sampling an image at the points of a grid.
 
-A place has one number per axis of the image, the last axis first; from -1 to 1 it is
-inside. Along each axis it has one tap (nearest), two (linear) or four (cubic).
+A point has one coordinate per axis of the image, the last axis first. Coordinates from
+-1 to 1 are inside. A point has one tap along each axis (nearest), two (linear) or four
+(cubic).
 """
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Scratch, Step
 from xpurt.kernels.kinds.row import FLOATING_ONLY
 from xpurt.kernels.rows.nn.windows import loops, offset
 
-# Modes are numbers, as PyTorch has them: of interpolation linear, nearest and cubic; of
-# padding zeros, border and reflection.
+# Modes have PyTorch's numbers. Interpolation: linear, nearest, cubic. Padding: zeros,
+# border, reflection.
 SAMPLING = """
 // The taps of a place along an axis: their elements (-1: outside), their weights, and
 // how fast these change with the grid's number.
@@ -95,7 +96,7 @@ static Taps taps_of(C x, long size, long interpolation, long padding, bool align
 
 
 def taps(axes: int) -> str:
-    """Declares the taps of the place that the grid has at offset `from`."""
+    """Declares the taps of the grid's point at offset `from`."""
     return "".join(
         f"  const Taps taps{d} = taps_of(\n"
         f"      grid_load(from + {axes - 1 - d} * grid_stride({axes + 1})),\n"
@@ -112,7 +113,7 @@ HEAD = (
 
 
 def weight(axes: int, steep: int | None = None) -> str:
-    """Weight of a tap, or how fast it changes along the axis `steep`."""
+    """The weight of a tap, or its derivative along the axis `steep`."""
     return " * ".join(
         f"taps{d}.{'slope' if d == steep else 'weight'}[t{d}]" for d in range(axes)
     )
@@ -137,7 +138,7 @@ def forward(axes: int) -> Step:
 
 
 def to_input(axes: int) -> Step:
-    """A work-item computes a channel of an image, in which nobody else writes."""
+    """A work-item computes one channel of an image, and alone writes to it."""
     at = offset("sums", axes, "y")
     names = [f"o{d}" for d in range(axes)]
     head = (
@@ -174,7 +175,7 @@ def to_input(axes: int) -> Step:
     )
 
 
-# The half types would round with each place that is added.
+# The 16-bit types would round after each addition.
 FROM_SUMS = Step(
     over="out0",
     text="""
@@ -186,7 +187,7 @@ FROM_SUMS = Step(
 
 
 def to_grid(axes: int) -> Step:
-    """A work-item computes one of the grid's."""
+    """A work-item computes the gradient of one point of the grid."""
     sums = "".join(f"    sum{d} += {weight(axes, d)} * product;\n" for d in range(axes))
     index = "".join(
         f"  const long o{d} = rest % grid_size({d + 1});\n  rest /= grid_size({d + 1});\n"

@@ -8,8 +8,8 @@ from xpurt.kernels.kinds.row import FLOATING_ONLY
 from xpurt.kernels.rows.nn.channel_norm import CHANNELS, LIKE_INPUT
 from xpurt.kernels.rows.nn.normalization import OF_PARAMETERS
 
-# Places are groups; the j-th element of one is element j % HxW of channel
-# j / HxW of it.
+# A work-item computes a group. The j-th element of a group is element j % HxW of its
+# channel j / HxW.
 GROUPS = (
     CHANNELS
     + """

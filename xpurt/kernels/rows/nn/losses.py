@@ -1,7 +1,8 @@
 """Rows of losses, forward and backward.
 
-Those of one number per element go by way of other ops. Those of classes are steps: one
-work-item per sample leaves its loss in `losses`, and a sub-group adds them up.
+Losses of one number per element are decomposed into other ops. Losses over classes are
+custom kernels: one work-item per sample stores its loss in `losses`, and a sub-group
+adds them up.
 """
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Scratch, Step
@@ -13,7 +14,7 @@ PLUS = "static C plus(C a, C b) { return a + b; }"
 
 # Reductions of losses, as PyTorch numbers them: 0 none, 1 mean, 2 sum.
 def sum_of(samples: str, out: str) -> Step:
-    """Adds up `losses`, of which there are `samples`, where `reduction` says so."""
+    """Adds up `losses`, whose number is `samples`, unless `reduction` is 0."""
     return Step(
         over=out,
         lanes=True,
@@ -36,7 +37,7 @@ def sum_of(samples: str, out: str) -> Step:
 
 SUM_OF_LOSSES = sum_of("target_numel", out="out")
 
-# Where the classes of self are in its dimension 1, or are all that it has.
+# The classes are dimension 1 of self, or its only dimension.
 NEGATIVE_LOG = """
   long index[8];
   target_unravel(i, index);
@@ -65,7 +66,7 @@ NEGATIVE_LOG = """
   shares_store(i, share);
 """
 
-# The mean is of the losses by their weights, the sum of which is the second result.
+# The mean is weighted; the second result is the sum of the weights.
 WEIGHTED_SUM = """
   long index[8];
   const long to = out0_unravel(i, index);
@@ -130,8 +131,8 @@ def negative_log_backward(aten: str) -> CustomKernel:
     )
 
 
-# Begins a work-item for each sample: `from` is its line of self, `classes` their
-# number.
+# Begins each work-item, which computes a sample: `from` is the offset of its line of
+# self, `classes` their number.
 SAMPLE = """
   long index[8];
   const int d = self_RANK - 1;
@@ -181,7 +182,7 @@ MARGIN_OF_ONE_BACKWARD = """
   out_store(to + label * out_step, -sum);
 """
 
-# The labels of a sample end at the first -1.
+# The labels of a sample end before the first -1.
 MARGIN_OF_SOME = """
   const long labels = target_line(i, d, index), label_step = target_stride(d);
   const long marks = out1_line(i, d, index), mark_step = out1_stride(d);

@@ -1,19 +1,19 @@
-"""Rows of normalization over lines, and what all rows of normalization share.
+"""Rows of normalization over lines, and definitions shared by all normalizations.
 
-Means and variances take two passes in the type of the computation. Sums over what
-lies apart in memory are made of parts, which another step adds up.
+Means and variances take two passes in the type of the computation. Sums over elements
+that are not adjacent in memory are computed in parts, which another step adds up.
 """
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Result, Scratch, Step
 from xpurt.kernels.kinds.row import FLOATING_ONLY
 
-PARTS = 16  # of a sum
+PARTS = 16  # parts of a sum
 
 # Means and deviations have the type of the parameters, if there are any.
 OF_PARAMETERS = Result(type_of=("weight", "bias", "input"))
 
-# along(first, last, ...) runs the statements for each j, the lanes side by side; the
-# loop without a condition inside is what a CPU device's vectorizer needs to see.
+# along(first, last, ...) runs the statements for each j; adjacent lanes have adjacent
+# j. The vectorizer of a CPU device needs a loop without a condition inside.
 SHARED = """
 #define plus(a, b) ((a) + (b))
 #define along(first, last, ...)                      \\
@@ -64,8 +64,8 @@ FORWARD = Step(
 """,
 )
 
-# Of the variance that oneDNN gives; and for its gradients, the variance that has eps in
-# it.
+# From the variance that oneDNN computes; and, for oneDNN's gradients, the variance with
+# eps included.
 RSTD = Step(
     over="out2",
     part="after",
@@ -110,7 +110,7 @@ TO_INPUT = Step(
 """,
 )
 
-# Of the lines, each part has a share; a work-item computes a column in a part.
+# Each part has a share of the lines; a work-item computes one column of one part.
 TO_PARTS = Step(
     over="weight_parts",
     text=f"""

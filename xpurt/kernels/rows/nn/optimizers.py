@@ -1,7 +1,7 @@
 """Rows of the fused optimizers and of scaled gradients.
 
-The ops take lists of parameters; a function goes over them, and each parameter is one
-kernel, of an op of xpurt's own.
+The ops take lists of parameters. A function loops over them, and runs one kernel per
+parameter, of an op of xpurt's own.
 """
 
 import math
@@ -15,8 +15,8 @@ from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import FLOATING_ONLY
 
-# Begins every work-item: the parameter's number and its gradient. A step that found_inf
-# calls off changes nothing; an unscaled gradient is kept, as by PyTorch.
+# Begins every work-item: the parameter's element and its gradient. A step that
+# found_inf cancels changes nothing. The unscaled gradient is stored, as in PyTorch.
 BEGIN = """
 #if HAS_found_inf
   if (found_inf_load(0) != 0) return;
@@ -36,7 +36,7 @@ BEGIN = """
 #endif
 """
 
-# log_beta and rest_of_beta, 1 - beta, have more digits than beta of type C.
+# log_beta and rest_of_beta (1 - beta) have more digits than beta of type C would give.
 ADAM = """
   if (decoupled) {
     x -= speed * weight_decay * x;
@@ -110,7 +110,7 @@ SCALES = "Tensor? rate=None, Tensor? grad_scale=None, Tensor? found_inf=None"
 def of_a_parameter(
     name: str, text: str, state: str, numbers: str, flops: float
 ) -> CustomKernel:
-    """An op that steps one parameter."""
+    """An op that does one optimizer step of one parameter."""
     return CustomKernel(
         f"xpurt::{name}",
         (Step(over="param", text=BEGIN + text),),
@@ -154,7 +154,7 @@ OWN = (
 
 
 def is_dense(tensor: Tensor) -> bool:
-    """Whether its elements lie side by side, in whatever order."""
+    """True if the elements are contiguous in memory, in any order of dimensions."""
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if size != 1 and stride != expected:
@@ -164,8 +164,8 @@ def is_dense(tensor: Tensor) -> bool:
 
 
 def in_a_line(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The tensors of one parameter as vectors, if their elements lie in the same order:
-    one kernel is then for parameters of any number of dimensions."""
+    """The tensors of one parameter as vectors, if their elements have the same order in
+    memory. Then one kernel serves parameters of any number of dimensions."""
     first = tensors[0]
     if is_dense(first) and all(
         t.stride() == first.stride() and t.shape == first.shape for t in tensors
@@ -175,7 +175,7 @@ def in_a_line(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def rate_of(lr: float | Tensor) -> dict[str, Any]:
-    """A number, or a tensor that stays where it is; one on the CPU is a number."""
+    """The rate: a tensor on a device stays a tensor, all else becomes a number."""
     if isinstance(lr, Tensor) and not lr.is_cpu:
         return {"rate": lr, "lr": 0.0}
     return {"rate": None, "lr": float(lr)}
@@ -219,7 +219,7 @@ def fused_adam(decoupled: bool) -> Callable[..., None]:
                 grad,
                 mean,
                 square,
-                tensors[-1],  # the square again, which is then not written to
+                tensors[-1],  # the square again, to which nothing is written then
                 step,
                 **rate_of(lr),
                 **numbers,
@@ -245,7 +245,7 @@ def fused_sgd(
     for tensors in each_parameter(self, grads, *buffers):
         torch.ops.xpurt.sgd(
             *tensors[:2],
-            tensors[-1],  # without momentum the gradient again, which is not written to
+            tensors[-1],  # without momentum the gradient again, which is only read
             **rate_of(lr),
             momentum=momentum,
             rest_of_dampening=1 - dampening,

@@ -1,16 +1,18 @@
-"""Rows that pad at the borders. Forward, a work-item computes an element of the result,
-which is read where its index is brought back into the input. Backward it is an element
-of the input, which adds up the gradients of all that were read from it."""
+"""Rows that pad at the borders.
+
+Forward, a work-item computes an element of the result: it maps the element's index back
+into the input, and reads there. Backward, a work-item computes an element of the
+input's gradient: it adds up the gradients of all results that read the element."""
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Result, Step
 from xpurt.kernels.kinds.row import ARITHMETIC, FLOATING_ONLY
 
-# Pairs of numbers, those of the last dimension first; negative ones crop.
+# Pairs of numbers, the last dimension first; negative numbers crop.
 DIMENSIONS = "for (int k = 0; k < padding_COUNT / 2; ++k)"
 
 
 def forward(inside: str) -> tuple[Step]:
-    """`inside` brings `x` back into the `n` elements of a dimension."""
+    """`inside` maps `x` back into the `n` elements of a dimension."""
     return (
         Step(
             over="out",
@@ -31,9 +33,9 @@ def forward(inside: str) -> tuple[Step]:
 
 
 def backward(first: str, last: str, where: str, valid: str = "1") -> tuple[Step]:
-    """Adds up the elements `where` of the gradient, for each `c` from `first` to
-    `last` that is `valid`: those read at `x` of a dimension that had `n` elements, has
-    `m`, and begins after `before`."""
+    """Adds up elements of the gradient: the index is `where`, for each `c` from `first`
+    to `last` that is `valid`. Along each dimension `x` is the element's index, `n` the
+    size, `m` the size of the gradient, and `before` the padding at the beginning."""
     return (
         Step(
             over="out",
@@ -72,7 +74,8 @@ def backward(first: str, last: str, where: str, valid: str = "1") -> tuple[Step]
 
 REFLECT = forward("x = x < 0 ? -x : x; x = x >= n ? 2 * (n - 1) - x : x;")
 REPLICATE = forward("x = clamp(x, 0L, n - 1);")
-# Read as itself, and in the mirrors at both ends, which the ends themselves are not in.
+# The element itself, and its mirror images at both ends. The element at an end has no
+# mirror image at that end.
 REFLECT_BACK = backward(
     "0L",
     "2L",
@@ -83,7 +86,7 @@ REPLICATE_BACK = backward(
     "x == 0 ? 0L : before + x", "x == n - 1 ? m - 1 : before + x", "c"
 )
 
-# PyTorch's meta functions have what other devices give, which is contiguous.
+# PyTorch's meta functions give the layout of other devices, which is contiguous.
 OF_THE_CPU = Result(laid_out_like="self")
 
 ROWS = (

@@ -1,4 +1,4 @@
-"""Rows of pooling: the largest or the mean of windows, given or adaptive."""
+"""Rows of pooling: maximum or mean of windows of given or adaptive size."""
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.element_types import FLOATS
@@ -15,7 +15,7 @@ from xpurt.kernels.rows.nn.windows import (
 
 AVERAGED = Kind(FLOATS + "l")
 
-# Elements of window o along an axis: with padding, and without.
+# The numbers of elements of window o along an axis: with padding, and without.
 DIVISOR = """
 #define BEGIN(o, d) ((o) * STEP(d) - PADDING(d))
 #define SPAN(o, d, size) (min(BEGIN(o, d) + KERNEL(d), (size) + PADDING(d)) - BEGIN(o, d))
@@ -30,7 +30,7 @@ DIVISOR = """
 
 
 def largest(axes: int, head: str) -> Step:
-    """Of NaN the last one wins, of equal elements the first one."""
+    """The last NaN wins; of equal elements the first one."""
     body = f"""
     const C x = self_load(base + {offset("self", axes, "y")});
     if (best < 0 || x > most || x != x) {{
@@ -141,7 +141,7 @@ def rows(axes: int) -> tuple[CustomKernel, ...]:
         f"  for (long o{{d}} = START(y{{d}}, windows{{d}}, {sizes});\n"
         "       o{d} < end{d}; ++o{d}) {{\n"
     )
-    # What a window has, with padding or without it.
+    # The number of elements of a window, with padding and without.
     padded = f"SPAN(o{{d}}, {{d}}, {sizes})"
     inside = f"INSIDE(o{{d}}, {{d}}, {sizes})"
     divisor = f"DIVISOR({product(padded, axes)}, {product(inside, axes)})"

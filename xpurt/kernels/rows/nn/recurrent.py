@@ -1,10 +1,10 @@
-"""Rows of the layers of LSTM and GRU, and of their cells.
+"""Rows of LSTM and GRU: layers and cells.
 
-H is the hidden size; gates lie beside each other in rows of 4 * H (input, forget, cell,
-output) or 3 * H (reset, update, new). A work-item computes an element of the state,
-(batch, H). The workspace is what PyTorch's formula of the gradient hands on: the gates
-of an LSTM after their functions; of a GRU besides these the state before, and the
-hidden part of the new gate.
+H is the hidden size. The gates of a sample are adjacent, in rows of 4 * H (input,
+forget, cell, output) or 3 * H (reset, update, new). A work-item computes one element of
+the state, (batch, H). The workspace is what PyTorch's gradient formula receives. For an
+LSTM it holds the gates after their activations; for a GRU also the state before, and
+the hidden part of the new gate.
 """
 
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from xpurt.kernels.kinds.row import FLOATING_ONLY, BaseRow, Kind
 
 @dataclass(frozen=True, slots=True)
 class Recurrent(BaseRow):
-    """A layer in one direction, or its gradients, by a oneDNN primitive, and elsewhere
-    by the cells. `flops` are per weight, step and sequence. C++ knows the op."""
+    """A layer in one direction, or its gradients: by a oneDNN primitive, or else by the
+    cells. `flops` are per weight, step and sequence. C++ handles the arguments."""
 
     template: ClassVar[str] = "recurrent"
 
@@ -26,7 +26,7 @@ class Recurrent(BaseRow):
     flops: float = 2
 
 
-# `at` is the place in the first of `gates` gates; k is the number of a gate.
+# `at` is the offset in the first of `gates` gates; k is the number of a gate.
 SHARED = """
 #define state_place(gates, hidden_size)        \\
   const long n = (hidden_size), row = i / n;   \\
@@ -134,7 +134,7 @@ GRU_BACKWARD = Step(
 
 
 def sum_over_batch(gates: str, bias: str) -> Step:
-    """`bias`, of one number per gate, is what the rows of `gates` add up to."""
+    """`bias`, with one number per gate, is the sum of the rows of `gates`."""
     return Step(
         over=bias,
         text=f"""

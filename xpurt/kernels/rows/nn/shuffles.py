@@ -9,7 +9,7 @@ from xpurt.kernels.kinds.row import ARITHMETIC
 
 
 def channel_shuffle(images: Tensor, groups: int) -> Tensor:
-    """PyTorch's decomposition, in the memory format that the CPU keeps."""
+    """PyTorch's decomposition, in the memory format of the CPU's result."""
     from torch._decomp import decomposition_table  # takes long to import
 
     shuffle = decomposition_table[torch.ops.aten.channel_shuffle.default]

@@ -1,6 +1,7 @@
-"""Rows between images and columns, which have a row per element of a window.
+"""Rows between images and matrices of columns.
 
-A column is a window; where a window's element lies outside of the image it is 0.
+A column is a window, and has one row per element of the window. Elements outside of the
+image are 0.
 """
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step

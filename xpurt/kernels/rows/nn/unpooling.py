@@ -1,4 +1,4 @@
-"""Rows of unpooling: elements at the places in images that they were the largest at."""
+"""Rows of unpooling: they put elements back to the positions of the maxima."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ ZERO = Step(
 """,
 )
 
-# If several elements are for one place, it is not said which of them it gets.
+# If several elements have one position, it is unspecified which of them it gets.
 PUT_BACK = Step(
     over="self",
     text="""

@@ -1,8 +1,8 @@
-"""Rows of upsampling: each axis by itself takes a few elements with weights.
+"""Rows of upsampling: along each axis, an element is a weighted sum of a few elements.
 
-An element of the result is a sum over its taps along each axis. Backward, an element of
-the input's gradient looks for the elements that it was a tap of: they lie side by side,
-since taps never go back, and the first one is found by bisection.
+An element of the result is a sum over its taps along each axis. Backward, a work-item
+computes an element of the input's gradient, and finds the elements of which it was a
+tap. These are adjacent, since taps never go back, and a bisection finds the first one.
 """
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
@@ -12,9 +12,9 @@ from xpurt.kernels.rows.nn.windows import loops, offset, origin, place
 
 COPIED = Kind(FLOATS + "u")
 
-# R is the type of coordinates and weights. Along an axis of `size` elements that
-# becomes one of `count`, element o has TAPS taps: from base_of(o), whose coordinate is
-# `at`, they are clamped to the axis by tap_of, and weigh weight_of.
+# R is the type of coordinates and weights. Along an axis, `size` elements become
+# `count`. Element o has the coordinate `at` and TAPS taps, which begin at base_of(at).
+# tap_of clamps them to the axis, and weight_of gives their weights.
 INVERSE = """
 // 1 / (factor + low), rounded once: which element is the nearest may hang on it.
 static R inverse(R factor, R low) {
@@ -83,8 +83,8 @@ static R weight_of(R at, long base, int t) {
 """
 )
 
-# The elements that element y of the input was a tap of: from first_of to the last one
-# for which reaches(); edges are taps of all that lie beyond them.
+# The elements of which element y of the input was a tap: from first_of to the last one
+# for which reaches() is true. Elements at the edges are taps of all positions beyond.
 BACKWARD = """
 static long first_of(long y, long size, long count, R scale, bool align) {
   long low = 0, high = y == 0 ? 0 : count;
@@ -116,12 +116,12 @@ static R share_of(long o, long y, long size, long count, R scale, bool align) {
 
 
 def factors(axes: int) -> tuple[str, ...]:
-    """Names of the factors in the schemas."""
+    """The names of the factors in the schemas."""
     return ("scales",) if axes == 1 else ("scales_d", "scales_h", "scales_w")[-axes:]
 
 
 def arguments(axes: int, aligns: bool) -> str:
-    """ALIGN and FACTOR(d), what a call says of an axis."""
+    """ALIGN and FACTOR(d): the arguments of a call for each axis."""
     lines = [f"#define ALIGN {'align_corners' if aligns else 'false'}"]
     for d, name in enumerate(factors(axes)):
         lines += [
@@ -216,7 +216,7 @@ def rows(
 
 
 def nearest(begin: str) -> str:
-    """The nearest element, where elements begin at `begin`."""
+    """The text of nearest upsampling; coordinates are offset by `begin`."""
     return f"#define OFFSET ((R){begin})\n{NEAREST}"
 
 

@@ -1,11 +1,11 @@
-"""Text of kernels over windows: the last two or three dimensions are the axes.
+"""Texts of kernels over windows: the last two or three dimensions are the axes.
 
-Forward, a work-item computes an element of the result, and runs over the window beneath
-it. Backward it is an element of the input's gradient, and runs over the windows that it
-was in, so that no two work-items write to one element.
+Forward, a work-item computes an element of the result, and loops over the elements of
+its window. Backward, a work-item computes an element of the input's gradient, and loops
+over the windows that contain it, so that no two work-items write to one element.
 """
 
-# Lists have a number per axis, or one for all.
+# Lists have one number per axis, or one for all axes.
 LISTS = """
 #define of_axis(list, count, d) ((list)[(count) == 1 ? 0 : (d)])
 #define KERNEL(d) of_axis(kernel_size, kernel_size_COUNT, d)
@@ -31,7 +31,7 @@ static long first_window(long from, long step) {
 }
 """
 
-# Adaptive windows: window o of an axis, and the windows that element y is in.
+# Adaptive windows: the elements of window o of an axis, and the windows of element y.
 ADAPTIVE = """
 #define START(o, size, windows) ((o) * (size) / (windows))
 #define END(o, size, windows) ((((o) + 1) * (size) + (windows) - 1) / (windows))
@@ -52,8 +52,8 @@ def offset(tensor: str, axes: int, names: str) -> str:
 
 
 def place(tensor: str, axes: int, names: str) -> str:
-    """Declares the coordinates of work-item i in `tensor`, and its offset `to`; `index`
-    is left with the origin of the axes."""
+    """Declares the coordinates of work-item i in `tensor`, and its offset `to`, and
+    leaves the origin of the axes in `index`."""
     lines = ["  long index[8];", f"  const long to = {tensor}_unravel(i, index);"]
     for d in range(axes):
         at = f"index[{tensor}_RANK - {axes - d}]"
@@ -69,13 +69,13 @@ def origin(tensor: str, axes: int) -> str:
 
 
 def loops(axes: int, head: str, body: str) -> str:
-    """The body in a loop per axis; `head` is what stands in each, with {d} for it."""
+    """`body` in one loop per axis. `head` opens each loop, with {d} for the axis."""
     opened = "".join(head.format(d=d) for d in range(axes))
     return opened + body + "  " + "}" * axes
 
 
 def flat(axes: int, tensor: str, names: str) -> str:
-    """Number of an element among those of the axes."""
+    """The number of an element among those of the axes, in row-major order."""
     text = f"{names}0"
     for d in range(1, axes):
         text = f"({text}) * {size(tensor, axes, d)} + {names}{d}"

@@ -1,4 +1,5 @@
-// Puts what the lanes of a sub-group have each, one `other` at a time, into all of them.
+// Combines the values of all lanes of a sub-group, one `other` at a time. Each lane
+// gets the result.
 #if LANES > 1
 #define ACROSS(acc, combined)                        \
   for (uint far = LANES / 2; far > 0; far /= 2) {    \

@@ -1,5 +1,5 @@
-// Airy's function Ai: by a Chebyshev series about its first zeros, by that of the
-// exponentially scaled function above, and by modulus and phase below (DLMF 9.7). The
+// The Airy function Ai: by a Chebyshev series around its first zeros; above, by one of
+// the exponentially scaled function; below, by modulus and phase (DLMF 9.7). The
 // coefficients were computed with 50 digits.
 __constant const C airy_middle[30] = {  // 19 for float
     0.0902741407414222641, 0.292497226472885946, -0.186750998521440997,

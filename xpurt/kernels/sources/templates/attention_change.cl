@@ -1,5 +1,5 @@
-// Between products of matrices, backward: scores become weights, and the gradients of
-// weights those of scores. A sub-group per query.
+// Between the matrix products of the backward: turns scores into weights, and gradients
+// of weights into gradients of scores. One sub-group per query.
 $attributes
 __kernel void $entry(__global T* weights, __global T* changes, __global const C* scores,
                      __global const C* grads, __global const C* sums,

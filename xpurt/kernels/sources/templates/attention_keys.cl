@@ -1,4 +1,4 @@
-// The gradients of the keys and the values, of the same strides.
+// The gradients of the keys and of the values, which have the same strides.
 TILES $entry(__global T* out, __global T* values_out, __global const C* sums,
              __global const C* inner, __global const T* query, __global const T* key,
              __global const T* value, __global const T* grad MASK, const C scale,

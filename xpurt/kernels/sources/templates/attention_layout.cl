@@ -1,11 +1,11 @@
-// What the kernels of attention have in common: queries, keys and values (batch, heads,
-// tokens, EMBED), of any strides.
+// Definitions of all attention kernels. Queries, keys and values are (batch, heads,
+// tokens, EMBED), with any strides.
 typedef struct {
   long batch, heads, queries, keys;
   long first;  // the number of the first query
   long query[4], key[4], value[4], out[4], grad[4];  // strides
   long mask[4];
-  long sums[3];  // of the logarithms of sums: batch, head, query
+  long sums[3];  // strides of the logarithms of sums: batch, head, query
 } Layout;
 
 #if $masked

@@ -1,4 +1,4 @@
-// A sub-group per query goes along its scores, dense (batch, heads, queries, keys).
+// One sub-group per query steps along its scores, dense (batch, heads, queries, keys).
 #define EVERY(statement)                              \
   for (long before = 0; before < whole; before += LANES) { \
     const long j = before + lane;                     \

@@ -1,5 +1,5 @@
-// The gradient of the queries. `inner` is, per query, the product of the result and
-// its gradient.
+// The gradient of the queries. `inner` is, for each query, the inner product of the
+// result and its gradient.
 TILES $entry(__global T* out, __global const C* sums, __global const C* inner,
              __global const T* query, __global const T* key, __global const T* value,
              __global const T* grad MASK, const C scale, const Layout layout) {

@@ -1,5 +1,5 @@
-// Between two products of matrices: scores become weights, and the logarithm of their
-// sums is kept. A sub-group per query.
+// Between two matrix products: turns scores into weights, and stores the logarithms of
+// the sums. One sub-group per query.
 $attributes
 __kernel void $entry(__global T* out, __global C* sums, __global C* scores MASK,
                      const Layout layout) {

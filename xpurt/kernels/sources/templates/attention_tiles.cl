@@ -1,14 +1,14 @@
-// A work-group of TILE x TILE items for a tile of queries, or of keys, of one head; it
-// goes along the tiles of the others. No more than a tile of weights is there at a
-// time (Dao, Fu, Ermon, Rudra and Ré, 2022). Items of one row y share their results'
-// elements, TILE apart.
+// A work-group of TILE x TILE work-items computes a tile of queries, or of keys, of one
+// head, and loops over the tiles of the other side. Only one tile of weights exists at
+// a time (Dao, Fu, Ermon, Rudra and Ré, 2022). The work-items of one y share the
+// elements of a result's row: each has every TILE-th element.
 #define TILE 16
 #define EACH ((EMBED + TILE - 1) / TILE)
 #define TILES __attribute__((reqd_work_group_size(TILE, TILE, 1))) __kernel void
 
 typedef __local C Rows[EMBED + 1];
 
-// Rows of a matrix into local memory; zeros beyond the last one.
+// Copies rows of a matrix into local memory, with zeros beyond the last row.
 static void fetch(Rows* rows, __global const T* p, long first, long count,
                   const long* stride, long base) {
   for (int at = get_local_id(1) * TILE + get_local_id(0); at < TILE * EMBED;
@@ -37,7 +37,7 @@ static C product(Rows* a, int row, Rows* b, int other) {
   const long grad_base = batch * layout.grad[0] + head * layout.grad[1]; \
   const long sums_base = batch * layout.sums[0] + head * layout.sums[1];
 
-// The score of a query and a key that are in local memory.
+// The score of a query and a key, both in local memory.
 #define SCORE(row_q, row_k, query, key)                                          \
   ((query) < layout.queries && (key) < layout.keys && (!CAUSAL || (key) <= (query)) \
        ? product(queries, row_q, keys, row_k) * scale +                          \

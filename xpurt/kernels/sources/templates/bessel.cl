@@ -1,6 +1,6 @@
-// Bessel functions of orders 0 and 1. Up to 8 by Chebyshev series in x^2, from which
-// the zeros of J are taken out and the logarithmic part of Y; beyond by the modulus and
-// phase of Hankel's expansions (DLMF 10.17), P and x Q as series in 1 / x^2 (Hart and
+// Bessel functions of orders 0 and 1. Up to 8: Chebyshev series in x^2, from which the
+// zeros of J and the logarithmic part of Y are factored out. Beyond: modulus and phase
+// of Hankel's expansions (DLMF 10.17), with P and x Q as series in 1 / x^2 (Hart and
 // others 1968). The coefficients were computed with 50 digits.
 __constant const C j0_low[15] = {  // 10 for float
     0.00199035550016014855, -0.00262093913849702511, 0.000868772147206257652,
@@ -69,7 +69,7 @@ __constant const C hankel_q1[15] = {  // 5 for float
 };
 
 
-// x^2 - zero^2, the zero in two parts, of which the first is a float.
+// x^2 - zero^2. The zero has two parts, and the first part is a float.
 #define FROM_ZERO(x, zero, rest) (((x) - zero - (rest)) * ((x) + (zero + rest)))
 
 #define HANKEL(order, near, far) \
@@ -114,7 +114,7 @@ static C bessel_y1(C x) {
   if (x == 0) return -(C)INFINITY;
   if (x < 0) return NAN;
   if (x <= 8) {
-    // 2 / pi over x: the reciprocal of a subnormal number may be infinite.
+    // 2 / (pi x), as a quotient: the reciprocal of a subnormal x may be infinite.
     return x * SERIES(y1_low, x * x / 32 - 1, 12) +
            0.6366197723675814 * log(x) * positive_j1(x) - 0.6366197723675814 / x;
   }

@@ -1,4 +1,4 @@
-// The sum of c[k] T_k(t), by the recurrence of Clenshaw (1955).
+// The sum of c[k] T_k(t), by Clenshaw's recurrence (1955).
 static C chebyshev_sum(C t, int n, __constant const C* c) {
   C after = 0, later = 0;
   for (int k = n - 1; k > 0; --k) {
@@ -9,6 +9,6 @@ static C chebyshev_sum(C t, int n, __constant const C* c) {
   return t * after - later + c[0];
 }
 
-// The first `narrow` coefficients of a table are enough for float.
+// In float the first `narrow` coefficients of a table are enough.
 #define SERIES(table, t, narrow) \
   chebyshev_sum(t, sizeof(C) == 8 ? (int)(sizeof(table) / sizeof(C)) : (narrow), table)

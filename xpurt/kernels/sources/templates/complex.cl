@@ -1,16 +1,16 @@
-// Complex numbers: C is a vector of the real part and the imaginary one, R their type.
-// Sums, differences, and products with a number that is not complex are those of vectors.
+// Complex numbers. C is a vector of the real and the imaginary part, R the type of the
+// parts. Sums, differences, and products with a real number are those of vectors.
 #define COMPLEX 1
 #define ONE ((C)(1, 0))
 #define LOG_2 0.6931471805599453
 #define LOG_10 2.302585092994046
 
-// Lanes hand on numbers alone.
+// Sub-groups shuffle scalars only.
 #define SHUFFLED(acc, far) \
   ((C)(sub_group_shuffle_xor(acc.x, far), sub_group_shuffle_xor(acc.y, far)))
 
-// Each product is rounded: fused with the difference, what is zero or NaN without, as on
-// the CPU, is a rounding error or infinite.
+// Each product is rounded, as on the CPU. A product fused with the difference would
+// give a rounding error or infinity where the CPU gives zero or NaN.
 static C times(C a, C b) {
 #pragma OPENCL FP_CONTRACT OFF
   return (C)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
@@ -37,8 +37,9 @@ static C turned_back(C z) { return (C)(z.y, -z.x); }  // -i z
 #define IS_DOUBLE (sizeof(R) == 8)
 #define MOST_OF_EXP ((R)(IS_DOUBLE ? 709 : 88))
 
-// exp(x) times a factor and a direction, of which a part may be so small that the product
-// is finite where exp(x) is not: in steps, of which each difference is exact.
+// exp(x) times a factor and a direction. One part of these may be so small that the
+// product is finite while exp(x) is not. So x is reduced in steps, with exact
+// differences.
 static C exp_times(R x, R factor, C direction) {
   const R step = IS_DOUBLE ? 512 : 64;
   for (int k = 0; k < 2 && x > MOST_OF_EXP; ++k) {
@@ -56,8 +57,8 @@ static C exp_of(C z) {
   return exp_times(z.x, 1, direction_at(z.y));
 }
 
-// log|z|: near 1 by what |z|^2 is above 1, else of a number that is neither too large nor
-// too small for its square.
+// log|z|. Near 1 it is computed from |z|^2 - 1; else from z scaled to a size whose
+// square neither overflows nor underflows.
 static R log_of_size(C z) {
   const R x = fmax(fabs(z.x), fabs(z.y)), y = fmin(fabs(z.x), fabs(z.y));
   if (isnan(z.x) || isnan(z.y)) return hypot(z.x, z.y);  // infinite or NaN
@@ -74,8 +75,8 @@ static R log_of_size(C z) {
 
 static C log_of(C z) { return (C)(log_of_size(z), atan2(z.y, z.x)); }
 
-// The root with a real part that is not negative; no difference of large numbers. Its
-// argument is multiplied by an even power of two where the size of it is infinite or
+// The root whose real part is not negative, without a difference of large numbers. The
+// argument is multiplied by an even power of two if its absolute value is infinite or
 // subnormal.
 static C sqrt_of(C z) {
   if (z.x == 0 && z.y == 0) return (C)(0, z.y);
@@ -91,7 +92,7 @@ static C sqrt_of(C z) {
   return (C)(ldexp(found.x, -power), ldexp(found.y, -power));
 }
 
-// Where both parts are NaN the product of an infinite number is infinite (C99, G.5.1).
+// If both parts are NaN, the product of an infinite number is infinite (C99, G.5.1).
 static C times_infinite(C a, C b) {
   const C found = times(a, b);
   if (!isnan(found.x) || !isnan(found.y)) return found;
@@ -156,8 +157,8 @@ static C tanh_of(C z) {
   return isinf(t) ? (C)(rho / s, 1 / t) : (C)(beta * rho * s / below, t / below);
 }
 
-// 1 / (1 + exp(-z)). With c = cos(y / 2) the real part of the sum is 1 - exp(-x) and
-// 2 c^2 exp(-x), of which none has lost its digits near a pole.
+// 1 / (1 + exp(-z)). With c = cos(y / 2), the real part of the denominator is the sum
+// of 1 - exp(-x) and 2 c^2 exp(-x). Near a pole neither of them has lost digits.
 static C sigmoid_of(C z) {
   if (isinf(z.x) && !isfinite(z.y)) return (C)(z.x > 0, 0);
   if (z.x < -MOST_OF_EXP / 2) return exp_of(z);

@@ -1,7 +1,7 @@
-// Random numbers that take as many draws as it needs, and choices: the rest of
+// Random numbers that take as many draws as they need, and choices: the second part of
 // random.cl, in the same subset of OpenCL C and C++.
 
-// The numbers of one element: those of draws 0, 1, ... of the block that is its own.
+// The random words of one element: those of draws 0, 1, ... of its own block.
 typedef struct {
   ulong seed, offset, element;
   uint draw;
@@ -39,8 +39,9 @@ FUNCTION Number next_of(SUPPLY) {
   return number_of(FROM(words), NUMBERS - 1 - FROM(left));
 }
 
-// Rejections end after so many draws at the latest, with the number that is likeliest:
-// each attempt has an even chance at least, if the parameters are numbers.
+// Rejection ends at the latest after this number of attempts, with the likeliest
+// number. Each attempt succeeds with a probability of 1/2 at least, if the parameters
+// are not NaN.
 enum { MOST_ATTEMPTS = 256 };
 
 FUNCTION REAL log_of(REAL x) {
@@ -53,40 +54,41 @@ FUNCTION REAL log_of(REAL x) {
   return log_of_parts(exponent, f);
 }
 
-// log(1 + f) of f > -1.
+// log(1 + f) for f > -1.
 FUNCTION REAL log_beside_one(REAL f) {
   return f > NUM(-0.29) && f < NUM(0.41) ? log_of_parts(0, f) : log_of(1 + f);
 }
 
-// What log(k!) is above Stirling's log(sqrt(2 pi k) (k / e)^k), of k > 0.
+// log(k!) minus Stirling's log(sqrt(2 pi k) (k / e)^k), for k > 0.
 FUNCTION REAL above_stirling(REAL k) {
   const REAL r = reciprocal_of(k), z = r * r;
   return r * (NUM(0.08333333333333333) -
               z * (NUM(0.002777777777777778) - z * NUM(0.0007936507936507937)));
 }
 
-// k log(k / mean) + mean - k, of k > 0: Loader: "Fast and Accurate Computation of
+// k log(k / mean) + mean - k, for k > 0: Loader: "Fast and Accurate Computation of
 // Binomial Probabilities", 2000.
 FUNCTION REAL deviance_of(REAL k, REAL mean) {
   const REAL away = k - mean;
   return k * log_beside_one(away * reciprocal_of(mean)) - away;
 }
 
-// log of Poisson's probability of k.
+// The logarithm of the Poisson probability of k.
 FUNCTION REAL log_poisson(REAL k, REAL mean) {
   if (k == 0) return -mean;
   return -deviance_of(k, mean) - above_stirling(k) -
          NUM(0.5) * log_of(k * NUM(6.283185307179586));
 }
 
-// In (-1/2, 1/2), an odd multiple of 2^-(DIGITS + 1).
+// A number in (-1/2, 1/2), an odd multiple of 2^-(DIGITS + 1).
 FUNCTION REAL centered_of(Number n) {
   const Signed part = (Signed)(n >> (NUMBER_BITS - DIGITS)) - ((Signed)1 << (DIGITS - 1));
   return ((REAL)part + NUM(0.5)) * power_of_two(-DIGITS);
 }
 
-// Below a mean of 10, how many exponential waits fit into it. Above, Hoermann: "The
-// Transformed Rejection Method for Generating Poisson Random Variables", 1993 (PTRS).
+// For a mean below 10, the number of exponential waits that fit into it. Else Hoermann:
+// "The Transformed Rejection Method for Generating Poisson Random Variables", 1993
+// (PTRS).
 FUNCTION REAL poisson_of(SUPPLY, REAL mean) {
   if (!(mean > 0)) return mean == 0 ? (REAL)0 : mean;
   if (mean < 10) {
@@ -115,7 +117,7 @@ FUNCTION REAL poisson_of(SUPPLY, REAL mean) {
   return floor(mean);
 }
 
-// log of the binomial probability of k.
+// The logarithm of the binomial probability of k.
 FUNCTION REAL log_binomial(REAL k, REAL n, REAL p, REAL q) {
   if (k == 0) return n * log_beside_one(-p);
   if (k == n) return n * log_of(p);
@@ -125,12 +127,12 @@ FUNCTION REAL log_binomial(REAL k, REAL n, REAL p, REAL q) {
          NUM(0.5) * log_of(spread * NUM(0.15915494309189535));
 }
 
-// Of p up to 1/2. Below a mean of 10, how many waits for a success fit into n trials.
-// Above, Hoermann: "The Generation of Binomial Random Variates", 1993 (BTRS).
+// For p up to 1/2. For a mean below 10, the number of waits for a success that fit into
+// n trials. Else Hoermann: "The Generation of Binomial Random Variates", 1993 (BTRS).
 FUNCTION REAL binomial_of_half(SUPPLY, REAL n, REAL p) {
   const REAL q = 1 - p, mean = n * p;
   if (mean < 10) {
-    // Subnormal: no success is to be expected.
+    // p is near the subnormal numbers: no success can be expected.
     if (p < power_of_two(-100)) return 0;
     const REAL scale = reciprocal_of(-log_beside_one(-p));
     REAL trials = 0;
@@ -173,13 +175,13 @@ FUNCTION REAL binomial_of(SUPPLY, REAL n, REAL p) {
                        : n - binomial_of_half(GIVEN, n, 1 - p);
 }
 
-// Where a category of this weight comes in among those that race to be chosen: what an
-// exponential wait over the weight is, as an integer of that order, and the category's
-// number below 2^24. No weight comes last.
+// The place of a category of this weight in the race that decides the choice. The high
+// bits are the order of an exponential wait divided by the weight; the low 24 bits are
+// the number of the category. Categories of weight 0 are last.
 FUNCTION long place_of(Number n, REAL weight, long category) {
   const Bits bits = AS_BITS(weight);
   const long exponent = (long)(bits >> (DIGITS - 1));
-  if (exponent == 0) return (long)1 << 62 | category;  // zero, or as good as that
+  if (exponent == 0) return (long)1 << 62 | category;  // zero or subnormal
   const Bits mantissa = bits & (((Bits)1 << (DIGITS - 1)) - 1);
   const REAL share = AS_REAL(mantissa | (Bits)BIAS << (DIGITS - 1));
   const REAL wait = minus_log_of(n) * reciprocal_of(share);
@@ -187,7 +189,7 @@ FUNCTION long place_of(Number n, REAL weight, long category) {
   return (order + ((2 * BIAS + 2 - exponent) << 23)) << 24 | category;
 }
 
-// A weight as an integer below 2^39, where `most` is the largest weight.
+// The weight as an integer below 2^39, relative to the largest weight, `most`.
 FUNCTION long whole_weight_of(REAL weight, REAL most) {
   const Bits bits = AS_BITS(weight);
   const int exponent = (int)(bits >> (DIGITS - 1));

@@ -12,7 +12,8 @@ static long offset_at(int rank, const long* stride, const long* index) {
   return offset;
 }
 
-// The index of the i-th element, without the dimension `skipped`, and its offset.
+// Computes the index of the i-th element, without the dimension `skipped`. Returns its
+// offset.
 static long unravel(int rank, const long* size, const long* stride, long i,
                     int skipped, long* index) {
   long offset = 0;
@@ -26,7 +27,7 @@ static long unravel(int rank, const long* size, const long* stride, long i,
   return offset;
 }
 
-// The same, of fewer than 2^31 elements: divisions of 32 bits are much faster.
+// The same for fewer than 2^31 elements: 32-bit divisions are much faster.
 static long unravel_int32(int rank, const long* size, const long* stride, uint i,
                         int skipped, long* index) {
   long offset = 0;

@@ -1,9 +1,9 @@
-// Functions of real numbers that OpenCL C has not. Literals get the type of C.
+// Functions of real numbers that are missing from OpenCL C. Literals get the type of C.
 #define ONE ((C)1)
 
 static C times(C a, C b) { return a * b; }
 
-// NaN wins, as in torch.maximum and torch.minimum.
+// The result is NaN if one operand is, as in torch.maximum and torch.minimum.
 static C maximum_of(C a, C b) { return a != a || a > b ? a : b; }
 static C minimum_of(C a, C b) { return a != a || a < b ? a : b; }
 
@@ -14,7 +14,7 @@ static C remainder_of(C a, C b) {
   return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
 }
 
-// Python's floor division, as PyTorch has it: exact where a / b would be rounded up.
+// Python's floor division, as in PyTorch: exact even if a / b would be rounded up.
 static C floor_quotient(C a, C b) {
   if (b == 0) return a / b;
   const C rest = fmod(a, b);
@@ -31,8 +31,8 @@ static C power_of(C a, C b) {
   return pow(a, b);
 }
 
-// By a scalar, PyTorch takes a square root for what IEEE's pow has another value of: of
-// -inf it is NaN, of -0 it is -0.
+// For a scalar exponent PyTorch takes a square root, which differs from IEEE's pow: the
+// root of -inf is NaN, and that of -0 is -0.
 static C power_by_scalar(C a, C b) {
   if (b == 2) return a * a;
   if (b == 0.5) return sqrt(a);
@@ -40,14 +40,16 @@ static C power_by_scalar(C a, C b) {
   return power_of(a, b);
 }
 
-// To a number of digits behind the point, or before it if that is negative.
+// Rounds to a number of decimals after the point, or before it if the number is
+// negative.
 static C round_to(C x, C digits) {
   C power = 1;
   for (int k = 0; k < fabs(digits); ++k) power *= 10;
   return digits < 0 ? rint(x / power) * power : rint(x * power) / power;
 }
 
-// Drivers take much longer for arguments without a result, and in vectors with such.
+// Drivers take much longer for arguments without a result, and for vectors that contain
+// one.
 static C acosh_of(C x) { return x >= 1 ? acosh(fmax(x, (C)1)) : (C)NAN; }
 static C atanh_of(C x) {
   const bool within = fabs(x) < 1;
@@ -81,15 +83,15 @@ static C logit_of(C x, C eps) {
   return log(x / (1 - x));
 }
 
-// The quotient is of the gradient g: the reciprocal of a subnormal x would be infinite.
+// A quotient of the gradient g, as the reciprocal of a subnormal x would be infinite.
 static C logit_backward_of(C g, C x, C eps) {
   if (eps < 0) return x < 0 || x > 1 ? (C)NAN : g / (x * (1 - x));
   return x < eps || x > 1 - eps ? (C)0 : g / (x * (1 - x));
 }
 
-// (1 + erf(x / sqrt(2))) / 2, of which nothing is lost where erf is near -1. What the
-// argument s of erfc loses by rounding counts there, too: the slope of log(erfc(s)) is
-// near -2s.
+// (1 + erf(x / sqrt(2))) / 2, without the loss of digits where erf is near -1. There
+// the rounding error of erfc's argument s counts, too, and is corrected: the slope of
+// log(erfc(s)) is near -2s.
 static C normal_below(C x) {
   const C s = -0.7071067811865476 * x;
   const C lost = fma(-0.7071067811865476, x, -s);
@@ -104,8 +106,8 @@ static C gelu_slope(C x) {
   return normal_below(x) + x * density;
 }
 
-// GELU by tanh: u = sqrt(2 / pi) (x + 0.044715 x^3) is the argument. (1 + tanh(u)) / 2 is
-// 1 / (1 + exp(-2u)), of which nothing is lost where tanh(u) is near -1.
+// GELU by tanh. Its argument is u = sqrt(2 / pi) (x + 0.044715 x^3). (1 + tanh(u)) / 2
+// is computed as 1 / (1 + exp(-2u)), which loses no digits where tanh(u) is near -1.
 static C gelu_tanh_of(C x) {
   const C twice = 1.5957691216057308 * (x + 0.044715 * x * x * x);
   return x / (1 + exp(-twice));
@@ -118,7 +120,8 @@ static C gelu_tanh_slope(C x) {
   return (twice < 0 ? below : above) + x * above * below * slope;
 }
 
-// tanh(log(1 + e)) with e = exp(x) is n / (n + 2) with n = e (e + 2): beyond 30 it is 1.
+// tanh(log(1 + e)) with e = exp(x) is n / (n + 2) with n = e (e + 2). Beyond x = 30 it
+// is 1.
 static C mish_of(C x) {
   const C e = exp(x), n = e * (e + 2);
   return x > 30 ? x : x * (n / (n + 2));

@@ -35,7 +35,7 @@ static C trigamma_of(C x) {
   return sign * (sum + (1 + 1 / (2 * x) + z * tail) / x);
 }
 
-// Bernoulli's number 2j, divided by the factorial of 2j.
+// The Bernoulli numbers B(2j), divided by the factorials of 2j.
 __constant const C bernoulli[12] = {
     0.083333333333333333, -0.0013888888888888889, 3.3068783068783069e-5,
     -8.2671957671957672e-7, 2.0876756987868099e-8, -5.2841901386874932e-10,
@@ -43,7 +43,7 @@ __constant const C bernoulli[12] = {
     -2.1748686985580619e-16, 5.5090028283602295e-18, -1.3954464685812523e-19,
 };
 
-// Hurwitz's zeta, the sum of (q + k)^-s, by the formula of Euler and Maclaurin
+// The Hurwitz zeta function, the sum of (q + k)^-s, by the Euler-Maclaurin formula
 // (Abramowitz, Stegun 1964, 23.1.30; Johansson 2014).
 static C zeta_of(C s, C q) {
   if (s == 1) return INFINITY;
@@ -53,15 +53,15 @@ static C zeta_of(C s, C q) {
     if (s != floor(s)) return NAN;
   }
   if (s != s || q != q) return NAN;
-  // 25.11.43 of DLMF; the power by itself may be 0.
+  // DLMF 25.11.43. The power is a factor of both terms, as pow(q, -s) may be 0.
   if (q > 1e8) return (1 / (s - 1) + 1 / (2 * q)) * pow(q, 1 - s);
   const C small = sizeof(C) == 8 ? 1.1e-16 : 6e-8;
   C sum = 0;
-  // The end of the count is for a q so far from 0 that 1 is lost in it.
+  // The limit of k is for a q so far below 0 that adding 1 does not change it.
   for (long k = 0; k < 9 || (q <= 9 && k < 1 << 24); ++k) {
     const C term = pow(q, -s);
     sum += term;
-    // Of a negative q the largest terms are yet to come.
+    // While q is negative the largest terms are still to come.
     if (q > 0 && fabs(term) <= small * fabs(sum)) return sum;
     q += 1;
   }

@@ -1,6 +1,6 @@
-// The regularized incomplete gamma functions P and Q (DLMF 8): by the power series
-// where x is not above a, by the continued fraction of Q where it is (Gautschi 1979),
-// and by a series for Q of its own where both are small.
+// The regularized incomplete gamma functions P and Q (DLMF 8): by the power series if x
+// is not above a, by the continued fraction of Q if it is (Gautschi 1979), and by a
+// separate series for Q if both are small.
 
 // log(1 + x) - x for small x, without cancellation.
 static C log1p_less(C x) {
@@ -17,7 +17,7 @@ static C log1p_less(C x) {
 }
 
 // x^a exp(-x) / gamma(a + 1). For large a by Stirling's series, as the logarithms of
-// the parts are large where that of the whole is not (DiDonato, Morris 1986).
+// the factors are large even if that of the product is not (DiDonato, Morris 1986).
 static C gamma_front(C a, C x) {
   if (a < 12) return exp(a * log(x) - x - lgamma(a + 1));
   const C z = 1 / (a * a);
@@ -38,7 +38,7 @@ static C lower_series(C a, C x) {
   return gamma_front(a, x) * sum;
 }
 
-// By the method of Lentz (1976).
+// By Lentz's method (1976).
 static C upper_fraction(C a, C x) {
   const C tiny = 1e-30;
   C b = x + 1 - a, c = 1 / tiny, d = 1 / b, value = d;
@@ -66,9 +66,9 @@ static C upper_series(C a, C x) {
   return -expm1(logarithm) - exp(logarithm) * a * sum;
 }
 
-// Q where a is large and x near it, by Temme's uniform expansion (DLMF 8.12.4, 8.12.8):
-// a series or a fraction would need some 9 sqrt(a) terms. The coefficients are exact
-// fractions, from 8.12.11, rounded.
+// Q for large a and x near a, by Temme's uniform expansion (DLMF 8.12.4, 8.12.8). A
+// series or a fraction would need about 9 sqrt(a) terms. The coefficients are rounded
+// from the exact fractions of 8.12.11.
 __constant const C temme0[18] = {
     -0.33333333333333331, 0.083333333333333329, -0.014814814814814815,
     0.0011574074074074073, 0.00035273368606701942, -0.0001787551440329218,
@@ -108,7 +108,7 @@ static C uniform_part(C a, C x, C sign) {
   return erfc(sign * eta * sqrt(a / 2)) / 2 + sign * rest * exp(-a * half_square);
 }
 
-// Where x is up to 1.1, Q is the smaller part if a is below this.
+// For x up to 1.1, Q is smaller than P if a is below this.
 static C least_for_lower(C x) { return x <= 0.5 ? -0.4 / log(x) : x / 1.1; }
 
 static C igamma_of(C a, C x) {

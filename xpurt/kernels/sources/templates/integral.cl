@@ -1,13 +1,13 @@
 static C maximum_of(C a, C b) { return a > b ? a : b; }
 static C minimum_of(C a, C b) { return a < b ? a : b; }
 
-// Functions of integers. A division by zero is 0 here, as no device may trap;
-// the smallest number divided by -1 is itself, as in two's complement.
+// Functions of integers. The result of a division by zero is 0 here, as no device may
+// trap. The smallest number divided by -1 is itself, as in two's complement.
 #define ONE ((C)1)
 
 static C times(C a, C b) { return (C)(a * b); }
 
-// Of an unsigned type there is none: its largest number is not one.
+// An unsigned type has no -1: its largest number is another value.
 #define SIGNED ((C)-1 < 0)
 #define IS_MINUS_ONE(b) (SIGNED && (b) == (C)-1)
 
@@ -36,7 +36,7 @@ static C shift_right(C a, C b) {
   return b < 0 || b >= most ? (SIGNED ? (C)(a >> (BITS - 1)) : (C)0) : (C)(a >> b);
 }
 
-// As in PyTorch the smallest number, which has no absolute value, stays what it is.
+// The smallest number, which has no absolute value, stays itself, as in PyTorch.
 static C gcd_of(C a, C b) {
   if (a < 0) a = (C)(0 - (ulong)a);
   if (b < 0) b = (C)(0 - (ulong)b);
@@ -51,7 +51,8 @@ static C gcd_of(C a, C b) {
 static C lcm_of(C a, C b) {
   const C divisor = gcd_of(a, b);
   if (divisor == 0) return 0;
-  // Of narrow types in int: what does not fit is cut off after the sign, as in PyTorch.
+  // Narrow types are computed in int, and truncated after the sign is removed, as in
+  // PyTorch.
   const C quotient = trunc_quotient(a, divisor);
   return (C)(quotient * b < 0 ? -(quotient * b) : quotient * b);
 }

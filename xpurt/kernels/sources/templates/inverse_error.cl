@@ -1,6 +1,6 @@
-// The inverse of erf, and of the normal distribution. erfinv(x) / x is a smooth
-// function of w = -log(1 - x^2), and for large w of sqrt(w) (Giles 2010). The Chebyshev
-// coefficients were computed with 50 digits from the inverse itself.
+// The inverse of erf, and of the normal distribution function. erfinv(x) / x is a
+// smooth function of w = -log(1 - x^2), and for large w of sqrt(w) (Giles 2010). The
+// Chebyshev coefficients were computed with 50 digits from the inverse itself.
 __constant const C erfinv_low[25] = {  // 12 for float
     1.6304220989459325, 0.731567445674225744, -0.0212350321425045857,
     -0.00658088754244946312, 0.0019488711426908524, -0.00014158343386374537,

@@ -1,14 +1,14 @@
-// log(|gamma(x)|) of floats, in double: near its zeros nothing would be left of a float.
-// Stirling's series is taken from 8 on; below that the recurrence leads there, and the
-// reflection below 1/2 (Abramowitz, Stegun 1964, 6.1.41, 6.1.15, 6.1.17).
+// log(|gamma(x)|) of floats, in double: near its zeros a float would have no correct
+// digits. From 8 on by Stirling's series; below that after the recurrence; below 1/2 by
+// the reflection formula (Abramowitz, Stegun 1964, 6.1.41, 6.1.15, 6.1.17).
 #if C_IS_DOUBLE || !defined(cl_khr_fp64)
 #define log_gamma(x) lgamma(x)
 #else
 
-// Literals would be floats.
+// Constants, as literals would become floats.
 #define OVER(n) ((double)1 / (n))
 
-// |sin(pi x)|, by the distance to the nearest whole number: its Taylor series.
+// |sin(pi x)|, by the Taylor series at the distance to the nearest integer.
 static double sine_of_turns(double x) {
   const double angle = M_PI * fabs(x - rint(x)), z = -angle * angle;
   double sum = fma(z, OVER(272), 1);

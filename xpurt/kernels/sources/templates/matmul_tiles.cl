@@ -1,6 +1,7 @@
-// out = alpha * a @ b (+ beta * self), any strides. A work-group of 16 x 16 items
-// computes a tile of 64 x 64, from slices of a and b in local memory; each item has
-// 4 x 4 elements of it, 16 apart, so that neighbours touch neighbours.
+// out = alpha * a @ b (+ beta * self), any strides. A work-group of 16 x 16 work-items
+// computes a tile of 64 x 64, from slices of a and b in local memory. Each work-item
+// has 4 x 4 elements of it, 16 apart, so that adjacent work-items access adjacent
+// elements.
 #define TILE 64
 #define ITEMS 16
 #define EACH 4

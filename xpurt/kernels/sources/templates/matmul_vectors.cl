@@ -1,9 +1,10 @@
 // out = alpha * a @ b (+ beta * self), any strides, for devices whose work-items are
-// threads with vectors. One item computes a block of the result, from copies of parts
-// of a and b in local memory that lie as they are read; in registers it has STRIP rows
-// of two vectors (Van Zee and van de Geijn, 2015). Sums are kept apart until the last
-// part of k, so that the result is read and written once; that is done tile by tile, so
-// that it goes on while the next one is multiplied.
+// threads with vectors. One work-item computes a block of the result, from copies of
+// parts of a and b in local memory, which have the order in which they are read. In
+// registers it has STRIP rows of two vectors (Van Zee and van de Geijn, 2015). Sums
+// stay in local memory until the last part of k, so that the result is read and written
+// once. That is done tile by tile, so that it overlaps with the multiplication of the
+// next tile.
 #define LANES $lanes
 #define STRIP $strip
 #define ROWS $rows
@@ -21,7 +22,7 @@ typedef struct {
 } Layout;
 
 #if $narrow
-// As bfloat16_of.
+// Like bfloat16_of, for vectors.
 static ushort$lanes bfloat16_of_vector(float$lanes value) {
   const uint$lanes bits = as_uint$lanes(value);
   const uint$lanes rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
@@ -29,7 +30,7 @@ static ushort$lanes bfloat16_of_vector(float$lanes value) {
 }
 #endif
 
-// By rounds of interleaving, each of which turns the bits of (row, column) by one.
+// By rounds of interleaving. Each round rotates the bits of (row, column) by one.
 static void transpose(Vector* x) {
   EACH(int round = 1; round < LANES; round *= 2) {
     Vector y[LANES];
@@ -62,7 +63,7 @@ static void copy_plain(__local C* to, __global const Stored* p, long row, long c
   }
 }
 
-// The same for row == 1: a vector of p goes along a column of `to`.
+// The same for row == 1: a vector of p is a column of `to`.
 static void copy_transposed(__local C* to, __global const Stored* p, long column,
                             long rows, long columns, long pitch) {
   const long whole = rows / LANES * LANES, across = columns / LANES * LANES;
@@ -97,7 +98,7 @@ static void copy(__local C* to, __global const Stored* p, long row, long column,
   }
 }
 
-// sums (+)= left @ right, rows of `left` DEPTH apart.
+// sums (+)= left @ right. The rows of `left` are DEPTH apart.
 #define MULTIPLY(HEIGHT)                                                          \
   static void multiply_##HEIGHT(__local C* sums, __local const C* left,           \
                                 __local const C* right, long depth, bool first) { \
@@ -161,7 +162,7 @@ static void finish($params, __local const C* line, long at, long from, long rows
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void $entry($params, const Layout layout) {
-  // Strips of rows; panels of WIDTH columns; a tile of sums for each pair of them.
+  // Strips of rows; panels of WIDTH columns; one tile of sums for each strip and panel.
   __local C left[ROWS * DEPTH] __attribute__((aligned(64)));
   __local C right[COLUMNS * DEPTH] __attribute__((aligned(64)));
   __local C sums[ROWS * COLUMNS] __attribute__((aligned(64)));
@@ -172,7 +173,7 @@ __kernel void $entry($params, const Layout layout) {
   const long columns = min(layout.columns, layout.n - column0);
   p1 += batch * layout.a[0] + row0 * layout.a[1];
   p2 += batch * layout.b[0] + column0 * layout.b[2];
-  // What is beyond the last row or column is multiplied too, and never stored.
+  // Rows and columns beyond the last one are multiplied, too, and never stored.
   if (rows % STRIP != 0) clear(left + rows / STRIP * STRIP * DEPTH, STRIP * DEPTH);
   if (columns % WIDTH != 0) clear(right + columns / WIDTH * WIDTH * DEPTH, WIDTH * DEPTH);
   long k0 = 0;

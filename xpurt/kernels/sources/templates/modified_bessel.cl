@@ -1,8 +1,8 @@
 // Modified Bessel functions of orders 0 and 1 (DLMF 10.25), by Chebyshev series in two
-// intervals each, as Clenshaw (1962) has them. The coefficients were computed with 50
-// digits: of exp(-x) (x + 4)^(1/2) I0 and exp(-x) (x + 4)^(3/2) I1 / x for x up to 8,
-// of exp(-x) sqrt(x) I beyond; of K0 + log(x / 2) I0 and x (K1 - log(x / 2) I1) for x
-// up to 2, of exp(x) sqrt(x) K beyond.
+// intervals each, as in Clenshaw (1962). The coefficients were computed with 50 digits.
+// Up to 8: exp(-x) (x + 4)^(1/2) I0 and exp(-x) (x + 4)^(3/2) I1 / x; beyond 8:
+// exp(-x) sqrt(x) I. Up to 2: K0 + log(x / 2) I0 and x (K1 - log(x / 2) I1); beyond 2:
+// exp(x) sqrt(x) K.
 __constant const C i0_low[33] = {  // 18 for float
     0.826212920943813563, -0.529289590251976493, 0.313755152325355661,
     -0.173519339556213393, 0.0883262792156678161, -0.0411288203816356372,
@@ -106,7 +106,7 @@ static C scaled_i1(C x) {
   return copysign(SERIES(i1_high, 16 / y - 1, 7) / sqrt(y), x);
 }
 
-// In two steps: the exponential is infinite before the product is.
+// In two factors: the exponential overflows before the product does.
 static C modified_i0(C x) {
   const C root = exp(fabs(x) / 2);
   return root * scaled_i0(x) * root;
@@ -117,7 +117,7 @@ static C modified_i1(C x) {
   return root * scaled_i1(x) * root;
 }
 
-// Half a subnormal number has lost a digit.
+// log(x / 2), as a difference: half of a subnormal number has lost a digit.
 #define LOG_OF_HALF(x) (log(x) - (C)0.6931471805599453)
 
 static C low_k0(C x) {

@@ -1,13 +1,13 @@
-// exp(x) - 1 and log(1 + x), of floats without a branch: drivers' own take several times
-// as long where they are computed in vectors. Both are within 1.5 units in the last place.
+// exp(x) - 1 and log(1 + x) of floats, without a branch. In vectors, the drivers' own
+// take several times as long. Both are within 1.5 units in the last place.
 #if C_IS_DOUBLE
 #define expm1_of(x) expm1(x)
 #define log1p_of(x) log1p(x)
 #else
 
-// With x = k log(2) + r it is 2^k (exp(r) - 1) + 2^k - 1, in halves, or 2^128 would be
-// needed; without k where the difference would be small. log(2) is in two parts: a
-// multiple of the first is exact.
+// With x = k log(2) + r the result is 2^k (exp(r) - 1) + 2^k - 1. It is computed in
+// halves, as 2^128 would overflow, and with k = 0 where the difference would be small.
+// log(2) has two parts: a multiple of the first is exact.
 static float expm1_of(float x) {
   const float within = x < -30 ? -30 : x > 89 ? 89 : x;
   const float k = fabs(x) < 0.5 ? 0 : rint(within * 1.4426950408889634);
@@ -25,8 +25,8 @@ static float expm1_of(float x) {
   return fabs(x) < 1.0e-10 ? x : found;
 }
 
-// With 1 + x = 2^k (1 + m), m from -1/4 to 1/2, it is k log(2) and a polynomial's value,
-// fitted to the least largest relative error.
+// With 1 + x = 2^k (1 + m), m from -1/4 to 1/2, the result is k log(2) plus a
+// polynomial in m with minimal largest relative error.
 static float log1p_of(float x) {
   const int k = (as_int(1 + x) - as_int(0.75)) >> 23;
   const float power = as_float(as_int(4.0) - (k << 23));  // 2^(2 - k): not subnormal

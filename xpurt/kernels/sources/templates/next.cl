@@ -1,5 +1,5 @@
-// The next number of the type that the result is stored in: a half is computed in float,
-// where 16 bits of a bfloat16 are zero, and 13 of a float16.
+// The next number of the type of the stored result. 16-bit types are computed in float,
+// where the last 16 bits of a bfloat16 are zero, and the last 13 of a float16.
 #if STORED_BITS == 16
 static float next_of(float a, float b) {
   if (a != a || b != b) return NAN;
@@ -8,7 +8,7 @@ static float next_of(float a, float b) {
   if (isinf(a)) return copysign(LARGEST, a);
   const bool grows = (a < b) == (a > 0);
   const float size = fabs(a);
-  // Below the normal numbers all are equally far apart.
+  // Subnormal numbers all have the same distance.
   if (size < NORMAL || (size == NORMAL && !grows)) {
     return copysign(grows ? size + LEAST : size - LEAST, a);
   }

@@ -1,9 +1,9 @@
-// Orthogonal polynomials by their recurrences (Abramowitz, Stegun 1964, 22.7). A part
-// of a degree does not count; one below 0 gives 0. A recurrence ends where its values
-// have left the numbers.
+// Orthogonal polynomials by their recurrences (Abramowitz, Stegun 1964, 22.7). A degree
+// is truncated to an integer; a negative degree gives 0. A recurrence ends when its
+// value is NaN.
 
-// Those of Chebyshev have one recurrence and begin with 1 and `second`. Between -1 and
-// 1 that loses digits with n, so there a quotient of trigonometric functions is taken.
+// The Chebyshev polynomials share a recurrence, which begins with 1 and `second`.
+// Between -1 and 1 it loses digits with n, so there a trigonometric formula is used.
 static C chebyshev_recurrence(C x, long n, C second) {
   if (n == 0) return 1;
   C before = 1, now = second;
@@ -36,7 +36,7 @@ static C chebyshev_u(C x, C degree) {
   return chebyshev_recurrence(x, n, 2 * x);
 }
 
-// V and W, of which the one at -x is the other at x but for the sign: near -1 the angle has
+// V and W. V(-x) is W(x) up to the sign, so |x| is used: near -1 the angle would have
 // lost its digits.
 static C third_or_fourth(C x, long n, bool fourth) {
   const C angle = acos(fabs(x)), sign = x < 0 ? alternating(n) : 1;
@@ -60,7 +60,7 @@ static C chebyshev_w(C x, C degree) {
   return chebyshev_recurrence(x, n, 2 * x + 1);
 }
 
-// PyTorch gives NaN for Hermite's polynomials beyond these.
+// PyTorch gives NaN for Hermite polynomials beyond these degrees.
 #define MOST_OF_HERMITE (sizeof(C) == 8 ? 512 : 128)
 
 static C hermite_h(C x, C degree) {

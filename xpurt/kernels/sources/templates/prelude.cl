@@ -1,6 +1,6 @@
 // C is the type of the computation; floats narrower than float are widened to it.
 
-// Bits of a bfloat16, rounded to nearest even; NaN stays NaN.
+// The bits of a bfloat16, rounded to nearest even. NaN stays NaN.
 static ushort bfloat16_of(float value) {
   const uint bits = as_uint(value);
   if (value != value) return (ushort)0x7fc0;

@@ -1,23 +1,25 @@
-// Random numbers, in what OpenCL C and C++ have in common: the kernels and the host form
-// (csrc/random/forms.h) are compiled from this text, and give the same bits.
+// Random numbers, in the common subset of OpenCL C and C++. The kernels and the host
+// forms (csrc/random/forms.h) are compiled from this text, and give the same bits.
 //
 // Note [Random numbers]
 // ~~~~~~~~~~~~~~~~~~~~~
 // An op takes `seed` and `offset` from its generator, whose offset then grows by 4 (not
-// at all for no elements). Its numbers are words of Philox4x32-10 with the seed as the
-// key and (offset, block, draw) as the counter. Element i, in row-major order, takes its
-// share of block i / n, where n elements find room in the four words: so what it gets
-// follows from seed, offset and i, whatever runs it, in however many threads. A function
-// that has to draw again takes draws 1, 2, ... of its block.
+// at all if there are no elements). The numbers are words of Philox4x32-10, with the
+// seed as the key and (offset, block, draw) as the counter. A block has four words,
+// enough for n elements. Element i, in row-major order, takes its part of block i / n.
+// So its number depends on seed, offset and i alone, and not on the device or the
+// number of threads. A function that has to draw again takes draws 1, 2, ... of its
+// block.
 //
-// The bits are the same everywhere because only operations with one right result are
-// used: those of integers; conversions; sums, differences and products of REAL, without
-// contraction; of doubles also quotients and roots, which OpenCL wants rounded correctly
-// (of floats it does not). Functions are series. Subnormal results, which a device may
-// take for zero, are avoided where the parameters of the op don't ask for them.
+// The bits are the same everywhere, because the text uses only operations with one
+// correct result: integer operations; conversions; sums, differences and products of
+// REAL, without contraction; for doubles also quotients and roots, which OpenCL
+// requires to be rounded correctly (for floats it does not). Functions are series. A
+// device may flush subnormal results to zero, so they are avoided unless the parameters
+// of the op require them.
 //
 // REAL is double if the op is computed in double (TWICE), else float. A number is 32
-// random bits for a float and 64 for a double; NUM(x) is a literal of type REAL, and
+// random bits for a float and 64 for a double. NUM(x) is a literal of type REAL, and
 // FUNCTION begins a function.
 
 #pragma OPENCL FP_CONTRACT OFF
@@ -78,7 +80,7 @@ FUNCTION REAL power_of_two(int exponent) {
 FUNCTION REAL infinite(void) { return AS_REAL((Bits)(2 * BIAS + 1) << (DIGITS - 1)); }
 
 // The reciprocal of a positive float between 2^-125 and 2^125, within 2 units in the
-// last place: three steps of Newton's from a guess by the exponent.
+// last place: three Newton steps from an estimate by the exponent.
 FUNCTION REAL reciprocal_of(REAL x) {
 #if TWICE
   return 1 / x;
@@ -90,7 +92,7 @@ FUNCTION REAL reciprocal_of(REAL x) {
 #endif
 }
 
-// The square root of a positive number, the same way.
+// The square root of a positive number, by the same method.
 FUNCTION REAL root_of(REAL x) {
 #if TWICE
   return sqrt(x);
@@ -104,8 +106,8 @@ FUNCTION REAL root_of(REAL x) {
 #endif
 }
 
-// log(2^exponent (1 + f)), with 1 + f between the roots of 1/2 and 2: twice the series of
-// atanh(f / (2 + f)).
+// log(2^exponent (1 + f)), with 1 + f between sqrt(1/2) and sqrt(2): twice the series
+// of atanh(f / (2 + f)).
 FUNCTION REAL log_of_parts(int exponent, REAL f) {
   const REAL s = f * reciprocal_of(2 + f);
   const REAL z = s * s;
@@ -123,16 +125,16 @@ FUNCTION REAL log_of_parts(int exponent, REAL f) {
   rest = z * (NUM(0.14285714285714285) + rest);
   rest = z * (NUM(0.2) + rest);
   rest = z * (NUM(0.3333333333333333) + rest);
-  // log(2) in two parts: a multiple of the first is exact.
+  // log(2) has two parts: a multiple of the first is exact.
   const REAL small = 2 * (s + s * rest) + exponent * NUM(1.4286068203094172e-6);
   return exponent * NUM(0.693145751953125) + small;
 }
 
-// -log(t / 2^FRACTION_BITS) of an odd number t made of `n`: above zero, and finite.
+// -log(t / 2^FRACTION_BITS) for an odd number t made from `n`: positive and finite.
 FUNCTION REAL minus_log_of(Number n) {
   const Number t = n >> (NUMBER_BITS - FRACTION_BITS) | 1;
   int exponent = (int)(AS_BITS((REAL)(Signed)t) >> (DIGITS - 1)) - BIAS;
-  // What t has beyond a power of two is exact before it is rounded.
+  // The difference between t and a power of two is exact before it is rounded.
   REAL f = (REAL)(Signed)(t - ((Number)1 << exponent)) * power_of_two(-exponent);
   if (f > NUM(0.41421)) {
     ++exponent;
@@ -171,7 +173,7 @@ typedef struct {
   REAL cosine, sine;
 } Direction;
 
-// The direction after a part of a turn: 2^NUMBER_BITS are a whole one.
+// The direction of an angle; 2^NUMBER_BITS is a full turn.
 FUNCTION Direction direction_of(Number turn) {
   const Number eighth = (Number)1 << (NUMBER_BITS - 3);
   const Number moved = turn + eighth;
@@ -209,13 +211,14 @@ FUNCTION Direction direction_of(Number turn) {
   return found;
 }
 
-// In [0, 1), a multiple of 2^-DIGITS.
+// A number in [0, 1), a multiple of 2^-DIGITS.
 FUNCTION REAL unit_of(Number n) {
   return (REAL)(Signed)(n >> (NUMBER_BITS - DIGITS)) * power_of_two(-DIGITS);
 }
 
-// In [from, to), of which `last` is the last number that the result's type has. That type
-// has `digits` binary digits: beyond those the unit is cut off, or it could become 1.
+// A number in [from, to). `last` is the largest number of the result's type in it. That
+// type has `digits` binary digits. The unit number is truncated to these, as it might
+// round to 1.
 FUNCTION REAL uniform_of(Number n, REAL from, REAL to, REAL last, int digits) {
   const Bits kept = ~(((Bits)1 << (DIGITS - digits)) - 1);
   const REAL value = from + AS_REAL(AS_BITS(unit_of(n)) & kept) * (to - from);
@@ -254,11 +257,12 @@ FUNCTION REAL cauchy_of(Number n, REAL median, REAL sigma) {
   return median + sigma * (direction.cosine * reciprocal_of(direction.sine));
 }
 
-// What a word has to be below, so that it happens with a probability of p.
+// The bound below which a random word is with probability p.
 FUNCTION ulong threshold_of(REAL p) { return (ulong)(p * NUM(4294967296.0)); }
 
-// The product's high half: below `range`, or all 64 bits if that is 0. Lemire: "Fast
-// Random Integer Generation in an Interval", 2019; of 64 bits nothing need be rejected.
+// The high half of the product: a number below `range`, or all 64 bits if `range` is 0.
+// Lemire: "Fast Random Integer Generation in an Interval", 2019. With 64 bits no number
+// has to be rejected.
 FUNCTION ulong scaled_down(ulong n, ulong range) {
   if (range == 0) return n;
   if (range >> 32 == 0) {

@@ -1,4 +1,4 @@
-// What random.cl wants to be told, of a kernel.
+// The definitions that random.cl needs, for kernels.
 #define FUNCTION static
 #define NUM(x) x
 #define TWICE C_IS_DOUBLE

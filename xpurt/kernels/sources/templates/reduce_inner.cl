@@ -1,4 +1,5 @@
-// The reduced elements lie side by side: a sub-group per row, its lanes along them.
+// The reduced elements are adjacent: one sub-group per row, with its lanes along the
+// row.
 $attributes
 __kernel void $entry(__global $out_type* out, __global const $in_type* in,
                      const Layout layout) {

@@ -1,4 +1,5 @@
-// The kept elements lie side by side: a work-item per row, lanes across rows.
+// The kept elements are adjacent: one work-item per row; adjacent lanes have adjacent
+// rows.
 __kernel void $entry(__global $out_type* out, __global const $in_type* in,
                      const Layout layout) {
   const long x = get_global_id(0);

@@ -1,7 +1,7 @@
-// Reductions along any dimensions. The input's dimensions are sorted into those
-// kept and those reduced, each with the smallest stride first; the first reduced
-// dimension is the inner loop, the others are the outer one. The chunks into which
-// both loops are divided are the last dimension of the range.
+// Reductions along any dimensions. The input's dimensions are sorted into kept and
+// reduced ones, each with the smallest stride first. The first reduced dimension is the
+// inner loop, the others are the outer loop. Both loops are divided into chunks, which
+// are the last dimension of the range.
 #define KEPT $kept
 #define REDUCED $reduced
 #ifndef SHUFFLED
@@ -36,7 +36,7 @@ static void leave(__global $out_type* out, const Layout* layout, long row, long 
   $store;
 }
 
-// Offset of an outer iteration.
+// The offset of an iteration of the outer loop.
 static long outer_offset(const Layout* layout, long o) {
   long offset = 0;
   for (int d = 1; d < REDUCED; ++d) {

@@ -1,6 +1,6 @@
-// exp(x^2) erfc(x): (1 + 2x) of it is a smooth function of (x - 3.75) / (x + 3.75) on
-// all of [0, inf) (Shepherd, Laframboise 1981). The Chebyshev coefficients were
-// computed with 50 digits.
+// exp(x^2) erfc(x). Multiplied by (1 + 2x) it is a smooth function of
+// (x - 3.75) / (x + 3.75) on all of [0, inf) (Shepherd, Laframboise 1981). The
+// Chebyshev coefficients were computed with 50 digits.
 __constant const C erfcx_table[25] = {  // 13 for float
     1.17757893456740175, -0.00459005458064647733, -0.0842491333665179156,
     0.0592099399981918905, -0.0266586684353057523, 0.00907499767070526509,
@@ -15,20 +15,20 @@ __constant const C erfcx_table[25] = {  // 13 for float
 
 static C erfcx_of_positive(C x) {
   if (isinf(x)) return 0;
-  // Halves: twice the largest numbers is infinite.
+  // Divided by 2 and by 0.5 + x, as 1 + 2x would be infinite for the largest numbers.
   return SERIES(erfcx_table, (x - 3.75) / (x + 3.75), 13) / 2 / (0.5 + x);
 }
 
 static C erfcx_of(C x) {
   if (!(x < 0)) return erfcx_of_positive(x);
-  // What the square of x loses by rounding counts, where it is large.
+  // The rounding error of x^2 counts where x is large, and is corrected.
   const C square = x * x, lost = fma(x, x, -square);
   const C whole = exp(square);
   return isinf(whole) ? whole : 2 * (whole + whole * lost) - erfcx_of_positive(-x);
 }
 
-// The logarithm of the normal distribution. The gradient is the exponential of a
-// difference of this and x^2 / 2, so the square is rounded as PyTorch rounds it.
+// The logarithm of the normal distribution function. The gradient is the exponential of
+// a difference of this and x^2 / 2, so the square is rounded as PyTorch rounds it.
 static C log_ndtr_of(C x) {
   const C scaled = x * 0.7071067811865476;
   if (x < -1) return log(erfcx_of(-scaled) / 2) - scaled * scaled;

@@ -1,4 +1,5 @@
-// Lines along another dimension than the last: a work-item per line, lanes across.
+// Lines along another dimension than the last: one work-item per line; adjacent lanes
+// have adjacent lines.
 __kernel void $entry($params, const long outer, const long length, const long inner) {
   const long x = get_global_id(0);
   const long y = get_global_id(1);

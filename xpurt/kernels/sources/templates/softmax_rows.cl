@@ -1,4 +1,5 @@
-// Lines along the last dimension: a sub-group per line, its lanes along it.
+// Lines along the last dimension: one sub-group per line, with its lanes along the
+// line.
 $attributes
 __kernel void $entry($params, const long outer, const long length, const long inner) {
   const long row = work_item_of_lanes();
