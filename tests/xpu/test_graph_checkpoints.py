@@ -112,7 +112,7 @@ def test_what_would_repeat_the_same_numbers_is_refused(
     with pytest.raises(RuntimeError, match=r"generator.* cannot be captured"):
         work()
     assert torch.equal(generator.get_state(), state)
-    with pytest.raises(RuntimeError, match="capture was spoilt"):
+    with pytest.raises(RuntimeError, match="capture was invalidated"):
         graph.replay()
 
 

@@ -110,20 +110,20 @@ def _measured(
     try:
         for suite in suites:
             results.append(SuiteResult(suite, ()))
-            _say(suite.name, always=True)
+            _report(suite.name, always=True)
             for row in _rows_of(suite, request):
-                _say(f"{suite.name}: {row.name}")
+                _report(f"{suite.name}: {row.name}")
                 results[-1] = results[-1].with_row(measure(row, budget, dpnp))
         if page_faults.keep_out():
             for place, result in enumerate(results):
-                _say(f"{result.suite.name}, without page faults", always=True)
+                _report(f"{result.suite.name}, without page faults", always=True)
                 results[place] = _neutral(result, budget)
     except KeyboardInterrupt:
         print("\ninterrupted")
     finally:
         gc.unfreeze()
         page_faults.let_in()
-        _say("")
+        _report("")
     return results
 
 
@@ -133,7 +133,7 @@ def _neutral(result: SuiteResult, budget: Budget) -> SuiteResult:
     return replace(result, rows=tuple(rows))
 
 
-def _say(what: str, *, always: bool = False) -> None:
+def _report(what: str, *, always: bool = False) -> None:
     """What is measured now: on a terminal in a line that the next one is written over,
     elsewhere in a line of its own, if `always`."""
     if sys.stderr.isatty():

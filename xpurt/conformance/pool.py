@@ -206,8 +206,10 @@ class Worker:
         """The end of what it printed, without faulthandler's list of all libraries."""
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        told = [line for line in lines if not line.startswith("Extension modules:")]
-        return "\n".join(told)[-LAST_WORDS:]
+        lines_of_failure = [
+            line for line in lines if not line.startswith("Extension modules:")
+        ]
+        return "\n".join(lines_of_failure)[-LAST_WORDS:]
 
 
 def _end_of(process: "subprocess.Popen[bytes]") -> str:

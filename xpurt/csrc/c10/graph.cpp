@@ -134,7 +134,7 @@ void Graph::capture_end() {
 
 void Graph::check_captured(const char* what) const {
   TORCH_CHECK(invalidated_by_.empty(), what,
-              " of an XPU graph whose capture was spoilt: ", invalidated_by_);
+              " of an XPU graph whose capture was invalidated: ", invalidated_by_);
   TORCH_CHECK(captured_, what, " of an XPU graph before capture_end()");
   TORCH_CHECK(is_installed(epoch_), what,
               " of an XPU graph of an xpu mapping that has been replaced. Capture it "

@@ -91,7 +91,7 @@ at::Tensor HostRun::to_host(at::Tensor tensor, size_t i,
   if (!tensor.defined()) return tensor;
   const bool written =
       is_plain(tensor) ? may_write(i, tensor.device()) : record_.written[i];
-  const bool wants_grad = record_.asks_for_grad && tensor.requires_grad();
+  const bool wants_grad = record_.uses_requires_grad && tensor.requires_grad();
   at::Tensor host = call_->to_host(tensor, written);
   if (audit) audit->record_argument(i, tensor, host);
   if (is_asked_elsewhere_) hosts_.push_back(host);

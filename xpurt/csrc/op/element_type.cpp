@@ -46,7 +46,7 @@ bool is_double(ScalarType type) noexcept {
   return c10::toRealValueType(type) == ScalarType::Double;
 }
 
-bool is_place_or_answer(c10::ScalarType type) noexcept {
+bool is_index_or_bool(c10::ScalarType type) noexcept {
   return type == ScalarType::Long || type == ScalarType::Int ||
          type == ScalarType::Bool;
 }

@@ -19,7 +19,7 @@ c10::ScalarType computed_in(c10::ScalarType type) noexcept;
 bool is_double(c10::ScalarType type) noexcept;
 
 // Whether `type` is that of results about elements: an index (int32, int64) or a bool.
-bool is_place_or_answer(c10::ScalarType type) noexcept;
+bool is_index_or_bool(c10::ScalarType type) noexcept;
 
 // Whether `scalar` can be passed to a kernel that computes in `type`. A complex scalar
 // needs a complex type. An integer must be within the type's range.

@@ -180,7 +180,7 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
   is_aten_op = name.starts_with("aten::");
   writes_in_any_order =
       std::ranges::find(kWritesInAnyOrder, name) != std::end(kWritesInAnyOrder);
-  asks_for_grad = name == "aten::_sparse_mm_reduce_impl";
+  uses_requires_grad = name == "aten::_sparse_mm_reduce_impl";
   mixes_devices = name.starts_with("c10d::");
 }
 

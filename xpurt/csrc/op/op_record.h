@@ -50,7 +50,7 @@ struct OpRecord {
   int dims = -1;
   bool dims_as_shape = false;   // the argument is the shape of the innermost dimensions
   bool may_resize = false;      // writes to arguments that it may resize: out=
-  bool asks_for_grad = false;   // computes more if an operand requires a gradient
+  bool uses_requires_grad = false;   // computes more if an operand requires a gradient
   bool mixes_devices = false;   // checks its operands' devices itself
   bool has_cpu_kernel = false;  // PyTorch's, or a host kernel of xpurt
   bool is_aten_op = false;      // defined by PyTorch, not by another library

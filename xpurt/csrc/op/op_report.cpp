@@ -51,8 +51,8 @@ uint64_t ticks_now() noexcept {
 
 void count_op(OpRecord& record, Tier tier, int device_id, uint64_t ticks,
               uint64_t bytes_copied) {
-  const int place = std::min(device_id, kCountedDevices - 1);
-  OpCount& count = counts_of(record)[static_cast<size_t>(tier)][place];
+  const int column = std::min(device_id, kCountedDevices - 1);
+  OpCount& count = counts_of(record)[static_cast<size_t>(tier)][column];
   count.calls.fetch_add(1, std::memory_order_relaxed);
   count.ticks.fetch_add(ticks, std::memory_order_relaxed);
   if (bytes_copied != 0) {

@@ -127,7 +127,7 @@ ResultRule take_result_rule(RowFields& fields) {
 
 bool takes_type(bool same_type, c10::ScalarType type, c10::ScalarType first,
                 bool is_out) {
-  const bool wants_first = same_type || (is_out && !is_place_or_answer(type));
+  const bool wants_first = same_type || (is_out && !is_index_or_bool(type));
   return !wants_first || type == first;
 }
 
@@ -138,7 +138,7 @@ RowPrior prior_of(const RowSpec& spec) {
   return prior;
 }
 
-RowPrior prior_of_asked(const RowSpec& spec, double build_us) {
+RowPrior asked_prior(const RowSpec& spec, double build_us) {
   RowPrior prior = prior_of(spec);
   prior.by_operands = false;
   prior.build_us = build_us;

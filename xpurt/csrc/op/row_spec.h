@@ -90,7 +90,7 @@ bool takes_type(bool same_type, c10::ScalarType type, c10::ScalarType first,
 // The prior of an ordinary row of a kind.
 RowPrior prior_of(const RowSpec& spec);
 // The prior of a row that parses a call to know its amount of work, such as matmul.
-RowPrior prior_of_asked(const RowSpec& spec, double build_us = RowPrior().build_us);
+RowPrior asked_prior(const RowSpec& spec, double build_us = RowPrior().build_us);
 
 // Makes the rows, binds them to their overloads and registers these with set_row.
 // Throws ValueError or TypeError for a row that is invalid for its kind, and then adds

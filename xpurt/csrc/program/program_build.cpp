@@ -76,7 +76,7 @@ std::string build_log(cl_program program, cl_device_id device) {
               ":\n", log, "\n", source.source);
 }
 
-std::string told(cl_device_id id, cl_device_info what) {
+std::string device_info(cl_device_id id, cl_device_info what) {
   size_t bytes = 0;
   if (clGetDeviceInfo(id, what, 0, nullptr, &bytes) != CL_SUCCESS) return "?";
   std::string text(bytes, '\0');
@@ -91,7 +91,7 @@ std::string identity_of(const Target& target, const KernelSource& source) {
        {CL_DEVICE_VENDOR, CL_DEVICE_NAME, CL_DEVICE_VERSION, CL_DRIVER_VERSION,
         CL_DEVICE_EXTENSIONS, CL_DEVICE_DOUBLE_FP_CONFIG,
         CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT}) {
-    text += told(target.id, what) + '\n';
+    text += device_info(target.id, what) + '\n';
   }
   return text + target.options + '\n' + source.source;
 }

@@ -64,7 +64,7 @@ void bind_ops(py::module_& m) {
   m.def("reset_op_report", &reset_op_report);
   testing.def(
       "unboxed_ops", [] { return unboxed_ops(); },
-      "The ops that are registered with their own signature, not by way of a stack.");
+      "The ops that are registered with their own signature and without a stack.");
   m.def("set_fallback_mode", [](const std::string& name) {
     set_fallback_mode(chosen(kFallbackModes, name, "fallback mode"));
   });

@@ -139,7 +139,7 @@ void bind_policy(py::module_& m) {
       },
       "For tests: microseconds that are added to every time that is learned from.");
   testing.def("choice_ns", &tier_choice_ns,
-              "For benchmarks: nanoseconds of one choice of a tier, unboxed ops' way.");
+              "For benchmarks: nanoseconds of one choice of a tier, as unboxed ops make it.");
   bind_learner(m);
 }
 

@@ -15,8 +15,8 @@ Draw take_draw(const std::optional<at::Generator>& generator, c10::Device device
   if (C10_UNLIKELY(is_capturing(device.index()))) {
     return captured_draws.load()->take(state, kOffsetPerOp, device);
   }
-  const PhiloxPosition place = state->take(kOffsetPerOp);
-  return {static_cast<int64_t>(place.seed), static_cast<int64_t>(place.offset),
+  const PhiloxPosition position = state->take(kOffsetPerOp);
+  return {static_cast<int64_t>(position.seed), static_cast<int64_t>(position.offset),
           std::nullopt};
 }
 

@@ -217,7 +217,7 @@ std::unique_ptr<RowKernel> AttentionSpec::make(const Overload& overload) const {
       if (argument.name() == known) *role = at;
     }
   }
-  return make_row<AttentionCall>(prior_of_asked(*this), *this, roles);
+  return make_row<AttentionCall>(asked_prior(*this), *this, roles);
 }
 
 [[maybe_unused]] const bool knows_attention = register_kind<AttentionSpec>("attention");

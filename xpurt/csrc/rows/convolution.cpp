@@ -201,7 +201,7 @@ std::unique_ptr<RowKernel> ConvolutionSpec::make(const Overload& overload) const
   ConvolutionRoles roles{name == "convolution_backward_overrideable",
                          overload.schema().arguments().size(),
                          Decomposition::of(*this, overload)};
-  return make_row<ConvolutionCall>(prior_of_asked(*this, kPrimitiveUs), *this,
+  return make_row<ConvolutionCall>(asked_prior(*this, kPrimitiveUs), *this,
                                    std::move(roles));
 }
 

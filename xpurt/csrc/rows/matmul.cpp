@@ -381,7 +381,7 @@ std::unique_ptr<RowKernel> MatmulSpec::make(const Overload& overload) const {
   }
   if (matrices != 2) return nullptr;
   roles.batched = name == "bmm" || name == "baddbmm";
-  return make_row<MatmulCall>(prior_of_asked(*this, kPrimitiveUs), *this,
+  return make_row<MatmulCall>(asked_prior(*this, kPrimitiveUs), *this,
                               std::move(roles));
 }
 

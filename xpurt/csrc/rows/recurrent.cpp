@@ -135,7 +135,7 @@ void RecurrentCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
 }
 
 std::unique_ptr<RowKernel> RecurrentSpec::make(const Overload&) const {
-  return make_row<RecurrentCall>(prior_of_asked(*this, kPrimitiveUs), *this,
+  return make_row<RecurrentCall>(asked_prior(*this, kPrimitiveUs), *this,
                                  name.ends_with("_backward"));
 }
 

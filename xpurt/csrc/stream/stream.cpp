@@ -198,7 +198,7 @@ void Stream::keep_error(size_t position, std::exception_ptr error) {
 // thread waits for the first and then for the second, and after 68 ms if each has its
 // own waiting thread. On devices that run by themselves the other thread just sleeps.
 void Stream::finish(const std::function<void(size_t)>& ended) {
-  const auto say_ended = [&](const OpenQueue& each) {
+  const auto report_end = [&](const OpenQueue& each) {
     if (ended && each.queue != joins_.get()) ended(each.position);
   };
   const auto finish_queue = [&](const OpenQueue& each) {
@@ -207,7 +207,7 @@ void Stream::finish(const std::function<void(size_t)>& ended) {
     } catch (const std::exception&) {
       keep_error(each.position, std::current_exception());
     }
-    say_ended(each);
+    report_end(each);
   };
   std::vector<OpenQueue> queues = open_queues();
   if (!order_) {
@@ -218,7 +218,7 @@ void Stream::finish(const std::function<void(size_t)>& ended) {
   for (const OpenQueue& each : queues) {
     if (is_over(each)) {
       each.queue->throw_asynchronous();
-      say_ended(each);
+      report_end(each);
     } else {
       waits.emplace_back([&finish_queue, &each] { finish_queue(each); });
     }

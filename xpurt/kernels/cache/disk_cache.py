@@ -60,7 +60,7 @@ class DiskCache:
         except FileNotFoundError:
             return  # another process cleared the folder meanwhile
         except OSError as error:
-            self._say(str(error))
+            self._warn(str(error))
             return
         self._stored += 1
         if self._stored % _STORED_BETWEEN_TRIMS == 1:
@@ -101,7 +101,7 @@ class DiskCache:
             path.unlink(missing_ok=True)
             size_bytes -= status.st_size
 
-    def _say(self, reason: str) -> None:
+    def _warn(self, reason: str) -> None:
         if self._warned:
             return
         self._warned = True

@@ -68,7 +68,7 @@ def kept_calibration(identity: Identity) -> Calibration | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        _say(path, error)
+        _warn(path, error)
         return None
     return found
 
@@ -118,7 +118,7 @@ def _check_same(found: Identity, wanted: Identity) -> None:
             raise BadCosts(f"it is of another {what}: {old}, here it is {new}")
 
 
-def _say(path: Path, error: Exception) -> None:
+def _warn(path: Path, error: Exception) -> None:
     if path in _warned:
         return
     _warned.add(path)

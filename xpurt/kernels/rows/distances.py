@@ -78,7 +78,7 @@ CDIST_BACKWARD = f"""
   const long right = {batch_at("x2")} + k * x2_stride(other + 1);
   const long slopes = {batch_at("grad")} + n * grad_stride(last - 1);
   const long lengths = {batch_at("cdist")} + n * cdist_stride(last - 1);
-  // Of no batches the gradient is 0, in the shape of x1.
+  // Without batches the gradient is 0, in the shape of x1.
   const long others = grad_numel == 0 ? 0 : x2_size(other);
   C acc = 0;
   for (long m = 0; m < others; ++m) {{
@@ -92,7 +92,7 @@ CDIST_BACKWARD = f"""
 # Pairs (first, second) of rows of a matrix with first < second, in the order of first.
 PDIST = """
   const long n = self_size(0);
-  // A root that is rounded finds a row near the right one.
+  // The rounded root gives a row near the right one.
   const float edge = n - 0.5f;
   long first = clamp((long)(edge - sqrt(fmax(edge * edge - 2 * i, 0.0f))), 0L, n - 2);
   while (first > 0 && first * (2 * n - first - 1) / 2 > i) --first;

@@ -16,7 +16,7 @@ PICK = """
     place[k] = chosen < 0 ? chosen + n : chosen; \\
     listed |= 1 << k; \\
   }
-// The dimensions that have no index are the others of the result, in their order.
+// The dimensions without an index are the remaining ones of the result, in order.
 #define FILL_IN \\
   for (int k = 0, d = 0; k < self_RANK; ++k) { \\
     if (listed >> k & 1) continue; \\

@@ -160,10 +160,10 @@ def _entry(row: AnyRow, *parts: str) -> str:
 # loads from adjacent addresses become one vector load.
 _LANES = """\
 #define work_item_of_lanes() sub_group_broadcast(get_global_id(0) / LANES, 0)
-#define lane_at_place() get_sub_group_local_id()"""
+#define lane_id() get_sub_group_local_id()"""
 _ONE_LANE = """\
 #define work_item_of_lanes() get_global_id(0)
-#define lane_at_place() 0"""
+#define lane_id() 0"""
 
 
 def _sub_group(device: DeviceTraits) -> tuple[str, str]:

@@ -19,7 +19,7 @@
 #include "layer.h"
 
 // There is a limit, as threads of the program itself may never be idle.
-enum { PATIENCE_MS = 5000, LOOKS_IN_A_ROW = 3 };
+enum { PATIENCE_MS = 5000, SAMPLES_IN_A_ROW = 3 };
 
 static char state_of(const char* thread) {
   char path[64], text[512];
@@ -49,9 +49,9 @@ static bool others_rest(void) {
 }
 
 static void wait_for_threads(void) {
-  int looks = 0;
-  for (int ms = 0; ms < PATIENCE_MS && looks < LOOKS_IN_A_ROW; ++ms) {
-    looks = others_rest() ? looks + 1 : 0;
+  int samples = 0;
+  for (int ms = 0; ms < PATIENCE_MS && samples < SAMPLES_IN_A_ROW; ++ms) {
+    samples = others_rest() ? samples + 1 : 0;
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   }
 }

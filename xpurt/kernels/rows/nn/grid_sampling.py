@@ -12,15 +12,15 @@ from xpurt.kernels.rows.nn.windows import loops, offset
 # Modes have PyTorch's numbers. Interpolation: linear, nearest, cubic. Padding: zeros,
 # border, reflection.
 SAMPLING = """
-// The taps of a place along an axis: their elements (-1: outside), their weights, and
-// how fast these change with the grid's number.
+// The taps of a coordinate along an axis: their elements (-1: outside), their weights,
+// and the derivative of each weight by the coordinate.
 typedef struct {
   int count;
   long at[4];
   C weight[4], slope[4];
 } Taps;
 
-// x, thrown back at both ends as often as it takes; *sign is turned with each time.
+// x reflected at both ends until it is inside. Each reflection negates *sign.
 static C reflected(C x, long size, bool align, C* sign) {
   const C low = align ? 0 : -0.5, span = align ? size - 1 : size;
   if (span <= 0) {
@@ -38,7 +38,7 @@ static C reflected(C x, long size, bool align, C* sign) {
   return span - rest + low;
 }
 
-// x in the image; *sign is 0 where it does not follow the grid. NaN is at 0.
+// x moved into the image. *sign becomes 0 where the result is constant. NaN becomes 0.
 static C padded(C x, long size, long mode, bool align, C* sign) {
   if (mode == 0) return x;
   if (mode == 2) x = reflected(x, size, align, sign);

@@ -16,7 +16,7 @@ COPIED = Kind(FLOATS + "u")
 # `count`. Element o has the coordinate `at` and TAPS taps, which begin at base_of(at).
 # tap_of clamps them to the axis, and weight_of gives their weights.
 INVERSE = """
-// 1 / (factor + low), rounded once: which element is the nearest may hang on it.
+// 1 / (factor + low), rounded once: the choice of the nearest element may depend on it.
 static R inverse(R factor, R low) {
   const R q = 1 / factor;
   return q + q * (fma(-q, factor, (R)1) - q * low);

@@ -21,8 +21,8 @@ LISTS = """
 #define DILATION(d) 1L
 #endif
 
-// Of the windows that element y of an axis is in, the first one and the one after the
-// last one.
+// The first of the windows that contain element y of an axis, and the one after the
+// last.
 #define FIRST_WINDOW(y, d) \\
   first_window((y) + PADDING(d) - (KERNEL(d) - 1) * DILATION(d), STEP(d))
 #define LAST_WINDOW(y, d, windows) min((y + PADDING(d)) / STEP(d) + 1, windows)

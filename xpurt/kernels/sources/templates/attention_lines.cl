@@ -10,7 +10,7 @@
   }
 #define LINE                                                        \
   const long row = work_item_of_lanes();                                \
-  const long lane = lane_at_place();                                \
+  const long lane = lane_id();                                \
   const long query = row % layout.queries;                          \
   const long head = row / layout.queries % layout.heads;            \
   const long batch = row / layout.queries / layout.heads;           \

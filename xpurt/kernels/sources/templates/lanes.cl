@@ -1,4 +1,4 @@
-const int lane = lane_at_place();
+const int lane = lane_id();
 #if LANES > 1
 #define across(acc, combine) \
   for (uint far = LANES / 2; far > 0; far /= 2) { \

@@ -4,7 +4,7 @@ $attributes
 __kernel void $entry(__global $out_type* out, __global const $in_type* in,
                      const Layout layout) {
   const long row = work_item_of_lanes();
-  const long lane = lane_at_place();
+  const long lane = lane_id();
   if (row >= layout.rows) return;
   const long chunk = get_global_id(1);
   long rest = row;

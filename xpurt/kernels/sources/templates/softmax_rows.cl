@@ -3,7 +3,7 @@
 $attributes
 __kernel void $entry($params, const long outer, const long length, const long inner) {
   const long row = work_item_of_lanes();
-  const long lane = lane_at_place();
+  const long lane = lane_id();
   if (row >= outer) return;
   const long base = row * length;
   const long whole = length / LANES * LANES;
