@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# What a page may ask for: itself, files beside it, and a server of the test's.
+# The hosts that a page may use: itself, files beside it, and a server of the test's.
 OWN_HOSTS = ("", "localhost", "127.0.0.1")
 
 _faults: dict["Page", list[str]] = {}

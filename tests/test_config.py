@@ -1,4 +1,4 @@
-"""The XPURT_* variables: what they may hold, and when a bad one is told."""
+"""The XPURT_* variables: their values, and the time at which a bad one raises."""
 
 import dataclasses
 import os

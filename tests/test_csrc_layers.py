@@ -1,4 +1,4 @@
-"""The folders of xpurt/csrc: who includes whom.
+"""The folders of xpurt/csrc, and the includes between them.
 
 Each folder has a README.md with a line `May include: host, device.`: the folders below
 it. A file includes its own folder and these, by `#include "folder/file.h"`.
@@ -60,7 +60,7 @@ def test_an_included_file_exists() -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_folder_may_include_what_it_does_include(folder: str) -> None:
-    """A README that allows more than is used says nothing."""
+    """A README that allows more includes than are used is out of date."""
     used = {
         name.split("/")[0]
         for path in (CSRC / folder).rglob("*")

@@ -1,4 +1,4 @@
-"""Who imports whom, and how long files are. Reads sources; runs nothing.
+"""The imports between rooms, and the length of files. Reads sources; runs nothing.
 
 A room imports the rooms below it only, and through their faces: `xpurt.mapping`,
 never `xpurt.mapping.resolve`, from outside.

@@ -103,7 +103,7 @@ def unary(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
 
 
 def change(function: Callable[[torch.Tensor], object]) -> None:
-    """Something in place."""
+    """A random op in place."""
 
     def both(_run: Run, a: Pair, _b: Pair) -> None:
         function(a.cpu)

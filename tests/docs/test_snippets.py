@@ -64,7 +64,7 @@ def test_an_included_file_is_an_example(block: Block) -> None:
 
 
 def test_a_block_has_a_language() -> None:
-    """Else nothing would look at it."""
+    """A block without one would not be checked."""
     known = {"python", "sh", "cpp", "yaml", "text"}
     every = [block for page in PAGES for block in blocks_of(page)]
     assert [str(block) for block in every if block.language not in known] == []

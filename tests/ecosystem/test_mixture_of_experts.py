@@ -57,7 +57,7 @@ def test_tokens_go_to_their_experts(xpu: torch.device) -> None:
     tokens = torch.randn(12, WIDTH)
 
     def trained(device: torch.device) -> list[torch.Tensor]:
-        """The results of both ways, and the gradients of each."""
+        """The results of both forms, and the gradients of each."""
         there = copy.deepcopy(mixture).to(device)
         results = there(tokens.to(device))
         slopes = [

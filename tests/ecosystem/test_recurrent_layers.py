@@ -205,7 +205,7 @@ WRONG: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
 @pytest.mark.parametrize("what", WRONG)
 @pytest.mark.parametrize("grad", [True, False], ids=["grad", "no grad"])
 def test_what_does_not_fit_is_refused(what: str, grad: bool, xpu: torch.device) -> None:
-    """By the function below the modules, which look for themselves."""
+    """By the function below the modules, since modules check sizes themselves."""
     input_sizes, state_sizes, hidden = WRONG[what]
     sizes = [(4 * hidden, 4), (4 * hidden, 5), (4 * hidden,), (4 * hidden,)]
     params = [torch.randn(s, device=xpu) for s in sizes]

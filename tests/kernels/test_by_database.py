@@ -57,5 +57,5 @@ def test_samples(aten: str, dtype: str, xpu: torch.device) -> None:
             agree(info.op, *arguments, rtol=near, atol=near, **sample.kwargs)
         torch.xpu.synchronize()
     op = aten if "::" in aten else f"aten::{aten}"
-    # PyTorch computes some functional ops by the one in place.
+    # PyTorch computes some functional ops by the in-place one.
     assert (tiers_of(op) | tiers_of(f"{op}_")) & ON_THE_QUEUE

@@ -167,5 +167,5 @@ def test_the_width_of_a_device_chooses() -> None:
     every = [f"matmul_vectors {n}" for n in (4, 8, 16)]
     forms = {"1": "matmul_tiles", **dict(zip(("4", "8", "16"), every, strict=True))}
     assert own.strip() == forms.get(width, "matmul_tiles")
-    # What is built is not asked for again.
+    # A kernel that is built is not requested again.
     assert {own.strip(), *map(str.strip, others)} == set(forms.values())

@@ -1,4 +1,4 @@
-"""What an op gives, sizes and dtypes, is asked of PyTorch's meta functions, once."""
+"""PyTorch's meta functions are called once per op for the results' sizes and dtypes."""
 
 import itertools
 import sys

@@ -69,7 +69,7 @@ except ZeroDivisionError:
 
 
 def test_a_kernel_is_built_once() -> None:
-    """In a process of its own, where nobody has asked for any kernel yet."""
+    """In a process of its own, where no kernel has been requested yet."""
     code = """
     import torch, xpurt
     from xpurt import _C

@@ -1,4 +1,4 @@
-"""Values that tell whether a kernel is right at the edges of its type and its domain."""
+"""Values that test a kernel at the edges of its type and its domain."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The devices of this machine, as dpctl tells them; the CPU device is always there."""
+"""The devices of this machine, as dpctl lists them; the CPU device is always there."""
 
 import json
 import re

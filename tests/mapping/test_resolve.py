@@ -47,7 +47,7 @@ ALL = in_order([CPU, FPGA, NVIDIA, ARC_2, ARC])
 def split_as_requested(
     device: PhysicalDevice, partition: Partition
 ) -> tuple[PhysicalDevice, ...]:
-    """A driver that makes every part asked for, and has two NUMA domains."""
+    """A driver that makes every requested part, and has two NUMA domains."""
     if partition == "numa":
         partition = 2
     units = parts_in_compute_units(partition, device.compute_units, str(device))

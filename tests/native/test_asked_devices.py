@@ -1,4 +1,4 @@
-"""Ops that take a device: on every layout their results are where it was asked."""
+"""Ops that take a device: for every layout their results are on that device."""
 
 from collections.abc import Callable, Iterator
 
@@ -68,7 +68,7 @@ def faults(
 
 
 def asked_of(source: torch.device) -> list[torch.device]:
-    """Where results of a tensor there are asked for: other devices, and its own."""
+    """The devices to request for the result: other devices, and the tensor's own."""
     count = torch.xpu.device_count()
     others = [torch.device("xpu", i) for i in range(count)]
     if source.type == "cpu":

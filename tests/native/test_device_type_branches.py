@@ -1,6 +1,6 @@
-"""Where PyTorch asks for the device type, xpu gives what the CPU gives.
+"""Branches of PyTorch on the device type: xpu gives the results of the CPU.
 
-docs/device_type_branches.md has every place, and which of these tests is for it.
+docs/device_type_branches.md lists every branch, and the test for it.
 """
 
 import re

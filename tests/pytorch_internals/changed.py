@@ -1,8 +1,8 @@
-"""Which assumptions about PyTorch no longer hold: `cd tests && python -m
-pytorch_internals.changed`, in any environment that has a PyTorch to ask.
+"""Lists the assumptions about PyTorch that no longer hold: `cd tests && python -m
+pytorch_internals.changed`, in any environment with the PyTorch to check.
 
-It does not import xpurt, which changes what is asked here and takes only the PyTorch
-that it was built for.
+It does not import xpurt, which changes what is checked here, and loads only into the
+PyTorch that it was built for.
 """
 
 import importlib
@@ -103,7 +103,7 @@ def of_patches() -> list[str]:
 
 
 def of_the_layer(names: list[str]) -> list[str]:
-    """What `torch.xpu` asks `torch._C` for, and xpurt does not set."""
+    """The names in `torch._C` that `torch.xpu` uses, and xpurt does not set."""
     asked = {
         name
         for file in (TORCH / "xpu").glob("*.py")

@@ -1,6 +1,6 @@
-"""What xpurt uses of PyTorch's internals, as its sources have it: names and files.
+"""The internals of PyTorch that xpurt's sources use: names and files.
 
-Nothing here imports xpurt: `changed` asks a PyTorch that xpurt was not built for yet.
+Nothing here imports xpurt: `changed` checks a PyTorch that xpurt was not built for yet.
 """
 
 import ast
@@ -22,7 +22,7 @@ CPP = sorted(
 
 Uses = dict[str, set[str]]  # a name, and the files that have it, below ROOT
 
-# Where a private name that stands in a string is looked for.
+# The objects in which a private name in a string is searched.
 _HOLDERS = {
     "torch._C": torch._C,
     "torch.UntypedStorage": torch.UntypedStorage,
@@ -168,7 +168,7 @@ def patches(source: str) -> set[str]:
                 called.endswith(".update") and called.partition(".")[0] in foreign
             ):
                 found.add(called)
-    # Python's own settings of this process are nobody's internals.
+    # Python's own settings of this process are no internals.
     return {each for each in found if not each.startswith(("os.environ", "ctypes."))}
 
 

@@ -52,7 +52,7 @@ class Program:
         cpu, error = outcome(op, a.cpu, b.cpu)
         xpu, xpu_error = outcome(op, a.xpu, b.xpu)
         if error is not None and xpu_error is None:
-            # A kernel tells of a wrong index at the next wait.
+            # A kernel's wrong index raises at the next wait.
             xpu, xpu_error = None, outcome(torch.xpu.synchronize)[1]
             assert isinstance(xpu_error, IndexError), self.log
         else:

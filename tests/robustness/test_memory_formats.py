@@ -74,7 +74,7 @@ FORMATS = {
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """What fails in the block tells the name. What both devices refuse is as it was."""
+    """A failure in the block gets the name. Errors of both devices are not changed."""
     try:
         yield
     except Disagreement as error:

@@ -1,4 +1,4 @@
-"""Importing touches no device, so that whoever forks after it may use xpu."""
+"""Importing uses no device, so that a process forked after it may use xpu."""
 
 import pytest
 from own_process import fresh_output as output

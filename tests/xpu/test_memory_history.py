@@ -1,4 +1,4 @@
-"""torch.xpu.memory._record_memory_history: who allocated what, and when."""
+"""torch.xpu.memory._record_memory_history: each allocation, its code and its time."""
 
 import json
 import pickle
@@ -79,7 +79,7 @@ def test_the_life_of_a_tensor(xpu: torch.device) -> None:
     times = [entry["time_us"] for entry in found]
     assert times == sorted(times)
     assert began_us - 1e6 < times[0] <= times[-1] < time.time() * 1e6 + 1e6
-    # A snapshot is an event, too, of which the next one tells.
+    # A snapshot is an event, too; the next snapshot contains it.
     assert actions()[-1] == "snapshot"
 
 

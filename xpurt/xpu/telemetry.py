@@ -1,7 +1,8 @@
 """Sensors of the device: PyTorch reads them through Level Zero Sysman.
 
-Sysman counts the GPUs of Level Zero. xpurt's devices are OpenCL's, in another order: a
-number read there could be another device's. So most of these functions raise.
+Sysman counts the GPUs of Level Zero, which are not xpurt's ordinals. Our devices are
+OpenCL's: a number read there would be another device's. So most of these functions
+raise.
 """
 
 from typing import Any, NoReturn
