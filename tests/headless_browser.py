@@ -30,12 +30,12 @@ _faults: dict["Page", list[str]] = {}
 
 
 def faults(page: "Page") -> list[str]:
-    """What went wrong in the page so far, a line each."""
+    """The errors in the page so far, a line each."""
     return _faults[page]
 
 
 def overflow(page: "Page") -> int:
-    """By how many pixels the page is wider than the window."""
+    """The number of pixels by which the page is wider than the window."""
     wider = page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )

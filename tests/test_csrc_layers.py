@@ -22,7 +22,7 @@ def may_include(folder: str) -> set[str]:
 
 
 def includes_of(source: str) -> set[str]:
-    """What `source` includes of this package: the names between quotes."""
+    """The includes of `source` in this package: the names between quotes."""
     return {
         name
         for name in re.findall(r'^\s*#include "([^"]+)"', source, re.MULTILINE)
@@ -31,7 +31,7 @@ def includes_of(source: str) -> set[str]:
 
 
 def faults(folder: str, source: str) -> list[str]:
-    """What the includes of a file in `folder` break, one sentence each."""
+    """The rules that the includes of a file in `folder` break, one sentence each."""
     allowed = may_include(folder) | {folder}
     return [
         f'{name}: write the folder, as in "stream/stream.h"'

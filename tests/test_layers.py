@@ -133,7 +133,7 @@ def is_module(name: str) -> bool:
 
 
 def faults(importer: str, source: str) -> list[str]:
-    """What the imports of the module `importer` break, one sentence each."""
+    """The rules that the imports of the module `importer` break, one sentence each."""
     room = room_of(importer)
     if room not in MAY_IMPORT:
         return [f"{importer} is in no room: add {room!r} to the table, and to DESIGN"]

@@ -265,7 +265,7 @@ def set_to(run: Run, a: Pair, b: Pair) -> None:
 
 @op
 def lazy_clone(run: Run, a: Pair, _: Pair) -> None:
-    # Of a part, the copy would have the whole storage.
+    # The copy of a view would have the whole storage.
     if a.cpu.is_contiguous() and a.cpu.nbytes == a.cpu.untyped_storage().nbytes():
         run.add(a.cpu.clone(), torch._lazy_clone(a.xpu))
 

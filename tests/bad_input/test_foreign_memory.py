@@ -13,7 +13,7 @@ from xpurt import _C
 
 
 class Array:
-    """What claims to be an array in USM."""
+    """An object that claims to be an array in USM."""
 
     def __init__(self, **changes: object) -> None:
         self.__sycl_usm_array_interface__ = {

@@ -91,7 +91,7 @@ PARTS: list[Any] = [
     {"syclobj": 3},
 ]
 
-# By the function: what is called with each of some values.
+# By function: a call with each of some values.
 CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
     "calibrate": [(xpurt.calibrate, [3, None, "cpu"])],
     "explain": [(xpurt.explain, [3, None, "x"])],
@@ -180,7 +180,7 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
     ],
     "testing.fail_virtual_gpu": [(testing.fail_virtual_gpu, NO_FLAGS)],
 }
-# What takes no argument, and what is a type to be caught.
+# Functions without arguments, and exception types.
 WITHOUT = {
     "MappingError",
     "XpurtError",

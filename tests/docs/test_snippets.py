@@ -18,7 +18,7 @@ INCLUDED = [each for each in blocks("python", "cpp", "yaml") if each.included]
 
 
 def run_block(block: Block, folder: Path) -> subprocess.CompletedProcess[str]:
-    """In a process of its own, with the mapping that a user has by default."""
+    """In a process of its own, with the default mapping."""
     if "def test_" in block.text:
         script = folder / "test_block.py"
         script.write_text(block.text)

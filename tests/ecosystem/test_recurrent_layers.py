@@ -147,7 +147,7 @@ def test_an_lstm_is_the_cpu_s_where_the_host_reads(
 def test_the_input_s_part_of_all_gates_is_one_product(
     kind: type[nn.RNNBase], xpu: torch.device
 ) -> None:
-    # In float64 oneDNN has no layers.
+    # oneDNN has no float64 layers.
     place: dict[str, Any] = {"device": xpu, "dtype": torch.float64}
     model, x = kind(4, 5, **place), torch.randn(7, 2, 4, **place)
     _C.reset_op_report()

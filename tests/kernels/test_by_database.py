@@ -39,7 +39,7 @@ def test_every_row_is_tested() -> None:
 )
 @pytest.mark.parametrize("aten", sorted(rows - TESTED_APART))
 def test_samples(aten: str, dtype: str, xpu: torch.device) -> None:
-    """As on the CPU, forward and backward, and by the row."""
+    """The results are the CPU's, forward and backward, and a row computes them."""
     info = database()[NAMES[aten]]
     floating = DTYPES[dtype].is_floating_point
     if DTYPES[dtype] not in info.supported_dtypes("cpu"):

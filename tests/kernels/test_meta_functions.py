@@ -13,7 +13,7 @@ import xpurt
 
 
 def python_files(call) -> set[str]:
-    """In which Python code runs within the call."""
+    """The files whose Python code runs within the call."""
     files = set()
 
     def see(frame: FrameType, event: str, argument: object) -> None:

@@ -222,7 +222,7 @@ def some_cases(row: Row) -> Iterator[Case]:
 
 
 def failures_of(row: Row, cases: Iterable[Case], place: Place) -> list[str]:
-    """What went wrong in which case."""
+    """The cases that failed, with their errors."""
     found = []
     for case in cases:
         make = operands(row, case.layout)

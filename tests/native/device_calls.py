@@ -1,4 +1,4 @@
-"""How every aten op that takes a device is called, on a tensor of every layout."""
+"""Calls of every aten op that takes a device, on a tensor of every layout."""
 
 from collections.abc import Callable
 from typing import Any

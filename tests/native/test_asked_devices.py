@@ -42,7 +42,7 @@ def values_of(tensor: torch.Tensor) -> list[torch.Tensor]:
 def faults(
     name: str, of: torch.Tensor, on_cpu: torch.Tensor, asked: torch.device
 ) -> Iterator[str]:
-    """What is wrong with the op on `of`, beside the same call on a CPU tensor."""
+    """The faults of the op on `of`, compared with the same call on a CPU tensor."""
     where = f"{name} of {of.device} for {asked}"
     found = attempt(lambda: call(name, of, asked))
     like = torch.device("meta" if asked.type == "meta" else "cpu")

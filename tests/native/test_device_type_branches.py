@@ -179,7 +179,7 @@ def of_images(call: Callable[[torch.Tensor], torch.Tensor], *shape: int) -> Case
     return images
 
 
-# What PyTorch computes otherwise under torch.use_deterministic_algorithms.
+# Ops that change under torch.use_deterministic_algorithms.
 DETERMINISTIC: dict[str, Case] = {
     "index_put_in_any_order": index_put_in_any_order,
     "bilinear": of_images(

@@ -1,4 +1,4 @@
-"""What is decided in one bucket of calls, by a clock that the test sets."""
+"""The decisions in one bucket of calls, with a clock that the test sets."""
 
 import itertools
 import random

@@ -1,4 +1,4 @@
-"""Where ops ran."""
+"""The tiers that ops used."""
 
 import xpurt
 from xpurt import _C

@@ -29,7 +29,7 @@ SET_BY_XPURT = tuple(
     f"torch._C.{beginning}"
     for beginning in ("_xpu_", "_Xpu", "_XPU", "_broadcast", "_gather", "_scatter")
 )
-# By which other parts of torch.xpu refer to a name above; not of torch._C.
+# The names by which other parts of torch.xpu refer to a name above; not of torch._C.
 _LOCAL = {"_XPUAllocator"}
 
 
@@ -49,7 +49,7 @@ def resolve(name: str) -> Any:
 
 
 def fault(name: str, value: Any, expects: str) -> str | None:
-    """How a value differs from what is expected of it."""
+    """The difference between a value and the expected one."""
     if expects.startswith("("):
         found = f"({', '.join(inspect.signature(value).parameters)})"
     elif expects:
@@ -62,7 +62,7 @@ def fault(name: str, value: Any, expects: str) -> str | None:
 def of_members(names: list[str]) -> list[str]:
     found: list[str] = []
     for name in names:
-        # What xpurt sets, and the wheel lacks.
+        # Names that xpurt sets, and the wheel lacks.
         if name.startswith(SET_BY_XPURT):
             continue
         row = next((row for row in MEMBERS if fnmatchcase(name, row.name)), None)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("policy")
 
 Op = Callable[[torch.Tensor], object]
 
-# Of a tensor of shape (2, 4, 6, 6), and of (2, 4, 4, 6, 6) for channels_last_3d.
+# For a tensor of shape (2, 4, 6, 6), and (2, 4, 4, 6, 6) for channels_last_3d.
 OPS: dict[str, Op] = {
     "relu": F.relu,
     "relu_": lambda x: x.clone().relu_(),

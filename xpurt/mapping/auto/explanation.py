@@ -17,7 +17,7 @@ class Way:
     tier: "native" (PyTorch's CPU kernel) or "kernel" (a kernel or a oneDNN primitive).
     free_us: until its queue has done the work submitted before.
     moves_us: copies of operands that are not valid on the device.
-    cost_us: the work itself; infinite if it can't run, or was ruled out early.
+    cost_us: the work itself; infinite if it can't run, or is not worth a trial yet.
     finish_us: until the op is done.
     """
 
