@@ -3,21 +3,21 @@
 # make docs    the site, into build/site       make test-all   the slow tests too
 # make clean   remove what these made
 # make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
-# make test-programs   models and training loops of other packages, in the same place
+# make test-programs   models and training loops of other packages, in the same environment
 #
 # PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in
 #   make test PYTHON=python3.12 TORCH=./torch-2.13.0-cp312-cp312-linux_x86_64.whl
-# ARGS goes to the program: make demo ARGS="--mapping CPU", make test ARGS="-k cli".
+# ARGS are the program's arguments: make demo ARGS="--mapping CPU", make test ARGS="-k cli".
 # After a change of PYTHON or TORCH: make clean.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 
-# The version is written out: a wheel from a local index may answer to nothing else.
+# The version is written out: a local index may find a wheel by no other name.
 TORCH ?= torch==2.13.0
 VENV ?= .venv
-# Processes that run tests at once; the files of tests are dealt out to them.
+# The number of processes that run tests; each gets whole files.
 WORKERS ?= 2
 CUDA_VENV ?= .venv-cuda
 ARGS ?=
@@ -50,7 +50,7 @@ test-all: lint
 test-cuda: install
 	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) tests/cuda_build.sh $(ARGS)
 
-# On the build that the package index pairs with torchvision's.
+# With the build of PyTorch that the package index offers for torchvision's.
 test-programs: install
 	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) EXTRAS="demo test programs" \
 	    tests/cuda_build.sh -m programs tests/programs $(ARGS)
@@ -65,14 +65,14 @@ bench: install
 	$(BIN)/python -m xpurt bench $(ARGS)
 	for each in tests/bench/bench_*.py; do $(BIN)/python $$each; done
 
-# The variable: Material for MkDocs advertises its successor in each build.
+# The variable silences an advertisement that Material for MkDocs prints in each build.
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "the site is in build/site: open build/site/index.html"
 
 install: $(STAMPS)/extension
 
-# `python -m venv` would pass over a half-made environment; --clear begins anew.
+# Without --clear, `python -m venv` would accept a half-made environment.
 $(STAMPS)/venv:
 	@test -n "$(PYTHON)" || { \
 	    echo "Python 3.11, 3.12 or 3.13 is missing: install one, or name one with PYTHON=" >&2; exit 1; }
@@ -92,8 +92,8 @@ $(STAMPS)/torch: $(STAMPS)/venv
 	$(PIP) install "$(TORCH)"
 	@touch $@
 
-# Without build isolation the extension is built for the torch that it will run on,
-# and a second build finds the first one's objects in build/.
+# Without build isolation the extension is built for the torch that it will run on, and
+# a second build reuses the objects of the first one in build/.
 $(STAMPS)/package: $(STAMPS)/torch pyproject.toml setup.py
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(STAMPS)/build-requires.txt
 	$(PIP) install -r $(STAMPS)/build-requires.txt

@@ -1,8 +1,8 @@
 """The pytest plugin of xpurt: the fixture `xpu`, `--xpu-mapping`, a leak check.
 
-It lies outside the package on purpose: it is loaded into every pytest of an
-environment that has xpurt, and importing anything of the package imports torch. Only a
-test that asks for `xpu` pays for that.
+It lies outside the package on purpose. It is loaded into every pytest of an environment
+that has xpurt, and importing anything of the package imports torch. Only a test that
+uses the fixture `xpu` pays for that.
 """
 
 import gc
@@ -51,11 +51,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def xpu(request: pytest.FixtureRequest) -> "torch.device":
-    """The device xpu:0, under each mapping that --xpu-mapping gave.
+    """The device xpu:0, under each mapping given by --xpu-mapping.
 
-    A test that uses it is skipped with the reason where there is no such device
-    (failed under --xpu-required), and fails if it leaves xpu tensors behind, unless
-    it is marked `xpu_may_leak`.
+    A test that uses it is skipped with the reason if there is no such device; with
+    --xpu-required it fails. It also fails if it leaves xpu tensors behind, unless it is
+    marked `xpu_may_leak`.
     """
     mapping: str | None = getattr(request, "param", None)
     reason = _unavailable(mapping)
@@ -69,7 +69,8 @@ def xpu(request: pytest.FixtureRequest) -> "torch.device":
 
 
 def _unavailable(mapping: str | None) -> str | None:
-    """Why there is no xpu under `mapping`; None, with the mapping in force, if there is.
+    """The reason why there is no xpu under `mapping`; None, with the mapping in force,
+    if there is one.
 
     A mapping of None keeps the one that is in force.
     """
@@ -83,7 +84,7 @@ def _unavailable(mapping: str | None) -> str | None:
         if mapping is not None:
             xpurt.set_xpu_mapping(mapping)
         torch.empty(1, device="xpu")
-    # A MappingError, or what PyTorch itself says where xpurt did not take xpu over.
+    # A MappingError, or PyTorch's own error if xpurt is not active.
     except (RuntimeError, AssertionError) as error:
         return f"no xpu under the mapping {mapping or 'in force'}: {error}"
     return None
@@ -99,9 +100,9 @@ def pytest_runtest_makereport(
     return report
 
 
-# Autouse fixtures come before the other ones of their scope, and are finished after
-# them: what longer-lived fixtures hold is there at both counts, and what fixtures of
-# the test itself held is gone at the second.
+# Autouse fixtures start before the others of their scope, and finish after them. So the
+# tensors of longer-lived fixtures exist at both counts, and those of the test's own
+# fixtures are gone at the second.
 @pytest.fixture(autouse=True)
 def _xpu_leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
     if "xpu" not in request.fixturenames or request.node.get_closest_marker(
@@ -112,7 +113,7 @@ def _xpu_leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
     request.getfixturevalue("xpu")
     before = _live_memory()
     if before[0]:
-        # Garbage that goes during the test would hide as much that it leaves.
+        # Garbage freed during the test would hide a leak of the same size.
         before = _live_memory_without_garbage()
     yield
     # The traceback of a failed test holds its tensors, and it has failed anyway.
@@ -121,7 +122,7 @@ def _xpu_leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
     # pytest keeps the values of finished fixtures until the test is reported.
     request.node.funcargs.clear()
     after = _live_memory()
-    # Threads of autograd let go of their graphs a moment after the backward returns.
+    # Threads of autograd release their graphs a moment after the backward returns.
     deadline = time.monotonic() + 1
     while after[0] > before[0] and time.monotonic() < deadline:
         after = _live_memory_without_garbage()
@@ -136,7 +137,7 @@ def _xpu_leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _live_memory() -> tuple[int, int]:
-    """Storages on xpu that someone holds, and their bytes."""
+    """The number of live storages on xpu, and their bytes."""
     from xpurt import _C
 
     storages, size_bytes = _C.live_memory()
@@ -144,6 +145,6 @@ def _live_memory() -> tuple[int, int]:
 
 
 def _live_memory_without_garbage() -> tuple[int, int]:
-    # A collection takes longer than most tests: only where the counts ask for it.
+    # A collection takes longer than most tests: done only if the counts require it.
     gc.collect()
     return _live_memory()

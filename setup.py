@@ -18,10 +18,10 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension, get_cxx_comp
 ROOT = Path(__file__).parent
 CSRC = Path("xpurt/csrc")
 VIRTUAL_GPU = Path("xpurt/virtual_gpu/layer")
-BUNDLED = 8  # sources of one folder that are compiled as one, at most
+BUNDLED = 8  # the largest number of sources of one folder compiled as one file
 
 
-# By path: importing the package would want the extension that is built here.
+# By path: importing the package would need the extension that is built here.
 _paths = runpy.run_path("xpurt/cpp_extension.py")
 include_dir, library_dir = _paths["include_dir"], _paths["library_dir"]
 
@@ -56,7 +56,7 @@ def build_virtual_gpu(directory: Path) -> None:
 
 
 def is_cached(compiler: str) -> bool:
-    """Whether PyTorch puts a cache of objects before the compiler, or it is one."""
+    """Whether the compiler is a compiler cache, or PyTorch runs it through one."""
     caches = ("ccache", "sccache")
     program = Path(os.path.realpath(shutil.which(compiler) or compiler)).name
     wrapped = not os.environ.get("TORCH_NO_COMPILER_WRAPPER")
@@ -64,7 +64,7 @@ def is_cached(compiler: str) -> bool:
 
 
 def gcc_version(compiler: list[str]) -> str:
-    """What GCC says of itself; nothing of other compilers."""
+    """The output of `--version` if the compiler is GCC, else an empty text."""
     told = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
     return told.stdout if "Free Software Foundation" in told.stdout else ""
 
@@ -72,11 +72,11 @@ def gcc_version(compiler: list[str]) -> str:
 def precompile(
     folder: Path, compiler: list[str], gcc: str, flags: list[str]
 ) -> list[str]:
-    """Compiles the headers that most files read, and gives the options that make use of
-    it: none where the compiler is not GCC."""
+    """Compiles the headers that most files include. Returns the options that use the
+    result; none if the compiler is not GCC."""
     if not gcc:
         return []
-    # GCC does not look whether what the header includes has changed.
+    # GCC does not check whether headers included by the header have changed.
     source = (CSRC / "precompiled.h").read_text()
     read = (gcc, *flags, torch.__version__, version("intel-sycl-rt"), source)
     digest = hashlib.sha256("\n".join(read).encode()).hexdigest()[:16]
@@ -95,9 +95,9 @@ def precompile(
 
 
 def bundle(folder: Path, sources: list[str]) -> list[str]:
-    """Compiles several sources of one folder as one: most of the time of a short source
-    goes into templates that all of them instantiate. Returns the files that include
-    them."""
+    """Makes files that each include several sources of one folder, and returns them.
+    Most of the time of a short source goes into templates that all sources instantiate.
+    """
     wanted = {}
     paths = sorted(map(Path, sources), key=lambda p: (p.parent, p.name))
     for parent, group in groupby(paths, key=lambda p: p.parent):
@@ -112,15 +112,15 @@ def bundle(folder: Path, sources: list[str]) -> list[str]:
     for old in set(folder.glob("*.cpp")) - set(wanted):
         old.unlink()
     for file, text in wanted.items():
-        # What is written again is compiled again.
+        # A file that is written again is compiled again.
         if not file.exists() or file.read_text() != text:
             file.write_text(text)
     return [str(file.relative_to(ROOT)) for file in wanted]
 
 
 class Build(BuildExtension):
-    """Keeps the objects in build/, so that a second build compiles what changed;
-    writes down, beside the extension, which PyTorch it belongs to."""
+    """Keeps the objects in build/, so that a second build compiles only changed files.
+    Writes the version of PyTorch that the extension belongs to beside it."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
@@ -128,8 +128,9 @@ class Build(BuildExtension):
         self.build_temp = str(ROOT / "build" / f"objects-{tag}")
 
     def build_extension(self, extension: Extension) -> None:
-        # Without it at::parallel_for is a loop. What GCC calls for it is in PyTorch's own
-        # libgomp, and no other is linked; other compilers call other libraries.
+        # Without it at::parallel_for is a loop. GCC's code calls functions that are in
+        # PyTorch's own libgomp, and no other libgomp is linked. Other compilers call
+        # other libraries.
         compiler = shlex.split(get_cxx_compiler())
         gcc = gcc_version(compiler)
         if gcc:
@@ -140,7 +141,8 @@ class Build(BuildExtension):
             *(f"-I{Path(folder).resolve()}" for folder in folders),
             *extension.extra_compile_args,
         ]
-        # A cache would know neither in another folder, and wants files that change alone.
+        # A cache finds neither of these in another folder, and works best if each
+        # source is compiled by itself.
         if not is_cached(compiler[0]):
             folder = Path(self.build_temp)
             extension.extra_compile_args += precompile(folder, compiler, gcc, flags)
@@ -159,8 +161,8 @@ class Build(BuildExtension):
 
 
 def extension() -> CppExtension:
-    # No run path: xpurt/startup/driver.py loads these libraries, and what they need in
-    # turn, by path before the extension.
+    # No run path: xpurt/startup/driver.py loads these libraries and their dependencies
+    # by path, before the extension.
     sources = sorted(str(p) for p in CSRC.rglob("*.cpp"))
     return CppExtension(
         "xpurt._C",

@@ -1,28 +1,29 @@
-"""What `import torch` calls through the entry point torch.backends: never raises.
+"""`import torch` calls this through the entry point torch.backends. It never raises.
 
-It lies outside the package on purpose: the package's own import brings the device, so
-a switch inside it would come too late, and what fails there would fail `import torch`.
+It lies outside the package on purpose: importing the package adds the device, so a
+switch inside of it would come too late, and an error in it would fail `import torch`.
 """
 
 import os
 import sys
 import warnings
 
-OFF = ("0", "off", "false", "no")  # as xpurt.config has it
+OFF = ("0", "off", "false", "no")  # as in xpurt.config
 
 failure: str | None = None
-"""Why `import torch` did not bring the device; None if it did, or did not try."""
+"""The reason why `import torch` did not add the device; None if it did, or did not
+try."""
 
 
 def load() -> None:
     """Imports xpurt, unless XPURT_AUTOLOAD=0 leaves that to the program.
 
-    A failure is a warning, and is kept for `python -m xpurt doctor`.
+    A failure gives a warning, and is kept for `python -m xpurt doctor`.
     """
     global failure
     if os.environ.get("XPURT_AUTOLOAD", "").strip().lower() in OFF:
         return
-    if "xpurt" in sys.modules:  # its own `import torch` got us here
+    if "xpurt" in sys.modules:  # xpurt's own `import torch` called this
         return
     try:
         import xpurt  # noqa: F401

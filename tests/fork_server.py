@@ -67,7 +67,7 @@ if __name__ == "__main__":
     os.chdir(asked["folder"])
     sys.argv, sys.path[0] = ["-c"], ""
     del __file__
-    # What `import torch` ends with.
+    # The last step of `import torch`.
     if torch._is_device_backend_autoload_enabled():
         torch._import_device_backends()
     exec(compile(asked["code"], "<string>", "exec"))

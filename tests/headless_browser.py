@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# What a page may ask for: itself, files beside it, and a server of the test's.
+# The hosts that a page may use: itself, files beside it, and a server of the test's.
 OWN_HOSTS = ("", "localhost", "127.0.0.1")
 
 _faults: dict["Page", list[str]] = {}
 
 
 def faults(page: "Page") -> list[str]:
-    """What went wrong in the page so far, a line each."""
+    """The errors in the page so far, a line each."""
     return _faults[page]
 
 
 def overflow(page: "Page") -> int:
-    """By how many pixels the page is wider than the window."""
+    """The number of pixels by which the page is wider than the window."""
     wider = page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )

@@ -40,7 +40,7 @@ def run(
 def output(
     code: str, *, timeout: float = 60, fresh: bool = False, **environment: str
 ) -> str:
-    """What the code prints; fails unless the process ends well and silently."""
+    """The code's output; fails unless the process ends well and silently."""
     ended = run(code, timeout=timeout, fresh=fresh, **environment)
     assert ended.returncode == 0, f"exit {ended.returncode}\n{ended.stderr}"
     assert ended.stderr == "", ended.stderr

@@ -1,7 +1,7 @@
-"""`import torch` brings xpurt, unless it is told not to, and survives xpurt's faults.
+"""`import torch` loads xpurt, unless that is switched off, and survives xpurt's faults.
 
 Each test has a process of its own, and finds xpurt through a distribution that the
-test writes: so it is the same whether or not xpurt is installed.
+test writes. So it does not matter whether xpurt is installed.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The XPURT_* variables: what they may hold, and when a bad one is told."""
+"""The XPURT_* variables: their values, and the time at which a bad one raises."""
 
 import dataclasses
 import os
@@ -188,7 +188,7 @@ def test_a_variable_that_is_none_of_ours_is_told_with_the_nearest() -> None:
 
 
 def test_every_variable_that_is_read_is_known() -> None:
-    """By the source: read_config() names them all."""
+    """As in the source: read_config() names them all."""
     source = Path(xpurt.config.__file__).read_text()
     assert set(re.findall(r'"(XPURT_[A-Z0-9_]+)"', source)) == set(VARIABLES)
     assert unknown_variables(dict.fromkeys(VARIABLES, "")) == []

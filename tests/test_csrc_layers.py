@@ -1,4 +1,4 @@
-"""The folders of xpurt/csrc: who includes whom.
+"""The folders of xpurt/csrc, and the includes between them.
 
 Each folder has a README.md with a line `May include: host, device.`: the folders below
 it. A file includes its own folder and these, by `#include "folder/file.h"`.
@@ -22,7 +22,7 @@ def may_include(folder: str) -> set[str]:
 
 
 def includes_of(source: str) -> set[str]:
-    """What `source` includes of this package: the names between quotes."""
+    """The includes of `source` in this package: the names between quotes."""
     return {
         name
         for name in re.findall(r'^\s*#include "([^"]+)"', source, re.MULTILINE)
@@ -31,7 +31,7 @@ def includes_of(source: str) -> set[str]:
 
 
 def faults(folder: str, source: str) -> list[str]:
-    """What the includes of a file in `folder` break, one sentence each."""
+    """The rules that the includes of a file in `folder` break, one sentence each."""
     allowed = may_include(folder) | {folder}
     return [
         f'{name}: write the folder, as in "stream/stream.h"'
@@ -60,7 +60,7 @@ def test_an_included_file_exists() -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_folder_may_include_what_it_does_include(folder: str) -> None:
-    """A README that allows more than is used says nothing."""
+    """A README that allows more includes than are used is out of date."""
     used = {
         name.split("/")[0]
         for path in (CSRC / folder).rglob("*")

@@ -1,8 +1,8 @@
 """xpu on a build of PyTorch that has CUDA compiled in, what most people install.
 
 `tests/cuda_build.sh` makes an environment with such a build and runs every test in it.
-The machine needs no CUDA GPU: where one is wanted, a library takes the place of NVML
-and says that it is there.
+The machine needs no CUDA GPU: where a test needs one, a library replaces NVML and
+reports one.
 """
 
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 UNTOUCHED = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 NO_MAPPING = {"XPURT_MAPPING": ""}
 
-# No CUDA is ever initialized by us: a process notes who asks the runtime for devices.
+# xpurt never initializes CUDA: a process records the callers that query its devices.
 WATCH = """
 import torch
 asked = []
@@ -312,7 +312,7 @@ def test_a_mapping_in_the_environment_that_cuda_forbids_is_told_once() -> None:
 
 
 def test_importing_asks_cuda_nothing() -> None:
-    """Not even where there is no NVML to ask: CUDA's own count would initialize it."""
+    """Not even without NVML: CUDA's own count would initialize it."""
     code = WATCH + "import xpurt; print(xpurt._C.is_active(), asked)"
     assert output(code, **UNTOUCHED, **NO_MAPPING) == "True []"
 

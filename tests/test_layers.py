@@ -1,4 +1,4 @@
-"""Who imports whom, and how long files are. Reads sources; runs nothing.
+"""The imports between rooms, and the length of files. Reads sources; runs nothing.
 
 A room imports the rooms below it only, and through their faces: `xpurt.mapping`,
 never `xpurt.mapping.resolve`, from outside.
@@ -133,7 +133,7 @@ def is_module(name: str) -> bool:
 
 
 def faults(importer: str, source: str) -> list[str]:
-    """What the imports of the module `importer` break, one sentence each."""
+    """The rules that the imports of the module `importer` break, one sentence each."""
     room = room_of(importer)
     if room not in MAY_IMPORT:
         return [f"{importer} is in no room: add {room!r} to the table, and to DESIGN"]

@@ -10,33 +10,35 @@ torch_version: str
 sycl_version: str  # of the SYCL headers, as "20250301"
 
 def set_placement_resolver(resolver: Callable[[], object]) -> None:
-    """`resolver` is called at the first need of a device, and must install one.
+    """`resolver` is called at the first use of a device, and must install a placement.
 
     It is called with the GIL held and no lock of the extension.
     """
 
 def install_placement(mapping: str, ordinals: Sequence[Sequence[int]]) -> None:
-    """Addresses of ``sycl::device`` objects per ordinal; they are copied."""
+    """Installs the ``sycl::device`` objects at these addresses, which are copied, by
+    ordinal."""
 
 def open_placement() -> None: ...
 def refuse_forks() -> None: ...
 def uninstall_placement() -> tuple[int, int]:
-    """Storages that hold the placement, and their bytes; without one it has gone."""
+    """The storages that hold the placement, and their bytes; if there are none, the
+    placement is removed."""
 
 def placement_epoch() -> int: ...
 def live_memory() -> tuple[int, int]:
-    """Storages that are handed out, and their bytes."""
+    """The number of live storages, and their bytes."""
 
 def device_count() -> int: ...
 def device_uuid(device: int) -> bytes:
-    """What the driver says of the ``sycl::device`` at this address: 16 bytes or none."""
+    """The driver's uuid of the ``sycl::device`` at this address: 16 bytes or none."""
 
 def in_bad_fork() -> bool: ...
 def init() -> None:
-    """Everything that a first use of a device does; raises after a fork."""
+    """Initializes the devices, as their first use does; raises after a fork."""
 
 def drain_autograd_threads() -> None:
-    """Returns when they have let go of all that they have worked on."""
+    """Returns when autograd's threads have released all that they worked on."""
 
 def device_facts(index: int) -> list[dict[str, Any]]:
     """What the drivers report of each device of an ordinal; -1 is the current one."""
@@ -44,7 +46,7 @@ def device_facts(index: int) -> list[dict[str, Any]]:
 def current_device() -> int: ...
 def set_device(index: int) -> None: ...
 def exchange_device(index: int) -> int:
-    """The device that was current. A negative `index` changes nothing."""
+    """Returns the device that was current. A negative `index` changes nothing."""
 
 def maybe_exchange_device(index: int) -> int: ...
 def can_access_peer(device: int, peer: int) -> bool: ...
@@ -68,7 +70,7 @@ def empty_cache() -> None: ...
 def reset_peak_memory_stats(index: int) -> None: ...
 def reset_accumulated_memory_stats(index: int) -> None: ...
 def memory_info(index: int) -> tuple[int, int]:
-    """Free and total bytes, all processes counted."""
+    """Free and total bytes, counted over all processes."""
 
 def synchronize_all() -> None: ...
 def set_active(active: bool) -> None: ...
@@ -79,17 +81,18 @@ def set_guard_device_count(count: int) -> None: ...
 def set_device_costs(
     index: int, costs: Sequence[tuple[float, float, float, float, float]]
 ) -> None:
-    """Rows as `xpurt.mapping.auto.DeviceCost.row`, by position in the ordinal."""
+    """Rows of `xpurt.mapping.auto.DeviceCost.row`, by position in the ordinal."""
 
 def set_preference(kind: str) -> str:
-    """Sets this thread's preferred kind of device; returns the one before."""
+    """Sets this thread's preferred kind of device; returns the previous one."""
 
 def exchange_lazy_copies(value: int) -> int:
-    """Of this thread: 1, 0, or -1 for what the process does. Returns what it was."""
+    """Sets lazy copies of this thread: 1, 0, or -1 for the setting of the process.
+    Returns the previous value."""
 
 def set_lazy_copies_of_process(on: bool) -> None: ...
 def is_lazy(tensor: Tensor) -> bool:
-    """Whether it may share its memory with lazy copies now."""
+    """Whether its memory may be shared with lazy copies now."""
 
 def never_copy_lazily(tensor: Tensor) -> None: ...
 def never_copy_storage_lazily(storage: UntypedStorage) -> None: ...
@@ -105,14 +108,14 @@ def around_usm(
 ) -> Tensor: ...
 def ordinal_of_usm(pointer: int, context: int) -> int:
     """The ordinal that the USM pointer belongs to, or -1. `context`: the address of the
-    ``sycl::context`` that it is said to belong to, or 0."""
+    ``sycl::context`` that it should belong to, or 0."""
 
 def empty_from_dlpack(capsule: object) -> Tensor | None:
     """The xpu tensor of a DLPack capsule without elements or memory. None for any other
-    capsule, which is left as it is."""
+    capsule, which is not changed."""
 
 def positions_of(tensor: Tensor) -> list[int]:
-    """Positions in the tensor's ordinal of the devices with a valid copy."""
+    """The positions, in the tensor's ordinal, of the devices with a valid copy."""
 
 def escape(tensor: Tensor) -> None:
     """Makes the home copy valid and keeps the storage there from now on."""
@@ -122,7 +125,7 @@ def escape_storage(storage: UntypedStorage) -> None: ...
 # Pools, snapshots, history: csrc/python/bind_snapshot.cpp
 
 def memory_snapshot() -> list[dict[str, Any]]:
-    """Every segment with its blocks, as `torch.xpu.memory_snapshot` gives them."""
+    """Every segment with its blocks, as returned by `torch.xpu.memory_snapshot`."""
 
 def memory_snapshot_with_traces(pool: tuple[int, int]) -> dict[str, Any]:
     """The segments of one pool, or of all for (0, 0), and each device's history."""
@@ -155,24 +158,25 @@ class MemoryPool:
     def use_count(self) -> int: ...
 
 def set_memory_source(source: MemorySource | None) -> None:
-    """All memory comes from `source`; RuntimeError if some has been allocated."""
+    """Takes all memory from `source`; RuntimeError if some has been allocated."""
 
 def memory_source() -> MemorySource | None: ...
 def begin_allocate_to_pool(
     device: int, pool: tuple[int, int], this_thread_only: bool
 ) -> None:
-    """Allocations go to segments that only this pool's users get, until the end."""
+    """Directs allocations to segments of this pool alone, until the end."""
 
 def end_allocate_to_pool(device: int, pool: tuple[int, int]) -> None: ...
 def release_pool(device: int, pool: tuple[int, int]) -> None:
-    """Takes back one `begin_allocate_to_pool`; RuntimeError if there was none."""
+    """Undoes one `begin_allocate_to_pool`; RuntimeError if there was none."""
 
 # XPU graphs: csrc/python/bind_graph.cpp
 
 class Graph:
     """One capture and its replays; see `torch.xpu.XPUGraph`.
 
-    NotImplementedError if the current device records no commands, or is several.
+    NotImplementedError if the current device can't record commands, or the ordinal has
+    several devices.
     """
 
     def __init__(self, keep_graph: bool = False) -> None: ...
@@ -181,7 +185,7 @@ class Graph:
     def instantiate(self) -> None: ...
     def register_generator_state(self, state: Generator) -> None:
         """TypeError or RuntimeError for a generator of another device, and in a
-        capture. Every generator that draws in a capture moves on at a replay."""
+        capture. A replay advances every generator that draws in the capture."""
 
     def replay(self) -> None: ...
     def reset(self) -> None: ...
@@ -189,10 +193,10 @@ class Graph:
     def enable_debug_mode(self) -> None: ...
     def debug_dump(self, debug_path: str) -> None: ...
     def raw_xpu_graph(self) -> int:
-        """The address of the ``command_graph``, modifiable."""
+        """The address of the modifiable ``command_graph``."""
 
     def raw_xpu_graph_exec(self) -> int:
-        """The address of the ``command_graph``, executable."""
+        """The address of the executable ``command_graph``."""
 
 def graph_pool_handle() -> tuple[int, int]: ...
 def is_current_stream_capturing() -> bool: ...
@@ -213,28 +217,29 @@ def set_source_callbacks(
     source: Callable[[str, Any], tuple[str, str]],
     failure: Callable[[str, str, str, str], NoReturn],
 ) -> None:
-    """`source` gives the name and the source of the kernel that a key names; `failure`
-    raises for a device, name, source and build log. Both are kept for good.
+    """`source` returns the name and the source of the kernel for a key; `failure`
+    raises for a device, name, source and build log. Both are kept for the process.
     """
 
 def set_form_maker(maker: Callable[[int, str, str], str]) -> None:
-    """`maker` defines the op that computes an overload of a decomposed row: it takes the
-    row's number, the name and the overload, and gives the name. It is kept for good.
+    """`maker` defines the op that computes an overload of a decomposed row. It takes
+    the row's number, the name and the overload, and returns the op's name. It is kept
+    for the process.
     """
 
 def set_binary_callbacks(
     load: Callable[[bytes], bytes], store: Callable[[bytes, bytes], None]
 ) -> None:
-    """Where the drivers' binaries are kept between processes, by an identity; `load`
-    gives b"" for what it has not. Both are kept for good.
+    """Stores the drivers' binaries between processes, by an identity. `load` returns
+    b"" for a missing one. Both functions are kept for the process.
     """
 
 def bound_overloads() -> list[tuple[int, str, str]]: ...
 def add_rows(rows: Sequence[dict[str, object]]) -> None:
-    """Rows as `xpurt.kernels.rows.table.described` makes them; once per process."""
+    """Rows from `xpurt.kernels.rows.table.described`; once per process."""
 
 def add_wider_types(rows: Sequence[dict[str, object]]) -> None:
-    """Rows as `xpurt.kernels.rows.wider_types` makes them; once per process."""
+    """Rows from `xpurt.kernels.rows.wider_types`; once per process."""
 
 def set_kernel_policy(policy: str) -> None: ...
 def kernel_policy() -> str: ...
@@ -250,14 +255,15 @@ def set_fallback_mode(mode: str) -> None: ...
 # Which device runs an op: csrc/python/bind_planning.cpp
 
 class OnlinePolicy:
-    """Earliest finish, never far behind the best device alone; see csrc/schedule/online_policy.h.
-    Arrays hold one number per device: when its queue is empty, when the op's inputs are
-    there, what it costs (infinite: it cannot run there), what taking its results
-    elsewhere costs. Raises ValueError."""
+    """Earliest finish, never far behind the best device alone; see
+    csrc/schedule/online_policy.h. Arrays hold one number per device: the time when its
+    queue is empty, the time when the op's inputs are there, the op's cost (infinite: it
+    cannot run there), the cost of moving its results to another device. Raises
+    ValueError."""
 
     def __init__(self, devices: int) -> None: ...
     def remember(self, work: Sequence[float]) -> None:
-        """What each device alone takes for work that was seen before."""
+        """Adds the time that each device alone takes for work seen before."""
 
     def choose(
         self,
@@ -271,7 +277,7 @@ class OnlinePolicy:
     def best_alone(self) -> int: ...
     @property
     def alone(self) -> list[float]:
-        """When each device would have finished everything so far."""
+        """The time at which each device alone would have finished everything so far."""
 
     def choice_ns(self, calls: int) -> float: ...
 
@@ -282,17 +288,17 @@ def set_cost_curves(
     position: int,
     curves: Sequence[tuple[str, str, str, Sequence[tuple[float, float, float]]]],
 ) -> None:
-    """What ops cost on a device: class, letter of the type, layout, and points of
-    (elements, us native, us by a kernel). What was learned is forgotten."""
+    """Sets the costs of ops on a device: class, letter of the type, layout, and points
+    of (elements, us native, us by a kernel). Learned costs are dropped."""
 
 def set_learning(on: bool) -> None: ...
 def learning() -> bool: ...
 def set_deterministic(on: bool) -> None: ...
 def use_cost_curves(index: int) -> None:
-    """Those of set_cost_curves count more than the costs that were just set."""
+    """The curves of `set_cost_curves` override the costs that were set last."""
 
 def begin_explaining() -> int:
-    """The number that `end_explaining` takes. May be called while others explain."""
+    """The number to pass to `end_explaining`. Several explanations may be open."""
 
 def end_explaining(
     begin: int,
@@ -300,39 +306,39 @@ def end_explaining(
     tuple[str, str, str, str, list[tuple[str, bool, float, float, float, float]]]
 ]:
     """(op, device, tier, why, [(device, native, us until it is free, us of copies, us
-    of the work, us until it is done), ...]) of each op since then."""
+    of the work, us until it is done), ...]) of each op since `begin_explaining`."""
 
 def device_report() -> list[tuple[str, int, int, int, int, float, float, float]]:
-    """(device, moves, bytes moved, shards of split ops, calls that were timed, us
-    predicted of these, us measured, us predicted of all)."""
+    """(device, moves, bytes moved, shards of split ops, timed samples, us predicted for
+    these, us measured, us predicted for all)."""
 
 def reset_device_report() -> None: ...
 def stop_builds() -> None:
-    """Drops them, and waits for the one that is under way."""
+    """Drops the builds in the background, and waits for the running one."""
 
 def partition_proportions(
     reads: Sequence[Tensor], flops: float, bytes: float
 ) -> list[float]: ...
 
 class testing:
-    """A submodule: what only tests, and benchmarks of the choice, use."""
+    """A submodule for tests, and for benchmarks of the choice."""
 
     @staticmethod
     def preferences_held() -> int:
-        """For tests: preferences of `set_preference` that hold now, in all threads."""
+        """For tests: the number of preferences in force, in all threads."""
 
     @staticmethod
     def set_split_proportions(
         proportions: Sequence[float], least_bytes: float = 0, unit: int = 0
     ) -> None:
-        """For tests: splits all work of so many bytes, by position, into shards of
-        multiples of `unit` rows; no proportions take it back."""
+        """For tests: splits all work of this many bytes, by position, into shards of
+        multiples of `unit` rows; no proportions end it."""
 
     @staticmethod
     def shards_run(index: int) -> list[int]: ...
     @staticmethod
     def transfers_to(index: int) -> list[tuple[int, int]]:
-        """Copies of storages that were made to each device so far: how many, and bytes."""
+        """The copies of storages to each device so far: their number, and bytes."""
 
     @staticmethod
     def replica_bytes(index: int, position: int) -> int: ...
@@ -340,7 +346,7 @@ class testing:
     def empty_pool(pool: tuple[int, int]) -> None: ...
     @staticmethod
     def releasing_bytes(device: int) -> int:
-        """For tests: of segments that are on their way back to the driver."""
+        """For tests: the bytes of segments that are being returned to the driver."""
 
     @staticmethod
     def device_of_pointer(address: int) -> int:
@@ -354,7 +360,7 @@ class testing:
     def is_pinned_pointer(address: int) -> bool: ...
     @staticmethod
     def raw_allocate(size_bytes: int) -> int:
-        """Memory of the current device and stream without a tensor: its address."""
+        """The address of memory of the current device and stream, without a tensor."""
 
     @staticmethod
     def raw_free(address: int) -> None: ...
@@ -362,7 +368,7 @@ class testing:
     def raw_record_stream(address: int, stream_id: int, device: int) -> None: ...
     @staticmethod
     def count_frees() -> int:
-        """How many blocks were freed since the first call."""
+        """The number of blocks freed since the first call."""
 
     @staticmethod
     def time_allocations(device: str, size_bytes: int, rounds: int) -> float:
@@ -381,25 +387,25 @@ class testing:
 
     @staticmethod
     def build_kernel(index: int, entry: str, source: str) -> None:
-        """Builds OpenCL C for the home device of xpu:index, and forgets it."""
+        """Builds OpenCL C for the home device of xpu:index, and drops it."""
 
     @staticmethod
     def force_vector_width(width: int) -> None:
-        """For tests: what devices are taken to have as their native vector width of floats,
-        which chooses the kernel of matrix products; 0: what they say."""
+        """For tests: replaces the native vector width of floats that devices report. It
+        selects the kernel of matrix products; 0 restores the reported one."""
 
     @staticmethod
     def built_kernels() -> int:
-        """How many kernels this process has made."""
+        """The number of kernels that this process has made."""
 
     @staticmethod
     def loaded_kernels() -> int:
-        """How many of these came from a binary of an earlier process."""
+        """The number of these that came from a binary of an earlier process."""
 
     @staticmethod
     def onednn_plans(index: int) -> tuple[int, int]:
-        """How many primitives of oneDNN, with reorders around them, are kept for the home
-        device of xpu:index, and how many at most."""
+        """The number of oneDNN's primitives, with reorders around them, that are kept
+        for the home device of xpu:index, and the largest number."""
 
     @staticmethod
     def unboxed_ops() -> list[str]:
@@ -409,8 +415,9 @@ class testing:
     def fallback_mode() -> str: ...
     @staticmethod
     def copy_verdict(name: str, overload: str) -> tuple[str, str]:
-        """Whether an op may run on copies: "trusted", "checked", "refused" or "never"; and
-        why it may not. See csrc/native/unsafe_copies.h. Raises RuntimeError for an unknown op."""
+        """Whether an op may run on copies: "trusted", "checked", "refused" or "never";
+        and the reason why it may not. See csrc/native/unsafe_copies.h. Raises
+        RuntimeError for an unknown op."""
 
     @staticmethod
     def check_trusted_copies(value: bool) -> None: ...
@@ -434,7 +441,7 @@ class testing:
     def forget_tiers() -> None: ...
     @staticmethod
     def set_learning_bias(native_us: float, kernel_us: float) -> None:
-        """For tests: added to every time that is learned from."""
+        """For tests: a time added to every time that is learned from."""
 
     @staticmethod
     def choice_ns(
@@ -449,7 +456,7 @@ class testing:
         def counts(self) -> bool: ...
 
     class TierLearner:
-        """For tests: what decides in one bucket of calls, by times that it is told."""
+        """For tests: decides in one bucket of calls, by the times that it gets."""
 
         def __init__(
             self, native_us: float, kernel_us: float, is_built: bool = False
@@ -493,7 +500,7 @@ class testing:
 
     @staticmethod
     def builds_pending() -> int:
-        """Kernels that are being built in the background, or will be."""
+        """The number of kernels that are being built, or queued, in the background."""
 
     @staticmethod
     def decision_ns(

@@ -1,6 +1,7 @@
-"""What the public functions say of an argument that is of a wrong type.
+"""The TypeErrors of the public functions for arguments of a wrong type.
 
-What was requested, what was found, a remedy: as all of xpurt's errors.
+Each message gives what was requested, what was found, and a remedy, as all errors of
+xpurt do.
 """
 
 from collections.abc import Callable
@@ -22,18 +23,18 @@ def check_type(
     wanted: str,
     remedy: str,
 ) -> None:
-    """Raises TypeError for a value of another type. A bool counts as no number."""
+    """Raises TypeError if `found` is not one of `kinds`. A bool is no number."""
     if not isinstance(found, kinds) or (isinstance(found, bool) and kinds is not bool):
         raise wrong_type(what, wanted, found, remedy)
 
 
 def check_flag(what: str, found: object) -> None:
-    """Raises TypeError unless it is True or False: "no" and 0.5 would count as yes."""
+    """Raises TypeError unless `found` is True or False: "no" and 0.5 are truthy."""
     check_type(what, found, bool, "True or False", "Give one of them.")
 
 
 def check_callable(what: str, found: Any) -> Callable[..., Any]:
-    """Raises TypeError for what can't be called."""
+    """Returns `found`. Raises TypeError if it can't be called."""
     if not callable(found):
         raise wrong_type(
             what,

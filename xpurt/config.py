@@ -1,10 +1,11 @@
 """Every XPURT_* variable, read once.
 
 This is the only file that reads them. `config()` validates all of them at its first
-call and keeps the result; a bad value raises there, at the first use of the device,
-never while ``import torch`` loads xpurt. What matters during the import itself
-(`guard_device_count`, `names_a_mapping`) is answered with its default where it is bad,
-and reported by `config()` later. XPURT_AUTOLOAD is also read before the package, by xpurt_autoload.py.
+call and keeps the result. A bad value raises there, at the first use of the device,
+never while ``import torch`` loads xpurt. The functions that run during the import
+(`guard_device_count`, `names_a_mapping`, `lazy_copies_at_import`) return a default for
+a bad value; `config()` reports it later. xpurt_autoload.py also reads XPURT_AUTOLOAD,
+before the package is imported.
 """
 
 import functools
@@ -24,11 +25,12 @@ VirtualGpu = Literal["off", "lenient", "coherent", "strict"]
 
 DEFAULT_MAX_DEVICES: Final = 16
 # PyTorch numbers devices with a signed byte, and the autograd engine starts a thread
-# per possible device: more than this is never a machine, always a typing mistake.
+# per possible device. No machine has more devices than this: a larger number is a
+# typing mistake.
 LARGEST_MAX_DEVICES: Final = 64
 DEFAULT_CACHE_BYTES: Final = 256 << 20
 
-# Every variable there is. One that is not here is a typing mistake, and said to be one.
+# All variables of xpurt. Any other XPURT_* variable is reported as a typing mistake.
 VARIABLES: Final = (
     "XPURT_AUTOLOAD",
     "XPURT_CACHE_DIR",
@@ -61,36 +63,38 @@ _VIRTUAL_GPU: dict[str, VirtualGpu] = {
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the environment asks for. An unset or empty variable means the default.
+    """The settings in the environment. An unset or empty variable means the default.
 
     mapping: ``XPURT_MAPPING``, the first mapping, as ``set_xpu_mapping`` takes it, or
         an empty string; it is parsed when a device is first needed.
     max_devices: ``XPURT_MAX_DEVICES``, the largest number of ordinals a mapping may
-        have, and of devices behind one ordinal. PyTorch's autograd engine makes its table of devices once, at the first
-        backward, so this bound is fixed for the life of the process.
-    fallback: ``XPURT_FALLBACK``, what an op does that has to run on a copy in host
-        memory: warn once per op, raise FallbackError, or stay silent.
-    kernel_policy: ``XPURT_KERNEL_POLICY``, the tier an op takes: by cost, SYCL or
-        oneDNN where there is one, or PyTorch's native CPU kernel.
+        have, and of devices behind one ordinal. PyTorch's autograd engine makes its
+        table of devices once, at the first backward, so this bound is fixed for the
+        life of the process.
+    fallback: ``XPURT_FALLBACK``, the reaction to an op that has to run on a copy in
+        host memory: warn once per op, raise FallbackError, or stay silent.
+    kernel_policy: ``XPURT_KERNEL_POLICY``, the tier of an op: by cost, SYCL or oneDNN
+        where there is one, or PyTorch's native CPU kernel.
     virtual_gpu: ``XPURT_VIRTUAL_GPU``, a GPU for machines that have none.
-    virtual_gpu_delay_us: ``XPURT_VIRTUAL_GPU_DELAY_US``, microseconds that each of its
-        kernels takes longer.
+    virtual_gpu_delay_us: ``XPURT_VIRTUAL_GPU_DELAY_US``, the microseconds added to
+        each of its kernels.
     virtual_gpu_fp64: ``XPURT_VIRTUAL_GPU_FP64``, whether it has double precision.
-    virtual_gpu_memory_bytes: ``XPURT_VIRTUAL_GPU_MEMORY``, its memory; 0 gives it what
-        the CPU device has.
-    virtual_gpu_fail_after: ``XPURT_VIRTUAL_GPU_FAIL_AFTER``, the kernels after which it
-        fails; 0: never.
+    virtual_gpu_memory_bytes: ``XPURT_VIRTUAL_GPU_MEMORY``, the size of its memory; 0:
+        as much as the CPU device has.
+    virtual_gpu_fail_after: ``XPURT_VIRTUAL_GPU_FAIL_AFTER``, the number of kernels
+        after which it fails; 0: never.
     cache_folder: ``XPURT_CACHE_DIR``, where built kernels are kept; by default "xpurt"
         in the user's cache folder. A "~" at its beginning is the home folder.
-    cache_size_bytes: ``XPURT_CACHE_SIZE``, the largest size of it; 0 keeps nothing.
+    cache_size_bytes: ``XPURT_CACHE_SIZE``, the largest size of that folder; 0 keeps
+        nothing.
     lazy_copies: ``XPURT_LAZY_COPIES``, whether conversions are copy-on-write as in
         ``xpurt.lazy_copies()``.
-    autoload: ``XPURT_AUTOLOAD``, whether ``import torch`` alone brings the device; if
-        off, it takes an ``import xpurt``.
+    autoload: ``XPURT_AUTOLOAD``, whether ``import torch`` alone adds the device; if
+        off, ``import xpurt`` adds it.
     learn: ``XPURT_LEARN``, whether the policy "auto" learns from times of the running
         program.
-    deterministic: ``XPURT_DETERMINISTIC``, whether what runs where is fixed by a plan,
-        so that results repeat bit for bit.
+    deterministic: ``XPURT_DETERMINISTIC``, whether a plan fixes where each op runs, so
+        that results repeat bit for bit.
     """
 
     mapping: str
@@ -114,8 +118,8 @@ class Config:
 def config() -> Config:
     """The configuration of this process. Raises ConfigError on a bad variable.
 
-    An error is not kept: once the variable is corrected, the next call succeeds. A
-    variable that begins with XPURT_ and is none of ours gets a warning, once.
+    An error is not kept: the next call succeeds once the variable is corrected. An
+    unknown variable that begins with XPURT gets a warning, once.
     """
     _warn_of_unknown()
     return read_config(os.environ)
@@ -124,18 +128,18 @@ def config() -> Config:
 @functools.cache
 def _warn_of_unknown() -> None:
     for text in unknown_variables(os.environ):
-        # A process that makes warnings errors would else have no device, or no config.
+        # Where warnings are errors, this one would leave the process without a device.
         with suppress(Warning):
             warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 def unknown_variables(env: Mapping[str, str]) -> list[str]:
-    """A sentence for each variable in `env` that looks like ours and is not."""
+    """A sentence for each variable in `env` that begins with XPURT and is unknown."""
     found = []
     for name in sorted(env):
         if not name.upper().startswith("XPURT") or name in VARIABLES:
             continue
-        # What all names begin with would make any two of them alike.
+        # The common prefix is cut off: it would make any two names similar.
         ends = [known.removeprefix("XPURT_") for known in VARIABLES]
         end = nearest(name.upper().removeprefix("XPURT").lstrip("_"), ends)
         near = f"XPURT_{end}" if end else ""
@@ -147,7 +151,7 @@ def unknown_variables(env: Mapping[str, str]) -> list[str]:
 
 
 def read_config(env: Mapping[str, str]) -> Config:
-    """The configuration in `env`. Raises ConfigError naming the variable."""
+    """The configuration in `env`. Raises ConfigError, which names the bad variable."""
     return Config(
         mapping=_text(env, "XPURT_MAPPING"),
         max_devices=_max_devices(env),
@@ -185,7 +189,8 @@ def read_config(env: Mapping[str, str]) -> Config:
 
 
 def guard_device_count() -> int:
-    """The device count that the guard tells PyTorch for good. Never raises."""
+    """The device count that the device guard reports to PyTorch, fixed for the life of
+    the process. Never raises."""
     try:
         return _max_devices(os.environ)
     except ConfigError:
@@ -193,12 +198,12 @@ def guard_device_count() -> int:
 
 
 def names_a_mapping() -> bool:
-    """Whether the environment asks for a mapping, a bad one included. Never raises."""
+    """Whether XPURT_MAPPING is set, to a bad value or a good one. Never raises."""
     return bool(_text(os.environ, "XPURT_MAPPING"))
 
 
 def lazy_copies_at_import() -> bool:
-    """What ``XPURT_LAZY_COPIES`` says, no where it is bad. Never raises."""
+    """The value of ``XPURT_LAZY_COPIES``; False where it is bad. Never raises."""
     try:
         return _lazy_copies(os.environ)
     except ConfigError:
@@ -216,18 +221,18 @@ def _max_devices(env: Mapping[str, str]) -> int:
 
 
 def _cache_folder(env: Mapping[str, str]) -> Path:
-    """The user's choice, or "xpurt" where the platform keeps caches: on Linux in
-    $XDG_CACHE_HOME, or ~/.cache. That is read from the process's own environment."""
+    """The user's choice, or "xpurt" in the platform's cache folder: on Linux in
+    $XDG_CACHE_HOME, or ~/.cache. These are read from the process's own environment."""
     if chosen := _text(env, "XPURT_CACHE_DIR"):
         return _expanded(env, "XPURT_CACHE_DIR", chosen).absolute()
-    # Here, since `import torch` loads this module and reads no folder.
+    # Imported here: `import torch` loads this module, and needs no cache folder.
     import platformdirs
 
     return platformdirs.user_cache_path("xpurt", appauthor=False)
 
 
 def _expanded(env: Mapping[str, str], name: str, text: str) -> Path:
-    """With the home folder for a "~", which no shell expands within quotes."""
+    """`text` as a path, with "~" expanded: a shell doesn't expand it within quotes."""
     if text == "~" or text.startswith("~/"):
         return Path(env.get("HOME") or Path.home(), text[2:])
     try:
@@ -240,14 +245,14 @@ def _expanded(env: Mapping[str, str], name: str, text: str) -> Path:
 
 
 def _switch(env: Mapping[str, str], name: str) -> bool:
-    """On unless it is switched off."""
+    """Whether the variable is on; on is the default."""
     return _choice(env, name, _ON + _OFF, shown="1 or 0") in _ON
 
 
 def _choice(
     env: Mapping[str, str], name: str, allowed: tuple[str, ...], shown: str = ""
 ) -> str:
-    """The variable in lower case; the first allowed value where it is not set."""
+    """The variable in lower case; the first value of `allowed` if it is not set."""
     text = _text(env, name)
     if not text:
         return allowed[0]

@@ -1,9 +1,9 @@
 """Build C++ extensions with kernels for xpu.
 
-Such an extension is one of PyTorch's own (`torch.utils.cpp_extension`): it registers
-its kernels with `TORCH_LIBRARY_IMPL(name, XPU, m)`. From here come the headers
-`xpurt/queue.h`, the queue of the current stream, and `xpurt/opencl_kernel.h`, kernels
-in OpenCL C, and the paths of SYCL. Any C++ compiler will do.
+Such an extension is built with `torch.utils.cpp_extension`. It registers its kernels
+with `TORCH_LIBRARY_IMPL(name, XPU, m)`. This module adds the headers `xpurt/queue.h`
+(the queue of the current stream) and `xpurt/opencl_kernel.h` (kernels in OpenCL C), and
+the paths of SYCL. Any C++ compiler will do.
 
 In a setup.py::
 
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from setuptools import Extension
 
-# The C++ standard that sycl.hpp wants is the one that PyTorch's headers want.
+# sycl.hpp and PyTorch's headers require the same C++ standard: no flag is needed.
 _FLAGS = ["-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING", "-DCL_TARGET_OPENCL_VERSION=300"]
 _LIBRARIES = ["sycl", "OpenCL"]
 
@@ -44,8 +44,10 @@ def include_dir(package: str, header: str) -> str:
 
 
 def library_dir(package: str, library: str) -> str:
-    """The directory of `library`, a file that `package` installed; raises as
-    `include_dir` does."""
+    """The directory of `library`, a file that `package` installed.
+
+    Raises as `include_dir` does.
+    """
     for file in distribution(package).files or ():
         if file.name == library:
             return str(Path(str(file.locate())).resolve().parent)
@@ -66,10 +68,11 @@ def library_paths() -> list[str]:
 
 
 def xpu_extension(name: str, sources: list[str], **kwargs: Any) -> "Extension":
-    """A `torch.utils.cpp_extension.CppExtension` with what kernels for xpu need.
+    """A `torch.utils.cpp_extension.CppExtension` with the paths, flags and libraries
+    that kernels for xpu need.
 
-    kwargs: as CppExtension takes them; lists of paths, flags and libraries are added
-        to.
+    kwargs: as CppExtension takes them; its lists of paths, flags and libraries are
+        extended.
     """
     from torch.utils import cpp_extension
 
@@ -87,8 +90,8 @@ def xpu_extension(name: str, sources: list[str], **kwargs: Any) -> "Extension":
 def load(name: str, sources: list[str], **kwargs: Any) -> Any:
     """Build and load an extension now, as `torch.utils.cpp_extension.load` does.
 
-    kwargs: as that function takes them; lists of paths and flags are added to.
-    Returns what it returns.
+    kwargs: as that function takes them; its lists of paths and flags are extended.
+    Returns what that function returns.
     """
     from torch.utils import cpp_extension
 
@@ -104,6 +107,6 @@ def load(name: str, sources: list[str], **kwargs: Any) -> Any:
 
 
 def _merged(given: dict[str, Any], added: dict[str, list[str]]) -> dict[str, Any]:
-    """`given`, with the lists of `added` behind those that it has."""
+    """`given`, with each list of `added` appended to its own list of that name."""
     lists = {key: [*(given.get(key) or ()), *values] for key, values in added.items()}
     return {**given, **lists}

@@ -1,8 +1,8 @@
-"""The exception family. Every message says what was requested, what was found, a
+"""The exception family. Every message gives what was requested, what was found, and a
 remedy.
 
-Running out of memory is not here: that is ``torch.OutOfMemoryError``, as everywhere
-in PyTorch.
+It has no class for running out of memory: that is ``torch.OutOfMemoryError``, as
+everywhere in PyTorch.
 """
 
 import difflib
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class XpurtError(RuntimeError):
-    """The root of everything that xpurt itself raises."""
+    """The base of all exceptions that xpurt itself defines."""
 
 
 class ConfigError(XpurtError):
@@ -18,7 +18,7 @@ class ConfigError(XpurtError):
 
 
 class MappingError(XpurtError):
-    """A mapping that the devices at hand cannot give, or that cannot change now."""
+    """The devices cannot give the requested mapping, or it cannot change now."""
 
 
 class FallbackError(XpurtError):
@@ -27,7 +27,7 @@ class FallbackError(XpurtError):
 
 
 class NoisyError(XpurtError):
-    """A calibration that is not kept, for what else the machine did meanwhile."""
+    """A calibration was discarded: other work on the machine disturbed it."""
 
 
 class KernelBuildError(XpurtError):
@@ -35,11 +35,11 @@ class KernelBuildError(XpurtError):
 
 
 class PlanningError(XpurtError, ValueError):
-    """A task graph, or a request to plan or simulate one, that makes no sense."""
+    """A task graph, or a request to plan or simulate one, is invalid."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that `word` was probably to be, in any case; "" if none is near."""
+    """The entry of `known` that is closest to `word`, in any case; "" if none is."""
     by_lower = {each.lower(): each for each in known}
     near = difflib.get_close_matches(word.lower(), by_lower, n=1)
     return by_lower[near[0]] if near else ""

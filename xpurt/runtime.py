@@ -23,7 +23,7 @@ REQUIRED: Final = (
     "_lazy_init",
 )
 
-# The device types that torch.device() takes; PyTorch lists them in an error only.
+# The device types that torch.device() accepts; PyTorch lists them only in an error.
 _DEVICE_TYPES: Final = (
     *("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve"),
     *("fpga", "maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia"),
@@ -39,7 +39,7 @@ _registered: dict[str, list["Registration"]] = {}
 
 
 class Registration:
-    """A registration that is in force; `remove`, or leaving a ``with``, undoes it."""
+    """A registration in force; `remove`, or leaving a ``with``, undoes it."""
 
     def __init__(self, name: str, module: Any, before: "_Runtime") -> None:
         self.name = name
@@ -47,10 +47,10 @@ class Registration:
         self._before = before
 
     def remove(self) -> None:
-        """Brings back what ``torch.<name>`` was before. A second call does nothing.
+        """Restores what ``torch.<name>`` was before. A second call does nothing.
 
-        Where a later registration is in force, that one stays, and what it brings
-        back in its turn is what was there before this one.
+        A later registration that is in force stays. When it is removed, it restores
+        what was there before this one.
         """
         with _lock:
             stack = _registered.get(self.name, [])
@@ -79,7 +79,7 @@ class Registration:
 
 
 class _Runtime:
-    """What stands at ``torch.<name>``: the attribute and the imported modules."""
+    """The present ``torch.<name>``: the attribute and the imported modules."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -108,12 +108,12 @@ def register_runtime(name: str, module: Any) -> Registration:
         ``_lazy_init``.
 
     From then on ``torch.<name>``, ``import torch.<name>`` and
-    ``torch.get_device_module(name)`` are `module`. Its submodules take the places of
-    ``torch.<name>.*``; those of the runtime before are no longer found there.
+    ``torch.get_device_module(name)`` are `module`. Its submodules become
+    ``torch.<name>.*``; those of the previous runtime are no longer found there.
 
-    Returns a handle whose ``remove()`` brings back what was there; it is a context
-    manager, too. Raises ValueError on an unknown device type, TypeError on a module
-    that lacks a function, with the list of all that are missing.
+    Returns a handle; its ``remove()`` restores what was there. It is a context manager,
+    too. Raises ValueError on an unknown device type, and TypeError on a module that
+    lacks functions, with the list of all that are missing.
     """
     _check_name(name)
     _check_module(name, module)
@@ -132,7 +132,7 @@ def register_runtime(name: str, module: Any) -> Registration:
 
 
 def _forget_found_modules() -> None:
-    """`torch.get_device_module` keeps what it has found once."""
+    """Clears the cache of `torch.get_device_module`."""
     torch.get_device_module.cache_clear()
 
 
@@ -161,12 +161,12 @@ def _check_module(name: str, module: Any) -> None:
 
 
 def _parts(name: str, module: Any) -> dict[str, ModuleType]:
-    """The submodules of `module` that are imported, by their paths in torch."""
+    """The imported submodules of `module`, by their paths in torch."""
     own = getattr(module, "__name__", None)
     if not isinstance(module, ModuleType) or own is None:
         return {}
-    # A runtime may be made under torch's own name, and then is there already;
-    # what it does not hold as an attribute is left over from another one.
+    # A runtime that is made under torch's own name has its submodules there already.
+    # A submodule that is no attribute of it is left over from another runtime.
     return {
         f"torch.{name}" + path.removeprefix(own): part
         for path, part in list(sys.modules.items())

@@ -1,4 +1,4 @@
-"""For the page of the API: what griffe makes of this project's docstrings and imports."""
+"""Adapts griffe to this project's docstrings and imports, for the page of the API."""
 
 import inspect
 import re

@@ -24,7 +24,7 @@ ROUNDS = 50_000_000  # a few hundred milliseconds
 
 @pytest.fixture(autouse=True)
 def without_the_runtime_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The allocator needs nothing of torch.xpu, which PyTorch asks to get ready."""
+    """The allocator needs nothing of torch.xpu, which PyTorch initializes."""
     monkeypatch.setattr(torch.xpu, "_lazy_init", lambda: None)
 
 

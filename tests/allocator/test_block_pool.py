@@ -1,4 +1,4 @@
-"""The pools alone, over addresses that nobody has."""
+"""The pools alone, over made-up addresses."""
 
 import random
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Limits, and what is said when they are reached."""
+"""Limits, and the messages when they are reached."""
 
 from collections.abc import Callable, Iterator
 

@@ -54,7 +54,7 @@ def test_a_segment_is_as_large_as_its_request() -> None:
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("size", [MIB, 8 * MIB])
 def test_the_only_segment_stays_however_much_of_it_is_free(size: int) -> None:
-    """In its place one of the same size would come, with pages to be found anew."""
+    """If it were released, a new one of the same size would have to map its pages."""
     _C.testing.raw_free(_C.testing.raw_allocate(size))
     made = stats()["segment.all.allocated"]
     for _ in range(10):
@@ -109,8 +109,8 @@ def test_emptying_the_cache_waits_for_what_is_leaving(
 
 @pytest.mark.usefixtures("memory")
 def test_leaving_bytes_are_those_that_leave() -> None:
-    """Another thread may empty the cache while segments are on their way: what was
-    counted then wrapped around, and the allocator thought that it held nothing."""
+    """Another thread may empty the cache while segments are being released. The count
+    then wrapped around, and the allocator reported that it held nothing."""
     device = torch.xpu.current_device()
     stop = threading.Event()
 

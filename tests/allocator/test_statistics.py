@@ -1,4 +1,4 @@
-"""What is counted, and that the snapshot agrees with it."""
+"""The counts of the allocator, which agree with its snapshot."""
 
 import pytest
 import torch

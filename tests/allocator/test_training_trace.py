@@ -72,7 +72,7 @@ def rounded(size: int) -> int:
 
 @cache
 def trained(name: str) -> tuple[Trace, int]:
-    """What a run allocated and freed, and the most that was reserved meanwhile."""
+    """The allocations and frees of a run, and the most that was reserved meanwhile."""
     fresh()
     torch.xpu.memory._record_memory_history(max_entries=1_000_000, stacks="python")
     try:

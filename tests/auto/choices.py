@@ -29,7 +29,7 @@ class Choices:
 
 
 def calls(op: str, kind: str) -> int:
-    """How many kernels of that op ran on devices of that kind since the last reset."""
+    """The number of kernels of that op on devices of that kind since the last reset."""
     names = {device.name for device in xpurt.physical_devices() if device.kind == kind}
     return sum(
         row.calls

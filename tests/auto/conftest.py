@@ -19,7 +19,7 @@ def auto_mapping() -> Iterator[None]:
         pytest.skip("AUTO needs two devices: the virtual GPU is switched off")
     with xpurt.xpu_mapping("AUTO"):
         yield
-        # Threads of autograd let go of what they held a moment after it was used.
+        # Threads of autograd release their objects a moment after the last use.
         for _ in range(20):
             gc.collect()
             if _C.live_memory()[0] == 0:

@@ -103,7 +103,7 @@ def unary(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
 
 
 def change(function: Callable[[torch.Tensor], object]) -> None:
-    """Something in place."""
+    """A random op in place."""
 
     def both(_run: Run, a: Pair, _b: Pair) -> None:
         function(a.cpu)
@@ -265,7 +265,7 @@ def set_to(run: Run, a: Pair, b: Pair) -> None:
 
 @op
 def lazy_clone(run: Run, a: Pair, _: Pair) -> None:
-    # Of a part, the copy would have the whole storage.
+    # The copy of a view would have the whole storage.
     if a.cpu.is_contiguous() and a.cpu.nbytes == a.cpu.untyped_storage().nbytes():
         run.add(a.cpu.clone(), torch._lazy_clone(a.xpu))
 

@@ -1,4 +1,4 @@
-"""Where AUTO runs an op: by costs, by what is pending, and by where the operands are."""
+"""AUTO's choice of a device for an op: by costs, by pending work, by its operands."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What AUTO learns while a program runs: processes of their own."""
+"""AUTO learns while a program runs: processes of their own."""
 
 from own_process import output, run
 

@@ -1,7 +1,7 @@
 """Work waits for the data that it uses, on whichever device, and for nothing else.
 
-The GPU of these processes takes DELAY longer for each kernel: whoever waits for it
-without a reason finds its work done.
+The GPU of these processes takes DELAY longer for each kernel. An unneeded wait shows:
+the GPU's work is done after it.
 """
 
 from auto.test_own_process import auto

@@ -86,7 +86,7 @@ def test_a_backward_has_the_preference_of_the_thread_that_asked(
 
 
 def test_it_costs_nothing_once_it_is_over(x: torch.Tensor) -> None:
-    """Small ops look for a preference only while some thread has one."""
+    """Small ops check for a preference only while some thread has one."""
 
     def nested() -> None:
         with xpurt.prefer("gpu"):

@@ -1,4 +1,4 @@
-"""Whatever AUTO chooses, and however tensors look at each other, results are right."""
+"""Results are right for every choice of AUTO, and for tensors that share memory."""
 
 import random
 

@@ -33,7 +33,7 @@ def test_a_gpu_kernel_waits_for_earlier_work_at_home(choices: Choices) -> None:
 
 
 def test_a_copy_that_another_stream_made_is_waited_for(choices: Choices) -> None:
-    # Both streams only read, so that nobody has a reason to order them.
+    # Both streams only read, so that nothing else orders them.
     x = torch.full((1 << 20,), 2.0, device="xpu")
     torch.xpu.synchronize()
     one, other = torch.xpu.Stream(), torch.xpu.Stream()

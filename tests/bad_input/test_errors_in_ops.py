@@ -29,7 +29,7 @@ FAILING: dict[str, tuple[type[Exception], Callable[[torch.Tensor], object]]] = {
 
 
 def waited_for(op: Callable[[torch.Tensor], object], x: torch.Tensor) -> None:
-    """A kernel tells of a wrong index at the next wait, as IndexError for every op."""
+    """A kernel's wrong index raises at the next wait, as IndexError for every op."""
     op(x)
     torch.xpu.synchronize()
 

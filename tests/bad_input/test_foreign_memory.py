@@ -13,7 +13,7 @@ from xpurt import _C
 
 
 class Array:
-    """What claims to be an array in USM."""
+    """An object that claims to be an array in USM."""
 
     def __init__(self, **changes: object) -> None:
         self.__sycl_usm_array_interface__ = {
@@ -90,7 +90,7 @@ def test_what_has_no_usm_at_all() -> None:
 @pytest.mark.usefixtures("xpu")
 def test_foreign_memory_through_dlpack() -> None:
     class Pointer:
-        """A tensor's capsule, with the address of somebody else's memory in it."""
+        """A tensor's capsule, with the address of foreign memory in it."""
 
         def __init__(self) -> None:
             self.plain = np.ones(4, np.float32)

@@ -1,4 +1,4 @@
-"""What a forked child is told, and that it never hangs. See also tests/xpu/test_fork.py."""
+"""The error in a forked child, which never hangs. See also tests/xpu/test_fork.py."""
 
 from own_process import output, run
 
@@ -96,7 +96,7 @@ def test_workers_of_a_data_loader() -> None:
         print("Cannot re-initialize XPU in forked subprocess" in str(error))
     print(load(False))
     """
-    # What PyTorch's own loader says in a worker whose parent's loader failed is let be.
+    # PyTorch's own loader may print an error in a worker if that of the parent failed.
     ended = run(code, timeout=120)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.split() == ["72.0", "True", "72.0"]

@@ -1,4 +1,4 @@
-"""A device that the mapping does not have: every use of it says so."""
+"""A device that the mapping does not have: every use of it raises with the reason."""
 
 import copy
 import io
@@ -180,7 +180,7 @@ def mix_two_ordinals() -> None:
                 ):
                     op()
     assert there.tolist() == untouched
-    # Copies are the way from one to the other.
+    # Copies go from one to the other.
     assert here.copy_(there).tolist() == untouched
     assert copy.deepcopy(there).get_device() == 1
 

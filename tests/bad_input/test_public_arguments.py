@@ -1,8 +1,8 @@
-"""Every public function, called with arguments that can't be.
+"""Every public function, called with invalid arguments.
 
-Each call raises an error of Python's family for it, or of xpurt's, whose text says what
-was requested or found and a remedy. None passes, and none is an error from the inside:
-"'int' object has no attribute 'device'".
+Each call raises the standard exception for it, or one of xpurt's. Its text gives what
+was requested or found, and a remedy. No call passes, and none raises an error from the
+inside: "'int' object has no attribute 'device'".
 """
 
 import inspect
@@ -17,7 +17,7 @@ import xpurt
 import xpurt.testing
 from xpurt import testing
 
-# What Python, pybind and PyTorch say of a mistake that nobody has looked for.
+# Messages of Python, pybind and PyTorch for arguments that were not checked.
 FROM_THE_INSIDE = re.compile(
     r"has no attribute|object is not|not supported between|index out of range|"
     r"incompatible function arguments|can only concatenate|unsupported operand|"
@@ -91,7 +91,7 @@ PARTS: list[Any] = [
     {"syclobj": 3},
 ]
 
-# By the function: what is called with each of some values.
+# By function: a call with each of some values.
 CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
     "calibrate": [(xpurt.calibrate, [3, None, "cpu"])],
     "explain": [(xpurt.explain, [3, None, "x"])],
@@ -180,7 +180,7 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
     ],
     "testing.fail_virtual_gpu": [(testing.fail_virtual_gpu, NO_FLAGS)],
 }
-# What takes no argument, and what is a type to be caught.
+# Functions without arguments, and exception types.
 WITHOUT = {
     "MappingError",
     "XpurtError",

@@ -98,7 +98,7 @@ def test_same_error(call: Call, xpu: torch.device) -> None:
 def test_values_that_a_kernel_finds_wrong(
     call: Call, words: str, xpu: torch.device
 ) -> None:
-    """Where a kernel reads them, the next wait tells."""
+    """If a kernel reads them, the next wait raises."""
     with pytest.raises(RuntimeError), xpurt.kernel_policy("native"):
         call(xpu)
     with xpurt.kernel_policy("sycl"):

@@ -1,4 +1,4 @@
-"""What results say about targets, as numbers and as text."""
+"""Whether results meet their targets, as numbers and as text."""
 
 import json
 from dataclasses import replace

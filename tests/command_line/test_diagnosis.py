@@ -120,8 +120,7 @@ def test_the_doctor_fails_on_a_mapping_that_cannot_be() -> None:
 
 
 def test_the_doctor_comes_in_where_xpurt_cannot_be_imported(tmp_path: Path) -> None:
-    """An extension that was built for another PyTorch, said so by the stub of a wheel
-    of another version."""
+    """The extension was built for another PyTorch: a script changes its version."""
     script = tmp_path / "script.py"
     script.write_text(
         "import torch, runpy, sys\n"

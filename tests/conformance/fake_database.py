@@ -128,7 +128,7 @@ def forgiving(x: torch.Tensor) -> torch.Tensor:
 
 
 def only_on_gpus(x: torch.Tensor) -> torch.Tensor:
-    """What the CPU refuses in a type, as it refuses halves in many of its kernels."""
+    """An op that the CPU lacks in a type, as it lacks halves in many of its kernels."""
     if x.dtype == torch.float16 and not x.is_xpu:
         raise NotImplementedError("not implemented for 'Half'")
     return x * 2

@@ -1,4 +1,4 @@
-"""What is not installed is named, with the remedy; the progress bar is optional."""
+"""A missing package is named, with the remedy; the progress bar is optional."""
 
 import sys
 

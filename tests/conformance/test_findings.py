@@ -1,4 +1,4 @@
-"""What is wrong on xpu is found: each made-up op is wrong in one way."""
+"""Wrong results on xpu are found: each made-up op has one fault."""
 
 import pytest
 import torch

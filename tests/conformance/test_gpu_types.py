@@ -1,4 +1,4 @@
-"""The category of dtypes that GPUs have an op in and PyTorch's CPU has not."""
+"""The category of dtypes that an op has on GPUs and not on PyTorch's CPU."""
 
 import json
 from dataclasses import replace
@@ -99,7 +99,7 @@ GPU = replace(CPU, mapping="GPU", virtual_gpu="strict", sample=12)
     "settings",
     [
         CPU,
-        # Devices for which kernels are built anew: minutes each.
+        # Devices for which kernels have to be built: minutes each.
         pytest.param(replace(CPU, policy="sycl"), marks=pytest.mark.slow),
         pytest.param(GPU, marks=pytest.mark.slow),
         pytest.param(replace(GPU, mapping="AUTO"), marks=pytest.mark.slow),

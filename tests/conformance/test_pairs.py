@@ -1,4 +1,4 @@
-"""What is to be checked, from entries that are made up."""
+"""The pairs to check, from made-up entries."""
 
 import torch
 

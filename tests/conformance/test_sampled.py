@@ -37,7 +37,7 @@ AUTO = replace(GPU, mapping="AUTO", policy="sycl")
     [
         CPU,
         CPU_SYCL,
-        # Devices for which kernels are built anew: minutes each.
+        # Devices for which kernels have to be built: minutes each.
         pytest.param(GPU, marks=pytest.mark.slow),
         pytest.param(AUTO, marks=pytest.mark.slow),
     ],

@@ -1,4 +1,4 @@
-"""What the demo prints and draws, from numbers that are made up."""
+"""The demo's output and picture, from made-up numbers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_the_picture_is_written(tmp_path: Path, rows: list[Row]) -> None:
 
 @pytest.fixture
 def axes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Of the picture of what is above: loss, accuracy, times."""
+    """The axes of the picture: loss, accuracy, times."""
     figures: list[Any] = []
     figure_class = matplotlib.figure.Figure
     monkeypatch.setattr(

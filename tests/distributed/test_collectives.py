@@ -13,7 +13,7 @@ import xpurt
 
 SCRIPT = Path(__file__).with_name("two_ranks.py")
 
-# What rank 0 and rank 1 get.
+# The results of rank 0 and rank 1.
 EXPECTED: dict[str, tuple[object, object]] = {
     "all_reduce": ([3, 3, 3],) * 2,
     "all_reduce_async": ([6, 6, 6],) * 2,

@@ -29,7 +29,7 @@ class Block:
 
     @property
     def included(self) -> Path | None:
-        """The file that the site shows in the place of the block."""
+        """The file that the site shows instead of the block."""
         found = _INCLUDED.fullmatch(self.text)
         return ROOT / found["path"] if found else None
 

@@ -27,7 +27,7 @@ def name(value: object) -> str:
 
 
 def wrong(line: str) -> str | None:
-    """What is wrong with a command of a page; None if nothing is."""
+    """The error in a command of a page; None if there is none."""
     words = shlex.split(line, comments=True)
     while "&&" in words:
         at = words.index("&&")

@@ -17,7 +17,7 @@ _LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _FILE = re.compile(
     r"`([\w./]+/[\w.]+\.(?:py|cpp|h|cl|json|txt|md|toml|yml))(?:::\w+)?`"
 )
-# Where a reader looks for a file that is not named from the root. Some are PyTorch's.
+# The folders of files that are not named from the root. Some are PyTorch's.
 _TORCH = Path(find_spec("torch").origin).parent
 _PLACES = (ROOT, ROOT / "xpurt", ROOT / "tests", _TORCH, _TORCH / "include")
 

@@ -152,7 +152,7 @@ def test_programs_are_included(site: Path) -> None:
 
 
 def test_pictures_are_there(open_page, address: str) -> None:
-    """Else the test above would pass without any."""
+    """Without pictures the test above would pass."""
     for stem in ("architecture", "auto", "kernel_choice"):
         assert open_page(f"{address}/{stem}.html").locator("article img").count() == 1
 

@@ -18,7 +18,7 @@ INCLUDED = [each for each in blocks("python", "cpp", "yaml") if each.included]
 
 
 def run_block(block: Block, folder: Path) -> subprocess.CompletedProcess[str]:
-    """In a process of its own, with the mapping that a user has by default."""
+    """In a process of its own, with the default mapping."""
     if "def test_" in block.text:
         script = folder / "test_block.py"
         script.write_text(block.text)
@@ -64,7 +64,7 @@ def test_an_included_file_is_an_example(block: Block) -> None:
 
 
 def test_a_block_has_a_language() -> None:
-    """Else nothing would look at it."""
+    """A block without one would not be checked."""
     known = {"python", "sh", "cpp", "yaml", "text"}
     every = [block for page in PAGES for block in blocks_of(page)]
     assert [str(block) for block in every if block.language not in known] == []

@@ -20,7 +20,7 @@ class Mixture(nn.Module):
         weights, experts = torch.topk(weights, CHOSEN, dim=-1)
         weights = weights / weights.sum(-1, keepdim=True)
 
-        # By a mask of each expert's tokens.
+        # With a mask of each expert's tokens.
         mask = F.one_hot(experts, EXPERTS).permute(2, 1, 0)
         result = torch.zeros_like(tokens)
         for expert in torch.greater(mask.sum((-1, -2)), 0).nonzero().flatten().tolist():
@@ -28,7 +28,7 @@ class Mixture(nn.Module):
             part = F.silu(tokens[token] @ self.up[expert]) * weights[token, which, None]
             result.index_add_(0, token, part.to(tokens.dtype))
 
-        # By groups of sorted tokens, whose sizes are a histogram of integers.
+        # With groups of sorted tokens, whose sizes are a histogram of integers.
         flat = experts.reshape(-1)
         order = flat.argsort(stable=True)
         counts = torch.histc(on_gpus(flat), bins=EXPERTS, min=0, max=EXPERTS - 1)
@@ -57,7 +57,7 @@ def test_tokens_go_to_their_experts(xpu: torch.device) -> None:
     tokens = torch.randn(12, WIDTH)
 
     def trained(device: torch.device) -> list[torch.Tensor]:
-        """The results of both ways, and the gradients of each."""
+        """The results of both forms, and the gradients of each."""
         there = copy.deepcopy(mixture).to(device)
         results = there(tokens.to(device))
         slopes = [

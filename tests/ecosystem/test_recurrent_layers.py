@@ -147,7 +147,7 @@ def test_an_lstm_is_the_cpu_s_where_the_host_reads(
 def test_the_input_s_part_of_all_gates_is_one_product(
     kind: type[nn.RNNBase], xpu: torch.device
 ) -> None:
-    # In float64 oneDNN has no layers.
+    # oneDNN has no float64 layers.
     place: dict[str, Any] = {"device": xpu, "dtype": torch.float64}
     model, x = kind(4, 5, **place), torch.randn(7, 2, 4, **place)
     _C.reset_op_report()
@@ -205,7 +205,7 @@ WRONG: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
 @pytest.mark.parametrize("what", WRONG)
 @pytest.mark.parametrize("grad", [True, False], ids=["grad", "no grad"])
 def test_what_does_not_fit_is_refused(what: str, grad: bool, xpu: torch.device) -> None:
-    """By the function below the modules, which look for themselves."""
+    """By the function below the modules, since modules check sizes themselves."""
     input_sizes, state_sizes, hidden = WRONG[what]
     sizes = [(4 * hidden, 4), (4 * hidden, 5), (4 * hidden,), (4 * hidden,)]
     params = [torch.randn(s, device=xpu) for s in sizes]

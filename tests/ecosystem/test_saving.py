@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-# What torch.load is given, and where a tensor that was saved on xpu:0 arrives.
+# Arguments of torch.load, and the device of a tensor that was saved on xpu:0.
 PLACES: dict[str, tuple[Any, str]] = {
     "none": (None, "xpu:0"),
     "cpu": ("cpu", "cpu"),

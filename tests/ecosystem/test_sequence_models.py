@@ -49,7 +49,7 @@ def test_a_transformer_layer(training: bool, xpu: torch.device) -> None:
     with torch.set_grad_enabled(training):
         expected = layer(x, src_key_padding_mask=padding)
         found = layer.to(xpu)(x.to(xpu), src_key_padding_mask=padding.to(xpu))
-    # What the fast path leaves in padded places is nobody's result.
+    # The fast path's values at padded positions are undefined.
     found, kept = found.detach().cpu(), ~padding
     torch.testing.assert_close(
         found[kept], expected.detach()[kept], rtol=1e-4, atol=1e-5

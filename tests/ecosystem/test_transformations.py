@@ -1,4 +1,4 @@
-"""What PyTorch does with functions of tensors: derive, batch, trace, export, compile."""
+"""PyTorch's transformations of functions: derive, batch, trace, export, compile."""
 
 import io
 from collections.abc import Callable

@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def run(
     *command: str | Path, folder: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """With the mapping and devices of a user who has set nothing, unless given."""
+    """Runs a command with the default mapping and devices, except for `environment`."""
     env = {**os.environ, "XPURT_MAPPING": "", "XPURT_VIRTUAL_GPU": "", **environment}
     return subprocess.run(
         [sys.executable, *map(str, command)],

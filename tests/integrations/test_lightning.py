@@ -75,7 +75,7 @@ def trained(**options: Any) -> tuple[Regression, Any]:
 
 
 def plain_losses(dtype: torch.dtype = torch.float32, epochs: int = 1) -> list[float]:
-    """What a loop without lightning gives, on the CPU."""
+    """The result of a loop without lightning, on the CPU."""
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     scaler = torch.amp.GradScaler("cpu", enabled=dtype == torch.float16)

@@ -45,7 +45,7 @@ def sweeps() -> Iterator[ComplexSweep]:
 
 
 def parts(dtype: torch.dtype, operands: int) -> torch.Tensor:
-    """Of one operand each pair of these is a number."""
+    """Values of parts. For one operand, each pair of these is tested as a number."""
     real = REAL[dtype]
     info = torch.finfo(real)
     edges = [0.0, math.inf, least(real), info.tiny, info.max / 2, info.max]
@@ -118,7 +118,7 @@ REFERENCES: dict[str, Reference] = {
 
 
 def condition(row: Row, wide: list[np.ndarray]) -> np.ndarray:
-    """How much an error of the operands' last digit grows: pow is exp(b log(a))."""
+    """The growth of an error in the operands' last digit: pow is exp(b log(a))."""
     if row.aten != "pow":
         return np.ones(len(wide[0]))
     turns = np.abs(wide[1]) * np.abs(np.log(wide[0]))

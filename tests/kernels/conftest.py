@@ -33,7 +33,7 @@ def is_slow(item: pytest.Function) -> bool:
     return any(params[name] not in values for name, values in chosen.kwargs.items())
 
 
-# Before -m looks at the marks. The hook sees the items of all folders.
+# Runs before -m reads the marks. The hook gets the items of all folders.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

@@ -1,4 +1,4 @@
-"""How near a kernel's result is to PyTorch's CPU kernel's, by type."""
+"""The tolerance of a kernel's result against PyTorch's CPU kernel's, by type."""
 
 import torch
 from torch.testing import assert_close

@@ -8,7 +8,7 @@ FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
 NARROW = {torch.float16, torch.bfloat16}
 
-# In place, by what they are called; all take a generator.
+# Ops in place, by name; all take a generator.
 Fill = Callable[..., torch.Tensor]
 OF_FLOATS: dict[str, Fill] = {
     "uniform": lambda t, **g: t.uniform_(-2, 3, **g),
@@ -32,7 +32,7 @@ FILLS = OF_FLOATS | OF_NUMBERS | OF_ALL
 
 
 def cases() -> list[tuple[str, torch.dtype]]:
-    """Every way to fill a tensor, with every dtype that it takes."""
+    """Every op that fills a tensor, with every dtype that it takes."""
     floats = [(name, dtype) for name in FILLS for dtype in FLOATS]
     whole = [
         (name, dtype)

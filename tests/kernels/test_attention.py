@@ -33,7 +33,7 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
 def operands(
     size: tuple[int, int, int, int, int], dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As a model has them: heads beside each other in memory."""
+    """As in a model: heads beside each other in memory."""
     batch, heads, queries, keys, each = size
     return tuple(  # type: ignore[return-value]
         numbers(batch, tokens, heads, each + extra, dtype=dtype)[..., :each].transpose(

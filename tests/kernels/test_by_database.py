@@ -39,7 +39,7 @@ def test_every_row_is_tested() -> None:
 )
 @pytest.mark.parametrize("aten", sorted(rows - TESTED_APART))
 def test_samples(aten: str, dtype: str, xpu: torch.device) -> None:
-    """As on the CPU, forward and backward, and by the row."""
+    """The results are the CPU's, forward and backward, and a row computes them."""
     info = database()[NAMES[aten]]
     floating = DTYPES[dtype].is_floating_point
     if DTYPES[dtype] not in info.supported_dtypes("cpu"):
@@ -57,5 +57,5 @@ def test_samples(aten: str, dtype: str, xpu: torch.device) -> None:
             agree(info.op, *arguments, rtol=near, atol=near, **sample.kwargs)
         torch.xpu.synchronize()
     op = aten if "::" in aten else f"aten::{aten}"
-    # PyTorch computes some functional ops by the one in place.
+    # PyTorch computes some functional ops by the in-place one.
     assert (tiers_of(op) | tiers_of(f"{op}_")) & ON_THE_QUEUE

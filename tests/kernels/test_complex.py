@@ -37,7 +37,7 @@ def database() -> dict[str, Any]:
 
 @pytest.mark.parametrize("aten", ROWS_OF_COMPLEX)
 def test_samples(aten: str, xpu: torch.device) -> None:
-    """As on the CPU, forward and backward, and by the row."""
+    """The results are the CPU's, forward and backward, and a row computes them."""
     info = database()[ENTRIES.get(aten, aten)]
     samples = info.sample_inputs(
         "cpu", torch.complex64, requires_grad=info.supports_autograd

@@ -1,4 +1,4 @@
-"""What the random ops draw from: distribution functions, moments and bounds."""
+"""The distributions of random ops: distribution functions, moments and bounds."""
 
 import math
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def distance(sample: torch.Tensor, cdf: Distribution) -> float:
 
 
 def chi_squared(counts: torch.Tensor, chances: torch.Tensor) -> float:
-    """How many standard deviations the statistic is above its mean, about."""
+    """About how many standard deviations the statistic is above its mean."""
     expected = chances.double() * counts.sum()
     statistic = ((counts - expected) ** 2 / expected).sum().item()
     freedom = len(counts) - 1
@@ -190,7 +190,7 @@ def of_binomial(n: int, p: float) -> torch.Tensor:
 
 
 def fits(sample: torch.Tensor, chances: torch.Tensor) -> bool:
-    """Where at least 20 are to be expected; the rest together is one class."""
+    """Whether a sample fits. Classes with fewer than 20 expected values count as one."""
     whole = sample.cpu().long()
     assert torch.equal(whole.to(sample.dtype), sample.cpu())
     counts = torch.bincount(whole, minlength=len(chances))

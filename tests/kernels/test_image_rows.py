@@ -154,7 +154,7 @@ def test_rows(case: tuple[str, int], xpu: torch.device) -> None:
 
 @pytest.mark.parametrize("narrow", [torch.channels_last, torch.bfloat16], ids=str)
 def test_layouts_and_narrow_floats(narrow: Any, xpu: torch.device) -> None:
-    """Of one row for each kind of text."""
+    """One row for each kind of text."""
     x = torch.randn(SIZES[2])
     if narrow is torch.bfloat16:
         x, near = x.bfloat16(), 3e-2

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.mappings("GPU")
 
 @pytest.fixture(params=[1, 8, 16], ids=lambda width: f"width-{width}")
 def width(request: pytest.FixtureRequest) -> Iterator[int]:
-    """What devices are taken to have as the width of their vectors."""
+    """Replaces the vector width that devices report."""
     _C.testing.force_vector_width(request.param)
     yield request.param
     _C.testing.force_vector_width(0)
@@ -145,7 +145,7 @@ def test_products_of_int8_in_every_layout(width: int, xpu: torch.device) -> None
 
 
 def test_the_width_of_a_device_chooses() -> None:
-    """In a process of its own: the sources of the table are replaced for good."""
+    """In a process of its own, since it replaces the sources of the table."""
     code = """
     import dpctl, torch, xpurt
     from xpurt import _C
@@ -167,5 +167,5 @@ def test_the_width_of_a_device_chooses() -> None:
     every = [f"matmul_vectors {n}" for n in (4, 8, 16)]
     forms = {"1": "matmul_tiles", **dict(zip(("4", "8", "16"), every, strict=True))}
     assert own.strip() == forms.get(width, "matmul_tiles")
-    # What is built is not asked for again.
+    # A kernel that is built is not requested again.
     assert {own.strip(), *map(str.strip, others)} == set(forms.values())

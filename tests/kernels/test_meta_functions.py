@@ -1,4 +1,4 @@
-"""What an op gives, sizes and dtypes, is asked of PyTorch's meta functions, once."""
+"""PyTorch's meta functions are called once per op for the results' sizes and dtypes."""
 
 import itertools
 import sys
@@ -13,7 +13,7 @@ import xpurt
 
 
 def python_files(call) -> set[str]:
-    """In which Python code runs within the call."""
+    """The files whose Python code runs within the call."""
     files = set()
 
     def see(frame: FrameType, event: str, argument: object) -> None:

@@ -14,7 +14,7 @@ STEPS = 3
 
 
 def losses(case: Case, device: torch.device | str) -> list[float]:
-    """Of the first steps of training."""
+    """The losses of the first steps of training."""
     model = copy.deepcopy(case.model).to(device).train()
     batch = [each.to(device) for each in case.batch]
     optimizer = case.optimizer(model.parameters())

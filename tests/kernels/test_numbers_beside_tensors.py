@@ -1,4 +1,4 @@
-"""Python numbers as operands of rows of two operands: as on the CPU, in place, too."""
+"""Python numbers as operands of rows of two operands, also in place: as on the CPU."""
 
 import math
 from collections.abc import Callable

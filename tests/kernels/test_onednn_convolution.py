@@ -216,7 +216,7 @@ def test_a_second_order_gradient(xpu: torch.device) -> None:
 def test_sums_of_a_transposed_convolution_are_within_rounding(
     xpu: torch.device,
 ) -> None:
-    """By the bound of a sum of 108 products in any order, against float64."""
+    """Within the bound of a sum of 108 products in any order, against float64."""
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(1, 4, 5, 5, 5, generator=generator) * 18 - 9
     weight = torch.rand(4, 8, 3, 3, 3, generator=generator) * 18 - 9

@@ -84,7 +84,7 @@ BATCHES = [
 
 
 def both(call: Batch, given: dict[str, Tensor], xpu: torch.device) -> list[Tensor]:
-    """What xpu makes of a call, compared with the CPU's."""
+    """The result of a call on xpu, compared with the CPU's."""
     expected = call(given)
     _C.reset_op_report()
     with kernel_policy("sycl"):

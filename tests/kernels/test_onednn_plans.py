@@ -1,4 +1,4 @@
-"""What oneDNN made is kept, up to a bound."""
+"""oneDNN's primitives are kept, up to a bound."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def test_no_more_are_kept_than_the_bound(xpu: torch.device) -> None:
     with kernel_policy("sycl"):
         sums = [(row[:, :n] @ row[:, :n].T) for n in range(1, most + 20)]
         assert _C.testing.onednn_plans(0) == (most, most)
-        # What went is made again.
+        # A primitive that was dropped is made again.
         again = row[:, :3] @ row[:, :3].T
     assert [int(s.item()) for s in sums] == list(range(1, most + 20))
     assert again.item() == 3

@@ -168,14 +168,14 @@ def layouts_of(row: Row) -> list[str]:
     found = ["0-dim", "transposed", "sliced", "channels_last"]
     if not row.zero_dim:  # an operand has one element
         found.append("empty")
-    # PyTorch's own kernel of gelu_backward wants operands of one shape.
+    # PyTorch's own kernel of gelu_backward requires operands of one shape.
     if first.tensors > 1 and not first.in_place and row.aten != "gelu_backward":
         found.append("broadcast")
     return found
 
 
 def other_overloads(row: Row) -> Iterator[Overload]:
-    """In place, into out=, and with scalars in the place of tensors."""
+    """In place, into out=, and with scalars instead of tensors."""
     first = functional(row)
     for overload in overloads(row):
         if overload.op is first.op or overload.tensors == 0:
@@ -222,7 +222,7 @@ def some_cases(row: Row) -> Iterator[Case]:
 
 
 def failures_of(row: Row, cases: Iterable[Case], place: Place) -> list[str]:
-    """What went wrong in which case."""
+    """The cases that failed, with their errors."""
     found = []
     for case in cases:
         make = operands(row, case.layout)

@@ -44,7 +44,7 @@ def test_a_program_without_the_kernel_is_an_error(xpu: torch.device) -> None:
 
 
 def test_the_error_of_a_source_travels_through_an_op(xpu: torch.device) -> None:
-    """In a process of its own: the sources of the table are replaced for good."""
+    """In a process of its own, since it replaces the sources of the table."""
     code = """
 import torch, xpurt
 from xpurt import _C
@@ -69,7 +69,7 @@ except ZeroDivisionError:
 
 
 def test_a_kernel_is_built_once() -> None:
-    """In a process of its own, where nobody has asked for any kernel yet."""
+    """In a process of its own, where no kernel has been requested yet."""
     code = """
     import torch, xpurt
     from xpurt import _C
@@ -133,7 +133,7 @@ def test_an_op_without_a_row_is_native_under_every_policy() -> None:
 
 
 def test_the_environment_chooses_the_policy() -> None:
-    """In a process each, which also sees that importing binds no rows."""
+    """In a process each. They also show that importing binds no rows."""
     code = """
 import torch, xpurt
 from xpurt.kernels.registration import register

@@ -53,7 +53,7 @@ def test_stack_by_its_inner_op(xpu: torch.device) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
 def test_addbmm(dtype: torch.dtype, xpu: torch.device) -> None:
-    """In narrow types the CPU rounds after each batch, and is not one to agree with."""
+    """In narrow types the CPU rounds after each batch, and is no reference."""
     x, batch = torch.ones(2, 4).to(dtype), torch.arange(24).view(3, 2, 4).to(dtype)
     with forced("aten::addbmm"):
         agree(torch.addbmm, x, batch[:, :, :3], batch[:, :1].expand(3, 3, 4), beta=2)

@@ -10,8 +10,8 @@ from xpurt.kernels.rows.table import ROWS
 
 STEPS = [row for row in ROWS if isinstance(row, CustomKernel)]
 
-# Read by place, and neither made contiguous nor asked for their strides: they have one
-# element, or are made by the rows' own functions.
+# Operands that are read by position, and are neither made contiguous nor read with
+# their strides: they have one element, or are made by the rows' own functions.
 BY_PLACE = {
     "total_weight",
     "rate",
@@ -35,7 +35,8 @@ def test_what_is_read_by_place_is_contiguous(row: CustomKernel) -> None:
         for name in read - prepared
         if not name.startswith(("out", "indices")) and not row.takes_strides_of(name)
     }
-    # A macro asks for the strides of each of `indices`. Rows of our own ops make what they hand to their steps.
+    # A macro reads the strides of each of `indices`. Rows of our own ops make the
+    # operands of their steps.
     assert not by_place or row.aten.startswith("xpurt::")
 
 

@@ -1,4 +1,4 @@
-"""Writing at indices: several to one place, masks among indices, what overlaps."""
+"""Writing at indices: several to one element, masks among indices, overlaps."""
 
 import pytest
 import torch

@@ -99,7 +99,7 @@ def test_values(name: str, xpu: torch.device) -> None:
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("name", ["igamma", "igammac"])
 def test_incomplete_gamma(name: str, xpu: torch.device) -> None:
-    """Of small, of large and of nearly equal arguments."""
+    """With small, large and nearly equal arguments."""
     a = [0.01, 0.5, 0.5, 3.0, 3.0, 30.0, 80.0, 80.0, 900.0, 3e4, 3e4, 1e5]
     x = [0.3, 0.2, 7.0, 0.01, 9.0, 30.0, 70.0, 99.0, 910.0, 2.99e4, 3.02e4, 1e5]
     function = getattr(torch, name)

@@ -1,4 +1,4 @@
-"""How far results are from the right ones, in numbers of their type between them."""
+"""The distance of results from the right ones, in representable numbers between."""
 
 import torch
 
@@ -18,7 +18,7 @@ def _ordered(values: torch.Tensor) -> torch.Tensor:
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Where they are the same number, or both NaN."""
+    """Whether they are the same number, or both NaN."""
     kind = BITS[a.dtype]
     return (a.view(kind) == b.view(kind)) | (a.isnan() & b.isnan())
 
@@ -45,13 +45,13 @@ def distance(
 
 
 def _step(values: torch.Tensor) -> torch.Tensor:
-    """From each to the next larger number."""
+    """The distance from each to the next larger number."""
     bits = values.abs().contiguous().view(BITS[values.dtype])
     return (bits + 1).view(values.dtype).double() - values.abs().double()
 
 
 def kind_differs(actual: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Where one is NaN or infinite and the other is not, or zeros have two signs."""
+    """Whether one is NaN or infinite and the other is not, or zeros have two signs."""
     nan = actual.isnan() != other.isnan()
     infinite = (actual.isinf() | other.isinf()) & (actual != other) & ~nan
     infinite &= ~actual.isnan()

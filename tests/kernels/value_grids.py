@@ -1,4 +1,4 @@
-"""Values that tell whether a kernel is right at the edges of its type and its domain."""
+"""Values that test a kernel at the edges of its type and its domain."""
 
 import math
 
@@ -7,7 +7,7 @@ import torch
 HALVES = (torch.float16, torch.bfloat16)
 DIGITS = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24, torch.float64: 53}
 
-# Where functions change their formula, have zeros or poles, or leave the numbers.
+# Values at which functions change their formula, have zeros or poles, or are undefined.
 NOTED = (
     *(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 20.0, 25.0, 30.0, 45.0),
     *(0.5, 1.5, 2.5, 3.5, 0.25, 0.75, 0.1, 0.3, 0.9, 1e-3, 1e-5, 1e-10, 1e-30),
@@ -18,7 +18,7 @@ NOTED = (
     *(math.e, math.log(2), 2.404825557695773, 3.8317059702075125, 0.8935769662791675),
     *(2.197141326031017, 1.4616321449683622),
 )
-# Of each operand of a pair.
+# For each operand of a pair.
 PAIRED = (
     *(1e-3, 0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 7.0, 10.0, 30.0, 100.0, 100.5),
     *(1e3, 1e4, 1e10, 1e20),
@@ -93,7 +93,7 @@ def special_integers(dtype: torch.dtype) -> torch.Tensor:
 
 
 def special_values(dtype: torch.dtype) -> torch.Tensor:
-    """Of one operand."""
+    """The values of one operand."""
     if dtype in HALVES:
         return every_half(dtype)
     return special_floats(dtype) if dtype.is_floating_point else special_integers(dtype)

@@ -1,8 +1,8 @@
-"""Runs a row on a sweep of values, and says which results are wrong.
+"""Runs a row on a sweep of values, and reports the wrong results.
 
 A result is right if it is within the row's bound (`ulp` and `scale`, see Row) of the
 exact one rounded to its type, or has the same bits as that of PyTorch's CPU kernel. NaN,
-infinities and the signs of zeros are those of one of both.
+infinities and the signs of zeros have to equal those of one of the two.
 """
 
 from collections.abc import Callable, Iterator
@@ -98,7 +98,7 @@ def grid(sweep: Sweep, operands: int) -> list[torch.Tensor]:
 def on_cpu(
     function: Callable[..., torch.Tensor], operands: list[torch.Tensor]
 ) -> torch.Tensor | None:
-    """PyTorch's own result; of halves that it does not take, by way of float."""
+    """PyTorch's own result; computed in float if PyTorch lacks the half type."""
     try:
         return function(*(x.clone() for x in operands))
     except (RuntimeError, NotImplementedError):
@@ -224,7 +224,7 @@ def sweeps() -> Iterator[Sweep]:
 
 
 def is_quick(sweep: Sweep) -> bool:
-    """Halves of all unary rows, and of the rest what a number made of the name says."""
+    """Halves of all unary rows; of the rest, a selection by a hash of the name."""
     one = functional(sweep.row).tensors == 1
     if sweep.dtype in HALVES and one:
         return True

@@ -21,7 +21,7 @@ _BY_NAME: dict[str, Any] = {
 
 
 def argument(given: torch.Argument, tensors: Tensors) -> Any:
-    """What an op is called with for an argument that has to be given."""
+    """A value for an argument that is required."""
     kind = str(given.type)
     if kind == "Tensor":
         return tensors(given.name)
@@ -67,7 +67,7 @@ def call(name: str, tensors: Tensors, **changes: Any) -> Any:
 
 
 def plain(result: Any) -> list[Any]:
-    """What a result consists of: plain CPU tensors, and what describes the layout."""
+    """The parts of a result: plain CPU tensors, and the description of the layout."""
     if isinstance(result, list | tuple):
         return [part for each in result for part in plain(each)]
     if not isinstance(result, torch.Tensor):

@@ -9,7 +9,7 @@ aten = torch.ops.aten
 
 
 class Make:
-    """Puts tensors onto a device, and keeps the nested ones that want a gradient."""
+    """Puts tensors on a device, and keeps the nested ones that require a gradient."""
 
     def __init__(self, device: torch.device | str, grads: bool = False) -> None:
         self.device = device

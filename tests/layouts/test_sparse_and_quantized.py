@@ -23,7 +23,7 @@ UNFILLED = {
 }  # fmt: skip
 # The CPU's kernels return another tensor and leave `out` as it was.
 OUT_IGNORED = {"aten::hardtanh.out", "aten::mean.out", "aten::std.correction_out"}
-# Of the host's memory alone: tests/native/test_asked_devices.py.
+# Only for memory of the host: tests/native/test_asked_devices.py.
 PINNED = {"aten::_pin_memory"}
 # Numbers of the CPU's generator there.
 DRAWN = {"aten::normal_"}

@@ -1,7 +1,7 @@
 """Which ops write to arguments that their schemas call inputs.
 
-Runs PyTorch's own databases of ops and modules on the CPU, forward and backward, looks
-at every aten call in them, and compares the bytes of each input before and after. What
+Runs PyTorch's own databases of ops and modules on the CPU, forward and backward, and
+compares the bytes of each input before and after every aten call. What
 it finds belongs into kSilentlyWritten (xpurt/csrc/op/op_record.cpp). Takes minutes:
 
     python tests/lazy_copies/audit_silent_writes.py [names of ops...]

@@ -100,7 +100,7 @@ def test_the_last_owner_waits_for_queued_work_before_it_writes() -> None:
     copy = source.to("xpu")
     result = busy_with(copy)
     del copy
-    source.fill_(-1.0)  # in place: nobody else has the memory
+    source.fill_(-1.0)  # in place: no other tensor has the memory
     assert result.cpu().unique().tolist() == [6.0]
 
 

@@ -45,7 +45,7 @@ def test_what_a_graph_reads_or_writes_is_copied() -> None:
 
 def test_collectives_and_ops_of_others_get_memory_of_their_own() -> None:
     library = torch.library.Library("xpurt_lazy_test", "DEF")
-    library.define("writes(Tensor x) -> ()")  # and does not say so
+    library.define("writes(Tensor x) -> ()")  # the schema does not declare the write
 
     def writes(x: torch.Tensor) -> None:
         x.numpy()[:] = 7

@@ -1,4 +1,4 @@
-"""The devices of this machine, as dpctl tells them; the CPU device is always there."""
+"""The devices of this machine, as dpctl lists them; the CPU device is always there."""
 
 import json
 import re
@@ -126,7 +126,7 @@ def test_numa_domains_are_parts_or_an_error(cpu: PhysicalDevice) -> None:
     try:
         parts = split(cpu, "numa")
     except MappingError as error:
-        # What a machine with one domain answers.
+        # The answer of a machine with one domain.
         assert f'{cpu} cannot be split by partition="numa"' in str(error)  # noqa: PT017
     else:
         assert sum(p.compute_units for p in parts) == cpu.compute_units

@@ -47,7 +47,7 @@ ALL = in_order([CPU, FPGA, NVIDIA, ARC_2, ARC])
 def split_as_requested(
     device: PhysicalDevice, partition: Partition
 ) -> tuple[PhysicalDevice, ...]:
-    """A driver that makes every part asked for, and has two NUMA domains."""
+    """A driver that makes every requested part, and has two NUMA domains."""
     if partition == "numa":
         partition = 2
     units = parts_in_compute_units(partition, device.compute_units, str(device))
@@ -190,7 +190,7 @@ def test_auto_excludes() -> None:
     assert place("AUTO:-GPU").ordinals == ((FPGA, CPU),)
     assert place("AUTO:-accelerator").ordinals == ((ARC, ARC_2, NVIDIA, CPU),)
     assert place("AUTO:GPU,CPU,-cuda").ordinals == ((ARC, ARC_2, CPU),)
-    # To leave out what is not there leaves out nothing.
+    # Excluding a device that is not there has no effect.
     assert place("AUTO:-GPU", (CPU,)).ordinals == ((CPU,),)
 
 
@@ -212,7 +212,7 @@ def test_home_is_the_first_device_that_the_host_can_read() -> None:
         (["cpu", "gpu:0"], [CPU, ARC]),
         (["gpu:2"], [NVIDIA]),
         (["opencl:gpu:1"], [ARC_2]),
-        # The hardware counts once, whichever backend it is named by.
+        # The device counts once, under the name of any backend.
         (["level_zero:gpu:1"], [ARC_2]),
         (["level_zero"], [ARC, ARC_2]),
         (["level_zero:gpu:0", "opencl:gpu:0"], [ARC]),

@@ -1,4 +1,4 @@
-"""Text to request: what is understood, and what is said to what is not."""
+"""Text to request: valid texts, and the errors for others."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """The mappings on two real devices: the CPU device and the virtual GPU beside it.
 
-The virtual GPU has to be there before the first device is asked for, so that each test
-is a process of its own.
+The virtual GPU has to be there before the first use of a device, so each test is a
+process of its own.
 """
 
 import subprocess

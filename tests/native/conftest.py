@@ -21,8 +21,8 @@ def native_only() -> Iterator[None]:
 SAMPLED = ("add.Tensor", "add_.Tensor", "add.out", "cat", "mm", "native_layer_norm")
 
 
-# Unboxed ops are for memory that the host reads. Elsewhere they hand over to the boxed
-# way, all in the same manner: a few of them show it.
+# Unboxed ops are for memory that the host reads. Otherwise all of them call the boxed
+# kernel in the same manner: a sample of them is enough.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

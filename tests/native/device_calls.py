@@ -1,4 +1,4 @@
-"""How every aten op that takes a device is called, on a tensor of every layout."""
+"""Calls of every aten op that takes a device, on a tensor of every layout."""
 
 from collections.abc import Callable
 from typing import Any
@@ -171,7 +171,7 @@ def there(value: object, device: torch.device) -> object:
 
 
 def call(name: str, of: torch.Tensor, asked: torch.device) -> torch.Tensor:
-    """The op with `of` as its tensor, whose result is asked for on the other device."""
+    """Calls the op with `of` as its tensor and the device `asked` for its result."""
     positional: list[object] = []
     named = dict(MORE.get(name, {}))
     arguments = OPS[name].arguments

@@ -1,4 +1,4 @@
-"""Ops that take a device: on every layout their results are where it was asked."""
+"""Ops that take a device: for every layout their results are on that device."""
 
 from collections.abc import Callable, Iterator
 
@@ -42,7 +42,7 @@ def values_of(tensor: torch.Tensor) -> list[torch.Tensor]:
 def faults(
     name: str, of: torch.Tensor, on_cpu: torch.Tensor, asked: torch.device
 ) -> Iterator[str]:
-    """What is wrong with the op on `of`, beside the same call on a CPU tensor."""
+    """The faults of the op on `of`, compared with the same call on a CPU tensor."""
     where = f"{name} of {of.device} for {asked}"
     found = attempt(lambda: call(name, of, asked))
     like = torch.device("meta" if asked.type == "meta" else "cpu")
@@ -68,7 +68,7 @@ def faults(
 
 
 def asked_of(source: torch.device) -> list[torch.device]:
-    """Where results of a tensor there are asked for: other devices, and its own."""
+    """The devices to request for the result: other devices, and the tensor's own."""
     count = torch.xpu.device_count()
     others = [torch.device("xpu", i) for i in range(count)]
     if source.type == "cpu":

@@ -1,6 +1,6 @@
-"""Where PyTorch asks for the device type, xpu gives what the CPU gives.
+"""Branches of PyTorch on the device type: xpu gives the results of the CPU.
 
-docs/device_type_branches.md has every place, and which of these tests is for it.
+docs/device_type_branches.md lists every branch, and the test for it.
 """
 
 import re
@@ -179,7 +179,7 @@ def of_images(call: Callable[[torch.Tensor], torch.Tensor], *shape: int) -> Case
     return images
 
 
-# What PyTorch computes otherwise under torch.use_deterministic_algorithms.
+# Ops that change under torch.use_deterministic_algorithms.
 DETERMINISTIC: dict[str, Case] = {
     "index_put_in_any_order": index_put_in_any_order,
     "bilinear": of_images(

@@ -70,7 +70,7 @@ def test_copying_can_be_forbidden(unreadable: torch.device) -> None:
 
 
 def test_copying_is_warned_of_once_per_op(xpu: torch.device) -> None:
-    # In a process of its own: the warning may have been given here already.
+    # In a process of its own: here the warning may have been given before.
     code = """
         import warnings
         import torch, xpurt

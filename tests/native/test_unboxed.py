@@ -347,7 +347,7 @@ def test_batch_norm_writes_its_statistics(xpu: torch.device) -> None:
 
 
 def test_what_a_kernel_returns_of_its_operand(xpu: torch.device) -> None:
-    """A result that is the operand, or looks at its memory, still does on xpu."""
+    """A result that is the operand, or shares its memory, does so on xpu."""
     x = torch.rand(3, 4, device=xpu)
     assert x.relu_() is x
     for view in (x.t(), x[1:], x.reshape(4, 3), x.contiguous(), x.expand(2, 3, 4)):

@@ -160,7 +160,7 @@ PACKING = """
 
 
 def test_packed_weights_outlive_their_op() -> None:
-    """They are memory that the op asked for as a bare pointer."""
+    """They are memory that the op requested as a bare pointer."""
     ended = run(PACKING)
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.split("\n")

@@ -183,7 +183,7 @@ def test_what_is_wrong_is_refused(
 def test_a_wide_kernel_serves_a_device_that_the_host_cannot_read(
     xpu: torch.device,
 ) -> None:
-    """What runs is the row for the wider type, and it is what is counted."""
+    """The row for the wider type runs, and is counted."""
     if xpurt.get_xpu_mapping() != "GPU":
         pytest.skip("the host reads the memory of this device")
     x = torch.randn(64, dtype=torch.complex64).to(torch.complex32).to(xpu)

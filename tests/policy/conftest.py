@@ -23,7 +23,7 @@ FEW = tuple(
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of calibrations, of two classes of ops, on a machine that is said to be quiet."""
+    """A folder for calibrations of two classes of ops. The machine counts as quiet."""
     made = dataclasses.replace(config.config(), cache_folder=tmp_path / "made")
     monkeypatch.setattr(calibration_store, "config", lambda: made)
     monkeypatch.setattr(calibration_store, "_warned", set())

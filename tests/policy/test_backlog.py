@@ -50,5 +50,5 @@ def test_a_mark_that_is_late_moves_the_clock_on() -> None:
     backlog.book(0, 100)
     backlog.correct(0, 60, 90, False)
     assert backlog.free_us(0, 90) == 130
-    backlog.correct(0, 90, 95, True)  # ended some time since the last look
+    backlog.correct(0, 90, 95, True)  # ended some time since the last check
     assert backlog.free_us(0, 95) == 130

@@ -1,4 +1,4 @@
-"""A calibration knows how busy the machine was, says so, and is not kept if too much."""
+"""A calibration measures how busy the machine is, reports it, and may be discarded."""
 
 import itertools
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from xpurt.errors import NoisyError
 
 
 def seen(*spent: Spent, looks: int = 12) -> Noise:
-    """By a watch whose clocks give `spent` in turn."""
+    """The noise found by a watch whose clocks give `spent` in turn."""
     rounds: Iterator[Spent] = itertools.cycle(spent)
     with Watch(lambda: [next(rounds)]) as watch:
         for _ in range(looks):
@@ -32,7 +32,7 @@ def test_a_quiet_machine_has_no_faults() -> None:
 
 
 def test_a_few_interruptions_do_no_harm() -> None:
-    """What minima hide: one look in twelve."""
+    """Minima hide them: one sample in twelve."""
     usual = [Spent(1.0, 1.0)] * 11
     assert seen(*usual, Spent(2.5, 1.0)).faults() == []
 

@@ -10,12 +10,12 @@ from xpurt.calibration.search import LONGEST_US, MAX_ROUNDS, ROUNDS, Search
 
 SIZES, STEP = 6, 2
 
-# Microseconds, native and by a kernel, of the size at a place.
+# Microseconds, native and by a kernel, of the size at a position.
 Costs = Callable[[int], tuple[float, float]]
 
 
 def crossing(at: float, steepness: float = 1.5) -> Costs:
-    """The kernel is ahead from the place `at` on."""
+    """The kernel is faster from the position `at` on."""
 
     def costs(place: int) -> tuple[float, float]:
         kernel = 5.0 * 1.5**place
@@ -25,7 +25,7 @@ def crossing(at: float, steepness: float = 1.5) -> Costs:
 
 
 def searched(costs: Costs, sizes: int = SIZES) -> tuple[Search, dict[int, int]]:
-    """What a search finds, and how many rounds of each place it took."""
+    """The search at its end, and the number of rounds of each position."""
     search = Search(sizes, STEP)
     rounds: dict[int, int] = {}
     while wanted := search.wanted():

@@ -33,7 +33,7 @@ CALIBRATION = Calibration(IDENTITY, "today", Rates(*range(1, 9)), (CURVE,))
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where calibrations are kept; nothing was warned of yet."""
+    """The folder of calibrations; no warning was given yet."""
     made = dataclasses.replace(config.config(), cache_folder=tmp_path / "made")
     monkeypatch.setattr(calibration_store, "config", lambda: made)
     monkeypatch.setattr(calibration_store, "_warned", set())

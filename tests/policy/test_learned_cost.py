@@ -1,4 +1,4 @@
-"""What a device is believed to take, after times that a test makes up."""
+"""The learned cost on a device, from made-up times."""
 
 import random
 

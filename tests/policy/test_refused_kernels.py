@@ -93,7 +93,7 @@ def test_fallbacks_that_are_forbidden_stay_so() -> None:
 
 
 def test_of_several_devices_another_builds_it() -> None:
-    """The spoilt source is that of the first device that asks: the preferred GPU."""
+    """The first device that builds it gets the invalid source: the preferred GPU."""
     said = output(
         SPOILT
         + """

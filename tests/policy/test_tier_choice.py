@@ -272,7 +272,7 @@ def test_learning_leaves_a_kernel_that_the_table_praised(set_costs: SetCosts) ->
 @pytest.mark.usefixtures("learning")
 @pytest.mark.parametrize("tier", ["native", "kernel"])
 def test_a_call_counts_once(set_costs: SetCosts, tier: str) -> None:
-    """An unboxed op asks for the tier, and hands it over where that is the kernel."""
+    """An unboxed op chooses the tier, and passes the choice on if it is the kernel."""
     set_costs(dear=(10.0, 1e6) if tier == "native" else (1e6, 10.0))
     _C.testing.set_learning_bias(*((0, 1e9) if tier == "native" else (1e9, 0)))
     for _ in range(500):

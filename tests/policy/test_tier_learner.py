@@ -1,4 +1,4 @@
-"""What is decided in one bucket of calls, by a clock that the test sets."""
+"""The decisions in one bucket of calls, with a clock that the test sets."""
 
 import itertools
 import random
@@ -13,7 +13,7 @@ Clock = Callable[[bool, int], float]  # of tier and number of the call: microsec
 
 
 class Program:
-    """Calls one op again and again; the learner is told what `clock` says."""
+    """Calls one op again and again; the learner gets the times of `clock`."""
 
     def __init__(
         self, learner: _C.testing.TierLearner, clock: Clock, build_us: float = BUILD_US
@@ -56,7 +56,8 @@ def test_a_kernel_that_wins_is_built_once_it_could_have_paid() -> None:
     assert program.built_after_us is None
     program.run(500)
     assert program.learner.kernel
-    # Three quarters of what was spent could have been saved; that is looked at now and then.
+    # Three quarters of the time could have been saved; the learner checks from time to
+    # time.
     assert program.built_after_us == pytest.approx(BUILD_US / 0.75, rel=0.15)
 
 

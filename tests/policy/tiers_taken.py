@@ -1,11 +1,11 @@
-"""Where ops ran."""
+"""The tiers that ops used."""
 
 import xpurt
 from xpurt import _C
 
 
 def tiers_of(op: str) -> dict[str, int]:
-    """Calls of the op per tier, since the last look; all counts begin anew."""
+    """Calls of the op per tier since the last call; resets all counts."""
     found: dict[str, int] = {}
     for row in xpurt.op_report(reset=True):
         if row.op == op:

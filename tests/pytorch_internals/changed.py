@@ -1,8 +1,8 @@
-"""Which assumptions about PyTorch no longer hold: `cd tests && python -m
-pytorch_internals.changed`, in any environment that has a PyTorch to ask.
+"""Lists the assumptions about PyTorch that no longer hold: `cd tests && python -m
+pytorch_internals.changed`, in any environment with the PyTorch to check.
 
-It does not import xpurt, which changes what is asked here and takes only the PyTorch
-that it was built for.
+It does not import xpurt, which changes what is checked here, and loads only into the
+PyTorch that it was built for.
 """
 
 import importlib
@@ -29,7 +29,7 @@ SET_BY_XPURT = tuple(
     f"torch._C.{beginning}"
     for beginning in ("_xpu_", "_Xpu", "_XPU", "_broadcast", "_gather", "_scatter")
 )
-# By which other parts of torch.xpu refer to a name above; not of torch._C.
+# The names by which other parts of torch.xpu refer to a name above; not of torch._C.
 _LOCAL = {"_XPUAllocator"}
 
 
@@ -49,7 +49,7 @@ def resolve(name: str) -> Any:
 
 
 def fault(name: str, value: Any, expects: str) -> str | None:
-    """How a value differs from what is expected of it."""
+    """The difference between a value and the expected one."""
     if expects.startswith("("):
         found = f"({', '.join(inspect.signature(value).parameters)})"
     elif expects:
@@ -62,7 +62,7 @@ def fault(name: str, value: Any, expects: str) -> str | None:
 def of_members(names: list[str]) -> list[str]:
     found: list[str] = []
     for name in names:
-        # What xpurt sets, and the wheel lacks.
+        # Names that xpurt sets, and the wheel lacks.
         if name.startswith(SET_BY_XPURT):
             continue
         row = next((row for row in MEMBERS if fnmatchcase(name, row.name)), None)
@@ -103,7 +103,7 @@ def of_patches() -> list[str]:
 
 
 def of_the_layer(names: list[str]) -> list[str]:
-    """What `torch.xpu` asks `torch._C` for, and xpurt does not set."""
+    """The names in `torch._C` that `torch.xpu` uses, and xpurt does not set."""
     asked = {
         name
         for file in (TORCH / "xpu").glob("*.py")

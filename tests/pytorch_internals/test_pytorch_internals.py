@@ -79,7 +79,7 @@ def test_what_is_public_or_ours_is_no_use() -> None:
 
 
 def changes(code: str) -> list[str]:
-    """What a process of its own prints, in which xpurt has changed nothing."""
+    """The output of a process in which xpurt has changed nothing."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=TESTS,

@@ -1,6 +1,6 @@
-"""What xpurt uses of PyTorch's internals, as its sources have it: names and files.
+"""The internals of PyTorch that xpurt's sources use: names and files.
 
-Nothing here imports xpurt: `changed` asks a PyTorch that xpurt was not built for yet.
+Nothing here imports xpurt: `changed` checks a PyTorch that xpurt was not built for yet.
 """
 
 import ast
@@ -22,7 +22,7 @@ CPP = sorted(
 
 Uses = dict[str, set[str]]  # a name, and the files that have it, below ROOT
 
-# Where a private name that stands in a string is looked for.
+# The objects in which a private name in a string is searched.
 _HOLDERS = {
     "torch._C": torch._C,
     "torch.UntypedStorage": torch.UntypedStorage,
@@ -33,7 +33,7 @@ _HOLDERS = {
 _OF_THE_LAYER = re.compile(
     r"_(xpu_|Xpu|XPU|has_xpu$)\w*|_(broadcast|gather|scatter)\w*"
 )
-# As PyTorch's source has them: xpurt adds others at run time.
+# The names in PyTorch's source: xpurt adds others at run time.
 _IN_TORCH_XPU = re.findall(
     r"^(?:\s*def )?(_[a-z]\w*)(?:\(| = )",
     Path(str(torch.xpu.__file__)).read_text(),
@@ -47,7 +47,7 @@ def _is_private(name: str) -> bool:
 
 
 def _imported(tree: ast.AST) -> dict[str, str]:
-    """What the names that a module imports stand for: `fx` is torch.fx."""
+    """The names that a module imports, with their meaning: `fx` is torch.fx."""
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -84,7 +84,7 @@ def _names_in(tree: ast.AST) -> Iterator[str]:
 
 
 def _named_by(text: str) -> Iterator[str]:
-    """What a string that is a private name means: that of torch._C, or another's."""
+    """The meaning of a string that is a private name: of torch._C, or of another."""
     if re.fullmatch(r"torch(\.\w+)+", text):
         yield text
     if _OF_THE_LAYER.fullmatch(text):
@@ -120,7 +120,7 @@ def _is_foreign(node: ast.AST, foreign: set[str]) -> bool:
 
 
 def _foreign_names(tree: ast.AST) -> set[str]:
-    """What was imported from other packages, and local names for members of that."""
+    """Imports from other packages, and local names for their members."""
     found = {name for name, origin in _imported(tree).items() if not _is_ours(origin)}
     size = -1
     while size != len(found):
@@ -168,7 +168,7 @@ def patches(source: str) -> set[str]:
                 called.endswith(".update") and called.partition(".")[0] in foreign
             ):
                 found.add(called)
-    # Python's own settings of this process are nobody's internals.
+    # Python's own settings of this process are no internals.
     return {each for each in found if not each.startswith(("os.environ", "ctypes."))}
 
 

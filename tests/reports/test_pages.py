@@ -22,7 +22,7 @@ Open = Callable[..., "Page"]
 def test_a_page_is_whole_in_itself(
     kind: str, reports: dict[str, Path], open_page: Open
 ) -> None:
-    """`open_page` fails on errors on the console; a file may ask for no other."""
+    """`open_page` fails on errors on the console; a file may request no other."""
     page = open_page(reports[kind])
     assert page.evaluate("performance.getEntriesByType('resource').length") == 0
     assert overflow(page) == 0

@@ -1,7 +1,7 @@
-"""Every way in which an op can run: chosen by cost, on the queue, by PyTorch's kernel.
+"""Runs ops under every policy: chosen by cost, on the queue, by PyTorch's kernel.
 
 Most of the time goes into building kernels, which every device needs anew. So by
-default some of the ways are left out, which repeat others: the rest is marked `slow`.
+default combinations that repeat others are left out: they are marked `slow`.
 """
 
 from collections.abc import Iterator

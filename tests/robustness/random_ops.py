@@ -18,7 +18,7 @@ LARGEST = 2000  # elements
 SHAPES = ((3, 4), (4, 3), (12,), (2, 3, 4), (), (0, 4), (3, 1))
 DTYPES = (torch.float32, torch.float32, torch.int64, torch.uint8)
 
-# Of the tensors of one device: changes them, returns a new tensor or a view, or both.
+# Changes the tensors of one device, returns a new tensor or a view, or both.
 Op = Callable[[torch.Tensor, torch.Tensor], torch.Tensor | None]
 
 
@@ -52,7 +52,7 @@ class Program:
         cpu, error = outcome(op, a.cpu, b.cpu)
         xpu, xpu_error = outcome(op, a.xpu, b.xpu)
         if error is not None and xpu_error is None:
-            # A kernel tells of a wrong index at the next wait.
+            # A kernel's wrong index raises at the next wait.
             xpu, xpu_error = None, outcome(torch.xpu.synchronize)[1]
             assert isinstance(xpu_error, IndexError), self.log
         else:
@@ -180,7 +180,7 @@ CHANGES: dict[str, Op] = {
     "foreach": lambda a, b: torch._foreach_minimum_([a, b], 11),
     "set_": lambda a, b: a.set_(b) if a.dtype == b.dtype else None,
 }
-# What they return is their operand again, or nothing.
+# They return their operand, or nothing.
 OPS: dict[str, Op] = {**NEW, **VIEWS}
 
 

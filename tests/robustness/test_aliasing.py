@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("policy")
 
 Change = Callable[[torch.Tensor], object]
 
-# Of a tensor of shape (4, 4).
+# For a tensor of shape (4, 4).
 ALLOWED: dict[str, Change] = {
     "itself": lambda x: x.add_(x),
     "itself, reduced": lambda x: x.sub_(x.sum(0)),

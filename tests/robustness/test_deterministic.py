@@ -85,7 +85,7 @@ def gradient(
 
 
 Op = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-# x: 97 zeros. i: indices of it, several of one place. v: as many numbers.
+# x: 97 zeros. i: indices into it, some equal. v: as many numbers.
 WRITES: dict[str, Op] = {
     "index_put": lambda x, i, v: x.index_put_((i,), v),
     "index_put, added": lambda x, i, v: x.index_put_((i,), v, accumulate=True),
@@ -144,7 +144,7 @@ def test_writes_to_the_same_place_repeat(
         found = [op(torch.zeros(97, device=xpu), i, v).cpu() for _ in range(4)]
     for each in found[1:]:
         assert torch.equal(each, found[0])
-    if found[0].is_floating_point():  # which of equal elements is chosen, nobody says
+    if found[0].is_floating_point():  # which of equal elements is chosen is not defined
         torch.testing.assert_close(found[0], expected, rtol=1e-3, atol=1e-3)
 
 

@@ -126,7 +126,7 @@ def test_a_kernel_that_fails_after_a_resize(ops: object, xpu: torch.device) -> N
     out = torch.zeros(3, device=xpu)
     with pytest.raises(ValueError, match="after a resize"):
         ops.resize_and_fail(torch.ones(2, device=xpu), out=out)
-    # What its shape says is there.
+    # The storage is large enough for the shape.
     assert out.untyped_storage().nbytes() >= 4 * out.numel()
     assert out.tolist() in ([0] * 3, [1] * out.numel())
     assert (out + 1).sum().item() in (3, 200)

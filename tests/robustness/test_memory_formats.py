@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("policy")
 
 Op = Callable[[torch.Tensor], object]
 
-# Of a tensor of shape (2, 4, 6, 6), and of (2, 4, 4, 6, 6) for channels_last_3d.
+# For a tensor of shape (2, 4, 6, 6), and (2, 4, 4, 6, 6) for channels_last_3d.
 OPS: dict[str, Op] = {
     "relu": F.relu,
     "relu_": lambda x: x.clone().relu_(),
@@ -74,7 +74,7 @@ FORMATS = {
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """What fails in the block tells the name. What both devices refuse is as it was."""
+    """A failure in the block gets the name. Errors of both devices are not changed."""
     try:
         yield
     except Disagreement as error:

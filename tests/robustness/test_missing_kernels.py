@@ -1,4 +1,4 @@
-"""An op that nothing can run: the op, the device and the remedy are told."""
+"""An op without any kernel: the error has the op, the device and the remedy."""
 
 from collections.abc import Iterator
 

@@ -1,5 +1,5 @@
-"""Where the system gives no more threads (ulimit -u, a control group), work goes on in
-those that are there, or an error says so. No process ends, and nothing waits for ever."""
+"""If the system gives no more threads (ulimit -u, a control group), work goes on in the
+existing ones, or an error is raised. No process ends, and nothing waits for ever."""
 
 import shutil
 import subprocess
@@ -77,7 +77,7 @@ def test_work_goes_on(use: str, library: Path) -> None:
     code = USES[use] + "\nprint(refused.value > 0, bool(torch.isfinite(y).all()))\n"
     refused, right = with_refused(library, code).split()
     assert right == "True"
-    if use != "a kernel is built on the side":  # which AUTO need not want
+    if use != "a kernel is built on the side":  # which AUTO may leave out
         assert refused == "True", "nobody asked for a thread: this shows nothing"
 
 

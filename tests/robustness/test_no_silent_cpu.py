@@ -1,4 +1,4 @@
-"""What is asked for on xpu is on xpu, or an error; never a tensor of the CPU.
+"""A result that is requested on xpu is on xpu, or an error; never a CPU tensor.
 
 The ordinals that a mapping does not have: tests/bad_input/test_missing_ordinals.py.
 """

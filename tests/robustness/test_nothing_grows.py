@@ -10,11 +10,12 @@ import json
 import pytest
 from own_process import output
 
-# Bytes that a round may leave behind: what is amortized, as a growing hash table, and a
-# malloc that is not exact. A pointer in a list that nobody clears is as much in 16 rounds.
+# Bytes that a round may leave behind: amortized growth, as of a hash table, and a
+# malloc that is not exact. A pointer in a list that is never cleared is as much in 16
+# rounds.
 MOST = 128
-# What the SYCL runtime keeps of a graph with one kernel and of its replay: 4.7 KB with
-# libsycl 9 by itself. With a list of ours that grew by a pool for each graph it was 40.
+# The SYCL runtime keeps 4.7 KB of a graph with one kernel and of its replay (libsycl 9,
+# alone). With a list of ours that grew by a pool for each graph it was 40 KB.
 MOST_OF_GRAPHS = 12 << 10
 
 COUNT = """

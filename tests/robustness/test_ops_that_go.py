@@ -1,4 +1,4 @@
-"""Ops that are defined, used and gone again: another one may take their place in
+"""Ops that are defined, used and removed: a later one may have the same address in
 memory."""
 
 import gc

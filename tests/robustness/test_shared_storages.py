@@ -1,4 +1,4 @@
-"""Several tensors of one storage: dtypes, offsets, lifetimes, and who sees a write."""
+"""Several tensors of one storage: dtypes, offsets, lifetimes, visible writes."""
 
 import gc
 from collections.abc import Callable

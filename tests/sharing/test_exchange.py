@@ -150,7 +150,7 @@ def test_memory_of_dpctl_as_a_tensor(mapping: str) -> None:
 
 
 class ArrayOfOthers:
-    """What an array of dpnp is to PyTorch: DLPack's methods and SYCL's interface."""
+    """The protocols of an array of dpnp: DLPack's methods and SYCL's interface."""
 
     def __init__(self, values: list[float], queue: object) -> None:
         import dpctl.memory

@@ -1,4 +1,4 @@
-"""`place()`: parts of a model on devices of their own."""
+"""`place()`: modules of a model on different devices."""
 
 import gc
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The extension loads into the PyTorch it was built for, and says why into no other."""
+"""The extension loads into the PyTorch it was built for; else there is a reason."""
 
 import os
 import subprocess

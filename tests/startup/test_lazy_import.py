@@ -1,9 +1,9 @@
-"""Importing touches no device, so that whoever forks after it may use xpu."""
+"""Importing uses no device, so that a process forked after it may use xpu."""
 
 import pytest
 from own_process import fresh_output as output
 
-# What is in the process: SYCL's adapters and drivers, and threads of ours.
+# In the process: SYCL's adapters and drivers, and threads of ours.
 PROCESS = """
 import os, re
 DRIVERS = re.compile(r"/lib(ur_adapter_\\w+|intelocl|igdrcl|ze_loader|ze_intel_gpu)")

@@ -1,4 +1,4 @@
-"""What is not installed is named, with the remedy."""
+"""A missing package is named, with the remedy."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 """A machine without a SYCL driver, or with settings that cannot be: PyTorch goes on.
 
-Nothing that asks whether there is an xpu raises. The first use does, and says why.
+Checks for an xpu never raise. The first use raises with the reason.
 """
 
 import os
@@ -30,7 +30,7 @@ def test_nothing_is_there_and_nothing_raises(no_driver: dict[str, str]) -> None:
     print(torch.accelerator.is_available(), torch.accelerator.device_count())
     print(xpurt.physical_devices(), xpurt.get_xpu_mapping())
     """
-    # `output` wants silence: nothing was requested that is not there.
+    # `output` requires silence: nothing was requested that is missing.
     assert output(code, **no_driver).splitlines() == ["False 0", "False 0", "() AUTO"]
 
 
@@ -158,7 +158,7 @@ def test_the_doctor_says_so(no_driver: dict[str, str]) -> None:
 
 
 def test_there_is_no_accelerator(no_driver: dict[str, str]) -> None:
-    """So that a program which asks takes the CPU, as it would without xpurt."""
+    """So a program that checks takes the CPU, as it would without xpurt."""
     code = """
     import torch, xpurt
     accelerator = torch.accelerator

@@ -2,7 +2,7 @@
 
 from own_process import output
 
-# A kernel of about four seconds, which nobody can stop; it ends with the process.
+# A kernel of about four seconds that can't be stopped; it ends with the process.
 PREPARE = """
 import ctypes, os, signal, threading, time
 import dpctl.memory, dpctl.program, torch

@@ -225,7 +225,7 @@ kernel void add(global const float *a, global float *b, float c) {
 
 
 def test_every_process_ends_cleanly() -> None:
-    # Kernels are in flight at the end: nobody waits for them. Each takes 0.1 s and more.
+    # Kernels are in flight at the end, without a wait. Each takes 0.1 s and more.
     script = """
         from sycl_device import Device
         gpu, cpu = Device("gpu"), Device("cpu")

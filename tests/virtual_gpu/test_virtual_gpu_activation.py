@@ -125,7 +125,7 @@ def test_the_same_settings_may_come_again() -> None:
 
 @pytest.mark.parametrize("driver", [None, ""])
 def test_too_late_is_an_error(driver: str | None) -> None:
-    # Also where SYCL found no device: it has looked, and will not look again.
+    # Also if SYCL found no device: it lists devices once.
     changes = {} if driver is None else {"OCL_ICD_FILENAMES": driver}
     seen = printed("dpctl.get_devices(); print(error(virtual_gpu.activate))", **changes)
     assert seen.startswith("RuntimeError: the virtual GPU comes too late")

@@ -1,4 +1,4 @@
-"""What the strict virtual GPU refuses, as a discrete GPU would."""
+"""The strict virtual GPU refuses the same calls as a discrete GPU."""
 
 import signal
 from functools import cache
@@ -24,7 +24,7 @@ REFUSALS = {
 
 @cache
 def outcomes(mode: str) -> dict[str, bool]:
-    """What became of each call of REFUSALS, and of legal calls after them."""
+    """The outcome of each call of REFUSALS, and of legal calls after them."""
     return on_gpu(
         f"""
         import ctypes, json

@@ -26,7 +26,7 @@ def tell(**found):
 
 
 def output(code: str, **environment: str) -> str:
-    """What the code prints; Kineto says on the standard error when a profile begins."""
+    """The code's output; Kineto prints a line on stderr when a profile begins."""
     ended = run(code, **environment)
     said = [line for line in ended.stderr.splitlines() if not line.startswith("USDT:")]
     assert (ended.returncode, said) == (0, []), ended.stderr
@@ -34,6 +34,6 @@ def output(code: str, **environment: str) -> str:
 
 
 def profiled(code: str, policy: str = "sycl", **environment: str) -> Any:
-    """What the code gives to `tell`, as keywords."""
+    """The keywords that the code passes to `tell`."""
     begin = BEGIN.replace("POLICY", policy)
     return json.loads(output(begin + code, **environment))

@@ -1,4 +1,4 @@
-"""xpu as PyTorch's accelerator, and the ways that lead to it."""
+"""xpu as PyTorch's accelerator, and what makes it so."""
 
 import copy
 

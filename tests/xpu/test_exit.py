@@ -15,7 +15,7 @@ def busy(stream, seconds=0.05):
 stream = torch.xpu.Stream()
 """
 
-# What each process does last, and its exit code.
+# The last action of each process, and its exit code.
 ENDS = {
     "work in flight": ("busy(stream)", 0),
     "work in flight on many streams": (

@@ -1,4 +1,4 @@
-"""Callbacks of torch.xpu._gpu_trace: what a sanitizer of streams is told."""
+"""Callbacks of torch.xpu._gpu_trace: the events that a sanitizer of streams gets."""
 
 from own_process import output
 

@@ -16,7 +16,7 @@ from torch.utils import _pytree
 
 QUICK = 24  # of about 600
 
-# They read memory that nobody wrote, or compile for CUDA.
+# They read uninitialized memory, or compile for CUDA.
 LEFT_OUT = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty",
             "new_empty_strided", "resize_", "resize_as_", "jiterator")  # fmt: skip
 

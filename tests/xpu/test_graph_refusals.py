@@ -1,4 +1,4 @@
-"""What XPU graphs do not capture, by name, and what is left of the capture then."""
+"""The ops that XPU graphs refuse, by name, and the state of the capture afterwards."""
 
 from collections.abc import Callable
 

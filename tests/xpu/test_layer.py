@@ -1,4 +1,4 @@
-"""torch.xpu is PyTorch's own layer, and stands where PyTorch looks for it."""
+"""torch.xpu is PyTorch's own layer, in the modules where PyTorch expects it."""
 
 import importlib
 import pathlib
@@ -63,7 +63,7 @@ def test_importing_touches_no_device() -> None:
     {more}
     print(torch.xpu.is_initialized(), loaded())
     """
-    # torch._dynamo asks for the number of devices when its interfaces are asked for.
+    # torch._dynamo queries the number of devices when its interfaces are requested.
     backward = "x = torch.ones(3, requires_grad=True); (2 * x).sum().backward()"
     assert output(code.format(more=backward)).split() == ["False"] * 4
     assert output(code.format(more="torch.manual_seed(1)")).split() == ["False"] * 4

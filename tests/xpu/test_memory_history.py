@@ -1,4 +1,4 @@
-"""torch.xpu.memory._record_memory_history: who allocated what, and when."""
+"""torch.xpu.memory._record_memory_history: each allocation, its code and its time."""
 
 import json
 import pickle
@@ -79,7 +79,7 @@ def test_the_life_of_a_tensor(xpu: torch.device) -> None:
     times = [entry["time_us"] for entry in found]
     assert times == sorted(times)
     assert began_us - 1e6 < times[0] <= times[-1] < time.time() * 1e6 + 1e6
-    # A snapshot is an event, too, of which the next one tells.
+    # A snapshot is an event, too; the next snapshot contains it.
     assert actions()[-1] == "snapshot"
 
 
@@ -114,7 +114,7 @@ def test_whose_stacks_are_kept(xpu: torch.device, context: Any) -> None:
     text = json.dumps(entries())
     assert ("allocate_here" in text) is (context in ("alloc", "all"))
     assert ("free_here" in text) is (context == "all")
-    # What is free again is no state.
+    # Freed memory is not in the state.
     whole = json.dumps(torch.xpu.memory._snapshot())
     assert ("allocate_here" in whole) is (context in ("alloc", "all"))
 
@@ -183,7 +183,7 @@ def test_a_dump_for_the_viewer(xpu: torch.device, tmp_path: Path) -> None:
     torch.xpu.memory._dump_snapshot(str(file))
     loaded = pickle.loads(file.read_bytes())
     assert set(loaded) == {"segments", "device_traces", "allocator_settings"}
-    # What PyTorch's own tools make of it.
+    # The output of PyTorch's own tools for it.
     assert "2.0MiB" in _memory_viz.segsum(loaded)
     assert "19.5KiB" in _memory_viz.trace(loaded)
     assert "<html>" in _memory_viz.trace_plot(loaded)

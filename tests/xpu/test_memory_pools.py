@@ -1,4 +1,4 @@
-"""torch.xpu.MemPool: memory that only those get who ask for it."""
+"""torch.xpu.MemPool: memory for the allocations of one block of code."""
 
 import gc
 import threading

@@ -74,7 +74,7 @@ def test_the_device_at_hand(xpu: torch.device) -> None:
     assert len(str(properties.uuid)) == 36
     assert list(vars(properties)) == list(FIELDS)
     assert len(FIELDS) == 28
-    # What PyTorch itself reads.
+    # The fields that PyTorch itself reads.
     assert isinstance(properties.has_fp64, bool)
 
 

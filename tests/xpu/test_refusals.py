@@ -1,4 +1,4 @@
-"""What xpu devices do not have raises with the reason; no number is invented."""
+"""Facts that xpu devices lack raise with the reason; no number is invented."""
 
 from collections.abc import Callable
 

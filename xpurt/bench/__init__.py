@@ -1,4 +1,4 @@
-"""`python -m xpurt bench`: the same work on stock CPU tensors and on xpu, in one run."""
+"""`python -m xpurt bench`: the same work on stock CPU tensors and on xpu."""
 
 from xpurt.bench.auto import AUTO, run_auto
 from xpurt.bench.command import Request, run_bench

@@ -31,9 +31,9 @@ LIMITS = Budget(seconds=0.5, fewest=7, most=40)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the command is asked for.
+    """The arguments of the command.
 
-    suites: names; none: all. rows: a pattern of names of rows, as in "add*".
+    suites: names; empty: all. rows: a pattern of row names, such as "add*".
     """
 
     suites: tuple[str, ...] = ()
@@ -52,11 +52,11 @@ def run_bench(
     budget: Budget | None = None,
     limits: Limits | None = None,
 ) -> int:
-    """Prints the tables, writes the files, and returns the exit code: 0, also where
-    rows failed or targets are not met; 1 if no row could be measured.
+    """Prints the tables, writes the files, and returns the exit code: 0, even if rows
+    failed or targets are not met; 1 if no row could be measured.
 
-    Raises BadRequest and MissingExtra before anything is measured, and MappingError
-    where the mapping finds no device.
+    Raises BadRequest and MissingExtra before anything is measured, and MappingError if
+    the mapping finds no device.
     """
     chosen = _chosen(suites, request)
     _check_files(request, chosen)
@@ -78,7 +78,7 @@ def run_bench(
 
 
 def _chosen(suites: Sequence[Suite], request: Request) -> list[Suite]:
-    """In the order of the table. Raises BadRequest."""
+    """The requested suites, in the order of the table. Raises BadRequest."""
     names = [suite.name for suite in suites]
     for name in request.suites:
         if name not in names:
@@ -100,13 +100,14 @@ def _rows_of(suite: Suite, request: Request) -> list[Row]:
 def _measured(
     suites: Sequence[Suite], request: Request, budget: Budget
 ) -> list[SuiteResult]:
-    """First everything as a user has it, then without page faults what has them.
+    """First measures every row as in a user's program, then the rows with page faults
+    again without them.
 
-    An interruption ends it with what has been measured.
+    An interruption ends it; the rows measured so far are returned.
     """
     dpnp = _dpnp()
     results: list[SuiteResult] = []
-    gc.freeze()  # there is a collection around each row
+    gc.freeze()  # so that the collection around each row is short
     try:
         for suite in suites:
             results.append(SuiteResult(suite, ()))
@@ -134,8 +135,8 @@ def _neutral(result: SuiteResult, budget: Budget) -> SuiteResult:
 
 
 def _report(what: str, *, always: bool = False) -> None:
-    """What is measured now: on a terminal in a line that the next one is written over,
-    elsewhere in a line of its own, if `always`."""
+    """Prints what is measured now: on a terminal in a line that the next call
+    overwrites; elsewhere in a line of its own, and only with `always`."""
     if sys.stderr.isatty():
         print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
     elif always:
@@ -143,7 +144,7 @@ def _report(what: str, *, always: bool = False) -> None:
 
 
 def _dpnp() -> Any:
-    """The module, if it is installed."""
+    """The module dpnp, or None if it is not installed."""
     try:
         return importlib.import_module("dpnp")
     except ImportError:
@@ -151,7 +152,7 @@ def _dpnp() -> Any:
 
 
 def _check_files(request: Request, suites: Sequence[Suite]) -> None:
-    """Raises BadRequest and MissingExtra for what could not be written in the end."""
+    """Raises BadRequest and MissingExtra for files that could not be written later."""
     if request.plot is not None:
         known = plot.suffixes()
         if request.plot.suffix not in known:
@@ -212,7 +213,7 @@ def _write(
 def as_data(
     results: Sequence[SuiteResult], limits: Limits, machine: Machine, request: Request
 ) -> dict[str, Any]:
-    """All of it, for JSON."""
+    """All results, for JSON."""
     return {
         "machine": asdict(machine),
         "limits": asdict(limits),

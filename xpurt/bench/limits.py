@@ -1,4 +1,4 @@
-"""What this machine can do at most, measured before the rows."""
+"""The largest rates of this machine, measured before the rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ import xpurt
 from xpurt.bench import onednn_alone
 from xpurt.bench.timing import Budget, Side, interleaved
 
-TRIAD_ELEMENTS = 16 << 20  # as many as the largest pointwise rows have
+TRIAD_ELEMENTS = 16 << 20  # as in the largest pointwise rows
 TRIAD_PASSES = 3  # two arrays are read, one is written
 PRODUCT_SIZE = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Rates that rows are compared with, of the fastest round; 0 where one could not be
+    """Rates that rows are compared with, from the fastest round; 0 if one could not be
     measured.
 
-    triad: GB/s of ``a = b + 3 * c`` into an array that is there, the better of
-        PyTorch's CPU kernel and of the SYCL kernel.
+    triad: GB/s of ``a = b + 3 * c`` into an existing array, the larger one of PyTorch's
+        CPU kernel's and the SYCL kernel's.
     onednn_f32, onednn_bf16: GFLOP/s of oneDNN's product of 2048 x 2048 matrices, called
         without PyTorch.
     stock_f32: GFLOP/s of the same product on CPU tensors.
@@ -35,7 +35,7 @@ class Limits:
 
 
 def measure_limits(budget: Budget, say: Callable[[str], None] = print) -> Limits:
-    """Measures them; `say` is told what could not be."""
+    """Measures the limits; calls `say` with the reason if one can't be measured."""
     triad_cpu, triad_xpu = _triads(budget)
     rates = {}
     for dtype in (torch.float32, torch.bfloat16):
@@ -64,7 +64,7 @@ def _triads(budget: Budget) -> tuple[float, float]:
         Side("cpu", _triad("cpu")),
         Side("xpu", _triad("xpu"), torch.xpu.synchronize),
     ]
-    with xpurt.kernel_policy("sycl"):  # the CPU's has no policy
+    with xpurt.kernel_policy("sycl"):  # it does not affect CPU tensors
         times = interleaved(sides, budget)
     size_bytes = TRIAD_PASSES * TRIAD_ELEMENTS * torch.float32.itemsize
     cpu, xpu = (size_bytes / min(each.seconds) / 1e9 for each in times)

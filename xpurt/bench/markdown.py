@@ -1,4 +1,4 @@
-"""Writes results between the markers of a Markdown file, and leaves the rest alone."""
+"""Writes results between the markers of a Markdown file, and keeps the rest."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,10 +31,10 @@ def section(name: str) -> Section:
 def update(
     path: Path, results: Sequence[SuiteResult], limits: Limits, machine: Machine
 ) -> None:
-    """Rewrites the sections of the machine and of each suite that was run, and their
-    lines of the targets.
+    """Rewrites the sections of the machine and of each suite that was run, and the
+    suites' lines in the table of targets.
 
-    A file that does not exist is made. Raises BadMarkers, and then writes nothing.
+    Creates a file that does not exist. Raises BadMarkers, and then writes nothing.
     """
     text = (
         path.read_text()
@@ -51,14 +51,14 @@ def update(
 
 
 def empty_page(names: Sequence[str]) -> str:
-    """Markers and nothing between them."""
+    """A page of empty sections."""
     sections = map(section, (MACHINE, TARGETS, *names))
     parts = [f"{each.begin}\n{each.end}\n" for each in sections]
     return "# Performance\n\n" + "\n".join(parts)
 
 
 def check(text: str, names: Sequence[str]) -> None:
-    """Raises BadMarkers unless `text` has a section for each name, and the others."""
+    """Raises BadMarkers unless `text` has the fixed sections and one for each name."""
     for name in (MACHINE, TARGETS, *names):
         section(name).of(text)
 
@@ -66,8 +66,8 @@ def check(text: str, names: Sequence[str]) -> None:
 def target_lines(
     old: str, results: Sequence[SuiteResult], machine: Machine
 ) -> list[str]:
-    """The table of targets: new lines for suites that were run whole, old ones for the
-    others, in the order of the old table."""
+    """The table of targets: new lines for suites that were run completely, old ones for
+    the others, in the order of the old table."""
     kept: dict[str, str] = {}
     for line in old.splitlines()[2:]:
         name = line.strip("| ").partition(" ")[0]
@@ -85,7 +85,7 @@ def machine_lines(limits: Limits, machine: Machine) -> list[str]:
 
 
 def suite_lines(result: SuiteResult, limits: Limits, machine: Machine) -> list[str]:
-    """When it was measured, the table, and what it says."""
+    """The date and the limits, the table, and the verdicts."""
     lines = [
         f"{machine.date}, xpurt {machine.xpurt}; triad {limits.triad:.1f} GB/s, oneDNN "
         f"{limits.onednn_f32:,.0f} GFLOP/s in f32, {limits.onednn_bf16:,.0f} in bf16.",

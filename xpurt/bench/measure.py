@@ -1,4 +1,4 @@
-"""Measures one row: stock CPU tensors and xpu in turns."""
+"""Measures one row: stock CPU tensors and xpu, alternating."""
 
 import gc
 from dataclasses import replace
@@ -14,15 +14,15 @@ from xpurt.bench.timing import Budget, Side, go_on, interleaved, ratio_of
 from xpurt.mapping import current_placement
 
 CPU = torch.device("cpu")
-# A page each few calls is not the allocator's doing.
+# Fewer page faults per call are not caused by the allocator.
 FAULTS_THAT_COUNT = 1.0
 FAULT_CALLS = 2
 
 
 def measure(row: Row, budget: Budget, dpnp: Any = None) -> RowResult:
-    """The row's times as a user has it. Whatever it raises is its result.
+    """The row's times as in a user's program. An exception becomes the result's error.
 
-    dpnp: the module, to compare with; None: don't.
+    dpnp: the module to compare with; None: no comparison.
     """
     try:
         return _measure(row, budget, dpnp)
@@ -35,8 +35,8 @@ def measure(row: Row, budget: Budget, dpnp: Any = None) -> RowResult:
 
 
 def measure_neutral(row: Row, result: RowResult, budget: Budget) -> RowResult:
-    """The result, with the ratio while malloc keeps what is freed. Where a call on the
-    CPU causes no page faults, that is the ratio that it has."""
+    """The result, with the ratio measured while malloc keeps freed memory. If a call on
+    the CPU causes no page faults, it is the ratio that is there."""
     if result.ratio is None:
         return result
     if result.faults < FAULTS_THAT_COUNT:
@@ -56,11 +56,11 @@ def _release() -> None:
         torch.xpu.synchronize()
         torch.xpu.empty_cache()
     except RuntimeError:
-        pass  # of work that failed late: the next row tells
+        pass  # work that failed late: the next row reports it
 
 
 def _sides(row: Row) -> tuple[Work, list[Side]]:
-    """What there is to do, and the two ways to do it."""
+    """The work, and its two sides: on the CPU and on xpu."""
     work = row.prepare(CPU)
     on_xpu = row.prepare(torch.device("xpu", torch.xpu.current_device()))
     return work, [
@@ -104,7 +104,7 @@ def _tiers_of(call: Call) -> dict[str, int]:
 
 
 def _faults_of(call: Call) -> float:
-    """Page faults per call, once all that stays in place is in place."""
+    """Page faults per call, once all lasting memory is in place."""
     before = page_faults.faults_so_far()
     for _ in range(FAULT_CALLS):
         call()
@@ -112,10 +112,10 @@ def _faults_of(call: Call) -> float:
 
 
 def _dpnp_side(row: Row, dpnp: Any) -> tuple[list[Side], str]:
-    """The same by dpnp on the device of xpu, and why it is missing if it fails.
+    """The same work by dpnp on the device of xpu; and the reason if it fails.
 
     On a queue of its own: once xpu's queue has been handed out, every op on the CPU has
-    to look whether somebody else's work is in it.
+    to check the queue for work of other code.
     """
     if dpnp is None or row.dpnp is None:
         return [], ""
@@ -135,6 +135,6 @@ def _dpnp_side(row: Row, dpnp: Any) -> tuple[list[Side], str]:
 
 
 def first_line(error: BaseException) -> str:
-    """The kind of the error, and the first line of what it says."""
+    """The type of the error, and the first line of its message."""
     said = str(error).strip().splitlines()
     return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`loss` takes the model and the tensors of the batch."""
+    """A network to train. `loss` takes the model and the tensors of the batch."""
 
     model: nn.Module
     batch: tuple[Tensor, ...]
@@ -40,7 +40,7 @@ class Residual(nn.Module):
 
 
 def resnet18(classes: int) -> nn.Module:
-    """For images of 32x32: the first convolution is 3x3, and nothing is pooled away."""
+    """For images of 32x32: the first convolution is 3x3, without max pooling."""
     widths = (64, 64, 128, 256, 512)
     blocks = [
         block
@@ -87,7 +87,7 @@ class DecoderLayer(nn.Module):
 
 
 class GPT(nn.Module):
-    """A decoder of the kind of GPT-2 (Radford and others, 2019)."""
+    """A decoder like GPT-2 (Radford and others, 2019)."""
 
     def __init__(
         self, vocabulary: int, length: int, width: int, heads: int, layers: int

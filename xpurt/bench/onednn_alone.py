@@ -1,5 +1,5 @@
-"""A product of matrices by oneDNN's C API alone: no PyTorch, no dispatcher, no queue of
-ours. What xpu adds to it is seen beside it."""
+"""A product of matrices by oneDNN's C API alone, without PyTorch, its dispatcher or our
+queues. The difference is what xpu adds."""
 
 import ctypes
 from collections.abc import Callable
@@ -19,7 +19,7 @@ MAX_RANK = 12
 
 
 class Failed(Exception):
-    """oneDNN is not there, or refused; the text says what."""
+    """oneDNN is missing, or returned an error; the text says which."""
 
 
 class _Argument(ctypes.Structure):
@@ -27,7 +27,7 @@ class _Argument(ctypes.Structure):
 
 
 class _Library:
-    """The C API, whose functions return 0 or the number of an error."""
+    """The C API. Its functions return 0 or the number of an error."""
 
     def __init__(self) -> None:
         try:
@@ -41,7 +41,7 @@ class _Library:
             raise Failed(f"dnnl_{name} returned {status}")
 
     def made(self, name: str, *arguments: object) -> c_void_p:
-        """What a function makes, which leaves it at its first argument."""
+        """The object that a function returns through its first argument."""
         handle = c_void_p()
         self(name, byref(handle), *arguments)
         return handle
@@ -86,7 +86,8 @@ def product(size: int, dtype: torch.dtype) -> Callable[[], None]:
 
 
 def _fill(library: _Library, memory: c_void_p, values: torch.Tensor) -> None:
-    """Numbers that are zero, or denormal, could be fast or slow to multiply."""
+    """Writes `values` to oneDNN's memory: with zeros or denormals, a product could be
+    faster or slower than usual."""
     mapped = c_void_p()
     library("memory_map_data", memory, byref(mapped))
     ctypes.memmove(mapped, values.data_ptr(), values.nbytes)

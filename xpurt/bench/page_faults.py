@@ -1,15 +1,15 @@
-"""Whether the CPU allocator gives memory back to the system between two calls.
+"""Page faults of the CPU allocator, which may return memory to the system.
 
-glibc takes a block of 32 MB or more from the system by mmap and gives it back when it is
-freed, so each call of an op that returns such a tensor touches every page of it for the
+glibc takes a block of 32 MB or more from the system by mmap and returns it when it is
+freed. So each call of an op that returns such a tensor touches every page of it for the
 first time: the system has to find the page and to clear it, which can take longer than
-the op. xpu keeps what it frees. To tell arithmetic from allocation, a second comparison
-has malloc keep it too: with M_MMAP_MAX 0 every block comes from the heap, and without
-M_TRIM_THRESHOLD the heap does not shrink, so that a block that was freed is handed out
+the op. xpu keeps freed memory. To separate arithmetic from allocation, a second
+comparison makes malloc keep it, too. With M_MMAP_MAX 0 every block comes from the heap.
+Without M_TRIM_THRESHOLD the heap does not shrink, so that a freed block is handed out
 again with its pages in place.
 
-There is no way back to malloc as it was: large blocks that were freed stay in the heap,
-and are handed out from there. So what is measured as a user has it comes first.
+malloc can't be restored completely: large blocks that were freed stay in the heap, and
+are handed out from there. So the measurements as in a user's program come first.
 """
 
 import ctypes
@@ -22,10 +22,10 @@ M_MMAP_THRESHOLD = -3
 M_MMAP_MAX = -4
 
 DEFAULT_MMAP_MAX = 65_536
-# Where glibc's thresholds end up by themselves in a process that frees large blocks.
+# The values that glibc's thresholds reach in a process that frees large blocks.
 GROWN_MMAP_THRESHOLD = 32 << 20
 GROWN_TRIM_THRESHOLD = 2 * GROWN_MMAP_THRESHOLD
-NEVER = -1  # as a size, more than there is
+NEVER = -1  # as an unsigned size, larger than any
 
 
 @cache
@@ -40,7 +40,7 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def keep_out() -> bool:
-    """From now on malloc keeps all that is freed. False: it can't be told to."""
+    """Makes malloc keep all freed memory. Returns False if that is not possible."""
     library = _glibc()
     if library is None:
         return False
@@ -50,7 +50,7 @@ def keep_out() -> bool:
 
 
 def let_in() -> None:
-    """Memory goes back to the system again, for what else the process may do."""
+    """Makes malloc return memory to the system again, for the rest of the process."""
     library = _glibc()
     if library is None:
         return
@@ -61,5 +61,5 @@ def let_in() -> None:
 
 
 def faults_so_far() -> int:
-    """Page faults of this process that needed no disk."""
+    """Page faults of this process that needed no disk access."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

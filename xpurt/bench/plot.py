@@ -23,24 +23,24 @@ TITLE_WIDTH = 120  # letters
 
 
 def figures() -> ModuleType:
-    """The module of matplotlib. Raises MissingExtra."""
+    """The module `matplotlib.figure`. Raises MissingExtra."""
     return needs("matplotlib.figure", "--plot")
 
 
 def suffixes() -> set[str]:
-    """Of the files that matplotlib can write. Raises MissingExtra."""
+    """The suffixes of files that matplotlib can write. Raises MissingExtra."""
     canvas = figures().Figure().canvas
     return {f".{name}" for name in canvas.get_supported_filetypes()}
 
 
 def save_plot(path: Path, results: Sequence[SuiteResult], title: str) -> None:
-    """Draws the suites that have a row that was measured; the suffix of `path` decides
-    the format.
+    """Draws the suites that have a measured row; the suffix of `path` gives the format.
 
-    A full dot is the ratio as a user has it, its line the quartiles, a ring the ratio
-    without page faults; vertical lines are 1, and the target of the geomean.
+    A full dot is the ratio as in a user's program, its line shows the quartiles, and a
+    ring is the ratio without page faults. Vertical lines are at 1 and at the target of
+    the geomean.
 
-    Raises MissingExtra without matplotlib, OSError where `path` can't be written.
+    Raises MissingExtra without matplotlib, OSError if `path` can't be written.
     """
     shown = [result for result in results if result.measured]
     columns = min(COLUMNS, max(1, len(shown)))
@@ -99,7 +99,7 @@ def _draw_row(axes: Any, place: int, row: RowResult) -> None:
 
 
 def _tier(row: RowResult) -> str:
-    """The tier of most calls."""
+    """The tier with most calls."""
     return row.tier.partition(" ")[0]
 
 

@@ -34,12 +34,12 @@ def limits_sentence(limits: Limits) -> str:
 
 
 def headings(result: SuiteResult) -> tuple[str, ...]:
-    """With a column of dpnp if a row has one."""
+    """The headings, with a column for dpnp if a row has it."""
     return (*HEADINGS, DPNP_HEADING) if _has_dpnp(result) else HEADINGS
 
 
 def cells(result: SuiteResult, limits: Limits) -> list[tuple[str, ...]]:
-    """A line per row that was measured."""
+    """A line per measured row."""
     peak = limits.onednn_bf16 if "bf16" in result.suite.name else limits.onednn_f32
     return [
         (
@@ -129,7 +129,7 @@ def verdict(met: bool | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """With three digits: 1.23 us, 45.6 ms, 7.89 s."""
+    """The time with three digits: 1.23 us, 45.6 ms, 7.89 s."""
     for unit, factor in (("us", 1e6), ("ms", 1e3)):
         if seconds * factor < 1000:
             return f"{_three_digits(seconds * factor)} {unit}"

@@ -36,7 +36,7 @@ _TIERS = {
     "copy": "PyTorch's CPU kernel, on copies",
     "other": "no op of xpu's",
 }
-_LEAST_RANGE = 2.0  # of the axis, to both sides of 1
+_LEAST_RANGE = 2.0  # of the axis, on both sides of 1
 
 
 def bench_page(results: Sequence[SuiteResult], limits: Limits, machine: Machine) -> str:
@@ -75,7 +75,7 @@ def _tone(well: bool) -> Tone:
 
 
 def _ratios(results: Iterable[SuiteResult]) -> Chart:
-    """A panel per suite that has a row that was measured."""
+    """A panel per suite that has a measured row."""
     shown = [result for result in results if result.measured]
     values = [value for result in shown for value in _values(result)]
     axis = Axis.around(values, "time on xpu / time on the CPU", least=_LEAST_RANGE)
@@ -144,7 +144,7 @@ def _row(row: RowResult, axis: Axis) -> Row:
 
 
 def _tier(row: RowResult) -> str:
-    """The tier of most calls."""
+    """The tier with most calls."""
     tier = row.tier.partition(" ")[0]
     return tier if tier in _TIERS else "other"
 
@@ -166,7 +166,7 @@ def _targets(results: Iterable[SuiteResult]) -> DataTable:
 
 
 def _column(heading: str) -> Column:
-    """As in `xpurt.text.table`, ">" is before the names of numbers."""
+    """A column. A ">" before the heading marks numbers, as in `xpurt.text.table`."""
     kind: Kind = "number" if heading.startswith(">") else "text"
     return Column(heading.removeprefix(">"), kind)
 
@@ -176,7 +176,7 @@ def _verdict_tone(cell: str) -> Tone:
 
 
 def _rows(results: Iterable[SuiteResult], limits: Limits) -> DataTable:
-    """Every row of every suite, with those that failed."""
+    """Every row of every suite, failed ones included."""
     columns = [Column("suite", "choice")]
     columns += map(_column, HEADINGS)
     columns.append(Column("result", "choice"))

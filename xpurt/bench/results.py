@@ -1,4 +1,4 @@
-"""What came of rows and suites, and what it says about the targets."""
+"""The results of rows and suites, and whether they meet the targets."""
 
 import statistics
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ from xpurt.bench.timing import Ratio
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """One row, measured; or the reason why it is not.
+    """The measurements of a row, or the reason why there are none.
 
-    ratio: xpu/CPU as a user has it. neutral: with the CPU allocator's page faults kept
-    out; the same as `ratio` where a call on the CPU causes none, None where malloc can't
-    be told to. faults: page faults of a call on the CPU, as a user has it.
-    tiers: calls of ops per tier, of one call on xpu.
+    ratio: xpu/CPU as in a user's program. neutral: the same without page faults of the
+    CPU allocator; equal to `ratio` if a call on the CPU causes none, None if malloc
+    can't be made to keep memory. faults: page faults of a call on the CPU, as in a
+    user's program. tiers: calls of ops per tier, of one call on xpu.
     """
 
     name: str
@@ -46,7 +46,7 @@ class RowResult:
 
     @property
     def tier(self) -> str:
-        """The tiers by their calls, the busiest first: "onednn", "native 12, sycl 3"."""
+        """The tiers by calls, most calls first: "onednn", "native 12, sycl 3"."""
         if len(self.tiers) < 2:
             return next(iter(self.tiers), "-")
         ordered = sorted(self.tiers.items(), key=lambda each: (-each[1], each[0]))
@@ -61,7 +61,7 @@ class RowResult:
 
 @dataclass(frozen=True, slots=True)
 class SuiteResult:
-    """The rows of a suite that were tried."""
+    """The rows of a suite that were measured or failed."""
 
     suite: Suite
     rows: tuple[RowResult, ...]
@@ -88,7 +88,7 @@ class SuiteResult:
 
     @property
     def over_the_limit(self) -> list[RowResult]:
-        """Rows that are slower than a single one may be."""
+        """Rows that exceed the limit for a single row."""
         found = []
         for row in self.measured:
             limit = self.suite.limit_of(row.elements)
@@ -98,12 +98,12 @@ class SuiteResult:
 
     @property
     def met(self) -> bool | None:
-        """Whether the geomeans are within their targets; None: nothing was measured."""
+        """Whether the geomean is within its target; None if nothing was measured."""
         return self._within(self.geomean, self.suite.target)
 
     @property
     def neutral_met(self) -> bool | None:
-        """None: there is no such target, or nothing was measured."""
+        """The same without page faults; None also if there is no such target."""
         if self.suite.neutral_target is None:
             return None
         return self._within(self.neutral_geomean, self.suite.neutral_target)
@@ -113,7 +113,7 @@ class SuiteResult:
         return None if value is None else value <= target
 
     def shares(self, limits: Limits) -> list[tuple[RowResult, float]]:
-        """The rows that are to reach a share of a limit, with the share they reach."""
+        """The rows that have to reach a share of a limit, with the share they reach."""
         reach = self.suite.reach
         if reach is None:
             return []
@@ -144,6 +144,6 @@ class SuiteResult:
 
 
 def geomean(ratios: Iterable[Ratio | None]) -> float | None:
-    """The geometric mean of those that are there; None if none is."""
+    """The geometric mean of the ratios that are not None; None if there is none."""
     values = [ratio.value for ratio in ratios if ratio is not None]
     return statistics.geometric_mean(values) if values else None

@@ -1,4 +1,4 @@
-"""What a benchmark is made of: rows of one line each, in suites that have a target."""
+"""The parts of a benchmark: rows of one line each, in suites with a target."""
 
 import logging
 import math
@@ -13,23 +13,23 @@ Call = Callable[[], object]
 Shape = tuple[int, ...]
 
 SEED = 7
-PERIOD = 50_021  # a prime, so that no two lines of a matrix are alike
-# Rows with a tensor of so many elements may not be slower than `LARGE_LIMIT`.
+PERIOD = 50_021  # a prime, so that no two lines of a matrix are equal
+# Rows with a tensor of this many elements may not be slower than `LARGE_LIMIT`.
 LARGE = 1 << 16
 LARGE_LIMIT = 1.5
 
 
 class Unavailable(Exception):
-    """This row can't run here; the text says what it lacks."""
+    """This row can't run here; the text gives what is missing."""
 
 
 class BadRequest(Exception):
-    """The command can't do what it is asked for; the text says why."""
+    """The command can't do what was requested; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A call to be timed, and the least that it has to do.
+    """A call to be timed, and its smallest amount of work.
 
     size_bytes: read and written, if every operand is touched once; 0: not meaningful.
     elements: of the largest tensor.
@@ -45,9 +45,9 @@ class Row:
     """The same work on stock CPU tensors and on xpu.
 
     prepare: makes the tensors for a device, and the call. Its Work is complete for the
-        device "cpu"; for others the call is enough. Raises Unavailable.
-    dpnp: the call on arrays of dpnp: takes the module and a function that makes an array
-        on the device of xpu from a CPU tensor.
+        device "cpu"; for others only the call is set. Raises Unavailable.
+    dpnp: the call on arrays of dpnp: takes the module, and a function that makes an
+        array on the device of xpu from a CPU tensor.
     long: takes seconds; a quick run leaves it out.
     """
 
@@ -59,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The rows whose names contain `rows` are to reach this share of a limit."""
+    """Rows whose names contain `rows` have to reach this share of a limit."""
 
     limit: str  # a field of `Limits`
     share: float
@@ -68,9 +68,10 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Rows, and the largest geometric mean of their ratios xpu/CPU.
+    """Rows, and limits for their ratios xpu/CPU.
 
-    target: as a user has it. neutral_target: with page faults kept out.
+    target: of the geometric mean, as in a user's program. neutral_target: of the same
+        without page faults.
     row_limit: for each row by itself, if it is stricter than that of large rows.
     """
 
@@ -83,14 +84,14 @@ class Suite:
     reach: Reach | None = None
 
     def limit_of(self, elements: int) -> float | None:
-        """The largest ratio that a row of so many elements may have."""
+        """The largest allowed ratio of a row of this many elements."""
         if self.row_limit is not None:
             return self.row_limit
         return LARGE_LIMIT if elements >= LARGE else None
 
 
 def tensors_in(result: object) -> Iterator[torch.Tensor]:
-    """Every tensor of a result, whatever it is packed in."""
+    """Every tensor in a result of lists, tuples and tensors."""
     if isinstance(result, torch.Tensor):
         yield result
     elif isinstance(result, list | tuple):
@@ -101,7 +102,7 @@ def tensors_in(result: object) -> Iterator[torch.Tensor]:
 def counted_flops(call: Call) -> int:
     """Additions and multiplications of the products, convolutions and attentions in a
     call on CPU tensors, the backward's too. Causal attention counts in full."""
-    with _says_nothing("torch.utils.flop_counter"):  # of Triton, which is not there
+    with _says_nothing("torch.utils.flop_counter"):  # it warns of missing Triton
         from torch.utils import flop_counter  # takes long to import
 
     def forward(*shapes: Any, **options: Any) -> int:
@@ -125,7 +126,7 @@ def counted_flops(call: Call) -> int:
 
 @contextmanager
 def _says_nothing(name: str) -> Iterator[None]:
-    """Keeps a logger's warnings out of the block."""
+    """Silences a logger's warnings inside of the block."""
     logger = logging.getLogger(name)
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -136,9 +137,9 @@ def _says_nothing(name: str) -> Iterator[None]:
 
 
 def drawn(shapes: tuple[Shape, ...], dtype: torch.dtype) -> list[torch.Tensor]:
-    """CPU tensors, the same every time: between 0.5 and 1.5, so that logarithms and
-    quotients are ordinary numbers. Large ones repeat, since drawing takes longer than
-    most ops."""
+    """CPU tensors, the same every time. Their values are between 0.5 and 1.5, so that
+    logarithms and quotients are ordinary numbers. Large tensors repeat values, since
+    drawing takes longer than most ops."""
     generator = torch.Generator().manual_seed(SEED)
     made = []
     for shape in shapes:
@@ -162,8 +163,8 @@ def on(
     """A row that calls `op` with a tensor of each of the shapes.
 
     grad: the tensors require a gradient.
-    backward: time the gradients of all tensors alone; `op` is called once, before.
-    dpnp: takes the module and arrays with the same numbers.
+    backward: times only the gradients of all tensors; `op` is called once, before.
+    dpnp: takes the module, and arrays with the same numbers.
     """
 
     def prepare(device: torch.device) -> Work:

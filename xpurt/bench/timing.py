@@ -1,5 +1,5 @@
-"""Times of several forms of the same work, interleaved, so that what the machine does
-beside it falls on all of them alike."""
+"""Times of several forms of the same work, interleaved, so that other load on the
+machine affects all of them alike."""
 
 import gc
 import statistics
@@ -13,25 +13,25 @@ from xpurt.bench.row import Call
 
 Clock = Callable[[], float]
 
-# A batch of calls between two looks at the clock lasts at least so long.
+# The shortest time of a batch of calls between two readings of the clock.
 BATCH_S = 4e-3
 LARGEST_BATCH = 5000
-# Of two forms, the threads of the first go on spinning for a while after its last call
-# (libgomp's some milliseconds) and would take a core from the second, whose own threads
-# sleep meanwhile. So each batch is preceded by a rest, and by calls that are not timed
-# and wake them. Without these an add of 1M floats on xpu took twice as long in turns
-# with the CPU as alone; with them the same.
+# The threads of one form go on spinning for a while after its last call (libgomp's for
+# some milliseconds). They would take a core from the next form, whose own threads sleep
+# meanwhile. So each batch is preceded by a rest, and by calls that are not timed and
+# wake the threads. Without these an add of 1M floats on xpu took twice as long
+# alternating with the CPU as alone; with them it took the same time.
 REST_S = 4e-3
 LEAD_IN_S = 3e-3
-SHORT_CALL_S = 20e-3  # a longer one does not feel the first milliseconds
+SHORT_CALL_S = 20e-3  # longer calls are not affected by the first milliseconds
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How long a comparison goes on: until `seconds` are spent, but for at least
-    `fewest` and at most `most` rounds; and at the latest after four times as long.
-    Before, xpu is called for `learning` seconds, in which xpurt learns which tier is
-    quicker, as in a program that runs for a while."""
+    """The length of a comparison: until `seconds` are spent, but at least `fewest` and
+    at most `most` rounds; and never longer than four times `seconds`. Before, xpu is
+    called for `learning` seconds: xpurt learns which tier is faster, as in a program
+    that runs for a while."""
 
     seconds: float
     fewest: int
@@ -41,7 +41,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One form of the work. `finish` returns when all that was submitted is done."""
+    """One form of the work. `finish` returns when all submitted work is done."""
 
     name: str
     call: Call
@@ -61,7 +61,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as long one side takes as the other: that of the medians, and the
+    """The time of one side divided by that of the other: of the medians, and the
     quartiles of the ratios of the single rounds."""
 
     value: float
@@ -74,7 +74,7 @@ def interleaved(
 ) -> list[Times]:
     """The sides' times, in their order: A B A B ..., after calls that are not timed.
 
-    Collections of garbage wait until the end.
+    Garbage is collected only at the end.
     """
     with _no_collection():
         batches = [_batch_of(side, clock) for side in sides]
@@ -94,7 +94,7 @@ def interleaved(
 
 
 def go_on(side: Side, seconds: float, clock: Clock = time.perf_counter) -> None:
-    """Calls that are not timed, for so long."""
+    """Repeats calls that are not timed, for this many seconds."""
     began = clock()
     while clock() - began < seconds:
         side.call()
@@ -102,7 +102,7 @@ def go_on(side: Side, seconds: float, clock: Clock = time.perf_counter) -> None:
 
 
 def ratio_of(times: Times, other: Times) -> Ratio:
-    """Of `times` over `other`, whose rounds were interleaved."""
+    """The ratio of `times` to `other`, whose rounds were interleaved."""
     rounds = [a / b for a, b in zip(times.seconds, other.seconds, strict=True)]
     if len(rounds) < 2:
         low = high = rounds[0]
@@ -112,9 +112,9 @@ def ratio_of(times: Times, other: Times) -> Ratio:
 
 
 def _batch_of(side: Side, clock: Clock) -> tuple[int, bool]:
-    """Calls per batch, and whether others that are not timed precede it.
+    """Calls per batch, and whether calls that are not timed precede it.
 
-    The first call builds kernels and fills caches of memory, and says little.
+    The first call builds kernels and fills memory caches; its time is not used.
     """
     _seconds(side, 1, clock)
     one_call = _seconds(side, 1, clock)
@@ -131,7 +131,7 @@ def _lead_in(side: Side, clock: Clock) -> None:
 
 
 def _seconds(side: Side, calls: int, clock: Clock) -> float:
-    """Per call."""
+    """The time per call."""
     call = side.call
     began = clock()
     for _ in repeat(None, calls):

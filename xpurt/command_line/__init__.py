@@ -1,1 +1,1 @@
-"""`python -m xpurt`: the parser of all commands, and the commands that are no room."""
+"""`python -m xpurt`: the parser of all commands, and commands without a room."""

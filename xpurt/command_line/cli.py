@@ -11,9 +11,9 @@ from xpurt.errors import nearest
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand and return its exit code.
+    """Runs one subcommand and returns its exit code.
 
-    0: all is well; 1: it is not, and the output says why; 2: bad usage.
+    0: success; 1: failure, and the output gives the reason; 2: bad usage.
     """
     parser, commands = _parser()
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.run(options)
     except BrokenPipeError:
-        return 1  # `xpurt devices | head -1` is no mistake worth a traceback
+        return 1  # `xpurt devices | head -1` needs no traceback
     return code
 
 
@@ -188,7 +188,7 @@ def _add_bench(commands: Any) -> None:
 
 
 def _path(text: str) -> Path:
-    """With the home folder for a "~", which shells leave in ``--json=~/out.json``."""
+    """`text` with "~" expanded: shells leave it in ``--json=~/out.json``."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -204,8 +204,8 @@ def _positive(text: str) -> int:
     return number
 
 
-# Each command imports what it runs: `devices` needs no scikit-learn, and `doctor` has
-# to work where the rest of xpurt does not.
+# Each command imports what it needs: `devices` needs no scikit-learn, and `doctor` has
+# to work if the rest of xpurt does not.
 
 
 def _devices(options: argparse.Namespace) -> int:
@@ -326,7 +326,7 @@ def _bench(options: argparse.Namespace) -> int:
     from xpurt.errors import XpurtError
     from xpurt.startup.extras import MissingExtra
 
-    # Its processes have mappings of their own.
+    # This suite sets the mappings in its own processes.
     if options.suite == [AUTO]:
         if options.html is not None:
             return _failed(

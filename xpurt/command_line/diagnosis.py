@@ -1,8 +1,8 @@
-"""`python -m xpurt doctor`: what stands between this machine and a tensor on xpu.
+"""`python -m xpurt doctor`: what keeps this machine from making a tensor on xpu.
 
-Every check looks at one thing and returns findings; none raises, and none depends on
-another, so that a broken installation is seen whole. That is why what may be broken
-is imported inside the checks.
+Every check examines one thing and returns findings. No check raises, and none depends
+on another, so that all faults of an installation are found at once. For this reason,
+modules that may be broken are imported inside of the checks.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ PUT_RIGHT = "put right what this names"
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the doctor. `advice` is what to do; None means that all is well."""
+    """One line of the doctor. `advice` is the remedy; None means that all is well."""
 
     subject: str
     found: str
@@ -42,12 +42,12 @@ class Finding:
 
 
 def diagnose() -> list[Finding]:
-    """Run every check, in the order in which a first tensor needs things."""
+    """Runs every check, in the order in which a first tensor needs things."""
     findings: list[Finding] = []
     for subject, check in CHECKS.items():
         try:
             findings += check()
-        except Exception as error:  # a doctor that falls ill helps nobody
+        except Exception as error:  # an error of a check is a finding, too
             reason = f"{type(error).__name__}: {error}"
             findings.append(Finding(subject, reason, PUT_RIGHT))
     return findings
@@ -112,7 +112,7 @@ def check_loader() -> Iterator[Finding]:
 
 
 def check_drivers() -> Iterator[Finding]:
-    """The OpenCL drivers (ICDs) that the loader will be asked to load."""
+    """The OpenCL drivers (ICDs) that the loader is going to load."""
     from xpurt.startup import driver
 
     driver.prepare()
@@ -137,7 +137,7 @@ def check_drivers() -> Iterator[Finding]:
 def listed_drivers(
     environment: Mapping[str, str], system: Path
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of where a driver is named, and the library; as the loader reads them."""
+    """Pairs (source, library) of drivers, in the order in which the loader reads."""
     vendors = environment.get("OCL_ICD_VENDORS")
     for icd in sorted((Path(vendors) if vendors else system).glob("*.icd")):
         library = icd.read_text(errors="replace").strip()
@@ -184,7 +184,7 @@ def check_devices() -> Iterator[Finding]:
 
 
 def missing_gpus(drm: Path) -> Iterator[Finding]:
-    """Intel GPUs that the kernel knows; called when SYCL lists no GPU at all."""
+    """Intel GPUs in the Linux kernel's list; called if SYCL lists no GPU."""
     for vendor in sorted(drm.glob("renderD*/device/vendor")):
         if vendor.read_text().strip() == INTEL_VENDOR_ID:
             yield Finding(
@@ -196,12 +196,12 @@ def missing_gpus(drm: Path) -> Iterator[Finding]:
 
 
 def check_accelerator() -> Iterator[Finding]:
-    """Which device PyTorch takes where a program names none. Asks for xpu after that,
-    so that the checks that follow look at xpu on a machine with a CUDA GPU too."""
+    """The device that PyTorch takes if a program names none. Activates xpu afterwards,
+    so that the next checks examine xpu on a machine with a CUDA GPU, too."""
     from xpurt.startup import accelerator, extension
 
     if extension.inactive_reason() is not None:
-        return  # the line of the extension says so
+        return  # the extension's finding reports it
     if accelerator.is_active():
         yield Finding("accelerator", "xpu")
     else:
@@ -232,7 +232,7 @@ def check_first_op() -> Iterator[Finding]:
 
 
 def check_switches() -> Iterator[Finding]:
-    """How xpurt comes into a program; neither way is a fault."""
+    """Whether xpurt is loaded automatically, or by an import; neither is a fault."""
     from xpurt.config import config
 
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") != "1":

@@ -8,7 +8,7 @@ from xpurt.text.markdown_section import head_of, line_of
 from xpurt.text.table import table
 
 HEADINGS = ("op", "overloads", "kind", "dtypes", "file")
-# Types that go together are written together.
+# Types that are listed by one name.
 GROUPS = (
     ("floats", ("float32", "float64", "float16", "bfloat16")),
     ("integers", ("int8", "int16", "int32", "int64", "uint8")),
@@ -29,7 +29,7 @@ KINDS = {
 
 
 def op_table(width: int | None = None) -> str:
-    """`width`: characters of a line at most."""
+    """The table as text. `width`: the largest number of characters in a line."""
     return table(HEADINGS, (_cells(entry) for entry in op_entries()), width)
 
 
@@ -73,7 +73,7 @@ def _cells(entry: Entry) -> Sequence[str]:
 
 
 def _named(overload: str) -> str:
-    """ "_Tensor", which is in place, as "Tensor_"."""
+    """The name of an overload; an in-place one, "_Tensor", becomes "Tensor_"."""
     if overload.startswith("_"):
         return f"{overload[1:] or 'default'}_"
     return overload or "default"

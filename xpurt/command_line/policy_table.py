@@ -1,5 +1,5 @@
-"""What `python -m xpurt simulate` runs: the policies against each other on machines of
-1 to 64 devices that exist in numbers only."""
+"""`python -m xpurt simulate`: compares the policies on simulated machines of 1 to 64
+devices."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ FLEETS: dict[str, Callable[[int], list[SimulatedDevice]]] = {
     "mixed": fleets.mixed,
     "lopsided": fleets.lopsided,
 }
-MOST_OF_HEFT = 1.10  # geomean of "eft"
+MOST_OF_HEFT = 1.10  # geomean of "eft" over "heft"
 MOST_OF_SINGLE = 1.02  # geomean
 MOST_OF_SINGLE_ONCE = 1.05
 
@@ -44,7 +44,7 @@ TABLES = Section(
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Of one workload on one machine. Makespans in microseconds."""
+    """One workload on one machine. Makespans in microseconds."""
 
     fleet: str
     devices: int
@@ -58,13 +58,13 @@ class Case:
 def run_simulate(
     devices: Sequence[int], markdown: Path | None, plot: Path | None
 ) -> int:
-    """Prints the tables, or puts them into a page. Returns 1 where "eft" or "lookahead"
-    breaks a limit.
+    """Prints the tables, or writes them into a page. Returns 1 if "eft" or "lookahead"
+    exceeds a limit.
 
     Raises BadMarkers, OSError, and MissingExtra without matplotlib.
     """
     if markdown is not None:
-        TABLES.of(markdown.read_text())  # before minutes of work
+        TABLES.of(markdown.read_text())  # raises before minutes of work
     if plot is not None:
         simulate(workloads.cholesky(6), fleets.mixed(4), "eft").plot(plot)
     cases = list(measured(devices))
@@ -85,7 +85,7 @@ def measured(devices: Sequence[int]) -> Iterator[Case]:
     for fleet, machine in FLEETS.items():
         for count in devices:
             if fleet != "alike" and count == 1:
-                continue  # one device is one device
+                continue  # with one device, the fleets do not differ
             for name, work in works.items():
                 heft = simulate(work, machine(count), "heft")
                 others = {
@@ -103,7 +103,7 @@ def _single(simulated: Simulation) -> float:
 
 
 def report(cases: Sequence[Case]) -> list[str]:
-    """Two tables, and what they say."""
+    """Two tables, and the verdicts."""
     machines = {(case.fleet, case.devices): None for case in cases}
     names = {case.workload: None for case in cases}
     several = [case for case in cases if case.devices > 1]
@@ -129,7 +129,7 @@ def report(cases: Sequence[Case]) -> list[str]:
 
 
 def verdicts(cases: Sequence[Case], policy: str) -> list[tuple[bool, str]]:
-    """Whether a policy keeps each limit, and a sentence that says so."""
+    """Whether a policy keeps each limit, and a sentence with the figures."""
     several = [case for case in cases if case.devices > 1] or cases
     to_heft = [c.others[policy] / c.heft for c in several]
     to_single = [c.others[policy] / c.single for c in several]

@@ -1,5 +1,5 @@
-"""Whatever PyTorch does on the CPU, it has to do on xpu: PyTorch's own databases of ops,
-modules and optimizers, run on both and compared."""
+"""Checks that PyTorch works on xpu as on the CPU: PyTorch's own databases of ops,
+modules and optimizers are run on both, and the results compared."""
 
 from xpurt.conformance import gpu_types
 from xpurt.conformance.command import run_conformance

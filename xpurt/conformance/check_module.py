@@ -1,4 +1,4 @@
-"""One module in one dtype: forward, backward, and the buffers it keeps."""
+"""One module in one dtype: forward, backward, and its buffers."""
 
 import copy
 import unittest
@@ -36,13 +36,13 @@ Made = tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]
 def check_module(
     entry: Entry, dtype: torch.dtype, record: Record, most_samples: int | None = None
 ) -> None:
-    """In training and in evaluation, each input that PyTorch has for this module."""
+    """Runs each of PyTorch's inputs for this module, in training and in evaluation."""
     allowed = tolerance(entry.info, dtype)
     ranks = NewRanks()
     for index, (training, sample) in spread(_samples(entry.info, dtype), most_samples):
         made, error = outcome(_made, entry.info, sample, dtype, training)
         if error is not None or made is None:
-            continue  # PyTorch does not make it in this dtype
+            continue  # PyTorch can't make the module in this dtype
         _check_call("call", index, made, allowed, record)
         if not ranks.has(made[1:]):
             continue
@@ -64,8 +64,8 @@ def _check_call(
     record: Record,
     layouts: Mapping[str, Relayout] | None = None,
 ) -> None:
-    """Forward and backward. With `layouts`, gradients are sent in these, too, and the
-    strides of those that arrive do not count."""
+    """Forward and backward. With `layouts`, gradients are also sent in these layouts,
+    and the strides of the resulting gradients are not compared."""
 
     def prepare(device: torch.device) -> Made:
         module, args, kwargs = made
@@ -105,8 +105,8 @@ def _check_call(
 
 
 def _check_errors(info: Any, record: Record) -> None:
-    """What PyTorch refuses on the CPU, with the same exception. Its wrong inputs are
-    for one dtype."""
+    """Calls that raise on the CPU have to raise the same exception on xpu. PyTorch
+    lists such inputs for one dtype."""
     torch.manual_seed(0)
     wrongs = info.module_error_inputs_func(
         info, device="cpu", dtype=torch.float32, requires_grad=False, training=True
@@ -153,7 +153,7 @@ def _made(info: Any, sample: Any, dtype: torch.dtype, training: bool) -> Made:
     made, given = sample.constructor_input, sample.forward_input
     module = info.module_cls(*made.args, **made.kwargs).to(dtype).train(training)
     args, kwargs = moved((given.args, given.kwargs), CPU)
-    if info.is_lazy:  # its parameters come with the first call
+    if info.is_lazy:  # its parameters are made by the first call
         with torch.no_grad():
             module(*args, **kwargs)
     return module, given.args, given.kwargs

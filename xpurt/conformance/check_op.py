@@ -33,20 +33,20 @@ from xpurt.testing import outcome
 
 Inputs = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
-# Of the forms whose results differ by nothing but where they are written or read from,
-# the first few samples show all.
+# Some forms of a call differ only in the memory that is read or written. For these the
+# first few samples are enough.
 STRIDED_SAMPLES = 4
 RESIZED_SAMPLES = 2
 
-# PyTorch wants these tensors on the CPU, whatever the device of the others: argument
-# numbers by op.
+# PyTorch requires these tensors on the CPU, whatever the device of the others is:
+# argument numbers by op.
 ARGUMENTS_ON_CPU = {"tensor_split": (0,)}
 
 
 def check_op(
     entry: Entry, dtype: torch.dtype, record: Record, most_samples: int | None = None
 ) -> None:
-    """Every sample that PyTorch has for this op and dtype, in every form it has."""
+    """Runs every sample that PyTorch has for this op and dtype, in every form."""
     op = entry.info
     check = _Check(op, record, tolerance(op, dtype))
     devices: tuple[str, ...] = ("cpu",)
@@ -59,7 +59,7 @@ def check_op(
         check.call(index, sample)
         if index < STRIDED_SAMPLES:
             check.strided(index, sample)
-        # Converted operands are laid out by the conversion.
+        # A conversion would undo the layout of the operands.
         same_types = check.oracle is outcome
         if same_types and ranks.has((sample.input, sample.args, sample.kwargs)):
             check.layouts(index, sample)
@@ -73,7 +73,7 @@ def check_op(
 
 
 def _existing(samples: Iterable[Any]) -> Iterator[Any]:
-    """The samples up to where PyTorch says that there are none on this machine."""
+    """The samples up to the point where PyTorch skips the rest on this machine."""
     try:
         yield from samples
     except unittest.SkipTest:
@@ -81,7 +81,7 @@ def _existing(samples: Iterable[Any]) -> Iterator[Any]:
 
 
 def _error_dtype(entry: Entry) -> torch.dtype:
-    """PyTorch's wrong inputs have dtypes of their own, so that one pair is enough."""
+    """PyTorch's wrong inputs have dtypes of their own, so one pair is enough."""
     if torch.float32 in entry.dtypes:
         return torch.float32
     return min(entry.dtypes, key=str)
@@ -91,12 +91,12 @@ class _Check:
     def __init__(self, op: Any, record: Record, tolerance: Tolerance) -> None:
         self.op, self.record, self.tolerance = op, record, tolerance
         self.oracle: Oracle[Any] = outcome
-        # A factory without a device makes a CPU tensor wherever it is called.
+        # Without a device, a factory makes a CPU tensor in every call.
         self.given = {"device": "cpu"} if op.is_factory_function else {}
         self.tiers = record.tiers
 
     def call(self, index: int, sample: Any) -> None:
-        """The op itself, its gradients, and what it did to its arguments."""
+        """The op itself, its gradients, and its arguments after the call."""
 
         def body(inputs: Inputs) -> Any:
             result = self._called(inputs)
@@ -113,11 +113,11 @@ class _Check:
         self._try("call", index, self._inputs(sample), body)
 
     def strided(self, index: int, sample: Any) -> None:
-        """The same numbers with gaps between them."""
+        """The same numbers in memory with gaps."""
         try:
             inputs = self._inputs(sample.noncontiguous())
         except Exception:
-            return  # no such form: sparse inputs, for one
+            return  # there is no such form, for sparse inputs for example
 
         def body(inputs: Inputs) -> Any:
             with torch.no_grad():
@@ -126,7 +126,7 @@ class _Check:
         self._try("strided", index, inputs, body)
 
     def layouts(self, index: int, sample: Any) -> None:
-        """Inputs, and what is sent backward, in other layouts."""
+        """Inputs, and the gradients sent backward, in other layouts."""
 
         def body(inputs: Inputs, layouts: Mapping[str, Relayout] = OF_GRADIENTS) -> Any:
             result = self._called(inputs)
@@ -149,7 +149,7 @@ class _Check:
             self._try(f"inputs {name}", index, there, body_of_such_inputs)
 
     def out(self, index: int, sample: Any) -> None:
-        """Into tensors that are there, with something else in them."""
+        """Writes into tensors that exist, and have other contents."""
         with torch.no_grad():
             there = moved(self._inputs(sample), CPU)
             template, error = self.oracle(self._called, there)
@@ -202,7 +202,7 @@ class _Check:
         self._try("in-place", index, self._inputs(sample), body)
 
     def error(self, index: int, sample: Any) -> None:
-        """What PyTorch refuses on the CPU, with the same exception."""
+        """A call that raises on the CPU has to raise the same exception on xpu."""
         inputs = self._inputs(sample)
         if outcome(self._called, moved(inputs, CPU))[1] is not None:
             self._try("error", index, inputs, self._called)
@@ -274,11 +274,11 @@ def _aliases(result: Any, inputs: Any) -> list[list[int]]:
 
 
 def _as_out(template: Any) -> Any:
-    """The results as out= takes them: named tuples become plain ones."""
+    """The results in the form that out= requires: named tuples become plain ones."""
     return tuple(template) if isinstance(template, tuple) else template
 
 
 def _with_gaps(tensor: torch.Tensor) -> torch.Tensor:
-    """Ones of the same shape, with every other element left alone."""
+    """Ones of the same shape, at every other element of their memory."""
     shape = [*tensor.shape, 2]
     return torch.ones(shape, dtype=tensor.dtype).select(-1, 0)

@@ -15,7 +15,7 @@ from xpurt.conformance.tolerance import tolerance
 from xpurt.conformance.trial import Verdict, trial
 
 STEPS = 3
-SHAPES = ((4, 3), (3, 5), (2, 2))  # two dimensions: Muon takes no others
+SHAPES = ((4, 3), (3, 5), (2, 2))  # two dimensions, as Muon requires
 
 Options = dict[str, Any]
 
@@ -25,8 +25,7 @@ def check_optimizer(
 ) -> None:
     """Each set of options, alone and with foreach, fused, differentiable, capturable.
 
-    The CPU takes its steps without capturable, which it does not have: the results are
-    the same.
+    The CPU has no capturable, and takes its steps without it: the results are the same.
     """
     info = entry.info
     allowed = tolerance(info, dtype)
@@ -57,7 +56,7 @@ def check_optimizer(
             }
 
         def run() -> Verdict:
-            # Not all of an optimizer's state is on the device: steps are counted on
+            # Not all of an optimizer's state is on the device: the step count is on
             # the CPU.
             return trial(prepare, body, allowed, record.tiers, placed=False)
 
@@ -67,8 +66,8 @@ def check_optimizer(
 
 
 def _check_errors(info: Any, record: Record) -> None:
-    """What PyTorch refuses on the CPU, with the same exception, when the optimizer is
-    made or steps. Its wrong inputs are for one dtype."""
+    """Making an optimizer, or a step, that raises on the CPU has to raise the same
+    exception on xpu. PyTorch lists such inputs for one dtype."""
     dtype = torch.float32
     for index, wrong in enumerate(info.optim_error_inputs_func("cpu", dtype)):
         given = wrong.optimizer_error_input
@@ -95,7 +94,7 @@ def _check_errors(info: Any, record: Record) -> None:
 
 
 def _options(info: Any) -> Iterator[Options]:
-    """As on a device that has everything; PyTorch gives capturable to those alone."""
+    """The options for "xpu": PyTorch lists capturable only for such devices."""
     for sample in info.optim_inputs_func("xpu"):
         plain = {**sample.kwargs, **dict.fromkeys(info.supported_impls, False)}
         yield _on_cpu(plain)
@@ -104,7 +103,7 @@ def _options(info: Any) -> Iterator[Options]:
 
 
 def _not_captured(options: Options) -> Options:
-    """Without capturable, foreach takes a rate that is a number, not a tensor."""
+    """The options without capturable; foreach then requires a number as the rate."""
     numbers: Options = tree_map(
         lambda leaf: leaf.item() if isinstance(leaf, torch.Tensor) else leaf, options
     )
@@ -134,7 +133,7 @@ def _step(
 
 
 def _numbers(state: dict[str, Any]) -> dict[str, Any]:
-    """A state of one parameter; where its step is counted may differ, so a number."""
+    """The state of one parameter; its step as a number, since its device may differ."""
     return {
         name: float(value) if name == "step" else value for name, value in state.items()
     }

@@ -30,12 +30,12 @@ def run_conformance(
     json_path: Path | None = None,
     html_path: Path | None = None,
 ) -> int:
-    """Run each of `runs`, print what came of it, and return the exit code.
+    """Runs each of `runs`, prints the results, and returns the exit code.
 
     0 if all failures are known, and all known failures fail; 1 otherwise. With several
-    runs, the files are named for each: "out-AUTO.json".
+    runs, the label of the run is in the file's name: "out-AUTO.json".
 
-    Raises MissingExtra, WorkersFailed, BadFile; and OSError before anything is run, if
+    Raises MissingExtra, WorkersFailed, BadFile; and OSError, before anything is run, if
     a file can't be written.
     """
     several = len(runs) > 1
@@ -81,7 +81,7 @@ def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> 
         results.extend(bar(run_pairs(wanted, settings)))
     except KeyboardInterrupt:
         print(f"interrupted after {len(results):,} of {len(wanted):,} pairs")
-    # Workers finish in any order; reports do not.
+    # Workers finish in any order; reports are sorted.
     order = {(pair.name, pair.dtype): place for place, pair in enumerate(wanted)}
     results.sort(key=lambda result: order[result.name, result.dtype])
 

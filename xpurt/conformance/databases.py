@@ -1,4 +1,4 @@
-"""PyTorch's databases of ops, modules and optimizers, with one view on an entry."""
+"""PyTorch's databases of ops, modules and optimizers, with a common type of entry."""
 
 import importlib
 from collections.abc import Callable
@@ -13,19 +13,19 @@ Kind = Literal["op", "module", "optimizer"]
 
 _INTERNAL = "torch.testing._internal."
 
-GPUS = ("cuda", "xpu")  # whose dtypes PyTorch lists apart from the CPU's
+GPUS = ("cuda", "xpu")  # PyTorch lists their dtypes apart from the CPU's
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One op, module or optimizer.
 
-    name: of all entries, "linalg.svd" or "sub_outer.variant"; modules are "nn.Linear",
+    name: unique: "linalg.svd" or "sub_outer.variant"; modules are "nn.Linear",
         optimizers "optim.Adam".
-    category: the row of the summary that it belongs to.
+    category: its row in the summary.
     info: PyTorch's own record: OpInfo, ModuleInfo or OptimizerInfo.
-    dtypes: what PyTorch says that it does on the CPU.
-    gpu_dtypes: what it says that a GPU does, by CUDA or XPU, and the CPU does not.
+    dtypes: those that PyTorch lists for the CPU.
+    gpu_dtypes: those that it lists for CUDA or XPU, but not for the CPU.
     """
 
     kind: Kind
@@ -37,9 +37,9 @@ class Entry:
 
 
 def load(database: str) -> dict[str, Entry]:
-    """The entries by name that the function `database`, "module:function", returns.
+    """The entries by name, from the function `database`, "module:function".
 
-    Raises MissingExtra if a package is missing that PyTorch's databases import.
+    Raises MissingExtra if a package that PyTorch's databases import is missing.
     """
     module, _, function = database.partition(":")
     source: Callable[[], list[Entry]] = getattr(
@@ -49,10 +49,10 @@ def load(database: str) -> dict[str, Entry]:
 
 
 def of_pytorch() -> list[Entry]:
-    """Everything: `op_db`, `module_db` and `optim_db`."""
+    """All entries: `op_db`, `module_db` and `optim_db`."""
     ops_module = needs(_INTERNAL + "common_methods_invocations")
-    # It sets the same seed around each call of a random op, which hides that the op is
-    # one, and that a seed of ours changes its result.
+    # The wrapper sets the same seed around each call of a random op. That would hide
+    # that the op is random, and that a seed of ours changes its result.
     ops_module.wrapper_set_seed = _called_as_it_is  # type: ignore[attr-defined]
     ops = ops_module.op_db
     modules = needs(_INTERNAL + "common_modules").module_db
@@ -72,7 +72,7 @@ def _ops(infos: list[Any]) -> list[Entry]:
     found: dict[str, Entry] = {}
     for info in infos:
         name = info.full_name
-        # A name that is there twice gets a number, so that each can be asked for.
+        # A name that occurs twice gets a number, so that each can be selected.
         while name in found:
             stem, _, number = name.partition("#")
             name = f"{stem}#{int(number or 1) + 1}"
@@ -111,8 +111,8 @@ def _module(info: Any) -> Entry:
     return Entry("module", info.name, "modules", info, dtypes)
 
 
-# What the optimizers do is the same in every floating type; PyTorch's database leaves
-# the types to the test.
+# Optimizers do the same in every floating type; PyTorch's database leaves the types to
+# the test.
 _OPTIMIZED = frozenset({torch.float32, torch.float64, torch.bfloat16, torch.float16})
 
 

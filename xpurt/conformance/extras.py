@@ -1,4 +1,4 @@
-"""The packages that only this command wants, imported when they are needed."""
+"""The packages that only this command needs, imported on demand."""
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator
@@ -11,20 +11,21 @@ T = TypeVar("T")
 
 
 def needs(module: str) -> ModuleType:
-    """Import `module`, or raise MissingExtra for what PyTorch does not bring."""
+    """Imports `module`. Raises MissingExtra if PyTorch's databases need a package that
+    is not installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] in ("torch", "xpurt"):
-            raise  # the package is there, and something inside it is broken
+            raise  # the package is there, and a module inside of it is missing
         databases = f"PyTorch's databases of ops ({module})"
         raise MissingExtra(databases, missing.name, "test") from None
 
 
 def progress_bar(total: int, title: str) -> Callable[[Iterable[T]], Iterator[T]]:
-    """Wraps an iterable of `total` items so that it shows how far it is.
+    """Wraps an iterable of `total` items so that a bar shows the progress.
 
-    Without tqdm there is no bar, and nothing else is different.
+    Without tqdm there is no bar; nothing else differs.
     """
     try:
         tqdm = importlib.import_module("tqdm").tqdm

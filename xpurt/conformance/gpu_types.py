@@ -1,7 +1,7 @@
-"""Pairs of an op and a dtype that a GPU has and PyTorch's CPU has not.
+"""Pairs of an op and a dtype that GPUs support and PyTorch's CPU does not.
 
-The oracle of such a pair is the CPU in the next wider type: its operands are converted,
-its results rounded to the type.
+The oracle of such a pair is the CPU in the next wider type: the operands are converted
+to it, and the results are rounded to the pair's type.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ Oracle = Callable[[Callable[[T], Any], T], tuple[Any, Exception | None]]
 
 CATEGORY = "only GPUs have the type"
 
-# What a dtype is computed in by the oracle. float64 counts integers exactly, uint8 is a
-# bool's value; complex numbers that the CPU refuses in every type stay as they are, see
-# `_StandIns`.
+# The oracle's type for each dtype. float64 counts integers exactly, and a bool's value
+# is a uint8. Complex types stay as they are if the CPU has no kernel in any of them:
+# see `_StandIns`.
 _HALF = {torch.float16: torch.float32, torch.complex32: torch.complex64}
 ORACLE_TYPES: dict[torch.dtype, dict[torch.dtype, torch.dtype]] = {
     torch.float16: _HALF,
@@ -42,8 +42,8 @@ ORACLE_TYPES: dict[torch.dtype, dict[torch.dtype, torch.dtype]] = {
 }
 DTYPES = tuple(str(dtype).removeprefix("torch.") for dtype in ORACLE_TYPES)
 
-# What no CPU has in any type. PyTorch's entries of the attention ops compare no values;
-# tests/kernels/test_gpu_attention.py does, with plain attention in float64.
+# Ops without a CPU kernel in any type. PyTorch's entries of the attention ops compare
+# no values; tests/kernels/test_gpu_attention.py does, with plain attention in float64.
 NOT_COMPARED = (
     "*.without_cudnn",
     "torch.ops.aten._flash_attention_forward",
@@ -52,7 +52,8 @@ NOT_COMPARED = (
 
 
 def wide_oracle(dtype: torch.dtype) -> Oracle[Any]:
-    """Calls a body with inputs in the wider type, and rounds what it gives."""
+    """An oracle that calls a body with inputs in the wider type, and rounds the
+    results."""
     wider = ORACLE_TYPES[dtype]
     narrower = {wide: narrow for narrow, wide in wider.items()}
 
@@ -65,7 +66,7 @@ def wide_oracle(dtype: torch.dtype) -> Oracle[Any]:
 
 
 def _converted(tree: T, types: dict[torch.dtype, torch.dtype]) -> T:
-    """A tensor that is there twice is one tensor again."""
+    """`tree` in other types. A tensor that occurs twice remains one tensor."""
     made: dict[int, torch.Tensor] = {}
 
     def convert(leaf: Any) -> Any:
@@ -83,7 +84,7 @@ def _converted(tree: T, types: dict[torch.dtype, torch.dtype]) -> T:
 
 
 def _in_type(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """With the same strides, of expanded dimensions too."""
+    """`tensor` in `dtype`, with the same strides, also of expanded dimensions."""
     if tensor.layout is not torch.strided:
         return tensor.to(dtype)
     repeated = [not stride for stride in tensor.stride()]
@@ -93,7 +94,7 @@ def _in_type(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 class _StandIns(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """What the CPU refuses in every complex type, by way of ops that it has."""
+    """Computes ops that the CPU lacks in every complex type by ops that it has."""
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None

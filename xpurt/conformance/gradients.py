@@ -1,4 +1,4 @@
-"""The backward pass of a trial: the same gradients through the graph of each device."""
+"""The backward pass of a trial: the same gradients through each device's graph."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,8 +31,7 @@ def gradients(
 ) -> Any:
     """The gradients of `inputs`, or the name of the exception that the backward raised.
 
-    An op without a backward raises on the CPU as well; its forward is compared all
-    the same.
+    An op without a backward raises on the CPU as well; its forward is still compared.
     """
     if not results or not inputs:
         return []
@@ -46,10 +45,10 @@ def gradients(
 
 
 def drawn(result: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
-    """What is sent backward into `result`: the same numbers on each device."""
+    """A gradient for `result`: the same numbers on each device."""
     dtype = torch.complex64 if result.dtype.is_complex else torch.float32
     values = torch.randn(result.shape, generator=draw, dtype=dtype)
-    # Numbers that every type has, so that a wider one is sent the same.
+    # Numbers that every type can represent, so that a wider type gets the same ones.
     parts = torch.view_as_real(values) if dtype.is_complex else values
     parts.mul_(16).round_().div_(16)
     values = values.to(result.dtype)

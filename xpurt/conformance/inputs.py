@@ -1,4 +1,4 @@
-"""A sample's inputs on another device: tensors, and what else names a device."""
+"""Copies of a sample's inputs on another device: tensors, generators, devices."""
 
 from typing import Any, TypeVar
 
@@ -13,8 +13,8 @@ T = TypeVar("T")
 def moved(tree: T, device: torch.device) -> T:
     """A copy of `tree` on `device`: tensors, generators, and the device "cpu" itself.
 
-    Tensors keep their strides and what they share. Generators start anew from the seed
-    of the one they replace.
+    Tensors keep their strides, and the storages that they share. A generator becomes a
+    new one with the seed of the old one.
     """
 
     def move(leaf: Any) -> Any:
@@ -31,7 +31,7 @@ def moved(tree: T, device: torch.device) -> T:
 
 
 def described(tree: Any, longest: int = 300) -> str:
-    """`tree` in short: a tensor by its dtype, shape and, if they matter, strides."""
+    """`tree` as a short text: a tensor by dtype, shape and, if they matter, strides."""
 
     def short(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):

@@ -1,11 +1,12 @@
-"""The file of failures that are known: data, one line each, and held to it strictly.
+"""The file of known failures: data, one per line, checked strictly.
 
     # mapping  op  dtype  reason
     *       linalg.eig     complex64  why it is not, or cannot be, the same
     GPU*    nn.LSTM        *          ...
 
-Mapping, op and dtype are shell patterns. The mapping is matched with the label of a run:
-"CPU", "AUTO+sycl". An entry all of whose pairs pass is an error: it has to go.
+Mapping, op and dtype are shell patterns. The mapping is compared with the label of a
+run: "CPU", "AUTO+sycl". An entry is an error if all of its pairs pass: it has to be
+removed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,7 @@ from xpurt.conformance.results import Result
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One line of the file. line: its number there, from 1."""
+    """One line of the file. line: its number, from 1."""
 
     mapping: str
     op: str
@@ -63,7 +64,7 @@ def read_known(path: Path) -> list[Known]:
 def unknown_failures(
     results: Iterable[Result], known: Sequence[Known], label: str
 ) -> list[Result]:
-    """The results that are bad, and that no entry covers."""
+    """The failed results that no entry covers."""
     entries = [entry for entry in known if entry.of_run(label)]
     return [
         result
@@ -77,10 +78,10 @@ def unknown_failures(
 def stale_entries(
     results: Sequence[Result], known: Sequence[Known], label: str, *, whole: bool
 ) -> list[Known]:
-    """The entries that cover results of this run, all of which pass.
+    """The entries that cover results of this run, if all of these pass.
 
-    whole: every pair was run, with every sample. A part of the pairs says nothing of an
-    entry that covers several, nor a part of the samples of any.
+    whole: every pair was run, with every sample. Otherwise nothing is returned: the
+    pairs or samples that were left out could fail.
     """
     if not whole:
         return []

@@ -1,8 +1,8 @@
-"""The same numbers, laid out otherwise in memory: inputs, and gradients.
+"""The same numbers in other layouts: inputs, and gradients.
 
-A kernel that takes a layout for granted is right until a permuted, an expanded or a
-channels_last tensor comes along. Of a pair's samples, the first of each rank is run
-with all of them.
+A kernel that relies on a layout is right until it gets a permuted, an expanded or a
+channels_last tensor. Of a pair's samples, the first of each rank is run with all
+layouts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,7 @@ Relayout = Callable[[torch.Tensor], torch.Tensor]
 
 
 def permuted(tensor: torch.Tensor) -> torch.Tensor:
-    """Dense, its dimensions in the reverse order in memory."""
+    """Dense, with the dimensions in reverse order in memory."""
     if tensor.dim() < 2:
         return tensor
     order = list(reversed(range(tensor.dim())))
@@ -26,7 +26,7 @@ def permuted(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def with_gaps(tensor: torch.Tensor) -> torch.Tensor:
-    """Every other element of its memory, and not from the first on."""
+    """At every other element of its memory, from the second one on."""
     if tensor.dim() == 0:
         return tensor
     apart = tensor.new_zeros((*tensor.shape, 2))
@@ -35,7 +35,7 @@ def with_gaps(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def channels_last(tensor: torch.Tensor) -> torch.Tensor:
-    """Of images and volumes; others stay what they are."""
+    """channels_last for images and volumes; other tensors are returned as they are."""
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     if tensor.dim() not in formats:
         return tensor
@@ -43,14 +43,14 @@ def channels_last(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def expanded(tensor: torch.Tensor) -> torch.Tensor:
-    """Its first element everywhere, stride 0: the gradient that a sum sends."""
+    """Its first element everywhere, stride 0: as the gradient of a sum."""
     if tensor.numel() == 0:
         return tensor
     return tensor.flatten()[0].expand(tensor.shape)
 
 
 def expanded_along_first(tensor: torch.Tensor) -> torch.Tensor:
-    """Its first part everywhere along the first dimension, stride 0."""
+    """Its first slice repeated along the first dimension, with stride 0."""
     if tensor.dim() == 0 or tensor.numel() == 0:
         return tensor
     return tensor[:1].clone().expand(tensor.shape)
@@ -70,21 +70,20 @@ OF_GRADIENTS: Mapping[str, Relayout] = {
 }
 
 
-# Where the inputs are laid out otherwise, too, these are enough.
+# If the inputs have other layouts, too, these are enough.
 OF_GRADIENTS_OF_SUCH_INPUTS: Mapping[str, Relayout] = {
     name: OF_GRADIENTS[name] for name in ("channels_last", "expanded")
 }
 
 
 class NewRanks:
-    """Which samples of a pair are run in other layouts: the first of each rank."""
+    """The samples of a pair that are run in other layouts: the first of each rank."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
 
     def has(self, tree: Any) -> bool:
-        """Whether no sample before had a tensor of as many dimensions as the largest
-        one here."""
+        """Whether the largest rank of a tensor in `tree` is new among the samples."""
         rank = max(
             (
                 leaf.dim()
@@ -99,8 +98,8 @@ class NewRanks:
 
 
 def laid_out(tree: Any, layout: Relayout) -> Any | None:
-    """`tree` with its tensors in another layout, leaves of autograd again; None if that
-    changes none of them. The same tensor in two places stays the same one."""
+    """`tree` with its tensors in another layout, as leaves of autograd; None if no
+    tensor changes. A tensor that occurs twice remains one tensor."""
     made: dict[int, torch.Tensor] = {}
     changed = False
 
@@ -119,7 +118,7 @@ def laid_out(tree: Any, layout: Relayout) -> Any | None:
 
 
 def of_inputs(tree: Any) -> Iterator[tuple[str, Any]]:
-    """The layouts of a sample's inputs that there are, by name."""
+    """A sample's inputs in each layout that changes them, with the layout's name."""
     for name, layout in OF_INPUTS.items():
         inputs = laid_out(tree, layout)
         if inputs is not None:
@@ -132,8 +131,8 @@ def gradients_by_layout(
     tiers: Tiers,
     layouts: Mapping[str, Relayout],
 ) -> dict[str, Any]:
-    """The gradients of `inputs` through one graph, once for each layout of what is sent
-    backward, or the name of the exception that this raised."""
+    """The gradients of `inputs` through one graph, once for each layout of the gradient
+    that is sent, or the name of the exception that was raised."""
     found: dict[str, Any] = {}
     if not results or not inputs or not all(map(_is_plain, results)):
         return found
@@ -157,8 +156,8 @@ def gradients_by_layout(
 
 
 def values_alone(tree: Any) -> Any:
-    """`tree` with its tensors contiguous: which strides a gradient has is the choice of
-    an algorithm."""
+    """`tree` with its tensors contiguous: the strides of a gradient may depend on the
+    algorithm."""
 
     def copy(leaf: Any) -> Any:
         plain = isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
@@ -172,7 +171,7 @@ def _strides(tensors: list[torch.Tensor]) -> list[tuple[int, ...]]:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether it is sizes and strides, and has the values that it shows."""
+    """Whether it has sizes and strides, and its memory holds its values."""
     return (
         tensor.layout is torch.strided
         and not tensor.is_nested

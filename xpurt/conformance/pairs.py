@@ -1,4 +1,4 @@
-"""What is to be checked: pairs of an entry of the databases and a dtype."""
+"""The pairs to check: an entry of the databases and a dtype."""
 
 import zlib
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ DTYPES = (
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An entry's name and a dtype's: what one result belongs to."""
+    """The names of an entry and of a dtype; each pair has one result."""
 
     name: str
     dtype: str
@@ -38,10 +38,11 @@ def pairs(
     patterns: tuple[str, ...] = ("*",),
     sample: int = 1,
 ) -> list[Pair]:
-    """The pairs that PyTorch says run on the CPU, in the order of the databases.
+    """The pairs that PyTorch lists for the CPU, in the order of the databases.
 
-    sample: one of so many of each entry's dtypes, and never none. Which one it is
-    depends on the name alone, so that a run can be repeated, and each dtype is met.
+    sample: one in this many of each entry's dtypes is run, and at least one. The choice
+    depends on the name alone, so that a run can be repeated, and over all entries each
+    dtype occurs.
     """
     found = []
     for entry in entries:
@@ -65,10 +66,9 @@ def gpu_pairs(
     patterns: tuple[str, ...] = ("*",),
     sample: int = 1,
 ) -> list[Pair]:
-    """The pairs that PyTorch says run on a GPU and not on the CPU: a category by
-    themselves.
+    """The pairs that PyTorch lists for a GPU, and not for the CPU. They are a category.
 
-    sample: one of so many of all of them, and at least one if there are any.
+    sample: one in this many of all of them, and at least one if there are any.
     """
     found = [
         Pair(entry.name, dtype, gpu_types.CATEGORY)
@@ -86,7 +86,7 @@ def left_out(
     dtypes: tuple[str, ...] = DTYPES,
     patterns: tuple[str, ...] = ("*",),
 ) -> int:
-    """How many pairs of an entry and a dtype PyTorch does not have on the CPU."""
+    """The number of pairs of an entry and a dtype that PyTorch lacks on the CPU."""
     return sum(
         getattr(torch, dtype) not in entry.dtypes
         for entry in entries

@@ -1,4 +1,4 @@
-"""Worker processes, and the pairs handed out to them one at a time."""
+"""Worker processes; each gets one pair at a time."""
 
 import contextlib
 import json
@@ -23,11 +23,11 @@ LAST_WORDS = 1200  # of a worker's stderr, in characters
 
 
 class WorkersFailed(Exception):
-    """No worker came to life: the device, not an op, is at fault."""
+    """No worker has started: the device is at fault, not an op."""
 
 
 class Ended(Exception):
-    """A worker has ended before its answer; the text says how."""
+    """A worker has ended before its answer; the text gives its exit status."""
 
 
 class TookTooLong(Exception):
@@ -35,11 +35,11 @@ class TookTooLong(Exception):
 
 
 def run_pairs(pairs: Sequence[Pair], settings: Settings) -> Iterator[Result]:
-    """The results in the order in which they come.
+    """The results, in the order in which they arrive.
 
-    A pair whose worker crashes or takes longer than the timeout is a result too, and
-    the next pair gets a new worker. Raises WorkersFailed if the first one of a job does
-    not start.
+    A pair whose worker crashes or exceeds the timeout has a result, too, and the next
+    pair gets a new worker. Raises WorkersFailed if the first worker of a job does not
+    start.
     """
     waiting: queue.SimpleQueue[Pair] = queue.SimpleQueue()
     for pair in pairs:
@@ -98,7 +98,7 @@ def _work(
 
 
 class Worker:
-    """One process, from its first answer on. Raises WorkersFailed if there is none."""
+    """A process, after its first answer. Raises WorkersFailed if there is no answer."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -126,7 +126,7 @@ class Worker:
             ) from None
 
     def check(self, pair: Pair, stop: threading.Event) -> Result:
-        """The result of `pair`; after a crash or a hang the worker is not `alive`."""
+        """The result of `pair`. After a crash or a hang, `alive` is False."""
         self._stderr.seek(0)
         self._stderr.truncate()
         request = {
@@ -203,7 +203,7 @@ class Worker:
         return answer
 
     def _last_words(self) -> str:
-        """The end of what it printed, without faulthandler's list of all libraries."""
+        """The end of its output, without faulthandler's list of all libraries."""
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
         lines_of_failure = [
@@ -226,7 +226,7 @@ def _end_of(process: "subprocess.Popen[bytes]") -> str:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """A worker's environment: this process's, and what the run asks for."""
+    """A worker's environment: that of this process, with the settings of the run."""
     wanted = {
         "XPURT_MAPPING": settings.mapping,
         "XPURT_KERNEL_POLICY": settings.policy,

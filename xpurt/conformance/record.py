@@ -1,4 +1,4 @@
-"""Keeps what the trials of one pair came to."""
+"""Collects the results of the trials of one pair."""
 
 import time
 from collections import Counter
@@ -16,10 +16,10 @@ LONGEST_MESSAGE = 800
 
 
 class Record:
-    """The result of a pair while it grows.
+    """The growing result of a pair.
 
-    tell: is told what is about to be tried, so that it is known if the process ends
-        there.
+    tell: receives the name of each trial before it runs, so that it is known if the
+        process ends in it.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Record:
     def attempt(
         self, variant: str, index: int, sample: Any, run: Callable[[], Verdict]
     ) -> None:
-        """Run one trial. Its sample is shown if it fails."""
+        """Runs one trial. The result shows its sample if it fails."""
         self._tell(f"{variant}, sample {index}")
         try:
             verdict = run()
@@ -43,7 +43,7 @@ class Record:
             self.failed(variant, index, sample, str(difference))
             return
         except Exception as error:
-            # What compares could not, or could not prepare: no answer is no success.
+            # An error in the comparison or in the preparation counts as a failure.
             message = f"{type(error).__name__} outside of the op: {error}"
             self.failed(variant, index, sample, message)
             return

@@ -11,8 +11,8 @@ HEADINGS = ("", ">pairs", ">right", ">rate", *(f">{tier}" for tier in TIERS))
 
 
 def rows(named: Mapping[str, Tally]) -> list[tuple[str, ...]]:
-    """A row per tally: pairs that run on the CPU, those that are right on xpu, and the
-    share of them that took each tier."""
+    """A row per tally: the pairs that run on the CPU, those of them that are right on
+    xpu, and the share of them that used each tier."""
     return [
         (
             name,
@@ -26,7 +26,7 @@ def rows(named: Mapping[str, Tally]) -> list[tuple[str, ...]]:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """Per category, per dtype, and in all."""
+    """Tables per category, with a line for all, and per dtype."""
     by_category = {**tallies(results, "category"), "all": tally(results)}
     by_dtype = tallies(results, "dtype")
     return "\n\n".join(
@@ -36,7 +36,7 @@ def summary(results: Sequence[Result]) -> str:
 
 
 def headline(results: Sequence[Result], label: str, left_out: int) -> str:
-    """One paragraph: the rate, what was compared, and what was not."""
+    """One paragraph: the rate, what was compared, and what was left out."""
     total = tally(results)
     compared = [r.compared for r in results if r.counts]
     return (
@@ -52,7 +52,7 @@ def headline(results: Sequence[Result], label: str, left_out: int) -> str:
 
 
 def failures(results: Sequence[Result]) -> str:
-    """Each bad result with the samples that show it."""
+    """Each failed result, with the samples that failed."""
     lines = []
     for result in results:
         if not result.counts or result.ok:
@@ -73,7 +73,7 @@ def _times(result: Result) -> str:
 
 
 def verdict(unknown: Sequence[Result], stale: Sequence[Known]) -> str:
-    """What keeps the run from ending well; empty if nothing does."""
+    """The reasons why the run fails; empty if there are none."""
     lines = []
     if unknown:
         names = ", ".join(f"{r.name} {r.dtype}" for r in unknown[:10])

@@ -22,7 +22,7 @@ from xpurt.reports import (
     render_page,
 )
 
-# Of the axis: a single failure among thousands of pairs has to be seen.
+# Of the axis: so that a single failure among thousands of pairs is visible.
 _LEAST_SHOWN = 1.5
 
 
@@ -36,9 +36,12 @@ def conformance_page(
     unknown: Sequence[Result] = (),
     stale: Sequence[Known] = (),
 ) -> str:
-    """left_out: pairs that PyTorch does not list for the CPU. known: the entries of
-    this run's label. unknown: the failures that no entry covers. stale: entries all of
-    whose pairs pass."""
+    """The page.
+
+    left_out: pairs that PyTorch does not list for the CPU. known: the entries for this
+    run's label. unknown: the failures that no entry covers. stale: entries whose pairs
+    all pass.
+    """
     total = tally(results)
     bad = [result for result in results if result.counts and not result.ok]
     figures = (
@@ -119,7 +122,7 @@ def _rate_row(name: str, each: Tally) -> Row:
 
 
 def rate_text(each: Tally) -> str:
-    """Rounding does not make a failure a success."""
+    """The rate as text; less than 100% if there is a failure, in spite of rounding."""
     most = 1.0 if each.passed == each.pairs else 0.9999
     return f"{min(each.rate, most):.2%}"
 

@@ -1,4 +1,4 @@
-"""What came of the pairs: plain data, as it is written to JSON and summed up."""
+"""The results of pairs: plain data, as in the JSON file, and their sums."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ BAD = ("failed", "crashed", "hung")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One sample that xpu got wrong.
+    """One sample whose result on xpu is wrong.
 
     variant: the form of the call: "call", "out=", "in-place", "error".
-    index: of the sample, in PyTorch's order for this pair.
-    sample: its inputs in short.
+    index: the sample's position in PyTorch's order for this pair.
+    sample: a short text of its inputs.
     """
 
     variant: str
@@ -26,11 +26,11 @@ class Failure:
 
 @dataclass(slots=True)
 class Result:
-    """What came of one pair.
+    """The result of one pair.
 
-    trials: how many comparisons were made, by what was compared ("values", "wider",
+    trials: the number of comparisons, by what was compared ("values", "wider",
         "random", "uninitialized", "raised").
-    failed: how many of them failed; `failures` holds the first few.
+    failed: the number of failed comparisons; `failures` holds the first few.
     tiers: calls of ops on xpu by tier.
     """
 
@@ -50,13 +50,13 @@ class Result:
 
     @property
     def counts(self) -> bool:
-        """Whether it runs on the CPU, so that xpu has something to reach."""
+        """Whether the pair runs on the CPU, so that there is a result to compare."""
         return self.status != "not on the CPU"
 
     @property
     def compared(self) -> str:
-        """ "wider" if any sample's values agreed in a wider type alone, "values" if any
-        were compared, else what was compared."""
+        """ "wider" if the values of a sample agreed only in a wider type, else "values"
+        if values were compared, else what was compared."""
         for kind in ("wider", "values", "random", "uninitialized"):
             if self.trials.get(kind):
                 return kind
@@ -64,7 +64,7 @@ class Result:
 
     @property
     def on_kernels(self) -> bool:
-        """Whether a kernel of ours or a oneDNN primitive had a part in it."""
+        """Whether a kernel of ours or a oneDNN primitive took part."""
         return bool(self.tiers.get("sycl") or self.tiers.get("onednn"))
 
     def as_data(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def from_data(data: dict[str, Any]) -> Result:
 class Tally:
     """Results added up.
 
-    tiers: pairs that have taken the tier at least once. A pair can take several.
+    tiers: pairs that used the tier at least once. A pair can use several.
     """
 
     pairs: int = 0
@@ -100,12 +100,12 @@ class Tally:
 
     @property
     def rate(self) -> float:
-        """Of the pairs that run on the CPU, how many are right on xpu: 0 to 1."""
+        """The share of the pairs running on the CPU that are right on xpu: 0 to 1."""
         return self.passed / self.pairs if self.pairs else 1.0
 
     @property
     def kernel_share(self) -> float:
-        """Of the pairs that run on the CPU, how many took SYCL or oneDNN: 0 to 1."""
+        """The share of the pairs running on the CPU that used kernels: 0 to 1."""
         return self.on_kernels / self.pairs if self.pairs else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What a run of the conformance command is asked to do."""
+"""The settings of a run of the conformance command."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +15,16 @@ class Settings:
     policy: "auto", "sycl" or "native", as `set_kernel_policy` takes it.
     virtual_gpu: "strict", "lenient", "coherent" or "off", as `XPURT_VIRTUAL_GPU`.
     dtypes: names, as in "float32".
-    ops: shell patterns over the names of ops; a pair is run if one of them matches.
-    sample: one of so many pairs is run, and at least one of each op; 1 runs all.
-    samples_per_pair: of the samples that PyTorch has for a pair, at most so many, spread
-        evenly; None takes all.
-    jobs: worker processes.
-    timeout_s: for one pair; then its worker is ended.
-    gpu_types: whether pairs are run that only GPUs have the type for: beside those of
-        the CPU, alone, or not at all.
-    database: the function that gives the databases, "module:function".
-    known_failures: the file of them.
+    ops: shell patterns for names of ops; a pair is run if one of them matches.
+    sample: one in this many pairs is run, and at least one of each op; 1 runs all.
+    samples_per_pair: the largest number of PyTorch's samples that are run per pair,
+        spread evenly; None runs all.
+    jobs: the number of worker processes.
+    timeout_s: for one pair; its worker is ended then.
+    gpu_types: whether pairs with types that only GPUs have are run: together with those
+        of the CPU, alone, or not at all.
+    database: the function that returns the databases, "module:function".
+    known_failures: the path of their file.
     """
 
     mapping: str = "CPU"

@@ -1,4 +1,4 @@
-"""Which tiers the ops of a pair took on xpu, from the counts of `xpurt.op_report`."""
+"""The tiers that the ops of a pair used on xpu, as counted by `xpurt.op_report`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ TIERS = ("sycl", "onednn", "native", "copy")
 
 
 class Tiers:
-    """Counts calls per tier; only what runs inside of `seen` counts."""
+    """Counts calls per tier, inside of `seen` only."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -18,7 +18,7 @@ class Tiers:
 
     @contextmanager
     def seen(self) -> Iterator[None]:
-        """Counts what runs on xpu in the block."""
+        """Counts the ops that run on xpu in the block."""
         xpurt.op_report(reset=True)
         self._seeing = True
         try:
@@ -29,7 +29,7 @@ class Tiers:
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
-        """Leaves out a part of `seen`: what prepares a call, and is not the call."""
+        """Excludes a part of `seen` that only prepares a call."""
         if not self._seeing:
             yield
             return

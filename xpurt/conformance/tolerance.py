@@ -1,4 +1,4 @@
-"""How near a result on xpu has to be to the CPU's."""
+"""The allowed difference between a result on xpu and the CPU's."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from xpurt.testing import Comparison, Disagreement
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """As `torch.testing.assert_close` takes it; None and None are its defaults."""
+    """The bounds of `torch.testing.assert_close`; None and None are its defaults."""
 
     rtol: float | None = None
     atol: float | None = None
 
     def admits(self, expected: Any, actual: Any) -> bool:
-        """Whether the trees agree in everything but strides, which the trial compares."""
+        """Whether the trees agree. Strides are not compared; the trial does that."""
         try:
             Comparison(self.rtol, self.atol, strides=False)("", expected, actual)
         except Disagreement:
@@ -36,9 +36,9 @@ _DEFAULTS = {
     torch.complex32: (1e-3, 1e-5),
 }
 
-# In the half types an op that adds many values rounds where its partial sums end, and
-# those are not the same on two devices: two units in the last place, and as much of
-# the values that were added as one of them is off. Gradients are such sums.
+# In the half types an op that adds many values rounds at the ends of its partial sums,
+# and these ends differ between two devices. The bounds are two units in the last place,
+# and the same share of the values that were added. Gradients are such sums.
 _HALF = {
     torch.float16: (2e-3, 2e-3),
     torch.complex32: (2e-3, 2e-3),
@@ -47,8 +47,8 @@ _HALF = {
 
 
 def tolerance(info: Any, dtype: torch.dtype) -> Tolerance:
-    """The widest of assert_close's default for `dtype`, ours for the half types, and
-    what PyTorch's own tests of this entry allow."""
+    """The widest of three bounds: assert_close's default for `dtype`, ours for the half
+    types, and those of PyTorch's own tests of this entry."""
     bounds = [
         bound for bound in (_DEFAULTS.get(dtype), _HALF.get(dtype)) if bound is not None
     ]

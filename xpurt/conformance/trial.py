@@ -1,4 +1,4 @@
-"""One body of code, run on the CPU and on xpu, and what both gave compared."""
+"""Runs a function on the CPU and on xpu, and compares the results."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
@@ -32,19 +32,19 @@ def trial(
     placed: bool = True,
     oracle: Oracle[T] = outcome,
 ) -> Verdict:
-    """Run `body` with what `prepare` makes for each device, and compare the results.
+    """Runs `body` with the inputs of `prepare` on each device; compares the results.
 
-    prepare: fresh inputs on a device, the same at every call.
-    body: returns a tree of what is compared; its tensors have to be on the device,
-        unless `placed` is off.
-    uninitialized: the values are whatever was in memory, and do not count.
-    oracle: calls `body` on the CPU, in another way than on xpu if it has to.
+    prepare: makes new inputs on a device, the same at every call.
+    body: returns a tree of results to compare; its tensors have to be on the device,
+        unless `placed` is False.
+    uninitialized: the values are undefined memory, and are not compared.
+    oracle: calls `body` on the CPU, if need be differently from xpu.
 
-    What is compared: "values"; "wider", if they are not near to the CPU's, but as
-    right as those by what the CPU gives in a wider type; or "random", if the CPU's
-    result depends on the seed. The devices draw their own numbers, so dtypes, shapes,
-    strides and places are compared there, and that xpu repeats itself after the same
-    seed. "raised" is an exception on the CPU, which xpu has to raise too. Raises
+    Returns what was compared. "values": the values agree. "wider": they differ from the
+    CPU's, but are as right by the CPU's result in a wider type. "random": the CPU's
+    result depends on the seed. The devices draw different numbers, so only dtypes,
+    shapes, strides and devices are compared, and xpu has to repeat its result after the
+    same seed. "raised": the CPU raised an exception, and xpu raised it, too. Raises
     Disagreement.
     """
     torch.manual_seed(0)
@@ -104,13 +104,14 @@ def _raised_at_the_wait() -> Exception | None:
 
 
 def _is_late(error: Exception | None) -> bool:
-    """A kernel that finds a wrong index says so later, as IndexError for every op: at
-    the next wait, which under AUTO may be that of a call that is timed."""
+    """Whether an error is of a kernel that found a wrong index. It is raised as
+    IndexError for every op, at the next wait; under AUTO that can be the wait of a
+    timed sample."""
     return isinstance(error, IndexError) and "submitted earlier" in str(error)
 
 
 def _states(inputs: Any) -> list[bytes]:
-    """The states of the CPU generators that a call can draw from."""
+    """The states of the CPU generators from which a call can draw."""
     generators = [
         leaf for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Generator)
     ]
@@ -127,8 +128,9 @@ def _depends_on_seed(
     tolerance: Tolerance,
     oracle: Oracle[T],
 ) -> bool:
-    """An op may draw numbers for its method, as randomized algebra does, and still
-    have one result. Where a choice is among few, some seeds give the same."""
+    """Whether the result changes with the seed. An op may draw numbers for its method,
+    as randomized linear algebra does, and still have one result. Several seeds are
+    tried: a choice among few values can be the same for two of them."""
     for seed in OTHER_SEEDS:
         inputs = prepare(CPU)
         torch.manual_seed(seed)

@@ -1,11 +1,12 @@
-"""A second judge of a result: the CPU in a wider type.
+"""A second check of a result: the CPU in a wider type.
 
-Where an op rounds, and in which order it adds, is its device's own choice: two right
-results differ by more than a tolerance where terms cancel, or where a rounded coordinate
-chooses another pixel. The CPU's result in its own type is then no better a measure than
+A device may choose where an op rounds, and in which order it adds. Two right results
+can differ by more than a tolerance if terms cancel, or if a rounded coordinate selects
+another pixel. The CPU's result in the pair's own type is then no better reference than
 the one on xpu; its result in the next wider type is. A result is right if it is near to
-that, or errs at most twice as much as the CPU's own does: the bound that PyTorch sets for
-its compilers (`same` in torch/_dynamo/utils.py), for the greatest error and not the mean.
+that, or if its error is at most twice the error of the CPU's own result. This is the
+bound that PyTorch sets for its compilers (`same` in torch/_dynamo/utils.py), for the
+greatest error instead of the mean.
 """
 
 from collections.abc import Callable
@@ -26,14 +27,14 @@ WIDER = {
     torch.complex64: torch.complex128,
 }
 
-MOST = 2.0  # times the error of the CPU
+MOST = 2.0  # times the CPU's error
 
 
 def agrees_in_wider_type(
     inputs: T, body: Callable[[T], Any], expected: Any, actual: Any, bound: Tolerance
 ) -> bool:
-    """Whether `actual` is as right as `expected`, the CPU's result of `body`, by what
-    that gives on the CPU with `inputs` in the next wider type."""
+    """Whether `actual` is as right as `expected`, the CPU's result of `body`. The
+    reference is the CPU's result with `inputs` in the next wider type."""
     torch.manual_seed(0)
     wide_inputs = _widened(inputs)
     if wide_inputs is None:
@@ -51,7 +52,7 @@ def agrees_in_wider_type(
 
 
 def _widened(inputs: T) -> T | None:
-    """None: there is nothing to widen."""
+    """`inputs` in the next wider types; None if no tensor has a wider type."""
     wide: dict[int, torch.Tensor] = {}
 
     def widened(leaf: Any) -> Any:
@@ -69,7 +70,7 @@ def _widened(inputs: T) -> T | None:
 
 
 def _is_right(actual: Any, expected: Any, wide: Any, bound: Tolerance) -> bool:
-    """Of one leaf."""
+    """Whether one leaf is right."""
     if not isinstance(wide, torch.Tensor) or not isinstance(expected, torch.Tensor):
         return bound.admits(expected, actual)
     narrow = wide.detach().to(expected.dtype)
@@ -96,7 +97,7 @@ def _alike(expected: torch.Tensor, actual: Any) -> bool:
 
 
 def _greatest_error(found: torch.Tensor, wide: torch.Tensor) -> float:
-    """Infinite where one is NaN or infinite and the other is not."""
+    """The greatest error; infinite if one value is NaN or infinite, the other not."""
     found = found.to(wide.dtype)
     same = (found == wide) | (found.isnan() & wide.isnan())
     error = torch.where(same, 0, (found - wide).abs()).nan_to_num(nan=float("inf"))

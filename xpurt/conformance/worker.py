@@ -1,13 +1,12 @@
-"""A process that checks pairs, one after the other. It may crash or hang: it costs one.
+"""A process that checks pairs, one after the other. A crash or a hang affects one pair.
 
-Requests come on stdin and answers go to what was stdout, a JSON object per line:
+Requests come on stdin. Answers go to the original stdout, a JSON object per line:
 
     -> {"name": "add", "dtype": "float32", "most_samples": null, "timeout_s": 300}
     <- {"at": "call, sample 0"}
     <- {"result": {...}}
 
-The first answer is {"ready": "CPU"}, the mapping. Everything else that is printed goes
-to stderr.
+The first answer is {"ready": "CPU"}, with the mapping. All other output goes to stderr.
 """
 
 import argparse
@@ -59,8 +58,8 @@ def main() -> None:
     answer({"ready": xpurt.get_xpu_mapping()})
     for line in sys.stdin:
         asked = json.loads(line)
-        # A little before the parent's patience ends. A thread of its own does it: a
-        # signal does not reach Python once a driver has taken its handler.
+        # A little before the parent's timeout. faulthandler uses a thread: a signal
+        # does not reach Python once a driver has replaced its handler.
         faulthandler.dump_traceback_later(0.9 * asked["timeout_s"])
         result = check(
             entries[asked["name"]],
@@ -70,14 +69,14 @@ def main() -> None:
         )
         faulthandler.cancel_dump_traceback_later()
         answer({"result": result.as_data()})
-    # Destructors have nothing to do that is worth a crash at the end.
+    # Skips destructors: a crash in one would cost a result.
     os._exit(0)
 
 
 def check(
     entry: Entry, dtype: str, most_samples: int | None, tell: Callable[[str], None]
 ) -> Result:
-    """The result of one pair. An exception outside of the trials is a failure too."""
+    """The result of one pair. An exception outside of the trials is a failure, too."""
     kind = getattr(torch, dtype)
     category = CATEGORY if kind in entry.gpu_dtypes else entry.category
     record = Record(entry.name, dtype, category, tell)

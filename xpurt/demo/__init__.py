@@ -1,4 +1,4 @@
-"""`python -m xpurt demo`: a network learns to read digits on xpu."""
+"""`python -m xpurt demo`: trains a network on xpu to classify digits."""
 
 from xpurt.demo.run import run_demo
 

@@ -1,4 +1,4 @@
-"""The handwritten digits of scikit-learn, split once and for all."""
+"""The handwritten digits of scikit-learn, with a fixed split."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ def load_digits() -> Digits:
 
     The split depends on `SPLIT_SEED` only, so that every run and every mapping is
     tested on the same images.
-    Raises `MissingExtra` where scikit-learn is not installed.
+    Raises `MissingExtra` if scikit-learn is not installed.
     """
     bunch = needs("sklearn.datasets", "the demo", "scikit-learn").load_digits()
     order = np.random.default_rng(SPLIT_SEED).permutation(len(bunch.target))

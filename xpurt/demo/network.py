@@ -5,7 +5,7 @@ from torch import nn
 
 
 class DigitNet(nn.Module):
-    """Images `(n, 1, 8, 8)` to the logits `(n, 10)` of the ten digits."""
+    """Maps images `(n, 1, 8, 8)` to the logits `(n, 10)` of the ten digits."""
 
     def __init__(self) -> None:
         super().__init__()

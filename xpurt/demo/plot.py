@@ -15,19 +15,19 @@ TIER_COLORS = {
     "native": "#e0a030",
     "copy": "#c8553d",
 }
-# Of histories, the first of which is drawn widest.
+# By history; the first one is drawn widest.
 CURVE_COLORS = ("#9ec5e8", "#16324f", "#c8553d")
 
 
 def save_plot(
     path: Path, histories: Sequence[History], parts: Sequence[Share], title: str
 ) -> None:
-    """Write the picture to `path`; its suffix decides the format.
+    """Writes the picture to `path`; its suffix gives the format.
 
     Raises `MissingExtra` without matplotlib, ValueError for a suffix that matplotlib
-    does not know, OSError where `path` can't be written.
+    does not know, OSError if `path` can't be written.
     """
-    # A figure of its own, not pyplot's: no window system and no global state.
+    # A Figure without pyplot needs no window system and has no global state.
     figure_class = needs("matplotlib.figure", "the demo").Figure
     figure = figure_class(figsize=(14, 4.4), layout="constrained")
     figure.suptitle(title, x=0.01, ha="left")
@@ -46,8 +46,8 @@ def _draw_curves(
 ) -> None:
     """`axes` is a matplotlib Axes.
 
-    Devices that compute the same have the same curve: each is drawn narrower than the
-    one below it, so that all are seen.
+    Devices that compute the same have the same curve: each curve is drawn narrower than
+    the one below it, so that all are visible.
     """
     for number, history in enumerate(histories):
         left = len(histories) - 1 - number
@@ -69,7 +69,7 @@ def _draw_curves(
 
 
 def _draw_times(axes: Any, parts: Sequence[Share]) -> None:
-    """A bar per device and tier, with its number beside it, however short it is."""
+    """A bar per device and tier, with its time beside it, even if it is short."""
     axes.set_title("time in ops, by device and tier", loc="left")
     devices = list(dict.fromkeys(part.device for part in parts))
     rows = sorted(parts, key=lambda part: (devices.index(part.device), -part.time_ms))

@@ -1,4 +1,4 @@
-"""What the demo says: the mapping, the epochs, the speed, and where ops ran."""
+"""The demo's output: the mapping, the epochs, the speed, and the devices of the ops."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ class Share:
 
 
 def shares(rows: Iterable[OpRow]) -> list[Share]:
-    """The rows of an op report added up per device and tier, busiest first."""
+    """The rows of an op report summed per device and tier, most calls first."""
     groups: dict[tuple[str, str], list[OpRow]] = defaultdict(list)
     for row in rows:
         groups[row.device, row.tier].append(row)

@@ -20,14 +20,14 @@ GOAL = 0.97
 def run_demo(
     mapping: str | None, epochs: int = EPOCHS, plot: Path | None = None
 ) -> int:
-    """Print the demo and return the exit code: 0 if the network reached `GOAL`.
+    """Prints the demo and returns the exit code: 0 if the network reached `GOAL`.
 
     `mapping` None keeps the one in force (`XPURT_MAPPING`, else AUTO).
-    Raises `MissingExtra` for a package that is not there, `MappingError` where
-    the mapping finds no device.
+    Raises `MissingExtra` for a package that is not installed, `MappingError` if the
+    mapping finds no device.
     """
     if plot is not None:
-        needs("matplotlib.figure", "the demo")  # before the work, not after it
+        needs("matplotlib.figure", "the demo")  # raises before the work, not after it
     digits = load_digits()
     if mapping is not None:
         xpurt.set_xpu_mapping(mapping)
@@ -72,7 +72,7 @@ def _verdict(history: History, epochs: int) -> int:
     reached = history.epochs[-1].accuracy
     if reached >= GOAL:
         return 0
-    # A few epochs are a look at the device, not a failed training.
+    # A run of a few epochs is a trial, and does not fail.
     if epochs < EPOCHS:
         print(f"\n{reached:.1%} after {epochs} epochs; {EPOCHS} reach {GOAL:.0%}")
         return 0

@@ -1,4 +1,4 @@
-"""A training loop that knows nothing of the device it runs on."""
+"""A training loop for any device."""
 
 import statistics
 import time
@@ -18,9 +18,9 @@ LEARNING_RATE = 2e-3
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one pass over the training images gave.
+    """The results of one pass over the training images.
 
-    `loss` is the mean over the pass, `accuracy` that of the test images in 0..1;
+    `loss` is the mean over the pass. `accuracy` is of the test images, in 0..1.
     `images_per_s` counts training only, with the device synchronized at both ends.
     """
 
@@ -36,7 +36,7 @@ class History:
 
     @property
     def images_per_s(self) -> float:
-        """Median over the epochs; the first, which builds kernels, is left out."""
+        """The median over the epochs without the first one, which builds kernels."""
         return statistics.median(e.images_per_s for e in self.epochs[1:] or self.epochs)
 
 
@@ -48,11 +48,11 @@ def train(
     on_step: Callable[[], None] = lambda: None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
 ) -> History:
-    """Train a fresh `DigitNet` on `device` and return what each epoch gave.
+    """Trains a new `DigitNet` on `device` and returns the results of each epoch.
 
-    Weights and the order of the images are drawn on the CPU from `SEED`, so that two
-    devices do the same work and differ by rounding only. `on_step` is called after
-    each batch is submitted, `on_epoch` after each pass.
+    Weights and the order of the images are drawn on the CPU from `SEED`, so that all
+    devices do the same work, and their results differ by rounding only. `on_step` is
+    called after each batch is submitted, `on_epoch` after each pass.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
@@ -84,7 +84,7 @@ def steps_per_epoch(digits: Digits) -> int:
 
 
 def accuracy(network: DigitNet, images: torch.Tensor, labels: torch.Tensor) -> float:
-    """The share of `images` that `network` reads right, in 0..1."""
+    """The share of `images` that `network` classifies correctly, in 0..1."""
     network.eval()
     with torch.no_grad():
         hits = (network(images).argmax(dim=1) == labels).sum()
@@ -99,7 +99,7 @@ def _one_pass(
     order: torch.Tensor,
     on_step: Callable[[], None],
 ) -> float:
-    # The sum stays on the device: reading it each step would wait each step.
+    # The sum stays on the device: reading it at each step would wait for the device.
     total = torch.zeros((), device=order.device)
     for chosen in torch.split(order, BATCH_SIZE):
         loss = cross_entropy(
@@ -114,6 +114,6 @@ def _one_pass(
 
 
 def _finished_at(device: torch.device) -> float:
-    """Seconds of the clock, read when `device` has nothing left to do."""
+    """The time of the clock in seconds, read once `device` has finished its work."""
     torch.get_device_module(device).synchronize()
     return time.perf_counter()

@@ -1,4 +1,4 @@
-"""What packages that know no xpu are told of it, when a program imports them."""
+"""Adds xpu to packages that don't support it, when a program imports them."""
 
 from xpurt.integrations.after_import import follow_imports
 

@@ -3,9 +3,9 @@
 Note [Hooks on imports]
 ~~~~~~~~~~~~~~~~~~~~~~~
 A package without an entry point for devices is changed right after its import. A finder
-at the front of ``sys.meta_path`` knows the names of the modules that matter, answers
-for none of them itself, and adds to the loader that the other finders give. A failure
-is a warning: it never fails the import, nor that of xpurt.
+at the front of ``sys.meta_path`` has the list of the modules to change. It finds no
+module itself; it extends the loader that another finder returns. A failure is a
+warning: it never fails the import of the package, nor that of xpurt.
 """
 
 import functools
@@ -23,7 +23,7 @@ Hook = Callable[[ModuleType], object]
 
 _LIGHTNING = "xpurt.integrations.lightning"
 
-# Which module of ours changes which module: its function `change` takes that.
+# For each foreign module, our module whose function `change` changes it.
 _CHANGES = {
     "lightning.pytorch.trainer.connectors.accelerator_connector": _LIGHTNING,
     "lightning.fabric.connector": _LIGHTNING,
@@ -55,9 +55,9 @@ _finder = _Finder()
 
 
 def follow_imports() -> None:
-    """Changes what is imported already, and the rest when it is imported.
+    """Changes the modules that are imported already, and others at their import.
 
-    Called again it does nothing.
+    A second call does nothing.
     """
     if _finder in sys.meta_path:
         return
@@ -79,7 +79,7 @@ def _change_after_loading(spec: ModuleSpec) -> None:
         before(module)
         _change(spec.name, module)
 
-    # A loader of a file is made for one module, and stays what inspect looks at.
+    # A file's loader is made for one module. It stays the object that inspect uses.
     with suppress(AttributeError):
         loader.exec_module = exec_module
 

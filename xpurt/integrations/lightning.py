@@ -1,10 +1,11 @@
 """The accelerator "xpu" of lightning, for its Trainer and its Fabric.
 
-lightning has a registry of accelerators and no entry point for it, and what it makes
-for an accelerator by name goes by a list of its own: a strategy on the CPU, and autocast
-for CUDA, for a name that is not on the list. So its connectors, which read the arguments
-of Trainer and Fabric, are changed where they choose. `lightning` and the packages
-`pytorch_lightning` and `lightning_fabric` are separate code: each has a class of its own.
+lightning has a registry of accelerators, but no entry point for it. And it chooses
+strategies and autocast by a fixed list of accelerator names: for any other name it
+takes a strategy on the CPU, and autocast for CUDA. So its connectors, which read the
+arguments of Trainer and Fabric, are changed where they choose. `lightning` and the
+packages `pytorch_lightning` and `lightning_fabric` are separate code: each gets a class
+of its own.
 """
 
 import functools
@@ -20,14 +21,14 @@ from xpurt.mapping import check_device_index, current_placement, get_xpu_mapping
 
 NAME: Final = "xpu"
 _MIXED: Final = ("16-mixed", "bf16-mixed")
-# Trainer's, and Fabric's.
+# The method's name in Trainer, and in Fabric.
 _DEVICE_IDS: Final = ("determine_ddp_device_ids", "_determine_ddp_device_ids")
 
 
 def change(connector: ModuleType) -> None:
     """Adds xpu to the package that the module `connector` belongs to.
 
-    Raises AttributeError where the module is not what lightning 2.5 and 2.6 have.
+    Raises AttributeError if the module differs from those of lightning 2.5 and 2.6.
     """
     for_trainer = hasattr(connector, "_AcceleratorConnector")
     chooser = getattr(
@@ -36,7 +37,7 @@ def change(connector: ModuleType) -> None:
     registry = getattr(
         connector, "AcceleratorRegistry" if for_trainer else "ACCELERATOR_REGISTRY"
     )
-    if NAME in registry:  # theirs, or a program's own
+    if NAME in registry:  # lightning's own, or a program's
         return
     made = _accelerator(connector)
     changes = _Changes(connector, made)
@@ -64,7 +65,7 @@ def is_available() -> bool:
 def parse_devices(devices: object) -> list[int]:
     """The ordinals of Trainer(devices=...): a number of them, -1 for all, or a list.
 
-    Raises MappingError for one that the mapping has not, and for what is no such thing.
+    Raises MappingError for an ordinal that the mapping lacks, and for other values.
     """
     count = torch.xpu.device_count()
     try:
@@ -95,15 +96,16 @@ def parse_devices(devices: object) -> list[int]:
 
 
 def unreadable(devices: list[int]) -> list[str]:
-    """Those whose memory the host can't read, where collectives over gloo are wrong."""
+    """The devices whose memory the host can't read. Collectives over gloo compute
+    wrong values there."""
     placement = current_placement()
     homes = [(i, placement.ordinals[i][placement.homes[i]]) for i in devices]
     return [f"xpu:{i} ({home})" for i, home in homes if not home.host_accessible]
 
 
 def auto_device_count() -> tuple[int, str]:
-    """How many ordinals devices="auto" takes: all, if processes on them can work
-    together, else one. And why not all, where it is so."""
+    """The number of ordinals for devices="auto": all of them if processes on them can
+    work together, else one. And the reason if it is not all."""
     count = torch.xpu.device_count()
     far = unreadable(list(range(count)))
     if count > 1 and far:
@@ -121,7 +123,7 @@ def _accelerator(connector: ModuleType) -> type[Any]:
     inform = connector.rank_zero_info
 
     class XPUAccelerator(base):  # type: ignore[misc]
-        """xpu devices, as xpurt's mapping has them."""
+        """The xpu devices of xpurt's mapping."""
 
         is_available = staticmethod(is_available)
         parse_devices = staticmethod(parse_devices)
@@ -164,7 +166,7 @@ def _accelerator(connector: ModuleType) -> type[Any]:
             accelerator_registry.register(NAME, cls, description=cls.__name__)
 
     made: type[Any] = XPUAccelerator
-    # Where it is found, by who imports it and by pickle.
+    # The class is put where imports and pickle find it.
     made.__module__ = base.__module__.rpartition(".")[0]
     made.__qualname__ = made.__name__
     setattr(sys.modules[made.__module__], made.__name__, made)
@@ -172,7 +174,7 @@ def _accelerator(connector: ModuleType) -> type[Any]:
 
 
 class _Changes:
-    """What takes the place of the methods of a connector."""
+    """The replacements of a connector's methods."""
 
     def __init__(self, connector: ModuleType, made: type[Any]) -> None:
         self._made = made
@@ -227,7 +229,7 @@ class _Changes:
             if not isinstance(connector.accelerator, self._made):
                 return
             if connector._strategy_flag == "single_device":
-                # By its name it is made for the CPU.
+                # By its name, lightning has made it for the CPU.
                 connector.strategy = self._single(device=connector._parallel_devices[0])
             elif isinstance(connector.strategy, self._parallel):
                 _configure_parallel(connector.strategy, connector._parallel_devices)
@@ -237,7 +239,7 @@ class _Changes:
     def init_precision(self, before: Callable[[Any], Any]) -> Any:
         @functools.wraps(before)
         def init(connector: Any) -> Any:
-            # The names of Trainer's connector, and of Fabric's.
+            # The attribute's names in Trainer's connector, and in Fabric's.
             known = vars(connector)
             flag = known.get("_precision_flag", known.get("_precision_input"))
             plugin = known.get(
@@ -255,11 +257,11 @@ class _Changes:
 
 
 def _configure_parallel(strategy: Any, devices: list[torch.device]) -> None:
-    """Refuses what can't work, and fits DDP to xpu.
+    """Adapts DDP to xpu.
 
-    Raises MappingError.
+    Raises MappingError for a strategy that can't work.
     """
-    if not hasattr(strategy, "_process_group_backend"):  # in one process
+    if not hasattr(strategy, "_process_group_backend"):  # a single process
         return
     name = type(strategy).__name__
     device_ids = [each for each in _DEVICE_IDS if hasattr(strategy, each)]
@@ -283,7 +285,7 @@ def _configure_parallel(strategy: Any, devices: list[torch.device]) -> None:
         )
     if strategy._process_group_backend is None:
         strategy._process_group_backend = "cpu:gloo,xpu:gloo"
-    # With ids it goes by streams of CUDA. Without, the module's parameters say where.
+    # With ids, DDP uses CUDA's streams. Without, the parameters' device decides.
     for each in device_ids:
         setattr(strategy, each, _no_device_ids)
 

@@ -1,6 +1,6 @@
 """Mappings: which physical devices stand behind which xpu ordinals.
 
-The first need of a device, or the first `set_xpu_mapping`, resolves the request into a
+The first use of a device, or the first `set_xpu_mapping`, resolves the request into a
 placement and installs it in the extension. Until then nothing here loads a driver.
 """
 
@@ -82,13 +82,13 @@ __all__ = [
     "xpu_mapping",
 ]
 
-# The mapping where XPURT_MAPPING names none.
+# The mapping if XPURT_MAPPING names none.
 DEFAULT = "AUTO"
 
 Callback = Callable[[], object]
 
-# A driver makes new parts whenever it is asked, and what is kept for a device is kept
-# for good: so a mapping that comes again has the parts that it had.
+# A driver makes new parts at each request, and data kept for a device is kept for the
+# life of the process. So a mapping that is set again gets the same parts.
 _split = functools.cache(_devices.split)
 
 
@@ -97,11 +97,11 @@ class _Installed(NamedTuple):
     placement: Placement
 
 
-# What the extension holds; None until the first need. Guarded by the lock, which is
-# re-entrant: installing may ask for the current placement again.
+# The installed mapping; None until the first use. Guarded by the lock, which is
+# re-entrant: the installation may call `current_placement`.
 _installed: _Installed | None = None
 _lock = threading.RLock()
-# Whether a process that has no ordinals was told why.
+# Whether the warning about a process without ordinals was given.
 _explained_why_none = False
 _before: dict[object, Callback] = {}
 _after: dict[object, Callback] = {}
@@ -126,12 +126,12 @@ def set_xpu_mapping(
         or "AUTO" (all devices behind xpu:0; "AUTO:GPU,CPU" takes these in this order,
         "AUTO:-GPU" all but these).
     devices: SYCL filter strings of the devices to choose from, in this order: "gpu",
-        "opencl:cpu:0", ["level_zero:gpu:1", "cpu"]. With backend and kind the number
-        is SYCL's; else it counts `physical_devices()` that match the rest.
+        "opencl:cpu:0", ["level_zero:gpu:1", "cpu"]. The number is SYCL's if backend and
+        kind are given; else it counts the `physical_devices()` that match the rest.
     partition: splits each root device: a number of equal parts, a list of compute
         units per part, or "numa". Each part counts as a device.
 
-    Setting the mapping that is already set does nothing. Raises MappingError where the
+    Setting the mapping that is already set does nothing. Raises MappingError if the
     devices cannot give what is requested, and while xpu tensors are alive; the old
     mapping then stays.
     """
@@ -153,11 +153,11 @@ def xpu_mapping(
     devices: str | Iterable[str] | None = None,
     partition: int | Sequence[int] | str | None = None,
 ) -> Iterator[Placement]:
-    """`set_xpu_mapping` for the length of a ``with``; gives the placement.
+    """`set_xpu_mapping` for the length of a ``with``; yields the placement.
 
-    The mapping from before returns at the exit, after an exception too. If xpu tensors
-    that were made inside are still alive then, it cannot: MappingError, or a note on
-    the exception that is under way.
+    The previous mapping is restored at the exit, after an exception too. This fails if
+    xpu tensors that were made inside are still alive: MappingError, or a note on the
+    exception that is being raised.
     """
     spec = parse(mapping, devices, partition)
     with _lock:
@@ -172,17 +172,17 @@ def xpu_mapping(
 
 
 def current_placement() -> Placement:
-    """What stands behind the ordinals; resolves the first mapping if need be."""
+    """The devices behind the ordinals; resolves the first mapping if need be."""
     with _lock:
         return (_installed or _install_first()).placement
 
 
 def count_ordinals() -> int:
-    """How many ordinals the mapping has; 0 where it cannot be had. Never raises.
+    """The number of ordinals of the mapping; 0 if it can't be installed. Never raises.
 
-    Where something was requested, by XPURT_MAPPING or any other variable, and cannot
-    be, a warning tells why, once. Where no device is found and nothing was requested, 0
-    is a fair answer: the first use of xpu says more.
+    If XPURT_MAPPING or another variable requests something that is not possible, a
+    warning gives the reason, once. If nothing was requested and no device is found,
+    there is no warning: the first use of xpu raises with the reason.
     """
     if _C.in_bad_fork() or extension.inactive_reason() or _devices.loaded_before_fork():
         return 0
@@ -214,12 +214,12 @@ def check_device_index(index: int) -> None:
 
 
 def prefer(kind: str) -> AbstractContextManager[None]:
-    """Ops of this thread, and of backward passes that it asks for, run on devices of
-    `kind` inside the ``with``, where they can.
+    """Inside of the ``with``, ops of this thread, and of backward passes that it
+    starts, run on devices of `kind` where possible.
 
-    kind: "CPU", "GPU" or "accelerator", in any case. Where an ordinal has one device
-        it changes nothing. An op that has no kernel for such a device, or not in its
-        dtype, runs where it can.
+    kind: "CPU", "GPU" or "accelerator", in any case. It changes nothing for an ordinal
+        of one device. An op without a kernel for such a device, or for its dtype there,
+        runs on another one.
 
     Raises MappingError if `kind` is none of these, or no ordinal has such a device.
     """
@@ -227,14 +227,17 @@ def prefer(kind: str) -> AbstractContextManager[None]:
 
 
 def on_change(callback: Callback) -> Callable[[], None]:
-    """`callback` runs after each change of the mapping, the first one included. Returns what undoes this."""
+    """Runs `callback` after each change of the mapping, the first one included.
+
+    Returns a function that undoes this.
+    """
     return _register(_after, callback)
 
 
 def before_change(callback: Callback) -> Callable[[], None]:
-    """`callback` runs before tensors are counted: let go of xpurt's own there.
+    """Runs `callback` before live tensors are counted. It has to release xpurt's own.
 
-    The change may still be refused. Returns what undoes this.
+    The change may still be refused. Returns a function that undoes this.
     """
     return _register(_before, callback)
 
@@ -295,7 +298,7 @@ def _restore_after(error: BaseException, before: _Installed | None) -> None:
         try:
             _restore(before)
         except MappingError:
-            # The frames that the exception has left keep their tensors alive.
+            # The frames that the exception has left still hold their tensors.
             traceback.clear_frames(error.__traceback__)
             _restore(before)
     except XpurtError as refused:
@@ -303,7 +306,7 @@ def _restore_after(error: BaseException, before: _Installed | None) -> None:
 
 
 def _install_first() -> _Installed:
-    """What the extension calls at the first need of a device."""
+    """The extension calls this at the first use of a device."""
     with _lock:
         if _installed is not None:
             return _installed
@@ -330,7 +333,7 @@ def _install(spec: MappingSpec, placement: Placement) -> _Installed:
     kernels.register()
     try:
         _C.install_placement(placement.mapping, addresses)
-        # Left for the first use where a forked child can still be the one to use it.
+        # Otherwise opened at the first use: that may be in a forked child.
         if not _devices.survive_fork():
             _C.open_placement()
         install_costs(placement)
@@ -346,7 +349,7 @@ def _install(spec: MappingSpec, placement: Placement) -> _Installed:
 
 
 def _uninstall(where: str) -> None:
-    """Takes the placement out of the extension. Raises while xpu tensors are alive."""
+    """Removes the placement from the extension. Raises while xpu tensors are alive."""
     global _installed
     assert _installed is not None
     _run(_before)

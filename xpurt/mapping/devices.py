@@ -1,16 +1,16 @@
 """The physical devices of this machine, and the one import of dpctl.
 
 Note [Order of devices]: GPUs first, then accelerators, then CPUs; within a kind by
-backend (OpenCL first), then by the number that SYCL gives. The order follows from
-what the devices are, not from the order in which drivers answer, so it is the same in
-every process with the same drivers.
+backend (OpenCL first), then by the number that SYCL gives. The order depends on the
+devices alone, not on the order in which drivers list them. So it is the same in every
+process with the same drivers.
 
 Note [One device, several backends]: a GPU may be listed by OpenCL and by Level Zero.
-It counts once, and is reached through OpenCL, on which our OpenCL C kernels build.
-Listings are taken for the same hardware if their uuids from the driver are equal; where
-a driver gives none, the n-th device of a kind and name on one route is the n-th of that
-kind and name on another. A route is an OpenCL platform, or any other backend as a
-whole.
+It counts once, and is used through OpenCL, on which our OpenCL C kernels build. Two
+listings count as the same hardware if their uuids from the driver are equal. If a
+driver gives none, the n-th device of a kind and name on one route is taken for the n-th
+of that kind and name on another. A route is an OpenCL platform, or any other backend as
+a whole.
 """
 
 import functools
@@ -34,14 +34,14 @@ from xpurt.mapping.spec import (
 )
 from xpurt.startup import driver, extension
 
-# dpctl ships no types: its objects are Any, and stay in this file.
+# dpctl ships no types: its objects are Any, and are used in this file only.
 SyclDevice: TypeAlias = Any
 SyclQueue: TypeAlias = Any
 
 _Twin: TypeAlias = tuple[Kind, str, int]
 _Route: TypeAlias = tuple[str, int]
 
-# The namespace of the uuids that are made up here (Note [uuid]).
+# The namespace of the uuids that are generated here (Note [uuid]).
 _NAMESPACE = uuid.UUID("6f1c4ba2-8d7e-5a43-9b0e-2c5d8a7f1e90")
 
 
@@ -50,16 +50,15 @@ class PhysicalDevice:
     """One device as SYCL lists it, or one part of it.
 
     uuid: 36 characters. Note [uuid]: it is the driver's own (cl_khr_device_uuid and
-        its kin) where that can be asked for, then `uuid_from_driver` is true; else it
-        is a hash of platform, name, driver version and number among equals, the same
-        in every process, but not across machines, nor after an update of the driver.
+        its kin) if the driver reports one; then `uuid_from_driver` is true. Else it is
+        a hash of platform, name, driver version and number among equals: the same in
+        every process, but not across machines, nor after an update of the driver.
     memory_bytes: all of the device's global memory.
     system_usm: kernels may read and write plain malloc memory.
-    host_accessible: the host may read and write the memory that tensors on the device
-        live in.
+    host_accessible: the host may read and write the memory of tensors on the device.
     filter_string: SYCL's name for it, ``backend:kind:number``; a part has a further
         ``.n``, which SYCL does not understand.
-    aliases: filter strings under which SYCL lists the same hardware once more.
+    aliases: other filter strings under which SYCL lists the same hardware.
     parent: the root device, if this is a part of one.
     sycl_device: the ``dpctl.SyclDevice``; two equal devices may hold different ones.
     """
@@ -93,7 +92,7 @@ class PhysicalDevice:
 
     @property
     def address(self) -> int:
-        """Where the ``sycl::device`` object is, for C++, while this device lives."""
+        """The address of the ``sycl::device``; valid while this object lives."""
         return int(self.sycl_device.addressof_ref())
 
     def __str__(self) -> str:
@@ -108,8 +107,8 @@ _bound_to: int | None = None
 def physical_devices() -> tuple[PhysicalDevice, ...]:
     """The root devices of this machine, each once, in the order of the ordinals.
 
-    Asked once per process: the first call loads the drivers. Without a driver the
-    answer is empty.
+    Drivers are queried once per process: the first call loads them. Without a driver
+    the result is empty.
     """
     with _lock:
         return _enumerate()
@@ -128,7 +127,7 @@ def loaded_before_fork() -> bool:
 
 
 def survive_fork() -> bool:
-    """Whether a process that is forked now can use the devices, if this one did not."""
+    """Whether a process forked now can use the devices if this process has not."""
     return _bound_to is None
 
 
@@ -160,8 +159,8 @@ def _enumerate() -> tuple[PhysicalDevice, ...]:
         for sycl_device in platform.get_devices()
         if sycl_device.device_type.name in KINDS
     ]
-    # The CPU driver alone is known to answer without starting threads, and to work in
-    # a child that was forked after that.
+    # The CPU driver alone is known to list its devices without starting threads, and to
+    # work in a child that is forked afterwards.
     if any(device.kind != "cpu" for device in listed) or _threads() - before:
         _bind_to_process()
     return in_order(once_each(listed))
@@ -181,14 +180,14 @@ def _threads() -> set[str]:
 
 
 def in_order(devices: Iterable[PhysicalDevice]) -> tuple[PhysicalDevice, ...]:
-    """The devices as Note [Order of devices] has them."""
+    """The devices sorted as in Note [Order of devices]."""
     return tuple(sorted(devices, key=lambda d: (KINDS.index(d.kind), *_preference(d))))
 
 
 def once_each(listed: Iterable[PhysicalDevice]) -> tuple[PhysicalDevice, ...]:
-    """Each piece of hardware once, as Note [One device, several backends] has it.
+    """Each hardware device once, by Note [One device, several backends].
 
-    The listings that are dropped leave their filter strings as aliases.
+    The filter strings of dropped listings become aliases.
     """
     kept: list[tuple[_Twin, PhysicalDevice]] = []
     seen: Counter[tuple[_Route, str, str]] = Counter()
@@ -207,9 +206,9 @@ def once_each(listed: Iterable[PhysicalDevice]) -> tuple[PhysicalDevice, ...]:
 
 
 def split(device: PhysicalDevice, partition: Partition) -> tuple[PhysicalDevice, ...]:
-    """The parts of a root device; one part of all of it is the device itself.
+    """The parts of a root device; a partition of 1 gives the device itself.
 
-    Raises MappingError where the device cannot be split so.
+    Raises MappingError if the device cannot be split like this.
     """
     if partition == 1:
         return (device,)
@@ -225,7 +224,7 @@ def split(device: PhysicalDevice, partition: Partition) -> tuple[PhysicalDevice,
                 if device.max_parts
                 else "its driver does not split it",
             )
-        # dpctl's number is compute units per part, not parts.
+        # dpctl's number is compute units per part, not the number of parts.
         how = units[0] if isinstance(partition, int) else list(units)
         parts = _create_sub_devices(device, how, partition)
         made = tuple(part.max_compute_units for part in parts)
@@ -241,7 +240,7 @@ def _create_sub_devices(
 ) -> list[SyclDevice]:
     import dpctl
 
-    _bind_to_process()  # parts are made with the driver's threads
+    _bind_to_process()  # the driver starts threads when it makes parts
     try:
         return list(device.sycl_device.create_sub_devices(partition=how))
     except (dpctl.SyclSubDeviceCreationError, ValueError) as error:
@@ -290,7 +289,7 @@ def _describe(sycl_device: SyclDevice, platform_index: int) -> PhysicalDevice:
 
 def _driver_uuid(sycl_device: SyclDevice) -> uuid.UUID | None:
     if extension.inactive_reason() is not None:
-        return None  # without the extension nobody can be asked
+        return None  # only the extension can query it
     found = _C.device_uuid(sycl_device.addressof_ref())
     return uuid.UUID(bytes=found) if len(found) == 16 and any(found) else None
 
@@ -332,7 +331,7 @@ def _same_hardware(
 
 
 def _route(device: PhysicalDevice) -> _Route:
-    # Other backends than OpenCL may show each device in a platform of its own.
+    # A backend other than OpenCL may list each device in a platform of its own.
     platform_index = device.platform_index if device.backend == "opencl" else 0
     return (device.backend, platform_index)
 

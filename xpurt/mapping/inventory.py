@@ -7,13 +7,13 @@ from xpurt.text.table import size, table
 
 
 def devices_table() -> str:
-    """Every physical device, with the ordinals that stand for it in this mapping.
+    """Every physical device, with its ordinals in this mapping.
 
-    Raises MappingError where the mapping in force finds no device.
+    Raises MappingError if the mapping in force finds no device.
     """
     ordinals = current_ordinals()
     rows = [_row(device, ordinals) for device in physical_devices()]
-    # Parts of a device are no root devices; they have rows after it.
+    # Parts of a device are no root devices; their rows come after those.
     rows += [
         _row(device, ordinals)
         for members in ordinals
@@ -26,9 +26,9 @@ def devices_table() -> str:
 
 
 def mapping_table() -> str:
-    """The ordinals of the mapping in force, a line per device that stands behind one.
+    """The ordinals of the mapping in force, a line per device behind one.
 
-    Raises MappingError where the mapping finds no device.
+    Raises MappingError if the mapping finds no device.
     """
     return table(
         (">ordinal", "device", "driver", ">memory"),

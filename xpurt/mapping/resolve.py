@@ -1,4 +1,4 @@
-"""A request and the devices at hand make a placement. Pure: no device is touched."""
+"""Resolves a request on the devices at hand into a placement. Pure: uses no device."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Placement:
 
     mapping: the request, as ``set_xpu_mapping`` takes it.
     ordinals: the devices of xpu:0, xpu:1, ...; more than one each only under AUTO.
-        The first of an ordinal is its lead.
+        The first device of an ordinal is its lead.
     homes: for each ordinal the position of the device that holds the home copies: the
         first one whose memory the host can access, else the lead.
     """
@@ -53,13 +53,13 @@ def resolve(
     split: Splitter,
     max_devices: int,
 ) -> Placement:
-    """The placement that `spec` asks for on these root devices.
+    """The placement that `spec` requests on these root devices.
 
     devices: root devices in the order of the ordinals.
     split: makes the parts of a root device; called only if the request has a partition.
     max_devices: the largest number of ordinals, and of devices behind one.
 
-    Raises MappingError where the devices cannot give what is requested.
+    Raises MappingError if the devices cannot give what is requested.
     """
     if not devices:
         raise MappingError(
@@ -75,7 +75,7 @@ def resolve(
     else:
         chosen = _of_one_kind(spec, requested)
     if spec.name == "CPU" and not spec.devices:
-        # A second CPU device is another driver for the same cores.
+        # A second CPU device is another driver of the same cores.
         chosen = chosen[:1]
     if spec.partition is not None:
         parts = [part for d in chosen for part in split(d, spec.partition)]
@@ -109,7 +109,7 @@ def _check_count(spec: MappingSpec, count: int, what: str, most: int) -> None:
 def _filtered(
     spec: MappingSpec, devices: Sequence[PhysicalDevice]
 ) -> tuple[PhysicalDevice, ...]:
-    """What ``devices=`` takes, in its order; everything without it."""
+    """The devices of ``devices=``, in its order; all devices without it."""
     if not spec.devices:
         return tuple(devices)
     return _pick(spec, spec.devices, devices)
@@ -155,7 +155,10 @@ def _pick(
     filters: Sequence[DeviceFilter],
     devices: Sequence[PhysicalDevice],
 ) -> tuple[PhysicalDevice, ...]:
-    """The devices in the order of the filters, each once. Each filter takes some."""
+    """The devices in the order of the filters, each once.
+
+    Raises MappingError for a filter without a device.
+    """
     picked: dict[str, PhysicalDevice] = {}
     for one in filters:
         matches = _matches(one, devices)
@@ -174,9 +177,9 @@ def _matches(
 ) -> list[PhysicalDevice]:
     """The devices that a filter string names.
 
-    With backend and kind the number is SYCL's own. Else it counts the devices that
-    match the rest, in the order of the ordinals. A device also answers to the filter
-    strings of the backends that it is not reached through.
+    The number is SYCL's own if backend and kind are given. Else it counts the devices
+    that match the rest, in the order of the ordinals. The filter strings of a device's
+    other backends name it, too.
     """
     if one.backend and one.kind and one.number is not None:
         return [d for d in devices if str(one) in (d.filter_string, *d.aliases)]

@@ -1,6 +1,6 @@
-"""The request: which devices shall stand behind which xpu ordinals.
+"""The request: which devices are to stand behind which xpu ordinals.
 
-Everything here is text to data; no device is looked at. A request is written as
+Everything here turns text into data; no device is used. A request is written as
 
     mapping    "explicit" | "CPU" | "GPU" | "AUTO", in any case; "AUTO:GPU,CPU" takes
                these only and in this order, "AUTO:-GPU" takes all but these
@@ -21,8 +21,8 @@ MAPPING_NAMES: Final[tuple[MappingName, ...]] = get_args(MappingName)
 Kind = Literal["gpu", "accelerator", "cpu"]
 # The order is that of the ordinals under "explicit".
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-# The order is that of preference where one device is seen through several backends:
-# OpenCL C kernels build on the first.
+# In the order of preference for a device that several backends list: OpenCL C kernels
+# build on the first.
 BACKENDS: Final = ("opencl", "level_zero", "cuda", "hip")
 
 Partition: TypeAlias = int | tuple[int, ...] | Literal["numa"]
@@ -79,7 +79,7 @@ def parse(
     devices: str | Iterable[str] | None = None,
     partition: int | Sequence[int] | str | None = None,
 ) -> MappingSpec:
-    """The spec that the arguments of ``set_xpu_mapping`` ask for.
+    """The spec for the arguments of ``set_xpu_mapping``.
 
     Raises MappingError on unknown words and impossible numbers, TypeError on
     arguments of another type.
@@ -105,7 +105,7 @@ def parse(
 def parse_filter(text: str) -> DeviceFilter:
     """``backend:kind:number`` with any of the parts left out, in any case.
 
-    Raises MappingError where a part is unknown or out of order.
+    Raises MappingError if a part is unknown or out of order.
     """
     backend: str | None = None
     kind: Kind | None = None
@@ -130,11 +130,11 @@ def parse_filter(text: str) -> DeviceFilter:
 def parts_in_compute_units(
     partition: int | tuple[int, ...], compute_units: int, device: str
 ) -> tuple[int, ...]:
-    """How many compute units each part of a device gets.
+    """The number of compute units of each part of a device.
 
-    SYCL counts compute units per part where the request counts parts: 8 units in 2
-    parts are (4, 4). `device` is the name for the error. Raises MappingError where the
-    parts do not divide the device or want more of it than there is.
+    The request counts parts, SYCL counts compute units per part: 8 units in 2 parts are
+    (4, 4). `device` is its name in an error. Raises MappingError if the parts do not
+    divide the device, or need more units than it has.
     """
     if isinstance(partition, int):
         if compute_units % partition:
@@ -257,7 +257,7 @@ def _listed(tail: str) -> str:
 
 
 def _suggest(word: str, known: Sequence[str]) -> str:
-    """``; did you mean "GPU"?``, or a full stop where nothing is near."""
+    """``; did you mean "GPU"?``, or a full stop if no known word is near."""
     near = nearest(word, known)
     return f'; did you mean "{near}"?' if near else "."
 

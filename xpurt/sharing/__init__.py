@@ -1,4 +1,4 @@
-"""Memory that is seen from two sides, and where tensors and models are.
+"""Memory shared by two sides, and the devices of tensors and models.
 
 `xpurt.share`, `xpurt.where`, `xpurt.from_usm`, `xpurt.lazy_copies`, `xpurt.place`.
 """

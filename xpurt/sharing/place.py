@@ -1,4 +1,4 @@
-"""Parts of a model on devices of their own."""
+"""Modules of a model on different devices."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from xpurt.mapping import Placement, current_placement, prefer
 
 
 class Placed:
-    """What `place` did to a model; `remove` takes its hooks away again."""
+    """The hooks that `place` added to a model; `remove` removes them."""
 
     def __init__(self) -> None:
         self._handles: list[Any] = []
@@ -22,26 +22,26 @@ class Placed:
         self._handles.append(handle)
 
     def remove(self) -> None:
-        """The modules stay where they are, and no longer move their inputs."""
+        """Removes the hooks: modules stay on their devices, inputs no longer move."""
         while self._handles:
             self._handles.pop().remove()
 
 
 def place(model: nn.Module, devices: Mapping[str, str | int | torch.device]) -> Placed:
-    """Puts modules of a model on devices, and moves what goes in to them.
+    """Moves modules of a model to devices, and their inputs at each call.
 
-    devices: names of modules, as ``model.named_modules()`` has them ("" is the whole
-        model), to devices: an ordinal (1, "xpu:1"), or a kind ("CPU", "GPU",
-        "accelerator"). A module goes where the longest name that holds it says.
+    devices: names of modules, as in ``model.named_modules()`` ("" is the whole model),
+        mapped to devices: an ordinal (1, "xpu:1"), or a kind ("CPU", "GPU",
+        "accelerator"). The longest name that contains a module decides.
 
-    Under AUTO, where all devices are behind one ordinal, a kind is the device that the
-    module's ops prefer (`xpurt.prefer`), and the data follows by itself. Elsewhere a
-    kind is the first ordinal on such a device; parameters and buffers move there now,
-    and tensors among the arguments of a call move there at the call. What comes out
-    stays where it was made.
+    Under AUTO all devices are behind one ordinal. There a kind is the device that the
+    module's ops prefer (`xpurt.prefer`), and the scheduler moves the data. Under other
+    mappings a kind is the first ordinal on such a device. Parameters and buffers move
+    there now, and tensors among the arguments of a call move there at the call. The
+    results stay on that device.
 
     Raises TypeError for arguments of other types, ValueError for a name that is no
-    module, and MappingError for a device that the mapping does not have; nothing has
+    module, and MappingError for a device that the mapping does not have; nothing is
     moved then.
     """
     _check_types(model, devices)
@@ -95,14 +95,14 @@ def _no_such_module(model: nn.Module, name: str, modules: Collection[str]) -> st
 def _target(
     where: str | int | torch.device, placement: Placement
 ) -> tuple[int, str | None]:
-    """Ordinal, and the kind to prefer on it if it has several devices."""
+    """The ordinal, and the kind to prefer on it if it has several devices."""
     text = str(where).lower().removeprefix("xpu:")
     if text == "xpu":
         return torch.xpu.current_device(), None
     if text.isdigit():
         placement.check_index(int(text))
         return int(text), None
-    # The CPU of PyTorch is not the CPU behind xpu.
+    # torch.device("cpu") is not the CPU behind xpu: only a string names a kind.
     for index, found in enumerate(placement.ordinals):
         if isinstance(where, str) and any(device.kind == text for device in found):
             return index, text if len(found) > 1 else None
@@ -128,7 +128,7 @@ def _move_inputs(module: nn.Module, device: torch.device, placed: Placed) -> Non
 
 
 def _prefer(module: nn.Module, kind: str, placed: Placed) -> None:
-    """Forward runs under `prefer`; backward goes where the cost model sends it."""
+    """Forward runs under `prefer`; the cost model chooses devices for backward."""
     entered: list[Any] = []
 
     def enter(_: nn.Module, __: tuple[Any, ...]) -> None:

@@ -1,11 +1,10 @@
-"""Raw pointers that leave PyTorch, where somebody has to know.
+"""Notices raw pointers that leave PyTorch.
 
-Under AUTO over devices that share no memory the bytes at a tensor's data pointer may be
-stale: a replica on another device is the valid copy. Whoever asks for a pointer gets
-valid bytes, and the storage stays at home from then on. With lazy copies a storage
-whose pointer is known is never copied lazily. Ops need none of this; what is wrapped
-are the ways by which Python code gets at a pointer, and only as long as one of the two
-is the case.
+Under AUTO over devices that share no memory, the bytes at a tensor's data pointer may
+be stale: a replica on another device is the valid copy. A request for a pointer makes
+the bytes valid, and the storage stays at home from then on. With lazy copies, a storage
+whose pointer is known is never copied lazily. Ops need none of this. The functions that
+give Python code a pointer are wrapped, and only while one of these two cases holds.
 """
 
 import functools
@@ -17,7 +16,7 @@ import torch.utils.dlpack
 
 from xpurt import _C, mapping
 
-# The place of each way out, and its name there. DLPack goes through torch._C.
+# The owner and the name of each function that gives out a pointer; torch._C for DLPack.
 _POINTER_FUNCTIONS: tuple[tuple[Any, str], ...] = (
     (torch.Tensor, "data_ptr"),
     (torch.UntypedStorage, "data_ptr"),
@@ -25,7 +24,7 @@ _POINTER_FUNCTIONS: tuple[tuple[Any, str], ...] = (
     (torch.utils.dlpack, "to_dlpack"),
     (torch._C, "_to_dlpack_versioned"),
 )
-# DLPack's way from C to C, by which a consumer asks no Python function of ours.
+# DLPack's exchange from C to C: a consumer calls no Python function of ours.
 _C_EXCHANGE = "__dlpack_c_exchange_api__"
 
 _originals: dict[tuple[Any, str], Any] = {}
@@ -40,7 +39,7 @@ _copies_are_lazy = False
 
 
 def follow_lazy_copies() -> None:
-    """From now on pointers are looked at, under every mapping."""
+    """From now on requests for pointers are noticed under every mapping."""
     global _copies_are_lazy
     _copies_are_lazy = True
     _wrap()

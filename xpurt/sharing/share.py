@@ -1,7 +1,7 @@
-"""Memory that is seen from two sides: CPU and xpu, xpurt and other SYCL libraries.
+"""Memory shared by two sides: CPU and xpu, xpurt and other SYCL libraries.
 
-``torch.from_dlpack`` and ``tensor.__dlpack__()`` take xpu tensors as device type
-kDLOneAPI by themselves. The other protocol of SYCL in Python,
+``torch.from_dlpack`` and ``tensor.__dlpack__()`` support xpu tensors without xpurt, as
+device type kDLOneAPI. The other protocol of SYCL in Python,
 ``__sycl_usm_array_interface__`` (dpctl's, since 2020), is added below.
 """
 
@@ -30,26 +30,27 @@ def share(
     shared: torch.Tensor | Module, device: torch.device | str | None = None
 ) -> torch.Tensor | Module:
     """The same bytes on the other side, in O(1): an xpu tensor as a CPU tensor, or a
-    CPU tensor as an xpu tensor; or a module that goes there, without a second copy.
+    CPU tensor as an xpu tensor; or a module on the other side, without a second copy.
 
     shared: a dense tensor of any shape, strides and dtype; the result has the same
         ones, and no gradient. Or a module, which is changed in place, as by
         ``Module.to``, and returned: each parameter, with its gradient, and each buffer
-        becomes what its tensor would. A module goes to xpu if it has a tensor on the
-        CPU, else to the CPU; tensors that are there already stay what they are. Make
-        its optimizer afterwards.
-    device: the xpu device of the result for what is on the CPU; by default the current
-        one. What is on xpu goes to the CPU, and takes no device but "cpu".
+        is replaced as a tensor would be. A module goes to xpu if it has a tensor on the
+        CPU, else to the CPU; tensors that are there already are not changed. Make its
+        optimizer afterwards.
+    device: the xpu device for a CPU tensor or module; by default the current one. An
+        xpu tensor or module goes to the CPU; "cpu" is the only device allowed for it.
 
-    Writes on one side are seen on the other once the work is done: a CPU tensor that
+    Writes on one side are visible on the other once the work is done: a CPU tensor that
     was shared from xpu may be read after ``torch.xpu.synchronize()``; sharing itself
-    waits for what was submitted before. Either tensor keeps the bytes alive, and
-    neither can be resized any more. So the tensors that somebody kept of a module on
-    the CPU, a state_dict for one, follow as it trains on xpu.
+    waits for work submitted before. Either tensor keeps the bytes alive, and neither
+    can be resized any more. So references to a module's CPU tensors, in a state_dict
+    for example, see the values as it trains on xpu.
 
-    Raises TypeError for what is no such tensor, a sparse or quantized one for example,
-    before anything of a module has changed; ValueError for a device that it cannot go
-    to, and RuntimeError where host and device cannot read each other's memory.
+    Raises TypeError for anything but such a tensor or a module, a sparse or quantized
+    tensor for example, before anything of a module has changed. Raises ValueError for a
+    device that it cannot go to, and RuntimeError if host and device cannot read each
+    other's memory.
     """
     target = _target(device)
     if isinstance(shared, torch.nn.Module):
@@ -81,7 +82,7 @@ def _target(device: torch.device | str | None) -> torch.device | None:
 
 
 def _check_goes_to_cpu(what: str, target: torch.device | None) -> None:
-    """What is on xpu already can be requested onto the CPU only."""
+    """Raises ValueError unless the target of an xpu tensor or module is the CPU."""
     if target is not None and target.type != "cpu":
         raise ValueError(
             f"share() shows what is on xpu to the CPU; found a {what} on xpu and "
@@ -103,7 +104,7 @@ def _share_module(module: Module, device: torch.device | None) -> Module:
         _check_goes_to_cpu("module", device)
     else:
         _index_of(device)
-    # A tensor that several modules have comes by more than once.
+    # A tensor that several modules share occurs more than once.
     module._apply(  # type: ignore[no-untyped-call]
         lambda tensor: (
             _share_tensor(tensor, device) if tensor.device.type == source else tensor
@@ -141,10 +142,10 @@ def _index_of(device: torch.device | None) -> int:
 
 def where(tensor: torch.Tensor) -> tuple[str, ...]:
     """The physical devices that hold a valid copy of an xpu tensor: SYCL filter
-    strings, as `xpurt.physical_devices()` has them.
+    strings, as in `xpurt.physical_devices()`.
 
-    Under AUTO that can be several, and changes with every op. Raises TypeError for a
-    tensor that is not on xpu.
+    Under AUTO there can be several, and they can change with every op. Raises TypeError
+    for a tensor that is not on xpu.
     """
     if not isinstance(tensor, torch.Tensor):
         raise wrong_type(
@@ -166,16 +167,16 @@ def where(tensor: torch.Tensor) -> tuple[str, ...]:
 
 @runtime_checkable
 class Waits(Protocol):
-    """A queue, among what the interface may name: queues, contexts, strings."""
+    """A queue. The interface may name a queue, a context or a string."""
 
     def wait(self) -> None: ...
 
 
 def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
-    """`tensor.__sycl_usm_array_interface__`: what dpctl and dpnp take xpu tensors by.
+    """`tensor.__sycl_usm_array_interface__`, by which dpctl and dpnp take xpu tensors.
 
-    The tensor's pending work is waited for. AttributeError for a tensor that has no
-    such form, as the protocol wants it.
+    Waits for the tensor's pending work. Raises AttributeError for a tensor without such
+    a form, as the protocol requires.
     """
     if tensor.device.type != "xpu" or tensor.dtype not in TYPES:
         raise AttributeError(INTERFACE)
@@ -197,10 +198,10 @@ def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def install_usm_interface() -> Callable[[], None]:
-    """Gives tensors the attribute ``__sycl_usm_array_interface__``: `hasattr` is true
-    for those on xpu. And `torch.from_dlpack` takes arrays that have it, and
-    tensors without elements: see `_from_dlpack` and `_convert_dlpack`. Returns what
-    undoes this.
+    """Gives tensors the attribute ``__sycl_usm_array_interface__``; `hasattr` is true
+    for those on xpu. Makes `torch.from_dlpack` accept arrays with this attribute, and
+    tensors without elements: see `_from_dlpack` and `_convert_dlpack`. Returns a
+    function that undoes this.
     """
     setattr(torch.Tensor, INTERFACE, property(usm_interface))
     converter = torch._C._from_dlpack
@@ -224,8 +225,8 @@ def _set_from_dlpack(function: Callable[..., torch.Tensor]) -> None:
 def _from_dlpack(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """`torch.from_dlpack` that takes arrays of dpnp and dpctl by `from_usm`.
 
-    Their capsule names no queue, so nobody could wait for the work that still writes
-    to the array; the interface does.
+    Their DLPack capsule names no queue, so work that still writes to the array could
+    not be waited for. The interface names the queue.
     """
 
     def from_dlpack(
@@ -266,9 +267,9 @@ def from_usm(array: Any) -> torch.Tensor:
     the object names.
 
     Raises TypeError if it has no such interface, one with parts of wrong types, or a
-    dtype that PyTorch lacks, and ValueError if its strides are not those of its shape,
-    or its memory belongs to no device behind an xpu ordinal, or ends before
-    the array does (which OpenCL drivers tell).
+    dtype that PyTorch lacks. Raises ValueError if its strides do not match its shape,
+    if its memory belongs to no device behind an xpu ordinal, or if its memory ends
+    before the array does (which OpenCL drivers report).
     """
     found = read_interface(array)
     address = found.address
@@ -288,6 +289,6 @@ def from_usm(array: Any) -> torch.Tensor:
 
 
 def _context(syclobj: Any) -> Any:
-    """The context that the interface names, by itself or by a queue; or None."""
+    """The context that the interface names, directly or by a queue; or None."""
     context = getattr(syclobj, "sycl_context", syclobj)
     return context if hasattr(context, "addressof_ref") else None

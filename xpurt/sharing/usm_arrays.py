@@ -1,6 +1,6 @@
-"""Reading ``__sycl_usm_array_interface__``, which dpctl and dpnp describe arrays by.
+"""Reading ``__sycl_usm_array_interface__``, by which dpctl and dpnp describe arrays.
 
-Foreign code wrote it, so each of its parts is looked at before memory is.
+Foreign code fills it in, so each part is checked before any memory is read.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,8 @@ TYPES = {
     torch.complex64: "<c8",
     torch.complex128: "<c16",
 }
-# Some write "|" for "in this machine's byte order", which is the only one here.
+# The first character is the byte order. Some write "|" for this machine's order: the
+# table below is without it.
 _DTYPES = {text[1:]: dtype for dtype, text in TYPES.items()}
 
 _REMEDY = "Give an array of dpnp, or a USM memory object of dpctl."
@@ -48,8 +49,8 @@ class UsmArray(NamedTuple):
 
 
 def read_interface(array: Any) -> UsmArray:
-    """What the array says of itself. Raises TypeError if it has no such interface, or
-    one with parts of wrong types, and ValueError for numbers that can't be."""
+    """The description of the array. Raises TypeError if it has no such interface, or
+    one with parts of wrong types, and ValueError for impossible numbers."""
     interface = getattr(array, INTERFACE, None)
     if not isinstance(interface, Mapping):
         found = array if interface is None else interface
@@ -78,8 +79,8 @@ def read_interface(array: Any) -> UsmArray:
 
 
 def _syclobj(found: Any) -> Any:
-    """Something that is none of what the protocol names may stand for a queue, whose
-    work nobody would wait for."""
+    """Checks the object that stands for a queue or a context. An object of any other
+    kind could hide a queue, and its work could not be waited for."""
     if type(found).__name__ == "PyCapsule":
         with suppress(TypeError, ValueError):  # a context's
             return queue_from_capsule(found)

@@ -1,4 +1,4 @@
-"""What `import xpurt` does before anything else: libraries, extension, accelerator.
+"""The first steps of `import xpurt`: libraries, extension, accelerator.
 
 Its modules are imported by name: `accelerator` needs what `extension` loads.
 """

@@ -1,9 +1,9 @@
-"""Which accelerator PyTorch has: xpu, or the one that its build brings.
+"""PyTorch's accelerator: xpu, or the one that its build supports.
 
-A process has one accelerator. Where PyTorch has none of its own (a CPU build, or a
-CUDA build on a machine without a CUDA GPU), xpu is it from the import on. Where a
-CUDA GPU is there, CUDA stays the accelerator until a mapping is asked for, and xpu
-takes over then, unless CUDA is in use already.
+A process has one accelerator. If PyTorch has none of its own (a CPU build, or a CUDA
+build on a machine without a CUDA GPU), it is xpu from the import on. If a CUDA GPU is
+there, CUDA stays the accelerator until a mapping is requested. Then xpu takes over,
+unless CUDA is in use already.
 """
 
 import ctypes
@@ -21,20 +21,20 @@ _ROCM_NODE = Path("/dev/kfd")
 
 
 def _has_gpu() -> bool:
-    """Whether the accelerator that the build brings has a device.
+    """Whether the accelerator of this build has a device.
 
-    NVML is asked and never CUDA: its own count would initialize CUDA, after which a
-    forked process cannot use it and CUDA_VISIBLE_DEVICES has no effect any more.
+    NVML counts the GPUs, never CUDA: CUDA's count would initialize CUDA. A forked
+    process could then not use it, and CUDA_VISIBLE_DEVICES would have no effect.
     """
     if torch.version.hip:
         return _ROCM_NODE.exists()
     with warnings.catch_warnings():
-        # `import torch` is no place to hear of a driver's faults, nor to fail of them.
+        # `import torch` must neither warn about a driver's faults, nor fail from them.
         warnings.simplefilter("ignore")
         count = torch.cuda._device_count_nvml()
     if count >= 0:
         return count > 0
-    # NVML cannot say. A machine with the driver may have a GPU: leave it to CUDA.
+    # NVML has no answer. If the CUDA driver is there, a GPU may be, too: CUDA decides.
     try:
         ctypes.CDLL(_CUDA_DRIVER)
     except OSError:
@@ -45,7 +45,7 @@ def _has_gpu() -> bool:
 def activate_at_import() -> None:
     """Makes xpu the accelerator, unless the build has another with a device.
 
-    A mapping in the environment counts as asked for, if CUDA is not in use yet.
+    A mapping in the environment counts as a request, if CUDA is not in use yet.
     """
     _C.set_guard_device_count(guard_device_count())
     if not _C.is_cuda_build():
@@ -64,10 +64,9 @@ def is_active() -> bool:
 def activate(asked: bool) -> None:
     """Makes xpu the accelerator, if it is not yet.
 
-    asked: whether the user asked for a mapping, rather than used xpu without one.
-
+    asked: whether the user requested a mapping; False if xpu was used without one.
     Raises:
-        MappingError: CUDA is the accelerator and nobody asked for xpu, or CUDA is in
+        MappingError: CUDA is the accelerator and xpu was not requested, or CUDA is in
             use in this process.
     """
     if _C.is_active():

@@ -1,8 +1,9 @@
-"""How many processors this process may use: its affinity, and its control groups.
+"""The number of processors this process may use, by its affinity and control groups.
 
-The affinity limits where threads run, and the CPU driver of SYCL follows it. The quota
-of a control group (a container's ``--cpus``) limits time: more threads than it pays for
-are stopped together, in the middle of a kernel, until the next period.
+The affinity limits where threads run, and SYCL's CPU driver follows it. The quota of a
+control group (a container's ``--cpus``) limits time: if there are more threads than the
+quota pays for, all are stopped together, in the middle of a kernel, until the next
+period.
 """
 
 import os
@@ -11,10 +12,10 @@ from pathlib import Path
 
 
 def threads_within_quota(root: Path = Path("/")) -> int | None:
-    """The most threads that can run all the time; None where nothing but the affinity
-    limits them.
+    """The largest number of threads that can run all the time; None if nothing but the
+    affinity limits them.
 
-    root: where ``proc`` and ``sys`` are.
+    root: the parent directory of ``proc`` and ``sys``.
     """
     quotas = [quota for group in _groups(root) for quota in _quotas(group)]
     if not quotas:
@@ -24,8 +25,8 @@ def threads_within_quota(root: Path = Path("/")) -> int | None:
 
 
 def _groups(root: Path) -> Iterator[Path]:
-    """The directories of the process's groups that limit processors, and of their
-    parents. In a container the mount shows the process's own group."""
+    """The directories of the process's control groups that limit processors, and of
+    their parents. In a container the mount shows the process's own group."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -47,7 +48,7 @@ def _groups(root: Path) -> Iterator[Path]:
 
 
 def _quotas(group: Path) -> Iterator[float]:
-    """Processors' worth of time per second that a group gives, if it says."""
+    """The quota of a group in processors (seconds per second), if it has one."""
     try:  # version 2: "quota period", or "max period"
         quota, period = (group / "cpu.max").read_text().split()
         if quota != "max":

@@ -1,7 +1,7 @@
 """Finds the libraries of SYCL, and the OpenCL CPU driver that comes as a wheel.
 
-Nothing here touches a device: the libraries are loaded by path, so that the
-extension and SYCL's own parts find each other wherever pip has put them.
+Nothing here uses a device. The libraries are loaded by path, so that the extension and
+SYCL's own parts find each other in any directory that pip has chosen.
 """
 
 import ctypes
@@ -14,8 +14,8 @@ from pathlib import Path
 from xpurt import virtual_gpu
 from xpurt.startup import cpu_quota
 
-# In the order of their dependencies. The first four have no run path to each
-# other, so that whoever loads libOpenCL or libdnnl by path alone fails.
+# In the order of their dependencies. The first four have no run path to each other, so
+# loading libOpenCL or libdnnl by path alone fails.
 LIBRARIES = (
     "libintlc.so.5",
     "libimf.so",
@@ -27,16 +27,16 @@ LIBRARIES = (
     "libdnnl.so.3",
 )
 CPU_DRIVER = "libintelocl.so"
-# How many threads the CPU driver starts; read when it is loaded.
+# The number of threads of the CPU driver; it reads this when it is loaded.
 CPU_DRIVER_THREADS = "DPCPP_CPU_NUM_CUS"
-# What SYCL reaches other devices through. To load one of these looks for no device.
+# SYCL uses other devices through these. Loading one of them queries no device.
 _OTHER_DRIVERS = ("libze_loader.so.1", "libcuda.so.1", "libamdhip64.so")
 SYSTEM_ICD_DIRECTORY = Path("/etc/OpenCL/vendors")
 
 
 @cache
 def library_directory() -> Path | None:
-    """Where the wheels of SYCL put their libraries; None if they are missing."""
+    """The directory of the libraries of SYCL's wheels; None if they are missing."""
     candidates = [Path(sys.prefix) / "lib"]
     spec = find_spec("dpctl")
     if spec is not None and spec.origin is not None:
@@ -46,7 +46,7 @@ def library_directory() -> Path | None:
 
 
 def load_libraries() -> list[str]:
-    """Loads what the extension links to; returns the names that were not found.
+    """Loads the libraries that the extension links to; returns the names not found.
 
     A library that cannot be loaded is left to the extension's own import, whose
     error names it.
@@ -71,7 +71,7 @@ def find_cpu_driver() -> Path | None:
 
 
 def system_has_cpu_driver() -> bool:
-    """Whether the system's own list of OpenCL drivers names a CPU driver."""
+    """Whether the system's list of OpenCL drivers has a CPU driver."""
     for icd in SYSTEM_ICD_DIRECTORY.glob("*.icd"):
         if CPU_DRIVER in icd.read_text(errors="replace"):
             return True
@@ -79,7 +79,7 @@ def system_has_cpu_driver() -> bool:
 
 
 def may_be_there() -> bool:
-    """Whether any driver could be found; where in doubt, yes. Loads none."""
+    """Whether any driver could be found; True in doubt. Loads none of OpenCL's."""
     listed = os.environ.get("OCL_ICD_FILENAMES")
     if listed is None:
         if find_cpu_driver() is not None:
@@ -93,7 +93,8 @@ def may_be_there() -> bool:
 
 
 def _may_exist(library: str) -> bool:
-    """A bare name is looked for in places that only the loader knows."""
+    """Whether the file exists. True for a bare name: only the loader knows where it
+    searches."""
     return "/" not in library or Path(library).exists()
 
 
@@ -112,10 +113,10 @@ def prepare() -> None:
 
     A driver list that the user set, or a CPU driver of the system, is left alone.
     OCL_ICD_FILENAMES adds to the system's list, so GPU drivers stay visible. The
-    virtual GPU comes in if XPURT_VIRTUAL_GPU asks for it; raises ConfigError if that
-    makes no sense, and RuntimeError if it is too late. In a control group with a quota
-    of processor time the CPU driver starts no more threads than that pays for, unless
-    DPCPP_CPU_NUM_CUS is set.
+    virtual GPU is added if XPURT_VIRTUAL_GPU requests it; raises ConfigError if that
+    request is invalid, and RuntimeError if it is too late. In a control group with a
+    quota of processor time, the CPU driver starts no more threads than the quota pays
+    for, unless DPCPP_CPU_NUM_CUS is set.
     """
     virtual_gpu.activate_from_environment()
     threads = cpu_quota.threads_within_quota()

@@ -1,4 +1,4 @@
-"""Loads the extension xpurt._C into the PyTorch it was built for, or says why not."""
+"""Loads the extension xpurt._C into the PyTorch it was built for, or gives a reason."""
 
 import sys
 from importlib import import_module
@@ -12,7 +12,7 @@ from xpurt.startup import driver
 
 
 def refusal() -> str | None:
-    """Why this PyTorch cannot take the extension; None if it can."""
+    """The reason why this PyTorch cannot load the extension; None if it can."""
     from xpurt import _built_for
 
     found = torch.__version__.partition("+")[0]
@@ -37,7 +37,7 @@ def has_own_xpu() -> bool:
 
 
 class Absent(ModuleType):
-    """Stands in for the extension where nothing may be registered."""
+    """Stands for the extension in a PyTorch where it must not be registered."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(name, reason)
@@ -59,12 +59,12 @@ _inactive_reason: str | None = None
 
 
 def inactive_reason() -> str | None:
-    """Why xpurt gave this PyTorch no xpu device; None if it did."""
+    """The reason why xpurt gave this PyTorch no xpu device; None if it did."""
     return _inactive_reason
 
 
 def load() -> bool:
-    """Loads xpurt._C; False where an object in its place says why not.
+    """Loads xpurt._C. Returns False if an object with the reason stands for it.
 
     Raises:
         ImportError: the extension was built for another PyTorch, or one of the
@@ -91,10 +91,10 @@ def _leave_out(reason: str) -> None:
 
 
 def _doctor_was_called() -> bool:
-    """Whether this is `python -m xpurt doctor`, or `xpurt doctor`: to be run, it has
-    to import the package, and a package that cannot be imported is what it is for."""
+    """Whether this is `python -m xpurt doctor`, or `xpurt doctor`. The command imports
+    the package, and has to work if the package cannot be imported."""
     program, *arguments = sys.argv or [""]
-    if program == "-m":  # as it stands while the package itself is imported
+    if program == "-m":  # the value of argv[0] while the package is imported
         named = not {"xpurt", "-mxpurt"}.isdisjoint(sys.orig_argv)
     else:
         named = Path(program).name == "xpurt"

@@ -1,4 +1,4 @@
-"""Packages that only some commands want, imported when they are needed."""
+"""Packages that only some commands need, imported on demand."""
 
 import importlib
 from types import ModuleType
@@ -18,10 +18,10 @@ class MissingExtra(ModuleNotFoundError):
 def needs(module: str, wanted_by: str, package: str | None = None) -> ModuleType:
     """Imports a module of a package of the extra `demo`.
 
-    package: what is to be installed, where it does not have the module's name.
+    package: the name to install, if it differs from the module's name.
 
-    Raises MissingExtra if it is not there; a package that is there, and lacks something
-    itself, raises what it raises.
+    Raises MissingExtra if the package is not there. An error inside of a package that
+    is there is raised as it is.
     """
     name = module.partition(".")[0]
     try:

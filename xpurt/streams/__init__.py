@@ -1,7 +1,7 @@
 """Streams and events: SYCL's queues and events as PyTorch's.
 
-A stream is an in-order SYCL queue (under AUTO one for each device of the ordinal). To
-and from dpctl it goes without a copy: `sycl_queue` and `stream_from_queue`.
+A stream is an in-order SYCL queue (under AUTO one for each device of the ordinal).
+`sycl_queue` and `stream_from_queue` convert to and from dpctl's queues without a copy.
 """
 
 from xpurt.streams.classes import Event, Stream

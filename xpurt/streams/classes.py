@@ -10,12 +10,12 @@ _XPU = torch.device("xpu")
 
 
 class Stream(torch.Stream):
-    """A queue of work on an xpu device; what it holds runs in order.
+    """A queue of work on an xpu device; its work runs in order.
 
-    priority: lower numbers run first, within `priority_range`; values outside of it
-        count as its ends. It is a hint to the driver, which may ignore it.
-    stream_id, device_index, device_type: of a stream that exists, for another object
-        that stands for it.
+    priority: lower numbers run first. A value outside of `priority_range` counts as the
+        nearer end. It is a hint to the driver, which may ignore it.
+    stream_id, device_index, device_type: identify an existing stream; the new object
+        stands for it.
     """
 
     def __new__(
@@ -52,7 +52,7 @@ class Stream(torch.Stream):
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
-        """The lowest and the highest priority, as numbers: the lowest comes first."""
+        """The numbers of the lowest and of the highest priority, in this order."""
         return _C.priority_range()
 
 
@@ -72,20 +72,21 @@ class Event(torch.Event):
         return handle
 
     def record(self, stream: torch.Stream | None = None) -> None:
-        """Puts the mark behind what was submitted to `stream`, or to the current one."""
+        """Puts the mark behind all work submitted to `stream`, by default the current
+        one."""
         super().record(_checked(stream))
 
     def wait(self, stream: torch.Stream | None = None) -> None:
-        """Later work of `stream`, or of the current one, starts after the mark."""
+        """Later work of `stream`, by default the current one, starts after the mark."""
         super().wait(_checked(stream))
 
     def elapsed_time(self, end_event: Any) -> float:
         """Milliseconds from the completion of this event's mark to `end_event`'s.
 
-        Raises ValueError unless both are timed and recorded, RuntimeError while one of
-        them is not complete, or if the other one is no event of `torch.xpu`.
+        Raises ValueError unless both are timed and recorded. Raises RuntimeError while
+        one of them is not complete, or if `end_event` is no event of `torch.xpu`.
         """
-        # PyTorch's own method refuses what is not exactly a torch.Event.
+        # PyTorch's own method accepts nothing but an exact torch.Event.
         if not isinstance(end_event, Event):
             raise RuntimeError(
                 "expected other to be a torch.xpu.Event object, but got "
@@ -104,7 +105,7 @@ def _checked(stream: Any) -> Any:
 
 
 def stream_of(stream_id: int, device_index: int, device_type: int) -> torch.Stream:
-    """A ``torch.xpu.Stream`` that stands for a stream that exists."""
+    """A ``torch.xpu.Stream`` object for an existing stream."""
     stand_in: Any = torch.xpu.Stream
     made: torch.Stream = stand_in(
         stream_id=stream_id, device_index=device_index, device_type=device_type

@@ -1,4 +1,4 @@
-"""Queues of dpctl as xpu streams, and the other way round. Nothing is copied."""
+"""dpctl's queues as xpu streams, and the reverse. Nothing is copied."""
 
 from typing import Any
 
@@ -12,8 +12,9 @@ from xpurt.streams.classes import stream_of
 def stream_from_queue(queue: Any) -> torch.Stream:
     """The stream around a ``dpctl.SyclQueue``.
 
-    What is submitted to the queue and to the stream runs in the order of submission.
-    The same queue gives an equal stream every time, and stays alive with it.
+    Work submitted to the queue and work submitted to the stream run in the order of
+    submission. The same queue gives an equal stream every time. The stream keeps the
+    queue alive.
 
     Raises ValueError if the queue is out-of-order, or if it belongs to a device that
     is behind no ordinal, or to a SYCL context that does not have the ordinal's memory.

@@ -7,7 +7,7 @@ from xpurt.streams.classes import stream_of
 
 
 def device_index(device: torch.device | int | str | None) -> int:
-    """The ordinal of `device`; -1, the thread's current one, if it names none."""
+    """The ordinal of `device`; -1, the thread's current one, if it has no index."""
     if device is None:
         return -1
     if isinstance(device, int):
@@ -19,7 +19,7 @@ def device_index(device: torch.device | int | str | None) -> int:
 
 
 def current_stream(device: torch.device | int | str | None = None) -> torch.Stream:
-    """The stream that this thread's work on `device` goes to."""
+    """The stream that receives this thread's work on `device`."""
     return stream_of(*_C.current_stream(device_index(device)))
 
 
@@ -29,8 +29,8 @@ def set_stream(stream: torch.Stream) -> None:
 
 
 def synchronize(device: torch.device | int | str | None = None) -> None:
-    """Waits for all streams of `device`, by default of the current one.
+    """Waits for all streams of `device`, by default the current device.
 
-    Raises RuntimeError if work that was submitted earlier has failed; once.
+    Raises RuntimeError, once, if work that was submitted earlier has failed.
     """
     _C.synchronize_device(device_index(device))

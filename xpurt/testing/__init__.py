@@ -1,4 +1,4 @@
-"""What users need to test code for devices that they do not have."""
+"""Tools for users to test code for devices that they do not have."""
 
 from xpurt.testing.gpu import fail_virtual_gpu, virtual_gpu
 from xpurt.testing.oracle import (

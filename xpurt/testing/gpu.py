@@ -11,7 +11,7 @@ def virtual_gpu(
     fp64: bool = True,
     coherent: bool = False,
 ) -> None:
-    """Gives this process, and the processes it starts, a GPU that is not there.
+    """Gives this process, and the processes it starts, a simulated GPU.
 
     Test your GPU mapping in CI: with the virtual GPU, ``xpurt.set_xpu_mapping("GPU")``
     works on a machine with nothing but a CPU, and ``"explicit"`` and ``"AUTO"`` see two
@@ -26,38 +26,40 @@ def virtual_gpu(
 
     or set ``XPURT_VIRTUAL_GPU=strict`` before Python starts.
 
-    ``strict=True`` behaves like a discrete GPU where it hurts: the host cannot read
-    device memory (touching it ends the process with SIGSEGV), and a kernel or fill that
-    gets memory of ``malloc``, of another context or of another device, memory that was
-    freed, or a range beyond its allocation is refused with an error and a line on stderr
-    that gives the reason. Kernels that find device pointers inside of structs or of
-    memory do not work there; ``strict=False`` gives out ordinary addresses and checks
-    nothing.
+    ``strict=True`` behaves like a discrete GPU in the points that break programs. The
+    host cannot read device memory: touching it ends the process with SIGSEGV. A kernel
+    or fill is refused if it gets memory of ``malloc``, of another context or of another
+    device, memory that was freed, or a range beyond its allocation; the error comes
+    with a line on stderr that gives the reason. Kernels that find device pointers
+    inside of structs or of memory do not work there. ``strict=False`` gives out
+    ordinary addresses and checks nothing.
 
-    ``delay_us`` makes the device slow: each kernel takes so many microseconds more, one
-    after the other, while neither the submitting thread nor a core is kept busy.
-    ``memory_bytes`` makes it small: device and shared memory and buffers together get no
-    more, so that running out of memory can be tested. ``fp64=False`` makes it a device
-    without doubles. ``coherent=True`` makes it an integrated GPU that shares the host's
-    memory: its kernels take any pointer, and nothing is refused.
+    ``delay_us`` makes the device slow: each kernel takes this many microseconds longer,
+    one kernel after the other; neither the submitting thread nor a core is kept busy.
+    ``memory_bytes`` makes it small: it limits device memory, shared memory and buffers
+    together, so that running out of memory can be tested. ``fp64=False`` makes it a
+    device without doubles. ``coherent=True`` makes it an integrated GPU that shares the
+    host's memory: its kernels take any pointer, and nothing is refused.
 
-    What it cannot show: a real GPU's speed, its driver's bugs, and errors that only its
-    compiler makes.
+    It cannot reproduce a real GPU's speed, its driver's bugs, and errors of its
+    compiler.
 
-    Raises RuntimeError if SYCL has already looked for devices in this process, and
+    Raises RuntimeError if SYCL has already listed devices in this process, and
     ValueError for a negative delay or a memory of 0 bytes.
     """
     layer.activate(strict, delay_us, memory_bytes, fp64=fp64, coherent=coherent)
 
 
 def fail_virtual_gpu(fails: bool = True, *, running: bool = False) -> None:
-    """The virtual GPU fails: it takes no kernel, copy or fill any more, as a device that
-    was reset or unplugged; ``fails=False`` repairs it. ``running=True``: it still takes
-    kernels, but loses them, so that what waits for them raises RuntimeError.
+    """Makes the virtual GPU fail: it accepts no more kernels, copies or fills, like a
+    device that was reset or unplugged; ``fails=False`` repairs it. With
+    ``running=True`` it still accepts kernels, but loses them, so that waiting for them
+    raises RuntimeError.
 
-    Test what your program does then: under "AUTO" the device is taken out, and its work
-    is done elsewhere where the operands are still valid; under "GPU" an op raises
-    RuntimeError. ``XPURT_VIRTUAL_GPU_FAIL_AFTER=n`` lets it fail after n kernels.
+    Test the reaction of your program: under "AUTO" the device is removed, and its work
+    is done on other devices if the operands are still valid there; under "GPU" an op
+    raises RuntimeError. ``XPURT_VIRTUAL_GPU_FAIL_AFTER=n`` makes it fail after n
+    kernels.
 
     Raises RuntimeError if this process has no virtual GPU.
     """

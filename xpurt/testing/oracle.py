@@ -1,4 +1,4 @@
-"""The oracle: what a callable gives on CPU tensors is what it has to give on xpu.
+"""The oracle: a callable's results on CPU tensors are the expected ones on xpu.
 
     agree(torch.softmax, torch.randn(3, 4, requires_grad=True), dim=1)
 
@@ -21,7 +21,7 @@ _OF_FLOAT32 = (1.3e-6, 1e-5)  # rtol and atol, as in torch.testing.assert_close
 
 
 class Disagreement(AssertionError):
-    """Two devices gave different results; the text says where and by how much."""
+    """Two devices gave different results; the message names the place and the error."""
 
 
 def agree(
@@ -37,15 +37,15 @@ def agree(
     """Call `function` with CPU tensors and with copies on `device`, and compare.
 
     Tensors may be anywhere in lists, tuples and dicts of the arguments and of the
-    result. Copies keep strides, shared storages, `requires_grad`, and what is a
-    Parameter. With `grads`, results that have a graph are given the same gradient on
-    both sides, and the gradients of the arguments are compared too. `rtol` and `atol`
-    go together; without them they depend on the dtype, as in `torch.testing`. Python
-    numbers, which don't say what dtype an `.item()` read, count as float32.
+    result. Copies keep strides, shared storages, `requires_grad`, and the class
+    Parameter. With `grads`, results that have a graph get the same gradient on both
+    sides, and the gradients of the arguments are compared, too. `rtol` and `atol` go
+    together; without them they depend on the dtype, as in `torch.testing`. Python
+    numbers count as float32, since the dtype that an `.item()` read is not known.
 
-    Returns the result on `device`. Raises `Disagreement`; an exception that one side
-    raises has to be raised by the other one too, with the same type, and is raised
-    on.
+    Returns the result on `device`. Raises `Disagreement` for a difference. If both
+    sides raise exceptions of the same type, the one of `device` is raised; if only one
+    side raises, or the types differ, that is a `Disagreement`.
     """
     check_callable("agree()", function)
     check_flag("agree(grads=)", grads)
@@ -106,8 +106,8 @@ def _copy(
     if source.layout is not torch.strided or source.is_quantized:
         copy = source.to(device, copy=True)
     else:
-        # The whole storage goes over, and the view is taken again there: so overlaps,
-        # gaps and shared storages arrive as they are.
+        # The whole storage is copied, and the view is made again on the copy. So
+        # overlaps, gaps and shared storages are kept.
         storage = source.untyped_storage()
         key = storage._cdata
         if key not in storages:
@@ -133,9 +133,9 @@ class Comparison:
     """Compares trees of results, `expected` of the CPU with `actual` of a device.
 
     rtol, atol: go together; without them they depend on the dtype.
-    strides: whether the strides count, as `agree` has it.
-    values: whether the values count; without, only what describes them.
-    device_type: where the tensors of `actual` have to be; None takes any place.
+    strides: whether strides are compared, as in `agree`.
+    values: whether values are compared; else only dtype, shape, layout and such.
+    device_type: the required device type of the tensors of `actual`; None allows any.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Comparison:
             return
         found, wanted = actual.detach().cpu(), expected.detach()
         if wanted.layout is torch.strided and _same(found, wanted):
-            return  # most are, and assert_close takes its time
+            return  # most tensors are equal, and assert_close is slow
         try:
             assert_close(
                 found,
@@ -223,7 +223,8 @@ class Comparison:
 
 
 def _strides_that_matter(tensor: torch.Tensor) -> tuple[int, ...]:
-    """Strides of dimensions with one element move nowhere; of empty tensors, too."""
+    """The strides, without those of dimensions with one element, which address nothing.
+    Empty for an empty tensor."""
     if tensor.numel() == 0:
         return ()
     return tuple(
@@ -238,14 +239,14 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
         return False
     try:
         return torch.equal(one, other)
-    except NotImplementedError:  # of complex half, for one
+    except NotImplementedError:  # for complex half, for example
         return False
 
 
 def outcome(
     function: Callable[..., T], /, *args: Any, **kwargs: Any
 ) -> tuple[T | None, Exception | None]:
-    """What the call gave, or the exception that it raised."""
+    """The result of the call, or the exception that it raised."""
     check_callable("outcome()", function)
     try:
         return function(*args, **kwargs), None

@@ -1,11 +1,9 @@
 """`torch.accelerator.current_accelerator()` on a machine without any SYCL device.
 
-PyTorch's answer is the accelerator that it was built for, whether it is there or not.
-xpurt comes with every installation of itself, like a build for the CPU that has learned
-one more device: where it is known that there is no such device, a program that asks
-takes the CPU, as it would without xpurt. The answer loads no driver, so that a process
-can still fork: until devices were looked for, xpu counts as absent only where no driver
-can be found.
+PyTorch returns the accelerator that it was built for, present or not. Here, None is
+returned if it is known that there is no SYCL device: the program then takes the CPU, as
+it would without xpurt. The answer loads no driver, so that a process can still fork.
+Until devices have been listed, xpu counts as absent only if no driver can be found.
 """
 
 import functools
@@ -19,7 +17,7 @@ Question = Callable[..., torch.device | None]
 
 
 def answer_none() -> Callable[[], None]:
-    """Puts the answer in place. Returns what undoes this."""
+    """Replaces the function. Returns a function that undoes this."""
     original: Question = torch.accelerator.current_accelerator
     vars(torch.accelerator)["current_accelerator"] = _asking(original)
 

@@ -1,8 +1,9 @@
 """What differs in Python on a build of PyTorch that has CUDA compiled in.
 
-Some of PyTorch takes it for impossible that XPU is compiled in too, and raises. So
-``torch.xpu._is_compiled()`` is False there for everybody but those who would then take
-the layer for a stub; and what asks for CUDA alone is made to ask for xpu as well.
+Some of PyTorch raises on such a build if XPU is compiled in, too. So
+``torch.xpu._is_compiled()`` returns False there, except to the callers that would then
+take the layer for a stub. And code that checks for CUDA alone is made to check for xpu
+as well.
 """
 
 import sys
@@ -12,22 +13,22 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode  # torch has it loaded
 
 _LAYER = "torch.xpu"
-# It takes the function for raw streams from torch._C only if XPU is compiled in.
+# It imports the function for raw streams from torch._C only if XPU is compiled in.
 _INTERFACES = "torch._dynamo.device_interface"
 
 Undo = Callable[[], None]
 
 
 def is_compiled() -> bool:
-    """Whether PyTorch has XPU compiled in; the answer depends on who asks."""
+    """Whether PyTorch has XPU compiled in; the answer depends on the calling module."""
     caller = str(sys._getframe(1).f_globals.get("__name__", ""))
     return caller in (_LAYER, _INTERFACES) or caller.startswith(f"{_LAYER}.")
 
 
 def heed_xpu_when_tracing() -> Undo:
-    """Makes FakeTensorMode initialize devices where there is an xpu, as elsewhere.
+    """Makes FakeTensorMode initialize devices if there is an xpu, as other builds do.
 
-    Returns what undoes this.
+    Returns a function that undoes this.
     """
     before = FakeTensorMode.avoid_device_init
 

@@ -2,11 +2,11 @@
 
 Note [Torch's own layer]
 ~~~~~~~~~~~~~~~~~~~~~~~~
-``import torch`` has imported ``torch.xpu`` as a stub, for want of names in
+``import torch`` has imported ``torch.xpu`` as a stub, since names were missing in
 ``torch._C``. With the names set, the same source gives the real module. It is a new
-module object: whoever took a function out of the stub keeps the stub's. PyTorch itself
-does so in ``torch._dynamo`` alone, so the import of xpurt comes before it, or
-`torch._dynamo` is told (see `_tell_dynamo`).
+module object: code that took a function out of the stub keeps the stub's function. In
+PyTorch only ``torch._dynamo`` does so. Either xpurt is imported first, or the functions
+in `torch._dynamo` are replaced (see `_tell_dynamo`).
 """
 
 import atexit
@@ -38,7 +38,7 @@ _ROOT: Final = "torch.xpu"
 
 
 class _Generators(tuple[torch.Generator, ...]):
-    """The default generator of each device. Asked for another one, it says why not."""
+    """The default generator of each device. A larger index raises with the reason."""
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, int) and index >= len(self):
@@ -47,7 +47,7 @@ class _Generators(tuple[torch.Generator, ...]):
 
 
 class _Installed:
-    """The runtime that is in place, and what its place looked like before."""
+    """The installed runtime, and what was there before it."""
 
     def __init__(self, register: Register) -> None:
         self.names_before: dict[str, Any] = {}
@@ -101,21 +101,21 @@ class _Installed:
                 setattr(torch._C, name, value)
 
     def _change(self) -> None:
-        """Puts in the functions that differ from PyTorch's."""
+        """Replaces the functions that differ from PyTorch's."""
         module = vars(self.module)
-        # PyTorch would count Level Zero's GPUs, and keep the number.
+        # PyTorch's would count Level Zero's GPUs, and keep the number.
         module["device_count"] = module["random"].device_count = _device_count
-        # Without its cache, which does not know of mappings.
+        # Without its cache, which would outlive a mapping.
         module["get_device_capability"] = module["get_device_capability"].__wrapped__
-        # Hashing by the queue's address would hand the queue out: the stream would
-        # never be taken for idle again.
+        # PyTorch hashes by the queue's address. Reading the address hands the queue
+        # out, and the stream would never count as idle again.
         module["Stream"].__hash__ = torch.Stream.__hash__
         module.update(telemetry.DIFFERENCES)
         if _C.is_cuda_build():
             module["_is_compiled"] = cuda_build.is_compiled
 
     def _initialize(self) -> None:
-        """What ``torch._C._xpu_init`` does: called once, at the first use."""
+        """Stands for ``torch._C._xpu_init``, which runs once, at the first use."""
         _C.init()
         vars(self.module)["_get_device_properties"] = device_properties
         self._set_generators()
@@ -126,11 +126,11 @@ class _Installed:
         )
 
     def _follow_mapping(self) -> None:
-        # A stream of the mapping that was there at the first capture.
+        # The stream belonged to the mapping at the first capture.
         vars(self.module)["graph"].default_capture_stream = None
         if self.module.is_initialized():
             self._set_generators()
-            # Of this thread; another one is told at its next use of the device.
+            # In this thread only; other threads check at their next use of the device.
             if _C.current_device() >= _C.device_count():
                 _C.set_device(0)
 
@@ -152,7 +152,7 @@ def install(register: Register) -> None:
 
 
 def uninstall() -> None:
-    """Brings the stub back that PyTorch has without xpurt."""
+    """Restores the stub that PyTorch has without xpurt."""
     global _installed
     if _installed is not None:
         _installed.remove()
@@ -166,13 +166,13 @@ def _device_count() -> int:
 
 
 def _take_modules() -> dict[str, ModuleType]:
-    """Takes ``torch.xpu`` and its submodules out of the table of imported modules."""
+    """Removes ``torch.xpu`` and its submodules from `sys.modules`. Returns them."""
     found = [m for m in sys.modules if m == _ROOT or m.startswith(f"{_ROOT}.")]
     return {name: sys.modules.pop(name) for name in found}
 
 
 def _tell_dynamo(before: ModuleType, after: ModuleType | None) -> None:
-    """Replaces what ``torch._dynamo`` took from ``torch.xpu`` when it was imported."""
+    """Replaces the functions that ``torch._dynamo`` imported from ``torch.xpu``."""
     dynamo = sys.modules.get("torch._dynamo.device_interface")
     if dynamo is None:
         return
@@ -195,7 +195,7 @@ def _tell_dynamo(before: ModuleType, after: ModuleType | None) -> None:
 
 
 def _finish() -> None:
-    """Waits for all queued work; what failed unheard is printed."""
+    """Waits for all queued work. Prints an error that no synchronization raised."""
     _C.drain_autograd_threads()
     try:
         _C.synchronize_all()

@@ -1,4 +1,4 @@
-"""The names in ``torch._C`` that the Python layer of ``torch.xpu`` is written over."""
+"""The names in ``torch._C`` that the Python layer of ``torch.xpu`` uses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +9,9 @@ from xpurt.xpu.properties import DeviceProperties
 
 
 def names(initialize: Callable[[], None]) -> dict[str, Any]:
-    """Each name with what stands behind it.
+    """Each name with its implementation.
 
-    initialize: what ``_xpu_init`` does.
+    initialize: implements ``_xpu_init``.
     """
     return {
         "_has_xpu": True,
@@ -61,7 +61,7 @@ def names(initialize: Callable[[], None]) -> dict[str, Any]:
 
 
 def _no_arch_flags() -> None:
-    """Kernels are built for the device at hand, none ahead of time."""
+    """None: kernels are built for the present device, never ahead of time."""
 
 
 def _memory_fraction(device: int) -> float:

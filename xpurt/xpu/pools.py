@@ -21,15 +21,15 @@ class Allocator:
 
 
 class MemPool:
-    """A pool of memory that only those get who ask for it: see `torch.xpu.use_mem_pool`.
+    """A memory pool for allocations inside of `torch.xpu.use_mem_pool` alone.
 
-    allocator: gives the pool its segments, by default the driver.
-    is_user_created: decides about the id alone: (0, n) or (n, 0).
-    use_on_oom: whether allocations outside of the pool get its free blocks before they
-        fail for want of memory.
+    allocator: gives the pool its segments; by default the driver does.
+    is_user_created: affects the form of the id alone: (0, n) or (n, 0).
+    use_on_oom: whether an allocation outside of the pool may take its free blocks
+        before it fails for lack of memory.
 
-    The pool is on the current device. Its memory goes back when the pool and all
-    tensors in it are gone, at the next `torch.xpu.empty_cache()`.
+    The pool is on the current device. `torch.xpu.empty_cache()` returns its memory once
+    the pool and all tensors in it are gone.
     """
 
     def __init__(
@@ -57,17 +57,18 @@ class MemPool:
         return self._allocator
 
     def use_count(self) -> int:
-        """How many hold the pool: this object, and each `use_mem_pool` inside."""
+        """The number of holders of the pool: this object, and each open
+        `use_mem_pool`."""
         return self._pool.use_count()
 
 
 def begin_of_all_threads(device: int, pool: PoolId) -> None:
-    """Allocations of every thread go to the pool, until the end."""
+    """Directs allocations of every thread to the pool, until the end."""
     _C.begin_allocate_to_pool(device, pool, this_thread_only=False)
 
 
 def begin_of_this_thread(device: int, pool: PoolId) -> None:
-    """Allocations of this thread go to the pool, until the end."""
+    """Directs allocations of this thread to the pool, until the end."""
     _C.begin_allocate_to_pool(device, pool, this_thread_only=True)
 
 
@@ -91,9 +92,8 @@ def current_allocator() -> Allocator:
 def change_current_allocator(allocator: Allocator) -> None:
     """Takes all memory of xpu tensors from `allocator` from now on.
 
-    It is asked for each tensor, and gets the memory back when the tensor is gone and
-    the work that was queued on its stream is done: nothing is cached.
-
+    It is called for each tensor. It gets the memory back when the tensor is gone and
+    the work queued on its stream is done: nothing is cached.
     Raises RuntimeError if xpu is in use already.
     """
     global _current

@@ -1,9 +1,9 @@
-"""xpu tensors on their way to other processes, through ``torch.multiprocessing``.
+"""Sending xpu tensors to other processes, through ``torch.multiprocessing``.
 
-SYCL memory cannot be opened by another process. PyTorch does not know that: it would
-put the storage of an xpu tensor into shared memory of the host, under the nose of the
-device. A tensor that is sent arrives as a copy on the same device instead; what asks
-for one memory in two processes is an error.
+Another process cannot open SYCL memory. PyTorch does not know that: it would move the
+storage of an xpu tensor into shared memory of the host, without the device's knowledge.
+Here a sent tensor arrives as a copy on the same device instead. A request for the same
+memory in two processes is an error.
 """
 
 import io
@@ -18,7 +18,7 @@ _SHARE = ("_share_fd_cpu_", "_share_filename_cpu_")
 
 
 def send_copies() -> Callable[[], None]:
-    """Makes xpu tensors travel as copies. Returns what undoes this."""
+    """Makes xpu tensors travel as copies. Returns a function that undoes this."""
     kinds: set[type] = {torch.Tensor, torch.nn.Parameter, *torch._tensor_classes}
     for kind in kinds:
         ForkingPickler.register(kind, _reduce)
@@ -44,8 +44,8 @@ def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
             "an xpu tensor that autograd has computed cannot be sent to another "
             "process, because its graph stays behind. Send tensor.detach()."
         )
-    # Bytes, not shared memory: a process that is spawned reads them after this copy
-    # would be gone. Of its own: the rest of a larger storage stays here.
+    # Bytes, not shared memory: a spawned process reads them after this copy is gone.
+    # Through a CPU tensor of its own, without the rest of a larger storage.
     copy = io.BytesIO()
     torch.save(tensor.detach().cpu(), copy)
     return _rebuild, (

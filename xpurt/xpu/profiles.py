@@ -1,7 +1,7 @@
-"""Makes the events of xpu's work in ``torch.profiler`` say XPU.
+"""Gives the events of xpu's work in ``torch.profiler`` the device type XPU.
 
-PyTorch's C++ names the device of a kernel after what it was built for, and a build for
-the CPU says CUDA. No event can be CUDA's there.
+PyTorch's C++ takes the device type of a kernel from its build options, and a build for
+the CPU takes CUDA. There is no event of CUDA in a profile of xpu.
 """
 
 import functools
@@ -17,7 +17,7 @@ Undo = Callable[[], None]
 def name_xpu() -> Undo:
     """Gives events of a profile of xpu the device type XPU.
 
-    Returns what undoes this.
+    Returns a function that undoes this.
     """
     before = profile._parse_kineto_results
 

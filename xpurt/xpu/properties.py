@@ -37,8 +37,8 @@ FIELDS: Final = (
     "uuid",
 )
 
-# What PyTorch has where a driver does not say. As many compute units as there are count
-# for subslices: PyTorch divides work by their number.
+# PyTorch's values for facts that a driver does not report. `gpu_subslice_count` is not
+# here: PyTorch divides work by it, so it defaults to the number of compute units.
 _UNREPORTED: Final[dict[str, Any]] = {
     "device_id": 0,
     "gpu_eu_count": 0,
@@ -48,7 +48,7 @@ _UNREPORTED: Final[dict[str, Any]] = {
     "uuid": uuid.UUID(int=0),
 }
 
-# What every device of the ordinal can do.
+# Limits: an ordinal has the smallest value of its devices.
 _LIMITS: Final = (
     "max_compute_units",
     "max_work_group_size",
@@ -61,9 +61,10 @@ _LIMITS: Final = (
 class DeviceProperties:
     """The properties of an xpu device, as its driver reports them.
 
-    Of an ordinal with several devices: what all of them can do, their memory in sum,
-    and else what the first of them is. Every field is there: a number that the driver
-    does not report is 0, but for `gpu_subslice_count`, which is `max_compute_units`.
+    For an ordinal of several devices: a capability that all of them have, the smallest
+    limit, the sum of their memories, and else the first device's value. Every field is
+    there. A number that the driver does not report is 0, except for
+    `gpu_subslice_count`, which is then `max_compute_units`.
     """
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
@@ -90,7 +91,7 @@ class DeviceProperties:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{f}={v!r}" for f, v in vars(self).items())
-        # Reports such as torch.utils.collect_env's say by this what is behind xpu.
+        # Reports such as torch.utils.collect_env's show by this that xpu is xpurt's.
         return f"_XpuDeviceProperties({shown}, runtime='xpurt')"
 
 

@@ -1,7 +1,8 @@
-"""Tensors spread over xpu devices and brought back: `torch.nn.DataParallel`'s moves.
+"""Spreading tensors over xpu devices and bringing them back, for
+`torch.nn.DataParallel`.
 
-PyTorch calls these through names in ``torch._C`` that only CUDA builds have. A device
-is given as its index.
+PyTorch calls these functions through names in ``torch._C`` that only CUDA builds have.
+A device is given by its index.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ def names() -> dict[str, Callable[..., Any]]:
 
 
 def broadcast(tensor: torch.Tensor, devices: Sequence[int]) -> list[torch.Tensor]:
-    """The tensor on each of the devices; where it is already, itself."""
+    """The tensor on each of the devices; on its own device, the tensor itself."""
     if tensor.is_xpu and (not devices or devices[0] != tensor.get_device()):
         raise RuntimeError(
             f"a tensor on {tensor.device} is broadcast to a list of devices that begins "
@@ -56,7 +57,7 @@ def broadcast_coalesced(
 ) -> list[list[torch.Tensor]]:
     """For each device the list of tensors.
 
-    buffer_size: bytes to be sent at once; not needed, each tensor is sent by itself.
+    buffer_size: bytes per transfer; ignored, each tensor is sent by itself.
     """
     by_tensor = [broadcast(tensor, devices) for tensor in tensors]
     return [[copies[i] for copies in by_tensor] for i in range(len(devices))]
@@ -69,8 +70,8 @@ def scatter(
     dim: int = 0,
     streams: Streams = None,
 ) -> list[torch.Tensor]:
-    """Pieces of the tensor along `dim`, one for each device: equal ones, fewer than
-    devices if it is short, or of `chunk_sizes`."""
+    """Chunks of the tensor along `dim`, one per device: of equal sizes, or of
+    `chunk_sizes`. There are fewer chunks than devices if the tensor is short."""
     if chunk_sizes is None:
         chunks = tensor.chunk(len(devices), dim)
     elif len(chunk_sizes) == len(devices):
@@ -104,8 +105,8 @@ def scatter_out(
 def gather(
     tensors: Sequence[torch.Tensor], dim: int, destination: int | None = None
 ) -> torch.Tensor:
-    """The tensors one after another along `dim`, on xpu:`destination`: the current
-    device for None, the CPU for -1."""
+    """The tensors concatenated along `dim`, on xpu:`destination`: None is the current
+    device, -1 the CPU."""
     if destination is None:
         destination = torch.xpu.current_device()
     device = "cpu" if destination == -1 else f"xpu:{destination}"

@@ -1,7 +1,8 @@
 """Sensors of the device: PyTorch reads them through Level Zero Sysman.
 
-Sysman counts the GPUs of Level Zero, which are not xpurt's ordinals, and our devices
-are OpenCL's: a number read there would be some other device's.
+Sysman counts the GPUs of Level Zero, which are not xpurt's ordinals. Our devices are
+OpenCL's: a number read there would be another device's. So most of these functions
+raise.
 """
 
 from typing import Any, NoReturn
@@ -45,7 +46,7 @@ def memory_usage(device: Device = None) -> float:
 def device_memory_used(device: Device = None) -> int:
     """Bytes of the device's memory that are in use, by all processes.
 
-    Raises RuntimeError where the driver does not tell.
+    Raises RuntimeError if the driver does not report it.
     """
     free, total = _C.memory_info(device_index(device))
     return total - free

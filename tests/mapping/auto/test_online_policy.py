@@ -1,4 +1,4 @@
-"""The decision on the hot path, by numbers that the test makes up."""
+"""The decision for each op, with made-up numbers."""
 
 import random
 
@@ -88,7 +88,7 @@ def test_the_best_device_changes_only_where_that_pays() -> None:
     policy.choose([0, 0], [0, 0], [20, 4], [50, 50])
     assert policy.best_alone == 0  # 120 against 114: less than 5%
     policy.choose([0, 0], [0, 0], [20, 4], [50, 50])
-    assert policy.best_alone == 0  # 140 against 118, but 50 for the way
+    assert policy.best_alone == 0  # 140 against 118, but 50 for the transfer
     for _ in range(4):
         policy.choose([0, 0], [0, 0], [20, 4], [50, 50])
     assert policy.best_alone == 1

@@ -34,7 +34,7 @@ def test_no_schedule_is_shorter_than_the_exact_one(graph: TaskGraph) -> None:
 
 
 def _shortest(graph: TaskGraph) -> float:
-    """By trying everything: any order of tasks, any device for each."""
+    """By exhaustive search: any order of tasks, any device for each."""
     best = float("inf")
 
     def extend(placed: dict[int, tuple[int, float]], free_at: list[float]) -> None:

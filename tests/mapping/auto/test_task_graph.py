@@ -1,4 +1,4 @@
-"""What a task graph takes, and what it refuses."""
+"""Valid and invalid arguments of a task graph."""
 
 import re
 from typing import Any

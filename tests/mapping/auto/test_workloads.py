@@ -1,4 +1,4 @@
-"""The standard work: how much of it there is, and who waits for whom."""
+"""The standard workloads: their amount of work, and their dependencies."""
 
 import pytest
 import torch

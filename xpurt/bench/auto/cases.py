@@ -1,4 +1,4 @@
-"""What the suite `auto` times, and what must come out."""
+"""The cases that the suite `auto` times, and their limits."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,11 +17,12 @@ LONG = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What AUTO's time may be: `most` times that of the fastest of `against`.
+    """A limit of AUTO's time: `most` times that of the fastest of `against`.
 
-    against: mappings. A limit below 1 asks for a gain.
-    together: against all of them, as if each did its part of the work, and all were
-        done at once; 1 / `most` is then the efficiency of EngineCL's authors (Nozal,
+    against: mappings. `most` below 1 requires a gain.
+    together: compares with all of them at once, as if each did a part of the work and
+        all ended together. 1 / `most` is then the efficiency of EngineCL's authors
+        (Nozal, Bosque and Beivide, 2020).
         Bosque and Beivide, 2020).
     """
 
@@ -30,19 +31,20 @@ class Limit:
     together: bool = False
 
     def time(self, seconds: Mapping[str, float]) -> float:
-        """What counts as 1, of the times by mapping."""
+        """The time that a limit of 1 stands for, from the times by mapping."""
         times = [seconds[mapping] for mapping in self.against]
         return 1 / sum(1 / each for each in times) if self.together else min(times)
 
 
 @dataclass(frozen=True, slots=True)
 class AutoCase:
-    """prepare: makes the tensors on xpu, and the call, which submits all of its work.
+    """One kind of work, and its limit.
 
+    prepare: makes the tensors on xpu, and the call, which submits all of its work.
     auto: the mapping that is measured.
-    slow_gpu: how many times longer the GPU takes, by a delay of each kernel.
+    slow_gpu: the factor by which a delay of each kernel slows down the GPU.
     group: cases whose geometric mean has a limit, too.
-    calls: of the work per measurement.
+    calls: the calls per measurement.
     """
 
     name: str
@@ -56,12 +58,12 @@ class AutoCase:
 
 def _matrices(count: int) -> list[torch.Tensor]:
     torch.manual_seed(SEED)
-    # Products of these neither vanish nor overflow.
+    # Their products neither vanish nor overflow.
     return [torch.randn(SIDE, SIDE) / SIDE**0.5 for _ in range(count)]
 
 
 def _chains(count: int) -> Call:
-    """Chains of products that do not depend on each other, in turns."""
+    """Chains of products, independent of each other, submitted alternately."""
     starts = [each.to("xpu") for each in _matrices(count)]
     factors = [each.to("xpu") for each in _matrices(count)]
 
@@ -150,5 +152,5 @@ CASES: tuple[AutoCase, ...] = (
     AutoCase("MLP step, one device", lambda: _step("MLP"), Limit(1.02, ("CPU",)), "AUTO:CPU"),
 )  # fmt: skip
 
-# The geometric mean of AUTO over the best single device, of the cases of a group.
+# Limits of a group's geometric mean of AUTO's time over that of the best single device.
 GROUP_LIMITS = {"training steps": 1.02}

@@ -1,8 +1,8 @@
-"""Runs the suite `auto`: a process per mapping, each of one core per device, in turns.
+"""Runs the suite `auto`: a process per mapping, of one core per device, alternating.
 
-On a machine without a GPU the virtual GPU is the second device: with
-``DPCPP_CPU_NUM_CUS=1`` the CPU device and it have a core each, and with
-``OMP_NUM_THREADS=1`` so have PyTorch's own kernels.
+On a machine without a GPU the virtual GPU is the second device. With
+``DPCPP_CPU_NUM_CUS=1`` the CPU device and the virtual GPU have a core each, and with
+``OMP_NUM_THREADS=1`` PyTorch's own kernels have one, too.
 """
 
 import math
@@ -23,9 +23,9 @@ from xpurt.config import config
 from xpurt.text.table import table
 
 AUTO = "auto"  # the suite's name
-AUTO_MAPPING = "AUTO"  # of all devices
+AUTO_MAPPING = "AUTO"  # the mapping of all devices
 
-# Until kernels are built, and ten times of each op are known.
+# Until all kernels are built, and ten times of each op are known.
 WARM_S, WARM_CALLS = 4.0, 12
 ROUNDS, QUICK_ROUNDS = 9, 3
 ONE_CORE = {
@@ -38,7 +38,7 @@ ONE_CORE = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Seconds per call by mapping, medians. cores: that the CPU mapping kept busy."""
+    """Median seconds per call, by mapping. cores: kept busy under the CPU mapping."""
 
     case: AutoCase
     seconds: dict[str, float]
@@ -46,7 +46,7 @@ class Measured:
 
     @property
     def ratio(self) -> float:
-        """AUTO's time over what the limit has it against."""
+        """AUTO's time divided by the time that its limit compares with."""
         return self.seconds[self.case.auto] / self.case.limit.time(self.seconds)
 
     @property
@@ -55,7 +55,7 @@ class Measured:
 
 
 class Worker:
-    """The other end of `xpurt.bench.auto.worker`."""
+    """A process that runs `xpurt.bench.auto.worker`, seen from its parent."""
 
     def __init__(self, mapping: str, delay_us: int = 0) -> None:
         variables = {
@@ -67,7 +67,7 @@ class Worker:
         if config().virtual_gpu == "off" and not _has_gpu():
             variables["XPURT_VIRTUAL_GPU"] = "strict"
         self.process = subprocess.Popen(
-            # A device alone is a core alone, for libraries too that count them.
+            # A single device gets a single core, also from libraries that count cores.
             [sys.executable, "-m", "xpurt.bench.auto.worker"]
             + (["--one-core"] if mapping != AUTO_MAPPING else []),
             stdin=subprocess.PIPE,
@@ -78,7 +78,7 @@ class Worker:
         self._answer()
 
     def seconds(self, case: AutoCase, calls: int) -> float:
-        """Of so many calls. Raises RuntimeError if the process ended."""
+        """The time of this many calls. Raises RuntimeError if the process ended."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{case.name}\t{calls}\n")
         self.process.stdin.flush()
@@ -92,7 +92,7 @@ class Worker:
         return line
 
     def cpu_s(self) -> float:
-        """Processor time of the process so far."""
+        """The processor time of the process so far, in seconds."""
         told = Path(f"/proc/{self.process.pid}/stat").read_text()
         fields = told.rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -118,7 +118,7 @@ def _workers(mappings: Sequence[str], delay_us: int = 0) -> Iterator[dict[str, W
 
 
 def run_auto(*, quick: bool = False, rows: str = "*") -> int:
-    """Prints the table; returns 0, also where a limit is not met."""
+    """Prints the table. Returns 0, even if a limit is not met."""
     chosen = [case for case in CASES if fnmatchcase(case.name, rows)]
     print(
         "AUTO against each device alone: one core per device, a process per mapping, in "
@@ -157,7 +157,7 @@ def _measure(case: AutoCase, rounds: int) -> Measured:
 
 
 def _delay_us(case: AutoCase) -> int:
-    """So that a kernel of the case takes `slow_gpu` times as long on the GPU."""
+    """The delay that makes the GPU `slow_gpu` times slower in a kernel of the case."""
     with _workers(["GPU"]) as workers:
         (gpu,) = workers.values()
         gpu.seconds(case, case.calls)

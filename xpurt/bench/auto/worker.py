@@ -1,7 +1,7 @@
-"""A process that times cases under one mapping, when its parent says so.
+"""A process that times cases under one mapping, as its parent requests.
 
-Reads a line per order, `<case> <calls>`, and answers with the seconds of the calls. A
-case stays prepared until another one is asked for.
+It reads lines `<case> <calls>`, and writes the seconds of the calls for each. A case
+stays prepared until another one is requested.
 """
 
 import gc
@@ -21,7 +21,7 @@ def serve() -> None:
     name, call = "", None
     if "--one-core" in sys.argv:
         os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
-    # One line per answer, whatever the libraries print.
+    # Only answers go to stdout; what the libraries print goes to stderr.
     answers, sys.stdout = sys.stdout, sys.stderr
     torch.zeros(1, device="xpu")
     print(xpurt.get_xpu_mapping(), file=answers, flush=True)

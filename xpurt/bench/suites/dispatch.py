@@ -1,4 +1,4 @@
-"""What an op costs before it computes: tiny tensors, views, indexing."""
+"""The overhead of an op before it computes: tiny tensors, views, indexing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,13 +8,13 @@ from torch import Tensor
 
 from xpurt.bench.row import Row, Suite, on
 
-SIDES = {1: 1, 1024: 32}  # of the square matrix with so many elements
+SIDES = {1: 1, 1024: 32}  # of the square matrix with this many elements
 
 
 def _each(
     name: str, op: Callable[..., Any], operands: int, **options: Any
 ) -> list[Row]:
-    """The row on each size."""
+    """The row for each size."""
     return [on(f"{name} {n}", op, *[(n,)] * operands, **options) for n in SIDES]
 
 
@@ -66,7 +66,7 @@ VIEWS = (
     on("x.view, grad", lambda x: x.view(1024), (32, 32), grad=True),
 )
 
-# Numbers of the rows lie between 0.5 and 1.5: as indices they are 0 and 1.
+# Values of the rows lie between 0.5 and 1.5: as indices they are 0 and 1.
 INDEXING = (
     on("x[indices]", lambda x, i: x[i.long()], (32, 32), (16,)),
     on("x[mask]", lambda x: x[x > 1], (32, 32)),

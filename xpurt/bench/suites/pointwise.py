@@ -1,4 +1,4 @@
-"""Ops on elements: half of them cheap, half of them transcendental."""
+"""Pointwise ops: half of them cheap, half of them transcendental."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

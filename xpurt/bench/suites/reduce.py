@@ -19,7 +19,7 @@ def _each(
     *,
     slow: bool = False,
 ) -> list[Row]:
-    """The row on each size and along each dimension; `op` takes a tensor and the dim."""
+    """The row for each size and each dimension; `op` takes a tensor and the dim."""
     return [
         on(
             f"{name} {size} {place}",
@@ -45,7 +45,7 @@ REDUCE = Suite(
             "var", torch.var, lambda np, x, dim: np.var(x, axis=dim, ddof=1), slow=True
         ),
         *_each("softmax", torch.softmax),
-        # It has no outer form: its dimensions are the last ones.
+        # There is no outer form: it normalizes the last dimensions.
         *(
             on(
                 f"layer_norm {size} inner",

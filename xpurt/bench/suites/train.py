@@ -12,7 +12,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "SGD": lambda parameters: torch.optim.SGD(parameters, 1e-3, momentum=0.9),
     "AdamW": lambda parameters: torch.optim.AdamW(parameters, 1e-3),
 }
-# What a quick run does of them.
+# The pairs of a quick run.
 QUICK = (("MLP", "SGD"), ("MLP", "AdamW"), ("ResNet-18", "SGD"), ("GPT", "AdamW"))
 
 

@@ -15,12 +15,12 @@ from xpurt.text.table import size
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 SIZES = (4 * KB, 64 * KB, MB, 16 * MB, 256 * MB, GB)
 LAZY_SIZES = (64 * KB, MB, 16 * MB, 256 * MB)
-# The tensor, its copies on either side, and what the allocators keep of each.
+# Tensors in memory at once: the tensor, its copies, and what the allocators keep.
 ROOM = 6
 
 
 def _tensor(size_bytes: int) -> Tensor:
-    """Raises Unavailable where there is no room for what is done with it."""
+    """A tensor of this size. Raises Unavailable if there is too little memory."""
     free = _free_bytes()
     if ROOM * size_bytes > free:
         raise Unavailable(

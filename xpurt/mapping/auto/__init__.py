@@ -1,4 +1,4 @@
-"""AUTO: which device runs what. The costs go down to the extension as data."""
+"""AUTO: the choice of a device for each op. The extension gets the costs as data."""
 
 from xpurt.mapping.auto.costs import (
     DeviceCost,

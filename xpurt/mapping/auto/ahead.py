@@ -1,5 +1,5 @@
-"""Planning and simulation: what `xpurt.mapping` gives out when it is asked for, as most
-programs never do and importing it takes time."""
+"""Planning and simulation. `xpurt.mapping` imports this at its first use, since most
+programs never use it, and the import takes time."""
 
 from xpurt.mapping.auto import workloads
 from xpurt.mapping.auto.planning import Schedule, TaskGraph, plan

@@ -1,6 +1,6 @@
-"""What an op costs on a device: by its calibration, or as far as it can be told
-without measuring. The extension predicts the time of an op on a device by the curve of
-its class, if one was measured there, else as
+"""The cost of an op on a device: from its calibration, or an estimate without
+measurements. The extension predicts the time of an op on a device by the curve of its
+class, if one was measured there, else as
 
     launch + max(bytes / bandwidth, flops / rate) + copies of what is not valid there
 
@@ -22,8 +22,8 @@ class DeviceCost:
     launch_us: submitting an empty kernel and waiting for it.
     bytes_per_us: memory that a kernel reads and writes.
     flops_per_us: float32 operations.
-    copy_launch_us: one copy from or to the home device.
-    copy_bytes_per_us: such a copy.
+    copy_launch_us: the fixed part of one copy from or to the home device.
+    copy_bytes_per_us: the rate of such a copy.
     """
 
     launch_us: float
@@ -33,11 +33,11 @@ class DeviceCost:
     copy_bytes_per_us: float
 
     def row(self) -> tuple[float, float, float, float, float]:
-        """As the extension takes it."""
+        """The five numbers, in the order that the extension expects."""
         return astuple(self)
 
 
-# Of one compute unit: a core of a CPU with its share of the memory's bandwidth, a
+# Per compute unit: a core of a CPU with its share of the memory's bandwidth, a
 # sub-slice or multiprocessor of a GPU. Orders of magnitude, not measurements.
 _CPU_BYTES_PER_US = 5_000.0
 _CPU_FLOPS_PER_US = 50_000.0
@@ -49,7 +49,7 @@ _HOST_BYTES_PER_US = 5_000.0
 
 
 def install_costs(placement: Placement) -> None:
-    """Gives the extension what is known of the placement's devices."""
+    """Passes the known costs of the placement's devices to the extension."""
     for index, devices in enumerate(placement.ordinals):
         rates = [
             kernels.apply_costs(index, position, identity(device), device.kind)
@@ -64,7 +64,7 @@ def install_costs(placement: Placement) -> None:
 
 
 def identity(device: PhysicalDevice) -> kernels.Identity:
-    """What measurements on the device depend on."""
+    """The properties on which measurements of the device depend."""
     return kernels.identity_of(
         device.name, device.platform, device.driver_version, device.compute_units
     )
@@ -73,8 +73,8 @@ def identity(device: PhysicalDevice) -> kernels.Identity:
 def device_cost(
     device: PhysicalDevice, rates: kernels.Rates | None = None
 ) -> DeviceCost:
-    """The costs by a calibration's rates; without one, from the device's kind and its
-    compute units."""
+    """The costs from a calibration's rates; without one, an estimate from the kind and
+    the compute units of the device."""
     if rates is not None:
         return DeviceCost(
             launch_us=rates.launch_us,

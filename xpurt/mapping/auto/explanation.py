@@ -1,4 +1,4 @@
-"""Where the ops of one call went, and why."""
+"""The devices that the ops of one call ran on, and the reasons."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ from xpurt.text.table import table
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to run an op, as it was predicted. Microseconds from the decision on.
+    """A candidate for an op, as predicted. Microseconds from the decision on.
 
     tier: "native" (PyTorch's CPU kernel) or "kernel" (a kernel or a oneDNN primitive).
-    free_us: until its queue has done what was submitted before.
+    free_us: until its queue has done the work submitted before.
     moves_us: copies of operands that are not valid on the device.
-    cost_us: the work itself; infinite where it can't run, or isn't worth a look.
-    finish_us: until it is done.
+    cost_us: the work itself; infinite if it can't run, or is not worth a trial yet.
+    finish_us: until the op is done.
     """
 
     device: str
@@ -41,7 +41,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedOp:
-    """One op of the call. `ways`: empty where there was nothing to choose."""
+    """One op of the call. `ways`: the candidates; empty if there was no choice."""
 
     op: str
     device: str
@@ -86,11 +86,12 @@ def _possible(row: ExplainedOp) -> list[Way]:
 
 
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
-    """Calls the function, prints where each op on xpu went and why, and returns it.
+    """Calls the function, prints the device of each op on xpu and the reason, and
+    returns the explanation.
 
-    The ops of other threads count as well, so that a backward is explained; and what the
-    function explains itself is explained twice. Raises what the function
-    raises, and TypeError for what can't be called.
+    Ops of other threads are included, so that a backward is explained. Calls of
+    `explain` inside of the function are explained twice. Raises what the function
+    raises, and TypeError if it can't be called.
     """
     check_callable("explain()", function)
     begin = _C.begin_explaining()

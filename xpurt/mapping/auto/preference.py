@@ -1,4 +1,4 @@
-"""The user's word in AUTO's choice."""
+"""The user's preference in AUTO's choice."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

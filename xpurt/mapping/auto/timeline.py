@@ -1,4 +1,4 @@
-"""What ran on which physical queue, and when: as a Chrome trace, and as a picture."""
+"""The work of each physical queue over time: as a Chrome trace, and as a picture."""
 
 import json
 import tempfile
@@ -18,7 +18,7 @@ WIDTH = 12
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue of one stream on one physical device. `name`: the device's."""
+    """A queue of one stream on one physical device. `name`: the device's name."""
 
     name: str
     physical_device: int
@@ -27,7 +27,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A kernel, or a copy of so many bytes. Microseconds from the first piece on."""
+    """A kernel or a copy. Times in microseconds from the first one on."""
 
     name: str
     queue: Queue
@@ -42,14 +42,14 @@ class Piece:
 
 @dataclass(slots=True)
 class Timeline:
-    """Filled when its ``with`` ends. `trace`: PyTorch's Chrome trace of the same."""
+    """Filled when its ``with`` ends. `trace`: PyTorch's Chrome trace of the work."""
 
     pieces: tuple[Piece, ...] = ()
     trace: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def queues(self) -> tuple[Queue, ...]:
-        """Those that had work, the first device's first."""
+        """The queues that had work, in the order of their devices."""
         found = {piece.queue for piece in self.pieces}
         return tuple(sorted(found, key=lambda q: (q.physical_device, q.stream)))
 
@@ -57,12 +57,12 @@ class Timeline:
         return sum(p.end_us - p.start_us for p in self.pieces if p.queue == queue)
 
     def save(self, path: str | Path) -> None:
-        """A ``.json`` is a Chrome trace (for chrome://tracing, or Perfetto); any other
-        suffix a picture: a row per queue, its kernels and copies, and a line from each
-        copy to the device at its other end.
+        """Writes a Chrome trace for the suffix ``.json`` (for chrome://tracing, or
+        Perfetto), else a picture: a row per queue, its kernels and copies, and a line
+        from each copy to the device at its other end.
 
-        Raises ModuleNotFoundError without matplotlib, ValueError for a suffix that it
-        does not know, and OSError.
+        Raises ModuleNotFoundError without matplotlib, ValueError for a suffix that
+        matplotlib does not know, and OSError.
         """
         path = Path(path)
         if path.suffix == ".json":
@@ -73,17 +73,18 @@ class Timeline:
 
 @contextmanager
 def timeline(path: str | Path | None = None) -> Iterator[Timeline]:
-    """Records what the devices do inside of the ``with``::
+    """Records the work of the devices inside of the ``with``::
 
         with xpurt.timeline("step.png") as found:
             step()
         found.save("step.json")
 
-    path: saved there at the end, unless the block raises. Work is recorded on queues
-    that carry times, so that each submission takes some microseconds longer.
+    path: the timeline is saved there at the end, unless the block raises. Work is
+    recorded on queues with profiling, so each submission takes some microseconds
+    longer.
 
-    Raises NotImplementedError on a build of PyTorch with CUDA; and before the block is
-    run, for a path that nothing can be saved to, what `Timeline.save` would raise.
+    Raises NotImplementedError on a build of PyTorch with CUDA. A `path` to which
+    `Timeline.save` could not write raises the same errors as that, before the block.
     """
     if path is not None:
         _check_path(path)
@@ -111,7 +112,7 @@ def timeline(path: str | Path | None = None) -> Iterator[Timeline]:
 
 
 def _check_path(path: str | Path) -> None:
-    """What was recorded would be lost if this were found out at the end."""
+    """Checks before recording, since an error at the end would lose the recording."""
     check_type(
         "timeline()", path, str | Path, "the path of a file", 'Give one as "step.png".'
     )
@@ -123,7 +124,7 @@ def _check_path(path: str | Path) -> None:
         )
     if file.suffix == ".json":
         return
-    from matplotlib.figure import Figure  # as in _draw
+    from matplotlib.figure import Figure  # optional, and slow to import
 
     known = Figure().canvas.get_supported_filetypes()
     if file.suffix[1:].lower() not in known:

@@ -1,4 +1,4 @@
-"""Plans for graphs of tasks that are known as a whole. Pure: touches no device."""
+"""Plans for graphs of tasks that are known as a whole. Pure: uses no device."""
 
 from xpurt.mapping.auto.planning.eft import online_policy
 from xpurt.mapping.auto.planning.parents_first import parents_first

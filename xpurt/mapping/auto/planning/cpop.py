@@ -13,8 +13,8 @@ from xpurt.mapping.auto.planning.task_graph import Floats, TaskGraph
 
 
 def cpop(graph: TaskGraph) -> Schedule:
-    """Tasks by the length of the longest way through them. Those of the critical path
-    run on the device that runs it fastest, others where they finish first."""
+    """Tasks in the order of the longest path through them. Tasks of the critical path
+    run on the device that runs that path fastest, others where they finish first."""
     builder = Builder(graph)
     priority = without_noise(upward_ranks(graph) + downward_ranks(graph))
     path = critical_path(graph, priority)
@@ -26,8 +26,8 @@ def cpop(graph: TaskGraph) -> Schedule:
 
 
 def critical_path(graph: TaskGraph, priority: Floats) -> list[int]:
-    """From a first task of the highest priority to a last one, always to the child of
-    the highest; the lower number of equals."""
+    """The path from the first task of the highest priority to a last task, always to
+    the child of the highest priority; of equals, the one with the lower number."""
     if graph.tasks == 0:
         return []
     has_parents = np.isin(np.arange(graph.tasks), graph.consumers)

@@ -1,6 +1,6 @@
-"""Earliest finish as the eager scheduler has it: ops in program order, each sent on by
-the extension's own decision as soon as it comes. On a device an op that is ready
-overtakes those that still wait for their inputs."""
+"""Earliest finish time, as in the eager scheduler: ops come in program order, and the
+extension's own decision sends each to a device at once. On a device, an op that is
+ready overtakes those that still wait for their inputs."""
 
 import numpy as np
 
@@ -9,11 +9,11 @@ from xpurt.mapping.auto.planning.schedule import Schedule
 from xpurt.mapping.auto.planning.task_graph import Integers, TaskGraph
 from xpurt.mapping.auto.planning.timeline import Timeline
 
-ROUNDS = 20  # that were run before
+ROUNDS = 20  # of the loop, run before
 
 
 def eft(graph: TaskGraph) -> Schedule:
-    """Where each op would go if the host submitted all of them at once."""
+    """The device of each op if the host submitted all of them at once."""
     policy = online_policy(graph)
     placement: Integers = np.zeros(graph.tasks, dtype=np.intp)
     start = np.zeros(graph.tasks)
@@ -38,8 +38,8 @@ def eft(graph: TaskGraph) -> Schedule:
 
 
 def online_policy(graph: TaskGraph) -> _C.OnlinePolicy:
-    """A policy for which the graph is the next round of a long loop: costs are learned
-    by then, and so is which device is best alone."""
+    """A policy for which the graph is the next round of a long loop: it has learned the
+    costs, and which device is best alone."""
     policy = _C.OnlinePolicy(graph.devices)
     policy.remember((ROUNDS * graph.costs.sum(axis=0)).tolist())
     return policy

@@ -1,4 +1,4 @@
-"""The shortest schedule there is, by branch and bound; for small graphs."""
+"""The shortest possible schedule, by branch and bound; for small graphs."""
 
 from collections.abc import Iterator
 from operator import le
@@ -15,14 +15,15 @@ from xpurt.mapping.auto.planning.schedule import Schedule
 from xpurt.mapping.auto.planning.task_graph import Floats, TaskGraph
 
 MOST_TASKS = 16  # the search grows exponentially
-KEPT_STATES = 500_000  # beyond that it goes on without remembering more
+KEPT_STATES = 500_000  # beyond this number, the search keeps no more states
 
-# Less than rounding loses, in parts of the makespan.
+# A schedule is better only if its makespan is smaller by more than rounding errors.
 _BETTER = 1 - 1e-12
 
 
 def exact(graph: TaskGraph) -> Schedule:
-    """A schedule of the least makespan. Raises PlanningError for more than 16 tasks."""
+    """A schedule of the smallest makespan. Raises PlanningError for more than 16
+    tasks."""
     if graph.tasks > MOST_TASKS:
         raise PlanningError(
             f'policy "exact" takes graphs of at most {MOST_TASKS} tasks; found '
@@ -42,10 +43,10 @@ def _makespan(schedule: Schedule) -> float:
 class _Search:
     """Appends tasks to devices in every order that makes a difference.
 
-    Each schedule that cannot be shortened by moving a task alone to an earlier time
-    comes from appending its tasks by their start. A partial schedule is given up if
-    its bound reaches the best makespan, or if another one of the same tasks, with the
-    results that are still needed in the same places, was no later in anything.
+    Every schedule that can't be shortened by moving one task to an earlier time results
+    from appending its tasks by their start. A partial schedule is dropped if its bound
+    reaches the best makespan, or if an earlier one of the same tasks, with the results
+    that are still needed on the same devices, was no later in anything.
     """
 
     def __init__(self, graph: TaskGraph, best: Schedule) -> None:
@@ -67,7 +68,7 @@ class _Search:
         self.best = best.makespan
         self.placement = best.placement.copy()
         self.start, self.finish = best.start.copy(), best.finish.copy()
-        # Of the partial schedule.
+        # The partial schedule.
         self.where = [-1] * self.tasks
         self.begins = [0.0] * self.tasks
         self.ends = [0.0] * self.tasks
@@ -80,7 +81,10 @@ class _Search:
         self._extend(0, sum(self.least))
 
     def _extend(self, placed: int, work: float) -> None:
-        """`placed`: a bit per task; `work`: the least that the others cost, in prices."""
+        """Continues a partial schedule.
+
+        placed: a bit per task. work: the smallest cost of the other tasks, in prices.
+        """
         if placed == (1 << self.tasks) - 1:
             self._keep()
             return
@@ -99,7 +103,7 @@ class _Search:
             self._take_back(task, device, before)
 
     def _steps(self) -> Iterator[tuple[float, int, int, float]]:
-        """Bound, task, device and start of all that may come next.
+        """Bound, task, device and start of each possible next step.
 
         A task without children that could begin at once anywhere may as well be the
         last on its device. Such tasks come in a fixed order when no others are left.
@@ -108,7 +112,7 @@ class _Search:
         devices = []
         for device, free_at in enumerate(self.free_at):
             if free_at == 0 and device not in self.where:
-                # One of several empty devices that are all alike is enough.
+                # Of several empty devices that are alike, one is enough.
                 if self.twins[device] in tried_empty:
                     continue
                 tried_empty.add(self.twins[device])
@@ -137,7 +141,7 @@ class _Search:
         return end + self.after[task][device], task, device, start
 
     def _ready(self, task: int) -> list[float]:
-        """When its inputs are on each device; its parents are placed."""
+        """The times at which its inputs are on each device. Its parents are placed."""
         ready = [0.0] * self.devices
         for parent, times in self.parents[task]:
             end, moved = self.ends[parent], times[self.where[parent]]
@@ -158,7 +162,7 @@ class _Search:
             self.missing[child] += 1
 
     def _is_new(self, placed: int) -> bool:
-        """Whether no partial schedule before was as good as this one in everything."""
+        """Whether no earlier partial schedule was as good as this one in everything."""
         needed = [
             task
             for task in range(self.tasks)
@@ -185,8 +189,8 @@ class _Search:
 
 
 def _after(graph: TaskGraph) -> Floats:
-    """The least time from a task's end on a device to the graph's end, [tasks,
-    devices], with devices never busy."""
+    """The smallest time from a task's end on a device to the graph's end, [tasks,
+    devices], if devices are never busy."""
     table = np.zeros(graph.costs.shape)
     for task in reversed(graph.order):
         for edge in graph.edges_out(task):
@@ -197,7 +201,7 @@ def _after(graph: TaskGraph) -> Floats:
 
 
 def _twins(graph: TaskGraph) -> list[int]:
-    """For each device the first one that it could change places with."""
+    """For each device the first one that is interchangeable with it."""
     first = list(range(graph.devices))
     transfers = [graph.transfer(edge) for edge in range(len(graph.producers))]
     for one in range(graph.devices):

@@ -1,4 +1,4 @@
-"""A picture of who runs what, and when."""
+"""A picture of the tasks on each device over time."""
 
 from collections.abc import Sequence
 from os import PathLike
@@ -7,7 +7,7 @@ from xpurt.startup.extras import needs
 
 ROW_HEIGHT = 0.45  # inches
 COLORS = ("#2a6fbb", "#4fb286", "#e0a030", "#c8553d", "#7a6cb0", "#888888")
-LETTERS = 150  # that a whole row has room for
+LETTERS = 150  # that fit in a row of the full width
 
 Bar = tuple[str, float, float]  # name, start, finish
 

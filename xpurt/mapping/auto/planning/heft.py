@@ -7,7 +7,7 @@ from xpurt.mapping.auto.planning.task_graph import TaskGraph
 
 
 def heft(graph: TaskGraph) -> Schedule:
-    """Tasks by upward rank, each where it finishes first."""
+    """Tasks in the order of their upward rank, each where it finishes first."""
     builder = Builder(graph)
     for task in by_priority(graph, upward_ranks(graph)):
         builder.place(task)

@@ -1,4 +1,4 @@
-"""List scheduling: tasks by priority, each put between others where it ends first."""
+"""List scheduling: tasks by priority, each inserted where it finishes first."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,13 +10,13 @@ from xpurt.mapping.auto.planning.schedule import Schedule
 from xpurt.mapping.auto.planning.task_graph import Floats, Integers, TaskGraph
 from xpurt.mapping.auto.planning.timeline import Timeline
 
-# Less than rounding errors keep apart is a tie.
+# Differences that rounding errors can cause count as ties.
 _EARLIER = 1 - 1e-12
 
 
 def by_priority(graph: TaskGraph, priority: Floats) -> Iterator[int]:
-    """All tasks: of those whose parents came before, the one of the highest priority,
-    or the lower number."""
+    """All tasks, parents first: always the task of the highest priority among those
+    whose parents were yielded; of equals, the one with the lower number."""
     turn = (-without_noise(priority)).tolist()
     return parents_first(range(graph.tasks), graph.children, turn.__getitem__)
 
@@ -37,10 +37,10 @@ class Builder:
         devices: Sequence[int] | None = None,
         afterwards: Floats | None = None,
     ) -> None:
-        """Puts a task where its finish, and what comes `afterwards`, is earliest; the
-        lower device of equals.
+        """Puts a task on the device where the sum of its finish and `afterwards` is
+        smallest; of equals, the lower device.
 
-        devices: those to choose from; all by default.
+        devices: the candidates; all by default.
         afterwards: one time per device.
         """
         ready = self.graph.ready(task, self.placement, self.finish).tolist()

@@ -1,4 +1,4 @@
-"""Tasks in an order in which nobody comes before whom it waits for."""
+"""Tasks in an order in which each comes after all tasks that it waits for."""
 
 import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -10,8 +10,8 @@ def parents_first(
     children: Callable[[int], Sequence[int]],
     turn: Callable[[int], Any],
 ) -> Iterator[int]:
-    """Of the tasks whose parents came before, always that of the lowest turn, or the
-    lower number (Kahn, 1962, with a heap). Tasks on a circle, or behind one, never come.
+    """Tasks in the order of `turn`, then of their number, among those whose parents
+    were yielded (Kahn, 1962, with a heap). Tasks on or behind a cycle are missing.
 
     children: of a task, among `tasks`; once for each edge.
     """

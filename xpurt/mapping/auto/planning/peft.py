@@ -7,8 +7,8 @@ from xpurt.mapping.auto.planning.task_graph import TaskGraph
 
 
 def peft(graph: TaskGraph) -> Schedule:
-    """Tasks by their mean optimistic cost, each where its finish and the optimistic
-    cost of what follows is earliest."""
+    """Tasks in the order of their mean optimistic cost, each where the sum of its
+    finish and of its optimistic cost is smallest."""
     builder = Builder(graph)
     table = optimistic_costs(graph)
     for task in by_priority(graph, table.mean(axis=1)):

@@ -21,13 +21,13 @@ POLICIES: dict[str, Callable[[TaskGraph], Schedule]] = {
 
 
 def plan(graph: TaskGraph, policy: str = "heft") -> Schedule:
-    """Where each task of a graph runs, and when.
+    """The device and the times of each task of a graph.
 
     policy:
         "heft", "cpop": Topcuoglu, Hariri and Wu (2002), with insertion.
         "peft": Arabnejad and Barbosa (2014).
-        "eft": as the eager scheduler does it, in program order.
-        "exact": the shortest there is, by branch and bound; for small graphs.
+        "eft": the eager scheduler's decisions, in program order.
+        "exact": the shortest possible, by branch and bound; for small graphs.
 
     Ties go to the lower task and device. Raises PlanningError, a ValueError, for an
     unknown policy, and for graphs too large for "exact".

@@ -1,4 +1,4 @@
-"""What time on each device is worth."""
+"""The value of time on each device."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ STEPS = 200
 
 
 def device_prices(graph: TaskGraph) -> Floats:
-    """Prices that add up to 1. The sum of each task's least cost times price is a bound
-    of the makespan: the dual of the linear program in which tasks can be cut, and run on
-    several devices at once.
+    """Prices that add up to 1. The sum of each task's smallest cost times price is a
+    lower bound of the makespan: the dual of the linear program in which tasks can be
+    cut, and run on several devices at once.
 
     The best prices are approached by multiplicative weights (Arora, Hazan and Kale,
     2012); any prices give a bound.
@@ -29,7 +29,7 @@ def device_prices(graph: TaskGraph) -> Floats:
         load = np.bincount(cheapest, weights=chosen, minlength=graph.devices)
         if load.sum() == 0:
             break
-        # A device that too much goes to gets dearer.
+        # The price of a device with too much work rises.
         price = price * (1 + 0.5 / np.sqrt(step + 1) * (load / load.sum() - price))
         price /= price.sum()
     return found

@@ -9,16 +9,16 @@ from xpurt.mapping.auto.planning.task_graph import Floats, TaskGraph
 
 
 def without_noise(times: Floats) -> Floats:
-    """Whole numbers in the same order, and the same ones for times that rounding errors
-    alone keep apart: means make thirds, and ties would not be ties."""
+    """Whole numbers in the same order; equal for times that differ by rounding errors
+    alone. Means divide by three, for example, and would break ties."""
     unit = max(float(times.max(initial=0.0)), 1e-300) * 1e-10
     steps: Floats = np.rint(times / unit)
     return steps
 
 
 def upward_ranks(graph: TaskGraph) -> Floats:
-    """Length of the longest way from a task's start to the end (Topcuoglu, Hariri and
-    Wu, 2002)."""
+    """The length of the longest path from a task's start to the end (Topcuoglu, Hariri
+    and Wu, 2002)."""
     transfer = graph.mean_transfers()
     rank: Floats = graph.costs.mean(axis=1)
     for task in reversed(graph.order):
@@ -29,7 +29,8 @@ def upward_ranks(graph: TaskGraph) -> Floats:
 
 
 def downward_ranks(graph: TaskGraph) -> Floats:
-    """Length of the longest way from the beginning to a task's start (the same)."""
+    """The length of the longest path from the beginning to a task's start (same
+    source)."""
     mean = graph.costs.mean(axis=1)
     transfer = graph.mean_transfers()
     rank = np.zeros(graph.tasks)
@@ -43,8 +44,8 @@ def downward_ranks(graph: TaskGraph) -> Floats:
 
 def optimistic_costs(graph: TaskGraph) -> Floats:
     """The optimistic cost table [tasks, devices] of Arabnejad and Barbosa (2014): the
-    time from a task's end to that of the graph, if the task runs on the device and all
-    after it wherever is best, with devices never busy."""
+    time from a task's end to that of the graph, if the task runs on the device, all
+    later tasks run where they are fastest, and devices are never busy."""
     transfer = graph.mean_transfers()
     table = np.zeros(graph.costs.shape)
     for task in reversed(graph.order):

@@ -1,4 +1,4 @@
-"""What a plan says: where each task runs, and when."""
+"""The result of planning: the device and the times of each task."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from xpurt.mapping.auto.planning.task_graph import Floats, Integers, TaskGraph
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Arrays have one number per task.
+    """A plan. Arrays have one number per task.
 
     placement: devices.
     start, finish: times, in the unit of the graph's costs.
@@ -26,17 +26,17 @@ class Schedule:
 
     @property
     def makespan(self) -> float:
-        """When the last task is done; 0 for a graph without tasks."""
+        """The finish of the last task; 0 for a graph without tasks."""
         return float(self.finish.max(initial=0.0))
 
     def plot(
         self, path: str | PathLike[str], devices: Sequence[str] | None = None
     ) -> None:
-        """Draws a row per device; the suffix decides the format, as in gantt.png.
+        """Draws a row per device. The suffix of `path` gives the format: gantt.png.
 
         devices: their names.
 
-        Raises ModuleNotFoundError without matplotlib, OSError where `path` can't be
+        Raises ModuleNotFoundError without matplotlib, OSError if `path` can't be
         written, and ValueError for a format that matplotlib does not write.
         """
         names, start, finish = (

@@ -1,4 +1,4 @@
-"""A graph of tasks: what each costs on each device, and who waits for whose results."""
+"""A graph of tasks: the cost of each on each device, and their dependencies."""
 
 import math
 import operator
@@ -11,7 +11,7 @@ import numpy as np
 from xpurt.errors import PlanningError
 from xpurt.mapping.auto.planning.parents_first import parents_first
 
-if TYPE_CHECKING:  # it takes time, and importing xpurt brings this file
+if TYPE_CHECKING:  # slow to import, and `import xpurt` imports this file
     from numpy.typing import ArrayLike
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -24,13 +24,13 @@ class TaskGraph:
     """Tasks and the edges between them.
 
     costs: times of shape [tasks, devices]; tasks are in program order.
-    edges: (producer, consumer, transfer_time) each. The transfer is paid where the two
-        run on different devices: a number, a function (from_device, to_device), or an
-        array of shape [devices, devices] whose diagonal does not count.
+    edges: (producer, consumer, transfer_time) each. The transfer is paid if the two run
+        on different devices: a number, a function (from_device, to_device), or an array
+        of shape [devices, devices] whose diagonal does not count.
     names: one per task.
 
     Raises PlanningError, a ValueError, for times that are negative, infinite or NaN,
-    for shapes that do not fit, tasks that do not exist, and circles.
+    for shapes that do not fit, tasks that do not exist, and cycles.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class TaskGraph:
             (*_ends(each, number, self.tasks), *transfers.add(each[2], number), number)
             for number, each in enumerate(map(tuple, edges))
         ]
-        # By consumer: the edges that lead to a task lie side by side.
+        # By consumer: the edges into one task are adjacent.
         ends.sort(key=lambda each: each[1])
         self.producers: Integers = np.array([each[0] for each in ends], dtype=np.intp)
         self.consumers: Integers = np.array([each[1] for each in ends], dtype=np.intp)
         self._scale: Floats = np.array([each[3] for each in ends], dtype=np.float64)
         self._table: Integers = np.array([each[2] for each in ends], dtype=np.intp)
-        # Where each of these edges was in what was given.
+        # The position of each of these edges in the argument `edges`.
         self.given_edge: Integers = np.array([each[4] for each in ends], dtype=np.intp)
         self._tables = transfers.tables()
         self._first_in: list[int] = np.searchsorted(
@@ -73,24 +73,24 @@ class TaskGraph:
         )
 
     def edges_in(self, task: int) -> slice:
-        """Of the arrays `producers` and `consumers`."""
+        """The positions in `producers` and `consumers` of the edges into a task."""
         return slice(self._first_in[task], self._first_in[task + 1])
 
     def edge_numbers_in(self, task: int) -> range:
-        """The same, one by one."""
+        """The same positions as a range."""
         return range(self._first_in[task], self._first_in[task + 1])
 
     def edges_out(self, task: int) -> Integers:
-        """Numbers in the arrays `producers` and `consumers`."""
+        """The positions in `producers` and `consumers` of the edges out of a task."""
         return self._by_producer[self._first_out[task] : self._first_out[task + 1]]
 
     def children(self, task: int) -> list[int]:
-        """Once for each edge."""
+        """The children of a task, once for each edge."""
         children: list[int] = self.consumers[self.edges_out(task)].tolist()
         return children
 
     def piece(self, edge: int) -> tuple[int, int, float]:
-        """The same for edges that carry the same part of the same result."""
+        """A key of the data on an edge: equal for the same part of the same result."""
         producer, table = int(self.producers[edge]), int(self._table[edge])
         return producer, table, float(self._scale[edge])
 
@@ -100,13 +100,14 @@ class TaskGraph:
         return times
 
     def transfers(self, edges: slice | Integers, places: Integers) -> Floats:
-        """Times [edges, devices] from the device `places[i]` of each edge's producer."""
+        """Times [edges, devices] from `places[i]`, the device of edge i's producer."""
         table = self._tables[self._table[edges], places]
         times: Floats = table * self._scale[edges][:, None]
         return times
 
     def ready(self, task: int, placement: Integers, finish: Floats) -> Floats:
-        """When the inputs of a task are on each device, if its parents are placed."""
+        """The times at which a task's inputs are on each device. Its parents are
+        placed."""
         edges = self.edges_in(task)
         if edges.start == edges.stop:
             return np.zeros(self.devices)
@@ -116,8 +117,8 @@ class TaskGraph:
         return latest
 
     def leave(self, task: int, to_device: int) -> Floats:
-        """What taking a task's results from each device to this one costs; from this
-        one, to the farthest other."""
+        """Times [devices] of moving a task's results from each device to `to_device`;
+        the entry of `to_device` is the time to the farthest other device."""
         edges = self.edges_out(task)
         if len(edges) == 0:
             return np.zeros(self.devices)
@@ -128,13 +129,14 @@ class TaskGraph:
         return most
 
     def mean_transfers(self) -> Floats:
-        """Of each edge, over ordered pairs of different devices."""
+        """The mean of each edge over ordered pairs of different devices."""
         pairs = max(1, self.devices * (self.devices - 1))
         mean: Floats = self._tables.sum(axis=(1, 2)) / pairs
         return mean[self._table] * self._scale
 
     def _sorted(self) -> list[int]:
-        """All tasks, parents first, else in program order. Raises PlanningError."""
+        """All tasks, parents first, else in program order. Raises PlanningError for a
+        cycle."""
         order = list(parents_first(range(self.tasks), self.children, lambda task: task))
         if len(order) < self.tasks:
             circle = " -> ".join(self.names[task] for task in self._circle(set(order)))
@@ -142,7 +144,7 @@ class TaskGraph:
         return order
 
     def _circle(self, free: set[int]) -> list[int]:
-        """A circle among the tasks that never became free."""
+        """A cycle among the tasks that are not in `free`."""
         seen: dict[int, None] = {}
         task = next(task for task in range(self.tasks) if task not in free)
         while task not in seen:
@@ -158,9 +160,9 @@ class _Transfers:
 
     def __init__(self, devices: int) -> None:
         self.devices = devices
-        # A number is the same between any two devices.
+        # The table for a number: the same between any two devices.
         self.kept: list[Floats] = [1.0 - np.eye(devices)]
-        # By identity; the object is kept, so that no other takes its number.
+        # By id(); the object is kept, so that its id is not used again.
         self.known: dict[int, tuple[int, object]] = {}
 
     def tables(self) -> Floats:

@@ -1,4 +1,4 @@
-"""The idle times of a device, where tasks may be put between others."""
+"""The idle times of a device, for inserting tasks between others."""
 
 from bisect import bisect_left, bisect_right
 
@@ -21,9 +21,9 @@ class Timeline:
         return self._begins[-1]
 
     def earliest(self, ready_at: float, cost: float) -> float:
-        """The earliest start of a task, between others if it fits there."""
+        """The earliest start of a task, between others if it fits."""
         begins, ends = self._begins, self._ends
-        # An idle time that ends earlier has no room for it.
+        # Idle times that end earlier are too short.
         for place in range(bisect_left(ends, ready_at + cost), len(ends)):
             start = max(begins[place], ready_at)
             if start + cost <= ends[place]:
@@ -31,8 +31,8 @@ class Timeline:
         raise AssertionError("the last idle time never ends")
 
     def take(self, start: float, finish: float) -> None:
-        """A task runs then; `start` came from `earliest`. One that takes no time is not
-        run over by another either."""
+        """Occupies this time with a task; `start` comes from `earliest`. A task of
+        length 0 splits the idle time, so that no later task spans it."""
         place = bisect_right(self._begins, start) - 1
         begin, end = self._begins[place], self._ends[place]
         left = [(begin, start)] if begin < start else []

@@ -1,4 +1,4 @@
-"""A machine in numbers, for policies to be compared on. Pure: touches no device."""
+"""A simulated machine, to compare policies on. Pure: uses no device."""
 
 from xpurt.mapping.auto.simulation import fleets
 from xpurt.mapping.auto.simulation.machine import SimulatedDevice, on_devices

@@ -1,4 +1,4 @@
-"""What no schedule can beat."""
+"""Lower bounds of the makespan of any schedule."""
 
 import numpy as np
 
@@ -6,12 +6,12 @@ from xpurt.mapping.auto.planning import TaskGraph, device_prices
 
 
 def lower_bound(graph: TaskGraph) -> float:
-    """The greater one of the critical path and the area; 0 for no tasks."""
+    """The larger of the critical path and the area; 0 without tasks."""
     return max(critical_path(graph), area(graph))
 
 
 def critical_path(graph: TaskGraph) -> float:
-    """The longest way, each task where it is fastest, without transfers."""
+    """The longest path, with each task where it is fastest, and without transfers."""
     least = graph.costs.min(axis=1)
     end = np.zeros(graph.tasks)
     for task in graph.order:
@@ -21,5 +21,5 @@ def critical_path(graph: TaskGraph) -> float:
 
 
 def area(graph: TaskGraph) -> float:
-    """All devices busy all the time with tasks that can be cut."""
+    """The makespan if all devices were always busy with tasks that can be cut."""
     return float((graph.costs * device_prices(graph)).min(axis=1).sum())

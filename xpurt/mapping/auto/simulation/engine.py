@@ -1,4 +1,4 @@
-"""Discrete events: tasks that start and end, results that arrive, devices that vanish."""
+"""Discrete events: tasks start and end, results arrive, devices fail."""
 
 import heapq
 from collections.abc import Callable
@@ -24,18 +24,18 @@ class State(Enum):
 
 
 class Strategy(Protocol):
-    """Says where tasks go."""
+    """Chooses devices for tasks."""
 
-    # Whether a device waits for the task whose turn is next; else one that is ready
-    # overtakes those that wait.
+    # Whether a device waits for the next task of its queue. If False, a task that is
+    # ready overtakes tasks that wait.
     in_order: bool
 
     def offer(self, engine: "Engine") -> None:
-        """Places what it wants to; called at the beginning and after each event."""
+        """Places any number of tasks; called at the beginning and after each event."""
 
     def finished(self, engine: "Engine", task: int) -> None: ...
     def failed(self, engine: "Engine", device: int, again: list[int]) -> None:
-        """A device is gone; these tasks are unplaced, in program order."""
+        """A device has failed; these tasks are unplaced, in program order."""
 
 
 @dataclass
@@ -48,8 +48,8 @@ class Device:
 
 
 class Engine:
-    """Runs a graph. Transfers begin when a result is there and its consumer is placed,
-    and hinder neither each other nor the devices."""
+    """Runs a graph. A transfer begins when its result is there and its consumer is
+    placed. Transfers slow down neither each other nor the devices."""
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class Engine:
         self.transfers, self.transferred_bytes, self.repeated = 0, 0.0, 0
         self._placed = 0
         self._missing = [0] * graph.tasks  # parents that are not done
-        self._arrives = [0.0] * graph.tasks  # the last of its inputs so far
-        # Events of a task that was taken back are of an older life.
+        self._arrives = [0.0] * graph.tasks  # the latest arrival of an input so far
+        # Events of a task from before it was taken back have an older life number.
         self._life = [0] * graph.tasks
         self._children = [graph.children(task) for task in range(graph.tasks)]
         self._needed = [len(children) for children in self._children]
@@ -84,7 +84,7 @@ class Engine:
             self._push(at, "fail", device, 0)
 
     def run(self) -> None:
-        """Until all tasks are done. Raises PlanningError if no device is left."""
+        """Runs until all tasks are done. Raises PlanningError if no device is left."""
         self.strategy.offer(self)
         while self._left:
             if not self._events:
@@ -101,8 +101,8 @@ class Engine:
             self.strategy.offer(self)
 
     def place(self, task: int, device: int, turn: float = 0.0) -> None:
-        """Puts a task into a device's queue, behind those of a lower or equal turn; its
-        parents are placed."""
+        """Puts a task into a device's queue, behind those of a lower or equal `turn`.
+        Its parents are placed."""
         assert self.state[task] is State.unplaced
         assert self.devices[device].alive
         self.placement[task] = device
@@ -117,7 +117,7 @@ class Engine:
         return self.state[task] is State.done
 
     def arrival(self, edge: int, device: int) -> float:
-        """How long a finished parent's result takes to a device from now on."""
+        """The time that a finished parent's result takes to a device from now on."""
         piece = self.graph.piece(edge)
         if self.residency.is_on(piece, device):
             return 0.0
@@ -130,7 +130,7 @@ class Engine:
         ]
 
     def _await(self, task: int) -> None:
-        """Asks for a queued task's inputs."""
+        """Requests a queued task's inputs."""
         self._missing[task] = 0
         self._arrives[task] = self.now
         for edge in self.graph.edge_numbers_in(task):
@@ -177,7 +177,7 @@ class Engine:
         self._push(self.now + takes, "finish", task, self._life[task])
 
     def _brought_back(self, task: int) -> float:
-        """How long inputs that were evicted while the task was queued keep it waiting."""
+        """The time to bring back inputs that were evicted while the task was queued."""
         self._arrives[task] = self.now
         for edge in self.graph.edge_numbers_in(task):
             self._fetch(edge, task)
@@ -212,13 +212,13 @@ class Engine:
                     self.residency.forget(self.graph.piece(each))
 
     def _fail(self, device: int) -> None:
-        """Takes a device out: what it ran and had queued is unplaced, and what it
-        alone held is made again, if somebody still needs it."""
+        """Removes a device. The tasks that it ran and had queued are unplaced. Results
+        that it alone held are computed again if they are still needed."""
         gone = self.devices[device]
         if not gone.alive:
             return
         gone.alive = False
-        self.in_order = False  # what is repeated comes behind those that wait for it
+        self.in_order = False  # repeated tasks come behind those that wait for them
         again = set(gone.queue)
         if gone.running is not None:
             again.add(gone.running)
@@ -245,7 +245,7 @@ class Engine:
         self.strategy.failed(self, device, [t for t in self.graph.order if t in again])
 
     def _is_lost(self, task: int) -> bool:
-        """Whether somebody who is not running yet needs a result that nobody has."""
+        """Whether a task that is not running yet needs a result that no device has."""
         return any(
             self.state[int(self.graph.consumers[edge])]
             in (State.unplaced, State.queued)
@@ -258,7 +258,7 @@ class Engine:
             self._needed[parent] += 1
 
     def _await_all_again(self) -> None:
-        """Queued tasks elsewhere count anew what they wait for."""
+        """Queued tasks count again the inputs that they wait for."""
         for on in self.devices:
             on.ready.clear()
             for task in on.queue:
@@ -266,8 +266,8 @@ class Engine:
                 self._await(task)
 
     def _wait_no_more(self) -> None:
-        """Nothing will happen any more: queues wait for each other, or no device is
-        left."""
+        """Lets tasks overtake: no event is left, since queues wait for each other, or
+        no device is left. Raises PlanningError if that starts no task."""
         self.in_order = False
         for device in range(len(self.devices)):
             self._start_next(device)

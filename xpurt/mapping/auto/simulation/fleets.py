@@ -1,11 +1,11 @@
-"""Machines of 1 to 64 devices that policies are compared on."""
+"""Machines of 1 to 64 devices, to compare policies on."""
 
 from dataclasses import replace
 
 from xpurt.mapping.auto.simulation.machine import SimulatedDevice
 
 # One core of a server's CPU for each worker, and cards of three generations. Round
-# numbers of the kind that data sheets have; PCIe of generation 3 and 4.
+# numbers as in data sheets; PCIe of generation 3 and 4.
 CPU = SimulatedDevice(
     "cpu", flops_per_us=1e6, bytes_per_us=1e5, launch_us=5, step_us=0.2, link_us=2,
     link_bytes_per_us=24e3,

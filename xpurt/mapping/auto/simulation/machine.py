@@ -1,4 +1,4 @@
-"""Devices that exist in numbers only, and what work costs on them."""
+"""Simulated devices, and the cost of work on them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +15,11 @@ INFINITY = float("inf")
 class SimulatedDevice:
     """Times in microseconds, rates per microsecond.
 
-    launch_us: before each task.
-    step_us: of each operation in a chain of them, as in a factorization's panel.
-    link_us, link_bytes_per_us: of the way from and to the other devices; a transfer
-        pays the latency of both ends and has the lower rate.
+    launch_us: the time before each task.
+    step_us: the time of each operation in a chain of them, as in a factorization's
+        panel.
+    link_us, link_bytes_per_us: of the link to the other devices; a transfer pays the
+        latency of both ends and has the lower rate.
     memory: devices that name the same memory read each other's results in place; ""
         is a memory of its own.
     memory_bytes: its size.
@@ -38,8 +39,8 @@ class SimulatedDevice:
 
 
 def on_devices(work: Workload, devices: Sequence[SimulatedDevice]) -> TaskGraph:
-    """A graph for `plan`: what each task costs on each device, and each edge between
-    them."""
+    """A graph for `plan`: the cost of each task on each device, and of each edge
+    between devices."""
     flops = np.array([task.flops for task in work.tasks])[:, None]
     size = np.array([task.bytes for task in work.tasks])[:, None]
     steps = np.array([task.steps for task in work.tasks])[:, None]
@@ -59,7 +60,7 @@ def on_devices(work: Workload, devices: Sequence[SimulatedDevice]) -> TaskGraph:
 
 
 def transfer_times(devices: Sequence[SimulatedDevice], size_bytes: float) -> np.ndarray:
-    """From row to column."""
+    """Times [devices, devices] of a transfer from row to column."""
     latency = np.array([each.link_us for each in devices])
     rate = np.array([each.link_bytes_per_us for each in devices])
     times: np.ndarray = (
@@ -73,7 +74,7 @@ def transfer_times(devices: Sequence[SimulatedDevice], size_bytes: float) -> np.
 
 
 def edge_bytes(work: Workload, graph: TaskGraph) -> np.ndarray:
-    """Of each edge of the graph that `on_devices` made."""
+    """The bytes of each edge of the graph that `on_devices` made."""
     given = np.array([size for _, _, size in work.edges], dtype=np.float64)
     return given[graph.given_edge]
 

@@ -1,14 +1,14 @@
-"""Which device holds which result, and what has to leave where memory is short."""
+"""The results that each device holds, and evictions from a full memory."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
 
-Piece = tuple[int, int, float]  # of a task's result: task, kind of transfer, factor
+Piece = tuple[int, int, float]  # the key of a task's result: TaskGraph.piece
 
 
 class Residency:
-    """Copies of results; least recently used ones leave first. One that leaves as the
-    last of its kind goes to the host, from where it costs as much to come back."""
+    """Copies of results; the least recently used are evicted first. The last copy of a
+    result is moved to the host when it is evicted; bringing it back costs as much."""
 
     def __init__(self, memory_bytes: Sequence[float]) -> None:
         self.memory_bytes = list(memory_bytes)
@@ -17,11 +17,11 @@ class Residency:
         ]
         self.used = [0.0] * len(self.held)
         self.holders: dict[Piece, set[int]] = {}
-        self.at_host: dict[Piece, int] = {}  # and the device that it left
+        self.at_host: dict[Piece, int] = {}  # with the device that evicted it
         self.evictions = 0
 
     def where(self, piece: Piece) -> list[int]:
-        """Devices that it can be taken from."""
+        """The devices from which it can be taken."""
         found = self.holders.get(piece)
         if found:
             return sorted(found)
@@ -31,7 +31,7 @@ class Residency:
         return device in self.holders.get(piece, ())
 
     def put(self, piece: Piece, device: int, size_bytes: float) -> None:
-        """The device has a copy, the newest in use."""
+        """Adds a copy on a device, as the most recently used one."""
         held = self.held[device]
         if piece in held:
             held.move_to_end(piece)
@@ -47,13 +47,13 @@ class Residency:
                 self.at_host[leaves] = device
 
     def forget(self, piece: Piece) -> None:
-        """Nobody needs it any more."""
+        """Drops all copies of a result that is not needed any more."""
         for device in list(self.holders.pop(piece, ())):
             self.used[device] -= self.held[device].pop(piece)
         self.at_host.pop(piece, None)
 
     def lose(self, device: int) -> None:
-        """The device is gone, with all that it held."""
+        """Drops all copies on a device that has failed."""
         for piece in list(self.held[device]):
             self._drop(piece, device)
 

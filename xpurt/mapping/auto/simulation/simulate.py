@@ -1,4 +1,4 @@
-"""Running a graph on devices that exist in numbers only."""
+"""Running a graph on simulated devices."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,15 +28,15 @@ Devices = int | Sequence[SimulatedDevice] | Sequence[float]
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What happened.
+    """The outcome of a simulation.
 
     utilization: per device, the share of the makespan in which it worked.
     transfers, transferred_bytes: results that went to another device; bytes are known
-        for a `Workload` only.
+        only for a `Workload`.
     bound: of the makespan: the critical path or the area, whichever is more.
-    repeated: tasks that ran more than once, since a device vanished.
-    evictions: copies that left a device whose memory was full.
-    schedule: where each task ran, the last time, and when.
+    repeated: tasks that ran more than once, since a device failed.
+    evictions: copies that were evicted from a device whose memory was full.
+    schedule: the device and times of each task's last run.
     devices: their names.
     """
 
@@ -53,7 +53,7 @@ class Simulation:
 
     @property
     def ratio(self) -> float:
-        """Of the makespan to the bound; 1 is perfect."""
+        """The makespan divided by the bound; 1 is perfect."""
         return self.makespan / self.bound if self.bound else 1.0
 
     def plot(self, path: str | PathLike[str]) -> None:
@@ -72,23 +72,23 @@ def simulate(
 ) -> Simulation:
     """Runs a graph by discrete events.
 
-    graph: with costs of its own, or a `Workload`, whose costs the devices make.
+    graph: a `TaskGraph` with costs of its own, or a `Workload`, whose costs follow from
+        the devices.
     devices: their number, or a speed for each by which a `TaskGraph`'s costs are
         divided, or `SimulatedDevice`s.
-    policy: "eft": the eager scheduler's decision, op by op in program order, where on a
-        device an op that is ready overtakes those that wait; "in-order": the same
-        without overtaking; "lookahead": the same decision, for the most urgent of 128
-        queued ops first; or a plan of `plan`, kept to whatever happens: "heft", "cpop", "peft", "exact".
-        Plans know nothing of memory.
+    policy: "eft": the eager scheduler's decision, op by op in program order; on a
+        device, an op that is ready overtakes those that wait. "in-order": the same
+        without overtaking. "lookahead": the same decision, for the most urgent of 128
+        queued ops first. Or a plan of `plan`, which is not changed during the run:
+        "heft", "cpop", "peft", "exact". Plans ignore the size of memory.
     noise: the standard deviation of the logarithm of a task's time; the policy knows
-        the times without it.
-    failures: when which device vanishes. Its unfinished work, and results that it alone
-        held, are made again elsewhere.
+        the times without noise.
+    failures: the time at which a device fails, by device. Its unfinished tasks, and
+        results that it alone held, are computed again on other devices.
     seed: of the noise.
 
     Raises PlanningError, a ValueError, for an empty list of devices, an unknown policy,
-    numbers that make no sense, a task that no device has room for, and where no device
-    is left.
+    invalid numbers, a task that fits in no device's memory, and if no device is left.
     """
     machine = _machine(graph, devices)
     if isinstance(graph, Workload):
@@ -145,9 +145,9 @@ def _strategy(graph: TaskGraph, policy: str, fits: np.ndarray) -> Strategy:
 def _fits(
     graph: TaskGraph, sizes: np.ndarray, machine: Sequence[SimulatedDevice]
 ) -> np.ndarray:
-    """Whether what a task takes and makes has room on a device, [tasks, devices].
+    """Whether the inputs and the result of a task fit on a device, [tasks, devices].
 
-    Raises PlanningError for a task that has room nowhere.
+    Raises PlanningError for a task that fits nowhere.
     """
     taken = np.bincount(graph.consumers, weights=sizes, minlength=graph.tasks)
     made = np.zeros(graph.tasks)

@@ -1,4 +1,4 @@
-"""Who says where tasks go: a plan, or the eager scheduler's decision as they come."""
+"""Strategies for placing tasks: a plan, or the eager scheduler's decision for each."""
 
 from collections.abc import Iterable
 
@@ -18,9 +18,10 @@ from xpurt.mapping.auto.simulation.engine import Engine
 class Online:
     """Ops in program order, or by priority among those that are queued.
 
-    lookahead: of so many ops that were submitted, and not sent on yet, the scheduler
-        knows who waits for whom, and sends on first what most depends on.
-    fits: of shape [tasks, devices], whether a task finds room; everywhere by default.
+    lookahead: the number of submitted ops that the scheduler holds back. It knows their
+        dependencies, and sends on first the op on which most work depends.
+    fits: of shape [tasks, devices], whether a task fits on a device; everywhere by
+        default.
     overtakes: whether on a device an op that is ready runs before one that came earlier
         and still waits.
     """
@@ -32,7 +33,7 @@ class Online:
         fits: np.ndarray | None = None,
         overtakes: bool = True,
     ) -> None:
-        # Who sees what is queued also sees that an op should not be overtaken.
+        # With a lookahead, the order of the queue is deliberate, and is kept.
         self.in_order = lookahead > 0 or not overtakes
         self.overtakes = overtakes
         self.graph = graph
@@ -42,7 +43,7 @@ class Online:
         self.lookahead = lookahead
         self.policy = online_policy(graph)
         self.timelines = [Timeline() for _ in range(graph.devices)]
-        # Of each device: how much later than predicted its last task ended.
+        # For each device: how much later than predicted its last task ended.
         self.late = np.zeros(graph.devices)
         self.predicted = np.zeros(graph.tasks)
         self.alive = np.ones(graph.devices, dtype=bool)
@@ -55,7 +56,7 @@ class Online:
         while self.waiting and self.alive.any():
             if self.lookahead:
                 seen = [self.waiting.pop() for _ in self.waiting[-self.lookahead :]]
-                # The rest is seen again, with what comes behind it.
+                # The rest is considered again, with the ops behind it.
                 ordered = self._by_rank(seen)
                 now = ordered[: max(1, len(ordered) // 4)] if self.waiting else ordered
                 chosen = set(now)
@@ -101,7 +102,7 @@ class Online:
         return max(timeline.last_idle, ready_at)
 
     def _ready(self, engine: Engine, task: int) -> np.ndarray:
-        """When the task's inputs are on each device, as far as can be told."""
+        """The times at which the task's inputs are on each device, as far as known."""
         ready = np.zeros(self.graph.devices)
         for edge in self.graph.edge_numbers_in(task):
             parent = int(self.graph.producers[edge])
@@ -117,7 +118,7 @@ class Online:
         return ready
 
     def _by_rank(self, tasks: list[int]) -> list[int]:
-        """Parents first, else by the longest way to the end of what is seen."""
+        """Parents first, else by the longest path to the end of the given tasks."""
         seen = set(tasks)
         rank: dict[int, float] = {}
         inside: dict[int, list[int]] = {}
@@ -135,8 +136,8 @@ class Online:
 
 
 class Planned:
-    """Tasks on the devices, and in the order, of a schedule. What a device that fails
-    leaves behind goes where the eager scheduler would send it."""
+    """Tasks on the devices, and in the order, of a schedule. The unfinished tasks of a
+    device that fails go where the eager scheduler would send them."""
 
     in_order = True
 

@@ -1,5 +1,5 @@
-"""Standard work for the simulator, by what it computes. Each generator gives a
-`Workload`; traced ones need a few seconds."""
+"""Standard workloads for the simulator, described by what they compute. Each generator
+returns a `Workload`; traced ones take a few seconds."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -45,10 +45,10 @@ def transformer_step(
 
 
 def traced(name: str, function: Callable[..., Any], *arguments: Any) -> Workload:
-    """The aten ops that a call of `function` runs. Tensors on meta will do.
+    """The aten ops that a call of `function` runs. Tensors on meta are enough.
 
-    Views are no tasks: who reads one takes its bytes from the op that made its base.
-    Inputs are there on every device.
+    Views are no tasks: a reader of a view takes its bytes from the op that made the
+    view's base. Inputs are on every device.
     """
     from xpurt.mapping.auto.workloads import tracing
 
@@ -56,7 +56,7 @@ def traced(name: str, function: Callable[..., Any], *arguments: Any) -> Workload
 
 
 def from_fx(name: str, graph: "fx.Graph") -> Workload:
-    """As `traced`, for a graph that was traced already: its nodes have values of the
+    """As `traced`, for a graph that was traced before: its nodes have values of the
     right shapes in `meta["val"]`."""
     from xpurt.mapping.auto.workloads import tracing
 

@@ -32,7 +32,7 @@ def fft(blocks: int = 64, block_size: int = 1 << 20) -> Workload:
 
 def stencil(side: int = 12, steps: int = 8, block_side: int = 1024) -> Workload:
     """Sweeps over `side` x `side` blocks of `block_side`^2 numbers. A block needs the
-    rims of its neighbours from the sweep before."""
+    rims of its neighbours from the previous sweep."""
     work = Workload("stencil")
     count = block_side**2
     for step in range(steps):

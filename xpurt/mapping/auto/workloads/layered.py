@@ -10,8 +10,8 @@ SIZES = tuple(float(1 << shift) for shift in range(16, 25))  # bytes: 64 KiB to 
 def layered(
     layers: int = 40, width: int = 24, parents: int = 3, seed: int = 0
 ) -> Workload:
-    """Layers of 1 to 2 x `width` tasks; each task takes results of 1 to `parents` tasks
-    of the layer before. Sizes and operations per byte are drawn, too."""
+    """Layers of 1 to 2 x `width` tasks; each task reads results of 1 to `parents` tasks
+    of the previous layer. Sizes and operations per byte are drawn, too."""
     draw = random.Random(seed)
     work = Workload("layered")
     before: list[tuple[int, int]] = []

@@ -19,7 +19,7 @@ class _Tiles:
         self.size = size
 
     def panel(self, name: str, cubes: float, tiles: Sequence[Tile]) -> None:
-        """Column by column, each after the one before."""
+        """A kernel in steps: each column depends on the previous one."""
         self._add(name, cubes, tiles, tiles, self.size)
 
     def update(
@@ -35,7 +35,7 @@ class _Tiles:
         writes: Sequence[Tile],
         steps: int,
     ) -> None:
-        """`cubes`: operations in units of the cube of the tiles' size."""
+        """`cubes`: operations, in units of `size` cubed."""
         tile_bytes = 4.0 * self.size**2
         task = Task(
             f"{name}{writes[-1][0]},{writes[-1][1]}",
@@ -48,7 +48,7 @@ class _Tiles:
 
 
 def cholesky(tiles: int = 16, size: int = 1024) -> Workload:
-    """Right-looking, of a matrix of `tiles` x `tiles` tiles."""
+    """Right-looking Cholesky factorization of `tiles` x `tiles` tiles."""
     on = _Tiles("cholesky", size)
     for k in range(tiles):
         on.panel("potrf", 1 / 3, [(k, k)])
@@ -62,7 +62,7 @@ def cholesky(tiles: int = 16, size: int = 1024) -> Workload:
 
 
 def lu(tiles: int = 12, size: int = 1024) -> Workload:
-    """Right-looking, without pivoting."""
+    """Right-looking LU factorization, without pivoting."""
     on = _Tiles("lu", size)
     for k in range(tiles):
         on.panel("getrf", 2 / 3, [(k, k)])
@@ -76,7 +76,8 @@ def lu(tiles: int = 12, size: int = 1024) -> Workload:
 
 
 def qr(tiles: int = 12, size: int = 1024) -> Workload:
-    """With a flat tree: each column's tiles are folded into its first one in turn."""
+    """QR factorization with a flat tree: the tiles of each column are folded into its
+    first one, one after the other."""
     on = _Tiles("qr", size)
     for k in range(tiles):
         on.panel("geqrt", 4 / 3, [(k, k)])

@@ -5,7 +5,7 @@ from torch.nn import functional as F
 
 
 class _Block(nn.Module):
-    """Two convolutions, and a way around them."""
+    """Two convolutions with a skip connection around them."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class ResNet18(nn.Module):
 
 
 class _Layer(nn.Module):
-    """Attention and a perceptron, each after a norm and beside a way around it."""
+    """Attention and a perceptron, each after a norm and with a skip connection."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

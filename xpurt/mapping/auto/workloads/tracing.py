@@ -13,7 +13,7 @@ from torch.utils.flop_counter import flop_registry
 from xpurt.mapping.auto.workloads.models import ResNet18, Transformer
 from xpurt.mapping.auto.workloads.workload import Task, Workload
 
-# Of pointwise ops and reductions: about one operation per element that they touch.
+# For pointwise ops and reductions: about one operation per element that they touch.
 _FLOPS_PER_ELEMENT = 1.0
 
 _RUN_NOTHING = {torch.ops.aten._unsafe_view, torch.ops.aten.empty}
@@ -53,19 +53,19 @@ def training_step(
 
 
 def traced(name: str, function: Callable[..., Any], *arguments: Any) -> Workload:
-    """The aten ops that a call of `function` runs, as tasks. Tensors on meta will do."""
+    """The aten ops of a call of `function`, as tasks. Tensors on meta are enough."""
     return from_fx(name, make_fx(function)(*arguments).graph)
 
 
 def from_fx(name: str, graph: fx.Graph) -> Workload:
     """The aten ops of a graph whose nodes have values of the right shapes in `meta`, as
-    tracing leaves them.
+    after tracing.
 
-    Views are no tasks: who reads one takes its bytes from the op that made its base.
-    Inputs are there on every device.
+    Views are no tasks: a reader of a view takes its bytes from the op that made the
+    view's base. Inputs are on every device.
     """
     work = Workload(name)
-    # Of a node: the task whose result it is, or shares the memory of.
+    # For a node: the task that made its result, or the memory that it shares.
     maker: dict[fx.Node, int] = {}
     for node in graph.nodes:
         if node.op != "call_function" or "val" not in node.meta:

@@ -1,4 +1,4 @@
-"""Work without a machine: tasks by what they compute, not by how long they take."""
+"""Work without a machine: tasks described by what they compute, not by their time."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """flops: floating-point operations.
-    bytes: of memory, read and written.
-    result_bytes: what other tasks take from it.
-    steps: operations that each wait for the one before, as in a factorization's panel.
+    """A unit of work.
+
+    flops: floating-point operations.
+    bytes: memory that is read and written.
+    result_bytes: the result that other tasks read.
+    steps: operations that each wait for the previous one, as in a factorization's
+        panel.
     """
 
     name: str
@@ -34,8 +37,8 @@ class Workload:
         reads: Iterable[Hashable] = (),
         writes: Iterable[Hashable] = (),
     ) -> int:
-        """Appends a task that reads and writes pieces of data, of `result_bytes` of
-        their writer each. Pieces that nobody wrote are there on every device."""
+        """Appends a task that reads and writes blocks of data. A block that is read
+        has its writer's `result_bytes`; one without a writer is on every device."""
         number = len(self.tasks)
         self.tasks.append(task)
         found = {self._writers[each] for each in reads if each in self._writers}
