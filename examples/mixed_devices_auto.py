@@ -1,7 +1,7 @@
-"""Mixed devices under AUTO: one ordinal, and parts of a model where the program says.
+"""Mixed devices under AUTO: one ordinal, and devices for parts of a model.
 
-The virtual GPU stands for a real one: it shows that the program is right, not how fast it
-would be.
+The virtual GPU takes the place of a real one. It shows that the program is correct, not
+how fast it would be.
 """
 
 import torch
@@ -12,7 +12,7 @@ import xpurt.testing
 
 
 def main() -> None:
-    # Before the first use of a device. Take the line out where there is a real GPU.
+    # Before the first use of a device. Remove this line on a machine with a real GPU.
     xpurt.testing.virtual_gpu()
     xpurt.set_xpu_mapping("AUTO")
     print("devices:", ", ".join(d.filter_string for d in xpurt.physical_devices()))
@@ -21,7 +21,7 @@ def main() -> None:
     model = nn.Sequential()
     model.add_module("encoder", nn.Sequential(nn.Linear(256, 512), nn.GELU()))
     model.add_module("head", nn.Linear(512, 10))
-    # The data follows by itself; ops of the encoder prefer the GPU.
+    # Ops of the encoder prefer the GPU; xpurt moves the data.
     placed = xpurt.place(model, {"": "CPU", "encoder": "GPU"})
     batch = torch.randn(64, 256, device="xpu")
 
@@ -29,12 +29,12 @@ def main() -> None:
     print("encoded on", ", ".join(xpurt.where(encoded)))
     xpurt.explain(model, batch)  # prints a row per op: where it ran, and why
 
-    # For ops that are in no module:
+    # For ops outside of modules:
     with xpurt.prefer("GPU"):
         scaled = batch * 2
     print("scaled on", ", ".join(xpurt.where(scaled)))
 
-    # Without a preference AUTO decides, by the predicted finish of each device.
+    # Without a preference AUTO decides by the predicted finish on each device.
     placed.remove()
     loss = model(batch).square().mean()
     loss.backward()

@@ -1,7 +1,7 @@
 """A profile, and a timeline of the physical queues: two files in the current folder.
 
-`step.png` is a picture (with a suffix .json it would be a Chrome trace), `profile.json` a
-Chrome trace of PyTorch's profiler, for chrome://tracing or Perfetto.
+`step.png` is a picture; with the suffix .json it would be a Chrome trace. `profile.json` is
+a Chrome trace of PyTorch's profiler, for chrome://tracing or Perfetto.
 """
 
 import torch
@@ -15,7 +15,7 @@ def step(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def main() -> None:
-    # Kernels on the device's queue; by default an op may take PyTorch's CPU kernel, too.
+    # Kernels on the device's queue; by default an op may run as PyTorch's CPU kernel.
     xpurt.set_kernel_policy("sycl")
     a, b = torch.randn(2, 512, 512, device="xpu")
     step(a, b)  # the first call builds the kernels

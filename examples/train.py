@@ -1,4 +1,4 @@
-"""Trains a small network on xpu: ordinary PyTorch, with another name of the device."""
+"""Trains a small network on xpu: ordinary PyTorch, with another device name."""
 
 import torch
 from torch import nn
@@ -7,7 +7,7 @@ import xpurt
 
 
 def spirals(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Points on two spirals that wind around each other, and which one each is on."""
+    """Points on two intertwined spirals, and the number of the spiral of each point."""
     along = torch.linspace(0.5, 3, count)
     which = torch.arange(count) % 2
     angle = 2 * along + torch.pi * which

@@ -1,4 +1,4 @@
-"""What is tested: a layer that somebody wrote for GPUs."""
+"""The code under test: a layer that was written for GPUs."""
 
 import torch
 from torch import nn

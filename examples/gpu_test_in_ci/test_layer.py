@@ -1,4 +1,4 @@
-"""Tests for a GPU, which run on a machine without one.
+"""Tests of GPU code that run on a machine without a GPU.
 
 XPURT_VIRTUAL_GPU=strict pytest --xpu-mapping GPU --xpu-required
 """
@@ -19,7 +19,7 @@ def test_the_layer_computes_on_a_gpu_what_it_computes_on_the_cpu(xpu) -> None:
     def call(weights, x):
         return torch.func.functional_call(layer, weights, x)
 
-    # On copies of the arguments: values, dtypes, shapes, strides, and gradients of all.
+    # Compares values, dtypes, shapes, strides and all gradients, on copies of the arguments.
     agree(call, weights, x, device=xpu)
 
 

@@ -1,4 +1,4 @@
-"""A kernel of one's own in C++: built at the first run, then an op like any other."""
+"""Your own kernel in C++: built at the first run, then an op like any other."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ from xpurt import cpp_extension
 
 
 def main() -> None:
-    # Some half a minute, once: PyTorch keeps what it built (TORCH_EXTENSIONS_DIR).
+    # Takes a while once: PyTorch caches what it built (TORCH_EXTENSIONS_DIR).
     cpp_extension.load("mine", [str(Path(__file__).with_name("mine.cpp"))])
 
     x = torch.arange(6.0, device="xpu")
     y = x + 1  # a kernel of xpurt's
-    torch.ops.mine.twice_(y)  # the own one, on the same stream: no wait in between
+    torch.ops.mine.twice_(y)  # your kernel, on the same stream: no wait in between
     print((y - x).tolist())
 
     try:
