@@ -99,6 +99,18 @@ def test_after_a_wait_nothing_is_pending(costs) -> None:
         assert kinds_of(costs, lambda: x.tanh()) == ["cpu"]
 
 
+def test_after_a_wait_nothing_is_pending_on_a_shared_queue(costs) -> None:
+    """Other code may submit to the queue at any time, so the stream is never idle."""
+    stream = torch.xpu.Stream()
+    assert stream.sycl_queue
+    with torch.xpu.stream(stream):
+        x = torch.ones(2048, device="xpu")
+        set_costs(costs, 1e6, 1.5e6)
+        for _ in range(3):
+            stream.synchronize()
+            assert kinds_of(costs, lambda: x.tanh()) == ["cpu"]
+
+
 def test_a_plan_does_not_look_at_the_clock(costs) -> None:
     many = [torch.ones(2048, device="xpu") for _ in range(10)]
     set_costs(costs, 1e6, 1.5e6)

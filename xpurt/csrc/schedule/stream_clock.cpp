@@ -56,7 +56,7 @@ StreamClock& clock_of(const Stream& stream) {
 }
 
 void StreamClock::catch_up(const Stream& stream, double now) {
-  if (stream.idle()) {
+  if (stream.was_waited_for()) {
     backlog.clear();
     for (Mark& mark : marks) mark = {};
     return;

@@ -67,7 +67,10 @@ class Stream {
 
   // False if work may be pending. A flag, so that host-side ops need no driver call if
   // nothing was submitted since the last wait.
-  bool idle() const { return finished_.load() == submitted_.load() && !shared_; }
+  bool idle() const { return was_waited_for() && !shared_; }
+
+  // Whether a wait on the host has covered everything that xpurt submitted.
+  bool was_waited_for() const { return finished_.load() == submitted_.load(); }
 
   // True if everything submitted has finished. Queries the driver.
   bool query();
