@@ -91,6 +91,20 @@ def test_a_chain_does_not_wait_behind_another_one(costs) -> None:
     assert kinds == ["cpu", "gpu"] * 5
 
 
+def test_both_operands_of_a_softmax_gradient_are_moved(costs) -> None:
+    both = torch.ones(2048, device="xpu").view(64, 32)
+    costs.gpu()
+    grad = both + 1
+    costs.cpu()
+    output = both + 2
+    grad.sum()  # now the gradient is on both devices, the output on the CPU only
+    torch.xpu.synchronize()
+    set_costs(costs, 1.2e6, 1e6, copy_us=1e6)
+    backward = torch.ops.aten._softmax_backward_data
+    kinds = kinds_of(costs, lambda: backward(grad, output, 1, torch.float32))
+    assert kinds == ["cpu"]
+
+
 def test_after_a_wait_nothing_is_pending(costs) -> None:
     x = torch.ones(2048, device="xpu")
     set_costs(costs, 1e6, 1.5e6)

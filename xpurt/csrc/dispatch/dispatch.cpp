@@ -112,6 +112,8 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
       if (run.device_id == home) return false;
     }
     run.device_id = home;
+    run.fractions.clear();  // the repeated call is not divided
+    run.shard_moved = false;
     at_home.emplace();
   }
   const Tier tier = choice.call->tier();

@@ -32,10 +32,11 @@ Extent usm_extent(const void* pointer, const PhysicalDevice& home) {
   // the end of the process.
   const cl_context context = sycl::get_native<kOpenCL>(home.context);
   Extent found;
-  const bool found_one = query(context, pointer, CL_MEM_ALLOC_BASE_PTR_INTEL,
-                          sizeof(found.start), &found.start, nullptr) == CL_SUCCESS &&
-                    query(context, pointer, CL_MEM_ALLOC_SIZE_INTEL,
-                          sizeof(found.bytes), &found.bytes, nullptr) == CL_SUCCESS;
+  const bool found_one =
+      query(context, pointer, CL_MEM_ALLOC_BASE_PTR_INTEL, sizeof(found.start),
+            &found.start, nullptr) == CL_SUCCESS &&
+      query(context, pointer, CL_MEM_ALLOC_SIZE_INTEL, sizeof(found.bytes),
+            &found.bytes, nullptr) == CL_SUCCESS;
   return found_one && found.start != nullptr ? found : Extent{};
 }
 

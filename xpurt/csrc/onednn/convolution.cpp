@@ -4,6 +4,8 @@
 #include <ATen/ops/sum.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+
 #include "onednn/device.h"
 
 namespace xpurt {
@@ -212,10 +214,12 @@ bool Convolution::is_sound() const {
   const int64_t inward = transposed ? weight.size(0) : weight.size(1) * groups;
   if (inward != input.size(1) || weight.size(0) % groups != 0) return false;
   if (input.numel() == 0 || weight.numel() == 0) return false;
-  const std::vector<int64_t> made = output_sizes();
   for (size_t d = 0; d < axes; ++d) {
     if (stride[d] < 1 || dilation[d] < 1 || padding[d] < 0) return false;
-    if (made[d + 2] < 1) return false;
+  }
+  const std::vector<int64_t> made = output_sizes();
+  if (std::any_of(made.begin(), made.end(), [](int64_t size) { return size < 1; })) {
+    return false;
   }
   return !bias.defined() || (bias.dim() == 1 && bias.size(0) == made[1]);
 }

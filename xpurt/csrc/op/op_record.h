@@ -48,12 +48,12 @@ struct OpRecord {
   // the op runs, or -1. It may be a bool (of batch_norm): if true, the op runs along
   // all dimensions but the channels.
   int dims = -1;
-  bool dims_as_shape = false;   // the argument is the shape of the innermost dimensions
-  bool may_resize = false;      // writes to arguments that it may resize: out=
-  bool uses_requires_grad = false;   // computes more if an operand requires a gradient
-  bool mixes_devices = false;   // checks its operands' devices itself
-  bool has_cpu_kernel = false;  // PyTorch's, or a host kernel of xpurt
-  bool is_aten_op = false;      // defined by PyTorch, not by another library
+  bool dims_as_shape = false;  // the argument is the shape of the innermost dimensions
+  bool may_resize = false;     // writes to arguments that it may resize: out=
+  bool uses_requires_grad = false;  // computes more if an operand requires a gradient
+  bool mixes_devices = false;       // checks its operands' devices itself
+  bool has_cpu_kernel = false;      // PyTorch's, or a host kernel of xpurt
+  bool is_aten_op = false;          // defined by PyTorch, not by another library
   // Its row writes elements of an operand at given indices, in any order. If several
   // elements have the same index, any of them may be written last.
   bool writes_in_any_order = false;

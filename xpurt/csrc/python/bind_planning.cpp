@@ -21,8 +21,7 @@ size_t choose(OnlinePolicy& policy, const Doubles& free_at, const Doubles& ready
   const size_t devices = policy.alone().size();
   for (const Doubles* each : {&free_at, &ready_at, &cost, &leave}) {
     if (each->ndim() != 1 || static_cast<size_t>(each->size()) != devices) {
-      throw py::value_error(
-          "one candidate per device of the policy is needed");
+      throw py::value_error("one candidate per device of the policy is needed");
     }
   }
   c10::SmallVector<Candidate, 64> candidates(devices);
@@ -62,7 +61,8 @@ void bind_planning(py::module_& m) {
                                                           policy.alone().end());
                              })
       .def("choice_ns", &device_choice_ns, py::arg("calls"),
-           "For benchmarks: nanoseconds of one choice. The policy cannot be used afterwards.");
+           "For benchmarks: nanoseconds of one choice. The policy cannot be used "
+           "afterwards.");
 }
 
 }  // namespace xpurt

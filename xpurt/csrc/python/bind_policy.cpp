@@ -138,8 +138,9 @@ void bind_policy(py::module_& m) {
         set_learning_bias({native_us, kernel_us});
       },
       "For tests: microseconds that are added to every time that is learned from.");
-  testing.def("choice_ns", &tier_choice_ns,
-              "For benchmarks: nanoseconds of one choice of a tier, as unboxed ops make it.");
+  testing.def(
+      "choice_ns", &tier_choice_ns,
+      "For benchmarks: nanoseconds of one choice of a tier, as unboxed ops make it.");
   bind_learner(m);
 }
 

@@ -139,10 +139,11 @@ void bind_schedule(py::module_& m) {
   m.def("reset_device_report", &reset_device_report);
   testing.def("builds_pending", &builds_pending);
   m.def("stop_builds", &stop_builds, py::call_guard<py::gil_scoped_release>());
-  m.def("partition_proportions", &proportions, py::arg("reads"), py::arg("flops"),
-        py::arg("bytes"),
-        "For tests: the proportions for operands that are read like these, whichever op "
-        "reads them.");
+  m.def(
+      "partition_proportions", &proportions, py::arg("reads"), py::arg("flops"),
+      py::arg("bytes"),
+      "For tests: the proportions for operands that are read like these, whichever op "
+      "reads them.");
   testing.def(
       "decision_ns", &decision_ns,
       "For benchmarks: nanoseconds of one choice of a device, with operands like "

@@ -35,7 +35,7 @@ class SoftmaxCall final : public RowCall {
   void run(const c10::OperatorHandle&, Stack* stack, RowRun& run) override;
 
  private:
-  void add_cost(const Tensor& self, OpCost* cost) const;
+  void add_cost(const Tensor& self, const Tensor& other, OpCost* cost) const;
   void submit(const Tensor& out, const Tensor& self, const Tensor& other,
               size_t position) const;
   const c10::IValue& argument(const Stack& stack, int at) const {
@@ -76,14 +76,17 @@ bool SoftmaxCall::read(const Stack& stack) {
       return false;
     }
   }
-  add_cost(self, &cost_);
+  add_cost(self, roles_.inputs == 2 ? argument(stack, 1).toTensor() : Tensor(), &cost_);
   return can_run(ordinal(self.device().index()), cost_);
 }
 
-void SoftmaxCall::add_cost(const Tensor& self, OpCost* cost) const {
+// `other` may be undefined.
+void SoftmaxCall::add_cost(const Tensor& self, const Tensor& other,
+                           OpCost* cost) const {
   cost->elements = self.numel();
   cost->flops = spec_.flops;
-  for (int i = 0; i < roles_.inputs; ++i) cost->read(self);
+  cost->read(self);
+  if (other.defined()) cost->read(other);
   if (dim_ > 0) cost->rows = self.size(0);
 }
 
@@ -125,7 +128,7 @@ void SoftmaxCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
     if (roles_.inputs == 2) other = argument(*stack, 1).toTensor().contiguous();
     Stream& stream = current_stream(self.device().index());
     OpCost all;
-    add_cost(self, &all);
+    add_cost(self, other, &all);
     all.write(out);
     const bool apart =
         !out.is_alias_of(self) && !(other.defined() && out.is_alias_of(other));
