@@ -63,6 +63,8 @@ void wait_in_driver(sycl::event event) {
     if (std::chrono::steady_clock::now() > deadline) return event.wait();
     std::this_thread::sleep_for(kInterval);
   }
+  // Not before: an event of no command has no backend.
+  if (event.get_backend() != kOpenCL) return event.wait();
   for (const cl_event each : sycl::get_native<kOpenCL>(event)) {
     clWaitForEvents(1, &each);
     clReleaseEvent(each);
@@ -71,7 +73,7 @@ void wait_in_driver(sycl::event event) {
 
 void complete_after(cl_event completed, sycl::event awaited) {
   try {
-    awaited.get_backend() == kOpenCL ? wait_in_driver(awaited) : awaited.wait();
+    wait_in_driver(awaited);
   } catch (const sycl::exception&) {
     // The event's stream keeps the error for the next wait.
   }
