@@ -195,24 +195,6 @@ def test_types_that_differ_are_refused_as_by_pytorch(
     assert str(actual.value) == str(expected.value)
 
 
-@pytest.mark.parametrize("policy", ["auto", "sycl"])
-def test_a_stride_of_zero_is_refused_as_by_pytorch(
-    policy: str, xpu: torch.device
-) -> None:
-    def backward(device: torch.device | str) -> None:
-        x, weight = (torch.ones(1, 2, 9, 9, device=device) for _ in range(2))
-        torch.ops.aten.convolution_backward(
-            *(x, x, weight, None, [0, 0], [0, 0], [1, 1], False, [0, 0], 1),
-            [True, True, False],
-        )
-
-    with pytest.raises(RuntimeError) as expected:
-        backward("cpu")
-    with kernel_policy(policy), pytest.raises(RuntimeError) as actual:
-        backward(xpu)
-    assert str(actual.value) == str(expected.value)
-
-
 def test_a_second_order_gradient(xpu: torch.device) -> None:
     case = CASES[3]
 
