@@ -107,7 +107,7 @@ def test_bad_candidates_are_refused() -> None:
     with pytest.raises(ValueError, match="needs a device"):
         _C.OnlinePolicy(0)
     policy = _C.OnlinePolicy(2)
-    with pytest.raises(ValueError, match="each of the policy's devices"):
+    with pytest.raises(ValueError, match="one candidate per device"):
         policy.choose([0], [0, 0], [1, 1], [0, 0])
     with pytest.raises(ValueError, match="was given the work of 3"):
         policy.remember([1, 2, 3])
