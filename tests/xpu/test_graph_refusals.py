@@ -34,10 +34,10 @@ def test_what_a_capture_refuses(
 ) -> None:
     x = ramp(cpu)
     default = torch.xpu.current_stream()
-    spoilt = torch.xpu.XPUGraph()
+    invalidated = torch.xpu.XPUGraph()
 
     def work() -> None:
-        with torch.xpu.graph(spoilt):
+        with torch.xpu.graph(invalidated):
             x.add_(1)
             use(x)
 
@@ -46,14 +46,14 @@ def test_what_a_capture_refuses(
     assert torch.xpu.current_stream() == default
     assert not torch.xpu.is_current_stream_capturing()
     with pytest.raises(RuntimeError, match=f"capture was invalidated: .*{name}"):
-        spoilt.replay()
+        invalidated.replay()
     torch.xpu.synchronize()
     assert x.sum().item() == 499_500, "nothing of it was run"
     # The same object is good for another capture.
-    spoilt.reset()
-    with torch.xpu.graph(spoilt):
+    invalidated.reset()
+    with torch.xpu.graph(invalidated):
         x.add_(1)
-    spoilt.replay()
+    invalidated.replay()
     assert x.sum().item() == 500_500
 
 
@@ -70,7 +70,7 @@ def test_the_first_write_to_a_lazy_copy(
     assert x.sum().item() == 499_500
 
 
-def test_an_error_that_is_caught_inside_spoils_the_graph(cpu: torch.device) -> None:
+def test_an_error_that_is_caught_inside_invalidates_the_graph(cpu: torch.device) -> None:
     x = ramp(cpu)
     graph = torch.xpu.XPUGraph()
     with torch.xpu.graph(graph):
@@ -78,7 +78,7 @@ def test_an_error_that_is_caught_inside_spoils_the_graph(cpu: torch.device) -> N
         with pytest.raises(RuntimeError, match="cannot be captured"):
             x.sum().item()
         x.add_(1)
-    with pytest.raises(RuntimeError, match="spoilt: aten::_local_scalar_dense"):
+    with pytest.raises(RuntimeError, match="invalidated: aten::_local_scalar_dense"):
         graph.replay()
 
 
