@@ -29,6 +29,16 @@ inline bool is_over(const sycl::event& event) {
   }
 }
 
+// Whether the driver has an event for the command. Not yet for a command behind a host
+// task: the SYCL runtime submits it when the host task is over. The query is not in
+// SYCL 2020, and the only one that shows this.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+inline bool is_submitted(const sycl::event& event) {
+  return event.get_info<sycl::info::event::reference_count>() != 0;
+}
+#pragma GCC diagnostic pop
+
 inline bool is_empty(const sycl::queue& queue) {
   return queue.ext_oneapi_empty() && queue.ext_oneapi_empty();
 }

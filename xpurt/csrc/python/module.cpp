@@ -9,6 +9,7 @@
 #include "c10/profiler.h"
 #include "device/device.h"
 #include "device/device_uuid.h"
+#include "device/host_tasks.h"
 #include "device/open_contexts.h"
 #include "dispatch/foreign_kernels.h"
 #include "dispatch/registration.h"
@@ -109,4 +110,5 @@ PYBIND11_MODULE(_C, m) {
   xpurt::repair_late_hooks();
   xpurt::register_profiler();
   xpurt::prepare_vector_math();
+  xpurt::provide_host_task_threads();
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/event_status.h"
 #include "host/worker.h"
 
 namespace xpurt {
@@ -45,14 +46,6 @@ Worker& event_threads() {
 // long: the submission of a command may fail.
 constexpr std::chrono::microseconds kInterval{20};
 constexpr std::chrono::seconds kPatience{10};
-
-// Not in SYCL 2020, and the only query that shows whether the driver has the event.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-bool is_submitted(const sycl::event& event) {
-  return event.get_info<sycl::info::event::reference_count>() != 0;
-}
-#pragma GCC diagnostic pop
 
 void wait_in_driver(sycl::event event) {
   using Status = sycl::info::event_command_status;

@@ -138,11 +138,7 @@ sycl::event stamp(Recorder& all, size_t queue, sycl::event done) {
         device.context, device.device,
         sycl::property_list{property::in_order{}, property::enable_profiling{}});
   }
-  try {
-    stamps->ext_oneapi_submit_barrier({done});
-  } catch (const sycl::exception&) {
-    done.wait();  // the event is of another context
-  }
+  if (!order_after(*stamps, {done})) done.wait();  // the event is of another context
   return stamps->ext_oneapi_submit_barrier();
 }
 
