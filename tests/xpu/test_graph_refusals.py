@@ -70,7 +70,9 @@ def test_the_first_write_to_a_lazy_copy(
     assert x.sum().item() == 499_500
 
 
-def test_an_error_that_is_caught_inside_invalidates_the_graph(cpu: torch.device) -> None:
+def test_an_error_that_is_caught_inside_invalidates_the_graph(
+    cpu: torch.device,
+) -> None:
     x = ramp(cpu)
     graph = torch.xpu.XPUGraph()
     with torch.xpu.graph(graph):
