@@ -48,11 +48,9 @@ constexpr std::chrono::microseconds kInterval{20};
 constexpr std::chrono::seconds kPatience{10};
 
 void wait_in_driver(sycl::event event) {
-  using Status = sycl::info::event_command_status;
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!is_submitted(event)) {
-    const auto status = event.get_info<sycl::info::event::command_execution_status>();
-    if (status == Status::complete) return;
+    if (is_complete(event)) return;
     if (std::chrono::steady_clock::now() > deadline) return event.wait();
     std::this_thread::sleep_for(kInterval);
   }
