@@ -38,6 +38,7 @@ def test_nothing_set_gives_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None
         virtual_gpu_fail_after=0,
         cache_folder=Path("/home/me/.cache/xpurt"),
         cache_size_bytes=256 << 20,
+        check_locks=False,
         lazy_copies=False,
         autoload=True,
         learn=True,
@@ -71,6 +72,7 @@ def test_empty_is_as_not_set() -> None:
         ("XPURT_AUTOLOAD", "yes", "autoload", True),
         ("XPURT_LEARN", "0", "learn", False),
         ("XPURT_DETERMINISTIC", "1", "deterministic", True),
+        ("XPURT_CHECK_LOCKS", "1", "check_locks", True),
     ],
 )
 def test_a_variable_sets_its_field(
@@ -95,6 +97,7 @@ def test_a_variable_sets_its_field(
         ("XPURT_AUTOLOAD", "maybe", "1 or 0"),
         ("XPURT_LEARN", "fast", "1 or 0"),
         ("XPURT_DETERMINISTIC", "yse", "1 or 0"),
+        ("XPURT_CHECK_LOCKS", "all", "1 or 0"),
     ],
 )
 def test_a_bad_value_is_named_with_what_may_be(

@@ -19,6 +19,12 @@ def install_placement(mapping: str, ordinals: Sequence[Sequence[int]]) -> None:
     """Installs the ``sycl::device`` objects at these addresses, which are copied, by
     ordinal."""
 
+def check_locks(on: bool) -> None:
+    """Whether a lock that is taken out of order raises RuntimeError. See host/mutex.h."""
+
+def locks_out_of_order() -> int:
+    """How many were, since the process began."""
+
 def open_placement() -> None: ...
 def refuse_forks() -> None: ...
 def uninstall_placement() -> tuple[int, int]:
@@ -384,6 +390,10 @@ class testing:
         def give_back(self, address: int) -> None: ...
         def drop_free_segments(self) -> int: ...
         def segments(self) -> list[list[tuple[int, int, bool]]]: ...
+
+    @staticmethod
+    def take_locks(ranks: list[str], without_gil: bool = False) -> None:
+        """Takes locks of these ranks, each under those before it, and gives them up."""
 
     @staticmethod
     def build_kernel(index: int, entry: str, source: str) -> None:

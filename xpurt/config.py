@@ -3,8 +3,8 @@
 This is the only file that reads them. `config()` validates all of them at its first
 call and keeps the result. A bad value raises there, at the first use of the device,
 never while ``import torch`` loads xpurt. The functions that run during the import
-(`guard_device_count`, `names_a_mapping`, `lazy_copies_at_import`) return a default for
-a bad value; `config()` reports it later. xpurt_autoload.py also reads XPURT_AUTOLOAD,
+(`guard_device_count`, `names_a_mapping`, `lazy_copies_at_import`,
+`check_locks_at_import`) return a default for a bad value; `config()` reports it later. xpurt_autoload.py also reads XPURT_AUTOLOAD,
 before the package is imported.
 """
 
@@ -35,6 +35,7 @@ VARIABLES: Final = (
     "XPURT_AUTOLOAD",
     "XPURT_CACHE_DIR",
     "XPURT_CACHE_SIZE",
+    "XPURT_CHECK_LOCKS",
     "XPURT_DETERMINISTIC",
     "XPURT_FALLBACK",
     "XPURT_KERNEL_POLICY",
@@ -87,6 +88,8 @@ class Config:
         in the user's cache folder. A "~" at its beginning is the home folder.
     cache_size_bytes: ``XPURT_CACHE_SIZE``, the largest size of that folder; 0 keeps
         nothing.
+    check_locks: ``XPURT_CHECK_LOCKS``, whether a lock that a thread of xpurt takes out
+        of order raises an error.
     lazy_copies: ``XPURT_LAZY_COPIES``, whether conversions are copy-on-write as in
         ``xpurt.lazy_copies()``.
     autoload: ``XPURT_AUTOLOAD``, whether ``import torch`` alone adds the device; if
@@ -108,6 +111,7 @@ class Config:
     virtual_gpu_fail_after: int
     cache_folder: Path
     cache_size_bytes: int
+    check_locks: bool
     lazy_copies: bool
     autoload: bool
     learn: bool
@@ -180,11 +184,11 @@ def read_config(env: Mapping[str, str]) -> Config:
         cache_size_bytes=_integer(
             env, "XPURT_CACHE_SIZE", DEFAULT_CACHE_BYTES, 0, 2**63 - 1
         ),
+        check_locks=_off(env, "XPURT_CHECK_LOCKS"),
         lazy_copies=_lazy_copies(env),
         autoload=_switch(env, "XPURT_AUTOLOAD"),
         learn=_switch(env, "XPURT_LEARN"),
-        deterministic=_choice(env, "XPURT_DETERMINISTIC", _OFF + _ON, shown="1 or 0")
-        in _ON,
+        deterministic=_off(env, "XPURT_DETERMINISTIC"),
     )
 
 
@@ -210,8 +214,16 @@ def lazy_copies_at_import() -> bool:
         return False
 
 
+def check_locks_at_import() -> bool:
+    """The value of ``XPURT_CHECK_LOCKS``; False where it is bad. Never raises."""
+    try:
+        return _off(os.environ, "XPURT_CHECK_LOCKS")
+    except ConfigError:
+        return False
+
+
 def _lazy_copies(env: Mapping[str, str]) -> bool:
-    return _choice(env, "XPURT_LAZY_COPIES", _OFF + _ON, shown="1 or 0") in _ON
+    return _off(env, "XPURT_LAZY_COPIES")
 
 
 def _max_devices(env: Mapping[str, str]) -> int:
@@ -247,6 +259,11 @@ def _expanded(env: Mapping[str, str], name: str, text: str) -> Path:
 def _switch(env: Mapping[str, str], name: str) -> bool:
     """Whether the variable is on; on is the default."""
     return _choice(env, name, _ON + _OFF, shown="1 or 0") in _ON
+
+
+def _off(env: Mapping[str, str], name: str) -> bool:
+    """Whether the variable is on; off is the default."""
+    return _choice(env, name, _OFF + _ON, shown="1 or 0") in _ON
 
 
 def _choice(

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from xpurt import _C
-from xpurt.config import guard_device_count, names_a_mapping
+from xpurt.config import check_locks_at_import, guard_device_count, names_a_mapping
 from xpurt.errors import MappingError
 
 _CUDA_DRIVER = "libcuda.so.1"
@@ -47,6 +47,7 @@ def activate_at_import() -> None:
 
     A mapping in the environment counts as a request, if CUDA is not in use yet.
     """
+    _C.check_locks(check_locks_at_import())
     _C.set_guard_device_count(guard_device_count())
     if not _C.is_cuda_build():
         _C.set_active(True)

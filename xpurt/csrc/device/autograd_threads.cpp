@@ -5,11 +5,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <thread>
 
 #include "device/device.h"
 #include "host/gil.h"
+#include "host/mutex.h"
 #include "host/worker.h"
 
 namespace xpurt {
@@ -26,7 +26,7 @@ namespace {
 // number of ordinals, since mappings may change. If the engine has made its table
 // before that, the table is extended here.
 std::atomic<bool> in_use{false};
-std::mutex opening;
+Mutex opening{Rank::autograd_threads};
 
 using torch::autograd::Engine;
 using torch::autograd::ReadyQueue;
@@ -98,18 +98,18 @@ struct Expose {
 struct Heap {
   friend constexpr auto exposed(Heap);
 };
-struct Mutex {
-  friend constexpr auto exposed(Mutex);
+struct QueueMutex {
+  friend constexpr auto exposed(QueueMutex);
 };
 struct Signal {
   friend constexpr auto exposed(Signal);
 };
 template struct Expose<Heap, &ReadyQueue::heap_>;
-template struct Expose<Mutex, &ReadyQueue::mutex_>;
+template struct Expose<QueueMutex, &ReadyQueue::mutex_>;
 template struct Expose<Signal, &ReadyQueue::not_empty_>;
 
 bool is_empty(ReadyQueue& queue) {
-  std::lock_guard<std::mutex> lock(queue.*exposed(Mutex{}));
+  std::lock_guard lock(queue.*exposed(QueueMutex{}));
   return (queue.*exposed(Heap{})).empty();
 }
 
@@ -125,7 +125,7 @@ bool push_nothing(ReadyQueue& queue) {
   using namespace torch::autograd;
   auto& heap = queue.*exposed(Heap{});
   {
-    std::lock_guard<std::mutex> lock(queue.*exposed(Mutex{}));
+    std::lock_guard lock(queue.*exposed(QueueMutex{}));
     auto& tasks = Tasks<std::remove_reference_t<decltype(heap)>>::of(heap);
     if (!tasks.empty()) return false;
     tasks.push_back(NodeTask({}, nullptr, InputBuffer(0)));
@@ -168,7 +168,7 @@ c10::DeviceIndex autograd_device_count() noexcept {
 }
 
 void open_autograd_threads() {
-  std::lock_guard<std::mutex> lock(opening);
+  std::lock_guard<Mutex> lock(opening);
   if (in_use.exchange(true)) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
   Engine& engine = Engine::get_default_engine();

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
 #include <optional>
 
 #include "device/autograd_threads.h"
 #include "device/open_contexts.h"
 #include "host/errors.h"
 #include "host/gil.h"
+#include "host/mutex.h"
 
 namespace xpurt {
 namespace {
@@ -33,7 +33,7 @@ struct Resolved {
 };
 
 struct Table {
-  std::mutex mutex;
+  Mutex mutex{Rank::placements};
   std::vector<std::unique_ptr<PhysicalDevice>> devices;
   std::vector<std::unique_ptr<Placement>> placements;
   std::optional<Resolved> resolved;  // empty once it is opened
@@ -204,7 +204,7 @@ void install_placement(const std::string& mapping,
   TORCH_CHECK_VALUE(!ordinals.empty() && ordinals.size() <= static_cast<size_t>(most),
                     "a placement has 1 to ", most, " ordinals; found ",
                     ordinals.size());
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   TORCH_CHECK(installed.load() == nullptr && !table().resolved,
               "a placement is installed already");
   Resolved made{mapping, 0, {}};
@@ -231,7 +231,7 @@ void install_placement(const std::string& mapping,
 // xpu in the child.
 void open_placement() {
   check_fork();
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   if (!table().resolved) return;  // another thread has opened it
   const Resolved& resolved = *table().resolved;
   static std::once_flag once;
@@ -250,7 +250,7 @@ void open_placement() {
 // then counts, and puts it back if there is a tensor. In any order, one of them
 // observes the other.
 bool uninstall_placement(const std::function<bool()>& in_use) {
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   const Placement* before = installed.exchange(nullptr);
   if (in_use()) {
     installed = before;
@@ -272,7 +272,7 @@ const Placement* installed_placement() noexcept {
 }
 
 const PhysicalDevice* find_physical_device(int id) noexcept {
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   const auto& known = table().devices;
   return id >= 0 && static_cast<size_t>(id) < known.size() ? known[id].get() : nullptr;
 }

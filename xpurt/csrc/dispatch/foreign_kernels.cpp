@@ -5,10 +5,10 @@
 #include <torch/library.h>
 
 #include <atomic>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "host/mutex.h"
 #include "memory/replica/replica.h"
 #include "native/alias.h"
 #include "op/op_record.h"
@@ -36,11 +36,11 @@ using c10::OperatorName;
 // the next call may be one of the new op. If a library adds a kernel for xpu to another
 // library's op that was defined before, that kernel is not noticed.
 struct Watch {
-  std::mutex mutex;  // locked before the dispatcher's mutex
+  Mutex mutex{Rank::foreign_kernels};  // locked before the dispatcher's mutex
   std::unordered_set<OperatorName> ours;
   std::unordered_map<OperatorName, c10::RegistrationHandleRAII> adapted;
-  std::mutex gone_mutex;           // locked after the dispatcher's mutex
-  std::vector<OperatorName> gone;  // ops that no longer exist
+  Mutex gone_mutex{Rank::gone_ops};  // locked after the dispatcher's mutex
+  std::vector<OperatorName> gone;    // ops that no longer exist
 };
 
 Watch& watch() {
@@ -103,7 +103,7 @@ class Listener final : public c10::OpRegistrationListener {
   void onOperatorDeregistered(const OperatorHandle& op) override {
     retire_op_record(op);
     ops_were_added = true;
-    std::lock_guard<std::mutex> lock(watch().gone_mutex);
+    std::lock_guard<Mutex> lock(watch().gone_mutex);
     watch().gone.push_back(op.operator_name());
   }
 };
@@ -127,7 +127,7 @@ c10::RegistrationHandleRAII adapt(const OperatorHandle& op) {
 void forget_gone() {
   std::vector<OperatorName> gone;
   {
-    std::lock_guard<std::mutex> lock(watch().gone_mutex);
+    std::lock_guard<Mutex> lock(watch().gone_mutex);
     gone = std::exchange(watch().gone, {});
   }
   for (const OperatorName& name : gone) watch().adapted.erase(name);
@@ -138,7 +138,7 @@ void adapt_foreign_kernels() {
   if (C10_LIKELY(!ops_were_added.load(std::memory_order_acquire))) return;
   auto& dispatcher = c10::Dispatcher::singleton();
   const std::vector<OperatorName> names = dispatcher.getAllOpNames();
-  std::lock_guard<std::mutex> lock(watch().mutex);
+  std::lock_guard<Mutex> lock(watch().mutex);
   ops_were_added = false;
   forget_gone();
   for (const OperatorName& name : names) {

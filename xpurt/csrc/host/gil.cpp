@@ -64,6 +64,7 @@ WithoutGil::~WithoutGil() {
 }
 
 WithGil::WithGil() {
+  if (!PyGILState_Check()) check_gil_order();
   if (python_ends() && !PyGILState_Check()) stay();
   take_or_stay([this] { state_ = PyGILState_Ensure(); });
 }

@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include "host/mutex.h"
+
 namespace xpurt {
 
 // Note [Python ends first]
@@ -11,7 +13,8 @@ namespace xpurt {
 // 3.13 Python then ends the thread: it unwinds the thread's stack. The first function
 // that must not throw, such as a destructor, aborts the process. Here such a thread
 // stays where it is, as in later versions, until the process has ended. So no mutex may
-// be held where the lock is taken: it would never be unlocked.
+// be held where the lock is taken: it would never be unlocked. See also Note [Order of
+// locks].
 // PyTorch itself releases the lock around most waits for a device, and takes it back in
 // such a destructor. let_python_end() keeps those threads, too.
 
@@ -26,7 +29,9 @@ bool python_ends() noexcept;
 class WithoutGil {
  public:
   WithoutGil() {
-    if (Py_IsInitialized() && PyGILState_Check()) state_ = PyEval_SaveThread();
+    if (!Py_IsInitialized() || !PyGILState_Check()) return;
+    check_gil_order();
+    state_ = PyEval_SaveThread();
   }
   ~WithoutGil();
   WithoutGil(const WithoutGil&) = delete;

@@ -3,10 +3,11 @@
 
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+
+#include "host/mutex.h"
 
 namespace xpurt {
 
@@ -16,16 +17,17 @@ class RecentlyUsed {
  public:
   using Shared = std::shared_ptr<const Value>;
 
-  explicit RecentlyUsed(size_t most) : most_(most) {}
+  explicit RecentlyUsed(size_t most, Rank rank) : most_(most), mutex_(rank) {}
 
   // The value of the key. If there is none, calls make() while other threads wait. If
   // make() throws, this throws the same, and the cache stays unchanged.
   template <typename Make>
   Shared find(std::string key, const Make& make) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    Shared dropped;  // destroyed without the lock: a tensor may need the GIL
+    std::lock_guard<Mutex> lock(mutex_);
     if (Shared known = used(key)) return known;
     Shared made = std::make_shared<const Value>(make());
-    add(std::move(key), made);
+    dropped = add(std::move(key), made);
     return made;
   }
 
@@ -33,18 +35,19 @@ class RecentlyUsed {
   template <typename Make>
   Shared find_unlocked(std::string key, const Make& make) {
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard<Mutex> lock(mutex_);
       if (Shared known = used(key)) return known;
     }
     Shared made = std::make_shared<const Value>(make());
-    std::lock_guard<std::mutex> lock(mutex_);
+    Shared dropped;
+    std::lock_guard<Mutex> lock(mutex_);
     if (Shared known = used(key)) return known;
-    add(std::move(key), made);
+    dropped = add(std::move(key), made);
     return made;
   }
 
   size_t size() const {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     return entries_.size();
   }
 
@@ -61,17 +64,21 @@ class RecentlyUsed {
     return known->second->value;
   }
 
-  void add(std::string key, Shared value) {
+  // Returns the value that left the cache.
+  Shared add(std::string key, Shared value) {
+    Shared dropped;
     if (entries_.size() >= most_) {
       places_.erase(entries_.back().key);
+      dropped = std::move(entries_.back().value);
       entries_.pop_back();
     }
     entries_.push_front({std::move(key), std::move(value)});
     places_.emplace(entries_.front().key, entries_.begin());
+    return dropped;
   }
 
   const size_t most_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::list<Entry> entries_;  // the entry used last comes first
   std::unordered_map<std::string_view, typename std::list<Entry>::iterator> places_;
 };

@@ -31,7 +31,7 @@ bool start_thread(const char* name, std::function<void()> body) noexcept {
 
 Worker::Handle Worker::submit(std::function<void()> body) {
   auto task = std::make_shared<Task>(std::move(body));
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   if (stopped_) return nullptr;
   if (idle_ <= queued_.size()) {
     if (threads_ < most_threads_ && start_thread(name_, [this] { work(); })) {
@@ -46,7 +46,7 @@ Worker::Handle Worker::submit(std::function<void()> body) {
 }
 
 void Worker::wait(const Handle& task) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<Mutex> lock(mutex_);
   finished_.wait(lock, [&] { return task->done; });
   lock.unlock();
   if (task->error) std::rethrow_exception(task->error);
@@ -54,7 +54,7 @@ void Worker::wait(const Handle& task) {
 
 void Worker::wait(const Handle& task, std::chrono::milliseconds interval,
                   const std::function<void()>& meanwhile) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<Mutex> lock(mutex_);
   while (!finished_.wait_for(lock, interval, [&] { return task->done; })) {
     lock.unlock();
     meanwhile();
@@ -65,13 +65,13 @@ void Worker::wait(const Handle& task, std::chrono::milliseconds interval,
 }
 
 void Worker::wait_for_all() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<Mutex> lock(mutex_);
   finished_.wait(lock, [this] { return queued_.empty() && running_ == 0; });
 }
 
 void Worker::stop(std::chrono::milliseconds patience) {
   std::deque<Handle> dropped;
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<Mutex> lock(mutex_);
   stopped_ = true;
   dropped.swap(queued_);
   const auto error = std::make_exception_ptr(
@@ -88,7 +88,7 @@ void Worker::finish(const Handle& task, std::exception_ptr error) {
 }
 
 void Worker::work() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<Mutex> lock(mutex_);
   for (;;) {
     ++idle_;
     added_.wait(lock, [this] { return !queued_.empty(); });

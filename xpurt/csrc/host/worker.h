@@ -2,14 +2,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
+
+#include "host/mutex.h"
 
 namespace xpurt {
 
@@ -87,9 +87,9 @@ class Worker {
 
   const char* const name_;
   const size_t most_threads_;
-  std::mutex mutex_;
-  std::condition_variable added_;
-  std::condition_variable finished_;
+  Mutex mutex_{Rank::worker};
+  Condition added_;
+  Condition finished_;
   std::deque<Handle> queued_;
   size_t running_ = 0;
   size_t threads_ = 0;

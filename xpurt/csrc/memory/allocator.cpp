@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 
+#include "host/mutex.h"
 #include "memory/gpu_trace.h"
 #include "memory/ordinal_memory.h"
 #include "memory/pinned.h"
@@ -30,7 +30,7 @@ struct Memories {
   std::array<std::atomic<OrdinalMemory*>, kMaxDevices> of_ordinal{};
   std::array<std::atomic<FreeCallback>, kMaxCallbacks> callbacks{};
   const MemorySource* source = nullptr;
-  std::mutex mutex;
+  Mutex mutex{Rank::memories};
   std::vector<std::unique_ptr<OrdinalMemory>> all;
 };
 
@@ -64,7 +64,7 @@ OrdinalMemory& memory_of(c10::DeviceIndex index) {
   const uint64_t epoch = placement().epoch;
   OrdinalMemory* found = slot.load(std::memory_order_acquire);
   if (found != nullptr && found->epoch() == epoch) return *found;
-  std::lock_guard<std::mutex> lock(memories().mutex);
+  std::lock_guard<Mutex> lock(memories().mutex);
   found = slot.load();
   if (found == nullptr || found->epoch() != epoch) {
     found = &memory_for(index, epoch, device.home_device());
@@ -110,7 +110,7 @@ void* allocate_on(c10::DeviceIndex index, size_t bytes) {
       notify_tracer(&Tracer::trace_gpu_memory_allocation, address_of(pointer));
       return pointer;
     }
-    std::lock_guard<std::mutex> lock(memories().mutex);
+    std::lock_guard<Mutex> lock(memories().mutex);
     memory.abandon(pointer, epoch);
   }
 }
@@ -215,7 +215,7 @@ bool is_private(const void* pointer) noexcept {
 }
 
 void on_free(FreeCallback callback) {
-  std::lock_guard<std::mutex> lock(memories().mutex);
+  std::lock_guard<Mutex> lock(memories().mutex);
   for (auto& slot : memories().callbacks) {
     if (slot.load() == callback) return;
     if (slot.load() != nullptr) continue;
@@ -294,7 +294,7 @@ c10::MempoolId_t MemoryPool::new_id(bool made_by_user) {
 }
 
 void set_memory_source(const MemorySource* source) {
-  std::lock_guard<std::mutex> lock(memories().mutex);
+  std::lock_guard<Mutex> lock(memories().mutex);
   TORCH_CHECK(memories().all.empty(),
               "the allocator of xpu is in use already. Change it before xpu is used.");
   memories().source = source;

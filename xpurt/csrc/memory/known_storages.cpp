@@ -2,9 +2,9 @@
 
 #include <c10/util/intrusive_ptr.h>
 
-#include <mutex>
 #include <unordered_map>
 
+#include "host/mutex.h"
 #include "memory/lazy_memory.h"
 #include "stream/capture.h"
 
@@ -14,7 +14,7 @@ namespace {
 // Storages whose pointer other code has, for as long as the storages live.
 struct KnownStorages {
   using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
-  std::mutex mutex;
+  Mutex mutex{Rank::known_storages};
   std::unordered_map<const c10::StorageImpl*, Weak> storages;
   size_t swept = 64;  // at this size, entries of freed storages are dropped
 
@@ -22,14 +22,14 @@ struct KnownStorages {
     auto* impl = const_cast<c10::StorageImpl*>(&storage);
     c10::raw::intrusive_ptr::incref(impl);
     Weak weak(c10::intrusive_ptr<c10::StorageImpl>::reclaim(impl));
-    const std::lock_guard<std::mutex> lock(mutex);
+    const std::lock_guard<Mutex> lock(mutex);
     storages.insert_or_assign(impl, std::move(weak));
     if (storages.size() < swept) return;
     std::erase_if(storages, [](const auto& each) { return each.second.expired(); });
     swept = 2 * storages.size() + 64;
   }
   bool has(const c10::StorageImpl& storage) {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const std::lock_guard<Mutex> lock(mutex);
     const auto found = storages.find(&storage);
     return found != storages.end() && !found->second.expired();
   }

@@ -7,7 +7,7 @@
 namespace xpurt {
 
 void MemoryHistory::start(Options options, bool clear_before) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   const size_t limit = std::max<size_t>(options.max_entries, 1);
   for (Ring& ring : rings_) {
     auto& entries = ring.entries;
@@ -27,7 +27,7 @@ void MemoryHistory::start(Options options, bool clear_before) {
 }
 
 void MemoryHistory::stop() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   history_is_on = false;
   stacks_kept = RecordContext::NEVER;
   clear();
@@ -45,7 +45,7 @@ CallStack MemoryHistory::gather() const {
 void MemoryHistory::add(TraceEntry::Action action, c10::DeviceIndex device,
                         size_t address, size_t bytes, c10::StreamId stream,
                         c10::MempoolId_t pool, const CallStack& stack) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   if (!history_is_on || options_.skipped.count(action) != 0) return;
   const bool keeps = stacks_kept.load() >= RecordContext::ALLOC;
   TraceEntry entry(action, device, address, bytes, reinterpret_cast<void*>(stream),
@@ -64,7 +64,7 @@ std::vector<std::vector<TraceEntry>> MemoryHistory::entries(
   static auto* const clock = new c10::ApproximateClockToUnixTimeConverter;
   const auto to_unix_ns = clock->makeConverter();
   std::vector<std::vector<TraceEntry>> result(devices);
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   for (c10::DeviceIndex i = 0; i < devices; ++i) {
     result[i] = rings_[i].entries;
     std::rotate(result[i].begin(),

@@ -6,12 +6,12 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "device/device.h"
+#include "host/mutex.h"
 
 namespace xpurt {
 
@@ -53,7 +53,7 @@ class MemoryHistory {
   void clear();
 
   std::atomic<c10::CachingDeviceAllocator::CreateContextFn> gather_{nullptr};
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{Rank::memory_history};
   Options options_;
   std::array<Ring, kMaxDevices> rings_;
 };

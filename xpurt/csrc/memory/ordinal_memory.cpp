@@ -32,7 +32,7 @@ OrdinalMemory::OrdinalMemory(c10::DeviceIndex index, uint64_t epoch,
       limit_(total_) {}
 
 bool OrdinalMemory::begin_again(uint64_t epoch) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   const auto has_segments = [](const auto& pools) {
     return !pools->small.segments().empty() || !pools->large.segments().empty();
   };
@@ -51,7 +51,7 @@ bool OrdinalMemory::begin_again(uint64_t epoch) {
 }
 
 size_t OrdinalMemory::releasing_bytes() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return releasing_bytes_;
 }
 
@@ -97,7 +97,7 @@ void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
   request.rounded = round_block(bytes);
   if (source_ != nullptr) return allocate_uncached(request);
   {
-    std::unique_lock<std::mutex> lock(mutex_);
+    std::unique_lock<Mutex> lock(mutex_);
     if (!pending_.empty() || !releasing_.empty()) release_completed();
     StreamPools& pools = pools_of(request.stream);
     BlockPool& pool = pools.of(request.rounded);
@@ -115,7 +115,7 @@ void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
   // During a capture no thread can wait for the device.
   if (!capture_is_underway()) empty_cache();
   {
-    std::unique_lock<std::mutex> lock(mutex_);
+    std::unique_lock<Mutex> lock(mutex_);
     // The wait may have brought back a block that fits.
     Block* block = take_or_grow(request);
     if (block == nullptr) block = take_from_reserve(request);
@@ -125,7 +125,7 @@ void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
 }
 
 void* OrdinalMemory::handed_out(Block* block, const Request& request,
-                                std::unique_lock<std::mutex>& lock) {
+                                std::unique_lock<Mutex>& lock) {
   block->requested = request.bytes;
   ++allocations_;
   needed_ += request.rounded;
@@ -142,7 +142,7 @@ void* OrdinalMemory::handed_out(Block* block, const Request& request,
 }
 
 void OrdinalMemory::report(void* pointer, int64_t bytes,
-                           std::unique_lock<std::mutex>& lock) {
+                           std::unique_lock<Mutex>& lock) {
   const size_t allocated = statistics_.allocated_bytes();
   const size_t reserved = statistics_.reserved_bytes();
   lock.unlock();
@@ -152,7 +152,7 @@ void OrdinalMemory::report(void* pointer, int64_t bytes,
 
 void OrdinalMemory::free(Segment& segment, void* pointer) noexcept {
   const CallStack stack = gather_stack(RecordContext::ALL);
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<Mutex> lock(mutex_);
   Block* block = segment.allocated_at(pointer);
   if (block == nullptr) return;
   block->allocated = false;
@@ -221,7 +221,7 @@ void OrdinalMemory::release_completed() {
 }
 
 void OrdinalMemory::record_stream(Segment& segment, void* pointer, Stream& stream) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   Block* block = segment.allocated_at(pointer);
   if (block == nullptr) return;
   if (&pools_of(*segment.pool).stream == &stream) return;
@@ -234,7 +234,7 @@ void OrdinalMemory::record_stream(Segment& segment, void* pointer, Stream& strea
 void OrdinalMemory::wait_for_pending() {
   std::vector<Pending> waited;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     waited = pending_;
   }
   for (auto& each : waited) {
@@ -243,7 +243,7 @@ void OrdinalMemory::wait_for_pending() {
     } catch (const sycl::exception&) {  // its stream keeps the error
     }
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   if (!waited.empty()) statistics_.synchronized();
   release_completed();
 }
@@ -251,7 +251,7 @@ void OrdinalMemory::wait_for_pending() {
 std::vector<std::unique_ptr<Segment>> OrdinalMemory::take_free_segments(
     const std::function<bool(c10::MempoolId_t)>& wanted, const CallStack& stack) {
   std::vector<std::unique_ptr<Segment>> taken;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   for (auto& pools : pools_) {
     if (!wanted(pools->id)) continue;
     for (BlockPool* pool : {&pools->small, &pools->large}) {
@@ -308,7 +308,7 @@ void OrdinalMemory::empty(const std::function<bool(c10::MempoolId_t)>& wanted) {
     WithoutGil released;
     // One thread at a time, so that a thread that is out of memory can use what another
     // thread frees.
-    std::lock_guard<std::mutex> alone(emptying_);
+    std::lock_guard<Mutex> alone(emptying_);
     wait_for_pending();
     auto taken = take_free_segments(wanted, stack);
     if (taken.empty()) return;
@@ -330,7 +330,7 @@ void OrdinalMemory::empty(const std::function<bool(c10::MempoolId_t)>& wanted) {
 void OrdinalMemory::set_fraction(double fraction) {
   TORCH_CHECK_VALUE(fraction >= 0 && fraction <= 1, "invalid fraction: ", fraction,
                     "; a memory fraction is between 0 and 1");
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   fraction_ = fraction;
   limit_ = static_cast<uint64_t>(fraction * static_cast<double>(total_));
 }
@@ -343,7 +343,7 @@ OrdinalMemory::Amounts OrdinalMemory::amounts() {
     return {home_.device.get_info<sycl::ext::intel::info::device::free_memory>(),
             total_};
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   const uint64_t held = statistics_.reserved_bytes();
   return {total_ - std::min(held, total_), total_};
 }

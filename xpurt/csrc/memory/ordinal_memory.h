@@ -6,10 +6,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "host/mutex.h"
 #include "memory/allocator.h"
 #include "memory/memory_history.h"
 #include "memory/memory_source.h"
@@ -164,9 +164,9 @@ class OrdinalMemory {
   size_t growth(StreamPools& pools, const Request& request);
   bool should_release(const Block* block, const Request& request) const;
   std::vector<std::pair<Segment*, Stream*>> too_much(const Request& request);
-  void make_room(const Request& request, std::unique_lock<std::mutex>& lock);
+  void make_room(const Request& request, std::unique_lock<Mutex>& lock);
   void leave(std::vector<std::pair<Releasing, Stream*>> taken,
-             std::unique_lock<std::mutex>& lock);
+             std::unique_lock<Mutex>& lock);
   void give_back_left();
   std::unique_ptr<Segment> dropped(std::unique_ptr<Segment> segment,
                                    const CallStack& stack);
@@ -177,7 +177,7 @@ class OrdinalMemory {
   void* from_source(const MemorySource& source, size_t bytes, Stream& stream);
   void to_source(Segment& segment) noexcept;
   void* allocate_uncached(const Request& request);
-  void free_uncached(Block* block, std::unique_lock<std::mutex>& lock) noexcept;
+  void free_uncached(Block* block, std::unique_lock<Mutex>& lock) noexcept;
   void release(Block* block, const CallStack& stack);
   std::vector<std::unique_ptr<Segment>> take_free_segments(
       const std::function<bool(c10::MempoolId_t)>& wanted, const CallStack& stack);
@@ -188,9 +188,8 @@ class OrdinalMemory {
   void wait_for_pending();
   void add_pending(Block* block, std::vector<sycl::event> events);
   [[noreturn]] void fail(const Request& request);
-  void* handed_out(Block* block, const Request& request,
-                   std::unique_lock<std::mutex>& lock);
-  void report(void* pointer, int64_t bytes, std::unique_lock<std::mutex>& lock);
+  void* handed_out(Block* block, const Request& request, std::unique_lock<Mutex>& lock);
+  void report(void* pointer, int64_t bytes, std::unique_lock<Mutex>& lock);
   c10::CachingDeviceAllocator::SegmentInfo described(const Segment& segment,
                                                      const StreamPools& pools) const;
   void record(TraceEntry::Action action, const Block& block, const CallStack& stack);
@@ -203,8 +202,8 @@ class OrdinalMemory {
   const uint64_t total_;
   SegmentTable& table_;
   const MemorySource* const source_;
-  std::mutex emptying_;  // taken before mutex_, and never while holding the GIL
-  std::mutex mutex_;
+  Mutex emptying_{Rank::emptying_cache};
+  Mutex mutex_{Rank::memory};
   // Few: one for each stream that allocated memory, and for each stream of a private
   // pool.
   std::vector<std::unique_ptr<StreamPools>> pools_;

@@ -122,8 +122,7 @@ std::vector<std::pair<Segment*, Stream*>> OrdinalMemory::too_much(
   return found;
 }
 
-void OrdinalMemory::make_room(const Request& request,
-                              std::unique_lock<std::mutex>& lock) {
+void OrdinalMemory::make_room(const Request& request, std::unique_lock<Mutex>& lock) {
   // Beyond the limit, allocate() retries after it has emptied the cache, and counts it.
   if (statistics_.reserved_bytes() + request.rounded > limit_ ||
       capture_is_underway()) {
@@ -148,7 +147,7 @@ void OrdinalMemory::make_room(const Request& request,
 }
 
 void OrdinalMemory::leave(std::vector<std::pair<Releasing, Stream*>> taken,
-                          std::unique_lock<std::mutex>& lock) {
+                          std::unique_lock<Mutex>& lock) {
   if (taken.empty()) return;
   // Recording takes the streams' locks, which come before this one.
   lock.unlock();

@@ -20,7 +20,7 @@ void OrdinalMemory::record(TraceEntry::Action action, const Segment& segment,
 }
 
 c10::CachingDeviceAllocator::DeviceStats OrdinalMemory::stats() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   c10::CachingDeviceAllocator::DeviceStats result = statistics_.get();
   for (const auto& pools : pools_) {
     if (pools->id == kDefaultPool) continue;
@@ -36,22 +36,22 @@ c10::CachingDeviceAllocator::DeviceStats OrdinalMemory::stats() {
 }
 
 void OrdinalMemory::reset_accumulated_stats() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   statistics_.reset_accumulated();
 }
 
 void OrdinalMemory::reset_peak_stats() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   statistics_.reset_peaks();
 }
 
 OrdinalMemory::Live OrdinalMemory::live() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return {statistics_.live_blocks(), statistics_.live_bytes()};
 }
 
 Extent OrdinalMemory::extent(const Segment& segment, const void* address) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   for (Block* block = segment.first; block != nullptr; block = block->after) {
     if (address >= block->pointer && address < block->pointer + block->bytes) {
       return block->allocated ? Extent{block->pointer, block->bytes} : Extent{};
@@ -75,7 +75,7 @@ c10::CachingDeviceAllocator::SegmentInfo OrdinalMemory::described(
 
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot(
     c10::MempoolId_t pool_id) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> result;
   size_t total_active = 0;
   for (auto& pools : pools_) {

@@ -40,7 +40,7 @@ void OrdinalMemory::to_source(Segment& segment) noexcept {
 void* OrdinalMemory::allocate_uncached(const Request& request) {
   void* pointer = from_source(*source_, request.bytes, request.stream);
   if (pointer == nullptr) fail(request);
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<Mutex> lock(mutex_);
   StreamPools& pools = pools_of(request.stream);
   add_segment(pools, pointer, request.bytes, request, source_);
   BlockPool& pool = pools.of(request.rounded);
@@ -49,7 +49,7 @@ void* OrdinalMemory::allocate_uncached(const Request& request) {
 
 // The source may give the memory to any other code, so queued work must end first.
 void OrdinalMemory::free_uncached(Block* block,
-                                  std::unique_lock<std::mutex>& lock) noexcept {
+                                  std::unique_lock<Mutex>& lock) noexcept {
   Segment& segment = *block->segment;
   BlockPool& pool = *segment.pool;
   std::vector<void*> users = std::move(block->users);

@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <shared_mutex>
 
 #include "device/event_status.h"
+#include "host/mutex.h"
 #include "stream/stream.h"
 
 namespace xpurt {
@@ -48,7 +48,7 @@ class PinnedMemory final
 
   bool contains(const void* pointer) noexcept {
     const auto address = reinterpret_cast<uintptr_t>(pointer);
-    std::shared_lock<std::shared_mutex> lock(mutex_);
+    std::shared_lock<SharedMutex> lock(mutex_);
     auto after = pieces_.upper_bound(address);
     if (after == pieces_.begin()) return false;
     const auto& [start, piece] = *--after;
@@ -64,7 +64,7 @@ class PinnedMemory final
   bool is_stale(void* pointer) {
     const Placement* now = installed_placement();
     if (now == nullptr) return true;
-    std::shared_lock<std::shared_mutex> lock(mutex_);
+    std::shared_lock<SharedMutex> lock(mutex_);
     const auto found = pieces_.find(reinterpret_cast<uintptr_t>(pointer));
     if (found == pieces_.end()) return false;
     for (const Ordinal& each : now->ordinals) {
@@ -84,7 +84,7 @@ class PinnedMemory final
                      "Pinned host memory is out of memory. Tried to allocate ", bytes,
                      " bytes in the context of ", home.name,
                      ". Free pinned tensors, or use DataLoader(pin_memory=False).");
-    std::unique_lock<std::shared_mutex> lock(mutex_);
+    std::unique_lock<SharedMutex> lock(mutex_);
     pieces_.emplace(reinterpret_cast<uintptr_t>(*pointer), Piece{bytes, home.context});
   }
 
@@ -97,7 +97,7 @@ class PinnedMemory final
   }
 
   void free_block(Block* block) override {
-    std::unique_lock<std::shared_mutex> lock(mutex_);
+    std::unique_lock<SharedMutex> lock(mutex_);
     const auto found = pieces_.find(reinterpret_cast<uintptr_t>(block->ptr_));
     if (found == pieces_.end()) return;
     const sycl::context context = found->second.context;
@@ -123,7 +123,7 @@ class PinnedMemory final
   c10::Stream get_current_stream() const override { return current_stream_id(); }
   bool stream_is_capturing(c10::Stream) const override { return false; }
 
-  std::shared_mutex mutex_;
+  SharedMutex mutex_{Rank::pinned_memory};
   std::map<uintptr_t, Piece> pieces_;  // by address
 };
 

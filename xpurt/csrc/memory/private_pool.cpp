@@ -9,7 +9,7 @@ namespace xpurt {
 
 void OrdinalMemory::create_pool(c10::MempoolId_t id, const MemorySource* source,
                                 bool use_on_oom) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   PrivatePool& pool = private_pools_[id];
   ++pool.users;
   pool.source = source;
@@ -20,7 +20,7 @@ void OrdinalMemory::begin_allocate_to_pool(c10::MempoolId_t id,
                                            std::function<bool(c10::Stream)> takes) {
   TORCH_CHECK_VALUE(id != kDefaultPool,
                     "(0, 0) is the pool of everybody, and cannot be a private one");
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   for (const Route& route : routes_) {
     TORCH_CHECK(route.id != id, "allocations go to the memory pool (", id.first, ", ",
                 id.second, ") already");
@@ -30,7 +30,7 @@ void OrdinalMemory::begin_allocate_to_pool(c10::MempoolId_t id,
 }
 
 void OrdinalMemory::end_allocate_to_pool(c10::MempoolId_t id) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   const auto found = std::find_if(routes_.begin(), routes_.end(),
                                   [&](const Route& route) { return route.id == id; });
   TORCH_CHECK(found != routes_.end(), "no allocations go to the memory pool (",
@@ -39,7 +39,7 @@ void OrdinalMemory::end_allocate_to_pool(c10::MempoolId_t id) {
 }
 
 void OrdinalMemory::release_pool(c10::MempoolId_t id) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   const auto found = private_pools_.find(id);
   TORCH_CHECK(found != private_pools_.end(), "there is no memory pool (", id.first,
               ", ", id.second, ")");
@@ -60,7 +60,7 @@ void OrdinalMemory::forget_released_pools() {
 }
 
 int OrdinalMemory::pool_users(c10::MempoolId_t id) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   const auto found = private_pools_.find(id);
   return found == private_pools_.end() ? 0 : found->second.users;
 }
@@ -88,7 +88,7 @@ Block* OrdinalMemory::take_from_reserve(const Request& request) {
 }
 
 bool OrdinalMemory::is_private(const Segment& segment) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return pools_of(*segment.pool).id != kDefaultPool;
 }
 

@@ -14,7 +14,7 @@ void SegmentTable::set(Rows& rows, size_t index, const Row& from) {
 }
 
 void SegmentTable::add(Segment* segment) {
-  std::lock_guard<std::mutex> lock(writers_);
+  std::lock_guard<Mutex> lock(writers_);
   Rows* rows = rows_.load(kRelaxed);
   const size_t size = size_.load(kRelaxed);
   if (rows == nullptr || size == rows->capacity) {
@@ -39,7 +39,7 @@ void SegmentTable::add(Segment* segment) {
 }
 
 void SegmentTable::remove(Segment* segment) {
-  std::lock_guard<std::mutex> lock(writers_);
+  std::lock_guard<Mutex> lock(writers_);
   Rows* rows = rows_.load(kRelaxed);
   const size_t size = size_.load(kRelaxed);
   version_.fetch_add(1, kRelaxed);

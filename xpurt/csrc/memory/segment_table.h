@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "host/mutex.h"
 #include "memory/block_pool.h"
 
 namespace xpurt {
@@ -35,7 +35,7 @@ class SegmentTable {
 
   void set(Rows& rows, size_t index, const Row& from);
 
-  std::mutex writers_;
+  Mutex writers_{Rank::segments};
   std::atomic<uint64_t> version_{0};  // odd while a writer is active
   std::atomic<Rows*> rows_{nullptr};
   std::atomic<size_t> size_{0};

@@ -5,10 +5,10 @@
 #include <c10/util/ParallelGuard.h>
 
 #include <cstring>
-#include <mutex>
 
 #include "device/device_scope.h"
 #include "host/errors.h"
+#include "host/mutex.h"
 #include "memory/allocator.h"
 #include "memory/cpu_allocator.h"
 #include "memory/lazy_memory.h"
@@ -19,8 +19,8 @@ namespace {
 
 // Two threads may copy the same tensor lazily at the same time, since for the caller a
 // lazy copy is a read.
-std::mutex& making() {
-  static auto* const leaked = new std::mutex;
+Mutex& making() {
+  static auto* const leaked = new Mutex(Rank::lazy_copies);
   return *leaked;
 }
 
@@ -65,7 +65,7 @@ void make_private(c10::StorageImpl* storage) {
 
 c10::Storage lazy_copy(c10::StorageImpl& source, c10::Device device) {
   const uint64_t epoch = placement().epoch;
-  const std::lock_guard<std::mutex> lock(making());
+  const std::lock_guard<Mutex> lock(making());
   c10::DataPtr& data = source._mutable_data_ptr_no_checks();
   const c10::Device here = data.device();
   if (!is_lazy(data)) {

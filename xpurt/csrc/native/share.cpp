@@ -6,9 +6,9 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 
 #include "host/errors.h"
+#include "host/mutex.h"
 #include "memory/allocator.h"
 #include "memory/replica/replica.h"
 #include "memory/usm_extent.h"
@@ -27,7 +27,7 @@ struct Borrowed {
   c10::DeviceIndex index;
 };
 struct Extents {
-  std::mutex mutex;
+  Mutex mutex{Rank::borrowed_memory};
   std::multimap<const char*, Borrowed> by_begin;
 };
 Extents& extents() {
@@ -46,7 +46,7 @@ struct Owner {
   static void destroy(void* context) {
     std::unique_ptr<Owner> owner(static_cast<Owner*>(context));
     {
-      std::lock_guard<std::mutex> lock(extents().mutex);
+      std::lock_guard<Mutex> lock(extents().mutex);
       extents().by_begin.erase(owner->extent);
     }
     --borrowed_storages;
@@ -69,7 +69,7 @@ c10::Storage borrow(void* data, size_t bytes, c10::DeviceIndex index,
   auto* owner = new Owner{std::move(release), bytes, index, {}};
   {
     const auto* begin = static_cast<const char*>(data);
-    std::lock_guard<std::mutex> lock(extents().mutex);
+    std::lock_guard<Mutex> lock(extents().mutex);
     owner->extent = extents().by_begin.emplace(begin, Borrowed{begin + bytes, index});
   }
   c10::DataPtr pointer(data, owner, &Owner::destroy,
@@ -194,7 +194,7 @@ c10::DeviceIndex ordinal_of_usm(const void* pointer, const sycl::context* contex
 
 c10::DeviceIndex ordinal_of_borrowed(const void* pointer) noexcept {
   const auto* byte = static_cast<const char*>(pointer);
-  std::lock_guard<std::mutex> lock(extents().mutex);
+  std::lock_guard<Mutex> lock(extents().mutex);
   for (const auto& [begin, extent] : extents().by_begin) {
     if (begin > byte) break;
     if (byte < extent.end || byte == begin) return extent.index;

@@ -36,7 +36,7 @@ bool adds_exactly(const dnnl::engine& engine, const dnnl::matmul::primitive_desc
 }  // namespace
 
 OnednnDevice::OnednnDevice(const PhysicalDevice& device)
-    : device_(device), plans_(kMaxOnednnPlans) {
+    : device_(device), plans_(kMaxOnednnPlans, Rank::onednn_plans) {
   // For other devices oneDNN prints on the standard output that it does not support
   // them.
   constexpr uint32_t kIntel = 0x8086;
@@ -51,11 +51,11 @@ OnednnDevice::OnednnDevice(const PhysicalDevice& device)
 }
 
 OnednnDevice& OnednnDevice::of(const PhysicalDevice& device) {
-  static std::mutex* const mutex = new std::mutex;
+  static auto* const mutex = new Mutex(Rank::onednn_devices);
   static auto* const all = new std::deque<OnednnDevice>;
   static thread_local OnednnDevice* last = nullptr;
   if (last != nullptr && &last->device_ == &device) return *last;
-  std::lock_guard<std::mutex> lock(*mutex);
+  std::lock_guard<Mutex> lock(*mutex);
   for (OnednnDevice& each : *all) {
     if (&each.device_ == &device) return *(last = &each);
   }
@@ -63,7 +63,7 @@ OnednnDevice& OnednnDevice::of(const PhysicalDevice& device) {
 }
 
 dnnl::stream& OnednnDevice::stream_on(sycl::queue& queue) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   const auto found = streams_.find(&queue);
   if (found != streams_.end()) return found->second;
   return streams_.emplace(&queue, dnnl::sycl_interop::make_stream(engine_, queue))
@@ -73,7 +73,7 @@ dnnl::stream& OnednnDevice::stream_on(sycl::queue& queue) {
 bool OnednnDevice::multiplies(ScalarType type) {
   const auto data_type = onednn_type(type);
   if (!known_ || data_type == memory::data_type::undef) return false;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   const auto known = multiplied_.find(type);
   if (known != multiplied_.end()) return known->second;
   const bool bytes = type == ScalarType::Char;

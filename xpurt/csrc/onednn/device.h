@@ -9,6 +9,7 @@
 
 #include <unordered_map>
 
+#include "host/mutex.h"
 #include "host/recently_used.h"
 #include "onednn/plan.h"
 #include "stream/stream.h"
@@ -56,7 +57,7 @@ class OnednnDevice {
   dnnl::engine engine_;
   bool known_ = false;
   RecentlyUsed<OnednnPlan> plans_;
-  std::mutex mutex_;
+  Mutex mutex_{Rank::onednn_device};
   std::unordered_map<c10::ScalarType, bool> multiplied_;
   std::unordered_map<sycl::queue*, dnnl::stream> streams_;
 };

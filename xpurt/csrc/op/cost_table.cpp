@@ -6,11 +6,11 @@
 #include <atomic>
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <tuple>
 #include <utility>
 
 #include "device/device.h"
+#include "host/mutex.h"
 
 namespace xpurt {
 namespace {
@@ -20,7 +20,7 @@ using Key = std::tuple<DevicePosition, CostClass, char, OperandLayout>;
 
 // Leaked: read from any thread, at any time before the process ends.
 struct Table {
-  std::mutex mutex;
+  Mutex mutex{Rank::cost_table};
   std::map<std::string, CostClass> classes;
   std::map<Key, std::vector<CostPoint>> curves;
 };
@@ -108,7 +108,7 @@ TierCosts at(const std::vector<CostPoint>& points, double elements) {
 }  // namespace
 
 CostClass cost_class(const std::string& name) {
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   auto& classes = table().classes;
   return classes.try_emplace(name, static_cast<CostClass>(classes.size()))
       .first->second;
@@ -119,7 +119,7 @@ void set_cost_curves(c10::DeviceIndex index, size_t position,
   const DevicePosition device_position(index, position);
   for (const CostCurve& curve : curves) check(curve);
   {
-    std::lock_guard<std::mutex> lock(table().mutex);
+    std::lock_guard<Mutex> lock(table().mutex);
     std::erase_if(table().curves, [&](const auto& each) {
       return std::get<0>(each.first) == device_position;
     });
@@ -139,7 +139,7 @@ std::optional<TierCosts> expected_costs(int device_id, CostClass of, char letter
                                         OperandLayout layout, double elements) {
   const std::optional<DevicePosition> device_position = device_position_of(device_id);
   if (!device_position.has_value()) return std::nullopt;
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   const auto& curves = table().curves;
   for (char type = letter; type != 0; type = like(type)) {
     for (std::optional each = layout; each.has_value(); each = like(*each)) {

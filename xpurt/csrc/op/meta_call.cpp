@@ -210,7 +210,8 @@ bool register_meta_functions(
 // launch, so their results are cached.
 std::vector<Tensor> meta_call(const c10::OperatorHandle& op, const Stack& stack) {
   constexpr size_t kMost = 4096;  // about a KiB each
-  static auto* const known = new RecentlyUsed<std::vector<Tensor>>(kMost);
+  static auto* const known =
+      new RecentlyUsed<std::vector<Tensor>>(kMost, Rank::meta_results);
   CallKey key(op, stack);
   const auto make = [&] { return results_of(op, stack); };
   return key.is_whole() ? *known->find_unlocked(key.take(), make) : make();

@@ -3,18 +3,17 @@
 #include <ATen/core/jit_type.h>
 
 #include <algorithm>
-#include <mutex>
-#include <shared_mutex>
 #include <string_view>
 #include <unordered_map>
 
 #include "device/device.h"
+#include "host/mutex.h"
 
 namespace xpurt {
 namespace {
 
 struct Records {
-  std::shared_mutex mutex;
+  SharedMutex mutex{Rank::op_records};
   std::unordered_map<c10::OperatorHandle, std::unique_ptr<OpRecord>> known;
   std::vector<std::unique_ptr<OpRecord>> retired;  // of unregistered ops
 };
@@ -186,23 +185,23 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
 
 OpRecord& op_record(const c10::OperatorHandle& op) {
   {
-    std::shared_lock<std::shared_mutex> lock(records().mutex);
+    std::shared_lock<SharedMutex> lock(records().mutex);
     const auto found = records().known.find(op);
     if (found != records().known.end()) return *found->second;
   }
   auto made = std::make_unique<OpRecord>(op);
-  std::unique_lock<std::shared_mutex> lock(records().mutex);
+  std::unique_lock<SharedMutex> lock(records().mutex);
   return *records().known.try_emplace(op, std::move(made)).first->second;
 }
 
 void retire_op_record(const c10::OperatorHandle& op) {
-  std::unique_lock<std::shared_mutex> lock(records().mutex);
+  std::unique_lock<SharedMutex> lock(records().mutex);
   auto found = records().known.extract(op);
   if (!found.empty()) records().retired.push_back(std::move(found.mapped()));
 }
 
 bool has_host_kernel(const c10::OperatorHandle& op) {
-  std::shared_lock<std::shared_mutex> lock(records().mutex);
+  std::shared_lock<SharedMutex> lock(records().mutex);
   const auto found = records().known.find(op);
   return found != records().known.end() &&
          found->second->host_kernel != static_cast<HostKernel>(&run_on_cpu);
@@ -219,7 +218,7 @@ bool set_host_kernels(std::initializer_list<HostKernelEntry> entries) {
 }
 
 void for_each_op_record(const std::function<void(OpRecord&)>& visit) {
-  std::shared_lock<std::shared_mutex> lock(records().mutex);
+  std::shared_lock<SharedMutex> lock(records().mutex);
   for (auto& [op, record] : records().known) visit(*record);
   for (auto& record : records().retired) visit(*record);
 }

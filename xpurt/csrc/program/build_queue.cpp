@@ -12,7 +12,7 @@ constexpr auto kStopTimeout = std::chrono::seconds(10);
 }  // namespace
 
 bool BuildQueue::push(const PhysicalDevice& device, const std::string& key) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   const Key wanted{&device, key};
   if (stopped_ || failed_.count(wanted) != 0) return false;
   if (!known_.insert(wanted).second) return true;
@@ -22,13 +22,13 @@ bool BuildQueue::push(const PhysicalDevice& device, const std::string& key) {
 }
 
 size_t BuildQueue::pending() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return known_.size();
 }
 
 void BuildQueue::stop() {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     stopped_ = true;
   }
   worker_.stop(kStopTimeout);
@@ -41,7 +41,7 @@ void BuildQueue::build(const Key& key) {
   } catch (...) {
     failed = true;  // the next caller builds it, and gets the error
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   known_.erase(key);
   if (failed) failed_.insert(key);
 }

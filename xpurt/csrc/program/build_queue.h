@@ -2,12 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "device/device.h"
+#include "host/mutex.h"
 #include "host/worker.h"
 
 namespace xpurt {
@@ -43,7 +43,7 @@ class BuildQueue {
 
   const Build build_;
   Worker worker_{"xpurt-build", 1};
-  std::mutex mutex_;
+  Mutex mutex_{Rank::build_queue};
   std::set<Key> known_;  // waiting, or being built
   std::set<Key> failed_;
   bool stopped_ = false;

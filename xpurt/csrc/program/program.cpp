@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
-#include <shared_mutex>
 #include <sycl/backend/opencl.hpp>
 #include <unordered_map>
 #include <utility>
 
 #include "host/gil.h"
+#include "host/mutex.h"
 #include "program/build_queue.h"
 #include "program/program_build.h"
 
@@ -24,9 +23,9 @@ SourceCallback* make_source = nullptr;
 // Kernels of one device. Leaked: see Note [Leaked on purpose].
 struct Kernels {
   DeviceTraits traits;
-  std::shared_mutex mutex;
+  SharedMutex mutex{Rank::kernels};
   std::unordered_map<std::string, const sycl::kernel*> built;
-  std::mutex building;  // one build at a time
+  Mutex building{Rank::kernel_build};  // one build at a time
 };
 
 thread_local BuildWaits waits_for;
@@ -66,11 +65,11 @@ DeviceTraits find_traits(const PhysicalDevice& device) {
 }
 
 Kernels& kernels_of(const PhysicalDevice& device) {
-  static std::mutex* const mutex = new std::mutex;
+  static auto* const mutex = new Mutex(Rank::kernel_tables);
   static auto* const table = new std::deque<std::pair<const PhysicalDevice*, Kernels>>;
   static thread_local std::pair<const PhysicalDevice*, Kernels*> last{};
   if (last.first == &device) return *last.second;
-  std::lock_guard<std::mutex> lock(*mutex);
+  std::lock_guard<Mutex> lock(*mutex);
   for (auto& [owner, kernels] : *table) {
     if (owner == &device) {
       last = {&device, &kernels};
@@ -97,7 +96,7 @@ const DeviceTraits& traits(const PhysicalDevice& device) {
 namespace {
 
 const sycl::kernel* find_kernel(Kernels& kernels, const std::string& key) {
-  std::shared_lock<std::shared_mutex> lock(kernels.mutex);
+  std::shared_lock<SharedMutex> lock(kernels.mutex);
   const auto found = kernels.built.find(key);
   return found == kernels.built.end() ? nullptr : found->second;
 }
@@ -107,7 +106,7 @@ const sycl::kernel* find_kernel(Kernels& kernels, const std::string& key) {
 const sycl::kernel& find_or_build(const PhysicalDevice& device,
                                   const std::string& key) {
   Kernels& kernels = kernels_of(device);
-  std::lock_guard<std::mutex> lock(kernels.building);
+  std::lock_guard<Mutex> lock(kernels.building);
   if (const sycl::kernel* found = find_kernel(kernels, key)) return *found;
   TORCH_CHECK(make_source != nullptr,
               "xpurt's C++ library is loaded, but its Python package is not: no kernel "
@@ -116,7 +115,7 @@ const sycl::kernel& find_or_build(const PhysicalDevice& device,
   call_python([&] { source = (*make_source)(key, kernels.traits); });
   const auto* made =
       new sycl::kernel(build_kernel(device, source, kernels.traits.exact_division));
-  std::unique_lock<std::shared_mutex> write(kernels.mutex);
+  std::unique_lock<SharedMutex> write(kernels.mutex);
   kernels.built.emplace(key, made);
   return *made;
 }

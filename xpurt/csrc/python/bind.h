@@ -10,6 +10,7 @@ void bind_allocator(pybind11::module_& m);
 void bind_device(pybind11::module_& m);
 void bind_graph(pybind11::module_& m);
 void bind_lazy(pybind11::module_& m);
+void bind_locks(pybind11::module_& m);
 void bind_memory(pybind11::module_& m);
 void bind_ops(pybind11::module_& m);
 void bind_planning(pybind11::module_& m);

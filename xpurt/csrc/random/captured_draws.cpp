@@ -27,10 +27,10 @@ at::Tensor two_integers(c10::Device device) {
 
 // Returns a new start for number 0. A known start is found as long as a graph holds it.
 std::shared_ptr<CapturedDraws::Start> CapturedDraws::start_numbered(uint64_t number) {
-  static auto* const mutex = new std::mutex;
+  static auto* const mutex = new Mutex(Rank::draw_starts);
   static auto* const starts = new std::map<uint64_t, std::weak_ptr<Start>>;
   static uint64_t last = 0;
-  std::lock_guard<std::mutex> lock(*mutex);
+  std::lock_guard<Mutex> lock(*mutex);
   if (number != 0) {
     const auto found = starts->find(number);
     return found == starts->end() ? nullptr : found->second.lock();
@@ -55,7 +55,7 @@ CapturedDraws::Drawing& CapturedDraws::drawing_of(
 
 Draw CapturedDraws::take(const std::shared_ptr<PhiloxState>& state, uint64_t growth,
                          c10::Device device) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   Drawing& drawing = drawing_of(state);
   const auto offset = static_cast<int64_t>(drawing.offset);
   drawing.offset += growth;
@@ -67,7 +67,7 @@ Draw CapturedDraws::take(const std::shared_ptr<PhiloxState>& state, uint64_t gro
 }
 
 PhiloxPosition CapturedDraws::token(const std::shared_ptr<PhiloxState>& state) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   const Drawing& drawing = drawing_of(state);
   return {drawing.source->number, drawing.offset | kMark};
 }
@@ -80,7 +80,7 @@ void CapturedDraws::go_to(const std::shared_ptr<PhiloxState>& state,
                       "repeat the same numbers.");
   }
   const std::shared_ptr<Start> source = start_numbered(token.seed);
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   Drawing& drawing = drawing_of(state);
   const bool own = source == drawing.start;
   if (source == nullptr || (!own && !source->memory.defined())) {
@@ -94,7 +94,7 @@ void CapturedDraws::go_to(const std::shared_ptr<PhiloxState>& state,
 }
 
 void CapturedDraws::begin_replay(Stream& stream) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   for (const Drawing& each : drawings_) {
     if (each.taken == 0) continue;
     const PhiloxPosition now = each.state->take(each.taken);
@@ -105,12 +105,12 @@ void CapturedDraws::begin_replay(Stream& stream) {
 }
 
 void CapturedDraws::clear() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   drawings_.clear();
 }
 
 void CapturedDraws::leak() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   new std::vector<Drawing>(std::move(drawings_));
 }
 

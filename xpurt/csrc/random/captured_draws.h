@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "host/mutex.h"
 #include "random/draw.h"
 #include "random/generator.h"
 #include "stream/stream.h"
@@ -65,7 +65,7 @@ class CapturedDraws {
   static std::shared_ptr<Start> start_numbered(uint64_t number);
   Drawing& drawing_of(const std::shared_ptr<PhiloxState>& state);
 
-  std::mutex mutex_;
+  Mutex mutex_{Rank::captured_draws};
   std::vector<Drawing> drawings_;
 };
 

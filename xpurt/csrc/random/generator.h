@@ -4,8 +4,9 @@
 #include <ATen/core/Generator.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
+
+#include "host/mutex.h"
 
 namespace xpurt {
 
@@ -22,23 +23,23 @@ class PhiloxState {
   explicit PhiloxState(PhiloxPosition position = {}) : position_(position) {}
 
   PhiloxPosition position() const {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     return position_;
   }
   void set_position(PhiloxPosition position) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     position_ = position;
   }
   // Returns the position, and advances the offset by `growth`.
   PhiloxPosition take(uint64_t growth) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     const PhiloxPosition before = position_;
     position_.offset += growth;
     return before;
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{Rank::philox_state};
   PhiloxPosition position_;
 };
 

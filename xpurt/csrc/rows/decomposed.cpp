@@ -88,7 +88,7 @@ OperatorHandle Decomposition::form() const {
   // The maker takes the GIL, so no thread may wait for the mutex while it holds the
   // GIL.
   const WithoutGil released;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   if (!form_.has_value()) {
     const c10::OperatorName name =
         (*make_form)(spec_.index, functional_.operator_name());

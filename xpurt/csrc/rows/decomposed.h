@@ -2,9 +2,9 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <optional>
 
+#include "host/mutex.h"
 #include "op/row_spec.h"
 
 namespace xpurt {
@@ -42,7 +42,7 @@ class Decomposition {
   int rate_ = -1;  // position of a learning rate, which may be a CPU tensor of 0 dims
   bool writes_itself_ = false;
   std::vector<int> written_;  // positions of arguments that the op writes
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_{Rank::decomposition};
   mutable std::optional<c10::OperatorHandle> form_;
 };
 

@@ -202,7 +202,7 @@ Decision decide(const CallToDecide& call, Stream& stream) {
     }
   }
   const auto costs = device_costs(index);
-  std::lock_guard<std::mutex> lock(scheduler_mutex());
+  std::lock_guard<Mutex> lock(scheduler_mutex());
   const FoundBucket found =
       find_or_make_bucket(call.record, index, call.signature, call.elements);
   StatisticsBucket& bucket = found.bucket();
@@ -289,7 +289,7 @@ void record_time(const Decision& decision, Stream& stream, size_t candidate,
 
 bool discard_sample(const Decision& decision) {
   if (decision.bucket == nullptr) return false;
-  std::lock_guard<std::mutex> lock(scheduler_mutex());
+  std::lock_guard<Mutex> lock(scheduler_mutex());
   int& discarded = decision.bucket->discarded;
   discarded = discarded < kMaxDiscarded ? discarded + 1 : 0;
   return discarded > 0;
@@ -299,7 +299,7 @@ void record_call_time(const Decision& decision, Stream& stream, double us) {
   if (decision.bucket == nullptr || decision.expected_us.empty()) return;
   const size_t candidate =
       decision.native ? stream.ordinal().devices.size() : decision.position;
-  std::lock_guard<std::mutex> lock(scheduler_mutex());
+  std::lock_guard<Mutex> lock(scheduler_mutex());
   record_time(decision, stream, candidate, std::max(us - decision.moves_us, us / 10),
               {decision.cost_us + decision.moves_us, us}, &CandidateStatistics::factor);
 }
@@ -312,7 +312,7 @@ bool record_building(const Decision& decision, Stream& stream,
       std::ranges::find(devices.devices, &device) - devices.devices.begin();
   if (decision.bucket == nullptr || decision.candidates.empty())
     return position == home;
-  std::lock_guard<std::mutex> lock(scheduler_mutex());
+  std::lock_guard<Mutex> lock(scheduler_mutex());
   decision.bucket->candidates[position].not_before_us = now_us() + kBuildPauseUs;
   decision.bucket->cached.store(0, std::memory_order_relaxed);
   // The booked work was not submitted.
@@ -328,7 +328,7 @@ size_t choose_position(const Work& work, Stream& stream, const Decision* decisio
   if (decision == nullptr || decision->native) return choose_by_costs(work, stream);
   const size_t position = must_run_at_home(work) ? devices.home : decision->position;
   if (decision->finish_us > 0 && !is_deterministic()) {
-    std::lock_guard<std::mutex> lock(scheduler_mutex());
+    std::lock_guard<Mutex> lock(scheduler_mutex());
     Backlog& backlog = clock_of(stream).backlog;
     for (const c10::StorageImpl* storage : work.writes) {
       backlog.book_write(storage->data(), decision->finish_us);
@@ -339,7 +339,7 @@ size_t choose_position(const Work& work, Stream& stream, const Decision* decisio
 
 void record_submission(Stream& stream, size_t position, const sycl::event& done) {
   if (stream.ordinal().devices.size() == 1 || is_capturing(stream)) return;
-  std::lock_guard<std::mutex> lock(scheduler_mutex());
+  std::lock_guard<Mutex> lock(scheduler_mutex());
   StreamClock::Mark& mark = clock_of(stream).marks[position];
   if (!std::exchange(mark.wanted, false)) return;
   mark.done = done;
@@ -347,12 +347,12 @@ void record_submission(Stream& stream, size_t position, const sycl::event& done)
 }
 
 DecisionTimes decision_times(int physical_device_id) {
-  std::lock_guard<std::mutex> lock(scheduler_mutex());
+  std::lock_guard<Mutex> lock(scheduler_mutex());
   return times()[std::clamp(physical_device_id, 0, kCountedDevices - 1)];
 }
 
 void reset_decision_times() {
-  std::lock_guard<std::mutex> lock(scheduler_mutex());
+  std::lock_guard<Mutex> lock(scheduler_mutex());
   times().fill({});
 }
 

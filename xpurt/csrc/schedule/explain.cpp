@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <utility>
 
 #include "device/device.h"
+#include "host/mutex.h"
 #include "op/op_record.h"
 #include "schedule/decision.h"
 #include "schedule/row_run.h"
@@ -16,8 +16,8 @@ std::atomic<bool> calls_are_explained{false};
 
 namespace {
 
-std::mutex& mutex() {
-  static auto* const leaked = new std::mutex;
+Mutex& mutex() {
+  static auto* const leaked = new Mutex(Rank::explanations);
   return *leaked;
 }
 std::vector<ExplainedOp>& kept() {
@@ -59,14 +59,14 @@ std::string reason(const OpRecord& record, const RowRun& run, const Ordinal& dev
 }  // namespace
 
 size_t begin_explaining() {
-  std::lock_guard<std::mutex> lock(mutex());
+  std::lock_guard<Mutex> lock(mutex());
   ++explainers;
   calls_are_explained = true;
   return kept().size();
 }
 
 std::vector<ExplainedOp> end_explaining(size_t begin) {
-  std::lock_guard<std::mutex> lock(mutex());
+  std::lock_guard<Mutex> lock(mutex());
   TORCH_CHECK(explainers > 0 && begin <= kept().size(),
               "end_explaining() without its begin_explaining()");
   if (--explainers == 0) {
@@ -96,7 +96,7 @@ void explain_op(const OpRecord& record, Tier tier, const RowRun& run) {
                                  each.finish_us() - decision->now_us});
     }
   }
-  std::lock_guard<std::mutex> lock(mutex());
+  std::lock_guard<Mutex> lock(mutex());
   if (calls_are_explained) kept().push_back(std::move(made));
 }
 

@@ -13,9 +13,9 @@ namespace {
 // Whether no warning was given for the row before. Leaked: see Note [Leaked on
 // purpose].
 bool is_first_of(int row) {
-  static auto* const mutex = new std::mutex;
+  static auto* const mutex = new Mutex(Rank::refusal_warnings);
   static auto* const rows = new std::set<int>;
-  std::lock_guard<std::mutex> lock(*mutex);
+  std::lock_guard<Mutex> lock(*mutex);
   return rows->insert(row).second;
 }
 
@@ -39,7 +39,7 @@ std::string who_computes(const PhysicalDevice& refuses, const PhysicalDevice& ho
 bool is_refused(const OpRecord& record, int device_id, c10::ScalarType type) {
   Refusals* refusals = record.refusals.load(std::memory_order_acquire);
   if (C10_LIKELY(refusals == nullptr)) return false;
-  std::lock_guard<std::mutex> lock(refusals->mutex);
+  std::lock_guard<Mutex> lock(refusals->mutex);
   return refusals->known.count({device_id, type}) != 0;
 }
 
@@ -49,7 +49,7 @@ void remember_refusal(OpRecord& record, const RowKernel& row, c10::ScalarType ty
   const PhysicalDevice& device = *said.device;
   Refusals& refusals = refusals_of(record);
   {
-    std::lock_guard<std::mutex> lock(refusals.mutex);
+    std::lock_guard<Mutex> lock(refusals.mutex);
     refusals.known.emplace(device.id, type);
   }
   forget_tiers(record);

@@ -3,9 +3,10 @@
 
 #include <c10/core/ScalarType.h>
 
-#include <mutex>
 #include <set>
 #include <utility>
+
+#include "host/mutex.h"
 
 namespace xpurt {
 
@@ -15,7 +16,7 @@ struct PhysicalDevice;
 
 // The (device id, type) pairs for which the build of an op's kernel is not tried again.
 struct Refusals {
-  std::mutex mutex;
+  Mutex mutex{Rank::refusals};
   std::set<std::pair<int, c10::ScalarType>> known;
 };
 

@@ -226,7 +226,7 @@ void record_shards(const RowRun& run, Stream& stream, double begin_us,
                    const std::vector<double>& ends_us) {
   const Decision& decision = *run.decision;
   if (run.shard_moved || decision.bucket == nullptr) return;
-  std::lock_guard<std::mutex> lock(scheduler_mutex());
+  std::lock_guard<Mutex> lock(scheduler_mutex());
   for (size_t position = 0; position < run.fractions.size(); ++position) {
     const double fraction = run.fractions[position];
     if (fraction <= 0 || ends_us[position] <= begin_us) continue;

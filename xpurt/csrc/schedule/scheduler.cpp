@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <mutex>
-#include <shared_mutex>
 #include <utility>
 
+#include "host/mutex.h"
 #include "schedule/stream_clock.h"
 
 namespace xpurt {
@@ -21,7 +20,7 @@ struct OrdinalCosts {
   bool with_curves = false;
 };
 
-std::shared_mutex costs_mutex;
+SharedMutex costs_mutex{Rank::device_costs};
 std::array<OrdinalCosts, kMaxDevices> costs_by_ordinal;
 
 // Note [Preferences]
@@ -51,14 +50,14 @@ void set_device_costs(c10::DeviceIndex index, std::vector<DeviceCost> costs) {
                       "times of a cost are not negative, and rates are positive");
   }
   {
-    std::unique_lock<std::shared_mutex> lock(costs_mutex);
+    std::unique_lock<SharedMutex> lock(costs_mutex);
     costs_by_ordinal[index] = {placement_epoch(), std::move(costs), false};
   }
   change_scheduler();
 }
 
 std::vector<DeviceCost> device_costs(c10::DeviceIndex index) {
-  std::shared_lock<std::shared_mutex> lock(costs_mutex);
+  std::shared_lock<SharedMutex> lock(costs_mutex);
   const OrdinalCosts& found = costs_by_ordinal[index];
   if (found.epoch != placement_epoch()) return {};
   return found.by_position;
@@ -66,14 +65,14 @@ std::vector<DeviceCost> device_costs(c10::DeviceIndex index) {
 
 void use_cost_curves(c10::DeviceIndex index) {
   {
-    std::unique_lock<std::shared_mutex> lock(costs_mutex);
+    std::unique_lock<SharedMutex> lock(costs_mutex);
     costs_by_ordinal.at(index).with_curves = true;
   }
   change_scheduler();
 }
 
 bool uses_cost_curves(c10::DeviceIndex index) {
-  std::shared_lock<std::shared_mutex> lock(costs_mutex);
+  std::shared_lock<SharedMutex> lock(costs_mutex);
   return costs_by_ordinal[index].with_curves;
 }
 

@@ -4,12 +4,11 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <numeric>
-#include <shared_mutex>
 
 #include "device/device_counts.h"
 #include "device/device_failure.h"
+#include "host/mutex.h"
 #include "memory/replica/replica.h"
 #include "schedule/decision.h"
 
@@ -17,7 +16,7 @@ namespace xpurt {
 namespace {
 
 struct Forced {
-  std::shared_mutex mutex;
+  SharedMutex mutex{Rank::forced_split};
   std::vector<double> proportions;
   double least_bytes = 0;
   std::atomic<int64_t> unit{0};
@@ -34,7 +33,7 @@ bool may_leave(const std::vector<const c10::StorageImpl*>& storages) {
 }
 
 std::vector<double> forced_proportions(const Work& work, Stream& stream) {
-  std::shared_lock<std::shared_mutex> lock(forced().mutex);
+  std::shared_lock<SharedMutex> lock(forced().mutex);
   const std::vector<double>& proportions = forced().proportions;
   if (work.bytes < forced().least_bytes) return {};
   return proportions.size() == stream.ordinal().devices.size() ? proportions
@@ -67,7 +66,7 @@ struct SteadyProportions {
   std::vector<double> taken;
 };
 struct KeptRows {
-  std::mutex mutex;
+  Mutex mutex{Rank::steady_split};
   std::map<std::pair<c10::DeviceIndex, int64_t>, SteadyProportions> by_rows;
 };
 KeptRows& kept_rows() {
@@ -77,7 +76,7 @@ KeptRows& kept_rows() {
 
 std::vector<double> steady(std::vector<double> proportions, c10::DeviceIndex index,
                            int64_t rows) {
-  std::lock_guard<std::mutex> lock(kept_rows().mutex);
+  std::lock_guard<Mutex> lock(kept_rows().mutex);
   auto& by_rows = kept_rows().by_rows;
   if (by_rows.size() > kMaxKept) by_rows.clear();
   SteadyProportions& known = by_rows[{index, rows}];
@@ -102,7 +101,7 @@ void set_split_proportions(std::vector<double> proportions, double least_bytes,
   };
   TORCH_CHECK_VALUE(std::ranges::all_of(proportions, sound),
                     "the proportions of a split are finite and not negative");
-  std::unique_lock<std::shared_mutex> lock(forced().mutex);
+  std::unique_lock<SharedMutex> lock(forced().mutex);
   is_forced = !proportions.empty();
   forced().proportions = std::move(proportions);
   forced().least_bytes = least_bytes;

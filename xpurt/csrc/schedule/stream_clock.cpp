@@ -22,8 +22,8 @@ std::atomic<uint64_t> changes{0};
 }  // namespace
 
 // Leaked: see Note [Leaked on purpose].
-std::mutex& scheduler_mutex() {
-  static auto* const leaked = new std::mutex;
+Mutex& scheduler_mutex() {
+  static auto* const leaked = new Mutex(Rank::scheduler);
   return *leaked;
 }
 

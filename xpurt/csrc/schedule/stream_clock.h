@@ -1,10 +1,10 @@
 // The predicted clocks of streams, and the mutex that guards them.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "host/mutex.h"
 #include "schedule/backlog.h"
 #include "schedule/online_policy.h"
 #include "stream/stream.h"
@@ -13,7 +13,7 @@ namespace xpurt {
 
 // Guards clocks and learned costs. Code that holds it never waits for a device or takes
 // the GIL.
-std::mutex& scheduler_mutex();
+Mutex& scheduler_mutex();
 
 // Microseconds of a steady clock.
 double now_us() noexcept;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <mutex>
 
+#include "host/mutex.h"
 #include "op/element_type.h"
 #include "op/op_record.h"
 #include "program/program_build.h"
@@ -34,8 +34,8 @@ std::atomic<bool> deterministic{false};
 
 // Guards the fields of all buckets that the hot path does not use. Leaked: see
 // Note [Leaked on purpose].
-std::mutex& slow_mutex() {
-  static auto* const leaked = new std::mutex;
+Mutex& slow_mutex() {
+  static auto* const leaked = new Mutex(Rank::tiers);
   return *leaked;
 }
 TierCosts bias_us;  // guarded by slow_mutex()
@@ -196,7 +196,7 @@ QuickChoice quick_tier(const OpRecord& record, int device_id,
 
 TierPlan plan_tier(OpRecord& record, const RowKernel& row, int device_id, bool is_cpu,
                    const CallSignature& signature, int64_t elements, bool learns) {
-  std::lock_guard<std::mutex> lock(slow_mutex());
+  std::lock_guard<Mutex> lock(slow_mutex());
   TiersBySize& sizes = make_sizes(record, device_id, signature);
   const size_t size_class = size_class_of(elements);
   TierBucket& bucket = sizes.buckets[size_class];
@@ -230,7 +230,7 @@ TierPlan plan_tier(OpRecord& record, const RowKernel& row, int device_id, bool i
 
 void postpone_sample(OpRecord& record, int device_id, const CallSignature& signature,
                      int64_t elements) {
-  std::lock_guard<std::mutex> lock(slow_mutex());
+  std::lock_guard<Mutex> lock(slow_mutex());
   TiersBySize* sizes = find_sizes(record, device_id, signature);
   if (sizes == nullptr) return;
   TierBucket& bucket = sizes->buckets[size_class_of(elements)];
@@ -241,7 +241,7 @@ void postpone_sample(OpRecord& record, int device_id, const CallSignature& signa
 
 void record_sample(OpRecord& record, int device_id, const CallSignature& signature,
                    int64_t elements, const TierPlan& plan, double us, double stall_us) {
-  std::lock_guard<std::mutex> lock(slow_mutex());
+  std::lock_guard<Mutex> lock(slow_mutex());
   TiersBySize& sizes = make_sizes(record, device_id, signature);
   TierBucket& bucket = sizes.buckets[size_class_of(elements)];
   // What was learned may have been forgotten since the plan.
@@ -256,7 +256,7 @@ void record_sample(OpRecord& record, int device_id, const CallSignature& signatu
 }
 
 void forget_tiers(OpRecord& record) {
-  std::lock_guard<std::mutex> lock(slow_mutex());
+  std::lock_guard<Mutex> lock(slow_mutex());
   OpTiers* tiers = record.tiers.load(std::memory_order_acquire);
   for (; tiers != nullptr; tiers = tiers->next) {
     for (auto& slot : tiers->sizes) {
@@ -288,14 +288,14 @@ bool is_deterministic() {
 }
 
 void set_learning_bias(TierCosts us) {
-  std::lock_guard<std::mutex> lock(slow_mutex());
+  std::lock_guard<Mutex> lock(slow_mutex());
   bias_us = us;
 }
 
 std::vector<LearnedTier> learned_tiers() {
   std::vector<LearnedTier> found;
   for_each_op_record([&](OpRecord& record) {
-    std::lock_guard<std::mutex> lock(slow_mutex());
+    std::lock_guard<Mutex> lock(slow_mutex());
     OpTiers* tiers = record.tiers.load(std::memory_order_acquire);
     for (; tiers != nullptr; tiers = tiers->next) {
       for (size_t i = 0; i < tiers->sizes.size(); ++i) {

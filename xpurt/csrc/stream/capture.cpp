@@ -7,7 +7,7 @@
 namespace xpurt {
 namespace {
 
-std::mutex capture_mutex;
+Mutex capture_mutex{Rank::capture};
 bool claimed = false;
 std::string* invalidated_by() {
   static auto* const leaked = new std::string;
@@ -16,7 +16,7 @@ std::string* invalidated_by() {
 std::atomic<uint64_t> captures{0};
 
 void invalidate_capture(const std::string& reason) {
-  std::lock_guard<std::mutex> lock(capture_mutex);
+  std::lock_guard<Mutex> lock(capture_mutex);
   if (claimed && invalidated_by()->empty()) *invalidated_by() = reason;
 }
 
@@ -29,7 +29,7 @@ uint64_t capture_number() {
 }
 
 void claim_capture() {
-  std::lock_guard<std::mutex> lock(capture_mutex);
+  std::lock_guard<Mutex> lock(capture_mutex);
   TORCH_CHECK(!claimed,
               "an XPU graph is being captured already, and a process captures one at a "
               "time. End that capture first.");
@@ -39,7 +39,7 @@ void claim_capture() {
 }
 
 std::string finish_capture() {
-  std::lock_guard<std::mutex> lock(capture_mutex);
+  std::lock_guard<Mutex> lock(capture_mutex);
   claimed = false;
   forget_captured_waits();
   return std::exchange(*invalidated_by(), {});

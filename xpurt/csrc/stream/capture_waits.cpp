@@ -6,7 +6,7 @@ namespace xpurt {
 namespace {
 
 struct CaptureWaits {
-  std::mutex mutex;
+  Mutex mutex{Rank::capture_waits};
   std::atomic<bool> any{false};
   std::set<const Stream*> streams;
 };
@@ -20,7 +20,7 @@ CaptureWaits& capture_waits() {
 
 void wait_for_captured(const Stream& stream) {
   CaptureWaits& waits = capture_waits();
-  std::lock_guard<std::mutex> lock(waits.mutex);
+  std::lock_guard<Mutex> lock(waits.mutex);
   waits.streams.insert(&stream);
   waits.any = true;
 }
@@ -28,13 +28,13 @@ void wait_for_captured(const Stream& stream) {
 bool waits_for_captured(const Stream& stream) {
   CaptureWaits& waits = capture_waits();
   if (C10_LIKELY(!waits.any.load(std::memory_order_relaxed))) return false;
-  std::lock_guard<std::mutex> lock(waits.mutex);
+  std::lock_guard<Mutex> lock(waits.mutex);
   return waits.streams.count(&stream) != 0;
 }
 
 void forget_captured_waits() {
   CaptureWaits& waits = capture_waits();
-  std::lock_guard<std::mutex> lock(waits.mutex);
+  std::lock_guard<Mutex> lock(waits.mutex);
   waits.any = false;
   waits.streams.clear();
 }

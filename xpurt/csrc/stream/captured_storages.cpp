@@ -1,13 +1,14 @@
 #include "stream/captured_storages.h"
 
-#include <mutex>
 #include <utility>
+
+#include "host/mutex.h"
 
 namespace xpurt {
 namespace {
 
 struct CaptureKeeps {
-  std::mutex mutex;
+  Mutex mutex{Rank::captured_storages};
   std::vector<c10::Storage> storages;
 };
 
@@ -19,12 +20,12 @@ CaptureKeeps& captured_storages() {
 }  // namespace
 
 void keep_for_capture(const c10::Storage& storage) {
-  std::lock_guard<std::mutex> lock(captured_storages().mutex);
+  std::lock_guard<Mutex> lock(captured_storages().mutex);
   captured_storages().storages.push_back(storage);
 }
 
 std::vector<c10::Storage> kept_by_capture() {
-  std::lock_guard<std::mutex> lock(captured_storages().mutex);
+  std::lock_guard<Mutex> lock(captured_storages().mutex);
   return std::exchange(captured_storages().storages, {});
 }
 

@@ -25,7 +25,7 @@ void (*raise_fault)(int32_t) = nullptr;
 
 // The fault words that kernels of graphs write to. They are checked by every stream,
 // since a graph may be replayed on any. Leaked: see Note [Leaked on purpose].
-std::mutex captured_faults_mutex;
+Mutex captured_faults_mutex{Rank::captured_faults};
 std::atomic<bool> captures_may_fault{false};
 std::set<int32_t*>& captured_faults() {
   static auto* const leaked = new std::set<int32_t*>;
@@ -93,7 +93,7 @@ sycl::queue& Stream::open(size_t position) {
 }
 
 std::vector<Stream::OpenQueue> Stream::open_queues() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   std::vector<OpenQueue> result;
   for (auto* queues : {&queues_, &timed_}) {
     for (size_t position = 0; position < queues->size(); ++position) {
@@ -131,7 +131,7 @@ sycl::queue& Stream::tail() {
 
 Submission Stream::queue(size_t position, Ticket* ticket) {
   if (C10_UNLIKELY(waits_for_captured(*this))) refuse_to_wait_in_capture(*this);
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<Mutex> lock(mutex_);
   if (order_) {
     const size_t lane = open_lane(position);
     const Ticket made = order_->after_all(lane);
@@ -183,7 +183,7 @@ void Stream::mark_finished(uint64_t covered) {
 }
 
 void Stream::keep_error(size_t position, std::exception_ptr error) {
-  std::lock_guard<std::mutex> lock(error_mutex_);
+  std::lock_guard<Mutex> lock(error_mutex_);
   if (error_ || reported_[position]) return;
   error_ = std::move(error);
   failed_ = position;
@@ -243,11 +243,11 @@ void Stream::wait() {
 
 std::vector<double> Stream::wait_for_each(double (*clock)()) {
   std::vector<double> ends(ordinal_.devices.size(), 0.0);
-  std::mutex mutex;
+  Mutex mutex{Rank::stream_ends};
   {
     const WithoutGil released;
     finish([&](size_t position) {
-      std::lock_guard<std::mutex> lock(mutex);
+      std::lock_guard<Mutex> lock(mutex);
       ends[position] = std::max(ends[position], clock());
     });
   }
@@ -256,7 +256,7 @@ std::vector<double> Stream::wait_for_each(double (*clock)()) {
 }
 
 int32_t* Stream::fault_word(size_t position) {
-  std::lock_guard<std::mutex> lock(error_mutex_);
+  std::lock_guard<Mutex> lock(error_mutex_);
   int32_t*& word = faults_[position];
   if (word == nullptr) {
     const PhysicalDevice& device = *ordinal_.devices[position];
@@ -267,7 +267,7 @@ int32_t* Stream::fault_word(size_t position) {
     may_fault_ = true;
   }
   if (is_capturing(*this)) {
-    std::lock_guard<std::mutex> of_captures(captured_faults_mutex);
+    std::lock_guard<Mutex> of_captures(captured_faults_mutex);
     captured_faults().insert(word);
     captures_may_fault = true;
   }
@@ -277,13 +277,13 @@ int32_t* Stream::fault_word(size_t position) {
 void Stream::raise_faults() {
   int32_t found = 0;
   {
-    std::lock_guard<std::mutex> lock(error_mutex_);
+    std::lock_guard<Mutex> lock(error_mutex_);
     for (int32_t* word : faults_) {
       if (word != nullptr && *word != 0) found = std::exchange(*word, 0);
     }
   }
   if (captures_may_fault.load()) {
-    std::lock_guard<std::mutex> lock(captured_faults_mutex);
+    std::lock_guard<Mutex> lock(captured_faults_mutex);
     for (int32_t* word : captured_faults()) {
       if (*word != 0) found = std::exchange(*word, 0);
     }
@@ -297,7 +297,7 @@ void Stream::rethrow() {
   std::exception_ptr error;
   size_t position = 0;
   {
-    std::lock_guard<std::mutex> lock(error_mutex_);
+    std::lock_guard<Mutex> lock(error_mutex_);
     std::swap(error, error_);
     position = failed_;
     // A device that is no longer used keeps failing; its error is thrown once only.
@@ -322,7 +322,7 @@ void Stream::rethrow() {
 sycl::event Stream::record() {
   // An idle stream's event is complete from the start, unless it is part of a graph.
   if (idle() && !is_capturing(*this)) return sycl::event();
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   if (order_ && orders_by_data()) {
     return order_->end([this]() -> sycl::queue& { return joins(); });
   }
@@ -339,7 +339,7 @@ sycl::event Stream::record() {
 // thread from helping (see Note [Waiting in the main thread]). All stamps of an ordinal
 // come from the home device, so they share a clock.
 sycl::event Stream::stamp(const sycl::event& recorded) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   if (!stamps_) {
     const PhysicalDevice& home = ordinal_.home_device();
     TORCH_CHECK(home.device.has(sycl::aspect::queue_profiling), home.name,
@@ -353,7 +353,7 @@ sycl::event Stream::stamp(const sycl::event& recorded) {
 
 void Stream::wait_event(const sycl::event& event) {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     ++submitted_;
     if (submit_after(event)) return;
   }
@@ -362,7 +362,7 @@ void Stream::wait_event(const sycl::event& event) {
 }
 
 void Stream::follow(sycl::event event) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   ++submitted_;
   if (!submit_after(event)) event.wait();
 }

@@ -5,9 +5,9 @@
 
 #include <atomic>
 #include <exception>
-#include <mutex>
 
 #include "device/device.h"
+#include "host/mutex.h"
 #include "stream/stream_order.h"
 
 namespace xpurt {
@@ -17,7 +17,7 @@ namespace xpurt {
 // full expression.
 class Submission {
  public:
-  Submission(std::unique_lock<std::mutex> lock, sycl::queue& queue,
+  Submission(std::unique_lock<Mutex> lock, sycl::queue& queue,
              std::atomic<uint64_t>& count)
       : lock_(std::move(lock)), queue_(queue), count_(count) {}
   ~Submission() { ++count_; }
@@ -28,7 +28,7 @@ class Submission {
   sycl::queue& operator*() const { return queue_; }
 
  private:
-  std::unique_lock<std::mutex> lock_;
+  std::unique_lock<Mutex> lock_;
   sycl::queue& queue_;
   std::atomic<uint64_t>& count_;
 };
@@ -135,7 +135,7 @@ class Stream {
   const Ordinal& ordinal_;
   c10::Stream id_;
   int priority_;
-  std::mutex mutex_;
+  Mutex mutex_{Rank::stream};
   std::vector<std::unique_ptr<sycl::queue>> queues_;  // by position, made on use
   std::unique_ptr<sycl::queue> stamps_;               // with profiling; see stamp()
   std::vector<std::unique_ptr<sycl::queue>> timed_;   // see Note [Recorded work]
@@ -146,7 +146,7 @@ class Stream {
   std::atomic<bool> shared_{false};
   std::atomic<uint64_t> submitted_{0};  // counts submissions
   std::atomic<uint64_t> finished_{0};   // how many of them a wait has covered
-  std::mutex error_mutex_;
+  Mutex error_mutex_{Rank::stream_error};
   std::exception_ptr error_;
   size_t failed_ = 0;             // position of the device with the error
   std::vector<bool> reported_;    // by position: its error was thrown

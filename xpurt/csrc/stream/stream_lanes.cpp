@@ -27,7 +27,7 @@ size_t Stream::open_lane(size_t position) {
 Submission Stream::queue_after(size_t position, const Uses& before, Ticket* ticket) {
   if (!orders_by_data()) return queue(position, ticket);
   if (C10_UNLIKELY(waits_for_captured(*this))) refuse_to_wait_in_capture(*this);
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<Mutex> lock(mutex_);
   const size_t lane = open_lane(position);
   *ticket = order_->after(lane, *this, before);
   return Submission(std::move(lock), *order_->queue(lane), submitted_);
@@ -46,14 +46,14 @@ bool Stream::submit_after(const sycl::event& event) {
 
 std::vector<uint64_t> Stream::lane_numbers() {
   if (!order_) return {};
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return order_->numbers();
 }
 
 // After a wait for `use`, which is this stream's.
 void Stream::record_finished(const Use& use) {
   if (!order_) return;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   order_->queue(use.ticket.lane)->throw_asynchronous();
   order_->finished(use.ticket);
   // A join may still wait for finished work: see Note [Exit].
@@ -67,7 +67,7 @@ void Stream::wait_for(const Uses& uses) {
   if (!order_ || is_exiting()) return;  // see Note [Exit]
   Uses pending = uses;
   if (!all && !idle()) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     order_->add_gate(*this, &pending);
   }
   pending.drop_finished();

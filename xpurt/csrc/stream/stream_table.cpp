@@ -21,13 +21,13 @@ constexpr std::array kPriorities{kNormalPriority, kHighestPriority, kLowestPrior
 constexpr size_t kFirstExternal = 1 + kPriorities.size() * kPoolSize;
 
 struct OrdinalStreams {
-  std::mutex mutex;
+  Mutex mutex{Rank::ordinal_streams};
   std::vector<std::unique_ptr<Stream>> streams{kFirstExternal};
   std::vector<sycl::queue> external;  // from index kFirstExternal on
   std::array<std::atomic<unsigned>, kPriorities.size()> next{};
 
   std::vector<Stream*> open() {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<Mutex> lock(mutex);
     std::vector<Stream*> result;
     for (auto& each : streams) {
       if (each) result.push_back(each.get());
@@ -43,7 +43,7 @@ struct PlacementStreams {
   std::array<OrdinalStreams, kMaxDevices> ordinals;
 };
 
-std::mutex streams_mutex;
+Mutex streams_mutex{Rank::all_streams};
 std::atomic<PlacementStreams*> streams_now{nullptr};
 
 std::vector<PlacementStreams*>& streams_ever() {
@@ -54,7 +54,7 @@ std::vector<PlacementStreams*>& streams_ever() {
 PlacementStreams& streams_of(const Placement& now) {
   PlacementStreams* found = streams_now.load(std::memory_order_acquire);
   if (found != nullptr && &found->placement == &now) return *found;
-  std::lock_guard<std::mutex> lock(streams_mutex);
+  std::lock_guard<Mutex> lock(streams_mutex);
   auto& ever = streams_ever();
   const auto known = std::ranges::find_if(
       ever, [&](const PlacementStreams* each) { return &each->placement == &now; });
@@ -145,7 +145,7 @@ Stream& stream(c10::Stream id) {
   const Ordinal& device = ordinal(id.device_index());
   auto& of_ordinal = streams.ordinals[id.device_index()];
   const size_t index = raw & ((1u << kIndexBits) - 1);
-  std::lock_guard<std::mutex> lock(of_ordinal.mutex);
+  std::lock_guard<Mutex> lock(of_ordinal.mutex);
   TORCH_CHECK(index < of_ordinal.streams.size(), "there is no stream ", id);
   auto& slot = of_ordinal.streams[index];
   if (!slot) slot = std::make_unique<Stream>(device, id, priority_of(index));
@@ -181,7 +181,7 @@ c10::Stream external_stream_id(c10::DeviceIndex index, const sycl::queue& queue)
   const Ordinal& device = ordinal(index);
   check_external(device.home_device(), index, queue);
   auto& of_ordinal = streams_of(placement()).ordinals[index];
-  std::lock_guard<std::mutex> lock(of_ordinal.mutex);
+  std::lock_guard<Mutex> lock(of_ordinal.mutex);
   auto& known = of_ordinal.external;
   const size_t position = std::ranges::find(known, queue) - known.begin();
   const c10::Stream id = make_id(index, kFirstExternal + position);
@@ -220,7 +220,7 @@ void synchronize_all() {
   if (in_bad_fork()) return;
   std::vector<Stream*> all;
   {
-    std::lock_guard<std::mutex> lock(streams_mutex);
+    std::lock_guard<Mutex> lock(streams_mutex);
     for (PlacementStreams* each : streams_ever()) {
       for (OrdinalStreams& of_ordinal : each->ordinals) {
         for (Stream* open : of_ordinal.open()) all.push_back(open);

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 
 #include "device/current_device.h"
 #include "device/device_clock.h"
 #include "host/gil.h"
+#include "host/mutex.h"
 #include "host/waiting.h"
 #include "stream/capture.h"
 
@@ -48,7 +48,7 @@ using Clocks = std::map<const PhysicalDevice*, std::unique_ptr<DeviceClock>>;
 // No thread waits for a device under the lock: the wait releases the GIL and takes it
 // back.
 struct Recorder {
-  std::mutex mutex;
+  Mutex mutex{Rank::recorder};
   Clocks clocks;
   std::map<std::pair<const Stream*, size_t>, size_t> numbers;
   std::vector<RecordedQueue> queues;
@@ -187,7 +187,7 @@ void begin_recording() {
     compare_clocks(devices, &clocks);
   }
   Recorder& all = recorder();
-  std::lock_guard<std::mutex> lock(all.mutex);
+  std::lock_guard<Mutex> lock(all.mutex);
   all.clocks = std::move(clocks);
   ++current_session;
   work_is_recorded = true;
@@ -202,7 +202,7 @@ void note_work(Stream& stream, size_t position, const sycl::event& done,
                          ? work.name
                          : work.entry->get_info<sycl::info::kernel::function_name>();
   Recorder& all = recorder();
-  std::lock_guard<std::mutex> lock(all.mutex);
+  std::lock_guard<Mutex> lock(all.mutex);
   if (!records_work()) return;
   const size_t queue = number_of(all, stream, position);
   const bool stamped = !stream.is_timed(position) && has_times(*all.devices[queue]);
@@ -220,7 +220,7 @@ void record_host_work(const std::string& op, int device_id, int64_t took_ns) {
   const auto& open = open_correlations();
   const Stream& stream = current_stream(index);
   Recorder& all = recorder();
-  std::lock_guard<std::mutex> lock(all.mutex);
+  std::lock_guard<Mutex> lock(all.mutex);
   if (!records_work()) return;
   all.ended.push_back({WorkKind::kernel, op + " [native]", 0,
                        number_of(all, stream, kOnHost), open.empty() ? 0 : open.back(),
@@ -235,7 +235,7 @@ Recording end_recording() {
   std::vector<const PhysicalDevice*> devices;
   Clocks clocks;
   {
-    std::lock_guard<std::mutex> lock(all.mutex);
+    std::lock_guard<Mutex> lock(all.mutex);
     ++current_session;
     all.numbers.clear();
     all.stamps.clear();

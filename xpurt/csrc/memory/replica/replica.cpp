@@ -181,7 +181,7 @@ void Operands::submitted(const sycl::event& done, const DeviceWork& work) {
 void bring_home(const c10::StorageImpl& storage, Access access, Uses* pending) {
   if (replicas::is_empty()) return;
   Stream& stream = current_stream(storage.device().index());
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   Copies* copies = find(home_of(storage));
   if (copies == nullptr) {
     pending->add(uses_before(home_of(storage), storage.nbytes()));
@@ -205,7 +205,7 @@ void wait_for_new_memory(const void* memory, size_t bytes, Stream& stream) {
   if (stream.idle()) return;
   Uses pending;
   if (!replicas::is_empty()) {
-    std::lock_guard<std::mutex> lock(table().mutex);
+    std::lock_guard<Mutex> lock(table().mutex);
     pending = uses_before(memory, bytes);
   }
   stream.wait_for(pending);
@@ -213,7 +213,7 @@ void wait_for_new_memory(const void* memory, size_t bytes, Stream& stream) {
 
 void bring_home_now(const void* home) {
   if (replicas::is_empty()) return;
-  std::unique_lock<std::mutex> lock(table().mutex);
+  std::unique_lock<Mutex> lock(table().mutex);
   Copies* copies = find(home);
   if (copies == nullptr) return;
   Stream& stream = current_stream(copies->ordinal);
@@ -227,7 +227,7 @@ void bring_all_home() {
   if (replicas::is_empty() || in_bad_fork()) return;
   Uses pending;
   {
-    std::lock_guard<std::mutex> lock(table().mutex);
+    std::lock_guard<Mutex> lock(table().mutex);
     for (auto& [home, copies] : table().copies) {
       fetch(copies, copies.devices().home, copies.whole,
             current_stream(copies.ordinal));
@@ -248,7 +248,7 @@ void escape(const c10::StorageImpl& storage) {
   Stream& stream = current_stream(index);
   Uses pending;
   {
-    std::lock_guard<std::mutex> lock(table().mutex);
+    std::lock_guard<Mutex> lock(table().mutex);
     // Memory of other allocators has no replicas, and its free is not reported.
     Copies* copies = is_ours(storage) ? &find_or_make(storage) : find(home);
     if (copies != nullptr) {
@@ -264,7 +264,7 @@ void escape(const c10::StorageImpl& storage) {
 bool may_leave_home(const c10::StorageImpl& storage) {
   if (!is_ours(storage)) return false;
   if (replicas::is_empty()) return true;
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   const Copies* copies = find(home_of(storage));
   return copies == nullptr || !copies->escaped;
 }
@@ -274,7 +274,7 @@ size_t bytes_missing_on(const c10::StorageImpl& storage, size_t position) {
   const size_t holder = holder_of(devices, position);
   const size_t bytes = holder == devices.home ? 0 : storage.nbytes();
   if (replicas::is_empty()) return bytes;
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   const Copies* copies = find(home_of(storage));
   if (copies == nullptr) return bytes;
   return copies->whole.size() - copies->by_position[holder].valid.bytes();
@@ -285,7 +285,7 @@ bool is_valid_on(const c10::StorageImpl& storage, size_t position) {
 }
 
 size_t replica_bytes(c10::DeviceIndex index, size_t position) {
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   return pool(*ordinal(index).devices.at(position)).bytes_taken();
 }
 

@@ -5,7 +5,6 @@
 #include <c10/util/SmallVector.h>
 
 #include <cstddef>
-#include <mutex>
 #include <vector>
 
 #include "host/intervals.h"
@@ -76,7 +75,7 @@ class Operands {
   Stream& stream_;
   size_t position_;
   c10::SmallVector<Operand, 4> operands_;
-  std::unique_lock<std::mutex> lock_;
+  std::unique_lock<Mutex> lock_;
   bool by_data_ = false;  // the table has all operands
   Uses before_;
   Ticket ticket_;

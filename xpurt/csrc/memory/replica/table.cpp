@@ -187,7 +187,7 @@ using namespace replicas;
 
 void forget_replicas(void* base) noexcept {
   if (is_empty()) return;
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   const auto found = table().copies.find(base);
   if (found == table().copies.end()) return;
   Copies& copies = found->second;
@@ -210,7 +210,7 @@ void forget_replicas(void* base) noexcept {
 }
 
 void release_replicas() {
-  std::lock_guard<std::mutex> lock(table().mutex);
+  std::lock_guard<Mutex> lock(table().mutex);
   for (auto& [device, memory] : table().pools) memory->trim();
 }
 

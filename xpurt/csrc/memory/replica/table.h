@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "host/intervals.h"
+#include "host/mutex.h"
 #include "memory/deferred_frees.h"
 #include "memory/replica/pool.h"
 #include "memory/replica/replica.h"
@@ -32,7 +33,7 @@ struct Copies {
 };
 
 struct Table {
-  std::mutex mutex;
+  Mutex mutex{Rank::replica_table};
   std::unordered_map<const void*, Copies> copies;  // by home pointer
   DeferredFrees freed_homes;  // the next use of such memory waits for its work
   std::unordered_map<const PhysicalDevice*, std::unique_ptr<ReplicaPool>> pools;

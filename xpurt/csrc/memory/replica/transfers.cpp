@@ -1,13 +1,14 @@
 #include "memory/replica/transfers.h"
 
 #include <map>
-#include <mutex>
+
+#include "host/mutex.h"
 
 namespace xpurt {
 namespace {
 
 struct TransferCounts {
-  std::mutex mutex;
+  Mutex mutex{Rank::transfers};
   std::map<const PhysicalDevice*, Transfers> by_device;
 };
 
@@ -20,7 +21,7 @@ TransferCounts& transfer_counts() {
 
 void count_transfer(const PhysicalDevice& device, uint64_t bytes) {
   TransferCounts& counts = transfer_counts();
-  std::lock_guard<std::mutex> lock(counts.mutex);
+  std::lock_guard<Mutex> lock(counts.mutex);
   Transfers& counted = counts.by_device[&device];
   ++counted.count;
   counted.bytes += bytes;
@@ -28,7 +29,7 @@ void count_transfer(const PhysicalDevice& device, uint64_t bytes) {
 
 std::vector<Transfers> transfers_to(c10::DeviceIndex index) {
   TransferCounts& counts = transfer_counts();
-  std::lock_guard<std::mutex> lock(counts.mutex);
+  std::lock_guard<Mutex> lock(counts.mutex);
   std::vector<Transfers> result;
   for (const PhysicalDevice* device : ordinal(index).devices) {
     result.push_back(counts.by_device[device]);
