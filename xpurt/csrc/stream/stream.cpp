@@ -7,7 +7,6 @@
 #include <set>
 
 #include "device/device_failure.h"
-#include "device/event_status.h"
 #include "host/gil.h"
 #include "host/waiting.h"
 #include "stream/capture.h"
@@ -92,19 +91,6 @@ sycl::queue& Stream::open(size_t position) {
   return *slot;
 }
 
-std::vector<Stream::OpenQueue> Stream::open_queues() {
-  std::lock_guard<Mutex> lock(mutex_);
-  std::vector<OpenQueue> result;
-  for (auto* queues : {&queues_, &timed_}) {
-    for (size_t position = 0; position < queues->size(); ++position) {
-      sycl::queue* queue = (*queues)[position].get();
-      if (queue != nullptr) result.push_back({queue, position});
-    }
-  }
-  if (joins_) result.push_back({joins_.get(), ordinal_.home});
-  return result;
-}
-
 sycl::queue& Stream::switch_to(size_t position) {
   sycl::queue& next = open(position);
   if (&next != last_queue_) {
@@ -147,35 +133,6 @@ sycl::queue& Stream::shared_queue() {
   return *home_queue();
 }
 
-// True also for failed work: the error is kept.
-bool Stream::is_over(const OpenQueue& each) {
-  try {
-    return is_empty(*each.queue);
-  } catch (const sycl::exception&) {
-    keep_error(each.position, std::current_exception());
-    return true;
-  }
-}
-
-bool Stream::drained() {
-  // All queues: other code may submit to a queue that was handed out.
-  return std::ranges::all_of(open_queues(),
-                             [this](const auto& q) { return is_over(q); });
-}
-
-bool Stream::query() {
-  refuse_to_wait_in_capture(*this);
-  if (idle()) return true;
-  const uint64_t covered = submitted_.load();
-  const std::vector<uint64_t> numbers = lane_numbers();
-  if (!drained()) return false;
-  // Here, as the next wait() finds the stream idle and does not query the queues.
-  for (const OpenQueue& each : open_queues()) each.queue->throw_asynchronous();
-  if (order_) order_->finished(numbers);
-  mark_finished(covered);
-  return true;
-}
-
 void Stream::mark_finished(uint64_t covered) {
   uint64_t before = finished_.load();
   while (before < covered && !finished_.compare_exchange_weak(before, covered)) {
@@ -209,19 +166,19 @@ void Stream::finish(const std::function<void(size_t)>& ended) {
     }
     report_end(each);
   };
-  std::vector<OpenQueue> queues = open_queues();
+  std::vector<OpenQueue> over;
+  const std::vector<OpenQueue> pending = pending_queues(order_ ? &over : nullptr);
+  for (const OpenQueue& each : over) {
+    each.queue->throw_asynchronous();
+    report_end(each);
+  }
   if (!order_) {
-    for (const OpenQueue& each : queues) finish_queue(each);
+    for (const OpenQueue& each : pending) finish_queue(each);
     return;
   }
   std::vector<std::function<void()>> waits;
-  for (const OpenQueue& each : queues) {
-    if (is_over(each)) {
-      each.queue->throw_asynchronous();
-      report_end(each);
-    } else {
-      waits.emplace_back([&finish_queue, &each] { finish_queue(each); });
-    }
+  for (const OpenQueue& each : pending) {
+    waits.emplace_back([&finish_queue, &each] { finish_queue(each); });
   }
   run_at_once(waits);
 }
@@ -234,7 +191,9 @@ void Stream::wait() {
     // call waits for it.
     const uint64_t covered = submitted_.load();
     const std::vector<uint64_t> numbers = lane_numbers();
-    wait_for_device([this] { return drained(); }, [this] { finish(); });
+    wait_for_device(
+        [this, end = std::optional<sycl::event>()]() mutable { return drained(&end); },
+        [this] { finish(); });
     if (order_) order_->finished(numbers);
     mark_finished(covered);
   }

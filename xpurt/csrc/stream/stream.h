@@ -5,6 +5,10 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "device/device.h"
 #include "host/mutex.h"
@@ -115,7 +119,6 @@ class Stream {
     sycl::queue* queue;
     size_t position;
   };
-  std::vector<OpenQueue> open_queues();
   sycl::queue& switch_to(size_t position);
   sycl::queue& tail();
   // stream_lanes.cpp
@@ -124,8 +127,12 @@ class Stream {
   bool submit_after(const sycl::event& event);
   std::vector<uint64_t> lane_numbers();
   void record_finished(const Use& use);
-  bool is_over(const OpenQueue& queue);
-  bool drained();
+  // stream_queries.cpp
+  std::vector<OpenQueue> open_queues();
+  bool is_shared(const OpenQueue& queue) const;
+  bool is_over(const OpenQueue& queue, std::optional<sycl::event>* end);
+  std::vector<OpenQueue> pending_queues(std::vector<OpenQueue>* over);
+  bool drained(std::optional<sycl::event>* end);
   void finish(const std::function<void(size_t)>& ended = {});
   void keep_error(size_t position, std::exception_ptr error);
   void mark_finished(uint64_t covered);
@@ -140,6 +147,7 @@ class Stream {
   std::unique_ptr<sycl::queue> stamps_;               // with profiling; see stamp()
   std::vector<std::unique_ptr<sycl::queue>> timed_;   // see Note [Recorded work]
   std::unique_ptr<sycl::queue> joins_;                // see StreamOrder::end()
+  std::optional<sycl::event> shared_end_;             // see Note [Queries of a queue]
   std::unique_ptr<StreamOrder> order_;                // of several devices
   size_t last_;                                       // position used last
   sycl::queue* last_queue_ = nullptr;                 // and the queue there
