@@ -4,6 +4,7 @@ import gc
 import os
 import random
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ os.environ.setdefault("XPURT_VIRTUAL_GPU", "strict")
 os.environ.setdefault(
     "XPURT_CACHE_DIR", str(Path(__file__).parent.parent / "build" / "test-kernels")
 )
+# A lock that is taken out of order raises an error, also in processes that tests start.
+os.environ.setdefault("XPURT_CHECK_LOCKS", "1")
 # A tier chosen by times of this run can't be tested; tests of learning switch it on.
 os.environ.setdefault("XPURT_LEARN", "0")
 
@@ -46,3 +49,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if "torch" in sys.modules:
         # The CPU's generator alone: torch.manual_seed would seed every device.
         sys.modules["torch"].default_generator.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def locks_in_order() -> Iterator[None]:
+    """No thread took a lock out of order, not even where the error was caught."""
+    extension = sys.modules.get("xpurt._C")
+    before = extension.locks_out_of_order() if extension else 0
+    yield
+    if extension:
+        assert extension.locks_out_of_order() == before

@@ -123,14 +123,20 @@ c10::RegistrationHandleRAII adapt(const OperatorHandle& op) {
       std::nullopt, nullptr, "brings operands home");
 }
 
-// Removes the wrappers of ops that no longer exist.
-void forget_gone() {
+// Removes the wrappers of ops that no longer exist, and returns them: the destruction
+// of a kernel may need the GIL.
+std::vector<c10::RegistrationHandleRAII> take_gone() {
   std::vector<OperatorName> gone;
   {
     std::lock_guard<Mutex> lock(watch().gone_mutex);
     gone = std::exchange(watch().gone, {});
   }
-  for (const OperatorName& name : gone) watch().adapted.erase(name);
+  std::vector<c10::RegistrationHandleRAII> taken;
+  for (const OperatorName& name : gone) {
+    auto node = watch().adapted.extract(name);
+    if (!node.empty()) taken.push_back(std::move(node.mapped()));
+  }
+  return taken;
 }
 
 // Wraps foreign kernels. Called before work may leave home.
@@ -138,9 +144,10 @@ void adapt_foreign_kernels() {
   if (C10_LIKELY(!ops_were_added.load(std::memory_order_acquire))) return;
   auto& dispatcher = c10::Dispatcher::singleton();
   const std::vector<OperatorName> names = dispatcher.getAllOpNames();
+  std::vector<c10::RegistrationHandleRAII> gone;  // destroyed after the lock
   std::lock_guard<Mutex> lock(watch().mutex);
   ops_were_added = false;
-  forget_gone();
+  gone = take_gone();
   for (const OperatorName& name : names) {
     if (watch().ours.contains(name) || watch().adapted.contains(name)) continue;
     const auto op = dispatcher.findOp(name);

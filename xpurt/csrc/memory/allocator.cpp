@@ -110,8 +110,10 @@ void* allocate_on(c10::DeviceIndex index, size_t bytes) {
       notify_tracer(&Tracer::trace_gpu_memory_allocation, address_of(pointer));
       return pointer;
     }
+    // Before the lock, since a wait for the pointer's users may need the GIL.
+    memory.give_up(pointer);
     std::lock_guard<Mutex> lock(memories().mutex);
-    memory.abandon(pointer, epoch);
+    memory.abandon(epoch);
   }
 }
 

@@ -277,8 +277,11 @@ void OrdinalMemory::give_back(Segment& segment) noexcept {
   sycl::free(segment.pointer, home_.context);
 }
 
-void OrdinalMemory::abandon(void* pointer, uint64_t epoch) {
+void OrdinalMemory::give_up(void* pointer) {
   if (Segment* segment = table_.find(pointer)) free(*segment, pointer);
+}
+
+void OrdinalMemory::abandon(uint64_t epoch) {
   if (this->epoch() != epoch) return;
   const auto all = [](c10::MempoolId_t) { return true; };
   for (auto& segment : take_free_segments(all, nullptr)) give_back(*segment);

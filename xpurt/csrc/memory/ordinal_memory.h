@@ -63,10 +63,12 @@ class OrdinalMemory {
 
   void free(Segment& segment, void* pointer) noexcept;
 
-  // Frees a block that no work was submitted for, and releases what is cached to the
-  // driver. Called after the placement `epoch` was removed. Releases nothing if another
-  // placement is served by now.
-  void abandon(void* pointer, uint64_t epoch);
+  // Frees a block that no work was submitted for.
+  void give_up(void* pointer);
+
+  // Releases what is cached to the driver. Called after the placement `epoch` was
+  // removed. Releases nothing if another placement is served by now.
+  void abandon(uint64_t epoch);
 
   // For tests: bytes of segments that are being released to the driver.
   size_t releasing_bytes();

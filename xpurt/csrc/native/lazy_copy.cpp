@@ -61,10 +61,9 @@ void make_private(c10::StorageImpl* storage) {
   data = std::move(own);  // releases the shared memory
 }
 
-}  // namespace
-
-c10::Storage lazy_copy(c10::StorageImpl& source, c10::Device device) {
-  const uint64_t epoch = placement().epoch;
+// A storage on `device` that shares the bytes of `source` until one of them is written.
+c10::intrusive_ptr<c10::StorageImpl> borrowed_storage(c10::StorageImpl& source,
+                                                      c10::Device device) {
   const std::lock_guard<Mutex> lock(making());
   c10::DataPtr& data = source._mutable_data_ptr_no_checks();
   const c10::Device here = data.device();
@@ -82,6 +81,14 @@ c10::Storage lazy_copy(c10::StorageImpl& source, c10::Device device) {
       c10::StorageImpl::use_byte_size_t(), source.nbytes(), shared.share(device),
       allocator, /*resizable=*/true);
   result->set_materializer(&make_private);
+  return result;
+}
+
+}  // namespace
+
+c10::Storage lazy_copy(c10::StorageImpl& source, c10::Device device) {
+  const uint64_t epoch = placement().epoch;
+  auto result = borrowed_storage(source, device);
   if (!is_installed(epoch)) {  // see Note [Use and change]
     throw_mapping_error(
         "another thread has changed the xpu mapping meanwhile. Try again.");

@@ -46,10 +46,14 @@ void submit(const OnednnPlan::Piece& piece, const char* name,
                          uses[i].layout, device.engine(),
                          dnnl::sycl_interop::memory_kind::usm, operands[i]));
   }
-  const auto submission = operands.queue();
-  dnnl::stream& on = device.stream_on(*submission);
-  const sycl::event done = dnnl::sycl_interop::execute(piece.primitive, on, memories);
-  operands.submitted(done, DeviceWork::named(name));
+  sycl::event done;
+  {
+    const Submission submission = operands.queue();
+    dnnl::stream& on = device.stream_on(*submission);
+    done = dnnl::sycl_interop::execute(piece.primitive, on, memories);
+    operands.submitted(done, DeviceWork::named(name));
+  }
+  // The scheduler's lock is not taken under the stream's: see Note [Order of locks].
   record_submission(stream, position, done);
 }
 

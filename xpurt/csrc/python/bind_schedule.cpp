@@ -91,7 +91,9 @@ std::vector<double> proportions(const std::vector<at::Tensor>& reads, double flo
   work.flops = flops;
   work.bytes = bytes;
   work.reads = storages;
-  return partition_proportions(work, current_stream(reads.at(0).device().index()));
+  Stream& stream = current_stream(reads.at(0).device().index());
+  work.residency = Residency(work.reads, {}, stream.ordinal());
+  return partition_proportions(work, stream);
 }
 
 void bind_parts(py::module_& m) {

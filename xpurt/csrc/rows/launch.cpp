@@ -51,24 +51,27 @@ void Launch::submit(const sycl::kernel& kernel, const Range& range) {
   const auto name = [&] {
     return "kernel " + kernel.get_info<sycl::info::kernel::function_name>();
   };
-  const Submission queue = operands_.queue();
-  const sycl::event done = submit_to(device_, name, [&] {
-    return queue->submit([&](sycl::handler& handler) {
-      int i = 0;
-      for (Argument& each : arguments_) {
-        if (each.operand >= 0) {
-          handler.set_arg(i++, operands_[each.operand]);
-        } else if (each.usm != nullptr) {
-          handler.set_arg(i++, each.usm);
-        } else {
-          const void* from = each.there != nullptr ? each.there : each.here;
-          handler.set_arg(i++, raw_kernel_arg(from, each.bytes));
-        }
+  const auto with_arguments = [&](sycl::handler& handler) {
+    int i = 0;
+    for (Argument& each : arguments_) {
+      if (each.operand >= 0) {
+        handler.set_arg(i++, operands_[each.operand]);
+      } else if (each.usm != nullptr) {
+        handler.set_arg(i++, each.usm);
+      } else {
+        const void* from = each.there != nullptr ? each.there : each.here;
+        handler.set_arg(i++, raw_kernel_arg(from, each.bytes));
       }
-      handler.parallel_for(nd, kernel);
-    });
-  });
-  operands_.submitted(done, DeviceWork::of(kernel));
+    }
+    handler.parallel_for(nd, kernel);
+  };
+  sycl::event done;
+  {
+    const Submission queue = operands_.queue();
+    done = submit_to(device_, name, [&] { return queue->submit(with_arguments); });
+    operands_.submitted(done, DeviceWork::of(kernel));
+  }
+  // The scheduler's lock is not taken under the stream's: see Note [Order of locks].
   record_submission(stream_, position_, done);
 }
 

@@ -13,10 +13,6 @@ std::string kind_of(const sycl::device& device) {
   return device.is_gpu() ? "gpu" : "accelerator";
 }
 
-bool is_kept(const c10::StorageImpl* storage) {
-  return !may_leave_home(*storage);
-}
-
 }  // namespace
 
 bool can_run(const Work& work, const PhysicalDevice& device) {
@@ -25,8 +21,7 @@ bool can_run(const Work& work, const PhysicalDevice& device) {
 }
 
 bool must_run_at_home(const Work& work) {
-  return is_home_only() || std::ranges::any_of(work.reads, is_kept) ||
-         std::ranges::any_of(work.writes, is_kept);
+  return is_home_only() || !work.residency.may_leave();
 }
 
 double roofline_us(const Work& work, const DeviceCost& cost) {
@@ -43,14 +38,14 @@ double roofline_us(const Work& work, const std::vector<DeviceCost>& costs,
 double moves_us(const Work& work, const Ordinal& devices, size_t position,
                 const std::vector<DeviceCost>& costs) {
   double us = 0;
-  for (const c10::StorageImpl* storage : work.reads) {
-    const size_t missing = bytes_missing_on(*storage, position);
+  for (size_t read = 0; read < work.reads.size(); ++read) {
+    const size_t missing = work.residency.bytes_missing(read, position);
     if (missing == 0) continue;
     // Costs of copies are kept for devices other than home. A copy to home is charged
     // at the rate of the device that holds the bytes.
     size_t other = position;
     for (size_t p = 0; position == devices.home && p < costs.size(); ++p) {
-      if (p != position && is_valid_on(*storage, p)) other = p;
+      if (p != position && work.residency.bytes_missing(read, p) == 0) other = p;
     }
     us += costs[other].copy_launch_us +
           static_cast<double>(missing) / costs[other].copy_bytes_per_us;

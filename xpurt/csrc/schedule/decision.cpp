@@ -50,18 +50,6 @@ uint64_t cache_word(uint64_t version, uint64_t mask, size_t candidate) {
          (candidate + 1);
 }
 
-// The devices that hold all operands.
-uint64_t holders(const Work& work, size_t devices) {
-  uint64_t mask = 0;
-  for (size_t position = 0; position < devices; ++position) {
-    const bool all = std::ranges::all_of(work.reads, [&](const auto* storage) {
-      return is_valid_on(*storage, position);
-    });
-    if (all) mask |= uint64_t{1} << position;
-  }
-  return mask;
-}
-
 // Fills in the expected times of the candidates, without learned factors: by the
 // curves, else by the roofline.
 void expect(const CallToDecide& call, const Work& work, const Ordinal& devices,
@@ -178,7 +166,7 @@ Decision decide(const CallToDecide& call, Stream& stream) {
   const Ordinal& devices = stream.ordinal();
   const c10::DeviceIndex index = stream.id().device_index();
   const size_t count = devices.devices.size();
-  const Work work = work_of(call.cost);
+  const Work work = work_of(call.cost, devices);
   const bool planned = is_deterministic();
   const bool cacheable = !planned && !has_preference() && !is_home_only() &&
                          !is_explaining() && count <= kMaskBits && stream.idle();
@@ -186,7 +174,7 @@ Decision decide(const CallToDecide& call, Stream& stream) {
   uint64_t mask = 0;
   const uint64_t version = scheduler_version() & ((uint64_t{1} << 40) - 1);
   if (cacheable) {
-    mask = holders(work, count);
+    mask = work.residency.holders();
     StatisticsBucket* bucket =
         find_bucket(call.record, index, call.signature, call.elements);
     if (bucket != nullptr) {

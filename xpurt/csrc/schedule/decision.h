@@ -86,7 +86,8 @@ bool record_building(const Decision& decision, Stream& stream,
 // a dtype of the work is not chosen, unless all devices lack it.
 size_t choose_position(const Work& work, Stream& stream, const Decision* decision);
 
-// Receives the event of a submitted kernel: see Note [Predicted clocks].
+// Receives the event of a submitted kernel: see Note [Predicted clocks]. Called without
+// the lock of a stream.
 void record_submission(Stream& stream, size_t position, const sycl::event& done);
 
 // Predicted and measured times of the timed calls, and the predicted time of all calls,

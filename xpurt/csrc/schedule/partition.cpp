@@ -85,9 +85,9 @@ Partition partition_parts(std::vector<Part> parts, size_t devices) {
 // counts as present.
 double missing_bytes(const Work& work, size_t position) {
   double missing = 0;
-  for (const c10::StorageImpl* storage : work.reads) {
-    const size_t bytes = bytes_missing_on(*storage, position);
-    if (bytes == storage->nbytes()) missing += static_cast<double>(bytes);
+  for (size_t read = 0; read < work.reads.size(); ++read) {
+    const size_t bytes = work.residency.bytes_missing(read, position);
+    if (bytes == work.reads[read]->nbytes()) missing += static_cast<double>(bytes);
   }
   return missing;
 }

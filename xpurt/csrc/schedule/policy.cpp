@@ -5,7 +5,7 @@
 
 namespace xpurt {
 
-Work work_of(const OpCost& cost) {
+Work work_of(const OpCost& cost, const Ordinal& devices) {
   Work work;
   work.flops = cost.flops * static_cast<double>(cost.elements);
   work.bytes = static_cast<double>(cost.bytes);
@@ -13,6 +13,7 @@ Work work_of(const OpCost& cost) {
   work.launches = cost.launches;
   work.reads = cost.reads;
   work.writes = cost.writes;
+  work.residency = Residency(work.reads, work.writes, devices);
   return work;
 }
 
@@ -21,7 +22,8 @@ size_t choose_device(const OpCost& cost, Stream& stream, RowRun& run) {
   if (ordinal.devices.size() == 1) return 0;
   const int of_shard = shard_position();
   const size_t position =
-      of_shard >= 0 ? of_shard : choose_position(work_of(cost), stream, run.decision);
+      of_shard >= 0 ? of_shard
+                    : choose_position(work_of(cost, ordinal), stream, run.decision);
   run.device_id = ordinal.devices[position]->id;
   return position;
 }

@@ -8,8 +8,9 @@
 
 namespace xpurt {
 
-// A call's cost for the scheduler; valid as long as `cost` is.
-Work work_of(const OpCost& cost);
+// A call's cost for the scheduler, with what is known now about where its operands are;
+// valid as long as `cost` is. Called without the scheduler's lock.
+Work work_of(const OpCost& cost, const Ordinal& devices);
 
 // Position in the stream's ordinal of the device that the op runs on. The run records
 // the device for the report.

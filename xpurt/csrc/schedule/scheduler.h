@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "memory/replica/residency.h"
 #include "stream/stream.h"
 
 namespace xpurt {
@@ -31,6 +32,7 @@ struct Work {
   c10::ArrayRef<double> launches;  // by position; empty: one launch each
   c10::ArrayRef<const c10::StorageImpl*> reads;
   c10::ArrayRef<const c10::StorageImpl*> writes;
+  Residency residency;  // of these storages
 };
 
 // Sets the costs by position in the ordinal; they are kept until the mapping changes.

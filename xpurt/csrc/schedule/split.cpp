@@ -10,6 +10,7 @@
 #include "device/device_failure.h"
 #include "host/mutex.h"
 #include "memory/replica/replica.h"
+#include "schedule/candidates.h"
 #include "schedule/decision.h"
 
 namespace xpurt {
@@ -27,25 +28,20 @@ Forced& forced() {
 }
 std::atomic<bool> is_forced{false};
 
-bool may_leave(const std::vector<const c10::StorageImpl*>& storages) {
-  return std::ranges::all_of(
-      storages, [](const auto* storage) { return may_leave_home(*storage); });
-}
-
-std::vector<double> forced_proportions(const Work& work, Stream& stream) {
+std::vector<double> forced_proportions(const OpCost& cost, Stream& stream) {
   std::shared_lock<SharedMutex> lock(forced().mutex);
   const std::vector<double>& proportions = forced().proportions;
-  if (work.bytes < forced().least_bytes) return {};
+  if (static_cast<double>(cost.bytes) < forced().least_bytes) return {};
   return proportions.size() == stream.ordinal().devices.size() ? proportions
                                                                : std::vector<double>{};
 }
 
 // The proportions by position; empty if the work is not to be split. Their sum need not
 // be 1.
-std::vector<double> proportions_for(const Work& work, Stream& stream,
+std::vector<double> proportions_for(const OpCost& cost, Stream& stream,
                                     const RowRun& run) {
   if (is_forced.load(std::memory_order_relaxed))
-    return forced_proportions(work, stream);
+    return forced_proportions(cost, stream);
   return run.decision != nullptr ? run.decision->proportions : std::vector<double>{};
 }
 
@@ -116,12 +112,10 @@ ShardList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream,
       !stream.orders_by_data() || is_home_only()) {
     return {};
   }
-  const Work work = work_of(cost);
-  std::vector<double> proportions = proportions_for(work, stream, run);
-  if (proportions.empty() || !may_leave({cost.reads.begin(), cost.reads.end()}) ||
-      !may_leave({cost.writes.begin(), cost.writes.end()})) {
-    return {};
-  }
+  std::vector<double> proportions = proportions_for(cost, stream, run);
+  if (proportions.empty()) return {};
+  const Work work = work_of(cost, stream.ordinal());
+  if (must_run_at_home(work)) return {};
   for (size_t p = 0; p < proportions.size(); ++p) {
     if (!can_run(work, *devices[p])) proportions[p] = 0;
   }
@@ -167,7 +161,7 @@ bool is_split_forced(const OpCost& cost, Stream& stream) {
 
 bool may_split(const OpCost& cost, Stream& stream, const RowRun& run) {
   return !is_on_shard() && !is_home_only() &&
-         !proportions_for(work_of(cost), stream, run).empty();
+         !proportions_for(cost, stream, run).empty();
 }
 
 at::Tensor view_of(const at::TensorBase& tensor, c10::IntArrayRef sizes,

@@ -68,10 +68,15 @@ PlacementStreams& streams_of(const Placement& now) {
   return *found;
 }
 
-c10::Stream make_id(c10::DeviceIndex device, size_t index) {
-  const uint64_t number = streams_of(placement()).number;
+c10::Stream make_id(const PlacementStreams& streams, c10::DeviceIndex device,
+                    size_t index) {
+  const uint64_t raw = streams.number << kIndexBits | index;
   return c10::Stream(c10::Stream::UNSAFE, c10::Device(c10::DeviceType::XPU, device),
-                     static_cast<c10::StreamId>((number << kIndexBits) | index));
+                     static_cast<c10::StreamId>(raw));
+}
+
+c10::Stream make_id(c10::DeviceIndex device, size_t index) {
+  return make_id(streams_of(placement()), device, index);
 }
 
 c10::DeviceIndex checked(c10::DeviceIndex index) {
@@ -180,11 +185,12 @@ c10::Stream external_stream_id(c10::DeviceIndex index, const sycl::queue& queue)
   index = checked(index);
   const Ordinal& device = ordinal(index);
   check_external(device.home_device(), index, queue);
-  auto& of_ordinal = streams_of(placement()).ordinals[index];
+  PlacementStreams& streams = streams_of(placement());
+  auto& of_ordinal = streams.ordinals[index];
   std::lock_guard<Mutex> lock(of_ordinal.mutex);
   auto& known = of_ordinal.external;
   const size_t position = std::ranges::find(known, queue) - known.begin();
-  const c10::Stream id = make_id(index, kFirstExternal + position);
+  const c10::Stream id = make_id(streams, index, kFirstExternal + position);
   if (position == known.size()) {
     TORCH_CHECK(of_ordinal.streams.size() < (1u << kIndexBits),
                 "too many external streams on xpu:", static_cast<int>(index));

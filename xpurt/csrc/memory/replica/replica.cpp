@@ -261,14 +261,6 @@ void escape(const c10::StorageImpl& storage) {
   stream.wait_for(pending);
 }
 
-bool may_leave_home(const c10::StorageImpl& storage) {
-  if (!is_ours(storage)) return false;
-  if (replicas::is_empty()) return true;
-  std::lock_guard<Mutex> lock(table().mutex);
-  const Copies* copies = find(home_of(storage));
-  return copies == nullptr || !copies->escaped;
-}
-
 size_t bytes_missing_on(const c10::StorageImpl& storage, size_t position) {
   const Ordinal& devices = ordinal(storage.device().index());
   const size_t holder = holder_of(devices, position);

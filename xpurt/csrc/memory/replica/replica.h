@@ -108,9 +108,6 @@ void bring_all_home();
 // stays at home. Waits until the home copy is valid.
 void escape(const c10::StorageImpl& storage);
 
-// False for storages that escaped, or whose memory is not from xpurt's allocator.
-bool may_leave_home(const c10::StorageImpl& storage);
-
 // The bytes of a storage that would have to be copied to the device at `position`.
 size_t bytes_missing_on(const c10::StorageImpl& storage, size_t position);
 

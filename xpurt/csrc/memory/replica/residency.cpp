@@ -1,0 +1,55 @@
+#include "memory/replica/residency.h"
+
+#include <algorithm>
+
+#include "memory/replica/table.h"
+
+namespace xpurt {
+
+using namespace replicas;
+
+Residency::Residency(c10::ArrayRef<const c10::StorageImpl*> reads,
+                     c10::ArrayRef<const c10::StorageImpl*> writes,
+                     const Ordinal& devices)
+    : devices_(devices.devices.size()) {
+  const auto all_ours = [](const auto& storages) {
+    return std::ranges::all_of(storages, [](const auto* s) { return is_ours(*s); });
+  };
+  may_leave_ = all_ours(reads) && all_ours(writes);
+  missing_.resize(reads.size() * devices_);
+  const bool looks = !replicas::is_empty();
+  std::unique_lock<Mutex> lock(table().mutex, std::defer_lock);
+  if (looks) lock.lock();
+  const auto found = [&](const c10::StorageImpl& storage) -> const Copies* {
+    const Copies* copies = looks ? find(home_of(storage)) : nullptr;
+    if (copies != nullptr && copies->escaped) may_leave_ = false;
+    return copies;
+  };
+  for (const c10::StorageImpl* storage : writes) found(*storage);
+  for (size_t read = 0; read < reads.size(); ++read) {
+    const Copies* copies = found(*reads[read]);
+    for (size_t position = 0; position < devices_; ++position) {
+      const size_t holder = holder_of(devices, position);
+      size_t& missing = missing_[read * devices_ + position];
+      if (copies != nullptr) {
+        missing = copies->whole.size() - copies->by_position[holder].valid.bytes();
+      } else {
+        missing = holder == devices.home ? 0 : reads[read]->nbytes();
+      }
+    }
+  }
+}
+
+uint64_t Residency::holders() const {
+  uint64_t holders = 0;
+  for (size_t position = 0; position < devices_; ++position) {
+    bool all = true;
+    for (size_t at = position; at < missing_.size(); at += devices_) {
+      all = all && missing_[at] == 0;
+    }
+    if (all) holders |= uint64_t{1} << position;
+  }
+  return holders;
+}
+
+}  // namespace xpurt
