@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from own_process import output, run
 
 CSRC = Path(__file__).resolve().parents[1] / "xpurt" / "csrc"

@@ -4,9 +4,9 @@ Each program runs in a process of its own: a deadlock of C++ locks can't be ende
 """
 
 import pytest
+from own_process import output
 
 import xpurt
-from own_process import output
 
 SECONDS = 6
 
