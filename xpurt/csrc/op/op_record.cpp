@@ -23,8 +23,6 @@ Records& records() {
   return *leaked;
 }
 
-std::atomic<KernelPolicy> policy{KernelPolicy::automatic};
-
 void run_on_cpu(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                 torch::jit::Stack* stack) {
   op.redispatchBoxed(keys, stack);
@@ -221,18 +219,6 @@ void for_each_op_record(const std::function<void(OpRecord&)>& visit) {
   std::shared_lock<SharedMutex> lock(records().mutex);
   for (auto& [op, record] : records().known) visit(*record);
   for (auto& record : records().retired) visit(*record);
-}
-
-void set_row(const c10::OperatorHandle& op, const RowKernel* row) {
-  op_record(op).row = row;
-}
-
-void set_kernel_policy(KernelPolicy value) {
-  policy = value;
-}
-
-KernelPolicy kernel_policy() {
-  return policy.load(std::memory_order_relaxed);
 }
 
 }  // namespace xpurt
