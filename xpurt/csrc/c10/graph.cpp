@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "device/event_status.h"
 #include "host/waiting.h"
 #include "memory/allocator.h"
 #include "random/generator.h"
@@ -15,11 +16,6 @@ namespace {
 
 // For all graphs of the process, as in PyTorch.
 std::atomic<bool> debug_mode{false};
-
-bool is_complete(const sycl::event& event) {
-  return event.get_info<sycl::info::event::command_execution_status>() ==
-         sycl::info::event_command_status::complete;
-}
 
 bool is_gone() {
   return in_bad_fork() || is_exiting();
@@ -174,7 +170,7 @@ void Graph::reset() {
   if (recorded_ && !captured_) stop_recording();
   if (last_ && !is_complete(*last_)) {
     wait_for_device([last = *last_] { return is_complete(last); },
-                    [last = *last_]() mutable { last.wait(); });
+                    [last = *last_] { wait_for_end(last); });
   }
   last_.reset();
   executable_.reset();

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "device/event_status.h"
 #include "host/recording_now.h"
 
 namespace xpurt {
@@ -19,7 +20,7 @@ void DeviceClock::compare() {
   for (int i = 0; i < kTries; ++i) {
     const int64_t before = host_now_ns();
     sycl::event command = queue_.ext_oneapi_submit_barrier();
-    command.wait();
+    wait_for_end(command);
     const int64_t after = host_now_ns();
     const auto device_ns =
         static_cast<int64_t>(command.get_profiling_info<command_end>());

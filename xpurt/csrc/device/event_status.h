@@ -29,6 +29,26 @@ inline bool is_over(const sycl::event& event) {
   }
 }
 
+// Note [Wait twice]
+// ~~~~~~~~~~~~~~~~~
+// sycl::event::wait() has the same fault. For a command that is not in the driver yet
+// it takes the runtime's graph lock, and then finds the record of the command. If the
+// runtime's thread submitted the command meanwhile, the record is gone, and wait()
+// returns at once (libsycl 9: one wait of 100,000 for a kernel behind a host task, with
+// three threads). Memory that the command still read was then used for something else.
+// A queue waits for its last event in the same way. When wait() returns so, the
+// driver's event is there, and a second wait uses it.
+inline void wait_for_end(sycl::event event) {
+  event.wait();
+  if (!is_over(event)) event.wait();
+}
+
+// Errors of the queue's work are passed to its handler.
+inline void wait_for_end(sycl::queue& queue) {
+  queue.wait();
+  queue.wait_and_throw();
+}
+
 // Whether the driver has an event for the command. Not yet for a command behind a host
 // task: the SYCL runtime submits it when the host task is over. The query is not in
 // SYCL 2020, and the only one that shows this.

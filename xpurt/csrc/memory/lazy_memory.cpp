@@ -1,5 +1,6 @@
 #include "memory/lazy_memory.h"
 
+#include "device/event_status.h"
 #include "host/gil.h"
 #include "memory/allocator.h"
 #include "stream/capture.h"
@@ -74,7 +75,7 @@ void LazyMemory::wait_for_readers() noexcept {
   try {
     each_reader([](Stream& stream) {
       try {
-        stream.record().wait();
+        wait_for_end(stream.record());
       } catch (const std::exception&) {  // the stream keeps the error
       }
     });

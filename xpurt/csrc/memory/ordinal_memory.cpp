@@ -239,7 +239,7 @@ void OrdinalMemory::wait_for_pending() {
   }
   for (auto& each : waited) {
     try {
-      each.done.wait();
+      wait_for_end(each.done);
     } catch (const sycl::exception&) {  // its stream keeps the error
     }
   }

@@ -1,6 +1,7 @@
 // Memory of an ordinal that does not come from the driver. See MemorySource.
 #include <c10/util/Exception.h>
 
+#include "device/event_status.h"
 #include "host/gil.h"
 #include "memory/ordinal_memory.h"
 
@@ -62,7 +63,7 @@ void OrdinalMemory::free_uncached(Block* block,
     WithoutGil released;
     for (void* user : users) {
       try {
-        static_cast<Stream*>(user)->record().wait();
+        wait_for_end(static_cast<Stream*>(user)->record());
       } catch (const std::exception&) {  // the stream keeps the error
       }
     }

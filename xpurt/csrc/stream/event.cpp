@@ -78,7 +78,7 @@ void Event::synchronize() const {
   sycl::event event = event_;
   about_work([&] {
     wait_for_device([event] { return is_complete(event); },
-                    [event]() mutable { event.wait(); });
+                    [event] { wait_for_end(event); });
   });
 }
 
@@ -88,7 +88,7 @@ double Event::elapsed_ms(const Event& end) const {
   TORCH_CHECK_VALUE(stamp_ && end.stamp_,
                     "Both events must be created with argument 'enable_timing=True'.");
   // The stamps end some microseconds after the events that they measure.
-  for (sycl::event stamp : {*stamp_, *end.stamp_}) stamp.wait();
+  for (const sycl::event& stamp : {*stamp_, *end.stamp_}) wait_for_end(stamp);
   const uint64_t from = stamp_->get_profiling_info<command_end>();
   const uint64_t to = end.stamp_->get_profiling_info<command_end>();
   return static_cast<double>(static_cast<int64_t>(to - from)) * 1e-6;

@@ -51,11 +51,11 @@ void wait_in_driver(sycl::event event) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!is_submitted(event)) {
     if (is_complete(event)) return;
-    if (std::chrono::steady_clock::now() > deadline) return event.wait();
+    if (std::chrono::steady_clock::now() > deadline) return wait_for_end(event);
     std::this_thread::sleep_for(kInterval);
   }
   // Not before: an event of no command has no backend.
-  if (event.get_backend() != kOpenCL) return event.wait();
+  if (event.get_backend() != kOpenCL) return wait_for_end(event);
   for (const cl_event each : sycl::get_native<kOpenCL>(event)) {
     clWaitForEvents(1, &each);
     clReleaseEvent(each);
@@ -81,7 +81,7 @@ sycl::event event_in(const sycl::context& context, const sycl::event& event) {
     completed = clCreateUserEvent(sycl::get_native<kOpenCL>(context), &error);
   }
   if (error != CL_SUCCESS) {
-    sycl::event(event).wait();
+    wait_for_end(event);
     return {};
   }
   sycl::event result =

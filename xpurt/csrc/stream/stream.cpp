@@ -7,6 +7,7 @@
 #include <set>
 
 #include "device/device_failure.h"
+#include "device/event_status.h"
 #include "host/gil.h"
 #include "host/waiting.h"
 #include "stream/capture.h"
@@ -97,7 +98,7 @@ sycl::queue& Stream::switch_to(size_t position) {
     if (last_queue_ != nullptr && !idle()) {
       sycl::event before = last_queue_->ext_oneapi_submit_barrier();
       // Keeps the GIL: taking it back while holding the mutex could deadlock.
-      if (!order_after(next, {before})) before.wait();
+      if (!order_after(next, {before})) wait_for_end(before);
     }
     last_ = position;
     last_queue_ = &next;
@@ -160,7 +161,7 @@ void Stream::finish(const std::function<void(size_t)>& ended) {
   };
   const auto finish_queue = [&](const OpenQueue& each) {
     try {
-      each.queue->wait_and_throw();
+      wait_for_end(*each.queue);
     } catch (const std::exception&) {
       keep_error(each.position, std::current_exception());
     }
@@ -306,7 +307,7 @@ sycl::event Stream::stamp(const sycl::event& recorded) {
     stamps_ = make_queue(ordinal_.home, /*profiling=*/true);
   }
   sycl::event before = recorded;
-  if (!order_after(*stamps_, {before})) before.wait();
+  if (!order_after(*stamps_, {before})) wait_for_end(before);
   return stamps_->ext_oneapi_submit_barrier();
 }
 
@@ -316,14 +317,13 @@ void Stream::wait_event(const sycl::event& event) {
     ++submitted_;
     if (submit_after(event)) return;
   }
-  wait_for_device([] { return false; },
-                  [waited = sycl::event(event)]() mutable { waited.wait(); });
+  wait_for_device([] { return false; }, [event] { wait_for_end(event); });
 }
 
 void Stream::follow(sycl::event event) {
   std::lock_guard<Mutex> lock(mutex_);
   ++submitted_;
-  if (!submit_after(event)) event.wait();
+  if (!submit_after(event)) wait_for_end(event);
 }
 
 }  // namespace xpurt

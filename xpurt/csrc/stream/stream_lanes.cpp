@@ -79,7 +79,7 @@ void Stream::wait_for(const Uses& uses) {
     const auto wait = [pending, this] {
       for (const Use& use : pending) {
         try {
-          sycl::event(use.done).wait();
+          wait_for_end(use.done);
         } catch (const std::exception&) {
           const size_t position =
               use.stream == this ? use.ticket.lane / 2 : ordinal_.home;

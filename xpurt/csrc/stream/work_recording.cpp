@@ -7,6 +7,7 @@
 
 #include "device/current_device.h"
 #include "device/device_clock.h"
+#include "device/event_status.h"
 #include "host/gil.h"
 #include "host/mutex.h"
 #include "host/waiting.h"
@@ -138,7 +139,8 @@ sycl::event stamp(Recorder& all, size_t queue, sycl::event done) {
         device.context, device.device,
         sycl::property_list{property::in_order{}, property::enable_profiling{}});
   }
-  if (!order_after(*stamps, {done})) done.wait();  // the event is of another context
+  if (!order_after(*stamps, {done}))
+    wait_for_end(done);  // the event is of another context
   return stamps->ext_oneapi_submit_barrier();
 }
 
@@ -149,7 +151,7 @@ void wait_for(const std::vector<Pending>& pending) {
                   [last]() mutable {
                     for (auto& [queue, done] : last) {
                       try {
-                        done.wait();
+                        wait_for_end(done);
                       } catch (const sycl::exception&) {
                         // The stream keeps the error for its next wait.
                       }

@@ -1,5 +1,7 @@
 #include "memory/replica/pool.h"
 
+#include "device/event_status.h"
+
 #include <algorithm>
 
 namespace xpurt {
@@ -26,7 +28,7 @@ void* from_driver(size_t bytes, const PhysicalDevice& device) {
 void wait_for(const Uses& uses) {
   for (const Use& use : uses) {
     try {
-      if (!use.stream->has_seen(use.ticket)) sycl::event(use.done).wait();
+      if (!use.stream->has_seen(use.ticket)) wait_for_end(use.done);
     } catch (const sycl::exception&) {  // its stream keeps the error
     }
   }

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include "device/event_status.h"
 #include "memory/allocator.h"
 #include "memory/known_storages.h"
 #include "memory/replica/device_override.h"
@@ -236,7 +237,7 @@ void bring_all_home() {
   }
   // Keeps the GIL: the caller holds a lock.
   for (const Use& use : pending) {
-    if (!use.stream->has_seen(use.ticket)) sycl::event(use.done).wait();
+    if (!use.stream->has_seen(use.ticket)) wait_for_end(use.done);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "device/device_counts.h"
 #include "device/device_failure.h"
+#include "device/event_status.h"
 #include "memory/allocator.h"
 #include "memory/replica/transfers.h"
 
@@ -57,8 +58,8 @@ void transfer(Copies& copies, size_t from_position, size_t to_position, Interval
     return;
   }
   std::vector<char> staging(range.size());
-  sycl::event(copied(from_position, staging.data(), out_of).done).wait();
-  sycl::event(copied(to_position, into, staging.data()).done).wait();
+  wait_for_end(copied(from_position, staging.data(), out_of).done);
+  wait_for_end(copied(to_position, into, staging.data()).done);
   to.uses = {};
 }
 
