@@ -203,7 +203,8 @@ class Thread:
 
     def dlpack(self) -> None:
         pair = self.pick()
-        if "inner" in self.program.switches or pair.cpu.storage_offset() == 0:
+        whole = pair.cpu.nbytes == pair.cpu.untyped_storage().nbytes()
+        if "inner" in self.program.switches or whole:
             self.both(torch.from_dlpack, pair)
 
     def numpy(self) -> None:
