@@ -286,7 +286,9 @@ sycl::event Stream::record() {
   if (order_ && orders_by_data()) {
     return order_->end([this]() -> sycl::queue& { return joins(); });
   }
-  return tail().ext_oneapi_submit_barrier();
+  const sycl::event end = tail().ext_oneapi_submit_barrier();
+  if (shared_ && !is_capturing(*this)) keep_shared_end(end);
+  return end;
 }
 
 // Note [Timed events]

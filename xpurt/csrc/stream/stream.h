@@ -130,6 +130,8 @@ class Stream {
   // stream_queries.cpp
   std::vector<OpenQueue> open_queues();
   bool is_shared(const OpenQueue& queue) const;
+  void keep_shared_end(const sycl::event& end);
+  bool own_work_may_be_pending();
   bool is_over(const OpenQueue& queue, std::optional<sycl::event>* end);
   std::vector<OpenQueue> pending_queues(std::vector<OpenQueue>* over);
   bool drained(std::optional<sycl::event>* end);
@@ -148,9 +150,10 @@ class Stream {
   std::vector<std::unique_ptr<sycl::queue>> timed_;   // see Note [Recorded work]
   std::unique_ptr<sycl::queue> joins_;                // see StreamOrder::end()
   std::optional<sycl::event> shared_end_;             // see Note [Queries of a queue]
-  std::unique_ptr<StreamOrder> order_;                // of several devices
-  size_t last_;                                       // position used last
-  sycl::queue* last_queue_ = nullptr;                 // and the queue there
+  uint64_t submitted_before_end_ = 0;
+  std::unique_ptr<StreamOrder> order_;  // of several devices
+  size_t last_;                         // position used last
+  sycl::queue* last_queue_ = nullptr;   // and the queue there
   std::atomic<bool> shared_{false};
   std::atomic<uint64_t> submitted_{0};  // counts submissions
   std::atomic<uint64_t> finished_{0};   // how many of them a wait has covered

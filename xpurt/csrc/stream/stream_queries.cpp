@@ -1,6 +1,7 @@
 // Whether the work of a stream's queues has ended.
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "device/event_status.h"
 #include "stream/capture.h"
@@ -10,9 +11,11 @@
 namespace xpurt {
 namespace {
 
-// How long a query polls the barrier in a queue that was handed out. A barrier in an
-// empty queue is complete after some microseconds.
-constexpr std::chrono::microseconds kBarrierPatience{100};
+// How long a query polls the barrier in a queue that was handed out: if work of xpurt
+// may be pending, and if only work of other code may be.
+constexpr std::chrono::microseconds kShortPatience{100};
+constexpr std::chrono::microseconds kLongPatience{20'000};
+constexpr std::chrono::microseconds kPollInterval{10};
 
 }  // namespace
 
@@ -29,6 +32,11 @@ constexpr std::chrono::microseconds kBarrierPatience{100};
 // never queried. Instead a barrier is submitted to it, and the event of this barrier is
 // queried: a submission is safe beside another one, and so is an event that xpurt
 // holds. At most one such barrier is pending at a time.
+//
+// In an empty queue a barrier is complete after some microseconds, or after some
+// milliseconds on a busy machine. So a query polls it for a while. It polls for a short
+// time if work of xpurt was submitted after the last such barrier, which is likely to
+// be pending. The answer is then no, and the next query reads the same barrier.
 //
 // Requires the mutex.
 std::vector<Stream::OpenQueue> Stream::open_queues() {
@@ -54,13 +62,25 @@ bool Stream::is_over(const OpenQueue& each, std::optional<sycl::event>* end) {
     if (!end->has_value()) {
       // An earlier barrier that is pending shows that its queue is not empty.
       if (shared_end_ && !is_complete(*shared_end_)) return false;
-      *end = shared_end_ = each.queue->ext_oneapi_submit_barrier();
+      *end = each.queue->ext_oneapi_submit_barrier();
+      keep_shared_end(**end);
     }
     return is_complete(**end);
   } catch (const sycl::exception&) {
     keep_error(each.position, std::current_exception());
     return true;
   }
+}
+
+// Requires the mutex. `end` completes after all work in the queue that was handed out.
+void Stream::keep_shared_end(const sycl::event& end) {
+  shared_end_ = end;
+  submitted_before_end_ = submitted_.load();
+}
+
+bool Stream::own_work_may_be_pending() {
+  std::lock_guard<Mutex> lock(mutex_);
+  return !was_waited_for() && submitted_before_end_ != submitted_.load();
 }
 
 // The queues that a wait has to wait for. With `over`, queues whose work has ended are
@@ -88,9 +108,13 @@ bool Stream::query() {
   const uint64_t covered = submitted_.load();
   const std::vector<uint64_t> numbers = lane_numbers();
   std::optional<sycl::event> end;
-  const auto deadline = std::chrono::steady_clock::now() + kBarrierPatience;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto patience = own_work_may_be_pending() ? kShortPatience : kLongPatience;
   while (!drained(&end)) {
-    if (!end.has_value() || std::chrono::steady_clock::now() > deadline) return false;
+    if (!end.has_value() || std::chrono::steady_clock::now() - begin > patience) {
+      return false;
+    }
+    std::this_thread::sleep_for(kPollInterval);
   }
   // Here, as the next wait() finds the stream idle and does not query the queues.
   for (const OpenQueue& each : pending_queues(nullptr)) {
