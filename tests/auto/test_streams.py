@@ -2,7 +2,9 @@
 
 import threading
 
+import pytest
 import torch
+from own_process import output
 
 from auto.choices import Choices
 from xpurt import _C
@@ -121,3 +123,23 @@ def test_threads_with_streams_of_their_own(choices: Choices) -> None:
     for thread in threads:
         thread.join(60)
     assert wrong == []
+
+
+@pytest.mark.parametrize("handed_out", [False, True])
+def test_a_stream_waits_for_what_another_one_wrote_elsewhere(handed_out: bool) -> None:
+    code = f"""
+        import torch, xpurt
+        x = torch.full((4096,), 2.0, device="xpu")
+        one, other = torch.xpu.Stream(), torch.xpu.Stream()
+        if {handed_out}:
+            assert other.sycl_queue is not None
+        torch.xpu.synchronize()
+        with torch.xpu.stream(one), xpurt.prefer("GPU"):
+            x.add_(1)  # slow
+        with torch.xpu.stream(other), xpurt.prefer("CPU"):
+            tripled = x * 3
+        torch.xpu.synchronize()
+        print(tripled.cpu().unique().tolist())
+    """
+    found = output(code, XPURT_MAPPING="AUTO", XPURT_VIRTUAL_GPU_DELAY_US="300000")
+    assert found == "[9.0]"

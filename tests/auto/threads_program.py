@@ -227,7 +227,7 @@ class Thread:
         after.wait_stream(before)
         torch.xpu.set_stream(after)
         for pair in self.pool:
-            pair.xpu.record_stream(before)
+            pair.xpu.record_stream(after)
         if self.rng.random() < 0.2:
             assert after.sycl_queue is not None
 
@@ -257,6 +257,7 @@ class Thread:
         if self.program.fault.is_set():
             return  # what the other thread computed may be lost
         torch.xpu.current_stream().wait_event(message.ready)
+        message.pair.xpu.record_stream(torch.xpu.current_stream())
         self.keep(*message.pair)
 
     def pinned(self) -> None:

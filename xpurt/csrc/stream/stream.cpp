@@ -322,10 +322,4 @@ void Stream::wait_event(const sycl::event& event) {
   wait_for_device([] { return false; }, [event] { wait_for_end(event); });
 }
 
-void Stream::follow(sycl::event event) {
-  std::lock_guard<Mutex> lock(mutex_);
-  ++submitted_;
-  if (!submit_after(event)) wait_for_end(event);
-}
-
 }  // namespace xpurt

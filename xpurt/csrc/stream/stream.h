@@ -104,8 +104,9 @@ class Stream {
   // Work submitted from now on starts after `event`.
   void wait_event(const sycl::event& event);
 
-  // The same for callers that hold a lock: keeps the GIL, and cannot be interrupted.
-  void follow(sycl::event event);
+  // The same after the uses by other streams. For callers that hold a lock: keeps the
+  // GIL, and cannot be interrupted.
+  void follow_others(const Uses& before);
 
   // A word that kernels on the device at `position` write a number to if an index is
   // out of range. The next wait passes the number to the function of set_fault(), which
@@ -123,6 +124,7 @@ class Stream {
   sycl::queue& tail();
   // stream_lanes.cpp
   size_t open_lane(size_t position);
+  void follow(const sycl::event& event);
   sycl::queue& joins();
   bool submit_after(const sycl::event& event);
   std::vector<uint64_t> lane_numbers();

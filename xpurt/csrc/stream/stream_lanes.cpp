@@ -25,12 +25,29 @@ size_t Stream::open_lane(size_t position) {
 }
 
 Submission Stream::queue_after(size_t position, const Uses& before, Ticket* ticket) {
-  if (!orders_by_data()) return queue(position, ticket);
+  if (!orders_by_data()) {
+    follow_others(before);
+    return queue(position, ticket);
+  }
   if (C10_UNLIKELY(waits_for_captured(*this))) refuse_to_wait_in_capture(*this);
   std::unique_lock<Mutex> lock(mutex_);
   const size_t lane = open_lane(position);
   *ticket = order_->after(lane, *this, before);
   return Submission(std::move(lock), *order_->queue(lane), submitted_);
+}
+
+void Stream::follow(const sycl::event& event) {
+  std::lock_guard<Mutex> lock(mutex_);
+  ++submitted_;
+  if (!submit_after(event)) wait_for_end(event);
+}
+
+// The stream's work follows all of its earlier work anyway, so only uses on other
+// streams matter.
+void Stream::follow_others(const Uses& before) {
+  for (const Use& use : before) {
+    if (use.stream != this && !use.stream->has_seen(use.ticket)) follow(use.done);
+  }
 }
 
 sycl::queue& Stream::joins() {

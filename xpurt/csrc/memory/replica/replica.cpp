@@ -39,16 +39,6 @@ const c10::StorageImpl& storage_of(const at::TensorBase& tensor) {
   return *tensor.storage().unsafeGetStorageImpl();
 }
 
-// For work in total order. It follows all work of its own stream anyway, so only uses
-// on other streams matter.
-void follow_others(Stream& stream, const Uses& before) {
-  for (const Use& use : before) {
-    if (use.stream != &stream && !use.stream->has_seen(use.ticket)) {
-      stream.follow(use.done);
-    }
-  }
-}
-
 }  // namespace
 
 void before_leaving_home(void (*callback)()) {
@@ -157,7 +147,7 @@ void Operands::resolve() {
 
 Submission Operands::queue() {
   if (by_data_) return stream_.queue_after(position_, before_, &ticket_);
-  follow_others(stream_, before_);
+  stream_.follow_others(before_);
   return stream_.queue(position_, &ticket_);
 }
 
@@ -199,7 +189,7 @@ void bring_home(const c10::StorageImpl& storage, Access access, Uses* pending) {
 void bring_home(const c10::StorageImpl& storage, Access access) {
   Uses pending;
   bring_home(storage, access, &pending);
-  follow_others(current_stream(storage.device().index()), pending);
+  current_stream(storage.device().index()).follow_others(pending);
 }
 
 void wait_for_new_memory(const void* memory, size_t bytes, Stream& stream) {
