@@ -1,8 +1,6 @@
 // Mutexes with a rank: the order in which a thread may take several of them.
 #pragma once
 
-#include <c10/macros/Macros.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -119,14 +117,14 @@ class Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   void lock() {
-    if (C10_UNLIKELY(locks_are_checked.load(std::memory_order_relaxed))) {
+    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
       enter_lock(rank_);
     }
     mutex_.lock();
   }
   void unlock() noexcept {
     mutex_.unlock();
-    if (C10_UNLIKELY(locks_are_checked.load(std::memory_order_relaxed))) {
+    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
       leave_lock(rank_);
     }
   }
@@ -144,26 +142,26 @@ class SharedMutex {
   SharedMutex& operator=(const SharedMutex&) = delete;
 
   void lock() {
-    if (C10_UNLIKELY(locks_are_checked.load(std::memory_order_relaxed))) {
+    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
       enter_lock(rank_);
     }
     mutex_.lock();
   }
   void unlock() noexcept {
     mutex_.unlock();
-    if (C10_UNLIKELY(locks_are_checked.load(std::memory_order_relaxed))) {
+    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
       leave_lock(rank_);
     }
   }
   void lock_shared() {
-    if (C10_UNLIKELY(locks_are_checked.load(std::memory_order_relaxed))) {
+    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
       enter_lock(rank_);
     }
     mutex_.lock_shared();
   }
   void unlock_shared() noexcept {
     mutex_.unlock_shared();
-    if (C10_UNLIKELY(locks_are_checked.load(std::memory_order_relaxed))) {
+    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
       leave_lock(rank_);
     }
   }
