@@ -52,12 +52,14 @@ OrdinalMemory::Live OrdinalMemory::live() {
 
 Extent OrdinalMemory::extent(const Segment& segment, const void* address) {
   std::lock_guard<Mutex> lock(mutex_);
-  for (Block* block = segment.first; block != nullptr; block = block->after) {
-    if (address >= block->pointer && address < block->pointer + block->bytes) {
-      return block->allocated ? Extent{block->pointer, block->bytes} : Extent{};
-    }
-  }
-  return {};
+  // The blocks fill the segment, so the last one that starts before it contains it.
+  size_t slot = (static_cast<const char*>(address) - segment.pointer) >> segment.shift;
+  const auto starts_before = [&](const Block* block) {
+    return block != nullptr && block->pointer <= address;
+  };
+  while (!starts_before(segment.starts[slot])) --slot;
+  const Block& block = *segment.starts[slot];
+  return block.allocated ? Extent{block.pointer, block.bytes} : Extent{};
 }
 
 c10::CachingDeviceAllocator::SegmentInfo OrdinalMemory::described(

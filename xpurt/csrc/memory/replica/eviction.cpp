@@ -25,11 +25,11 @@ bool is_elsewhere(const Copies& copies, size_t position) {
                              });
 }
 
-std::vector<Evictable> candidates_on(const PhysicalDevice& device) {
+std::vector<Evictable> candidates_on(const PhysicalDevice& device,
+                                     const Ordinal& devices) {
   std::vector<Evictable> found;
   for (auto& [home, copies] : table().copies) {
-    if (copies.needed) continue;
-    const Ordinal& devices = copies.devices();
+    if (copies.needed || &copies.on != &devices) continue;
     for (size_t p = 0; p < copies.by_position.size(); ++p) {
       const Copy& copy = copies.by_position[p];
       if (p == devices.home || devices.devices[p] != &device || !copy.memory.pointer) {
@@ -50,10 +50,10 @@ std::vector<Evictable> candidates_on(const PhysicalDevice& device) {
 // bytes are valid elsewhere come first, as they cost only a later fetch. Then come
 // copies that have to be copied home before. So the last valid copy of a byte is never
 // evicted. A storage that the current work needs stays.
-bool evict(const PhysicalDevice& device, size_t bytes) {
+bool evict(const PhysicalDevice& device, size_t bytes, Stream& stream) {
   ReplicaPool& memory = pool(device);
   if (memory.trim() > 0) return true;
-  std::vector<Evictable> found = candidates_on(device);
+  std::vector<Evictable> found = candidates_on(device, stream.ordinal());
   std::ranges::sort(found, [](const Evictable& a, const Evictable& b) {
     return std::pair(!a.is_elsewhere, a.used_at) <
            std::pair(!b.is_elsewhere, b.used_at);
@@ -62,9 +62,8 @@ bool evict(const PhysicalDevice& device, size_t bytes) {
   for (const Evictable& each : found) {
     Copy& copy = each.copies->by_position[each.position];
     if (!each.is_elsewhere) {
-      Stream& stream = current_stream(each.copies->ordinal);
       for (const Interval& part : copy.valid.inside(each.copies->whole)) {
-        fetch(*each.copies, each.copies->devices().home, part, stream);
+        fetch(*each.copies, stream.ordinal().home, part, stream);
       }
     }
     freed += copy.memory.bytes;

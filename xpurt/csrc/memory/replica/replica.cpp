@@ -17,8 +17,9 @@ using namespace replicas;
 // ~~~~~~~~~~~~~~~~~~~~~~~~
 // A tensor's data pointer is always that of its home copy. Where an ordinal has several
 // devices that share no memory, the other devices work on replicas. A replica is a copy
-// of the storage, and views share it. It is made at the first use, and kept in a table
-// by the home pointer. Each copy is valid or stale; a write leaves one valid copy. The
+// of an allocation, and all storages and views in it share it. It is made at the first
+// use, and kept in a table: see Note [Storages inside others]. Each copy is valid or
+// stale on ranges of bytes; a write leaves one valid copy of its range. The
 // table records every access, because every kernel gets its pointers from it. Code that
 // gives a raw pointer to other code calls escape(): such a storage stays at home.
 //
@@ -61,18 +62,20 @@ void Operands::look_up(bool at_home) {
   by_data_ = !is_capturing(stream_);
   for (Operand& each : operands_) {
     if (each.tensor.numel() == 0) continue;
-    const c10::StorageImpl& storage = storage_of(each.tensor);
-    Copies* copies = !at_home || (by_data_ && is_ours(storage))
-                         ? &find_or_make(storage)
-                         : find(home_of(storage));
+    const HomeMemory home = home_of(storage_of(each.tensor));
+    Copies* copies = home.is_ours && (by_data_ || !at_home)
+                         ? &find_or_make(home, stream_.ordinal())
+                         : find(home);
+    const bool stays = copies == nullptr || copies->escaped;
+    TORCH_CHECK_WITH(OutOfMemoryError, at_home || !stays,
+                     "XPU out of memory: a storage whose address is known outside has "
+                     "no room but at home");
     if (copies == nullptr) {
       by_data_ = false;
       continue;
     }
-    TORCH_CHECK_WITH(OutOfMemoryError, at_home || !copies->escaped,
-                     "XPU out of memory: a storage whose address is known outside has "
-                     "no room but at home");
     each.copies = copies;
+    each.offset = home.offset;
     find_range(each);
   }
 }
@@ -93,8 +96,9 @@ void Operands::find_range(Operand& operand) const {
     for (int64_t d = 0; d < tensor.dim(); ++d) {
       last += (tensor.size(d) - 1) * tensor.stride(d);
     }
-    operand.range.begin = tensor.storage_offset() * tensor.element_size();
-    operand.range.end = (last + 1) * tensor.element_size();
+    const size_t begin = tensor.storage_offset() * tensor.element_size();
+    operand.range.begin = operand.offset + begin;
+    operand.range.end = operand.offset + (last + 1) * tensor.element_size();
   }
   operand.whole = operand.access == Access::write && dense &&
                   tensor.nbytes() == operand.range.size();
@@ -103,7 +107,7 @@ void Operands::find_range(Operand& operand) const {
 void Operands::fetch_all() {
   const size_t holder = holder_of(stream_.ordinal(), position_);
   for (const Operand& each : operands_) {
-    if (each.copies != nullptr) ensure_memory(*each.copies, holder);
+    if (each.copies != nullptr) ensure_memory(*each.copies, holder, stream_);
   }
   // All reads first: an operand may be fully overwritten and read as well.
   for (const Operand& each : operands_) {
@@ -172,10 +176,11 @@ void Operands::submitted(const sycl::event& done, const DeviceWork& work) {
 void bring_home(const c10::StorageImpl& storage, Access access, Uses* pending) {
   if (replicas::is_empty()) return;
   Stream& stream = current_stream(storage.device().index());
+  const HomeMemory home = home_of(storage);
   std::lock_guard<Mutex> lock(table().mutex);
-  Copies* copies = find(home_of(storage));
+  Copies* copies = find(home);
   if (copies == nullptr) {
-    pending->add(uses_before(home_of(storage), storage.nbytes()));
+    pending->add(uses_before(home.begin, home.bytes));
     return;
   }
   fetch(*copies, stream.ordinal().home, copies->whole, stream);
@@ -203,11 +208,13 @@ void wait_for_new_memory(const void* memory, size_t bytes, Stream& stream) {
 }
 
 void bring_home_now(const void* home) {
-  if (replicas::is_empty()) return;
+  const c10::DeviceIndex index = device_of_pointer(home);
+  if (replicas::is_empty() || index < 0) return;
+  Stream& stream = current_stream(index);
+  const Extent block = block_of_pointer(home);
   std::unique_lock<Mutex> lock(table().mutex);
-  Copies* copies = find(home);
+  Copies* copies = find({.begin = block.start});
   if (copies == nullptr) return;
-  Stream& stream = current_stream(copies->ordinal);
   fetch(*copies, stream.ordinal().home, copies->whole, stream);
   const Uses pending = copies->at_home().memory.uses.all();
   lock.unlock();
@@ -216,12 +223,22 @@ void bring_home_now(const void* home) {
 
 void bring_all_home() {
   if (replicas::is_empty() || in_bad_fork()) return;
+  // Found before the lock is taken: to make a stream takes other locks.
+  std::unordered_map<const Ordinal*, Stream*> streams;
+  const Placement* now = installed_placement();
+  if (now == nullptr) return;
+  for (size_t i = 0; i < now->ordinals.size(); ++i) {
+    const Ordinal& devices = now->ordinals[i];
+    if (devices.devices.size() == 1) continue;
+    streams[&devices] = &current_stream(static_cast<c10::DeviceIndex>(i));
+  }
   Uses pending;
   {
     std::lock_guard<Mutex> lock(table().mutex);
     for (auto& [home, copies] : table().copies) {
-      fetch(copies, copies.devices().home, copies.whole,
-            current_stream(copies.ordinal));
+      const auto stream = streams.find(&copies.on);
+      if (stream == streams.end()) continue;  // of a placement that is being replaced
+      fetch(copies, copies.on.home, copies.whole, *stream->second);
       pending.add(copies.at_home().memory.uses.written);
     }
   }
@@ -232,8 +249,8 @@ void bring_all_home() {
 }
 
 void escape(const c10::StorageImpl& storage) {
-  const void* home = home_of(storage);
-  if (installed_placement() == nullptr || home == nullptr) return;
+  const HomeMemory home = home_of(storage);
+  if (installed_placement() == nullptr || home.begin == nullptr) return;
   const c10::DeviceIndex index = storage.device().index();
   if (ordinal(index).devices.size() == 1) return;
   Stream& stream = current_stream(index);
@@ -241,7 +258,7 @@ void escape(const c10::StorageImpl& storage) {
   {
     std::lock_guard<Mutex> lock(table().mutex);
     // Memory of other allocators has no replicas, and its free is not reported.
-    Copies* copies = is_ours(storage) ? &find_or_make(storage) : find(home);
+    Copies* copies = home.is_ours ? &find_or_make(home, stream.ordinal()) : find(home);
     if (copies != nullptr) {
       fetch(*copies, stream.ordinal().home, copies->whole, stream);
       make_only_valid(*copies, stream.ordinal().home, copies->whole);
@@ -257,8 +274,9 @@ size_t bytes_missing_on(const c10::StorageImpl& storage, size_t position) {
   const size_t holder = holder_of(devices, position);
   const size_t bytes = holder == devices.home ? 0 : storage.nbytes();
   if (replicas::is_empty()) return bytes;
+  const HomeMemory home = home_of(storage);
   std::lock_guard<Mutex> lock(table().mutex);
-  const Copies* copies = find(home_of(storage));
+  const Copies* copies = find(home);
   if (copies == nullptr) return bytes;
   return copies->whole.size() - copies->by_position[holder].valid.bytes();
 }
@@ -268,8 +286,9 @@ bool is_valid_on(const c10::StorageImpl& storage, size_t position) {
 }
 
 size_t replica_bytes(c10::DeviceIndex index, size_t position) {
+  const PhysicalDevice& device = *ordinal(index).devices.at(position);
   std::lock_guard<Mutex> lock(table().mutex);
-  return pool(*ordinal(index).devices.at(position)).bytes_taken();
+  return pool(device).bytes_taken();
 }
 
 }  // namespace xpurt

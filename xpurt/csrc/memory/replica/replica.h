@@ -64,7 +64,8 @@ class Operands {
     Access access;
     void* pointer;  // at home; on the device after resolve()
     replicas::Copies* copies = nullptr;
-    Interval range;      // the bytes of the storage that the operand stands for
+    size_t offset = 0;   // of the storage in its allocation
+    Interval range;      // the bytes of the allocation that the operand stands for
     bool whole = false;  // all of these bytes are overwritten
   };
 
@@ -98,7 +99,8 @@ void bring_home(const c10::StorageImpl& storage, Access access, Uses* pending);
 // current stream.
 void wait_for_new_memory(const void* memory, size_t bytes, Stream& stream);
 
-// The same for a reader that has only the pointer. Waits until the copy is valid.
+// The same for a reader that has only an address in the memory. Waits until the copy is
+// valid.
 void bring_home_now(const void* home);
 
 // Makes all home copies valid, and waits for them. For callers that hold a lock.

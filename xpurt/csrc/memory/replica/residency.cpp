@@ -12,22 +12,26 @@ Residency::Residency(c10::ArrayRef<const c10::StorageImpl*> reads,
                      c10::ArrayRef<const c10::StorageImpl*> writes,
                      const Ordinal& devices)
     : devices_(devices.devices.size()) {
-  const auto all_ours = [](const auto& storages) {
-    return std::ranges::all_of(storages, [](const auto* s) { return is_ours(*s); });
-  };
-  may_leave_ = all_ours(reads) && all_ours(writes);
+  // Found before the lock is taken: the allocator has locks of its own.
+  c10::SmallVector<HomeMemory, 8> homes;
+  for (const auto& storages : {reads, writes}) {
+    for (const c10::StorageImpl* storage : storages) {
+      homes.push_back(home_of(*storage));
+      may_leave_ = may_leave_ && homes.back().is_ours;
+    }
+  }
   missing_.resize(reads.size() * devices_);
   const bool looks = !replicas::is_empty();
   std::unique_lock<Mutex> lock(table().mutex, std::defer_lock);
   if (looks) lock.lock();
-  const auto found = [&](const c10::StorageImpl& storage) -> const Copies* {
-    const Copies* copies = looks ? find(home_of(storage)) : nullptr;
+  const auto found = [&](const HomeMemory& home) -> const Copies* {
+    const Copies* copies = looks ? find(home) : nullptr;
     if (copies != nullptr && copies->escaped) may_leave_ = false;
     return copies;
   };
-  for (const c10::StorageImpl* storage : writes) found(*storage);
+  for (size_t write = reads.size(); write < homes.size(); ++write) found(homes[write]);
   for (size_t read = 0; read < reads.size(); ++read) {
-    const Copies* copies = found(*reads[read]);
+    const Copies* copies = found(homes[read]);
     for (size_t position = 0; position < devices_; ++position) {
       const size_t holder = holder_of(devices, position);
       size_t& missing = missing_[read * devices_ + position];

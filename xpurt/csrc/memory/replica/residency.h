@@ -24,8 +24,8 @@ class Residency {
   Residency(c10::ArrayRef<const c10::StorageImpl*> reads,
             c10::ArrayRef<const c10::StorageImpl*> writes, const Ordinal& devices);
 
-  // False if a storage has to stay at home: it escaped, or its memory is not from
-  // xpurt's allocator.
+  // False if a storage has to stay at home: its bytes escaped, by this storage or by
+  // another one, or its memory is not from xpurt's allocator.
   bool may_leave() const { return may_leave_; }
 
   // The bytes of a storage that is read that would have to be copied to the device at

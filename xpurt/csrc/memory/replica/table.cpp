@@ -22,7 +22,7 @@ void count_entries() {
 // of neither device, the bytes go through host memory.
 void transfer(Copies& copies, size_t from_position, size_t to_position, Interval range,
               Stream& stream) {
-  const Ordinal& devices = copies.devices();
+  const Ordinal& devices = copies.on;
   ReplicaMemory& from = copies.by_position[from_position].memory;
   ReplicaMemory& to = copies.by_position[to_position].memory;
   count_transfer(*devices.devices[to_position], range.size());
@@ -64,7 +64,7 @@ void transfer(Copies& copies, size_t from_position, size_t to_position, Interval
 }
 
 void fetch_home(Copies& copies, Interval range, Stream& stream) {
-  const size_t home = copies.devices().home;
+  const size_t home = copies.on.home;
   Copy& to = copies.by_position[home];
   for (size_t p = 0; p < copies.by_position.size(); ++p) {
     if (p == home) continue;
@@ -106,27 +106,43 @@ size_t holder_of(const Ordinal& devices, size_t position) {
   return reads_home ? devices.home : position;
 }
 
-const void* home_of(const c10::StorageImpl& storage) {
-  return storage.data_ptr().get();
+// Note [Storages inside others]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// Several storages may share bytes: untyped_storage()[28:], from_dlpack(x[7:]), a
+// tensor made of an address, a copy-on-write clone. Each of them has a data pointer of
+// its own, which may lie inside the memory of another. All of them have to find the
+// same copies, or one of them reads and overwrites stale bytes. So the table has one
+// entry for each allocation, and the allocator's own table of segments leads from any
+// address in an allocation to its first byte, without a lock if the address is not
+// xpurt's. A storage that owns its allocation, as nearly all do, is the allocation: it
+// needs no search. An operand's bytes are counted from the first byte of the
+// allocation.
+//
+// An ordered map of the entries, searched by address, was rejected: an entry may not
+// exist yet when a storage inside its memory is used first.
+HomeMemory home_of(const c10::StorageImpl& storage) {
+  const c10::DataPtr& data = storage.data_ptr();
+  if (C10_LIKELY(data.get_deleter() == device_allocator().raw_deleter())) {
+    return {data.get(), storage.nbytes(), 0, true};
+  }
+  const Extent block = block_of_pointer(data.get());
+  if (block.start == nullptr) return {data.get(), storage.nbytes(), 0, false};
+  const size_t offset =
+      static_cast<const char*>(data.get()) - static_cast<const char*>(block.start);
+  return {block.start, block.bytes, offset, true};
 }
 
-bool is_ours(const c10::StorageImpl& storage) {
-  return storage.data_ptr().get_deleter() == device_allocator().raw_deleter();
-}
-
-Copies* find(const void* home) {
-  const auto found = table().copies.find(home);
+Copies* find(const HomeMemory& home) {
+  const auto found = table().copies.find(home.begin);
   return found == table().copies.end() ? nullptr : &found->second;
 }
 
-Copies& find_or_make(const c10::StorageImpl& storage) {
-  auto [found, made] = table().copies.try_emplace(home_of(storage));
+Copies& find_or_make(const HomeMemory& home_memory, const Ordinal& devices) {
+  auto [found, made] = table().copies.try_emplace(home_memory.begin, devices);
   Copies& copies = found->second;
   if (made) {
-    copies.ordinal = storage.device().index();
-    copies.whole = {0, storage.nbytes()};
+    copies.whole = {0, home_memory.bytes};
     copies.home = found->first;
-    copies.by_position.resize(copies.devices().devices.size());
     Copy& home = copies.at_home();
     home.memory.pointer = const_cast<void*>(copies.home);
     home.valid.add(copies.whole);
@@ -141,15 +157,15 @@ Uses uses_before(const void* memory, size_t bytes) {
   return table().freed_homes.uses_of(memory, bytes);
 }
 
-void ensure_memory(Copies& copies, size_t position) {
+void ensure_memory(Copies& copies, size_t position, Stream& stream) {
   Copy& copy = copies.by_position[position];
   copy.used_at = ++table().uses;
   if (copy.memory.pointer != nullptr) return;
-  const PhysicalDevice& device = *copies.devices().devices[position];
+  const PhysicalDevice& device = *copies.on.devices[position];
   const size_t bytes = copies.whole.size();
   do {
     copy.memory = pool(device).take(bytes);
-  } while (copy.memory.pointer == nullptr && evict(device, bytes));
+  } while (copy.memory.pointer == nullptr && evict(device, bytes, stream));
   TORCH_CHECK_WITH(OutOfMemoryError, copy.memory.pointer != nullptr,
                    "XPU out of memory: ", device.name, " has no room for a copy of ",
                    bytes, " bytes; ", pool(device).bytes_taken(),
@@ -159,7 +175,7 @@ void ensure_memory(Copies& copies, size_t position) {
 void fetch(Copies& copies, size_t position, Interval range, Stream& stream) {
   Copy& to = copies.by_position[position];
   if (to.valid.covers(range)) return;
-  const size_t home = copies.devices().home;
+  const size_t home = copies.on.home;
   if (position == home) return fetch_home(copies, range, stream);
   for (const Interval& missing : to.valid.missing(range)) {
     fetch_home(copies, missing, stream);
@@ -192,8 +208,8 @@ void forget_replicas(void* base) noexcept {
   const auto found = table().copies.find(base);
   if (found == table().copies.end()) return;
   Copies& copies = found->second;
-  if (const Placement* now = installed_placement()) {
-    const Ordinal& devices = now->ordinals[copies.ordinal];
+  if (installed_placement() != nullptr) {
+    const Ordinal& devices = copies.on;
     MemoryUses& home = copies.by_position[devices.home].memory.uses;
     home.drop_finished();
     if (!home.empty()) {
