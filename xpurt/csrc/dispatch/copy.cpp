@@ -16,6 +16,7 @@
 #include "memory/cpu_allocator.h"
 #include "memory/pinned.h"
 #include "memory/replica/device_override.h"
+#include "memory/replica/host_writes.h"
 #include "memory/replica/replica.h"
 #include "native/alias.h"
 #include "native/lazy_copy.h"
@@ -251,6 +252,8 @@ bool copy_plainly(OpRecord& record, const at::Tensor& self, const at::Tensor& so
   const size_t bytes = self.nbytes();
   auto* to = static_cast<char*>(self.mutable_data_ptr());
   Uses pending;
+  HostWrites writes;
+  if (self.is_xpu()) writes.begin(*self.unsafeGetTensorImpl());
   bring_home(*there.storage().unsafeGetStorageImpl(),
              self.is_xpu() ? Access::read_write : Access::read, &pending);
   Stream& stream = current_stream(index);

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "host/mutex.h"
+#include "memory/replica/host_writes.h"
 #include "memory/replica/replica.h"
 #include "native/alias.h"
 #include "op/op_record.h"
@@ -74,8 +75,10 @@ class AtHome final : public c10::OperatorKernel {
                   torch::jit::Stack* stack) {
     const OpRecord& record = op_record(op);
     const size_t first = stack->size() - record.arguments;
+    HostWrites writes(/*may_block=*/true);
     for (size_t i = 0; i < record.arguments; ++i) {
       for_each_xpu_tensor((*stack)[first + i], [&](const at::Tensor& tensor) {
+        if (record.written[i]) writes.begin(*tensor.unsafeGetTensorImpl());
         bring_home(*tensor.storage().unsafeGetStorageImpl(), Access::read_write);
         order_home_queue(tensor.device().index());
       });

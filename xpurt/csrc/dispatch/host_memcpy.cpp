@@ -5,6 +5,7 @@
 #include "dispatch/copy.h"
 #include "dispatch/row_choice.h"
 #include "dispatch/unboxed/unboxed_run.h"
+#include "memory/replica/host_writes.h"
 #include "memory/replica/replica.h"
 
 namespace xpurt {
@@ -17,6 +18,14 @@ void bring_home(const at::Tensor& tensor, Access access, Uses* pending) {
   xpurt::bring_home(
       *tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl(), access,
       pending);
+}
+
+// Returns the address to write to after `pending`.
+void* begin_write(const at::Tensor& tensor, HostWrites* writes, Uses* pending) {
+  void* to = tensor.mutable_data_ptr();
+  writes->begin(*tensor.unsafeGetTensorImpl());
+  bring_home(tensor, Access::read_write, pending);
+  return to;
 }
 
 bool is_host_memcpy_size(const at::Tensor& tensor) {
@@ -41,10 +50,11 @@ bool host_memcpy(OpRecord& record, const at::Tensor& self, const at::Tensor& sou
   const c10::DeviceIndex index = self.device().index();
   const UnboxedRun run(record, index);
   Uses pending;
-  bring_home(self, Access::read_write, &pending);
+  HostWrites writes;
+  void* to = begin_write(self, &writes, &pending);
   bring_home(source, Access::read, &pending);
   current_stream(index).wait_for(pending);
-  std::memcpy(self.mutable_data_ptr(), source.const_data_ptr(), self.nbytes());
+  std::memcpy(to, source.const_data_ptr(), self.nbytes());
   run.done();
   return true;
 }
@@ -57,9 +67,10 @@ bool host_memset(OpRecord& record, const at::Tensor& self) {
   const c10::DeviceIndex index = self.device().index();
   const UnboxedRun run(record, index);
   Uses pending;
-  bring_home(self, Access::read_write, &pending);
+  HostWrites writes;
+  void* to = begin_write(self, &writes, &pending);
   current_stream(index).wait_for(pending);
-  std::memset(self.mutable_data_ptr(), 0, self.nbytes());
+  std::memset(to, 0, self.nbytes());
   run.done();
   return true;
 }

@@ -64,6 +64,7 @@ enum class Rank : uint8_t {
   autograd_threads,   //
   memories,           // finds the memory of an ordinal
   replica_table,      // submits copies, waits for work, allocates copies
+  host_writes,        //
   transfers,          //
   memory,             // hands a stream's queue to a user's allocator
   segments,           //

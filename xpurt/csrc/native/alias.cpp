@@ -58,14 +58,16 @@ at::Tensor without_base(const at::Tensor& result) {
 
 }  // namespace
 
-HostCall::HostCall(c10::DeviceIndex index)
+HostCall::HostCall(c10::DeviceIndex index, bool may_block)
     : device_(c10::DeviceType::XPU, index),
       reads_(host_reads(index)),
-      copies_(!reads_) {}
+      copies_(!reads_),
+      writes_(may_block) {}
 
-HostStorage& HostCall::storage_of(const c10::Storage& original, bool written) {
+HostStorage& HostCall::storage_of(const c10::Storage& original,
+                                  const c10::TensorImpl* tensor, bool written) {
   c10::StorageImpl* impl = original.unsafeGetStorageImpl();
-  const bool moved = ready_for_host(*impl, written, &pending_);
+  const bool moved = ready_for_host(*impl, tensor, written, &writes_, &pending_);
   for (HostStorage& known : storages_) {
     if (known.original.unsafeGetStorageImpl() != impl) continue;
     known.written |= written;
@@ -102,7 +104,7 @@ void HostCall::announce(const at::Tensor& tensor, bool whole) {
   if (!tensor.defined() || !tensor.is_xpu()) return;
   if (!is_plain(tensor)) return announce_parts(tensor);
   if (!tensor.has_storage()) return;
-  HostStorage& storage = storage_of(tensor.storage(), false);
+  HostStorage& storage = storage_of(tensor.storage(), nullptr, false);
   if (whole) {
     storage.begin = 0;
     storage.end = tensor.storage().nbytes();
@@ -126,7 +128,9 @@ at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
   for (HostTensor& known : tensors_) {
     if (!known.original.is_same(tensor)) continue;
     known.written |= written;
-    if (written && is_plain(tensor)) storage_of(tensor.storage(), true);
+    if (written && is_plain(tensor)) {
+      storage_of(tensor.storage(), tensor.unsafeGetTensorImpl(), true);
+    }
     return known.host;
   }
   if (!is_plain(tensor)) {
@@ -135,7 +139,7 @@ at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
     return host;
   }
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  HostStorage& storage = storage_of(tensor.storage(), written);
+  HostStorage& storage = storage_of(tensor.storage(), impl, written);
   if (!storage.host) {
     storage.staged ? stage(storage) : alias(storage);
     storage.data = storage.host.data();
@@ -155,7 +159,7 @@ at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
 
 c10::Storage HostCall::to_host(const c10::Storage& original, bool written) {
   if (original.device_type() != c10::DeviceType::XPU) return original;
-  HostStorage& storage = storage_of(original, written);
+  HostStorage& storage = storage_of(original, nullptr, written);
   if (!storage.host) {
     storage.begin = 0;
     storage.end = original.nbytes();

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
+#include "memory/replica/host_writes.h"
 #include "stream/uses.h"
 
 namespace xpurt {
@@ -35,8 +36,8 @@ struct HostTensor {
 // The host tensors of one run of one op.
 class HostCall {
  public:
-  // `index`: the ordinal of the results.
-  explicit HostCall(c10::DeviceIndex index);
+  // `index`: the ordinal of the results. `may_block`: see HostWrites.
+  explicit HostCall(c10::DeviceIndex index, bool may_block = false);
   ~HostCall() = default;
   HostCall(const HostCall&) = delete;
   HostCall& operator=(const HostCall&) = delete;
@@ -69,7 +70,9 @@ class HostCall {
   uint64_t bytes_copied() const { return bytes_copied_; }
 
  private:
-  HostStorage& storage_of(const c10::Storage& original, bool written);
+  // `tensor`: nullptr for the whole storage.
+  HostStorage& storage_of(const c10::Storage& original, const c10::TensorImpl* tensor,
+                          bool written);
   const HostStorage* find_host(const c10::StorageImpl* host) const;
   void alias(HostStorage& storage);
   void stage(HostStorage& storage);                  // staging.cpp
@@ -91,6 +94,7 @@ class HostCall {
   c10::SmallVector<HostStorage, 4> storages_;
   c10::SmallVector<HostTensor, 6> tensors_;
   Uses pending_;  // work that has to end before the host uses the arguments
+  HostWrites writes_;
 };
 
 // Whether native kernels use tensors of xpu:index in place.

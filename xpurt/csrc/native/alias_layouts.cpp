@@ -82,7 +82,7 @@ void HostCall::announce_parts(const at::Tensor& tensor) {
     announce(compressed(tensor)->values(), true);
   } else {
     // Nested and quantized tensors use their whole storage.
-    HostStorage& storage = storage_of(tensor.storage(), false);
+    HostStorage& storage = storage_of(tensor.storage(), nullptr, false);
     storage.begin = 0;
     storage.end = tensor.storage().nbytes();
   }

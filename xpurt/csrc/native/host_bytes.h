@@ -6,6 +6,7 @@
 
 #include "memory/allocator.h"
 #include "memory/cpu_allocator.h"
+#include "memory/replica/host_writes.h"
 #include "memory/replica/replica.h"
 
 namespace xpurt {
@@ -13,9 +14,12 @@ namespace xpurt {
 // Called before the host uses the bytes of a storage: gives a copy-on-write storage
 // that is written bytes of its own, and brings the bytes home. Returns whether the
 // storage got new bytes: host forms that were made before still have the old ones.
-inline bool ready_for_host(c10::StorageImpl& original, bool written, Uses* pending) {
+// `tensor`: the operand, whose bytes alone are written; nullptr: any bytes.
+inline bool ready_for_host(c10::StorageImpl& original, const c10::TensorImpl* tensor,
+                           bool written, HostWrites* writes, Uses* pending) {
   const bool copied = written && original.has_materializer();
   if (C10_UNLIKELY(copied)) original.mutable_data_ptr();
+  if (written) tensor != nullptr ? writes->begin(*tensor) : writes->begin(original);
   bring_home(original, written ? Access::read_write : Access::read, pending);
   return copied;
 }

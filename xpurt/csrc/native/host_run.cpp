@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "memory/cpu_allocator.h"
+#include "memory/replica/replica.h"
 #include "op/stack_tensors.h"
 #include "random/random.h"
 
@@ -57,6 +58,7 @@ void HostRun::run(c10::DispatchKeySet keys) {
   is_asked_elsewhere_ ? own_results() : convert_results();
   bytes_copied_ = call_->bytes_copied();
   call_.reset();
+  if (C10_UNLIKELY(!watched_.empty())) escape_kept();
   if (audit) audit->run_ended();
 }
 
@@ -93,11 +95,29 @@ at::Tensor HostRun::to_host(at::Tensor tensor, size_t i,
       is_plain(tensor) ? may_write(i, tensor.device()) : record_.written[i];
   const bool wants_grad = record_.uses_requires_grad && tensor.requires_grad();
   at::Tensor host = call_->to_host(tensor, written);
+  if (C10_UNLIKELY(!record_.is_aten_op)) watch(tensor, host);
   if (audit) audit->record_argument(i, tensor, host);
   if (is_asked_elsewhere_) hosts_.push_back(host);
   if (C10_UNLIKELY(written && !is_plain(tensor))) special_written_.push_back(host);
   if (wants_grad) host.set_requires_grad(true);
   return host;
+}
+
+// An alias that a kernel of another library keeps, as collectives do that end later, is
+// an address that is known outside: such a storage stays at home. Copies are audited.
+void HostRun::watch(const at::Tensor& original, const at::Tensor& host) {
+  if (!is_plain(original) || !original.is_xpu() || !original.has_storage() ||
+      ordinal(original.device().index()).devices.size() == 1) {
+    return;
+  }
+  watched_.emplace_back(original.storage(), host.storage().getWeakStorageImpl());
+}
+
+void HostRun::escape_kept() {
+  for (const auto& [original, alias] : watched_) {
+    if (!alias.expired()) escape(*original.unsafeGetStorageImpl());
+  }
+  watched_.clear();
 }
 
 // A device among the arguments is the device of the results.

@@ -4,6 +4,7 @@
 #include <ATen/core/stack.h>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "native/alias.h"
@@ -31,6 +32,8 @@ class HostRun {
   void announce();
   bool may_write(size_t i, c10::Device device) const;
   at::Tensor to_host(at::Tensor tensor, size_t i, std::optional<CopyAudit>& audit);
+  void watch(const at::Tensor& original, const at::Tensor& host);
+  void escape_kept();
   void convert_device(c10::IValue& value);
   void convert_arguments(std::optional<CopyAudit>& audit);
   void own_results();
@@ -41,11 +44,14 @@ class HostRun {
   c10::DeviceIndex index_;
   torch::jit::Stack* stack_;
   size_t first_ = stack_->size() - record_.arguments;
-  std::optional<HostCall> call_{std::in_place, index_};
+  std::optional<HostCall> call_{std::in_place, index_, !record_.is_aten_op};
   bool is_asked_elsewhere_ = false;  // the results are for a device other than xpu
   std::vector<at::Tensor> hosts_;    // host forms of the arguments in that case
   uint64_t bytes_copied_ = 0;
   std::vector<at::Tensor> special_written_;  // host forms that are not plain
+  // Storages of arguments, and their aliases, which the kernel may keep.
+  using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
+  std::vector<std::pair<c10::Storage, Weak>> watched_;
 };
 
 }  // namespace xpurt

@@ -143,7 +143,7 @@ at::Tensor& HostViews::to_host(const at::Tensor& tensor, bool written) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!impl->is_xpu()) return const_cast<at::Tensor&>(tensor);
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
-  const bool moved = ready_for_host(*storage, written, &pending_);
+  const bool moved = ready_for_host(*storage, impl, written, &writes_, &pending_);
   HostView* shown = nullptr;
   for (const Operand& known : operands_) {
     if (known.storage != storage) continue;

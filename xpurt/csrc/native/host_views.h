@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
+#include "memory/replica/host_writes.h"
 #include "stream/uses.h"
 
 namespace xpurt {
@@ -52,6 +53,7 @@ class HostViews {
   const size_t first_;  // index of this call's first view among the thread's views
   c10::SmallVector<Operand, 6> operands_;
   Uses pending_;  // work that has to end before the host uses the operands
+  HostWrites writes_;
 };
 
 }  // namespace xpurt

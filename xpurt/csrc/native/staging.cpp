@@ -1,5 +1,7 @@
 // Host tensors on devices whose memory the host cannot read: see
 // Note [Host tensors].
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/CPUAllocator.h>
 
 #include "device/device_scope.h"
@@ -16,6 +18,53 @@ void copy_on_queue(c10::DeviceIndex index, void* to, const void* from, size_t by
   Stream& stream = current_stream(index);
   const sycl::event done = stream.home_queue()->memcpy(to, from, bytes);
   record_work(stream, stream.ordinal().home, done, DeviceWork::copy(bytes));
+}
+
+// While one lives, this thread copies elements to the device. An op that it calls for
+// that, and that ends up on the host, must not do the same again.
+struct WritesElements {
+  WritesElements() { is_under_way = true; }
+  ~WritesElements() { is_under_way = false; }
+  static inline thread_local bool is_under_way = false;
+};
+
+// Whether a written tensor still has its elements, in the host form of its storage.
+bool has_kept_its_elements(const HostTensor& each, const HostStorage& storage) {
+  return is_plain(each.original) && each.host.has_storage() &&
+         each.host.storage().is_alias_of(storage.host) &&
+         each.host.sizes() == each.original.sizes() &&
+         each.host.strides() == each.original.strides();
+}
+
+// Copies the elements of a tensor from its host form, and no byte between them: the
+// bytes go to memory of the device, and a kernel moves the elements. `skipped`: bytes
+// of the storage before those of the host form. Returns the bytes copied.
+size_t write_elements(const HostTensor& each, size_t skipped) {
+  const at::Tensor& to = each.original;
+  if (to.numel() == 0) return 0;
+  const size_t item = to.element_size();
+  const size_t first = to.storage_offset() * item;
+  size_t last = to.storage_offset();
+  for (int64_t d = 0; d < to.dim(); ++d) last += (to.size(d) - 1) * to.stride(d);
+  const size_t bytes = (last + 1) * item - first;
+  const c10::DeviceIndex index = to.device().index();
+  const auto* from =
+      static_cast<const char*>(each.host.storage().data()) + (first - skipped);
+  if (to.is_non_overlapping_and_dense()) {
+    auto* memory = static_cast<char*>(to.storage().mutable_data());
+    copy_on_queue(index, memory + first, from, bytes);
+    return bytes;
+  }
+  const at::AutoDispatchBelowADInplaceOrView as_a_kernel;
+  const DeviceScope scope(index);
+  const at::Tensor room = at::empty({static_cast<int64_t>(bytes)},
+                                    at::device(to.device()).dtype(at::kByte));
+  copy_on_queue(index, room.storage().mutable_data(), from, bytes);
+  const at::Tensor moved = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(room.storage()), to.key_set(), to.dtype());
+  moved.unsafeGetTensorImpl()->set_sizes_and_strides(to.sizes(), to.strides(), 0);
+  to.copy_(moved);
+  return bytes;
 }
 
 }  // namespace
@@ -35,15 +84,35 @@ void HostCall::stage(HostStorage& storage) {
   bytes_copied_ += bytes;
 }
 
+// Another thread may write to other bytes of the storage meanwhile, such as those
+// between the elements of a column. So only elements of written tensors are copied
+// back, unless the kernel changed a tensor's sizes, or was given the storage itself.
 void HostCall::write_back(HostStorage& storage) {
   const size_t bytes = storage.end - storage.begin;
   if (bytes == 0) return;
   const c10::DeviceIndex index = storage.original.device().index();
-  auto* to = static_cast<char*>(storage.original.mutable_data()) + storage.begin;
-  copy_on_queue(index, to, storage.host.data(), bytes);
+  c10::SmallVector<const HostTensor*, 4> written;
+  bool by_elements = !WritesElements::is_under_way;
+  for (const HostTensor& each : tensors_) {
+    if (!each.written || !each.original.has_storage() ||
+        !each.original.storage().is_alias_of(storage.original)) {
+      continue;
+    }
+    by_elements &= has_kept_its_elements(each, storage);
+    written.push_back(&each);
+  }
+  if (by_elements && !written.empty()) {
+    const WritesElements under_way;
+    for (const HostTensor* each : written) {
+      bytes_copied_ += write_elements(*each, storage.begin);
+    }
+  } else {
+    auto* to = static_cast<char*>(storage.original.mutable_data()) + storage.begin;
+    copy_on_queue(index, to, storage.host.data(), bytes);
+    bytes_copied_ += bytes;
+  }
   // The host's bytes are freed when the op ends.
   current_stream(index).wait();
-  bytes_copied_ += bytes;
 }
 
 c10::Storage HostCall::upload(const c10::Storage& storage) {

@@ -4,6 +4,7 @@
 
 #include "memory/allocator.h"
 #include "memory/replica/replica.h"
+#include "native/host_bytes.h"
 #include "stream/stream.h"
 
 namespace xpurt {
@@ -49,11 +50,11 @@ void StructuredOperands::record(const at::Tensor& tensor, bool written) {
                   impl.dtype() == caffe2::TypeMeta::Make<double>());
 }
 
-void StructuredOperands::wait() const {
+void StructuredOperands::wait() {
   Uses pending;
   for (const Seen& seen : seen_) {
-    bring_home(*seen.tensor->unsafe_storage().unsafeGetStorageImpl(),
-               seen.written ? Access::read_write : Access::read, &pending);
+    ready_for_host(*seen.tensor->unsafe_storage().unsafeGetStorageImpl(), seen.tensor,
+                   seen.written, &writes_, &pending);
   }
   current_stream(first_->device().index()).wait_for(pending);
 }

@@ -5,6 +5,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
+#include "memory/replica/host_writes.h"
+
 namespace xpurt {
 
 // Note [Structured ops on xpu tensors]
@@ -62,7 +64,7 @@ class StructuredOperands {
   bool fit() const { return fit_ && first_ != nullptr; }
 
   // Waits until the operands' bytes can be used on the host.
-  void wait() const;
+  void wait();
 
   // The tensor. A wrapped Python number is converted to the dtype of the other
   // operands; the result is then valid until the next call.
@@ -76,6 +78,7 @@ class StructuredOperands {
   const c10::TensorImpl* first_ = nullptr;
   bool fit_ = true;
   c10::SmallVector<Seen, 4> seen_;
+  HostWrites writes_;
 };
 
 // A new tensor of the current device that the host may write to.

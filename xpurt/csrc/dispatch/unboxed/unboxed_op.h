@@ -287,7 +287,7 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
   }
 
   template <size_t... I>
-  static Result structured(const UnboxedRun& run, const StructuredOperands& operands,
+  static Result structured(const UnboxedRun& run, StructuredOperands& operands,
                            std::index_sequence<I...>, Args... args) {
     const auto all = std::forward_as_tuple(args...);
     const at::Tensor* result = nullptr;

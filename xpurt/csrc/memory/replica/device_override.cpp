@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "memory/replica/host_writes.h"
+
 namespace xpurt {
 namespace {
 
@@ -29,7 +31,7 @@ HomeOnlyScope::~HomeOnlyScope() {
 }
 
 bool is_home_only() noexcept {
-  return override_here.home;
+  return override_here.home || is_writing_on_host();
 }
 
 }  // namespace xpurt

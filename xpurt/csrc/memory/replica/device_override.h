@@ -47,6 +47,7 @@ class HomeOnlyScope {
   const bool before_;
 };
 
+// True also inside of a host kernel that writes: see Note [Host writes].
 bool is_home_only() noexcept;
 
 }  // namespace xpurt

@@ -6,6 +6,7 @@
 #include "memory/allocator.h"
 #include "memory/known_storages.h"
 #include "memory/replica/device_override.h"
+#include "memory/replica/host_writes.h"
 #include "memory/replica/table.h"
 #include "stream/capture.h"
 
@@ -28,10 +29,7 @@ using namespace replicas;
 // streams that a user has not ordered: two of them may write to parts of one storage,
 // while a copy takes the whole storage; or both read, and one of them makes the copy.
 // Work that the table cannot see (on memory of other code, captured work) keeps total
-// order.
-//
-// Not covered: two threads that write to parts of one storage at the same time, one of
-// them through a kernel of the host.
+// order. Kernels of the host are no submitted work: see Note [Host writes].
 namespace {
 
 void (*leaves_home)() = nullptr;
@@ -61,6 +59,7 @@ size_t Operands::add(const at::TensorBase& tensor, Access access) {
 void Operands::look_up(bool at_home) {
   by_data_ = !is_capturing(stream_);
   for (Operand& each : operands_) {
+    each.copies = nullptr;
     if (each.tensor.numel() == 0) continue;
     const HomeMemory home = home_of(storage_of(each.tensor));
     Copies* copies = home.is_ours && (by_data_ || !at_home)
@@ -76,7 +75,7 @@ void Operands::look_up(bool at_home) {
     }
     each.copies = copies;
     each.offset = home.offset;
-    find_range(each);
+    find_range(each, at_home);
   }
 }
 
@@ -87,11 +86,13 @@ void Operands::look_up(bool at_home) {
 // views used on several devices would spread a storage over them. If one op is split,
 // each device takes only the bytes between the first and the last element of its
 // shards. The next op that is split in the same way finds its shards where they are.
-void Operands::find_range(Operand& operand) const {
+// So does work elsewhere while the host writes to other bytes: see Note [Host writes].
+void Operands::find_range(Operand& operand, bool at_home) const {
   const at::TensorBase& tensor = operand.tensor;
   operand.range = operand.copies->whole;
   const bool dense = tensor.is_non_overlapping_and_dense();
-  if (is_on_shard()) {
+  const Copies& copies = *operand.copies;
+  if (is_on_shard() || (!at_home && others_write(copies.home, copies.whole.size()))) {
     size_t last = tensor.storage_offset();
     for (int64_t d = 0; d < tensor.dim(); ++d) {
       last += (tensor.size(d) - 1) * tensor.stride(d);
@@ -102,6 +103,31 @@ void Operands::find_range(Operand& operand) const {
   }
   operand.whole = operand.access == Access::write && dense &&
                   tensor.nbytes() == operand.range.size();
+}
+
+// An operand elsewhere whose bytes a host kernel of another thread writes; nullptr if
+// there is none.
+const Operands::Operand* Operands::written_by_host() const {
+  for (const Operand& each : operands_) {
+    if (each.copies == nullptr) continue;
+    const auto* home = static_cast<const char*>(each.copies->home);
+    if (must_wait_for_host(home + each.range.begin, each.range.size())) return &each;
+  }
+  return nullptr;
+}
+
+void Operands::lock_and_look_up(bool at_home) {
+  std::vector<std::unique_ptr<NoHostWrites>> waited;
+  for (;;) {
+    lock_ = std::unique_lock(table().mutex);
+    look_up(at_home);
+    const Operand* written = at_home ? nullptr : written_by_host();
+    if (written == nullptr) return;
+    const auto* home = static_cast<const char*>(written->copies->home);
+    const Interval range = written->range;
+    lock_.unlock();
+    waited.push_back(std::make_unique<NoHostWrites>(home + range.begin, range.size()));
+  }
 }
 
 void Operands::fetch_all() {
@@ -122,19 +148,18 @@ void Operands::resolve() {
   const size_t holder = holder_of(devices, position_);
   const bool at_home = holder == devices.home;
   if (position_ != devices.home && leaves_home != nullptr) leaves_home();
-  lock_ = std::unique_lock(table().mutex);
   const auto need = [&](bool needed) {
     for (const Operand& each : operands_) {
       if (each.copies != nullptr) each.copies->needed = needed;
     }
   };
   try {
-    look_up(at_home);
+    lock_and_look_up(at_home);
     need(true);
     fetch_all();
   } catch (...) {
     need(false);
-    lock_.unlock();
+    if (lock_.owns_lock()) lock_.unlock();
     throw;
   }
   need(false);

@@ -69,8 +69,10 @@ class Operands {
     bool whole = false;  // all of these bytes are overwritten
   };
 
+  void lock_and_look_up(bool at_home);
   void look_up(bool at_home);
-  void find_range(Operand& operand) const;
+  void find_range(Operand& operand, bool at_home) const;
+  const Operand* written_by_host() const;
   void fetch_all();
 
   Stream& stream_;
