@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from numpy.typing import ArrayLike
-from torch import Event, Generator, Tensor, UntypedStorage, dtype
+from torch import Event, Generator, Tensor, dtype
 
 torch_version: str
 sycl_version: str  # of the SYCL headers, as "20250301"
@@ -101,7 +101,11 @@ def is_lazy(tensor: Tensor) -> bool:
     """Whether its memory may be shared with lazy copies now."""
 
 def never_copy_lazily(tensor: Tensor) -> None: ...
-def never_copy_storage_lazily(storage: UntypedStorage) -> None: ...
+def guard_raw_pointers(on: bool, never_lazily: bool) -> None:
+    """Whether PyTorch's functions that give the address of a tensor's memory make its
+    home copy valid and keep it there, and, if `never_lazily`, also exclude its storage
+    from lazy copies. Raises RuntimeError if PyTorch lacks one of these functions."""
+
 def share_with_xpu(tensor: Tensor, index: int) -> Tensor: ...
 def share_with_cpu(tensor: Tensor) -> Tensor: ...
 def around_usm(
@@ -126,7 +130,6 @@ def positions_of(tensor: Tensor) -> list[int]:
 def escape(tensor: Tensor) -> None:
     """Makes the home copy valid and keeps the storage there from now on."""
 
-def escape_storage(storage: UntypedStorage) -> None: ...
 
 # Pools, snapshots, history: csrc/python/bind_snapshot.cpp
 

@@ -25,7 +25,9 @@ MEMBERS = (
     Member("torch._C._gather*", "", "the same"),
     Member("torch._C._scatter*", "", "the same"),
     Member("torch._C._from_dlpack", "builtin_function_or_method", "replaced: takes tensors without elements"),
-    Member("torch._C._to_dlpack*", "builtin_function_or_method", "replaced: a raw pointer leaves"),
+    Member("torch._C._to_dlpack*", "builtin_function_or_method", "its C function is replaced: a raw pointer leaves"),
+    Member("torch._C._data_address", "builtin_function_or_method", "the same"),
+    Member("torch._C.*Base.*data_ptr", "method_descriptor", "the same"),
     Member("torch._C._get_schema", "builtin_function_or_method", "schemas of ops that are computed by way of others"),
     Member("torch._C._get_privateuse1_backend_name", "builtin_function_or_method", "the name of PrivateUse1 as a device type"),
     Member("torch._C._is_alias_of", "builtin_function_or_method", "conformance: whether a result is a view"),
@@ -129,11 +131,6 @@ PATCHES = (
         ("ForkingPickler.register(kind)", "setattr(torch.UntypedStorage, name)"),
         (("torch.multiprocessing.reductions.reduce_tensor", "(tensor)"), ("torch.UntypedStorage:_share_fd_cpu_", "(self, args, kwargs)")),
         "xpu tensors are copied to other processes",
-    ),
-    Patch(
-        ("setattr(owner, name)", "delattr(owner, name)", "delattr(torch.Tensor, _C_EXCHANGE)"),
-        (("torch.Tensor:data_ptr", ""), ("torch.UntypedStorage:data_ptr", ""), ("torch.utils.dlpack.to_dlpack", ""), ("torch.Tensor:__dlpack_c_exchange_api__", "")),
-        "a raw pointer leaves PyTorch: the bytes there have to be valid",
     ),
     Patch(
         ("setattr(torch.Tensor, INTERFACE)", "delattr(torch.Tensor, INTERFACE)"),

@@ -63,6 +63,8 @@ def test_each_row_is_used(kind: str) -> None:
         (used.cpp_names, "#include <torch/csrc/DynamicTypes.h>", "<torch/csrc/DynamicTypes.h>"),
         (used.cpp_names, 'dlsym(RTLD_DEFAULT, "_ZN2at3addEv")', "_ZN2at3addEv"),
         (used.cpp_names, "return queue.*(&Queue::tasks_);", "&Queue::tasks_"),
+        (used.guarded_functions, 'GuardedFunction{"A", "b"}', "torch._C.A.b"),
+        (used.guarded_functions, 'GuardedFunction{nullptr, "_b"}', "torch._C._b"),
         (used.dispatch_keys, "TORCH_LIBRARY_IMPL(aten, AutocastXPU, m) {", "aten AutocastXPU"),
     ],
 )  # fmt: skip

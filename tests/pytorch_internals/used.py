@@ -186,6 +186,8 @@ _CPP = {
     "member": re.compile(r"&(\w+::\w+_|Tasks::c)\b"),
     "symbol": re.compile(r"\bdl(?:sym|vsym)\([^\"]*\"([^\"]+)\"|\"(_Z\w+)\""),
 }
+# Functions of torch._C, and of its types, whose C functions are replaced.
+_GUARDED = re.compile(r'GuardedFunction\{(?:nullptr|"(\w+)"), "(\w+)"\}')
 _KEY = re.compile(r"TORCH_LIBRARY_IMPL\((\w+), (\w+),")
 
 
@@ -197,6 +199,14 @@ def cpp_names(source: str) -> set[str]:
             text = next(group for group in match.groups() if group)
             found.add({"header": f"<{text}>", "member": f"&{text}"}.get(kind, text))
     return found
+
+
+def guarded_functions(source: str) -> set[str]:
+    """torch._C.TensorBase.data_ptr for a row of the table of raw pointer guards."""
+    return {
+        ".".join(["torch._C", *filter(None, names)])
+        for names in _GUARDED.findall(source)
+    }
 
 
 def dispatch_keys(source: str) -> set[str]:
@@ -216,7 +226,7 @@ def _collect(files: list[Path], find: object) -> Uses:
 def all_uses() -> dict[str, Uses]:
     """By the kind of use."""
     return {
-        "python": _collect(PYTHON, python_names),
+        "python": _collect(PYTHON, python_names) | _collect(CPP, guarded_functions),
         "patch": _collect(PYTHON, patches),
         "c++": _collect(CPP, cpp_names),
         "key": _collect(CPP, dispatch_keys),

@@ -181,9 +181,7 @@ def usm_interface(tensor: torch.Tensor) -> dict[str, Any]:
     if tensor.device.type != "xpu" or tensor.dtype not in TYPES:
         raise AttributeError(INTERFACE)
     _C.never_copy_lazily(tensor)
-    _C.escape(
-        tensor
-    )  # also where nothing is wrapped: see xpurt.sharing.raw_pointer_guards
+    _C.escape(tensor)  # also without guards: see xpurt.sharing.raw_pointer_guards
     stream = torch.xpu.current_stream(tensor.device)
     stream.synchronize()
     return {

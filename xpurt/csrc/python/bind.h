@@ -16,6 +16,7 @@ void bind_ops(pybind11::module_& m);
 void bind_planning(pybind11::module_& m);
 void bind_policy(pybind11::module_& m);
 void bind_schedule(pybind11::module_& m);
+void bind_raw_pointers(pybind11::module_& m);
 void bind_snapshot(pybind11::module_& m);
 void bind_share(pybind11::module_& m);
 void bind_stream(pybind11::module_& m);

@@ -24,9 +24,6 @@ void bind_lazy(py::module_& m) {
     if (!tensor.defined() || !tensor.has_storage()) return;
     never_copy_lazily(*tensor.storage().unsafeGetStorageImpl());
   });
-  m.def("never_copy_storage_lazily", [](py::object storage) {
-    never_copy_lazily(*torch::createStorage(storage.ptr()).unsafeGetStorageImpl());
-  });
 }
 
 }  // namespace xpurt

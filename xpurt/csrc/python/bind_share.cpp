@@ -100,14 +100,6 @@ void bind_share(py::module_& m) {
   m.def("empty_from_dlpack", &empty_from_dlpack);
   m.def("positions_of", &positions_of);
   testing.def("replica_bytes", &replica_bytes);
-  m.def("escape", [](const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.is_xpu() || !tensor.has_storage()) return;
-    escape(*tensor.storage().unsafeGetStorageImpl());
-  });
-  m.def("escape_storage", [](py::object storage) {
-    const c10::Storage unwrapped = torch::createStorage(storage.ptr());
-    escape(*unwrapped.unsafeGetStorageImpl());
-  });
   testing.def("set_split_proportions", &set_split_proportions, py::arg("proportions"),
               py::arg("least_bytes") = 0.0, py::arg("unit") = 0);
   testing.def("shards_run", &shards_run);

@@ -95,6 +95,7 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_placement(m);
   xpurt::bind_device(m);
   xpurt::bind_lazy(m);
+  xpurt::bind_raw_pointers(m);
   xpurt::bind_memory(m);
   xpurt::bind_share(m);
   xpurt::bind_allocator(m);
