@@ -130,7 +130,6 @@ def positions_of(tensor: Tensor) -> list[int]:
 def escape(tensor: Tensor) -> None:
     """Makes the home copy valid and keeps the storage there from now on."""
 
-
 # Pools, snapshots, history: csrc/python/bind_snapshot.cpp
 
 def memory_snapshot() -> list[dict[str, Any]]:

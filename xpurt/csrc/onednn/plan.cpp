@@ -126,8 +126,9 @@ OnednnPlan make_plan(const dnnl::engine& engine, const char* name,
     each.wanted = descriptor.query_md(dnnl::query::exec_arg_md, each.role);
     if (each.wanted == each.layout) continue;
     // Only matmul has such an argument, and it names the layout itself.
-    TORCH_INTERNAL_ASSERT(each.access != Access::read_write, name,
-                          ": what is read and written needs a reorder before and after");
+    TORCH_INTERNAL_ASSERT(
+        each.access != Access::read_write, name,
+        ": what is read and written needs a reorder before and after");
     each.reorder = each.access == Access::read
                        ? make_reorder(engine, each.layout, each.wanted)
                        : make_reorder(engine, each.wanted, each.layout);
