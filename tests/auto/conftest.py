@@ -39,3 +39,11 @@ def choices(auto_mapping: None, request: pytest.FixtureRequest) -> Iterator[Choi
     # pytest keeps the values of finished fixtures until the test is reported, which is
     # after the mapping of its module has ended.
     request.node.funcargs.clear()
+
+
+@pytest.fixture
+def own_stream(auto_mapping: None) -> Iterator[None]:
+    """A stream whose queue was handed out keeps total order from then on, so it is not
+    one that other tests use."""
+    with torch.xpu.stream(torch.xpu.Stream(priority=-1)):
+        yield

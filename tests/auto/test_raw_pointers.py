@@ -19,6 +19,8 @@ from xpurt import _C
 
 Tensor = torch.Tensor
 
+pytestmark = pytest.mark.usefixtures("own_stream")
+
 # Looked up before any guard exists.
 EARLY = torch._C.TensorBase.data_ptr
 EARLY_OF_STORAGE = torch._C.StorageBase.data_ptr

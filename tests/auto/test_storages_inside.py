@@ -15,6 +15,8 @@ BYTES = 4 * SKIPPED
 
 Tensor = torch.Tensor
 
+pytestmark = pytest.mark.usefixtures("own_stream")
+
 
 def over(storage: torch.UntypedStorage) -> Tensor:
     """A float tensor over the whole storage."""
