@@ -43,6 +43,7 @@ def test_nothing_set_gives_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None
         autoload=True,
         learn=True,
         deterministic=False,
+        backward_thread="caller",
     )
 
 
@@ -73,6 +74,7 @@ def test_empty_is_as_not_set() -> None:
         ("XPURT_LEARN", "0", "learn", False),
         ("XPURT_DETERMINISTIC", "1", "deterministic", True),
         ("XPURT_CHECK_LOCKS", "1", "check_locks", True),
+        ("XPURT_BACKWARD_THREAD", "Device", "backward_thread", "device"),
     ],
 )
 def test_a_variable_sets_its_field(
@@ -98,6 +100,7 @@ def test_a_variable_sets_its_field(
         ("XPURT_LEARN", "fast", "1 or 0"),
         ("XPURT_DETERMINISTIC", "yse", "1 or 0"),
         ("XPURT_CHECK_LOCKS", "all", "1 or 0"),
+        ("XPURT_BACKWARD_THREAD", "main", "caller or device"),
     ],
 )
 def test_a_bad_value_is_named_with_what_may_be(

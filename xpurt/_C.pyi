@@ -46,6 +46,19 @@ def init() -> None:
 def drain_autograd_threads() -> None:
     """Returns when autograd's threads have released all that they worked on."""
 
+def run_backward(
+    run: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Calls `run`, the engine's. Its backward runs in this thread, where one ordinal is
+    behind the mapping."""
+
+def set_backward_in_calling_thread(on: bool) -> None: ...
+def shown_multithreading() -> bool:
+    """What ``torch.autograd.is_multithreading_enabled`` is for a program."""
+
+def show_multithreading(enabled: bool) -> bool:
+    """Sets it within `run_backward`; False if the engine's own flag is to be set."""
+
 def device_facts(index: int) -> list[dict[str, Any]]:
     """What the drivers report of each device of an ordinal; -1 is the current one."""
 
@@ -422,6 +435,14 @@ class testing:
     @staticmethod
     def unboxed_ops() -> list[str]:
         """Ops registered with their own signature: "aten::add.Tensor"."""
+
+    @staticmethod
+    def direct_ops() -> list[str]:
+        """Those of them that have a direct form."""
+
+    @staticmethod
+    def set_direct_forms(on: bool) -> None:
+        """If off, these ops run as those without one."""
 
     @staticmethod
     def fallback_mode() -> str: ...

@@ -21,6 +21,7 @@ from xpurt.errors import ConfigError, nearest
 
 FallbackPolicy = Literal["warn", "error", "silent"]
 KernelPolicy = Literal["auto", "sycl", "native"]
+BackwardThread = Literal["caller", "device"]
 VirtualGpu = Literal["off", "lenient", "coherent", "strict"]
 
 DEFAULT_MAX_DEVICES: Final = 16
@@ -33,6 +34,7 @@ DEFAULT_CACHE_BYTES: Final = 256 << 20
 # All variables of xpurt. Any other XPURT_* variable is reported as a typing mistake.
 VARIABLES: Final = (
     "XPURT_AUTOLOAD",
+    "XPURT_BACKWARD_THREAD",
     "XPURT_CACHE_DIR",
     "XPURT_CACHE_SIZE",
     "XPURT_CHECK_LOCKS",
@@ -98,6 +100,9 @@ class Config:
         program.
     deterministic: ``XPURT_DETERMINISTIC``, whether a plan fixes where each op runs, so
         that results repeat bit for bit.
+    backward_thread: ``XPURT_BACKWARD_THREAD``, where backward runs if one ordinal is
+        behind the mapping: in the thread that calls it, or, as it does with several
+        ordinals, in the autograd engine's thread of the device.
     """
 
     mapping: str
@@ -116,6 +121,7 @@ class Config:
     autoload: bool
     learn: bool
     deterministic: bool
+    backward_thread: BackwardThread
 
 
 @functools.cache
@@ -189,6 +195,9 @@ def read_config(env: Mapping[str, str]) -> Config:
         autoload=_switch(env, "XPURT_AUTOLOAD"),
         learn=_switch(env, "XPURT_LEARN"),
         deterministic=_off(env, "XPURT_DETERMINISTIC"),
+        backward_thread=cast(
+            BackwardThread, _choice(env, "XPURT_BACKWARD_THREAD", ("caller", "device"))
+        ),
     )
 
 

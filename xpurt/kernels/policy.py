@@ -36,6 +36,7 @@ def configure(config: Config) -> None:
     _C.set_fallback_mode(config.fallback)
     _C.set_learning(config.learn)
     _C.set_deterministic(config.deterministic)
+    _C.set_backward_in_calling_thread(config.backward_thread == "caller")
 
 
 def get_kernel_policy() -> str:

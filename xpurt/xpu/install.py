@@ -21,7 +21,15 @@ import torch
 
 from xpurt import _C
 from xpurt.mapping import check_device_index, count_ordinals, on_change
-from xpurt.xpu import absence, cuda_build, names, processes, profiles, telemetry
+from xpurt.xpu import (
+    absence,
+    backward,
+    cuda_build,
+    names,
+    processes,
+    profiles,
+    telemetry,
+)
 from xpurt.xpu.properties import device_properties
 
 
@@ -59,6 +67,7 @@ class _Installed:
         sys.modules.update(parts)
         self.undo = [on_change(self._follow_mapping), processes.send_copies()]
         self.undo.append(absence.answer_none())
+        self.undo.append(backward.use_calling_thread())
         if _C.is_cuda_build():
             self.undo.append(cuda_build.heed_xpu_when_tracing())
         else:

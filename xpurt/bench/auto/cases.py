@@ -8,6 +8,7 @@ import torch
 
 from xpurt.bench.models import MODELS
 from xpurt.bench.row import SEED, Call
+from xpurt.bench.suites.dispatch import DISPATCH
 
 CHAIN = 4
 SIDE = 512
@@ -106,6 +107,17 @@ def _one_element() -> Call:
     return call
 
 
+def _small_ops() -> Call:
+    """Every row of the suite `dispatch` once: the time is the host's."""
+    device = torch.device("xpu", torch.xpu.current_device())
+    calls = [row.prepare(device).call for row in DISPATCH.rows]
+
+    def call() -> object:
+        return [each() for each in calls]
+
+    return call
+
+
 def _step(model: str) -> Call:
     torch.manual_seed(SEED)
     case = MODELS[model]()
@@ -149,6 +161,7 @@ CASES: tuple[AutoCase, ...] = (
         calls=3,
     ),
     AutoCase("100 additions of 1 element", _one_element, Limit(1.3, ("CPU",)), calls=20),
+    AutoCase("ops of the suite dispatch, one device", _small_ops, Limit(1.05, ("CPU",)), "AUTO:CPU", calls=50),
     AutoCase("MLP step, one device", lambda: _step("MLP"), Limit(1.02, ("CPU",)), "AUTO:CPU"),
 )  # fmt: skip
 

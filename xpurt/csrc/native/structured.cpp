@@ -66,6 +66,12 @@ const at::Tensor& StructuredOperands::converted(const at::Tensor& tensor) const 
              : converted_to<double>(tensor);
 }
 
+const at::Tensor& number_beside(const at::Tensor& tensor, double number) {
+  return tensor.dtype() == caffe2::TypeMeta::Make<float>()
+             ? tensor_with(static_cast<float>(number))
+             : tensor_with(number);
+}
+
 at::Tensor make_result(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                        const c10::TensorOptions& options) {
   const auto dtype = c10::typeMetaToScalarType(options.dtype());

@@ -81,6 +81,10 @@ class StructuredOperands {
   HostWrites writes_;
 };
 
+// A Python number as the operand beside a tensor of float or double, converted to the
+// tensor's dtype. Valid until the next call.
+const at::Tensor& number_beside(const at::Tensor& tensor, double number);
+
 // A new tensor of the current device that the host may write to.
 at::Tensor make_result(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                        const c10::TensorOptions& options);

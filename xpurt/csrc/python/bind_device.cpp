@@ -7,6 +7,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "device/autograd_threads.h"
+#include "device/backward_thread.h"
 #include "device/device.h"
 #include "python/bind.h"
 #include "random/generator.h"
@@ -132,11 +133,21 @@ void init() {
   at::globalContext().lazyInitDevice(at::kXPU);
 }
 
+py::object run_backward(const py::object& run, const py::tuple& arguments,
+                        const py::dict& options) {
+  const BackwardScope scope;
+  return run(*arguments, **options);
+}
+
 }  // namespace
 
 void bind_device(py::module_& m) {
   m.def("init", &init);
   m.def("drain_autograd_threads", &drain_autograd_threads);
+  m.def("run_backward", &run_backward);
+  m.def("set_backward_in_calling_thread", &set_backward_in_calling_thread);
+  m.def("shown_multithreading", &shown_multithreading);
+  m.def("show_multithreading", &show_multithreading);
   m.def("device_facts", &device_facts, py::arg("index"));
   m.def("current_device", &current_device);
   m.def("set_device", [](c10::DeviceIndex index) { checked_exchange(index); });

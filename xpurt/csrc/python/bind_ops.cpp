@@ -65,6 +65,8 @@ void bind_ops(py::module_& m) {
   testing.def(
       "unboxed_ops", [] { return unboxed_ops(); },
       "The ops that are registered with their own signature and without a stack.");
+  testing.def("direct_ops", [] { return direct_ops(); });
+  testing.def("set_direct_forms", [](bool on) { uses_direct_forms = on; });
   m.def("set_fallback_mode", [](const std::string& name) {
     set_fallback_mode(chosen(kFallbackModes, name, "fallback mode"));
   });

@@ -1,4 +1,6 @@
 // Comparisons, logic, and selection by a condition.
+#include "dispatch/unboxed/direct_compare.h"
+#include "dispatch/unboxed/direct_where.h"
 #include "dispatch/unboxed/unboxed_op.h"
 
 // These headers need the declarations of unboxed_op.h.
@@ -32,18 +34,18 @@ namespace {
 
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
   unboxed<at::_ops::eq_Tensor, at::native::structured_eq_Tensor_out>(m);
-  unboxed<at::_ops::eq_Scalar>(m);
+  unboxed<at::_ops::eq_Scalar, DirectCompare<at::native::structured_eq_Tensor_out>>(m);
   unboxed<at::_ops::ne_Tensor, at::native::structured_ne_Tensor_out>(m);
-  unboxed<at::_ops::ne_Scalar>(m);
+  unboxed<at::_ops::ne_Scalar, DirectCompare<at::native::structured_ne_Tensor_out>>(m);
   unboxed<at::_ops::lt_Tensor, at::native::structured_lt_Tensor_out>(m);
-  unboxed<at::_ops::lt_Scalar>(m);
+  unboxed<at::_ops::lt_Scalar, DirectCompare<at::native::structured_lt_Tensor_out>>(m);
   unboxed<at::_ops::gt_Tensor, at::native::structured_gt_Tensor_out>(m);
-  unboxed<at::_ops::gt_Scalar>(m);
+  unboxed<at::_ops::gt_Scalar, DirectCompare<at::native::structured_gt_Tensor_out>>(m);
   unboxed<at::_ops::le_Tensor, at::native::structured_le_Tensor_out>(m);
-  unboxed<at::_ops::le_Scalar>(m);
+  unboxed<at::_ops::le_Scalar, DirectCompare<at::native::structured_le_Tensor_out>>(m);
   unboxed<at::_ops::ge_Tensor, at::native::structured_ge_Tensor_out>(m);
-  unboxed<at::_ops::ge_Scalar>(m);
-  unboxed<at::_ops::where_self>(m);
+  unboxed<at::_ops::ge_Scalar, DirectCompare<at::native::structured_ge_Tensor_out>>(m);
+  unboxed<at::_ops::where_self, DirectWhere>(m);
   unboxed<at::_ops::clamp>(m);
   unboxed<at::_ops::clamp_>(m);
   unboxed<at::_ops::clamp_Tensor>(m);

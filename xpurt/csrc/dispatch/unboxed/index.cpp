@@ -1,4 +1,6 @@
 // Concatenation, indexing, gather and scatter.
+#include "dispatch/unboxed/direct_cat.h"
+#include "dispatch/unboxed/direct_index.h"
 #include "dispatch/unboxed/unboxed_op.h"
 
 // These headers need the declarations of unboxed_op.h.
@@ -27,17 +29,17 @@ namespace xpurt {
 namespace {
 
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
-  unboxed<at::_ops::cat>(m);
+  unboxed<at::_ops::cat, DirectCat>(m);
   unboxed<at::_ops::cat_out>(m);
   unboxed<at::_ops::_stack>(m);
-  unboxed<at::_ops::index_Tensor>(m);
+  unboxed<at::_ops::index_Tensor, DirectIndex>(m);
   unboxed<at::_ops::_index_put_impl_>(m);
-  unboxed<at::_ops::index_select>(m);
+  unboxed<at::_ops::index_select, DirectIndexSelect>(m);
   unboxed<at::_ops::index_add>(m);
   unboxed<at::_ops::index_add_>(m);
   unboxed<at::_ops::index_copy_>(m);
   unboxed<at::_ops::index_fill__int_Scalar>(m);
-  unboxed<at::_ops::gather>(m);
+  unboxed<at::_ops::gather, DirectGather>(m);
   unboxed<at::_ops::scatter_src>(m);
   unboxed<at::_ops::scatter_value>(m);
   unboxed<at::_ops::scatter__src>(m);

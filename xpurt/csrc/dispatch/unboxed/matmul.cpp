@@ -1,4 +1,5 @@
 // Products of matrices and vectors.
+#include "dispatch/unboxed/direct_structured.h"
 #include "dispatch/unboxed/unboxed_op.h"
 
 // These headers need the declarations of unboxed_op.h.
@@ -15,7 +16,7 @@ namespace xpurt {
 namespace {
 
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
-  unboxed<at::_ops::mm>(m);
+  unboxed<at::_ops::mm, DirectMm>(m);
   unboxed<at::_ops::mm_out>(m);
   unboxed<at::_ops::addmm>(m);
   unboxed<at::_ops::addmm_out>(m);

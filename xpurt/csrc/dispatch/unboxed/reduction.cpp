@@ -1,5 +1,6 @@
 // Reductions, scans and softmax.
 #include "dispatch/complex_nansum.h"
+#include "dispatch/unboxed/direct_structured.h"
 #include "dispatch/unboxed/unboxed_op.h"
 
 // These headers need the declarations of unboxed_op.h.
@@ -74,10 +75,13 @@ TORCH_LIBRARY_IMPL(aten, XPU, m) {
   unboxed<at::_ops::topk>(m);
   unboxed<at::_ops::sort_stable>(m);
   unboxed<at::_ops::median>(m);
-  unboxed<at::_ops::_softmax>(m);
-  unboxed<at::_ops::_log_softmax>(m);
-  unboxed<at::_ops::_softmax_backward_data>(m);
-  unboxed<at::_ops::_log_softmax_backward_data>(m);
+  unboxed<at::_ops::_softmax, DirectSoftmax<at::native::structured_softmax_cpu_out>>(m);
+  unboxed<at::_ops::_log_softmax,
+          DirectSoftmax<at::native::structured_log_softmax_cpu_out>>(m);
+  unboxed<at::_ops::_softmax_backward_data,
+          DirectSoftmax<at::native::structured_softmax_backward_cpu_out>>(m);
+  unboxed<at::_ops::_log_softmax_backward_data,
+          DirectSoftmax<at::native::structured_log_softmax_backward_cpu_out>>(m);
 }
 
 }  // namespace

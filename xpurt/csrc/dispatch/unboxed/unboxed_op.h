@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "dispatch/unboxed/direct_form.h"
 #include "dispatch/unboxed/unboxed_run.h"
 #include "memory/cpu_allocator.h"
 #include "native/alias.h"
@@ -27,10 +28,11 @@ namespace xpurt {
 // included, are boxed and passed to run_op() or run_inspected(), with the properties of
 // the operands that were found, so that nothing is checked twice.
 //
-// The common case has three forms. Pointwise ops on operands of one shape run on the
-// xpu tensors: see Note [Structured ops on xpu tensors]. Ops that may resize a result
-// use tensors made for the call: see Note [Host tensors]. All other ops use tensors
-// that the thread keeps: see Note [Host views].
+// The common case has four forms. Pointwise ops on operands of one shape run on the
+// xpu tensors: see Note [Structured ops on xpu tensors]. So do ops that have a direct
+// form: see Note [Direct forms]. Ops that may resize a result use tensors made for the
+// call: see Note [Host tensors]. All other ops use tensors that the thread keeps: see
+// Note [Host views].
 //
 // An unboxed op has to have a CPU kernel in PyTorch. It may not draw random numbers,
 // take a device, or change the sizes of a tensor in place.
@@ -217,7 +219,15 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
       return boxed(record, operands, keys, args...);
     }
     const UnboxedRun run(record, operands.index());
-    if constexpr (!std::is_void_v<Native>) {
+    if constexpr (is_direct_form<Native>) {
+      if (uses_direct_forms.load(std::memory_order_relaxed) && Native::fits(args...)) {
+        const DirectReads ready(operands.index(), args...);
+        if (auto made = Native::run(args...)) {
+          run.done();
+          return *std::move(made);
+        }
+      }
+    } else if constexpr (!std::is_void_v<Native>) {
       StructuredOperands alike;
       position = 0;
       (alike.record(args, record.written[position++]), ...);
@@ -325,8 +335,9 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
   }
 };
 
-// Registers the unboxed function of Op, one of at::_ops. Native: PyTorch's structured
-// CPU kernel, if it is to be used: see Note [Structured ops on xpu tensors]. Kernel:
+// Registers the unboxed function of Op, one of at::_ops. Native: its direct form, or
+// PyTorch's structured CPU kernel, if it is to run on the xpu tensors: see Note [Direct
+// forms] and Note [Structured ops on xpu tensors]. Kernel:
 // its redispatch() computes the op on CPU tensors.
 template <typename Op, typename Native = void, typename Kernel = Op>
 void unboxed(torch::Library& library) {
@@ -340,6 +351,7 @@ void unboxed(torch::Library& library) {
                         name, " has no CPU kernel");
   library.impl(toString(name).c_str(), TORCH_FN((UnboxedOp<Op, Native, Kernel>::call)));
   unboxed_ops().push_back(toString(name));
+  if constexpr (is_direct_form<Native>) direct_ops().push_back(toString(name));
 }
 
 }  // namespace xpurt

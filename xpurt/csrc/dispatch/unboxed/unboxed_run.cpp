@@ -46,4 +46,9 @@ std::vector<std::string>& unboxed_ops() {
   return *leaked;
 }
 
+std::vector<std::string>& direct_ops() {
+  static auto* const leaked = new std::vector<std::string>;
+  return *leaked;
+}
+
 }  // namespace xpurt

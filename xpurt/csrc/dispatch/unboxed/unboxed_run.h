@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -107,5 +108,10 @@ class UnboxedRun {
 
 // The names of all unboxed ops, such as "aten::add.Tensor".
 std::vector<std::string>& unboxed_ops();
+
+// The names of those that have a direct form, and whether these forms are used: see
+// Note [Direct forms].
+std::vector<std::string>& direct_ops();
+inline std::atomic<bool> uses_direct_forms{true};  // false in tests only
 
 }  // namespace xpurt
