@@ -27,7 +27,7 @@ def test_the_tables_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert machines[:6] == [
         *("machine", "---", "alike, 1", "alike, 2", "mixed, 2", "lopsided, 2")
     ]
-    assert sum(line.startswith("- eft: ") for line in lines) == 3
+    assert sum(line.startswith("- eft: ") for line in lines) == 7
 
 
 def test_the_tables_are_put_into_a_page(tmp_path: Path) -> None:
