@@ -81,7 +81,7 @@ def test_costs_that_waver_move_nothing() -> None:
         + """
 moved(lambda x, _: x * 1, 20, 1)
 print(moved(lambda x, _: x * 1, 20, 1, 1.1, 0.9, 1.05))
-print(moved(lambda x, _: x * 1, 40, 3) > 0)
+print(moved(lambda x, _: x * 1, 100, 3) > 0)
 print(moved(lambda x, _: x * 1, 10, 3))
 """,
         XPURT_LEARN="0",
