@@ -52,6 +52,24 @@ def test_a_file_includes_only_folders_below_its_own(path: Path) -> None:
         assert faults(parts[0], path.read_text()) == []
 
 
+PURE = CSRC / "schedule" / "planning"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if PURE in p.parents], ids=lambda p: p.name
+)
+def test_planning_uses_no_device(path: Path) -> None:
+    """The simulator and the run time share it: nothing of SYCL, of ATen, of a clock, or
+    of the other folders."""
+    source = path.read_text()
+    assert {name.rpartition("/")[0] for name in includes_of(source)} <= {
+        "schedule/planning"
+    }
+    others = set(re.findall(r"^#include <([^>]+)>", source, re.MULTILINE))
+    refused = ("sycl", "ATen", "torch", "chrono", "thread", "mutex", "atomic")
+    assert [name for name in others if name.startswith(refused)] == []
+
+
 def test_an_included_file_exists() -> None:
     """By its own name: a file that is moved takes its name with it."""
     names = {str(p.relative_to(CSRC)) for p in FILES}

@@ -277,7 +277,7 @@ def set_fallback_mode(mode: str) -> None: ...
 
 class OnlinePolicy:
     """Earliest finish, never far behind the best device alone; see
-    csrc/schedule/online_policy.h. Arrays hold one number per device: the time when its
+    csrc/schedule/planning/online_policy.h. Arrays hold one number per device: the time when its
     queue is empty, the time when the op's inputs are there, the op's cost (infinite: it
     cannot run there), the cost of moving its results to another device. Raises
     ValueError."""
@@ -301,6 +301,32 @@ class OnlinePolicy:
         """The time at which each device alone would have finished everything so far."""
 
     def choice_ns(self, calls: int) -> float: ...
+
+class CopyRegret:
+    """When to copy operands that stay; see csrc/schedule/planning/copy_regret.h."""
+
+    def __init__(self) -> None: ...
+
+class Boundary:
+    """Where the ops of a chain are divided; see csrc/schedule/planning/boundary.h."""
+
+    def __init__(self) -> None: ...
+
+def divide_call(
+    queue: Sequence[float],
+    launch: Sequence[float],
+    copies: Sequence[float],
+    whole: Sequence[float],
+    alone_us: float,
+    in_shards: bool,
+    regret: CopyRegret,
+    boundary: Boundary,
+) -> list[float]:
+    """The proportions in which the scheduler divides an op; empty: it does not. Times by
+    device: until its queue is free, of a launch, of copies of operands that every shard
+    reads, and of the whole op (infinite: it cannot run there). `alone_us`: when the best
+    device alone is done. `in_shards`: a divided op has left the operands on the devices.
+    Raises ValueError."""
 
 # The choice of tiers: csrc/python/bind_policy.cpp
 

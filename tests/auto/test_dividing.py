@@ -60,6 +60,52 @@ print("together" in why(lambda: x * 3))
     ) == ["True", "False"]
 
 
+# Bytes that were copied between the devices in some ops of a chain.
+MOVED = """
+def moved(op, count, *slow):
+    global x
+    before = sum(size for _, size in _C.testing.transfers_to(0))
+    for number in range(count):
+        alike(slow_gpu=slow[number % len(slow)])
+        x = op(x, number)
+        torch.xpu.synchronize()
+    return sum(size for _, size in _C.testing.transfers_to(0)) - before
+built(lambda: x * 2)
+"""
+
+
+def test_costs_that_waver_move_nothing() -> None:
+    first, then, finally_ = auto(
+        ALIKE
+        + MOVED
+        + """
+moved(lambda x, _: x * 1, 20, 1)
+print(moved(lambda x, _: x * 1, 20, 1, 1.1, 0.9, 1.05))
+print(moved(lambda x, _: x * 1, 100, 3) > 0)
+print(moved(lambda x, _: x * 1, 10, 3))
+""",
+        XPURT_LEARN="0",
+    )
+    assert (first, then, finally_) == ("0", "True", "0")
+
+
+def test_pointwise_ops_and_row_ops_share_a_boundary() -> None:
+    """The pointwise op could be divided anywhere. With a boundary of its own, at other
+    bytes, it would copy a part of a row at each step."""
+    assert auto(
+        ALIKE
+        + MOVED
+        + """
+x = torch.zeros(333, 3331, device="xpu")
+built(lambda: x.softmax(1))
+both = lambda x, number: x * 2 if number % 2 else x.softmax(1)
+moved(both, 20, 1.3)
+print(moved(both, 10, 1.3))
+""",
+        XPURT_LEARN="0",
+    ) == ["0"]
+
+
 def test_rows_that_cannot_be_computed_apart_stay_whole() -> None:
     assert (
         auto(

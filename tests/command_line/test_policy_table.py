@@ -4,16 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from xpurt.command_line import cli, policy_table
+from xpurt.command_line import cli, co_execution_table, policy_table
 from xpurt.mapping import workloads
 
-PAGE = f"# AUTO\n\n{policy_table.TABLES.begin}\nold\n{policy_table.TABLES.end}\n\nand more\n"
+TOGETHER = f"{policy_table.CO_EXECUTION.begin}\nold\n{policy_table.CO_EXECUTION.end}\n"
+PAGE = f"# AUTO\n\n{policy_table.TABLES.begin}\nold\n{policy_table.TABLES.end}\n\n{TOGETHER}and more\n"
 
 
 @pytest.fixture(autouse=True)
 def small_work(monkeypatch: pytest.MonkeyPatch) -> None:
     work = {"cholesky": lambda: workloads.cholesky(4, 512)}
     monkeypatch.setattr(policy_table, "WORKLOADS", work)
+    machines = dict(list(co_execution_table.MACHINES.items())[:2])
+    monkeypatch.setattr(co_execution_table, "MACHINES", machines)
+    monkeypatch.setattr(co_execution_table, "SEEDS", [0])
 
 
 def test_the_tables_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,7 +27,7 @@ def test_the_tables_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert machines[:6] == [
         *("machine", "---", "alike, 1", "alike, 2", "mixed, 2", "lopsided, 2")
     ]
-    assert sum(line.startswith("- eft: ") for line in lines) == 3
+    assert sum(line.startswith("- eft: ") for line in lines) == 7
 
 
 def test_the_tables_are_put_into_a_page(tmp_path: Path) -> None:
@@ -32,7 +36,10 @@ def test_the_tables_are_put_into_a_page(tmp_path: Path) -> None:
     cli.main(["simulate", "--devices", "2", "--markdown", str(page)])
     text = page.read_text()
     assert text.startswith(f"# AUTO\n\n{policy_table.TABLES.begin}\n| machine |")
-    assert text.endswith(f"{policy_table.TABLES.end}\n\nand more\n")
+    assert text.endswith(f"{policy_table.CO_EXECUTION.end}\nand more\n")
+    assert "| product 2048 | 0." in text
+    assert "| cholesky | " in text
+    assert "of dmda on the geomean; slower in " in text
     assert "old" not in text
 
 

@@ -1,7 +1,8 @@
 """`python -m xpurt bench`: the same work on stock CPU tensors and on xpu."""
 
 from xpurt.bench.auto import AUTO, run_auto
-from xpurt.bench.command import Request, run_bench
+from xpurt.bench.command import run_bench
+from xpurt.bench.request import Request
 from xpurt.bench.row import BadRequest
 from xpurt.bench.suites import SUITES
 

@@ -5,10 +5,9 @@ import importlib
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 import xpurt
@@ -17,33 +16,16 @@ from xpurt.bench.limits import Limits, measure_limits
 from xpurt.bench.measure import measure, measure_neutral
 from xpurt.bench.report import limits_sentence, suite_table, target_table
 from xpurt.bench.report_html import bench_page
+from xpurt.bench.request import Request, check_files, write_files
 from xpurt.bench.results import SuiteResult
 from xpurt.bench.row import BadRequest, Row, Suite
 from xpurt.bench.suites import SUITES
 from xpurt.bench.timing import Budget
-from xpurt.reports import Machine, check_writable, describe_machine, write_page
-from xpurt.text.markdown_section import BadMarkers
+from xpurt.reports import Machine, describe_machine, write_page
 
 FULL = Budget(seconds=0.8, fewest=5, most=60, learning=1.0)
 QUICK = Budget(seconds=0.05, fewest=3, most=9)
 LIMITS = Budget(seconds=0.5, fewest=7, most=40)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The arguments of the command.
-
-    suites: names; empty: all. rows: a pattern of row names, such as "add*".
-    """
-
-    suites: tuple[str, ...] = ()
-    rows: str = "*"
-    mapping: str = "CPU"
-    quick: bool = False
-    json: Path | None = None
-    html: Path | None = None
-    plot: Path | None = None
-    markdown: Path | None = None
 
 
 def run_bench(
@@ -59,7 +41,8 @@ def run_bench(
     the mapping finds no device.
     """
     chosen = _chosen(suites, request)
-    _check_files(request, chosen)
+    names = [suite.name for suite in chosen]
+    check_files(request, lambda page: markdown.check(page, names))
     began = time.monotonic()
     xpurt.set_xpu_mapping(request.mapping)
     machine = describe_machine()
@@ -151,63 +134,31 @@ def _dpnp() -> Any:
         return None
 
 
-def _check_files(request: Request, suites: Sequence[Suite]) -> None:
-    """Raises BadRequest and MissingExtra for files that could not be written later."""
-    if request.plot is not None:
-        known = plot.suffixes()
-        if request.plot.suffix not in known:
-            raise BadRequest(
-                f"{request.plot}: matplotlib writes {', '.join(sorted(known))}"
-            )
-    if request.markdown is not None:
-        if request.quick or request.rows != "*":
-            raise BadRequest("--markdown wants whole suites: no --quick, no --rows")
-        if request.markdown.exists():
-            _check_markers(request.markdown, [suite.name for suite in suites])
-    for path in (request.json, request.html, request.plot, request.markdown):
-        if path is not None:
-            try:
-                check_writable(path)
-            except OSError as error:
-                raise BadRequest(f"{path} can't be written: {error.strerror}") from None
-
-
-def _check_markers(path: Path, names: Sequence[str]) -> None:
-    try:
-        markdown.check(path.read_text(), names)
-    except (OSError, UnicodeDecodeError, BadMarkers) as error:
-        raise BadRequest(f"{path}: {error}") from None
-
-
 def _write(
     request: Request, results: list[SuiteResult], limits: Limits, machine: Machine
 ) -> None:
-    writers: list[tuple[Path | None, Callable[[Path], object]]] = [
-        (
-            request.json,
-            lambda path: path.write_text(
-                json.dumps(as_data(results, limits, machine, request), indent=1)
+    write_files(
+        [
+            (
+                request.json,
+                lambda path: path.write_text(
+                    json.dumps(as_data(results, limits, machine, request), indent=1)
+                ),
             ),
-        ),
-        (
-            request.html,
-            lambda path: write_page(path, bench_page(results, limits, machine)),
-        ),
-        (
-            request.plot,
-            lambda path: plot.save_plot(path, results, machine.sentence),
-        ),
-        (
-            request.markdown,
-            lambda path: markdown.update(path, results, limits, machine),
-        ),
-    ]
-    for path, write in writers:
-        if path is not None:
-            try:
-                write(path)
-            except OSError as error:
-                raise BadRequest(f"{path} can't be written: {error}") from None
+            (
+                request.html,
+                lambda path: write_page(path, bench_page(results, limits, machine)),
+            ),
+            (
+                request.plot,
+                lambda path: plot.save_plot(path, results, machine.sentence),
+            ),
+            (
+                request.markdown,
+                lambda path: markdown.update(path, results, limits, machine),
+            ),
+        ]
+    )
 
 
 def as_data(

@@ -108,7 +108,7 @@ class GPT(nn.Module):
         return logits
 
 
-def _classification(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+def classification(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(model(images), labels)
 
 
@@ -117,7 +117,7 @@ def _next_token(model: nn.Module, tokens: Tensor) -> Tensor:
     return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
 
-def _mlp() -> Case:
+def mlp(batch: int = 128) -> Case:
     model = nn.Sequential(
         nn.Linear(784, 1024),
         nn.ReLU(),
@@ -126,22 +126,24 @@ def _mlp() -> Case:
         nn.Linear(1024, 10),
     )
     return Case(
-        model, (torch.randn(128, 784), torch.randint(10, (128,))), _classification
+        model, (torch.randn(batch, 784), torch.randint(10, (batch,))), classification
     )
 
 
-def _resnet() -> Case:
-    batch = torch.randn(16, 3, 32, 32), torch.randint(10, (16,))
-    return Case(resnet18(10), batch, _classification)
+def resnet(batch: int = 16) -> Case:
+    """Images of 32x32."""
+    images = torch.randn(batch, 3, 32, 32), torch.randint(10, (batch,))
+    return Case(resnet18(10), images, classification)
 
 
-def _gpt() -> Case:
+def gpt(batch: int = 8) -> Case:
+    """128 tokens."""
     model = GPT(vocabulary=1000, length=128, width=256, heads=8, layers=4)
-    return Case(model, (torch.randint(1000, (8, 129)),), _next_token)
+    return Case(model, (torch.randint(1000, (batch, 129)),), _next_token)
 
 
 MODELS: dict[str, Callable[[], Case]] = {
-    "MLP": _mlp,
-    "ResNet-18": _resnet,
-    "GPT": _gpt,
+    "MLP": mlp,
+    "ResNet-18": resnet,
+    "GPT": gpt,
 }

@@ -326,13 +326,6 @@ def _bench(options: argparse.Namespace) -> int:
     from xpurt.errors import XpurtError
     from xpurt.startup.extras import MissingExtra
 
-    # This suite sets the mappings in its own processes.
-    if options.suite == [AUTO]:
-        if options.html is not None:
-            return _failed(
-                BadRequest("--html is not for the suite auto: it has a table")
-            )
-        return run_auto(quick=options.quick, rows=options.rows)
     request = Request(
         suites=tuple(options.suite),
         rows=options.rows,
@@ -344,7 +337,8 @@ def _bench(options: argparse.Namespace) -> int:
         markdown=options.markdown,
     )
     try:
-        return run_bench(request)
+        # This suite sets the mappings in its own processes.
+        return run_auto(request) if options.suite == [AUTO] else run_bench(request)
     except (BadRequest, MissingExtra, XpurtError) as error:
         return _failed(error)
 

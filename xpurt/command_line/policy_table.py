@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
 
+from xpurt.command_line.co_execution_table import co_execution_lines
 from xpurt.mapping import (
     SimulatedDevice,
     Simulation,
@@ -18,6 +19,8 @@ from xpurt.text.markdown_section import Section, head_of, line_of
 
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
 POLICIES = ("eft", "in-order", "lookahead", "cpop", "peft")  # against HEFT
+# Of other runtimes, which decide while the program runs.
+OTHERS = ("dmda", "dmdas", "openvino", "openvino-cumulative")
 WORKLOADS: dict[str, Callable[[], workloads.Workload]] = {
     "cholesky": workloads.cholesky,
     "lu": workloads.lu,
@@ -27,16 +30,21 @@ WORKLOADS: dict[str, Callable[[], workloads.Workload]] = {
     "layered": workloads.layered,
     "transformer": workloads.transformer_step,
     "resnet": workloads.resnet_step,
+    "requests": lambda: workloads.repeated(workloads.transformer_step(layers=2), 8),
 }
 FLEETS: dict[str, Callable[[int], list[SimulatedDevice]]] = {
     "alike": fleets.alike,
     "mixed": fleets.mixed,
     "lopsided": fleets.lopsided,
 }
+CLEARLY = 1.001  # a smaller difference is none
 MOST_OF_HEFT = 1.10  # geomean of "eft" over "heft"
 MOST_OF_SINGLE = 1.02  # geomean
 MOST_OF_SINGLE_ONCE = 1.05
 
+CO_EXECUTION = Section(
+    "<!-- co-execution: begin, written by the command -->", "<!-- co-execution: end -->"
+)
 TABLES = Section(
     "<!-- policies: begin, written by the command -->", "<!-- policies: end -->"
 )
@@ -52,7 +60,7 @@ class Case:
     single: float  # the best device alone
     bound: float
     heft: float
-    others: dict[str, float]  # by policy
+    others: dict[str, float]  # by policy: those of POLICIES and OTHERS
 
 
 def run_simulate(
@@ -64,15 +72,17 @@ def run_simulate(
     Raises BadMarkers, OSError, and MissingExtra without matplotlib.
     """
     if markdown is not None:
-        TABLES.of(markdown.read_text())  # raises before minutes of work
+        for section in (TABLES, CO_EXECUTION):
+            section.of(markdown.read_text())  # raises before minutes of work
     if plot is not None:
         simulate(workloads.cholesky(6), fleets.mixed(4), "eft").plot(plot)
     cases = list(measured(devices))
-    lines = report(cases)
+    lines, together = report(cases), list(co_execution_lines())
     if markdown is None:
-        print("\n".join(lines))
+        print("\n".join([*lines, "", *together]))
     else:
-        markdown.write_text(TABLES.replaced(markdown.read_text(), lines))
+        page = TABLES.replaced(markdown.read_text(), lines)
+        markdown.write_text(CO_EXECUTION.replaced(page, together))
     judged = (
         each for policy in ("eft", "lookahead") for each in verdicts(cases, policy)
     )
@@ -90,7 +100,7 @@ def measured(devices: Sequence[int]) -> Iterator[Case]:
                 heft = simulate(work, machine(count), "heft")
                 others = {
                     policy: simulate(work, machine(count), policy).makespan
-                    for policy in POLICIES
+                    for policy in POLICIES + OTHERS
                 }
                 yield Case(
                     fleet, count, name, _single(heft), heft.bound, heft.makespan, others
@@ -103,7 +113,7 @@ def _single(simulated: Simulation) -> float:
 
 
 def report(cases: Sequence[Case]) -> list[str]:
-    """Two tables, and the verdicts."""
+    """The tables, and the verdicts."""
     machines = {(case.fleet, case.devices): None for case in cases}
     names = {case.workload: None for case in cases}
     several = [case for case in cases if case.devices > 1]
@@ -119,6 +129,14 @@ def report(cases: Sequence[Case]) -> list[str]:
         *_table("machine", by_machine),
         "",
         *_table("work, on 2 devices and more", by_workload),
+        "",
+        *_others_table(
+            "machine", [each for each in by_machine if each[1][0].devices > 1]
+        ),
+        "",
+        *_others_table("work, on 2 devices and more", by_workload),
+        "",
+        *_comparisons(several),
         "",
         *(
             f"- {said}"
@@ -173,3 +191,53 @@ def _table(what: str, rows: Sequence[tuple[str, Sequence[Case]]]) -> list[str]:
         ]
         lines.append(line_of([name, *(f"{number:.2f}" for number in numbers)]))
     return lines
+
+
+def _others_table(
+    what: str, rows: Sequence[tuple[str, Sequence[Case]]]
+) -> Iterator[str]:
+    """Our policies against those of other runtimes: geometric means, and the cases in
+    which ours loses."""
+    yield from head_of(
+        [
+            what,
+            *(f">eft/{other}" for other in OTHERS),
+            *(f">lookahead/{other}" for other in OTHERS[:2]),
+            ">eft loses to dmda",
+            ">worst",
+        ]
+    )
+    for name, cases in rows:
+        lost, worst = _losses(cases, "eft", "dmda")
+        means = [
+            *(_mean(cases, "eft", other) for other in OTHERS),
+            *(_mean(cases, "lookahead", other) for other in OTHERS[:2]),
+        ]
+        yield line_of(
+            [
+                name,
+                *(f"{mean:.2f}" for mean in means),
+                f"{lost} of {len(cases)}",
+                f"{worst:.2f}",
+            ]
+        )
+
+
+def _comparisons(cases: Sequence[Case]) -> Iterator[str]:
+    for ours in ("eft", "lookahead"):
+        for other in OTHERS:
+            lost, worst = _losses(cases, ours, other)
+            yield (
+                f"- {ours}: {_mean(cases, ours, other):.2f} of {other} on the geomean; "
+                f"slower in {lost} of {len(cases)} cases, at most {worst:.2f}"
+            )
+
+
+def _mean(cases: Sequence[Case], ours: str, other: str) -> float:
+    return geometric_mean([c.others[ours] / c.others[other] for c in cases])
+
+
+def _losses(cases: Sequence[Case], ours: str, other: str) -> tuple[int, float]:
+    """In how many cases ours takes clearly longer, and the largest ratio."""
+    ratios = [c.others[ours] / c.others[other] for c in cases]
+    return sum(ratio > CLEARLY for ratio in ratios), max(ratios)

@@ -39,18 +39,23 @@ from xpurt.startup import accelerator, extension
 
 if TYPE_CHECKING:
     from xpurt.mapping.auto.ahead import (
+        CoExecution,
         Schedule,
         SimulatedDevice,
         Simulation,
         TaskGraph,
+        co_execute,
+        divided_ops,
         fleets,
         on_devices,
         plan,
+        product_forms,
         simulate,
         workloads,
     )
 
 __all__ = [
+    "CoExecution",
     "Explanation",
     "PhysicalDevice",
     "Placement",
@@ -61,8 +66,10 @@ __all__ = [
     "Timeline",
     "before_change",
     "check_device_index",
+    "co_execute",
     "count_ordinals",
     "current_placement",
+    "divided_ops",
     "fleets",
     "explain",
     "get_xpu_mapping",
@@ -73,6 +80,7 @@ __all__ = [
     "on_devices",
     "physical_devices",
     "plan",
+    "product_forms",
     "prefer",
     "queue_from_capsule",
     "set_xpu_mapping",

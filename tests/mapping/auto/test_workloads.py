@@ -126,3 +126,13 @@ def test_work_on_devices_is_a_graph() -> None:
         assert graph.costs[2, column] == pytest.approx(device.launch_us + at_work)
     moved = 4 * SIZE**2 / min(card.link_bytes_per_us, cpu.link_bytes_per_us)
     assert graph.transfer(0)[0, 1] == pytest.approx(card.link_us + cpu.link_us + moved)
+
+
+def test_copies_are_independent_of_each_other() -> None:
+    one = workloads.cholesky(3, 64)
+    work = workloads.repeated(one, 4)
+    assert len(work.tasks) == 4 * len(one.tasks)
+    assert len(work.edges) == 4 * len(one.edges)
+    assert all(producer % 4 == consumer % 4 for producer, consumer, _ in work.edges)
+    done = simulate(work, fleets.alike(4), "openvino-cumulative")
+    assert done.makespan == simulate(one, 1 * fleets.alike(1), "heft").makespan

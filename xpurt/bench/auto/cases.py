@@ -1,72 +1,34 @@
 """The cases that the suite `auto` times, and their limits."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
-from xpurt.bench.models import MODELS
+from xpurt.bench.auto.case import AutoCase, Limit
+from xpurt.bench.auto.training import GROUP, STEPS, step
 from xpurt.bench.row import SEED, Call
 from xpurt.bench.suites.dispatch import DISPATCH
 
 CHAIN = 4
-SIDE = 512
-LARGE = 2048
-LONG = 64 << 20
+SIDE, SMALL_SIDE = 512, 256
+ADDITIONS = 1000
+
+# 1.6 times as fast as the better device.
+OVERLAPS = Limit(1 / 1.6)
+TOGETHER = Limit(1 / 0.90, together=True)
+NO_SLOWER = Limit(1.02, ("CPU",))
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A limit of AUTO's time: `most` times that of the fastest of `against`.
-
-    against: mappings. `most` below 1 requires a gain.
-    together: compares with all of them at once, as if each did a part of the work and
-        all ended together. 1 / `most` is then the efficiency of EngineCL's authors
-        (Nozal, Bosque and Beivide, 2020).
-        Bosque and Beivide, 2020).
-    """
-
-    most: float
-    against: tuple[str, ...]
-    together: bool = False
-
-    def time(self, seconds: Mapping[str, float]) -> float:
-        """The time that a limit of 1 stands for, from the times by mapping."""
-        times = [seconds[mapping] for mapping in self.against]
-        return 1 / sum(1 / each for each in times) if self.together else min(times)
-
-
-@dataclass(frozen=True, slots=True)
-class AutoCase:
-    """One kind of work, and its limit.
-
-    prepare: makes the tensors on xpu, and the call, which submits all of its work.
-    auto: the mapping that is measured.
-    slow_gpu: the factor by which a delay of each kernel slows down the GPU.
-    group: cases whose geometric mean has a limit, too.
-    calls: the calls per measurement.
-    """
-
-    name: str
-    prepare: Callable[[], Call]
-    limit: Limit
-    auto: str = "AUTO"
-    slow_gpu: float = 1.0
-    group: str = ""
-    calls: int = 1
-
-
-def _matrices(count: int) -> list[torch.Tensor]:
+def _chains(count: int, side: int) -> Call:
+    """Chains of products, independent of each other, submitted alternately. The
+    products neither vanish nor overflow."""
     torch.manual_seed(SEED)
-    # Their products neither vanish nor overflow.
-    return [torch.randn(SIDE, SIDE) / SIDE**0.5 for _ in range(count)]
-
-
-def _chains(count: int) -> Call:
-    """Chains of products, independent of each other, submitted alternately."""
-    starts = [each.to("xpu") for each in _matrices(count)]
-    factors = [each.to("xpu") for each in _matrices(count)]
+    starts, factors = (
+        [(torch.randn(side, side) / side**0.5).to("xpu") for _ in range(count)]
+        for _ in range(2)
+    )
 
     def call() -> object:
         now = list(starts)
@@ -77,14 +39,40 @@ def _chains(count: int) -> Call:
     return call
 
 
-def _product() -> Call:
+def _pointwise_chains(count: int, elements: int) -> Call:
+    starts = [torch.rand(elements).to("xpu") for _ in range(count)]
+
+    def call() -> object:
+        now = list(starts)
+        for _ in range(CHAIN):
+            now = [each.tanh() for each in now]
+        return now
+
+    return call
+
+
+def _op(op: Callable[..., object], *shapes: tuple[int, ...]) -> Callable[[], Call]:
+    """One op on tensors of these shapes."""
+
+    def prepare() -> Call:
+        torch.manual_seed(SEED)
+        tensors = [torch.randn(shape).to("xpu") for shape in shapes]
+        return lambda: op(*tensors)
+
+    return prepare
+
+
+def _convolution_gradients() -> Call:
     torch.manual_seed(SEED)
-    a, b = (torch.randn(LARGE, LARGE).to("xpu") for _ in range(2))
-    return lambda: a @ b
+    shapes = (32, 64, 56, 56), (64, 64, 3, 3)
+    x, w = (torch.randn(shape).to("xpu").requires_grad_() for shape in shapes)
+    y = F.conv2d(x, w, padding=1)
+    grad = torch.randn(y.shape).to("xpu")
+    return lambda: torch.autograd.grad(y, (x, w), grad, retain_graph=True)
 
 
-def _pointwise() -> Call:
-    x = torch.linspace(0, 1, LONG).to("xpu")
+def _pointwise(elements: int) -> Call:
+    x = torch.linspace(0, 1, elements).to("xpu")
 
     def call() -> object:
         y = x * 2
@@ -95,12 +83,26 @@ def _pointwise() -> Call:
     return call
 
 
+def _mixed_chain() -> Call:
+    """Ops with different best proportions, by rows: the boundary stays."""
+    torch.manual_seed(SEED)
+    x, w = torch.randn(4096, 1024).to("xpu"), torch.randn(1024, 1024).to("xpu") / 32
+
+    def call() -> object:
+        y = x
+        for _ in range(3):
+            y = torch.softmax(F.gelu(y @ w), -1)
+        return y
+
+    return call
+
+
 def _one_element() -> Call:
     x = torch.ones(1, device="xpu")
 
     def call() -> object:
         y = x
-        for _ in range(100):
+        for _ in range(ADDITIONS):
             y = y + x
         return y
 
@@ -118,52 +120,80 @@ def _small_ops() -> Call:
     return call
 
 
-def _step(model: str) -> Call:
-    torch.manual_seed(SEED)
-    case = MODELS[model]()
-    case.model.to("xpu")
-    batch = [each.to("xpu") for each in case.batch]
-    steps = torch.optim.SGD(case.model.parameters(), 1e-3, momentum=0.9)
-
-    def call() -> object:
-        steps.zero_grad()
-        loss: Any = case.loss(case.model, *batch)
-        loss.backward()
-        steps.step()
-        return None
-
-    return call
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    return a @ b
 
 
-ALONE = ("CPU", "GPU")
-STEPS = tuple(
-    AutoCase(
-        f"{model} step",
-        lambda model=model: _step(model),  # type: ignore[misc]
-        Limit(1.05, ALONE),
-        group="training steps",
-    )
-    for model in MODELS
-)
+CO_EXECUTED: dict[str, Callable[[], Call]] = {
+    "matmul 2048": _op(_product, (2048, 2048), (2048, 2048)),
+    "matmul 1536": _op(_product, (1536, 1536), (1536, 1536)),
+    "batched matmul 64 x 256": _op(_product, (64, 256, 256), (64, 256, 256)),
+    "softmax 8192 x 1024": _op(lambda x: x.softmax(-1), (8192, 1024)),
+    "convolution 32 x 64 x 56": _op(
+        lambda x, w: F.conv2d(x, w, padding=1), (32, 64, 56, 56), (64, 64, 3, 3)
+    ),
+    "convolution 32 x 64 x 56, backward": _convolution_gradients,
+    "attention 8 x 8 x 512 x 64": _op(
+        F.scaled_dot_product_attention, *[(8, 8, 512, 64)] * 3
+    ),
+    "sum of rows, 8192 x 2048": _op(lambda x: x.sum(-1), (8192, 2048)),
+    "pointwise chain on 64M": lambda: _pointwise(64 << 20),
+    "pointwise chain on 24M": lambda: _pointwise(24 << 20),
+    "matmul, gelu and softmax chain": _mixed_chain,
+}
 
 CASES: tuple[AutoCase, ...] = (
-    AutoCase(
-        f"two chains of matmul {SIDE}", lambda: _chains(2), Limit(1 / 1.7, ALONE), calls=3
-    ),
-    AutoCase(f"matmul {LARGE}", _product, Limit(1 / 0.85, ALONE, together=True)),
-    AutoCase("pointwise chain on 64M", _pointwise, Limit(1 / 0.85, ALONE, together=True)),
     *STEPS,
     AutoCase(
-        f"matmul {SIDE}, GPU 20 times slower",
-        lambda: _chains(2),
-        Limit(1.05, ("CPU",)),
+        f"two chains of matmul {SIDE}", lambda: _chains(2, SIDE), OVERLAPS, calls=3
+    ),
+    AutoCase(
+        f"three chains of matmul {SMALL_SIDE}",
+        lambda: _chains(3, SMALL_SIDE),
+        OVERLAPS,
+        calls=10,
+    ),
+    AutoCase(
+        "two chains of tanh on 4M", lambda: _pointwise_chains(2, 4 << 20), OVERLAPS
+    ),
+    *(AutoCase(name, make, TOGETHER) for name, make in CO_EXECUTED.items()),
+    AutoCase(
+        f"two chains of matmul {SIDE}, GPU 20 times slower",
+        lambda: _chains(2, SIDE),
+        NO_SLOWER,
         slow_gpu=20,
+        kernels=2 * CHAIN,
         calls=3,
     ),
-    AutoCase("100 additions of 1 element", _one_element, Limit(1.3, ("CPU",)), calls=20),
-    AutoCase("ops of the suite dispatch, one device", _small_ops, Limit(1.05, ("CPU",)), "AUTO:CPU", calls=50),
-    AutoCase("MLP step, one device", lambda: _step("MLP"), Limit(1.02, ("CPU",)), "AUTO:CPU"),
-)  # fmt: skip
+    AutoCase(
+        "MLP step, GPU 20 times slower",
+        lambda: step("MLP", 512),
+        NO_SLOWER,
+        slow_gpu=20,
+        kernels=30,
+    ),
+    AutoCase("MLP step, one device", lambda: step("MLP", 512), NO_SLOWER, "AUTO:CPU"),
+    AutoCase(
+        "ns added per op, one device",
+        _one_element,
+        Limit(150, ("CPU",), added_ns=ADDITIONS),
+        "AUTO:CPU",
+        calls=5,
+    ),
+    AutoCase(
+        "ns added per op, two devices",
+        _one_element,
+        Limit(150, ("CPU",), added_ns=ADDITIONS),
+        calls=5,
+    ),
+    AutoCase(
+        "ns added per op of the suite dispatch, one device",
+        _small_ops,
+        Limit(150, ("CPU",), added_ns=len(DISPATCH.rows)),
+        "AUTO:CPU",
+        calls=50,
+    ),
+)
 
 # Limits of a group's geometric mean of AUTO's time over that of the best single device.
-GROUP_LIMITS = {"training steps": 1.02}
+GROUP_LIMITS = {GROUP: 0.95}

@@ -42,7 +42,6 @@ constexpr std::array<std::string_view, static_cast<size_t>(Rank::worker) + 1> kN
     "device_costs",
     "cost_table",
     "forced_split",
-    "steady_split",
     "explanations",
     "placements",
     "autograd_threads",

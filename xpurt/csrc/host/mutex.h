@@ -58,7 +58,6 @@ enum class Rank : uint8_t {
   device_costs,       //
   cost_table,         //
   forced_split,       //
-  steady_split,       //
   explanations,       //
   placements,         // looks for live memory; starts autograd's threads
   autograd_threads,   //

@@ -284,41 +284,48 @@ void onednn_convolution(const Convolution& convolution, const Tensor& output,
   });
 }
 
-std::array<Tensor, 3> onednn_convolution_gradients(const Convolution& convolution,
-                                                   const Tensor& grad,
-                                                   std::array<bool, 3> wanted,
-                                                   size_t position, Stream& stream) {
+ConvolutionGradients empty_gradients(const Convolution& convolution,
+                                     std::array<bool, 3> wanted) {
+  const MemoryFormat format = convolution.memory_format();
+  const Tensor& weight = convolution.weight;
+  const auto options = convolution.input.options();
+  const int64_t channels =
+      convolution.transposed ? weight.size(1) * convolution.groups : weight.size(0);
+  ConvolutionGradients made;
+  if (wanted[0]) made[0] = at::empty(convolution.input.sizes(), options, format);
+  if (wanted[1]) made[1] = at::empty(weight.sizes(), options, format);
+  if (wanted[2]) made[2] = at::empty({channels}, options);
+  return made;
+}
+
+void onednn_convolution_gradients(const Convolution& convolution, const Tensor& grad,
+                                  const ConvolutionGradients& gradients,
+                                  size_t position, Stream& stream) {
   OnednnDevice& device = OnednnDevice::of(*stream.ordinal().devices[position]);
-  return explained(convolution, [&] {
+  explained(convolution, [&] {
     const MemoryFormat format = convolution.memory_format();
-    const auto options = convolution.input.options();
+    const auto& [of_input, of_weight, of_bias] = gradients;
     const Tensor incoming = grad.contiguous(format);
     std::vector<ReorderedInput> reordered;
-    std::array<Tensor, 3> gradients;
-    if (wanted[0]) {
+    if (of_input.defined()) {
       const auto plan =
           plan_of(device, convolution, ConvolutionPart::input_gradient, false);
-      gradients[0] = at::empty(convolution.input.sizes(), options, format);
       run_plan(*plan, device, stream, position,
-               {incoming, dense_weight(convolution.weight), gradients[0]}, &reordered);
+               {incoming, dense_weight(convolution.weight), of_input}, &reordered);
     }
-    if (wanted[1]) {
-      const auto plan =
-          plan_of(device, convolution, ConvolutionPart::weight_gradient, wanted[2]);
-      gradients[1] = at::empty(convolution.weight.sizes(), options, format);
+    if (of_weight.defined()) {
+      const auto plan = plan_of(device, convolution, ConvolutionPart::weight_gradient,
+                                of_bias.defined());
       c10::SmallVector<Tensor, 4> tensors{convolution.input.contiguous(format),
-                                          incoming, gradients[1]};
-      if (wanted[2]) {
-        gradients[2] = at::empty({incoming.size(1)}, options);
-        tensors.push_back(gradients[2]);
-      }
+                                          incoming, of_weight};
+      if (of_bias.defined()) tensors.push_back(of_bias);
       run_plan(*plan, device, stream, position, tensors, &reordered);
-    } else if (wanted[2]) {
+    } else if (of_bias.defined()) {
       std::vector<int64_t> others{0};
       for (int64_t d = 2; d < incoming.dim(); ++d) others.push_back(d);
-      gradients[2] = incoming.sum(others);
+      Tensor sum = of_bias;
+      at::sum_out(sum, incoming, others);
     }
-    return gradients;
   });
 }
 

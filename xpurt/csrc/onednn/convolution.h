@@ -47,9 +47,13 @@ void onednn_convolution(const Convolution& convolution, const at::Tensor& output
                         size_t position, Stream& stream);
 
 // Gradients of the input, the weight and the bias; undefined if not wanted.
-std::array<at::Tensor, 3> onednn_convolution_gradients(const Convolution& convolution,
-                                                       const at::Tensor& grad,
-                                                       std::array<bool, 3> wanted,
-                                                       size_t position, Stream& stream);
+using ConvolutionGradients = std::array<at::Tensor, 3>;
+ConvolutionGradients empty_gradients(const Convolution& convolution,
+                                     std::array<bool, 3> wanted);
+// Computes those gradients that are defined.
+void onednn_convolution_gradients(const Convolution& convolution,
+                                  const at::Tensor& grad,
+                                  const ConvolutionGradients& gradients,
+                                  size_t position, Stream& stream);
 
 }  // namespace xpurt

@@ -81,6 +81,14 @@ std::string key_of(const MatrixProduct& product) {
 
 }  // namespace
 
+bool has_onednn_layout(const at::Tensor& tensor) {
+  const int64_t rows = tensor.size(-2), columns = tensor.size(-1);
+  const auto [row, column] = matrix_strides(tensor);
+  const bool by_row = column == 1 && row >= std::max<int64_t>(columns, 1);
+  const bool by_column = row == 1 && column >= std::max<int64_t>(rows, 1);
+  return (by_row || by_column) && (tensor.dim() == 2 || tensor.stride(0) > 0);
+}
+
 bool onednn_multiplies(const PhysicalDevice& device, ScalarType type) {
   return OnednnDevice::of(device).multiplies(type);
 }

@@ -20,6 +20,10 @@ inline MatrixStrides matrix_strides(const at::Tensor& tensor) {
           tensor.size(-1) == 1 ? 1 : tensor.stride(-1)};
 }
 
+// Whether each matrix of the tensor has a unit stride and no overlap, as oneDNN
+// requires.
+bool has_onednn_layout(const at::Tensor& tensor);
+
 // One product: out = alpha * a @ b + beta * out, plus bias (one per column) if defined,
 // then GELU if `gelu`. Shapes: (m, k) @ (k, n), or (batch, m, k) @ (batch, k, n), with
 // any number of batch dimensions. a and b have one type; out has that type, or float,

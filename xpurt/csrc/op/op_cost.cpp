@@ -16,6 +16,11 @@ void OpCost::read(const at::TensorBase& tensor) {
   reads.push_back(tensor.storage().unsafeGetStorageImpl());
 }
 
+void OpCost::read_whole(const at::TensorBase& tensor) {
+  whole_reads |= uint64_t{1} << reads.size();
+  read(tensor);
+}
+
 void OpCost::write(const at::TensorBase& tensor) {
   add(tensor);
   writes.push_back(tensor.storage().unsafeGetStorageImpl());

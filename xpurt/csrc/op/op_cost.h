@@ -20,9 +20,14 @@ struct OpCost {
   std::vector<double> launches;  // by position in the ordinal; empty: one each
   c10::SmallVector<const c10::StorageImpl*, 4> reads;
   c10::SmallVector<const c10::StorageImpl*, 2> writes;
+  // A bit per element of `reads`: every shard of a divided call reads the whole
+  // operand, as the second one of a product.
+  uint64_t whole_reads = 0;
 
   // Adds the tensor's bytes, storage and type.
   void read(const at::TensorBase& tensor);
+  // The same for an operand that every shard reads as a whole.
+  void read_whole(const at::TensorBase& tensor);
   void write(const at::TensorBase& tensor);
 
  private:

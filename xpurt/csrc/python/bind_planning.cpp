@@ -1,13 +1,17 @@
-// The scheduler's decision in Python, for the simulator.
+// The scheduler's decisions in Python, for the simulator.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <chrono>
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include "python/bind.h"
-#include "schedule/online_policy.h"
+#include "schedule/planning/boundary.h"
+#include "schedule/planning/division.h"
+#include "schedule/planning/online_policy.h"
 
 namespace py = pybind11;
 
@@ -45,6 +49,34 @@ double device_choice_ns(OnlinePolicy& policy, size_t calls) {
   return sum <= calls * candidates.size() ? took.count() / calls : 0;
 }
 
+// Times of a division by device; a device that cannot run the op has an infinite
+// `whole`.
+struct PartTimes {
+  std::vector<double> queue, launch, copies, whole;
+
+  std::vector<DevicePart> parts() const {
+    const size_t devices = whole.size();
+    if (queue.size() != devices || launch.size() != devices ||
+        copies.size() != devices) {
+      throw py::value_error("a division needs four times of each device");
+    }
+    std::vector<DevicePart> found;
+    for (size_t p = 0; p < devices; ++p) {
+      if (!(queue[p] >= 0 && launch[p] >= 0 && copies[p] >= 0 && whole[p] > 0)) {
+        throw py::value_error("times of a division are negative, or `whole` is 0");
+      }
+      if (std::isfinite(whole[p])) {
+        found.push_back({.position = p,
+                         .queue_us = queue[p],
+                         .launch_us = launch[p],
+                         .copies_us = copies[p],
+                         .whole_us = whole[p]});
+      }
+    }
+    return found;
+  }
+};
+
 }  // namespace
 
 void bind_planning(py::module_& m) {
@@ -63,6 +95,24 @@ void bind_planning(py::module_& m) {
       .def("choice_ns", &device_choice_ns, py::arg("calls"),
            "For benchmarks: nanoseconds of one choice. The policy cannot be used "
            "afterwards.");
+  py::class_<CopyRegret>(m, "CopyRegret", "See Note [Copies that stay].")
+      .def(py::init<>());
+  py::class_<Boundary>(m, "Boundary", "See Note [Steady boundaries].")
+      .def(py::init<>());
+  m.def(
+      "divide_call",
+      [](std::vector<double> queue, std::vector<double> launch,
+         std::vector<double> copies, std::vector<double> whole, double alone_us,
+         bool in_shards, CopyRegret& regret, Boundary& boundary) {
+        const PartTimes times{std::move(queue), std::move(launch), std::move(copies),
+                              std::move(whole)};
+        return divide_call(times.parts(), times.whole.size(), alone_us, in_shards, 1,
+                           &regret, &boundary)
+            .proportions;
+      },
+      py::arg("queue"), py::arg("launch"), py::arg("copies"), py::arg("whole"),
+      py::arg("alone_us"), py::arg("in_shards"), py::arg("regret"),
+      py::arg("boundary"));
 }
 
 }  // namespace xpurt

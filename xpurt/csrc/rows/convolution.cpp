@@ -5,6 +5,8 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "onednn/convolution.h"
 #include "op/row_call.h"
@@ -48,8 +50,8 @@ class ConvolutionCall final : public RowCall {
   }
   std::array<bool, 3> wanted(const Stack& stack) const;
   Tensor in_shards(const Stack& stack, Stream& stream, RowRun& run) const;
-  bool has_primitives(const Convolution& convolution, const Stack& stack,
-                      const PhysicalDevice& device) const;
+  bool gradients_in_shards(const Stack& stack, Stream& stream, RowRun& run,
+                           ConvolutionGradients* gradients) const;
   bool run_onednn(Stack* stack, RowRun& run) const;
 
   const ConvolutionSpec& spec_;
@@ -85,9 +87,9 @@ void ConvolutionCall::read_cost(const Stack& stack) {
   cost_.elements = asked_.multiply_adds();
   cost_.flops = spec_.flops;
   cost_.read(asked_.input);
-  cost_.read(asked_.weight);
+  cost_.read_whole(asked_.weight);
   if (backward_) cost_.read(grad(stack));
-  if (!backward_ && asked_.input.dim() >= 3) cost_.rows = asked_.input.size(0);
+  if (asked_.input.dim() >= 3) cost_.rows = asked_.input.size(0);
 }
 
 // Throws what PyTorch throws for operands of different types. PyTorch's function gets
@@ -115,23 +117,26 @@ bool ConvolutionCall::read(const Stack& stack) {
   return true;
 }
 
-bool ConvolutionCall::has_primitives(const Convolution& convolution, const Stack& stack,
-                                     const PhysicalDevice& device) const {
+// Whether the device has primitives for a convolution of this type.
+bool has_primitives(const Convolution& convolution, const PhysicalDevice& device) {
   if (!convolution.is_sound()) return false;
   const auto type = convolution.input.scalar_type();
-  if (convolution.weight.scalar_type() != type) return false;
-  if (!backward_) {
-    const Tensor& bias = convolution.bias;
-    if (bias.defined() && bias.scalar_type() != type) return false;
-    return onednn_convolves(device, convolution, ConvolutionPart::output,
-                            bias.defined());
-  }
-  const Tensor& incoming = grad(stack);
-  if (incoming.scalar_type() != type ||
-      !incoming.sizes().equals(convolution.output_sizes())) {
+  const Tensor& bias = convolution.bias;
+  return convolution.weight.scalar_type() == type &&
+         (!bias.defined() || bias.scalar_type() == type) &&
+         onednn_convolves(device, convolution, ConvolutionPart::output, bias.defined());
+}
+
+// The same for the wanted gradients of the input, the weight and the bias.
+bool has_primitives(const Convolution& convolution, const Tensor& grad,
+                    std::array<bool, 3> wanted, const PhysicalDevice& device) {
+  if (!convolution.is_sound()) return false;
+  const auto type = convolution.input.scalar_type();
+  if (convolution.weight.scalar_type() != type || grad.scalar_type() != type ||
+      !grad.sizes().equals(convolution.output_sizes())) {
     return false;
   }
-  const auto [input, weight, bias] = wanted(stack);
+  const auto [input, weight, bias] = wanted;
   const bool first = !input || onednn_convolves(device, convolution,
                                                 ConvolutionPart::input_gradient, false);
   return first && (!weight || onednn_convolves(device, convolution,
@@ -151,7 +156,7 @@ Tensor ConvolutionCall::in_shards(const Stack& stack, Stream& stream,
     Convolution of_images = asked_;
     of_images.input = rows_of(input, shard);
     const Tensor images = rows_of(output, shard);
-    if (has_primitives(of_images, stack, *stream.ordinal().devices[shard.position])) {
+    if (has_primitives(of_images, *stream.ordinal().devices[shard.position])) {
       return onednn_convolution(of_images, images, shard.position, stream);
     }
     Stack arguments(stack.end() - count_, stack.end());
@@ -160,6 +165,64 @@ Tensor ConvolutionCall::in_shards(const Stack& stack, Stream& stream,
     images.copy_(arguments.back().toTensor());
   });
   return output;
+}
+
+// Note [Shards of a convolution's gradients]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// The gradients are divided by images, as the forward pass is: the activations and
+// their gradients are then already where they are needed. The gradient of the input
+// has a row per image. Those of the weight and of the bias are sums over all images, so
+// each device computes a partial sum, and the partial sums are added at the end. They
+// are as large as the weight, which is small beside the activations. A division by
+// output channels needs no sum, but each device would read all of the input, and a
+// block of channels is no range of bytes of the incoming gradient.
+//
+// Computes the wanted gradients. False if the call is not to be divided, or if a device
+// has no primitives for its images.
+bool ConvolutionCall::gradients_in_shards(const Stack& stack, Stream& stream,
+                                          RowRun& run,
+                                          ConvolutionGradients* gradients) const {
+  if (!backward_ || asked_.input.dim() < 3) return false;
+  const auto& devices = stream.ordinal().devices;
+  const auto all_wanted = wanted(stack);
+  const Tensor& incoming = grad(stack);
+  if (!has_primitives(asked_, incoming, all_wanted, stream.ordinal().home_device()))
+    return false;
+  const ShardList shards = shards_by_row(cost_, asked_.input.size(0), stream, run);
+  if (shards.empty()) return false;
+  const auto format = asked_.memory_format();
+  const Tensor input = asked_.input.contiguous(format);
+  const Tensor dense_grad = incoming.contiguous(format);
+  Convolution of_images = asked_;
+  for (const Shard& shard : shards) {
+    of_images.input = rows_of(input, shard);
+    const bool possible = has_primitives(of_images, rows_of(dense_grad, shard),
+                                         all_wanted, *devices[shard.position]);
+    if (!possible) {
+      run.fractions.clear();
+      return false;
+    }
+  }
+  *gradients = empty_gradients(asked_, {all_wanted[0], false, false});
+  // By the shard's first image: a shard that moves home keeps its partial sums.
+  std::map<int64_t, ConvolutionGradients> partial;
+  run_shards(shards, stream.ordinal(), run, [&](const Shard& shard) {
+    of_images.input = rows_of(input, shard);
+    ConvolutionGradients& of_shard = partial[shard.begin];
+    of_shard = empty_gradients(of_images, {false, all_wanted[1], all_wanted[2]});
+    if (all_wanted[0]) of_shard[0] = rows_of((*gradients)[0], shard);
+    onednn_convolution_gradients(of_images, rows_of(dense_grad, shard), of_shard,
+                                 shard.position, stream);
+  });
+  for (const size_t summed : {1, 2}) {
+    if (!all_wanted[summed]) continue;
+    Tensor& sum = (*gradients)[summed];
+    sum = partial.begin()->second[summed];
+    for (auto each = std::next(partial.begin()); each != partial.end(); ++each) {
+      sum.add_(each->second[summed]);
+    }
+  }
+  return true;
 }
 
 // Runs the call by oneDNN, whole or in shards. False if it is not divided and the
@@ -172,20 +235,29 @@ bool ConvolutionCall::run_onednn(Stack* stack, RowRun& run) const {
     give_result(stack, count_, std::move(output));
     return true;
   }
+  const auto give_gradients = [&](ConvolutionGradients& gradients) {
+    torch::jit::drop(*stack, count_);
+    for (Tensor& each : gradients) torch::jit::push(*stack, std::move(each));
+    return true;
+  };
+  ConvolutionGradients gradients;
+  if (gradients_in_shards(*stack, stream, run, &gradients))
+    return give_gradients(gradients);
   const size_t position = choose_device(cost_, stream, run);
-  if (!has_primitives(asked_, *stack, *stream.ordinal().devices[position]))
-    return false;
+  const PhysicalDevice& device = *stream.ordinal().devices[position];
+  const bool is_possible =
+      backward_ ? has_primitives(asked_, grad(*stack), wanted(*stack), device)
+                : has_primitives(asked_, device);
+  if (!is_possible) return false;
   if (!backward_) {
     Tensor output = empty_output(asked_);
     onednn_convolution(asked_, output, position, stream);
     give_result(stack, count_, std::move(output));
     return true;
   }
-  auto [input, weight, bias] = onednn_convolution_gradients(
-      asked_, grad(*stack), wanted(*stack), position, stream);
-  torch::jit::drop(*stack, count_);
-  torch::jit::push(*stack, std::move(input), std::move(weight), std::move(bias));
-  return true;
+  gradients = empty_gradients(asked_, wanted(*stack));
+  onednn_convolution_gradients(asked_, grad(*stack), gradients, position, stream);
+  return give_gradients(gradients);
 }
 
 void ConvolutionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {

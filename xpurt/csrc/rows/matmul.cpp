@@ -10,6 +10,7 @@
 #include "op/row_call.h"
 #include "op/row_spec.h"
 #include "program/program.h"
+#include "rows/matmul_inner.h"
 #include "rows/matmul_vectors.h"
 #include "rows/run_split.h"
 #include "stream/capture.h"
@@ -76,10 +77,12 @@ class MatmulCall final : public RowCall {
   void by_kernel(const Product& call, const Tensor& out, size_t position) const;
   void multiply(const Product& call, const Tensor& out, size_t position);
   void multiply_rows(const Tensor& out, const Shard& shard);
+  Tensor in_inner_shards(const OpCost& all, Stream& stream, RowRun& run);
 
   const MatmulSpec& spec_;
   const MatmulRoles& roles_;
   Product call_;
+  bool inner_ = false;  // see Note [Division of the inner dimension]
 };
 
 void MatmulCall::read_arguments(const Stack& stack) {
@@ -113,9 +116,16 @@ void MatmulCall::read_cost() {
   cost_ = {};
   cost_.elements = call_.a->numel() * call_.b->size(-1);
   cost_.flops = spec_.flops;
-  cost_.rows = call_.a->size(0);
+  inner_ = !adds(call_) && call_.out == nullptr &&
+           call_.activation == Activation::none && call_.alpha.equal(1) &&
+           is_divided_inside(*call_.a, *call_.b);
+  cost_.rows = call_.a->size(inner_ ? 1 : 0);
   cost_.read(*call_.a);
-  cost_.read(*call_.b);
+  if (roles_.batched || inner_) {
+    cost_.read(*call_.b);
+  } else {
+    cost_.read_whole(*call_.b);
+  }
   if (adds(call_)) cost_.read(*call_.self);
 }
 
@@ -184,18 +194,8 @@ bool MatmulCall::read(const Stack& stack) {
   return can_run(ordinal(call_.a->device().index()), cost_);
 }
 
-// Whether each matrix of the tensor has a unit stride and no overlap, as oneDNN
-// requires.
-bool is_plain(const Tensor& tensor) {
-  const int64_t rows = tensor.size(-2), columns = tensor.size(-1);
-  const auto [row, column] = matrix_strides(tensor);
-  const bool by_row = column == 1 && row >= std::max<int64_t>(columns, 1);
-  const bool by_column = row == 1 && column >= std::max<int64_t>(rows, 1);
-  return (by_row || by_column) && (tensor.dim() == 2 || tensor.stride(0) > 0);
-}
-
 Tensor plain(const Tensor& tensor) {
-  return is_plain(tensor) ? tensor : tensor.contiguous();
+  return has_onednn_layout(tensor) ? tensor : tensor.contiguous();
 }
 
 void MatmulCall::by_onednn(const Product& call, const Tensor& out,
@@ -284,7 +284,7 @@ void MatmulCall::multiply(const Product& call, const Tensor& out, size_t positio
   const PhysicalDevice& device = *stream.ordinal().devices[position];
   // oneDNN rejects matrices without elements, and an output that is not dense.
   // For captures see Note [Capture].
-  const bool by_onednn_too = call.a->size(-1) > 0 && is_plain(out) &&
+  const bool by_onednn_too = call.a->size(-1) > 0 && has_onednn_layout(out) &&
                              !is_capturing(stream) &&
                              onednn_multiplies(device, call.a->scalar_type());
   if (by_onednn_too) {
@@ -318,6 +318,22 @@ void MatmulCall::multiply_rows(const Tensor& out, const Shard& shard) {
   multiply(of_rows, rows, shard.position);
 }
 
+// Undefined if the call is not divided.
+Tensor MatmulCall::in_inner_shards(const OpCost& all, Stream& stream, RowRun& run) {
+  const ShardList shards = shards_by_row(all, all.rows, stream, run);
+  if (shards.empty()) return {};
+  return add_inner_shards(*call_.a, *call_.b, shards, stream.ordinal(), run,
+                          [&](const Tensor& a, const Tensor& b, size_t position) {
+                            const Tensor out =
+                                at::empty({a.size(0), b.size(1)}, a.options());
+                            Product of_shard = call_;
+                            of_shard.a = &a;
+                            of_shard.b = &b;
+                            multiply(of_shard, out, position);
+                            return out;
+                          });
+}
+
 void MatmulCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
   // PyTorch passes conjugate views to products without resolving them.
   bool has_conjugates = false;
@@ -343,9 +359,15 @@ void MatmulCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
     Stream& stream = current_stream(out.device().index());
     OpCost all = cost_;
     all.write(out);
+    if (Tensor sum = inner_ ? in_inner_shards(all, stream, run) : Tensor();
+        sum.defined()) {
+      give_result(stack, roles_.count, std::move(sum));
+      return;
+    }
+    const bool by_rows = !inner_ && has_disjoint_rows(out);
     run_whole_or_split(
-        shards_by_row(all, has_disjoint_rows(out) ? out.size(0) : 0, stream, run), all,
-        stream, run, [&](size_t position) { multiply(call_, out, position); },
+        shards_by_row(all, by_rows ? out.size(0) : 0, stream, run), all, stream, run,
+        [&](size_t position) { multiply(call_, out, position); },
         [&](const Shard& shard) { multiply_rows(out, shard); });
   }
   give_result(stack, roles_.count, std::move(out));

@@ -114,7 +114,10 @@ ShardList PointwiseCall::shards(const OpCost& cost, const at::TensorIterator& it
       return {};
     }
   }
-  return split(cost, iter.shape()[last], last == 0 ? kElementsApart : 1, stream, run);
+  // See Note [Rows of a pointwise op].
+  const bool by_rows = cost.rows < cost.elements && cost.elements == iter.numel();
+  const int64_t apart = by_rows ? cost.elements / cost.rows : kElementsApart;
+  return split(cost, iter.shape()[last], last == 0 ? apart : 1, stream, run);
 }
 
 // Submits all of the iteration, or a shard of it.

@@ -25,6 +25,22 @@ bool is_integral(ScalarType type) {
   return c10::isIntegralType(type, /*includeBool=*/true);
 }
 
+// Note [Rows of a pointwise op]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// After coalescing, most calls have a single dimension, and could be divided anywhere.
+// But the ops around them are divided by rows: products, softmax, reductions,
+// convolutions. If the boundaries differ, bytes are copied across them at each step of
+// the chain. So a pointwise op is divided by the rows of its operand, too, and shares
+// its boundary with them. With few rows that would be coarse: 16 rows on two equal
+// devices lose up to 6%. Fewer rows are divided by elements.
+constexpr int64_t kFewestRows = 16;
+
+int64_t rows_of_shards(const Tensor* leading, int64_t elements) {
+  const bool has_rows = leading != nullptr && leading->dim() > 1 &&
+                        leading->numel() == elements && leading->size(0) >= kFewestRows;
+  return has_rows ? leading->size(0) : elements;
+}
+
 }  // namespace
 
 bool PointwiseArguments::read_operand(const c10::IValue& value, int k) {
@@ -190,7 +206,8 @@ void PointwiseArguments::add_cost(const Tensor* written, OpCost* cost) const {
     cost->elements = std::max(cost->elements, written->numel());
     cost->write(*written);
   }
-  cost->rows = cost->elements;  // after coalescing, most calls have a single dimension
+  cost->rows = rows_of_shards(written != nullptr ? written : tensors[spec.leading],
+                              cost->elements);
   cost->needs_fp64 = cost->needs_fp64 || is_double(compute);
 }
 

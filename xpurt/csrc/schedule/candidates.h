@@ -3,7 +3,7 @@
 #pragma once
 
 #include "memory/replica/replica.h"
-#include "schedule/candidate.h"
+#include "schedule/planning/candidate.h"
 #include "schedule/scheduler.h"
 #include "schedule/stream_clock.h"
 

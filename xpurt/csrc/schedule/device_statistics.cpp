@@ -28,6 +28,7 @@ void forget(StatisticsBucket& bucket) {
   bucket.interval = bucket.calls = 0;
   bucket.spent_us = bucket.regret_us = 0;
   bucket.discarded = 0;
+  bucket.copies = {};
 }
 
 // Reuses the statistics of an earlier placement, cleared; nullptr if there are none

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "schedule/learned_cost.h"
+#include "schedule/planning/copy_regret.h"
+#include "schedule/planning/learned_cost.h"
 #include "schedule/tier_choice.h"
 
 namespace xpurt {
@@ -34,6 +35,7 @@ struct StatisticsBucket {
   uint32_t calls = 0;                           // since the last timed sample
   double regret_us = 0;  // time lost by not giving shards to a new device
   int discarded = 0;     // samples discarded in a row
+  CopyRegret copies;     // of operands for divided calls
 };
 
 struct StatisticsBySize {

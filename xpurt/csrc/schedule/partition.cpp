@@ -1,129 +1,67 @@
 #include "schedule/partition.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
+#include <utility>
 
 #include "program/program_build.h"
 #include "schedule/candidates.h"
 #include "schedule/exploration.h"
+#include "schedule/planning/boundary.h"
+#include "schedule/planning/division.h"
 #include "schedule/tier_choice.h"
 
 namespace xpurt {
 namespace {
 
-// Note [Partition of an op]
-// ~~~~~~~~~~~~~~~~~~~~~~~~~
-// A device that computes the proportion x of an op is done at begin + x * whole.
-// `begin` is when its queue is free and a kernel is launched. `whole` is the time of
-// the whole op on that device, with the copies of its operands. All devices end at the
-// same time t if sum((t - begin) / whole) = 1. A device that begins after t takes no
-// part. That is the split of EngineCL's HGuided (Nozal, Bosque and Beivide, 2020)
-// without its rounds: the speeds are learned from one call to the next, and each timed
-// shard corrects them. A shard takes longer than its proportion of a whole call if it
-// reads an operand that all shards read. So the times of shards are learned separately.
-struct Part {
-  size_t position;
-  double begin_us;
-  double whole_us;
-  bool is_new = false;
-
-  double alone_us() const { return begin_us + whole_us; }
-};
-
-struct Partition {
-  std::vector<double> proportions;  // by position; empty: fewer than two devices
-  double end_us = 0;
-};
-
-constexpr double kMaxTimeRatio = 0.9;  // of the best candidate's time
-constexpr double kMinProportion = 1 / 64.0;
-
 // A smaller op is done before the second device has begun.
 constexpr double kMinBytes = 1 << 20;
 constexpr double kMinFlops = 1e7;
 
-// Note [First shards]
-// ~~~~~~~~~~~~~~~~~~~
-// A device that was never timed on such a call has to build a kernel, and may be much
-// slower than expected. As with other unproven candidates (Note [Exploration]) it takes
-// no part until the regret has reached the time of a build. Then its shards are small
-// while it is timed. That costs next to nothing, since the other devices work
-// meanwhile.
-constexpr double kFirstShard = 1 / 32.0;
+// Boundaries of chains, by ordinal and number of rows. Under the scheduler's mutex.
+// Leaked: see Note [Leaked on purpose].
+using Boundaries = std::map<std::pair<c10::DeviceIndex, int64_t>, Boundary>;
+constexpr size_t kMaxBoundaries = 256;
 
-double end_of(const std::vector<Part>& parts) {
-  double slopes = 0, begins = 0;
-  for (const Part& each : parts) {
-    slopes += 1 / each.whole_us;
-    begins += each.begin_us / each.whole_us;
-  }
-  return (1 + begins) / slopes;
+Boundary& boundary_of(c10::DeviceIndex index, int64_t rows) {
+  static auto* const boundaries = new Boundaries;
+  if (boundaries->size() > kMaxBoundaries) boundaries->clear();
+  return (*boundaries)[{index, rows}];
 }
 
-Partition partition_parts(std::vector<Part> parts, size_t devices) {
-  // The device with the least proportion is removed until each has one that is worth a
-  // launch.
-  while (parts.size() >= 2) {
-    const double end = end_of(parts);
-    const auto proportion = [&](const Part& each) {
-      return (end - each.begin_us) / each.whole_us;
-    };
-    const auto least = std::ranges::min_element(parts, {}, proportion);
-    if (proportion(*least) < kMinProportion) {
-      parts.erase(least);
-      continue;
-    }
-    Partition found{std::vector<double>(devices, 0.0), end};
-    for (const Part& each : parts) found.proportions[each.position] = proportion(each);
-    return found;
-  }
-  return {};
+// Bytes of an operand that have to be copied to the device for its shard. An operand
+// that is divided and there in part was left by a divided op, most likely with the same
+// shards, so it counts as present.
+double missing_bytes(const Work& work, size_t read, size_t position) {
+  const size_t bytes = work.residency.bytes_missing(read, position);
+  const bool is_needed = work.reads_whole(read) || bytes == work.reads[read]->nbytes();
+  return is_needed ? static_cast<double>(bytes) : 0;
 }
 
-// Bytes of the operands that are missing on the device as a whole. An operand that is
-// there in part was left by a divided op, most likely with the same shards, so it
-// counts as present.
-double missing_bytes(const Work& work, size_t position) {
-  double missing = 0;
+// Whether a divided op has left an operand in shards.
+bool is_in_shards(const Work& work, size_t home) {
   for (size_t read = 0; read < work.reads.size(); ++read) {
-    const size_t bytes = work.residency.bytes_missing(read, position);
-    if (bytes == work.reads[read]->nbytes()) missing += static_cast<double>(bytes);
+    if (work.reads_whole(read)) continue;
+    const size_t missing = work.residency.bytes_missing(read, home);
+    if (missing > 0 && missing < work.reads[read]->nbytes()) return true;
   }
-  return missing;
+  return false;
 }
 
-Part part_of(const Work& work, const Ordinal& devices, size_t position, double us,
-             double queue_us, const std::vector<DeviceCost>& costs) {
+DevicePart part_of(const Work& work, const Ordinal& devices, size_t position, double us,
+                   double queue_us, const std::vector<DeviceCost>& costs) {
   const size_t link = position != devices.home ? position : 1 - devices.home % 2;
   const double rate = costs[std::min(link, costs.size() - 1)].copy_bytes_per_us;
   const double launch_us = costs[position].launch_us;
-  const double work_us = std::max(us - launch_us, us / 10);
-  return {position, launch_us + queue_us,
-          work_us + missing_bytes(work, position) / rate};
-}
-
-std::vector<Part> known_ones(const std::vector<Part>& parts) {
-  std::vector<Part> known;
-  std::ranges::copy_if(parts, std::back_inserter(known), std::not_fn(&Part::is_new));
-  return known;
-}
-
-// Limits the proportions of devices whose speed is not known yet; the others take the
-// rest.
-void make_small(const std::vector<Part>& parts, std::vector<double>* proportions) {
-  double taken = 0;
-  for (const Part& each : parts) {
-    double& proportion = (*proportions)[each.position];
-    if (each.is_new && proportion > kFirstShard) taken += proportion - kFirstShard;
-    if (each.is_new) proportion = std::min(proportion, kFirstShard);
+  DevicePart part{.position = position,
+                  .queue_us = queue_us,
+                  .launch_us = launch_us,
+                  .whole_us = std::max(us - launch_us, us / 10)};
+  for (size_t read = 0; read < work.reads.size(); ++read) {
+    const double copy_us = missing_bytes(work, read, position) / rate;
+    (work.reads_whole(read) ? part.copies_us : part.whole_us) += copy_us;
   }
-  double rest = 0;
-  for (const Part& each : parts)
-    rest += each.is_new ? 0 : (*proportions)[each.position];
-  for (const Part& each : parts) {
-    double& proportion = (*proportions)[each.position];
-    if (!each.is_new) proportion += taken * proportion / rest;
-  }
+  return part;
 }
 
 bool is_divisible(const CallToDecide& call, const Work& work, const Stream& stream) {
@@ -133,11 +71,11 @@ bool is_divisible(const CallToDecide& call, const Work& work, const Stream& stre
 }
 
 // The devices that may compute a shard of the call, with their predicted times.
-std::vector<Part> parts_of(const Work& work, const Ordinal& devices,
-                           const std::vector<DeviceCost>& costs,
-                           const FoundBucket& found, const Decision& decision) {
+std::vector<DevicePart> parts_of(const Work& work, const Ordinal& devices,
+                                 const std::vector<DeviceCost>& costs,
+                                 const FoundBucket& found, const Decision& decision) {
   const uint64_t positions = positions_for(work, devices);
-  std::vector<Part> parts;
+  std::vector<DevicePart> parts;
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     if ((positions >> position & 1) == 0) continue;
     const LearnedCost& of_shards = found.bucket().candidates[position].of_shards;
@@ -149,8 +87,8 @@ std::vector<Part> parts_of(const Work& work, const Ordinal& devices,
     parts.back().is_new = learning_is_on() && position != devices.home &&
                           of_shards.count() == 0 && !is_measured(found, position);
   }
-  if (known_ones(parts).empty()) {
-    for (Part& each : parts) each.is_new = false;
+  if (known_parts(parts).empty()) {
+    for (DevicePart& each : parts) each.is_new = false;
   }
   return parts;
 }
@@ -162,7 +100,7 @@ std::vector<double> partition_proportions(const Work& work, Stream& stream) {
   const auto costs = device_costs(stream.id().device_index());
   if (devices.devices.size() == 1 || must_run_at_home(work) || costs.empty()) return {};
   const uint64_t positions = positions_for(work, devices);
-  std::vector<Part> parts;
+  std::vector<DevicePart> parts;
   double alone = Candidate::kNever;
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     if ((positions >> position & 1) == 0) continue;
@@ -170,9 +108,8 @@ std::vector<double> partition_proportions(const Work& work, Stream& stream) {
     parts.push_back(part_of(work, devices, position, us, 0, costs));
     alone = std::min(alone, parts.back().alone_us());
   }
-  Partition found = partition_parts(parts, devices.devices.size());
-  return found.end_us < kMaxTimeRatio * alone ? found.proportions
-                                              : std::vector<double>{};
+  Division found = divide(parts, devices.devices.size());
+  return pays(found, parts, alone) ? found.proportions : std::vector<double>{};
 }
 
 void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
@@ -185,41 +122,45 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   for (const Candidate& each : decision->candidates) {
     if (each.is_possible()) alone = std::min(alone, each.finish_us() - now);
   }
-  std::vector<Part> parts = parts_of(work, stream.ordinal(), costs, found, *decision);
+  std::vector<DevicePart> parts =
+      parts_of(work, stream.ordinal(), costs, found, *decision);
   const size_t devices = stream.ordinal().devices.size();
-  Partition partition = partition_parts(parts, devices);
-  const auto pays = [&] {
-    return !partition.proportions.empty() && partition.end_us <= kMaxTimeRatio * alone;
-  };
-  if (!pays()) return;
-  const bool has_new = std::ranges::any_of(parts, [&](const Part& each) {
+  Division partition = divide_call(
+      parts, devices, alone, is_in_shards(work, stream.ordinal().home), calls,
+      &bucket.copies, &boundary_of(stream.id().device_index(), call.cost.rows));
+  if (!partition.divides()) return;
+  const bool has_new = std::ranges::any_of(parts, [&](const DevicePart& each) {
     return each.is_new && partition.proportions[each.position] > 0;
   });
   if (has_new) {
     bucket.regret_us += (alone - partition.end_us) * calls;
     if (bucket.regret_us < expected_build_us()) {
-      parts = known_ones(parts);
-      partition = partition_parts(parts, devices);
-      if (!pays()) return;
+      parts = known_parts(parts);
+      partition = divide(parts, devices);
+      if (!pays(partition, parts, alone)) return;
     }
-    make_small(parts, &partition.proportions);
+    limit_new_parts(parts, &partition.proportions);
   }
   decision->proportions = std::move(partition.proportions);
   decision->native = false;
-  decision->finish_us = now + partition.end_us;
+  decision->finish_us = now + end_of(parts, decision->proportions);
   size_t least_known = decision->position;
   const auto times_known = [&](size_t candidate) {
     return bucket.candidates[candidate].of_shards.count();
   };
-  for (const Part& each : parts) {
-    if (decision->proportions[each.position] <= 0) continue;
-    clock.book(each.position, decision->finish_us);
+  for (const DevicePart& each : parts) {
+    const double proportion = decision->proportions[each.position];
+    if (proportion <= 0) continue;
+    clock.book(each.position, now + each.begin_us() + proportion * each.whole_us);
     if (times_known(each.position) < times_known(least_known)) {
       least_known = each.position;
     }
   }
   const LearnedCost& of_shards = bucket.candidates[least_known].of_shards;
-  if (call.learns && is_sample_due(bucket, of_shards)) decision->timed = true;
+  // A copy of a whole operand cannot be told from the time of the shard.
+  const bool copies = copies_of({decision->proportions}, parts) > 0;
+  if (call.learns && !copies && is_sample_due(bucket, of_shards))
+    decision->timed = true;
 }
 
 void record_shards(const RowRun& run, Stream& stream, double begin_us,

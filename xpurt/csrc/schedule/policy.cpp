@@ -13,6 +13,7 @@ Work work_of(const OpCost& cost, const Ordinal& devices) {
   work.launches = cost.launches;
   work.reads = cost.reads;
   work.writes = cost.writes;
+  work.whole_reads = cost.whole_reads;
   work.residency = Residency(work.reads, work.writes, devices);
   return work;
 }

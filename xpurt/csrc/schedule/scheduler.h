@@ -32,7 +32,11 @@ struct Work {
   c10::ArrayRef<double> launches;  // by position; empty: one launch each
   c10::ArrayRef<const c10::StorageImpl*> reads;
   c10::ArrayRef<const c10::StorageImpl*> writes;
-  Residency residency;  // of these storages
+  Residency residency;       // of these storages
+  uint64_t whole_reads = 0;  // a bit per read: see OpCost
+
+  // Whether each shard of a divided op reads the whole operand.
+  bool reads_whole(size_t read) const { return (whole_reads >> read & 1) != 0; }
 };
 
 // Sets the costs by position in the ordinal; they are kept until the mapping changes.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "device/device_counts.h"
@@ -45,49 +44,6 @@ std::vector<double> proportions_for(const OpCost& cost, Stream& stream,
   return run.decision != nullptr ? run.decision->proportions : std::vector<double>{};
 }
 
-// Note [Steady proportions]
-// ~~~~~~~~~~~~~~~~~~~~~~~~~
-// Proportions that follow measured times change with every op. So do the boundaries
-// between the shards, and bytes would be copied across them at each step of a chain of
-// ops. So an op is divided like the last op with as many rows, until those proportions
-// differ by more than kDrift from the mean of the requested ones. The mean is over a
-// few ops: the ops of a chain request different proportions, and each of them would
-// move the boundary.
-constexpr double kDrift = 0.05;
-constexpr double kNewest = 0.25;  // weight of the last proportions in the mean
-constexpr size_t kMaxKept = 256;
-
-struct SteadyProportions {
-  std::vector<double> mean;
-  std::vector<double> taken;
-};
-struct KeptRows {
-  Mutex mutex{Rank::steady_split};
-  std::map<std::pair<c10::DeviceIndex, int64_t>, SteadyProportions> by_rows;
-};
-KeptRows& kept_rows() {
-  static auto* const leaked = new KeptRows;
-  return *leaked;
-}
-
-std::vector<double> steady(std::vector<double> proportions, c10::DeviceIndex index,
-                           int64_t rows) {
-  std::lock_guard<Mutex> lock(kept_rows().mutex);
-  auto& by_rows = kept_rows().by_rows;
-  if (by_rows.size() > kMaxKept) by_rows.clear();
-  SteadyProportions& known = by_rows[{index, rows}];
-  const auto both_or_none = [](double a, double b) { return (a > 0) == (b > 0); };
-  if (!std::ranges::equal(known.mean, proportions, both_or_none)) {
-    return known.taken = known.mean = std::move(proportions);
-  }
-  for (size_t p = 0; p < proportions.size(); ++p) {
-    known.mean[p] += kNewest * (proportions[p] - known.mean[p]);
-  }
-  const auto is_near = [](double a, double b) { return std::abs(a - b) <= kDrift; };
-  if (!std::ranges::equal(known.taken, known.mean, is_near)) known.taken = known.mean;
-  return known.taken;
-}
-
 }  // namespace
 
 void set_split_proportions(std::vector<double> proportions, double least_bytes,
@@ -122,7 +78,6 @@ ShardList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream,
   const double sum = std::accumulate(proportions.begin(), proportions.end(), 0.0);
   if (sum <= 0) return {};
   for (double& proportion : proportions) proportion /= sum;
-  proportions = steady(std::move(proportions), stream.id().device_index(), rows);
   ShardList shards;
   double until = 0;
   int64_t begin = 0;

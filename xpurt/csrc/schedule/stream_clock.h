@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "host/mutex.h"
-#include "schedule/backlog.h"
-#include "schedule/online_policy.h"
+#include "schedule/planning/backlog.h"
+#include "schedule/planning/online_policy.h"
 #include "stream/stream.h"
 
 namespace xpurt {

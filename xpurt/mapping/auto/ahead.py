@@ -4,21 +4,29 @@ programs never use it, and the import takes time."""
 from xpurt.mapping.auto import workloads
 from xpurt.mapping.auto.planning import Schedule, TaskGraph, plan
 from xpurt.mapping.auto.simulation import (
+    CoExecution,
     SimulatedDevice,
     Simulation,
+    co_execute,
+    divided_ops,
     fleets,
     on_devices,
+    product_forms,
     simulate,
 )
 
 __all__ = [
+    "CoExecution",
     "Schedule",
     "SimulatedDevice",
     "Simulation",
     "TaskGraph",
+    "co_execute",
+    "divided_ops",
     "fleets",
     "on_devices",
     "plan",
+    "product_forms",
     "simulate",
     "workloads",
 ]

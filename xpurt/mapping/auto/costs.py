@@ -5,7 +5,8 @@ class, if one was measured there, else as
     launch + max(bytes / bandwidth, flops / rate) + copies of what is not valid there
 
 (the roofline of Williams, Waterman and Patterson, 2009, with launch and transfer
-added), and corrects it by times of the running program (csrc/schedule/learned_cost.h).
+added), and corrects it by times of the running program
+(csrc/schedule/planning/learned_cost.h).
 """
 
 from dataclasses import astuple, dataclass

@@ -4,6 +4,7 @@ from xpurt.mapping.auto.planning.eft import online_policy
 from xpurt.mapping.auto.planning.parents_first import parents_first
 from xpurt.mapping.auto.planning.plan import POLICIES, plan
 from xpurt.mapping.auto.planning.prices import device_prices
+from xpurt.mapping.auto.planning.ranks import upward_ranks
 from xpurt.mapping.auto.planning.schedule import Schedule
 from xpurt.mapping.auto.planning.task_graph import TaskGraph
 from xpurt.mapping.auto.planning.timeline import Timeline
@@ -17,4 +18,5 @@ __all__ = [
     "online_policy",
     "parents_first",
     "plan",
+    "upward_ranks",
 ]

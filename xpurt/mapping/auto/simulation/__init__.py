@@ -1,7 +1,18 @@
 """A simulated machine, to compare policies on. Pure: uses no device."""
 
-from xpurt.mapping.auto.simulation import fleets
+from xpurt.mapping.auto.simulation import divided_ops, fleets, product_forms
+from xpurt.mapping.auto.simulation.co_execution import CoExecution, co_execute
 from xpurt.mapping.auto.simulation.machine import SimulatedDevice, on_devices
 from xpurt.mapping.auto.simulation.simulate import Simulation, simulate
 
-__all__ = ["SimulatedDevice", "Simulation", "fleets", "on_devices", "simulate"]
+__all__ = [
+    "CoExecution",
+    "SimulatedDevice",
+    "Simulation",
+    "co_execute",
+    "divided_ops",
+    "fleets",
+    "on_devices",
+    "product_forms",
+    "simulate",
+]

@@ -80,6 +80,7 @@ class Engine:
         self._left = graph.tasks
         self._events: list[tuple[float, int, str, int, int]] = []
         self._pushed = 0
+        self._idle: set[int] = set()  # devices that may start a task
         for device, at in failures.items():
             self._push(at, "fail", device, 0)
 
@@ -92,13 +93,16 @@ class Engine:
             self.now, _, kind, which, life = heapq.heappop(self._events)
             if kind == "fail":
                 self._fail(which)
-            elif self._life[which] != life:
-                continue
-            elif kind == "ready":
-                self._ready(which)
-            else:
-                self._finish(which)
-            self.strategy.offer(self)
+                self.strategy.offer(self)
+            elif self._life[which] == life:
+                if kind == "ready":
+                    self._ready(which)
+                else:
+                    self._finish(which)
+                self.strategy.offer(self)
+            # A device chooses among all tasks that are ready at this moment.
+            if not self._events or self._events[0][0] > self.now:
+                self._start_idle()
 
     def place(self, task: int, device: int, turn: float = 0.0) -> None:
         """Puts a task into a device's queue, behind those of a lower or equal `turn`.
@@ -115,6 +119,9 @@ class Engine:
 
     def is_done(self, task: int) -> bool:
         return self.state[task] is State.done
+
+    def is_unplaced(self, task: int) -> bool:
+        return self.state[task] is State.unplaced
 
     def arrival(self, edge: int, device: int) -> float:
         """The time that a finished parent's result takes to a device from now on."""
@@ -158,7 +165,12 @@ class Engine:
         device = int(self.placement[task])
         on = self.devices[device]
         heapq.heappush(on.ready, (on.queue[task], task))
-        self._start_next(device)
+        self._idle.add(device)
+
+    def _start_idle(self) -> None:
+        for device in sorted(self._idle):
+            self._start_next(device)
+        self._idle.clear()
 
     def _start_next(self, device: int) -> None:
         on = self.devices[device]
@@ -201,7 +213,7 @@ class Engine:
                 self._fetch(edge, child)
                 self._missing[child] -= 1
                 self._when_complete(child)
-        self._start_next(device)
+        self._idle.add(device)
 
     def _release_inputs(self, task: int) -> None:
         for edge in self.graph.edge_numbers_in(task):

@@ -41,3 +41,9 @@ def lopsided(devices: int) -> list[SimulatedDevice]:
     """A card, and others that are 20 times slower."""
     slow = replace(CARDS[1], name="slow", speed=0.05)
     return [CARDS[1], *[slow] * (devices - 1)]
+
+
+def one_memory(*speeds: float) -> list[SimulatedDevice]:
+    """Parts of a CPU that share its memory, of these relative speeds."""
+    whole = replace(CPU, launch_us=5, memory="host")
+    return [replace(whole, name=f"part {i}", speed=s) for i, s in enumerate(speeds)]

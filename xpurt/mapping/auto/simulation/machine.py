@@ -23,6 +23,8 @@ class SimulatedDevice:
     memory: devices that name the same memory read each other's results in place; ""
         is a memory of its own.
     memory_bytes: its size.
+    shared_bytes_per_us: the bandwidth of that memory for all of its devices together;
+        only `co_execute` considers it.
     speed: a factor on all rates but the link's; divides the costs of a `TaskGraph`.
     """
 
@@ -35,6 +37,7 @@ class SimulatedDevice:
     link_bytes_per_us: float = 1e4
     memory: str = ""
     memory_bytes: float = INFINITY
+    shared_bytes_per_us: float = INFINITY
     speed: float = 1.0
 
 

@@ -18,6 +18,7 @@ from xpurt.mapping.auto.simulation.machine import (
     on_devices,
     scaled,
 )
+from xpurt.mapping.auto.simulation.published import Dmda, OpenVino
 from xpurt.mapping.auto.simulation.residency import Residency
 from xpurt.mapping.auto.simulation.strategies import Online, Planned
 from xpurt.mapping.auto.workloads import Workload
@@ -79,7 +80,9 @@ def simulate(
     policy: "eft": the eager scheduler's decision, op by op in program order; on a
         device, an op that is ready overtakes those that wait. "in-order": the same
         without overtaking. "lookahead": the same decision, for the most urgent of 128
-        queued ops first. Or a plan of `plan`, which is not changed during the run:
+        queued ops first. "dmda", "dmdas": as StarPU decides. "openvino",
+        "openvino-cumulative": as OpenVINO's AUTO does, with one request, or one for
+        each independent part of the program. Or a plan of `plan`, which is not changed during the run:
         "heft", "cpop", "peft", "exact". Plans ignore the size of memory.
     noise: the standard deviation of the logarithm of a task's time; the policy knows
         the times without noise.
@@ -106,7 +109,7 @@ def simulate(
     size_list = sizes.tolist()
     engine = Engine(
         on,
-        _strategy(on, policy, fits),
+        _strategy(on, policy, fits, machine),
         lambda task, device: float(on.costs[task, device] * factors[task, device]),
         Residency([each.memory_bytes for each in machine]),
         size_list.__getitem__,
@@ -129,15 +132,26 @@ def simulate(
     )
 
 
-def _strategy(graph: TaskGraph, policy: str, fits: np.ndarray) -> Strategy:
+OTHERS = ("in-order", "lookahead", "dmda", "dmdas", "openvino", "openvino-cumulative")
+
+
+def _strategy(
+    graph: TaskGraph, policy: str, fits: np.ndarray, machine: Sequence[SimulatedDevice]
+) -> Strategy:
     if policy == "eft":
         return Online(graph, fits=fits)
     if policy == "in-order":
         return Online(graph, fits=fits, overtakes=False)
     if policy == "lookahead":
         return Online(graph, LOOKAHEAD, fits)
+    if policy in ("dmda", "dmdas"):
+        return Dmda(graph, fits, by_priority=policy == "dmdas")
+    if policy in ("openvino", "openvino-cumulative"):
+        # CPUs come last; among equals the order of the machine counts.
+        listed = sorted(range(len(machine)), key=lambda d: machine[d].name == "cpu")
+        return OpenVino(graph, listed, policy.endswith("cumulative"))
     if not isinstance(policy, str) or policy not in POLICIES:
-        known = ", ".join(["in-order", "lookahead", *POLICIES])
+        known = ", ".join([*OTHERS, *POLICIES])
         raise PlanningError(f"policy {policy!r} is unknown; there are {known}")
     return Planned(plan(graph, policy))
 

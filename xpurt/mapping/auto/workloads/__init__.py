@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xpurt.mapping.auto.workloads.grids import fft, stencil
 from xpurt.mapping.auto.workloads.layered import layered
 from xpurt.mapping.auto.workloads.linear_algebra import cholesky, lu, qr
-from xpurt.mapping.auto.workloads.workload import Task, Workload
+from xpurt.mapping.auto.workloads.workload import Task, Workload, repeated
 
 if TYPE_CHECKING:
     from torch import fx
@@ -21,6 +21,7 @@ __all__ = [
     "layered",
     "lu",
     "qr",
+    "repeated",
     "resnet_step",
     "stencil",
     "traced",

@@ -49,3 +49,16 @@ class Workload:
         for each in writes:
             self._writers[each] = number
         return number
+
+
+def repeated(work: Workload, copies: int) -> Workload:
+    """Independent copies of the same work, in turns: as many requests at once."""
+    made = Workload(f"{copies} x {work.name}")
+    for task in work.tasks:
+        made.tasks += [task] * copies
+    made.edges = [
+        (producer * copies + copy, consumer * copies + copy, size)
+        for producer, consumer, size in work.edges
+        for copy in range(copies)
+    ]
+    return made

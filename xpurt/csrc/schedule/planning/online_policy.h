@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "schedule/candidate.h"
+#include "schedule/planning/candidate.h"
 
 namespace xpurt {
 

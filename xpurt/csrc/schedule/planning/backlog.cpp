@@ -1,4 +1,4 @@
-#include "schedule/backlog.h"
+#include "schedule/planning/backlog.h"
 
 #include <algorithm>
 

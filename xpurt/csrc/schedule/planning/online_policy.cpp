@@ -1,4 +1,4 @@
-#include "schedule/online_policy.h"
+#include "schedule/planning/online_policy.h"
 
 #include <c10/util/Exception.h>
 

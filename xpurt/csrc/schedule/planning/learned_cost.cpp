@@ -1,4 +1,4 @@
-#include "schedule/learned_cost.h"
+#include "schedule/planning/learned_cost.h"
 
 #include <algorithm>
 #include <cmath>

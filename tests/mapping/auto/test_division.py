@@ -1,0 +1,144 @@
+"""The division of ops among devices: the code that the scheduler and the simulator
+share."""
+
+import math
+
+import pytest
+
+from xpurt import _C
+
+NOWHERE = math.inf
+
+
+def divided(
+    queue: list[float],
+    launch: list[float],
+    whole: list[float],
+    alone_us: float | None = None,
+    copies: list[float] | None = None,
+    in_shards: bool = False,
+    regret: _C.CopyRegret | None = None,
+    boundary: _C.Boundary | None = None,
+) -> list[float]:
+    alone = [q + each + w for q, each, w in zip(queue, launch, whole, strict=True)]
+    return _C.divide_call(
+        queue,
+        launch,
+        copies or [0.0] * len(queue),
+        whole,
+        min(alone) if alone_us is None else alone_us,
+        in_shards,
+        regret or _C.CopyRegret(),
+        boundary or _C.Boundary(),
+    )
+
+
+def test_all_devices_end_at_the_same_time() -> None:
+    assert divided([0, 0], [0, 0], [10, 30]) == pytest.approx([0.75, 0.25])
+    # 1 + 10 x = 3 + 10 (1 - x)
+    assert divided([0, 2], [1, 1], [10, 10]) == pytest.approx([0.6, 0.4])
+    assert divided([0, 0, 0], [0, 0, 0], [4, 4, 4]) == pytest.approx([1 / 3] * 3)
+
+
+def test_a_device_that_is_not_worth_a_launch_gets_nothing() -> None:
+    assert divided([0, 0, 0], [1, 1, 1], [20, 20, 5000]) == [0.5, 0.5, 0]
+    assert divided([0, 0, 0], [0, 0, 30], [20, 20, 20]) == [0.5, 0.5, 0]
+    assert divided([0, 0], [0, 0], [10, NOWHERE]) == []
+
+
+def test_it_has_to_pay() -> None:
+    assert divided([0, 0], [0, 0], [10, 80]) == pytest.approx([8 / 9, 1 / 9])
+    assert divided([0, 0], [0, 0], [10, 200]) == []
+
+
+def test_what_is_pending_takes_no_part_in_the_gain() -> None:
+    """Behind a queue of 1000, an op of 10 gains 5: next to nothing of the end."""
+    assert divided([1000, 1000], [0, 0], [10, 10]) == pytest.approx([0.5, 0.5])
+
+
+def test_a_copy_that_stays_is_made_once_it_has_paid() -> None:
+    """Each call without the copy loses 5, and the copy takes 18."""
+    regret = _C.CopyRegret()
+    calls = [
+        divided([0, 0], [0, 0], [10, 10], copies=[0, 18], regret=regret)
+        for _ in range(4)
+    ]
+    assert calls == [[], [], [], pytest.approx([0.5, 0.5])]
+
+
+def test_copies_in_vain_get_rare() -> None:
+    regret = _C.CopyRegret()
+    made = [
+        bool(divided([0, 0], [0, 0], [10, 10], copies=[0, 18], regret=regret))
+        for _ in range(200)
+    ]
+    assert 2 <= sum(made) <= 6  # after 4, 8, 16, ... calls
+    assert not any(made[100:110])
+    # They stay after all.
+    assert divided([0, 0], [0, 0], [10, 10], regret=regret)
+    again = [
+        bool(divided([0, 0], [0, 0], [10, 10], copies=[0, 18], regret=regret))
+        for _ in range(4)
+    ]
+    assert any(again)
+
+
+def test_a_chain_is_divided_as_if_it_were_one_op() -> None:
+    """Long ops that suit the first device, short ones that suit the second. The chain's
+    sums are 110 and 140."""
+    boundary = _C.Boundary()
+    for _ in range(50):
+        divided([0, 0], [0, 0], [100, 100], boundary=boundary)
+        found = divided([0, 0], [0, 0], [10, 40], in_shards=True, boundary=boundary)
+    assert found[0] == pytest.approx(140 / 250, abs=0.015)
+
+
+def test_a_boundary_stays_until_moving_it_pays() -> None:
+    boundary = _C.Boundary()
+    first = divided([0, 0], [0, 0], [10, 10], boundary=boundary)
+    for whole in ([10, 10.3], [10.2, 10], [10, 10.2], [10.3, 10]):
+        assert (
+            divided([0, 0], [0, 0], whole, in_shards=True, boundary=boundary) == first
+        )
+    slower = [
+        divided([0, 0], [0, 0], [10, 30], in_shards=True, boundary=boundary)
+        for _ in range(40)
+    ]
+    assert slower[-1][0] == pytest.approx(0.75, abs=0.02)
+    # It moves in a few steps, not with each op.
+    assert 1 <= len({tuple(each) for each in slower}) <= 12
+
+
+def test_a_long_queue_does_not_tear_a_chain_apart() -> None:
+    """The second device is behind by more than the op takes. By itself the op would run
+    on the first one, which would have to gather the operands."""
+    boundary = _C.Boundary()
+    divided([0, 0], [0, 0], [100, 100], boundary=boundary)
+    assert divided([0, 50], [0, 0], [10, 10]) == []
+    assert divided(
+        [0, 50], [0, 0], [10, 10], alone_us=80, in_shards=True, boundary=boundary
+    ) == [0.5, 0.5]
+    # Without data to gather, waiting for the second device would be slower.
+    assert (
+        divided([0, 50], [0, 0], [10, 10], 10, in_shards=True, boundary=boundary) == []
+    )
+
+
+def test_a_device_that_got_slow_leaves_the_chain() -> None:
+    boundary = _C.Boundary()
+    divided([0, 0], [0, 0], [10, 10], boundary=boundary)
+    # Gathering takes long, but the chain is faster without the second device.
+    found = [
+        divided([0, 0], [0, 0], [10, 2000], 1500, in_shards=True, boundary=boundary)
+        for _ in range(60)
+    ]
+    assert found[-1] == []
+
+
+def test_bad_times_are_refused() -> None:
+    with pytest.raises(ValueError, match="four times of each device"):
+        divided([0, 0], [0, 0], [1, 1], 1, copies=[0])
+    with pytest.raises(ValueError, match="negative"):
+        divided([0, -1], [0, 0], [1, 1], 1)
+    with pytest.raises(ValueError, match="`whole` is 0"):
+        divided([0, 0], [0, 0], [0, 1], 1)
