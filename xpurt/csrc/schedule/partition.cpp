@@ -6,7 +6,7 @@
 #include "program/program_build.h"
 #include "schedule/candidates.h"
 #include "schedule/exploration.h"
-#include "schedule/tier_choice.h"
+#include "schedule/learning_mode.h"
 
 namespace xpurt {
 namespace {
@@ -14,8 +14,9 @@ namespace {
 // Note [Partition of an op]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~
 // A device that computes the proportion x of an op is done at begin + x * whole.
-// `begin` is when its queue is free and a kernel is launched. `whole` is the time of
-// the whole op on that device, with the copies of its operands. All devices end at the
+// `begin` is when its queue is free, a kernel is launched, and the operands that every
+// shard reads whole are there. `whole` is the time of the whole op on that device, with
+// the copies of the other operands. All devices end at the
 // same time t if sum((t - begin) / whole) = 1. A device that begins after t takes no
 // part. That is the split of EngineCL's HGuided (Nozal, Bosque and Beivide, 2020)
 // without its rounds: the speeds are learned from one call to the next, and each timed
@@ -80,16 +81,17 @@ Partition partition_parts(std::vector<Part> parts, size_t devices) {
   return {};
 }
 
-// Bytes of the operands that are missing on the device as a whole. An operand that is
-// there in part was left by a divided op, most likely with the same shards, so it
-// counts as present.
-double missing_bytes(const Work& work, size_t position) {
+// Microseconds of the copies of the operands of which each shard reads its own rows. An
+// operand that is there in part was left by a divided op, most likely with the same
+// shards, so it counts as present.
+double own_moves_us(const Work& work, size_t position, double bytes_per_us) {
   double missing = 0;
   for (size_t read = 0; read < work.reads.size(); ++read) {
+    if (is_shared(work, read)) continue;
     const size_t bytes = work.residency.bytes_missing(read, position);
     if (bytes == work.reads[read]->nbytes()) missing += static_cast<double>(bytes);
   }
-  return missing;
+  return missing / bytes_per_us;
 }
 
 Part part_of(const Work& work, const Ordinal& devices, size_t position, double us,
@@ -98,8 +100,9 @@ Part part_of(const Work& work, const Ordinal& devices, size_t position, double u
   const double rate = costs[std::min(link, costs.size() - 1)].copy_bytes_per_us;
   const double launch_us = costs[position].launch_us;
   const double work_us = std::max(us - launch_us, us / 10);
-  return {position, launch_us + queue_us,
-          work_us + missing_bytes(work, position) / rate};
+  const double shared_us = moves_us(work, devices, position, costs, true);
+  return {position, launch_us + queue_us + shared_us,
+          work_us + own_moves_us(work, position, rate)};
 }
 
 std::vector<Part> known_ones(const std::vector<Part>& parts) {
@@ -141,7 +144,7 @@ std::vector<Part> parts_of(const Work& work, const Ordinal& devices,
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     if ((positions >> position & 1) == 0) continue;
     const LearnedCost& of_shards = found.bucket().candidates[position].of_shards;
-    const double factor = of_shards.estimate(learned_factor(found, position));
+    const double factor = of_shards.estimate(learned_factor(found, position, position));
     const double us = decision.expected_us[position] * factor;
     const double queue_us = decision.candidates[position].free_us - decision.now_us;
     parts.push_back(part_of(work, devices, position, us, queue_us, costs));
@@ -205,7 +208,12 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
     make_small(parts, &partition.proportions);
   }
   decision->proportions = std::move(partition.proportions);
+  for (size_t position = 0; position < devices; ++position) {
+    decision->shared_moves_us.push_back(
+        moves_us(work, stream.ordinal(), position, costs, true));
+  }
   decision->native = false;
+  decision->gained_us += decision->finish_us - now - partition.end_us;
   decision->finish_us = now + partition.end_us;
   size_t least_known = decision->position;
   const auto times_known = [&](size_t candidate) {
@@ -213,27 +221,41 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   };
   for (const Part& each : parts) {
     if (decision->proportions[each.position] <= 0) continue;
-    clock.book(each.position, decision->finish_us);
+    clock.book(each.position, decision->finish_us, now);
     if (times_known(each.position) < times_known(least_known)) {
       least_known = each.position;
     }
   }
-  const LearnedCost& of_shards = bucket.candidates[least_known].of_shards;
-  if (call.learns && is_sample_due(bucket, of_shards)) decision->timed = true;
+  const CandidateStatistics& least = bucket.candidates[least_known];
+  if (call.learns &&
+      is_sample_due(bucket, least.of_shards, partition.end_us, least.stall_us)) {
+    decision->timed = true;
+  }
+}
+
+void take_back_undivided(const Decision& decision, Stream& stream) {
+  for (size_t position = 0; position < decision.proportions.size(); ++position) {
+    if (position != decision.position) take_back_shard(decision, stream, position);
+  }
 }
 
 void record_shards(const RowRun& run, Stream& stream, double begin_us,
-                   const std::vector<double>& ends_us) {
+                   const std::vector<double>& ends_us, double stall_us) {
   const Decision& decision = *run.decision;
-  if (run.shard_moved || decision.bucket == nullptr) return;
+  if (run.shard_moved) return;
   std::lock_guard<Mutex> lock(scheduler_mutex());
+  if (!is_current(decision)) return;
   for (size_t position = 0; position < run.fractions.size(); ++position) {
     const double fraction = run.fractions[position];
     if (fraction <= 0 || ends_us[position] <= begin_us) continue;
     const double us = ends_us[position] - begin_us;
-    const double moves_us = decision.candidates[position].moves_us * fraction;
+    // Empty if the proportions were forced.
+    const double shared_us =
+        decision.shared_moves_us.empty() ? 0 : decision.shared_moves_us[position];
+    const double own_us = decision.candidates[position].moves_us - shared_us;
+    const double moves_us = shared_us + own_us * fraction;
     record_time(decision, stream, position, std::max(us - moves_us, us / 10) / fraction,
-                {decision.finish_us - decision.now_us, us},
+                {decision.finish_us - decision.now_us, us}, stall_us,
                 &CandidateStatistics::of_shards);
   }
 }

@@ -31,9 +31,14 @@ struct Work {
   bool needs_fp16 = false;
   c10::ArrayRef<double> launches;  // by position; empty: one launch each
   c10::ArrayRef<const c10::StorageImpl*> reads;
+  uint64_t shared = 0;  // one bit for each of them: see OpCost::shared
   c10::ArrayRef<const c10::StorageImpl*> writes;
   Residency residency;  // of these storages
 };
+
+inline bool is_shared(const Work& work, size_t read) {
+  return (work.shared >> read & 1) != 0;
+}
 
 // Sets the costs by position in the ordinal; they are kept until the mapping changes.
 // Raises ValueError if there is not one per device, or if a time is negative or a rate
@@ -42,6 +47,9 @@ void set_device_costs(c10::DeviceIndex index, std::vector<DeviceCost> costs);
 
 // The costs by position; empty if they are unknown.
 std::vector<DeviceCost> device_costs(c10::DeviceIndex index);
+
+// Changes with the costs of the devices.
+uint64_t device_costs_version() noexcept;
 
 // Makes measured cost curves override the ordinal's device costs, until the next
 // set_device_costs(), whose costs are then used.
