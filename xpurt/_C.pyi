@@ -350,14 +350,22 @@ def begin_explaining() -> int:
 def end_explaining(
     begin: int,
 ) -> list[
-    tuple[str, str, str, str, list[tuple[str, bool, float, float, float, float]]]
+    tuple[
+        str,
+        str,
+        str,
+        str,
+        float,
+        list[tuple[str, bool, float, float, float, float, bool, int, float]],
+    ]
 ]:
-    """(op, device, tier, why, [(device, native, us until it is free, us of copies, us
-    of the work, us until it is done), ...]) of each op since `begin_explaining`."""
+    """(op, device, tier, why, us measured, [(device, native, us until it is free, us of
+    copies, us of the work, us until it is done, is held back, timed calls, us that these
+    took), ...]) of each op since `begin_explaining`."""
 
-def device_report() -> list[tuple[str, int, int, int, int, float, float, float]]:
+def device_report() -> list[tuple[str, int, int, int, int, float, float, float, float]]:
     """(device, moves, bytes moved, shards of split ops, timed samples, us predicted for
-    these, us measured, us predicted for all)."""
+    these, us measured, us predicted for all, us gained by all)."""
 
 def reset_device_report() -> None: ...
 def stop_builds() -> None:
@@ -489,15 +497,16 @@ class testing:
         """Microseconds (native, by a kernel) on the home device; None: not measured."""
 
     @staticmethod
-    def learned_tiers() -> list[
-        tuple[str, int, str, str, int, int, str, str, float, float]
+    def learned_calls() -> list[
+        tuple[str, int, str, str, int, int, int, list[int], list[float]]
     ]:
-        """Op, device id, letter, layout, log2 of the elements, calls to the learner's next
-        sample, tier by the table, tier in use ("native" or "kernel"), us native, us by
-        a kernel."""
+        """Op, ordinal, letter, layout, log2 of the elements, calls to the next timed
+        sample, the candidate in use at home, timed samples by candidate, measured over
+        expected time by candidate. Candidates are kernels by position, then the native
+        kernel."""
 
     @staticmethod
-    def forget_tiers() -> None: ...
+    def forget_statistics() -> None: ...
     @staticmethod
     def set_learning_bias(native_us: float, kernel_us: float) -> None:
         """For tests: a time added to every time that is learned from."""
@@ -508,28 +517,36 @@ class testing:
     ) -> float:
         """For benchmarks: nanoseconds of one choice of a tier."""
 
-    class TimedSample:
-        @property
-        def kernel(self) -> bool: ...
-        @property
-        def counts(self) -> bool: ...
-
-    class TierLearner:
-        """For tests: decides in one bucket of calls, by the times that it gets."""
+    class Learner:
+        """For tests: chooses and learns in one bucket of calls, by the times that it
+        gets."""
 
         def __init__(
             self, native_us: float, kernel_us: float, is_built: bool = False
         ) -> None: ...
-        def next(self, calls: int, build_us: float) -> testing.TimedSample: ...
-        def record(
-            self, sample: testing.TimedSample, us: float, stall_us: float
-        ) -> None: ...
+        def next(self, build_us: float) -> tuple[bool, bool, int]:
+            """Runs the kernel, is timed, calls that follow in the same way."""
+
+        def record(self, kernel: bool, us: float, stall_us: float) -> None: ...
         @property
         def kernel(self) -> bool: ...
+
+    class Slowdown:
+        """For tests: see Note [Slowdown]."""
+
+        def __init__(self) -> None: ...
+        def record(
+            self, ratio: float, measured_us: float, is_known: bool = True
+        ) -> bool:
+            """Returns whether choices may have changed."""
+
+        def suspect(self) -> bool:
+            """Returns whether the sign counts."""
+
         @property
-        def interval(self) -> int: ...
+        def factor(self) -> float: ...
         @property
-        def estimated_us(self) -> tuple[float, float]: ...
+        def wants_samples(self) -> bool: ...
 
     class LearnedCost:
         """For tests: see Note [Learned costs]."""
@@ -552,6 +569,7 @@ class testing:
         def written_us(self, storage: int, now: float) -> float: ...
         def book(self, position: int, end: float) -> None: ...
         def book_write(self, storage: int, end: float) -> None: ...
+        def take_back(self, position: int, begin: float, end: float) -> None: ...
         def correct(
             self, position: int, end: float, now: float, has_ended: bool
         ) -> None: ...

@@ -102,7 +102,7 @@ def test_both_operands_of_a_softmax_gradient_are_moved(costs) -> None:
     backward = torch.ops.aten._softmax_backward_data
     (row,) = xpurt.explain(lambda: backward(grad, output, 1, torch.float32))
     # The gradient is on the GPU only, and the output on the CPU only.
-    assert {round(way.moves_us) for way in row.ways} == {100_000}
+    assert {round(each.moves_us) for each in row.candidates} == {100_000}
 
 
 def test_after_a_wait_nothing_is_pending(costs) -> None:
@@ -156,7 +156,7 @@ def test_tiny_ops_stay_with_their_data(auto_mapping: None, size: int) -> None:
     x = torch.ones(size, device="xpu")
     (row,) = xpurt.explain(lambda: x + x)
     assert row.tier == "native"
-    assert row.ways == ()
+    assert row.candidates == ()
 
 
 def test_an_explanation_has_a_row_per_op(costs) -> None:
@@ -166,15 +166,36 @@ def test_an_explanation_has_a_row_per_op(costs) -> None:
     found = xpurt.explain(lambda: x.tanh().exp())
     assert [row.op for row in found] == ["aten::tanh", "aten::exp"]
     first, second = found
-    by_kind = dict(zip(costs.kinds, first.ways, strict=False))
-    assert first.why == "predicted to finish first"
+    by_kind = dict(zip(costs.kinds, first.candidates, strict=False))
+    assert first.why == "predicted to finish first, by costs alone"
     # 4 and 8 KiB at a byte per nanosecond are nothing.
     assert by_kind["cpu"].finish_us == pytest.approx(100, abs=1)
     assert by_kind["gpu"].moves_us == pytest.approx(20, abs=1)
     assert by_kind["gpu"].finish_us == pytest.approx(70, abs=1)
-    assert dict(zip(costs.kinds, second.ways, strict=False))["gpu"].moves_us == 0
+    assert dict(zip(costs.kinds, second.candidates, strict=False))["gpu"].moves_us == 0
     assert "20 copies + 50 work" in str(found)
+    gpu, cpu = (
+        next(d.name for d in xpurt.physical_devices() if d.kind == kind)
+        for kind in ("gpu", "cpu")
+    )
+    assert first.chosen == by_kind["gpu"]
+    assert first.sentence.startswith(
+        f"aten::tanh (predicted to finish first, by costs alone): the kernel on {gpu} was expected to "
+        "end after 70 us, and none of its calls was timed yet; "
+    )
+    assert f"; the kernel on {cpu} was expected to end after 100 us" in first.sentence
+    assert first.sentence in str(found)
     assert found.result.shape == (2048,)
+
+
+@pytest.mark.usefixtures("costs")
+def test_an_explanation_has_what_came() -> None:
+    x = torch.ones(2048, device="xpu")
+    with xpurt.kernel_policy("native"):
+        (row,) = xpurt.explain(x.tanh)
+    assert row.measured_us is not None
+    assert row.sentence.endswith(" us): the kernel policy is native.")
+    assert ", and took " in row.sentence
 
 
 def test_an_explanation_of_an_error_leaves_nothing_behind(costs) -> None:
@@ -211,6 +232,29 @@ def test_a_report_has_a_row_per_device(costs) -> None:
     # Operand there, and sum's result back.
     assert rows["gpu"].bytes_moved >= 4 * (1 << 16)
     assert "predicted ms" in str(report)
+
+
+def test_a_report_has_what_the_choice_gained(costs) -> None:
+    x = torch.ones(2048, device="xpu")
+    kinds = {d.name: d.kind for d in xpurt.physical_devices()}
+
+    def gained() -> dict[str, int]:
+        report = xpurt.op_report(reset=True)
+        rows = report.devices
+        assert not rows or "gained ms" in str(report)
+        return {kinds[row.device]: round(row.gained_ms) for row in rows}
+
+    torch.xpu.synchronize()
+    set_costs(costs, 1e6, 1.5e6)
+    gained()
+    x.tanh()
+    assert gained() == {"cpu": 0}
+    torch.xpu.synchronize()
+    many = [torch.ones(2048, device="xpu") for _ in range(2)]
+    torch.xpu.synchronize()
+    gained()
+    several(many)  # the GPU runs the second one, and ends before the CPU could have
+    assert gained() == {"cpu": 0, "gpu": 500}
 
 
 def test_shares_follow_the_speeds(costs) -> None:

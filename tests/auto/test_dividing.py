@@ -175,6 +175,27 @@ print(torch.equal(x.cpu(), cpu * 4), shards()["gpu"] > 1)
     assert then == "True True"
 
 
+def test_a_call_that_is_dropped_takes_back_its_time_on_all_devices(tmp_path) -> None:
+    """Seen while other work is pending: a wait would set all clocks back."""
+    assert auto(
+        ALIKE
+        + """
+import contextlib, io
+dear()
+small = torch.ones(1 << 12, device="xpu")
+with xpurt.prefer("GPU"): small.tanh()
+torch.xpu.synchronize()
+with xpurt.prefer("GPU"): small.tanh()  # pending from now on
+x * 2  # divided, and dropped: home's kernel is being built
+with contextlib.redirect_stdout(io.StringIO()): (row,) = xpurt.explain(small.sin).rows
+print(_C.testing.builds_pending() > 0, max(each.free_us for each in row.candidates) < 1e6)
+wait_for_builds()
+""",
+        XPURT_CACHE_DIR=str(tmp_path),
+        XPURT_VIRTUAL_GPU_DELAY_US="500000",
+    ) == ["True True"]
+
+
 SAID = """
 def said(call):
     _, warned = quietly(call)

@@ -42,6 +42,43 @@ print(ran_on("aten::tanh"))
     ) == ["{'cpu': 20}"]
 
 
+# The GPU is the faster one, until it gets slower. No call of the CPU is timed before.
+ON_A_GPU_THAT_GETS_SLOWER = """
+from xpurt.testing import delay_virtual_gpu
+costs(20_000, 10)
+xpurt.set_kernel_policy("sycl")
+x = torch.ones(1 << 12, device="xpu")
+def run(calls):
+    for _ in range(calls): x.tanh(); torch.xpu.synchronize()
+    return ran_on("aten::tanh")
+run(60)
+print(run(20).get("gpu", 0) > 15)
+delay_virtual_gpu(100_000)
+print(run(30).get("gpu", 0) < 15)
+print(run(20).get("cpu", 0) > 15)
+"""
+
+
+def test_a_device_that_got_slower_is_left_within_some_calls() -> None:
+    assert auto(ON_A_GPU_THAT_GETS_SLOWER, XPURT_VIRTUAL_GPU_DELAY_US="1000") == [
+        "True",
+        "True",
+        "True",
+    ]
+
+
+def test_the_costs_of_other_ops_on_it_are_corrected_too() -> None:
+    other = """
+y = torch.ones(1 << 12, device="xpu")
+row, = xpurt.explain(y.tan)
+print([each.cost_us > 50 for each in row.candidates[:2]])
+"""
+    *_, last = auto(
+        ON_A_GPU_THAT_GETS_SLOWER + other, XPURT_VIRTUAL_GPU_DELAY_US="1000"
+    )
+    assert last == "[True, True]"
+
+
 def test_predictions_come_close_to_what_is_measured() -> None:
     (line,) = auto(
         """
@@ -106,6 +143,23 @@ print(ran_on("aten::tanh"), torch.allclose(y.cpu(), torch.ones(1 << 14).tanh()))
         XPURT_CACHE_DIR=str(tmp_path),
         XPURT_LEARN="0",
     ) == ["{'cpu': 1} True", "{'gpu': 1} True"]
+
+
+def test_a_choice_that_is_made_during_a_build_does_not_outlast_it(tmp_path) -> None:
+    assert auto(
+        """
+costs(1e9, 10)
+x = torch.ones(1 << 14, device="xpu")
+for _ in range(3): x.tanh()
+ran_on("aten::tanh")
+while _C.testing.builds_pending(): time.sleep(0.01)
+time.sleep(0.05)
+x.tanh()
+print(ran_on("aten::tanh"))
+""",
+        XPURT_CACHE_DIR=str(tmp_path),
+        XPURT_LEARN="0",
+    ) == ["{'gpu': 1}"]
 
 
 def test_while_homes_kernel_is_built_pytorchs_does_its_work(tmp_path) -> None:

@@ -179,6 +179,9 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
         (lambda it: testing.virtual_gpu(memory_bytes=it), ["x", 1.5, 0, -1, True]),
     ],
     "testing.fail_virtual_gpu": [(testing.fail_virtual_gpu, NO_FLAGS)],
+    "testing.delay_virtual_gpu": [
+        (testing.delay_virtual_gpu, ["x", 1.5, None, -1, True])
+    ],
 }
 # Functions without arguments, and exception types.
 WITHOUT = {

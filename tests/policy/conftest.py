@@ -60,8 +60,8 @@ def set_costs(on_cpu: None) -> SetCosts:
 @pytest.fixture
 def learning(on_cpu: None) -> Iterator[None]:
     _C.set_learning(True)
-    _C.testing.forget_tiers()
+    _C.testing.forget_statistics()
     yield
     _C.set_learning(False)
     _C.testing.set_learning_bias(0, 0)
-    _C.testing.forget_tiers()
+    _C.testing.forget_statistics()

@@ -52,3 +52,13 @@ def test_a_mark_that_is_late_moves_the_clock_on() -> None:
     assert backlog.free_us(0, 90) == 130
     backlog.correct(0, 90, 95, True)  # ended some time since the last check
     assert backlog.free_us(0, 95) == 130
+
+
+def test_work_that_is_not_submitted_is_taken_back() -> None:
+    backlog = _C.testing.Backlog(1)
+    backlog.book(0, 100)
+    backlog.book(0, 150)
+    backlog.take_back(0, 0, 100)  # the later work moves forward
+    assert backlog.free_us(0, 10) == 50
+    backlog.take_back(0, 0, 100)  # of another age: a wait has set the clock back
+    assert backlog.free_us(0, 10) == 50

@@ -124,5 +124,8 @@ def test_what_is_measured_for_a_layout_has_it(
     one: probe_ops.ProbeOp,
 ) -> None:
     call, _ = one.make(1 << 14, torch.float32, "xpu")
-    call()
-    assert {row[3] for row in _C.testing.learned_tiers()} == {one.layout}
+    # A sample is discarded at most three times in a row, as its memory is new.
+    for _ in range(5):
+        call()
+    learned = {row[3] for row in _C.testing.learned_calls() if any(row[7])}
+    assert learned == {one.layout}

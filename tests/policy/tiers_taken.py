@@ -13,15 +13,23 @@ def tiers_of(op: str) -> dict[str, int]:
     return found
 
 
-def bucket_of(op: str, log2: int) -> tuple[str, str]:
-    """Tier by the table, and tier in use, of float32 operands of that size."""
-    ((*_, by_table, in_use, _, _),) = [
-        row for row in _C.testing.learned_tiers() if row[0] == op and row[4] == log2
-    ]
-    return by_table, in_use
+def tier_in_use(op: str, log2: int) -> str:
+    """The tier that was learned for float32 operands of that size, on one device."""
+    return ("kernel", "native")[_row(op, log2)[6]]
 
 
 def calls_to_next_sample(op: str, log2: int) -> int:
-    """Until the learner times a call of float32 operands of that size."""
-    (row,) = [r for r in _C.testing.learned_tiers() if r[0] == op and r[4] == log2]
-    return row[5]
+    """Until a call of float32 operands of that size is a timed sample."""
+    return _row(op, log2)[5]
+
+
+def is_learned(op: str) -> bool:
+    """Whether any call of the op was timed."""
+    return any(row[0] == op and any(row[7]) for row in _C.testing.learned_calls())
+
+
+def _row(
+    op: str, log2: int
+) -> tuple[str, int, str, str, int, int, int, list[int], list[float]]:
+    (row,) = [r for r in _C.testing.learned_calls() if r[0] == op and r[4] == log2]
+    return row

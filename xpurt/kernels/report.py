@@ -38,6 +38,8 @@ class DeviceRow:
         the home device.
     split_ops: ops of which the device computed a shard.
     busy_ms: the predicted time of the ops for which the device was chosen.
+    gained_ms: by how much the choice of the device for these ops has put the end of all
+        ops before the end of the best device alone, as predicted; negative: a loss.
     timed, predicted_ms, measured_ms: the calls that the scheduler learned from, their
         predicted time, and their measured time.
     """
@@ -48,6 +50,7 @@ class DeviceRow:
     bytes_moved: int
     split_ops: int
     busy_ms: float
+    gained_ms: float
     timed: int
     predicted_ms: float
     measured_ms: float
@@ -98,6 +101,7 @@ def devices_table(rows: Iterable[DeviceRow]) -> str:
             size(row.bytes_moved),
             f"{row.split_ops:,}",
             f"{row.busy_ms:.1f}",
+            f"{row.gained_ms:+.1f}",
             f"{row.timed:,}",
             f"{row.predicted_ms:.2f}",
             f"{row.measured_ms:.2f}",
@@ -111,6 +115,7 @@ def devices_table(rows: Iterable[DeviceRow]) -> str:
         ">moved",
         ">split",
         ">busy ms",
+        ">gained ms",
         ">timed",
         ">predicted ms",
         ">measured ms",
@@ -147,11 +152,20 @@ def _devices(rows: Sequence[OpRow]) -> tuple[DeviceRow, ...]:
             bytes_moved=moved,
             split_ops=split,
             busy_ms=busy_us / 1e3,
+            gained_ms=gained_us / 1e3,
             timed=timed,
             predicted_ms=predicted_us / 1e3,
             measured_ms=measured_us / 1e3,
         )
-        for device, _, moved, split, timed, predicted_us, measured_us, busy_us in (
-            _C.device_report()
-        )
+        for (
+            device,
+            _,
+            moved,
+            split,
+            timed,
+            predicted_us,
+            measured_us,
+            busy_us,
+            gained_us,
+        ) in (_C.device_report())
     )

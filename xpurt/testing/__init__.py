@@ -1,6 +1,6 @@
 """Tools for users to test code for devices that they do not have."""
 
-from xpurt.testing.gpu import fail_virtual_gpu, virtual_gpu
+from xpurt.testing.gpu import delay_virtual_gpu, fail_virtual_gpu, virtual_gpu
 from xpurt.testing.oracle import (
     Comparison,
     Disagreement,
@@ -16,6 +16,7 @@ __all__ = [
     "agree",
     "compare_errors",
     "copied",
+    "delay_virtual_gpu",
     "fail_virtual_gpu",
     "outcome",
     "virtual_gpu",

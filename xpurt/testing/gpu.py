@@ -64,3 +64,16 @@ def fail_virtual_gpu(fails: bool = True, *, running: bool = False) -> None:
     Raises RuntimeError if this process has no virtual GPU.
     """
     layer.fail(fails, running=running)
+
+
+def delay_virtual_gpu(delay_us: int) -> None:
+    """Makes the virtual GPU slower or faster while the program runs: each kernel that
+    is submitted from now on takes this many microseconds longer; 0 ends it.
+
+    Test the reaction of your program to a device that other processes use: under "AUTO"
+    work leaves a device that got slower within some calls.
+
+    Raises ValueError for a negative number, and RuntimeError if this process has no
+    virtual GPU.
+    """
+    layer.delay(delay_us)

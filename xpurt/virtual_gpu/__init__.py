@@ -134,6 +134,25 @@ def fail(fails: bool = True, *, running: bool = False) -> None:
     ctypes.CDLL(str(library_path())).xpurt_virtual_gpu_fail(ctypes.c_int(how))
 
 
+def delay(delay_us: int) -> None:
+    """Sets the time that is added to each kernel of this process from now on.
+
+    Raises ValueError for a negative number, and RuntimeError if there is no virtual
+    GPU.
+    """
+    check_type(
+        "delay_virtual_gpu()", delay_us, int, "microseconds", "Give a whole number."
+    )
+    if delay_us < 0:
+        raise ValueError(f"delay_us={delay_us}: a delay is 0 or more microseconds")
+    if not _layer_is_loaded():
+        raise RuntimeError(
+            "there is no virtual GPU that could be slow: SYCL has not looked for devices "
+            "yet, or XPURT_VIRTUAL_GPU is off"
+        )
+    ctypes.CDLL(str(library_path())).xpurt_virtual_gpu_delay(ctypes.c_uint64(delay_us))
+
+
 def is_active() -> bool:
     """True if SYCL has the virtual GPU, or will have it after its device query."""
     there = _layer_is_loaded() if _driver_is_loaded() else _is_listed()

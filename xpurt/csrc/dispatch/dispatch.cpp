@@ -18,6 +18,8 @@
 #include "program/program.h"
 #include "schedule/explain.h"
 #include "schedule/kernel_refusal.h"
+#include "schedule/partition.h"
+#include "schedule/stream_clock.h"
 #include "stream/capture.h"
 
 namespace xpurt {
@@ -31,6 +33,7 @@ void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet k
   }
   const uint64_t begin = ticks_now();
   check_host_kernel(record, index, host_keys(keys));
+  const double begin_us = is_explaining() ? now_us() : 0;
   HostRun on_host(record, index, stack);
   const bool copies = on_host.copies();
   check_may_copy(record, index, copies);
@@ -39,7 +42,7 @@ void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet k
   run.device_id = ordinal(index).home_device().id;
   const Tier tier = copies ? Tier::copy : Tier::native;
   count_op(record, tier, run.device_id, ticks_now() - begin, on_host.bytes_copied());
-  if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, run);
+  if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, run, now_us() - begin_us);
 }
 
 // Whether another tier can run a call after a driver refused to build its kernel.
@@ -60,7 +63,8 @@ bool can_repeat(const DeviceFailure& failure, const RowKernel& row, const Ordina
 // Under AUTO no call waits for the build of a kernel if another candidate can run it.
 BuildWaits waits_of(const OpRecord& record, const RowChoice& choice,
                     c10::DeviceIndex index) {
-  const bool hurries = choice.decision.has_value() && !has_preference() &&
+  const bool hurries = ordinal(index).devices.size() > 1 &&
+                       choice.decision.has_value() && !has_preference() &&
                        kernel_policy() == KernelPolicy::automatic &&
                        !is_deterministic() && choice.row->is_repeatable();
   if (!hurries) return {};
@@ -89,6 +93,12 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
   if (refused_elsewhere()) at_home.emplace();
   const WaitsForBuilds waits(waits_of(record, choice, index));
   const size_t refused = last_refusal().count;
+  // The predicted time of a call that does not run as decided is booked no more.
+  bool dropped = false;
+  const auto drop = [&] {
+    dropped = true;
+    if (run.decision != nullptr) take_back(*run.decision, current_stream(index));
+  };
   for (;;) {
     try {
       choice.call->run(record.op, stack, run);
@@ -102,6 +112,7 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
       if (!has_others || at_home.has_value() || !row.is_repeatable()) throw;
     } catch (const KernelIsBuilding& building) {
       if (record_building(*choice.decision, current_stream(index), building.device)) {
+        drop();
         return false;
       }
     } catch (const DeviceFailure& failure) {
@@ -109,16 +120,23 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
     } catch (...) {
       if (last_refusal().count == refused || !has_next_tier(record, row, index)) throw;
       remember_refusal(record, row, type, on.home_device());
-      if (run.device_id == home) return false;
+      if (run.device_id == home) {
+        drop();
+        return false;
+      }
     }
+    drop();
     run.device_id = home;
     run.fractions.clear();  // the repeated call is not divided
     run.shard_moved = false;
     at_home.emplace();
   }
+  if (run.decision != nullptr && run.fractions.empty() && !dropped) {
+    take_back_undivided(*run.decision, current_stream(index));
+  }
   const Tier tier = choice.call->tier();
   count_op(record, tier, run.device_id, ticks_now() - begin, 0);
-  if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, run);
+  if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, run, 0);
   return true;
 }
 
@@ -144,14 +162,10 @@ void run_chosen(OpRecord& record, const RowChoice& choice, c10::DeviceIndex inde
   if (choice.decision.has_value()) {
     run.decision = &*choice.decision;
     if (C10_UNLIKELY(run.decision->timed)) {
-      DecisionTimer clock(index, run);
+      SampleTimer clock(index, run);
       if (run_choice(record, choice, index, keys, stack, run)) clock.done();
       return;
     }
-  } else if (C10_UNLIKELY(choice.plan.timed != nullptr)) {
-    SampleTimer clock(record, index, choice);
-    if (run_choice(record, choice, index, keys, stack, run)) clock.done();
-    return;
   }
   run_choice(record, choice, index, keys, stack, run);
 }

@@ -3,6 +3,7 @@
 #include "host/host_memory.h"
 #include "native/alias.h"
 #include "op/stack_tensors.h"
+#include "program/program_build.h"
 #include "schedule/explain.h"
 #include "schedule/kernel_refusal.h"
 #include "schedule/partition.h"
@@ -45,7 +46,11 @@ CallSignature inspect_call(const OpRecord& record, const torch::jit::Stack& stac
   return signature;
 }
 
-// kTierFloor for rows that have to compute the amount of work, such as matrix products:
+// Below so many elements (see RowPrior) the native kernel is taken without any check:
+// it finishes before another kernel could have been launched.
+constexpr int64_t kTierFloor = 1024;
+
+// The same for rows that have to compute the amount of work, such as matrix products:
 // two matrices of 64 by 64 are multiplied before a kernel could have been launched.
 constexpr int64_t kAskingFloor = 4096;
 
@@ -73,57 +78,65 @@ bool too_small(const PhysicalDevice& home, const RowKernel& row,
   return signature.elements() <= floor && home.is_cpu;
 }
 
-// Chooses by cost, on one device whose memory the host reads.
-void choose_tier(OpRecord& record, const RowKernel& row, const PhysicalDevice& home,
-                 const torch::jit::Stack& stack,
-                 const std::optional<QuickChoice>& asked, RowChoice* choice) {
-  if (too_small(home, row, choice->signature)) return;
-  choice->elements = choice->signature.elements();
-  QuickChoice quick;
-  if (row.prior.by_operands) {
-    quick = asked ? *asked
-                  : quick_tier(record, home.id, choice->signature, choice->elements);
-    quick.take();
-    if (quick.tier == QuickTier::native) return;
-  }
-  RowCall* call = row.parse(stack, choice->memory);
-  if (call == nullptr) {
-    if (quick.tier == QuickTier::undecided && row.prior.by_operands) {
-      postpone_sample(record, home.id, choice->signature, choice->elements);
-    }
-    return;
-  }
-  if (!row.prior.by_operands) {
-    choice->elements = std::max<int64_t>(call->cost().elements, 1);
-    quick = quick_tier(record, home.id, choice->signature, choice->elements);
-    quick.take();
-  }
-  if (quick.tier == QuickTier::undecided) {
-    choice->plan = plan_tier(record, row, home.id, home.is_cpu, choice->signature,
-                             choice->elements, !is_sampling);
-  } else {
-    choice->plan.kernel = quick.tier == QuickTier::kernel;
-  }
-  take_row(row, call, choice->plan.kernel, choice);
-}
-
-// Chooses by the scheduler, on several devices: it takes the costs of copies into
-// account. `forced`: the native kernel is no candidate.
-void choose_on_several(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
-                       RowCall* call, bool forced, RowChoice* choice) {
+// Chooses by the scheduler, with a decision of its own for the call. `forced`: the
+// native kernel is no candidate.
+void choose_by_decision(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
+                        RowCall* call, int64_t elements, bool forced,
+                        RowChoice* choice) {
   Stream& stream = current_stream(index);
   const PhysicalDevice& home = stream.ordinal().home_device();
   const OpCost& cost = call->cost();
   // PyTorch's kernel would compute the whole op at home, so a forced split excludes it.
   const bool native = !forced && home.host_accessible && record.has_cpu_kernel &&
                       !is_split_forced(cost, stream);
-  choice->elements = std::max<int64_t>(cost.elements, 1);
-  const bool at_home = !native || !too_small(home, row, choice->signature);
-  const bool learns = !is_sampling && learning_is_on() && !is_deterministic();
-  choice->decision = decide(
-      {record, row, choice->signature, choice->elements, cost, native, at_home, learns},
-      stream);
+  const bool small = too_small(home, row, choice->signature);
+  const bool at_home =
+      !native || (!small && !is_refused(record, home.id, choice->signature.type()));
+  const bool learns = !is_sampling && learning_mode() == LearningMode::learns;
+  const double build_us =
+      row.prior.build_us >= 0 ? row.prior.build_us : expected_build_us();
+  choice->decision = decide({record, row, choice->signature, elements, cost, native,
+                             at_home, learns, build_us},
+                            stream);
   take_row(row, call, !choice->decision->native, choice);
+}
+
+// Chooses on one device whose memory the host reads. `quick`: the cached choice, if it
+// was looked up.
+void choose_on_one(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
+                   const torch::jit::Stack& stack, const QuickChoice* quick,
+                   RowChoice* choice) {
+  if (too_small(ordinal(index).home_device(), row, choice->signature)) return;
+  int64_t elements = choice->signature.elements();
+  QuickChoice known;
+  if (row.prior.by_operands) {
+    if (quick != nullptr) {
+      known = *quick;
+    } else if (!is_explaining()) {
+      known = quick_choice_on_one(record, index, choice->signature, elements);
+    }
+    known.take();
+    if (known.tier == QuickTier::native) return;
+  }
+  RowCall* call = row.parse(stack, choice->memory);
+  if (call == nullptr) {
+    if (known.tier == QuickTier::undecided && row.prior.by_operands) {
+      postpone_sample(record, index, choice->signature, elements);
+    }
+    return;
+  }
+  if (!row.prior.by_operands) {
+    elements = std::max<int64_t>(call->cost().elements, 1);
+    if (!is_explaining()) {
+      known = quick_choice_on_one(record, index, choice->signature, elements);
+    }
+    known.take();
+  }
+  if (known.tier == QuickTier::undecided) {
+    choose_by_decision(record, row, index, call, elements, false, choice);
+  } else {
+    take_row(row, call, known.tier == QuickTier::kernel, choice);
+  }
 }
 
 bool are_at(size_t position, const OpRecord& record, const torch::jit::Stack& stack) {
@@ -150,8 +163,8 @@ bool stays_native(const OpRecord& record, const RowKernel& row, c10::DeviceIndex
   }
   // The last check counts the call, so no other check may follow it.
   return too_small(on.home_device(), row, signature) ||
-         (row.prior.by_operands && !is_explaining() && !is_deterministic() &&
-          current_stream(index).idle() && is_decided_native(record, index, signature));
+         (row.prior.by_operands && !is_explaining() && current_stream(index).idle() &&
+          is_cached_native(record, index, on.devices.size(), signature));
 }
 
 bool writes_in_any_order(const OpRecord& record, const torch::jit::Stack& stack) {
@@ -188,8 +201,8 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
       inspected != nullptr ? inspected->signature : inspect_call(record, stack);
   const bool asked = inspected != nullptr && inspected->quick.has_value();
   if (!several && home.host_accessible && on.devices.size() == 1) {
-    choose_tier(record, *row, home, stack, asked ? inspected->quick : std::nullopt,
-                choice);
+    choose_on_one(record, *row, index, stack, asked ? &*inspected->quick : nullptr,
+                  choice);
     return;
   }
   if (!forced && is_refused(record, home.id, choice->signature.type())) return;
@@ -200,7 +213,8 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
       return;
     }
     if (RowCall* call = row->parse(stack, choice->memory)) {
-      choose_on_several(record, *row, index, call, forced, choice);
+      const int64_t elements = std::max<int64_t>(call->cost().elements, 1);
+      choose_by_decision(record, *row, index, call, elements, forced, choice);
     }
   } else if (!home.host_accessible) {
     take_row_if_it_can(*row, stack, choice);
@@ -222,7 +236,7 @@ std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex
   if (policy != KernelPolicy::automatic || on.devices.size() != 1) return std::nullopt;
   if (too_small(home, *row, signature)) return native;
   if (!row->prior.by_operands) return std::nullopt;
-  return quick_tier(record, home.id, signature, signature.elements());
+  return quick_choice_on_one(record, index, signature, signature.elements());
 }
 
 bool goes_native(const OpRecord& record, c10::DeviceIndex index,
@@ -243,22 +257,21 @@ std::optional<bool> goes_native_at_home(const OpRecord& record, c10::DeviceIndex
   }
   const RowKernel* row = record.row.load(std::memory_order_acquire);
   if (row == nullptr || too_small(home, *row, signature)) return true;
-  return row->prior.by_operands && !is_deterministic() &&
-         current_stream(index).idle() && is_decided_native(record, index, signature);
+  return row->prior.by_operands && current_stream(index).idle() &&
+         is_cached_native(record, index, on.devices.size(), signature);
 }
 
-SampleTimer::SampleTimer(OpRecord& record, c10::DeviceIndex index,
-                         const RowChoice& choice)
-    : record_(record),
-      choice_(choice),
-      stream_(current_stream(index)),
-      device_id_(ordinal(index).home_device().id) {
+SampleTimer::SampleTimer(c10::DeviceIndex index, const RowRun& run)
+    : run_(run), stream_(current_stream(index)) {
   const double before = now_us();
   stream_.wait();
   is_sampling = true;
+  pages_ = pages_given();
   begin_us_ = now_us();
-  // A native call would have waited anyway, so its wait is no stall.
-  if (choice.plan.sample.kernel) waited_us_ = begin_us_ - before;
+  // On one device a native call would have waited anyway, so its wait is no stall.
+  const bool waits_anyway =
+      run.decision->native && stream_.ordinal().devices.size() == 1;
+  if (!waits_anyway) waited_us_ = begin_us_ - before;
 }
 
 SampleTimer::~SampleTimer() {
@@ -266,39 +279,26 @@ SampleTimer::~SampleTimer() {
 }
 
 void SampleTimer::done() {
-  const double submitted = now_us();
-  stream_.wait();
-  const double end = now_us();
-  record_sample(record_, device_id_, choice_.signature, choice_.elements, choice_.plan,
-                end - begin_us_, waited_us_ + end - submitted);
-}
-
-DecisionTimer::DecisionTimer(c10::DeviceIndex index, const RowRun& run)
-    : run_(run), stream_(current_stream(index)) {
-  stream_.wait();
-  is_sampling = true;
-  pages_ = pages_given();
-  begin_us_ = now_us();
-}
-
-DecisionTimer::~DecisionTimer() {
-  is_sampling = false;
-}
-
-void DecisionTimer::done() {
   const bool divided = !run_.fractions.empty();
+  const double submitted_us = now_us();
   std::vector<double> ends_us;
   if (divided) {
     ends_us = stream_.wait_for_each(&now_us);
   } else {
     stream_.wait();
   }
-  const double us = now_us() - begin_us_;
+  const double end_us = now_us(), us = end_us - begin_us_;
   if (pages_given() > pages_ && discard_sample(*run_.decision)) return;
+  // The only device has worked during the wait before the call. What is lost is the
+  // time until it has as much work again, which is about that of the call. Of several
+  // devices some were idle.
+  const bool several = stream_.ordinal().devices.size() > 1;
+  const double delay_us = several ? waited_us_ : std::min(waited_us_, us);
+  const double stall_us = delay_us + end_us - submitted_us;
   if (divided) {
-    record_shards(run_, stream_, begin_us_, ends_us);
+    record_shards(run_, stream_, begin_us_, ends_us, stall_us);
   } else {
-    record_call_time(*run_.decision, stream_, us);
+    record_call_time(*run_.decision, stream_, us, stall_us);
   }
 }
 

@@ -7,8 +7,8 @@
 
 #include "op/op_record.h"
 #include "op/row_call.h"
+#include "schedule/cached_choice.h"
 #include "schedule/decision.h"
-#include "schedule/tier_choice.h"
 #include "stream/stream.h"
 
 namespace xpurt {
@@ -18,10 +18,8 @@ struct RowChoice {
   const RowKernel* row = nullptr;  // nullptr: the native kernel
   RowCall* call = nullptr;         // the row's parsed call; stored in `memory`
   RowCallStorage memory;
-  TierPlan plan;  // the tier on one device, and whether to time the call
   CallSignature signature;
-  int64_t elements = 0;
-  std::optional<Decision> decision;  // of the scheduler, on several devices
+  std::optional<Decision> decision;  // of the scheduler; none if a cached one was found
 };
 
 // What an unboxed op found out about a call before its arguments are put on a stack.
@@ -52,11 +50,11 @@ bool goes_native(const OpRecord& record, c10::DeviceIndex index,
 std::optional<bool> goes_native_at_home(const OpRecord& record, c10::DeviceIndex index,
                                         const CallSignature& signature);
 
-// Times a call on the current stream, from construction until done(), for the tier
-// learner. Calls within the timed call are no samples.
+// Times a call on the current stream, from construction until done(). Calls within the
+// timed call are no samples.
 class SampleTimer {
  public:
-  SampleTimer(OpRecord& record, c10::DeviceIndex index, const RowChoice& choice);
+  SampleTimer(c10::DeviceIndex index, const RowRun& run);
   ~SampleTimer();
   SampleTimer(const SampleTimer&) = delete;
   SampleTimer& operator=(const SampleTimer&) = delete;
@@ -65,29 +63,10 @@ class SampleTimer {
   void done();
 
  private:
-  OpRecord& record_;
-  const RowChoice& choice_;
-  Stream& stream_;
-  const int device_id_;
-  double waited_us_ = 0;
-  double begin_us_ = 0;
-};
-
-// The same for a timed sample of the scheduler.
-class DecisionTimer {
- public:
-  DecisionTimer(c10::DeviceIndex index, const RowRun& run);
-  ~DecisionTimer();
-  DecisionTimer(const DecisionTimer&) = delete;
-  DecisionTimer& operator=(const DecisionTimer&) = delete;
-
-  // Waits for the work of the call, and records its time.
-  void done();
-
- private:
   const RowRun& run_;
   Stream& stream_;
   uint64_t pages_ = 0;
+  double waited_us_ = 0;
   double begin_us_ = 0;
 };
 

@@ -50,8 +50,7 @@ enum class Rank : uint8_t {
   onednn_devices,     // makes an engine
   onednn_plans,       // makes primitives
   meta_results,       // results of meta functions, which are made without the lock
-  op_records,         // visits the ops' learned tiers
-  tiers,              // reads refusals and cost curves
+  op_records,         // visits what the ops have learned
   refusals,           //
   refusal_warnings,   //
   scheduler,          // clocks and learned costs; reads cost curves

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "host/blocked_wait.h"
 #include "host/gil.h"
 #include "host/recording_now.h"
 #include "host/worker.h"
@@ -27,6 +28,18 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kPolling = std::chrono::microseconds(20);
 constexpr auto kSignalInterval = std::chrono::milliseconds(20);
 
+// A wait of this length has blocked the thread.
+constexpr auto kBlocked = std::chrono::microseconds(50);
+
+thread_local double blocked_until = 0;
+
+void record_wait(Clock::time_point begin) {
+  const Clock::time_point end = Clock::now();
+  if (end - begin < kBlocked) return;
+  blocked_until =
+      std::chrono::duration<double, std::micro>(end.time_since_epoch()).count();
+}
+
 std::atomic<void (*)()> interrupt_check{nullptr};
 std::atomic<unsigned long> main_thread{0};
 
@@ -46,7 +59,8 @@ bool signals_arrive_here() {
 
 void wait_for_device(const std::function<bool()>& finished,
                      std::function<void()> wait) {
-  const auto noted = c10::make_scope_exit([] {
+  const auto noted = c10::make_scope_exit([begin = Clock::now()] {
+    record_wait(begin);
     if (C10_UNLIKELY(records_work())) record_wait_ended();
   });
   WithoutGil released;
@@ -59,6 +73,10 @@ void wait_for_device(const std::function<bool()>& finished,
   // Without another thread, Ctrl-C takes effect after the wait.
   if (task == nullptr) return wait();
   waits().wait(task, kSignalInterval, interrupt_check.load());
+}
+
+double blocked_until_us() noexcept {
+  return blocked_until;
 }
 
 void run_at_once(const std::vector<std::function<void()>>& parts) {

@@ -16,7 +16,6 @@
 namespace xpurt {
 
 struct DeviceStatistics;
-struct OpTiers;
 struct Refusals;
 struct WiderTypes;
 
@@ -62,10 +61,9 @@ struct OpRecord {
   std::atomic<const RowKernel*> row{nullptr};
   std::atomic<OpCounts*> counts{nullptr};  // made at the first count
   std::atomic<bool> warned{false};         // of copying
-  std::atomic<OpTiers*> tiers{nullptr};    // cached decisions; see tier_choice.h
-  std::atomic<DeviceStatistics*> device_statistics{
-      nullptr};                              // measured times; see device_statistics.h
-  std::atomic<Refusals*> refusals{nullptr};  // of drivers, to build kernels
+  // Measured times and cached choices: see device_statistics.h.
+  std::atomic<DeviceStatistics*> device_statistics{nullptr};
+  std::atomic<Refusals*> refusals{nullptr};       // of drivers, to build kernels
   std::atomic<const WiderTypes*> wider{nullptr};  // see wider_types.h
 };
 

@@ -49,7 +49,7 @@ struct RowKernel {
 void set_row(const c10::OperatorHandle& op, const RowKernel* row);
 
 enum class KernelPolicy {
-  automatic,  // by cost: see tier_choice.h
+  automatic,  // by cost: see decision.h
   sycl,       // the row, if it accepts the call
   native,     // never a row
 };

@@ -1,4 +1,4 @@
-// The choice of tiers in Python: the table of costs, and the learned costs.
+// The choice of a candidate in Python: the table of costs, and the learned costs.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
@@ -9,8 +9,9 @@
 #include "dispatch/row_choice.h"
 #include "op/cost_table.h"
 #include "python/bind.h"
-#include "schedule/tier_choice.h"
-#include "schedule/tier_learner.h"
+#include "schedule/exploration.h"
+#include "schedule/learning_mode.h"
+#include "schedule/slowdown.h"
 
 namespace py = pybind11;
 
@@ -63,19 +64,18 @@ std::optional<std::pair<double, double>> expected(c10::DeviceIndex index,
 
 py::list learned() {
   py::list rows;
-  for (const LearnedTier& each : learned_tiers()) {
-    rows.append(py::make_tuple(
-        each.op, each.device_id, std::string(1, each.letter), name_of(each.layout),
-        each.size, each.calls_left, each.table_kernel ? "kernel" : "native",
-        each.learned_kernel ? "kernel" : "native", each.us.native, each.us.kernel));
+  for (const LearnedCalls& each : learned_calls()) {
+    rows.append(py::make_tuple(each.op, each.ordinal, std::string(1, each.letter),
+                               name_of(each.layout), each.size, each.calls_left,
+                               each.in_use, each.timed, each.factors));
   }
   return rows;
 }
 
 // Nanoseconds of one choice of a tier, as unboxed ops make it, with operands like
 // these.
-double tier_choice_ns(const std::string& name, const std::string& overload,
-                      const std::vector<at::Tensor>& operands, int calls) {
+double choice_ns(const std::string& name, const std::string& overload,
+                 const std::vector<at::Tensor>& operands, int calls) {
   const OpRecord& record = op_record(
       c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str()));
   size_t native = 0;
@@ -92,26 +92,71 @@ double tier_choice_ns(const std::string& name, const std::string& overload,
   return native <= static_cast<size_t>(calls) ? took.count() / calls : 0;
 }
 
+// The calls of one bucket, chosen and learned from as decide() does it on one device,
+// without a device.
+class Learner {
+ public:
+  Learner(double native_us, double kernel_us, bool is_built)
+      : expected_{kernel_us, native_us},
+        sizes_(std::make_unique<StatisticsBySize>()),
+        found_{*sizes_, 0} {
+    sizes_->built = is_built ? 1 : 0;
+    found_.bucket().candidates.resize(2);
+    found_.bucket().in_use = 1;
+  }
+
+  // Whether the next call runs the kernel, whether it is timed, and how many calls
+  // follow it in the same way.
+  std::tuple<bool, bool, uint32_t> next(double build_us) {
+    StatisticsBucket& bucket = found_.bucket();
+    const Exploration exploration(found_, build_us, 1 + std::exchange(reused_, 0));
+    Candidates candidates;
+    for (size_t i = 0; i < 2; ++i) {
+      candidates.emplace_back().cost_us =
+          expected_[i] * learned_factor(found_, i, 1 - i);
+    }
+    exploration.hold_back_unproven(&candidates);
+    const size_t best = exploration.choose_at_home(candidates, 0);
+    const size_t chosen = exploration.trial(candidates, best);
+    const CandidateStatistics& known = bucket.candidates[chosen];
+    const double us = candidates[chosen].cost_us;
+    const bool timed =
+        chosen != best || is_sample_due(bucket, known.factor, us, known.stall_us);
+    if (!timed) reused_ = sampling_interval(known.factor.count(), us, known.stall_us);
+    return {chosen == 0, timed, reused_};
+  }
+
+  void record(bool kernel, double us, double stall_us) {
+    const size_t candidate = kernel ? 0 : 1;
+    record_sample(found_, candidate, us / expected_[candidate], stall_us);
+  }
+
+  bool kernel() const { return found_.bucket().in_use == 0; }
+
+ private:
+  std::array<double, 2> expected_;
+  std::unique_ptr<StatisticsBySize> sizes_;
+  FoundBucket found_;
+  uint32_t reused_ = 0;
+};
+
 void bind_learner(py::module_& m) {
   py::module_ testing = m.def_submodule("testing");
-  py::class_<TierLearner::TimedSample>(testing, "TimedSample")
-      .def_readonly("kernel", &TierLearner::TimedSample::kernel)
-      .def_readonly("counts", &TierLearner::TimedSample::counts);
-  py::class_<TierLearner>(testing, "TierLearner",
-                          "For tests: see Note [Learning tiers].")
-      .def(py::init([](double native_us, double kernel_us, bool is_built) {
-             return TierLearner({native_us, kernel_us}, is_built);
-           }),
-           py::arg("native_us"), py::arg("kernel_us"), py::arg("is_built") = false)
-      .def("next", &TierLearner::next, py::arg("calls"), py::arg("build_us"))
-      .def("record", &TierLearner::record, py::arg("sample"), py::arg("us"),
+  py::class_<Learner>(testing, "Learner", "For tests: see Note [Exploration].")
+      .def(py::init<double, double, bool>(), py::arg("native_us"), py::arg("kernel_us"),
+           py::arg("is_built") = false)
+      .def("next", &Learner::next, py::arg("build_us"),
+           "(runs the kernel, is timed, calls that follow in the same way)")
+      .def("record", &Learner::record, py::arg("kernel"), py::arg("us"),
            py::arg("stall_us"))
-      .def_property_readonly("kernel", &TierLearner::kernel)
-      .def_property_readonly("interval", &TierLearner::interval)
-      .def_property_readonly("estimated_us", [](const TierLearner& learner) {
-        const TierCosts us = learner.estimate();
-        return std::pair(us.native, us.kernel);
-      });
+      .def_property_readonly("kernel", &Learner::kernel);
+  py::class_<Slowdown>(testing, "Slowdown", "For tests: see Note [Slowdown].")
+      .def(py::init<>())
+      .def("record", &Slowdown::record, py::arg("ratio"), py::arg("measured_us"),
+           py::arg("is_known") = true)
+      .def("suspect", &Slowdown::suspect)
+      .def_property_readonly("factor", &Slowdown::factor)
+      .def_property_readonly("wants_samples", &Slowdown::wants_samples);
 }
 
 }  // namespace
@@ -128,10 +173,11 @@ void bind_policy(py::module_& m) {
   m.def("set_learning", &set_learning);
   m.def("learning", &learning_is_on);
   testing.def(
-      "learned_tiers", &learned,
-      "(op, device id, letter, layout, log2 of the elements, calls to the next sample, "
-      "tier by the table, tier in use, us native, us by a kernel)");
-  testing.def("forget_tiers", [] { forget_tiers(); });
+      "learned_calls", &learned,
+      "(op, ordinal, letter, layout, log2 of the elements, calls to the next sample, "
+      "candidate in use at home, [timed samples, ...], [measured over expected time, "
+      "...]); candidates are kernels by position, then the native kernel");
+  testing.def("forget_statistics", [] { forget_statistics(); });
   testing.def(
       "set_learning_bias",
       [](double native_us, double kernel_us) {
@@ -139,7 +185,7 @@ void bind_policy(py::module_& m) {
       },
       "For tests: microseconds that are added to every time that is learned from.");
   testing.def(
-      "choice_ns", &tier_choice_ns,
+      "choice_ns", &choice_ns,
       "For benchmarks: nanoseconds of one choice of a tier, as unboxed ops make it.");
   bind_learner(m);
 }

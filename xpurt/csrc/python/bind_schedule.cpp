@@ -17,10 +17,10 @@
 #include "schedule/decision.h"
 #include "schedule/device_report.h"
 #include "schedule/explain.h"
+#include "schedule/learning_mode.h"
 #include "schedule/planning/learned_cost.h"
 #include "schedule/partition.h"
 #include "schedule/scheduler.h"
-#include "schedule/tier_choice.h"
 
 namespace py = pybind11;
 
@@ -32,13 +32,14 @@ py::list explained(size_t begin) {
   for (const ExplainedOp& op : end_explaining(begin)) {
     py::list candidates;
     for (const ExplainedCandidate& candidate : op.candidates) {
-      candidates.append(py::make_tuple(candidate.device, candidate.native,
-                                       candidate.free_us, candidate.moves_us,
-                                       candidate.cost_us, candidate.finish_us));
+      candidates.append(
+          py::make_tuple(candidate.device, candidate.native, candidate.free_us,
+                         candidate.moves_us, candidate.cost_us, candidate.finish_us,
+                         candidate.held_back, candidate.samples, candidate.timed_us));
     }
     rows.append(py::make_tuple(op.op, op.device,
                                kTierNames[static_cast<size_t>(op.tier)], op.why,
-                               candidates));
+                               op.measured_us, candidates));
   }
   return rows;
 }
@@ -48,7 +49,7 @@ py::list devices_reported() {
   for (const DeviceReportRow& row : device_report()) {
     rows.append(py::make_tuple(row.device, row.moves, row.bytes_moved, row.split_ops,
                                row.timed_calls, row.predicted_us, row.measured_us,
-                               row.busy_us));
+                               row.busy_us, row.gained_us));
   }
   return rows;
 }
@@ -117,6 +118,7 @@ void bind_parts(py::module_& m) {
       .def("book", &Backlog::book)
       .def("book_write", [home](Backlog& backlog, size_t storage,
                                 double end) { backlog.book_write(home(storage), end); })
+      .def("take_back", &Backlog::take_back)
       .def("correct", &Backlog::correct)
       .def("clear", &Backlog::clear);
 }
@@ -133,11 +135,13 @@ void bind_schedule(py::module_& m) {
         "The number that end_explaining() takes. May be called while others explain.");
   m.def(
       "end_explaining", &explained,
-      "(op, device, tier, why, [(device, native, us until it is free, us of copies, us "
-      "of the work, us until it is done), ...]) of each op since then");
+      "(op, device, tier, why, us measured, [(device, native, us until it is free, us "
+      "of "
+      "copies, us of the work, us until it is done, is held back, timed calls, us that "
+      "these took), ...]) of each op since then");
   m.def("device_report", &devices_reported,
         "(device, moves, bytes moved, shards of split ops, calls that were timed, us "
-        "predicted of these, us measured, us predicted of all)");
+        "predicted of these, us measured, us predicted of all, us that these gained)");
   m.def("reset_device_report", &reset_device_report);
   testing.def("builds_pending", &builds_pending);
   m.def("stop_builds", &stop_builds, py::call_guard<py::gil_scoped_release>());

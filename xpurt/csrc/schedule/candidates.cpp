@@ -2,18 +2,105 @@
 
 #include <algorithm>
 
+#include <array>
+#include <optional>
+
+#include "device/device_counts.h"
 #include "device/device_failure.h"
 #include "memory/replica/device_override.h"
+#include "op/row_kernel.h"
+#include "schedule/cached_choice.h"
+#include "schedule/decision.h"
 
 namespace xpurt {
 namespace {
+
+constexpr double kNativeCallUs = 1;  // order of magnitude of a call on one element
+
+// For a class that was not measured on the only device: the native kernel on a CPU and
+// the row's kernel on a GPU, unless times of the program show otherwise.
+constexpr TierCosts kUnknown{1, 1.5};
+constexpr TierCosts kUnknownGpu{1.5, 1};
+
+// The slowdowns of the physical devices, and of PyTorch's CPU kernels. Guarded by the
+// scheduler's mutex.
+struct Slowdowns {
+  uint64_t version = 0;  // of the costs
+  std::array<Slowdown, kCountedDevices + 1> each;
+};
 
 std::string kind_of(const sycl::device& device) {
   if (device.is_cpu()) return "cpu";
   return device.is_gpu() ? "gpu" : "accelerator";
 }
 
+// Fills in the expected times on the only device. They are those of the size class, not
+// of the call, since the choice is cached for the class.
+void expect_on_one(const CallToDecide& call, const PhysicalDevice& device,
+                   Decision* decision) {
+  const double elements = elements_in(size_class_of(call.elements));
+  const auto found = expected_costs(device.id, call.row.prior.cost_class,
+                                    letter_at(type_layout_of(call.signature)),
+                                    call.signature.layout(), elements);
+  const TierCosts us = found.value_or(device.is_cpu ? kUnknown : kUnknownGpu);
+  decision->expected_us = {us.kernel, us.native};
+}
+
+// Fills in the expected times of the candidates, without learned factors: by the
+// curves, else by the roofline. `corrected`: by the slowdowns of the devices.
+void expect(const CallToDecide& call, const Work& work, const Ordinal& devices,
+            c10::DeviceIndex index, const std::vector<DeviceCost>& costs,
+            bool corrected, Decision* decision) {
+  const char letter = letter_at(type_layout_of(call.signature));
+  const bool curves = uses_cost_curves(index);
+  const auto curve = [&](const PhysicalDevice& device) -> std::optional<TierCosts> {
+    if (!curves) return std::nullopt;
+    return expected_costs(device.id, call.row.prior.cost_class, letter,
+                          call.signature.layout(), static_cast<double>(call.elements));
+  };
+  for (size_t position = 0; position < devices.devices.size(); ++position) {
+    const auto found = curve(*devices.devices[position]);
+    decision->expected_us.push_back(
+        found.has_value() ? found->kernel : roofline_us(work, costs, position));
+  }
+  const auto found = curve(devices.home_device());
+  DeviceCost host = costs[devices.home];
+  if (curves) host.launch_us = kNativeCallUs;
+  decision->expected_us.push_back(found.has_value() ? found->native
+                                                    : roofline_us(work, host));
+  if (!corrected) return;
+  for (size_t candidate = 0; candidate < decision->expected_us.size(); ++candidate) {
+    decision->expected_us[candidate] *= slowdown_of(devices, candidate).factor();
+  }
+}
+
+// Whether the call may run as this candidate, as far as its kernels are concerned.
+bool has_kernel(const CallToDecide& call, const Ordinal& devices, size_t candidate) {
+  if (candidate == devices.devices.size()) return call.native;
+  return candidate != devices.home || call.home_kernel || !call.native;
+}
+
+double corrected_us(const Decision& decision, const Ordinal& devices,
+                    const FoundBucket& found, size_t candidate) {
+  const size_t native = devices.devices.size();
+  const size_t like = candidate == native         ? devices.home
+                      : candidate == devices.home ? native
+                                                  : candidate;
+  return decision.expected_us[candidate] * learned_factor(found, candidate, like);
+}
+
 }  // namespace
+
+size_t position_of(size_t candidate, const Ordinal& devices) {
+  return candidate == devices.devices.size() ? devices.home : candidate;
+}
+
+Slowdown& slowdown_of(const Ordinal& devices, size_t candidate) {
+  static auto* const leaked = new Slowdowns;
+  if (leaked->version != costs_version()) *leaked = {costs_version(), {}};
+  if (candidate == devices.devices.size()) return leaked->each[kCountedDevices];
+  return leaked->each[std::min(devices.devices[candidate]->id, kCountedDevices - 1)];
+}
 
 bool can_run(const Work& work, const PhysicalDevice& device) {
   return device.is_opencl && (device.has_fp64 || !work.needs_fp64) &&
@@ -36,9 +123,10 @@ double roofline_us(const Work& work, const std::vector<DeviceCost>& costs,
 }
 
 double moves_us(const Work& work, const Ordinal& devices, size_t position,
-                const std::vector<DeviceCost>& costs) {
+                const std::vector<DeviceCost>& costs, bool whole_only) {
   double us = 0;
   for (size_t read = 0; read < work.reads.size(); ++read) {
+    if (whole_only && !work.reads_whole(read)) continue;
     const size_t missing = work.residency.bytes_missing(read, position);
     if (missing == 0) continue;
     // Costs of copies are kept for devices other than home. A copy to home is charged
@@ -85,6 +173,43 @@ Candidate make_candidate(const Work& work, const Ordinal& devices, size_t positi
   // Copies run in the same queue.
   if (made.moves_us > 0) made.ready_us = made.start_us() + made.moves_us;
   return made;
+}
+
+void compare_on_one(const CallToDecide& call, const Ordinal& devices,
+                    const FoundBucket& found, bool learns, Decision* decision) {
+  expect_on_one(call, devices.home_device(), decision);
+  for (size_t candidate = 0; candidate < 2; ++candidate) {
+    Candidate& made = decision->candidates.emplace_back();
+    if (!has_kernel(call, devices, candidate)) continue;
+    made.cost_us = learns ? corrected_us(*decision, devices, found, candidate)
+                          : decision->expected_us[candidate];
+  }
+}
+
+void compare(const CallToDecide& call, const Work& work, Stream& stream,
+             const std::vector<DeviceCost>& costs, const FoundBucket& found,
+             const StreamClock* clock, bool learns, Decision* decision) {
+  const Ordinal& devices = stream.ordinal();
+  const size_t count = devices.devices.size();
+  expect(call, work, devices, stream.id().device_index(), costs, learns, decision);
+  uint64_t positions = positions_for(work, devices);
+  if (must_run_at_home(work)) positions = uint64_t{1} << devices.home;
+  for (size_t candidate = 0; candidate <= count; ++candidate) {
+    const size_t position = position_of(candidate, devices);
+    Candidate made =
+        make_candidate(work, devices, position, costs, clock, decision->now_us);
+    const bool may =
+        (positions >> position & 1) != 0 && has_kernel(call, devices, candidate);
+    const bool builds =
+        clock != nullptr &&
+        found.bucket().candidates[candidate].not_before_us > decision->now_us;
+    decision->provisional |= may && builds;
+    if (may && !builds) {
+      made.cost_us = learns ? corrected_us(*decision, devices, found, candidate)
+                            : decision->expected_us[candidate];
+    }
+    decision->candidates.push_back(made);
+  }
 }
 
 size_t earliest(const Candidates& candidates, size_t home) {

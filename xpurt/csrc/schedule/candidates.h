@@ -5,9 +5,14 @@
 #include "memory/replica/replica.h"
 #include "schedule/planning/candidate.h"
 #include "schedule/scheduler.h"
+#include "schedule/device_statistics.h"
+#include "schedule/slowdown.h"
 #include "schedule/stream_clock.h"
 
 namespace xpurt {
+
+struct CallToDecide;
+struct Decision;
 
 // Whether the work may run at home only: a storage may not leave home, or the thread is
 // restricted to home.
@@ -27,15 +32,35 @@ double roofline_us(const Work& work, const DeviceCost& cost);
 double roofline_us(const Work& work, const std::vector<DeviceCost>& costs,
                    size_t position);
 
-// Microseconds that copying the operands takes that are not valid on the device.
+// Microseconds that copying the operands takes that are not valid on the device. With
+// `shared_only`: those that every shard of a divided call reads whole.
 double moves_us(const Work& work, const Ordinal& devices, size_t position,
-                const std::vector<DeviceCost>& costs);
+                const std::vector<DeviceCost>& costs, bool shared_only = false);
 
 // A candidate without its cost, which the caller fills in. Without a clock, all queues
 // count as free.
 Candidate make_candidate(const Work& work, const Ordinal& devices, size_t position,
                          const std::vector<DeviceCost>& costs, const StreamClock* clock,
                          double now);
+
+// Fills in the expected times and the candidates of a call on several devices, with
+// their predicted ends. Without a clock, all queues count as free. `learns`: costs are
+// corrected by measured times. Under the scheduler's mutex.
+void compare(const CallToDecide& call, const Work& work, Stream& stream,
+             const std::vector<DeviceCost>& costs, const FoundBucket& found,
+             const StreamClock* clock, bool learns, Decision* decision);
+
+// The same on an ordinal of one device. Nothing is copied there, and what is pending
+// delays all candidates alike.
+void compare_on_one(const CallToDecide& call, const Ordinal& devices,
+                    const FoundBucket& found, bool learns, Decision* decision);
+
+// The position of the device that runs a candidate.
+size_t position_of(size_t candidate, const Ordinal& devices);
+
+// The slowdown of a physical device, or of PyTorch's CPU kernels. Under the scheduler's
+// mutex.
+Slowdown& slowdown_of(const Ordinal& devices, size_t candidate);
 
 // The candidate that finishes first. Ties go to home, then to the lowest index.
 size_t earliest(const Candidates& candidates, size_t home);

@@ -10,7 +10,7 @@ namespace xpurt {
 struct OpRecord;
 struct RowKernel;
 
-// A call that a row accepts, on an ordinal of several devices.
+// A call that a row accepts.
 struct CallToDecide {
   OpRecord& record;
   const RowKernel& row;
@@ -20,46 +20,49 @@ struct CallToDecide {
   bool native = false;       // PyTorch's CPU kernel may run it, at home
   bool home_kernel = false;  // the row's kernel is a candidate at home
   bool learns = false;       // the call may be timed
+  double build_us = 0;       // expected, of a kernel that has not run yet
 };
 
 struct Decision {
   size_t position = 0;
   bool native = false;
-  bool timed = false;     // the call is a timed sample
-  bool explores = false;  // the policy had chosen another candidate
-  double cost_us = 0;     // predicted, without copies
-  double moves_us = 0;    // predicted, of the copies
+  bool timed = false;        // the call is a timed sample
+  bool explores = false;     // the policy had chosen another candidate
+  bool provisional = false;  // a candidate is left out while its kernel is built
+  double cost_us = 0;        // predicted, without copies
+  double moves_us = 0;       // predicted, of the copies
   double finish_us = 0;
   double now_us = 0;                        // time of the decision
+  double gained_us = 0;                     // predicted, over the best device alone
   c10::SmallVector<double, 4> expected_us;  // by candidate, without learned factors
   Candidates candidates;                    // the positions, then the native kernel
   std::vector<double> proportions;          // by position, if several devices do the op
-  StatisticsBucket* bucket = nullptr;       // where the call's times are recorded
+  // By position: copies of operands that every shard reads whole.
+  c10::SmallVector<double, 4> shared_moves_us;
+  // Where the call's times are recorded.
+  StatisticsBucket* bucket = nullptr;
+  StatisticsBySize* sizes = nullptr;
+  uint64_t costs_version = 0;
+
+  FoundBucket found() const {
+    return {*sizes, static_cast<size_t>(bucket - sizes->buckets.data())};
+  }
 };
 
-// Note [Cached decisions]
-// ~~~~~~~~~~~~~~~~~~~~~~~
-// On an idle stream a decision depends only on the costs and on which devices hold the
-// operands. So such a decision is kept in its bucket, with the devices that hold all
-// operands, until costs, devices or preferences change. It is reused without a lock
-// until the bucket's next timed sample. While work is pending, every call is decided
-// anew, since the clocks have moved.
+// Chooses the candidate that runs the call, and whether the call is a timed sample. A
+// choice that is cached is reused on several devices: see Note [Cached choices]. On one
+// device the caller looks it up before.
 Decision decide(const CallToDecide& call, Stream& stream);
-
-// Whether a cached decision for such calls is PyTorch's CPU kernel at home. If so,
-// counts the call. The caller checks that the stream is idle and the operands are valid
-// at home.
-bool is_decided_native(const OpRecord& record, c10::DeviceIndex index,
-                       const CallSignature& signature);
 
 // Records a measured time of a candidate in its bucket. `own_us`: the time of the whole
 // call without copies (of a shard: scaled to the whole). `times`: predicted and
-// measured time of what ran, copies included, for the report. Under the mutex.
+// measured time of what ran, copies included, for the report. `stall_us`: for which the
+// sample delayed the host. Under the mutex.
 struct PredictedAndMeasured {
   double predicted_us, measured_us;
 };
 void record_time(const Decision& decision, Stream& stream, size_t candidate,
-                 double own_us, PredictedAndMeasured times,
+                 double own_us, PredictedAndMeasured times, double stall_us,
                  LearnedCost CandidateStatistics::* learned);
 
 // Note [New pages]
@@ -71,7 +74,17 @@ void record_time(const Decision& decision, Stream& stream, size_t candidate,
 bool discard_sample(const Decision& decision);
 
 // Records the time until the call had finished, copies included.
-void record_call_time(const Decision& decision, Stream& stream, double us);
+void record_call_time(const Decision& decision, Stream& stream, double us,
+                      double stall_us);
+
+// Whether costs are still those of the decision, so that its time can be recorded.
+bool is_current(const Decision& decision);
+
+// Takes back the predicted time of a call that is not submitted as decided, on all
+// devices that were to run it.
+void take_back(const Decision& decision, Stream& stream);
+// The same of one shard of a divided call.
+void take_back_shard(const Decision& decision, Stream& stream, size_t position);
 
 // Records that the kernel for the call is still being built for the device. The device
 // is not chosen for a while. Returns whether the next best candidate is the native
@@ -89,16 +102,5 @@ size_t choose_position(const Work& work, Stream& stream, const Decision* decisio
 // Receives the event of a submitted kernel: see Note [Predicted clocks]. Called without
 // the lock of a stream.
 void record_submission(Stream& stream, size_t position, const sycl::event& done);
-
-// Predicted and measured times of the timed calls, and the predicted time of all calls,
-// by physical device.
-struct DecisionTimes {
-  uint64_t calls = 0;  // timed calls
-  double predicted_us = 0;
-  double measured_us = 0;
-  double busy_us = 0;  // predicted time of all calls
-};
-DecisionTimes decision_times(int physical_device_id);
-void reset_decision_times();
 
 }  // namespace xpurt

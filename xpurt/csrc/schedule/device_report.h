@@ -1,12 +1,25 @@
-// The copies and shards that each physical device ran, and how well its times were
-// predicted.
+// The copies and shards that each physical device ran, how well its times were
+// predicted, and what the choice of devices gained.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "device/device.h"
+
 namespace xpurt {
+
+// Predicted and measured times of the timed calls, and the predicted time of all calls,
+// by physical device. Guarded by the scheduler's mutex.
+struct DecisionTimes {
+  uint64_t calls = 0;  // timed calls
+  double predicted_us = 0;
+  double measured_us = 0;
+  double busy_us = 0;    // predicted time of all calls
+  double gained_us = 0;  // predicted, by all calls, over the best device alone
+};
+DecisionTimes& decision_times(const PhysicalDevice& device);
 
 struct DeviceReportRow {
   std::string device;
@@ -17,6 +30,7 @@ struct DeviceReportRow {
   double predicted_us;   // of the timed calls, before they ran
   double measured_us;    // of the timed calls
   double busy_us;        // predicted, of all ops for which the device was chosen
+  double gained_us;      // predicted, by these ops, over the best device alone
 };
 // One row for each device with a copy, a shard or a predicted time.
 std::vector<DeviceReportRow> device_report();

@@ -1,7 +1,11 @@
 #include "schedule/device_statistics.h"
 
+#include <mutex>
+
 #include "device/device.h"
 #include "op/op_record.h"
+#include "schedule/cached_choice.h"
+#include "schedule/stream_clock.h"
 
 namespace xpurt {
 namespace {
@@ -9,11 +13,10 @@ namespace {
 // How many size classes away a measured neighbour may be.
 constexpr int kNearbySizes = 3;
 
-DeviceStatistics* find_statistics(const OpRecord& record, c10::DeviceIndex index) {
+DeviceStatistics* find_statistics(const OpRecord& record, c10::DeviceIndex index,
+                                  size_t devices) {
   DeviceStatistics* found = record.device_statistics.load(std::memory_order_acquire);
-  const uint64_t epoch = placement_epoch();
-  while (found != nullptr && (found->ordinal != index ||
-                              found->epoch.load(std::memory_order_acquire) != epoch)) {
+  while (found != nullptr && (found->ordinal != index || found->devices != devices)) {
     found = found->next;
   }
   return found;
@@ -22,31 +25,23 @@ DeviceStatistics* find_statistics(const OpRecord& record, c10::DeviceIndex index
 // The number of candidates stays: a call that was decided before may still read its
 // own.
 void forget(StatisticsBucket& bucket) {
-  bucket.cached.store(0, std::memory_order_relaxed);
+  bucket.forget_choices();
   bucket.calls_left.store(0, std::memory_order_relaxed);
   bucket.candidates.assign(bucket.candidates.size(), {});
+  bucket.in_use = bucket.candidates.empty() ? 0 : bucket.candidates.size() - 1;
   bucket.interval = bucket.calls = 0;
-  bucket.spent_us = bucket.regret_us = 0;
+  bucket.spent_us = bucket.regret_us = bucket.reused_us = bucket.reused_gain_us = 0;
   bucket.discarded = 0;
   bucket.copies = {};
 }
 
-// Reuses the statistics of an earlier placement, cleared; nullptr if there are none
-// with as many devices.
-DeviceStatistics* renew_statistics(const OpRecord& record, c10::DeviceIndex index,
-                                   size_t devices) {
-  DeviceStatistics* found = record.device_statistics.load(std::memory_order_acquire);
-  while (found != nullptr && (found->ordinal != index || found->devices != devices)) {
-    found = found->next;
-  }
-  if (found == nullptr) return nullptr;
-  for (auto& slot : found->sizes) {
+void forget(DeviceStatistics& statistics) {
+  for (auto& slot : statistics.sizes) {
     StatisticsBySize* sizes = slot.load(std::memory_order_acquire);
     if (sizes == nullptr) continue;
+    sizes->built = 0;
     for (StatisticsBucket& bucket : sizes->buckets) forget(bucket);
   }
-  found->epoch.store(placement_epoch(), std::memory_order_release);
-  return found;
 }
 
 // The factor of a candidate that the bucket, or its nearest measured neighbour, has
@@ -70,9 +65,14 @@ const LearnedCost* nearest(const FoundBucket& found, size_t candidate) {
 
 }  // namespace
 
+void StatisticsBucket::forget_choices() {
+  for (auto& each : cached) each.store(0, std::memory_order_relaxed);
+}
+
 StatisticsBucket* find_bucket(const OpRecord& record, c10::DeviceIndex index,
-                              const CallSignature& signature, int64_t elements) {
-  DeviceStatistics* statistics = find_statistics(record, index);
+                              size_t devices, const CallSignature& signature,
+                              int64_t elements) {
+  DeviceStatistics* statistics = find_statistics(record, index, devices);
   if (statistics == nullptr) return nullptr;
   StatisticsBySize* sizes =
       statistics->sizes[type_layout_of(signature)].load(std::memory_order_acquire);
@@ -83,16 +83,19 @@ StatisticsBucket* find_bucket(const OpRecord& record, c10::DeviceIndex index,
 // bounded: one entry for each ordinal and number of devices.
 FoundBucket find_or_make_bucket(OpRecord& record, c10::DeviceIndex index,
                                 const CallSignature& signature, int64_t elements) {
-  DeviceStatistics* statistics = find_statistics(record, index);
   const size_t devices = ordinal(index).devices.size();
-  if (statistics == nullptr) statistics = renew_statistics(record, index, devices);
+  const uint64_t version = costs_version();
+  DeviceStatistics* statistics = find_statistics(record, index, devices);
   if (statistics == nullptr) {
     statistics = new DeviceStatistics;
     statistics->ordinal = index;
-    statistics->epoch = placement_epoch();
     statistics->devices = devices;
+    statistics->version = version;
     statistics->next = record.device_statistics.load(std::memory_order_acquire);
     record.device_statistics.store(statistics, std::memory_order_release);
+  } else if (statistics->version != version) {
+    forget(*statistics);
+    statistics->version = version;
   }
   auto& slot = statistics->sizes[type_layout_of(signature)];
   StatisticsBySize* sizes = slot.load(std::memory_order_acquire);
@@ -101,8 +104,10 @@ FoundBucket find_or_make_bucket(OpRecord& record, c10::DeviceIndex index,
     slot.store(sizes, std::memory_order_release);
   }
   const FoundBucket found{*sizes, size_class_of(elements)};
-  if (found.bucket().candidates.empty())
-    found.bucket().candidates.resize(statistics->devices + 1);
+  if (found.bucket().candidates.empty()) {
+    found.bucket().candidates.resize(devices + 1);
+    found.bucket().in_use = devices;
+  }
   return found;
 }
 
@@ -110,9 +115,53 @@ bool is_measured(const FoundBucket& found, size_t candidate) {
   return nearest(found, candidate) != nullptr;
 }
 
-double learned_factor(const FoundBucket& found, size_t candidate) {
+double learned_factor(const FoundBucket& found, size_t candidate, size_t like) {
   const LearnedCost* factor = nearest(found, candidate);
+  if (factor == nullptr && like != candidate) factor = nearest(found, like);
   return factor != nullptr ? factor->estimate(1) : 1;
+}
+
+void forget_statistics(OpRecord& record) {
+  std::lock_guard<Mutex> lock(scheduler_mutex());
+  DeviceStatistics* each = record.device_statistics.load(std::memory_order_acquire);
+  for (; each != nullptr; each = each->next) forget(*each);
+}
+
+void forget_statistics() {
+  for_each_op_record([](OpRecord& record) { forget_statistics(record); });
+}
+
+std::vector<LearnedCalls> learned_calls() {
+  std::vector<LearnedCalls> found;
+  for_each_op_record([&](OpRecord& record) {
+    std::lock_guard<Mutex> lock(scheduler_mutex());
+    DeviceStatistics* each = record.device_statistics.load(std::memory_order_acquire);
+    for (; each != nullptr; each = each->next) {
+      if (each->version != costs_version()) continue;
+      for (size_t i = 0; i < each->sizes.size(); ++i) {
+        const StatisticsBySize* sizes = each->sizes[i].load(std::memory_order_acquire);
+        if (sizes == nullptr) continue;
+        for (size_t k = 0; k < sizes->buckets.size(); ++k) {
+          const StatisticsBucket& bucket = sizes->buckets[k];
+          LearnedCalls row{record.name,
+                           each->ordinal,
+                           letter_at(i),
+                           static_cast<OperandLayout>(i % kLayouts),
+                           static_cast<int>(k) + kMinSizeLog2,
+                           bucket.calls_left.load(std::memory_order_relaxed),
+                           bucket.in_use,
+                           {},
+                           {}};
+          for (const CandidateStatistics& candidate : bucket.candidates) {
+            row.timed.push_back(candidate.factor.count());
+            row.factors.push_back(candidate.factor.estimate(1));
+          }
+          if (!row.timed.empty()) found.push_back(std::move(row));
+        }
+      }
+    }
+  });
+  return found;
 }
 
 }  // namespace xpurt

@@ -8,6 +8,7 @@
 #include "host/mutex.h"
 #include "op/op_record.h"
 #include "schedule/decision.h"
+#include "schedule/learning_mode.h"
 #include "schedule/row_run.h"
 
 namespace xpurt {
@@ -27,13 +28,20 @@ std::vector<ExplainedOp>& kept() {
 
 size_t explainers = 0;  // begun and not ended; guarded by the mutex, as kept() is
 
-std::string reason(const OpRecord& record, const RowRun& run, const Ordinal& devices) {
+std::string reason(const OpRecord& record, Tier tier, const RowRun& run,
+                   const Ordinal& devices) {
   const Decision* decision = run.decision;
-  if (devices.devices.size() == 1) return "the only device";
   if (decision == nullptr) {
-    const bool has_row = record.row.load(std::memory_order_acquire) != nullptr;
-    return has_row ? "small, or its kernel does not take these operands"
-                   : "has no kernel but PyTorch's";
+    const KernelPolicy policy = kernel_policy();
+    if (policy == KernelPolicy::native) return "the kernel policy is native";
+    if (record.row.load(std::memory_order_acquire) == nullptr) {
+      return "has no kernel but PyTorch's";
+    }
+    if (tier == Tier::native || tier == Tier::copy) {
+      return "small, or its kernel does not take these operands";
+    }
+    return policy == KernelPolicy::sycl ? "the kernel policy is sycl"
+                                        : "only its kernel can run it";
   }
   if (!run.fractions.empty()) {
     std::string text = "together sooner than any one alone:";
@@ -51,9 +59,36 @@ std::string reason(const OpRecord& record, const RowRun& run, const Ordinal& dev
   if (decision->explores) return "a trial, to learn what it costs there";
   const auto possible =
       std::ranges::count_if(decision->candidates, &Candidate::is_possible);
-  if (possible == 1) return "the only device that may run it";
-  return is_deterministic() ? "planned: the least cost with all queues free"
-                            : "predicted to finish first";
+  if (possible == 1) {
+    return std::ranges::any_of(decision->candidates, &Candidate::held_back)
+               ? "the others are not worth a trial yet"
+               : "the only device that may run it";
+  }
+  switch (learning_mode()) {
+    case LearningMode::planned:
+      return "planned: the least cost with all queues free";
+    case LearningMode::table:
+      return "predicted to finish first, by costs alone";
+    default:
+      return "predicted to finish first";
+  }
+}
+
+void add_candidates(const Decision& decision, const Ordinal& devices,
+                    ExplainedOp* made) {
+  std::lock_guard<Mutex> lock(scheduler_mutex());
+  for (size_t i = 0; i < decision.candidates.size(); ++i) {
+    const Candidate& each = decision.candidates[i];
+    const CandidateStatistics& known = decision.bucket->candidates[i];
+    const double timed_us = known.factor.is_known()
+                                ? known.factor.estimate(1) * decision.expected_us[i]
+                                : 0;
+    made->candidates.push_back({devices.devices[position_of(i, devices)]->name,
+                                i == devices.devices.size(),
+                                each.free_us - decision.now_us, each.moves_us,
+                                each.cost_us, each.finish_us() - decision.now_us,
+                                each.held_back, known.factor.count(), timed_us});
+  }
 }
 
 }  // namespace
@@ -78,24 +113,15 @@ std::vector<ExplainedOp> end_explaining(size_t begin) {
   return {kept().begin() + static_cast<ptrdiff_t>(begin), kept().end()};
 }
 
-void explain_op(const OpRecord& record, Tier tier, const RowRun& run) {
+void explain_op(const OpRecord& record, Tier tier, const RowRun& run,
+                double measured_us) {
   const Ordinal& devices = ordinal(-1);
   const auto* ran_on = find_physical_device(run.device_id);
-  ExplainedOp made{record.name,
-                   ran_on != nullptr ? ran_on->name : "?",
-                   tier,
-                   reason(record, run, devices),
-                   {}};
-  if (const Decision* decision = run.decision) {
-    for (size_t candidate = 0; candidate < decision->candidates.size(); ++candidate) {
-      const Candidate& each = decision->candidates[candidate];
-      const bool native = candidate == devices.devices.size();
-      const auto& device = native ? devices.home_device() : *devices.devices[candidate];
-      made.candidates.push_back({device.name, native, each.free_us - decision->now_us,
-                                 each.moves_us, each.cost_us,
-                                 each.finish_us() - decision->now_us});
-    }
-  }
+  ExplainedOp made{record.name, ran_on != nullptr ? ran_on->name : "?",
+                   tier,        reason(record, tier, run, devices),
+                   measured_us, {}};
+  if (const Decision* decision = run.decision)
+    add_candidates(*decision, devices, &made);
   std::lock_guard<Mutex> lock(mutex());
   if (calls_are_explained) kept().push_back(std::move(made));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct ExplainedCandidate {
   double moves_us;   // of copies of operands that are not valid there
   double cost_us;    // the work itself; infinite where it cannot run
   double finish_us;  // predicted
+  bool held_back;    // not worth a trial yet: see Note [Exploration]
+  uint64_t samples;  // timed calls that its cost is based on
+  double timed_us;   // what these took; 0 if there are none
 };
 
 struct ExplainedOp {
@@ -32,6 +36,7 @@ struct ExplainedOp {
   std::string device;
   Tier tier;
   std::string why;
+  double measured_us;  // of a call that the host has waited for; 0: not measured
   std::vector<ExplainedCandidate> candidates;  // empty if there was nothing to choose
 };
 
@@ -41,7 +46,8 @@ struct ExplainedOp {
 size_t begin_explaining();
 std::vector<ExplainedOp> end_explaining(size_t begin);
 
-// Records that an op ran, as a row or natively.
-void explain_op(const OpRecord& record, Tier tier, const RowRun& run);
+// Records that an op ran, as a row or natively. `measured_us`: see ExplainedOp.
+void explain_op(const OpRecord& record, Tier tier, const RowRun& run,
+                double measured_us);
 
 }  // namespace xpurt

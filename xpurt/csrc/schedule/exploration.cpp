@@ -2,22 +2,26 @@
 
 #include <algorithm>
 
-#include "program/program_build.h"
-
 namespace xpurt {
 namespace {
 
-// Which calls are timed samples. The first few in a row are, since every decision
-// depends on them. Later samples are rare, since a timed call waits for its device.
+// The first few samples in a row are timed, since every choice depends on them.
 constexpr uint64_t kFirstSamples = 3;
-constexpr int kTrials = 3;
 constexpr uint32_t kIntervalLearning = 3;  // calls between two timed samples
-constexpr uint32_t kIntervalConverged = 127;
+
+// Samples cost at most this fraction of the calls' time.
+constexpr double kSampleFraction = 0.01;
+constexpr double kSampleUs = 3;  // of a full decision, two clocks and a wait
+constexpr uint32_t kMinInterval = 15;
+constexpr double kLongIntervalUs =
+    2000;  // least time between two samples of long calls
+constexpr uint32_t kMaxInterval = 255;
 
 // A candidate that is not in use is tried once its trial costs less than this fraction
 // of the time spent. If it is expected to take more than kUnlikelyRatio times as long,
 // the trial counts kUnlikelyFactor times as much. It is never ruled out: the cause of
 // its slow times may have passed.
+constexpr int kTrials = 3;
 constexpr double kTrialFraction = 0.01;
 constexpr double kUnlikelyRatio = 4;
 constexpr double kUnlikelyFactor = 10;
@@ -26,8 +30,19 @@ constexpr double kUnlikelyFactor = 10;
 constexpr double kUnsureFraction = 0.1;
 
 // At least this fraction of the calls' time counts as regret: the expectation may be
-// wrong, and a kernel leaves the host free to submit work to other devices.
-constexpr double kMinRegret = 0.2;
+// wrong. On several devices it is more, since a kernel leaves the host free to submit
+// work to the others.
+constexpr double kMinRegret = 0.01;
+constexpr double kMinRegretOnSeveral = 0.2;
+
+// A candidate replaces the one in use if it takes less than this fraction of its time:
+// two equal ones should not alternate.
+constexpr double kReplaces = 0.95;
+
+// If two candidates at home take about as long and the op is long, the one that does
+// not block the host is better.
+constexpr double kLongUs = 200;
+constexpr double kAbout = 1.02;
 
 }  // namespace
 
@@ -35,38 +50,82 @@ constexpr double kMinRegret = 0.2;
 // ~~~~~~~~~~~~~~~~~~
 // A candidate that was never timed may need a build, its first calls are warm-up, and
 // its expected time may be wrong. So it is held back until its regret equals the
-// expected price of its trial. That is the rule of ski rental, as for tiers
-// (Note [Learning tiers]). Copies do not count in the regret: if all ops move to
-// another device, their data are there. An op that takes longer than a build is run
-// there at once. PyTorch's CPU kernel is never new.
-void hold_back_unproven(const FoundBucket& found, uint32_t calls, Decision* decision) {
-  const size_t native = decision->candidates.size() - 1;
-  if (!decision->candidates[native].is_possible()) return;
-  StatisticsBucket& bucket = found.bucket();
-  const auto is_new = [&](size_t candidate) {
-    return candidate != native && bucket.candidates[candidate].factor.count() == 0 &&
-           !is_measured(found, candidate);
-  };
+// expected price of its trial. That is the rule of ski rental (Karlin, Manasse, Rudolph
+// and Sleator, 1988): a short program never builds a kernel that does not pay within
+// it, and a long one loses at most as much again as it would have lost anyway. Copies
+// do not count in the regret: if all ops move to another device, their data are there.
+// An op that takes longer than a build is run there at once. PyTorch's CPU kernel needs
+// no build and is never new.
+//
+// The time of a candidate that lost is old. It is tried again once the trial costs less
+// than 1% of the time spent. Each lost trial doubles that time.
+//
+// A submission returns before its kernel has run. So a valid time is that of a call on
+// an idle stream, until the stream is idle again. Such a sample costs the overlap of
+// host and device. Samples are so rare that this is 1% of the calls' time, but not
+// rarer than one call in kMaxInterval.
+//
+// The rule is the same on one device, where the candidates are the row's kernel and
+// PyTorch's, and on several. Two learners with rules of their own, one for each case,
+// were rejected: they disagreed about the same calls, and each mistake had to be mended
+// twice.
+bool Exploration::is_new(size_t candidate) const {
+  const auto& candidates = found_.bucket().candidates;
+  return candidate + 1 < candidates.size() &&
+         candidates[candidate].factor.count() == 0 && !is_measured(found_, candidate);
+}
+
+double Exploration::build_us(size_t candidate) const {
+  return (found_.sizes.built >> candidate & 1) != 0 ? 0 : build_us_;
+}
+
+void Exploration::hold_back_unproven(Candidates* candidates) const {
+  const size_t native = candidates->size() - 1;
+  if (!(*candidates)[native].is_possible()) return;
   double finish = Candidate::kNever, cost = Candidate::kNever;
   for (size_t candidate = 0; candidate <= native; ++candidate) {
     if (is_new(candidate)) continue;
-    finish = std::min(finish, decision->candidates[candidate].finish_us());
-    cost = std::min(cost, decision->candidates[candidate].cost_us);
+    finish = std::min(finish, (*candidates)[candidate].finish_us());
+    cost = std::min(cost, (*candidates)[candidate].cost_us);
   }
+  const double least = native > 1 ? kMinRegretOnSeveral : kMinRegret;
   for (size_t candidate = 0; candidate < native; ++candidate) {
-    Candidate& each = decision->candidates[candidate];
+    Candidate& each = (*candidates)[candidate];
     if (!each.can_run() || !is_new(candidate)) continue;
-    CandidateStatistics& known = bucket.candidates[candidate];
+    CandidateStatistics& known = found_.bucket().candidates[candidate];
     const double gain = std::max(finish - each.finish_us(), cost - each.cost_us);
-    known.regret_us += std::max(gain, kMinRegret * cost) * calls;
-    each.held_back = known.regret_us < expected_build_us() + kTrials * each.cost_us;
+    known.regret_us += std::max(gain, least * cost) * calls_;
+    each.held_back = known.regret_us < build_us(candidate) + kTrials * each.cost_us;
   }
 }
 
-size_t trial(StatisticsBucket& bucket, const Decision& decision, size_t chosen) {
-  const double now_us = decision.candidates[chosen].cost_us;
-  for (size_t candidate = 0; candidate < decision.candidates.size(); ++candidate) {
-    const Candidate& each = decision.candidates[candidate];
+size_t Exploration::choose_at_home(const Candidates& candidates, size_t home) const {
+  const size_t native = candidates.size() - 1;
+  StatisticsBucket& bucket = found_.bucket();
+  const LearnedCost& of_kernel = bucket.candidates[home].factor;
+  const LearnedCost& of_native = bucket.candidates[native].factor;
+  const double kernel_us = candidates[home].offered_us();
+  const double native_us = candidates[native].offered_us();
+  double margin = 1;
+  if (of_kernel.is_known() && of_native.is_known()) {
+    margin = bucket.in_use == home ? kReplaces : 1 / kReplaces;
+  }
+  const bool frees_host = native > 1 && of_kernel.is_known() && kernel_us > kLongUs;
+  const bool by_kernel =
+      kernel_us * margin < native_us || (frees_host && kernel_us <= kAbout * native_us);
+  bucket.in_use = by_kernel ? home : native;
+  return bucket.in_use;
+}
+
+size_t Exploration::trial(const Candidates& candidates, size_t chosen) const {
+  StatisticsBucket& bucket = found_.bucket();
+  const double now_us = candidates[chosen].cost_us;
+  if (!candidates[chosen].can_run()) return chosen;
+  bucket.spent_us += now_us * calls_;
+  bucket.calls += calls_;
+  bucket.candidates[chosen].backoff = 1;
+  for (size_t candidate = 0; candidate < candidates.size(); ++candidate) {
+    const Candidate& each = candidates[candidate];
     if (candidate == chosen || !each.can_run()) continue;
     CandidateStatistics& other = bucket.candidates[candidate];
     if (other.trials > 0) {
@@ -75,7 +134,7 @@ size_t trial(StatisticsBucket& bucket, const Decision& decision, size_t chosen) 
     }
     double price = kTrials * (each.cost_us + each.moves_us);
     if (each.cost_us > kUnlikelyRatio * now_us) price *= kUnlikelyFactor;
-    if (other.factor.count() == 0) price += expected_build_us();
+    if (is_new(candidate)) price += build_us(candidate);
     const bool unsure = other.factor.is_known() && !other.factor.has_converged();
     const double fraction = unsure ? kUnsureFraction : kTrialFraction;
     if (bucket.spent_us * fraction < price * other.backoff) continue;
@@ -87,15 +146,29 @@ size_t trial(StatisticsBucket& bucket, const Decision& decision, size_t chosen) 
   return chosen;
 }
 
-uint32_t sampling_interval(const LearnedCost& factor) {
-  if (factor.count() < kFirstSamples) return 0;
-  return factor.has_converged() ? kIntervalConverged : kIntervalLearning;
-}
-
-bool is_sample_due(StatisticsBucket& bucket, const LearnedCost& cost) {
-  if (bucket.calls < sampling_interval(cost)) return false;
+bool is_sample_due(StatisticsBucket& bucket, const LearnedCost& cost, double us,
+                   double stall_us) {
+  if (bucket.calls < sampling_interval(cost.count(), us, stall_us)) return false;
   bucket.calls = 0;
   return true;
+}
+
+uint32_t sampling_interval(uint64_t samples, double us, double stall_us) {
+  if (samples < kFirstSamples) return 0;
+  if (samples < LearnedCost::kNeeded) return kIntervalLearning;
+  const double call_us = std::max(us, 1e-3);
+  const double paid = (stall_us + kSampleUs) / kSampleFraction / call_us;
+  const double least = std::min<double>(kMinInterval, kLongIntervalUs / call_us);
+  return static_cast<uint32_t>(std::clamp<double>(paid, least, kMaxInterval));
+}
+
+void record_sample(const FoundBucket& found, size_t candidate, double factor,
+                   double stall_us, LearnedCost CandidateStatistics::* learned) {
+  StatisticsBucket& bucket = found.bucket();
+  (bucket.candidates[candidate].*learned).record(factor);
+  bucket.candidates[candidate].stall_us = stall_us;
+  bucket.forget_choices();
+  found.sizes.built |= uint64_t{1} << candidate;
 }
 
 }  // namespace xpurt

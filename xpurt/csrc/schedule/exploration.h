@@ -1,22 +1,53 @@
-// When to try candidates whose times are unknown or old, and which calls to time.
+// When to try candidates whose times are unknown or old, and which calls to time. Uses
+// no clock and no device.
 #pragma once
 
-#include "schedule/decision.h"
+#include "schedule/planning/candidate.h"
 #include "schedule/device_statistics.h"
 
 namespace xpurt {
 
-// Adds to the regret of candidates that were never timed, and holds them back while it
-// is low: see Note [Exploration]. `calls`: how many calls this decision stands for.
-void hold_back_unproven(const FoundBucket& found, uint32_t calls, Decision* decision);
+// The measured costs of the candidates for a call: those at the positions of the
+// devices, and the last one is the native kernel.
+class Exploration {
+ public:
+  // `build_us`: expected time of the preparation of a kernel that has not run yet.
+  // `calls`: how many calls this one stands for; 0 for a call that is not learned from.
+  Exploration(const FoundBucket& found, double build_us, uint32_t calls)
+      : found_(found), build_us_(build_us), calls_(calls) {}
 
-// The candidate to run: one to try, if a trial is due; else `chosen`.
-size_t trial(StatisticsBucket& bucket, const Decision& decision, size_t chosen);
+  // Adds to the regret of candidates that were never timed, and holds them back while
+  // it is low: see Note [Exploration].
+  void hold_back_unproven(Candidates* candidates) const;
 
-// Calls between two timed samples.
-uint32_t sampling_interval(const LearnedCost& factor);
+  // The better one of the native kernel and the home device's. Of two that take about
+  // as long, the one in use stays.
+  size_t choose_at_home(const Candidates& candidates, size_t home) const;
 
-// Whether this call is a timed sample. If so, the count of calls starts again.
-bool is_sample_due(StatisticsBucket& bucket, const LearnedCost& cost);
+  // The candidate to run: one to try, if a trial is due; else `chosen`.
+  size_t trial(const Candidates& candidates, size_t chosen) const;
+
+ private:
+  double build_us(size_t candidate) const;
+  bool is_new(size_t candidate) const;
+
+  const FoundBucket& found_;
+  const double build_us_;
+  const uint32_t calls_;
+};
+
+// Whether a call that takes `us` is a timed sample, which delays the host by
+// `stall_us`. If so, the count of calls starts again.
+bool is_sample_due(StatisticsBucket& bucket, const LearnedCost& cost, double us,
+                   double stall_us);
+
+// Calls between two timed samples of a candidate that takes `us`.
+uint32_t sampling_interval(uint64_t samples, double us, double stall_us);
+
+// Records a timed sample: the candidate's time over the expected one, and the time for
+// which the sample delayed the host.
+void record_sample(
+    const FoundBucket& found, size_t candidate, double factor, double stall_us,
+    LearnedCost CandidateStatistics::* learned = &CandidateStatistics::factor);
 
 }  // namespace xpurt

@@ -5,7 +5,7 @@
 #include "device/device.h"
 #include "op/op_record.h"
 #include "program/program_build.h"
-#include "schedule/tier_choice.h"
+#include "schedule/cached_choice.h"
 
 namespace xpurt {
 namespace {
@@ -52,7 +52,7 @@ void remember_refusal(OpRecord& record, const RowKernel& row, c10::ScalarType ty
     std::lock_guard<Mutex> lock(refusals.mutex);
     refusals.known.emplace(device.id, type);
   }
-  forget_tiers(record);
+  change_choices();
   if (!is_first_of(row.prior.row)) return;
   TORCH_WARN("the driver of ", device.name, " refuses to build kernel ", said.entry,
              " of ", record.name, ": from now on ", who_computes(device, home),

@@ -7,9 +7,9 @@
 #include "program/program_build.h"
 #include "schedule/candidates.h"
 #include "schedule/exploration.h"
+#include "schedule/learning_mode.h"
 #include "schedule/planning/boundary.h"
 #include "schedule/planning/division.h"
-#include "schedule/tier_choice.h"
 
 namespace xpurt {
 namespace {
@@ -79,7 +79,7 @@ std::vector<DevicePart> parts_of(const Work& work, const Ordinal& devices,
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     if ((positions >> position & 1) == 0) continue;
     const LearnedCost& of_shards = found.bucket().candidates[position].of_shards;
-    const double factor = of_shards.estimate(learned_factor(found, position));
+    const double factor = of_shards.estimate(learned_factor(found, position, position));
     const double us = decision.expected_us[position] * factor;
     const double queue_us = decision.candidates[position].free_us - decision.now_us;
     parts.push_back(part_of(work, devices, position, us, queue_us, costs));
@@ -142,8 +142,14 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
     limit_new_parts(parts, &partition.proportions);
   }
   decision->proportions = std::move(partition.proportions);
+  for (size_t position = 0; position < devices; ++position) {
+    decision->shared_moves_us.push_back(
+        moves_us(work, stream.ordinal(), position, costs, true));
+  }
   decision->native = false;
-  decision->finish_us = now + end_of(parts, decision->proportions);
+  const double end_us = end_of(parts, decision->proportions);
+  decision->gained_us += decision->finish_us - now - end_us;
+  decision->finish_us = now + end_us;
   size_t least_known = decision->position;
   const auto times_known = [&](size_t candidate) {
     return bucket.candidates[candidate].of_shards.count();
@@ -151,30 +157,43 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   for (const DevicePart& each : parts) {
     const double proportion = decision->proportions[each.position];
     if (proportion <= 0) continue;
-    clock.book(each.position, now + each.begin_us() + proportion * each.whole_us);
+    clock.book(each.position, now + each.begin_us() + proportion * each.whole_us, now);
     if (times_known(each.position) < times_known(least_known)) {
       least_known = each.position;
     }
   }
-  const LearnedCost& of_shards = bucket.candidates[least_known].of_shards;
+  const CandidateStatistics& least = bucket.candidates[least_known];
   // A copy of a whole operand cannot be told from the time of the shard.
   const bool copies = copies_of({decision->proportions}, parts) > 0;
-  if (call.learns && !copies && is_sample_due(bucket, of_shards))
+  if (call.learns && !copies &&
+      is_sample_due(bucket, least.of_shards, end_us, least.stall_us)) {
     decision->timed = true;
+  }
+}
+
+void take_back_undivided(const Decision& decision, Stream& stream) {
+  for (size_t position = 0; position < decision.proportions.size(); ++position) {
+    if (position != decision.position) take_back_shard(decision, stream, position);
+  }
 }
 
 void record_shards(const RowRun& run, Stream& stream, double begin_us,
-                   const std::vector<double>& ends_us) {
+                   const std::vector<double>& ends_us, double stall_us) {
   const Decision& decision = *run.decision;
-  if (run.shard_moved || decision.bucket == nullptr) return;
+  if (run.shard_moved) return;
   std::lock_guard<Mutex> lock(scheduler_mutex());
+  if (!is_current(decision)) return;
   for (size_t position = 0; position < run.fractions.size(); ++position) {
     const double fraction = run.fractions[position];
     if (fraction <= 0 || ends_us[position] <= begin_us) continue;
     const double us = ends_us[position] - begin_us;
-    const double moves_us = decision.candidates[position].moves_us * fraction;
+    // Empty if the proportions were forced.
+    const double shared_us =
+        decision.shared_moves_us.empty() ? 0 : decision.shared_moves_us[position];
+    const double own_us = decision.candidates[position].moves_us - shared_us;
+    const double moves_us = shared_us + own_us * fraction;
     record_time(decision, stream, position, std::max(us - moves_us, us / 10) / fraction,
-                {decision.finish_us - decision.now_us, us},
+                {decision.finish_us - decision.now_us, us}, stall_us,
                 &CandidateStatistics::of_shards);
   }
 }

@@ -22,9 +22,13 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
 // expected to be about as fast.
 std::vector<double> partition_proportions(const Work& work, Stream& stream);
 
+// Takes back the predicted times of the other devices' shards: the call was to be
+// divided, and ran whole at the decision's position.
+void take_back_undivided(const Decision& decision, Stream& stream);
+
 // Records the times of the shards of a divided run. `ends_us`: when they had ended, by
-// position, on the scheduler's clock.
+// position, on the scheduler's clock. `stall_us`: for which the host was delayed.
 void record_shards(const RowRun& run, Stream& stream, double begin_us,
-                   const std::vector<double>& ends_us);
+                   const std::vector<double>& ends_us, double stall_us);
 
 }  // namespace xpurt

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "host/mutex.h"
-#include "schedule/stream_clock.h"
 
 namespace xpurt {
 namespace {
@@ -22,6 +21,7 @@ struct OrdinalCosts {
 
 SharedMutex costs_mutex{Rank::device_costs};
 std::array<OrdinalCosts, kMaxDevices> costs_by_ordinal;
+std::atomic<uint64_t> cost_changes{0};
 
 // Note [Preferences]
 // ~~~~~~~~~~~~~~~~~~
@@ -53,7 +53,7 @@ void set_device_costs(c10::DeviceIndex index, std::vector<DeviceCost> costs) {
     std::unique_lock<SharedMutex> lock(costs_mutex);
     costs_by_ordinal[index] = {placement_epoch(), std::move(costs), false};
   }
-  change_scheduler();
+  ++cost_changes;
 }
 
 std::vector<DeviceCost> device_costs(c10::DeviceIndex index) {
@@ -63,12 +63,16 @@ std::vector<DeviceCost> device_costs(c10::DeviceIndex index) {
   return found.by_position;
 }
 
+uint64_t device_costs_version() noexcept {
+  return cost_changes.load(std::memory_order_acquire);
+}
+
 void use_cost_curves(c10::DeviceIndex index) {
   {
     std::unique_lock<SharedMutex> lock(costs_mutex);
     costs_by_ordinal.at(index).with_curves = true;
   }
-  change_scheduler();
+  ++cost_changes;
 }
 
 bool uses_cost_curves(c10::DeviceIndex index) {

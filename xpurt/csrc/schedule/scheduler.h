@@ -47,6 +47,9 @@ void set_device_costs(c10::DeviceIndex index, std::vector<DeviceCost> costs);
 // The costs by position; empty if they are unknown.
 std::vector<DeviceCost> device_costs(c10::DeviceIndex index);
 
+// Changes with the costs of the devices.
+uint64_t device_costs_version() noexcept;
+
 // Makes measured cost curves override the ordinal's device costs, until the next
 // set_device_costs(), whose costs are then used.
 void use_cost_curves(c10::DeviceIndex index);

@@ -1,13 +1,15 @@
 #include "schedule/stream_clock.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <unordered_map>
 
 #include "device/device_failure.h"
 #include "device/event_status.h"
+#include "host/blocked_wait.h"
+#include "schedule/scheduler.h"
 
 namespace xpurt {
 namespace {
@@ -17,7 +19,9 @@ namespace {
 constexpr int kBetweenMarks = 16;
 constexpr double kBetweenLooksUs = 50;
 
-std::atomic<uint64_t> changes{0};
+// A mark whose work has not ended is late after this multiple of its predicted time.
+constexpr double kLateRatio = 2;
+constexpr double kLateUs = 200;
 
 }  // namespace
 
@@ -34,12 +38,7 @@ double now_us() noexcept {
 }
 
 uint64_t scheduler_version() noexcept {
-  return changes.load(std::memory_order_acquire) + exclusions() +
-         (placement_epoch() << 32);
-}
-
-void change_scheduler() noexcept {
-  ++changes;
+  return device_costs_version() + exclusions() + (placement_epoch() << 32);
 }
 
 StreamClock& clock_of(const Stream& stream) {
@@ -57,8 +56,14 @@ StreamClock& clock_of(const Stream& stream) {
 
 void StreamClock::catch_up(const Stream& stream, double now) {
   if (stream.was_waited_for()) {
+    const bool late = ended_late();
+    for (size_t position = 0; position < marks.size(); ++position) {
+      const bool is_late = late && backlog.free_us(position, 0) > 0;
+      marks[position] = {};
+      marks[position].is_late = is_late;
+    }
     backlog.clear();
-    for (Mark& mark : marks) mark = {};
+    begun_us = 0;
     return;
   }
   for (size_t position = 0; position < marks.size(); ++position) {
@@ -71,17 +76,36 @@ void StreamClock::catch_up(const Stream& stream, double now) {
       mark.done.reset();
     } else {
       mark.end_us = std::max(mark.end_us, now);
+      const double took_us = now - mark.booked_us;
+      if (took_us > kLateRatio * mark.predicted_us + kLateUs) {
+        mark.is_late = true;
+        mark.predicted_us = HUGE_VAL;  // it is late once
+      }
     }
   }
 }
 
-void StreamClock::book(size_t position, double end_us) {
+bool StreamClock::ended_late() const {
+  if (begun_us <= 0) return false;
+  double predicted = begun_us;
+  for (size_t position = 0; position < marks.size(); ++position) {
+    predicted = std::max(predicted, backlog.free_us(position, 0));
+  }
+  // A wait that ended before this work began has no part in it.
+  const double late_us = blocked_until_us() - predicted;
+  return late_us > (kLateRatio - 1) * (predicted - begun_us) + kLateUs;
+}
+
+void StreamClock::book(size_t position, double end_us, double now) {
+  if (begun_us <= 0) begun_us = now;
   backlog.book(position, end_us);
   Mark& mark = marks[position];
   if (mark.done.has_value() || ++mark.booked < kBetweenMarks) return;
   mark.wanted = true;
   mark.booked = 0;
   mark.end_us = end_us;
+  mark.booked_us = now;
+  mark.predicted_us = end_us - now;
 }
 
 }  // namespace xpurt

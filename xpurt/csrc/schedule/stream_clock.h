@@ -29,18 +29,26 @@ struct StreamClock {
     double end_us = 0;  // predicted
     std::optional<sycl::event> done;
     double next_look_us = 0;
-    int booked = 0;  // submissions since the last mark
+    int booked = 0;           // submissions since the last mark
+    double booked_us = 0;     // when it was booked
+    double predicted_us = 0;  // from then to the end
+    bool is_late = false;     // a sign that the device is slow: see Note [Slowdown]
   };
 
   // Corrects the clocks: a stream with nothing pending, marked work that has ended.
   void catch_up(const Stream& stream, double now);
 
   // Records that work on the device at `position` is about to be submitted.
-  void book(size_t position, double end_us);
+  void book(size_t position, double end_us, double now);
+
+  // Whether the host has just waited much longer than predicted for the work that was
+  // pending.
+  bool ended_late() const;
 
   Backlog backlog;
   OnlinePolicy policy;  // its first device is home
   std::vector<Mark> marks;
+  double begun_us = 0;  // when the first of the pending work was booked; 0: none is
   uint64_t version = 0;
 };
 StreamClock& clock_of(const Stream& stream);
@@ -48,6 +56,5 @@ StreamClock& clock_of(const Stream& stream);
 // A number that changes with costs, devices and the placement. Decisions made under
 // another number are invalid.
 uint64_t scheduler_version() noexcept;
-void change_scheduler() noexcept;
 
 }  // namespace xpurt

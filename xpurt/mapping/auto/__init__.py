@@ -6,16 +6,16 @@ from xpurt.mapping.auto.costs import (
     identity,
     install_costs,
 )
-from xpurt.mapping.auto.explanation import ExplainedOp, Explanation, Way, explain
+from xpurt.mapping.auto.explanation import Candidate, ExplainedOp, Explanation, explain
 from xpurt.mapping.auto.preference import preference
 from xpurt.mapping.auto.timeline import Timeline, timeline
 
 __all__ = [
+    "Candidate",
     "DeviceCost",
     "ExplainedOp",
     "Explanation",
     "Timeline",
-    "Way",
     "device_cost",
     "explain",
     "identity",

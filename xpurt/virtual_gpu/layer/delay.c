@@ -1,4 +1,4 @@
-// XPURT_VIRTUAL_GPU_DELAY_US: a slow device.
+// XPURT_VIRTUAL_GPU_DELAY_US, and xpurt_virtual_gpu_delay(): a slow device.
 //
 // Note [The device's timeline]
 // The delay passes on the timeline of the device. A kernel waits for a user event, and
@@ -18,6 +18,7 @@
 // include the delay.
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -29,6 +30,13 @@ typedef struct Turn {
   uint64_t due_ns;
   struct Turn* next;
 } Turn;
+
+static atomic_uint_least64_t delay_ns;  // per kernel; 0: none
+
+// For xpurt.testing. Applies to kernels that are submitted from now on.
+__attribute__((visibility("default"))) void xpurt_virtual_gpu_delay(uint64_t us) {
+  atomic_store(&delay_ns, 1000 * us);
+}
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
@@ -126,7 +134,7 @@ static void start_serving(void) {
 static void set_turn(Turn* turn) {
   pthread_mutex_lock(&lock);
   const uint64_t now = now_ns();
-  busy_until_ns = (busy_until_ns > now ? busy_until_ns : now) + settings.delay_ns;
+  busy_until_ns = (busy_until_ns > now ? busy_until_ns : now) + atomic_load(&delay_ns);
   turn->due_ns = busy_until_ns;
   turn->next = NULL;
   if (last == NULL)
@@ -201,7 +209,7 @@ static cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint d
                              const size_t* local, cl_uint wait_count,
                              const cl_event* waits, cl_event* event) {
   const cl_context context = context_of_queue(queue);
-  if (!is_gpu_context(context))
+  if (atomic_load(&delay_ns) == 0 || !is_gpu_context(context))
     return next.clEnqueueNDRangeKernel(queue, kernel, dims, offset, global, local,
                                        wait_count, waits, event);
   cl_event turn = NULL;
@@ -237,13 +245,14 @@ static cl_int get_profiling_info(cl_event event, cl_profiling_info param, size_t
   cl_ulong submitted = 0;
   next.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_SUBMIT, sizeof submitted,
                                &submitted, NULL);
-  const cl_ulong delay = settings.delay_ns < *start ? settings.delay_ns : *start;
+  const cl_ulong added = atomic_load(&delay_ns);
+  const cl_ulong delay = added < *start ? added : *start;
   *start = *start - delay > submitted ? *start - delay : submitted;
   return CL_SUCCESS;
 }
 
 void hook_delay(cl_icd_dispatch* table) {
-  if (settings.delay_ns == 0) return;
+  atomic_store(&delay_ns, settings.delay_ns);
   table->clEnqueueNDRangeKernel = enqueue_kernel;
   table->clEnqueueTask = enqueue_task;
   table->clGetEventProfilingInfo = get_profiling_info;

@@ -11,6 +11,12 @@ void Backlog::correct(size_t position, double end, double now, bool has_ended) {
   free_[position] = std::max(free_[position] + now - end, now);
 }
 
+void Backlog::take_back(size_t position, double begin, double end) {
+  // A wait may have set the clock back meanwhile.
+  if (free_[position] < end) return;
+  free_[position] = std::max(free_[position] - (end - begin), begin);
+}
+
 void Backlog::clear() {
   std::fill(free_.begin(), free_.end(), 0.0);
   ++age_;

@@ -45,6 +45,10 @@ class Backlog {
     writes_[place_of(home)] = {home, age_, end};
   }
 
+  // Takes back work that was booked to run from `begin` to `end`, and is not submitted.
+  // Work that was booked after it moves forward.
+  void take_back(size_t position, double begin, double end);
+
   // Corrects the clock of a queue. Marked work was predicted to end at `end`;
   // `has_ended` is what its event showed at `now`.
   void correct(size_t position, double end, double now, bool has_ended);

@@ -59,6 +59,7 @@ size_t OnlinePolicy::choose(c10::ArrayRef<Candidate> candidates, double now) {
   TORCH_CHECK_VALUE(earliest < Candidate::kNever, "no device can run the op");
   const bool found = earliest_allowed < Candidate::kNever;
   latest_ = std::max(latest_, found ? earliest_allowed : earliest);
+  note_gain(candidates, now, found ? earliest_allowed : earliest);
   return found ? allowed : any;
 }
 
@@ -90,6 +91,17 @@ void OnlinePolicy::account(c10::ArrayRef<Candidate> candidates, double now) {
   const size_t best = std::min_element(work_.begin(), work_.end()) - work_.begin();
   const double move = ops_ == 1 ? 0 : candidates[best_].leave_us;
   if (work_[best] + move < kClearly * work_[best_]) best_ = best;
+}
+
+void OnlinePolicy::note_gain(c10::ArrayRef<Candidate> candidates, double now,
+                             double finish) {
+  double free = now;
+  for (const Candidate& each : candidates) free = std::max(free, each.free_us);
+  // What was predicted may have ended before.
+  const double before = std::max(now, std::min(mix_end_, free));
+  mix_end_ = std::max(before, finish);
+  const double alone = candidates[best_].offered_us();
+  gained_us_ = std::isfinite(alone) ? alone - (mix_end_ - before) : 0;
 }
 
 }  // namespace xpurt

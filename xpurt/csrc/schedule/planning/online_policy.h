@@ -54,16 +54,23 @@ class OnlinePolicy {
   size_t best_alone() const { return best_; }
   c10::ArrayRef<double> alone() const { return alone_; }
 
+  // By how many microseconds the last op has put the mix further ahead of the best
+  // device alone; negative: behind it. As predicted.
+  double gained_us() const { return gained_us_; }
+
  private:
   // The time by which the results of an op on another device have to be back at the
   // best device.
   double deadline() const;
   void account(c10::ArrayRef<Candidate> candidates, double now);
+  void note_gain(c10::ArrayRef<Candidate> candidates, double now, double finish);
 
   c10::SmallVector<double, 8> alone_;
   c10::SmallVector<double, 8> work_;  // sum of costs; old costs fade
   double latest_ = 0;                 // predicted end of the submitted work
-  double debt_ = 0;  // by how much the mix was behind when idle; fades, too
+  double debt_ = 0;     // by how much the mix was behind when idle; fades, too
+  double mix_end_ = 0;  // the same; work that has ended early does not count
+  double gained_us_ = 0;
   uint32_t ops_ = 0;
   size_t best_ = 0;
 };

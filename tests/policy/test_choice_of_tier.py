@@ -3,7 +3,7 @@
 import pytest
 import torch
 from policy_costs import SetCosts
-from tiers_taken import bucket_of, calls_to_next_sample, tiers_of
+from tiers_taken import calls_to_next_sample, is_learned, tier_in_use, tiers_of
 
 import xpurt
 from xpurt import _C
@@ -31,6 +31,18 @@ def test_the_table_decides(set_costs: SetCosts) -> None:
     assert calls("exp", 3) == {"sycl": 3}
     set_costs(dear=NATIVE_WINS)
     assert calls("exp", 3) == {"native": 3}
+
+
+def test_an_explanation_compares_both_kernels(set_costs: SetCosts) -> None:
+    set_costs(dear=NATIVE_WINS)
+    x = torch.ones(LARGE, device="xpu")
+    (row,) = xpurt.explain(x.exp)
+    kernel, native = row.candidates
+    assert (kernel.cost_us, native.cost_us) == pytest.approx((100, 10))
+    assert row.chosen == native
+    assert row.why == "predicted to finish first, by costs alone"
+    assert "; the kernel on " in row.sentence
+    assert " was expected to end after 100 us, and was never timed." in row.sentence
 
 
 def test_a_class_does_not_decide_for_another(set_costs: SetCosts) -> None:
@@ -256,16 +268,16 @@ def test_learning_finds_the_kernel_that_the_table_missed(set_costs: SetCosts) ->
         calls("exp", 1)
     _C.testing.set_learning_bias(1_000_000, 0)  # as if the native kernel took 1 s
     taken = calls("exp", 2_000)
-    assert bucket_of("aten::exp", 16) == ("native", "kernel")
+    assert tier_in_use("aten::exp", 16) == "kernel"
     assert taken["native"] < taken["sycl"]
 
 
 @pytest.mark.usefixtures("learning")
 def test_learning_leaves_a_kernel_that_the_table_praised(set_costs: SetCosts) -> None:
     set_costs(dear=(1_000.0, 1.0))
-    _C.testing.set_learning_bias(0, 100_000)
+    _C.testing.set_learning_bias(10_000, 100_000)
     taken = calls("exp", 300)
-    assert bucket_of("aten::exp", 16) == ("kernel", "native")
+    assert tier_in_use("aten::exp", 16) == "native"
     assert taken["sycl"] < 20
 
 
@@ -277,7 +289,7 @@ def test_a_call_counts_once(set_costs: SetCosts, tier: str) -> None:
     _C.testing.set_learning_bias(*((0, 1e9) if tier == "native" else (1e9, 0)))
     for _ in range(500):
         calls("exp", 1)
-        in_use = bucket_of("aten::exp", 16)[1]
+        in_use = tier_in_use("aten::exp", 16)
         if in_use == tier and calls_to_next_sample("aten::exp", 16) > 12:
             break
     assert in_use == tier
@@ -298,8 +310,7 @@ def test_a_call_that_is_no_copy_of_few_bytes_counts_once(
     arguments = (torch.ones_like(x),) if op == "copy_" else ()
     for _ in range(500):
         getattr(x, op)(*arguments)
-        known = [row for row in _C.testing.learned_tiers() if row[0] == f"aten::{op}"]
-        if known and calls_to_next_sample(f"aten::{op}", 12) > 12:
+        if is_learned(f"aten::{op}") and calls_to_next_sample(f"aten::{op}", 12) > 12:
             break
     before = calls_to_next_sample(f"aten::{op}", 12)
     assert before > 12
@@ -312,11 +323,11 @@ def test_a_call_that_is_no_copy_of_few_bytes_counts_once(
 def test_a_new_table_forgets_what_was_learned(set_costs: SetCosts) -> None:
     set_costs(dear=KERNEL_WINS)
     calls("exp", 10)
-    assert any(row[0] == "aten::exp" for row in _C.testing.learned_tiers())
+    assert is_learned("aten::exp")
     set_costs(dear=NATIVE_WINS)
-    assert _C.testing.learned_tiers() == []
+    assert not is_learned("aten::exp")
     calls("exp", 10)
-    assert bucket_of("aten::exp", 16)[0] == "native"
+    assert tier_in_use("aten::exp", 16) == "native"
 
 
 @pytest.mark.usefixtures("learning")
@@ -332,14 +343,14 @@ def test_deterministic_mode_goes_by_the_table(set_costs: SetCosts) -> None:
     set_costs(dear=(1_000.0, 1.0))
     _C.testing.set_learning_bias(0, 100_000)
     calls("exp", 300)
-    assert bucket_of("aten::exp", 16) == ("kernel", "native")
+    assert tier_in_use("aten::exp", 16) == "native"
     torch.use_deterministic_algorithms(True)
     try:
         assert calls("exp", 300) == {"sycl": 300}
         assert calls("sinc", 300) == {"sycl": 300}
     finally:
         torch.use_deterministic_algorithms(False)
-    assert not any(row[0] == "aten::sinc" for row in _C.testing.learned_tiers())
+    assert not is_learned("aten::sinc")
     assert calls("exp", 10) == {"native": 10}
 
 
@@ -352,13 +363,13 @@ def test_nothing_is_learned_while_a_graph_is_captured(set_costs: SetCosts) -> No
         y = x.exp()
     graph.replay()
     assert y[0].item() == pytest.approx(2.71828, rel=1e-4)
-    assert not any(row[0] == "aten::exp" for row in _C.testing.learned_tiers())
+    assert not is_learned("aten::exp")
 
 
 def test_without_learning_nothing_is_timed(set_costs: SetCosts) -> None:
     set_costs(dear=NATIVE_WINS)
     calls("exp", 100)
-    assert _C.testing.learned_tiers() == []
+    assert not is_learned("aten::exp")
 
 
 @pytest.mark.usefixtures("learning")
