@@ -150,6 +150,18 @@ def test_rows(split: Split, name: str) -> None:
     torch.testing.assert_close(parts.cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
+def test_samples_that_are_divided_stay_for_the_gradient_of_a_weight(
+    split: Split,
+) -> None:
+    grad, x = (torch.ones(4000, n, device="xpu") * 2 for n in (20, 50))
+    before = sum(size for _, size in _C.testing.transfers_to(0))
+    of_weight = grad.t() @ x
+    moved = sum(size for _, size in _C.testing.transfers_to(0)) - before
+    # A partial sum goes home, and nothing else.
+    assert moved <= 2 * of_weight.nbytes
+    assert of_weight.cpu().unique().tolist() == [16_000.0]
+
+
 def test_shards_stay_where_they_are(split: Split) -> None:
     split.off()
     x = torch.zeros(1 << 20, device="xpu")
