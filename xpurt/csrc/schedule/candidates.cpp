@@ -123,10 +123,9 @@ double roofline_us(const Work& work, const std::vector<DeviceCost>& costs,
 }
 
 double moves_us(const Work& work, const Ordinal& devices, size_t position,
-                const std::vector<DeviceCost>& costs, bool whole_only) {
+                const std::vector<DeviceCost>& costs) {
   double us = 0;
   for (size_t read = 0; read < work.reads.size(); ++read) {
-    if (whole_only && !work.reads_whole(read)) continue;
     const size_t missing = work.residency.bytes_missing(read, position);
     if (missing == 0) continue;
     // Costs of copies are kept for devices other than home. A copy to home is charged

@@ -32,10 +32,9 @@ double roofline_us(const Work& work, const DeviceCost& cost);
 double roofline_us(const Work& work, const std::vector<DeviceCost>& costs,
                    size_t position);
 
-// Microseconds that copying the operands takes that are not valid on the device. With
-// `shared_only`: those that every shard of a divided call reads whole.
+// Microseconds that copying the operands takes that are not valid on the device.
 double moves_us(const Work& work, const Ordinal& devices, size_t position,
-                const std::vector<DeviceCost>& costs, bool shared_only = false);
+                const std::vector<DeviceCost>& costs);
 
 // A candidate without its cost, which the caller fills in. Without a clock, all queues
 // count as free.

@@ -105,7 +105,8 @@ void report(const Decision& decision, const Ordinal& devices) {
     const double proportion = decision.proportions[position];
     if (proportion <= 0) continue;
     DecisionTimes& times = decision_times(*devices.devices[position]);
-    times.busy_us += decision.finish_us - decision.candidates[position].free_us;
+    times.busy_us +=
+        decision.booked_us[position] - decision.candidates[position].free_us;
     times.gained_us += decision.gained_us * proportion;
   }
 }
@@ -292,7 +293,7 @@ void take_back_shard(const Decision& decision, Stream& stream, size_t position) 
   if (decision.proportions.empty() || decision.proportions[position] <= 0) return;
   std::lock_guard<Mutex> lock(scheduler_mutex());
   clock_of(stream).backlog.take_back(position, decision.candidates[position].free_us,
-                                     decision.finish_us);
+                                     decision.booked_us[position]);
 }
 
 void take_back(const Decision& decision, Stream& stream) {

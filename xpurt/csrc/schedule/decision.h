@@ -37,8 +37,7 @@ struct Decision {
   c10::SmallVector<double, 4> expected_us;  // by candidate, without learned factors
   Candidates candidates;                    // the positions, then the native kernel
   std::vector<double> proportions;          // by position, if several devices do the op
-  // By position: copies of operands that every shard reads whole.
-  c10::SmallVector<double, 4> shared_moves_us;
+  c10::SmallVector<double, 4> booked_us;    // by position: when its shard ends
   // Where the call's times are recorded.
   StatisticsBucket* bucket = nullptr;
   StatisticsBySize* sizes = nullptr;

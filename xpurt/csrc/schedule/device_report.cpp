@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 
 #include "device/device_counts.h"
 #include "schedule/stream_clock.h"

@@ -1,7 +1,5 @@
 #include "schedule/device_statistics.h"
 
-#include <mutex>
-
 #include "device/device.h"
 #include "op/op_record.h"
 #include "schedule/cached_choice.h"

@@ -2,8 +2,8 @@
 // no clock and no device.
 #pragma once
 
-#include "schedule/planning/candidate.h"
 #include "schedule/device_statistics.h"
+#include "schedule/planning/candidate.h"
 
 namespace xpurt {
 

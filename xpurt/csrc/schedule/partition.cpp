@@ -142,14 +142,11 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
     limit_new_parts(parts, &partition.proportions);
   }
   decision->proportions = std::move(partition.proportions);
-  for (size_t position = 0; position < devices; ++position) {
-    decision->shared_moves_us.push_back(
-        moves_us(work, stream.ordinal(), position, costs, true));
-  }
   decision->native = false;
-  const double end_us = end_of(parts, decision->proportions);
-  decision->gained_us += decision->finish_us - now - end_us;
-  decision->finish_us = now + end_us;
+  const double end_us = now + end_of(parts, decision->proportions);
+  decision->gained_us += decision->finish_us - end_us;
+  decision->finish_us = end_us;
+  decision->booked_us.assign(devices, 0.0);
   size_t least_known = decision->position;
   const auto times_known = [&](size_t candidate) {
     return bucket.candidates[candidate].of_shards.count();
@@ -157,7 +154,9 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   for (const DevicePart& each : parts) {
     const double proportion = decision->proportions[each.position];
     if (proportion <= 0) continue;
-    clock.book(each.position, now + each.begin_us() + proportion * each.whole_us, now);
+    const double ends_us = now + each.begin_us() + proportion * each.whole_us;
+    decision->booked_us[each.position] = ends_us;
+    clock.book(each.position, ends_us, now);
     if (times_known(each.position) < times_known(least_known)) {
       least_known = each.position;
     }
@@ -165,8 +164,9 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   const CandidateStatistics& least = bucket.candidates[least_known];
   // A copy of a whole operand cannot be told from the time of the shard.
   const bool copies = copies_of({decision->proportions}, parts) > 0;
+  const double us = end_us - now;
   if (call.learns && !copies &&
-      is_sample_due(bucket, least.of_shards, end_us, least.stall_us)) {
+      is_sample_due(bucket, least.of_shards, us, least.stall_us)) {
     decision->timed = true;
   }
 }
@@ -187,11 +187,7 @@ void record_shards(const RowRun& run, Stream& stream, double begin_us,
     const double fraction = run.fractions[position];
     if (fraction <= 0 || ends_us[position] <= begin_us) continue;
     const double us = ends_us[position] - begin_us;
-    // Empty if the proportions were forced.
-    const double shared_us =
-        decision.shared_moves_us.empty() ? 0 : decision.shared_moves_us[position];
-    const double own_us = decision.candidates[position].moves_us - shared_us;
-    const double moves_us = shared_us + own_us * fraction;
+    const double moves_us = decision.candidates[position].moves_us * fraction;
     record_time(decision, stream, position, std::max(us - moves_us, us / 10) / fraction,
                 {decision.finish_us - decision.now_us, us}, stall_us,
                 &CandidateStatistics::of_shards);

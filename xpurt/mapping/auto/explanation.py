@@ -170,6 +170,16 @@ def _possible(row: ExplainedOp) -> list[Candidate]:
     return sorted(possible, key=lambda each: each.finish_us)
 
 
+def _candidate(
+    row: tuple[str, bool, float, float, float, float, bool, int, float],
+) -> Candidate:
+    name, native, free_us, moves_us, cost_us, finish_us, held_back, samples, timed = row
+    tier = "native" if native else "kernel"
+    return Candidate(
+        name, tier, free_us, moves_us, cost_us, finish_us, held_back, samples, timed
+    )
+
+
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     """Calls the function, prints the device of each op on xpu and the reason, and
     returns the explanation.
@@ -191,10 +201,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
             tier,
             why,
             measured_us or None,
-            tuple(
-                Candidate(name, "native" if native else "kernel", *numbers)
-                for name, native, *numbers in candidates
-            ),
+            tuple(_candidate(each) for each in candidates),
         )
         for op, device, tier, why, measured_us, candidates in found
     )
