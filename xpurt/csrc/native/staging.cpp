@@ -62,8 +62,13 @@ size_t write_elements(const HostTensor& each, size_t skipped) {
   copy_on_queue(index, room.storage().mutable_data(), from, bytes);
   const at::Tensor moved = at::detail::make_tensor<c10::TensorImpl>(
       c10::TensorImpl::VIEW, c10::Storage(room.storage()), to.key_set(), to.dtype());
-  moved.unsafeGetTensorImpl()->set_sizes_and_strides(to.sizes(), to.strides(), 0);
-  to.copy_(moved);
+  // All elements along an expanded dimension are one in memory.
+  c10::SmallVector<int64_t, 5> sizes(to.sizes());
+  for (int64_t d = 0; d < to.dim(); ++d) {
+    if (to.stride(d) == 0) sizes[d] = 1;
+  }
+  moved.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, to.strides(), 0);
+  to.as_strided(sizes, to.strides()).copy_(moved);
   return bytes;
 }
 
