@@ -41,7 +41,9 @@ def train_beside(module: nn.Module, source: torch.Tensor, xpu: torch.device) -> 
 def test_a_convolutional_net_trains_as_on_the_cpu(xpu: torch.device) -> None:
     torch.manual_seed(0)
     net = nn.Sequential(
-        nn.Conv2d(1, 4, 3, padding=1),
+        # The gradient of a bias before a batch norm is zero but for rounding errors,
+        # which Adam scales up.
+        nn.Conv2d(1, 4, 3, padding=1, bias=False),
         nn.BatchNorm2d(4),
         nn.ReLU(),
         nn.MaxPool2d(2),
@@ -57,8 +59,10 @@ def test_a_convolutional_net_trains_as_on_the_cpu(xpu: torch.device) -> None:
             scores = each(images.to(name))
             nn.functional.cross_entropy(scores, labels.to(name)).backward()
             optimizers[name].step()
+    # Autograd's thread for a device may use another number of threads than this one, and
+    # then sums in another order.
     for key, value in nets["cpu"].state_dict().items():
-        same(nets["xpu"].state_dict()[key], value)
+        near(nets["xpu"].state_dict()[key], value)
 
 
 @pytest.mark.parametrize(
