@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "memory/allocator.h"
 #include "memory/cpu_allocator.h"
+#include "memory/element_span.h"
 #include "memory/replica/replica.h"
 #include "native/alias_storage.h"
 #include "native/host_bytes.h"
@@ -113,14 +114,9 @@ void HostCall::announce(const at::Tensor& tensor, bool whole) {
   if (tensor.numel() == 0) return;
   // A range that starts at a multiple of 16 bytes starts at an element of any dtype.
   constexpr size_t kAlign = 16;
-  const size_t item = tensor.element_size();
-  size_t last = tensor.storage_offset();
-  for (int64_t d = 0; d < tensor.dim(); ++d) {
-    last += (tensor.size(d) - 1) * tensor.stride(d);
-  }
-  const size_t first = tensor.storage_offset() * item / kAlign * kAlign;
-  storage.begin = std::min(storage.begin, first);
-  storage.end = std::max(storage.end, (last + 1) * item);
+  const Interval span = element_span(*tensor.unsafeGetTensorImpl());
+  storage.begin = std::min(storage.begin, span.begin / kAlign * kAlign);
+  storage.end = std::max(storage.end, span.end);
 }
 
 at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {

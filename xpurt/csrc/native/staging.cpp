@@ -7,6 +7,7 @@
 #include "device/device_scope.h"
 #include "memory/allocator.h"
 #include "memory/cpu_allocator.h"
+#include "memory/element_span.h"
 #include "native/alias.h"
 #include "stream/stream.h"
 #include "stream/work_recording.h"
@@ -42,17 +43,14 @@ bool has_kept_its_elements(const HostTensor& each, const HostStorage& storage) {
 size_t write_elements(const HostTensor& each, size_t skipped) {
   const at::Tensor& to = each.original;
   if (to.numel() == 0) return 0;
-  const size_t item = to.element_size();
-  const size_t first = to.storage_offset() * item;
-  size_t last = to.storage_offset();
-  for (int64_t d = 0; d < to.dim(); ++d) last += (to.size(d) - 1) * to.stride(d);
-  const size_t bytes = (last + 1) * item - first;
+  const Interval span = element_span(*to.unsafeGetTensorImpl());
+  const size_t bytes = span.size();
   const c10::DeviceIndex index = to.device().index();
   const auto* from =
-      static_cast<const char*>(each.host.storage().data()) + (first - skipped);
+      static_cast<const char*>(each.host.storage().data()) + (span.begin - skipped);
   if (to.is_non_overlapping_and_dense()) {
     auto* memory = static_cast<char*>(to.storage().mutable_data());
-    copy_on_queue(index, memory + first, from, bytes);
+    copy_on_queue(index, memory + span.begin, from, bytes);
     return bytes;
   }
   const at::AutoDispatchBelowADInplaceOrView as_a_kernel;

@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "host/gil.h"
 #include "host/mutex.h"
+#include "memory/element_span.h"
 
 namespace xpurt {
 
@@ -106,13 +107,8 @@ void wait_without_gil(const Ready& ready) {
 
 void HostWrites::begin(const c10::TensorImpl& tensor) {
   if (tensor.numel() == 0 || !tensor.has_storage()) return;
-  const size_t item = tensor.dtype().itemsize();
-  size_t last = tensor.storage_offset();
-  for (int64_t d = 0; d < tensor.dim(); ++d) {
-    last += (tensor.size(d) - 1) * tensor.stride(d);
-  }
-  begin(*tensor.unsafe_storage().unsafeGetStorageImpl(), tensor.storage_offset() * item,
-        (last + 1) * item);
+  const Interval written = element_span(tensor);
+  begin(*tensor.unsafe_storage().unsafeGetStorageImpl(), written.begin, written.end);
 }
 
 void HostWrites::begin(const c10::StorageImpl& storage) {

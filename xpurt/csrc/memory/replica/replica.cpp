@@ -4,6 +4,7 @@
 
 #include "device/event_status.h"
 #include "memory/allocator.h"
+#include "memory/element_span.h"
 #include "memory/known_storages.h"
 #include "memory/replica/device_override.h"
 #include "memory/replica/host_writes.h"
@@ -93,13 +94,8 @@ void Operands::find_range(Operand& operand, bool at_home) const {
   const bool dense = tensor.is_non_overlapping_and_dense();
   const Copies& copies = *operand.copies;
   if (is_on_shard() || (!at_home && others_write(copies.home, copies.whole.size()))) {
-    size_t last = tensor.storage_offset();
-    for (int64_t d = 0; d < tensor.dim(); ++d) {
-      last += (tensor.size(d) - 1) * tensor.stride(d);
-    }
-    const size_t begin = tensor.storage_offset() * tensor.element_size();
-    operand.range.begin = operand.offset + begin;
-    operand.range.end = operand.offset + (last + 1) * tensor.element_size();
+    const Interval span = element_span(*tensor.unsafeGetTensorImpl());
+    operand.range = {operand.offset + span.begin, operand.offset + span.end};
   }
   operand.whole = operand.access == Access::write && dense &&
                   tensor.nbytes() == operand.range.size();
