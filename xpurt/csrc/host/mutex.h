@@ -109,66 +109,52 @@ void leave_lock(Rank rank) noexcept;
 // is about to be taken, or to be released and taken back.
 void check_gil_order();
 
-class Mutex {
+// A mutex of the standard library with a rank.
+template <typename Native>
+class RankedMutex {
  public:
-  constexpr explicit Mutex(Rank rank) noexcept : rank_(rank) {}
-  Mutex(const Mutex&) = delete;
-  Mutex& operator=(const Mutex&) = delete;
+  constexpr explicit RankedMutex(Rank rank) noexcept : rank_(rank) {}
+  RankedMutex(const RankedMutex&) = delete;
+  RankedMutex& operator=(const RankedMutex&) = delete;
 
   void lock() {
-    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
-      enter_lock(rank_);
-    }
+    before_lock();
     mutex_.lock();
   }
   void unlock() noexcept {
     mutex_.unlock();
-    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
-      leave_lock(rank_);
-    }
+    after_unlock();
   }
-
- private:
-  friend class Condition;
-  std::mutex mutex_;
-  const Rank rank_;
-};
-
-class SharedMutex {
- public:
-  constexpr explicit SharedMutex(Rank rank) noexcept : rank_(rank) {}
-  SharedMutex(const SharedMutex&) = delete;
-  SharedMutex& operator=(const SharedMutex&) = delete;
-
-  void lock() {
-    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
-      enter_lock(rank_);
-    }
-    mutex_.lock();
-  }
-  void unlock() noexcept {
-    mutex_.unlock();
-    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
-      leave_lock(rank_);
-    }
-  }
+  // Of a std::shared_mutex alone.
   void lock_shared() {
-    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
-      enter_lock(rank_);
-    }
+    before_lock();
     mutex_.lock_shared();
   }
   void unlock_shared() noexcept {
     mutex_.unlock_shared();
+    after_unlock();
+  }
+
+ private:
+  friend class Condition;
+
+  void before_lock() const {
+    if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
+      enter_lock(rank_);
+    }
+  }
+  void after_unlock() const noexcept {
     if (locks_are_checked.load(std::memory_order_relaxed)) [[unlikely]] {
       leave_lock(rank_);
     }
   }
 
- private:
-  std::shared_mutex mutex_;
+  Native mutex_;
   const Rank rank_;
 };
+
+using Mutex = RankedMutex<std::mutex>;
+using SharedMutex = RankedMutex<std::shared_mutex>;
 
 // A condition variable for a Mutex. Predicates do not throw.
 class Condition {
