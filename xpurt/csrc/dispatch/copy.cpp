@@ -13,7 +13,7 @@
 #include "device/device_scope.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/host_memcpy.h"
-#include "dispatch/unboxed/unboxed_op.h"
+#include "dispatch/unboxed/copy.h"
 #include "memory/cpu_allocator.h"
 #include "memory/pinned.h"
 #include "memory/replica/device_override.h"
@@ -24,9 +24,6 @@
 #include "op/op_report.h"
 #include "stream/capture.h"
 #include "stream/captured_storages.h"
-
-// This header needs the declarations of unboxed_op.h.
-#include <ATen/ops/copy_ops.h>
 
 namespace xpurt {
 namespace {
@@ -185,8 +182,7 @@ void copy_within_ordinal(const Copy& copy) {
     return;
   } else if (by_host) {
     at::Tensor self = copy.self;
-    UnboxedOp<at::_ops::copy_, void, at::_ops::copy_>::call(copy.keys, self,
-                                                            copy.source, false);
+    copy_unboxed(copy.keys, self, copy.source);
   } else {
     torch::jit::Stack stack{copy.self, copy.source, false};
     run_op_at(copy.record, copy.index, copy.keys, &stack);
