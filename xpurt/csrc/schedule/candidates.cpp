@@ -1,7 +1,6 @@
 #include "schedule/candidates.h"
 
 #include <algorithm>
-
 #include <array>
 #include <optional>
 

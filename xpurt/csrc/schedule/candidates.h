@@ -4,8 +4,8 @@
 
 #include "memory/replica/replica.h"
 #include "schedule/planning/candidate.h"
-#include "schedule/scheduler.h"
 #include "schedule/device_statistics.h"
+#include "schedule/scheduler.h"
 #include "schedule/slowdown.h"
 #include "schedule/stream_clock.h"
 
