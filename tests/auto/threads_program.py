@@ -1,8 +1,8 @@
 """A random program of threads on xpu, compared with the same program on CPU tensors.
 
 Run as a program: ``python threads_program.py SEED SECONDS ROUNDS [SWITCH ...]``. Each
-round takes the next seed. Each thread has a pool of pairs: a tensor on xpu, and one on the CPU that every step changes in the
-same way. Many tensors are views of others, or other tensors on the same storage. All
+round takes the next seed. Each thread has a pool of pairs: a tensor on xpu, and one on
+the CPU that every step changes in the same way. Many tensors are views of others, or other tensors on the same storage. All
 threads read some shared pairs, and they send each other pairs. Values are whole numbers
 below `MODULUS`, on which every op here is exact in float32.
 
@@ -193,12 +193,15 @@ class Thread:
 
     def inner_storage(self) -> None:
         pair = self.pick()
-        if "inner" not in self.program.switches or pair.cpu.numel() < 64:
+        large = pair.cpu.is_contiguous() and pair.cpu.numel() >= 64
+        if "inner" not in self.program.switches or not large:
             return
         made = []
         for each in pair:
+            # Elements of this tensor alone: others may be another thread's.
+            begin = each.storage_offset() * each.itemsize + 28
             tensor = torch.empty(0, device=each.device)
-            made.append(tensor.set_(each.untyped_storage()[28:]))
+            made.append(tensor.set_(each.untyped_storage()[begin:]))
         self.keep(*[each[:32] for each in made])
 
     def dlpack(self) -> None:
@@ -270,7 +273,8 @@ class Thread:
         pair = self.readable()
         weights = [torch.full((1,), 2.0, device=x.device) for x in pair]
         for x, weight in zip(pair, weights, strict=True):
-            (x.detach() * weight.requires_grad_()).sum().backward()
+            # `data` has a version of its own: another thread may write to other rows.
+            (x.data * weight.requires_grad_()).sum().backward()
         grads = [weight.grad for weight in weights]
         assert grads[0] is not None
         assert grads[1] is not None
