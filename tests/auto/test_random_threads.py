@@ -10,6 +10,7 @@ import pytest
 import xpurt
 
 PROGRAM = Path(__file__).with_name("threads_program.py")
+ALIASES = ("disjoint", "inner")
 
 
 def run(seed: int, seconds: float, rounds: int, *switches: str) -> None:
@@ -33,9 +34,9 @@ def two_devices() -> None:
         pytest.skip("AUTO needs two devices: the virtual GPU is switched off")
 
 
-@pytest.mark.parametrize("seed", [0, 101])
-def test_short_rounds(seed: int) -> None:
-    run(seed, 1, 8)
+@pytest.mark.parametrize(("seed", "switches"), [(0, ()), (101, ALIASES)])
+def test_short_rounds(seed: int, switches: tuple[str, ...]) -> None:
+    run(seed, 1, 8, *switches)
 
 
 @pytest.mark.parametrize("seed", [300, 301])
@@ -46,4 +47,4 @@ def test_a_gpu_that_fails(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1011))
 def test_ten_minutes(seed: int) -> None:
-    run(seed, 10, 6)
+    run(seed, 10, 6, *ALIASES)
