@@ -158,6 +158,15 @@ void record_shard(const PhysicalDevice& device, RowRun& run) {
 
 void record_moved_shard(const std::exception_ptr& error, RowRun& run) {
   run.shard_moved = true;
+  // The device is free again, or still is: its clock has no such work. record_shard()
+  // has set the device before the shard began.
+  Stream& stream = current_stream();
+  const auto& devices = stream.ordinal().devices;
+  for (size_t position = 0; run.decision != nullptr && position < devices.size();
+       ++position) {
+    if (devices[position]->id != run.device_id) continue;
+    take_back_shard(*run.decision, stream, position);
+  }
   try {
     std::rethrow_exception(error);
   } catch (const DeviceFailure& failure) {
