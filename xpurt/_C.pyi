@@ -293,7 +293,10 @@ class OnlinePolicy:
         cost: ArrayLike,
         leave: ArrayLike,
         now: float = 0.0,
-    ) -> int: ...
+        is_idle: bool = False,
+    ) -> int:
+        """`is_idle`: all submitted work is done at `now`."""
+
     @property
     def best_alone(self) -> int: ...
     @property
@@ -301,6 +304,39 @@ class OnlinePolicy:
         """The time at which each device alone would have finished everything so far."""
 
     def choice_ns(self, calls: int) -> float: ...
+
+class Parallelism:
+    """The average parallelism of a program's long ops; see
+    csrc/schedule/planning/parallelism.h. A read is a value's number and its version."""
+
+    def __init__(self) -> None: ...
+    def add(
+        self, cost_us: float, reads: Sequence[tuple[int, int]], blocks: bool = False
+    ) -> float:
+        """Adds an op. Returns when its results are there, on the longest path.
+        `blocks`: it blocks the host until then."""
+
+    def add_written(self, value: int, version: int, end_us: float) -> None: ...
+    def add_result(self, value: int, version: int, end_us: float) -> None:
+        """The same of a result, which may have been recorded as written."""
+
+    def join(self) -> None:
+        """The host has waited for what came before."""
+
+    @property
+    def average(self) -> float: ...
+
+class Overlap:
+    """What home's queue is worth beside other devices; see
+    csrc/schedule/planning/parallelism.h. `others`: ops that all other devices compute in
+    a microsecond."""
+
+    def __init__(self, kernel_us: float, native_us: float, others: float) -> None: ...
+    def us(self, parallelism: float) -> float:
+        """What an op takes of the program's time on home's queue."""
+
+    def prefers_queue(self, parallelism: float, is_in_use: bool) -> bool: ...
+    def always_blocks(self) -> bool: ...
 
 class CopyRegret:
     """When to copy operands that stay; see csrc/schedule/planning/copy_regret.h."""

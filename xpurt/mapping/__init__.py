@@ -40,6 +40,7 @@ from xpurt.startup import accelerator, extension
 if TYPE_CHECKING:
     from xpurt.mapping.auto.ahead import (
         CoExecution,
+        IndependentChains,
         Schedule,
         SimulatedDevice,
         Simulation,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         on_devices,
         plan,
         product_forms,
+        run_chains,
         simulate,
         workloads,
     )
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CoExecution",
     "Explanation",
+    "IndependentChains",
     "PhysicalDevice",
     "Placement",
     "Schedule",
@@ -83,6 +86,7 @@ __all__ = [
     "product_forms",
     "prefer",
     "queue_from_capsule",
+    "run_chains",
     "set_xpu_mapping",
     "simulate",
     "workloads",

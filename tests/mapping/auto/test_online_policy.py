@@ -58,9 +58,9 @@ def test_the_account_begins_anew_when_all_devices_are_idle() -> None:
     for _ in range(100):
         policy.choose([0, 0], [0, 0], [10, 10], [0, 0])
     assert policy.alone == [1000, 1000]
-    policy.choose([510, 500], [0, 0], [10, 10], [0, 0], now=505)
+    policy.choose([510, 505], [0, 0], [10, 10], [0, 0], now=505)
     assert policy.alone == [1010, 1010]
-    policy.choose([520, 500], [0, 0], [10, 10], [0, 0], now=600)
+    policy.choose([600, 600], [0, 0], [10, 10], [0, 0], now=600, is_idle=True)
     assert policy.alone == [610, 610]
 
 
@@ -69,8 +69,8 @@ def test_what_the_mix_may_lose_is_not_lost_again_and_again() -> None:
     policy.remember([10_000, 10_000])  # 10 may be lost
     went = []
     for now in (0, 100, 200, 300):
-        idle = [now - 1, now - 1] if now else [0, 0]
-        policy.choose(idle, [now, now], [10, 10], [0, 0], now=now)
+        idle = [now, now]
+        policy.choose(idle, [now, now], [10, 10], [0, 0], now=now, is_idle=True)
         busy = [now + 10, now]
         second = policy.choose(busy, [now, now], [10, 10], [15, 15], now=now)
         went.append(second)

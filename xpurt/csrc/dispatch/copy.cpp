@@ -14,6 +14,7 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/host_memcpy.h"
 #include "dispatch/unboxed/copy.h"
+#include "host/host_waits.h"
 #include "memory/cpu_allocator.h"
 #include "memory/pinned.h"
 #include "memory/replica/device_override.h"
@@ -313,6 +314,7 @@ at::Tensor& copy_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& 
   if (within && current_stream(index).idle() && host_memcpy(record, self, source)) {
     return self;
   }
+  if (!self.is_xpu() && !non_blocking) count_host_wait();
   if (!within && copy_plainly(record, self, source)) return self;
   const Copy copy{record, keys, self, source, non_blocking, index};
   const DeviceScope scope(index);
@@ -324,6 +326,7 @@ at::Tensor& copy_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& 
 void item_boxed(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                 torch::jit::Stack* stack) {
   static OpRecord& record = op_record(op);
+  count_host_wait();
   const at::Tensor self = torch::jit::peek(*stack, 0, 1).toTensor();
   const c10::DeviceIndex index = self.device().index();
   if (host_reads(index) || !is_dense(self)) return run_op(record, keys, stack);

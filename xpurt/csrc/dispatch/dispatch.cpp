@@ -164,8 +164,11 @@ void run_chosen(OpRecord& record, const RowChoice& choice, c10::DeviceIndex inde
     if (C10_UNLIKELY(run.decision->timed)) {
       SampleTimer clock(index, run);
       if (run_choice(record, choice, index, keys, stack, run)) clock.done();
-      return;
+    } else {
+      run_choice(record, choice, index, keys, stack, run);
     }
+    record_results(*run.decision, record, current_stream(index), *stack);
+    return;
   }
   run_choice(record, choice, index, keys, stack, run);
 }

@@ -81,8 +81,8 @@ bool too_small(const PhysicalDevice& home, const RowKernel& row,
 // Chooses by the scheduler, with a decision of its own for the call. `forced`: the
 // native kernel is no candidate.
 void choose_by_decision(OpRecord& record, const RowKernel& row, c10::DeviceIndex index,
-                        RowCall* call, int64_t elements, bool forced,
-                        RowChoice* choice) {
+                        const torch::jit::Stack& stack, RowCall* call, int64_t elements,
+                        bool forced, RowChoice* choice) {
   Stream& stream = current_stream(index);
   const PhysicalDevice& home = stream.ordinal().home_device();
   const OpCost& cost = call->cost();
@@ -96,7 +96,7 @@ void choose_by_decision(OpRecord& record, const RowKernel& row, c10::DeviceIndex
   const double build_us =
       row.prior.build_us >= 0 ? row.prior.build_us : expected_build_us();
   choice->decision = decide({record, row, choice->signature, elements, cost, native,
-                             at_home, learns, build_us},
+                             at_home, learns, build_us, stack},
                             stream);
   take_row(row, call, !choice->decision->native, choice);
 }
@@ -133,7 +133,7 @@ void choose_on_one(OpRecord& record, const RowKernel& row, c10::DeviceIndex inde
     known.take();
   }
   if (known.tier == QuickTier::undecided) {
-    choose_by_decision(record, row, index, call, elements, false, choice);
+    choose_by_decision(record, row, index, stack, call, elements, false, choice);
   } else {
     take_row(row, call, known.tier == QuickTier::kernel, choice);
   }
@@ -214,7 +214,7 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
     }
     if (RowCall* call = row->parse(stack, choice->memory)) {
       const int64_t elements = std::max<int64_t>(call->cost().elements, 1);
-      choose_by_decision(record, *row, index, call, elements, forced, choice);
+      choose_by_decision(record, *row, index, stack, call, elements, forced, choice);
     }
   } else if (!home.host_accessible) {
     take_row_if_it_can(*row, stack, choice);

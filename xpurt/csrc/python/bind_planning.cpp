@@ -12,6 +12,7 @@
 #include "schedule/planning/boundary.h"
 #include "schedule/planning/division.h"
 #include "schedule/planning/online_policy.h"
+#include "schedule/planning/parallelism.h"
 
 namespace py = pybind11;
 
@@ -21,7 +22,7 @@ namespace {
 using Doubles = py::array_t<double, py::array::c_style | py::array::forcecast>;
 
 size_t choose(OnlinePolicy& policy, const Doubles& free_at, const Doubles& ready_at,
-              const Doubles& cost, const Doubles& leave, double now) {
+              const Doubles& cost, const Doubles& leave, double now, bool is_idle) {
   const size_t devices = policy.alone().size();
   for (const Doubles* each : {&free_at, &ready_at, &cost, &leave}) {
     if (each->ndim() != 1 || static_cast<size_t>(each->size()) != devices) {
@@ -35,7 +36,7 @@ size_t choose(OnlinePolicy& policy, const Doubles& free_at, const Doubles& ready
     candidates[i].cost_us = cost.data()[i];
     candidates[i].leave_us = leave.data()[i];
   }
-  return policy.choose(candidates, now);
+  return policy.choose(candidates, now, is_idle);
 }
 
 double device_choice_ns(OnlinePolicy& policy, size_t calls) {
@@ -85,7 +86,7 @@ void bind_planning(py::module_& m) {
       .def("remember", [](OnlinePolicy& policy,
                           const std::vector<double>& work) { policy.remember(work); })
       .def("choose", &choose, py::arg("free_at"), py::arg("ready_at"), py::arg("cost"),
-           py::arg("leave"), py::arg("now") = 0.0)
+           py::arg("leave"), py::arg("now") = 0.0, py::arg("is_idle") = false)
       .def_property_readonly("best_alone", &OnlinePolicy::best_alone)
       .def_property_readonly("alone",
                              [](const OnlinePolicy& policy) {
@@ -95,6 +96,38 @@ void bind_planning(py::module_& m) {
       .def("choice_ns", &device_choice_ns, py::arg("calls"),
            "For benchmarks: nanoseconds of one choice. The policy cannot be used "
            "afterwards.");
+  py::class_<Parallelism>(m, "Parallelism", "See Note [Overlap].")
+      .def(py::init<>())
+      .def(
+          "add",
+          [](Parallelism& parallelism, double cost_us,
+             const std::vector<std::pair<uint64_t, uint32_t>>& reads, bool blocks) {
+            std::vector<Parallelism::Operand> operands;
+            for (const auto& [value, version] : reads) {
+              operands.push_back({value, version});
+            }
+            return parallelism.add(cost_us, operands, blocks);
+          },
+          py::arg("cost_us"), py::arg("reads"), py::arg("blocks") = false)
+      .def(
+          "add_written",
+          [](Parallelism& parallelism, uint64_t value, uint32_t version,
+             double end_us) { parallelism.add_written({value, version}, end_us); },
+          py::arg("value"), py::arg("version"), py::arg("end_us"))
+      .def(
+          "add_result",
+          [](Parallelism& parallelism, uint64_t value, uint32_t version,
+             double end_us) { parallelism.add_result({value, version}, end_us); },
+          py::arg("value"), py::arg("version"), py::arg("end_us"))
+      .def("join", &Parallelism::join)
+      .def_property_readonly("average", &Parallelism::average);
+  py::class_<Overlap>(m, "Overlap", "See Note [Overlap].")
+      .def(py::init<double, double, double>(), py::arg("kernel_us"),
+           py::arg("native_us"), py::arg("others"))
+      .def("us", &Overlap::us, py::arg("parallelism"))
+      .def("prefers_queue", &Overlap::prefers_queue, py::arg("parallelism"),
+           py::arg("is_in_use"))
+      .def("always_blocks", &Overlap::always_blocks);
   py::class_<CopyRegret>(m, "CopyRegret", "See Note [Copies that stay].")
       .def(py::init<>());
   py::class_<Boundary>(m, "Boundary", "See Note [Steady boundaries].")

@@ -115,7 +115,7 @@ class Learner {
       candidates.emplace_back().cost_us =
           expected_[i] * learned_factor(found_, i, 1 - i);
     }
-    exploration.hold_back_unproven(&candidates);
+    exploration.hold_back_unproven(&candidates, 0);
     const size_t best = exploration.choose_at_home(candidates, 0);
     const size_t chosen = exploration.trial(candidates, best);
     const CandidateStatistics& known = bucket.candidates[chosen];

@@ -22,7 +22,7 @@ constexpr double kBuildPauseUs = 5e3;
 
 // Cached choices are reused without a lock, so nothing is booked for them. On several
 // devices only choices for work that blocks the host, or is too short to matter, are
-// cached.
+// cached. Long work that blocks the host is not: see Note [Overlap].
 constexpr double kTooShortToBook = 50;
 
 constexpr int kMaxDiscarded = 3;  // samples discarded in a row: Note [New pages]
@@ -66,10 +66,13 @@ size_t choose_candidate(const Work& work, const Ordinal& devices,
     const size_t position = position_at(i);
     Candidate& offer =
         offered.emplace_back(candidates[i == 0 ? home_candidate : position]);
+    if (i == 0) offer.best_us = candidates.back().offered_us();
     offer.leave_us = results_us(work, devices, position, best, costs);
   }
   if (std::ranges::none_of(candidates, &Candidate::is_possible)) return home_candidate;
-  const size_t chosen = policy.choose(offered, decision->now_us);
+  const bool is_idle = std::ranges::all_of(
+      offered, [&](const Candidate& each) { return each.free_us <= decision->now_us; });
+  const size_t chosen = policy.choose(offered, decision->now_us, is_idle);
   decision->gained_us = policy.gained_us();
   return chosen == 0 ? home_candidate : position_at(chosen);
 }
@@ -138,6 +141,19 @@ bool reuse(const CallToDecide& call, c10::DeviceIndex index, const Ordinal& devi
   return true;
 }
 
+// Adds a long op to the program's longest path.
+void add_long_op(const CallToDecide& call, size_t home, StreamClock& clock,
+                 Decision* decision) {
+  double least = Candidate::kNever;
+  for (const Candidate& each : decision->candidates) {
+    least = std::min(least, each.cost_us);
+  }
+  if (least < kLongUs || !std::isfinite(least)) return;
+  const bool blocks = Overlap(decision->candidates, home, true).always_blocks();
+  decision->path_us =
+      clock.dependences.add_call(call.record, call.stack, least, blocks);
+}
+
 // Makes the next calls timed samples where the clock shows that a device is late.
 void suspect_late_devices(const Ordinal& devices, StreamClock& clock) {
   for (size_t position = 0; position < clock.marks.size(); ++position) {
@@ -198,8 +214,18 @@ Decision decide(const CallToDecide& call, Stream& stream) {
   bucket.interval = left;
   if (several) report_reused(bucket, devices, reused);
   const bool samples = learns && call.learns;
-  const Exploration exploration(found, call.build_us, samples ? 1 + reused : 0);
-  if (learns) exploration.hold_back_unproven(&decision.candidates);
+  double parallelism = 1;
+  if (clock != nullptr) {
+    add_long_op(call, devices.home, *clock, &decision);
+    parallelism = clock->dependences.parallelism();
+  }
+  const Exploration exploration(found, call.build_us, samples ? 1 + reused : 0,
+                                parallelism);
+  if (learns) exploration.hold_back_unproven(&decision.candidates, devices.home);
+  if (decision.path_us > 0) {
+    decision.overlapped_us =
+        Overlap(decision.candidates, devices.home, false).us(parallelism);
+  }
   size_t best = call.native ? count : devices.home;
   if (clock != nullptr) {
     best =
@@ -231,7 +257,8 @@ Decision decide(const CallToDecide& call, Stream& stream) {
     if (!decision.native)
       clock->book(decision.position, decision.finish_us, decision.now_us);
   }
-  const bool is_short = decision.native || decision.cost_us < kTooShortToBook;
+  const bool is_short =
+      decision.cost_us < (decision.native ? kLongUs : kTooShortToBook);
   const bool lasts = !decision.timed && !decision.provisional && (samples || !learns);
   if (cacheable && (!several || is_short) && lasts) {
     keep_choice(decision, mode, choice_word(version, holders, candidate), candidate,
@@ -287,6 +314,13 @@ void record_call_time(const Decision& decision, Stream& stream, double us,
   record_time(decision, stream, candidate, std::max(us - decision.moves_us, us / 10),
               {decision.cost_us + decision.moves_us, us}, stall_us,
               &CandidateStatistics::factor);
+}
+
+void record_results(const Decision& decision, const OpRecord& record, Stream& stream,
+                    const torch::jit::Stack& stack) {
+  if (decision.path_us <= 0) return;
+  std::lock_guard<Mutex> lock(scheduler_mutex());
+  clock_of(stream).dependences.add_results(record, stack, decision.path_us);
 }
 
 void take_back_shard(const Decision& decision, Stream& stream, size_t position) {

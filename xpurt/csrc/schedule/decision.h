@@ -1,6 +1,8 @@
 // The scheduler's decision for one call of an op, and what is learned from the call.
 #pragma once
 
+#include <ATen/core/stack.h>
+
 #include "schedule/candidates.h"
 #include "schedule/device_statistics.h"
 #include "schedule/policy.h"
@@ -17,10 +19,11 @@ struct CallToDecide {
   const CallSignature& signature;
   int64_t elements;
   const OpCost& cost;
-  bool native = false;       // PyTorch's CPU kernel may run it, at home
-  bool home_kernel = false;  // the row's kernel is a candidate at home
-  bool learns = false;       // the call may be timed
-  double build_us = 0;       // expected, of a kernel that has not run yet
+  bool native = false;             // PyTorch's CPU kernel may run it, at home
+  bool home_kernel = false;        // the row's kernel is a candidate at home
+  bool learns = false;             // the call may be timed
+  double build_us = 0;             // expected, of a kernel that has not run yet
+  const torch::jit::Stack& stack;  // its arguments are at the end
 };
 
 struct Decision {
@@ -32,8 +35,13 @@ struct Decision {
   double cost_us = 0;        // predicted, without copies
   double moves_us = 0;       // predicted, of the copies
   double finish_us = 0;
-  double now_us = 0;                        // time of the decision
-  double gained_us = 0;                     // predicted, over the best device alone
+  double now_us = 0;     // time of the decision
+  double gained_us = 0;  // predicted, over the best device alone
+  // Of a long op on several devices: when its results are there, on the longest path of
+  // the program (see Note [Overlap]); else 0. And its predicted time on home's queue
+  // beside other work.
+  double path_us = 0;
+  double overlapped_us = Candidate::kNever;
   c10::SmallVector<double, 4> expected_us;  // by candidate, without learned factors
   Candidates candidates;                    // the positions, then the native kernel
   std::vector<double> proportions;          // by position, if several devices do the op
@@ -78,6 +86,10 @@ void record_call_time(const Decision& decision, Stream& stream, double us,
 
 // Whether costs are still those of the decision, so that its time can be recorded.
 bool is_current(const Decision& decision);
+
+// Records the results of a call that has run: they are at the end of the stack.
+void record_results(const Decision& decision, const OpRecord& record, Stream& stream,
+                    const torch::jit::Stack& stack);
 
 // Takes back the predicted time of a call that is not submitted as decided, on all
 // devices that were to run it.

@@ -57,6 +57,12 @@ std::string reason(const OpRecord& record, Tier tier, const RowRun& run,
     return "the device that was chosen could not run it";
   }
   if (decision->explores) return "a trial, to learn what it costs there";
+  const Candidate& native = decision->candidates.back();
+  if (decision->path_us > 0 && !decision->native &&
+      decision->position == devices.home && native.is_possible() &&
+      native.cost_us <= decision->candidates[devices.home].cost_us) {
+    return "PyTorch's kernel would block the host, which has work for other devices";
+  }
   const auto possible =
       std::ranges::count_if(decision->candidates, &Candidate::is_possible);
   if (possible == 1) {

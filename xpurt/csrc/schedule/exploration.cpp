@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedule/planning/parallelism.h"
+
 namespace xpurt {
 namespace {
 
@@ -41,7 +43,6 @@ constexpr double kReplaces = 0.95;
 
 // If two candidates at home take about as long and the op is long, the one that does
 // not block the host is better.
-constexpr double kLongUs = 200;
 constexpr double kAbout = 1.02;
 
 }  // namespace
@@ -79,7 +80,7 @@ double Exploration::build_us(size_t candidate) const {
   return (found_.sizes.built >> candidate & 1) != 0 ? 0 : build_us_;
 }
 
-void Exploration::hold_back_unproven(Candidates* candidates) const {
+void Exploration::hold_back_unproven(Candidates* candidates, size_t home) const {
   const size_t native = candidates->size() - 1;
   if (!(*candidates)[native].is_possible()) return;
   double finish = Candidate::kNever, cost = Candidate::kNever;
@@ -88,12 +89,17 @@ void Exploration::hold_back_unproven(Candidates* candidates) const {
     finish = std::min(finish, (*candidates)[candidate].finish_us());
     cost = std::min(cost, (*candidates)[candidate].cost_us);
   }
+  // None of what could run at the same time does so without each of the kernels.
+  const bool overlaps = native > 1 && cost >= kLongUs;
+  const double overlapped_us =
+      overlaps ? Overlap(*candidates, home, true).us(parallelism_) : cost;
   const double least = native > 1 ? kMinRegretOnSeveral : kMinRegret;
   for (size_t candidate = 0; candidate < native; ++candidate) {
     Candidate& each = (*candidates)[candidate];
     if (!each.can_run() || !is_new(candidate)) continue;
     CandidateStatistics& known = found_.bucket().candidates[candidate];
-    const double gain = std::max(finish - each.finish_us(), cost - each.cost_us);
+    const double gain = std::max(
+        {finish - each.finish_us(), cost - each.cost_us, cost - overlapped_us});
     known.regret_us += std::max(gain, least * cost) * calls_;
     each.held_back = known.regret_us < build_us(candidate) + kTrials * each.cost_us;
   }
@@ -112,7 +118,10 @@ size_t Exploration::choose_at_home(const Candidates& candidates, size_t home) co
   }
   const bool frees_host = native > 1 && of_kernel.is_known() && kernel_us > kLongUs;
   const bool by_kernel =
-      kernel_us * margin < native_us || (frees_host && kernel_us <= kAbout * native_us);
+      kernel_us * margin < native_us ||
+      (frees_host && kernel_us <= kAbout * native_us) ||
+      (native > 1 && Overlap(candidates, home, false)
+                         .prefers_queue(parallelism_, bucket.in_use == home));
   bucket.in_use = by_kernel ? home : native;
   return bucket.in_use;
 }

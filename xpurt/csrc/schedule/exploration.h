@@ -13,15 +13,17 @@ class Exploration {
  public:
   // `build_us`: expected time of the preparation of a kernel that has not run yet.
   // `calls`: how many calls this one stands for; 0 for a call that is not learned from.
-  Exploration(const FoundBucket& found, double build_us, uint32_t calls)
-      : found_(found), build_us_(build_us), calls_(calls) {}
+  // `parallelism`: of the program's long ops.
+  Exploration(const FoundBucket& found, double build_us, uint32_t calls,
+              double parallelism = 1)
+      : found_(found), build_us_(build_us), calls_(calls), parallelism_(parallelism) {}
 
   // Adds to the regret of candidates that were never timed, and holds them back while
   // it is low: see Note [Exploration].
-  void hold_back_unproven(Candidates* candidates) const;
+  void hold_back_unproven(Candidates* candidates, size_t home) const;
 
-  // The better one of the native kernel and the home device's. Of two that take about
-  // as long, the one in use stays.
+  // The better one of the native kernel and the home device's: see Note [Overlap]. Of
+  // two that take about as long, the one in use stays.
   size_t choose_at_home(const Candidates& candidates, size_t home) const;
 
   // The candidate to run: one to try, if a trial is due; else `chosen`.
@@ -34,6 +36,7 @@ class Exploration {
   const FoundBucket& found_;
   const double build_us_;
   const uint32_t calls_;
+  const double parallelism_;
 };
 
 // Whether a call that takes `us` is a timed sample, which delays the host by

@@ -124,6 +124,9 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   }
   std::vector<DevicePart> parts =
       parts_of(work, stream.ordinal(), costs, found, *decision);
+  // As a whole it may run beside others: from the time when the first queue is free.
+  const double first_us = std::ranges::min(parts, {}, &DevicePart::queue_us).queue_us;
+  alone = std::min(alone, first_us + decision->overlapped_us);
   const size_t devices = stream.ordinal().devices.size();
   Division partition = divide_call(
       parts, devices, alone, is_in_shards(work, stream.ordinal().home), calls,

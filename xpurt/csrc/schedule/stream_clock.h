@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "host/mutex.h"
+#include "schedule/dependences.h"
 #include "schedule/planning/backlog.h"
 #include "schedule/planning/online_policy.h"
 #include "stream/stream.h"
@@ -46,7 +47,8 @@ struct StreamClock {
   bool ended_late() const;
 
   Backlog backlog;
-  OnlinePolicy policy;  // its first device is home
+  OnlinePolicy policy;      // its first device is home
+  Dependences dependences;  // among its long ops
   std::vector<Mark> marks;
   double begun_us = 0;  // when the first of the pending work was booked; 0: none is
   uint64_t version = 0;

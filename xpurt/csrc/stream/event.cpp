@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include "device/event_status.h"
+#include "host/host_waits.h"
 #include "host/waiting.h"
 #include "stream/capture.h"
 #include "stream/capture_waits.h"
@@ -74,6 +75,7 @@ bool Event::query() const {
 }
 
 void Event::synchronize() const {
+  count_host_wait();
   if (query()) return;
   sycl::event event = event_;
   about_work([&] {

@@ -9,6 +9,7 @@
 #include "device/device_failure.h"
 #include "device/event_status.h"
 #include "host/gil.h"
+#include "host/host_waits.h"
 #include "host/waiting.h"
 #include "stream/capture.h"
 #include "stream/capture_waits.h"
@@ -185,6 +186,7 @@ void Stream::finish(const std::function<void(size_t)>& ended) {
 }
 
 void Stream::wait() {
+  count_host_wait();
   if (is_exiting()) return;  // see Note [Exit]
   refuse_to_wait_in_capture(*this);
   if (!idle()) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <exception>
 
+#include "host/host_waits.h"
 #include "stream/events_across.h"
 #include "stream/stream.h"
 
@@ -213,6 +214,7 @@ std::vector<Stream*> busy_streams(c10::DeviceIndex index) {
 }
 
 void synchronize_device(c10::DeviceIndex index) {
+  count_host_wait();
   index = checked(index);
   wait_for(streams_of(placement()).ordinals[index].open());
 }

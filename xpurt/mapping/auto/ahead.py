@@ -5,6 +5,7 @@ from xpurt.mapping.auto import workloads
 from xpurt.mapping.auto.planning import Schedule, TaskGraph, plan
 from xpurt.mapping.auto.simulation import (
     CoExecution,
+    IndependentChains,
     SimulatedDevice,
     Simulation,
     co_execute,
@@ -12,11 +13,13 @@ from xpurt.mapping.auto.simulation import (
     fleets,
     on_devices,
     product_forms,
+    run_chains,
     simulate,
 )
 
 __all__ = [
     "CoExecution",
+    "IndependentChains",
     "Schedule",
     "SimulatedDevice",
     "Simulation",
@@ -27,6 +30,7 @@ __all__ = [
     "on_devices",
     "plan",
     "product_forms",
+    "run_chains",
     "simulate",
     "workloads",
 ]

@@ -35,10 +35,11 @@ void OnlinePolicy::remember(c10::ArrayRef<double> work) {
   best_ = std::min_element(work_.begin(), work_.end()) - work_.begin();
 }
 
-size_t OnlinePolicy::choose(c10::ArrayRef<Candidate> candidates, double now) {
+size_t OnlinePolicy::choose(c10::ArrayRef<Candidate> candidates, double now,
+                            bool is_idle) {
   TORCH_CHECK_VALUE(candidates.size() == alone_.size(), "a policy for ", alone_.size(),
                     " devices was given ", candidates.size());
-  account(candidates, now);
+  account(candidates, now, is_idle);
   const double latest = deadline();
   size_t allowed = best_;
   double earliest_allowed = Candidate::kNever;
@@ -67,24 +68,21 @@ double OnlinePolicy::deadline() const {
   return alone_[best_] + std::max(0.0, kSlackFraction * work_[best_] - debt_);
 }
 
-void OnlinePolicy::account(c10::ArrayRef<Candidate> candidates, double now) {
+void OnlinePolicy::account(c10::ArrayRef<Candidate> candidates, double now,
+                           bool is_idle) {
   double cheapest = Candidate::kNever;
   for (const Candidate& each : candidates) {
-    cheapest = std::min(cheapest, each.offered_us());
+    cheapest = std::min(cheapest, each.alone_us());
   }
-  // All submitted work is done. A gain so far is no credit for later losses, but a loss
-  // so far stays spent.
-  const bool idle =
-      std::all_of(candidates.begin(), candidates.end(),
-                  [now](const Candidate& each) { return each.free_us < now; });
-  if (idle) debt_ += std::max(0.0, latest_ - alone_[best_]);
+  // A gain so far is no credit for later losses, but a loss so far stays spent.
+  if (is_idle) debt_ += std::max(0.0, latest_ - alone_[best_]);
   const bool fades = ++ops_ % kFadeEvery == 0;
   if (fades) debt_ /= 2;
   for (size_t i = 0; i < candidates.size(); ++i) {
     // An op that the device cannot run counts as run by the cheapest candidate.
-    const double offered = candidates[i].offered_us();
-    const double cost = std::isfinite(offered) ? offered : cheapest;
-    alone_[i] = (idle ? now : std::max(alone_[i], now)) + cost;
+    const double alone = candidates[i].alone_us();
+    const double cost = std::isfinite(alone) ? alone : cheapest;
+    alone_[i] = (is_idle ? now : std::max(alone_[i], now)) + cost;
     work_[i] += cost;
     if (fades) work_[i] /= 2;
   }
@@ -100,7 +98,7 @@ void OnlinePolicy::note_gain(c10::ArrayRef<Candidate> candidates, double now,
   // What was predicted may have ended before.
   const double before = std::max(now, std::min(mix_end_, free));
   mix_end_ = std::max(before, finish);
-  const double alone = candidates[best_].offered_us();
+  const double alone = candidates[best_].alone_us();
   gained_us_ = std::isfinite(alone) ? alone - (mix_end_ - before) : 0;
 }
 

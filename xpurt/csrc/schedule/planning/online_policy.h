@@ -45,9 +45,11 @@ class OnlinePolicy {
 
   // The device that runs the op: the one that finishes first among those that
   // Note [Declining] allows. Ties go to the lower index. `candidates`: one per device.
-  // `now`: the time of the decision. Raises ValueError if no device can run the op, or
-  // if there is not one candidate per device.
-  size_t choose(c10::ArrayRef<Candidate> candidates, double now = 0);
+  // `now`: the time of the decision. `is_idle`: all submitted work is done. Raises
+  // ValueError if no device can run the op, or if there is not one candidate per
+  // device.
+  size_t choose(c10::ArrayRef<Candidate> candidates, double now = 0,
+                bool is_idle = false);
 
   // The device that would have been best alone, and the time at which each device alone
   // would have been done.
@@ -62,7 +64,7 @@ class OnlinePolicy {
   // The time by which the results of an op on another device have to be back at the
   // best device.
   double deadline() const;
-  void account(c10::ArrayRef<Candidate> candidates, double now);
+  void account(c10::ArrayRef<Candidate> candidates, double now, bool is_idle);
   void note_gain(c10::ArrayRef<Candidate> candidates, double now, double finish);
 
   c10::SmallVector<double, 8> alone_;

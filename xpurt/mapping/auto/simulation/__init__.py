@@ -2,11 +2,16 @@
 
 from xpurt.mapping.auto.simulation import divided_ops, fleets, product_forms
 from xpurt.mapping.auto.simulation.co_execution import CoExecution, co_execute
+from xpurt.mapping.auto.simulation.independent_chains import (
+    IndependentChains,
+    run_chains,
+)
 from xpurt.mapping.auto.simulation.machine import SimulatedDevice, on_devices
 from xpurt.mapping.auto.simulation.simulate import Simulation, simulate
 
 __all__ = [
     "CoExecution",
+    "IndependentChains",
     "SimulatedDevice",
     "Simulation",
     "co_execute",
@@ -14,5 +19,6 @@ __all__ = [
     "fleets",
     "on_devices",
     "product_forms",
+    "run_chains",
     "simulate",
 ]
