@@ -4,6 +4,7 @@
 # make clean   remove what these made
 # make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
 # make test-programs   models and training loops of other packages, in the same environment
+# make sanitize   tests on builds with AddressSanitizer and ThreadSanitizer; half an hour
 #
 # PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in
 #   make test PYTHON=python3.12 TORCH=./torch-2.13.0-cp312-cp312-linux_x86_64.whl
@@ -35,7 +36,7 @@ CPP := $(shell find xpurt/csrc xpurt/virtual_gpu/layer xpurt/include tests/cpp_e
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc xpurt/virtual_gpu/layer -type d 2>/dev/null)
 
-.PHONY: demo test test-all test-cuda test-programs lint bench docs clean install
+.PHONY: demo test test-all test-cuda test-programs sanitize lint bench docs clean install
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -54,6 +55,10 @@ test-cuda: install
 test-programs: install
 	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) EXTRAS="demo test programs" \
 	    tests/cuda_build.sh -m programs tests/programs $(ARGS)
+
+# Each build is in a folder of its own in build/. ARGS="thread --only random" is a part.
+sanitize: $(STAMPS)/tools install
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/sanitize/run_sanitizers.py $(ARGS)
 
 lint: $(STAMPS)/tools install
 	$(BIN)/ruff check --quiet .

@@ -20,6 +20,27 @@ CSRC = Path("xpurt/csrc")
 VIRTUAL_GPU = Path("xpurt/virtual_gpu/layer")
 BUNDLED = 8  # the largest number of sources of one folder compiled as one file
 
+# XPURT_SANITIZE compiles the extension and the virtual GPU with sanitizers. Such a
+# build has objects of its own; see tests/sanitize/run_sanitizers.py.
+SANITIZERS = {
+    "": [],
+    "address": [
+        "-fsanitize=address,undefined",
+        # It needs type information that PyTorch and SYCL do not export.
+        "-fno-sanitize=vptr",
+        # As a library, UndefinedBehaviorSanitizer would write reports to the standard
+        # error, whatever UBSAN_OPTIONS is: AddressSanitizer replaces some functions.
+        *("-static-libubsan", "-Wl,--exclude-libs,libubsan.a"),
+    ],
+    # Fences are outside the model of ThreadSanitizer; GCC warns of each.
+    "thread": ["-fsanitize=thread", "-Wno-tsan"],
+}
+SANITIZE = os.environ.get("XPURT_SANITIZE", "")
+if SANITIZE not in SANITIZERS:
+    sys.exit(f"XPURT_SANITIZE={SANITIZE}: give one of {', '.join(SANITIZERS)[2:]}")
+INSTRUMENT = SANITIZERS[SANITIZE]
+OPTIMIZE = ["-O1", "-g1", "-fno-omit-frame-pointer"] if SANITIZE else ["-O2", "-g0"]
+
 
 # By path: importing the package would need the extension that is built here.
 _paths = runpy.run_path("xpurt/cpp_extension.py")
@@ -44,7 +65,9 @@ def build_virtual_gpu(directory: Path) -> None:
     library.parent.mkdir(parents=True, exist_ok=True)
     command = [
         *shlex.split(os.environ.get("CC", "gcc")),
-        *("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"),
+        *("-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"),
+        *OPTIMIZE,
+        *INSTRUMENT,
         *("-Wall", "-Wextra", "-DCL_TARGET_OPENCL_VERSION=300"),
         "-I" + include_dir("intel-sycl-rt", "CL/cl_layer.h"),
         *sorted(str(file) for file in folder.glob("*.c")),
@@ -124,7 +147,9 @@ class Build(BuildExtension):
 
     def finalize_options(self) -> None:
         super().finalize_options()
-        tag = f"{sys.implementation.cache_tag}-{sys.platform}"
+        tag = "-".join(
+            filter(None, [sys.implementation.cache_tag, sys.platform, SANITIZE])
+        )
         self.build_temp = str(ROOT / "build" / f"objects-{tag}")
 
     def build_extension(self, extension: Extension) -> None:
@@ -177,10 +202,11 @@ def extension() -> CppExtension:
             library_dir("onednn", "libdnnl.so.3"),
         ],
         libraries=["sycl", "OpenCL", ":libdnnl.so.3"],
+        extra_link_args=INSTRUMENT,
         extra_compile_args=[
             "-std=c++20",
-            "-O2",
-            "-g0",
+            *OPTIMIZE,
+            *INSTRUMENT,
             "-Wall",
             "-Wno-sign-compare",
             "-Wno-unknown-pragmas",

@@ -1,6 +1,7 @@
 """The threads of our own: csrc's Worker by itself, and those of a process that uses
 several devices."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -17,7 +18,9 @@ def test_a_worker_by_itself(tmp_path: Path) -> None:
     source = next((ROOT / "xpurt" / "csrc").rglob("worker.cpp"))
     program = tmp_path / "worker_test"
     folders = [f"-I{source.parent}", f"-I{ROOT / 'xpurt' / 'csrc'}"]
-    command = ["c++", "-std=c++20", "-pthread", *folders, CHECKS, source]
+    # `make sanitize` sets the variable.
+    flags = os.environ.get("CXXFLAGS", "").split()
+    command = ["c++", "-std=c++20", "-pthread", *flags, *folders, CHECKS, source]
     subprocess.run([*command, "-o", program], check=True)
     ended = subprocess.run([program], capture_output=True, text=True, timeout=100)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -33,7 +33,8 @@ void SegmentTable::add(Segment* segment) {
   rows->row[index].start.store(start, kRelaxed);
   rows->row[index].end.store(start + segment->bytes, kRelaxed);
   rows->row[index].segment.store(segment, kRelaxed);
-  rows_.store(rows, kRelaxed);
+  // A reader that observes a new array also observes its size and its address.
+  rows_.store(rows, std::memory_order_release);
   size_.store(size + 1, kRelaxed);
   version_.fetch_add(1, std::memory_order_release);
 }
@@ -60,7 +61,7 @@ Segment* SegmentTable::find(const void* pointer) const noexcept {
     const uint64_t version = version_.load(std::memory_order_acquire);
     Segment* found = nullptr;
     if (version % 2 == 0) {
-      const Rows* rows = rows_.load(kRelaxed);
+      const Rows* rows = rows_.load(std::memory_order_acquire);
       size_t low = 0;
       // During a write, the size may belong to another array.
       size_t high =
