@@ -24,14 +24,8 @@ BUNDLED = 8  # the largest number of sources of one folder compiled as one file
 # build has objects of its own; see tests/sanitize/run_sanitizers.py.
 SANITIZERS = {
     "": [],
-    "address": [
-        "-fsanitize=address,undefined",
-        # It needs type information that PyTorch and SYCL do not export.
-        "-fno-sanitize=vptr",
-        # As a library, UndefinedBehaviorSanitizer would write reports to the standard
-        # error, whatever UBSAN_OPTIONS is: AddressSanitizer replaces some functions.
-        *("-static-libubsan", "-Wl,--exclude-libs,libubsan.a"),
-    ],
+    # `vptr` needs type information that PyTorch and SYCL do not export.
+    "address": ["-fsanitize=address,undefined", "-fno-sanitize=vptr"],
     # Fences are outside the model of ThreadSanitizer; GCC warns of each.
     "thread": ["-fsanitize=thread", "-Wno-tsan"],
 }
@@ -39,6 +33,10 @@ SANITIZE = os.environ.get("XPURT_SANITIZE", "")
 if SANITIZE not in SANITIZERS:
     sys.exit(f"XPURT_SANITIZE={SANITIZE}: give one of {', '.join(SANITIZERS)[2:]}")
 INSTRUMENT = SANITIZERS[SANITIZE]
+# As a shared library, UndefinedBehaviorSanitizer would write its reports to the standard
+# error, whatever UBSAN_OPTIONS is: AddressSanitizer replaces the function for that.
+LINK_SANITIZER = [*INSTRUMENT, "-static-libubsan", "-Wl,--exclude-libs,libubsan.a"]
+LINK_SANITIZER = LINK_SANITIZER if SANITIZE == "address" else INSTRUMENT
 OPTIMIZE = ["-O1", "-g1", "-fno-omit-frame-pointer"] if SANITIZE else ["-O2", "-g0"]
 
 
@@ -67,7 +65,7 @@ def build_virtual_gpu(directory: Path) -> None:
         *shlex.split(os.environ.get("CC", "gcc")),
         *("-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"),
         *OPTIMIZE,
-        *INSTRUMENT,
+        *LINK_SANITIZER,
         *("-Wall", "-Wextra", "-DCL_TARGET_OPENCL_VERSION=300"),
         "-I" + include_dir("intel-sycl-rt", "CL/cl_layer.h"),
         *sorted(str(file) for file in folder.glob("*.c")),
@@ -202,7 +200,7 @@ def extension() -> CppExtension:
             library_dir("onednn", "libdnnl.so.3"),
         ],
         libraries=["sycl", "OpenCL", ":libdnnl.so.3"],
-        extra_link_args=INSTRUMENT,
+        extra_link_args=LINK_SANITIZER,
         extra_compile_args=[
             "-std=c++20",
             *OPTIMIZE,

@@ -128,10 +128,17 @@ def compiler() -> list[str]:
 
 
 def preloaded(sanitizer: Sanitizer) -> str | None:
-    """The path of the sanitizer's library; None if the compiler has none."""
-    command = [*compiler(), f"-print-file-name={sanitizer.library}"]
-    found = subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    return found if Path(found).is_absolute() else None
+    """The path of the sanitizer's library; None if the compiler has none. After it that
+    of the standard library, which Python is not linked to: AddressSanitizer searches
+    the function that throws when the process begins."""
+    paths = []
+    for name in (sanitizer.library, "libstdc++.so.6"):
+        command = [*compiler(), f"-print-file-name={name}"]
+        found = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+        if not Path(found).is_absolute():
+            return None
+        paths.append(found)
+    return " ".join(paths)
 
 
 def without_random_addresses() -> list[str]:
@@ -199,6 +206,9 @@ class Tree:
         variables = {
             # Tests import the tree's package, in whatever folder they run.
             "PYTHONPATH": str(self.folder),
+            # The library calls dlopen() in place of SYCL's own libraries, whose run
+            # paths do not apply then.
+            "LD_LIBRARY_PATH": str(Path(sys.prefix) / "lib"),
             # For programs in C++ that tests compile.
             "CXXFLAGS": f"{self.sanitizer.flags} -g",
             **self.sanitizer.options,

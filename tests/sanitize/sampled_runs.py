@@ -37,12 +37,38 @@ def program(name: str, learn: bool, *arguments: str) -> Run:
 THREADS = [
     program("random-threads", False, "0", "20", "2"),
     program("random-threads-learning", True, "1", "20", "2"),
+    program("random-threads-disjoint", False, "6000", "20", "1", "disjoint", "inner"),
     program("random-threads-fault", False, "300", "10", "1", "faults"),
     program("random-threads-running-fault", True, "301", "10", "1", "faults"),
 ]
 
+AUTO = [
+    tests("auto-threads", "auto/test_threads.py"),
+    tests(
+        "auto-storages",
+        "auto/test_host_writes.py",
+        "auto/test_raw_pointers.py",
+        "auto/test_storages_inside.py",
+        "auto/test_order_by_data.py",
+    ),
+    tests("auto-sequences", "auto/test_sequences.py", "auto/test_eviction.py"),
+]
+
+BELOW = [
+    tests("streams", "streams"),
+    tests("locks", "test_lock_order.py"),
+    tests("allocator", "allocator"),
+    # One test reads memory that it must not read.
+    tests("virtual-gpu", "virtual_gpu", "-knot unreadable"),
+]
+
+OPS = [
+    tests("native", "native", "--xpu-mapping", "AUTO"),
+    tests("kernels", "kernels/test_reductions.py", "--xpu-mapping", "AUTO"),
+]
+
 RUNS = {
-    "address": [*THREADS],
-    "thread": [*THREADS],
-    "locks": [*THREADS],
+    "address": [*THREADS, *AUTO, *BELOW, *OPS],
+    "thread": [*THREADS, *AUTO, *BELOW],
+    "locks": [*THREADS, *AUTO],
 }

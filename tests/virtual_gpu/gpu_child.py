@@ -5,11 +5,16 @@ import os
 import subprocess
 import sys
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 
 import dpctl
 
-ROOT = Path(__file__).parents[2]
+# Where the package is imported from; it is not imported here.
+PACKAGE = find_spec("xpurt")
+assert PACKAGE is not None
+assert PACKAGE.origin is not None
+ROOT = Path(PACKAGE.origin).parents[1]
 HERE = Path(__file__).parent
 MODES = ("strict", "lenient")
 
