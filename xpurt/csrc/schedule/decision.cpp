@@ -30,6 +30,11 @@ constexpr int kMaxDiscarded = 3;  // samples discarded in a row: Note [New pages
 // Timed samples on which a prediction is based that tells a slowdown of the device.
 constexpr uint64_t kKnownSamples = 5;
 
+// A shard tells of a slowdown only if it is at least this part of the call. The delays
+// of a busy machine do not shrink with the shard: a small one, scaled to the whole
+// call, would make the device look slow, get a smaller shard still, and look slower.
+constexpr double kTellingPart = 0.25;
+
 constexpr double kMinUs = 0.05;  // least prediction that a time is divided by
 
 // Microseconds that copying the results from one device to another takes. The results
@@ -282,9 +287,11 @@ void record_time(const Decision& decision, Stream& stream, size_t candidate,
   LearnedCost& cost = statistics.*learned;
   const double factor = own_us / std::max(decision.expected_us[candidate], kMinUs);
   if (devices.devices.size() > 1) {
-    const bool changes = slowdown_of(devices, candidate)
-                             .record(factor / std::max(cost.estimate(factor), 1e-9),
-                                     own_us, cost.count() >= kKnownSamples);
+    const bool changes =
+        slowdown_of(devices, candidate)
+            .record(factor / std::max(cost.estimate(factor), 1e-9), own_us,
+                    cost.count() >= kKnownSamples &&
+                        times.measured_us >= kTellingPart * own_us);
     if (changes) change_choices();
   }
   record_sample(found, candidate, factor, stall_us, learned);
