@@ -67,8 +67,14 @@ BELOW = [
 ]
 
 OPS = [
-    tests("native", "native", "--xpu-mapping", "AUTO"),
-    tests("kernels", "kernels/test_reductions.py", "--xpu-mapping", "AUTO"),
+    tests("native", "native", "--xpu-mapping=AUTO"),
+    tests(
+        "kernels",
+        "kernels/test_reductions.py",
+        "kernels/test_matmul.py",
+        "kernels/test_row_kinds.py",
+        "kernels/test_sorting.py",
+    ),
 ]
 
 RUNS = {

@@ -54,7 +54,8 @@ bool host_memcpy(OpRecord& record, const at::Tensor& self, const at::Tensor& sou
   void* to = begin_write(self, &writes, &pending);
   bring_home(source, Access::read, &pending);
   current_stream(index).wait_for(pending);
-  std::memcpy(to, source.const_data_ptr(), self.nbytes());
+  // An empty tensor may have no address, which the function does not accept.
+  if (self.nbytes() != 0) std::memcpy(to, source.const_data_ptr(), self.nbytes());
   run.done();
   return true;
 }
@@ -70,7 +71,7 @@ bool host_memset(OpRecord& record, const at::Tensor& self) {
   HostWrites writes;
   void* to = begin_write(self, &writes, &pending);
   current_stream(index).wait_for(pending);
-  std::memset(to, 0, self.nbytes());
+  if (self.nbytes() != 0) std::memset(to, 0, self.nbytes());
   run.done();
   return true;
 }

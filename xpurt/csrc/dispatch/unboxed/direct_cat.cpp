@@ -66,6 +66,7 @@ std::optional<at::Tensor> DirectCat::run(const at::ITensorListRef& tensors,
   for (int64_t d = 0; d < dim; ++d) outer *= sizes[d];
   for (; outer > 0; --outer) {
     for (Part& part : parts) {
+      if (part.chunk == 0) continue;  // may have no address
       std::memcpy(to, part.from, part.chunk);
       to += part.chunk;
       part.from += part.chunk;

@@ -26,6 +26,7 @@ bool are_in_range(const int64_t* indices, int64_t count, int64_t least, int64_t 
 // from the end.
 void take_lines(const char* from, int64_t lines, const int64_t* indices, int64_t count,
                 size_t bytes, char* to) {
+  if (bytes == 0) return;  // the memory may have no address
   for (int64_t i = 0; i < count; ++i) {
     const int64_t line = indices[i] < 0 ? indices[i] + lines : indices[i];
     std::memcpy(to, from + line * bytes, bytes);
