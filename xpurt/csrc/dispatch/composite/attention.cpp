@@ -2,8 +2,9 @@
 // has no entry for xpu.
 #include <ATen/Context.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/SDPBackend.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_fused_sdp_choice.h>
+#include <ATen/ops/_fused_sdp_choice_ops.h>
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/zeros_like.h>
@@ -62,25 +63,25 @@ bool has_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
   });
 }
 
-// Whether the fused op computes the call. Not for tensors without memory, such as a
-// compiler's: PyTorch cannot choose for them without that table.
+// Whether the fused op computes the call. PyTorch's choice for CPU tensors reads sizes,
+// strides and dtypes, so it is valid for xpu tensors, also for those of a compiler,
+// which have no memory.
 bool takes_fused(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Tensor>& mask, double dropout, bool causal,
                  std::optional<double> scale, bool grouped) {
-  if (!query.is_xpu() || query.is_nested() ||
-      query.key_set().has(c10::DispatchKey::Python)) {
-    return false;
-  }
+  if (!query.is_xpu() || query.is_nested()) return false;
   if (mask.has_value() && mask->requires_grad() && at::GradMode::is_enabled()) {
     return false;
   }
   const c10::DeviceIndex index = query.device().index();
+  const bool traced = query.key_set().has(c10::DispatchKey::Python);
   if (!host_reads(index) || is_capturing(index)) {
-    return has_kernel(query, key, value, mask, dropout);
+    return !traced && has_kernel(query, key, value, mask, dropout);
   }
-  constexpr int64_t kFlash = 1;  // of at::SDPBackend
-  return at::_fused_sdp_choice(query, key, value, mask, dropout, causal, scale,
-                               grouped) == kFlash;
+  constexpr c10::DispatchKeySet cpu(c10::DispatchKey::CPU);
+  return at::_ops::_fused_sdp_choice::redispatch(cpu, query, key, value, mask, dropout,
+                                                 causal, scale, grouped) ==
+         static_cast<int64_t>(at::SDPBackend::flash_attention);
 }
 
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
