@@ -121,6 +121,31 @@ def guard_raw_pointers(on: bool, never_lazily: bool) -> None:
 
 def share_with_xpu(tensor: Tensor, index: int) -> Tensor: ...
 def share_with_cpu(tensor: Tensor) -> Tensor: ...
+def host_reads(index: int) -> bool:
+    """Whether the host reads and writes the memory of xpu:index in place."""
+
+class HostCode:
+    """Compiled code for CPU tensors, called with tensors of xpu:index.
+
+    function: takes a list of tensors and other values, which it may clear, and returns a
+    list or a tuple. written: positions of the inputs that it writes to, ascending.
+    on_device: for each output, whether it becomes an xpu tensor. returned: for each
+    output, the position of the input that it may be, or -1.
+    """
+
+    _boxed_call: bool
+    def __init__(
+        self,
+        function: Callable[[list[Any]], Any],
+        index: int,
+        written: Sequence[int],
+        on_device: Sequence[bool],
+        returned: Sequence[int],
+    ) -> None: ...
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        """Raises RuntimeError if the host cannot read the memory of xpu:index (any
+        more), for a tensor of another ordinal, and in a capture."""
+
 def around_usm(
     data: int,
     sizes: Sequence[int],

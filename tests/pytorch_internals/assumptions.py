@@ -46,6 +46,18 @@ MEMBERS = (
     Member("torch.UntypedStorage._share_f*_cpu_", "(self, args, kwargs)", "replaced: xpu memory can't be shared between processes"),
     Member("torch.Tensor._addmm_activation", "method_descriptor", "an op that has a row"),
     Member("torch._neg_view", "builtin_function_or_method", "the oracle copies negated views as such"),
+    Member("torch._dynamo.backends.debugging.aot_eager", "function", "runs a graph op by op, where it cannot be compiled"),
+    Member("torch._guards.TracingContext.try_get", "()", "`params_flat`: the parameters that freezing makes constants"),
+    Member("torch._inductor.codegen.common", "module", "the registry of Inductor's backends"),
+    Member("torch._inductor.codegen.common.custom_backend_passes", "dict", "the uuid of a device's pass is part of the key of a compiled graph"),
+    Member("torch._inductor.codegen.common.init_backend_registration", "()", "fills that registry at its first call, and replaces nothing later"),
+    Member("torch._inductor.compile_fx", "module", "replaced functions: torch.compile"),
+    Member("torch._inductor.custom_graph_pass.CustomGraphModulePass", "ABCMeta", "the interface of such a pass"),
+    Member("torch._inductor.utils", "module", "GPU_TYPES"),
+    Member("torch._inductor.utils.GPU_TYPES.remove", "builtin_function_or_method", "devices that Triton compiles for; xpu is not one of them"),
+    Member("torch._subclasses.fake_tensor.FakeTensor", "_TensorMeta", "tensors of a graph; their mode makes the CPU's"),
+    Member("torch._subclasses.fake_tensor.unset_fake_temporarily", "()", "constants of a graph are real tensors"),
+    Member("torch.utils._pytree", "module", "tensors within arguments of a graph's nodes"),
     Member("torch._ops.OpOverload", "type", "ops in traced graphs of the simulator"),
     Member("torch.cuda._device_count_nvml", "()", "counts CUDA GPUs without CUDA; negative if NVML can't say"),
     Member("torch.cuda._is_compiled", "()", "whether this is a CUDA build"),
@@ -70,6 +82,25 @@ class Patch:
 
 
 PATCHES = (
+    Patch(
+        ("setattr(compile_fx, name)", "common.custom_backend_passes['xpu']"),
+        (
+            ("torch._inductor.compile_fx.compile_fx", "(model_, example_inputs_, inner_compile, config_patches, decompositions, ignore_shape_env, compile_region_name)"),
+            ("torch._inductor.compile_fx.partition_fn", "(gm, joint_inputs, partitioner_fn_override, kwargs)"),
+            ("torch._inductor.compile_fx.compile_fx_forward", "(gm, example_inputs, num_orig_model_outputs, num_example_inputs, compiler_config_extra, inner_compile, is_inference)"),
+            ("torch._inductor.compile_fx.compile_fx_backward", "(gm, example_inputs, compiler_config_extra, inner_compile)"),
+            ("torch._inductor.compile_fx.fw_compiler_freezing", "(aot_autograd_model, aot_example_inputs, dynamo_model, num_example_inputs, inner_compile, cudagraphs, graph_id, forward_device)"),
+            ("torch._inductor.compile_fx._compile_fx_inner", "(gm, example_inputs, compile_region_name, graph_kwargs)"),
+            ("torch._inductor.compile_fx.fx_codegen_and_compile", "(gm, example_inputs, inputs_to_check, compile_region_name, graph_kwargs)"),
+            ("torch._inductor.compile_fx.CompiledFxGraph:post_compile", "(self, example_inputs, constants, graph_kwargs)"),
+        ),
+        "graphs on xpu become graphs of CPU tensors over the same bytes, between AOTAutograd and Inductor",
+    ),
+    Patch(
+        ("setattr(context, name)", "setattr(module, str(node.target))"),
+        (),
+        "the same: the parameters to freeze, for the time of that; constants of the graph itself",
+    ),
     Patch(
         ("torch.xpu", "setattr(torch._C, name)", "delattr(torch._C, name)", "sys.modules.pop"),
         (("torch.xpu.device_count", ""), ("torch.xpu.random.device_count", ""), ("torch.xpu.Stream", "type")),

@@ -12,8 +12,8 @@ void release_original(void* context) {
 // that its schema declares an input.
 void make_original_private(c10::StorageImpl* alias) {
   c10::DataPtr& data = alias->_mutable_data_ptr_no_checks();
-  if (data.get_deleter() != &release_original) return;
-  auto* original = static_cast<c10::StorageImpl*>(data.get_context());
+  c10::StorageImpl* original = original_of(*alias);
+  if (original == nullptr) return;
   original->mutable_data();
   data = alias_data(original);
 }
@@ -24,6 +24,12 @@ c10::DataPtr alias_data(c10::StorageImpl* original) {
   c10::raw::intrusive_ptr::incref(original);
   void* data = const_cast<void*>(original->data());
   return {data, original, &release_original, c10::Device(c10::DeviceType::CPU)};
+}
+
+c10::StorageImpl* original_of(const c10::StorageImpl& storage) {
+  const c10::DataPtr& data = storage.data_ptr();
+  if (data.get_deleter() != &release_original) return nullptr;
+  return static_cast<c10::StorageImpl*>(data.get_context());
 }
 
 void follow_original(c10::StorageImpl& alias, c10::StorageImpl& original) {

@@ -8,6 +8,9 @@ namespace xpurt {
 // The memory of an alias. It holds a reference to the original storage.
 c10::DataPtr alias_data(c10::StorageImpl* original);
 
+// The original storage of an alias; nullptr for any other storage.
+c10::StorageImpl* original_of(const c10::StorageImpl& storage);
+
 // If the original may share its bytes with other storages, a kernel that gets a mutable
 // pointer from the alias makes the original private first. See Note [Lazy copies].
 void follow_original(c10::StorageImpl& alias, c10::StorageImpl& original);

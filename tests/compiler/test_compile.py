@@ -1,0 +1,173 @@
+"""torch.compile on xpu as a user calls it, compared with the same program run eagerly."""
+
+import copy
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._inductor.utils import run_and_get_code
+from torch.nn import functional as F
+from torch.testing import assert_close
+
+from xpurt import _C
+
+# A mapping whose home device the host cannot read runs op by op, with a warning.
+pytestmark = pytest.mark.filterwarnings("ignore:torch.compile runs op by op")
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = nn.Linear(32, 96)
+        self.out = nn.Linear(32, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        q, k, v = (
+            each.view(batch, length, 4, width // 4).transpose(1, 2)
+            for each in self.queries(x).chunk(3, -1)
+        )
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        joined = F.gelu(mixed.transpose(1, 2).reshape(batch, length, width))
+        merged: Tensor = self.out(joined)
+        return merged
+
+
+class LastStates(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        states: Tensor = self.lstm(x)[0]
+        return states
+
+
+def perceptron() -> nn.Module:
+    return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.LayerNorm(32))
+
+
+def convolutions() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
+    )
+
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], Sequence[int]]] = {
+    "perceptron": (perceptron, (4, 16)),
+    "convolutions": (convolutions, (4, 3, 8, 8)),
+    "attention": (Attention, (2, 16, 32)),
+    "LSTM": (LastStates, (5, 2, 8)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_training_step(xpu: torch.device, name: str) -> None:
+    make, shape = MODELS[name]
+    model = make().to(xpu)
+    eager, x = copy.deepcopy(model), torch.randn(shape).to(xpu)
+    found, expected = torch.compile(model)(x), eager(x)
+    assert found.device == expected.device == x.device
+    for result in (found, expected):
+        result.square().mean().backward()
+    assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    for one, other in zip(model.parameters(), eager.parameters(), strict=True):
+        assert one.grad is not None
+        assert one.grad.device == x.device
+        assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-5)
+    for one, other in zip(model.buffers(), eager.buffers(), strict=True):
+        assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_the_host_computes_it(xpu: torch.device) -> None:
+    if not _C.host_reads(xpu.index):
+        pytest.skip("the host cannot read the memory")
+    model, x = Attention().to(xpu), torch.randn(2, 16, 32).to(xpu)
+    with torch.no_grad():
+        _, (code,) = run_and_get_code(torch.compile(model), x)
+    assert "_scaled_dot_product_flash_attention_for_cpu" in code
+    assert "cpp_fused" in code
+
+
+def test_results_are_views_of_inputs_and_inputs_are_written(xpu: torch.device) -> None:
+    @torch.compile
+    def add(x: Tensor) -> tuple[Tensor, Tensor]:
+        x.add_(1)
+        return x.view(-1)[2:], x * 2
+
+    x = torch.zeros(4, 4, device=xpu)
+    view, doubled = add(x)
+    view.add_(1)
+    assert x.sum().item() == 16 + 14
+    assert view._is_view()
+    assert doubled.sum().item() == 32
+    assert doubled.device == view.device == x.device
+
+
+def test_pending_work_is_waited_for(xpu: torch.device) -> None:
+    scale = torch.compile(lambda x: x * 3)
+    side = torch.xpu.Stream()
+    for _ in range(20):
+        x = torch.ones(1 << 16, device=xpu)
+        side.wait_stream(torch.xpu.current_stream())
+        with torch.xpu.stream(side):
+            for _ in range(10):
+                x = x + 1
+            assert scale(x).sum().item() == 33 * x.numel()
+
+
+def test_a_frozen_model(xpu: torch.device) -> None:
+    model = convolutions().to(xpu).eval()
+    x = torch.randn(4, 3, 8, 8).to(xpu)
+    with torch.no_grad():
+        expected = model(x)
+        found = torch.compile(model, options={"freezing": True})(x)
+    assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert all(each.device == x.device for each in model.parameters())
+    assert found.device == x.device
+
+
+def test_sizes_that_change(xpu: torch.device) -> None:
+    scale = torch.compile(lambda x: (x * 2).sum(0), dynamic=True)
+    for rows in (3, 5, 9):
+        x = torch.ones(rows, 4, device=xpu)
+        assert scale(x).tolist() == [2.0 * rows] * 4
+
+
+def test_an_optimizer(xpu: torch.device) -> None:
+    model = nn.Linear(8, 8).to(xpu)
+    other = copy.deepcopy(model)
+    compiled, eager = (torch.optim.AdamW(m.parameters(), 0.1) for m in (model, other))
+    step = torch.compile(lambda: compiled.step())
+    for _ in range(2):
+        for each in (model, other):
+            each.zero_grad()
+            each(torch.ones(2, 8, device=xpu)).square().sum().backward()
+        step()
+        eager.step()
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        assert_close(one, two)
+
+
+def test_the_same_program_on_cpu_tensors_has_a_graph_of_its_own(
+    xpu: torch.device,
+) -> None:
+    def double(x: Tensor) -> Tensor:
+        return x * 2 + 0.125
+
+    for device in (torch.device("cpu"), xpu, torch.device("cpu")):
+        torch._dynamo.reset()  # the next graph is loaded from the folder, if it is there
+        found = torch.compile(double)(torch.ones(4, device=device))
+        assert found.device == device
+        assert found.tolist() == [2.125] * 4
+
+
+def test_tensors_of_the_cpu_beside_those_of_xpu(xpu: torch.device) -> None:
+    def both(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return x * 2, y + 3
+
+    first, second = torch.compile(both)(torch.ones(3, device=xpu), torch.ones(3))
+    assert first.device == xpu
+    assert second.device == torch.device("cpu")
+    assert (first.tolist(), second.tolist()) == ([2.0] * 3, [4.0] * 3)

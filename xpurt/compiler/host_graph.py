@@ -1,0 +1,176 @@
+"""Makes the graph of a compiled function on xpu one on the CPU.
+
+Note [Graphs for the host]
+~~~~~~~~~~~~~~~~~~~~~~~~~~
+The host reads and writes the memory of the CPU device, so Inductor's code for CPU
+tensors can compute on it. Inductor asks for devices in many places: of nodes, of inputs,
+of constants. So the graph is changed as a whole, after AOTAutograd has traced it, and
+before Inductor's first pass. Until then tensors are on xpu, so that autocast, gradients
+and decisions of the program are those of xpu. From then on nothing in the graph is.
+
+The output node keeps which outputs have to become xpu tensors, in its `meta`: passes
+replace other nodes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+from torch.fx import GraphModule, Node
+from torch.utils import _pytree as pytree
+
+from xpurt import _C
+
+_HOME: Final = "xpurt_home"
+_WAS_ON_CPU: Final = "xpurt_was_on_cpu"
+_CPU: Final = torch.device("cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where the tensors of a graph for the host were before.
+
+    index: the ordinal of the xpu tensors.
+    on_device: for each output, whether it was on xpu.
+    returned: for each output, the position of the input that it may be, or -1.
+    """
+
+    index: int
+    on_device: tuple[bool, ...]
+    returned: tuple[int, ...] = ()
+
+
+def home_of(graph: GraphModule) -> Home | None:
+    """Where the outputs of a graph for the host belong; None for any other graph."""
+    output = graph.graph.output_node()
+    found: Home | None = output.meta.get(_HOME)
+    if found is None:
+        return None
+    inputs = {
+        node: i for i, node in enumerate(graph.graph.find_nodes(op="placeholder"))
+    }
+    returned = tuple(inputs.get(each, -1) for each in _outputs(output))
+    return replace(found, returned=returned)
+
+
+def ordinals_in(graph: GraphModule, inputs: Sequence[Any]) -> set[int]:
+    """The xpu ordinals of the tensors and the device arguments of a graph."""
+    found: set[int] = set()
+
+    def add(value: Any) -> None:
+        device = value.device if isinstance(value, torch.Tensor) else value
+        if isinstance(device, torch.device) and device.type == "xpu":
+            found.add(_index(device))
+
+    for value in inputs:
+        add(value)
+    for module in _graph_modules(graph):
+        for node in module.graph.nodes:
+            pytree.tree_map_(add, (node.args, node.kwargs, _values(node)))
+            if node.op == "get_attr":
+                add(_attribute(module, node))
+    return found
+
+
+def to_host(graph: GraphModule, index: int) -> None:
+    """Changes a graph of tensors on xpu:index and on the CPU to one on the CPU alone."""
+    output = graph.graph.output_node()
+    on_device = tuple(_is_on_xpu(each) for each in _outputs(output))
+    seen: dict[int, Any] = {}
+    for module in _graph_modules(graph):
+        for node in module.graph.nodes:
+            _convert(module, node, seen)
+        module.recompile()
+    output.meta[_HOME] = Home(index, on_device)
+
+
+def on_host(value: Any) -> Any:
+    """The CPU tensor in place of an xpu tensor: without memory for a compiler's fake
+    tensor, over the same bytes for any other. Other values are returned as they are.
+    """
+    if not isinstance(value, torch.Tensor) or value.device.type != "xpu":
+        return value
+    if isinstance(value, FakeTensor):
+        with value.fake_mode:
+            return torch.empty_strided(
+                value.size(), value.stride(), dtype=value.dtype, device=_CPU
+            )
+    with unset_fake_temporarily():
+        return _C.share_with_cpu(value.detach())
+
+
+def divide_home(joint: Home, forward: GraphModule, backward: GraphModule) -> None:
+    """Gives the two parts of a joint graph their homes.
+
+    The forward graph returns its results and the values that are saved for backward;
+    the backward graph returns the gradients.
+    """
+    gradients = len(_outputs(backward.graph.output_node()))
+    results = joint.on_device[: len(joint.on_device) - gradients]
+    output = forward.graph.output_node()
+    saved = _outputs(output)[len(results) :]
+    on_device = results + tuple(not _was_on_cpu(each) for each in saved)
+    output.meta[_HOME] = Home(joint.index, on_device)
+    on_device = joint.on_device[len(results) :]
+    backward.graph.output_node().meta[_HOME] = Home(joint.index, on_device)
+
+
+def _convert(module: GraphModule, node: Node, seen: dict[int, Any]) -> None:
+    if node.op not in ("placeholder", "output"):
+        node.args, node.kwargs = pytree.tree_map(_host_device, (node.args, node.kwargs))
+    if node.op == "get_attr":
+        value = _attribute(module, node)
+        if isinstance(value, torch.Tensor) and value.device.type == "xpu":
+            setattr(module, str(node.target), on_host(value))
+
+    def convert(value: Any) -> Any:
+        if id(value) not in seen:
+            # The value is kept, so that its id stays its own.
+            seen[id(value)] = (value, on_host(value))
+        return seen[id(value)][1]
+
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor) and value.device.type == "cpu":
+        node.meta[_WAS_ON_CPU] = True
+    if value is not None:
+        node.meta["val"] = pytree.tree_map(convert, value)
+
+
+def _host_device(value: Any) -> Any:
+    if isinstance(value, torch.device) and value.type == "xpu":
+        return _CPU
+    return value
+
+
+def _graph_modules(graph: GraphModule) -> list[GraphModule]:
+    return [each for each in graph.modules() if isinstance(each, GraphModule)]
+
+
+def _outputs(output: Node) -> list[Any]:
+    return list(output.args[0])  # type: ignore[arg-type]
+
+
+def _is_on_xpu(output: Any) -> bool:
+    value = output.meta.get("val") if isinstance(output, Node) else None
+    return isinstance(value, torch.Tensor) and value.device.type == "xpu"
+
+
+def _was_on_cpu(output: Any) -> bool:
+    return isinstance(output, Node) and _WAS_ON_CPU in output.meta
+
+
+def _values(node: Node) -> list[Any]:
+    return [node.meta[key] for key in ("val", "example_value") if key in node.meta]
+
+
+def _attribute(module: GraphModule, node: Node) -> Any:
+    found: Any = module
+    for name in str(node.target).split("."):
+        found = getattr(found, name)
+    return found
+
+
+def _index(device: torch.device) -> int:
+    return torch.xpu.current_device() if device.index is None else device.index

@@ -1,0 +1,185 @@
+"""Connects xpu to Inductor. All changes of Inductor are here.
+
+`change` is called once `torch._inductor.compile_fx` has been imported, before its first
+use: `import torch` alone imports none of it.
+"""
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from xpurt import _C
+from xpurt.compiler import host_code, host_graph, random_ops
+
+
+def change(compile_fx: ModuleType) -> None:
+    """Makes torch.compile take xpu tensors."""
+    _leave_triton()
+    random_ops.define()
+    replaced = {
+        "compile_fx": _choose_form,
+        "partition_fn": _partition,
+        "compile_fx_forward": _convert_before,
+        "compile_fx_backward": _convert_before,
+        "fw_compiler_freezing": _freeze,
+        "_compile_fx_inner": _compile_with_home,
+        "fx_codegen_and_compile": _keep_home,
+    }
+    for name, replacement in replaced.items():
+        setattr(compile_fx, name, replacement(getattr(compile_fx, name)))
+    graph = compile_fx.CompiledFxGraph
+    graph.post_compile = _post_compile(graph.post_compile)
+
+
+def _leave_triton() -> None:
+    """Inductor compiles for its list of GPUs by Triton, which has no xpu without
+    Intel's driver."""
+    from torch._inductor import utils
+    from torch._inductor.codegen import common
+
+    utils.GPU_TYPES.remove("xpu")
+    common.init_backend_registration()
+    common.custom_backend_passes["xpu"] = host_code.KeyOfHome()
+
+
+def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def compile_fx(
+        model: torch.fx.GraphModule, inputs: Sequence[Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        found = _ordinals(model, inputs)
+        reason = _why_not_host(found)
+        if not reason:
+            return before(model, inputs, *args, **kwargs)
+        _warn_once(reason)
+        from torch._dynamo.backends.debugging import aot_eager
+
+        return aot_eager(model, list(inputs))
+
+    return compile_fx
+
+
+def _ordinals(model: Any, inputs: Sequence[Any]) -> set[int]:
+    if isinstance(model, torch.fx.GraphModule):
+        return host_graph.ordinals_in(model, inputs)
+    return set()
+
+
+def _why_not_host(ordinals: set[int]) -> str:
+    """The reason why code for the host can't compute on these; "" if it can."""
+    if len(ordinals) > 1:
+        return "tensors of several ordinals are in one graph"
+    for index in ordinals:
+        if not _C.host_reads(index):
+            return f"the host can't read the memory of xpu:{index}"
+    return ""
+
+
+@functools.cache
+def _warn_once(reason: str) -> None:
+    warnings.warn(
+        f"torch.compile runs op by op: {reason}.", RuntimeWarning, stacklevel=2
+    )
+
+
+def _convert_before(before: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def compile(
+        graph: torch.fx.GraphModule, inputs: Sequence[Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        return before(graph, _to_host(graph, inputs), *args, **kwargs)
+
+    return compile
+
+
+def _to_host(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
+    if host_graph.home_of(graph) is None:
+        found = host_graph.ordinals_in(graph, inputs)
+        if not found:
+            return list(inputs)
+        host_graph.to_host(graph, *found)
+    return [host_graph.on_host(each) for each in inputs]
+
+
+def _partition(before: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def partition_fn(
+        joint: torch.fx.GraphModule, inputs: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        # The inputs are a pair of lists: primals and tangents.
+        flat, form = pytree.tree_flatten(inputs)
+        inputs = pytree.tree_unflatten(_to_host(joint, flat), form)
+        forward, backward = before(joint, inputs, *args, **kwargs)
+        home = host_graph.home_of(joint)
+        if home is not None:
+            host_graph.divide_home(home, forward, backward)
+        return forward, backward
+
+    return partition_fn
+
+
+def _freeze(before: Callable[..., Any]) -> Callable[..., Any]:
+    """Freezing makes constants of the parameters, which have to be CPU tensors then."""
+
+    @functools.wraps(before)
+    def fw_compiler_freezing(
+        graph: torch.fx.GraphModule, inputs: Sequence[Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        context = torch._guards.TracingContext.try_get()
+        if context is None or context.params_flat is None:
+            return before(graph, _to_host(graph, inputs), *args, **kwargs)
+        names = ("params_flat", "params_flat_unwrap_subclasses")
+        lists = {name: getattr(context, name) for name in names}
+        lists = {name: each for name, each in lists.items() if each is not None}
+        for name, each in lists.items():
+            setattr(context, name, [host_graph.on_host(param) for param in each])
+        try:
+            return before(graph, _to_host(graph, inputs), *args, **kwargs)
+        finally:
+            for name, each in lists.items():
+                for i, param in enumerate(getattr(context, name)):
+                    if param is None:  # it is in a constant now
+                        each[i] = None
+                setattr(context, name, each)
+
+    return fw_compiler_freezing
+
+
+def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def compile_fx_inner(
+        graph: torch.fx.GraphModule, inputs: Sequence[Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        home = host_graph.home_of(graph)
+        if home is not None:
+            random_ops.replace(graph)
+        with host_code.compiling(home):
+            compiled = before(graph, inputs, *args, **kwargs)
+        if home is None or hasattr(compiled, "current_callable"):
+            return compiled
+        # A graph without a call is not compiled.
+        return host_code.host_code(compiled, home, [])
+
+    return compile_fx_inner
+
+
+def _keep_home(before: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def fx_codegen_and_compile(*args: Any, **kwargs: Any) -> Any:
+        return host_code.keep_home(before(*args, **kwargs))
+
+    return fx_codegen_and_compile
+
+
+def _post_compile(before: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(before)
+    def post_compile(compiled: Any, *args: Any, **kwargs: Any) -> None:
+        before(compiled, *args, **kwargs)
+        host_code.take_xpu_tensors(compiled)
+
+    return post_compile
