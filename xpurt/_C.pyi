@@ -592,6 +592,13 @@ class testing:
         @property
         def kernel(self) -> bool: ...
 
+    class DevicePrior:
+        """For tests: see Note [Device prior]."""
+
+        def __init__(self) -> None: ...
+        def record(self, op: int, measured_us: float, expected_us: float) -> None: ...
+        def corrected_us(self, expected_us: float) -> float: ...
+
     class Slowdown:
         """For tests: see Note [Slowdown]."""
 

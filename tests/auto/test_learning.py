@@ -79,6 +79,23 @@ print([each.cost_us > 50 for each in row.candidates[:2]])
     assert last == "[True, True]"
 
 
+def test_a_slow_device_is_not_tried_by_each_op_anew() -> None:
+    assert auto(
+        """
+costs(100, 10)
+xpurt.set_kernel_policy("sycl")
+x = torch.ones(1 << 12, device="xpu")
+def calls_on_gpu(*ops):
+    for op in ops:
+        for _ in range(12): op(x); torch.xpu.synchronize()
+    return sum(row.calls for row in xpurt.op_report(reset=True) if names[row.device] == "gpu")
+print(calls_on_gpu(torch.tanh, torch.sin, torch.cos) >= 6)
+print(calls_on_gpu(torch.tan, torch.exp, torch.log, torch.sinh, torch.cosh, torch.atan))
+""",
+        XPURT_VIRTUAL_GPU_DELAY_US="20000",
+    ) == ["True", "0"]
+
+
 def test_predictions_come_close_to_what_is_measured() -> None:
     (line,) = auto(
         """

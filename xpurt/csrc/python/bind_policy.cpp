@@ -11,6 +11,7 @@
 #include "python/bind.h"
 #include "schedule/exploration.h"
 #include "schedule/learning_mode.h"
+#include "schedule/planning/device_prior.h"
 #include "schedule/slowdown.h"
 
 namespace py = pybind11;
@@ -157,6 +158,15 @@ void bind_learner(py::module_& m) {
       .def("suspect", &Slowdown::suspect)
       .def_property_readonly("factor", &Slowdown::factor)
       .def_property_readonly("wants_samples", &Slowdown::wants_samples);
+  py::class_<DevicePrior>(testing, "DevicePrior", "For tests: see Note [Device prior].")
+      .def(py::init<>())
+      .def(
+          "record",
+          [](DevicePrior& prior, size_t op, double measured_us, double expected_us) {
+            prior.record(reinterpret_cast<const void*>(op), measured_us, expected_us);
+          },
+          py::arg("op"), py::arg("measured_us"), py::arg("expected_us"))
+      .def("corrected_us", &DevicePrior::corrected_us, py::arg("expected_us"));
 }
 
 }  // namespace

@@ -21,12 +21,24 @@ constexpr double kNativeCallUs = 1;  // order of magnitude of a call on one elem
 constexpr TierCosts kUnknown{1, 1.5};
 constexpr TierCosts kUnknownGpu{1.5, 1};
 
-// The slowdowns of the physical devices, and of PyTorch's CPU kernels. Guarded by the
-// scheduler's mutex.
-struct Slowdowns {
-  uint64_t version = 0;  // of the costs
-  std::array<Slowdown, kCountedDevices + 1> each;
+// What the newest samples tell of a physical device, or of PyTorch's CPU kernels.
+struct Correction {
+  Slowdown slowdown;
+  DevicePrior prior;
 };
+
+// Guarded by the scheduler's mutex.
+struct Corrections {
+  uint64_t version = 0;  // of the costs
+  std::array<Correction, kCountedDevices + 1> each;
+};
+
+Correction& correction_of(const Ordinal& devices, size_t candidate) {
+  static auto* const leaked = new Corrections;
+  if (leaked->version != costs_version()) *leaked = {costs_version(), {}};
+  if (candidate == devices.devices.size()) return leaked->each[kCountedDevices];
+  return leaked->each[std::min(devices.devices[candidate]->id, kCountedDevices - 1)];
+}
 
 std::string kind_of(const sycl::device& device) {
   if (device.is_cpu()) return "cpu";
@@ -79,26 +91,31 @@ bool has_kernel(const CallToDecide& call, const Ordinal& devices, size_t candida
   return candidate != devices.home || call.home_kernel || !call.native;
 }
 
+}  // namespace
+
 double corrected_us(const Decision& decision, const Ordinal& devices,
                     const FoundBucket& found, size_t candidate) {
   const size_t native = devices.devices.size();
-  const size_t like = candidate == native         ? devices.home
-                      : candidate == devices.home ? native
-                                                  : candidate;
-  return decision.expected_us[candidate] * learned_factor(found, candidate, like);
+  const double expected_us = decision.expected_us[candidate];
+  if (candidate != native && candidate != devices.home) {
+    return is_measured(found, candidate)
+               ? expected_us * learned_factor(found, candidate, candidate)
+               : prior_of(devices, candidate).corrected_us(expected_us);
+  }
+  const size_t like = candidate == native ? devices.home : native;
+  return expected_us * learned_factor(found, candidate, like);
 }
-
-}  // namespace
 
 size_t position_of(size_t candidate, const Ordinal& devices) {
   return candidate == devices.devices.size() ? devices.home : candidate;
 }
 
 Slowdown& slowdown_of(const Ordinal& devices, size_t candidate) {
-  static auto* const leaked = new Slowdowns;
-  if (leaked->version != costs_version()) *leaked = {costs_version(), {}};
-  if (candidate == devices.devices.size()) return leaked->each[kCountedDevices];
-  return leaked->each[std::min(devices.devices[candidate]->id, kCountedDevices - 1)];
+  return correction_of(devices, candidate).slowdown;
+}
+
+DevicePrior& prior_of(const Ordinal& devices, size_t position) {
+  return correction_of(devices, position).prior;
 }
 
 bool can_run(const Work& work, const PhysicalDevice& device) {

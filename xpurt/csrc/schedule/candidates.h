@@ -4,6 +4,7 @@
 
 #include "memory/replica/replica.h"
 #include "schedule/planning/candidate.h"
+#include "schedule/planning/device_prior.h"
 #include "schedule/device_statistics.h"
 #include "schedule/scheduler.h"
 #include "schedule/slowdown.h"
@@ -60,6 +61,15 @@ size_t position_of(size_t candidate, const Ordinal& devices);
 // The slowdown of a physical device, or of PyTorch's CPU kernels. Under the scheduler's
 // mutex.
 Slowdown& slowdown_of(const Ordinal& devices, size_t candidate);
+
+// What the newest samples of all ops tell of a physical device, for ops that were never
+// timed there. Under the scheduler's mutex.
+DevicePrior& prior_of(const Ordinal& devices, size_t position);
+
+// The time of a candidate: the expected one, corrected by samples of this kind of call,
+// else by the device's prior.
+double corrected_us(const Decision& decision, const Ordinal& devices,
+                    const FoundBucket& found, size_t candidate);
 
 // The candidate that finishes first. Ties go to home, then to the lowest index.
 size_t earliest(const Candidates& candidates, size_t home);

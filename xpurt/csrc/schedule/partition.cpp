@@ -79,8 +79,9 @@ std::vector<DevicePart> parts_of(const Work& work, const Ordinal& devices,
   for (size_t position = 0; position < devices.devices.size(); ++position) {
     if ((positions >> position & 1) == 0) continue;
     const LearnedCost& of_shards = found.bucket().candidates[position].of_shards;
-    const double factor = of_shards.estimate(learned_factor(found, position, position));
-    const double us = decision.expected_us[position] * factor;
+    const double expected_us = std::max(decision.expected_us[position], 1e-9);
+    const double whole_us = corrected_us(decision, devices, found, position);
+    const double us = expected_us * of_shards.estimate(whole_us / expected_us);
     const double queue_us = decision.candidates[position].free_us - decision.now_us;
     parts.push_back(part_of(work, devices, position, us, queue_us, costs));
     // Home is never new: beside small first shards, some device has to do the rest.
