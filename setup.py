@@ -35,8 +35,8 @@ if SANITIZE not in SANITIZERS:
 INSTRUMENT = SANITIZERS[SANITIZE]
 # As a shared library, UndefinedBehaviorSanitizer would write its reports to the standard
 # error, whatever UBSAN_OPTIONS is: AddressSanitizer replaces the function for that.
-LINK_SANITIZER = [*INSTRUMENT, "-static-libubsan", "-Wl,--exclude-libs,libubsan.a"]
-LINK_SANITIZER = LINK_SANITIZER if SANITIZE == "address" else INSTRUMENT
+STATIC_UBSAN = ["-static-libubsan", "-Wl,--exclude-libs,libubsan.a"]
+LINK_SANITIZER = [*INSTRUMENT, *(STATIC_UBSAN if SANITIZE == "address" else [])]
 OPTIMIZE = ["-O1", "-g1", "-fno-omit-frame-pointer"] if SANITIZE else ["-O2", "-g0"]
 
 

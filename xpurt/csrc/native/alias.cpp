@@ -39,6 +39,17 @@ void relabel(const at::Tensor& tensor, c10::Storage storage) {
   impl->_change_backend_component_keys(device);
 }
 
+at::Tensor host_tensor(const c10::TensorImpl& original, c10::Storage storage,
+                       int64_t offset) {
+  auto host = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, std::move(storage), host_keys(original.key_set()),
+      original.dtype());
+  c10::TensorImpl* impl = host.unsafeGetTensorImpl();
+  impl->set_sizes_and_strides(original.sizes(), original.strides(), offset);
+  if (original.is_wrapped_number()) impl->set_wrapped_number(true);
+  return host;
+}
+
 namespace {
 
 // Whether a result is a view for autograd. A kernel in Python may return one; it holds
@@ -95,10 +106,7 @@ void HostCall::alias(HostStorage& storage) {
   c10::StorageImpl* original = storage.original.unsafeGetStorageImpl();
   storage.begin = 0;
   storage.end = original->nbytes();
-  storage.host = c10::Storage(c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), storage.end, alias_data(original),
-      &switching_allocator(), original->resizable()));
-  follow_original(*storage.host.unsafeGetStorageImpl(), *original);
+  storage.host = alias_of(original);
 }
 
 void HostCall::announce(const at::Tensor& tensor, bool whole) {
@@ -141,14 +149,9 @@ at::Tensor HostCall::to_host(at::Tensor tensor, bool written) {
     storage.data = storage.host.data();
     storage.bytes = storage.host.nbytes();
   }
-  auto host = at::detail::make_tensor<c10::TensorImpl>(
-      c10::TensorImpl::VIEW, c10::Storage(storage.host), host_keys(impl->key_set()),
-      impl->dtype());
-  c10::TensorImpl* host_impl = host.unsafeGetTensorImpl();
   const auto begin = static_cast<int64_t>(storage.begin / impl->dtype().itemsize());
   const int64_t offset = std::max<int64_t>(impl->storage_offset() - begin, 0);
-  host_impl->set_sizes_and_strides(impl->sizes(), impl->strides(), offset);
-  if (impl->is_wrapped_number()) host_impl->set_wrapped_number(true);
+  const at::Tensor host = host_tensor(*impl, storage.host, offset);
   tensors_.push_back({std::move(tensor), host, written});
   return host;
 }

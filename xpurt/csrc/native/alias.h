@@ -114,6 +114,10 @@ inline bool is_plain(const at::Tensor& tensor) {
   return is_plain(tensor.key_set());
 }
 
+// A CPU tensor over the host form of an xpu tensor's storage; `offset` is in elements.
+at::Tensor host_tensor(const c10::TensorImpl& original, c10::Storage storage,
+                       int64_t offset);
+
 // Makes a CPU tensor an xpu tensor over `storage`, which is on an xpu device.
 void relabel(const at::Tensor& tensor, c10::Storage storage);
 

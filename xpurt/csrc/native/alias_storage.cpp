@@ -1,5 +1,7 @@
 #include "native/alias_storage.h"
 
+#include "memory/cpu_allocator.h"
+
 namespace xpurt {
 namespace {
 
@@ -24,6 +26,14 @@ c10::DataPtr alias_data(c10::StorageImpl* original) {
   c10::raw::intrusive_ptr::incref(original);
   void* data = const_cast<void*>(original->data());
   return {data, original, &release_original, c10::Device(c10::DeviceType::CPU)};
+}
+
+c10::Storage alias_of(c10::StorageImpl* original) {
+  auto alias = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), original->nbytes(), alias_data(original),
+      &switching_allocator(), original->resizable());
+  follow_original(*alias, *original);
+  return c10::Storage(std::move(alias));
 }
 
 c10::StorageImpl* original_of(const c10::StorageImpl& storage) {

@@ -1,12 +1,15 @@
 // CPU storages over the memory of xpu storages.
 #pragma once
 
-#include <c10/core/StorageImpl.h>
+#include <c10/core/Storage.h>
 
 namespace xpurt {
 
 // The memory of an alias. It holds a reference to the original storage.
 c10::DataPtr alias_data(c10::StorageImpl* original);
+
+// A CPU storage over all bytes of an xpu storage. It follows the original, see below.
+c10::Storage alias_of(c10::StorageImpl* original);
 
 // The original storage of an alias; nullptr for any other storage.
 c10::StorageImpl* original_of(const c10::StorageImpl& storage);

@@ -69,22 +69,6 @@ class HostCode {
     at::Tensor host;
   };
 
-  // A CPU tensor over the bytes of an xpu tensor. It keeps the memory alive.
-  at::Tensor to_host(const at::Tensor& tensor) const {
-    c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-    c10::StorageImpl* original = impl->unsafe_storage().unsafeGetStorageImpl();
-    c10::Storage alias(c10::make_intrusive<c10::StorageImpl>(
-        c10::StorageImpl::use_byte_size_t(), original->nbytes(), alias_data(original),
-        &switching_allocator(), original->resizable()));
-    follow_original(*alias.unsafeGetStorageImpl(), *original);
-    auto host = at::detail::make_tensor<c10::TensorImpl>(
-        c10::TensorImpl::VIEW, std::move(alias), host_keys(impl->key_set()),
-        impl->dtype());
-    host.unsafeGetTensorImpl()->set_sizes_and_strides(impl->sizes(), impl->strides(),
-                                                      impl->storage_offset());
-    return host;
-  }
-
   // Replaces the xpu tensors of the list by CPU tensors. Returns, for each output, the
   // input that it may be.
   std::vector<Kept> replace_inputs(const py::list& inputs, HostWrites* writes) const {
@@ -111,7 +95,11 @@ class HostCode {
         const bool is_written = std::ranges::binary_search(written_, i);
         ready_for_host(*tensor.storage().unsafeGetStorageImpl(),
                        tensor.unsafeGetTensorImpl(), is_written, writes, &pending);
-        const Kept input{tensor, to_host(tensor)};
+        const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+        const Kept input{
+            tensor,
+            host_tensor(impl, alias_of(impl.unsafe_storage().unsafeGetStorageImpl()),
+                        impl.storage_offset())};
         keep(i, input);
         tensor = input.host;
       }
