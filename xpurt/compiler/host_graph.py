@@ -12,6 +12,7 @@ The output node keeps which outputs have to become xpu tensors, in its `meta`: p
 replace other nodes.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -74,6 +75,17 @@ def ordinals_in(graph: GraphModule, inputs: Sequence[Any]) -> set[int]:
     return found
 
 
+def written_inputs(graph: GraphModule) -> list[int]:
+    """The positions of the inputs that a functional graph writes to, ascending: it
+    copies their new values to them at its end."""
+    inputs = graph.graph.find_nodes(op="placeholder")
+    copies = graph.graph.find_nodes(
+        op="call_function", target=torch.ops.aten.copy_.default
+    )
+    written = {node.args[0] for node in copies}
+    return [i for i, node in enumerate(inputs) if node in written]
+
+
 def to_host(graph: GraphModule, index: int) -> None:
     """Changes a graph of tensors on xpu:index and on the CPU to one on the CPU alone."""
     output = graph.graph.output_node()
@@ -83,6 +95,8 @@ def to_host(graph: GraphModule, index: int) -> None:
         for node in module.graph.nodes:
             _convert(module, node, seen)
         module.recompile()
+    # AOTInductor keeps first values of the buffers there.
+    graph.meta.update({key: on_host(value) for key, value in graph.meta.items()})
     output.meta[_HOME] = Home(index, on_device)
 
 
@@ -123,7 +137,7 @@ def _convert(module: GraphModule, node: Node, seen: dict[int, Any]) -> None:
     if node.op == "get_attr":
         value = _attribute(module, node)
         if isinstance(value, torch.Tensor) and value.device.type == "xpu":
-            setattr(module, str(node.target), on_host(value))
+            _set_attribute(module, node, on_host(value))
 
     def convert(value: Any) -> Any:
         if id(value) not in seen:
@@ -153,6 +167,8 @@ def _outputs(output: Node) -> list[Any]:
 
 
 def _is_on_xpu(output: Any) -> bool:
+    if isinstance(output, Node) and output.target is torch.ops.aten.copy_.default:
+        output = output.args[0]  # an input; the copy itself has no value
     value = output.meta.get("val") if isinstance(output, Node) else None
     return isinstance(value, torch.Tensor) and value.device.type == "xpu"
 
@@ -170,6 +186,21 @@ def _attribute(module: GraphModule, node: Node) -> Any:
     for name in str(node.target).split("."):
         found = getattr(found, name)
     return found
+
+
+def _set_attribute(module: GraphModule, node: Node, value: torch.Tensor) -> None:
+    """The modules on the way are copied: they may be those of the program."""
+    owner: torch.nn.Module = module
+    *path, name = str(node.target).split(".")
+    for each in path:
+        copied = copy.copy(getattr(owner, each))
+        for kind in ("_modules", "_parameters", "_buffers"):
+            copied.__dict__[kind] = copied.__dict__[kind].copy()
+        setattr(owner, each, copied)
+        owner = copied
+    if name in owner._parameters:
+        value = torch.nn.Parameter(value, requires_grad=False)
+    setattr(owner, name, value)
 
 
 def _index(device: torch.device) -> int:

@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from xpurt import _C
-from xpurt.compiler import host_code, host_graph, random_ops
+from xpurt.compiler import host_code, host_graph, packages, random_ops
 
 
 def change(compile_fx: ModuleType) -> None:
@@ -56,6 +56,7 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         reason = _why_not_host(found)
         if not reason:
             return before(model, inputs, *args, **kwargs)
+        packages.refuse(reason)
         _warn_once(reason)
         from torch._dynamo.backends.debugging import aot_eager
 
@@ -158,7 +159,7 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
         home = host_graph.home_of(graph)
         if home is not None:
             random_ops.replace(graph)
-        with host_code.compiling(home):
+        with host_code.compiling(home), packages.described(graph, home):
             compiled = before(graph, inputs, *args, **kwargs)
         if home is None or hasattr(compiled, "current_callable"):
             return compiled
