@@ -30,6 +30,38 @@ def transfers(devices: int) -> st.SearchStrategy[Any]:
     return st.one_of(TIMES, table, TIMES.map(lambda time: lambda i, j: time * (i + j)))
 
 
+def drawn(draw: np.random.Generator) -> TaskGraph:
+    """As hypothesis draws too rarely: small, with times of which many are 0 or equal.
+    Tables of transfers have diagonals, which do not count."""
+    tasks, devices = int(draw.integers(2, 6)), 2
+    most = int(draw.choice([3, 20, 1000]))
+
+    def times(*shape: int) -> np.ndarray:
+        return draw.integers(0, most, shape) * (draw.random(shape) > 0.3).astype(float)
+
+    costs = times(tasks, devices)
+    if draw.random() < 0.3:
+        costs[:] = costs[:, :1]  # devices of one kind
+    edges: list[Any] = [
+        (one, other, times(devices, devices) if draw.random() < 0.5 else times(1)[0])
+        for other in range(tasks)
+        for one in range(other)
+        if draw.random() < 0.3
+    ]
+    return TaskGraph(costs, edges)
+
+
+def described(graph: TaskGraph) -> str:
+    """Costs and edges as `TaskGraph` takes them, for the message of a failure."""
+    edges = [
+        (int(one), int(other), graph.transfer(edge).tolist())
+        for edge, (one, other) in enumerate(
+            zip(graph.producers, graph.consumers, strict=True)
+        )
+    ]
+    return f"costs = {graph.costs.tolist()}\nedges = {edges}"
+
+
 def assert_valid(schedule: Schedule, costs: np.ndarray | None = None) -> None:
     """Costs as given, no task before its inputs, one task at a time on a device."""
     graph = schedule.graph

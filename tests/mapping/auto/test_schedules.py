@@ -1,10 +1,11 @@
 """Properties of every schedule of every policy."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from graphs import assert_valid, graphs
+from graphs import assert_valid, described, drawn, graphs
 from hypothesis import given, settings
 
 from xpurt.mapping import Schedule, TaskGraph, plan
@@ -25,12 +26,40 @@ def test_a_schedule_is_valid(policy: str, graph: TaskGraph) -> None:
 @settings(max_examples=60, deadline=None)
 @given(graph=graphs(most_tasks=5, most_devices=2))
 def test_no_schedule_is_shorter_than_the_exact_one(graph: TaskGraph) -> None:
+    assert_shortest(graph)
+
+
+# Found by chance. In each a task that nobody reads belongs before one that waits.
+@pytest.mark.parametrize(
+    ("costs", "edges"),
+    [
+        ([[8, 1], [0, 18], [19, 6], [15, 12]], [(0, 1, 0)]),
+        ([[10, 0], [0, 20], [5, 15]], [(0, 1, [[0, 2], [2, 0]])]),
+        ([[7, 0], [4, 2], [5, 6], [0, 10], [3, 6]],
+         [(0, 1, 20), (1, 2, [[1, 12], [4, 18]]), (0, 3, 19)]),
+        ([[0, 2], [0, 0], [3, 0], [3, 2], [2, 0]],
+         [(0, 2, [[2, 1], [0, 0]]), (2, 4, [[0, 1], [1, 2]])]),
+    ],
+)  # fmt: skip
+def test_the_exact_plan_uses_the_time_before_a_task_that_waits(
+    costs: list[list[float]], edges: list[Any]
+) -> None:
+    assert_shortest(TaskGraph(costs, edges))
+
+
+def test_the_exact_plan_of_many_drawn_graphs() -> None:
+    for seed in range(400):
+        assert_shortest(drawn(np.random.default_rng(seed)))
+
+
+def assert_shortest(graph: TaskGraph) -> None:
     exact = plan(graph, "exact")
     assert_valid(exact)
+    said = described(graph)
     for policy in LARGE:
-        assert exact.makespan <= plan(graph, policy).makespan
-    assert exact.makespan <= graph.costs.sum(axis=0).min() * (1 + 1e-9)
-    assert exact.makespan == pytest.approx(_shortest(graph))
+        assert exact.makespan <= plan(graph, policy).makespan, said
+    assert exact.makespan <= graph.costs.sum(axis=0).min() * (1 + 1e-9), said
+    assert exact.makespan == pytest.approx(_shortest(graph)), said
 
 
 def _shortest(graph: TaskGraph) -> float:

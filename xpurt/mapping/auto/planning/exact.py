@@ -1,7 +1,6 @@
 """The shortest possible schedule, by branch and bound; for small graphs."""
 
-from collections.abc import Iterator
-from operator import le
+from operator import le, mul
 
 import numpy as np
 
@@ -88,51 +87,78 @@ class _Search:
         if placed == (1 << self.tasks) - 1:
             self._keep()
             return
-        for bound, task, device, start in sorted(self._steps()):
+        for bound, task, device, start in self._steps():
             left = work - self.least[task]
             end = start + self.costs[task][device]
-            area = (
-                sum(self.free_at) - self.free_at[device] + end + left
-            ) / self.devices
-            if max(bound, area) >= self.best * _BETTER:
-                continue
             before = self.free_at[device]
             self._place(task, device, start, end)
-            if self._is_new(placed | 1 << task):
+            # No device ends later than the makespan, and the prices add up to 1.
+            area = left + sum(map(mul, self.price, self.free_at))
+            is_open = max(bound, area) < self.best * _BETTER
+            if is_open and self._is_new(placed | 1 << task):
                 self._extend(placed | 1 << task, left)
             self._take_back(task, device, before)
 
-    def _steps(self) -> Iterator[tuple[float, int, int, float]]:
+    def _steps(self) -> list[tuple[float, int, int, float]]:
         """Bound, task, device and start of each possible next step.
 
-        A task without children that could begin at once anywhere may as well be the
-        last on its device. Such tasks come in a fixed order when no others are left.
+        When only tasks are left that nobody reads and that could begin at once
+        anywhere, their order changes nothing. They then come in a fixed order. Beside
+        other tasks they are not deferred: the device may be idle while one of those
+        waits for its inputs, and that time would be lost.
         """
+        left = {
+            task: self._ready(task)
+            for task in range(self.tasks)
+            if self.where[task] < 0 and not self.missing[task]
+        }
+        if not any(
+            self.children[task] or not all(map(le, ready, self.free_at))
+            for task, ready in left.items()
+        ):
+            longest = max(left, key=self.least.__getitem__)
+            left = {longest: left[longest]}
+        devices = self._distinct_devices()
+        gaps = [self._first_end_of_unread(left, device) for device in devices]
+        steps = []
+        for task, ready in left.items():
+            found = [
+                self._step(task, device, max(self.free_at[device], ready[device]))
+                for device in devices
+            ]
+            if min(found)[0] >= self.best * _BETTER:
+                return []  # this task is too late everywhere
+            steps += [
+                step for step, gap in zip(found, gaps, strict=True) if step[3] <= gap
+            ]
+        return sorted(steps)
+
+    def _distinct_devices(self) -> list[int]:
+        """Of several empty devices that are alike, one is enough."""
         tried_empty: set[int] = set()
         devices = []
         for device, free_at in enumerate(self.free_at):
             if free_at == 0 and device not in self.where:
-                # Of several empty devices that are alike, one is enough.
                 if self.twins[device] in tried_empty:
                     continue
                 tried_empty.add(self.twins[device])
             devices.append(device)
-        last = None
-        others = False
-        for task in range(self.tasks):
-            if self.where[task] >= 0 or self.missing[task]:
-                continue
-            ready = self._ready(task)
-            if not self.children[task] and all(map(le, ready, self.free_at)):
-                if last is None or self.least[task] > self.least[last]:
-                    last = task
-                continue
-            others = True
-            for device in devices:
-                yield self._step(task, device, max(self.free_at[device], ready[device]))
-        if last is not None and not others:
-            for device in devices:
-                yield self._step(last, device, self.free_at[device])
+        return devices
+
+    def _first_end_of_unread(self, left: dict[int, list[float]], device: int) -> float:
+        """The earliest end on a device of a task that nobody reads.
+
+        No task needs to begin there later than that with the device idle before: the
+        one that nobody reads fits between, and its move there delays nothing.
+        """
+        return min(
+            (
+                max(self.free_at[device], ready[device]) + self.costs[task][device]
+                for task, ready in left.items()
+                if not self.children[task]
+            ),
+            default=np.inf,
+        )
 
     def _step(
         self, task: int, device: int, start: float
