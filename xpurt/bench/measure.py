@@ -72,7 +72,7 @@ def _sides(row: Row) -> tuple[Work, list[Side]]:
 def _measure(row: Row, budget: Budget, dpnp: Any) -> RowResult:
     work, sides = _sides(row)
     other, dpnp_error = _dpnp_side(row, dpnp)
-    flops = counted_flops(work.call)
+    flops = 0 if row.compiled else counted_flops(work.call)
     go_on(sides[1], budget.learning)
     times = interleaved([*sides, *other], budget)
     cpu, xpu = times[:2]

@@ -49,12 +49,14 @@ class Row:
     dpnp: the call on arrays of dpnp: takes the module, and a function that makes an
         array on the device of xpu from a CPU tensor.
     long: takes seconds; a quick run leaves it out.
+    compiled: the call runs compiled code, whose flops can't be counted.
     """
 
     name: str
     prepare: Callable[[torch.device], Work]
     dpnp: Callable[[Any, Callable[[torch.Tensor], Any]], Call] | None = None
     long: bool = False
+    compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from xpurt.bench.row import Suite
 from xpurt.bench.suites.attention import ATTENTION
+from xpurt.bench.suites.compile import COMPILE
 from xpurt.bench.suites.conv import CONV
 from xpurt.bench.suites.dispatch import DISPATCH
 from xpurt.bench.suites.gemm import GEMM, GEMM_BF16
@@ -19,6 +20,7 @@ SUITES: tuple[Suite, ...] = (
     CONV,
     ATTENTION,
     TRAIN,
+    COMPILE,
     TRANSFER,
     TRANSFER_LAZY,
 )
