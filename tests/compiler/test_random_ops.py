@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from own_process import run
 from torch import Tensor
 from torch._inductor import config
 from torch.nn import functional as F
@@ -63,3 +64,19 @@ def test_every_random_op_is_replaced() -> None:
             ):
                 found.add(name)
     assert found <= set(random_ops.ATEN)
+
+
+def test_compiled_code_leaves_no_memory_of_xpu_behind() -> None:
+    code = """
+import torch
+from torch._inductor import config
+x = torch.randn(4, 4, device="xpu")
+with config.patch(fallback_random=True):
+    compiled = torch.compile(lambda x: torch.normal(x, x.abs()))
+    compiled(x)
+del compiled, x
+torch._dynamo.reset()
+print(torch.xpu.memory_allocated())
+"""
+    ended = run(code)
+    assert ended.stdout == "0\n", ended.stderr

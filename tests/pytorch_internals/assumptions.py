@@ -60,6 +60,7 @@ MEMBERS = (
     Member("torch.export.pt2_archive._package", "module", "has the class of a loaded package"),
     Member("torch._inductor.custom_graph_pass.CustomGraphModulePass", "ABCMeta", "the interface of such a pass"),
     Member("torch._inductor.utils", "module", "GPU_TYPES"),
+    Member("torch._inductor.utils.get_donated_idxs", "()", "the saved tensors that a backward graph may write to"),
     Member("torch._inductor.utils.GPU_TYPES.remove", "builtin_function_or_method", "devices that Triton compiles for; xpu is not one of them"),
     Member("torch._subclasses.fake_tensor.FakeTensor", "_TensorMeta", "tensors of a graph; their mode makes the CPU's"),
     Member("torch._subclasses.fake_tensor.unset_fake_temporarily", "()", "constants of a graph are real tensors"),

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 from torch._inductor.custom_graph_pass import CustomGraphModulePass
+from torch._inductor.utils import get_donated_idxs
 
 from xpurt import _C
 from xpurt.compiler.host_graph import Home
@@ -58,9 +59,15 @@ def compiling(home: Home | None) -> Iterator[None]:
         _home.reset(token)
 
 
-def keep_home(compiled: Any) -> Any:
-    """Adds the home of the graph that is being compiled to its compiled form."""
+def keep_home(compiled: Any, *, is_backward: bool) -> Any:
+    """Adds the home of the graph that is being compiled to its compiled form.
+
+    The code of a backward graph may write to saved tensors, whose last use it is: a
+    gradient may be in the memory of one.
+    """
     compiled.xpurt_home = _home.get()
+    donated = get_donated_idxs() if is_backward else None
+    compiled.xpurt_donated = frozenset(donated or ())
     return compiled
 
 
@@ -68,8 +75,9 @@ def take_xpu_tensors(compiled: Any) -> None:
     """Makes a compiled graph with a home one of xpu tensors."""
     home: Home | None = getattr(compiled, "xpurt_home", None)
     if home is not None:
+        written = compiled.xpurt_donated.union(compiled.mutated_input_idxs)
         compiled.current_callable = host_code(
-            compiled.current_callable, home, sorted(compiled.mutated_input_idxs)
+            compiled.current_callable, home, sorted(written)
         )
 
 

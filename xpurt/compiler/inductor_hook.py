@@ -172,7 +172,9 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
 def _keep_home(before: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(before)
     def fx_codegen_and_compile(*args: Any, **kwargs: Any) -> Any:
-        return host_code.keep_home(before(*args, **kwargs))
+        compiled = before(*args, **kwargs)
+        is_backward = bool(kwargs.get("is_backward"))
+        return host_code.keep_home(compiled, is_backward=is_backward)
 
     return fx_codegen_and_compile
 

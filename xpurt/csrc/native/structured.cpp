@@ -3,6 +3,7 @@
 #include <ATen/EmptyTensor.h>
 
 #include "memory/allocator.h"
+#include "memory/cpu_allocator.h"
 #include "memory/replica/replica.h"
 #include "native/host_bytes.h"
 #include "stream/stream.h"
@@ -18,8 +19,12 @@ bool is_number(const c10::TensorImpl& tensor) {
 
 template <typename Number>
 const at::Tensor& tensor_with(Number value) {
-  thread_local const at::Tensor holder = at::detail::empty_cpu(
-      {}, c10::CppTypeToScalarType<Number>::value, false, std::nullopt);
+  // It stays, so it must not be in device memory, which a native kernel would get now.
+  thread_local const at::Tensor holder = [] {
+    const ResultsOnDevice on_device(false);
+    return at::detail::empty_cpu({}, c10::CppTypeToScalarType<Number>::value, false,
+                                 std::nullopt);
+  }();
   *static_cast<Number*>(holder.mutable_data_ptr()) = value;
   return holder;
 }
