@@ -7,7 +7,9 @@ host is equal to that of the same program on CPU tensors, but its results belong
 So the key has to name their home. Inductor asks each device for a pass of its own, and
 puts the pass's uuid into the key: xpu's pass changes nothing, and its uuid is the home
 of the graph that is being compiled. The home is an attribute of the compiled graph, so
-it is kept on disk with it.
+it is kept on disk with it. AOTAutograd keeps graphs, too. Its key has the devices of the
+inputs, and the uuid while no graph is compiled. So the sources of this package, which
+decide what is kept, are always part of the uuid.
 """
 
 import functools
@@ -35,9 +37,7 @@ class KeyOfHome(CustomGraphModulePass):
         pass
 
     def uuid(self) -> object:
-        home = _home.get()
-        # Without a uuid Inductor keeps no graph on disk.
-        return "xpurt" if home is None else f"xpurt {_sources()} {home}"
+        return f"xpurt {_sources()} {_home.get()}"
 
 
 @functools.cache
