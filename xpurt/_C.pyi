@@ -373,6 +373,10 @@ class Boundary:
 
     def __init__(self) -> None: ...
 
+def units_for(proportions: Sequence[float], units: int) -> list[int]:
+    """The whole units of each device, such that the last one is done as early as
+    possible. The proportions add up to 1."""
+
 def divide_call(
     queue: Sequence[float],
     launch: Sequence[float],
@@ -382,11 +386,13 @@ def divide_call(
     in_shards: bool,
     regret: CopyRegret,
     boundary: Boundary,
+    sums: Sequence[float] = (),
 ) -> list[float]:
     """The proportions in which the scheduler divides an op; empty: it does not. Times by
     device: until its queue is free, of a launch, of copies of operands that every shard
     reads, and of the whole op (infinite: it cannot run there). `alone_us`: when the best
     device alone is done. `in_shards`: a divided op has left the operands on the devices.
+    `sums`: of adding a device's partial result; `launch` then includes its copy to home.
     Raises ValueError."""
 
 # The choice of tiers: csrc/python/bind_policy.cpp

@@ -1,7 +1,7 @@
 """The part of `python -m xpurt simulate` about ops that several devices compute
 together."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from xpurt.mapping import SimulatedDevice, co_execute, divided_ops, fleets
@@ -39,9 +39,56 @@ WORK: dict[str, list[divided_ops.DividedOp]] = {
         divided_ops.convolution_gradients(64, 64, 56),
     ]
     * 2,
+    "gradient of a weight": [divided_ops.product_gradient(1024, 1024, 65_536)],
 }
 APART, ONE_MEMORY = 0.92, 0.90  # the least efficiency
 SEEDS = range(5)
+
+# Fleets, and how often the work of two middle cards each has: a shard keeps its size.
+FLEETS: dict[str, Callable[[int], list[SimulatedDevice]]] = {
+    "alike": fleets.alike,
+    "mixed": fleets.mixed,
+    "lopsided": fleets.lopsided,
+}
+COUNTS = (2, 4, 8, 16, 32, 64)
+FLEET_SEEDS = range(3)
+
+
+def fleet_work(times: int) -> dict[str, list[divided_ops.DividedOp]]:
+    """Chains with `times` as many rows."""
+    rows = 8192 * times
+    dense = [
+        divided_ops.product(rows, 1024, 1024),
+        divided_ops.pointwise(rows, 1024),
+        divided_ops.softmax(rows, 1024),
+    ]
+    images = 256 * times
+    convolutions = [
+        divided_ops.convolution(images, 64, 56),
+        divided_ops.pointwise(images, 64 * 56 * 56),
+        divided_ops.convolution_gradients(images, 64, 56),
+    ]
+    return {
+        "product": [divided_ops.product(2048 * times, 2048, 2048)],
+        "softmax": [divided_ops.softmax(32_768 * times, 4096)],
+        "convolution": [divided_ops.convolution(images, 64, 56)],
+        "its gradients": [divided_ops.convolution_gradients(images, 64, 56)],
+        "attention": [divided_ops.attention(128 * times, 1024)],
+        "reduction": [divided_ops.reduction(65_536 * times, 4096)],
+        "pointwise chain": [divided_ops.pointwise((64 << 20) * times)] * 8,
+        "product, pointwise, softmax": dense * 3,
+        "convolution, pointwise, gradients": convolutions * 2,
+        "gradient of a weight": [
+            divided_ops.product_gradient(1024, 1024, 65_536 * times)
+        ],
+    }
+
+
+def times_of(machine: Sequence[SimulatedDevice]) -> int:
+    """The speed of a machine in pairs of middle cards, 1 at least."""
+    speed = sum(each.flops_per_us * each.speed for each in machine)
+    return max(1, round(speed / (2 * MIDDLE.flops_per_us)))
+
 
 # (m, n, k), whether the second operand is a weight, whether a divided op has left both
 # operands in rows of the inner dimension.
@@ -70,11 +117,48 @@ def co_execution_lines() -> Iterator[str]:
         met = "met" if value >= limit else "not met"
         yield f"- {name}: at least {value:.3f}; wanted {limit:.2f}: {met}"
     yield ""
+    yield from _fleet_lines()
+    yield ""
+    yield from _product_lines()
+
+
+def _fleet_lines() -> Iterator[str]:
+    yield from head_of(["machine", *(f">{work}" for work in fleet_work(1))])
+    least: dict[tuple[str, int], float] = {}
+    for fleet, made in FLEETS.items():
+        for count in COUNTS:
+            machine = made(count)
+            found = [
+                _efficiency(chain, machine, FLEET_SEEDS)
+                for chain in fleet_work(times_of(machine)).values()
+            ]
+            least[fleet, count] = min(found)
+            yield line_of([f"{fleet}, {count}", *(f"{each:.2f}" for each in found)])
+    yield ""
+    for fleet in FLEETS:
+        met = [count for count in COUNTS if least[fleet, count] >= APART]
+        others = [
+            f"{count}: {least[fleet, count]:.3f}"
+            for count in COUNTS
+            if count not in met
+        ]
+        yield (
+            f"- {fleet}: at least {APART:.2f} on {_listed(met)} devices"
+            + (f"; least on {', on '.join(others)}" if others else "")
+        )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers)) or "no number of"
+
+
+def _product_lines() -> Iterator[str]:
     yield from head_of(
         [
             "product, time over one device's",
             ">devices",
             *(f">{f}" for f in forms.FORMS[1:]),
+            ">gain of blocks",
         ]
     )
     for name, (sizes, resident, by_rows) in PRODUCTS.items():
@@ -84,11 +168,16 @@ def co_execution_lines() -> Iterator[str]:
             )
             alone = us["one device"]
             cells = [f"{us[form] / alone:.2f}" for form in forms.FORMS[1:]]
-            yield line_of([name, str(count), *cells])
+            # The run time has all forms but blocks; inner only for such gradients.
+            has = ["one device", "rows", *["inner"] * by_rows]
+            gain = min(us[form] for form in has) / us["blocks"]
+            yield line_of([name, str(count), *cells, f"{max(1.0, gain):.2f}"])
 
 
 def _efficiency(
-    chain: Sequence[divided_ops.DividedOp], machine: Sequence[SimulatedDevice]
+    chain: Sequence[divided_ops.DividedOp],
+    machine: Sequence[SimulatedDevice],
+    seeds: Sequence[int] = SEEDS,
 ) -> float:
     """The least of several runs, with different noise and wrong predictions."""
-    return min(co_execute(chain, machine, seed=seed).efficiency for seed in SEEDS)
+    return min(co_execute(chain, machine, seed=seed).efficiency for seed in seeds)

@@ -19,6 +19,7 @@ def divided(
     in_shards: bool = False,
     regret: _C.CopyRegret | None = None,
     boundary: _C.Boundary | None = None,
+    sums: list[float] | None = None,
 ) -> list[float]:
     alone = [q + each + w for q, each, w in zip(queue, launch, whole, strict=True)]
     return _C.divide_call(
@@ -30,6 +31,7 @@ def divided(
         in_shards,
         regret or _C.CopyRegret(),
         boundary or _C.Boundary(),
+        sums or [],
     )
 
 
@@ -44,6 +46,45 @@ def test_a_device_that_is_not_worth_a_launch_gets_nothing() -> None:
     assert divided([0, 0, 0], [1, 1, 1], [20, 20, 5000]) == [0.5, 0.5, 0]
     assert divided([0, 0, 0], [0, 0, 30], [20, 20, 20]) == [0.5, 0.5, 0]
     assert divided([0, 0], [0, 0], [10, NOWHERE]) == []
+
+
+def test_of_many_equal_devices_each_has_a_part() -> None:
+    assert divided([0] * 64, [0] * 64, [640] * 64) == pytest.approx([1 / 64] * 64)
+    # Slow devices beside a fast one add up, too.
+    parts = divided([0] * 64, [1] * 64, [1000, *[20_000] * 63])
+    assert all(part > 0 for part in parts)
+
+
+def test_the_last_device_ends_as_early_as_whole_rows_allow() -> None:
+    # 2.37 rows each: rounded up, a device would take 1.27 of the time.
+    slow = 1 / 27
+    rows = _C.units_for([1 - 7 * slow, *[slow] * 7], 64)
+    assert rows == [50, *[2] * 7]
+    assert _C.units_for([0.5, 0.5], 5) == [3, 2]
+    assert _C.units_for([0.1, 0.2, 0.7], 10) == [1, 2, 7]
+    assert _C.units_for([0.0, 1.0], 3) == [0, 3]
+
+
+def test_a_part_takes_longer_than_its_launch() -> None:
+    # By the ends alone, the third device would compute 12 in a launch of 20.
+    assert divided([0] * 3, [0, 0, 20], [64] * 3) == [0.5, 0.5, 0]
+    assert divided([0] * 3, [0, 0, 10], [64] * 3)[2] > 0
+
+
+def test_partial_sums_are_added_one_after_the_other() -> None:
+    """n devices take 100 / n, and n - 1 additions."""
+    parts = divided([0] * 64, [0] * 64, [100] * 64, sums=[1] * 64)
+    assert sum(part > 0 for part in parts) == 10
+    # 5 of 10 are gained.
+    assert divided([0, 0], [0, 0], [10, 10], sums=[3, 3]) == pytest.approx([0.5, 0.5])
+    assert divided([0, 0], [0, 0], [10, 10], sums=[5, 5]) == []
+
+
+def test_a_boundary_counts_the_additions_too() -> None:
+    boundary, regret = _C.Boundary(), _C.CopyRegret()
+    chain = {"boundary": boundary, "regret": regret, "in_shards": True}
+    assert divided([0, 0], [0, 0], [10, 10], **chain) == pytest.approx([0.5, 0.5])
+    assert divided([0, 0], [0, 0], [10, 10], sums=[6, 6], **chain) == []
 
 
 def test_it_has_to_pay() -> None:
@@ -136,7 +177,7 @@ def test_a_device_that_got_slow_leaves_the_chain() -> None:
 
 
 def test_bad_times_are_refused() -> None:
-    with pytest.raises(ValueError, match="four times of each device"):
+    with pytest.raises(ValueError, match="five times of each device"):
         divided([0, 0], [0, 0], [1, 1], 1, copies=[0])
     with pytest.raises(ValueError, match="negative"):
         divided([0, -1], [0, 0], [1, 1], 1)

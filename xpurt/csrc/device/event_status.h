@@ -12,20 +12,47 @@ namespace xpurt {
 // event, and then drops its own record of the command. A query that reads the driver's
 // event before the first step, and the record after the second, reports the work as
 // complete. A second query reads the driver's event.
-inline bool is_complete(const sycl::event& event) {
+//
+// Note [Failed work]
+// ~~~~~~~~~~~~~~~~~~
+// The driver's status of failed work is an error code. SYCL 2020 has no value for it,
+// and the SYCL runtime passes the code on as the event's status, without an exception
+// (libsycl 9). Compared with `complete` alone, failed work was pending forever:
+// Event.query() returned false, and its memory was never free again. So a status that
+// SYCL does not define counts as failed; wait() then throws with the driver's reason.
+//
+// An exception is another case: the query itself failed, for example as the host has no
+// memory left. It shows nothing about the work, which may still use memory.
+enum class WorkState { pending, complete, failed };
+
+inline WorkState state_of(const sycl::event& event) {
+  using Status = sycl::info::event_command_status;
+  constexpr int kQueued = 3;  // in the unified runtime, not in SYCL
   const auto look = [&] {
-    return event.get_info<sycl::info::event::command_execution_status>() ==
-           sycl::info::event_command_status::complete;
+    return event.get_info<sycl::info::event::command_execution_status>();
   };
-  return look() && look();
+  Status status = look();
+  if (status == Status::complete) status = look();
+  if (status == Status::complete) return WorkState::complete;
+  const bool is_pending = status == Status::submitted || status == Status::running ||
+                          status == Status::ext_oneapi_unknown ||
+                          static_cast<int>(status) == kQueued;
+  return is_pending ? WorkState::pending : WorkState::failed;
 }
 
-// The same, but failed work counts as complete: it no longer accesses memory.
+// Throws sycl::exception if the work failed, or the query.
+inline bool is_complete(const sycl::event& event) {
+  const WorkState state = state_of(event);
+  if (state == WorkState::failed) sycl::event(event).wait();
+  return state != WorkState::pending;
+}
+
+// Whether the work no longer accesses memory: it is complete, or has failed.
 inline bool is_over(const sycl::event& event) {
   try {
-    return is_complete(event);
+    return state_of(event) != WorkState::pending;
   } catch (const sycl::exception&) {
-    return true;
+    return false;
   }
 }
 

@@ -17,6 +17,7 @@ struct OpCost {
   int64_t bytes = 0;     // read and written
   int64_t rows = 0;      // of the result that can be computed separately; 0: none
   bool needs_fp64 = false;
+  int64_t summed_bytes = 0;      // of a result of which each shard has a partial sum
   std::vector<double> launches;  // by position in the ordinal; empty: one each
   c10::SmallVector<const c10::StorageImpl*, 4> reads;
   c10::SmallVector<const c10::StorageImpl*, 2> writes;

@@ -53,17 +53,18 @@ double device_choice_ns(OnlinePolicy& policy, size_t calls) {
 // Times of a division by device; a device that cannot run the op has an infinite
 // `whole`.
 struct PartTimes {
-  std::vector<double> queue, launch, copies, whole;
+  std::vector<double> queue, launch, copies, whole, sums;
 
   std::vector<DevicePart> parts() const {
     const size_t devices = whole.size();
     if (queue.size() != devices || launch.size() != devices ||
-        copies.size() != devices) {
-      throw py::value_error("a division needs four times of each device");
+        copies.size() != devices || sums.size() != devices) {
+      throw py::value_error("a division needs five times of each device");
     }
     std::vector<DevicePart> found;
     for (size_t p = 0; p < devices; ++p) {
-      if (!(queue[p] >= 0 && launch[p] >= 0 && copies[p] >= 0 && whole[p] > 0)) {
+      if (!(queue[p] >= 0 && launch[p] >= 0 && copies[p] >= 0 && whole[p] > 0 &&
+            sums[p] >= 0)) {
         throw py::value_error("times of a division are negative, or `whole` is 0");
       }
       if (std::isfinite(whole[p])) {
@@ -71,7 +72,8 @@ struct PartTimes {
                          .queue_us = queue[p],
                          .launch_us = launch[p],
                          .copies_us = copies[p],
-                         .whole_us = whole[p]});
+                         .whole_us = whole[p],
+                         .sum_us = sums[p]});
       }
     }
     return found;
@@ -132,20 +134,23 @@ void bind_planning(py::module_& m) {
       .def(py::init<>());
   py::class_<Boundary>(m, "Boundary", "See Note [Steady boundaries].")
       .def(py::init<>());
+  m.def("units_for", &units_for, py::arg("proportions"), py::arg("units"));
   m.def(
       "divide_call",
       [](std::vector<double> queue, std::vector<double> launch,
          std::vector<double> copies, std::vector<double> whole, double alone_us,
-         bool in_shards, CopyRegret& regret, Boundary& boundary) {
+         bool in_shards, CopyRegret& regret, Boundary& boundary,
+         std::vector<double> sums) {
+        if (sums.empty()) sums.resize(whole.size());
         const PartTimes times{std::move(queue), std::move(launch), std::move(copies),
-                              std::move(whole)};
+                              std::move(whole), std::move(sums)};
         return divide_call(times.parts(), times.whole.size(), alone_us, in_shards, 1,
                            &regret, &boundary)
             .proportions;
       },
       py::arg("queue"), py::arg("launch"), py::arg("copies"), py::arg("whole"),
-      py::arg("alone_us"), py::arg("in_shards"), py::arg("regret"),
-      py::arg("boundary"));
+      py::arg("alone_us"), py::arg("in_shards"), py::arg("regret"), py::arg("boundary"),
+      py::arg("sums") = std::vector<double>());
 }
 
 }  // namespace xpurt

@@ -88,7 +88,12 @@ void ConvolutionCall::read_cost(const Stack& stack) {
   cost_.flops = spec_.flops;
   cost_.read(asked_.input);
   cost_.read_whole(asked_.weight);
-  if (backward_) cost_.read(grad(stack));
+  if (backward_) {
+    cost_.read(grad(stack));
+    if (wanted(stack)[1]) {
+      cost_.summed_bytes = static_cast<int64_t>(asked_.weight.nbytes());
+    }
+  }
   if (asked_.input.dim() >= 3) cost_.rows = asked_.input.size(0);
 }
 

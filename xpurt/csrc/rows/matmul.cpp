@@ -120,6 +120,10 @@ void MatmulCall::read_cost() {
            call_.activation == Activation::none && call_.alpha.equal(1) &&
            is_divided_inside(*call_.a, *call_.b);
   cost_.rows = call_.a->size(inner_ ? 1 : 0);
+  if (inner_) {
+    cost_.summed_bytes = call_.a->size(0) * call_.b->size(1) *
+                         static_cast<int64_t>(call_.a->element_size());
+  }
   cost_.read(*call_.a);
   if (roles_.batched || inner_) {
     cost_.read(*call_.b);

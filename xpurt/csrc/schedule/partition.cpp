@@ -64,6 +64,18 @@ DevicePart part_of(const Work& work, const Ordinal& devices, size_t position, do
   return part;
 }
 
+// See Note [Partial sums].
+void add_partial_sum(int64_t size_bytes, const Ordinal& devices,
+                     const std::vector<DeviceCost>& costs, DevicePart* part) {
+  const auto size = static_cast<double>(size_bytes);
+  const DeviceCost& home = costs[devices.home];
+  const DeviceCost& device = costs[part->position];
+  part->sum_us = home.launch_us + 3 * size / home.bytes_per_us;
+  if (part->position != devices.home) {
+    part->launch_us += device.copy_launch_us + size / device.copy_bytes_per_us;
+  }
+}
+
 bool is_divisible(const CallToDecide& call, const Work& work, const Stream& stream) {
   const bool is_large = work.bytes >= kMinBytes || work.flops >= kMinFlops;
   return call.cost.rows >= 2 && is_large && !has_preference() &&
@@ -71,7 +83,8 @@ bool is_divisible(const CallToDecide& call, const Work& work, const Stream& stre
 }
 
 // The devices that may compute a shard of the call, with their predicted times.
-std::vector<DevicePart> parts_of(const Work& work, const Ordinal& devices,
+std::vector<DevicePart> parts_of(const OpCost& cost, const Work& work,
+                                 const Ordinal& devices,
                                  const std::vector<DeviceCost>& costs,
                                  const FoundBucket& found, const Decision& decision) {
   const uint64_t positions = positions_for(work, devices);
@@ -84,6 +97,9 @@ std::vector<DevicePart> parts_of(const Work& work, const Ordinal& devices,
     const double us = expected_us * of_shards.estimate(whole_us / expected_us);
     const double queue_us = decision.candidates[position].free_us - decision.now_us;
     parts.push_back(part_of(work, devices, position, us, queue_us, costs));
+    if (cost.summed_bytes > 0) {
+      add_partial_sum(cost.summed_bytes, devices, costs, &parts.back());
+    }
     // Home is never new: beside small first shards, some device has to do the rest.
     parts.back().is_new = learning_is_on() && position != devices.home &&
                           of_shards.count() == 0 && !is_measured(found, position);
@@ -124,7 +140,7 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
     if (each.is_possible()) alone = std::min(alone, each.finish_us() - now);
   }
   std::vector<DevicePart> parts =
-      parts_of(work, stream.ordinal(), costs, found, *decision);
+      parts_of(call.cost, work, stream.ordinal(), costs, found, *decision);
   // As a whole it may run beside others: from the time when the first queue is free.
   const double first_us = std::ranges::min(parts, {}, &DevicePart::queue_us).queue_us;
   alone = std::min(alone, first_us + decision->overlapped_us);
@@ -148,7 +164,9 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   decision->proportions = std::move(partition.proportions);
   decision->native = false;
   const double end_us = now + end_of(parts, decision->proportions);
-  decision->gained_us += decision->finish_us - end_us;
+  // The additions of partial sums are ops of their own, with times of their own.
+  decision->gained_us +=
+      decision->finish_us - end_us - sums_of(parts, decision->proportions);
   decision->finish_us = end_us;
   decision->booked_us.assign(devices, 0.0);
   size_t least_known = decision->position;

@@ -11,6 +11,7 @@
 #include "memory/replica/replica.h"
 #include "schedule/candidates.h"
 #include "schedule/decision.h"
+#include "schedule/planning/division.h"
 
 namespace xpurt {
 namespace {
@@ -79,14 +80,12 @@ ShardList split(const OpCost& cost, int64_t rows, int64_t unit, Stream& stream,
   if (sum <= 0) return {};
   for (double& proportion : proportions) proportion /= sum;
   ShardList shards;
-  double until = 0;
+  const std::vector<int64_t> units = units_for(proportions, rows / unit);
   int64_t begin = 0;
   for (size_t p = 0; p < proportions.size(); ++p) {
-    until += proportions[p];
-    const int64_t units = std::llround(until * static_cast<double>(rows) / unit);
-    const int64_t end = std::min(units * unit, rows);
+    const int64_t end = begin + units[p] * unit;
     if (end > begin) shards.push_back({p, begin, end});
-    begin = std::max(begin, end);
+    begin = end;
   }
   if (shards.size() < 2) return {};
   shards.back().end = rows;

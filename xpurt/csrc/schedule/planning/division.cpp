@@ -1,13 +1,16 @@
 #include "schedule/planning/division.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 
 namespace xpurt {
 namespace {
 
-constexpr double kMinProportion = 1 / 64.0;
+// The least proportion of a device, if there are two. Of many devices, equal ones too
+// have small proportions.
+constexpr double kMinProportionOfTwo = 1 / 64.0;
 constexpr double kFirstShard = 1 / 32.0;
 
 double common_end(const std::vector<DevicePart>& parts) {
@@ -22,15 +25,20 @@ double common_end(const std::vector<DevicePart>& parts) {
 }  // namespace
 
 Division divide(std::vector<DevicePart> parts, size_t devices) {
+  const double least_worth = kMinProportionOfTwo * 2 / static_cast<double>(devices);
+  const bool has_sums = std::ranges::any_of(
+      parts, [](const DevicePart& each) { return each.sum_us > 0; });
+  Division best;
   // The device with the least proportion is removed until each has one that is worth a
-  // launch.
+  // launch; with partial sums, until two devices are left.
   while (parts.size() >= 2) {
     const double end = common_end(parts);
     const auto proportion = [&](const DevicePart& each) {
       return (end - each.begin_us()) / each.whole_us;
     };
     const auto least = std::ranges::min_element(parts, {}, proportion);
-    if (proportion(*least) < kMinProportion) {
+    const double work_us = proportion(*least) * least->whole_us;
+    if (proportion(*least) < least_worth || work_us < least->launch_us) {
       parts.erase(least);
       continue;
     }
@@ -38,9 +46,38 @@ Division divide(std::vector<DevicePart> parts, size_t devices) {
     for (const DevicePart& each : parts) {
       found.proportions[each.position] = proportion(each);
     }
-    return found;
+    found.end_us += sums_of(parts, found.proportions);
+    if (!best.divides() || found.end_us < best.end_us) best = std::move(found);
+    if (!has_sums) break;
+    parts.erase(least);
   }
-  return {};
+  return best;
+}
+
+std::vector<int64_t> units_for(const std::vector<double>& proportions, int64_t units) {
+  std::vector<int64_t> found;
+  int64_t left = units;
+  for (const double proportion : proportions) {
+    const double exact = proportion * static_cast<double>(units);
+    // A proportion that is whole but for a rounding error is not rounded down.
+    const auto whole = static_cast<int64_t>(std::floor(exact * (1 + 1e-12)));
+    found.push_back(std::min(whole, left));
+    left -= found.back();
+  }
+  for (; left > 0; --left) {
+    size_t next = 0;
+    double earliest = HUGE_VAL;
+    for (size_t p = 0; p < proportions.size(); ++p) {
+      if (proportions[p] <= 0) continue;
+      const double end = static_cast<double>(found[p] + 1) / proportions[p];
+      if (end < earliest) {
+        earliest = end;
+        next = p;
+      }
+    }
+    ++found[next];
+  }
+  return found;
 }
 
 double end_of(const std::vector<DevicePart>& parts,
@@ -52,6 +89,17 @@ double end_of(const std::vector<DevicePart>& parts,
     end = std::max(end, each.begin_us() + proportion * each.whole_us);
   }
   return end;
+}
+
+double sums_of(const std::vector<DevicePart>& parts,
+               const std::vector<double>& proportions) {
+  double all = 0, longest = 0;
+  for (const DevicePart& each : parts) {
+    if (proportions[each.position] <= 0) continue;
+    all += each.sum_us;
+    longest = std::max(longest, each.sum_us);
+  }
+  return all - longest;
 }
 
 bool pays(const Division& division, const std::vector<DevicePart>& parts,

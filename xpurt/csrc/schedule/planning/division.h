@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "schedule/planning/copy_regret.h"
@@ -20,12 +21,24 @@ namespace xpurt {
 // and each timed shard corrects them. A shard takes longer than its proportion of a
 // whole call if it reads an operand that all shards read. So the times of shards are
 // learned separately.
+//
+// Note [Partial sums]
+// ~~~~~~~~~~~~~~~~~~~
+// The gradient of a weight is a sum over the samples of the batch. Where devices divide
+// the samples, each has a partial sum of the whole result. Home has to receive the
+// other ones and add them. The copies run side by side, so each is a part of its
+// device's setup. The additions run one after the other: each device that takes part
+// makes the end later. So more devices are not always faster, and the number of devices
+// is searched: the one with the least proportion leaves first. Without the additions in
+// the prediction, 64 equal cards divided a convolution's gradients into 64 parts, whose
+// additions took as long as the shards (docs/auto.md).
 struct DevicePart {
-  size_t position = 0;  // of the device in its ordinal
-  double queue_us = 0;  // until its queue is free
-  double launch_us = 0;
+  size_t position = 0;   // of the device in its ordinal
+  double queue_us = 0;   // until its queue is free
+  double launch_us = 0;  // with the copy of a partial result to home
   double copies_us = 0;  // of operands that every shard reads as a whole
   double whole_us = 1;   // of the whole op, with copies of operands that are divided
+  double sum_us = 0;     // of adding a partial result; the first one is not added
   bool is_new = false;   // it was never timed on such a call
 
   double setup_us() const { return launch_us + copies_us; }
@@ -40,14 +53,24 @@ struct Division {
   bool divides() const { return !proportions.empty(); }
 };
 
-// The proportions with which all devices end at the same time. A device whose
-// proportion would be less than one that is worth a launch gets 0. `devices`: the
-// number of positions.
+// The proportions with which all devices end at the same time. A device gets 0 if its
+// proportion is small, or is computed in less time than its launch takes. `end_us`
+// includes the additions of partial results. `devices`: the number of positions.
 Division divide(std::vector<DevicePart> parts, size_t devices);
 
-// When a device that computes these proportions is done: the last of them.
+// The whole units (rows, images) of each device for proportions that add up to 1. The
+// last device ends as early as whole units allow: after rounding down, each other unit
+// goes to the device that is then done first (D'Hondt's method). If each boundary is
+// rounded by itself, a slow device gets 3 units for 2.4 as often as 2.
+std::vector<int64_t> units_for(const std::vector<double>& proportions, int64_t units);
+
+// When the devices have computed these proportions: the last of them.
 double end_of(const std::vector<DevicePart>& parts,
               const std::vector<double>& proportions);
+
+// The additions of the partial results of the devices that take part.
+double sums_of(const std::vector<DevicePart>& parts,
+               const std::vector<double>& proportions);
 
 // Whether a division is worth it, if the best candidate alone is done after `alone_us`:
 // from the time when the first queue is free, it takes at most kMaxDividedTime of the

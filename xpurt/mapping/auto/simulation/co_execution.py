@@ -147,7 +147,11 @@ class _Run:
     def _divided(self, number: int, op: DividedOp, booked: list[float]) -> list[float]:
         """The proportions, by the run time's code. Adds the op to the predicted ends."""
         numbers = range(len(self.devices))
-        launch = [each.launch_us for each in self.devices]
+        launch = [
+            each.launch_us + self._link_us(d, op.summed_bytes) * (d > 0)
+            for d, each in enumerate(self.devices)
+        ]
+        sums = [self._sum_us(op)] * len(self.devices)
         copies = [self._copies_us(number, op, d) for d in numbers]
         whole = [self._whole_us(number, d) for d in numbers]
         learned = [cost.estimate(1.0) for cost in self.of_whole[number]]
@@ -170,6 +174,7 @@ class _Run:
             self._is_in_shards(),
             self.regrets[number],
             boundary,
+            sums,
         )
         if not proportions:
             best = int(np.argmin(alone))
@@ -178,6 +183,9 @@ class _Run:
         for d, proportion in enumerate(proportions):
             if proportion > 0:
                 booked[d] += launch[d] + copies[d] + proportion * whole[d]
+        taking_part = sum(proportion > 0 for proportion in proportions)
+        if op.summed_bytes:
+            booked[0] = max(booked) + (taking_part - 1) * sums[0]
         return proportions
 
     def _is_in_shards(self) -> bool:
@@ -209,8 +217,8 @@ class _Run:
     ) -> float:
         """Runs the shards. Changes when devices are free; the bytes moved."""
         moved = 0.0
-        ends = list(itertools.accumulate(proportions))
-        edges = [0.0, *(round(each * op.rows) / op.rows for each in ends[:-1]), 1.0]
+        units = _C.units_for(proportions, op.rows)
+        edges = [0.0, *(end / op.rows for end in itertools.accumulate(units))]
         shards = list(itertools.pairwise(edges))
         busy = [d for d, (low, high) in enumerate(shards) if high > low]
         for d in busy:
@@ -235,18 +243,23 @@ class _Run:
 
     def _add_up(self, op: DividedOp, busy: list[int], free: list[float]) -> float:
         """The partial sums of the shards are added at home. The bytes moved."""
-        if not op.summed_bytes or busy == [0]:
+        if not op.summed_bytes or len(busy) < 2:
             return 0.0
-        home = self.devices[0]
         moved = 0.0
         for d in busy:
             free[0] = max(
                 free[0], free[d] + self._link_us(d, op.summed_bytes) * (d > 0)
             )
             moved += op.summed_bytes * (d > 0 and not self._shares_memory(d))
-            free[0] += home.launch_us * (d > 0)
-        free[0] += 3 * op.summed_bytes * (len(busy) - 1) / home.bytes_per_us
+        free[0] += (len(busy) - 1) * self._sum_us(op)
         return moved
+
+    def _sum_us(self, op: DividedOp) -> float:
+        """The time in which home adds a partial sum."""
+        home = self.devices[0]
+        if not op.summed_bytes:
+            return 0.0
+        return home.launch_us + 3 * op.summed_bytes / home.bytes_per_us / home.speed
 
     def _link_us(self, d: int, size_bytes: float) -> float:
         """A copy between home and a device; to home, from the other device."""

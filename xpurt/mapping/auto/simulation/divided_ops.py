@@ -47,6 +47,18 @@ def product(m: int, n: int, k: int) -> DividedOp:
     )
 
 
+def product_gradient(m: int, n: int, samples: int) -> DividedOp:
+    """The gradient of a weight [n, m], with a row per sample in both operands. Each
+    device has samples of both, and a partial sum of the result."""
+    return DividedOp(
+        f"product {m} x {samples} x {n}, by samples",
+        2.0 * m * n * samples,
+        samples,
+        FLOAT * samples * (m + n),
+        summed_bytes=FLOAT * m * n,
+    )
+
+
 def batched_product(batch: int, side: int) -> DividedOp:
     return DividedOp(
         f"batched product {batch} x {side}",
