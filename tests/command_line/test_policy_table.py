@@ -18,6 +18,7 @@ def small_work(monkeypatch: pytest.MonkeyPatch) -> None:
     machines = dict(list(co_execution_table.MACHINES.items())[:2])
     monkeypatch.setattr(co_execution_table, "MACHINES", machines)
     monkeypatch.setattr(co_execution_table, "SEEDS", [0])
+    monkeypatch.setattr(co_execution_table, "FLEET_SEEDS", [0])
 
 
 def test_the_tables_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,6 +39,7 @@ def test_the_tables_are_put_into_a_page(tmp_path: Path) -> None:
     assert text.startswith(f"# AUTO\n\n{policy_table.TABLES.begin}\n| machine |")
     assert text.endswith(f"{policy_table.CO_EXECUTION.end}\nand more\n")
     assert "| product 2048 | 0." in text
+    assert "| alike, 2 | 0." in text
     assert "| cholesky | " in text
     assert "of dmda on the geomean; slower in " in text
     assert "old" not in text

@@ -50,7 +50,6 @@ FLEETS: dict[str, Callable[[int], list[SimulatedDevice]]] = {
     "mixed": fleets.mixed,
     "lopsided": fleets.lopsided,
 }
-COUNTS = (2, 4, 8, 16, 32, 64)
 FLEET_SEEDS = range(3)
 
 
@@ -101,8 +100,8 @@ PRODUCTS: dict[str, tuple[tuple[int, int, int], bool, bool]] = {
 }
 
 
-def co_execution_lines() -> Iterator[str]:
-    """The tables and the verdicts, in Markdown."""
+def co_execution_lines(devices: Sequence[int]) -> Iterator[str]:
+    """The tables and the verdicts, in Markdown. devices: of the fleets."""
     yield from head_of(["work", *(f">{name}" for name in MACHINES)])
     least = dict.fromkeys(MACHINES, 1.0)
     for work, chain in WORK.items():
@@ -117,16 +116,16 @@ def co_execution_lines() -> Iterator[str]:
         met = "met" if value >= limit else "not met"
         yield f"- {name}: at least {value:.3f}; wanted {limit:.2f}: {met}"
     yield ""
-    yield from _fleet_lines()
+    yield from _fleet_lines([count for count in devices if count > 1])
     yield ""
     yield from _product_lines()
 
 
-def _fleet_lines() -> Iterator[str]:
+def _fleet_lines(counts: Sequence[int]) -> Iterator[str]:
     yield from head_of(["machine", *(f">{work}" for work in fleet_work(1))])
     least: dict[tuple[str, int], float] = {}
     for fleet, made in FLEETS.items():
-        for count in COUNTS:
+        for count in counts:
             machine = made(count)
             found = [
                 _efficiency(chain, machine, FLEET_SEEDS)
@@ -136,10 +135,10 @@ def _fleet_lines() -> Iterator[str]:
             yield line_of([f"{fleet}, {count}", *(f"{each:.2f}" for each in found)])
     yield ""
     for fleet in FLEETS:
-        met = [count for count in COUNTS if least[fleet, count] >= APART]
+        met = [count for count in counts if least[fleet, count] >= APART]
         others = [
             f"{count}: {least[fleet, count]:.3f}"
-            for count in COUNTS
+            for count in counts
             if count not in met
         ]
         yield (

@@ -77,7 +77,7 @@ def run_simulate(
     if plot is not None:
         simulate(workloads.cholesky(6), fleets.mixed(4), "eft").plot(plot)
     cases = list(measured(devices))
-    lines, together = report(cases), list(co_execution_lines())
+    lines, together = report(cases), list(co_execution_lines(devices))
     if markdown is None:
         print("\n".join([*lines, "", *together]))
     else:
