@@ -368,6 +368,26 @@ class CopyRegret:
 
     def __init__(self) -> None: ...
 
+class LostDivision:
+    """When to divide an op again though its shards were slow; see
+    csrc/schedule/planning/lost_division.h."""
+
+    def __init__(self) -> None: ...
+    def is_due(self, us: float, divided_us: float, calls: float = 1.0) -> bool: ...
+    def pay_off(self) -> None: ...
+
+def divide_again(
+    launch: Sequence[float],
+    of_shards: Sequence[float],
+    of_whole_calls: Sequence[float],
+    us: float,
+    lost: LostDivision,
+) -> list[float]:
+    """The proportions of a division to try though the times of shards speak against it;
+    empty: none is due."""
+
+def whole_us_of(shard_us: float, setup_us: float, proportion: float) -> float: ...
+
 class Boundary:
     """Where the ops of a chain are divided; see csrc/schedule/planning/boundary.h."""
 
@@ -597,6 +617,10 @@ class testing:
         def record(self, kernel: bool, us: float, stall_us: float) -> None: ...
         @property
         def kernel(self) -> bool: ...
+
+    def spent_before_trial(
+        cost_us: float, now_us: float, build_us: float, is_new: bool, may_divide: bool
+    ) -> float: ...
 
     class DevicePrior:
         """For tests: see Note [Device prior]."""

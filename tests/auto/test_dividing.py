@@ -244,3 +244,28 @@ print(said(lambda: x.mul_(2)), torch.equal(x.cpu(), cpu * 8), len(asked) - befor
     assert then.endswith(" computes it True")
     assert "PyTorch" not in then
     assert last == "[] True 0"
+
+
+def test_the_parts_of_a_shard_run_where_the_shard_runs() -> None:
+    """The GPU computes its images by products. Its costs are so high that each product
+    would run at home if it were decided for itself."""
+    assert auto(
+        """
+from torch.nn import functional as F
+costs(10, 1e6)
+torch.manual_seed(0)
+operands = torch.randn(8, 8, 20, 20), torch.randn(8, 8, 3, 3)
+x, w = (each.to("xpu") for each in operands)
+with xpurt.prefer("GPU"): F.conv2d(x, w, padding=1)  # its kernels are there
+torch.xpu.synchronize()
+ran_on("")
+_C.testing.set_split_proportions([0.5, 0.5])
+y = F.conv2d(x, w, padding=1)
+rows = xpurt.op_report(reset=True).rows
+print({r.op: (r.tier, names[r.device]) for r in rows if r.op == "aten::bmm"})
+print({r.tier for r in rows if r.op != "aten::convolution_overrideable"})
+expected = F.conv2d(*operands, padding=1)
+print(torch.allclose(y.cpu(), expected, rtol=1e-4, atol=1e-4))
+""",
+        XPURT_LEARN="0",
+    ) == ["{'aten::bmm': ('sycl', 'gpu')}", "{'sycl'}", "True"]

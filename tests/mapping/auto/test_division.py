@@ -183,3 +183,47 @@ def test_bad_times_are_refused() -> None:
         divided([0, -1], [0, 0], [1, 1], 1)
     with pytest.raises(ValueError, match="`whole` is 0"):
         divided([0, 0], [0, 0], [0, 1], 1)
+
+
+def waits(lost: _C.LostDivision, divided_us: float, most: int = 100_000) -> int:
+    """Calls of 100 us that are not divided before the next trial."""
+    return next(n for n in range(most) if lost.is_due(100.0, divided_us))
+
+
+def test_a_division_that_lost_is_tried_again_once_a_trial_is_cheap() -> None:
+    """Three calls that lose 900 each are 5% of 54,000: 540 calls of 100."""
+    lost = _C.LostDivision()
+    assert waits(lost, 1000.0) == 539
+    assert [lost.is_due(100.0, 1000.0) for _ in range(3)] == [True, True, False]
+    assert 1070 <= waits(lost, 1000.0) <= 1080  # each lost trial doubles the wait
+    assert waits(_C.LostDivision(), 100.0) < 5  # nothing is expected to be lost
+
+
+def test_a_division_that_pays_ends_the_doubling() -> None:
+    lost = _C.LostDivision()
+    for _ in range(3):
+        waits(lost, 1000.0)
+        assert [lost.is_due(100.0, 1000.0) for _ in range(2)] == [True, True]
+    lost.pay_off()
+    assert waits(lost, 1000.0) == 539
+
+
+def test_times_of_whole_calls_tell_what_to_try_again() -> None:
+    """The second device's shards were slow, its whole calls are not."""
+
+    def proportions(of_whole_calls: list[float]) -> list[float]:
+        lost = _C.LostDivision()
+        found = (
+            _C.divide_again([0, 0], [100, 5000], of_whole_calls, 100.0, lost)
+            for _ in range(10_000)
+        )
+        return next(filter(None, found), [])
+
+    assert proportions([100, 100]) == [0.5, 0.5]
+    assert proportions([100, 5000]) == []  # slow as a whole, too: no trial
+
+
+def test_what_a_shard_begins_with_is_not_scaled() -> None:
+    """A launch of 15 and a thirty-second of 3200: not 3680."""
+    assert _C.whole_us_of(115.0, 15.0, 1 / 32) == 3200.0
+    assert _C.whole_us_of(10.0, 15.0, 0.5) == 2.0  # shorter than a launch is believed

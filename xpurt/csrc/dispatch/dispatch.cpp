@@ -91,7 +91,12 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
   };
   std::optional<HomeOnlyScope> at_home;
   if (refused_elsewhere()) at_home.emplace();
-  const WaitsForBuilds waits(waits_of(record, choice, index));
+  // A part of a shard waits for the builds that the divided op waits for.
+  std::optional<WaitsForBuilds> waits;
+  if (!is_on_shard()) waits.emplace(waits_of(record, choice, index));
+  // The divided op computes a shard at home that another device cannot compute.
+  const bool moves_home =
+      is_on_shard() && static_cast<size_t>(shard_position()) != on.home;
   const size_t refused = last_refusal().count;
   // The predicted time of a call that does not run as decided is booked no more.
   bool dropped = false;
@@ -109,16 +114,22 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
     } catch (const c10::OutOfMemoryError&) {
       // Under AUTO the home device may have room if another one has not. A call that
       // may have written to its operands is not repeated: they may have changed.
-      if (!has_others || at_home.has_value() || !row.is_repeatable()) throw;
+      if (!has_others || moves_home || at_home.has_value() || !row.is_repeatable()) {
+        throw;
+      }
     } catch (const KernelIsBuilding& building) {
+      if (!choice.decision.has_value()) throw;
       if (record_building(*choice.decision, current_stream(index), building.device)) {
         drop();
         return false;
       }
     } catch (const DeviceFailure& failure) {
-      if (at_home.has_value() || !can_repeat(failure, row, on)) throw;
+      if (moves_home || at_home.has_value() || !can_repeat(failure, row, on)) throw;
     } catch (...) {
-      if (last_refusal().count == refused || !has_next_tier(record, row, index)) throw;
+      if (moves_home || last_refusal().count == refused ||
+          !has_next_tier(record, row, index)) {
+        throw;
+      }
       remember_refusal(record, row, type, on.home_device());
       if (run.device_id == home) {
         drop();

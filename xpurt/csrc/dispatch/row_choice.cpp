@@ -1,6 +1,7 @@
 #include "dispatch/row_choice.h"
 
 #include "host/host_memory.h"
+#include "memory/replica/device_override.h"
 #include "native/alias.h"
 #include "op/stack_tensors.h"
 #include "program/program_build.h"
@@ -167,6 +168,16 @@ bool stays_native(const OpRecord& record, const RowKernel& row, c10::DeviceIndex
           is_cached_native(record, index, on.devices.size(), signature));
 }
 
+// Chooses for a part of a shard: see Note [Device overrides].
+void choose_on_shard(OpRecord& record, const RowKernel& row,
+                     const PhysicalDevice& device, const torch::jit::Stack& stack,
+                     RowChoice* choice) {
+  choice->signature = inspect_call(record, stack);
+  if (!is_refused(record, device.id, choice->signature.type())) {
+    take_row_if_it_can(row, stack, choice);
+  }
+}
+
 bool writes_in_any_order(const OpRecord& record, const torch::jit::Stack& stack) {
   if (!record.writes_in_any_order) return false;
   return record.accumulate < 0 ||
@@ -190,6 +201,10 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
   const bool alone = !record.is_aten_op && !record.has_cpu_kernel;
   if (policy == KernelPolicy::native && !alone) return;
   const Ordinal& on = ordinal(index);
+  if (C10_UNLIKELY(is_on_shard())) {
+    choose_on_shard(record, *row, *on.devices[shard_position()], stack, choice);
+    return;
+  }
   const PhysicalDevice& home = on.home_device();
   const bool forced = policy == KernelPolicy::sycl || alone;
   const bool several = on.devices.size() > 1 && !row->prior.in_parts;
@@ -251,7 +266,7 @@ std::optional<bool> goes_native_at_home(const OpRecord& record, c10::DeviceIndex
                                         const CallSignature& signature) {
   const Ordinal& on = ordinal(index);
   const PhysicalDevice& home = on.home_device();
-  if (is_explaining() || has_preference() || !home.host_accessible ||
+  if (is_explaining() || has_preference() || is_on_shard() || !home.host_accessible ||
       is_capturing(index) || kernel_policy() != KernelPolicy::automatic) {
     return std::nullopt;
   }

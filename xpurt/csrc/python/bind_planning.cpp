@@ -11,6 +11,7 @@
 #include "python/bind.h"
 #include "schedule/planning/boundary.h"
 #include "schedule/planning/division.h"
+#include "schedule/planning/lost_division.h"
 #include "schedule/planning/online_policy.h"
 #include "schedule/planning/parallelism.h"
 
@@ -132,6 +133,27 @@ void bind_planning(py::module_& m) {
       .def("always_blocks", &Overlap::always_blocks);
   py::class_<CopyRegret>(m, "CopyRegret", "See Note [Copies that stay].")
       .def(py::init<>());
+  py::class_<LostDivision>(m, "LostDivision", "See Note [Divisions that lost].")
+      .def(py::init<>())
+      .def("is_due", &LostDivision::is_due, py::arg("us"), py::arg("divided_us"),
+           py::arg("calls") = 1.0)
+      .def("pay_off", &LostDivision::pay_off);
+  m.def(
+      "divide_again",
+      [](std::vector<double> launch, std::vector<double> of_shards,
+         std::vector<double> of_whole_calls, double us, LostDivision& lost) {
+        const std::vector<double> none(launch.size(), 0.0);
+        const PartTimes by_shards{none, launch, none, std::move(of_shards)};
+        const PartTimes by_whole_calls{none, launch, none, std::move(of_whole_calls)};
+        return divide_again(by_shards.parts(), by_whole_calls.parts(), launch.size(),
+                            us, 1, &lost)
+            .proportions;
+      },
+      py::arg("launch"), py::arg("of_shards"), py::arg("of_whole_calls"), py::arg("us"),
+      py::arg("lost"));
+  m.def("whole_us_of", &whole_us_of, py::arg("shard_us"), py::arg("setup_us"),
+        py::arg("proportion"),
+        "The time of the whole op without what it begins with, by that of a shard.");
   py::class_<Boundary>(m, "Boundary", "See Note [Steady boundaries].")
       .def(py::init<>());
   m.def("units_for", &units_for, py::arg("proportions"), py::arg("units"));

@@ -158,6 +158,14 @@ void bind_learner(py::module_& m) {
       .def("suspect", &Slowdown::suspect)
       .def_property_readonly("factor", &Slowdown::factor)
       .def_property_readonly("wants_samples", &Slowdown::wants_samples);
+  testing.def(
+      "spent_before_trial",
+      [](double cost_us, double now_us, double build_us, bool is_new, bool may_divide) {
+        return spent_before_trial({cost_us, 0, build_us, is_new, false}, now_us,
+                                  may_divide);
+      },
+      py::arg("cost_us"), py::arg("now_us"), py::arg("build_us"), py::arg("is_new"),
+      py::arg("may_divide"), "For tests: see Note [Untimed parts].");
   py::class_<DevicePrior>(testing, "DevicePrior", "For tests: see Note [Device prior].")
       .def(py::init<>())
       .def(

@@ -225,7 +225,8 @@ Decision decide(const CallToDecide& call, Stream& stream) {
     parallelism = clock->dependences.parallelism();
   }
   const Exploration exploration(found, call.build_us, samples ? 1 + reused : 0,
-                                parallelism);
+                                parallelism,
+                                several && is_divisible(call, work, stream));
   if (learns) exploration.hold_back_unproven(&decision.candidates, devices.home);
   if (decision.path_us > 0) {
     decision.overlapped_us =

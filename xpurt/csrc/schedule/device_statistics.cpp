@@ -31,6 +31,7 @@ void forget(StatisticsBucket& bucket) {
   bucket.spent_us = bucket.regret_us = bucket.reused_us = bucket.reused_gain_us = 0;
   bucket.discarded = 0;
   bucket.copies = {};
+  bucket.lost_division = {};
 }
 
 void forget(DeviceStatistics& statistics) {

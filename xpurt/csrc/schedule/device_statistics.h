@@ -10,6 +10,7 @@
 #include "schedule/learning_mode.h"
 #include "schedule/planning/copy_regret.h"
 #include "schedule/planning/learned_cost.h"
+#include "schedule/planning/lost_division.h"
 
 namespace xpurt {
 
@@ -44,6 +45,7 @@ struct StatisticsBucket {
   double regret_us = 0;       // time lost by not giving shards to a new device
   int discarded = 0;          // samples discarded in a row
   CopyRegret copies;          // of operands for divided calls
+  LostDivision lost_division;
 
   void forget_choices();
 };

@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "host/mutex.h"
+#include "memory/replica/device_override.h"
 #include "op/op_record.h"
 #include "schedule/decision.h"
 #include "schedule/learning_mode.h"
@@ -32,6 +33,7 @@ std::string reason(const OpRecord& record, Tier tier, const RowRun& run,
                    const Ordinal& devices) {
   const Decision* decision = run.decision;
   if (decision == nullptr) {
+    if (is_on_shard()) return "a part of a divided op";
     const KernelPolicy policy = kernel_policy();
     if (policy == KernelPolicy::native) return "the kernel policy is native";
     if (record.row.load(std::memory_order_acquire) == nullptr) {
@@ -44,7 +46,8 @@ std::string reason(const OpRecord& record, Tier tier, const RowRun& run,
                                         : "only its kernel can run it";
   }
   if (!run.fractions.empty()) {
-    std::string text = "together sooner than any one alone:";
+    std::string text = decision->explores ? "a trial of several devices together:"
+                                          : "together sooner than any one alone:";
     for (size_t at = 0; at < run.fractions.size(); ++at) {
       if (run.fractions[at] <= 0) continue;
       const auto percent = std::lround(100 * run.fractions[at]);

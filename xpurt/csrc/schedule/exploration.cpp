@@ -31,6 +31,10 @@ constexpr double kUnlikelyFactor = 10;
 // disturbed.
 constexpr double kUnsureFraction = 0.1;
 
+// The same ratio for a candidate that was never timed, of a long op that the devices
+// could compute together: see Note [Untimed parts].
+constexpr double kUnlikelyPartRatio = 8;
+
 // At least this fraction of the calls' time counts as regret: the expectation may be
 // wrong. On several devices it is more, since a kernel leaves the host free to submit
 // work to the others.
@@ -70,6 +74,16 @@ constexpr double kAbout = 1.02;
 // PyTorch's, and on several. Two learners with rules of their own, one for each case,
 // were rejected: they disagreed about the same calls, and each mistake had to be mended
 // twice.
+//
+// Note [Untimed parts]
+// ~~~~~~~~~~~~~~~~~~~~
+// A device that loses alone may still do a part of a large op. Whether it should is
+// known only once its kernel was timed. The same holds for home's kernel, which runs
+// home's shard: PyTorch's kernel computes whole ops. Sums of rows were expected to take
+// five times as long by home's kernel, and took 1.2 times as long. A convolution by
+// oneDNN on home's queue took 0.6 of the time of PyTorch's kernel, and was never tried
+// during forty calls. So such a candidate is tried as soon as one with few samples, as
+// long as it is not expected to take many times as long.
 bool Exploration::is_new(size_t candidate) const {
   const auto& candidates = found_.bucket().candidates;
   return candidate + 1 < candidates.size() &&
@@ -126,6 +140,18 @@ size_t Exploration::choose_at_home(const Candidates& candidates, size_t home) co
   return bucket.in_use;
 }
 
+double spent_before_trial(const UnusedCandidate& unused, double now_us,
+                          bool may_divide) {
+  const bool is_part = may_divide && unused.is_new && now_us >= kLongUs;
+  const double unlikely = is_part ? kUnlikelyPartRatio : kUnlikelyRatio;
+  const bool is_unlikely = unused.cost_us > unlikely * now_us;
+  double price = kTrials * (unused.cost_us + unused.moves_us);
+  if (is_unlikely) price *= kUnlikelyFactor;
+  if (unused.is_new) price += unused.build_us;
+  const bool is_sure = !unused.is_unsure && (!is_part || is_unlikely);
+  return price / (is_sure ? kTrialFraction : kUnsureFraction);
+}
+
 size_t Exploration::trial(const Candidates& candidates, size_t chosen) const {
   StatisticsBucket& bucket = found_.bucket();
   const double now_us = candidates[chosen].cost_us;
@@ -141,12 +167,11 @@ size_t Exploration::trial(const Candidates& candidates, size_t chosen) const {
       --other.trials;
       return candidate;
     }
-    double price = kTrials * (each.cost_us + each.moves_us);
-    if (each.cost_us > kUnlikelyRatio * now_us) price *= kUnlikelyFactor;
-    if (is_new(candidate)) price += build_us(candidate);
-    const bool unsure = other.factor.is_known() && !other.factor.has_converged();
-    const double fraction = unsure ? kUnsureFraction : kTrialFraction;
-    if (bucket.spent_us * fraction < price * other.backoff) continue;
+    const bool is_unsure = other.factor.is_known() && !other.factor.has_converged();
+    const UnusedCandidate unused{each.cost_us, each.moves_us, build_us(candidate),
+                                 is_new(candidate), is_unsure};
+    const double wait_us = spent_before_trial(unused, now_us, may_divide_);
+    if (bucket.spent_us < wait_us * other.backoff) continue;
     bucket.spent_us = 0;
     other.backoff *= 2;
     other.trials = kTrials - 1;

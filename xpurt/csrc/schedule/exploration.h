@@ -13,10 +13,15 @@ class Exploration {
  public:
   // `build_us`: expected time of the preparation of a kernel that has not run yet.
   // `calls`: how many calls this one stands for; 0 for a call that is not learned from.
-  // `parallelism`: of the program's long ops.
+  // `parallelism`: of the program's long ops. `may_divide`: whether several devices
+  // could compute it together.
   Exploration(const FoundBucket& found, double build_us, uint32_t calls,
-              double parallelism = 1)
-      : found_(found), build_us_(build_us), calls_(calls), parallelism_(parallelism) {}
+              double parallelism = 1, bool may_divide = false)
+      : found_(found),
+        build_us_(build_us),
+        calls_(calls),
+        parallelism_(parallelism),
+        may_divide_(may_divide) {}
 
   // Adds to the regret of candidates that were never timed, and holds them back while
   // it is low: see Note [Exploration].
@@ -37,7 +42,21 @@ class Exploration {
   const double build_us_;
   const uint32_t calls_;
   const double parallelism_;
+  const bool may_divide_;
 };
+
+// A candidate that is not in use.
+struct UnusedCandidate {
+  double cost_us = 0;   // predicted
+  double moves_us = 0;  // of the copies for it
+  double build_us = 0;
+  bool is_new = false;     // it was never timed
+  bool is_unsure = false;  // it was timed too few times
+};
+
+// The time that calls of `now_us` take before a first trial of the candidate.
+double spent_before_trial(const UnusedCandidate& unused, double now_us,
+                          bool may_divide);
 
 // Whether a call that takes `us` is a timed sample, which delays the host by
 // `stall_us`. If so, the count of calls starts again.

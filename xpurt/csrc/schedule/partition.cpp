@@ -10,6 +10,7 @@
 #include "schedule/learning_mode.h"
 #include "schedule/planning/boundary.h"
 #include "schedule/planning/division.h"
+#include "schedule/planning/lost_division.h"
 
 namespace xpurt {
 namespace {
@@ -76,17 +77,15 @@ void add_partial_sum(int64_t size_bytes, const Ordinal& devices,
   }
 }
 
-bool is_divisible(const CallToDecide& call, const Work& work, const Stream& stream) {
-  const bool is_large = work.bytes >= kMinBytes || work.flops >= kMinFlops;
-  return call.cost.rows >= 2 && is_large && !has_preference() &&
-         !must_run_at_home(work) && stream.orders_by_data();
-}
+// Times that predict those of shards: of shards, if they are known, or of whole calls.
+enum class Times { of_shards, of_whole_calls };
 
 // The devices that may compute a shard of the call, with their predicted times.
 std::vector<DevicePart> parts_of(const OpCost& cost, const Work& work,
                                  const Ordinal& devices,
                                  const std::vector<DeviceCost>& costs,
-                                 const FoundBucket& found, const Decision& decision) {
+                                 const FoundBucket& found, const Decision& decision,
+                                 Times times) {
   const uint64_t positions = positions_for(work, devices);
   std::vector<DevicePart> parts;
   for (size_t position = 0; position < devices.devices.size(); ++position) {
@@ -94,7 +93,9 @@ std::vector<DevicePart> parts_of(const OpCost& cost, const Work& work,
     const LearnedCost& of_shards = found.bucket().candidates[position].of_shards;
     const double expected_us = std::max(decision.expected_us[position], 1e-9);
     const double whole_us = corrected_us(decision, devices, found, position);
-    const double us = expected_us * of_shards.estimate(whole_us / expected_us);
+    const double us = times == Times::of_whole_calls
+                          ? whole_us
+                          : expected_us * of_shards.estimate(whole_us / expected_us);
     const double queue_us = decision.candidates[position].free_us - decision.now_us;
     parts.push_back(part_of(work, devices, position, us, queue_us, costs));
     if (cost.summed_bytes > 0) {
@@ -111,6 +112,12 @@ std::vector<DevicePart> parts_of(const OpCost& cost, const Work& work,
 }
 
 }  // namespace
+
+bool is_divisible(const CallToDecide& call, const Work& work, const Stream& stream) {
+  const bool is_large = work.bytes >= kMinBytes || work.flops >= kMinFlops;
+  return call.cost.rows >= 2 && is_large && !has_preference() &&
+         !must_run_at_home(work) && stream.orders_by_data();
+}
 
 std::vector<double> partition_proportions(const Work& work, Stream& stream) {
   const Ordinal& devices = stream.ordinal();
@@ -139,8 +146,8 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   for (const Candidate& each : decision->candidates) {
     if (each.is_possible()) alone = std::min(alone, each.finish_us() - now);
   }
-  std::vector<DevicePart> parts =
-      parts_of(call.cost, work, stream.ordinal(), costs, found, *decision);
+  std::vector<DevicePart> parts = parts_of(call.cost, work, stream.ordinal(), costs,
+                                           found, *decision, Times::of_shards);
   // As a whole it may run beside others: from the time when the first queue is free.
   const double first_us = std::ranges::min(parts, {}, &DevicePart::queue_us).queue_us;
   alone = std::min(alone, first_us + decision->overlapped_us);
@@ -148,6 +155,16 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   Division partition = divide_call(
       parts, devices, alone, is_in_shards(work, stream.ordinal().home), calls,
       &bucket.copies, &boundary_of(stream.id().device_index(), call.cost.rows));
+  const bool pays_off = partition.divides();
+  if (pays_off) {
+    bucket.lost_division.pay_off();
+  } else if (call.learns) {
+    partition = divide_again(parts,
+                             parts_of(call.cost, work, stream.ordinal(), costs, found,
+                                      *decision, Times::of_whole_calls),
+                             devices, alone, calls, &bucket.lost_division);
+    decision->explores = partition.divides();
+  }
   if (!partition.divides()) return;
   const bool has_new = std::ranges::any_of(parts, [&](const DevicePart& each) {
     return each.is_new && partition.proportions[each.position] > 0;
@@ -188,7 +205,7 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   const bool copies = copies_of({decision->proportions}, parts) > 0;
   const double us = end_us - now;
   if (call.learns && !copies &&
-      is_sample_due(bucket, least.of_shards, us, least.stall_us)) {
+      (!pays_off || is_sample_due(bucket, least.of_shards, us, least.stall_us))) {
     decision->timed = true;
   }
 }
@@ -205,12 +222,16 @@ void record_shards(const RowRun& run, Stream& stream, double begin_us,
   if (run.shard_moved) return;
   std::lock_guard<Mutex> lock(scheduler_mutex());
   if (!is_current(decision)) return;
+  const auto costs = device_costs(stream.id().device_index());
   for (size_t position = 0; position < run.fractions.size(); ++position) {
     const double fraction = run.fractions[position];
     if (fraction <= 0 || ends_us[position] <= begin_us) continue;
     const double us = ends_us[position] - begin_us;
     const double moves_us = decision.candidates[position].moves_us * fraction;
-    record_time(decision, stream, position, std::max(us - moves_us, us / 10) / fraction,
+    // A launch takes as long for a shard as for the whole call.
+    const double launch_us = position < costs.size() ? costs[position].launch_us : 0;
+    const double own_us = launch_us + whole_us_of(us, launch_us + moves_us, fraction);
+    record_time(decision, stream, position, own_us,
                 {decision.finish_us - decision.now_us, us}, stall_us,
                 &CandidateStatistics::of_shards);
   }

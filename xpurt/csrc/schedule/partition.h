@@ -10,6 +10,9 @@
 
 namespace xpurt {
 
+// Whether the call may be divided: it is large, and its rows are computed separately.
+bool is_divisible(const CallToDecide& call, const Work& work, const Stream& stream);
+
 // Divides the call among several devices, if they are predicted to be done clearly
 // sooner than the best candidate alone. Under the scheduler's mutex. `calls`: how many
 // such calls this one stands for.

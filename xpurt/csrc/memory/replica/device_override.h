@@ -11,6 +11,12 @@ namespace xpurt {
 // copy_() and, for a decomposed row, all of its parts. These calls go through PyTorch's
 // dispatcher, whose signatures have no room for xpurt's argument. They have to run
 // where the row runs. So these two overrides, and nothing else, are thread-local.
+//
+// A part of a shard is run by xpurt's kernel, without a decision of its own. PyTorch's
+// kernel would compute the shard of another device at home, and would block the host
+// before the next shard is submitted: a convolution in two shards, by primitives at
+// home and by products on the other device, ran its products at home and took 1.8
+// times as long as undivided.
 
 // While one lives, ops of this thread run on the device at that position of the
 // ordinal. Their operands stand for the bytes that they span, not for their whole

@@ -80,6 +80,10 @@ std::vector<int64_t> units_for(const std::vector<double>& proportions, int64_t u
   return found;
 }
 
+double whole_us_of(double shard_us, double setup_us, double proportion) {
+  return std::max(shard_us - setup_us, shard_us / 10) / proportion;
+}
+
 double end_of(const std::vector<DevicePart>& parts,
               const std::vector<double>& proportions) {
   double end = 0;

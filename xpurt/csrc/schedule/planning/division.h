@@ -64,7 +64,10 @@ Division divide(std::vector<DevicePart> parts, size_t devices);
 // rounded by itself, a slow device gets 3 units for 2.4 as often as 2.
 std::vector<int64_t> units_for(const std::vector<double>& proportions, int64_t units);
 
-// When the devices have computed these proportions: the last of them.
+// The time of the whole op on a device without what it begins with, by that of a shard.
+double whole_us_of(double shard_us, double setup_us, double proportion);
+
+// When a device that computes these proportions is done: the last of them.
 double end_of(const std::vector<DevicePart>& parts,
               const std::vector<double>& proportions);
 
