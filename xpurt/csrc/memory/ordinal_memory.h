@@ -158,6 +158,8 @@ class OrdinalMemory {
   StreamPools& pools_of(Stream& stream);
   StreamPools& pools_of(const BlockPool& pool);
   Block* take(BlockPool& pool, size_t rounded);
+  void merge_kept(BlockPool& pool);
+  void merge_all_kept();
   Block* take_or_grow(const Request& request);
   Block* take_from_reserve(const Request& request);
   // ordinal_memory_growth.cpp; make_room() and leave() may release the lock.

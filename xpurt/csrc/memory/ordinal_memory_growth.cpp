@@ -100,6 +100,7 @@ std::vector<std::pair<Segment*, Stream*>> OrdinalMemory::too_much(
   const size_t held = held_bytes();
   const bool is_first = pools_of(request.stream).of(request.rounded).segments().empty();
   if (held + request.rounded <= allowed || is_first) return found;
+  merge_all_kept();
   for (const auto& pools : pools_) {
     if (pools->id != kDefaultPool) continue;
     for (const BlockPool* pool : {&pools->small, &pools->large}) {

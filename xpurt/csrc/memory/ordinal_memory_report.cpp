@@ -21,6 +21,7 @@ void OrdinalMemory::record(TraceEntry::Action action, const Segment& segment,
 
 c10::CachingDeviceAllocator::DeviceStats OrdinalMemory::stats() {
   std::lock_guard<Mutex> lock(mutex_);
+  merge_all_kept();
   c10::CachingDeviceAllocator::DeviceStats result = statistics_.get();
   for (const auto& pools : pools_) {
     if (pools->id == kDefaultPool) continue;
@@ -42,6 +43,7 @@ void OrdinalMemory::reset_accumulated_stats() {
 
 void OrdinalMemory::reset_peak_stats() {
   std::lock_guard<Mutex> lock(mutex_);
+  merge_all_kept();
   statistics_.reset_peaks();
 }
 
@@ -78,6 +80,7 @@ c10::CachingDeviceAllocator::SegmentInfo OrdinalMemory::described(
 std::vector<c10::CachingDeviceAllocator::SegmentInfo> OrdinalMemory::snapshot(
     c10::MempoolId_t pool_id) {
   std::lock_guard<Mutex> lock(mutex_);
+  merge_all_kept();
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> result;
   size_t total_active = 0;
   for (auto& pools : pools_) {

@@ -40,14 +40,21 @@ struct PoolOfAddresses {
     block->requested = bytes;
     return reinterpret_cast<size_t>(block->pointer);
   }
-  void give_back(size_t address) {
+  Block* freed(size_t address) {
     for (const auto& segment : pool.segments()) {
       if (Block* block = segment->allocated_at(reinterpret_cast<void*>(address))) {
-        block->allocated = block->active = false;
-        return pool.give_back(block);
+        block->allocated = false;
+        return block;
       }
     }
     throw py::value_error("no block starts at this address");
+  }
+  void give_back(size_t address) { pool.give_back(freed(address)); }
+  bool keep(size_t address) {
+    Block* block = freed(address);
+    if (pool.keep(block)) return true;
+    pool.give_back(block);
+    return false;
   }
   size_t drop_free_segments() {
     size_t bytes = 0;
@@ -78,6 +85,8 @@ void bind_pool(py::module_& m) {
       .def(py::init<bool>(), py::arg("large"))
       .def("take", &PoolOfAddresses::take)
       .def("give_back", &PoolOfAddresses::give_back)
+      .def("keep", &PoolOfAddresses::keep)
+      .def("merge_kept", [](PoolOfAddresses& self) { self.pool.merge_kept(); })
       .def("drop_free_segments", &PoolOfAddresses::drop_free_segments)
       .def("segments", &PoolOfAddresses::segments)
       .def_readonly("reserved", &PoolOfAddresses::reserved)
