@@ -111,6 +111,8 @@ CALLS: dict[str, list[Callable[[], Arguments]]] = {
         lambda: (f(3, 4), -2, at(3, 7, 3)),
         lambda: (f(2, 3, 4), 1, at(3, 2, 5, 2)),
         lambda: (f(2, 3, 4), 0, at(2, 1, 3, 4)),
+        lambda: (f(2, 3, 4), 1, at(3, 2, 5, 4)),
+        lambda: (f(2, 3, 4), 2, at(4, 2, 3, 1)),
         lambda: (f(5), 0, at(5, 9)),
         lambda: (f(1, 5), 1, at(5, 1, 2)),
         lambda: (f(3, 4, dtype=DOUBLE), 1, at(4, 3, 2)),

@@ -61,6 +61,48 @@ int64_t product(c10::IntArrayRef sizes) {
   return elements;
 }
 
+// Gathers along the middle dimension of [outer, length, inner] tensors.
+template <typename Item>
+void gather_lines(const Item* from, int64_t from_length, const int64_t* indices,
+                  int64_t length, int64_t inner, Item* to, const Item* end) {
+  for (; to != end; from += from_length * inner) {
+    for (int64_t j = 0; j < length; ++j) {
+      for (int64_t i = 0; i < inner; ++i) to[i] = from[indices[i] * inner + i];
+      to += inner;
+      indices += inner;
+    }
+  }
+}
+
+// The same from a part of the tensor: the indices are fewer along other dimensions,
+// too.
+template <typename Item>
+void gather_parts(const Item* from, c10::IntArrayRef strides, int64_t dim,
+                  const int64_t* indices, c10::IntArrayRef sizes, Item* to) {
+  const auto dims = static_cast<int64_t>(sizes.size());
+  const int64_t line = sizes[dims - 1];
+  const int64_t step = dim == dims - 1 ? 0 : 1;  // along a line, beside the index
+  const int64_t stride = strides[dim];
+  c10::DimVector at(dims, 0);  // the line's position in the index
+  for (int64_t left = product(sizes); left > 0; left -= line) {
+    const Item* base = from;
+    for (int64_t d = 0; d < dims - 1; ++d) {
+      if (d != dim) base += at[d] * strides[d];
+    }
+    for (int64_t i = 0; i < line; ++i) to[i] = base[i * step + indices[i] * stride];
+    to += line;
+    indices += line;
+    for (int64_t d = dims - 2; d >= 0 && ++at[d] == sizes[d]; --d) at[d] = 0;
+  }
+}
+
+bool same_sizes_beside(const at::Tensor& a, const at::Tensor& b, int64_t dim) {
+  for (int64_t d = 0; d < a.dim(); ++d) {
+    if (d != dim && a.sizes()[d] != b.sizes()[d]) return false;
+  }
+  return true;
+}
+
 bool is_small(int64_t elements, const at::Tensor& like) {
   return elements * static_cast<int64_t>(like.dtype().itemsize()) <= kDirectBytes;
 }
@@ -88,26 +130,16 @@ std::optional<at::Tensor> DirectGather::run(const at::Tensor& self, int64_t dim,
   const auto* indices = static_cast<const int64_t*>(index.const_data_ptr());
   if (!are_in_range(indices, index.numel(), 0, self.sizes()[dim])) return std::nullopt;
   at::Tensor made = make_direct_result(self, index.sizes());
-  const c10::IntArrayRef strides = self.strides();
-  const int64_t line = index.sizes()[dims - 1];
-  const int64_t step = dim == dims - 1 ? 0 : 1;  // along a line, beside the index
-  const int64_t stride = strides[dim];
+  const int64_t inner = product(index.sizes().slice(dim + 1));
   by_item_size(self.dtype().itemsize(), [&](auto item) {
     using Item = decltype(item);
     const auto* from = static_cast<const Item*>(self.const_data_ptr());
     auto* to = static_cast<Item*>(made.mutable_data_ptr());
-    c10::DimVector at(dims, 0);  // the line's position in the index
-    for (int64_t left = index.numel(); left > 0; left -= line) {
-      const Item* base = from;
-      for (int64_t d = 0; d < dims - 1; ++d) {
-        if (d != dim) base += at[d] * strides[d];
-      }
-      for (int64_t i = 0; i < line; ++i) {
-        to[i] = base[i * step + indices[i] * stride];
-      }
-      to += line;
-      indices += line;
-      for (int64_t d = dims - 2; d >= 0 && ++at[d] == index.sizes()[d]; --d) at[d] = 0;
+    if (same_sizes_beside(self, index, dim)) {
+      gather_lines(from, self.sizes()[dim], indices, index.sizes()[dim], inner, to,
+                   to + index.numel());
+    } else {
+      gather_parts(from, self.strides(), dim, indices, index.sizes(), to);
     }
   });
   return made;
