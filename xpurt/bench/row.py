@@ -171,7 +171,8 @@ def on(
 
     def prepare(device: torch.device) -> Work:
         tensors = [
-            each.to(device).requires_grad_(grad or backward)
+            # A copy on the CPU, too: views are drawn, and an op on a view costs less.
+            each.to(device, copy=True).requires_grad_(grad or backward)
             for each in drawn(shapes, dtype)
         ]
         call: Call = lambda: op(*tensors)  # noqa: E731
