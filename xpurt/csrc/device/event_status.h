@@ -3,6 +3,8 @@
 
 #include <sycl/sycl.hpp>
 
+#include <optional>
+
 namespace xpurt {
 
 // Note [Ask twice]
@@ -86,8 +88,11 @@ inline bool is_submitted(const sycl::event& event) {
 }
 #pragma GCC diagnostic pop
 
+// Throws sycl::exception if the queue's last work failed: it would never be empty.
 inline bool is_empty(const sycl::queue& queue) {
-  return queue.ext_oneapi_empty() && queue.ext_oneapi_empty();
+  if (queue.ext_oneapi_empty() && queue.ext_oneapi_empty()) return true;
+  const std::optional<sycl::event> last = queue.ext_oneapi_get_last_event();
+  return last.has_value() && is_complete(*last);
 }
 
 }  // namespace xpurt

@@ -143,8 +143,9 @@ void bind_planning(py::module_& m) {
       [](std::vector<double> launch, std::vector<double> of_shards,
          std::vector<double> of_whole_calls, double us, LostDivision& lost) {
         const std::vector<double> none(launch.size(), 0.0);
-        const PartTimes by_shards{none, launch, none, std::move(of_shards)};
-        const PartTimes by_whole_calls{none, launch, none, std::move(of_whole_calls)};
+        const PartTimes by_shards{none, launch, none, std::move(of_shards), none};
+        const PartTimes by_whole_calls{none, launch, none, std::move(of_whole_calls),
+                                       none};
         return divide_again(by_shards.parts(), by_whole_calls.parts(), launch.size(),
                             us, 1, &lost)
             .proportions;

@@ -10,6 +10,7 @@
 #include "op/row_kernel.h"
 #include "schedule/cached_choice.h"
 #include "schedule/decision.h"
+#include "schedule/planning/device_prior.h"
 
 namespace xpurt {
 namespace {
@@ -100,7 +101,7 @@ double corrected_us(const Decision& decision, const Ordinal& devices,
   if (candidate != native && candidate != devices.home) {
     return is_measured(found, candidate)
                ? expected_us * learned_factor(found, candidate, candidate)
-               : prior_of(devices, candidate).corrected_us(expected_us);
+               : correction_of(devices, candidate).prior.corrected_us(expected_us);
   }
   const size_t like = candidate == native ? devices.home : native;
   return expected_us * learned_factor(found, candidate, like);
@@ -114,8 +115,14 @@ Slowdown& slowdown_of(const Ordinal& devices, size_t candidate) {
   return correction_of(devices, candidate).slowdown;
 }
 
-DevicePrior& prior_of(const Ordinal& devices, size_t position) {
-  return correction_of(devices, position).prior;
+void record_in_prior(const Decision& decision, const Ordinal& devices,
+                     const FoundBucket& found, size_t candidate, double own_us) {
+  if (position_of(candidate, devices) == devices.home) return;
+  // What is slow at home, too, is the op's fault.
+  const double at_home = learned_factor(found, devices.devices.size(), devices.home);
+  correction_of(devices, candidate)
+      .prior.record(decision.sizes, own_us,
+                    decision.expected_us[candidate] * std::max(at_home, 1.0));
 }
 
 bool can_run(const Work& work, const PhysicalDevice& device) {

@@ -4,7 +4,6 @@
 
 #include "memory/replica/replica.h"
 #include "schedule/planning/candidate.h"
-#include "schedule/planning/device_prior.h"
 #include "schedule/device_statistics.h"
 #include "schedule/scheduler.h"
 #include "schedule/slowdown.h"
@@ -62,9 +61,10 @@ size_t position_of(size_t candidate, const Ordinal& devices);
 // mutex.
 Slowdown& slowdown_of(const Ordinal& devices, size_t candidate);
 
-// What the newest samples of all ops tell of a physical device, for ops that were never
-// timed there. Under the scheduler's mutex.
-DevicePrior& prior_of(const Ordinal& devices, size_t position);
+// Records a timed sample in the prior of its device, unless that is home. Under the
+// scheduler's mutex.
+void record_in_prior(const Decision& decision, const Ordinal& devices,
+                     const FoundBucket& found, size_t candidate, double own_us);
 
 // The time of a candidate: the expected one, corrected by samples of this kind of call,
 // else by the device's prior.

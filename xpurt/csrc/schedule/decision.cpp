@@ -294,14 +294,8 @@ void record_time(const Decision& decision, Stream& stream, size_t candidate,
             .record(factor / std::max(cost.estimate(factor), 1e-9), own_us,
                     cost.count() >= kKnownSamples && tells_of_device);
     if (changes) change_choices();
-    if (tells_of_device && cost.count() > 0 &&
-        position_of(candidate, devices) != devices.home) {
-      // What is slow at home, too, is the op's fault.
-      const double at_home =
-          learned_factor(found, devices.devices.size(), devices.home);
-      prior_of(devices, candidate)
-          .record(decision.sizes, own_us,
-                  decision.expected_us[candidate] * std::max(at_home, 1.0));
+    if (tells_of_device && cost.count() > 0) {
+      record_in_prior(decision, devices, found, candidate, own_us);
     }
   }
   record_sample(found, candidate, factor, stall_us, learned);

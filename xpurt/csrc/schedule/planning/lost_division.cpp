@@ -7,7 +7,8 @@ Division divide_again(const std::vector<DevicePart>& by_shards,
                       double us, double calls, LostDivision* lost) {
   Division found = divide(by_whole_calls, devices);
   if (!pays(found, by_whole_calls, us)) return {};
-  found.end_us = end_of(by_shards, found.proportions);
+  found.end_us =
+      end_of(by_shards, found.proportions) + sums_of(by_shards, found.proportions);
   return lost->is_due(us, found.end_us, calls) ? found : Division{};
 }
 
