@@ -187,6 +187,10 @@ bool is_sample_due(StatisticsBucket& bucket, const LearnedCost& cost, double us,
   return true;
 }
 
+void make_sample_due(StatisticsBucket& bucket) {
+  bucket.calls = kMaxInterval;
+}
+
 uint32_t sampling_interval(uint64_t samples, double us, double stall_us) {
   if (samples < kFirstSamples) return 0;
   if (samples < LearnedCost::kNeeded) return kIntervalLearning;

@@ -63,6 +63,9 @@ double spent_before_trial(const UnusedCandidate& unused, double now_us,
 bool is_sample_due(StatisticsBucket& bucket, const LearnedCost& cost, double us,
                    double stall_us);
 
+// Makes the next call a timed sample.
+void make_sample_due(StatisticsBucket& bucket);
+
 // Calls between two timed samples of a candidate that takes `us`.
 uint32_t sampling_interval(uint64_t samples, double us, double stall_us);
 
