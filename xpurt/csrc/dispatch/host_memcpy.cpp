@@ -48,12 +48,12 @@ bool host_memcpy(OpRecord& record, const at::Tensor& self, const at::Tensor& sou
     return false;
   }
   const c10::DeviceIndex index = self.device().index();
-  const UnboxedRun run(record, index);
+  const UnboxedRun run(record, index, ordinal(index));
   Uses pending;
   HostWrites writes;
   void* to = begin_write(self, &writes, &pending);
   bring_home(source, Access::read, &pending);
-  current_stream(index).wait_for(pending);
+  run.stream().wait_for(pending);
   // An empty tensor may have no address, which the function does not accept.
   if (self.nbytes() != 0) std::memcpy(to, source.const_data_ptr(), self.nbytes());
   run.done();
@@ -66,11 +66,11 @@ bool host_memset(OpRecord& record, const at::Tensor& self) {
     return false;
   }
   const c10::DeviceIndex index = self.device().index();
-  const UnboxedRun run(record, index);
+  const UnboxedRun run(record, index, ordinal(index));
   Uses pending;
   HostWrites writes;
   void* to = begin_write(self, &writes, &pending);
-  current_stream(index).wait_for(pending);
+  run.stream().wait_for(pending);
   if (self.nbytes() != 0) std::memset(to, 0, self.nbytes());
   run.done();
   return true;

@@ -236,10 +236,10 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
   }
 }
 
-std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex index,
+std::optional<QuickChoice> quick_choice(const OpRecord& record, const Ordinal& on,
+                                        c10::DeviceIndex index,
                                         const CallSignature& signature) {
   constexpr QuickChoice native{QuickTier::native};
-  const Ordinal& on = ordinal(index);
   const PhysicalDevice& home = on.home_device();
   if (!home.host_accessible || is_capturing(index) || is_explaining()) {
     return std::nullopt;
@@ -256,7 +256,7 @@ std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex
 
 bool goes_native(const OpRecord& record, c10::DeviceIndex index,
                  const CallSignature& signature) {
-  const auto quick = quick_choice(record, index, signature);
+  const auto quick = quick_choice(record, ordinal(index), index, signature);
   if (!quick || quick->tier != QuickTier::native) return false;
   quick->take();
   return true;

@@ -38,7 +38,8 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
 // The tier of an op with such operands on an ordinal of one device, if it can be found
 // cheaply; the largest operand decides. Native: PyTorch's CPU kernel, on memory that
 // the host reads. Does not count the call: see QuickChoice::take().
-std::optional<QuickChoice> quick_choice(const OpRecord& record, c10::DeviceIndex index,
+std::optional<QuickChoice> quick_choice(const OpRecord& record, const Ordinal& on,
+                                        c10::DeviceIndex index,
                                         const CallSignature& signature);
 
 // Whether the tier is certainly native. If so, counts the call.

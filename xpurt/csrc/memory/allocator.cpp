@@ -57,20 +57,27 @@ OrdinalMemory& memory_for(c10::DeviceIndex index, uint64_t epoch,
   return *all.back();
 }
 
-OrdinalMemory& memory_of(c10::DeviceIndex index) {
+// The memory's first use under the placement of that epoch.
+OrdinalMemory& open_memory_of(c10::DeviceIndex index, uint64_t epoch) {
   const Ordinal& device = ordinal(index);
-  if (index < 0) index = current_device();
-  auto& slot = memories().of_ordinal[index];
-  const uint64_t epoch = placement().epoch;
-  OrdinalMemory* found = slot.load(std::memory_order_acquire);
-  if (found != nullptr && found->epoch() == epoch) return *found;
   std::lock_guard<Mutex> lock(memories().mutex);
-  found = slot.load();
+  auto& slot = memories().of_ordinal[index];
+  OrdinalMemory* found = slot.load();
   if (found == nullptr || found->epoch() != epoch) {
     found = &memory_for(index, epoch, device.home_device());
     slot.store(found, std::memory_order_release);
   }
   return *found;
+}
+
+OrdinalMemory& memory_of(c10::DeviceIndex index) {
+  const uint64_t epoch = placement().epoch;
+  if (index < 0) index = current_device();
+  if (C10_LIKELY(index >= 0 && index < kMaxDevices)) {
+    OrdinalMemory* found = memories().of_ordinal[index].load(std::memory_order_acquire);
+    if (found != nullptr && found->epoch() == epoch) return *found;
+  }
+  return open_memory_of(index, epoch);
 }
 
 template <typename F>

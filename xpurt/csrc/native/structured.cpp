@@ -55,13 +55,13 @@ void StructuredOperands::record(const at::Tensor& tensor, bool written) {
                   impl.dtype() == caffe2::TypeMeta::Make<double>());
 }
 
-void StructuredOperands::wait() {
+void StructuredOperands::wait(Stream& stream) {
   Uses pending;
   for (const Seen& seen : seen_) {
     ready_for_host(*seen.tensor->unsafe_storage().unsafeGetStorageImpl(), seen.tensor,
                    seen.written, &writes_, &pending);
   }
-  current_stream(first_->device().index()).wait_for(pending);
+  stream.wait_for(pending);
 }
 
 const at::Tensor& StructuredOperands::converted(const at::Tensor& tensor) const {
@@ -78,7 +78,7 @@ const at::Tensor& number_beside(const at::Tensor& tensor, double number) {
 }
 
 at::Tensor make_result(c10::IntArrayRef sizes, c10::IntArrayRef strides,
-                       const c10::TensorOptions& options) {
+                       const c10::TensorOptions& options, Stream* stream) {
   const auto dtype = c10::typeMetaToScalarType(options.dtype());
   constexpr c10::DispatchKeySet keys(c10::DispatchKey::XPU);
   c10::Allocator* allocator = &device_allocator();
@@ -88,9 +88,9 @@ at::Tensor make_result(c10::IntArrayRef sizes, c10::IntArrayRef strides,
                                       options.memory_format_opt())
           : at::detail::empty_strided_generic(sizes, strides, allocator, keys, dtype);
   // The wait comes after the allocation: see allocate_for_host().
-  Stream& stream = current_stream(options.device().index());
-  if (C10_UNLIKELY(!stream.idle())) {
-    wait_for_new_memory(made.const_data_ptr(), made.nbytes(), stream);
+  if (stream == nullptr) stream = &current_stream(options.device().index());
+  if (C10_UNLIKELY(!stream->idle())) {
+    wait_for_new_memory(made.const_data_ptr(), made.nbytes(), *stream);
   }
   return made;
 }

@@ -9,6 +9,8 @@
 
 namespace xpurt {
 
+class Stream;
+
 // Note [Structured ops on xpu tensors]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // A structured pointwise op of PyTorch has two parts. meta() determines the result's
@@ -24,8 +26,10 @@ namespace xpurt {
 template <typename Native>
 class Structured final : public Native {
  public:
-  // `result`: the tensor to write to, or nullptr for a new one.
-  explicit Structured(const at::Tensor* result) : result_(result) {}
+  // `result`: the tensor to write to, or nullptr for a new one. `stream`: the current
+  // one, if it is known.
+  explicit Structured(const at::Tensor* result, Stream* stream = nullptr)
+      : result_(result), stream_(stream) {}
 
   const at::Tensor& maybe_get_output(int64_t) override {
     return result_ != nullptr ? *result_ : made_;
@@ -50,6 +54,7 @@ class Structured final : public Native {
 
  private:
   const at::Tensor* result_;
+  Stream* stream_;
   at::Tensor made_;
 };
 
@@ -64,7 +69,7 @@ class StructuredOperands {
   bool fit() const { return fit_ && first_ != nullptr; }
 
   // Waits until the operands' bytes can be used on the host.
-  void wait();
+  void wait(Stream& stream);
 
   // The tensor. A wrapped Python number is converted to the dtype of the other
   // operands; the result is then valid until the next call.
@@ -85,15 +90,16 @@ class StructuredOperands {
 // tensor's dtype. Valid until the next call.
 const at::Tensor& number_beside(const at::Tensor& tensor, double number);
 
-// A new tensor of the current device that the host may write to.
+// A new tensor of the current device that the host may write to. `stream`: the current
+// one, if it is known.
 at::Tensor make_result(c10::IntArrayRef sizes, c10::IntArrayRef strides,
-                       const c10::TensorOptions& options);
+                       const c10::TensorOptions& options, Stream* stream = nullptr);
 
 template <typename Native>
 void Structured<Native>::set_output_raw_strided(int64_t i, c10::IntArrayRef sizes,
                                                 c10::IntArrayRef strides,
                                                 c10::TensorOptions options) {
-  if (result_ == nullptr) made_ = make_result(sizes, strides, options);
+  if (result_ == nullptr) made_ = make_result(sizes, strides, options, stream_);
   Native::set_output_raw_strided(i, sizes, strides, options);
 }
 

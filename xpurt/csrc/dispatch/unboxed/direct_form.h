@@ -65,9 +65,9 @@ inline at::Tensor make_direct_result(const at::Tensor& like, c10::IntArrayRef si
 class DirectReads {
  public:
   template <typename... Args>
-  explicit DirectReads(c10::DeviceIndex index, const Args&... args) {
+  explicit DirectReads(Stream& stream, const Args&... args) {
     (add(args), ...);
-    current_stream(index).wait_for(pending_);
+    stream.wait_for(pending_);
   }
 
  private:

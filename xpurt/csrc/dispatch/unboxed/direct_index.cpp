@@ -65,6 +65,12 @@ int64_t product(c10::IntArrayRef sizes) {
 template <typename Item>
 void gather_lines(const Item* from, int64_t from_length, const int64_t* indices,
                   int64_t length, int64_t inner, Item* to, const Item* end) {
+  if (inner == 1) {
+    for (; to != end; from += from_length) {
+      for (int64_t j = 0; j < length; ++j) *to++ = from[*indices++];
+    }
+    return;
+  }
   for (; to != end; from += from_length * inner) {
     for (int64_t j = 0; j < length; ++j) {
       for (int64_t i = 0; i < inner; ++i) to[i] = from[indices[i] * inner + i];

@@ -41,7 +41,7 @@ namespace xpurt {
 // makes their host forms. Other arguments are passed on unchanged.
 template <typename Arg, typename Host>
 struct UnboxedArgument {
-  UnboxedArgument(Host&, const OpRecord&, size_t, const Arg& arg) : arg_(arg) {}
+  UnboxedArgument(Host&, bool, const Arg& arg) : arg_(arg) {}
   const std::remove_reference_t<Arg>& host() { return arg_; }
 
  private:
@@ -54,8 +54,8 @@ using HostForm =
 
 template <typename Host>
 struct UnboxedArgument<const at::Tensor&, Host> {
-  UnboxedArgument(Host& call, const OpRecord& record, size_t i, const at::Tensor& arg)
-      : host_(call.to_host(arg, record.written[i])) {}
+  UnboxedArgument(Host& call, bool written, const at::Tensor& arg)
+      : host_(call.to_host(arg, written)) {}
   const at::Tensor& host() { return host_; }
 
  private:
@@ -64,8 +64,7 @@ struct UnboxedArgument<const at::Tensor&, Host> {
 
 template <typename Host>
 struct UnboxedArgument<at::Tensor&, Host> {
-  UnboxedArgument(Host& call, const OpRecord&, size_t, at::Tensor& arg)
-      : host_(call.to_host(arg, true)) {}
+  UnboxedArgument(Host& call, bool, at::Tensor& arg) : host_(call.to_host(arg, true)) {}
   at::Tensor& host() { return host_; }
 
  private:
@@ -75,8 +74,8 @@ struct UnboxedArgument<at::Tensor&, Host> {
 template <typename Host>
 struct UnboxedArgument<const std::optional<at::Tensor>&, Host> {
   using Optional = std::optional<at::Tensor>;
-  UnboxedArgument(Host& call, const OpRecord& record, size_t i, const Optional& arg) {
-    if (arg) host_ = call.to_host(*arg, record.written[i]);
+  UnboxedArgument(Host& call, bool written, const Optional& arg) {
+    if (arg) host_ = call.to_host(*arg, written);
   }
   const Optional& host() { return host_; }
 
@@ -87,9 +86,9 @@ struct UnboxedArgument<const std::optional<at::Tensor>&, Host> {
 template <typename Host>
 struct UnboxedList {
   template <typename List>
-  UnboxedList(Host& call, const OpRecord& record, size_t i, const List& list) {
+  UnboxedList(Host& call, bool written, const List& list) {
     for (const at::Tensor& tensor : list) {
-      tensors_.push_back(call.to_host(tensor, record.written[i]));
+      tensors_.push_back(call.to_host(tensor, written));
     }
   }
   at::TensorList host() { return tensors_; }
@@ -110,7 +109,7 @@ struct UnboxedArgument<at::TensorList, Host> : UnboxedList<Host> {
 template <typename Host>
 struct UnboxedArgument<const c10::List<std::optional<at::Tensor>>&, Host> {
   using List = c10::List<std::optional<at::Tensor>>;
-  UnboxedArgument(Host& call, const OpRecord&, size_t, const List& list) {
+  UnboxedArgument(Host& call, bool, const List& list) {
     tensors_.reserve(list.size());
     for (const std::optional<at::Tensor> tensor : list) {
       tensors_.push_back(tensor
@@ -207,10 +206,11 @@ template <typename Op, typename Native, typename Kernel, typename Result,
           typename... Args>
 struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
   static Result call(c10::DispatchKeySet keys, Args... args) {
-    OpRecord& record = found();
+    const Found& op = found();
+    OpRecord& record = op.record;
     UnboxedOperands operands;
     size_t position = 0;
-    (inspect(operands, record.written[position++], args), ...);
+    (inspect(operands, op.writes(position++), args), ...);
     if (record.dims >= 0) {
       int at = 0;
       ((at++ == record.dims ? inspect_dims(operands, args) : void()), ...);
@@ -218,10 +218,10 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
     if (C10_UNLIKELY(!operands.run_on_host(record))) {
       return boxed(record, operands, keys, args...);
     }
-    const UnboxedRun run(record, operands.index());
+    const UnboxedRun run(record, operands.index(), operands.ordinal());
     if constexpr (is_direct_form<Native>) {
       if (uses_direct_forms.load(std::memory_order_relaxed) && Native::fits(args...)) {
-        const DirectReads ready(operands.index(), args...);
+        const DirectReads ready(run.stream(), args...);
         if (auto made = Native::run(args...)) {
           run.done();
           return *std::move(made);
@@ -230,16 +230,30 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
     } else if constexpr (!std::is_void_v<Native>) {
       StructuredOperands alike;
       position = 0;
-      (alike.record(args, record.written[position++]), ...);
+      (alike.record(args, op.writes(position++)), ...);
       if (alike.fit()) {
         return structured(run, alike, std::make_index_sequence<kComputed>(), args...);
       }
     }
-    return on_host(record, run, operands.index(), keys,
-                   std::index_sequence_for<Args...>(), args...);
+    return on_host(op, run, operands.index(), keys, std::index_sequence_for<Args...>(),
+                   args...);
   }
 
  private:
+  // The op's record. To read a bit of a std::vector takes longer.
+  struct Found {
+    OpRecord& record;
+    uint64_t written = 0;  // a bit for each argument
+
+    explicit Found(OpRecord& of) : record(of) {
+      for (size_t i = 0; i < sizeof...(Args); ++i) {
+        written |= uint64_t{of.written[i]} << i;
+      }
+    }
+    bool writes(size_t argument) const { return written >> argument & 1; }
+  };
+  static_assert(sizeof...(Args) <= 64);
+
   static constexpr size_t kReturned =
       std::is_void_v<Result>
           ? 0
@@ -250,10 +264,10 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
   static constexpr size_t kComputed = sizeof...(Args) - (kOut ? kReturned : 0);
   using Host = std::conditional_t<kOut, HostCall, HostViews>;
 
-  static OpRecord& found() {
-    static OpRecord& record = op_record(
-        c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name));
-    return record;
+  static const Found& found() {
+    static const Found op(op_record(
+        c10::Dispatcher::singleton().findSchemaOrThrow(Op::name, Op::overload_name)));
+    return op;
   }
 
   // The `Tensor&` results: the arguments themselves.
@@ -267,13 +281,13 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
   }
 
   template <size_t... I>
-  static Result on_host(OpRecord& record, const UnboxedRun& run, c10::DeviceIndex index,
+  static Result on_host(const Found& op, const UnboxedRun& run, c10::DeviceIndex index,
                         c10::DispatchKeySet keys, std::index_sequence<I...>,
                         Args... args) {
     Host call(index);
     // Braces guarantee evaluation from left to right.
     std::tuple<UnboxedArgument<Args, Host>...> host{
-        UnboxedArgument<Args, Host>(call, record, I, args)...};
+        UnboxedArgument<Args, Host>(call, op.writes(I), args)...};
     call.wait();
     const c10::DispatchKeySet cpu_keys = host_keys(keys);
     if constexpr (kReturned > 0 || std::is_void_v<Result>) {
@@ -303,8 +317,8 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
     const at::Tensor* result = nullptr;
     if constexpr (kReturned > 0)
       result = &std::get<0>(std::tuple_cat(returned<Args>(args)...));
-    operands.wait();
-    Structured<Native> op(result);
+    operands.wait(run.stream());
+    Structured<Native> op(result, &run.stream());
     at::Tensor made = op.run(computed(operands, std::get<I>(all))...);
     run.done();
     if constexpr (kReturned > 0) {

@@ -7,10 +7,11 @@
 namespace xpurt {
 
 bool UnboxedOperands::goes_native(const OpRecord& record) {
-  const Ordinal& on = ordinal(index_);
+  const Ordinal& on = xpurt::ordinal(index_);
+  ordinal_ = &on;
   if (C10_LIKELY(on.devices.size() == 1) ||
       record.row.load(std::memory_order_acquire) == nullptr) {
-    call_.quick = quick_choice(record, index_, call_.signature);
+    call_.quick = quick_choice(record, on, index_, call_.signature);
     if (!call_.quick || call_.quick->tier != QuickTier::native) return false;
     call_.quick->take();
     return true;
@@ -34,11 +35,6 @@ void UnboxedOperands::run_boxed(OpRecord& record, c10::DispatchKeySet keys,
   } else {
     run_op(record, keys, stack);
   }
-}
-
-void UnboxedRun::done() const {
-  count_op(record_, Tier::native, ordinal(index_).home_device().id,
-           ticks_now() - begin_, 0);
 }
 
 std::vector<std::string>& unboxed_ops() {

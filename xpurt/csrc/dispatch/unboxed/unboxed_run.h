@@ -6,12 +6,14 @@
 
 #include <array>
 #include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "device/device_scope.h"
 #include "dispatch/row_choice.h"
 #include "op/op_report.h"
+#include "stream/stream.h"
 
 namespace xpurt {
 
@@ -56,6 +58,9 @@ class UnboxedOperands {
 
   c10::DeviceIndex index() const { return index_; }
 
+  // The ordinal, after run_on_host().
+  const Ordinal& ordinal() const { return *ordinal_; }
+
   // Whether PyTorch's CPU kernel runs the op, on the operands' own bytes.
   bool run_on_host(const OpRecord& record) {
     return C10_LIKELY(is_plain()) && goes_native(record);
@@ -82,6 +87,7 @@ class UnboxedOperands {
   bool goes_native(const OpRecord& record);
 
   c10::DeviceIndex index_ = -1;
+  const Ordinal* ordinal_ = nullptr;
   bool unsupported_ = false;  // some operand is not supported by unboxed ops
   InspectedCall call_;
   const c10::TensorImpl* first_ = nullptr;
@@ -94,16 +100,27 @@ class UnboxedOperands {
 // One run of an unboxed op on the current device; done() counts it.
 class UnboxedRun {
  public:
-  UnboxedRun(OpRecord& record, c10::DeviceIndex index)
-      : record_(record), index_(index), begin_(ticks_now()), scope_(index) {}
+  UnboxedRun(OpRecord& record, c10::DeviceIndex index, const Ordinal& on)
+      : record_(record),
+        device_id_(on.home_device().id),
+        begin_(ticks_now()),
+        stream_(current_stream(index)) {
+    const c10::DeviceIndex before = current_device();
+    if (C10_UNLIKELY(before != index)) scope_.emplace(index);
+  }
 
-  void done() const;
+  Stream& stream() const { return stream_; }
+
+  void done() const {
+    count_op(record_, Tier::native, device_id_, ticks_now() - begin_, 0);
+  }
 
  private:
   OpRecord& record_;
-  const c10::DeviceIndex index_;
+  const int device_id_;
   const uint64_t begin_;
-  const DeviceScope scope_;
+  Stream& stream_;
+  std::optional<DeviceScope> scope_;  // none if the device is the current one
 };
 
 // The names of all unboxed ops, such as "aten::add.Tensor".

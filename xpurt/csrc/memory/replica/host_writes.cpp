@@ -79,6 +79,10 @@ HostWriteTable& host_writes() {
 // Writes of this thread that others wait for. Its address identifies the thread.
 thread_local size_t writes_here = 0;
 
+bool has_one_device(c10::Device device) {
+  return ordinal(device.index()).devices.size() == 1;
+}
+
 template <typename Condition>
 bool any_of_others(const char* begin, const char* end, const Condition& condition) {
   return std::ranges::any_of(host_writes().writes, [&](const HostWrite& each) {
@@ -106,17 +110,20 @@ void wait_without_gil(const Ready& ready) {
 }  // namespace
 
 void HostWrites::begin(const c10::TensorImpl& tensor) {
-  if (tensor.numel() == 0 || !tensor.has_storage()) return;
+  if (tensor.numel() == 0 || !tensor.has_storage() || has_one_device(tensor.device())) {
+    return;
+  }
   const Interval written = element_span(tensor);
   begin(*tensor.unsafe_storage().unsafeGetStorageImpl(), written.begin, written.end);
 }
 
 void HostWrites::begin(const c10::StorageImpl& storage) {
+  if (has_one_device(storage.device())) return;
   begin(storage, 0, storage.nbytes());
 }
 
 void HostWrites::begin(const c10::StorageImpl& storage, size_t first, size_t last) {
-  if (first >= last || ordinal(storage.device().index()).devices.size() == 1) return;
+  if (first >= last) return;
   const auto* home = static_cast<const char*>(storage.data_ptr().get());
   const char* from = home + first;
   const char* to = home + last;
