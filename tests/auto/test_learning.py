@@ -314,6 +314,24 @@ for wait in (poll, event.synchronize, torch.xpu.synchronize):
     assert ended[2].startswith("work submitted earlier to stream")
 
 
+def test_polling_a_stream_ends_if_its_work_was_lost() -> None:
+    code = """
+import time, torch
+from xpurt.testing import fail_virtual_gpu
+x = torch.ones(4096, device="xpu")
+torch.xpu.synchronize()
+fail_virtual_gpu(running=True)
+x + 1
+ends = time.monotonic() + 10
+while not torch.xpu.current_stream().query():
+    assert time.monotonic() < ends
+try: torch.xpu.synchronize()
+except RuntimeError as error: print(str(error).split(" to ")[0])
+"""
+    ended = output(code, XPURT_MAPPING="GPU", XPURT_VIRTUAL_GPU="strict")
+    assert ended == "work submitted earlier"
+
+
 def test_a_copy_finds_out_that_work_was_lost() -> None:
     code = """
 torch.xpu.synchronize()
