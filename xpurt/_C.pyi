@@ -621,6 +621,7 @@ class testing:
         @property
         def kernel(self) -> bool: ...
 
+    @staticmethod
     def spent_before_trial(
         cost_us: float, now_us: float, build_us: float, is_new: bool, may_divide: bool
     ) -> float: ...

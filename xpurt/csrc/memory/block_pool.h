@@ -95,8 +95,8 @@ struct Segment {
 // block, if there are many, and before the free blocks are counted or shown. So no more
 // memory is reserved than without them.
 //
-// Measured with callgrind: an allocation and a free of one element take 750 instructions
-// of the allocator, without those of the locks. They took 1,120.
+// Measured with callgrind: an allocation and a free of one element take 750
+// instructions of the allocator, without those of the locks. They took 1,120.
 
 // The segments of one stream, for small or for large blocks.
 class BlockPool {
