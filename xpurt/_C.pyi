@@ -124,6 +124,24 @@ def share_with_cpu(tensor: Tensor) -> Tensor: ...
 def host_reads(index: int) -> bool:
     """Whether the host reads and writes the memory of xpu:index in place."""
 
+def make_launcher(
+    *,
+    key: str,
+    arguments: str,
+    group: tuple[int, int, int],
+    lanes: bool,
+    faults: bool,
+    flops: float,
+    sizes: Sequence[int],
+) -> Callable[..., None]:
+    """A function that submits a compiled kernel: see rows/compiled_kernel.h. It takes the
+    arguments, and then three sizes of the range if `sizes` is empty."""
+
+def allocate(
+    sizes: tuple[int, ...], strides: tuple[int, ...], dtype: dtype, index: int
+) -> Tensor:
+    """An xpu tensor without contents."""
+
 class HostCode:
     """Compiled code for CPU tensors, called with tensors of xpu:index.
 

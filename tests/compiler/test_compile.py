@@ -12,8 +12,7 @@ from torch.testing import assert_close
 
 from xpurt import _C
 
-# A mapping whose home device the host cannot read runs op by op, with a warning.
-pytestmark = pytest.mark.filterwarnings("ignore:torch.compile runs op by op")
+pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
 
 
 class Attention(nn.Module):

@@ -4,12 +4,12 @@ Note [Two keys for one graph]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 Inductor keeps compiled graphs on disk, by a key made from the graph. A graph for the
 host is equal to that of the same program on CPU tensors, but its results belong on xpu.
-So the key has to name their home. Inductor asks each device for a pass of its own, and
-puts the pass's uuid into the key: xpu's pass changes nothing, and its uuid is the home
-of the graph that is being compiled. The home is an attribute of the compiled graph, so
-it is kept on disk with it. AOTAutograd keeps graphs, too. Its key has the devices of the
-inputs, and the uuid while no graph is compiled. So the sources of this package, which
-decide what is kept, are always part of the uuid.
+So the key has to name their home, and the form of the graph: xpu:0 of one mapping may be
+compiled for the host, and that of another one to kernels. Inductor asks each device for
+a pass of its own, and puts the pass's uuid into the key: xpu's pass changes nothing, and
+its uuid is the form and the home of the graph that is being compiled. AOTAutograd's
+cache has a key of the same parts, which is made before a graph has a home. The home is
+an attribute of the compiled graph, so it is kept on disk with it.
 """
 
 import functools
@@ -28,25 +28,43 @@ from xpurt import _C
 from xpurt.compiler.host_graph import Home
 
 _home: ContextVar[Home | None] = ContextVar("xpurt_home", default=None)
+_form: ContextVar[str] = ContextVar("xpurt_form", default="")
 
 
 class KeyOfHome(CustomGraphModulePass):
-    """Adds the home of a graph's tensors to Inductor's key. Changes no graph."""
+    """Adds the form of a graph, and what it depends on, to Inductor's key. Changes no
+    graph."""
 
     def __call__(self, gm: torch.fx.GraphModule) -> None:
         pass
 
     def uuid(self) -> object:
-        return f"xpurt {_sources()} {_home.get()}"
+        # Without a uuid Inductor keeps no graph on disk.
+        return f"xpurt {_form.get()} {_home.get()}"
 
 
 @functools.cache
-def _sources() -> str:
-    """A digest of this package: other sources may compile to other code."""
+def _sources(*rooms: str) -> str:
+    """A digest of rooms of xpurt: other sources may compile to other code."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
+    for room in rooms:
+        for path in sorted(Path(__file__).parents[1].joinpath(room).rglob("*")):
+            if path.suffix in (".py", ".cl"):
+                digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+@contextmanager
+def compiling_form(form: str, index: int) -> Iterator[None]:
+    """Within it, graphs of tensors on xpu:index are compiled in that form."""
+    rooms = ("compiler", "kernels") if form == "sycl" else ("compiler",)
+    properties = torch.xpu.get_device_properties(index)
+    found = (properties.name, properties.driver_version, properties.max_compute_units)
+    token = _form.set(f"{form} {_sources(*rooms)} {found}")
+    try:
+        yield
+    finally:
+        _form.reset(token)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ use: `import torch` alone imports none of it.
 import functools
 import warnings
 from collections.abc import Callable, Sequence
+from enum import Enum
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.utils import _pytree as pytree
 
 from xpurt import _C
 from xpurt.compiler import host_code, host_graph, packages, random_ops
+from xpurt.kernels import get_kernel_policy
 
 
 def change(compile_fx: ModuleType) -> None:
@@ -53,10 +55,15 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         model: torch.fx.GraphModule, inputs: Sequence[Any], *args: Any, **kwargs: Any
     ) -> Any:
         found = _ordinals(model, inputs)
-        reason = _why_not_host(found)
-        if not reason:
+        if not found:
             return before(model, inputs, *args, **kwargs)
-        packages.refuse(reason)
+        form = form_of(found)
+        reason = _why_not_host(found) or f"the kernel policy is {get_kernel_policy()}"
+        if form != Form.NATIVE:
+            packages.refuse(reason)
+        if form != Form.EAGER:
+            with host_code.compiling_form(form.value, min(found)):
+                return before(model, inputs, *args, **kwargs)
         _warn_once(reason)
         from torch._dynamo.backends.debugging import aot_eager
 
@@ -69,6 +76,24 @@ def _ordinals(model: Any, inputs: Sequence[Any]) -> set[int]:
     if isinstance(model, torch.fx.GraphModule):
         return host_graph.ordinals_in(model, inputs)
     return set()
+
+
+class Form(Enum):
+    """How a graph of xpu tensors runs."""
+
+    NATIVE = "native"  # Inductor's code for the CPU, on the same bytes
+    SYCL = "sycl"  # kernels of OpenCL C
+    EAGER = "eager"  # op by op
+
+
+def form_of(ordinals: set[int]) -> Form:
+    """The form of a graph with tensors of these ordinals, by the kernel policy."""
+    policy = get_kernel_policy()
+    if policy == "sycl":
+        return Form.SYCL
+    if not _why_not_host(ordinals):
+        return Form.NATIVE
+    return Form.EAGER if policy == "native" else Form.SYCL
 
 
 def _why_not_host(ordinals: set[int]) -> str:
@@ -101,7 +126,7 @@ def _convert_before(before: Callable[..., Any]) -> Callable[..., Any]:
 def _to_host(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
     if host_graph.home_of(graph) is None:
         found = host_graph.ordinals_in(graph, inputs)
-        if not found:
+        if not found or form_of(found) != Form.NATIVE:
             return list(inputs)
         host_graph.to_host(graph, *found)
     return [host_graph.on_host(each) for each in inputs]
@@ -157,10 +182,27 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
         graph: torch.fx.GraphModule, inputs: Sequence[Any], *args: Any, **kwargs: Any
     ) -> Any:
         home = host_graph.home_of(graph)
-        if home is not None:
+        if home is None:
+            found = host_graph.ordinals_in(graph, inputs)
+            if found:
+                from xpurt.compiler import opencl_scheduling
+
+                opencl_scheduling.register(host_code.KeyOfHome())
+                with (
+                    host_code.compiling_form(Form.SYCL.value, min(found)),
+                    opencl_scheduling.generating(),
+                ):
+                    return before(graph, inputs, *args, **kwargs)
+            with host_code.compiling(None):
+                compiled = before(graph, inputs, *args, **kwargs)
+        else:
             random_ops.replace(graph)
-        with host_code.compiling(home), packages.described(graph, home):
-            compiled = before(graph, inputs, *args, **kwargs)
+            with (
+                host_code.compiling_form(Form.NATIVE.value, home.index),
+                host_code.compiling(home),
+                packages.described(graph, home),
+            ):
+                compiled = before(graph, inputs, *args, **kwargs)
         if home is None or hasattr(compiled, "current_callable"):
             return compiled
         # A graph without a call is not compiled.

@@ -25,6 +25,8 @@ from xpurt.kernels.costs.curves import (
     Point,
     Rates,
 )
+from xpurt.kernels.kinds.element_types import TYPES as ELEMENT_TYPES
+from xpurt.kernels.kinds.element_types import converted, load, store
 from xpurt.kernels.policy import (
     configure,
     get_kernel_policy,
@@ -44,12 +46,21 @@ if TYPE_CHECKING:
     from xpurt.kernels.registration import kernel_cache, register
     from xpurt.kernels.rows.cost_classes import OPS_OF_THEIR_OWN, cost_class
     from xpurt.kernels.rows.table import ROWS
+    from xpurt.kernels.sources.typed_functions import (
+        Functions,
+        call,
+        keep_source,
+        row_expression,
+        row_named,
+    )
 
 __all__ = [
     "Entry",
     "BadCosts",
     "Calibration",
     "Curve",
+    "ELEMENT_TYPES",
+    "Functions",
     "Identity",
     "OPS_OF_THEIR_OWN",
     "OpReport",
@@ -59,15 +70,22 @@ __all__ = [
     "Rates",
     "apply_costs",
     "calibration_path",
+    "call",
+    "converted",
     "DeviceRow",
     "configure",
     "devices_table",
     "cost_class",
     "identity_of",
     "keep_calibration",
+    "keep_source",
     "kept_calibration",
     "known_costs",
+    "load",
+    "row_expression",
+    "row_named",
     "shipped",
+    "store",
     "kernel_cache",
     "get_kernel_policy",
     "kernel_policy",
@@ -87,6 +105,11 @@ _WITH_THE_ROWS = {
     "OPS_OF_THEIR_OWN": "rows.cost_classes",
     "cost_class": "rows.cost_classes",
     "ROWS": "rows.table",
+    "Functions": "sources.typed_functions",
+    "call": "sources.typed_functions",
+    "keep_source": "sources.typed_functions",
+    "row_expression": "sources.typed_functions",
+    "row_named": "sources.typed_functions",
 }
 
 

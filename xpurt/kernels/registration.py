@@ -15,10 +15,14 @@ from xpurt.kernels.kinds.decomposed import Decomposed, define
 from xpurt.kernels.rows.table import ROWS, described
 from xpurt.kernels.rows.wider_types import ROWS as WIDER_ROWS
 from xpurt.kernels.sources.source import DeviceTraits, source_of
+from xpurt.kernels.sources.typed_functions import kept_source
 
 
 def make_source(key: str, device: DeviceTraits) -> tuple[str, str]:
     """The name and the source of the kernel with this key."""
+    if key.startswith("compiled;"):
+        made = kept_source(key, device)
+        return made.entry, made.text
     index, template, *fields = key.split(";")
     source = source_of(ROWS[int(index)], template, fields, device)
     return source.entry, source.text

@@ -7,6 +7,7 @@ namespace xpurt {
 
 // Python's access to the allocator beyond c10's interface.
 void bind_allocator(pybind11::module_& m);
+void bind_compiled_kernel(pybind11::module_& m);
 void bind_compiler(pybind11::module_& m);
 void bind_device(pybind11::module_& m);
 void bind_graph(pybind11::module_& m);

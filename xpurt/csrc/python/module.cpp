@@ -93,6 +93,7 @@ PYBIND11_MODULE(_C, m) {
   m.attr("sycl_version") = std::to_string(__SYCL_COMPILER_VERSION);
   xpurt::bind_locks(m);
   xpurt::bind_placement(m);
+  xpurt::bind_compiled_kernel(m);
   xpurt::bind_compiler(m);
   xpurt::bind_device(m);
   xpurt::bind_lazy(m);

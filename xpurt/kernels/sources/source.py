@@ -52,7 +52,7 @@ _LIMITS = {
 # AVX-512 in floats. There a guard per element costs up to half of the time, and one per
 # work-group nothing. With AVX2 it is the reverse: the compiler masks both branches of
 # the latter, and turns the former into the bound of a loop.
-_WIDE = 16
+WIDE = 16
 
 
 class DeviceTraits(TypedDict):
@@ -77,7 +77,7 @@ def _template(name: str) -> Template:
     return Template((TEMPLATES / f"{name}.cl").read_text())
 
 
-def _fill(name: str, **values: object) -> str:
+def fill(name: str, **values: object) -> str:
     return _template(name).substitute(values)
 
 
@@ -110,7 +110,7 @@ def _stored_half(stored_as: str) -> list[str]:
     ]
 
 
-def _prelude(
+def prelude(
     computed_as: str,
     stored_as: str,
     functions: Sequence[str] = (),
@@ -120,7 +120,7 @@ def _prelude(
     if is_complex(computed_as):
         real = TYPES[real_of(computed_as)].compute
         types = f"typedef {TYPES[computed_as].compute} C;\ntypedef {real} R;"
-        return "\n".join([types, _fill("prelude"), _fill("complex")])
+        return "\n".join([types, fill("prelude"), fill("complex")])
     floating = is_floating(computed_as)
     if floating:
         limits = ("(-(C)INFINITY)", "((C)INFINITY)")
@@ -140,11 +140,11 @@ def _prelude(
         lines.append(f"#define C_IS_DOUBLE {int(computed_as == 'd')}")
     family = "floating" if floating else "integral"
     names = ["prelude", family, *functions]
-    parts = ["\n".join(lines), *(_fill(name) for name in names)]
+    parts = ["\n".join(lines), *(fill(name) for name in names)]
     return "\n".join(parts)
 
 
-def _finished(text: str, computed_as: str) -> str:
+def finished(text: str, computed_as: str) -> str:
     """Appends the suffix of the computation's type to float literals."""
     if real_of(computed_as) == "d":
         return text
@@ -166,7 +166,7 @@ _ONE_LANE = """\
 #define lane_id() 0"""
 
 
-def _sub_group(device: DeviceTraits) -> tuple[str, str]:
+def sub_group(device: DeviceTraits) -> tuple[str, str]:
     """Definitions, and the attributes of a kernel, for a sub-group per line."""
     lanes = device["sub_group"]
     if lanes == 0:
@@ -234,22 +234,22 @@ def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> S
         write = store("p", target, result, real_of(computed_as), stored_as)
     else:
         write = store("p", target, result, computed_as, stored_as)
-    text = _fill(
+    text = fill(
         "pointwise",
         entry=(entry := _entry(row, variant, layout, operands, stored_as)),
         dims=dims,
         tensors=len(tensors),
-        by_group=int(device["vector_width"] >= _WIDE),
+        by_group=int(device["vector_width"] >= WIDE),
         params=", ".join(params),
         outer="\n".join([*scalars, *_outer_loops(dims, tensors)]),
         body=_indent([*values, f"{write};"], 2),
     )
     in_double = row.in_double and computed_as == "f"
-    prelude = _prelude(computed_as, stored_as, row.functions, in_double)
+    definitions = prelude(computed_as, stored_as, row.functions, in_double)
     # PyTorch's kernel of pow has no separate form for a scalar in float16.
     by_scalar = int(operands[1:2] == "S" and stored_as != "h")
-    whole = f"#define A1_IS_SCALAR {by_scalar}\n{prelude}{text}"
-    return Source(entry, whole if in_double else _finished(whole, computed_as))
+    whole = f"#define A1_IS_SCALAR {by_scalar}\n{definitions}{text}"
+    return Source(entry, whole if in_double else finished(whole, computed_as))
 
 
 def _split_layout(layout: str, operands: str, row: Row) -> tuple[int, str]:
@@ -292,7 +292,7 @@ def reduction_source(
     if row.kind.result == "boolean":
         # The predicate is evaluated on the element itself, not on a converted one.
         element_as = {"h": "f", "b": "f"}.get(read_as, read_as)
-    lanes, attributes = _sub_group(device)
+    lanes, attributes = sub_group(device)
     values = {
         "entry": (entry := _entry(row, template, stage, kept, reduced, inner, types)),
         "kept": kept,
@@ -315,12 +315,12 @@ def reduction_source(
     text = "\n".join(
         [
             lanes,
-            _prelude(computed_as, stored_as),
-            _fill("reduction", **values),
-            _fill(template, **values),
+            prelude(computed_as, stored_as),
+            fill("reduction", **values),
+            fill(template, **values),
         ]
     )
-    return Source(entry, _finished(text, computed_as))
+    return Source(entry, finished(text, computed_as))
 
 
 def softmax_source(
@@ -332,25 +332,25 @@ def softmax_source(
     storage = TYPES[letter].storage
     params = [f"__global {storage}* p"]
     params += [f"__global const {storage}* p{k}" for k in range(inputs)]
-    body = _fill(
+    body = fill(
         "softmax_backward" if row.summand else "softmax_forward",
         load0=load("p0", "i", letter, computed_as),
         load1=load("p1", "i", letter, computed_as),
         summand=row.summand,
         store=store("p", "i", row.expression, computed_as, letter),
     )
-    lanes, attributes = _sub_group(device)
+    lanes, attributes = sub_group(device)
     entry = _entry(row, template, letter)
-    kernel = _fill(
+    kernel = fill(
         template,
         entry=entry,
         attributes=attributes,
         params=", ".join(params),
-        across=_fill("across"),
+        across=fill("across"),
         body=body,
     )
-    text = "\n".join([lanes, _prelude(computed_as, letter), kernel])
-    return Source(entry, _finished(text, computed_as))
+    text = "\n".join([lanes, prelude(computed_as, letter), kernel])
+    return Source(entry, finished(text, computed_as))
 
 
 def matmul_source(row: AnyRow, template: str, fields: Sequence[str]) -> Source:
@@ -358,28 +358,28 @@ def matmul_source(row: AnyRow, template: str, fields: Sequence[str]) -> Source:
     _, types, adds, activation = fields
     stored_as, computed_as, letter = tuple(types)
     entry = _entry(row, template, letter, adds, activation)
-    kernel = _fill(template, entry=entry, **matmul_values(template, fields))
-    prelude = _prelude(computed_as, stored_as)
-    return Source(entry, _finished(prelude + kernel, computed_as))
+    kernel = fill(template, entry=entry, **matmul_values(template, fields))
+    definitions = prelude(computed_as, stored_as)
+    return Source(entry, finished(definitions + kernel, computed_as))
 
 
 def step_code(row: CustomKernel, fields: Sequence[str], device: DeviceTraits) -> Source:
     """Fields: number of the step; type of the computation; arguments of the step."""
     number, computed_as, described = fields
     step = row.steps[int(number)]
-    lanes, attributes = _sub_group(device) if step.lanes else ("", "")
+    lanes, attributes = sub_group(device) if step.lanes else ("", "")
     entry = _entry(row, number, computed_as)
-    kernel = _fill(
+    kernel = fill(
         "custom_kernel",
         entry=entry,
         functions=row.functions,
         attributes=attributes,
-        lane=_fill("lanes") if step.lanes else "",
+        lane=fill("lanes") if step.lanes else "",
         **custom_kernel_values(step, described, computed_as),
     )
-    prelude = _prelude(computed_as, computed_as, row.templates)
-    text = "\n".join([lanes, prelude, kernel])
-    return Source(entry, _finished(text, computed_as))
+    definitions = prelude(computed_as, computed_as, row.templates)
+    text = "\n".join([lanes, definitions, kernel])
+    return Source(entry, finished(text, computed_as))
 
 
 def attention_source(
@@ -387,20 +387,20 @@ def attention_source(
 ) -> Source:
     """Fields: see `attention_values`."""
     size, types, mask, causal = fields
-    lanes, attributes = _sub_group(device)
+    lanes, attributes = sub_group(device)
     entry = _entry(row, template, size, types, mask, causal)
     values = attention_values(fields)
     parts = [
         lanes,
         f"#define EMBED {size}",
         f"#define CAUSAL {int(bool(causal))}",
-        _prelude(types[1], types[0]),
+        prelude(types[1], types[0]),
         *(
-            _fill(name, entry=entry, attributes=attributes, **values)
+            fill(name, entry=entry, attributes=attributes, **values)
             for name in templates_of(template)
         ),
     ]
-    return Source(entry, _finished("\n".join(parts), types[1]))
+    return Source(entry, finished("\n".join(parts), types[1]))
 
 
 def source_of(

@@ -1,0 +1,203 @@
+"""Kernels of OpenCL C from Inductor's loops, compared with eager mode, feature by feature.
+
+They run on the device whose memory the host cannot read: nothing can fall back to the
+host without a warning there, which is an error in these tests.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._inductor.utils import run_and_get_code
+from torch.nn import functional as F
+from torch.testing import assert_close
+
+from xpurt import _C
+
+pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
+
+
+@pytest.fixture(autouse=True)
+def strict(xpu: torch.device) -> None:
+    if _C.host_reads(xpu.index):
+        pytest.skip("the host can read the memory")
+
+
+def floats(*sizes: int) -> Tensor:
+    return torch.randn(sizes)
+
+
+def integers(low: int, high: int, *sizes: int) -> Tensor:
+    return torch.randint(low, high, sizes)
+
+
+Case = tuple[Callable[..., Any], tuple[Any, ...]]
+
+CASES: dict[str, Case] = {
+    "pointwise": (lambda x, y: (x + y) * 2 - y.exp(), (floats(33, 70), floats(70))),
+    "bfloat16": (lambda x: (x * 3).tanh(), (floats(300).bfloat16(),)),
+    "float16": (lambda x: (x * 3).tanh(), (floats(300).half(),)),
+    "float64": (lambda x: x.sin() / 3, (floats(77).double(),)),
+    "integers": (
+        lambda x: (x // 3, x % 5, x >> 1, -x, x.abs(), x * x + 1, x / 7),
+        (integers(-50, 50, 77),),
+    ),
+    "narrow integers": (lambda x: (x + 100, x * 2), (integers(0, 99, 77).byte(),)),
+    "division by zero": (lambda x: x // (x - x), (integers(1, 9, 20).float(),)),
+    "bools": (lambda x: (x > 0) & (x < 1) | ~(x > 0.5), (floats(33, 7),)),
+    "conversions": (lambda x: (x.long(), x.bool(), x.int().half()), (floats(40) * 9,)),
+    "bits": (lambda x: x.view(torch.int32) + 1, (floats(40),)),
+    "two results": (lambda x: torch.frexp(x), (floats(40),)),
+    "where": (lambda x: torch.where(x > 0, x, 0.5).clamp(-1, 1), (floats(9, 9),)),
+    "masks": (lambda x: F.pad(x, (1, 2, 3, 4)).relu(), (floats(9, 9),)),
+    "concatenation": (lambda x: torch.cat([x, x * 2, x + 1], 1), (floats(9, 9),)),
+    "quotients of indices": (
+        lambda x: x.roll((3, -5), (0, 1)) + x.flip(1),
+        (floats(33, 70),),
+    ),
+    "negative quotients": (
+        lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+        (floats(2, 3, 8, 8),),
+    ),
+    "tiles": (lambda x: x.t() + x, (floats(50, 50),)),
+    "a transpose": (lambda x: x.t().contiguous() + 1, (floats(65, 130),)),
+    "three dimensions": (
+        lambda x: x.permute(2, 1, 0).contiguous() * 2 + 1,
+        (floats(17, 5, 33),),
+    ),
+    "indices": (lambda x, i: x[i] * 2, (floats(33, 7), torch.tensor([3, -1, 5]))),
+    "an embedding": (lambda x, i: F.embedding(i, x), (floats(9, 7), integers(0, 9, 5))),
+    "an inner sum": (lambda x: x.sum(1), (floats(33, 70),)),
+    "an outer sum": (lambda x: x.sum(0), (floats(33, 70),)),
+    "a sum of all": (lambda x: x.sum(), (floats(400, 300) / 9,)),
+    "a divided sum": (lambda x: x.sum(0), (floats(5000, 3) / 9,)),
+    "a sum of bfloat16": (lambda x: x.sum(1), (floats(5, 300).bfloat16(),)),
+    "products": (lambda x: x[:, :9].prod(1), (floats(33, 70),)),
+    "largest and smallest": (
+        lambda x: (x.amax(1), x.amin(0), x.long().amax(0)),
+        (floats(33, 70),),
+    ),
+    "positions": (
+        lambda x: (x.argmax(1), x.argmin(0), x.max(1), x.argmax(), x.t().argmin()),
+        (floats(33, 70).round(),),
+    ),
+    "any and all": (lambda x: ((x > 2).any(1), (x > -9).all(0)), (floats(33, 70),)),
+    "a variance": (lambda x: torch.var_mean(x, 1), (floats(33, 70) + 1000,)),
+    "an outer variance": (lambda x: torch.var_mean(x, 0), (floats(33, 70) + 9,)),
+    "a divided variance": (lambda x: torch.var_mean(x), (floats(400, 300) + 9,)),
+    "softmax": (lambda x: x.softmax(1), (floats(33, 70),)),
+    "a short softmax": (lambda x: x.softmax(1), (floats(33, 11),)),
+    "layer_norm": (lambda x: F.layer_norm(x, (70,)), (floats(33, 70),)),
+    "atomics": (
+        lambda x, i: torch.zeros(9, 70, device=x.device).index_add(0, i, x),
+        (floats(33, 70), integers(0, 9, 33)),
+    ),
+    "atomics of integers": (
+        lambda x, i: torch.zeros(9, dtype=x.dtype, device=x.device).index_add(0, i, x),
+        (integers(0, 9, 330).int(), integers(0, 9, 330)),
+    ),
+    "special functions": (
+        lambda x: (x.erf(), x.lgamma(), torch.special.i1(x), x.expm1(), x.log1p()),
+        (floats(99).abs(),),
+    ),
+    "a number on the CPU": (lambda x, s: x * s, (floats(9), 3.5)),
+    "products of matrices": (lambda x: (x @ x.t()).relu() + 1, (floats(33, 70),)),
+    "a scan": (lambda x: x.cumsum(1) * 2, (floats(33, 70),)),
+    "an empty result": (lambda x: x[:0] + 1, (floats(33, 70),)),
+}
+
+
+def on(device: torch.device, value: Any) -> Any:
+    return value.to(device) if isinstance(value, Tensor) else torch.tensor(value)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_feature(xpu: torch.device, name: str) -> None:
+    function, given = CASES[name]
+    inputs = [on(xpu, each) for each in given]
+    expected = function(*inputs)
+    found = torch.compile(function)(*inputs)
+    narrow = "float16" in name
+    tolerance = {"rtol": 1e-2, "atol": 1e-2} if narrow else {"rtol": 1e-4, "atol": 1e-5}
+    assert_close(found, expected, equal_nan=True, **tolerance)
+
+
+def test_ops_are_fused(xpu: torch.device) -> None:
+    x = torch.randn(64, 64).to(xpu)
+    _, (code,) = run_and_get_code(torch.compile(lambda x: F.gelu(x + 1).sum(1)), x)
+    assert code.count("__kernel void") == 1
+    assert "normal_below_f" in code or "erf" in code
+
+
+def test_sizes_that_change_are_arguments(xpu: torch.device) -> None:
+    def function(x: Tensor) -> Tensor:
+        return (x * 2).sum(0) + x.softmax(1).amax(0)
+
+    compiled = torch.compile(function, dynamic=True)
+    compiled(torch.randn(5, 6).to(xpu))
+    for sizes in ((3, 7), (70, 300), (4, 16)):
+        x = torch.randn(sizes).to(xpu)
+        with torch.compiler.set_stance("fail_on_recompile"):
+            assert_close(compiled(x), function(x), rtol=1e-4, atol=1e-5)
+
+
+def test_an_index_out_of_range(xpu: torch.device) -> None:
+    x, i = torch.randn(4).to(xpu), torch.tensor([1, 7]).to(xpu)
+    with pytest.raises(IndexError, match="index out of range"):
+        torch.compile(lambda x, i: x[i] + 1)(x, i).sum().item()
+
+
+def test_an_input_that_is_written(xpu: torch.device) -> None:
+    @torch.compile
+    def change(x: Tensor, y: Tensor) -> Tensor:
+        x.mul_(2)
+        y[1:3] += x.sum()
+        return x + y
+
+    x, y = torch.ones(5, device=xpu), torch.zeros(5, device=xpu)
+    assert change(x, y).tolist() == [2.0, 12.0, 12.0, 2.0, 2.0]
+    assert x.tolist() == [2.0] * 5
+    assert y.tolist() == [0.0, 10.0, 10.0, 0.0, 0.0]
+
+
+def test_random_numbers(xpu: torch.device) -> None:
+    def draw(x: Tensor) -> tuple[Tensor, ...]:
+        return (
+            torch.rand_like(x),
+            torch.randn_like(x),
+            torch.randint(-5, 900, x.shape, device=x.device),
+            F.dropout(x, 0.25),
+        )
+
+    compiled = torch.compile(draw)
+    x = torch.ones(100, 100, device=xpu)
+    runs = []
+    for _ in range(2):
+        torch.xpu.manual_seed(1)
+        runs.append(compiled(x))
+    assert all(map(torch.equal, *runs))
+    uniform, normal, integer, dropped = (each.float().cpu() for each in runs[0])
+    assert uniform.min() >= 0
+    assert uniform.max() < 1
+    assert_close(uniform.mean(), torch.tensor(0.5), rtol=0, atol=0.02)
+    assert_close(normal.mean(), torch.tensor(0.0), rtol=0, atol=0.05)
+    assert_close(normal.std(), torch.tensor(1.0), rtol=0, atol=0.05)
+    assert integer.min() >= -5
+    assert integer.max() < 900
+    assert integer.max() > 850
+    assert_close(dropped.mean(), torch.tensor(1.0), rtol=0, atol=0.05)
+    assert not torch.equal(compiled(x)[0].cpu(), uniform)
+
+
+def test_random_numbers_of_eager_mode(xpu: torch.device) -> None:
+    def draw(x: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.rand_like(x) * 2, F.dropout(x, 0.25) + 1
+
+    x = torch.ones(100, device=xpu)
+    with torch._inductor.config.patch(fallback_random=True):
+        torch.xpu.manual_seed(1)
+        found = torch.compile(draw)(x)
+    torch.xpu.manual_seed(1)
+    assert all(map(torch.equal, found, draw(x)))

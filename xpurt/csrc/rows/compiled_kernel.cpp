@@ -1,0 +1,100 @@
+#include "rows/compiled_kernel.h"
+
+#include <algorithm>
+
+#include "schedule/policy.h"
+
+namespace xpurt {
+namespace {
+
+constexpr bool is_tensor(char letter) {
+  return letter == 'r' || letter == 'w' || letter == 'u';
+}
+
+Access access_of(char letter) {
+  if (letter == 'r') return Access::read;
+  return letter == 'w' ? Access::write : Access::read_write;
+}
+
+}  // namespace
+
+c10::DeviceIndex CompiledKernel::index_of(Arguments arguments) const {
+  TORCH_CHECK_VALUE(arguments.size() == spec_.arguments.size(), "the kernel ",
+                    spec_.key, " takes ", spec_.arguments.size(), " arguments; found ",
+                    arguments.size());
+  c10::DeviceIndex index = -1;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const at::TensorBase* tensor = arguments[i].tensor;
+    TORCH_CHECK_VALUE((tensor != nullptr) == is_tensor(spec_.arguments[i]), "argument ",
+                      i, " of the kernel ", spec_.key,
+                      tensor == nullptr ? " is no tensor" : " is a tensor");
+    if (tensor == nullptr) continue;
+    TORCH_CHECK_VALUE(tensor->is_xpu(), "argument ", i, " of the kernel ", spec_.key,
+                      " is on ", tensor->device(), ", not on xpu");
+    TORCH_CHECK_VALUE(index < 0 || tensor->device().index() == index,
+                      "the arguments of the kernel ", spec_.key,
+                      " are on xpu:", static_cast<int>(index), " and on ",
+                      tensor->device());
+    index = tensor->device().index();
+  }
+  TORCH_CHECK_VALUE(index >= 0, "the kernel ", spec_.key, " has no tensor");
+  return index;
+}
+
+size_t CompiledKernel::choose_position(Arguments arguments, Stream& stream,
+                                       int64_t elements) const {
+  if (stream.ordinal().devices.size() == 1) return stream.ordinal().home;
+  OpCost cost;
+  cost.elements = elements;
+  cost.flops = spec_.flops;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].tensor == nullptr) continue;
+    if (spec_.arguments[i] != 'w') cost.read(*arguments[i].tensor);
+    if (spec_.arguments[i] != 'r') cost.write(*arguments[i].tensor);
+  }
+  RowRun run;
+  return choose_device(cost, stream, run);
+}
+
+const sycl::kernel& CompiledKernel::built_for(const PhysicalDevice& device) {
+  const Built* last = last_.load(std::memory_order_acquire);
+  if (C10_LIKELY(last != nullptr && last->device == &device)) return *last->kernel;
+  const sycl::kernel& kernel = kernel_for(device, spec_.key);
+  // Leaked, once for each device that the kernel moves to: another thread may read it.
+  last_.store(new Built{&device, &kernel}, std::memory_order_release);
+  return kernel;
+}
+
+void CompiledKernel::launch(Arguments arguments, std::array<size_t, 3> sizes) {
+  const c10::DeviceIndex index = index_of(arguments);
+  const size_t elements = sizes[0] * sizes[1] * sizes[2];
+  if (elements == 0) return;
+  Stream& stream = current_stream(index);
+  const size_t position =
+      choose_position(arguments, stream, static_cast<int64_t>(elements));
+  Launch launch(stream, position);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const CompiledKernelArgument& each = arguments[i];
+    const char letter = spec_.arguments[i];
+    if (each.tensor != nullptr) {
+      launch.tensor(*each.tensor, access_of(letter));
+    } else if (letter == 'i') {
+      launch.value(each.integer);
+    } else if (letter == 'd') {
+      launch.value(each.real);
+    } else {
+      launch.value(static_cast<float>(each.real));
+    }
+  }
+  if (spec_.faults) launch.pointer(stream.fault_word(position));
+  const sycl::kernel& kernel = built_for(launch.device());
+  if (spec_.lanes) sizes[0] *= std::max(traits(launch.device()).sub_group, 1);
+  Range range;
+  for (size_t d = 0; d < 3; ++d) {
+    range.local[d] = spec_.group[d];
+    range.global[d] = (sizes[d] + range.local[d] - 1) / range.local[d] * range.local[d];
+  }
+  launch.submit(kernel, range);
+}
+
+}  // namespace xpurt

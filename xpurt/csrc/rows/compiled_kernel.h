@@ -1,0 +1,64 @@
+// Kernels of torch.compile's sycl form: OpenCL C that Python generated, with tensors
+// and numbers as arguments.
+#pragma once
+
+#include <ATen/core/TensorBase.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+
+#include "program/program.h"
+#include "rows/launch.h"
+
+namespace xpurt {
+
+// What the launches of one kernel have in common.
+struct CompiledKernelSpec {
+  std::string key;  // under which Python returns the source: see program/program.h
+  // A letter per argument. Tensors: 'r' read, 'w' wholly overwritten, 'u' read and
+  // written. Numbers: 'i' int64, 'd' double, 'f' float.
+  std::string arguments;
+  std::array<size_t, 3> group;  // work-items of a work-group; dimension 0 first
+  bool lanes = false;   // a sub-group, not a work-item, per element of dimension 0
+  bool faults = false;  // its last argument is a fault word
+  double flops = 1;     // per element of the range
+};
+
+// One argument of a call. `tensor` is null for a number.
+struct CompiledKernelArgument {
+  const at::TensorBase* tensor = nullptr;
+  int64_t integer = 0;
+  double real = 0;
+};
+
+class CompiledKernel {
+ public:
+  using Arguments = c10::ArrayRef<CompiledKernelArgument>;
+
+  explicit CompiledKernel(CompiledKernelSpec spec) : spec_(std::move(spec)) {}
+
+  const CompiledKernelSpec& spec() const { return spec_; }
+
+  // Submits the kernel to the current stream of the tensors' device, over at least
+  // `sizes` elements. Throws if the arguments are not those of the specification.
+  // Called without the GIL.
+  void launch(Arguments arguments, std::array<size_t, 3> sizes);
+
+ private:
+  const sycl::kernel& built_for(const PhysicalDevice& device);
+  size_t choose_position(Arguments arguments, Stream& stream, int64_t elements) const;
+  c10::DeviceIndex index_of(Arguments arguments) const;
+
+  const CompiledKernelSpec spec_;
+  // The kernel of the device that ran it last. The pairs live as long as the process.
+  struct Built {
+    const PhysicalDevice* device;
+    const sycl::kernel* kernel;
+  };
+  std::atomic<const Built*> last_{nullptr};
+};
+
+}  // namespace xpurt

@@ -1,0 +1,1 @@
+#define C_IS_DOUBLE 0
