@@ -49,6 +49,16 @@ def test_what_happened_is_a_schedule(policy: str, graph: TaskGraph) -> None:
         assert done.makespan <= 1.05 * graph.costs.sum(axis=0).min() + 1e-9
 
 
+def test_a_copy_that_is_on_its_way_is_not_there_yet() -> None:
+    # Tasks 1 and 2 read one result on the other device. It is sent once, and takes 3.
+    graph = TaskGraph([[1, 9], [9, 2], [9, 2]], [(0, 1, 3), (0, 2, 3)])
+    for policy in ("heft", "eft"):
+        done = simulate(graph, 2, policy)
+        on_other = done.schedule.placement == 1
+        assert (done.schedule.start[on_other] >= 4).all()
+    assert done.transfers <= 1
+
+
 def test_the_report_counts() -> None:
     # Two tasks at once on two devices, then one that takes both results.
     graph = TaskGraph([[4, 9], [9, 4], [2, 9]], [(0, 2, 1), (1, 2, 1)])

@@ -10,7 +10,7 @@ import numpy as np
 
 from xpurt.errors import PlanningError
 from xpurt.mapping.auto.planning import TaskGraph
-from xpurt.mapping.auto.simulation.residency import Residency
+from xpurt.mapping.auto.simulation.residency import Piece, Residency
 
 NOWHERE = -1
 Turn = tuple[float, int]
@@ -73,6 +73,7 @@ class Engine:
         self._placed = 0
         self._missing = [0] * graph.tasks  # parents that are not done
         self._arrives = [0.0] * graph.tasks  # the latest arrival of an input so far
+        self._lands: dict[tuple[Piece, int], float] = {}  # when a device has a copy
         # Events of a task from before it was taken back have an older life number.
         self._life = [0] * graph.tasks
         self._children = [graph.children(task) for task in range(graph.tasks)]
@@ -127,9 +128,16 @@ class Engine:
         """The time that a finished parent's result takes to a device from now on."""
         piece = self.graph.piece(edge)
         if self.residency.is_on(piece, device):
-            return 0.0
+            return self._on_its_way(piece, device)
         times = self.graph.transfer(edge)
-        return min(float(times[there, device]) for there in self._holders(edge))
+        return min(
+            self._on_its_way(piece, there) + float(times[there, device])
+            for there in self._holders(edge)
+        )
+
+    def _on_its_way(self, piece: Piece, device: int) -> float:
+        """The time until a copy that a device has, or is being sent, is there."""
+        return max(self._lands.get((piece, device), 0.0) - self.now, 0.0)
 
     def _holders(self, edge: int) -> list[int]:
         return self.residency.where(self.graph.piece(edge)) or [
@@ -154,6 +162,7 @@ class Engine:
         if not self.residency.is_on(piece, device):
             self.transfers += takes > 0
             self.transferred_bytes += self.size_bytes(edge) if takes > 0 else 0.0
+            self._lands[piece, device] = self.now + takes
         self.residency.put(piece, device, self.size_bytes(edge))
         self._arrives[task] = max(self._arrives[task], self.now + takes)
 
@@ -204,7 +213,9 @@ class Engine:
         self._left -= 1
         edges = self.graph.edges_out(task).tolist()
         for edge in edges:
-            self.residency.put(self.graph.piece(edge), device, self.size_bytes(edge))
+            piece = self.graph.piece(edge)
+            self.residency.put(piece, device, self.size_bytes(edge))
+            self._lands[piece, device] = self.now
         self._release_inputs(task)
         self.strategy.finished(self, task)
         for edge in edges:
