@@ -104,6 +104,14 @@ CASES: dict[str, Case] = {
     ),
     "a number on the CPU": (lambda x, s: x * s, (floats(9), 3.5)),
     "products of matrices": (lambda x: (x @ x.t()).relu() + 1, (floats(33, 70),)),
+    "attention": (
+        lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True) + 1,
+        (floats(2, 4, 16, 8),),
+    ),
+    "attention of transposed heads": (
+        lambda x: F.scaled_dot_product_attention(*[x.transpose(1, 2)] * 3).mT.sum(1),
+        (floats(2, 16, 4, 8),),
+    ),
     "a scan": (lambda x: x.cumsum(1) * 2, (floats(33, 70),)),
     "an empty result": (lambda x: x[:0] + 1, (floats(33, 70),)),
 }

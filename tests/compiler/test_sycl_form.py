@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 import xpurt
 from xpurt import _C
+from xpurt.compiler import inductor_hook
 
 pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
 
@@ -126,3 +127,15 @@ def test_a_tensor_of_the_cpu_is_refused(xpu: torch.device) -> None:
     )  # fmt: skip
     with pytest.raises(ValueError, match="is on cpu, not on xpu"):
         launch(torch.ones(1))
+
+
+def test_a_dtype_that_kernels_do_not_have(xpu: torch.device) -> None:
+    x = torch.tensor([0, 1, 2, 3, 4], dtype=torch.uint16).to(xpu)
+    inductor_hook._warn_once.cache_clear()
+    compiled = torch.compile(lambda x: x.int() + 1)
+    with (
+        xpurt.kernel_policy("sycl"),
+        pytest.warns(RuntimeWarning, match="torch.uint16"),
+    ):
+        found = compiled(x)
+    assert found.tolist() == [1, 2, 3, 4, 5]

@@ -47,6 +47,8 @@ MEMBERS = (
     Member("torch.Tensor._addmm_activation", "method_descriptor", "an op that has a row"),
     Member("torch._neg_view", "builtin_function_or_method", "the oracle copies negated views as such"),
     Member("torch._dynamo.backends.debugging.aot_eager", "function", "runs a graph op by op, where it cannot be compiled"),
+    Member("torch._functorch._aot_autograd.utils.make_boxed_func", "(f)", "the form in which Inductor calls a graph"),
+    Member("torch._inductor.exc.InductorError", "type", "a failed compilation, with its cause as `inner_exception`"),
     Member("torch._guards.TracingContext.try_get", "()", "`params_flat`: the parameters that freezing makes constants"),
     Member("torch._inductor.codegen.common", "module", "the registry of Inductor's backends"),
     Member("torch._inductor.codegen.common.custom_backend_passes", "dict", "the uuid of a device's pass is part of the key of a compiled graph"),

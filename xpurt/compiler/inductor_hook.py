@@ -4,6 +4,7 @@
 use: `import torch` alone imports none of it.
 """
 
+import copy
 import functools
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,10 +13,17 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch.utils import _pytree as pytree
 
 from xpurt import _C
-from xpurt.compiler import host_code, host_graph, packages, random_ops
+from xpurt.compiler import (
+    attention_layout,
+    host_code,
+    host_graph,
+    packages,
+    random_ops,
+)
 from xpurt.kernels import get_kernel_policy
 
 
@@ -23,6 +31,7 @@ def change(compile_fx: ModuleType) -> None:
     """Makes torch.compile take xpu tensors."""
     _leave_triton()
     random_ops.define()
+    attention_layout.define()
     replaced = {
         "compile_fx": _choose_form,
         "partition_fn": _partition,
@@ -185,14 +194,8 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
         if home is None:
             found = host_graph.ordinals_in(graph, inputs)
             if found:
-                from xpurt.compiler import opencl_scheduling
-
-                opencl_scheduling.register(host_code.KeyOfHome())
-                with (
-                    host_code.compiling_form(Form.SYCL.value, min(found)),
-                    opencl_scheduling.generating(),
-                ):
-                    return before(graph, inputs, *args, **kwargs)
+                compile = functools.partial(before, *args, **kwargs)
+                return _compile_kernels(compile, graph, inputs, min(found))
             with host_code.compiling(None):
                 compiled = before(graph, inputs, *args, **kwargs)
         else:
@@ -209,6 +212,35 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
         return host_code.host_code(compiled, home, [])
 
     return compile_fx_inner
+
+
+def _compile_kernels(
+    compile: Callable[..., Any],
+    graph: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    index: int,
+) -> Any:
+    """Compiles a graph to kernels for xpu:index. A graph with an op or a dtype that
+    kernels do not have runs op by op, with a warning."""
+    from torch._inductor.exc import InductorError
+
+    from xpurt.compiler import opencl_scheduling
+
+    attention_layout.replace(graph)
+    opencl_scheduling.register(host_code.KeyOfHome())
+    # Passes change the graph before an op is found to be missing.
+    before = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
+    try:
+        with (
+            host_code.compiling_form(Form.SYCL.value, index),
+            opencl_scheduling.generating(),
+        ):
+            return compile(graph, inputs)
+    except InductorError as error:
+        if not isinstance(error.inner_exception, NotImplementedError):
+            raise
+        _warn_once(str(error.inner_exception))
+        return make_boxed_func(before.forward)
 
 
 def _keep_home(before: Callable[..., Any]) -> Callable[..., Any]:
