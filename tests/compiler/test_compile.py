@@ -1,6 +1,7 @@
 """torch.compile on xpu as a user calls it, compared with the same program run eagerly."""
 
 import copy
+import warnings
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -11,6 +12,7 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 from xpurt import _C
+from xpurt.compiler import inductor_hook
 
 pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
 
@@ -170,3 +172,18 @@ def test_tensors_of_the_cpu_beside_those_of_xpu(xpu: torch.device) -> None:
     assert first.device == xpu
     assert second.device == torch.device("cpu")
     assert (first.tolist(), second.tolist()) == ([2.0] * 3, [4.0] * 3)
+
+
+def test_a_mode_that_would_record_graphs_tells_that_it_does_not(
+    xpu: torch.device,
+) -> None:
+    inductor_hook._warn_once.cache_clear()
+    compiled = torch.compile(lambda x: x.sin() + 1, mode="reduce-overhead")
+    x = torch.linspace(0, 1, 8).to(xpu)
+    with pytest.warns(RuntimeWarning, match="records no XPU graph"):
+        found = compiled(x)
+    assert_close(found, x.sin() + 1)
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "mode=")  # it is said once
+        compiled(x)

@@ -78,6 +78,8 @@ MEMBERS = (
     Member("torch._inductor.compile_fx", "module", "replaced functions: torch.compile"),
     Member("torch._inductor.config", "", "has `patch`; the settings of AOTInductor"),
     Member("torch._inductor.config.aot_inductor.metadata", "dict", "is written to AOTInductor's package"),
+    Member("torch._inductor.config.max_autotune", "bool", "a mode that has `cudagraphs`, too"),
+    Member("torch._inductor.config.triton.cudagraphs", "bool", "whether the program wishes graphs to be recorded"),
     Member("torch._inductor.config.patch", "", "sets them for one compilation"),
     Member("torch._inductor.virtualized.V", "", "the state of a compilation"),
     Member("torch._inductor.virtualized.V.aot_compilation", "bool", "whether a package is being made"),

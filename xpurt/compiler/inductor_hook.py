@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._inductor import config
 from torch.utils import _pytree as pytree
 
 from xpurt import _C
@@ -66,6 +67,11 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         found = _ordinals(model, inputs)
         if not found:
             return before(model, inputs, *args, **kwargs)
+        if config.triton.cudagraphs and not config.max_autotune:
+            _warn_once(
+                'mode="reduce-overhead" records no XPU graph; the compiled code is '
+                "called as in the default mode"
+            )
         form = form_of(found)
         reason = _why_not_host(found) or f"the kernel policy is {get_kernel_policy()}"
         if form != Form.NATIVE:
@@ -73,7 +79,7 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         if form != Form.EAGER:
             with host_code.compiling_form(form.value, min(found)):
                 return before(model, inputs, *args, **kwargs)
-        _warn_once(reason)
+        _warn_once(f"torch.compile runs op by op: {reason}")
         from torch._dynamo.backends.debugging import aot_eager
 
         return aot_eager(model, list(inputs))
@@ -116,10 +122,8 @@ def _why_not_host(ordinals: set[int]) -> str:
 
 
 @functools.cache
-def _warn_once(reason: str) -> None:
-    warnings.warn(
-        f"torch.compile runs op by op: {reason}.", RuntimeWarning, stacklevel=2
-    )
+def _warn_once(text: str) -> None:
+    warnings.warn(f"{text}.", RuntimeWarning, stacklevel=2)
 
 
 def _convert_before(before: Callable[..., Any]) -> Callable[..., Any]:
@@ -239,7 +243,7 @@ def _compile_kernels(
     except InductorError as error:
         if not isinstance(error.inner_exception, NotImplementedError):
             raise
-        _warn_once(str(error.inner_exception))
+        _warn_once(f"torch.compile runs op by op: {error.inner_exception}")
         return make_boxed_func(before.forward)
 
 
