@@ -1,4 +1,4 @@
-"""Compiled programs on an ordinal of several devices: processes of their own."""
+"""Compiled programs on several devices: processes of their own."""
 
 from own_process import run
 
@@ -30,3 +30,22 @@ print("equal")
 """
     ended = run(code, XPURT_MAPPING="AUTO", XPURT_VIRTUAL_GPU="strict")
     assert ended.stdout == "equal\n", ended.stderr
+
+
+def test_a_graph_with_tensors_of_two_ordinals() -> None:
+    code = """
+import torch, xpurt
+xpurt.set_xpu_mapping("explicit", devices=["cpu", "opencl:gpu:0"])
+a, b = (torch.linspace(0, 1, 1000, device=f"xpu:{i}") for i in range(2))
+
+def program(a, b):
+    return a.sin() + b.to("xpu:0"), (b * 2).exp()
+
+compiled = torch.compile(program, fullgraph=True)
+for current in range(2):
+    torch.xpu.set_device(current)
+    torch.testing.assert_close(compiled(a, b), program(a, b))
+print([each.device.index for each in compiled(a, b)])
+"""
+    ended = run(code, XPURT_VIRTUAL_GPU="strict")
+    assert ended.stdout == "[0, 1]\n", ended.stderr
