@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # In the environment, so that processes that tests start have the same devices; and set
 # before devices are listed. A machine with a GPU of its own sets it to "off".
@@ -20,6 +21,10 @@ os.environ.setdefault(
 os.environ.setdefault("XPURT_CHECK_LOCKS", "1")
 # A tier chosen by times of this run can't be tested; tests of learning switch it on.
 os.environ.setdefault("XPURT_LEARN", "0")
+
+# On a busy machine an example takes longer; how long it takes is for the bench.
+settings.register_profile("xpurt", deadline=None)
+settings.load_profile("xpurt")
 
 pytest_plugins = ["pytest_xpurt", "pytester", "headless_browser"]
 

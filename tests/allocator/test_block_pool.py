@@ -4,7 +4,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from xpurt import _C
@@ -53,7 +53,6 @@ def check_remainders(pool: "_C.testing.BlockPool") -> None:
 @pytest.mark.parametrize(
     ("large", "sizes"), [(False, SMALL_SIZES), (True, LARGE_SIZES)]
 )
-@settings(deadline=None)  # the machine may be busy
 @given(data=st.data())
 def test_random_sequences_keep_the_account(
     large: bool, sizes: st.SearchStrategy[int], data: st.DataObject

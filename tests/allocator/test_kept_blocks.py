@@ -4,7 +4,7 @@ csrc/memory/block_pool.h, Note [Kept blocks]."""
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from allocator.conftest import stats
@@ -50,7 +50,6 @@ def test_large_blocks_are_not_kept() -> None:
     assert free_sizes(pool) == [SMALL_SEGMENT]
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(data=st.data())
 def test_random_sequences_keep_the_account(data: st.DataObject) -> None:
     pool = _C.testing.BlockPool(False)

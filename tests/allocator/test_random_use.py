@@ -60,7 +60,6 @@ def check(live: dict[int, int]) -> None:
 
 @pytest.mark.usefixtures("memory")
 @settings(
-    deadline=None,
     max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

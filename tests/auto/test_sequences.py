@@ -23,7 +23,6 @@ STEPS = st.builds(
 MANY = settings(
     max_examples=150,
     derandomize=True,
-    deadline=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),
 )

@@ -126,7 +126,7 @@ def run(program: list[tuple[str, int, int]], lazy: bool) -> tuple[list[object], 
 def test_programs_give_the_same_numbers(policy: str) -> None:
     lazy_tensors = 0
 
-    @settings(deadline=None, max_examples=150)
+    @settings(max_examples=150)
     @given(program=PROGRAMS)
     def check(program: list[tuple[str, int, int]]) -> None:
         nonlocal lazy_tensors

@@ -26,7 +26,6 @@ CHECKS = st.sets(st.integers(0, 40), max_size=4)
 FEW = settings(
     max_examples=100,
     derandomize=True,
-    deadline=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),
 )

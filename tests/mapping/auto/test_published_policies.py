@@ -13,7 +13,7 @@ OTHERS = ["dmda", "dmdas", "openvino", "openvino-cumulative"]
 
 
 @pytest.mark.parametrize("policy", OTHERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(graph=graphs(most_tasks=15))
 def test_what_happened_is_a_schedule(policy: str, graph: TaskGraph) -> None:
     done = simulate(graph, graph.devices, policy)
@@ -22,7 +22,7 @@ def test_what_happened_is_a_schedule(policy: str, graph: TaskGraph) -> None:
 
 
 @pytest.mark.parametrize("policy", OTHERS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(graph=graphs(most_tasks=15))
 def test_everything_is_done_whatever_fails(policy: str, graph: TaskGraph) -> None:
     whole = simulate(graph, graph.devices, policy)

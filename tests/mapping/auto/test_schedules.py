@@ -15,7 +15,7 @@ LARGE = [policy for policy in POLICIES if policy != "exact"]
 
 
 @pytest.mark.parametrize("policy", LARGE)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(graph=graphs())
 def test_a_schedule_is_valid(policy: str, graph: TaskGraph) -> None:
     schedule = plan(graph, policy)
@@ -23,7 +23,7 @@ def test_a_schedule_is_valid(policy: str, graph: TaskGraph) -> None:
     assert schedule.makespan == max(schedule.finish.tolist(), default=0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs(most_tasks=5, most_devices=2))
 def test_no_schedule_is_shorter_than_the_exact_one(graph: TaskGraph) -> None:
     assert_shortest(graph)
@@ -90,7 +90,7 @@ def _shortest(graph: TaskGraph) -> float:
     return best
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(graph=graphs())
 def test_the_online_policy_is_no_worse_than_the_best_device_alone(
     graph: TaskGraph,

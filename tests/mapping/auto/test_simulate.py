@@ -36,7 +36,7 @@ def test_a_plan_runs_as_planned(policy: str, make: Any) -> None:
 
 
 @pytest.mark.parametrize("policy", ONLINE + PLANS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(graph=graphs(most_tasks=15))
 def test_what_happened_is_a_schedule(policy: str, graph: TaskGraph) -> None:
     done = simulate(graph, graph.devices, policy)
@@ -137,7 +137,7 @@ def test_a_failure_after_the_end_changes_nothing() -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graph=graphs(most_tasks=15))
 def test_everything_is_done_whatever_fails(graph: TaskGraph) -> None:
     for policy in ("eft", "lookahead", "heft"):
