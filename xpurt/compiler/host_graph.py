@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
+from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
@@ -96,7 +97,7 @@ def to_host(graph: GraphModule, index: int) -> None:
             _convert(module, node, seen)
         module.recompile()
     # AOTInductor keeps first values of the buffers there.
-    graph.meta.update({key: on_host(value) for key, value in graph.meta.items()})
+    graph.meta.update({key: _constant(value) for key, value in graph.meta.items()})
     output.meta[_HOME] = Home(index, on_device)
 
 
@@ -137,7 +138,7 @@ def _convert(module: GraphModule, node: Node, seen: dict[int, Any]) -> None:
     if node.op == "get_attr":
         value = _attribute(module, node)
         if isinstance(value, torch.Tensor) and value.device.type == "xpu":
-            _set_attribute(module, node, on_host(value))
+            _set_attribute(module, node, _constant(value))
 
     def convert(value: Any) -> Any:
         if id(value) not in seen:
@@ -150,6 +151,16 @@ def _convert(module: GraphModule, node: Node, seen: dict[int, Any]) -> None:
         node.meta[_WAS_ON_CPU] = True
     if value is not None:
         node.meta["val"] = pytree.tree_map(convert, value)
+
+
+def _constant(value: Any) -> Any:
+    """The CPU tensor in place of a constant. AOTInductor writes its bytes to a package;
+    Inductor then keeps the graph, so it is a copy, and the memory of xpu is free."""
+    found = on_host(value)
+    if found is value or not V.aot_compilation or isinstance(found, FakeTensor):
+        return found
+    with unset_fake_temporarily():
+        return found.clone()
 
 
 def _host_device(value: Any) -> Any:

@@ -75,11 +75,28 @@ class LoaderOnXpu:
     def run(self, inputs: list[Any]) -> list[Any]:
         return self._run(list(inputs))
 
-    def load_constants(self, constants: dict[str, torch.Tensor], *args: Any) -> None:
-        aliases = {name: on_host(value) for name, value in constants.items()}
-        self._loader.load_constants(aliases, *args)
-        # The loader may use their memory from now on.
-        self._constants.update(aliases)
+    def load_constants(
+        self,
+        constants: dict[str, torch.Tensor],
+        use_inactive: bool,
+        check_full_update: bool,
+        user_managed: bool = False,
+        allow_h2d_copy: bool = False,
+    ) -> None:
+        # The library keeps what it is given: copies, except where the program manages
+        # the constants itself.
+        form = on_host if user_managed else _copied
+        on_cpu = {name: form(value) for name, value in constants.items()}
+        self._loader.load_constants(
+            on_cpu, use_inactive, check_full_update, user_managed, allow_h2d_copy
+        )
+        if user_managed:
+            self._constants.update(on_cpu)
+
+
+def _copied(value: torch.Tensor) -> torch.Tensor:
+    """A copy in memory of the CPU: `cpu()` may share the bytes until one is written."""
+    return torch.empty_like(value, device="cpu").copy_(value)
 
 
 def _load(before: Callable[..., None]) -> Callable[..., None]:
