@@ -16,7 +16,7 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from xpurt.compiler import current
 from xpurt.compiler.opencl_types import letter_of
-from xpurt.kernels import ELEMENT_TYPES
+from xpurt.kernels import TYPES as ELEMENT_TYPES
 
 # Work-items of a work-group. In two dimensions the loads of one operand may be adjacent
 # along the second one: a square keeps their cache lines within the group.

@@ -12,7 +12,7 @@ import torch
 from sympy.printing.precedence import PRECEDENCE
 from torch.utils._sympy.printers import ExprPrinter
 
-from xpurt.kernels import ELEMENT_TYPES
+from xpurt.kernels import TYPES as ELEMENT_TYPES
 
 LETTERS: Final[dict[torch.dtype, str]] = {
     getattr(torch, each.dtype): letter

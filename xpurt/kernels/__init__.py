@@ -25,8 +25,6 @@ from xpurt.kernels.costs.curves import (
     Point,
     Rates,
 )
-from xpurt.kernels.kinds.element_types import TYPES as ELEMENT_TYPES
-from xpurt.kernels.kinds.element_types import converted, load, store
 from xpurt.kernels.policy import (
     configure,
     get_kernel_policy,
@@ -43,6 +41,7 @@ from xpurt.kernels.report import (
 
 if TYPE_CHECKING:
     from xpurt.kernels.catalog import Entry, op_entries
+    from xpurt.kernels.kinds.element_types import TYPES, converted, load, store
     from xpurt.kernels.registration import kernel_cache, register
     from xpurt.kernels.rows.cost_classes import OPS_OF_THEIR_OWN, cost_class
     from xpurt.kernels.rows.table import ROWS
@@ -59,7 +58,6 @@ __all__ = [
     "BadCosts",
     "Calibration",
     "Curve",
-    "ELEMENT_TYPES",
     "Functions",
     "Identity",
     "OPS_OF_THEIR_OWN",
@@ -68,6 +66,7 @@ __all__ = [
     "Point",
     "ROWS",
     "Rates",
+    "TYPES",
     "apply_costs",
     "calibration_path",
     "call",
@@ -105,6 +104,10 @@ _WITH_THE_ROWS = {
     "OPS_OF_THEIR_OWN": "rows.cost_classes",
     "cost_class": "rows.cost_classes",
     "ROWS": "rows.table",
+    "TYPES": "kinds.element_types",
+    "converted": "kinds.element_types",
+    "load": "kinds.element_types",
+    "store": "kinds.element_types",
     "Functions": "sources.typed_functions",
     "call": "sources.typed_functions",
     "keep_source": "sources.typed_functions",

@@ -57,12 +57,13 @@ size_t CompiledKernel::choose_position(Arguments arguments, Stream& stream,
 }
 
 const sycl::kernel& CompiledKernel::built_for(const PhysicalDevice& device) {
-  const Built* last = last_.load(std::memory_order_acquire);
-  if (C10_LIKELY(last != nullptr && last->device == &device)) return *last->kernel;
-  const sycl::kernel& kernel = kernel_for(device, spec_.key);
-  // Leaked, once for each device that the kernel moves to: another thread may read it.
-  last_.store(new Built{&device, &kernel}, std::memory_order_release);
-  return kernel;
+  if (device.id >= kCountedDevices) return kernel_for(device, spec_.key);
+  auto& slot = built_[device.id];
+  const sycl::kernel* kernel = slot.load(std::memory_order_acquire);
+  if (C10_LIKELY(kernel != nullptr)) return *kernel;
+  kernel = &kernel_for(device, spec_.key);
+  slot.store(kernel, std::memory_order_release);
+  return *kernel;
 }
 
 void CompiledKernel::launch(Arguments arguments, std::array<size_t, 3> sizes) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <string>
 
+#include "device/device_counts.h"
 #include "program/program.h"
 #include "rows/launch.h"
 
@@ -53,12 +54,8 @@ class CompiledKernel {
   c10::DeviceIndex index_of(Arguments arguments) const;
 
   const CompiledKernelSpec spec_;
-  // The kernel of the device that ran it last. The pairs live as long as the process.
-  struct Built {
-    const PhysicalDevice* device;
-    const sycl::kernel* kernel;
-  };
-  std::atomic<const Built*> last_{nullptr};
+  // By the device's id; devices without a place here find their kernel anew.
+  std::array<std::atomic<const sycl::kernel*>, kCountedDevices> built_{};
 };
 
 }  // namespace xpurt
