@@ -28,12 +28,12 @@ def change(package: ModuleType) -> None:
 
 
 @contextmanager
-def described(graph: torch.fx.GraphModule, home: Home | None) -> Iterator[None]:
+def described(graph: torch.fx.GraphModule, home: Home) -> Iterator[None]:
     """Within it, a package that is made of the graph gets the metadata of its home."""
     from torch._inductor import config
     from torch._inductor.virtualized import V
 
-    if home is None or not V.aot_compilation:
+    if not V.aot_compilation:
         yield
         return
     described = {"home": asdict(home), "written": written_inputs(graph)}
