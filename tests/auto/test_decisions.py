@@ -1,6 +1,6 @@
 """AUTO's choice of a device for an op: by costs, by pending work, by its operands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 import torch
@@ -61,6 +61,53 @@ def test_a_layer_by_cells_costs_launches_for_each_step(
     with torch.no_grad():
         layer(x)
     assert calls("xpurt::gru_layer", kind) == 1
+
+
+def gradients(operands: Sequence[torch.Tensor]) -> object:
+    backward = torch.ops.aten.convolution_backward
+    return backward(
+        *operands, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, True, False]
+    )
+
+
+def layer(operands: Sequence[torch.Tensor]) -> object:
+    x, state, *weights = operands
+    return torch.gru(x, state, weights, False, 1, 0.0, False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("op", "function", "shapes"),
+    [
+        (
+            "aten::convolution_backward_overrideable",
+            gradients,
+            [(2, 4, 6, 6), (2, 3, 8, 8), (4, 3, 3, 3)],
+        ),
+        ("xpurt::gru_layer", layer, [(3, 2, 4), (1, 2, 5), (15, 4), (15, 5)]),
+    ],
+    ids=["gradients", "layer"],
+)
+def test_the_ops_that_compute_a_call_run_where_it_runs(
+    op, function, shapes, costs: Choices
+) -> None:
+    """The predicted time of the call is pending on its device. Decided for themselves,
+    its ops would go to the other one."""
+    operands = [torch.ones(shape, device="xpu") for shape in shapes]
+    costs.gpu()
+    with torch.no_grad():
+        function(operands)  # builds the kernels
+    torch.xpu.synchronize()
+    set_costs(costs, 1e6, 0.8e6)
+    with torch.no_grad():
+        rows = list(xpurt.explain(lambda: function(operands)))
+    names = {d.name: d.kind for d in xpurt.physical_devices()}
+    ops = [row.op for row in rows]
+    # What comes after it is no part of the call. A call follows its parts.
+    kinds = [
+        names[row.device] for row in rows[: ops.index(op) + 1] if "cat" not in row.op
+    ]
+    assert len(kinds) > 3
+    assert set(kinds) == {"gpu"}
 
 
 def test_a_chain_stays_where_its_data_is(costs) -> None:

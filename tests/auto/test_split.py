@@ -162,6 +162,28 @@ def test_samples_that_are_divided_stay_for_the_gradient_of_a_weight(
     assert of_weight.cpu().unique().tolist() == [16_000.0]
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda out, _: out.fill_(2),
+        lambda out, x: out.copy_(x),
+        lambda out, x: torch.add(x, 1, out=out),
+        lambda out, x: torch.mm(x, x, out=out),
+    ],
+    ids=["fill_", "copy_", "add", "mm"],
+)
+def test_what_is_overwritten_is_not_moved(write, choices: Choices) -> None:
+    choices.gpu()
+    x = torch.ones(64, 64, device="xpu") * 1
+    choices.cpu()
+    out = torch.zeros(64, 64, device="xpu") * 1
+    before = _C.testing.transfers_to(0)
+    choices.gpu()
+    write(out, x)
+    assert _C.testing.transfers_to(0) == before
+    assert held(out) == ["gpu"]
+
+
 def test_shards_stay_where_they_are(split: Split) -> None:
     split.off()
     x = torch.zeros(1 << 20, device="xpu")

@@ -43,6 +43,13 @@ struct Copy {
   }
 };
 
+// Whether the source's bytes are where a memcpy would run: on the device of a shard,
+// else at home. If they are elsewhere, it costs less to copy them there.
+bool stays_here(const Copy& copy) {
+  return is_on_shard() || is_valid_on(*copy.source.storage().unsafeGetStorageImpl(),
+                                      ordinal(copy.index).home);
+}
+
 // Submits one memcpy to the stream, after earlier work. Does not wait.
 void copy_on_queue(const Copy& copy) {
   const uint64_t begin = ticks_now();
@@ -177,7 +184,7 @@ void copy_within_ordinal(const Copy& copy) {
   // The host never runs captured work.
   const bool idle = current_stream(copy.index).idle() && !is_capturing(copy.index);
   const bool by_host = idle && host_reads(copy.index) && shard_position() < 0;
-  if (dense && !by_host) {
+  if (dense && !by_host && stays_here(copy)) {
     copy_on_queue(copy);
   } else if (copy_half_parts(copy)) {
     return;

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 
+#include "memory/replica/device_override.h"
 #include "onednn/convolution.h"
 #include "op/row_call.h"
 #include "rows/decomposed.h"
@@ -52,7 +53,9 @@ class ConvolutionCall final : public RowCall {
   Tensor in_shards(const Stack& stack, Stream& stream, RowRun& run) const;
   bool gradients_in_shards(const Stack& stack, Stream& stream, RowRun& run,
                            ConvolutionGradients* gradients) const;
-  bool run_onednn(Stack* stack, RowRun& run) const;
+  void give_gradients(Stack* stack, ConvolutionGradients* gradients) const;
+  bool run_in_shards(Stack* stack, Stream& stream, RowRun& run) const;
+  bool run_onednn(size_t position, Stack* stack, Stream& stream) const;
 
   const ConvolutionSpec& spec_;
   const bool backward_;
@@ -230,45 +233,54 @@ bool ConvolutionCall::gradients_in_shards(const Stack& stack, Stream& stream,
   return true;
 }
 
-// Runs the call by oneDNN, whole or in shards. False if it is not divided and the
-// device has no primitives for it, or while it is captured.
-bool ConvolutionCall::run_onednn(Stack* stack, RowRun& run) const {
-  Stream& stream = current_stream(asked_.input.device().index());
-  // For captures see Note [Capture].
-  if (!asked_.is_sound() || is_capturing(stream)) return false;
+void ConvolutionCall::give_gradients(Stack* stack,
+                                     ConvolutionGradients* gradients) const {
+  torch::jit::drop(*stack, count_);
+  for (Tensor& each : *gradients) torch::jit::push(*stack, std::move(each));
+}
+
+// Computes the call in shards. False if it is not to be divided.
+bool ConvolutionCall::run_in_shards(Stack* stack, Stream& stream, RowRun& run) const {
   if (Tensor output = in_shards(*stack, stream, run); output.defined()) {
     give_result(stack, count_, std::move(output));
     return true;
   }
-  const auto give_gradients = [&](ConvolutionGradients& gradients) {
-    torch::jit::drop(*stack, count_);
-    for (Tensor& each : gradients) torch::jit::push(*stack, std::move(each));
-    return true;
-  };
   ConvolutionGradients gradients;
-  if (gradients_in_shards(*stack, stream, run, &gradients))
-    return give_gradients(gradients);
-  const size_t position = choose_device(cost_, stream, run);
+  if (!gradients_in_shards(*stack, stream, run, &gradients)) return false;
+  give_gradients(stack, &gradients);
+  return true;
+}
+
+// Computes the call by oneDNN. False if the device has no primitives for it.
+bool ConvolutionCall::run_onednn(size_t position, Stack* stack, Stream& stream) const {
   const PhysicalDevice& device = *stream.ordinal().devices[position];
-  const bool is_possible =
-      backward_ ? has_primitives(asked_, grad(*stack), wanted(*stack), device)
-                : has_primitives(asked_, device);
-  if (!is_possible) return false;
   if (!backward_) {
+    if (!has_primitives(asked_, device)) return false;
     Tensor output = empty_output(asked_);
     onednn_convolution(asked_, output, position, stream);
     give_result(stack, count_, std::move(output));
     return true;
   }
-  gradients = empty_gradients(asked_, wanted(*stack));
+  if (!has_primitives(asked_, grad(*stack), wanted(*stack), device)) return false;
+  ConvolutionGradients gradients = empty_gradients(asked_, wanted(*stack));
   onednn_convolution_gradients(asked_, grad(*stack), gradients, position, stream);
-  return give_gradients(gradients);
+  give_gradients(stack, &gradients);
+  return true;
 }
 
 void ConvolutionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
-  const bool by_onednn = run_onednn(stack, run);
-  if (!by_onednn) by_products_.run(stack);
-  tier_ = by_onednn ? Tier::onednn : Tier::sycl;
+  Stream& stream = current_stream(asked_.input.device().index());
+  tier_ = Tier::onednn;
+  std::optional<OnChosenDevice> there;
+  // For captures see Note [Capture].
+  if (asked_.is_sound() && !is_capturing(stream)) {
+    if (run_in_shards(stack, stream, run)) return;
+    const size_t position = choose_device(cost_, stream, run);
+    if (run_onednn(position, stack, stream)) return;
+    there.emplace(position, stream.ordinal().home);
+  }
+  by_products_.run(stack);
+  tier_ = Tier::sycl;
 }
 
 std::unique_ptr<RowKernel> ConvolutionSpec::make(const Overload& overload) const {

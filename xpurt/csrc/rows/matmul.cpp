@@ -245,7 +245,7 @@ void MatmulCall::by_kernel(const Product& call, const Tensor& out,
   }
   const bool has_self = adds(call);
   const Tensor self = has_self ? call.self->expand_as(out) : out;
-  launch.tensor(out, call.out != nullptr ? Access::read_write : Access::write);
+  launch.tensor(out, Access::write);
   launch.tensor(*left, Access::read);
   launch.tensor(*right, Access::read);
   if (has_self) launch.tensor(self, Access::read);

@@ -139,8 +139,8 @@ void PointwiseCall::submit(const at::TensorIterator& iter, const Numbers& number
     layout.append(strides.begin(), strides.end());
     shape += strides[0] == 1 ? '1' : strides[0] == 0 ? '0' : 'n';
   };
-  // An in-place op reads the memory that it writes.
-  add_tensor(0, call_.output != nullptr ? Access::read_write : Access::write);
+  // If an in-place op reads its memory, that is also one of the operands below.
+  add_tensor(0, Access::write);
   for (int k = 0; k < binding_.operands; ++k) {
     if (!spec_.uses_operand(k) || !call_.present[k]) continue;
     if (call_.is_scalar(k)) {

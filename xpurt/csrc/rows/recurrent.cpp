@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "memory/replica/device_override.h"
 #include "onednn/recurrent.h"
 #include "op/element_type.h"
 #include "op/row_call.h"
@@ -46,7 +47,7 @@ class RecurrentCall final : public RowCall {
   bool trains(const Stack& stack) const { return backward_ || stack.back().toBool(); }
   void read_cost(const Stack& stack);
   void forward(size_t position, Stream& stream, Stack* stack);
-  void backward(Stream& stream, Stack* stack, RowRun& run);
+  void backward(size_t position, Stream& stream, Stack* stack, RowRun& run);
 
   const RecurrentSpec& spec_;
   const bool backward_;
@@ -87,8 +88,12 @@ void RecurrentCall::forward(size_t position, Stream& stream, Stack* stack) {
   // For captures see Note [Capture].
   const bool whole = !is_capturing(stream) &&
                      onednn_recurs(*stream.ordinal().devices[position], layer_, train);
-  RecurrentResults made = whole ? onednn_recurrent(layer_, train, position, stream)
-                                : layer_by_cells(layer_, train);
+  const auto by_cells = [&] {
+    const OnChosenDevice there(position, stream.ordinal().home);
+    return layer_by_cells(layer_, train);
+  };
+  RecurrentResults made =
+      whole ? onednn_recurrent(layer_, train, position, stream) : by_cells();
   torch::jit::drop(*stack, arguments(*stack).size());
   torch::jit::push(*stack, std::move(made.output), std::move(made.hy),
                    std::move(made.cy), std::move(made.workspace), made.form);
@@ -108,16 +113,21 @@ size_t position_of(const RecurrentResults& made, const Stream& stream, RowRun& r
   return known - devices.begin();
 }
 
-void RecurrentCall::backward(Stream& stream, Stack* stack, RowRun& run) {
+void RecurrentCall::backward(size_t position, Stream& stream, Stack* stack,
+                             RowRun& run) {
   const auto given = arguments(*stack);
   const RecurrentResults grads{given[0].toTensor(), given[1].toTensor(),
                                tensor_or_none(given[2])};
   const RecurrentResults made = results_at(&given[kGrads + kOfLayer]);
   const bool whole = made.form != kByCells;
+  const auto by_cells = [&] {
+    const OnChosenDevice there(position, stream.ordinal().home);
+    return gradients_by_cells(layer_, made, grads);
+  };
   RecurrentTensors found =
       whole ? onednn_recurrent_gradients(layer_, made, grads,
                                          position_of(made, stream, run), stream)
-            : gradients_by_cells(layer_, made, grads);
+            : by_cells();
   torch::jit::drop(*stack, given.size());
   for (Tensor* each : found.all()) stack->emplace_back(std::move(*each));
   tier_ = whole ? Tier::onednn : Tier::sycl;
@@ -128,7 +138,7 @@ void RecurrentCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
   const size_t position = choose_device(cost_, stream, run);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (backward_) {
-    backward(stream, stack, run);
+    backward(position, stream, stack, run);
   } else {
     forward(position, stream, stack);
   }

@@ -33,7 +33,7 @@ std::string reason(const OpRecord& record, Tier tier, const RowRun& run,
                    const Ordinal& devices) {
   const Decision* decision = run.decision;
   if (decision == nullptr) {
-    if (is_on_shard()) return "a part of a divided op";
+    if (is_on_shard()) return "a part of another op";
     const KernelPolicy policy = kernel_policy();
     if (policy == KernelPolicy::native) return "the kernel policy is native";
     if (record.row.load(std::memory_order_acquire) == nullptr) {
