@@ -269,3 +269,28 @@ print(torch.allclose(y.cpu(), expected, rtol=1e-4, atol=1e-4))
 """,
         XPURT_LEARN="0",
     ) == ["{'aten::bmm': ('sycl', 'gpu')}", "{'sycl'}", "True"]
+
+
+def test_a_call_does_not_wait_for_the_kernels_of_its_parts(tmp_path) -> None:
+    """On the GPU a convolution is a function of Python, and its kernels have to be
+    built. Until then home computes it."""
+    assert auto(
+        """
+from torch.nn import functional as F
+torch.manual_seed(0)
+operands = torch.randn(8, 8, 20, 20), torch.randn(8, 8, 3, 3)
+x, w = (each.to("xpu") for each in operands)
+costs(1e6, 10)
+expected = F.conv2d(*operands, padding=1)
+ran = []
+while ran[-1:] != ["gpu"] and len(ran) < 20:
+    y = F.conv2d(x, w, padding=1)
+    ran.append(names[next(r.device for r in xpurt.op_report(reset=True).rows
+                          if r.op == "aten::convolution_overrideable")])
+    assert torch.allclose(y.cpu(), expected, rtol=1e-4, atol=1e-4)
+    while _C.testing.builds_pending(): time.sleep(0.01)
+print(ran[0], ran[-1])
+""",
+        XPURT_LEARN="0",
+        XPURT_CACHE_DIR=str(tmp_path),
+    ) == ["cpu gpu"]

@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "device/device_failure.h"
 #include "device/device_scope.h"
+#include "host/kept_error.h"
 #include "memory/replica/device_override.h"
 #include "native/alias.h"
 #include "native/host_run.h"
@@ -73,6 +74,19 @@ BuildWaits waits_of(const OpRecord& record, const RowChoice& choice,
   return {false, has_native ? nullptr : &ordinal(index).home_device()};
 }
 
+// Runs the call. If it is a part of another op, that op has to know the error's type.
+void run_kept(RowCall& call, const c10::OperatorHandle& op, torch::jit::Stack* stack,
+              RowRun& run) {
+  if (C10_LIKELY(!is_on_shard())) return call.run(op, stack, run);
+  kept_error = nullptr;  // of a call that was repeated
+  try {
+    call.run(op, stack, run);
+  } catch (...) {
+    keep_error();
+    throw;
+  }
+}
+
 // Runs the row. False if the next tier has to run the call: the home device's driver
 // refuses to build a kernel of the row, or a kernel is still being built.
 bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
@@ -106,7 +120,7 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
   };
   for (;;) {
     try {
-      choice.call->run(record.op, stack, run);
+      run_kept(*choice.call, record.op, stack, run);
       if (run.shard_moved && last_refusal().count != refused) {
         remember_refusal(record, row, type, on.home_device());
       }

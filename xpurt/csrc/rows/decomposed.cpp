@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "host/gil.h"
+#include "host/kept_error.h"
 #include "op/row_call.h"
 
 namespace xpurt {
@@ -102,7 +103,7 @@ void Decomposition::run(Stack* stack) const {
   active.push_back(this);
   const auto done = c10::make_scope_exit([] { active.pop_back(); });
   Stack parts(stack->end() - arguments_, stack->end() - outs_);
-  form().callBoxed(parts);
+  with_kept_error([&] { form().callBoxed(parts); });
   for (size_t i = 0; i < written_.size(); ++i) {
     const Tensor& target =
         (*stack)[stack->size() - arguments_ + written_[i]].toTensor();
