@@ -111,6 +111,15 @@ std::vector<DevicePart> parts_of(const OpCost& cost, const Work& work,
   return parts;
 }
 
+// Whether the times of the shards are known well.
+bool have_converged(const StatisticsBucket& bucket, const Division& division) {
+  for (size_t position = 0; position < division.proportions.size(); ++position) {
+    const LearnedCost& of_shards = bucket.candidates[position].of_shards;
+    if (division.proportions[position] > 0 && !of_shards.has_converged()) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool is_divisible(const CallToDecide& call, const Work& work, const Stream& stream) {
@@ -157,13 +166,16 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
       &bucket.copies, &boundary_of(stream.id().device_index(), call.cost.rows));
   const bool pays_off = partition.divides();
   if (pays_off) {
-    bucket.lost_division.pay_off();
+    if (have_converged(bucket, partition)) bucket.lost_division.pay_off();
   } else if (call.learns) {
     partition = divide_again(parts,
                              parts_of(call.cost, work, stream.ordinal(), costs, found,
                                       *decision, Times::of_whole_calls),
                              devices, alone, calls, &bucket.lost_division);
     decision->explores = partition.divides();
+    for (CandidateStatistics& each : bucket.candidates) {
+      if (decision->explores) each.of_shards = {};
+    }
   }
   if (!partition.divides()) return;
   const bool has_new = std::ranges::any_of(parts, [&](const DevicePart& each) {
