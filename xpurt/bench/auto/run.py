@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from xpurt.bench.auto.calibration_loop import CalibrationLoop
 from xpurt.bench.auto.case import AutoCase
 from xpurt.bench.auto.cases import CASES
-from xpurt.bench.auto.mapping_process import mapping_processes
+from xpurt.bench.auto.mapping_process import AUTO_MAPPING, mapping_processes
 from xpurt.bench.auto.measured import Measured, group_sentences
 from xpurt.bench.auto.report import SECTION, as_data, as_table, save_plot, write_page
 from xpurt.bench.request import Request, check_files, write_files
@@ -18,8 +18,9 @@ from xpurt.reports import describe_machine
 
 AUTO = "auto"  # the suite's name
 
-# Until all kernels are built, and ten times of each op are known.
-WARM_S, WARM_CALLS = 4.0, 12
+# Until all kernels are built, and ten times of each op are known. With several devices
+# there are several times as many: of each device's kernel, and of each device's shard.
+WARM_S, AUTO_WARM_S, WARM_CALLS = 4.0, 12.0, 12
 QUICK_WARM_S = 1.0
 ROUNDS, QUICK_ROUNDS = 9, 3
 
@@ -70,9 +71,11 @@ def _measure(case: AutoCase, loop: CalibrationLoop, quick: bool) -> Measured:
     mappings = list(dict.fromkeys((*case.limit.against, case.auto)))
     delay_us = _delay_us(case) if case.slow_gpu > 1 else 0
     with mapping_processes(mappings, delay_us) as processes:
-        for process in processes.values():
+        for mapping, process in processes.items():
             began, calls = time.monotonic(), 0
-            warm_s = QUICK_WARM_S if quick else WARM_S
+            warm_s = AUTO_WARM_S if mapping == AUTO_MAPPING else WARM_S
+            if quick:
+                warm_s = QUICK_WARM_S
             while time.monotonic() - began < warm_s or calls < WARM_CALLS:
                 process.seconds(case, case.calls)
                 calls += case.calls
