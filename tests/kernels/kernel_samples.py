@@ -48,7 +48,7 @@ class Overload:
 
     @property
     def in_place(self) -> bool:
-        return self.name.endswith("_") and not self.name.endswith("__")
+        return any(a.is_write and not a.is_out for a in self.arguments)
 
     @property
     def tensors(self) -> int:

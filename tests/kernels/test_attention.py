@@ -74,6 +74,23 @@ def check(
         assert tiers_of(op) <= ON_THE_QUEUE
 
 
+@pytest.mark.parametrize("order", ["contiguous", "heads inside", "sizes outside"])
+def test_the_result_has_the_layout_of_the_query(xpu: torch.device, order: str) -> None:
+    """A compiled graph is traced with PyTorch's layout, and takes addresses from it."""
+    query = numbers(2, 3, 17, 16)
+    if order == "heads inside":
+        query = numbers(2, 17, 3, 48)[..., :16].transpose(1, 2)
+    if order == "sizes outside":
+        query = numbers(2, 3, 16, 17).mT
+    expected = F.scaled_dot_product_attention(query, query, query)
+    moved = query.to(xpu)
+    attend = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    with kernel_policy("sycl"):
+        actual, _ = attend(moved, moved, moved)
+    assert_near(actual, expected, 10, check_stride=False)
+    assert actual.stride() == torch.empty_like(query).stride()
+
+
 @pytest.mark.beyond_cpu(dtype=[torch.float32])
 @pytest.mark.parametrize(
     "dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64], ids=str

@@ -131,6 +131,15 @@ def test_shift_amounts(dtype: torch.dtype, xpu: torch.device) -> None:
         function = getattr(torch, name)
         actual = on_queue(f"aten::{name}", lambda f=function: f(a.to(xpu), b.to(xpu)))
         assert_near(actual, function(a, b))
+    whole = a.expand(len(numbers), len(amounts)).contiguous()
+    for name in ("__lshift__", "__rshift__", "__ilshift__", "__irshift__"):
+        function = getattr(torch.Tensor, name)
+        for amount in (b, 1):
+            moved = amount.to(xpu) if isinstance(amount, torch.Tensor) else amount
+            actual = on_queue(
+                f"aten::{name}", lambda f=function, m=moved: f(whole.to(xpu), m)
+            )
+            assert_near(actual, function(whole.clone(), amount))
 
 
 @pytest.mark.parametrize("rounding", ["trunc", "floor"])

@@ -19,7 +19,6 @@ from torch.utils import _pytree as pytree
 
 from xpurt import _C
 from xpurt.compiler import (
-    attention_layout,
     host_code,
     host_graph,
     packages,
@@ -32,7 +31,6 @@ def change(compile_fx: ModuleType) -> None:
     """Makes torch.compile take xpu tensors."""
     _leave_triton()
     random_ops.define()
-    attention_layout.define()
     replaced = {
         "compile_fx": _choose_form,
         "partition_fn": _partition,
@@ -230,7 +228,6 @@ def _compile_kernels(
 
     from xpurt.compiler import opencl_scheduling
 
-    attention_layout.replace(graph)
     opencl_scheduling.register(host_code.KeyOfHome())
     # Passes change the graph before an op is found to be missing.
     before = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))

@@ -5,6 +5,7 @@ a compiled program computes the same numbers, and an improvement of a row is one
 compiled code, too.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -116,30 +117,32 @@ def texts(operands: Sequence[Any], dtype: torch.dtype) -> list[str]:
     return found
 
 
-def _by_row(name: str, aten: str) -> Callable[..., str]:
+def _in_one_type(
+    name: str,
+    text_in: Callable[[str, list[str]], tuple[str, Functions]],
+    in_double: bool = False,
+) -> Callable[..., str]:
+    """The op `name`. `text_in` takes the letter of a type, and operands of that type."""
+
     def expression(*operands: Any) -> str:
-        row = row_named(aten)
-        assert row is not None, f"no row of {aten} has one expression"
-        dtype = dtype_of(operands)
-        if row.in_double and current.kernel().has_fp64:
-            dtype = torch.float64
-        text, functions = row_expression(row, letter_of(dtype), texts(operands, dtype))
+        wide = in_double and current.kernel().has_fp64
+        dtype = torch.float64 if wide else dtype_of(operands)
+        text, functions = text_in(letter_of(dtype), texts(operands, dtype))
         need(functions)
         return text
 
     expression.__name__ = name
     return expression
+
+
+def _by_row(name: str, aten: str) -> Callable[..., str]:
+    row = row_named(aten)
+    assert row is not None, f"no row of {aten} has one expression"
+    return _in_one_type(name, functools.partial(row_expression, row), row.in_double)
 
 
 def _by_function(name: str, function: str) -> Callable[..., str]:
-    def expression(*operands: Any) -> str:
-        dtype = dtype_of(operands)
-        text, functions = call(function, letter_of(dtype), texts(operands, dtype))
-        need(functions)
-        return text
-
-    expression.__name__ = name
-    return expression
+    return _in_one_type(name, functools.partial(call, function))
 
 
 def _infix(name: str, sign: str) -> Callable[..., str]:

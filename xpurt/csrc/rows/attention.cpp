@@ -2,6 +2,7 @@
 // type, else by xpurt's tiled kernel.
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
@@ -136,7 +137,7 @@ bool AttentionCall::read(const Stack& stack) {
          });
 }
 
-// A result in the layout of PyTorch's CPU kernel: the heads of a token are adjacent.
+// A gradient in the layout of PyTorch's CPU kernel: the heads of a token are adjacent.
 Tensor heads_inside(const Attention& asked, int64_t tokens) {
   return at::empty({asked.batch(), tokens, asked.heads(), asked.size()},
                    asked.query.options())
@@ -146,14 +147,18 @@ Tensor heads_inside(const Attention& asked, int64_t tokens) {
 void AttentionCall::forward(const Attention& asked, size_t position, bool products,
                             Stack* stack) const {
   Attended made;
-  made.out = heads_inside(asked, asked.queries());
+  // PyTorch's CPU kernel keeps the layout of the query, and compiled code relies on it.
+  Tensor out = at::empty_like(asked_.query);
+  const bool plain = out.size(3) == 1 || out.stride(3) == 1;
+  made.out = plain ? out : heads_inside(asked, asked.queries());
   made.sums =
       at::empty({asked.batch(), asked.queries(), asked.heads()},
                 asked.query.options().dtype(computed_in(asked.query.scalar_type())))
           .transpose(1, 2);
   (products ? attend_by_products : attend_by_tiles)(asked, made, position);
+  if (!plain) out.copy_(made.out);
   torch::jit::drop(*stack, roles_.count);
-  torch::jit::push(*stack, std::move(made.out), std::move(made.sums));
+  torch::jit::push(*stack, std::move(out), std::move(made.sums));
 }
 
 void AttentionCall::backward(const Attention& asked, size_t position, bool products,

@@ -103,6 +103,11 @@ LOGIC_AND_BITS = (
     Row("bitwise_xor", "a0 ^ a1", BITWISE),
     Row("bitwise_left_shift", "shift_left(a0, a1)", INTEGRAL, flops=3),
     Row("bitwise_right_shift", "shift_right(a0, a1)", INTEGRAL, flops=3),
+    # What Python's operators << and >> call. Their in-place forms have other names.
+    Row("__lshift__", "shift_left(a0, a1)", INTEGRAL, flops=3),
+    Row("__ilshift__", "shift_left(a0, a1)", INTEGRAL, flops=3),
+    Row("__rshift__", "shift_right(a0, a1)", INTEGRAL, flops=3),
+    Row("__irshift__", "shift_right(a0, a1)", INTEGRAL, flops=3),
 )
 
 ROWS = (*ARITHMETIC_ROWS, *COMPARISONS, *LOGIC_AND_BITS)

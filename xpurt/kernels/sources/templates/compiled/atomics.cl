@@ -2,28 +2,23 @@
 // compare and exchange the word that the element is in.
 static void atomic_add_i(volatile __global int* p, int value) { atomic_add(p, value); }
 
-static void atomic_add_f(volatile __global float* p, float value) {
-  volatile __global uint* word = (volatile __global uint*)p;
-  uint seen = *word, before;
-  do {
-    before = seen;
-    seen = atomic_cmpxchg(word, before, as_uint(as_float(before) + value));
-  } while (seen != before);
-}
+#define ATOMIC_ADD_FLOATING(name, type, bits, exchange)                           \
+  static void name(volatile __global type* p, type value) {                       \
+    volatile __global bits* word = (volatile __global bits*)p;                    \
+    bits seen = *word, before;                                                    \
+    do {                                                                          \
+      before = seen;                                                              \
+      seen = exchange(word, before, as_##bits(as_##type(before) + value));        \
+    } while (seen != before);                                                     \
+  }
+ATOMIC_ADD_FLOATING(atomic_add_f, float, uint, atomic_cmpxchg)
 
 #ifdef cl_khr_int64_base_atomics
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 static void atomic_add_l(volatile __global long* p, long value) { atom_add(p, value); }
 
 #ifdef cl_khr_fp64
-static void atomic_add_d(volatile __global double* p, double value) {
-  volatile __global ulong* word = (volatile __global ulong*)p;
-  ulong seen = *word, before;
-  do {
-    before = seen;
-    seen = atom_cmpxchg(word, before, as_ulong(as_double(before) + value));
-  } while (seen != before);
-}
+ATOMIC_ADD_FLOATING(atomic_add_d, double, ulong, atom_cmpxchg)
 #endif
 #endif
 
