@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from bench_command.made_up import FAILED, FAST, LIMITS, SLOW, ratio, results, suite
 from xpurt.bench.report import (
@@ -12,7 +13,12 @@ from xpurt.bench.report import (
     suite_table,
     target_table,
 )
-from xpurt.bench.results import SuiteResult, geomean
+from xpurt.bench.results import OtherResult, SuiteResult, geomean
+from xpurt.bench.row import Mean, Row, Work
+
+
+def no_work(device: torch.device) -> Work:
+    raise NotImplementedError
 
 
 def test_a_geomean_is_of_the_rows_that_were_measured() -> None:
@@ -37,6 +43,45 @@ def test_single_rows_have_a_limit_if_they_are_large_or_the_suite_says_so() -> No
     assert small.over_the_limit == []
     strict = SuiteResult(suite(row_limit=1.25), (replace(SLOW, elements=10),))
     assert [row.name for row in strict.over_the_limit] == ["slow"]
+
+
+def test_a_row_can_have_a_limit_of_its_own() -> None:
+    rows = (Row("fast", no_work, at_most=0.4), Row("slow", no_work))
+    found = results(rows=rows)
+    assert [row.name for row in found.over_the_limit] == ["fast", "slow"]
+    text = suite_table(found, LIMITS)
+    assert "rows over their limits: fast 0.50, slow 2.00" in text
+    lax = results(rows=(Row("slow", no_work, at_most=2.5),))
+    assert lax.over_the_limit == []
+
+
+def test_limits_for_the_mean_of_some_rows() -> None:
+    found = results(means=(Mean("f*", 0.45), Mean("nothing", 1.0)))
+    text = suite_table(found, LIMITS)
+    assert "geomean of 'f*' 0.50, at most 0.45: not met" in text
+    assert "nothing" not in text.partition("\n")[2]
+
+
+def test_limits_for_other_libraries() -> None:
+    rows = (Row("slow", no_work, others_at_most={"dpnp": 0.4, "absent": 1.0}),)
+    lines = suite_table(results(rows=rows), LIMITS).splitlines()
+    assert "slow: 0.50 of dpnp, at most 0.40: not met" in lines
+    assert not any("absent" in line for line in lines)
+
+
+def test_limits_of_processor_time() -> None:
+    """The time that passes has no limit then."""
+    fast = replace(FAST, processor=ratio(3.0))
+    slow = replace(
+        SLOW, processor=ratio(0.5), others={"dpnp": OtherResult(processor=ratio(7.0))}
+    )
+    found = SuiteResult(suite(processor=True, row_limit=1.02), (fast, slow))
+    assert [row.name for row in found.over_the_limit] == ["fast"]
+    assert found.geomean == pytest.approx(1.5**0.5)
+    head, _, first, second = suite_table(found, LIMITS).splitlines()[1:5]
+    assert head.split()[-4:] == ["processor", "at", "most", "xpu/dpnp"][-4:]
+    assert first.split()[-2:] == ["3.00", "1.02"]
+    assert second.split()[-3:] == ["0.50", "1.02", "7.00"]
 
 
 def test_rates_and_their_shares_of_a_limit() -> None:

@@ -1,10 +1,12 @@
 """Every row of the real suites: its work on the CPU, and the cheap ones on xpu too."""
 
+import numpy
 import pytest
 import torch
 
 from xpurt.bench.row import Row, tensors_in
 from xpurt.bench.suites import SUITES
+from xpurt.bench.suites.compile import COMPILE
 
 CPU = torch.device("cpu")
 SMALL_SUITES = ("dispatch", "pointwise-64k")
@@ -40,3 +42,28 @@ def test_compiled_rows_compute_the_same_on_xpu(row: Row) -> None:
     assert [each.device.type for each in found] == ["xpu"] * len(expected)
     for one, other in zip(expected, found, strict=True):
         torch.testing.assert_close(other.cpu(), one)
+
+
+@pytest.mark.parametrize("row", rows("compile-eager")[:2])
+def test_rows_of_xpu_alone(row: Row, xpu: torch.device) -> None:
+    torch.compiler.reset()  # the mapping may be another one now
+    assert row.beside is not None
+    expected, found = row.beside(xpu).call(), row.prepare(xpu).call()
+    torch.testing.assert_close(found, expected)
+
+
+def test_other_libraries_compute_the_same() -> None:
+    """The rows with a call by JAX, and the first one by OpenVINO, where installed."""
+    wanted = {"JAX": 6, "OpenVINO": 1}
+    for name, count in wanted.items():
+        pytest.importorskip(name.lower())
+        having = [row for row in COMPILE.rows if name in row.others]
+        for row in having[:count]:
+            call, finish = row.others[name]()
+            found = call()
+            finish()
+            (expected,) = tensors_in(row.prepare(CPU).call())
+            first = found[0] if name == "OpenVINO" else found
+            torch.testing.assert_close(
+                torch.from_numpy(numpy.array(first)), expected, rtol=1e-4, atol=1e-4
+            )

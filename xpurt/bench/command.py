@@ -1,11 +1,11 @@
 """The command from end to end: limits, suites, reports."""
 
 import gc
-import importlib
 import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -88,7 +88,6 @@ def _measured(
 
     An interruption ends it; the rows measured so far are returned.
     """
-    dpnp = _dpnp()
     results: list[SuiteResult] = []
     gc.freeze()  # so that the collection around each row is short
     try:
@@ -97,7 +96,8 @@ def _measured(
             _report(suite.name, always=True)
             for row in _rows_of(suite, request):
                 _report(f"{suite.name}: {row.name}")
-                results[-1] = results[-1].with_row(measure(row, budget, dpnp))
+                with _policy_of(suite):
+                    results[-1] = results[-1].with_row(measure(row, budget))
         if page_faults.keep_out():
             for place, result in enumerate(results):
                 _report(f"{result.suite.name}, without page faults", always=True)
@@ -113,8 +113,15 @@ def _measured(
 
 def _neutral(result: SuiteResult, budget: Budget) -> SuiteResult:
     by_name = {row.name: row for row in result.suite.rows}
-    rows = (measure_neutral(by_name[each.name], each, budget) for each in result.rows)
+    with _policy_of(result.suite):
+        rows = [
+            measure_neutral(by_name[each.name], each, budget) for each in result.rows
+        ]
     return replace(result, rows=tuple(rows))
+
+
+def _policy_of(suite: Suite) -> AbstractContextManager[object]:
+    return xpurt.kernel_policy(suite.policy) if suite.policy else nullcontext()
 
 
 def _report(what: str, *, always: bool = False) -> None:
@@ -124,14 +131,6 @@ def _report(what: str, *, always: bool = False) -> None:
         print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
     elif always:
         print(what, file=sys.stderr, flush=True)
-
-
-def _dpnp() -> Any:
-    """The module dpnp, or None if it is not installed."""
-    try:
-        return importlib.import_module("dpnp")
-    except ImportError:
-        return None
 
 
 def _write(

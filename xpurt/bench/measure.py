@@ -2,16 +2,21 @@
 
 import gc
 from dataclasses import replace
-from typing import Any
 
 import torch
 
 import xpurt
 from xpurt.bench import page_faults
-from xpurt.bench.results import RowResult
+from xpurt.bench.results import OtherResult, RowResult
 from xpurt.bench.row import Call, Row, Unavailable, Work, counted_flops
-from xpurt.bench.timing import Budget, Side, go_on, interleaved, ratio_of
-from xpurt.mapping import current_placement
+from xpurt.bench.timing import (
+    Budget,
+    Side,
+    go_on,
+    interleaved,
+    processor_ratio_of,
+    ratio_of,
+)
 
 CPU = torch.device("cpu")
 # Fewer page faults per call are not caused by the allocator.
@@ -19,19 +24,17 @@ FAULTS_THAT_COUNT = 1.0
 FAULT_CALLS = 2
 
 
-def measure(row: Row, budget: Budget, dpnp: Any = None) -> RowResult:
-    """The row's times as in a user's program. An exception becomes the result's error.
-
-    dpnp: the module to compare with; None: no comparison.
-    """
+def measure(row: Row, budget: Budget) -> RowResult:
+    """The row's times as in a user's program. An exception becomes the result's
+    error."""
     try:
-        return _measure(row, budget, dpnp)
+        return _measure(row, budget)
     except Unavailable as reason:
         return RowResult(row.name, error=f"not here: {reason}")
     except Exception as error:  # of any op, in any library
         return RowResult(row.name, error=first_line(error))
     finally:
-        _release()
+        _release(row)
 
 
 def measure_neutral(row: Row, result: RowResult, budget: Budget) -> RowResult:
@@ -46,49 +49,59 @@ def measure_neutral(row: Row, result: RowResult, budget: Budget) -> RowResult:
     except Exception as error:
         return replace(result, error=f"without page faults: {first_line(error)}")
     finally:
-        _release()
+        _release(row)
     return replace(result, neutral=ratio_of(xpu, cpu), neutral_cpu_s=cpu.median)
 
 
-def _release() -> None:
+def _release(row: Row) -> None:
     gc.collect()
     try:
         torch.xpu.synchronize()
         torch.xpu.empty_cache()
     except RuntimeError:
         pass  # work that failed late: the next row reports it
+    if row.compiled:
+        # Dynamo counts the graphs of a function, and compiles no more than eight.
+        torch._dynamo.reset()
 
 
 def _sides(row: Row) -> tuple[Work, list[Side]]:
-    """The work, and its two sides: on the CPU and on xpu."""
-    work = row.prepare(CPU)
-    on_xpu = row.prepare(torch.device("xpu", torch.xpu.current_device()))
-    return work, [
-        Side("cpu", work.call),
-        Side("xpu", on_xpu.call, torch.xpu.synchronize),
-    ]
+    """The work, and its two sides: what xpu is compared with, and xpu."""
+    xpu = torch.device("xpu", torch.xpu.current_device())
+    if row.beside is not None:
+        work = row.beside(xpu)
+        first = Side("beside", work.call, torch.xpu.synchronize)
+    else:
+        work = row.prepare(CPU)
+        first = Side("cpu", work.call)
+    return work, [first, Side("xpu", row.prepare(xpu).call, torch.xpu.synchronize)]
 
 
-def _measure(row: Row, budget: Budget, dpnp: Any) -> RowResult:
+def _measure(row: Row, budget: Budget) -> RowResult:
     work, sides = _sides(row)
-    other, dpnp_error = _dpnp_side(row, dpnp)
+    others, results = _others(row)
     flops = 0 if row.compiled else counted_flops(work.call)
     go_on(sides[1], budget.learning)
-    times = interleaved([*sides, *other], budget)
-    cpu, xpu = times[:2]
+    cpu, xpu, *times = interleaved([*sides, *others], budget)
+    for side, each in zip(others, times, strict=True):
+        results[side.name] = OtherResult(
+            seconds=each.median,
+            ratio=ratio_of(xpu, each),
+            processor=processor_ratio_of(xpu, each),
+        )
     return RowResult(
         row.name,
         cpu_s=cpu.median,
         xpu_s=xpu.median,
         ratio=ratio_of(xpu, cpu),
+        processor=processor_ratio_of(xpu, cpu),
         faults=_faults_of(sides[0].call),
         rounds=len(cpu.seconds),
         tiers=_tiers_of(sides[1].call),
         size_bytes=work.size_bytes,
         flops=flops,
         elements=work.elements,
-        dpnp_s=times[2].median if other else None,
-        dpnp_error=dpnp_error,
+        others=results,
     )
 
 
@@ -111,27 +124,22 @@ def _faults_of(call: Call) -> float:
     return (page_faults.faults_so_far() - before) / FAULT_CALLS
 
 
-def _dpnp_side(row: Row, dpnp: Any) -> tuple[list[Side], str]:
-    """The same work by dpnp on the device of xpu; and the reason if it fails.
-
-    On a queue of its own: once xpu's queue has been handed out, every op on the CPU has
-    to check the queue for work of other code.
-    """
-    if dpnp is None or row.dpnp is None:
-        return [], ""
-    (device, *_) = current_placement().ordinals[torch.xpu.current_device()]
-
-    def array_of(tensor: torch.Tensor) -> Any:
-        return dpnp.asarray(tensor.numpy(), device=device.filter_string)
-
-    try:
-        queue = dpnp.empty(0, device=device.filter_string).sycl_queue
-        call = row.dpnp(dpnp, array_of)
-        call()
-        queue.wait()
-    except Exception as error:
-        return [], first_line(error)
-    return [Side("dpnp", call, queue.wait)], ""
+def _others(row: Row) -> tuple[list[Side], dict[str, OtherResult]]:
+    """The same work by other libraries, and the errors of those that fail. Nothing is
+    said of libraries that are not installed."""
+    sides, errors = [], {}
+    for name, prepare in row.others.items():
+        try:
+            call, finish = prepare()
+            call()
+            finish()
+        except ImportError:
+            continue
+        except Exception as error:  # of any op, in any library
+            errors[name] = OtherResult(first_line(error))
+        else:
+            sides.append(Side(name, call, finish))
+    return sides, errors
 
 
 def first_line(error: BaseException) -> str:

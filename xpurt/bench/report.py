@@ -12,7 +12,6 @@ HEADINGS = (
     "row", ">CPU", ">xpu", ">ratio", ">quartiles", ">no faults", "tier",
     ">GB/s", ">of triad", ">GFLOP/s", ">of oneDNN",
 )  # fmt: skip
-DPNP_HEADING = ">xpu/dpnp"
 TARGET_HEADINGS = (
     "suite", ">geomean", ">at most", "", ">no faults", ">at most", "",
     ">rows", ">failed", ">rows over their limit",
@@ -34,8 +33,12 @@ def limits_sentence(limits: Limits) -> str:
 
 
 def headings(result: SuiteResult) -> tuple[str, ...]:
-    """The headings, with a column for dpnp if a row has it."""
-    return (*HEADINGS, DPNP_HEADING) if _has_dpnp(result) else HEADINGS
+    """The headings, with columns for processor times and limits if the suite has them,
+    and for each other library that a row was compared with."""
+    name, _, *rest = HEADINGS
+    limits = (">processor", ">at most") if result.suite.processor else ()
+    others = (f">xpu/{other}" for other in _others(result))
+    return (name, f">{result.suite.beside}", *rest, *limits, *others)
 
 
 def cells(result: SuiteResult, limits: Limits) -> list[tuple[str, ...]]:
@@ -54,7 +57,8 @@ def cells(result: SuiteResult, limits: Limits) -> list[tuple[str, ...]]:
             _share(row.gb_per_s, limits.triad),
             f"{row.gflop_per_s:.1f}" if row.flops else "",
             _share(row.gflop_per_s, peak),
-            *([_beside_dpnp(row)] if _has_dpnp(result) else []),
+            *_limit_cells(result, row),
+            *(_beside(result, row, other) for other in _others(result)),
         )
         for row in result.measured
     ]
@@ -90,16 +94,38 @@ def verdicts(result: SuiteResult, limits: Limits) -> list[str]:
             f"{enough} of {len(shares)} rows reach {suite.reach.share:.0%} of "
             f"{suite.reach.limit}; the least is {least:.0%}, {worst.name}"
         )
+    for mean in suite.means:
+        found = result.mean(mean)
+        if found is not None:
+            lines.append(
+                f"geomean of {mean.rows!r} {found:.2f}, at most {mean.at_most:.2f}: "
+                f"{verdict(found <= mean.at_most)}"
+            )
     if over := result.over_the_limit:
-        each = suite.row_limit or LARGE_LIMIT
-        of = "" if suite.row_limit else f" of {LARGE:,} elements or more"
-        names = ", ".join(f"{row.name} {_ratio(row.ratio)}" for row in over)
-        lines.append(f"rows{of} over {each:.2f}: {names}")
+        lines.append(_over(result, over))
+    lines += [
+        f"{row.name}: {value:.2f} of {name}, at most {limit:.2f}: "
+        f"{verdict(value <= limit)}"
+        for row, name, value, limit in result.beside_others()
+    ]
     lines += [f"{row.name}: {row.error}" for row in result.rows if row.error]
     lines += [
-        f"{row.name}: dpnp: {row.dpnp_error}" for row in result.rows if row.dpnp_error
+        f"{row.name}: {name}: {other.error}"
+        for row in result.rows
+        for name, other in row.others.items()
+        if other.error
     ]
     return lines
+
+
+def _over(result: SuiteResult, over: Sequence[RowResult]) -> str:
+    names = ", ".join(f"{row.name} {_ratio(result.judged(row))}" for row in over)
+    suite = result.suite
+    if any(row.at_most is not None for row in suite.rows):
+        return f"rows over their limits: {names}"
+    each = suite.row_limit or LARGE_LIMIT
+    of = "" if suite.row_limit else f" of {LARGE:,} elements or more"
+    return f"rows{of} over {each:.2f}: {names}"
 
 
 def target_cells(result: SuiteResult) -> tuple[str, ...]:
@@ -152,9 +178,20 @@ def _share(rate: float, most: float) -> str:
     return f"{rate / most:.0%}" if rate and most else ""
 
 
-def _has_dpnp(result: SuiteResult) -> bool:
-    return any(row.dpnp_s for row in result.rows)
+def _others(result: SuiteResult) -> list[str]:
+    """The other libraries that rows were compared with, in the order of the rows."""
+    names = (
+        name for row in result.rows for name in row.others if row.others[name].ratio
+    )
+    return list(dict.fromkeys(names))
 
 
-def _beside_dpnp(row: RowResult) -> str:
-    return f"{row.xpu_s / row.dpnp_s:.2f}" if row.dpnp_s else ""
+def _beside(result: SuiteResult, row: RowResult, other: str) -> str:
+    found = row.others.get(other)
+    return "" if found is None else _ratio(result.judged(found))
+
+
+def _limit_cells(result: SuiteResult, row: RowResult) -> tuple[str, ...]:
+    if not result.suite.processor:
+        return ()
+    return _ratio(row.processor), _number(result.limit_of(row))

@@ -1,13 +1,25 @@
 """The results of rows and suites, and whether they meet the targets."""
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from xpurt.bench.limits import Limits
-from xpurt.bench.row import Suite
+from xpurt.bench.row import Mean, Suite
 from xpurt.bench.timing import Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class OtherResult:
+    """The time of another library, and the ratios of xpu's times to it; or the reason
+    why there is none."""
+
+    error: str = ""
+    seconds: float = 0.0
+    ratio: Ratio | None = None
+    processor: Ratio | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +28,9 @@ class RowResult:
 
     ratio: xpu/CPU as in a user's program. neutral: the same without page faults of the
     CPU allocator; equal to `ratio` if a call on the CPU causes none, None if malloc
-    can't be made to keep memory. faults: page faults of a call on the CPU, as in a
-    user's program. tiers: calls of ops per tier, of one call on xpu.
+    can't be made to keep memory. processor: of processor times. faults: page faults of a
+    call on the CPU, as in a user's program. tiers: calls of ops per tier, of one call on
+    xpu.
     """
 
     name: str
@@ -27,14 +40,14 @@ class RowResult:
     ratio: Ratio | None = None
     neutral: Ratio | None = None
     neutral_cpu_s: float | None = None
+    processor: Ratio | None = None
     faults: float = 0.0
     rounds: int = 0
     tiers: dict[str, int] = field(default_factory=dict)
     size_bytes: int = 0
     flops: int = 0
     elements: int = 0
-    dpnp_s: float | None = None
-    dpnp_error: str = ""
+    others: dict[str, OtherResult] = field(default_factory=dict)
 
     @property
     def gb_per_s(self) -> float:
@@ -78,23 +91,43 @@ class SuiteResult:
     def measured(self) -> list[RowResult]:
         return [row for row in self.rows if row.ratio is not None]
 
+    def judged(self, of: RowResult | OtherResult) -> Ratio | None:
+        """The ratio that the suite has limits for."""
+        return of.processor if self.suite.processor else of.ratio
+
     @property
     def geomean(self) -> float | None:
-        return geomean(row.ratio for row in self.rows)
+        return geomean(map(self.judged, self.rows))
+
+    def mean(self, wanted: Mean) -> float | None:
+        rows = (row for row in self.rows if fnmatchcase(row.name, wanted.rows))
+        return geomean(map(self.judged, rows))
 
     @property
     def neutral_geomean(self) -> float | None:
         return geomean(row.neutral for row in self.rows)
+
+    def limit_of(self, row: RowResult) -> float | None:
+        return self.suite.limit_of(row.name, row.elements)
 
     @property
     def over_the_limit(self) -> list[RowResult]:
         """Rows that exceed the limit for a single row."""
         found = []
         for row in self.measured:
-            limit = self.suite.limit_of(row.elements)
-            if limit is not None and row.ratio is not None and row.ratio.value > limit:
+            limit, ratio = self.limit_of(row), self.judged(row)
+            if limit is not None and ratio is not None and ratio.value > limit:
                 found.append(row)
         return found
+
+    def beside_others(self) -> Iterator[tuple[RowResult, str, float, float]]:
+        """Rows with a limit for another library: its name, the ratio, the limit."""
+        for row in self.measured:
+            declared = self.suite.row(row.name)
+            for name, limit in declared.others_at_most.items() if declared else ():
+                ratio = self.judged(row.others.get(name, OtherResult()))
+                if ratio is not None:
+                    yield row, name, ratio.value, limit
 
     @property
     def met(self) -> bool | None:
@@ -137,6 +170,7 @@ class SuiteResult:
             "neutral_target": self.suite.neutral_target,
             "neutral_met": self.neutral_met,
             "over_the_limit": [row.name for row in self.over_the_limit],
+            "means": {each.rows: self.mean(each) for each in self.suite.means},
             "reach": asdict(self.suite.reach) if self.suite.reach else None,
             "shares": {row.name: share for row, share in self.shares(limits)},
             "rows": [row.as_data() for row in self.rows],

@@ -2,14 +2,19 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from xpurt.bench.other_libraries import dpnp_call
+
 Call = Callable[[], object]
+# A call by another library, and a call that waits for its end. Raises ImportError if the
+# library is not installed.
+Other = Callable[[], tuple[Call, Call]]
 Shape = tuple[int, ...]
 
 SEED = 7
@@ -46,15 +51,20 @@ class Row:
 
     prepare: makes the tensors for a device, and the call. Its Work is complete for the
         device "cpu"; for others only the call is set. Raises Unavailable.
-    dpnp: the call on arrays of dpnp: takes the module, and a function that makes an
-        array on the device of xpu from a CPU tensor.
+    beside: makes the work on xpu that takes the place of that on CPU tensors.
+    others: the same work by other libraries, by their names.
+    at_most: the largest allowed ratio; None: the suite's. others_at_most: of the ratios
+        to other libraries, by their names.
     long: takes seconds; a quick run leaves it out.
     compiled: the call runs compiled code, whose flops can't be counted.
     """
 
     name: str
     prepare: Callable[[torch.device], Work]
-    dpnp: Callable[[Any, Callable[[torch.Tensor], Any]], Call] | None = None
+    beside: Callable[[torch.device], Work] | None = None
+    others: Mapping[str, Other] = field(default_factory=dict)
+    at_most: float | None = None
+    others_at_most: Mapping[str, float] = field(default_factory=dict)
     long: bool = False
     compiled: bool = False
 
@@ -69,12 +79,23 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
+class Mean:
+    """A limit for the geometric mean of the rows whose names match a pattern."""
+
+    rows: str
+    at_most: float
+
+
+@dataclass(frozen=True, slots=True)
 class Suite:
     """Rows, and limits for their ratios xpu/CPU.
 
     target: of the geometric mean, as in a user's program. neutral_target: of the same
         without page faults.
     row_limit: for each row by itself, if it is stricter than that of large rows.
+    processor: the limits are for processor time, not for the time that passes.
+    policy: the kernel policy of all rows; "": the user's.
+    beside: what xpu is compared with.
     """
 
     name: str
@@ -84,9 +105,19 @@ class Suite:
     neutral_target: float | None = None
     row_limit: float | None = None
     reach: Reach | None = None
+    means: tuple[Mean, ...] = ()
+    processor: bool = False
+    policy: str = ""
+    beside: str = "CPU"
 
-    def limit_of(self, elements: int) -> float | None:
-        """The largest allowed ratio of a row of this many elements."""
+    def row(self, name: str) -> Row | None:
+        return next((row for row in self.rows if row.name == name), None)
+
+    def limit_of(self, name: str, elements: int) -> float | None:
+        """The largest allowed ratio of the row of this name, with so many elements."""
+        row = self.row(name)
+        if row is not None and row.at_most is not None:
+            return row.at_most
         if self.row_limit is not None:
             return self.row_limit
         return LARGE_LIMIT if elements >= LARGE else None
@@ -166,7 +197,7 @@ def on(
 
     grad: the tensors require a gradient.
     backward: times only the gradients of all tensors; `op` is called once, before.
-    dpnp: takes the module, and arrays with the same numbers.
+    dpnp: the same by dpnp; takes the module, and arrays with the same numbers.
     """
 
     def prepare(device: torch.device) -> Work:
@@ -188,12 +219,11 @@ def on(
             elements=max((each.numel() for each in touched), default=0),
         )
 
-    def prepare_dpnp(module: Any, array_of: Callable[[torch.Tensor], Any]) -> Call:
-        assert dpnp is not None
-        arrays = [array_of(each) for each in drawn(shapes, dtype)]
-        return lambda: dpnp(module, *arrays)
-
-    return Row(name, prepare, prepare_dpnp if dpnp is not None else None, long)
+    others: dict[str, Other] = {}
+    if dpnp is not None:
+        function = dpnp
+        others["dpnp"] = lambda: dpnp_call(function, drawn(shapes, dtype))
+    return Row(name, prepare, others=others, long=long)
 
 
 def _backward(forward: Call, tensors: list[torch.Tensor]) -> Call:

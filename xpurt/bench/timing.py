@@ -50,9 +50,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds per call of one side, one number per round."""
+    """Seconds per call of one side, one number per round; processor: of all threads of
+    the process."""
 
     seconds: tuple[float, ...]
+    processor: tuple[float, ...] = ()
 
     @property
     def median(self) -> float:
@@ -61,8 +63,8 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The time of one side divided by that of the other: of the medians, and the
-    quartiles of the ratios of the single rounds."""
+    """The time of one side divided by that of the other: of their typical times, and
+    the quartiles of the ratios of the single rounds."""
 
     value: float
     low: float
@@ -78,7 +80,7 @@ def interleaved(
     """
     with _no_collection():
         batches = [_batch_of(side, clock) for side in sides]
-        seen: list[list[float]] = [[] for _ in sides]
+        seen: list[list[tuple[float, float]]] = [[] for _ in sides]
         began = clock()
         for number in range(budget.most):
             spent = clock() - began
@@ -90,7 +92,7 @@ def interleaved(
                 if lead_in:
                     _lead_in(side, clock)
                 times.append(_seconds(side, calls, clock))
-    return [Times(tuple(times)) for times in seen]
+    return [Times(*zip(*times, strict=True)) for times in seen]
 
 
 def go_on(side: Side, seconds: float, clock: Clock = time.perf_counter) -> None:
@@ -103,12 +105,27 @@ def go_on(side: Side, seconds: float, clock: Clock = time.perf_counter) -> None:
 
 def ratio_of(times: Times, other: Times) -> Ratio:
     """The ratio of `times` to `other`, whose rounds were interleaved."""
-    rounds = [a / b for a, b in zip(times.seconds, other.seconds, strict=True)]
+    return _ratio(times.seconds, other.seconds, statistics.median)
+
+
+def processor_ratio_of(times: Times, other: Times) -> Ratio:
+    """The ratio of the processor times, of the least ones: other programs only add to
+    them."""
+    return _ratio(times.processor, other.processor, min)
+
+
+def _ratio(
+    times: Sequence[float],
+    others: Sequence[float],
+    typical: Callable[[Sequence[float]], float],
+) -> Ratio:
+    # A clock of processor time may stand still for a short call.
+    rounds = [a / max(b, 1e-9) for a, b in zip(times, others, strict=True)]
     if len(rounds) < 2:
         low = high = rounds[0]
     else:
         low, _, high = statistics.quantiles(rounds, n=4, method="inclusive")
-    return Ratio(times.median / other.median, low, high)
+    return Ratio(typical(times) / max(typical(others), 1e-9), low, high)
 
 
 def _batch_of(side: Side, clock: Clock) -> tuple[int, bool]:
@@ -117,10 +134,10 @@ def _batch_of(side: Side, clock: Clock) -> tuple[int, bool]:
     The first call builds kernels and fills memory caches; its time is not used.
     """
     _seconds(side, 1, clock)
-    one_call = _seconds(side, 1, clock)
+    one_call, _ = _seconds(side, 1, clock)
     if one_call < BATCH_S:
         _seconds(side, 3, clock)
-        one_call = _seconds(side, 10, clock)
+        one_call, _ = _seconds(side, 10, clock)
     calls = min(LARGEST_BATCH, max(1, round(BATCH_S / max(one_call, 1e-9))))
     return calls, one_call < SHORT_CALL_S
 
@@ -130,14 +147,16 @@ def _lead_in(side: Side, clock: Clock) -> None:
     go_on(side, LEAD_IN_S, clock)
 
 
-def _seconds(side: Side, calls: int, clock: Clock) -> float:
-    """The time per call."""
+def _seconds(side: Side, calls: int, clock: Clock) -> tuple[float, float]:
+    """The time per call, and the processor time."""
     call = side.call
+    processor = time.process_time()
     began = clock()
     for _ in repeat(None, calls):
         call()
     side.finish()
-    return (clock() - began) / calls
+    ended = clock()
+    return (ended - began) / calls, (time.process_time() - processor) / calls
 
 
 @contextmanager

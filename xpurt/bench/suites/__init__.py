@@ -2,7 +2,7 @@
 
 from xpurt.bench.row import Suite
 from xpurt.bench.suites.attention import ATTENTION
-from xpurt.bench.suites.compile import COMPILE
+from xpurt.bench.suites.compile import COMPILE, COMPILE_EAGER
 from xpurt.bench.suites.conv import CONV
 from xpurt.bench.suites.dispatch import DISPATCH
 from xpurt.bench.suites.gemm import GEMM, GEMM_BF16
@@ -21,6 +21,7 @@ SUITES: tuple[Suite, ...] = (
     ATTENTION,
     TRAIN,
     COMPILE,
+    COMPILE_EAGER,
     TRANSFER,
     TRANSFER_LAZY,
 )

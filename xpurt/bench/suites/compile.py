@@ -1,7 +1,7 @@
 """Compiled programs: torch.compile of the same program on CPU tensors and on xpu."""
 
-import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,7 +10,9 @@ from torch.nn import functional as F
 
 from xpurt.bench.auto.training import bert
 from xpurt.bench.models import GPT, gpt, resnet18
-from xpurt.bench.row import LARGE, SEED, Row, Suite, Unavailable, Work, drawn
+from xpurt.bench.other_libraries import jax_call, onnxruntime_call, openvino_call
+from xpurt.bench.row import LARGE, SEED, Mean, Other, Row, Suite, Work, drawn
+from xpurt.bench.vision import convnext_atto, vit_tiny
 
 # A network in evaluation mode, and its input.
 Inference = tuple[nn.Module, Tensor]
@@ -30,34 +32,34 @@ def _bert() -> Inference:
     return case.model, case.batch[0]
 
 
-def _of_timm(name: str) -> Callable[[], Inference]:
-    """A network of timm with fresh weights, for images of 224x224."""
-
-    def make() -> Inference:
-        try:
-            timm = importlib.import_module("timm")
-        except ImportError:
-            raise Unavailable("timm is not installed") from None
-        return timm.create_model(name, pretrained=False), torch.randn(2, 3, 224, 224)
-
-    return make
+def _images(model: nn.Module) -> Inference:
+    return model, torch.randn(2, 3, 224, 224)
 
 
 NETWORKS: dict[str, Callable[[], Inference]] = {
     "ResNet-18": _resnet,
     "GPT": _gpt,
     "BERT": _bert,
-    "ViT": _of_timm("vit_tiny_patch16_224"),
-    "ConvNeXt": _of_timm("convnext_atto"),
+    "ViT": lambda: _images(vit_tiny()),
+    "ConvNeXt": lambda: _images(convnext_atto()),
 }
 
 
-def _inference(name: str, dtype: torch.dtype, *, freezing: bool) -> Row:
+def _network(name: str) -> Inference:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        model, x = NETWORKS[name]()
+    return model.eval(), x
+
+
+def _inference(
+    name: str, dtype: torch.dtype, *, freezing: bool, openvino: float | None = None
+) -> Row:
+    """openvino: the largest allowed ratio to OpenVINO, which always freezes."""
+
     def prepare(device: torch.device) -> Work:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(SEED)
-            model, x = NETWORKS[name]()
-        model = model.to(device, dtype).eval()
+        model, x = _network(name)
+        model = model.to(device, dtype)
         x = x.to(device, dtype if x.is_floating_point() else None)
         # Only xpu's code is frozen: the row shows what a user gains by it.
         options: Any = {"freezing": freezing and device.type != "cpu"}
@@ -69,38 +71,61 @@ def _inference(name: str, dtype: torch.dtype, *, freezing: bool) -> Row:
 
         return Work(call, elements=LARGE)
 
+    others: dict[str, Other] = {}
+    if freezing or openvino is not None:
+        others["OpenVINO"] = lambda: openvino_call(*_network(name), dtype)
+    if freezing and dtype == torch.float32:
+        others["ONNX Runtime"] = lambda: onnxruntime_call(*_network(name))
     kind = "bf16" if dtype == torch.bfloat16 else "f32"
-    frozen = ", frozen" if freezing else ""
     return Row(
-        f"{name} {kind}{frozen}", prepare, long=name != "GPT" or freezing, compiled=True
+        f"{name} {kind}{', frozen' if freezing else ''}",
+        prepare,
+        others=others,
+        others_at_most={} if openvino is None else {"OpenVINO": openvino},
+        long=name != "GPT" or freezing,
+        compiled=True,
     )
 
 
-def _gpt_step() -> Row:
-    def prepare(device: torch.device) -> Work:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(SEED)
-            case = gpt()
-        case.model.to(device)
-        batch = [each.to(device) for each in case.batch]
-        steps = torch.optim.AdamW(case.model.parameters(), 1e-3)
-        loss: Any = torch.compile(lambda *batch: case.loss(case.model, *batch))
+def _training(device: torch.device, *, eager: bool = False) -> Work:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        case = gpt()
+    case.model.to(device)
+    batch = [each.to(device) for each in case.batch]
+    steps = torch.optim.AdamW(case.model.parameters(), 1e-3)
 
-        def step() -> object:
-            steps.zero_grad()
-            value = loss(*batch)
-            value.backward()
-            steps.step()
-            return value.detach()
+    def plain(*batch: Tensor) -> Tensor:
+        return case.loss(case.model, *batch)
 
-        return Work(step, elements=LARGE)
+    loss: Any = plain if eager else torch.compile(plain)
 
-    return Row("GPT step", prepare, long=True, compiled=True)
+    def step() -> object:
+        steps.zero_grad()
+        value = loss(*batch)
+        value.backward()
+        steps.step()
+        return value.detach()
+
+    return Work(step, elements=LARGE)
 
 
 def _transcendentals(x: Tensor) -> Tensor:
     for op in (torch.sin, torch.exp, torch.tanh, torch.cos, torch.sigmoid) * 2:
         x = op(x)
+    return x
+
+
+def _jax_transcendentals(jax: Any, x: Any) -> Any:
+    np = jax.numpy
+    for op in (np.sin, np.exp, np.tanh, np.cos, jax.nn.sigmoid) * 2:
+        x = op(x)
+    return x
+
+
+def _cheap(x: Tensor) -> Tensor:
+    for i in range(10):
+        x = (x * 1.5 - 0.25).abs() if i % 2 else x + 0.5
     return x
 
 
@@ -110,16 +135,58 @@ def _norm_relu_add(x: Tensor, other: Tensor) -> Tensor:
     return F.relu(y) + other
 
 
+def _jax_layer_norm(jax: Any, x: Any) -> Any:
+    centered = x - x.mean(-1, keepdims=True)
+    return centered * jax.lax.rsqrt((centered**2).mean(-1, keepdims=True) + 1e-5)
+
+
+def _jax_norm_relu_add(jax: Any, x: Any, other: Any) -> Any:
+    return jax.nn.relu((x - 0.1) * (1 + 1e-5) ** -0.5 + 1) + other
+
+
+def _tensors(
+    shapes: tuple[tuple[int, ...], ...], device: torch.device | str
+) -> list[Tensor]:
+    return [each.to(device) for each in drawn(shapes, torch.float32)]
+
+
 def _function(
-    name: str, function: Callable[..., Tensor], *shapes: tuple[int, ...]
+    name: str,
+    function: Callable[..., Tensor],
+    *shapes: tuple[int, ...],
+    jax: Callable[..., object] | None = None,
+    at_most: float | None = None,
 ) -> Row:
     def prepare(device: torch.device) -> Work:
-        tensors = [each.to(device) for each in drawn(shapes, torch.float32)]
+        tensors = _tensors(shapes, device)
         compiled = torch.compile(function)
         return Work(lambda: compiled(*tensors), elements=tensors[0].numel())
 
-    return Row(name, prepare, compiled=True)
+    others: Mapping[str, Other] = {}
+    if jax is not None:
+        others = {"JAX": lambda: jax_call(jax, _tensors(shapes, "cpu"))}
+    return Row(name, prepare, others=others, at_most=at_most, compiled=True)
 
+
+def _beside_eager(
+    name: str, function: Callable[..., Tensor], shape: tuple[int, ...], at_most: float
+) -> Row:
+    def prepare(device: torch.device, *, eager: bool = False) -> Work:
+        (x,) = _tensors((shape,), device)
+        called = function if eager else torch.compile(function)
+        return Work(lambda: called(x), elements=x.numel())
+
+    beside = partial(prepare, eager=True)
+    return Row(name, prepare, beside, at_most=at_most, compiled=True)
+
+
+# The limits to OpenVINO, by network, dtype and freezing.
+OPENVINO = {
+    ("ResNet-18", torch.float32, True): 0.95,
+    ("ResNet-18", torch.bfloat16, True): 1.05,
+    ("GPT", torch.float32, False): 0.95,
+    ("GPT", torch.bfloat16, False): 0.70,
+}
 
 COMPILE = Suite(
     "compile",
@@ -127,23 +194,84 @@ COMPILE = Suite(
     "parameters alone",
     target=1.0,
     row_limit=1.02,
+    means=(Mean("*, frozen", 0.75),),
+    processor=True,
     rows=(
         *(
-            _inference(name, dtype, freezing=freezing)
+            _inference(
+                name,
+                dtype,
+                freezing=freezing,
+                openvino=OPENVINO.get((name, dtype, freezing)),
+            )
             for freezing in (False, True)
             for name in NETWORKS
             for dtype in (torch.float32, torch.bfloat16)
         ),
-        _gpt_step(),
-        _function("10 transcendentals, 16M", _transcendentals, (16 << 20,)),
-        _function("softmax 4096x4096", lambda x: x.softmax(-1), (4096, 4096)),
+        Row("GPT step", _training, long=True, compiled=True),
         _function(
-            "layer norm 4096x1024", lambda x: F.layer_norm(x, (1024,)), (4096, 1024)
+            "10 transcendentals, 16M",
+            _transcendentals,
+            (16 << 20,),
+            jax=_jax_transcendentals,
+            at_most=0.4,
         ),
         _function(
-            "bias and GELU 4096x1024", lambda x, b: F.gelu(x + b), (4096, 1024), (1024,)
+            "softmax 4096x4096",
+            lambda x: x.softmax(-1),
+            (4096, 4096),
+            jax=lambda jax, x: jax.nn.softmax(x),
+            at_most=1.0,
         ),
-        _function("batch norm, ReLU, add", _norm_relu_add, *[(16, 64, 56, 56)] * 2),
-        _function("add of 64 elements", lambda x, y: x + y, (64,), (64,)),
+        _function(
+            "layer norm 4096x1024",
+            lambda x: F.layer_norm(x, (1024,)),
+            (4096, 1024),
+            jax=_jax_layer_norm,
+            at_most=1.0,
+        ),
+        _function(
+            "bias and GELU 4096x1024",
+            lambda x, b: F.gelu(x + b),
+            (4096, 1024),
+            (1024,),
+            jax=lambda jax, x, b: jax.nn.gelu(x + b, approximate=False),
+            at_most=1.0,
+        ),
+        _function(
+            "batch norm, ReLU, add",
+            _norm_relu_add,
+            *[(16, 64, 56, 56)] * 2,
+            jax=_jax_norm_relu_add,
+            at_most=1.0,
+        ),
+        _function(
+            "add of 64 elements",
+            lambda x, y: x + y,
+            (64,),
+            (64,),
+            jax=lambda jax, x, y: x + y,
+        ),
+    ),
+)
+
+COMPILE_EAGER = Suite(
+    "compile-eager",
+    "torch.compile and eager mode, both on xpu in kernels of OpenCL C",
+    target=0.8,
+    processor=True,
+    policy="sycl",
+    beside="eager",
+    rows=(
+        _beside_eager("10 cheap ops, 4M", _cheap, (4 << 20,), 0.4),
+        _beside_eager("10 transcendentals, 4M", _transcendentals, (4 << 20,), 0.4),
+        Row(
+            "GPT step",
+            _training,
+            partial(_training, eager=True),
+            at_most=0.8,
+            long=True,
+            compiled=True,
+        ),
     ),
 )

@@ -1,0 +1,100 @@
+"""The same work by other libraries, if they are installed.
+
+Each function returns a call, and a call that waits for its end. It raises ImportError if
+the library is not installed. Other libraries get as many threads as PyTorch.
+"""
+
+import importlib
+import io
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from xpurt.mapping import current_placement
+
+Call = Callable[[], object]
+
+
+def dpnp_call(
+    function: Callable[..., object], tensors: Sequence[torch.Tensor]
+) -> tuple[Call, Call]:
+    """`function` takes the module, and arrays on the device of xpu.
+
+    On a queue of its own: once xpu's queue has been handed out, every op on the CPU has
+    to check the queue for work of other code.
+    """
+    dpnp = importlib.import_module("dpnp")
+    (device, *_) = current_placement().ordinals[torch.xpu.current_device()]
+    arrays = [
+        dpnp.asarray(each.numpy(), device=device.filter_string) for each in tensors
+    ]
+    queue = dpnp.empty(0, device=device.filter_string).sycl_queue
+    return lambda: function(dpnp, *arrays), queue.wait
+
+
+def jax_call(
+    function: Callable[..., object], tensors: Sequence[torch.Tensor]
+) -> tuple[Call, Call]:
+    """`function` takes the module, and arrays on JAX's CPU; it is compiled by XLA.
+
+    JAX takes its number of threads from the cores that the process may use.
+    """
+    jax = importlib.import_module("jax")
+    compiled = jax.jit(lambda *arrays: function(jax, *arrays))
+    arrays = [jax.numpy.asarray(each.numpy()) for each in tensors]
+    return lambda: jax.block_until_ready(compiled(*arrays)), _nothing
+
+
+def openvino_call(
+    model: torch.nn.Module, x: torch.Tensor, dtype: torch.dtype
+) -> tuple[Call, Call]:
+    """A network in evaluation mode with float32 parameters; `dtype`: of the layers."""
+    openvino = importlib.import_module("openvino")
+    with _quiet():
+        converted = openvino.convert_model(model, example_input=x)
+    options = {
+        "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+        "INFERENCE_PRECISION_HINT": "bf16" if dtype == torch.bfloat16 else "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    compiled = openvino.Core().compile_model(converted, "CPU", options)
+    request, inputs = compiled.create_infer_request(), [x.numpy()]
+    return lambda: request.infer(inputs, share_inputs=True), _nothing
+
+
+def onnxruntime_call(model: torch.nn.Module, x: torch.Tensor) -> tuple[Call, Call]:
+    """A network in evaluation mode, in float32. Wants onnxscript, too."""
+    runtime = importlib.import_module("onnxruntime")
+    importlib.import_module("onnxscript")
+    file = io.BytesIO()
+    with _quiet():
+        program: Any = torch.onnx.export(model, (x,), dynamo=True, verbose=False)
+        program.save(file)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = runtime.InferenceSession(
+        file.getvalue(), options, providers=["CPUExecutionProvider"]
+    )
+    inputs = {session.get_inputs()[0].name: x.numpy()}
+    return lambda: session.run(None, inputs), _nothing
+
+
+def _nothing() -> None:
+    """These calls have ended when they return."""
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Converters warn of traced branches and of libraries that they do not need."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
