@@ -62,7 +62,7 @@ def _release(row: Row) -> None:
         pass  # work that failed late: the next row reports it
     if row.compiled:
         # Dynamo counts the graphs of a function, and compiles no more than eight.
-        torch._dynamo.reset()
+        torch.compiler.reset()
 
 
 def _sides(row: Row) -> tuple[Work, list[Side]]:

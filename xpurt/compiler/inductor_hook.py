@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._inductor import config
+from torch._inductor.utils import BoxedBool
 from torch.utils import _pytree as pytree
 
 from xpurt import _C
@@ -23,6 +24,7 @@ from xpurt.compiler import (
     host_graph,
     packages,
     random_ops,
+    recording,
 )
 from xpurt.kernels import get_kernel_policy
 
@@ -65,12 +67,12 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         found = _ordinals(model, inputs)
         if not found:
             return before(model, inputs, *args, **kwargs)
-        if config.triton.cudagraphs and not config.max_autotune:
+        form = form_of(found)
+        if config.triton.cudagraphs and not config.max_autotune and form != Form.SYCL:
             _warn_once(
                 'mode="reduce-overhead" records no XPU graph; the compiled code is '
                 "called as in the default mode"
             )
-        form = form_of(found)
         reason = _why_not_host(found) or f"the kernel policy is {get_kernel_policy()}"
         if form != Form.NATIVE:
             packages.refuse(reason)
@@ -196,8 +198,12 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
         if home is None:
             found = host_graph.ordinals_in(graph, inputs)
             if found:
+                told = kwargs.get("cudagraphs")
+                wanted = bool(told) and not config.max_autotune
+                kwargs["cudagraphs"] = BoxedBool(False)
                 compile = functools.partial(before, *args, **kwargs)
-                return _compile_kernels(compile, graph, inputs, min(found))
+                with recording.recording(wanted=wanted):
+                    return _compile_kernels(compile, graph, inputs, min(found))
             with host_code.compiling(None):
                 compiled = before(graph, inputs, *args, **kwargs)
         else:
@@ -256,8 +262,17 @@ def _keep_home(before: Callable[..., Any]) -> Callable[..., Any]:
 
 def _post_compile(before: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(before)
-    def post_compile(compiled: Any, *args: Any, **kwargs: Any) -> None:
-        before(compiled, *args, **kwargs)
-        host_code.take_xpu_tensors(compiled)
+    def post_compile(
+        compiled: Any, inputs: Any, constants: Any, options: dict[str, Any]
+    ) -> None:
+        if "xpu" not in compiled.device_types:
+            before(compiled, inputs, constants, options)
+            host_code.take_xpu_tensors(compiled)
+            return
+        wanted = recording.is_wanted(options["cudagraphs"])
+        without = {**options, "cudagraphs": BoxedBool(False)}
+        before(compiled, inputs, constants, without)
+        if wanted:
+            compiled.current_callable = recording.recorded(compiled)
 
     return post_compile

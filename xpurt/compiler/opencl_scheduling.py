@@ -30,6 +30,7 @@ from xpurt.compiler.opencl_kernel import OpenCLKernel
 _SETTINGS = {
     "online_softmax": False,
     "combo_kernels": False,
+    "triton.cudagraphs": False,  # XPU graphs are recorded by `recording`
     "triton.cooperative_reductions": False,
     "triton.native_matmul": False,
     "triton.multi_kernel": 0,
