@@ -11,6 +11,7 @@ from torch._inductor.utils import run_and_get_code
 from torch.nn import functional as F
 from torch.testing import assert_close
 
+import xpurt
 from xpurt import _C
 from xpurt.compiler import inductor_hook
 
@@ -106,16 +107,18 @@ def test_results_are_views_of_inputs_and_inputs_are_written(xpu: torch.device) -
     assert doubled.device == view.device == x.device
 
 
-def test_pending_work_is_waited_for(xpu: torch.device) -> None:
-    scale = torch.compile(lambda x: x * 3)
-    side = torch.xpu.Stream()
-    for _ in range(20):
-        x = torch.ones(1 << 16, device=xpu)
-        side.wait_stream(torch.xpu.current_stream())
-        with torch.xpu.stream(side):
-            for _ in range(10):
-                x = x + 1
-            assert scale(x).sum().item() == 33 * x.numel()
+@pytest.mark.parametrize("policy", ["auto", "sycl"])
+def test_pending_work_is_waited_for(xpu: torch.device, policy: str) -> None:
+    with xpurt.kernel_policy(policy):
+        scale = torch.compile(lambda x: x * 3)
+        side = torch.xpu.Stream()
+        for _ in range(20):
+            x = torch.ones(1 << 16, device=xpu)
+            side.wait_stream(torch.xpu.current_stream())
+            with torch.xpu.stream(side):
+                for _ in range(10):
+                    x = x + 1
+                assert scale(x).sum().item() == 33 * x.numel()
 
 
 def test_a_frozen_model(xpu: torch.device) -> None:
@@ -187,3 +190,67 @@ def test_a_mode_that_would_record_graphs_tells_that_it_does_not(
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "mode=")  # it is said once
         compiled(x)
+
+
+@pytest.mark.parametrize("policy", ["auto", "sycl"])
+def test_results_whose_layout_depends_on_the_device(
+    xpu: torch.device, policy: str
+) -> None:
+    """PyTorch traces a transform on xpu with the layout of Intel's kernels."""
+
+    def transform(x: Tensor) -> Tensor:
+        return torch.fft.rfft2(x, dim=(1, 2)).abs() + 1
+
+    x = torch.randn(5, 6, 7).to(xpu)
+    expected = transform(x)
+    with xpurt.kernel_policy(policy):
+        found = torch.compile(transform)(x)
+    assert_close(found, expected)
+    assert found.stride() == expected.stride()
+
+
+def test_a_backward_graph_without_a_call(xpu: torch.device) -> None:
+    x = torch.randn(5, device=xpu, requires_grad=True)
+    sent = torch.randn(5, device=xpu)
+    torch.compile(lambda x: torch.frac(x))(x).backward(sent)
+    assert_close(x.grad, sent)
+
+
+@pytest.mark.parametrize("policy", ["auto", "sycl"])
+def test_a_graph_with_an_effect(xpu: torch.device, policy: str) -> None:
+    """Its first output is a token until the graph has been divided."""
+
+    def root(x: Tensor) -> Tensor:
+        return torch.linalg.cholesky(x, upper=True)
+
+    x = (torch.randn(5, 5) / 9 + torch.eye(5)).to(xpu)
+    x = (x @ x.T).requires_grad_()
+    expected = root(x)
+    with xpurt.kernel_policy(policy):
+        found = torch.compile(root)(x)
+        assert_close(found, expected)
+        (gradient,) = torch.autograd.grad(found.sum(), x)
+    assert_close(gradient, torch.autograd.grad(expected.sum(), x)[0])
+
+
+def test_positions_of_loops_are_checked(xpu: torch.device) -> None:
+    index = torch.arange(64, device=xpu)
+
+    def read(x: Tensor) -> Tensor:
+        mask = index.view(1, 64) < 63
+        indices = [None, torch.arange(64, device=x.device)]
+        return torch.ops.aten._unsafe_masked_index(x, mask, indices, 7)
+
+    x = torch.randn(4, 63).to(xpu)
+    with xpurt.kernel_policy("sycl"):
+        compiled = torch.compile(read, options={"debug_index_asserts": True})
+        assert_close(compiled(x), read(x))
+
+
+def test_random_ops_do_not_need_implicit_fallbacks(xpu: torch.device) -> None:
+    compiled = torch.compile(
+        lambda x: torch.nn.functional.dropout(x, 0.5),
+        options={"implicit_fallbacks": False},
+    )
+    kept = compiled(torch.ones(1000, device=xpu)).count_nonzero().item()
+    assert 400 < kept < 600

@@ -60,19 +60,6 @@ def test_a_training_step_of_kernels(xpu: torch.device) -> None:
         assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-5)
 
 
-def test_kernels_wait_for_the_streams_work(xpu: torch.device) -> None:
-    with xpurt.kernel_policy("sycl"):
-        scale = torch.compile(lambda x: x * 3)
-        side = torch.xpu.Stream()
-        for _ in range(5):
-            x = torch.ones(1 << 16, device=xpu)
-            side.wait_stream(torch.xpu.current_stream())
-            with torch.xpu.stream(side):
-                for _ in range(10):
-                    x = x + 1
-                assert scale(x).sum().item() == 33 * x.numel()
-
-
 def test_a_part_of_a_buffer_keeps_the_rest(xpu: torch.device) -> None:
     """Under AUTO a kernel may run where the rest of its result is not."""
 

@@ -144,6 +144,14 @@ def also_refused_on_xpu(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
+def wrong_if_compiled(x: torch.Tensor) -> torch.Tensor:
+    return x * (3 if torch.compiler.is_compiling() and x.is_xpu else 2)
+
+
+def wrong_if_compiled_anywhere(x: torch.Tensor) -> torch.Tensor:
+    return x * (3 if torch.compiler.is_compiling() else 2)
+
+
 def _samples(
     op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **kwargs: object
 ) -> list[SampleInput]:
@@ -195,6 +203,8 @@ def entries() -> list[Entry]:
         draws,
         draws_anew,
         raises_on_the_cpu,
+        wrong_if_compiled,
+        wrong_if_compiled_anywhere,
     )
     return [
         *map(_entry, plain),

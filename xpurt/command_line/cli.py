@@ -141,6 +141,11 @@ def _add_conformance(commands: Any) -> None:
         default="also",
         help="dtypes of ops that PyTorch has on GPUs and not on the CPU",
     )
+    command.add_argument(
+        "--compiled",
+        action="store_true",
+        help="run ops alone, by torch.compile on xpu: results and gradients",
+    )
     command.add_argument("--jobs", type=_positive, default=1, help="processes")
     command.add_argument(
         "--timeout",
@@ -289,6 +294,8 @@ def _simulate(options: argparse.Namespace) -> int:
 def _conformance(options: argparse.Namespace) -> int:
     from xpurt.conformance import (
         ALL_DTYPES,
+        KNOWN_FAILURES_COMPILED,
+        PACKAGED_KNOWN_FAILURES,
         BadFile,
         Settings,
         WorkersFailed,
@@ -311,7 +318,11 @@ def _conformance(options: argparse.Namespace) -> int:
             samples_per_pair=options.samples_per_pair,
             jobs=options.jobs,
             timeout_s=options.timeout,
-            gpu_types=options.gpu_types,
+            gpu_types="not" if options.compiled else options.gpu_types,
+            compiled=options.compiled,
+            known_failures=(
+                KNOWN_FAILURES_COMPILED if options.compiled else PACKAGED_KNOWN_FAILURES
+            ),
         )
         for mapping in options.mapping
     ]

@@ -110,3 +110,13 @@ def host_code(
     return _C.HostCode(
         function, home.index, written, list(home.on_device), list(home.returned)
     )
+
+
+def boxed(code: Callable[[list[Any]], list[Any]]) -> Callable[[list[Any]], list[Any]]:
+    """`code` as a function that AOTAutograd gives its arguments in one list."""
+
+    def call(inputs: list[Any]) -> list[Any]:
+        return code(inputs)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call

@@ -26,6 +26,7 @@ from torch.utils import _pytree as pytree
 from xpurt import _C
 
 _HOME: Final = "xpurt_home"
+_NAMES: Final = "xpurt_names"
 _WAS_ON_CPU: Final = "xpurt_was_on_cpu"
 _CPU: Final = torch.device("cpu")
 
@@ -50,10 +51,17 @@ def home_of(graph: GraphModule) -> Home | None:
     found: Home | None = output.meta.get(_HOME)
     if found is None:
         return None
+    outputs = _outputs(output)
+    if len(outputs) != len(found.on_device):
+        # Tokens that order effects are outputs only until a graph has been divided.
+        on_device = dict(zip(output.meta[_NAMES], found.on_device, strict=True))
+        found = replace(
+            found, on_device=tuple(on_device[_name(each)] for each in outputs)
+        )
     inputs = {
         node: i for i, node in enumerate(graph.graph.find_nodes(op="placeholder"))
     }
-    returned = tuple(inputs.get(each, -1) for each in _outputs(output))
+    returned = tuple(inputs.get(each, -1) for each in outputs)
     return replace(found, returned=returned)
 
 
@@ -98,7 +106,7 @@ def to_host(graph: GraphModule, index: int) -> None:
         module.recompile()
     # AOTInductor keeps first values of the buffers there.
     graph.meta.update({key: _constant(value) for key, value in graph.meta.items()})
-    output.meta[_HOME] = Home(index, on_device)
+    _set_home(output, Home(index, on_device))
 
 
 def on_host(value: Any) -> Any:
@@ -127,9 +135,9 @@ def divide_home(joint: Home, forward: GraphModule, backward: GraphModule) -> Non
     output = forward.graph.output_node()
     saved = _outputs(output)[len(results) :]
     on_device = results + tuple(not _was_on_cpu(each) for each in saved)
-    output.meta[_HOME] = Home(joint.index, on_device)
+    _set_home(output, Home(joint.index, on_device))
     on_device = joint.on_device[len(results) :]
-    backward.graph.output_node().meta[_HOME] = Home(joint.index, on_device)
+    _set_home(backward.graph.output_node(), Home(joint.index, on_device))
 
 
 def _convert(module: GraphModule, node: Node, seen: dict[int, Any]) -> None:
@@ -171,6 +179,15 @@ def _host_device(value: Any) -> Any:
 
 def _graph_modules(graph: GraphModule) -> list[GraphModule]:
     return [each for each in graph.modules() if isinstance(each, GraphModule)]
+
+
+def _set_home(output: Node, home: Home) -> None:
+    output.meta[_HOME] = home
+    output.meta[_NAMES] = [_name(each) for each in _outputs(output)]
+
+
+def _name(output: Any) -> str:
+    return output.name if isinstance(output, Node) else ""
 
 
 def _outputs(output: Node) -> list[Any]:

@@ -25,6 +25,7 @@ from xpurt.compiler import (
     packages,
     random_ops,
     recording,
+    traced_layouts,
 )
 from xpurt.kernels import get_kernel_policy
 
@@ -33,6 +34,7 @@ def change(compile_fx: ModuleType) -> None:
     """Makes torch.compile take xpu tensors."""
     _leave_triton()
     random_ops.define()
+    traced_layouts.define()
     replaced = {
         "compile_fx": _choose_form,
         "partition_fn": _partition,
@@ -217,7 +219,7 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
         if home is None or hasattr(compiled, "current_callable"):
             return compiled
         # A graph without a call is not compiled.
-        return host_code.host_code(compiled, home, [])
+        return host_code.boxed(host_code.host_code(compiled, home, []))
 
     return compile_fx_inner
 

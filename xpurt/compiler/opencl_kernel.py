@@ -67,6 +67,7 @@ class OpenCLKernel(SIMDKernel[Any]):
         self.functions: dict[Functions, None] = {Functions("l"): None}
         self.templates: dict[str, None] = {}
         self.faults = False
+        self.index_variables: set[str] = set()  # those of loaded indices
         self.reduces = self.inside_reduction
         # A work-item, not a sub-group, computes one result of the reductions.
         self.one_lane = False
@@ -189,6 +190,7 @@ class OpenCLKernel(SIMDKernel[Any]):
         if found is None:
             found = self.cse.newvar(dtype=torch.int64)
             self.cse.put(key, found)
+            self.index_variables.add(str(found))
             self.compute.writeline(f"long {found} = {value};")
         return sympy_index_symbol(str(found))
 
@@ -201,7 +203,8 @@ class OpenCLKernel(SIMDKernel[Any]):
         at, most = self.index_to_str(expr), self.index_to_str(size)
         tests = [f"{at} < 0"] * lower + [f"{at} >= {most}"] * upper
         self.faults = True
-        change = f" {at} = 0;" if isinstance(expr, sympy.Symbol) else ""
+        # With debug_index_asserts the position of a loop is checked, too.
+        change = f" {at} = 0;" if str(expr) in self.index_variables else ""
         line = f"if ({' || '.join(tests)}) {{ *fault = -1;{change} }}"
         key = f"checked {line}"
         if self.cse.try_get(key) is None:

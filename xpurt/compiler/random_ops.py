@@ -56,9 +56,14 @@ def define() -> None:
 
 def replace(graph: torch.fx.GraphModule) -> None:
     """Replaces the random ops of a graph for the host."""
+    from torch._inductor.lowering import lowerings, make_fallback
+
     for node in graph.graph.nodes:
         if node.op == "call_function" and node.target in _replacements:
             node.target = _replacements[node.target]
+            # Without it an op is called only if config.implicit_fallbacks is set.
+            if node.target not in lowerings:
+                make_fallback(node.target, warn=False)  # type: ignore[no-untyped-call]
     graph.recompile()
 
 

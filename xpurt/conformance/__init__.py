@@ -6,13 +6,19 @@ from xpurt.conformance.command import run_conformance
 from xpurt.conformance.known import BadFile
 from xpurt.conformance.pairs import DTYPES
 from xpurt.conformance.pool import WorkersFailed
-from xpurt.conformance.settings import Settings
+from xpurt.conformance.settings import (
+    KNOWN_FAILURES_COMPILED,
+    PACKAGED_KNOWN_FAILURES,
+    Settings,
+)
 
 ALL_DTYPES = tuple(dict.fromkeys((*DTYPES, *gpu_types.DTYPES)))
 
 __all__ = [
     "ALL_DTYPES",
     "DTYPES",
+    "KNOWN_FAILURES_COMPILED",
+    "PACKAGED_KNOWN_FAILURES",
     "BadFile",
     "Settings",
     "WorkersFailed",

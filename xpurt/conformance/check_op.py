@@ -48,12 +48,12 @@ def check_op(
 ) -> None:
     """Runs every sample that PyTorch has for this op and dtype, in every form."""
     op = entry.info
-    check = _Check(op, record, tolerance(op, dtype))
+    check = OpCheck(op, record, tolerance(op, dtype))
     devices: tuple[str, ...] = ("cpu",)
     if dtype in entry.gpu_dtypes:
         check.oracle, devices = wide_oracle(dtype), GPUS
     with_grad = any(dtype in op.supported_backward_dtypes(each) for each in devices)
-    samples = _existing(op.sample_inputs("cpu", dtype, requires_grad=with_grad))
+    samples = existing(op.sample_inputs("cpu", dtype, requires_grad=with_grad))
     ranks = NewRanks()
     for index, sample in spread(samples, most_samples):
         check.call(index, sample)
@@ -68,11 +68,11 @@ def check_op(
         if op.inplace_variant is not None and not sample.broadcasts_input:
             check.in_place(index, sample)
     if op.error_inputs_func is not None and dtype is _error_dtype(entry):
-        for index, wrong in enumerate(_existing(op.error_inputs("cpu"))):
+        for index, wrong in enumerate(existing(op.error_inputs("cpu"))):
             check.error(index, wrong.sample_input)
 
 
-def _existing(samples: Iterable[Any]) -> Iterator[Any]:
+def existing(samples: Iterable[Any]) -> Iterator[Any]:
     """The samples up to the point where PyTorch skips the rest on this machine."""
     try:
         yield from samples
@@ -87,7 +87,7 @@ def _error_dtype(entry: Entry) -> torch.dtype:
     return min(entry.dtypes, key=str)
 
 
-class _Check:
+class OpCheck:
     def __init__(self, op: Any, record: Record, tolerance: Tolerance) -> None:
         self.op, self.record, self.tolerance = op, record, tolerance
         self.oracle: Oracle[Any] = outcome
@@ -237,17 +237,21 @@ class _Check:
     def _try(
         self, variant: str, index: int, inputs: Any, body: Callable[[Any], Any]
     ) -> None:
-        def run() -> Verdict:
-            return trial(
-                lambda device: self._moved(inputs, device),
-                body,
-                self.tolerance,
-                self.tiers,
-                uninitialized=self.op.has_nondeterministic_output,
-                oracle=self.oracle,
-            )
+        self.record.attempt(
+            variant, index, inputs, lambda: self._trial(inputs, body, self.oracle)
+        )
 
-        self.record.attempt(variant, index, inputs, run)
+    def _trial(
+        self, inputs: Any, body: Callable[[Any], Any], oracle: Oracle[Any] = outcome
+    ) -> Verdict:
+        return trial(
+            lambda device: self._moved(inputs, device),
+            body,
+            self.tolerance,
+            self.tiers,
+            uninitialized=self.op.has_nondeterministic_output,
+            oracle=oracle,
+        )
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:

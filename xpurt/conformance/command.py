@@ -5,14 +5,14 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from xpurt.conformance import gpu_types
-from xpurt.conformance.databases import load
+from xpurt.conformance.databases import Entry, load
 from xpurt.conformance.extras import progress_bar
 from xpurt.conformance.known import read_known, stale_entries, unknown_failures
 from xpurt.conformance.pairs import DTYPES, Pair, gpu_pairs, left_out, pairs
@@ -63,11 +63,16 @@ def _named(path: Path | None, label: str) -> Path | None:
 
 def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> int:
     known = read_known(settings.known_failures)
-    entries = load(settings.database).values()
+    entries: Iterable[Entry] = load(settings.database).values()
+    if settings.compiled:
+        entries = [entry for entry in entries if entry.kind == "op"]
     dtypes = settings.dtypes or DTYPES
     wanted: list[Pair] = []
     if settings.gpu_types != "only":
-        wanted += pairs(entries, dtypes, settings.ops, settings.sample)
+        if settings.compiled:
+            wanted += pairs(entries, dtypes, settings.ops)[:: settings.sample]
+        else:
+            wanted += pairs(entries, dtypes, settings.ops, settings.sample)
     if settings.gpu_types != "not":
         on_gpus = settings.dtypes or gpu_types.DTYPES
         wanted += gpu_pairs(entries, on_gpus, settings.ops, settings.sample)

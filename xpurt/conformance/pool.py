@@ -107,6 +107,7 @@ class Worker:
             [
                 *(sys.executable, "-m", "xpurt.conformance.worker"),
                 *("--database", settings.database),
+                *(["--compiled"] if settings.compiled else []),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -235,4 +236,7 @@ def environment(settings: Settings) -> dict[str, str]:
     }
     if settings.jobs > 1:
         wanted["OMP_NUM_THREADS"] = "1"
+    if settings.compiled:
+        # A worker compiles by itself: a crash of a compiler's process would be no result.
+        wanted["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     return {**os.environ, **wanted}

@@ -13,6 +13,7 @@ from xpurt.testing import Disagreement
 
 FAILURES_KEPT = 3
 LONGEST_MESSAGE = 800
+NOT_ON_CPU: tuple[Verdict, ...] = ("raised", "stock")
 
 
 class Record:
@@ -48,7 +49,7 @@ class Record:
             self.failed(variant, index, sample, message)
             return
         self._trials[verdict] += 1
-        self._runs_on_cpu |= variant == "call" and verdict != "raised"
+        self._runs_on_cpu |= variant == "call" and verdict not in NOT_ON_CPU
 
     def failed(self, variant: str, index: int, sample: Any, message: str) -> None:
         self._trials["failed"] += 1

@@ -29,7 +29,8 @@ class Result:
     """The result of one pair.
 
     trials: the number of comparisons, by what was compared ("values", "wider",
-        "random", "uninitialized", "raised").
+        "random", "uninitialized", "raised"; "stock" if torch.compile fails on CPU
+        tensors, too).
     failed: the number of failed comparisons; `failures` holds the first few.
     tiers: calls of ops on xpu by tier.
     """

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 PACKAGED_KNOWN_FAILURES = Path(__file__).with_name("known_failures.txt")
+KNOWN_FAILURES_COMPILED = Path(__file__).with_name("known_failures_compiled.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,8 @@ class Settings:
     virtual_gpu: "strict", "lenient", "coherent" or "off", as `XPURT_VIRTUAL_GPU`.
     dtypes: names, as in "float32".
     ops: shell patterns for names of ops; a pair is run if one of them matches.
-    sample: one in this many pairs is run, and at least one of each op; 1 runs all.
+    sample: one in this many pairs is run, and at least one of each op, unless they are
+        compiled; 1 runs all.
     samples_per_pair: the largest number of PyTorch's samples that are run per pair,
         spread evenly; None runs all.
     jobs: the number of worker processes.
@@ -25,6 +27,7 @@ class Settings:
         of the CPU, alone, or not at all.
     database: the function that returns the databases, "module:function".
     known_failures: the path of their file.
+    compiled: ops alone are run, by torch.compile on xpu.
     """
 
     mapping: str = "CPU"
@@ -39,9 +42,11 @@ class Settings:
     gpu_types: Literal["also", "only", "not"] = "also"
     database: str = "xpurt.conformance.databases:of_pytorch"
     known_failures: Path = PACKAGED_KNOWN_FAILURES
+    compiled: bool = False
 
     @property
     def label(self) -> str:
         """The run's name in tables and in the file of known failures: "CPU",
-        "AUTO+sycl"."""
-        return self.mapping + ("" if self.policy == "auto" else f"+{self.policy}")
+        "AUTO+sycl", "GPU+compiled"."""
+        policy = "" if self.policy == "auto" else f"+{self.policy}"
+        return self.mapping + policy + ("+compiled" if self.compiled else "")

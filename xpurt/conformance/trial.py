@@ -19,7 +19,7 @@ XPU = torch.device("xpu", 0)
 
 OTHER_SEEDS = range(1, 11)
 
-Verdict = Literal["values", "wider", "random", "uninitialized", "raised"]
+Verdict = Literal["values", "wider", "random", "uninitialized", "raised", "stock"]
 
 
 def trial(

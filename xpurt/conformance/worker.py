@@ -16,12 +16,13 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
 import xpurt
+from xpurt.conformance.check_compiled import check_compiled
 from xpurt.conformance.check_module import check_module
 from xpurt.conformance.check_op import check_op
 from xpurt.conformance.check_optimizer import check_optimizer
@@ -42,6 +43,7 @@ CHECKS: dict[Kind, Check] = {
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--database", required=True)
+    parser.add_argument("--compiled", action="store_true")
     options = parser.parse_args()
 
     answers = os.fdopen(os.dup(1), "w")
@@ -54,6 +56,7 @@ def main() -> None:
         answers.flush()
 
     entries = load(options.database)
+    checks = {**CHECKS, "op": check_compiled} if options.compiled else CHECKS
     torch.zeros(1, device="xpu").cpu()
     answer({"ready": xpurt.get_xpu_mapping()})
     for line in sys.stdin:
@@ -66,6 +69,7 @@ def main() -> None:
             asked["dtype"],
             asked["most_samples"],
             lambda where: answer({"at": where}),
+            checks,
         )
         faulthandler.cancel_dump_traceback_later()
         answer({"result": result.as_data()})
@@ -74,14 +78,18 @@ def main() -> None:
 
 
 def check(
-    entry: Entry, dtype: str, most_samples: int | None, tell: Callable[[str], None]
+    entry: Entry,
+    dtype: str,
+    most_samples: int | None,
+    tell: Callable[[str], None],
+    checks: Mapping[Kind, Check] = CHECKS,
 ) -> Result:
     """The result of one pair. An exception outside of the trials is a failure, too."""
     kind = getattr(torch, dtype)
     category = CATEGORY if kind in entry.gpu_dtypes else entry.category
     record = Record(entry.name, dtype, category, tell)
     try:
-        CHECKS[entry.kind](entry, kind, record, most_samples)
+        checks[entry.kind](entry, kind, record, most_samples)
     except Exception:
         record.failed("harness", -1, None, traceback.format_exc()[-700:])
     return record.result()

@@ -1,0 +1,209 @@
+"""Runs PyTorch's own tests of Inductor for xpu and for the CPU, and compares the two.
+
+    python tests/compiler/pytorch_suite.py FOLDER [--dynamic] [--sample N] [--json FILE]
+
+FOLDER is `test` of PyTorch's sources, which wheels do not have. The tests are those of
+`CommonTemplate` in inductor/test_torchinductor.py, copied for a device as that file does
+it for CUDA and MPS; with --dynamic those of test_torchinductor_dynamic_shapes.py. Sources
+of another version do: names that this PyTorch does not have are replaced by classes that
+raise, so a test that uses one fails on the CPU, too, and does not count.
+
+Each device's tests run in one process after the other: a crash or a hang ends a test.
+"""
+
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+TIMEOUT_S = 300
+SELF = str(Path(__file__).resolve())
+SUITES = {False: "test_torchinductor", True: "test_torchinductor_dynamic_shapes"}
+Outcomes = dict[str, tuple[str, str]]  # by test: "passed", ..., and a message
+
+
+def compare(
+    folder: Path, *, dynamic: bool = False, sample: int = 1, known: Path | None = None
+) -> tuple[Outcomes, Outcomes]:
+    """What came of the tests on the CPU, and on xpu of those that passed there.
+
+    sample: one in this many tests is run. known: a file with the outcomes on the CPU. They are
+    taken from it if it exists, and written to it otherwise.
+    """
+    asked = ["--child", str(folder), *(["--dynamic"] if dynamic else [])]
+    if known is not None and known.exists():
+        on_cpu: Outcomes = {
+            test: (status, message)
+            for test, (status, message) in json.loads(known.read_text()).items()
+        }
+    else:
+        names = json.loads(
+            subprocess.run(
+                [sys.executable, SELF, *asked, "list"],
+                capture_output=True, text=True, check=True,
+            ).stdout.splitlines()[-1]
+        )  # fmt: skip
+        on_cpu = dict(outcomes(asked, "cpu", names[::sample]))
+        if known is not None:
+            known.write_text(json.dumps(on_cpu, indent=1))
+    passed = [test for test, (status, _) in on_cpu.items() if status == "passed"]
+    return on_cpu, dict(outcomes(asked, "xpu", passed))
+
+
+def outcomes(
+    asked: list[str], device: str, names: list[str]
+) -> Iterator[tuple[str, tuple[str, str]]]:
+    left = list(names)
+    while left:
+        process = subprocess.Popen(
+            [sys.executable, SELF, *asked, device],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"},
+            cwd=tempfile.gettempdir(),  # the tests leave files there
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(left))
+            process.stdin.close()
+        lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        reader = threading.Thread(target=_read, args=(process.stdout, lines))
+        reader.start()
+        while left:
+            try:
+                line = lines.get(timeout=TIMEOUT_S)
+            except queue.Empty:
+                line = ""
+            found = ("hung" if process.poll() is None else "crashed", "")
+            if line:
+                found = tuple(json.loads(line))  # type: ignore[assignment]
+            name = left.pop(0)
+            print(f"{device} {found[0]:8} {name}", file=sys.stderr, flush=True)
+            yield name, found
+            if not line:
+                break
+        process.kill()
+        process.wait()
+        reader.join()
+
+
+def _read(pipe: Any, lines: "queue.SimpleQueue[str]") -> None:
+    for line in pipe:
+        lines.put(line)
+    lines.put("")
+
+
+def child(folder: Path, device: str, *, dynamic: bool) -> None:
+    """Prints the names of all tests, or runs those on stdin, with a line for each."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    cases = test_case(folder, device, dynamic=dynamic)
+    if device == "list":
+        names = unittest.TestLoader().getTestCaseNames(cases)
+        print(json.dumps([name.removesuffix("_list") for name in names]), file=answers)
+        answers.flush()
+        return
+    cases.setUpClass()
+    for name in json.loads(sys.stdin.read()):
+        result = unittest.TestResult()
+        cases(f"{name}_{device}").run(result)
+        answers.write(json.dumps(outcome(result)) + "\n")
+        answers.flush()
+    os._exit(0)
+
+
+def outcome(result: unittest.TestResult) -> tuple[str, str]:
+    for wrong in (result.errors, result.failures):
+        if wrong:
+            return "failed", wrong[0][1][-1500:]
+    if result.skipped:
+        return "skipped", result.skipped[0][1]
+    if result.expectedFailures or result.unexpectedSuccesses:
+        return "expected to fail", ""
+    return "passed", ""
+
+
+def test_case(folder: Path, device: str, *, dynamic: bool) -> Any:
+    """PyTorch's tests for `device`, as a class."""
+    sys.path.insert(0, str(folder))
+    static = load(f"inductor.{SUITES[False]}")
+    suite = load(f"inductor.{SUITES[dynamic]}")
+    for each in (static, suite):
+        each.GPU_TYPE = "xpu"
+    on_cpu = device == "cpu"
+    body = {
+        "common": static.check_model if on_cpu else static.check_model_gpu,
+        "device": device,
+    }
+    cases = type(f"Tests_{device}", (static.TestCase,), body)
+    if dynamic:
+        template, failures = suite.DynamicShapesCommonTemplate, suite.test_failures
+        suite.copy_tests(template, cases, device, failures)
+    else:
+        static.copy_tests(static.CommonTemplate, cases, device)
+    return cases
+
+
+def load(name: str) -> Any:
+    """Imports a module of the tests. A name that PyTorch lacks becomes a class there."""
+    while True:
+        try:
+            return importlib.import_module(name)
+        except ImportError as error:
+            found = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", str(error))
+            if found is None:
+                raise
+            missing, module = found.groups()
+            setattr(sys.modules[module], missing, _missing(missing))
+
+
+def _missing(name: str) -> type:
+    def refuse(self: object, *args: object, **kwargs: object) -> None:
+        raise NotImplementedError(f"this PyTorch has no {name}")
+
+    return type(name, (), {"__init__": refuse})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--dynamic", action="store_true")
+    parser.add_argument("--sample", type=int, default=1)
+    parser.add_argument("--known", type=Path, help="outcomes on the CPU")
+    parser.add_argument("--json", type=Path, help="write the outcomes on xpu")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("device", nargs="?", default="", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    folder = options.folder.resolve()
+    if options.child:
+        child(folder, options.device, dynamic=options.dynamic)
+        return
+    on_cpu, on_xpu = compare(
+        folder, dynamic=options.dynamic, sample=options.sample, known=options.known
+    )
+    if options.json:
+        options.json.write_text(json.dumps(on_xpu, indent=1))
+    for name, (status, message) in on_xpu.items():
+        if status != "passed":
+            print(f"{status}: {name}")
+            print("    " + message.strip()[-300:].replace("\n", "\n    "))
+    good = sum(status == "passed" for status, _ in on_xpu.values())
+    print(f"{len(on_cpu)} tests, {len(on_xpu)} pass on the CPU, {good} of these on xpu")
+
+
+if __name__ == "__main__":
+    main()

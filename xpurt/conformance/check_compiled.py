@@ -1,0 +1,107 @@
+"""One op in one dtype, compiled for xpu: its results and its gradients.
+
+The reference is the op on the CPU, as it is without torch.compile. A sample that differs
+from it is compared with torch.compile on CPU tensors: what fails there, too, or has that
+result, is a limit of the compiler and no failure of xpu.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from xpurt.conformance.check_op import Inputs, OpCheck, existing
+from xpurt.conformance.databases import Entry
+from xpurt.conformance.gradients import (
+    differentiable,
+    gradients,
+    leaves_that_require_grad,
+)
+from xpurt.conformance.layouts import values_alone
+from xpurt.conformance.record import Record
+from xpurt.conformance.spread import spread
+from xpurt.conformance.tolerance import tolerance
+from xpurt.conformance.trial import Verdict
+from xpurt.testing import Disagreement, outcome
+
+
+def check_compiled(
+    entry: Entry, dtype: torch.dtype, record: Record, most_samples: int | None = None
+) -> None:
+    """Runs PyTorch's samples for this op and dtype, each as a program of its own."""
+    op = entry.info
+    check = _CompiledCheck(op, record, tolerance(op, dtype))
+    with_grad = dtype in op.supported_backward_dtypes("cpu")
+    samples = existing(op.sample_inputs("cpu", dtype, requires_grad=with_grad))
+    for index, sample in spread(samples, most_samples):
+        check.call(index, sample)
+
+
+class _CompiledCheck(OpCheck):
+    def call(self, index: int, sample: Any) -> None:
+        """The compiled op, its gradients, and its arguments after the call."""
+
+        def body(inputs: Inputs) -> Any:
+            result = self._called(inputs)
+            graph = differentiable(sample.output_process_fn_grad(result))
+            leaves = leaves_that_require_grad(inputs)
+            return {
+                "result": result,
+                "gradient": values_alone(gradients(graph, leaves, self.tiers)),
+                "argument": self._changed(inputs),
+            }
+
+        self._try("call", index, self._inputs(sample), body)
+
+    def _called(self, inputs: Inputs) -> Any:
+        if not _on_xpu(inputs):
+            return super()._called(inputs)
+        return self._compiled(inputs)
+
+    def _compiled(self, inputs: Inputs) -> Any:
+        input_, args, kwargs = inputs
+        op = self.op.op
+
+        def program(input_: Any, args: Any, kwargs: Any) -> Any:
+            return op(input_, *args, **kwargs)
+
+        torch._dynamo.reset()
+        counters = torch._dynamo.utils.counters["stats"]
+        counters.clear()
+        found = torch.compile(program)(input_, args, kwargs)
+        self.tiers.calls["compiled"] += counters["unique_graphs"]
+        return found
+
+    def _try(
+        self, variant: str, index: int, inputs: Any, body: Callable[[Any], Any]
+    ) -> None:
+        def stock(body: Callable[[Any], Any], inputs: Any) -> Any:
+            self._called = self._compiled  # type: ignore[method-assign]
+            try:
+                return outcome(body, inputs)
+            finally:
+                del self._called
+
+        def run() -> Verdict:
+            try:
+                return self._trial(inputs, body)
+            except Disagreement as difference:
+                try:
+                    self._trial(inputs, body, stock)
+                except Disagreement:
+                    raise difference from None
+                return "stock"
+
+        self.record.attempt(variant, index, inputs, run)
+
+
+def _on_xpu(inputs: Inputs) -> bool:
+    def device(leaf: Any) -> str:
+        return str(leaf.device if isinstance(leaf, torch.Tensor) else leaf)
+
+    return any(
+        device(leaf).startswith("xpu")
+        for leaf in tree_leaves(inputs)
+        if isinstance(leaf, torch.Tensor | torch.device | str)
+    )
