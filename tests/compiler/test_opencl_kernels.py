@@ -209,3 +209,44 @@ def test_random_numbers_of_eager_mode(xpu: torch.device) -> None:
         found = torch.compile(draw)(x)
     torch.xpu.manual_seed(1)
     assert all(map(torch.equal, found, draw(x)))
+
+
+IN_PARTS: dict[str, Case] = {
+    "channels": (
+        lambda x, y: x * y[:, None, None] + 1,
+        (floats(3, 5, 9, 11), floats(5)),
+    ),
+    "channels of whole groups": (
+        lambda x, y: x * y[:, None, None] + 1,
+        (floats(3, 5, 16, 64), floats(5)),
+    ),
+    "rows": (lambda x, y: (x + y).tanh(), (floats(7, 70), floats(70))),
+    "three sizes": (
+        lambda x, y, z: x + y[:, None] + z,
+        (floats(6, 5, 96), floats(5), floats(96)),
+    ),
+    "a reduced range": (
+        lambda x: torch.var_mean(x, (0, 2, 3)),
+        (floats(3, 2, 20, 17),),
+    ),
+    "a range reduced by a work-item": (
+        lambda x: x.sum((0, 2)),
+        (floats(6, 5, 3, 40),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_PARTS)
+def test_a_range_has_two_parts(name: str, xpu: torch.device) -> None:
+    """Indices of a dimension that operands are broadcast along take no division."""
+    function, inputs = IN_PARTS[name]
+    moved = [x.to(xpu) for x in inputs]
+    compiled = torch.compile(function, fullgraph=True)
+    actual, (code,) = run_and_get_code(compiled, *moved)
+    assert_close(
+        [x.cpu() for x in actual] if isinstance(actual, tuple) else actual.cpu(),
+        list(function(*inputs)) if isinstance(actual, tuple) else function(*inputs),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+    assert "outer = get_global_id(1)" in code or "outer = 0;" in code

@@ -1,5 +1,6 @@
 """The arguments, the range and the text of a generated kernel."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch._inductor.utils import IndentedBuffer, sympy_product
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from xpurt.compiler import current
+from xpurt.compiler.opencl_ranges import Parts, parts_of
 from xpurt.compiler.opencl_types import letter_of
 from xpurt.kernels import TYPES as ELEMENT_TYPES
 
@@ -23,6 +25,7 @@ from xpurt.kernels import TYPES as ELEMENT_TYPES
 _LINE = 256
 _SQUARE = (16, 16, 1)
 _SUB_GROUPS = 64
+_SHORTEST = 16  # work-items along dimension 0: a vector of floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,14 @@ def _overwrites(kernel: Any, buffer: str) -> bool:
     return False
 
 
+def parts_of_range(kernel: Any) -> Parts | None:
+    """The two dimensions that the range of a kernel without a reduction has."""
+    trees = [tree for tree in kernel.range_trees if not tree.is_reduction]
+    if kernel.reduces or len(trees) != 1:
+        return None
+    return parts_of(trees[0], kernel.entries)
+
+
 def group_of(kernel: Any) -> tuple[int, int, int]:
     """The sizes of the kernel's work-groups."""
     if kernel.reduces and not kernel.one_lane:
@@ -109,6 +120,13 @@ def group_of(kernel: Any) -> tuple[int, int, int]:
     results = [tree for tree in kernel.range_trees if not tree.is_reduction]
     if len(results) > 1:
         return _SQUARE
+    parts = parts_of_range(kernel)
+    if parts is not None:
+        # Whole groups, if a power of two divides the inner part.
+        inner = math.gcd(parts.inner_size, _LINE)
+        if inner < _SHORTEST:
+            inner = min(_LINE, 1 << (parts.inner_size - 1).bit_length())
+        return (inner, _LINE // inner, 1)
     size = results[0].numel if results else sympy.S.One
     if not isinstance(size, sympy.Integer):
         return (_LINE, 1, 1)
@@ -118,6 +136,10 @@ def group_of(kernel: Any) -> tuple[int, int, int]:
 
 def sizes_of(kernel: Any) -> tuple[list[sympy.Expr], bool]:
     """The three sizes of the range, and whether all are known now."""
+    parts = parts_of_range(kernel)
+    if parts is not None:
+        known = (parts.inner_size, parts.outer_size, 1)
+        return [sympy.Integer(size) for size in known], True
     by_prefix = {tree.prefix: tree.numel for tree in kernel.range_trees}
     sizes = [by_prefix.get(prefix, sympy.S.One) for prefix in ("x", "y", "z")]
     return sizes, all(isinstance(size, sympy.Integer) for size in sizes)
@@ -155,12 +177,14 @@ def _fits(size: sympy.Expr, group: int) -> bool:
 
 def _within_x(kernel: Any, code: IndentedBuffer) -> None:
     trees = [tree for tree in kernel.range_trees if tree.prefix == "x"]
-    body = kernel.body.getvalue()
+    parts = parts_of_range(kernel)
+    indices = kernel.index_lines(kernel.entries, parts)
+    body = "\n".join([*indices, kernel.body.getvalue()])
     if not trees:
         code.splice(body)
         return
     (tree,) = trees
-    at, size = tree.index_sym(), kernel.size_of(tree)
+    at, size = str(tree.index_sym()), kernel.size_of(tree)
     if kernel.reduces and not kernel.one_lane:
         code.writeline(f"const long {at} = work_item_of_lanes();")
         code.writeline("const long lane = lane_id();")
@@ -168,8 +192,16 @@ def _within_x(kernel: Any, code: IndentedBuffer) -> None:
         code.writeline(f"if ({at} >= {size}) return;")
         code.splice(body)
         return
+    group = group_of(kernel)
+    whole = _fits(tree.numel, group[0])
+    if parts is not None:
+        code.writeline(f"const long {parts.outer} = get_global_id(1);")
+        if parts.outer_size % group[1]:
+            code.writeline(f"if ({parts.outer} >= {parts.outer_size}) return;")
+        at, size = parts.inner, str(parts.inner_size)
+        whole = parts.inner_size % group[0] == 0
     code.writeline(f"const long {at} = get_global_id(0);")
-    if _fits(tree.numel, group_of(kernel)[0]):
+    if whole:
         code.splice(body)
         return
     if not kernel.reduces:

@@ -20,6 +20,7 @@ from torch.utils._ordered_set import OrderedSet
 from xpurt.compiler import current
 from xpurt.compiler.opencl_arguments import arguments_of, sizes_of, text_of
 from xpurt.compiler.opencl_expressions import OpenCLExpressions
+from xpurt.compiler.opencl_ranges import Parts, parts_of
 from xpurt.compiler.opencl_reductions import (
     accumulator,
     before_combining,
@@ -37,6 +38,7 @@ from xpurt.compiler.opencl_types import (
 from xpurt.kernels import Functions, load, store
 
 _SMALL = 1 << 31  # elements
+_LEAST_OF_LANES = 256  # elements of a loop that the lanes of a sub-group divide
 
 
 class TypedCSE(CSE[Any, Any]):
@@ -76,6 +78,8 @@ class OpenCLKernel(SIMDKernel[Any]):
         self.late_stores = IndentedBuffer()  # of what the loop reduced
         self.kept: OrderedSet[CSEVariable] = OrderedSet()  # live after the loops
         self.numbers = itertools.count()
+        self.entries: list[IterationRangesEntry] = []
+        self.loop_entries: list[IterationRangesEntry] = []  # of the current loop
         self.main_loads = self.loads
         device = current.graph().get_current_device_or_throw()
         self.has_fp64 = torch.xpu.get_device_properties(device).has_fp64
@@ -265,17 +269,27 @@ class OpenCLKernel(SIMDKernel[Any]):
     # The text.
 
     def codegen_iteration_ranges_entry(self, entry: IterationRangesEntry) -> None:
-        numel = entry.root.numel
-        small = isinstance(numel, sympy.Integer) and int(numel) < _SMALL
-        printer = SmallIndexPrinter() if small else IndexPrinter()
-        index = printer.doprint(self.rename_indexing(entry.expr))
-        buffer = self.indexing_code if entry.root.is_loop else self.body
-        buffer.writeline(f"const long {entry.name} = {index};")
+        """The index is defined before the elements that use it: see index_lines()."""
+        entries = self.loop_entries if entry.root.is_loop else self.entries
+        entries.append(entry)
+
+    def index_lines(self, entries: Sequence[Any], parts: Parts | None) -> list[str]:
+        """The definitions of indices."""
+        lines = []
+        for entry in entries:
+            numel = entry.root.numel
+            small = isinstance(numel, sympy.Integer) and int(numel) < _SMALL
+            printer = SmallIndexPrinter() if small else IndexPrinter()
+            index = printer.doprint(self.rename_indexing(entry.expr))
+            if parts is not None and entry.prefix == parts.prefix:
+                index = parts.index_of(entry)
+            lines.append(f"const long {entry.name} = {index};")
+        return lines
 
     def codegen_body(self) -> None:
         """Moves what was generated since the last call into the body: within a loop,
         if it is for elements that are reduced."""
-        parts = (self.indexing_code, self.loads, self.compute, self.stores)
+        parts = (self.loads, self.compute, self.stores)
         after = (self.combinations, self.late_stores)
         if not any((*parts, *after)):
             return
@@ -291,6 +305,7 @@ class OpenCLKernel(SIMDKernel[Any]):
             self.body.splice(self._loop(root, inner))
             self.cse.invalidate(self.kept)
             root.cache_clear()
+            self.loop_entries.clear()
         else:
             self.body.splice(inner)
             self.kept |= OrderedSet(self.cse._cache.values())
@@ -322,17 +337,35 @@ class OpenCLKernel(SIMDKernel[Any]):
         current.graph().wrapper_code.writeline(f"{name}({', '.join(passed)})")
 
     def _loop(self, root: Any, inner: IndentedBuffer) -> str:
-        at, size = root.index_sym(), self.size_of(root)
-        body = inner.getvalue()
+        least = 2 if self.one_lane else _LEAST_OF_LANES
+        parts = parts_of(root, self.loop_entries, least)
+        lines = self.index_lines(self.loop_entries, parts)
+        body = "\n".join([*lines, inner.getvalue()])
+        at = str(root.index_sym())
+        if parts is None:
+            return self._loop_over(at, self.size_of(root), root.prefix, body)
+        whole = f"{parts.outer} * {parts.inner_size} + {parts.inner}"
+        nested = self._loop_over(
+            parts.inner,
+            str(parts.inner_size),
+            root.prefix,
+            f"const long {at} = {whole};\n{body}",
+        )
+        return (
+            f"for (long {parts.outer} = 0; {parts.outer} < {parts.outer_size}; "
+            f"++{parts.outer}) {{\n{nested}\n}}"
+        )
+
+    def _loop_over(self, at: str, size: str, prefix: str, body: str) -> str:
         if self.one_lane:
             return f"for (long {at} = 0; {at} < {size}; ++{at}) {{\n{body}}}"
-        begin = f"{root.prefix}begin"
+        begin = f"{prefix}begin"
         tail = (
             f"if ({begin} + lane < {size}) {{\n"
             f"const long {at} = {begin} + lane;\n{body}}}"
         )
-        if isinstance(root.numel, sympy.Integer):
-            tail = f"#if {int(root.numel)} % LANES\n{tail}\n#endif"
+        if size.isdigit():
+            tail = f"#if {size} % LANES\n{tail}\n#endif"
         # Whole groups of lanes need no guard.
         return (
             f"{{\nlong {begin} = 0;\n"
