@@ -7,7 +7,7 @@ import pytest
 import torch
 from kernels.model_zoo import ENCODER
 
-from programs.training_steps import check
+from programs.training_steps import Batch, Loss, check
 
 transformers = pytest.importorskip("transformers")
 
@@ -97,13 +97,26 @@ def mamba() -> tuple[Any, dict[str, torch.Tensor]]:
     }
 
 
-@pytest.mark.parametrize("made", [bert, llama, vit, whisper, t5, mamba])
-def test_training(
-    made: Callable[[], tuple[Any, dict[str, torch.Tensor]]], xpu: torch.device
-) -> None:
+def loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
+    found: torch.Tensor = model(**batch).loss
+    return found
+
+
+def _with_loss(
+    make: Callable[[], tuple[Any, dict[str, torch.Tensor]]],
+) -> Callable[[], tuple[Any, Batch, Loss]]:
+    return lambda: (*make(), loss)
+
+
+MADE = {
+    make.__name__: _with_loss(make) for make in (bert, llama, vit, whisper, t5, mamba)
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_training(name: str, xpu: torch.device) -> None:
     torch.manual_seed(0)
-    model, batch = made()
-    check(model, batch, lambda model, batch: model(**batch).loss, xpu)
+    check(*MADE[name](), xpu)
 
 
 def test_generation(xpu: torch.device) -> None:

@@ -14,14 +14,18 @@ Loss = Callable[[nn.Module, Batch], torch.Tensor]
 
 
 def losses(
-    model: nn.Module, batch: Batch, loss: Loss, device: torch.device | str
+    model: nn.Module,
+    batch: Batch,
+    loss: Loss,
+    device: torch.device | str,
+    steps: int = STEPS,
 ) -> list[float]:
     """The loss before each of the steps, of a copy of the model on `device`."""
     model = copy.deepcopy(model).to(device)
     batch = {name: tensor.to(device) for name, tensor in batch.items()}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     found = []
-    for _ in range(STEPS):
+    for _ in range(steps):
         optimizer.zero_grad()
         value = loss(model, batch)
         value.backward()

@@ -51,6 +51,8 @@ MEMBERS = (
     Member("torch._dynamo.utils.counters", "defaultdict", "how many graphs were compiled"),
     Member("torch._subclasses.fake_impls.op_implementations_dict", "dict", "functions for ops while a graph is traced"),
     Member("torch._subclasses.fake_impls.register_op_impl", "(run_impl_check)", "adds one, before PyTorch's own if it returns something"),
+    Member("torch._inductor.cpp_builder.get_cpp_compiler", "()", "raises where no C++ compiler works"),
+    Member("torch._inductor.exc.InvalidCxxCompiler", "type", "which is that error"),
     Member("torch._inductor.lowering.lowerings", "dict", "the ops that Inductor compiles or calls"),
     Member("torch._inductor.lowering.make_fallback", "(op, layout_constraint, warn, override_decomp, get_decomp_fn)", "makes an op one that is called"),
     Member("torch._functorch._aot_autograd.utils.make_boxed_func", "(f)", "the form in which Inductor calls a graph"),

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._inductor import config
+from torch._inductor.cpp_builder import get_cpp_compiler
+from torch._inductor.exc import InductorError, InvalidCxxCompiler
 from torch._inductor.utils import BoxedBool
 from torch.utils import _pytree as pytree
 
@@ -78,6 +80,8 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         reason = _why_not_host(found) or f"the kernel policy is {get_kernel_policy()}"
         if form != Form.NATIVE:
             packages.refuse(reason)
+        if get_kernel_policy() == "auto" and reason == _why_no_host_code():
+            _warn_once(f"torch.compile makes kernels of OpenCL C: {reason}")
         if form != Form.EAGER:
             with host_code.compiling_form(form.value, min(found)):
                 return before(model, inputs, *args, **kwargs)
@@ -120,6 +124,18 @@ def _why_not_host(ordinals: set[int]) -> str:
     for index in ordinals:
         if not _C.host_reads(index):
             return f"the host can't read the memory of xpu:{index}"
+    return _why_no_host_code()
+
+
+def _why_no_host_code() -> str:
+    try:
+        get_cpp_compiler()
+    except InvalidCxxCompiler:
+        tried = " or ".join(repr(name) for name in config.cpp.cxx if name)
+        return (
+            f"code for the host needs a C++ compiler, and {tried} does not work (install "
+            "g++, or name one by the variable CXX)"
+        )
     return ""
 
 
@@ -232,10 +248,14 @@ def _compile_kernels(
 ) -> Any:
     """Compiles a graph to kernels for xpu:index. A graph with an op or a dtype that
     kernels do not have runs op by op, with a warning."""
-    from torch._inductor.exc import InductorError
-
     from xpurt.compiler import opencl_scheduling
 
+    if config.cpp_wrapper:
+        raise RuntimeError(
+            "cpp_wrapper makes a C++ program for the host, and this graph becomes kernels "
+            "of OpenCL C. Leave cpp_wrapper out, or compile it where the host reads the "
+            'memory of xpu: under the mapping "CPU" and the kernel policy "auto".'
+        )
     opencl_scheduling.register(host_code.KeyOfHome())
     # Passes change the graph before an op is found to be missing.
     before = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
