@@ -181,7 +181,10 @@ def _share(rate: float, most: float) -> str:
 def _others(result: SuiteResult) -> list[str]:
     """The other libraries that rows were compared with, in the order of the rows."""
     names = (
-        name for row in result.rows for name in row.others if row.others[name].ratio
+        name
+        for row in result.rows
+        for name, other in row.others.items()
+        if result.judged(other)
     )
     return list(dict.fromkeys(names))
 
