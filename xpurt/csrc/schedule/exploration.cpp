@@ -130,7 +130,11 @@ size_t Exploration::choose_at_home(const Candidates& candidates, size_t home) co
   if (of_kernel.is_known() && of_native.is_known()) {
     margin = bucket.in_use == home ? kReplaces : 1 / kReplaces;
   }
-  const bool frees_host = native > 1 && of_kernel.is_known() && kernel_us > kLongUs;
+  size_t others = 0;
+  for (size_t candidate = 0; candidate < native; ++candidate) {
+    if (candidate != home && candidates[candidate].can_run()) ++others;
+  }
+  const bool frees_host = others > 0 && of_kernel.is_known() && kernel_us > kLongUs;
   const bool by_kernel =
       kernel_us * margin < native_us ||
       (frees_host && kernel_us <= kAbout * native_us) ||
