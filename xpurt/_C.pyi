@@ -386,6 +386,17 @@ class CopyRegret:
 
     def __init__(self) -> None: ...
 
+class Baseline:
+    """Whether a program runs faster with all devices than on the best one alone; see
+    csrc/schedule/planning/baseline.h."""
+
+    def __init__(self) -> None: ...
+    def add(self, kind: int, alone_us: float, elsewhere: bool, now: float) -> bool: ...
+    @property
+    def is_alone(self) -> bool: ...
+    @property
+    def ratio(self) -> float: ...
+
 class LostDivision:
     """When to divide an op again though its shards were slow; see
     csrc/schedule/planning/lost_division.h."""
@@ -698,6 +709,11 @@ class testing:
     @staticmethod
     def builds_pending() -> int:
         """The number of kernels that are being built, or queued, in the background."""
+
+    @staticmethod
+    def hold_alone(position: int | None) -> None:
+        """Holds all work of the current ordinal to one position, as if the program was
+        measured to be faster there; None ends it."""
 
     @staticmethod
     def decision_ns(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "python/bind.h"
+#include "schedule/planning/baseline.h"
 #include "schedule/planning/boundary.h"
 #include "schedule/planning/division.h"
 #include "schedule/planning/lost_division.h"
@@ -99,6 +100,12 @@ void bind_planning(py::module_& m) {
       .def("choice_ns", &device_choice_ns, py::arg("calls"),
            "For benchmarks: nanoseconds of one choice. The policy cannot be used "
            "afterwards.");
+  py::class_<Baseline>(m, "Baseline", "See Note [Baseline].")
+      .def(py::init<>())
+      .def("add", &Baseline::add, py::arg("kind"), py::arg("alone_us"),
+           py::arg("elsewhere"), py::arg("now"))
+      .def_property_readonly("is_alone", &Baseline::is_alone)
+      .def_property_readonly("ratio", &Baseline::ratio);
   py::class_<Parallelism>(m, "Parallelism", "See Note [Overlap].")
       .def(py::init<>())
       .def(

@@ -13,6 +13,7 @@
 #include "program/program.h"
 #include "python/bind.h"
 #include "schedule/planning/backlog.h"
+#include "schedule/best_alone.h"
 #include "schedule/candidates.h"
 #include "schedule/decision.h"
 #include "schedule/device_report.h"
@@ -144,6 +145,12 @@ void bind_schedule(py::module_& m) {
         "predicted of these, us measured, us predicted of all, us that these gained)");
   m.def("reset_device_report", &reset_device_report);
   testing.def("builds_pending", &builds_pending);
+  testing.def(
+      "hold_alone",
+      [](std::optional<size_t> position) { hold_alone(ordinal(-1), position); },
+      py::arg("position"),
+      "Holds all work of the current ordinal to one position, as if the program was "
+      "measured to be faster there; None ends it. See Note [Baseline].");
   m.def("stop_builds", &stop_builds, py::call_guard<py::gil_scoped_release>());
   m.def(
       "partition_proportions", &proportions, py::arg("reads"), py::arg("flops"),

@@ -8,6 +8,7 @@
 #include "device/device_failure.h"
 #include "memory/replica/device_override.h"
 #include "op/row_kernel.h"
+#include "schedule/best_alone.h"
 #include "schedule/cached_choice.h"
 #include "schedule/decision.h"
 #include "schedule/planning/device_prior.h"
@@ -176,6 +177,10 @@ uint64_t positions_for(const Work& work, const Ordinal& devices) {
     }
   }
   if (able == 0) return uint64_t{1} << devices.home;
+  if (const auto alone = held_alone(devices); kind.empty() && alone.has_value()) {
+    const uint64_t bit = uint64_t{1} << *alone;
+    if ((able & bit) != 0) return bit;
+  }
   return preferred != 0 ? preferred : able;
 }
 

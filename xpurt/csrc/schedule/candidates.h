@@ -23,7 +23,9 @@ bool can_run(const Work& work, const PhysicalDevice& device);
 
 // One bit for each position at which the work may run. The device supports its types
 // and is not excluded. If any of these is of the kind that the thread prefers, only
-// devices of that kind remain. The home bit alone if no device qualifies.
+// devices of that kind remain. If it prefers none, and the program is held to one
+// device that qualifies (Note [Baseline]), only that one. The home bit alone if none
+// qualifies.
 uint64_t positions_for(const Work& work, const Ordinal& devices);
 
 // The roofline of Williams, Waterman and Patterson (2009), with the launch added.

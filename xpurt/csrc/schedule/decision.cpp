@@ -7,6 +7,7 @@
 
 #include "memory/replica/device_override.h"
 #include "op/op_record.h"
+#include "schedule/best_alone.h"
 #include "schedule/cached_choice.h"
 #include "schedule/device_report.h"
 #include "schedule/explain.h"
@@ -17,25 +18,10 @@
 namespace xpurt {
 namespace {
 
-// How long a device is not chosen for a call whose kernel is being built for it.
-constexpr double kBuildPauseUs = 5e3;
-
 // Cached choices are reused without a lock, so nothing is booked for them. On several
 // devices only choices for work that blocks the host, or is too short to matter, are
 // cached. Long work that blocks the host is not: see Note [Overlap].
 constexpr double kTooShortToBook = 50;
-
-constexpr int kMaxDiscarded = 3;  // samples discarded in a row: Note [New pages]
-
-// Timed samples on which a prediction is based that tells a slowdown of the device.
-constexpr uint64_t kKnownSamples = 5;
-
-// A shard tells of a slowdown only if it is at least this part of the call. The delays
-// of a busy machine do not shrink with the shard: a small one, scaled to the whole
-// call, would make the device look slow, get a smaller shard still, and look slower.
-constexpr double kTellingPart = 0.25;
-
-constexpr double kMinUs = 0.05;  // least prediction that a time is divided by
 
 // Microseconds that copying the results from one device to another takes. The results
 // are not allocated yet: their size is estimated as all bytes but those of the operands
@@ -52,6 +38,12 @@ double results_us(const Work& work, const Ordinal& devices, size_t from, size_t 
          std::max(work.bytes - read, 0.0) / link.copy_bytes_per_us;
 }
 
+// The position of the policy's candidate `i`. Home comes first: in a tie the policy
+// takes the first candidate.
+size_t home_first(size_t i, const Ordinal& devices) {
+  return i == 0 ? devices.home : i == devices.home ? 0 : i;
+}
+
 // The index of the candidate that the policy chooses. At home, the better one of the
 // row's kernel and the native kernel is offered.
 size_t choose_candidate(const Work& work, const Ordinal& devices,
@@ -61,14 +53,10 @@ size_t choose_candidate(const Work& work, const Ordinal& devices,
   const Candidates& candidates = decision->candidates;
   const size_t count = devices.devices.size();
   const size_t home_candidate = exploration.choose_at_home(candidates, devices.home);
-  // Home comes first: in a tie the policy takes the first candidate.
-  const auto position_at = [&](size_t i) {
-    return i == 0 ? devices.home : i == devices.home ? 0 : i;
-  };
-  const size_t best = position_at(policy.best_alone());
+  const size_t best = home_first(policy.best_alone(), devices);
   Candidates offered;
   for (size_t i = 0; i < count; ++i) {
-    const size_t position = position_at(i);
+    const size_t position = home_first(i, devices);
     Candidate& offer =
         offered.emplace_back(candidates[i == 0 ? home_candidate : position]);
     if (i == 0) offer.best_us = candidates.back().offered_us();
@@ -79,7 +67,7 @@ size_t choose_candidate(const Work& work, const Ordinal& devices,
       offered, [&](const Candidate& each) { return each.free_us <= decision->now_us; });
   const size_t chosen = policy.choose(offered, decision->now_us, is_idle);
   decision->gained_us = policy.gained_us();
-  return chosen == 0 ? home_candidate : position_at(chosen);
+  return chosen == 0 ? home_candidate : home_first(chosen, devices);
 }
 
 void take(Decision* decision, size_t candidate, const Ordinal& devices) {
@@ -157,6 +145,21 @@ void add_long_op(const CallToDecide& call, size_t home, StreamClock& clock,
   const bool blocks = Overlap(decision->candidates, home, true).always_blocks();
   decision->path_us =
       clock.dependences.add_call(call.record, call.stack, least, blocks);
+}
+
+// Adds a long op to what is compared with the best device alone.
+void count_in_program(const Decision& decision, const Ordinal& devices,
+                      const StreamClock& clock) {
+  if (decision.path_us <= 0) return;
+  const size_t best = home_first(clock.policy.best_alone(), devices);
+  double alone = decision.candidates[best].cost_us;
+  if (best == devices.home) {
+    alone = std::min(alone, decision.candidates.back().cost_us);
+  }
+  const bool elsewhere = !decision.proportions.empty() || decision.position != best;
+  if (!std::isfinite(alone)) return;
+  compare_with_baseline(devices, best, reinterpret_cast<uintptr_t>(decision.bucket),
+                        alone, elsewhere, decision.now_us);
 }
 
 // Makes the next calls timed samples where the clock shows that a device is late.
@@ -259,6 +262,7 @@ Decision decide(const CallToDecide& call, Stream& stream) {
   if (clock != nullptr) {
     partition_call(call, work, stream, costs, found, *clock, 1 + reused, &decision);
     report(decision, devices);
+    if (learns && !has_preference()) count_in_program(decision, devices, *clock);
     if (!decision.proportions.empty()) return decision;
     if (!decision.native)
       clock->book(decision.position, decision.finish_us, decision.now_us);
@@ -271,107 +275,6 @@ Decision decide(const CallToDecide& call, Stream& stream) {
                 bucket);
   }
   return decision;
-}
-
-// What was learned may have been forgotten since the decision.
-bool is_current(const Decision& decision) {
-  return decision.bucket != nullptr && !decision.expected_us.empty() &&
-         decision.costs_version == costs_version();
-}
-
-void record_time(const Decision& decision, Stream& stream, size_t candidate,
-                 double own_us, PredictedAndMeasured times, double stall_us,
-                 LearnedCost CandidateStatistics::* learned) {
-  const Ordinal& devices = stream.ordinal();
-  const FoundBucket found = decision.found();
-  CandidateStatistics& statistics = found.bucket().candidates[candidate];
-  LearnedCost& cost = statistics.*learned;
-  const double factor = own_us / std::max(decision.expected_us[candidate], kMinUs);
-  if (devices.devices.size() > 1) {
-    const bool tells_of_device = times.measured_us >= kTellingPart * own_us;
-    const bool changes =
-        slowdown_of(devices, candidate)
-            .record(factor / std::max(cost.estimate(factor), 1e-9), own_us,
-                    cost.count() >= kKnownSamples && tells_of_device);
-    if (changes) change_choices();
-    if (tells_of_device && cost.count() > 0) {
-      record_in_prior(decision, devices, found, candidate, own_us);
-    }
-  }
-  record_sample(found, candidate, factor, stall_us, learned);
-  if (cost.count() < 2 || devices.devices.size() == 1) return;  // the first warms up
-  DecisionTimes& seen =
-      decision_times(*devices.devices[position_of(candidate, devices)]);
-  ++seen.calls;
-  seen.predicted_us += times.predicted_us;
-  seen.measured_us += times.measured_us;
-}
-
-bool discard_sample(const Decision& decision) {
-  if (decision.bucket == nullptr) return false;
-  std::lock_guard<Mutex> lock(scheduler_mutex());
-  int& discarded = decision.bucket->discarded;
-  discarded = discarded < kMaxDiscarded ? discarded + 1 : 0;
-  // The next call is a sample in its place: a call whose temporaries get new pages each
-  // time would otherwise be learned from at a quarter of the rate.
-  if (discarded > 0) make_sample_due(*decision.bucket);
-  return discarded > 0;
-}
-
-void record_call_time(const Decision& decision, Stream& stream, double us,
-                      double stall_us) {
-  const size_t candidate =
-      decision.native ? stream.ordinal().devices.size() : decision.position;
-  us += decision.native ? learning_bias().native : learning_bias().kernel;
-  std::lock_guard<Mutex> lock(scheduler_mutex());
-  if (!is_current(decision)) return;
-  record_time(decision, stream, candidate, std::max(us - decision.moves_us, us / 10),
-              {decision.cost_us + decision.moves_us, us}, stall_us,
-              &CandidateStatistics::factor);
-}
-
-void record_results(const Decision& decision, const OpRecord& record, Stream& stream,
-                    const torch::jit::Stack& stack) {
-  if (decision.path_us <= 0) return;
-  std::lock_guard<Mutex> lock(scheduler_mutex());
-  clock_of(stream).dependences.add_results(record, stack, decision.path_us);
-}
-
-void take_back_shard(const Decision& decision, Stream& stream, size_t position) {
-  if (decision.proportions.empty() || decision.proportions[position] <= 0) return;
-  std::lock_guard<Mutex> lock(scheduler_mutex());
-  clock_of(stream).backlog.take_back(position, decision.candidates[position].free_us,
-                                     decision.booked_us[position]);
-}
-
-void take_back(const Decision& decision, Stream& stream) {
-  // What is not on a clock: a cached choice, a plan, the native kernel.
-  if (decision.candidates.empty() || decision.now_us <= 0 || decision.native) return;
-  if (decision.proportions.empty()) {
-    std::lock_guard<Mutex> lock(scheduler_mutex());
-    clock_of(stream).backlog.take_back(decision.position,
-                                       decision.candidates[decision.position].free_us,
-                                       decision.finish_us);
-  }
-  for (size_t position = 0; position < decision.proportions.size(); ++position) {
-    take_back_shard(decision, stream, position);
-  }
-}
-
-bool record_building(const Decision& decision, Stream& stream,
-                     const PhysicalDevice& device) {
-  const Ordinal& devices = stream.ordinal();
-  const size_t home = devices.home;
-  const size_t position =
-      std::ranges::find(devices.devices, &device) - devices.devices.begin();
-  if (decision.bucket == nullptr || decision.candidates.empty())
-    return position == home;
-  std::lock_guard<Mutex> lock(scheduler_mutex());
-  decision.bucket->candidates[position].not_before_us = now_us() + kBuildPauseUs;
-  decision.bucket->forget_choices();
-  const Candidate& native = decision.candidates.back();
-  return position == home ||
-         (native.is_possible() && native.cost_us <= decision.candidates[home].cost_us);
 }
 
 size_t choose_position(const Work& work, Stream& stream, const Decision* decision) {
@@ -387,15 +290,6 @@ size_t choose_position(const Work& work, Stream& stream, const Decision* decisio
     }
   }
   return position;
-}
-
-void record_submission(Stream& stream, size_t position, const sycl::event& done) {
-  if (stream.ordinal().devices.size() == 1 || is_capturing(stream)) return;
-  std::lock_guard<Mutex> lock(scheduler_mutex());
-  StreamClock::Mark& mark = clock_of(stream).marks[position];
-  if (!std::exchange(mark.wanted, false)) return;
-  mark.done = done;
-  mark.next_look_us = 0;
 }
 
 }  // namespace xpurt

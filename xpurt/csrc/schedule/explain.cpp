@@ -8,6 +8,7 @@
 #include "host/mutex.h"
 #include "memory/replica/device_override.h"
 #include "op/op_record.h"
+#include "schedule/best_alone.h"
 #include "schedule/decision.h"
 #include "schedule/learning_mode.h"
 #include "schedule/row_run.h"
@@ -65,6 +66,9 @@ std::string reason(const OpRecord& record, Tier tier, const RowRun& run,
       decision->position == devices.home && native.is_possible() &&
       native.cost_us <= decision->candidates[devices.home].cost_us) {
     return "PyTorch's kernel would block the host, which has work for other devices";
+  }
+  if (held_alone(devices) == decision->position) {
+    return "the program is faster on this device alone, as was measured";
   }
   const auto possible =
       std::ranges::count_if(decision->candidates, &Candidate::is_possible);

@@ -115,7 +115,7 @@ def _timed(candidate: Candidate) -> str:
 
 def _why_not(candidate: Candidate) -> str:
     if not candidate.is_possible:
-        return "can't run it, or is being built"
+        return "can't run it, is being built, or takes no part in the program"
     expected = f"was expected to end after {_us(candidate.finish_us)}"
     if candidate.is_held_back:
         return f"{expected}, and a trial costs more than was lost without it so far"

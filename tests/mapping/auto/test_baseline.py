@@ -1,0 +1,99 @@
+"""A program is held to the best device alone where that is faster."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from xpurt import _C
+
+# The kinds of the long ops of a step: forward and backward of four equal layers.
+LAYER = range(1, 13)
+KINDS = [20, 21, *LAYER, *LAYER, *LAYER, *LAYER, 22]
+FORWARD = len(KINDS)
+KINDS += [23] + [kind + 30 for kind in [*LAYER, *LAYER, *LAYER, *LAYER]] + [24, 25]
+
+
+class Program:
+    """A loop of steps on a clock of its own. `slower`: time with all devices over time on
+    the best one alone, by the op's number in its step."""
+
+    def __init__(
+        self,
+        slower: Callable[[int], float],
+        op_us: float = 2000.0,
+        elsewhere: bool = True,
+        noise: float = 0.0,
+    ) -> None:
+        self.slower, self.op_us, self.elsewhere = slower, op_us, elsewhere
+        self.noise = noise
+        self.baseline = _C.Baseline()
+        self.now = 1.0
+        self.changes = 0
+        self.random = random.Random(1)
+
+    def run(self, seconds: float) -> float:
+        """Runs on. Returns the time over that on the best device alone."""
+        begun, alone_us = self.now, 0.0
+        while self.now < begun + seconds * 1e6:
+            for op in range(len(KINDS)):
+                before = self.baseline.is_alone
+                changed = self.baseline.add(
+                    KINDS[op], self.op_us, self.elsewhere and not before, self.now
+                )
+                assert changed == (self.baseline.is_alone != before)
+                self.changes += changed
+                factor = 1.0 if self.baseline.is_alone else self.slower(op)
+                disturbed = 1 + self.noise * self.random.random()
+                self.now += self.op_us * factor * disturbed
+                alone_us += self.op_us * (1 + self.noise / 2)
+        return (self.now - begun) / alone_us
+
+
+def test_a_program_that_others_slow_down_is_held_to_one_device() -> None:
+    program = Program(lambda op: 1.3)
+    program.run(20)
+    assert program.baseline.ratio == pytest.approx(1.3, rel=0.02)
+    assert program.run(120) < 1.02
+
+
+def test_a_program_that_gains_keeps_its_devices() -> None:
+    program = Program(lambda op: 0.7)
+    program.run(20)
+    assert program.baseline.ratio == pytest.approx(0.7, rel=0.02)
+    assert program.run(120) < 0.72
+
+
+@pytest.mark.parametrize("op_us", [300.0, 2000.0, 10_000.0])
+@pytest.mark.parametrize("whole", [1.08, 0.93])
+def test_what_counts_is_whole_steps(whole: float, op_us: float) -> None:
+    """Forward gains and backward loses, or the other way round."""
+    program = Program(
+        lambda op: whole - 0.3 if op < FORWARD else whole + 0.3, op_us, noise=0.3
+    )
+    program.run(60)
+    assert program.baseline.ratio == pytest.approx(whole, rel=0.05)
+    assert program.run(200) < min(whole, 1) + 0.03
+
+
+def test_what_became_faster_is_found() -> None:
+    program = Program(lambda op: 1.3)
+    program.run(30)
+    program.slower = lambda op: 0.6
+    program.run(90)
+    assert program.run(30) < 0.65
+
+
+def test_work_on_one_device_is_not_compared() -> None:
+    program = Program(lambda op: 1.0, elsewhere=False)
+    program.run(60)
+    assert program.changes == 0
+    assert program.baseline.ratio == 0
+
+
+def test_a_pause_of_the_program_does_not_decide() -> None:
+    program = Program(lambda op: 0.7)
+    for _ in range(40):
+        program.run(0.5)
+        program.now += 0.4e6 * (program.random.random() < 0.3)
+    assert program.run(30) < 0.72

@@ -1,0 +1,126 @@
+#include "schedule/planning/baseline.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace xpurt {
+namespace {
+
+// Before the first comparison most times are learned. Other devices must have had this
+// part of the work.
+constexpr double kFirstUs = 6e6;
+constexpr double kLeastElsewhere = 0.005;
+
+// The begin of a turn that is not measured, and the least and the longest time of the
+// measured part.
+constexpr double kSettlingUs = 30e3;
+constexpr int kSettlingOps = 16;
+constexpr double kTurnUs = 100e3;
+constexpr double kLongestTurnUs = 5e6;
+
+// Pairs of turns. Fewer are enough if they agree, and fewer still if they agree
+// clearly.
+constexpr size_t kMostPairs = 8;
+constexpr size_t kAgreeing = 4;
+constexpr size_t kClearlyAgreeing = 2;
+constexpr double kClearRatio = 1.1;
+
+constexpr double kFirstPause = 10;  // times of a comparison
+constexpr double kMostPause = 80;
+constexpr double kLongestPauseUs = 60e6;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace
+
+bool Baseline::add(uint64_t kind, double alone_us, bool elsewhere, double now) {
+  bool changes = false;
+  if (next_us_ <= 0) next_us_ = now + kFirstUs;
+  if (is_comparing()) {
+    changes = end_turn(now);
+  } else if (now >= next_us_) {
+    if (alone_ || elsewhere_us_ > kLeastElsewhere * work_us_) {
+      begun_us_ = now;
+      turn_ = 1;
+      anchor_ = place_.rarest();
+      changes = alone_;
+      alone_ = false;
+      begin_turn(now);
+    } else {
+      next_us_ = now + kFirstUs;
+    }
+    work_us_ = elsewhere_us_ = 0;
+  }
+  place_.add(kind, now);
+  ++turn_ops_;
+  work_us_ += alone_us;
+  if (elsewhere) elsewhere_us_ += alone_us;
+  return changes;
+}
+
+void Baseline::begin_turn(double now) {
+  turn_us_ = now;
+  turn_ops_ = 0;
+  measured_us_ = 0;
+}
+
+// Returns whether the arm changes.
+bool Baseline::end_turn(double now) {
+  const bool is_there = !anchor_.has_value() || place_.here() == *anchor_;
+  if (measured_us_ <= 0) {
+    const double settled_us = now - turn_us_;
+    if (settled_us < kSettlingUs || turn_ops_ < kSettlingOps) return false;
+    if (!is_there && settled_us < kLongestTurnUs) return false;
+    measured_us_ = now;
+    work_us_ = 0;
+    return false;
+  }
+  const double took_us = now - measured_us_;
+  const bool ends = is_there && took_us >= kTurnUs;
+  if ((!ends && took_us < kLongestTurnUs) || work_us_ <= 0) return false;
+  per_work_[alone_ ? 1 : 0] = took_us / work_us_;
+  if (turn_ % 2 == 0) {
+    ratios_.push_back(per_work_[0] / per_work_[1]);
+    if (is_decided()) return decide(now);
+  }
+  // The order is all, alone, alone, all: what changes with time does not favor one.
+  ++turn_;
+  const bool before = alone_;
+  alone_ = turn_ % 4 == 2 || turn_ % 4 == 3;
+  begin_turn(now);
+  return alone_ != before;
+}
+
+bool Baseline::is_decided() const {
+  const size_t pairs = ratios_.size();
+  if (pairs >= kMostPairs) return true;
+  const auto all = [&](double least) {
+    return std::ranges::all_of(ratios_, [=](double each) { return each > least; }) ||
+           std::ranges::all_of(ratios_, [=](double each) { return each < 1 / least; });
+  };
+  return (pairs >= kClearlyAgreeing && all(kClearRatio)) ||
+         (pairs >= kAgreeing && all(1));
+}
+
+// Returns whether the arm changes.
+bool Baseline::decide(double now) {
+  ratio_ = median(ratios_);
+  ratios_.clear();
+  const bool before = alone_;
+  alone_ = ratio_ >= 1;
+  pause_ = alone_ == was_alone_ && pause_ > 0 ? std::min(2 * pause_, kMostPause)
+                                              : kFirstPause;
+  was_alone_ = alone_;
+  const double took_us = now - begun_us_;
+  next_us_ = now + std::max(kFirstPause * took_us,
+                            std::min(pause_ * took_us, kLongestPauseUs));
+  turn_ = 0;
+  work_us_ = elsewhere_us_ = 0;
+  return alone_ != before;
+}
+
+}  // namespace xpurt
