@@ -411,3 +411,22 @@ print(_C.testing.builds_pending() > 0)
 """,
         XPURT_CACHE_DIR=str(tmp_path),
     ) == ["True"]
+
+
+def test_what_one_device_alone_takes_is_learned_separately() -> None:
+    """The times learned beside other devices are a guess there, and are kept."""
+    assert auto(
+        """
+x = torch.ones(1 << 14, device="xpu")
+def samples(calls):
+    for _ in range(calls): x.tanh(); torch.xpu.synchronize()
+    (row,) = [r for r in _C.testing.learned_calls() if r[0] == "aten::tanh"]
+    return sum(row[7])
+beside = samples(60)
+_C.testing.hold_alone(kinds.index("cpu"))
+alone = samples(1)
+print(beside >= 10, alone < beside, samples(60) > alone)
+_C.testing.hold_alone(None)
+print(beside <= samples(1) <= beside + 1)
+"""
+    ) == ["True True True", "True"]

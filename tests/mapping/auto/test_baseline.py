@@ -97,3 +97,30 @@ def test_a_pause_of_the_program_does_not_decide() -> None:
         program.run(0.5)
         program.now += 0.4e6 * (program.random.random() < 0.3)
     assert program.run(30) < 0.72
+
+
+def test_times_of_one_device_alone_are_learned_before_they_count() -> None:
+    """It is slower at first, until the times of its kernels are known."""
+    program = Program(lambda op: 1.2)
+    program.run(6)
+    turns = [program.now]
+    while not program.baseline.is_alone:
+        program.run(0.01)
+    turns.append(program.now)
+    while program.baseline.is_alone:
+        program.run(0.01)
+    assert program.now - turns[-1] > 1.5e6
+    program.run(1)
+    assert program.baseline.ratio == pytest.approx(1.2, rel=0.02)
+
+
+def test_a_loop_that_changes_ends_the_turn() -> None:
+    """The place where turns end is not met any more."""
+    program = Program(lambda op: 1.3)
+    program.run(6.4)
+    KINDS.reverse()
+    try:
+        program.run(20)
+    finally:
+        KINDS.reverse()
+    assert program.baseline.ratio == pytest.approx(1.3, rel=0.05)

@@ -141,7 +141,11 @@ void add_long_op(const CallToDecide& call, size_t home, StreamClock& clock,
   for (const Candidate& each : decision->candidates) {
     least = std::min(least, each.cost_us);
   }
-  if (least < kLongUs || !std::isfinite(least)) return;
+  if (!std::isfinite(least)) return;
+  // Not with a single limit: an op about as long would be counted by chance.
+  bool& is_long = decision->bucket->is_long;
+  is_long = least >= (is_long ? kLongUs / 2 : kLongUs);
+  if (!is_long) return;
   const bool blocks = Overlap(decision->candidates, home, true).always_blocks();
   decision->path_us =
       clock.dependences.add_call(call.record, call.stack, least, blocks);
@@ -152,10 +156,12 @@ void count_in_program(const Decision& decision, const Ordinal& devices,
                       const StreamClock& clock) {
   if (decision.path_us <= 0) return;
   const size_t best = home_first(clock.policy.best_alone(), devices);
-  double alone = decision.candidates[best].cost_us;
-  if (best == devices.home) {
-    alone = std::min(alone, decision.candidates.back().cost_us);
-  }
+  // Without what was learned: the arms learn separately, and are measured alike.
+  const auto expected = [&](size_t candidate) {
+    return decision.expected_us[candidate] / slowdown_of(devices, candidate).factor();
+  };
+  double alone = expected(best);
+  if (best == devices.home) alone = std::min(alone, expected(devices.devices.size()));
   const bool elsewhere = !decision.proportions.empty() || decision.position != best;
   if (!std::isfinite(alone)) return;
   compare_with_baseline(devices, best, reinterpret_cast<uintptr_t>(decision.bucket),
@@ -267,8 +273,8 @@ Decision decide(const CallToDecide& call, Stream& stream) {
     if (!decision.native)
       clock->book(decision.position, decision.finish_us, decision.now_us);
   }
-  const bool is_short =
-      decision.cost_us < (decision.native ? kLongUs : kTooShortToBook);
+  const bool is_short = decision.native ? !bucket.is_long || is_settled_alone(devices)
+                                        : decision.cost_us < kTooShortToBook;
   const bool lasts = !decision.timed && !decision.provisional && (samples || !learns);
   if (cacheable && (!several || is_short) && lasts) {
     keep_choice(decision, mode, choice_word(version, holders, candidate), candidate,

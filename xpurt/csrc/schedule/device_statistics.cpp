@@ -1,7 +1,10 @@
 #include "schedule/device_statistics.h"
 
+#include <algorithm>
+
 #include "device/device.h"
 #include "op/op_record.h"
+#include "schedule/best_alone.h"
 #include "schedule/cached_choice.h"
 #include "schedule/stream_clock.h"
 
@@ -26,10 +29,13 @@ void forget(StatisticsBucket& bucket) {
   bucket.forget_choices();
   bucket.calls_left.store(0, std::memory_order_relaxed);
   bucket.candidates.assign(bucket.candidates.size(), {});
+  bucket.of_other_arm.clear();
+  bucket.is_alone = false;
   bucket.in_use = bucket.candidates.empty() ? 0 : bucket.candidates.size() - 1;
   bucket.interval = bucket.calls = 0;
   bucket.spent_us = bucket.regret_us = bucket.reused_us = bucket.reused_gain_us = 0;
   bucket.discarded = 0;
+  bucket.is_long = false;
   bucket.copies = {};
   bucket.lost_division = {};
 }
@@ -68,6 +74,21 @@ void StatisticsBucket::forget_choices() {
   for (auto& each : cached) each.store(0, std::memory_order_relaxed);
 }
 
+void StatisticsBucket::change_arm() {
+  is_alone = !is_alone;
+  if (of_other_arm.empty()) {
+    of_other_arm = candidates;
+    for (CandidateStatistics& each : candidates) {
+      each = {.factor = each.factor.as_guess(),
+              .of_shards = each.of_shards.as_guess(),
+              .not_before_us = each.not_before_us};
+    }
+    return;
+  }
+  // The number of candidates stays, and so do their addresses: see forget().
+  std::ranges::swap_ranges(candidates, of_other_arm);
+}
+
 StatisticsBucket* find_bucket(const OpRecord& record, c10::DeviceIndex index,
                               size_t devices, const CallSignature& signature,
                               int64_t elements) {
@@ -82,7 +103,8 @@ StatisticsBucket* find_bucket(const OpRecord& record, c10::DeviceIndex index,
 // bounded: one entry for each ordinal and number of devices.
 FoundBucket find_or_make_bucket(OpRecord& record, c10::DeviceIndex index,
                                 const CallSignature& signature, int64_t elements) {
-  const size_t devices = ordinal(index).devices.size();
+  const Ordinal& placed = ordinal(index);
+  const size_t devices = placed.devices.size();
   const uint64_t version = costs_version();
   DeviceStatistics* statistics = find_statistics(record, index, devices);
   if (statistics == nullptr) {
@@ -106,6 +128,9 @@ FoundBucket find_or_make_bucket(OpRecord& record, c10::DeviceIndex index,
   if (found.bucket().candidates.empty()) {
     found.bucket().candidates.resize(devices + 1);
     found.bucket().in_use = devices;
+  }
+  if (found.bucket().is_alone != held_alone(placed).has_value()) {
+    found.bucket().change_arm();
   }
   return found;
 }

@@ -36,18 +36,23 @@ struct StatisticsBucket {
   std::atomic<uint32_t> calls_left{0};          // calls that may reuse it
   uint32_t interval = 0;                        // initial value of calls_left
   std::vector<CandidateStatistics> candidates;  // by position, then the native kernel
+  // Those of the other arm, if there was one: see Note [Baseline].
+  std::vector<CandidateStatistics> of_other_arm;
+  bool is_alone = false;      // the arm
   size_t in_use = 0;          // the candidate at home that was chosen last
   double spent_us = 0;        // predicted, since the last trial
   size_t reused_by = 0;       // the candidate of the cached choice
   double reused_us = 0;       // predicted, of a call that reuses the choice
   double reused_gain_us = 0;  // against the best device alone, of such a call
   uint32_t calls = 0;         // since the last timed sample
+  bool is_long = false;       // its calls take about 200 us or more: see kLongUs
   double regret_us = 0;       // time lost by not giving shards to a new device
   int discarded = 0;          // samples discarded in a row
   CopyRegret copies;          // of operands for divided calls
   LostDivision lost_division;
 
   void forget_choices();
+  void change_arm();
 };
 
 struct StatisticsBySize {

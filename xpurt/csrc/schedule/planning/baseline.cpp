@@ -11,12 +11,14 @@ namespace {
 constexpr double kFirstUs = 6e6;
 constexpr double kLeastElsewhere = 0.005;
 
-// The begin of a turn that is not measured, and the least and the longest time of the
-// measured part.
-constexpr double kSettlingUs = 30e3;
+// The begin of a turn that is not measured, and the least time of the measured part.
+constexpr double kSettlingUs = 30e3, kFirstSettlingUs = 1.5e6;
 constexpr int kSettlingOps = 16;
 constexpr double kTurnUs = 100e3;
-constexpr double kLongestTurnUs = 5e6;
+
+// If the place where turns end has not been met for this many of its intervals, the
+// program has changed, and they end anywhere.
+constexpr double kMissedIntervals = 4;
 
 // Pairs of turns. Fewer are enough if they agree, and fewer still if they agree
 // clearly.
@@ -46,7 +48,7 @@ bool Baseline::add(uint64_t kind, double alone_us, bool elsewhere, double now) {
     if (alone_ || elsewhere_us_ > kLeastElsewhere * work_us_) {
       begun_us_ = now;
       turn_ = 1;
-      anchor_ = place_.rarest();
+      if (!alone_) anchor_ = place_.rarest();  // else too few ops were added
       changes = alone_;
       alone_ = false;
       begin_turn(now);
@@ -68,20 +70,27 @@ void Baseline::begin_turn(double now) {
   measured_us_ = 0;
 }
 
+// Whether a turn may begin or end here. `since_us`: how long it might have done so.
+bool Baseline::is_there(double since_us) const {
+  if (since_us < 0) return false;
+  return !anchor_.has_value() || place_.here() == anchor_->number ||
+         since_us > kMissedIntervals * anchor_->interval_us;
+}
+
 // Returns whether the arm changes.
 bool Baseline::end_turn(double now) {
-  const bool is_there = !anchor_.has_value() || place_.here() == *anchor_;
   if (measured_us_ <= 0) {
-    const double settled_us = now - turn_us_;
-    if (settled_us < kSettlingUs || turn_ops_ < kSettlingOps) return false;
-    if (!is_there && settled_us < kLongestTurnUs) return false;
+    const bool is_first = alone_ && !knows_alone_;
+    const double since_us =
+        now - turn_us_ - (is_first ? kFirstSettlingUs : kSettlingUs);
+    if (turn_ops_ < kSettlingOps || !is_there(since_us)) return false;
+    knows_alone_ |= alone_;
     measured_us_ = now;
     work_us_ = 0;
     return false;
   }
   const double took_us = now - measured_us_;
-  const bool ends = is_there && took_us >= kTurnUs;
-  if ((!ends && took_us < kLongestTurnUs) || work_us_ <= 0) return false;
+  if (work_us_ <= 0 || !is_there(took_us - kTurnUs)) return false;
   per_work_[alone_ ? 1 : 0] = took_us / work_us_;
   if (turn_ % 2 == 0) {
     ratios_.push_back(per_work_[0] / per_work_[1]);

@@ -27,11 +27,15 @@ namespace xpurt {
 // loses costs a small and falling part of the program's time, whichever it is.
 //
 // A turn is measured as time per work. The work of an op is what it takes on the best
-// device alone, as predicted: a prediction that is wrong is wrong in both arms. A
+// device alone, as expected without what was learned: what is wrong is wrong in both
+// arms. A
 // program is mostly a loop, and its parts gain differently from several devices. So a
 // turn lasts until the program has come back to the place where the turn was begun: the
 // same kinds of ops as the last ones before it. The first ops after a change of arms
-// are not measured, since they wait for work and data of the other arm.
+// are not measured, since they wait for work and data of the other arm. Each arm has
+// learned times of its own, and the first turn on the best device alone begins later,
+// when those of most ops are known: a kernel that shares the memory with other devices
+// takes longer.
 //
 // Only long ops are counted, and a program that gives next to no work to other devices
 // is not compared.
@@ -45,14 +49,17 @@ class Baseline {
   // Whether all ops are to run on the best device alone.
   bool is_alone() const { return alone_; }
 
+  // Whether the arms are taking turns. Else not every op has to be added.
+  bool is_comparing() const { return turn_ > 0; }
+
   // Time with all devices over time on the best one alone, by the last comparison. 0:
   // there was none.
   double ratio() const { return ratio_; }
 
  private:
-  bool is_comparing() const { return turn_ > 0; }
   void begin_turn(double now);
   bool end_turn(double now);
+  bool is_there(double since_us) const;
   bool is_decided() const;
   bool decide(double now);
 
@@ -62,7 +69,7 @@ class Baseline {
   // Between comparisons.
   double next_us_ = 0;  // when the next one may begin; 0: no op was seen
   double pause_ = 0;    // in multiples of the time of a comparison
-  bool was_alone_ = false;
+  bool was_alone_ = false, knows_alone_ = false;
   double work_us_ = 0, elsewhere_us_ = 0;
 
   // During one.
@@ -75,7 +82,7 @@ class Baseline {
   std::vector<double> ratios_;
 
   LoopPlace place_;
-  std::optional<uint8_t> anchor_;  // where turns begin and end; none: anywhere
+  std::optional<LoopPlace::Place> anchor_;  // where turns begin and end; none: anywhere
 };
 
 }  // namespace xpurt

@@ -17,6 +17,14 @@ void LearnedCost::record(double time) {
   ++count_;
 }
 
+LearnedCost LearnedCost::as_guess() const {
+  LearnedCost guess;
+  if (!is_known()) return guess;
+  // The first one is dropped.
+  for (int i = 0; i < 2; ++i) guess.record(estimate(1));
+  return guess;
+}
+
 double LearnedCost::estimate(double expected) const {
   if (!is_known()) return expected;
   const int n = static_cast<int>(std::min<uint64_t>(count_ - 1, kKept));

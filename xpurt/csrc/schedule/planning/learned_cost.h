@@ -27,6 +27,9 @@ class LearnedCost {
   bool is_known() const { return count_ > 1; }
   bool has_converged() const { return count_ >= kNeeded; }
 
+  // What was learned elsewhere, as a first guess that a few samples replace.
+  LearnedCost as_guess() const;
+
   // Predicts the next time. `expected`: the prediction without any sample.
   double estimate(double expected) const;
 

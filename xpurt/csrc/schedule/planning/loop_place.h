@@ -28,10 +28,15 @@ class LoopPlace {
 
   uint8_t here() const { return eight_bits_of(last_kinds_); }
 
+  struct Place {
+    uint8_t number;
+    double interval_us;  // mean time between two visits
+  };
+
   // The place that is met most seldom among those met in each of the last slices of
   // time; none if there is no such place.
-  std::optional<uint8_t> rarest() const {
-    std::optional<uint8_t> found;
+  std::optional<Place> rarest() const {
+    std::optional<Place> found;
     size_t least = SIZE_MAX;
     for (size_t place = 0; place < kPlaces; ++place) {
       size_t sum = 0;
@@ -42,7 +47,8 @@ class LoopPlace {
       }
       if (!is_regular || sum >= least) continue;
       least = sum;
-      found = static_cast<uint8_t>(place);
+      found = {static_cast<uint8_t>(place),
+               kSlices * kSliceUs / static_cast<double>(sum)};
     }
     return found;
   }
