@@ -1,7 +1,7 @@
 """A process that times cases under one mapping, seen from its parent.
 
 On a machine without a GPU the virtual GPU is the second device. With
-``DPCPP_CPU_NUM_CUS=1`` the CPU device and the virtual GPU have a core each, and with
+``DPCPP_CPU_NUM_CUS=1`` the CPU device and the virtual GPU have a thread each, and with
 ``OMP_NUM_THREADS=1`` PyTorch's own kernels have one, too.
 """
 
@@ -37,9 +37,7 @@ class MappingProcess:
         if config().virtual_gpu == "off" and not _has_gpu():
             variables["XPURT_VIRTUAL_GPU"] = "strict"
         self.process = subprocess.Popen(
-            # A single device gets a single core, also from libraries that count cores.
-            [sys.executable, "-m", "xpurt.bench.auto.worker"]
-            + (["--one-core"] if mapping != AUTO_MAPPING else []),
+            [sys.executable, "-m", "xpurt.bench.auto.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

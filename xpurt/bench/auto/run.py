@@ -1,4 +1,4 @@
-"""Runs the suite `auto`: a process per mapping, of one core per device, alternating."""
+"""Runs the suite `auto`: a process per mapping, one thread per device, alternating."""
 
 import json
 import statistics
@@ -38,7 +38,7 @@ def run_auto(request: Request) -> int:
     check_files(request, SECTION.of)
     machine = describe_machine()
     print(
-        "AUTO against each device alone: one core per device, a process per mapping, in "
+        "AUTO against each device alone: one thread per device, a process per mapping, in "
         "turns"
     )
     found: list[Measured] = []

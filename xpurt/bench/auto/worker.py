@@ -25,10 +25,10 @@ def serve() -> None:
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, [min(cores)])
     torch.zeros(1, device="xpu")
-    if "--one-core" not in sys.argv:
+    if xpurt.get_xpu_mapping() != "GPU":
         _start_onednn()
-        for thread in Path("/proc/self/task").iterdir():
-            os.sched_setaffinity(int(thread.name), cores)
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), cores)
     print(xpurt.get_xpu_mapping(), file=answers, flush=True)
     for line in sys.stdin:
         wanted, _, calls = line.rstrip("\n").rpartition("\t")
@@ -36,13 +36,17 @@ def serve() -> None:
             call = None
             gc.collect()
             name, call = wanted, by_name[wanted].prepare()
+            # Collections of what lives as long as the process would be measured, too.
+            gc.freeze()
         assert call is not None
         print(*_seconds(call, int(calls)), file=answers, flush=True)
 
 
 def _start_onednn() -> None:
     """Starts TBB, which runs oneDNN's primitives on the CPU device. It has as many
-    threads as the process may use cores when it starts."""
+    threads as the process may use cores when it starts. Later the process may use all
+    cores, whatever its mapping is: a single core for all threads of a process makes a
+    training step 2% faster, since it keeps one cache warm."""
     ones = torch.ones(64, 64, device="xpu")
     with xpurt.kernel_policy("sycl"), xpurt.prefer("CPU"):
         torch.mm(ones, ones)
