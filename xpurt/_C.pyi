@@ -716,6 +716,11 @@ class testing:
         measured to be faster there; None ends it."""
 
     @staticmethod
+    def left_out_us() -> float:
+        """Microseconds in which the program had waited and gave no work to the devices
+        of the current ordinal."""
+
+    @staticmethod
     def decision_ns(
         name: str, overload: str, operands: Sequence[Tensor], calls: int
     ) -> float:

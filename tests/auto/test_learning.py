@@ -413,6 +413,26 @@ print(_C.testing.builds_pending() > 0)
     ) == ["True"]
 
 
+def test_time_without_work_does_not_count_against_a_device() -> None:
+    """Time after a wait; but not time in which devices may have work."""
+    assert auto(
+        """
+costs(400, 300)
+x = torch.ones(1 << 20, device="xpu")
+def left_out(wait):
+    before = _C.testing.left_out_us()
+    x.tanh()
+    if wait: torch.xpu.synchronize()
+    time.sleep(0.05)
+    x.tanh()
+    return _C.testing.left_out_us() - before
+for _ in range(20): left_out(True)
+# A timed sample is a wait, too.
+print(left_out(True) >= 45e3, min(left_out(False) for _ in range(8)))
+"""
+    ) == ["True 0.0"]
+
+
 def test_what_one_device_alone_takes_is_learned_separately() -> None:
     """The times learned beside other devices are a guess there, and are kept."""
     assert auto(

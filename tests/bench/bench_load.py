@@ -1,6 +1,6 @@
 """AUTO against each device alone, while the load of other programs comes and goes.
 
-A training step runs under each mapping in turns, one core per device. Meanwhile busy
+A training step runs under each mapping in turns, one thread per device. Meanwhile busy
 processes start and end at random times. Prints a line for each minute: the median of
 AUTO's time divided by that of the best device alone in the same minute. Run it from the
 root: python tests/bench/bench_load.py [MINUTES [CASE]]

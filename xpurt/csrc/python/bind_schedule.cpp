@@ -151,6 +151,10 @@ void bind_schedule(py::module_& m) {
       py::arg("position"),
       "Holds all work of the current ordinal to one position, as if the program was "
       "measured to be faster there; None ends it. See Note [Baseline].");
+  testing.def(
+      "left_out_us", [] { return left_out_us(ordinal(-1)); },
+      "Microseconds in which the program had waited and gave no work to the devices of "
+      "the current ordinal. See Note [Baseline].");
   m.def("stop_builds", &stop_builds, py::call_guard<py::gil_scoped_release>());
   m.def(
       "partition_proportions", &proportions, py::arg("reads"), py::arg("flops"),

@@ -1,10 +1,14 @@
 #include "schedule/best_alone.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
 #include "device/device_counts.h"
+#include "host/blocked_wait.h"
+#include "host/host_waits.h"
 #include "schedule/cached_choice.h"
+#include "schedule/planning/baseline.h"
 #include "schedule/stream_clock.h"
 
 namespace xpurt {
@@ -18,6 +22,9 @@ struct Held {
   Baseline baseline;
   uint64_t version = 0;
   size_t best = 0;
+  uint64_t waits = 0;      // of the host, until the last long op
+  double returned_us = 0;  // when that returned
+  double idle_us = 0;      // all time left out of the comparison
 };
 
 constexpr int kPositionBits = 8;
@@ -48,6 +55,13 @@ uint64_t held_word(const Ordinal& devices) noexcept {
   return word >> kVersionAt == scheduler_version() ? word & (kSettled | kPositions) : 0;
 }
 
+// For how long the program has given no work to the devices, since it waited for them.
+double idle_us(const Held& held, const Stream& stream, double now) {
+  const bool waited = held.waits != host_waits.load(std::memory_order_relaxed);
+  if (!waited || !stream.idle() || held.returned_us <= 0) return 0;
+  return std::max(now - std::max(held.returned_us, blocked_until_us()), 0.0);
+}
+
 }  // namespace
 
 std::optional<size_t> held_alone(const Ordinal& devices) noexcept {
@@ -59,26 +73,44 @@ bool is_settled_alone(const Ordinal& devices) noexcept {
   return (held_word(devices) & kSettled) != 0;
 }
 
-void compare_with_baseline(const Ordinal& devices, size_t best, uint64_t kind,
-                           double alone_us, bool elsewhere, double now) {
-  Held* held = held_of(devices);
+size_t baseline_position(const Ordinal& devices, size_t best) {
+  const Held* held = held_of(devices);
+  const bool in_use = held != nullptr && held->version == scheduler_version() &&
+                      (held->baseline.is_alone() || held->baseline.is_comparing());
+  return in_use ? held->best : best;
+}
+
+void compare_with_baseline(const Stream& stream, size_t best, const LongOp& op) {
+  Held* held = held_of(stream.ordinal());
   if (held == nullptr) return;
-  const uint64_t version = scheduler_version();
-  // Another best device is another baseline.
-  if (held->version != version || held->best != best) {
-    if (held->baseline.is_alone()) set_held(*held, std::nullopt, false);
-    held->baseline = {};
-    held->version = version;
-    held->best = best;
-  }
   Baseline& baseline = held->baseline;
-  const bool compared = baseline.is_comparing();
-  if (!baseline.add(kind, alone_us, elsewhere, now) &&
-      baseline.is_comparing() == compared) {
-    return;
+  if (const uint64_t version = scheduler_version(); held->version != version) {
+    if (baseline.is_alone()) set_held(*held, std::nullopt, false);
+    baseline = {};
+    held->version = version;
+    held->idle_us = 0;
   }
-  set_held(*held, baseline.is_alone() ? std::optional(best) : std::nullopt,
+  const bool compared = baseline.is_comparing();
+  const bool is_settled = baseline.is_alone() && !compared;
+  if (!is_settled) held->idle_us += idle_us(*held, stream, op.now_us);
+  held->waits = host_waits.load(std::memory_order_relaxed);
+  held->returned_us = op.now_us;
+  const bool changes =
+      baseline.add(op.kind, op.alone_us, op.elsewhere, op.now_us - held->idle_us);
+  if (!compared && baseline.is_comparing()) held->best = best;
+  if (!changes && baseline.is_comparing() == compared) return;
+  set_held(*held, baseline.is_alone() ? std::optional(held->best) : std::nullopt,
            !baseline.is_comparing());
+}
+
+void record_return(const Ordinal& devices, double now) {
+  if (Held* held = held_of(devices)) held->returned_us = now;
+}
+
+double left_out_us(const Ordinal& devices) {
+  std::lock_guard<Mutex> lock(scheduler_mutex());
+  const Held* held = held_of(devices);
+  return held == nullptr ? 0 : held->idle_us;
 }
 
 void hold_alone(const Ordinal& devices, std::optional<size_t> position) {

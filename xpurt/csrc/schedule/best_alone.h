@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "device/device.h"
-#include "schedule/planning/baseline.h"
+#include "stream/stream.h"
 
 namespace xpurt {
 
@@ -17,12 +17,28 @@ std::optional<size_t> held_alone(const Ordinal& devices) noexcept;
 // one, and not every op has to be added.
 bool is_settled_alone(const Ordinal& devices) noexcept;
 
-// Adds a long op of a thread that prefers no device. `best`: the position of the device
-// that is best alone. Under the scheduler's mutex.
-void compare_with_baseline(const Ordinal& devices, size_t best, uint64_t kind,
-                           double alone_us, bool elsewhere, double now);
+// The following are called under the scheduler's mutex.
+
+// The position of the device that the program is compared with. `best`: that which is
+// best alone by now. It is the same from the begin of a comparison to the next one.
+size_t baseline_position(const Ordinal& devices, size_t best);
+
+// Adds a long op of a thread that prefers no device.
+struct LongOp {
+  uint64_t kind;
+  double alone_us;  // expected on the device of the baseline
+  bool elsewhere;   // another device has a part in it
+  double now_us;
+};
+void compare_with_baseline(const Stream& stream, size_t best, const LongOp& op);
+
+// Records that a long op has returned to the host.
+void record_return(const Ordinal& devices, double now);
 
 // For tests: holds the ordinal's work to one position, or ends that.
 void hold_alone(const Ordinal& devices, std::optional<size_t> position);
+
+// For tests: the microseconds without work that were left out of the comparison.
+double left_out_us(const Ordinal& devices);
 
 }  // namespace xpurt

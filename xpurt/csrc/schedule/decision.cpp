@@ -152,10 +152,12 @@ void add_long_op(const CallToDecide& call, size_t home, StreamClock& clock,
 }
 
 // Adds a long op to what is compared with the best device alone.
-void count_in_program(const Decision& decision, const Ordinal& devices,
+void count_in_program(const Decision& decision, const Stream& stream,
                       const StreamClock& clock) {
   if (decision.path_us <= 0) return;
-  const size_t best = home_first(clock.policy.best_alone(), devices);
+  const Ordinal& devices = stream.ordinal();
+  const size_t by_now = home_first(clock.policy.best_alone(), devices);
+  const size_t best = baseline_position(devices, by_now);
   // Without what was learned: the arms learn separately, and are measured alike.
   const auto expected = [&](size_t candidate) {
     return decision.expected_us[candidate] / slowdown_of(devices, candidate).factor();
@@ -164,8 +166,11 @@ void count_in_program(const Decision& decision, const Ordinal& devices,
   if (best == devices.home) alone = std::min(alone, expected(devices.devices.size()));
   const bool elsewhere = !decision.proportions.empty() || decision.position != best;
   if (!std::isfinite(alone)) return;
-  compare_with_baseline(devices, best, reinterpret_cast<uintptr_t>(decision.bucket),
-                        alone, elsewhere, decision.now_us);
+  compare_with_baseline(stream, by_now,
+                        {.kind = reinterpret_cast<uintptr_t>(decision.bucket),
+                         .alone_us = alone,
+                         .elsewhere = elsewhere,
+                         .now_us = decision.now_us});
 }
 
 // Makes the next calls timed samples where the clock shows that a device is late.
@@ -268,7 +273,7 @@ Decision decide(const CallToDecide& call, Stream& stream) {
   if (clock != nullptr) {
     partition_call(call, work, stream, costs, found, *clock, 1 + reused, &decision);
     report(decision, devices);
-    if (learns && !has_preference()) count_in_program(decision, devices, *clock);
+    if (learns && !has_preference()) count_in_program(decision, stream, *clock);
     if (!decision.proportions.empty()) return decision;
     if (!decision.native)
       clock->book(decision.position, decision.finish_us, decision.now_us);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "op/op_record.h"
+#include "schedule/best_alone.h"
 #include "schedule/cached_choice.h"
 #include "schedule/decision.h"
 #include "schedule/device_report.h"
@@ -93,6 +94,7 @@ void record_results(const Decision& decision, const OpRecord& record, Stream& st
   if (decision.path_us <= 0) return;
   std::lock_guard<Mutex> lock(scheduler_mutex());
   clock_of(stream).dependences.add_results(record, stack, decision.path_us);
+  record_return(stream.ordinal(), now_us());
 }
 
 void take_back_shard(const Decision& decision, Stream& stream, size_t position) {

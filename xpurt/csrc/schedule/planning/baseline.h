@@ -37,13 +37,16 @@ namespace xpurt {
 // when those of most ops are known: a kernel that shares the memory with other devices
 // takes longer.
 //
+// Time in which the program has waited for all devices and gives them no work is the
+// same in both arms. It would only blur the comparison, so it is left out.
+//
 // Only long ops are counted, and a program that gives next to no work to other devices
 // is not compared.
 class Baseline {
  public:
   // Adds a long op. `kind`: ops of a kind have the same number. `alone_us`: predicted
   // on the best device alone. `elsewhere`: another device has a part in it. `now`:
-  // microseconds. Returns whether is_alone() has changed.
+  // microseconds in which the program had work. Returns whether is_alone() has changed.
   bool add(uint64_t kind, double alone_us, bool elsewhere, double now);
 
   // Whether all ops are to run on the best device alone.
