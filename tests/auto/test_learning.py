@@ -423,14 +423,14 @@ def left_out(wait):
     before = _C.testing.left_out_us()
     x.tanh()
     if wait: torch.xpu.synchronize()
-    time.sleep(0.05)
+    time.sleep(0.02)
     x.tanh()
     return _C.testing.left_out_us() - before
-for _ in range(20): left_out(True)
-# A timed sample is a wait, too.
-print(left_out(True) >= 45e3, min(left_out(False) for _ in range(8)))
+waited = [left_out(True) for _ in range(5)]
+went_on = [left_out(False) for _ in range(20)]
+print(min(waited) >= 18e3, min(went_on) < 1e3)
 """
-    ) == ["True 0.0"]
+    ) == ["True True"]
 
 
 def test_what_one_device_alone_takes_is_learned_separately() -> None:

@@ -22,7 +22,7 @@ struct Held {
   Baseline baseline;
   uint64_t version = 0;
   size_t best = 0;
-  uint64_t waits = 0;      // of the host, until the last long op
+  uint64_t waits = 0;      // of the host, until the last long op returned
   double returned_us = 0;  // when that returned
   double idle_us = 0;      // all time left out of the comparison
 };
@@ -93,8 +93,6 @@ void compare_with_baseline(const Stream& stream, size_t best, const LongOp& op) 
   const bool compared = baseline.is_comparing();
   const bool is_settled = baseline.is_alone() && !compared;
   if (!is_settled) held->idle_us += idle_us(*held, stream, op.now_us);
-  held->waits = host_waits.load(std::memory_order_relaxed);
-  held->returned_us = op.now_us;
   const bool changes =
       baseline.add(op.kind, op.alone_us, op.elsewhere, op.now_us - held->idle_us);
   if (!compared && baseline.is_comparing()) held->best = best;
@@ -104,7 +102,10 @@ void compare_with_baseline(const Stream& stream, size_t best, const LongOp& op) 
 }
 
 void record_return(const Ordinal& devices, double now) {
-  if (Held* held = held_of(devices)) held->returned_us = now;
+  Held* held = held_of(devices);
+  if (held == nullptr) return;
+  held->waits = host_waits.load(std::memory_order_relaxed);  // not those of the op
+  held->returned_us = now;
 }
 
 double left_out_us(const Ordinal& devices) {
