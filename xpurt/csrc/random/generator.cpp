@@ -1,5 +1,6 @@
 #include "random/generator.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <c10/core/GeneratorImpl.h>
 
@@ -59,7 +60,8 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
     check_mapping();
     const PhiloxPosition position =
         is_captured() ? captured_draws.load()->token(state_) : state_->position();
-    at::Tensor bytes = at::empty({kStateBytes}, at::dtype(at::kByte).device(at::kCPU));
+    // Not by the dispatcher: a compiler's fake tensor would have no bytes.
+    const at::TensorBase bytes = at::detail::empty_cpu({kStateBytes}, at::kByte);
     std::memcpy(bytes.mutable_data_ptr(), &position, kStateBytes);
     return bytes.getIntrusivePtr();
   }
