@@ -137,6 +137,10 @@ def make_launcher(
     """A function that submits a compiled kernel: see rows/compiled_kernel.h. It takes the
     arguments, and then three sizes of the range if `sizes` is empty."""
 
+def build_launcher(launcher: Callable[..., None], index: int) -> None:
+    """Builds the kernel of a function of make_launcher() for the home device of
+    xpu:index. Raises KernelBuildError."""
+
 def allocate(
     sizes: tuple[int, ...], strides: tuple[int, ...], dtype: dtype, index: int
 ) -> Tensor:

@@ -31,7 +31,12 @@ class NoisyError(XpurtError):
 
 
 class KernelBuildError(XpurtError):
-    """A kernel did not build; the message carries its source and the driver's log."""
+    """A kernel did not build; the message carries its source and the driver's log.
+
+    summary: the device, the kernel, and the first lines of the log.
+    """
+
+    summary = ""
 
 
 class PlanningError(XpurtError, ValueError):

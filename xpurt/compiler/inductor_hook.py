@@ -24,17 +24,23 @@ from xpurt import _C
 from xpurt.compiler import (
     host_code,
     host_graph,
+    kernel_launch,
+    op_by_op,
+    opencl_types,
     packages,
     random_ops,
     recording,
     traced_layouts,
 )
+from xpurt.errors import KernelBuildError
 from xpurt.kernels import get_kernel_policy
 
 
 def change(compile_fx: ModuleType) -> None:
     """Makes torch.compile take xpu tensors."""
     _leave_triton()
+    _call_what_kernels_lack()
+    _compute_beside_numbers()
     random_ops.define()
     traced_layouts.define()
     replaced = {
@@ -48,6 +54,8 @@ def change(compile_fx: ModuleType) -> None:
     }
     for name, replacement in replaced.items():
         setattr(compile_fx, name, replacement(getattr(compile_fx, name)))
+    lowered = compile_fx.GraphLowering
+    lowered.run_node = _check_devices(lowered.run_node)
     graph = compile_fx.CompiledFxGraph
     graph.post_compile = _post_compile(graph.post_compile)
 
@@ -63,6 +71,50 @@ def _leave_triton() -> None:
     common.custom_backend_passes["xpu"] = host_code.KeyOfHome()
 
 
+def _call_what_kernels_lack() -> None:
+    """Inductor calls an op as in eager mode if it has a tensor that the device's code
+    can't have."""
+    from torch._inductor import lowering
+
+    before = lowering.unsupported_input_tensor
+
+    @functools.wraps(before)
+    def unsupported(t: torch.Tensor, node: Any = None) -> Any:
+        lacks = t.device.type == "xpu" and not opencl_types.computes(t)
+        return lacks or before(t, node)
+
+    lowering.unsupported_input_tensor = unsupported
+
+
+def _compute_beside_numbers() -> None:
+    """The result of an op of a CPU tensor without dimensions and of tensors on a GPU is
+    on the GPU, whichever is the first operand."""
+    from torch._inductor import lowering
+
+    before = vars(lowering)["is_gpu"]
+    vars(lowering)["is_gpu"] = lambda device: device == "xpu" or before(device)
+
+
+def _check_devices(before: Callable[..., Any]) -> Callable[..., Any]:
+    """Some functions of Inductor take the device of the first operand, and code for the
+    host would read memory of the device."""
+
+    @functools.wraps(before)
+    def run_node(graph: Any, node: torch.fx.Node) -> Any:
+        found = before(graph, node)
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and value.device.type == "xpu":
+            device = found.get_device() if hasattr(found, "get_device") else None
+            if device is not None and device.type != "xpu":
+                raise NotImplementedError(
+                    f"the code of {node.target} would run on {device}, and its result "
+                    f"belongs on {value.device}"
+                )
+        return found
+
+    return run_node
+
+
 def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(before)
     def compile_fx(
@@ -71,6 +123,7 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         found = _ordinals(model, inputs)
         if not found:
             return before(model, inputs, *args, **kwargs)
+        op_by_op.keep_fullgraph()
         form = form_of(found)
         if config.triton.cudagraphs and not config.max_autotune and form != Form.SYCL:
             _warn_once(
@@ -85,7 +138,7 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         if form != Form.EAGER:
             with host_code.compiling_form(form.value, min(found)):
                 return before(model, inputs, *args, **kwargs)
-        _warn_once(f"torch.compile runs op by op: {reason}")
+        op_by_op.announce(reason)
         from torch._dynamo.backends.debugging import aot_eager
 
         return aot_eager(model, list(inputs))
@@ -246,8 +299,8 @@ def _compile_kernels(
     inputs: Sequence[Any],
     index: int,
 ) -> Any:
-    """Compiles a graph to kernels for xpu:index. A graph with an op or a dtype that
-    kernels do not have runs op by op, with a warning."""
+    """Compiles a graph to kernels for xpu:index. A graph with an op that kernels do not
+    have, or with a kernel that the driver refuses, runs op by op, with a warning."""
     from xpurt.compiler import opencl_scheduling
 
     if config.cpp_wrapper:
@@ -265,10 +318,11 @@ def _compile_kernels(
             opencl_scheduling.generating(),
         ):
             return compile(graph, inputs)
-    except InductorError as error:
-        if not isinstance(error.inner_exception, NotImplementedError):
+    except (InductorError, KernelBuildError) as error:
+        reason = op_by_op.reason_of(error)
+        if not reason:
             raise
-        _warn_once(f"torch.compile runs op by op: {error.inner_exception}")
+        op_by_op.announce(reason)
         return make_boxed_func(before.forward)
 
 
@@ -291,6 +345,7 @@ def _post_compile(before: Callable[..., None]) -> Callable[..., None]:
             before(compiled, inputs, constants, options)
             host_code.take_xpu_tensors(compiled)
             return
+        kernel_launch.build_all(compiled.current_callable, compiled.device_idxs)
         wanted = recording.is_wanted(options["cudagraphs"])
         without = {**options, "cudagraphs": BoxedBool(False)}
         before(compiled, inputs, constants, without)

@@ -1,10 +1,12 @@
-"""What the generated Python code of a compiled graph imports."""
+"""The launchers of kernels, which the generated Python code of a compiled graph makes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from xpurt import _C
 from xpurt.kernels import Functions, keep_source
+
+PREFIX = "opencl_kernel"
 
 
 def kernel(
@@ -20,7 +22,8 @@ def kernel(
     flops: float,
     sizes: Sequence[int],
 ) -> Callable[..., Any]:
-    """The launcher of a kernel, which is built at its first launch on a device.
+    """The launcher of a kernel, which is built by build_all(), or at its first launch on
+    a device.
 
     functions, templates: what the text uses, see `xpurt.kernels.keep_source`. The other
     arguments are those of CompiledKernelSpec, in rows/compiled_kernel.h. `sizes`: of the
@@ -36,3 +39,16 @@ def kernel(
         flops=flops,
         sizes=sizes,
     )
+
+
+def build_all(code: Any, indices: Iterable[int]) -> None:
+    """Builds the kernels of a compiled graph for these ordinals. Raises
+    KernelBuildError.
+
+    code: the function of the generated module.
+    """
+    names = getattr(code, "__globals__", {})
+    launchers = [each for name, each in names.items() if name.startswith(PREFIX)]
+    for index in indices:
+        for launcher in launchers:
+            _C.build_launcher(launcher, index)

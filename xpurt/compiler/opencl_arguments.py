@@ -63,7 +63,7 @@ def _compute_sizes(size: sympy.Expr) -> None:
 
 def _tensor(kernel: Any, name: str, kind: TensorArg) -> Argument:
     buffer = kind.buffer
-    if current.graph().is_unspec_arg(buffer):
+    if current.is_number(buffer):
         if not kind.dtype.is_floating_point:
             return Argument(f"const long {name}", "i", f"{buffer}.item()")
         letter = "d" if kind.dtype == torch.float64 else "f"

@@ -122,7 +122,7 @@ class OpenCLKernel(SIMDKernel[Any]):
         pointer = self.args.input(name)
         dtype = current.graph().get_dtype(name)
         letter = letter_of(dtype)
-        if current.graph().is_unspec_arg(name):  # a number on the CPU, passed by value
+        if current.is_number(name):  # a number on the CPU, passed by value
             line = pointer
         else:
             index = self.prepare_indexing(index)

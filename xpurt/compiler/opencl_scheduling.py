@@ -23,6 +23,7 @@ from torch._inductor.virtualized import V
 from torch.utils._ordered_set import OrderedSet
 
 from xpurt.compiler import current
+from xpurt.compiler.kernel_launch import PREFIX
 from xpurt.compiler.opencl_arguments import group_of, sizes_of
 from xpurt.compiler.opencl_kernel import OpenCLKernel
 
@@ -51,7 +52,7 @@ class OpenCLScheduling(SIMDScheduling):
         key = f"{src_code}{group_of(kernel)}{_letters(kernel)}"
         if key in wrapper.src_to_kernel:
             return str(wrapper.src_to_kernel[key])
-        name = f"opencl_kernel{wrapper.next_kernel_suffix()}"
+        name = f"{PREFIX}{wrapper.next_kernel_suffix()}"
         wrapper.src_to_kernel[key] = name
         code = IndentedBuffer()
         code.writeline(f"{name} = xpu_kernel({name!r}, r'''")

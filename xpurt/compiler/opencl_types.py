@@ -34,6 +34,13 @@ def letter_of(dtype: torch.dtype | None) -> str:
     return LETTERS[dtype]
 
 
+def computes(tensor: torch.Tensor) -> bool:
+    """Whether kernels for the device of an xpu tensor read and write its dtype."""
+    if tensor.dtype == torch.float64:
+        return bool(torch.xpu.get_device_properties(tensor.device).has_fp64)
+    return tensor.dtype in LETTERS
+
+
 def computed(dtype: torch.dtype | None) -> torch.dtype:
     """The dtype in which its values are computed."""
     if dtype is None:

@@ -28,6 +28,9 @@ def make_source(key: str, device: DeviceTraits) -> tuple[str, str]:
     return source.entry, source.text
 
 
+_LINES = 4  # of a driver's log, in a summary
+
+
 @cache
 def kernel_cache() -> DiskCache:
     """The disk cache, in the folder and of the size that the environment sets. Raises
@@ -48,11 +51,14 @@ def numbered(source: str) -> str:
 
 def fail(device: str, entry: str, source: str, log: str) -> NoReturn:
     """Raises KernelBuildError for a source that the driver did not build."""
-    raise KernelBuildError(
+    error = KernelBuildError(
         f"kernel {entry} does not build for {device}. The driver says:\n{log}\n"
         f"The source is:\n{numbered(source)}\n"
         'xpurt.set_kernel_policy("native") goes on without kernels of xpurt\'s own.'
     )
+    first = "\n".join(log.strip().splitlines()[:_LINES])
+    error.summary = f"the driver of {device} refuses the kernel {entry}:\n{first}"
+    raise error
 
 
 @cache

@@ -134,12 +134,24 @@ py::object make_launcher(std::string key, std::string arguments,
   return py::reinterpret_steal<py::object>(PyCFunction_New(&launch_method, self.ptr()));
 }
 
+void build_launcher(const py::handle& function, int index) {
+  PyObject* self = PyCFunction_Check(function.ptr()) != 0
+                       ? PyCFunction_GetSelf(function.ptr())
+                       : nullptr;
+  TORCH_CHECK_TYPE(self != nullptr && PyCapsule_IsValid(self, kLauncher) != 0,
+                   "build_launcher() takes a function of make_launcher()");
+  auto& launcher = *static_cast<Launcher*>(PyCapsule_GetPointer(self, kLauncher));
+  const WithoutGil released;
+  launcher.kernel.build(static_cast<c10::DeviceIndex>(index));
+}
+
 }  // namespace
 
 void bind_compiled_kernel(py::module_& m) {
   m.def("make_launcher", &make_launcher, py::kw_only(), py::arg("key"),
         py::arg("arguments"), py::arg("group"), py::arg("lanes"), py::arg("faults"),
         py::arg("flops"), py::arg("sizes"));
+  m.def("build_launcher", &build_launcher, py::arg("launcher"), py::arg("index"));
   m.add_object("allocate", py::reinterpret_steal<py::object>(
                                PyCFunction_New(&allocate_method, nullptr)));
 }

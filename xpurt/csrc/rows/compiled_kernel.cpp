@@ -43,7 +43,8 @@ c10::DeviceIndex CompiledKernel::index_of(Arguments arguments) const {
 
 size_t CompiledKernel::choose_position(Arguments arguments, Stream& stream,
                                        int64_t elements) const {
-  if (stream.ordinal().devices.size() == 1) return stream.ordinal().home;
+  const Ordinal& on = stream.ordinal();
+  if (on.devices.size() == 1 || at_home_.load()) return on.home;
   OpCost cost;
   cost.elements = elements;
   cost.flops = spec_.flops;
@@ -66,13 +67,37 @@ const sycl::kernel& CompiledKernel::built_for(const PhysicalDevice& device) {
   return *kernel;
 }
 
+// The kernel for the device at `position`. If its driver refuses the kernel, that for
+// the home device, whose position is set.
+const sycl::kernel& CompiledKernel::built_near(const Ordinal& on, size_t& position) {
+  const PhysicalDevice& device = *on.devices[position];
+  if (position == on.home) return built_for(device);
+  const size_t refused = last_refusal().count;
+  try {
+    return built_for(device);
+  } catch (...) {
+    if (last_refusal().count == refused) throw;
+  }
+  if (!at_home_.exchange(true)) {
+    TORCH_WARN("the driver of ", device.name, " refuses to build the compiled kernel ",
+               last_refusal().entry, ": from now on ", on.home_device().name,
+               " computes it. The driver says:\n", last_refusal().log);
+  }
+  position = on.home;
+  return built_for(on.home_device());
+}
+
+void CompiledKernel::build(c10::DeviceIndex index) {
+  built_for(ordinal(index).home_device());
+}
+
 void CompiledKernel::launch(Arguments arguments, std::array<size_t, 3> sizes) {
   const c10::DeviceIndex index = index_of(arguments);
   const size_t elements = sizes[0] * sizes[1] * sizes[2];
   if (elements == 0) return;
   Stream& stream = current_stream(index);
-  const size_t position =
-      choose_position(arguments, stream, static_cast<int64_t>(elements));
+  size_t position = choose_position(arguments, stream, static_cast<int64_t>(elements));
+  const sycl::kernel& kernel = built_near(stream.ordinal(), position);
   Launch launch(stream, position);
   for (size_t i = 0; i < arguments.size(); ++i) {
     const CompiledKernelArgument& each = arguments[i];
@@ -88,7 +113,6 @@ void CompiledKernel::launch(Arguments arguments, std::array<size_t, 3> sizes) {
     }
   }
   if (spec_.faults) launch.pointer(stream.fault_word(position));
-  const sycl::kernel& kernel = built_for(launch.device());
   if (spec_.lanes) sizes[0] *= std::max(traits(launch.device()).sub_group, 1);
   Range range;
   for (size_t d = 0; d < 3; ++d) {

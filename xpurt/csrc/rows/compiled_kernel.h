@@ -48,14 +48,21 @@ class CompiledKernel {
   // Called without the GIL.
   void launch(Arguments arguments, std::array<size_t, 3> sizes);
 
+  // Builds the kernel for the home device of an ordinal, and throws what the build
+  // throws. Called without the GIL.
+  void build(c10::DeviceIndex index);
+
  private:
   const sycl::kernel& built_for(const PhysicalDevice& device);
+  const sycl::kernel& built_near(const Ordinal& on, size_t& position);
   size_t choose_position(Arguments arguments, Stream& stream, int64_t elements) const;
   c10::DeviceIndex index_of(Arguments arguments) const;
 
   const CompiledKernelSpec spec_;
   // By the device's id; devices without a place here find their kernel anew.
   std::array<std::atomic<const sycl::kernel*>, kCountedDevices> built_{};
+  // Whether another device than the home one refused the kernel.
+  std::atomic<bool> at_home_{false};
 };
 
 }  // namespace xpurt
