@@ -28,6 +28,7 @@ from xpurt import _C
 _HOME: Final = "xpurt_home"
 _NAMES: Final = "xpurt_names"
 _WAS_ON_CPU: Final = "xpurt_was_on_cpu"
+_OUR_KEYS: Final = {_HOME, _NAMES}
 _CPU: Final = torch.device("cpu")
 
 
@@ -109,6 +110,66 @@ def to_host(graph: GraphModule, index: int) -> None:
     _set_home(output, Home(index, on_device))
 
 
+def on_device_again(graph: GraphModule, home: Home) -> GraphModule | None:
+    """A copy of a graph for the host, as a graph of xpu tensors; None if it can't be one:
+    it has CPU tensors, constants, or ops that other devices do not have."""
+    outputs = zip(_outputs(graph.graph.output_node()), home.on_device, strict=True)
+    stays = any(_is_tensor(each) and not on_device for each, on_device in outputs)
+    if stays or len(_graph_modules(graph)) > 1:
+        return None
+    for node in graph.graph.nodes:
+        if node.op == "get_attr" or _WAS_ON_CPU in node.meta or not _is_portable(node):
+            return None
+    made = GraphModule(graph, copy.deepcopy(graph.graph))
+    made.meta = dict(graph.meta)
+    device = torch.device("xpu", home.index)
+
+    def moved(value: Any) -> Any:
+        return device if isinstance(value, torch.device) else value
+
+    for node in made.graph.nodes:
+        if node.op == "output":
+            node.meta = {key: node.meta[key] for key in node.meta.keys() - _OUR_KEYS}
+            continue
+        node.args, node.kwargs = pytree.tree_map(moved, (node.args, node.kwargs))
+        if "val" in node.meta:
+            found = pytree.tree_map(lambda each: _faked(each, device), node.meta["val"])
+            node.meta["val"] = found
+    made.recompile()
+    return made
+
+
+def on_device_inputs(inputs: Sequence[Any], home: Home) -> list[Any]:
+    """The inputs that the graph of on_device_again() is compiled with."""
+    device = torch.device("xpu", home.index)
+    return [_faked(each, device) for each in inputs]
+
+
+def _is_portable(node: Node) -> bool:
+    if node.op != "call_function":
+        return node.op in ("placeholder", "output")
+    namespace = getattr(node.target, "namespace", "")
+    is_python = namespace == "" and not isinstance(node.target, torch._ops.OpOverload)
+    return (is_python or namespace in ("aten", "prims")) and not (
+        "_for_cpu" in node.name or _is_random(node)
+    )
+
+
+def _is_random(node: Node) -> bool:
+    tags = getattr(node.target, "tags", ())
+    return torch.Tag.nondeterministic_seeded in tags
+
+
+def _faked(value: Any, device: torch.device) -> Any:
+    """The tensor on a device, without memory."""
+    if not isinstance(value, FakeTensor):
+        return value
+    with value.fake_mode:
+        return torch.empty_strided(
+            value.size(), value.stride(), dtype=value.dtype, device=device
+        )
+
+
 def on_host(value: Any) -> Any:
     """The CPU tensor in place of an xpu tensor: without memory for a compiler's fake
     tensor, over the same bytes for any other. Other values are returned as they are.
@@ -116,10 +177,7 @@ def on_host(value: Any) -> Any:
     if not isinstance(value, torch.Tensor) or value.device.type != "xpu":
         return value
     if isinstance(value, FakeTensor):
-        with value.fake_mode:
-            return torch.empty_strided(
-                value.size(), value.stride(), dtype=value.dtype, device=_CPU
-            )
+        return _faked(value, _CPU)
     with unset_fake_temporarily():
         return _C.share_with_cpu(value.detach())
 
@@ -199,6 +257,11 @@ def _is_on_xpu(output: Any) -> bool:
         output = output.args[0]  # an input; the copy itself has no value
     value = output.meta.get("val") if isinstance(output, Node) else None
     return isinstance(value, torch.Tensor) and value.device.type == "xpu"
+
+
+def _is_tensor(output: Any) -> bool:
+    value = output.meta.get("val") if isinstance(output, Node) else None
+    return isinstance(value, torch.Tensor)
 
 
 def _was_on_cpu(output: Any) -> bool:

@@ -7,7 +7,8 @@ use: `import torch` alone imports none of it.
 import copy
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from types import ModuleType
 from typing import Any
@@ -30,8 +31,10 @@ from xpurt.compiler import (
     packages,
     random_ops,
     recording,
+    second_form,
     traced_layouts,
 )
+from xpurt.compiler.form_estimate import Estimate
 from xpurt.errors import KernelBuildError
 from xpurt.kernels import get_kernel_policy
 
@@ -278,6 +281,8 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
             with host_code.compiling(None):
                 compiled = before(graph, inputs, *args, **kwargs)
         else:
+            compile = functools.partial(before, *args, **kwargs)
+            kernels = _compile_beside(compile, graph, inputs, home)
             random_ops.replace(graph)
             with (
                 host_code.compiling_form(Form.NATIVE.value, home.index),
@@ -285,6 +290,8 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
                 packages.described(graph, home),
             ):
                 compiled = before(graph, inputs, *args, **kwargs)
+            if kernels is not None:
+                second_form.join(compiled, *kernels, home.index)
         if home is None or hasattr(compiled, "current_callable"):
             return compiled
         # A graph without a call is not compiled.
@@ -301,22 +308,16 @@ def _compile_kernels(
 ) -> Any:
     """Compiles a graph to kernels for xpu:index. A graph with an op that kernels do not
     have, or with a kernel that the driver refuses, runs op by op, with a warning."""
-    from xpurt.compiler import opencl_scheduling
-
     if config.cpp_wrapper:
         raise RuntimeError(
             "cpp_wrapper makes a C++ program for the host, and this graph becomes kernels "
             "of OpenCL C. Leave cpp_wrapper out, or compile it where the host reads the "
             'memory of xpu: under the mapping "CPU" and the kernel policy "auto".'
         )
-    opencl_scheduling.register(host_code.KeyOfHome())
     # Passes change the graph before an op is found to be missing.
     before = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
     try:
-        with (
-            host_code.compiling_form(Form.SYCL.value, index),
-            opencl_scheduling.generating(),
-        ):
+        with _generating(index):
             return compile(graph, inputs)
     except (InductorError, KernelBuildError) as error:
         reason = op_by_op.reason_of(error)
@@ -324,6 +325,37 @@ def _compile_kernels(
             raise
         op_by_op.announce(reason)
         return make_boxed_func(before.forward)
+
+
+@contextmanager
+def _generating(index: int) -> Iterator[None]:
+    """Within it, Inductor makes kernels for xpu:index."""
+    from xpurt.compiler import opencl_scheduling
+
+    opencl_scheduling.register(host_code.KeyOfHome())
+    with (
+        host_code.compiling_form(Form.SYCL.value, index),
+        opencl_scheduling.generating(),
+    ):
+        yield
+
+
+def _compile_beside(
+    compile: Callable[..., Any],
+    graph: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    home: host_graph.Home,
+) -> tuple[Any, Estimate] | None:
+    """The kernels of a graph for the host, if they may be faster, and the expected
+    times."""
+    if get_kernel_policy() != "auto" or config.freezing or config.cpp_wrapper:
+        return None
+    expected = second_form.estimate_of(graph, home)
+    if not expected.kernels_may_pay:
+        return None
+    with _generating(home.index):
+        kernels = second_form.compile_kernels(compile, graph, inputs, home)
+    return None if kernels is None else (kernels, expected)
 
 
 def _keep_home(before: Callable[..., Any]) -> Callable[..., Any]:

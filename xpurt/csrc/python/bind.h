@@ -12,6 +12,7 @@ void bind_compiler(pybind11::module_& m);
 void bind_device(pybind11::module_& m);
 void bind_graph(pybind11::module_& m);
 void bind_lazy(pybind11::module_& m);
+void bind_learner(pybind11::module_& m);
 void bind_locks(pybind11::module_& m);
 void bind_memory(pybind11::module_& m);
 void bind_ops(pybind11::module_& m);

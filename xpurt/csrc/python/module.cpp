@@ -97,6 +97,7 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_compiler(m);
   xpurt::bind_device(m);
   xpurt::bind_lazy(m);
+  xpurt::bind_learner(m);
   xpurt::bind_raw_pointers(m);
   xpurt::bind_memory(m);
   xpurt::bind_share(m);

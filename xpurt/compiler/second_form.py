@@ -1,0 +1,65 @@
+"""Compiles kernels beside the native code of a graph, where they may be faster."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._guards import TracingContext
+from torch._inductor.exc import InductorError
+from torch._inductor.utils import BoxedBool
+from torch._inductor.virtualized import V
+
+from xpurt.compiler import form_estimate, host_graph
+from xpurt.compiler.form_choice import BUILD_US, FormChoice
+from xpurt.compiler.form_estimate import Estimate
+
+
+def estimate_of(graph: torch.fx.GraphModule, home: host_graph.Home) -> Estimate:
+    """The expected times of a graph for the host in both forms."""
+    work = form_estimate.work_of(graph)
+    return form_estimate.estimate(work, torch.get_num_threads())
+
+
+def compile_kernels(
+    compile: Callable[..., Any],
+    graph: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    home: host_graph.Home,
+) -> Any:
+    """The compiled graph of kernels for a graph for the host, which is not changed.
+
+    None if kernels can't compute it. Called where Inductor makes kernels.
+    """
+    if V.aot_compilation:
+        return None
+    made = host_graph.on_device_again(graph, home)
+    if made is None:
+        return None
+    given = host_graph.on_device_inputs(inputs, home)
+    try:
+        # The strides of the outputs are reported to the tracer by the native form.
+        with TracingContext.report_output_strides():
+            return compile(made, given, cudagraphs=BoxedBool(False))
+    except InductorError as error:
+        if isinstance(error.inner_exception, NotImplementedError):
+            return None
+        raise
+
+
+def join(compiled: Any, kernels: Any, expected: Estimate, index: int) -> None:
+    """Makes the compiled native code of a graph a choice between that and kernels.
+
+    Nothing is changed if their results differ in layout.
+    """
+    if kernels.output_strides != compiled.output_strides:
+        return
+    compiled.current_callable = FormChoice(
+        compiled.current_callable,
+        kernels,
+        index,
+        expected,
+        written=bool(compiled.mutated_input_idxs),
+        build_us=BUILD_US * kernels.source_code.count("= xpu_kernel("),
+    )
+    # AOTAutograd's cache would keep one form alone.
+    compiled._fx_graph_cache_key = None
