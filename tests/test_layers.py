@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "streams": {"base", "startup", "text", "kernels", "mapping"},
     "calibration": BELOW_XPU | {"reports"},
     "xpu": BELOW_XPU,
-    "compiler": {"base", "kernels", "streams", "xpu"},
+    "compiler": {"base", "kernels", "mapping", "streams", "xpu"},
     "lazy": {"base", "kernels", "streams", "xpu"},
     "distributed": {"base", "streams", "xpu"},
     "runtime": BELOW_XPU | {"xpu"},

@@ -97,6 +97,9 @@ def is_active() -> bool: ...
 def is_cuda_build() -> bool: ...
 def yield_cuda_to_xpu() -> None: ...
 def set_guard_device_count(count: int) -> None: ...
+def device_costs(index: int) -> list[tuple[float, float, float, float, float]]:
+    """The rows of set_device_costs(); empty if there are none."""
+
 def set_device_costs(
     index: int, costs: Sequence[tuple[float, float, float, float, float]]
 ) -> None:
@@ -133,6 +136,7 @@ def make_launcher(
     faults: bool,
     flops: float,
     sizes: Sequence[int],
+    planned: int = -1,
 ) -> Callable[..., None]:
     """A function that submits a compiled kernel: see rows/compiled_kernel.h. It takes the
     arguments, and then three sizes of the range if `sizes` is empty."""

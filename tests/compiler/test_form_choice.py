@@ -15,6 +15,7 @@ from xpurt import _C
 from xpurt.compiler import form_choice, form_estimate, host_graph, second_form
 from xpurt.compiler.form_choice import FormChoice
 from xpurt.compiler.form_estimate import Estimate
+from xpurt.mapping import FormTimes
 
 
 @pytest.fixture(autouse=True)
@@ -125,6 +126,35 @@ def test_kernels_that_fail(monkeypatch: pytest.MonkeyPatch, *, written: bool) ->
     assert len(clock.calls) == 30
 
 
+def test_a_mapping_whose_memory_the_host_does_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock(monkeypatch, native=1_000, kernels=400)
+    call = clock.choice()
+    call([1.5])
+    monkeypatch.setattr(_C, "host_reads", lambda index: False)
+    call([1.5])
+    assert clock.calls == ["native", "kernels"]
+
+
+def test_an_explanation_has_the_form_and_the_times(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = Clock(monkeypatch, native=1_000, kernels=400)
+    call = clock.choice()
+    (before,) = xpurt.explain(call, [1.5]).graphs
+    assert before.form == "native code"
+    assert before.kernels == FormTimes(expected_us=500, measured_us=None)
+    for _ in range(200):
+        call([1.5])
+    (after,) = xpurt.explain(call, [1.5]).graphs
+    assert after.sentence in capsys.readouterr().out
+    assert after.sentence == (
+        "compiled graph ran as kernels: native code 1,000 us measured, kernels 400 us "
+        "measured."
+    )
+
+
 def chain(x: Tensor) -> Tensor:
     for _ in range(5):
         x = torch.tanh(torch.exp(x * 0.1))
@@ -205,7 +235,7 @@ def test_a_graph_for_the_host_becomes_one_of_xpu_tensors_again(
     "function",
     [
         lambda x: [torch.rand_like(x)],
-        lambda x: [x + 1, torch.ones(3)],
+        lambda x: [x + torch.ones(3).to(x.device)],
         lambda x: [x + torch.tensor([1.0, 2.0, 3.0], device=x.device)],
     ],
     ids=["random numbers", "a CPU tensor", "a constant"],

@@ -7,6 +7,7 @@ import pytest
 import torch
 from own_process import run
 
+import xpurt
 from xpurt import _C
 
 
@@ -113,3 +114,10 @@ def test_a_mapping_that_has_changed(xpu: torch.device) -> None:
         """
     )
     assert ended.stdout.split() == ["True"], ended.stderr
+
+
+def test_a_call_is_explained(xpu: torch.device) -> None:
+    call = code(lambda inputs: [inputs[0] + 1], 1)
+    (row,) = xpurt.explain(call, [torch.ones(2, device=xpu)])
+    assert (row.op, row.tier) == ("compiled graph", "native")
+    assert row.measured_us > 0

@@ -126,3 +126,13 @@ def test_a_dtype_that_kernels_do_not_have(xpu: torch.device) -> None:
     ):
         found = compiled(x)
     assert found.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_graph_keeps_its_form_when_the_policy_changes(xpu: torch.device) -> None:
+    x = torch.ones(8, device=xpu)
+    with xpurt.kernel_policy("sycl"):
+        compiled = torch.compile(lambda x: x * 3 + 2)
+        compiled(x)
+    with xpurt.kernel_policy("native"):
+        (row,) = xpurt.explain(compiled, x)
+    assert (row.op, row.tier) == ("opencl_kernel0", "sycl")

@@ -30,6 +30,7 @@ import torch
 
 from xpurt import _C
 from xpurt.compiler.form_estimate import Estimate
+from xpurt.mapping import ExplainedGraph, FormTimes, explain_graph, is_explaining
 
 Code = Callable[[list[Any]], Sequence[Any]]
 
@@ -78,15 +79,24 @@ class FormChoice:
             return self.native(inputs)
         if not _C.learns() or not _C.host_reads(self.index):
             return self._without_times(inputs)
-        calls = self._calls_like(inputs)
+        calls, timed = self._calls_like(inputs), False
         if calls.left > 0:
             calls.left -= 1
-            return (self.kernels if calls.runs_kernels else self.native)(inputs)
-        runs_kernels, timed, calls.left = calls.learner.next(self.build_us)
-        calls.runs_kernels = runs_kernels
+        else:
+            found = calls.learner.next(self.build_us)
+            calls.runs_kernels, timed, calls.left = found
+        if is_explaining():
+            explain_graph(self._explained(calls))
         if timed:
-            return self._timed(calls.learner, inputs, kernels=runs_kernels)
-        return (self.kernels if runs_kernels else self.native)(inputs)
+            return self._timed(calls.learner, inputs, kernels=calls.runs_kernels)
+        return (self.kernels if calls.runs_kernels else self.native)(inputs)
+
+    def _explained(self, calls: _Calls) -> ExplainedGraph:
+        return ExplainedGraph(
+            "kernels" if calls.runs_kernels else "native code",
+            FormTimes(self.estimate.native_us, calls.learner.measured_us(kernel=False)),
+            FormTimes(self.estimate.kernels_us, calls.learner.measured_us(kernel=True)),
+        )
 
     def _without_times(self, inputs: list[Any]) -> Sequence[Any]:
         """Results repeat bit for bit, an XPU graph is recorded, or the mapping changed

@@ -39,7 +39,7 @@ FUNCTION_NS: dict[str, tuple[float, float]] = {
     "tanh": (2.3, 0.8),
 }
 _OTHER_NS = (0.02, 0.03)  # a sum or a product, the same way
-_FLOPS_OF_FUNCTION = 20
+FLOPS_OF_FUNCTION = 20
 
 # A kernel's launch from Python, and what one thread computes. Orders of magnitude.
 _LAUNCH_US = 50.0
@@ -69,7 +69,7 @@ class GraphWork:
 
     @property
     def all_flops(self) -> float:
-        functions = _FLOPS_OF_FUNCTION * sum(self.evaluations.values())
+        functions = FLOPS_OF_FUNCTION * sum(self.evaluations.values())
         return self.flops + functions + self.others
 
 

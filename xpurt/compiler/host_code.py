@@ -59,7 +59,13 @@ def compiling_form(form: str, index: int) -> Iterator[None]:
     """Within it, graphs of tensors on xpu:index are compiled in that form."""
     rooms = ("compiler", "kernels") if form == "sycl" else ("compiler",)
     properties = torch.xpu.get_device_properties(index)
-    found = (properties.name, properties.driver_version, properties.max_compute_units)
+    found: tuple[object, ...] = (
+        properties.name,
+        properties.driver_version,
+        properties.max_compute_units,
+    )
+    if form == "sycl":
+        found += tuple(_C.device_costs(index))  # a graph is planned by them
     token = _form.set(f"{form} {_sources(*rooms)} {found}")
     try:
         yield

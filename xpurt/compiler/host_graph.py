@@ -118,7 +118,7 @@ def on_device_again(graph: GraphModule, home: Home) -> GraphModule | None:
     if stays or len(_graph_modules(graph)) > 1:
         return None
     for node in graph.graph.nodes:
-        if node.op == "get_attr" or _WAS_ON_CPU in node.meta or not _is_portable(node):
+        if _WAS_ON_CPU in node.meta or not _is_portable(node):
             return None
     made = GraphModule(graph, copy.deepcopy(graph.graph))
     made.meta = dict(graph.meta)

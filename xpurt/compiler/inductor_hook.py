@@ -301,7 +301,7 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compile_kernels(
-    compile: Callable[..., Any],
+    compile: functools.partial[Any],
     graph: torch.fx.GraphModule,
     inputs: Sequence[Any],
     index: int,
@@ -317,7 +317,7 @@ def _compile_kernels(
     # Passes change the graph before an op is found to be missing.
     before = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
     try:
-        with _generating(index):
+        with _generating(index, compile):
             return compile(graph, inputs)
     except (InductorError, KernelBuildError) as error:
         reason = op_by_op.reason_of(error)
@@ -328,20 +328,20 @@ def _compile_kernels(
 
 
 @contextmanager
-def _generating(index: int) -> Iterator[None]:
-    """Within it, Inductor makes kernels for xpu:index."""
+def _generating(index: int, compile: functools.partial[Any]) -> Iterator[None]:
+    """Within it, `compile` makes kernels for xpu:index."""
     from xpurt.compiler import opencl_scheduling
 
     opencl_scheduling.register(host_code.KeyOfHome())
     with (
         host_code.compiling_form(Form.SYCL.value, index),
-        opencl_scheduling.generating(),
+        opencl_scheduling.generating(compile.keywords.get("static_input_idxs", ())),
     ):
         yield
 
 
 def _compile_beside(
-    compile: Callable[..., Any],
+    compile: functools.partial[Any],
     graph: torch.fx.GraphModule,
     inputs: Sequence[Any],
     home: host_graph.Home,
@@ -353,7 +353,7 @@ def _compile_beside(
     expected = second_form.estimate_of(graph, home)
     if not expected.kernels_may_pay:
         return None
-    with _generating(home.index):
+    with _generating(home.index, compile):
         kernels = second_form.compile_kernels(compile, graph, inputs, home)
     return None if kernels is None else (kernels, expected)
 

@@ -21,6 +21,7 @@ def kernel(
     faults: bool,
     flops: float,
     sizes: Sequence[int],
+    planned: int = -1,
 ) -> Callable[..., Any]:
     """The launcher of a kernel, which is built by build_all(), or at its first launch on
     a device.
@@ -38,6 +39,7 @@ def kernel(
         faults=faults,
         flops=flops,
         sizes=sizes,
+        planned=planned,
     )
 
 

@@ -4,8 +4,9 @@
 graph that is compiled for the host has no xpu tensors, and never reaches it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -22,10 +23,16 @@ from torch._inductor.utils import IndentedBuffer
 from torch._inductor.virtualized import V
 from torch.utils._ordered_set import OrderedSet
 
+from xpurt import _C
 from xpurt.compiler import current
 from xpurt.compiler.kernel_launch import PREFIX
+from xpurt.compiler.kernel_plan import devices_of
 from xpurt.compiler.opencl_arguments import group_of, sizes_of
 from xpurt.compiler.opencl_kernel import OpenCLKernel
+from xpurt.compiler.scheduled_tasks import tasks_of
+from xpurt.mapping import current_placement
+
+_static: ContextVar[tuple[int, ...]] = ContextVar("xpurt_static", default=())
 
 # What Inductor has to leave out, since the kernels do not have it.
 _SETTINGS = {
@@ -43,13 +50,34 @@ class OpenCLScheduling(SIMDScheduling):
 
     kernel_type = OpenCLKernel
 
+    def __init__(self, scheduler: Any) -> None:
+        super().__init__(scheduler)
+        self._planned: dict[str, int] | None = None
+
+    def can_fuse(self, node1: Any, node2: Any) -> bool:
+        """Ops that are planned on different devices stay apart."""
+        if self._device_of(node1) != self._device_of(node2):
+            return False
+        return bool(super().can_fuse(node1, node2))  # type: ignore[no-untyped-call]
+
+    can_fuse_vertical = can_fuse
+    can_fuse_horizontal = can_fuse
+
+    def _device_of(self, node: Any) -> int:
+        """The position of the device that is planned for a node; -1: there is none."""
+        if self._planned is None:  # the first nodes are made before all are known
+            self._planned = _plan(self.scheduler, node.get_device().index)
+        return self._planned.get(node.get_first_name(), -1)
+
     @classmethod
     def get_backend_features(cls, device: torch.device) -> OrderedSet[Any]:
         return OrderedSet([common.BackendFeature.INPLACE_BUFFERS])
 
     def define_kernel(self, src_code: str, node_schedule: Any, kernel: Any) -> str:
         wrapper = current.graph().wrapper_code
-        key = f"{src_code}{group_of(kernel)}{_letters(kernel)}"
+        (first, *_) = kernel.features.scheduler_nodes()
+        planned = self._device_of(first)
+        key = f"{src_code}{group_of(kernel)}{_letters(kernel)}{planned}"
         if key in wrapper.src_to_kernel:
             return str(wrapper.src_to_kernel[key])
         name = f"{PREFIX}{wrapper.next_kernel_suffix()}"
@@ -57,7 +85,8 @@ class OpenCLScheduling(SIMDScheduling):
         code = IndentedBuffer()
         code.writeline(f"{name} = xpu_kernel({name!r}, r'''")
         code.splice(src_code.replace("KERNEL_NAME", name))
-        code.writeline("''', " + ", ".join(_described(kernel)) + ")")
+        described = [*_described(kernel), f"planned={planned}"]
+        code.writeline("''', " + ", ".join(described) + ")")
         wrapper.define_kernel(name, code.getvalue().partition(" = ")[2], gpu=False)
         return name
 
@@ -83,6 +112,17 @@ def _described(kernel: Any) -> list[str]:
         f"flops={float(flops) * max(int(reduced), 1)!r}",
         f"sizes={[int(size) for size in sizes] if known else []!r}",
     ]
+
+
+def _plan(scheduler: Any, index: int) -> dict[str, int]:
+    """The devices of the scheduled nodes on xpu:index; empty without a plan."""
+    costs = _C.device_costs(index)
+    if len(costs) < 2:
+        return {}
+    home = current_placement().homes[index]
+    names = current.graph().graph_input_names
+    static = frozenset(names[place] for place in _static.get() if place < len(names))
+    return devices_of(tasks_of(scheduler.nodes, static), costs, home)
 
 
 class _OnXpu:
@@ -173,7 +213,14 @@ def register(device_pass: CustomGraphModulePass) -> None:
 
 
 @contextmanager
-def generating() -> Iterator[None]:
-    """Within it, Inductor generates kernels of OpenCL C for xpu tensors."""
-    with config.patch(_SETTINGS), V.set_choices_handler(Choices()):
-        yield
+def generating(static: Sequence[int]) -> Iterator[None]:
+    """Within it, Inductor generates kernels of OpenCL C for xpu tensors.
+
+    static: the positions of inputs that are in the same memory in all calls.
+    """
+    token = _static.set(tuple(static))
+    try:
+        with config.patch(_SETTINGS), V.set_choices_handler(Choices()):
+            yield
+    finally:
+        _static.reset(token)

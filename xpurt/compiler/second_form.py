@@ -9,15 +9,23 @@ from torch._inductor.exc import InductorError
 from torch._inductor.utils import BoxedBool
 from torch._inductor.virtualized import V
 
+from xpurt import _C
 from xpurt.compiler import form_estimate, host_graph
 from xpurt.compiler.form_choice import BUILD_US, FormChoice
 from xpurt.compiler.form_estimate import Estimate
+from xpurt.mapping import current_placement
 
 
 def estimate_of(graph: torch.fx.GraphModule, home: host_graph.Home) -> Estimate:
     """The expected times of a graph for the host in both forms."""
     work = form_estimate.work_of(graph)
-    return form_estimate.estimate(work, torch.get_num_threads())
+    at_home = current_placement().homes[home.index]
+    others = [
+        form_estimate.DeviceRates(*row[:3])
+        for position, row in enumerate(_C.device_costs(home.index))
+        if position != at_home
+    ]
+    return form_estimate.estimate(work, torch.get_num_threads(), others)
 
 
 def compile_kernels(

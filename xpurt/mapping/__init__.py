@@ -20,11 +20,15 @@ from xpurt.config import config, names_a_mapping
 from xpurt.errors import MappingError, XpurtError
 from xpurt.mapping import devices as _devices
 from xpurt.mapping.auto import (
+    ExplainedGraph,
     Explanation,
+    FormTimes,
     Timeline,
     explain,
+    explain_graph,
     identity,
     install_costs,
+    is_explaining,
     preference,
     timeline,
 )
@@ -58,7 +62,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CoExecution",
+    "ExplainedGraph",
     "Explanation",
+    "FormTimes",
     "IndependentChains",
     "PhysicalDevice",
     "Placement",
@@ -75,9 +81,11 @@ __all__ = [
     "divided_ops",
     "fleets",
     "explain",
+    "explain_graph",
     "get_xpu_mapping",
     "has_no_device",
     "identity",
+    "is_explaining",
     "install_costs",
     "on_change",
     "on_devices",

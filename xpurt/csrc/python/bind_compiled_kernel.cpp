@@ -116,7 +116,7 @@ PyMethodDef allocate_method{"allocate", reinterpret_cast<PyCFunction>(&allocate)
 
 py::object make_launcher(std::string key, std::string arguments,
                          std::array<size_t, 3> group, bool lanes, bool faults,
-                         double flops, std::vector<size_t> sizes) {
+                         double flops, std::vector<size_t> sizes, int planned) {
   TORCH_CHECK_VALUE(arguments.find_first_not_of("rwuidf") == std::string::npos,
                     "an argument of a kernel is one of \"rwuidf\"; found \"", arguments,
                     "\"");
@@ -126,7 +126,7 @@ py::object make_launcher(std::string key, std::string arguments,
     TORCH_CHECK_VALUE(each > 0, "a work-group has no work-items");
   }
   auto* made = new Launcher{CompiledKernel({std::move(key), std::move(arguments), group,
-                                            lanes, faults, flops}),
+                                            lanes, faults, flops, planned}),
                             std::move(sizes)};
   const py::capsule self(made, kLauncher, [](PyObject* capsule) {
     delete static_cast<Launcher*>(PyCapsule_GetPointer(capsule, kLauncher));
@@ -150,7 +150,7 @@ void build_launcher(const py::handle& function, int index) {
 void bind_compiled_kernel(py::module_& m) {
   m.def("make_launcher", &make_launcher, py::kw_only(), py::arg("key"),
         py::arg("arguments"), py::arg("group"), py::arg("lanes"), py::arg("faults"),
-        py::arg("flops"), py::arg("sizes"));
+        py::arg("flops"), py::arg("sizes"), py::arg("planned") = -1);
   m.def("build_launcher", &build_launcher, py::arg("launcher"), py::arg("index"));
   m.add_object("allocate", py::reinterpret_steal<py::object>(
                                PyCFunction_New(&allocate_method, nullptr)));

@@ -5,12 +5,15 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "device/device.h"
 #include "host/gil.h"
 #include "memory/cpu_allocator.h"
 #include "native/alias.h"
 #include "native/alias_storage.h"
 #include "native/host_bytes.h"
 #include "python/bind.h"
+#include "schedule/explain.h"
+#include "schedule/stream_clock.h"
 #include "stream/capture.h"
 
 namespace py = pybind11;
@@ -59,6 +62,7 @@ class HostCode {
     const c10::DeviceGuard guard(device_);
     HostWrites writes;
     const std::vector<Kept> kept = replace_inputs(inputs, &writes);
+    if (C10_UNLIKELY(is_explaining())) return explained(inputs, kept);
     return replace_outputs(run(inputs), kept);
   }
 
@@ -109,6 +113,14 @@ class HostCode {
       PyList_SetItem(inputs.ptr(), i, THPVariable_Wrap(std::move(tensor)));
     }
     return kept;
+  }
+
+  py::list explained(const py::list& inputs, const std::vector<Kept>& kept) const {
+    const double begin_us = now_us();
+    py::list outputs = run(inputs);
+    explain_compiled("compiled graph", ordinal(device_.index()).home_device().name,
+                     Tier::native, "compiled to native code", now_us() - begin_us);
+    return replace_outputs(std::move(outputs), kept);
   }
 
   py::list run(const py::list& inputs) const {

@@ -114,6 +114,17 @@ void bind_share(py::module_& m) {
   testing.def(
       "preferences_held", &preferences_held,
       "For tests: preferences of set_preference that hold now, in all threads.");
+  m.def(
+      "device_costs",
+      [](c10::DeviceIndex index) {
+        std::vector<std::array<double, 5>> rows;
+        for (const DeviceCost& each : device_costs(index)) {
+          rows.push_back({each.launch_us, each.bytes_per_us, each.flops_per_us,
+                          each.copy_launch_us, each.copy_bytes_per_us});
+        }
+        return rows;
+      },
+      "The rows of set_device_costs(); empty if there are none.");
   m.def("set_device_costs",
         [](c10::DeviceIndex index, const std::vector<std::array<double, 5>>& rows) {
           std::vector<DeviceCost> costs;

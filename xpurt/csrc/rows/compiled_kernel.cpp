@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "device/device_failure.h"
+#include "schedule/explain.h"
 #include "schedule/policy.h"
 
 namespace xpurt {
@@ -54,7 +56,15 @@ size_t CompiledKernel::choose_position(Arguments arguments, Stream& stream,
     if (spec_.arguments[i] != 'r') cost.write(*arguments[i].tensor);
   }
   RowRun run;
-  return choose_device(cost, stream, run);
+  return choose_device(cost, stream, run, spec_.planned);
+}
+
+std::string CompiledKernel::reason(size_t position, const Ordinal& devices) const {
+  if (devices.devices.size() == 1) return "the only device";
+  if (spec_.planned < 0) return "predicted to finish first, by costs alone";
+  return static_cast<int>(position) == spec_.planned
+             ? "planned with the whole graph"
+             : "the device that was planned can't run it";
 }
 
 const sycl::kernel& CompiledKernel::built_for(const PhysicalDevice& device) {
@@ -96,7 +106,25 @@ void CompiledKernel::launch(Arguments arguments, std::array<size_t, 3> sizes) {
   const size_t elements = sizes[0] * sizes[1] * sizes[2];
   if (elements == 0) return;
   Stream& stream = current_stream(index);
+  const Ordinal& devices = stream.ordinal();
   size_t position = choose_position(arguments, stream, static_cast<int64_t>(elements));
+  try {
+    launch_at(position, stream, arguments, sizes);
+  } catch (const DeviceFailure& failure) {
+    if (position == devices.home) throw;
+    take_out(failure);
+    position = devices.home;
+    launch_at(position, stream, arguments, sizes);
+  }
+  if (C10_UNLIKELY(is_explaining())) {
+    explain_compiled(spec_.key.substr(spec_.key.rfind(';') + 1),
+                     devices.devices[position]->name, Tier::sycl,
+                     reason(position, devices));
+  }
+}
+
+void CompiledKernel::launch_at(size_t& position, Stream& stream, Arguments arguments,
+                               std::array<size_t, 3> sizes) {
   const sycl::kernel& kernel = built_near(stream.ordinal(), position);
   Launch launch(stream, position);
   for (size_t i = 0; i < arguments.size(); ++i) {

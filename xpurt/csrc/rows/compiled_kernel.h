@@ -26,6 +26,8 @@ struct CompiledKernelSpec {
   bool lanes = false;   // a sub-group, not a work-item, per element of dimension 0
   bool faults = false;  // its last argument is a fault word
   double flops = 1;     // per element of the range
+  // Position of the device that a plan of the graph has for it; -1: it has none.
+  int planned = -1;
 };
 
 // One argument of a call. `tensor` is null for a number.
@@ -44,7 +46,8 @@ class CompiledKernel {
   const CompiledKernelSpec& spec() const { return spec_; }
 
   // Submits the kernel to the current stream of the tensors' device, over at least
-  // `sizes` elements. Throws if the arguments are not those of the specification.
+  // `sizes` elements. Throws if the arguments are not those of the specification. A
+  // device that fails is excluded, and the kernel runs at home.
   // Called without the GIL.
   void launch(Arguments arguments, std::array<size_t, 3> sizes);
 
@@ -55,7 +58,10 @@ class CompiledKernel {
  private:
   const sycl::kernel& built_for(const PhysicalDevice& device);
   const sycl::kernel& built_near(const Ordinal& on, size_t& position);
+  void launch_at(size_t& position, Stream& stream, Arguments arguments,
+                 std::array<size_t, 3> sizes);
   size_t choose_position(Arguments arguments, Stream& stream, int64_t elements) const;
+  std::string reason(size_t position, const Ordinal& devices) const;
   c10::DeviceIndex index_of(Arguments arguments) const;
 
   const CompiledKernelSpec spec_;

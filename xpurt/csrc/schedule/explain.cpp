@@ -139,4 +139,12 @@ void explain_op(const OpRecord& record, Tier tier, const RowRun& run,
   if (calls_are_explained) kept().push_back(std::move(made));
 }
 
+void explain_compiled(std::string name, std::string device, Tier tier, std::string why,
+                      double measured_us) {
+  std::lock_guard<Mutex> lock(mutex());
+  if (!calls_are_explained) return;
+  kept().push_back(
+      {std::move(name), std::move(device), tier, std::move(why), measured_us, {}});
+}
+
 }  // namespace xpurt

@@ -50,4 +50,8 @@ std::vector<ExplainedOp> end_explaining(size_t begin);
 void explain_op(const OpRecord& record, Tier tier, const RowRun& run,
                 double measured_us);
 
+// Records that a part of a compiled graph ran.
+void explain_compiled(std::string name, std::string device, Tier tier, std::string why,
+                      double measured_us = 0);
+
 }  // namespace xpurt

@@ -13,7 +13,8 @@ namespace xpurt {
 Work work_of(const OpCost& cost, const Ordinal& devices);
 
 // Position in the stream's ordinal of the device that the op runs on. The run records
-// the device for the report.
-size_t choose_device(const OpCost& cost, Stream& stream, RowRun& run);
+// the device for the report. `planned`: the position that a plan has for it, which is
+// taken if the op may run there; -1: there is no plan.
+size_t choose_device(const OpCost& cost, Stream& stream, RowRun& run, int planned = -1);
 
 }  // namespace xpurt

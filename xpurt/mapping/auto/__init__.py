@@ -6,6 +6,12 @@ from xpurt.mapping.auto.costs import (
     identity,
     install_costs,
 )
+from xpurt.mapping.auto.explained_graphs import (
+    ExplainedGraph,
+    FormTimes,
+    explain_graph,
+    is_explaining,
+)
 from xpurt.mapping.auto.explanation import Candidate, ExplainedOp, Explanation, explain
 from xpurt.mapping.auto.preference import preference
 from xpurt.mapping.auto.timeline import Timeline, timeline
@@ -13,13 +19,17 @@ from xpurt.mapping.auto.timeline import Timeline, timeline
 __all__ = [
     "Candidate",
     "DeviceCost",
+    "ExplainedGraph",
     "ExplainedOp",
     "Explanation",
+    "FormTimes",
     "Timeline",
     "device_cost",
     "explain",
+    "explain_graph",
     "identity",
     "install_costs",
+    "is_explaining",
     "preference",
     "timeline",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from xpurt import _C
 from xpurt.arguments import check_callable
+from xpurt.mapping.auto.explained_graphs import ExplainedGraph, explained_graphs
 from xpurt.text.table import table
 
 
@@ -128,10 +129,12 @@ class Explanation:
     sentence per op.
 
     result: what the call returned.
+    graphs: the compiled graphs that are measured in two forms.
     """
 
     rows: tuple[ExplainedOp, ...]
     result: Any
+    graphs: tuple[ExplainedGraph, ...] = ()
 
     def __iter__(self) -> Iterator[ExplainedOp]:
         return iter(self.rows)
@@ -151,7 +154,8 @@ class Explanation:
             for row in self.rows
         )
         shown = table(("op", "tier", "device", "why", "predicted"), cells)
-        return "\n".join([shown, *(["", *self.sentences] if self.rows else [])])
+        sentences = (*self.sentences, *(graph.sentence for graph in self.graphs))
+        return "\n".join([shown, *(["", *sentences] if sentences else [])])
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -191,7 +195,8 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     check_callable("explain()", function)
     begin = _C.begin_explaining()
     try:
-        result = function(*args, **kwargs)
+        with explained_graphs() as graphs:
+            result = function(*args, **kwargs)
     finally:
         found = _C.end_explaining(begin)
     rows = tuple(
@@ -205,6 +210,6 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
         )
         for op, device, tier, why, measured_us, candidates in found
     )
-    explanation = Explanation(rows, result)
+    explanation = Explanation(rows, result, tuple(graphs))
     print(explanation)
     return explanation
