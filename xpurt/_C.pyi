@@ -452,26 +452,10 @@ def divide_call(
     `sums`: of adding a device's partial result; `launch` then includes its copy to home.
     Raises ValueError."""
 
-# Learning which of two candidates is faster: csrc/python/bind_learner.cpp
+# Learning: csrc/python/bind_learner.cpp
 
 def learns() -> bool:
     """Whether times of the running program influence the choices."""
-
-class Learner:
-    """Chooses and learns in one bucket of calls, by the times that it gets."""
-
-    def __init__(
-        self, native_us: float, kernel_us: float, is_built: bool = False
-    ) -> None: ...
-    def next(self, build_us: float) -> tuple[bool, bool, int]:
-        """Runs the kernel, is timed, calls that follow in the same way."""
-
-    def record(self, kernel: bool, us: float, stall_us: float) -> None: ...
-    def measured_us(self, kernel: bool) -> float | None:
-        """Microseconds by timed calls; None: there are too few."""
-
-    @property
-    def kernel(self) -> bool: ...
 
 # The choice of tiers: csrc/python/bind_policy.cpp
 
@@ -664,6 +648,20 @@ class testing:
         name: str, overload: str, operands: Sequence[Tensor], calls: int
     ) -> float:
         """For benchmarks: nanoseconds of one choice of a tier."""
+
+    class Learner:
+        """For tests: chooses and learns in one bucket of calls, by the times that it
+        gets."""
+
+        def __init__(
+            self, native_us: float, kernel_us: float, is_built: bool = False
+        ) -> None: ...
+        def next(self, build_us: float) -> tuple[bool, bool, int]:
+            """Runs the kernel, is timed, calls that follow in the same way."""
+
+        def record(self, kernel: bool, us: float, stall_us: float) -> None: ...
+        @property
+        def kernel(self) -> bool: ...
 
     @staticmethod
     def spent_before_trial(

@@ -16,7 +16,7 @@ class Program:
     """Calls one op again and again; the learner gets the times of `clock`."""
 
     def __init__(
-        self, learner: _C.Learner, clock: Clock, build_us: float = BUILD_US
+        self, learner: _C.testing.Learner, clock: Clock, build_us: float = BUILD_US
     ) -> None:
         self.learner = learner
         self.clock = clock
@@ -49,7 +49,7 @@ def steady(native_us: float, kernel_us: float) -> Clock:
 
 
 def test_a_kernel_that_wins_is_built_once_it_could_have_paid() -> None:
-    program = Program(_C.Learner(1_000, 250), steady(1_000, 250))
+    program = Program(_C.testing.Learner(1_000, 250), steady(1_000, 250))
     program.run(50)
     assert not program.learner.kernel
     assert program.built_after_us is None
@@ -61,13 +61,13 @@ def test_a_kernel_that_wins_is_built_once_it_could_have_paid() -> None:
 
 
 def test_what_is_built_already_is_taken_soon() -> None:
-    program = Program(_C.Learner(1_000, 250, is_built=True), steady(1_000, 250))
+    program = Program(_C.testing.Learner(1_000, 250, is_built=True), steady(1_000, 250))
     program.run(20)
     assert program.learner.kernel
 
 
 def test_a_kernel_for_long_calls_is_taken_within_a_few() -> None:
-    program = Program(_C.Learner(70_000, 25_000), steady(70_000, 25_000))
+    program = Program(_C.testing.Learner(70_000, 25_000), steady(70_000, 25_000))
     program.run(10)
     assert program.learner.kernel
 
@@ -82,7 +82,7 @@ def test_a_kernel_for_long_calls_is_taken_within_a_few() -> None:
 def test_a_kernel_is_tried_for_a_small_part_of_the_time(
     expected_us: float, calls: int, least_builds: int
 ) -> None:
-    program = Program(_C.Learner(1_000, expected_us), steady(1_000, 500))
+    program = Program(_C.testing.Learner(1_000, expected_us), steady(1_000, 500))
     program.run(calls)
     assert program.built_after_us is None
     program.run(20_000)
@@ -93,7 +93,7 @@ def test_a_kernel_is_tried_for_a_small_part_of_the_time(
 
 def test_an_expectation_that_is_wrong_costs_little() -> None:
     """Expected to win by far, it loses: that is tried, and not again and again."""
-    program = Program(_C.Learner(1_000, 100), steady(1_000, 1_500))
+    program = Program(_C.testing.Learner(1_000, 100), steady(1_000, 1_500))
     program.run(20_000)
     assert not program.learner.kernel
     native_alone = program.calls * 1_000
@@ -104,7 +104,7 @@ def test_another_tier_s_advantage_is_seen_from_the_kernel_s_side() -> None:
     def clock(kernel: bool, call: int) -> float:
         return 100 if not kernel else 80 if call < 20_000 else 400
 
-    learner = _C.Learner(100, 90, is_built=True)
+    learner = _C.testing.Learner(100, 90, is_built=True)
     program = Program(learner, clock)
     program.run(19_000)
     assert learner.kernel
@@ -118,7 +118,7 @@ def test_interruptions_do_not_count() -> None:
     def clock(kernel: bool, call: int) -> float:
         return 50_000.0 if kernel and call % 5 == 0 else 500.0 if kernel else 1_000.0
 
-    learner = _C.Learner(1_000, 500, is_built=True)
+    learner = _C.testing.Learner(1_000, 500, is_built=True)
     program = Program(learner, clock)
     share = []
     for _ in range(200):
@@ -133,7 +133,7 @@ def test_noise_does_not_make_it_sway() -> None:
     def clock(kernel: bool, _: int) -> float:
         return draw.lognormvariate(0, 0.3) * (700.0 if kernel else 1_000.0)
 
-    learner = _C.Learner(1_000, 700, is_built=True)
+    learner = _C.testing.Learner(1_000, 700, is_built=True)
     program = Program(learner, clock)
     tiers = []
     for _ in range(300):
@@ -150,7 +150,7 @@ def test_old_times_fade() -> None:
     def clock(kernel: bool, call: int) -> float:
         return 1_000.0 if not kernel else 300.0 if call < 10_000 else 5_000.0
 
-    learner = _C.Learner(1_000, 300, is_built=True)
+    learner = _C.testing.Learner(1_000, 300, is_built=True)
     program = Program(learner, clock)
     program.run(9_900)
     assert learner.kernel
@@ -160,7 +160,7 @@ def test_old_times_fade() -> None:
 
 @pytest.mark.parametrize("us", [5.0, 50.0, 5_000.0])
 def test_turns_stall_the_program_for_a_hundredth_of_its_time(us: float) -> None:
-    program = Program(_C.Learner(us * 3, us, is_built=True), steady(us * 3, us))
+    program = Program(_C.testing.Learner(us * 3, us, is_built=True), steady(us * 3, us))
     program.run(200_000)
     assert program.learner.kernel
     assert program.stalled_us < 0.015 * program.spent_us
@@ -175,7 +175,7 @@ def test_a_kernel_that_lost_is_tried_ever_more_rarely() -> None:
             trials.append(call)
         return 2_000.0 if kernel else 1_000.0
 
-    program = Program(_C.Learner(1_000, 900, is_built=True), clock)
+    program = Program(_C.testing.Learner(1_000, 900, is_built=True), clock)
     program.run(100_000)
     assert not program.learner.kernel
     assert 10 < len(trials) < 100

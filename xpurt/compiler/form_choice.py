@@ -5,46 +5,29 @@ Note [Measured forms]
 Where the host reads the device's memory a graph can be native code or kernels. Which is
 faster depends on the functions in it: of ten on 16 million elements, kernels took 0.58
 of the time; of cheap ops 1.55 (form_estimate.py has a time per function). So a graph
-whose kernels may pay is compiled in both forms, and its calls are those of an op with
-two candidates. The learner is that of eager ops: see Note [Exploration] in
-csrc/schedule/exploration.cpp. Kernels are tried once the time that was lost without
-them equals the price of the trial, by the rule of ski rental (Karlin, Manasse, Rudolph
-and Sleator, 1988); timed samples cost a percent of the calls' time; the form that lost
-is tried again, ever more rarely. A call runs one form only, since it may write to its
-inputs. A timed sample begins and ends with an idle stream.
+whose kernels may pay is compiled in both forms, and its calls measure both: see Note
+[Paired rounds]. A call runs one form only, since it may write to its inputs.
 
-Calls of other sizes have a learner of their own, one per power of two of each size.
-
-Rejected: a fixed number of calls of each form, since kernels of a short program would
-be built for nothing; and a choice that is made once, since a device may get slower.
+Calls of other sizes are measured apart, by the power of two of each size.
 """
 
 import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from xpurt import _C
 from xpurt.compiler.form_estimate import Estimate
+from xpurt.compiler.paired_rounds import PairedRounds, Turn
 from xpurt.mapping import ExplainedGraph, FormTimes, explain_graph, is_explaining
 
 Code = Callable[[list[Any]], Sequence[Any]]
 
 # Expected time of building a kernel, if it is not in the disk cache.
 BUILD_US = 150_000.0
-
-
-@dataclass(slots=True)
-class _Calls:
-    """What is known about calls with inputs of about the same sizes."""
-
-    learner: _C.Learner
-    runs_kernels: bool = False
-    left: int = 0  # calls that follow in the same way
 
 
 class FormChoice:
@@ -72,31 +55,22 @@ class FormChoice:
         self.estimate = estimate
         self.written = written
         self.build_us = build_us
-        self._calls: dict[tuple[int, ...], _Calls] = {}
+        self._rounds: dict[tuple[int, ...], PairedRounds] = {}
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         if self.kernels is None:
             return self.native(inputs)
         if not _C.learns() or not _C.host_reads(self.index):
             return self._without_times(inputs)
-        calls, timed = self._calls_like(inputs), False
-        if calls.left > 0:
-            calls.left -= 1
-        else:
-            found = calls.learner.next(self.build_us)
-            calls.runs_kernels, timed, calls.left = found
+        rounds = self._rounds_of(inputs)
+        turn = rounds.next()
         if is_explaining():
-            explain_graph(self._explained(calls))
-        if timed:
-            return self._timed(calls.learner, inputs, kernels=calls.runs_kernels)
-        return (self.kernels if calls.runs_kernels else self.native)(inputs)
-
-    def _explained(self, calls: _Calls) -> ExplainedGraph:
-        return ExplainedGraph(
-            "kernels" if calls.runs_kernels else "native code",
-            FormTimes(self.estimate.native_us, calls.learner.measured_us(kernel=False)),
-            FormTimes(self.estimate.kernels_us, calls.learner.measured_us(kernel=True)),
-        )
+            explain_graph(self._explained(turn, rounds))
+        if turn.timed:
+            return self._timed(turn, rounds, inputs)
+        if turn.kernels:
+            return self._by_kernels(rounds, inputs)
+        return self.native(inputs)
 
     def _without_times(self, inputs: list[Any]) -> Sequence[Any]:
         """Results repeat bit for bit, an XPU graph is recorded, or the mapping changed
@@ -104,36 +78,43 @@ class FormChoice:
         must = torch.xpu.is_current_stream_capturing() or not _C.host_reads(self.index)
         return (self.kernels if must else self.native)(inputs)
 
-    def _calls_like(self, inputs: list[Any]) -> _Calls:
+    def _rounds_of(self, inputs: list[Any]) -> PairedRounds:
         key = tuple([each.bit_length() for each in inputs if isinstance(each, int)])
-        found = self._calls.get(key)
+        found = self._rounds.get(key)
         if found is None:
             expected = self.estimate
-            learner = _C.Learner(expected.native_us, expected.kernels_us)
-            found = self._calls[key] = _Calls(learner)
+            found = self._rounds[key] = PairedRounds(
+                expected.native_us, expected.kernels_us, self.build_us
+            )
         return found
 
     def _timed(
-        self, learner: _C.Learner, inputs: list[Any], *, kernels: bool
+        self, turn: Turn, rounds: PairedRounds, inputs: list[Any]
     ) -> Sequence[Any]:
         stream = torch.xpu.current_stream(self.index)
-        asked = time.perf_counter_ns()
         stream.synchronize()
         begin = time.perf_counter_ns()
-        if kernels and learner.measured_us(kernel=True) is None:
-            results = self._tried(inputs)
-        else:
-            results = (self.kernels if kernels else self.native)(inputs)
-        returned = time.perf_counter_ns()
+        results: Sequence[Any] = (self.kernels if turn.kernels else self.native)(inputs)
         stream.synchronize()
-        end = time.perf_counter_ns()
-        if self.kernels is not None:
-            stall_us = (begin - asked + end - returned) / 1e3
-            learner.record(kernels, (end - begin) / 1e3, stall_us)
+        rounds.record(turn.kernels, (time.perf_counter_ns() - begin) / 1e3)
         return results
 
+    def _by_kernels(self, rounds: PairedRounds, inputs: list[Any]) -> Sequence[Any]:
+        if rounds.measured_us(kernels=True) is None:
+            return self._tried(inputs)
+        results: Sequence[Any] = self.kernels(inputs)
+        return results
+
+    def _explained(self, turn: Turn, rounds: PairedRounds) -> ExplainedGraph:
+        expected = self.estimate
+        return ExplainedGraph(
+            "kernels" if turn.kernels else "native code",
+            FormTimes(expected.native_us, rounds.measured_us(kernels=False)),
+            FormTimes(expected.kernels_us, rounds.measured_us(kernels=True)),
+        )
+
     def _tried(self, inputs: list[Any]) -> Sequence[Any]:
-        """A first call of the kernels. If they fail, native code computes this call and
+        """A call before kernels were timed. If they fail, native code computes it and
         all others: the program did not ask for kernels."""
         kept = list(inputs)
         try:

@@ -1,10 +1,9 @@
-// Learning which of two candidates is faster, for calls that are no ops of PyTorch.
+// Whether the program learns, and the learner for tests.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <array>
 #include <memory>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -17,9 +16,8 @@ namespace py = pybind11;
 namespace xpurt {
 namespace {
 
-// Calls of one kind with two candidates: a kernel and native code. Chooses and learns
-// as decide() does it for one bucket of calls of an op on one device, without a device.
-// Compiled graphs in two forms are such calls.
+// The calls of one bucket, chosen and learned from as decide() does it on one device,
+// without a device.
 class Learner {
  public:
   Learner(double native_us, double kernel_us, bool is_built)
@@ -59,14 +57,6 @@ class Learner {
 
   bool kernel() const { return found_.bucket().in_use == 0; }
 
-  // The time of a candidate by its timed samples; nullopt before the second one.
-  std::optional<double> measured_us(bool kernel) const {
-    const size_t candidate = kernel ? 0 : 1;
-    const LearnedCost& cost = found_.bucket().candidates[candidate].factor;
-    if (!cost.is_known()) return std::nullopt;
-    return expected_[candidate] * cost.estimate(1);
-  }
-
  private:
   std::array<double, 2> expected_;
   std::unique_ptr<StatisticsBySize> sizes_;
@@ -77,18 +67,17 @@ class Learner {
 }  // namespace
 
 void bind_learner(py::module_& m) {
+  py::module_ testing = m.def_submodule("testing");
   m.def(
       "learns", [] { return learning_mode() == LearningMode::learns; },
       "Whether times of the running program influence the choices.");
-  py::class_<Learner>(m, "Learner", "See Note [Exploration].")
+  py::class_<Learner>(testing, "Learner", "For tests: see Note [Exploration].")
       .def(py::init<double, double, bool>(), py::arg("native_us"), py::arg("kernel_us"),
            py::arg("is_built") = false)
       .def("next", &Learner::next, py::arg("build_us"),
            "(runs the kernel, is timed, calls that follow in the same way)")
       .def("record", &Learner::record, py::arg("kernel"), py::arg("us"),
            py::arg("stall_us"))
-      .def("measured_us", &Learner::measured_us, py::arg("kernel"),
-           "Microseconds by timed calls; None: there are too few.")
       .def_property_readonly("kernel", &Learner::kernel);
 }
 
