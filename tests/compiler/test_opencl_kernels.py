@@ -250,3 +250,31 @@ def test_a_range_has_two_parts(name: str, xpu: torch.device) -> None:
         atol=1e-5,
     )
     assert "outer = get_global_id(1)" in code or "outer = 0;" in code
+
+
+def test_kernels_of_the_same_text_for_different_sizes(xpu: torch.device) -> None:
+    """Whole work-groups cover both ranges, so the text has no size."""
+
+    def program(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        return (a @ a).sin(), (b @ b).sin()
+
+    a, b = torch.randn(16, 16).to(xpu), torch.randn(64, 64).to(xpu)
+    compiled = torch.compile(program)
+    assert_close(compiled(a, b), program(a, b), rtol=1e-4, atol=1e-4)
+
+
+def test_a_size_that_only_an_index_has(xpu: torch.device) -> None:
+    compiled = torch.compile(lambda x: F.max_pool2d(x, 3, 2, 1), dynamic=True)
+    for side in (9, 14):
+        x = torch.randn(2, 3, side, side).to(xpu)
+        assert_close(compiled(x), F.max_pool2d(x, 3, 2, 1))
+
+
+def test_a_result_of_a_loop_that_the_same_kernel_reads(xpu: torch.device) -> None:
+    """It is no argument of the kernel, so no loop may store it."""
+    x = torch.randn(48, 12).to(xpu).requires_grad_()
+    compiled = torch.compile(lambda x: F.dropout(x.softmax(-1), 0.5).sum(-1))
+    found = compiled(x)
+    assert 0 < float(found.min()) <= float(found.max()) < 2
+    found.sum().backward()
+    assert x.grad is not None

@@ -178,8 +178,7 @@ def _fits(size: sympy.Expr, group: int) -> bool:
 def _within_x(kernel: Any, code: IndentedBuffer) -> None:
     trees = [tree for tree in kernel.range_trees if tree.prefix == "x"]
     parts = parts_of_range(kernel)
-    indices = kernel.index_lines(kernel.entries, parts)
-    body = "\n".join([*indices, kernel.body.getvalue()])
+    body = "\n".join([*kernel.definitions, kernel.body.getvalue()])
     if not trees:
         code.splice(body)
         return

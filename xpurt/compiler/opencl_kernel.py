@@ -18,7 +18,12 @@ from torch._inductor.utils import IndentedBuffer, sympy_index_symbol
 from torch.utils._ordered_set import OrderedSet
 
 from xpurt.compiler import current
-from xpurt.compiler.opencl_arguments import arguments_of, sizes_of, text_of
+from xpurt.compiler.opencl_arguments import (
+    arguments_of,
+    parts_of_range,
+    sizes_of,
+    text_of,
+)
 from xpurt.compiler.opencl_expressions import OpenCLExpressions
 from xpurt.compiler.opencl_ranges import Parts, parts_of
 from xpurt.compiler.opencl_reductions import (
@@ -323,6 +328,8 @@ class OpenCLKernel(SIMDKernel[Any]):
     def codegen_kernel(self, name: str = "KERNEL_NAME") -> str:
         """The text of the kernel, with a name that is replaced by its own."""
         self.codegen_body()
+        # They may need more sizes as arguments.
+        self.definitions = self.index_lines(self.entries, parts_of_range(self))
         self.arguments = arguments_of(self)
         return text_of(self, name, self.arguments)
 
@@ -336,39 +343,53 @@ class OpenCLKernel(SIMDKernel[Any]):
             passed += map(PythonPrinter().doprint, sizes)
         current.graph().wrapper_code.writeline(f"{name}({', '.join(passed)})")
 
-    def _loop(self, root: Any, inner: IndentedBuffer) -> str:
+    def _loop(self, root: Any, inner: IndentedBuffer) -> IndentedBuffer:
+        """The loop around `inner`. Its lines stay what they are: a store of a buffer
+        that turns out to be needed in this kernel alone is left out at the end."""
         least = 2 if self.one_lane else _LEAST_OF_LANES
         parts = parts_of(root, self.loop_entries, least)
-        lines = self.index_lines(self.loop_entries, parts)
-        body = "\n".join([*lines, inner.getvalue()])
         at = str(root.index_sym())
+        body = IndentedBuffer()
+        if parts is not None:
+            whole = f"{parts.outer} * {parts.inner_size} + {parts.inner}"
+            body.writeline(f"const long {at} = {whole};")
+        body.writelines(self.index_lines(self.loop_entries, parts))
+        body.splice(inner)
         if parts is None:
             return self._loop_over(at, self.size_of(root), root.prefix, body)
-        whole = f"{parts.outer} * {parts.inner_size} + {parts.inner}"
-        nested = self._loop_over(
-            parts.inner,
-            str(parts.inner_size),
-            root.prefix,
-            f"const long {at} = {whole};\n{body}",
-        )
-        return (
+        size = str(parts.inner_size)
+        found = IndentedBuffer()
+        found.writeline(
             f"for (long {parts.outer} = 0; {parts.outer} < {parts.outer_size}; "
-            f"++{parts.outer}) {{\n{nested}\n}}"
+            f"++{parts.outer}) {{"
         )
+        found.splice(self._loop_over(parts.inner, size, root.prefix, body))
+        found.writeline("}")
+        return found
 
-    def _loop_over(self, at: str, size: str, prefix: str, body: str) -> str:
+    def _loop_over(
+        self, at: str, size: str, prefix: str, body: IndentedBuffer
+    ) -> IndentedBuffer:
+        found = IndentedBuffer()
         if self.one_lane:
-            return f"for (long {at} = 0; {at} < {size}; ++{at}) {{\n{body}}}"
+            found.writeline(f"for (long {at} = 0; {at} < {size}; ++{at}) {{")
+            found.splice(body)
+            found.writeline("}")
+            return found
         begin = f"{prefix}begin"
-        tail = (
-            f"if ({begin} + lane < {size}) {{\n"
-            f"const long {at} = {begin} + lane;\n{body}}}"
-        )
-        if size.isdigit():
-            tail = f"#if {size} % LANES\n{tail}\n#endif"
+        found.writeline(f"{{ long {begin} = 0;")
+        found.writeline(f"for (; {begin} + LANES <= {size}; {begin} += LANES) {{")
+        found.writeline(f"const long {at} = {begin} + lane;")
+        found.splice(body)
+        found.writeline("}")
         # Whole groups of lanes need no guard.
-        return (
-            f"{{\nlong {begin} = 0;\n"
-            f"for (; {begin} + LANES <= {size}; {begin} += LANES) {{\n"
-            f"const long {at} = {begin} + lane;\n{body}}}\n{tail}\n}}"
-        )
+        if size.isdigit():
+            found.writeline(f"#if {size} % LANES")
+        found.writeline(f"if ({begin} + lane < {size}) {{")
+        found.writeline(f"const long {at} = {begin} + lane;")
+        found.splice(body)
+        found.writeline("}")
+        if size.isdigit():
+            found.writeline("#endif")
+        found.writeline("}")
+        return found

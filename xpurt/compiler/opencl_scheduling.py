@@ -76,8 +76,10 @@ class OpenCLScheduling(SIMDScheduling):
     def define_kernel(self, src_code: str, node_schedule: Any, kernel: Any) -> str:
         wrapper = current.graph().wrapper_code
         (first, *_) = kernel.features.scheduler_nodes()
-        planned = self._device_of(first)
-        key = f"{src_code}{group_of(kernel)}{_letters(kernel)}{planned}"
+        planned = f"planned={self._device_of(first)}"
+        # The text alone has no size of a range that whole work-groups cover.
+        described = ", ".join([*_described(kernel), planned])
+        key = f"{src_code}{described}"
         if key in wrapper.src_to_kernel:
             return str(wrapper.src_to_kernel[key])
         name = f"{PREFIX}{wrapper.next_kernel_suffix()}"
@@ -85,8 +87,7 @@ class OpenCLScheduling(SIMDScheduling):
         code = IndentedBuffer()
         code.writeline(f"{name} = xpu_kernel({name!r}, r'''")
         code.splice(src_code.replace("KERNEL_NAME", name))
-        described = [*_described(kernel), f"planned={planned}"]
-        code.writeline("''', " + ", ".join(described) + ")")
+        code.writeline(f"''', {described})")
         wrapper.define_kernel(name, code.getvalue().partition(" = ")[2], gpu=False)
         return name
 
