@@ -233,6 +233,7 @@ IN_PARTS: dict[str, Case] = {
         lambda x: x.sum((0, 2)),
         (floats(6, 5, 3, 40),),
     ),
+    "results of work-items": (lambda x: x.sum(1), (floats(3, 20, 160),)),
 }
 
 
@@ -278,3 +279,22 @@ def test_a_result_of_a_loop_that_the_same_kernel_reads(xpu: torch.device) -> Non
     assert 0 < float(found.min()) <= float(found.max()) < 2
     found.sum().backward()
     assert x.grad is not None
+
+
+FOUR_VECTORS: dict[str, tuple[Callable[..., Tensor], tuple[int, ...], bool]] = {
+    "four functions": (lambda x: x.sin().exp().tanh().cos(), (300,), True),
+    "three functions": (lambda x: x.sin().exp().tanh(), (300,), False),
+    "an outer sum": (lambda x: x.sum(0), (33, 70), True),
+    "an inner sum": (lambda x: x.sum(1), (33, 70), False),
+    "a short range": (lambda x: x.sin().exp().tanh().cos(), (30,), False),
+}
+
+
+@pytest.mark.parametrize("name", FOUR_VECTORS)
+def test_work_items_that_wait_for_each_other(name: str, xpu: torch.device) -> None:
+    """See Note [Lanes of generated kernels]."""
+    function, sizes, expected = FOUR_VECTORS[name]
+    x = floats(*sizes)
+    actual, (code,) = run_and_get_code(torch.compile(function), x.to(xpu))
+    assert_close(actual.cpu(), function(x), rtol=1e-5, atol=1e-5)
+    assert ("FOUR_VECTORS" in code) == expected

@@ -135,10 +135,22 @@ def _in_one_type(
     return expression
 
 
-def _by_row(name: str, aten: str) -> Callable[..., str]:
-    row = row_named(aten)
-    assert row is not None, f"no row of {aten} has one expression"
+def _row_of(name: str) -> Any:
+    row = row_named(_BY_ROW[name])
+    assert row is not None, f"no row of {_BY_ROW[name]} has one expression"
+    return row
+
+
+def _by_row(name: str) -> Callable[..., str]:
+    row = _row_of(name)
     return _in_one_type(name, functools.partial(row_expression, row), row.in_double)
+
+
+# The ops that are calls of functions in machine code: the others are instructions.
+_FLOPS_OF_CALL: Final = 10
+FUNCTION_CALLS: Final = frozenset(
+    name for name in _BY_ROW if _row_of(name).flops >= _FLOPS_OF_CALL
+)
 
 
 def _by_function(name: str, function: str) -> Callable[..., str]:
@@ -312,8 +324,8 @@ class OpenCLExpressions(OpOverrides):
         return f"compiled_integer({seed}, {offset}, {low}, {high})"
 
 
-for _name, _aten in _BY_ROW.items():
-    setattr(OpenCLExpressions, _name, staticmethod(_by_row(_name, _aten)))
+for _name in _BY_ROW:
+    setattr(OpenCLExpressions, _name, staticmethod(_by_row(_name)))
 for _name, _function in _BY_FUNCTION.items():
     setattr(OpenCLExpressions, _name, staticmethod(_by_function(_name, _function)))
 for _name, _sign in _INFIX.items():

@@ -116,14 +116,27 @@ _ACROSS = """\
 """
 
 
+# Work-items of a sub-group that Intel's driver for CPUs makes four vectors of, with
+# AVX-512.
+_LANES_OF_FOUR = 64
+
+
+def _four_vectors(device: DeviceTraits) -> str:
+    """The attribute of kernels that compute with four vectors in turn."""
+    if device["sub_group"] == 0 or device["vector_width"] < WIDE:
+        return ""
+    return f"__attribute__((intel_reqd_sub_group_size({_LANES_OF_FOUR})))"
+
+
 def keep_source(
     entry: str, kernel: str, needed: Sequence[Functions], templates: Sequence[str] = ()
 ) -> str:
     """Keeps the text of a kernel, to be built for any device. Returns the key under
     which C++ requests it.
 
-    It may use the macros LANES, SUB_GROUP, BY_GROUP, ACROSS(), work_item_of_lanes()
-    and lane_id(), the functions of `needed`, and the texts of `templates`.
+    It may use the macros LANES, SUB_GROUP, FOUR_VECTORS, BY_GROUP, ACROSS(),
+    work_item_of_lanes() and lane_id(), the functions of `needed`, and the texts of
+    `templates`.
     """
     own = (finished(fill(name), "f") for name in templates)
     texts = [definitions(needed), *own, kernel]
@@ -140,6 +153,7 @@ def kept_source(key: str, device: DeviceTraits) -> Source:
     lanes, attributes = sub_group(device)
     head = (
         f"{lanes}\n#define SUB_GROUP {attributes}\n"
+        f"#define FOUR_VECTORS {_four_vectors(device)}\n"
         f"#define BY_GROUP {int(device['vector_width'] >= WIDE)}\n{_ACROSS}"
     )
     return Source(kept.entry, head + kept.text)
