@@ -298,3 +298,37 @@ def test_work_items_that_wait_for_each_other(name: str, xpu: torch.device) -> No
     actual, (code,) = run_and_get_code(torch.compile(function), x.to(xpu))
     assert_close(actual.cpu(), function(x), rtol=1e-5, atol=1e-5)
     assert ("FOUR_VECTORS" in code) == expected
+
+
+TILES: dict[str, Case] = {
+    "whole tiles": (lambda x, y: x + y.t(), (floats(48, 64), floats(64, 48))),
+    "tiles at the edge": (lambda x, y: x + y.t(), (floats(50, 70), floats(70, 50))),
+    "images of whole tiles": (
+        lambda x: x.permute(0, 3, 1, 2).contiguous() + 1,
+        (floats(2, 6, 8, 32),),
+    ),
+    "images": (
+        lambda x: x.permute(0, 3, 1, 2).contiguous() + 1,
+        (floats(3, 7, 9, 20),),
+    ),
+    "float16": (
+        lambda x, y: x * y.t() + x.t() * y,
+        (floats(40, 40).half(), floats(40, 40).half()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_transposed_operands_have_tiles(name: str, xpu: torch.device) -> None:
+    function, inputs = TILES[name]
+    moved = [x.to(xpu) for x in inputs]
+    actual, (code,) = run_and_get_code(torch.compile(function), *moved)
+    assert_close(actual.cpu(), function(*inputs), rtol=1e-2, atol=1e-3)
+    assert "TILE0" in code
+
+
+def test_transposed_operands_of_sizes_that_change(xpu: torch.device) -> None:
+    compiled = torch.compile(lambda x, y: x + y.t(), dynamic=True)
+    for rows, columns in ((48, 64), (33, 70), (5, 17)):
+        x, y = floats(rows, columns), floats(columns, rows)
+        assert_close(compiled(x.to(xpu), y.to(xpu)).cpu(), x + y.t())

@@ -40,6 +40,7 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 from xpurt.compiler import current
 from xpurt.compiler.opencl_expressions import FUNCTION_CALLS
 from xpurt.compiler.opencl_ranges import Parts, parts_of
+from xpurt.compiler.opencl_tiles import ATTRIBUTES, GROUP, tiles_along, write_tiles
 from xpurt.compiler.opencl_types import letter_of
 from xpurt.kernels import TYPES as ELEMENT_TYPES
 
@@ -144,6 +145,8 @@ def group_of(kernel: Any) -> tuple[int, int, int]:
     """The sizes of the kernel's work-groups."""
     if kernel.reduces and not kernel.one_lane:
         return (_SUB_GROUPS, 1, 1)
+    if kernel.tiles:
+        return GROUP
     results = [tree for tree in kernel.range_trees if not tree.is_reduction]
     if len(results) > 1:
         return _SQUARE
@@ -168,14 +171,18 @@ def sizes_of(kernel: Any) -> tuple[list[sympy.Expr], bool]:
         known = (parts.inner_size, parts.outer_size, 1)
         return [sympy.Integer(size) for size in known], True
     by_prefix = {tree.prefix: tree.numel for tree in kernel.range_trees}
+    if kernel.tiles:
+        by_prefix["y"] = tiles_along(by_prefix["y"])
     sizes = [by_prefix.get(prefix, sympy.S.One) for prefix in ("x", "y", "z")]
     return sizes, all(isinstance(size, sympy.Integer) for size in sizes)
 
 
 def _attribute(kernel: Any) -> str:
-    """The macro before the kernel: see Note [Lanes of generated kernels]."""
+    """What is before the kernel: see Note [Lanes of generated kernels]."""
     if kernel.reduces and not kernel.one_lane:
         return "SUB_GROUP"
+    if kernel.tiles:
+        return ATTRIBUTES
     if group_of(kernel)[0] < _FOUR_VECTORS:
         return ""
     counts = kernel.features.op_counts()
@@ -189,13 +196,17 @@ def text_of(kernel: Any, name: str, arguments: list[Argument]) -> str:
     if kernel.faults:
         declared.append("volatile __global int* fault")
     code = IndentedBuffer()
-    code.writeline(f"{_attribute(kernel)} __kernel void {name}(".lstrip())
+    code.splice(_attribute(kernel), strip=True)
+    code.writeline(f"__kernel void {name}(")
     code.writeline("    " + ",\n    ".join(declared) + ") {")
     with code.indent():
         for tree in kernel.range_trees:
-            if tree.prefix in "yz":
+            if tree.prefix == "z" or (tree.prefix == "y" and not kernel.tiles):
                 _line_of_tree(kernel, tree, code)
-        _within_x(kernel, code)
+        if kernel.tiles:
+            write_tiles(kernel, code)
+        else:
+            _within_x(kernel, code)
     code.writeline("}")
     return str(code.getvalue())
 

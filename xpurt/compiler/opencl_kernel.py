@@ -31,6 +31,7 @@ from xpurt.compiler.opencl_reductions import (
     before_combining,
     combination,
 )
+from xpurt.compiler.opencl_tiles import is_transposed
 from xpurt.compiler.opencl_types import (
     IndexPrinter,
     SmallIndexPrinter,
@@ -86,6 +87,8 @@ class OpenCLKernel(SIMDKernel[Any]):
         self.entries: list[IterationRangesEntry] = []
         self.loop_entries: list[IterationRangesEntry] = []  # of the current loop
         self.main_loads = self.loads
+        # Expressions of transposed elements, and their types: see opencl_tiles.py.
+        self.tiles: dict[str, str] = {}
         device = current.graph().get_current_device_or_throw()
         self.has_fp64 = torch.xpu.get_device_properties(device).has_fp64
 
@@ -130,14 +133,21 @@ class OpenCLKernel(SIMDKernel[Any]):
         if current.is_number(name):  # a number on the CPU, passed by value
             line = pointer
         else:
+            transposed = self.loads is self.main_loads and is_transposed(self, index)
             index = self.prepare_indexing(index)
             at = self.index_to_str(index)
             line = load(pointer, at, letter, computed_letter(dtype))
+            if transposed:
+                line = self._of_tile(line, value_type(dtype))
         if not self._hoists(index):
             return self.cse.generate(self.loads, line, dtype=dtype)
         found = self.cse.generate(self.body, line, dtype=dtype)
         self.kept.add(found)
         return found
+
+    def _of_tile(self, line: str, type_: str) -> str:
+        self.tiles[line] = type_
+        return f"TILE{list(self.tiles).index(line)}"
 
     def store(
         self, name: str, index: sympy.Expr, value: Any, mode: str | None = None
@@ -278,14 +288,18 @@ class OpenCLKernel(SIMDKernel[Any]):
         entries = self.loop_entries if entry.root.is_loop else self.entries
         entries.append(entry)
 
+    def index_text(self, entry: IterationRangesEntry) -> str:
+        """An entry's index, by that of its range."""
+        numel = entry.root.numel
+        small = isinstance(numel, sympy.Integer) and int(numel) < _SMALL
+        printer = SmallIndexPrinter() if small else IndexPrinter()
+        return str(printer.doprint(self.rename_indexing(entry.expr)))
+
     def index_lines(self, entries: Sequence[Any], parts: Parts | None) -> list[str]:
         """The definitions of indices."""
         lines = []
         for entry in entries:
-            numel = entry.root.numel
-            small = isinstance(numel, sympy.Integer) and int(numel) < _SMALL
-            printer = SmallIndexPrinter() if small else IndexPrinter()
-            index = printer.doprint(self.rename_indexing(entry.expr))
+            index = self.index_text(entry)
             if parts is not None and entry.prefix == parts.prefix:
                 index = parts.index_of(entry)
             lines.append(f"const long {entry.name} = {index};")
