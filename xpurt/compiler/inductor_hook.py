@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 
 from xpurt import _C
 from xpurt.compiler import (
+    fused_convolutions,
     host_code,
     host_graph,
     kernel_launch,
@@ -46,6 +47,7 @@ def change(compile_fx: ModuleType) -> None:
     _compute_beside_numbers()
     random_ops.define()
     traced_layouts.define()
+    fused_convolutions.define()
     replaced = {
         "compile_fx": _choose_form,
         "partition_fn": _partition,
@@ -237,22 +239,25 @@ def _partition(before: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _freeze(before: Callable[..., Any]) -> Callable[..., Any]:
-    """Freezing makes constants of the parameters, which have to be CPU tensors then."""
+    """Freezing makes constants of the parameters. In a graph for the host these have to
+    be CPU tensors."""
 
     @functools.wraps(before)
     def fw_compiler_freezing(
         graph: torch.fx.GraphModule, inputs: Sequence[Any], *args: Any, **kwargs: Any
     ) -> Any:
+        inputs = _to_host(graph, inputs)
         context = torch._guards.TracingContext.try_get()
-        if context is None or context.params_flat is None:
-            return before(graph, _to_host(graph, inputs), *args, **kwargs)
+        on_xpu = host_graph.home_of(graph) is None
+        if on_xpu or context is None or context.params_flat is None:
+            return before(graph, inputs, *args, **kwargs)
         names = ("params_flat", "params_flat_unwrap_subclasses")
         lists = {name: getattr(context, name) for name in names}
         lists = {name: each for name, each in lists.items() if each is not None}
         for name, each in lists.items():
             setattr(context, name, [host_graph.on_host(param) for param in each])
         try:
-            return before(graph, _to_host(graph, inputs), *args, **kwargs)
+            return before(graph, inputs, *args, **kwargs)
         finally:
             for name, each in lists.items():
                 for i, param in enumerate(getattr(context, name)):
@@ -276,6 +281,8 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
                 wanted = bool(told) and not config.max_autotune
                 kwargs["cudagraphs"] = BoxedBool(False)
                 compile = functools.partial(before, *args, **kwargs)
+                if not wanted:  # primitives can't be recorded
+                    fused_convolutions.fuse(graph, inputs, min(found))
                 with recording.recording(wanted=wanted):
                     return _compile_kernels(compile, graph, inputs, min(found))
             with host_code.compiling(None):

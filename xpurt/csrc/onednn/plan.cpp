@@ -74,6 +74,17 @@ OnednnPlan::Piece make_reorder(const dnnl::engine& engine, const Layout& from,
   return {dnnl::reorder(made), made.scratchpad_desc()};
 }
 
+void reorder(const OnednnPlan::Argument& argument, const Tensor& from, const Tensor& to,
+             OnednnDevice& device, Stream& stream, size_t position) {
+  const bool reads = argument.access == Access::read;
+  const Layout& before = reads ? argument.layout : argument.wanted;
+  const Layout& after = reads ? argument.wanted : argument.layout;
+  submit(*argument.reorder, "onednn_reorder",
+         {ArgumentUse{DNNL_ARG_FROM, before, from, Access::read},
+          ArgumentUse{DNNL_ARG_TO, after, to, Access::write}},
+         device, stream, position);
+}
+
 }  // namespace
 
 dnnl::memory::dims dense_strides(const dnnl::memory::dims& sizes, bool channels_last) {
@@ -142,7 +153,6 @@ OnednnPlan make_plan(const dnnl::engine& engine, const char* name,
 void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,
               size_t position, at::ArrayRef<Tensor> tensors,
               std::vector<ReorderedInput>* reordered) {
-  constexpr const char* kReorder = "onednn_reorder";
   c10::SmallVector<Tensor, 4> operands(tensors.begin(), tensors.end());
   c10::SmallVector<ArgumentUse, 4> uses;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -154,10 +164,7 @@ void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,
               : find_reordered(*reordered, tensors[i], argument.wanted);
       operands[i] = known != nullptr ? *known : room_for(argument.wanted, tensors[i]);
       if (known == nullptr && argument.access == Access::read) {
-        submit(*argument.reorder, kReorder,
-               {ArgumentUse{DNNL_ARG_FROM, argument.layout, tensors[i], Access::read},
-                ArgumentUse{DNNL_ARG_TO, argument.wanted, operands[i], Access::write}},
-               device, stream, position);
+        reorder(argument, tensors[i], operands[i], device, stream, position);
         if (reordered != nullptr) {
           reordered->push_back({tensors[i], argument.wanted, operands[i]});
         }
@@ -169,11 +176,17 @@ void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,
   for (size_t i = 0; i < operands.size(); ++i) {
     const OnednnPlan::Argument& argument = plan.arguments[i];
     if (!argument.reorder.has_value() || argument.access == Access::read) continue;
-    submit(*argument.reorder, kReorder,
-           {ArgumentUse{DNNL_ARG_FROM, argument.wanted, operands[i], Access::read},
-            ArgumentUse{DNNL_ARG_TO, argument.layout, tensors[i], Access::write}},
-           device, stream, position);
+    reorder(argument, operands[i], tensors[i], device, stream, position);
   }
+}
+
+Tensor reordered_argument(const OnednnPlan& plan, size_t index, const Tensor& tensor,
+                          OnednnDevice& device, Stream& stream, size_t position) {
+  const OnednnPlan::Argument& argument = plan.arguments[index];
+  if (!argument.reorder.has_value()) return {};
+  Tensor made = room_for(argument.wanted, tensor);
+  reorder(argument, tensor, made, device, stream, position);
+  return made;
 }
 
 }  // namespace xpurt

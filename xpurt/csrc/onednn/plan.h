@@ -69,6 +69,12 @@ void run_plan(const OnednnPlan& plan, OnednnDevice& device, Stream& stream,
               size_t position, at::ArrayRef<at::Tensor> tensors,
               std::vector<ReorderedInput>* reordered = nullptr);
 
+// The tensor of the argument at `index` in the layout that the primitive requires, as
+// bytes; undefined if it is in that layout already. Throws dnnl::error.
+at::Tensor reordered_argument(const OnednnPlan& plan, size_t index,
+                              const at::Tensor& tensor, OnednnDevice& device,
+                              Stream& stream, size_t position);
+
 // Returns the result of body(). An error of oneDNN becomes a RuntimeError that
 // describes the task.
 template <typename Body, typename... Parts>

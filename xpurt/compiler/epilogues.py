@@ -1,0 +1,148 @@
+"""What follows a convolution in a graph, and can be computed with it.
+
+An activation is a graph of its own: Inductor's decompositions have replaced it by ops on
+elements. So a pattern is traced with the same decompositions, and found again in the
+program's graph by its structure.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn import functional as F
+from torch.utils import _pytree as pytree
+
+_ADD = torch.ops.aten.add.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """`last`: the node whose value the fused op computes. `other`: the node that is added
+    first. `activation`, `alpha`, `beta`: as in csrc/onednn/activation.h."""
+
+    last: Node
+    other: Node | None = None
+    activation: str = "none"
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+def epilogue_of(node: Node) -> Epilogue:
+    """The longest epilogue of a node. No other node may read what is between."""
+    other, last = _added(node), node
+    if other is not None:
+        (last,) = node.users
+    dtype = node.meta["val"].dtype
+    for name, pattern in _patterns(dtype):
+        end = _match(pattern, last)
+        if end is not None:
+            return Epilogue(end, other, name)
+    for user in last.users if len(last.users) == 1 else ():
+        return _with_numbers(user, last, other)
+    return Epilogue(last, other)
+
+
+def _added(node: Node) -> Node | None:
+    """What the one user of a node adds to it, if it has the same sizes and dtype."""
+    if len(node.users) != 1:
+        return None
+    (user,) = node.users
+    if user.target is not _ADD or user.kwargs or len(user.args) != 2:
+        return None
+    one, two = user.args
+    other = two if one is node else one
+    if not isinstance(other, Node) or other is node:
+        return None
+    value, wanted = other.meta.get("val"), node.meta["val"]
+    same = (
+        isinstance(value, Tensor)
+        and value.size() == wanted.size()
+        and value.dtype == wanted.dtype
+        and value.device == wanted.device
+    )
+    return other if same else None
+
+
+def _with_numbers(user: Node, last: Node, other: Node | None) -> Epilogue:
+    """An activation with numbers of the program."""
+    if user.target is torch.ops.aten.clamp.default and len(user.args) == 3:
+        low, high = user.args[1:]
+        if isinstance(low, int | float) and isinstance(high, int | float):
+            return Epilogue(user, other, "clamp", float(low), float(high))
+    return Epilogue(last, other)
+
+
+@cache
+def _patterns(dtype: torch.dtype) -> list[tuple[str, GraphModule]]:
+    functions: dict[str, Callable[[Tensor], Tensor]] = {
+        "relu": torch.relu,
+        "gelu": lambda x: F.gelu(x),
+        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+        "silu": lambda x: F.silu(x),
+        "sigmoid": torch.sigmoid,
+        "tanh": torch.tanh,
+        "hardswish": lambda x: F.hardswish(x),
+    }
+    made = [(name, _traced(function, dtype)) for name, function in functions.items()]
+    # The longest first: silu begins as sigmoid does.
+    return sorted(made, key=lambda each: -len(each[1].graph.nodes))
+
+
+def _traced(function: Callable[[Tensor], Tensor], dtype: torch.dtype) -> GraphModule:
+    from torch._inductor.decomposition import select_decomp_table
+
+    with torch.no_grad():
+        trace = make_fx(function, decomposition_table=select_decomp_table())
+        made: GraphModule = trace(torch.empty(2, 2, dtype=dtype))
+    return made
+
+
+def _match(pattern: GraphModule, start: Node) -> Node | None:
+    """The node that computes the pattern's result from `start`; None if there is none,
+    or if other nodes read a value between."""
+    found: dict[Node, Node] = {}
+    for each in pattern.graph.nodes:
+        if each.op == "placeholder":
+            found[each] = start
+        elif each.op == "output":
+            (result,) = pytree.tree_leaves(each.args)
+            end = found[result]
+            inside = set(found.values()) - {end}
+            readers = {user for node in inside for user in node.users}
+            return end if readers <= set(found.values()) else None
+        else:
+            taken = set(found.values())
+            same = [
+                node
+                for node in _candidates(each, found)
+                if node not in taken and _computes(node, each, found)
+            ]
+            if not same:
+                return None
+            found[each] = same[0]
+    return None
+
+
+def _candidates(each: Node, found: dict[Node, Node]) -> Iterator[Node]:
+    for needed in each.all_input_nodes:
+        yield from found[needed].users
+
+
+def _computes(node: Node, wanted: Node, found: dict[Node, Node]) -> bool:
+    def mapped(value: Any) -> Any:
+        return found.get(value, value) if isinstance(value, Node) else value
+
+    if node.target is not wanted.target:
+        return False
+    arguments = pytree.tree_map(mapped, (wanted.args, wanted.kwargs))
+    given = (node.args, node.kwargs)
+    if arguments == given:
+        return True
+    swapped = (tuple(reversed(node.args)), node.kwargs)
+    commutes = node.target in (_ADD, torch.ops.aten.mul.Tensor)
+    return commutes and arguments == swapped

@@ -1,0 +1,273 @@
+"""Convolutions of the sycl form as oneDNN primitives: with what follows them, with
+constant weights packed, and images in the primitives' own format from layer to layer.
+
+Note [Convolutions of compiled graphs]
+~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+Inductor leaves a convolution to the eager op. It reorders the images and the weight to
+the primitive's layouts and back in each call, and what follows is another kernel. In a
+graph the next reader is known. So the pass replaces a convolution, an addition and an
+activation by `xpurt::fused_convolution`. With frozen parameters the weight is packed
+here, once, and the result stays in the format that oneDNN asks for. Ops that want other
+images get a permuted view, which Inductor makes part of their kernels.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node
+
+from xpurt.compiler.epilogues import Epilogue, epilogue_of
+from xpurt.mapping import current_placement
+
+_CONTIGUOUS: Final = 0
+_CHANNELS_LAST: Final = 1
+_TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
+
+_defined = False
+
+
+def define() -> None:
+    """Describes the op to the compiler. A second call does nothing."""
+    global _defined
+    if not _defined:
+        torch.library.register_fake("xpurt::fused_convolution", _fake)
+        _defined = True
+
+
+def fuse(graph: GraphModule, inputs: Sequence[Any], index: int) -> None:
+    """Replaces the convolutions of a graph for xpu:index, if that is one device. Devices
+    without the primitives keep the graph as it is."""
+    if len(current_placement().ordinals[index]) > 1:
+        return  # each op chooses its device
+    from torch._inductor.compile_fx import fake_tensor_prop
+
+    changed = False
+    images = _Images(graph.graph)
+    for node in list(graph.graph.nodes):
+        found = _Convolution.of(graph, node)
+        if found is not None:
+            changed |= _replace(graph, found, images)
+    if not changed:
+        return
+    graph.graph.eliminate_dead_code()
+    graph.graph.lint()
+    graph.recompile()
+    fake_tensor_prop(graph, list(inputs), True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Convolution:
+    node: Node
+    input: Node
+    weight: Node
+    bias: Node | None
+    stride: list[int]
+    padding: list[int]
+    dilation: list[int]
+    groups: int
+    constant: Tensor | None  # the weight of a frozen graph
+
+    @staticmethod
+    def of(graph: GraphModule, node: Node) -> "_Convolution | None":
+        args: Any = node.args
+        if node.target is torch.ops.aten.convolution.default and not args[6]:
+            input, weight, bias, stride, padding, dilation, _, _, groups = args
+        elif node.target is torch.ops.mkldnn._convolution_pointwise.default:
+            input, weight, bias, padding, stride, dilation, groups, after, *_ = args
+            if after != "none":
+                return None
+        else:
+            return None
+        values = [each.meta["val"] for each in (input, weight, bias) if each is not None]
+        dtype, axes = values[0].dtype, values[1].dim() - 2
+        fits = (
+            dtype in _TYPES
+            and 1 <= axes <= 3
+            and all(each.dtype == dtype for each in values)
+            and all(isinstance(n, int) for each in values for n in each.size())
+        )
+        if not fits or 0 in values[0].size():
+            return None
+        constant = getattr(graph, weight.target) if weight.op == "get_attr" else None
+        lists = [list(each) * (axes // len(each)) for each in (stride, padding, dilation)]
+        return _Convolution(node, input, weight, bias, *lists, groups, constant)
+
+    @property
+    def weight_sizes(self) -> list[int]:
+        return list(self.weight.meta["val"].size())
+
+    def arguments(
+        self,
+        input: Any,
+        weight: Any,
+        bias: Any,
+        other: Any,
+        after: Epilogue,
+        format: int,
+    ) -> tuple[Any, ...]:
+        """Of `xpurt::fused_convolution`."""
+        return (
+            input, weight, bias, other, self.weight_sizes, self.stride, self.padding,
+            self.dilation, self.groups, after.activation, after.alpha, after.beta, format,
+        )  # fmt: skip
+
+
+def _replace(graph: GraphModule, of: _Convolution, images: "_Images") -> bool:
+    after = epilogue_of(of.node)
+    if of.constant is None and after.last is of.node:
+        return False
+    value = of.node.meta["val"]
+    formats = torch.ops.xpurt.convolution_formats(
+        *of.arguments(
+            _standing_for(of.input.meta["val"]),
+            _standing_for(of.weight.meta["val"]),
+            None if of.bias is None else _standing_for(of.bias.meta["val"]),
+            None,
+            Epilogue(of.node),
+            _CONTIGUOUS,
+        )
+    )
+    if not formats:
+        return False
+    as_traced = _CHANNELS_LAST if _is_channels_last(value) else _CONTIGUOUS
+    taken, made = formats if of.constant is not None else (as_traced, as_traced)
+    with graph.graph.inserting_before(after.last):
+        input = images.in_format(of.input, taken)
+        other = None if after.other is None else images.in_format(after.other, made)
+        weight = of.weight
+        if of.constant is not None:
+            weight = _packed(graph, of, after, input, made)
+        result = graph.graph.call_function(
+            torch.ops.xpurt.fused_convolution.default,
+            of.arguments(input, weight, of.bias, other, after, made),
+        )
+        _set_value(result)
+        images.replace(after.last, result, made)
+    return True
+
+
+class _Images:
+    """The images of a graph: nodes, and the same in blocks of channels."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._blocked: dict[tuple[Node, int], Node] = {}
+
+    def in_format(self, node: Node, format: int) -> Node:
+        """The node's images for a primitive. Blocks are only made of whole ones."""
+        sizes = list(node.meta["val"].size())
+        if format <= _CHANNELS_LAST or sizes[1] % format:
+            return node
+        known = self._blocked.get((node, format))
+        if known is None:
+            aten = torch.ops.aten
+            blocks = [sizes[0], sizes[1] // format, format, *sizes[2:]]
+            order = [0, 1, *range(3, len(blocks)), 2]
+            known = self._call(aten.reshape.default, node, blocks)
+            known = self._call(aten.permute.default, known, order)
+            known = self._call(
+                aten.clone.default, known, memory_format=torch.contiguous_format
+            )
+            self._blocked[node, format] = known
+        return known
+
+    def replace(self, before: Node, result: Node, format: int) -> None:
+        """Replaces a node by the result of a primitive."""
+        plain = result
+        if format > _CHANNELS_LAST:
+            aten = torch.ops.aten
+            sizes = list(before.meta["val"].size())
+            order = [0, 1, len(sizes), *range(2, len(sizes))]
+            plain = self._call(aten.permute.default, result, order)
+            plain = self._call(aten.reshape.default, plain, sizes)
+            self._blocked[plain, format] = result
+        before.replace_all_uses_with(plain)
+
+    def _call(self, target: Any, *args: Any, **kwargs: Any) -> Node:
+        node = self._graph.call_function(target, args, kwargs)
+        _set_value(node)
+        return node
+
+
+def _packed(
+    graph: GraphModule, of: _Convolution, after: Epilogue, input: Node, format: int
+) -> Node:
+    """The packed weight as a constant of the graph."""
+    assert of.constant is not None
+    result = of.node.meta["val"]
+    other = None
+    if after.other is not None:
+        other = _standing_for(result)
+    packed = torch.ops.xpurt.pack_convolution_weight(
+        *of.arguments(
+            _standing_for(input.meta["val"]),
+            of.constant,
+            None if of.bias is None else _standing_for(of.bias.meta["val"]),
+            other,
+            after,
+            format,
+        )
+    )
+    if packed.numel() == 0:
+        return of.weight
+    name = f"_packed_{of.weight.target}_{of.node.name}"
+    graph.register_buffer(name, packed)
+    node = graph.graph.get_attr(name)
+    node.meta["val"] = result.fake_mode.from_tensor(packed, static_shapes=True)
+    return node
+
+
+def _standing_for(value: Tensor) -> Tensor:
+    """A tensor of that size, dtype and format, without memory for its elements."""
+    made = torch.empty(1, dtype=value.dtype, device=value.device)
+    return made.expand(value.size())
+
+
+def _set_value(node: Node) -> None:
+    args, kwargs = torch.fx.node.map_arg(
+        (node.args, node.kwargs), lambda each: each.meta["val"]
+    )
+    mode = next(each.meta["val"] for each in node.all_input_nodes).fake_mode
+    target: Any = node.target
+    with mode:
+        node.meta["val"] = target(*args, **kwargs)
+
+
+def _is_channels_last(value: Tensor) -> bool:
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return (
+        value.dim() in formats
+        and not value.is_contiguous()
+        and value.is_contiguous(memory_format=formats[value.dim()])
+    )
+
+
+def _fake(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    other: Tensor | None,
+    weight_sizes: list[int],
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    groups: int,
+    activation: str,
+    alpha: float,
+    beta: float,
+    format: int,
+) -> Tensor:
+    sizes = [input.size(0), weight_sizes[0]]
+    for d, size in enumerate(input.shape[2 : len(weight_sizes)]):
+        window = dilation[d] * (weight_sizes[d + 2] - 1) + 1
+        sizes.append((size + 2 * padding[d] - window) // stride[d] + 1)
+    if format > _CHANNELS_LAST:
+        return input.new_empty([sizes[0], sizes[1] // format, *sizes[2:], format])
+    made = input.new_empty(sizes)
+    if format == _CHANNELS_LAST and len(sizes) > 3:
+        order = torch.channels_last if len(sizes) == 4 else torch.channels_last_3d
+        made = made.to(memory_format=order)
+    return made

@@ -1,0 +1,254 @@
+#include "onednn/fused_convolution.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+
+#include "onednn/device.h"
+#include "onednn/post_ops.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using dnnl::memory;
+using Dims = memory::dims;
+
+// The layout of images with `block` adjacent channels; strides would not describe it.
+Layout blocked_layout(const Dims& sizes, memory::data_type type, int64_t block) {
+  using Tag = memory::format_tag;
+  constexpr Tag kOf16[] = {Tag::nCw16c, Tag::nChw16c, Tag::nCdhw16c};
+  constexpr Tag kOf8[] = {Tag::nCw8c, Tag::nChw8c, Tag::nCdhw8c};
+  constexpr Tag kOf4[] = {Tag::nCw4c, Tag::nChw4c, Tag::nCdhw4c};
+  const size_t axes = sizes.size() - 2;
+  switch (block) {
+    case 16:
+      return {sizes, type, kOf16[axes - 1]};
+    case 8:
+      return {sizes, type, kOf8[axes - 1]};
+    case 4:
+      return {sizes, type, kOf4[axes - 1]};
+    default:
+      TORCH_CHECK_VALUE(false, "images have 4, 8 or 16 adjacent channels; found ",
+                        block);
+  }
+}
+
+Layout image_layout(const Dims& sizes, memory::data_type type, int64_t format) {
+  if (format > kChannelsLast) return blocked_layout(sizes, type, format);
+  return {sizes, type, dense_strides(sizes, format == kChannelsLast)};
+}
+
+int64_t format_of(const Layout& layout) {
+  if (layout.get_inner_nblks() == 1 && layout.get_inner_idxs()[0] == 1 &&
+      layout.get_padded_dims() == layout.get_dims()) {
+    return layout.get_inner_blks()[0];
+  }
+  const bool last = layout.get_inner_nblks() == 0 && layout.get_strides()[1] == 1;
+  return last ? kChannelsLast : kContiguous;
+}
+
+struct FusedDescription {
+  explicit FusedDescription(const FusedConvolution& of)
+      : type(onednn_type(of.input.scalar_type())),
+        input(image_layout(of.input_sizes(), type, of.input_format())),
+        output(image_layout(of.output_sizes(), type, of.format)),
+        weight_sizes(of.weight_sizes),
+        stride(of.stride),
+        dilation(of.dilation),
+        padding(of.padding) {
+    for (int64_t& each : dilation) --each;  // oneDNN counts the skipped elements
+    Dims strides =
+        dense_strides(of.weight_sizes, !of.is_packed() && has_channels_last(of.weight));
+    if (of.groups > 1) {
+      weight_sizes[0] /= of.groups;
+      strides.insert(strides.begin(), strides[0] * weight_sizes[0]);
+      weight_sizes.insert(weight_sizes.begin(), of.groups);
+    }
+    weight = {weight_sizes, type, strides};
+    if (of.bias.defined()) bias = {{of.weight_sizes[0]}, type, memory::format_tag::a};
+    if (of.other.defined()) other = output;
+  }
+
+  Layout any(const Layout& layout) const {
+    return {layout.get_dims(), type, memory::format_tag::any};
+  }
+  dnnl::convolution_forward::primitive_desc made(const dnnl::engine& engine, const Layout& from,
+                               const Layout& to,
+                               const dnnl::primitive_attr& attributes) const {
+    constexpr auto kUse = dnnl::prop_kind::forward_inference;
+    constexpr auto kHow = dnnl::algorithm::convolution_direct;
+    if (bias.get_ndims() == 0) {
+      return {engine, kUse,     kHow,    from,    any(weight), to,
+              stride, dilation, padding, padding, attributes,  true};
+    }
+    return {engine, kUse,     kHow,    from,    any(weight), bias, to,
+            stride, dilation, padding, padding, attributes,  true};
+  }
+
+  memory::data_type type;
+  Layout input, output, weight, bias, other;
+  Dims weight_sizes, stride, dilation, padding;
+};
+
+OnednnPlan make_fused(const dnnl::engine& engine, const FusedConvolution& of) {
+  const FusedDescription d(of);
+  dnnl::primitive_attr attributes = onednn_attributes();
+  attributes.set_post_ops(post_ops_of(d.other, of.activation));
+  const auto made = d.made(engine, d.input, d.output, attributes);
+  if (!is_of_use(made)) return {};
+  const Layout weight = of.is_packed() ? made.weights_desc() : d.weight;
+  std::vector<OnednnPlan::Argument> arguments{{DNNL_ARG_SRC, d.input, Access::read},
+                                              {DNNL_ARG_WEIGHTS, weight, Access::read},
+                                              {DNNL_ARG_DST, d.output, Access::write}};
+  if (of.bias.defined()) arguments.push_back({DNNL_ARG_BIAS, d.bias, Access::read});
+  if (of.other.defined()) {
+    constexpr int kOther = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
+    arguments.push_back({kOther, d.other, Access::read});
+  }
+  return make_plan(engine, "onednn_fused_convolution", made, std::move(arguments));
+}
+
+std::shared_ptr<const OnednnPlan> plan_of(OnednnDevice& device,
+                                          const FusedConvolution& of) {
+  std::string key = "fused_convolution" + of.activation.name;
+  add_to_key(&key, of.activation.alpha);
+  add_to_key(&key, of.activation.beta);
+  add_to_key(&key, of.bias.defined());
+  add_to_key(&key, of.other.defined());
+  add_to_key(&key, of.is_packed());
+  add_to_key(&key, !of.is_packed() && has_channels_last(of.weight));
+  add_to_key(&key, of.input.scalar_type());
+  add_to_key(&key, of.input_format());
+  add_to_key(&key, of.format);
+  add_to_key(&key, of.input_sizes());
+  add_to_key(&key, of.weight_sizes);
+  add_to_key(&key, of.stride);
+  add_to_key(&key, of.padding);
+  add_to_key(&key, of.dilation);
+  add_to_key(&key, of.groups);
+  return device.plan(std::move(key), [&] { return make_fused(device.engine(), of); });
+}
+
+Tensor dense_weight(const FusedConvolution& of) {
+  const bool dense = of.is_packed() || has_channels_last(of.weight);
+  return dense ? of.weight : of.weight.contiguous();
+}
+
+// The tensor, dense in its format.
+Tensor dense(const Tensor& images, size_t axes, int64_t format) {
+  return format == kChannelsLast && axes > 1
+             ? images.contiguous(channels_last_of(images.dim()))
+             : images.contiguous();
+}
+
+template <typename Body>
+auto explained(const FusedConvolution& of, const Body& body) {
+  return onednn_checked(body, "convolve ", of.input.sizes(), " with ",
+                        at::IntArrayRef(of.weight_sizes), " (", of.input.scalar_type(),
+                        ", ", of.activation.name, ")");
+}
+
+bool supports(const PhysicalDevice& device, const FusedConvolution& of) {
+  const auto type = of.input.scalar_type();
+  return c10::isFloatingType(type) && of.axes() <= 3 &&
+         OnednnDevice::of(device).multiplies(type);
+}
+
+}  // namespace
+
+bool FusedConvolution::is_packed() const {
+  return weight.dim() == 1;
+}
+
+int64_t FusedConvolution::input_format() const {
+  if (input.dim() == static_cast<int64_t>(axes()) + 3) return input.size(-1);
+  return has_channels_last(input) ? kChannelsLast : kContiguous;
+}
+
+std::vector<int64_t> FusedConvolution::input_sizes() const {
+  std::vector<int64_t> sizes = input.sizes().vec();
+  if (input_format() > kChannelsLast) {
+    sizes[1] *= sizes.back();
+    sizes.pop_back();
+  }
+  return sizes;
+}
+
+std::vector<int64_t> FusedConvolution::output_sizes() const {
+  const std::vector<int64_t> from = input_sizes();
+  std::vector<int64_t> sizes{from[0], weight_sizes[0]};
+  for (size_t d = 0; d < axes(); ++d) {
+    const int64_t window = dilation[d] * (weight_sizes[d + 2] - 1) + 1;
+    sizes.push_back((from[d + 2] + 2 * padding[d] - window) / stride[d] + 1);
+  }
+  return sizes;
+}
+
+void FusedConvolution::check() const {
+  TORCH_CHECK_VALUE(weight_sizes.size() > 2, "a convolution has at least one axis");
+  for (const auto* each : {&stride, &padding, &dilation}) {
+    TORCH_CHECK_VALUE(each->size() == axes(), "stride, padding and dilation have ",
+                      axes(), " numbers; found ", each->size());
+  }
+  TORCH_CHECK_VALUE(input.dim() >= static_cast<int64_t>(axes()) + 2 &&
+                        weight_sizes[1] * groups == input_sizes()[1],
+                    "the weight ", at::IntArrayRef(weight_sizes), " in ", groups,
+                    " groups does not fit the input ", input.sizes());
+  const auto made = output_sizes();
+  for (const int64_t each : made) {
+    TORCH_CHECK_VALUE(each > 0, "the result ", at::IntArrayRef(made), " is empty");
+  }
+}
+
+Tensor empty_images(at::IntArrayRef sizes, int64_t format,
+                    const at::TensorOptions& options) {
+  if (format == kContiguous || sizes.size() == 3) return at::empty(sizes, options);
+  if (format == kChannelsLast) {
+    return at::empty(sizes, options, channels_last_of(sizes.size()));
+  }
+  std::vector<int64_t> blocks = sizes.vec();
+  blocks[1] /= format;
+  blocks.push_back(format);
+  return at::empty(blocks, options);
+}
+
+bool onednn_fuses(const PhysicalDevice& device, const FusedConvolution& of) {
+  return supports(device, of) && explained(of, [&] {
+           return plan_of(OnednnDevice::of(device), of)->possible;
+         });
+}
+
+std::optional<std::pair<int64_t, int64_t>> preferred_formats(
+    const PhysicalDevice& device, const FusedConvolution& of) {
+  if (!supports(device, of)) return std::nullopt;
+  return explained(of, [&]() -> std::optional<std::pair<int64_t, int64_t>> {
+    const FusedDescription d(of);
+    const auto made = d.made(OnednnDevice::of(device).engine(), d.any(d.input),
+                             d.any(d.output), onednn_attributes());
+    if (!is_of_use(made)) return std::nullopt;
+    return std::pair(format_of(made.src_desc()), format_of(made.dst_desc()));
+  });
+}
+
+Tensor pack_weight(const FusedConvolution& of, size_t position, Stream& stream) {
+  OnednnDevice& device = OnednnDevice::of(*stream.ordinal().devices[position]);
+  return explained(of, [&] {
+    const auto plan = plan_of(device, of);
+    return reordered_argument(*plan, 1, dense_weight(of), device, stream, position);
+  });
+}
+
+void onednn_fused_convolution(const FusedConvolution& of, const Tensor& output,
+                              size_t position, Stream& stream) {
+  OnednnDevice& device = OnednnDevice::of(*stream.ordinal().devices[position]);
+  explained(of, [&] {
+    c10::SmallVector<Tensor, 5> tensors{dense(of.input, of.axes(), of.input_format()),
+                                        dense_weight(of), output};
+    if (of.bias.defined()) tensors.push_back(of.bias.contiguous());
+    if (of.other.defined()) tensors.push_back(dense(of.other, of.axes(), of.format));
+    run_plan(*plan_of(device, of), device, stream, position, tensors);
+    return true;
+  });
+}
+
+}  // namespace xpurt
