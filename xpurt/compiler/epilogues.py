@@ -38,12 +38,10 @@ def epilogue_of(node: Node) -> Epilogue:
     if other is not None:
         (last,) = node.users
     dtype = node.meta["val"].dtype
-    for name, pattern in _patterns(dtype):
-        end = _match(pattern, last)
+    for pattern in _patterns(dtype):
+        end = _match(pattern.graph, last)
         if end is not None:
-            return Epilogue(end, other, name)
-    for user in last.users if len(last.users) == 1 else ():
-        return _with_numbers(user, last, other)
+            return Epilogue(end, other, pattern.name, pattern.alpha, pattern.beta)
     return Epilogue(last, other)
 
 
@@ -58,6 +56,8 @@ def _added(node: Node) -> Node | None:
     other = two if one is node else one
     if not isinstance(other, Node) or other is node:
         return None
+    if other.target is node.target and node < other:
+        return None  # the later one of two convolutions is computed with the addition
     value, wanted = other.meta.get("val"), node.meta["val"]
     same = (
         isinstance(value, Tensor)
@@ -68,29 +68,37 @@ def _added(node: Node) -> Node | None:
     return other if same else None
 
 
-def _with_numbers(user: Node, last: Node, other: Node | None) -> Epilogue:
-    """An activation with numbers of the program."""
-    if user.target is torch.ops.aten.clamp.default and len(user.args) == 3:
-        low, high = user.args[1:]
-        if isinstance(low, int | float) and isinstance(high, int | float):
-            return Epilogue(user, other, "clamp", float(low), float(high))
-    return Epilogue(last, other)
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    name: str
+    alpha: float
+    beta: float
+    graph: GraphModule
 
 
 @cache
-def _patterns(dtype: torch.dtype) -> list[tuple[str, GraphModule]]:
-    functions: dict[str, Callable[[Tensor], Tensor]] = {
-        "relu": torch.relu,
-        "gelu": lambda x: F.gelu(x),
-        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-        "silu": lambda x: F.silu(x),
-        "sigmoid": torch.sigmoid,
-        "tanh": torch.tanh,
-        "hardswish": lambda x: F.hardswish(x),
-    }
-    made = [(name, _traced(function, dtype)) for name, function in functions.items()]
-    # The longest first: silu begins as sigmoid does.
-    return sorted(made, key=lambda each: -len(each[1].graph.nodes))
+def _patterns(dtype: torch.dtype) -> list[_Pattern]:
+    functions: list[tuple[str, float, float, Callable[[Tensor], Tensor]]] = [
+        ("relu", 0, 0, torch.relu),
+        ("gelu", 0, 0, lambda x: F.gelu(x)),
+        ("gelu_tanh", 0, 0, lambda x: F.gelu(x, approximate="tanh")),
+        ("silu", 0, 0, lambda x: F.silu(x)),
+        ("sigmoid", 0, 0, torch.sigmoid),
+        ("tanh", 0, 0, torch.tanh),
+        ("hardswish", 0, 0, lambda x: F.hardswish(x)),
+        ("clamp", 0, 6, lambda x: F.relu6(x)),
+        ("clamp", -1, 1, lambda x: F.hardtanh(x)),
+        ("clamp", 0, 1, lambda x: x.clamp(0, 1)),
+        ("leaky_relu", 0.01, 0, lambda x: F.leaky_relu(x)),
+        ("leaky_relu", 0.1, 0, lambda x: F.leaky_relu(x, 0.1)),
+        ("leaky_relu", 0.2, 0, lambda x: F.leaky_relu(x, 0.2)),
+    ]
+    made = [
+        _Pattern(name, alpha, beta, _traced(function, dtype))
+        for name, alpha, beta, function in functions
+    ]
+    # The longest first: one may begin as another one does.
+    return sorted(made, key=lambda each: -len(each.graph.graph.nodes))
 
 
 def _traced(function: Callable[[Tensor], Tensor], dtype: torch.dtype) -> GraphModule:

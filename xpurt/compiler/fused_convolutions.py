@@ -11,12 +11,14 @@ here, once, and the result stays in the format that oneDNN asks for. Ops that wa
 images get a permuted view, which Inductor makes part of their kernels.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.fx import Graph, GraphModule, Node
 
 from xpurt.compiler.epilogues import Epilogue, epilogue_of
@@ -25,6 +27,12 @@ from xpurt.mapping import current_placement
 _CONTIGUOUS: Final = 0
 _CHANNELS_LAST: Final = 1
 _TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
+_PRODUCTS: Final = (
+    torch.ops.aten.mm.default,
+    torch.ops.aten.bmm.default,
+    torch.ops.aten.addmm.default,
+    torch.ops.aten.baddbmm.default,
+)
 
 _defined = False
 
@@ -56,6 +64,27 @@ def fuse(graph: GraphModule, inputs: Sequence[Any], index: int) -> None:
     graph.graph.lint()
     graph.recompile()
     fake_tensor_prop(graph, list(inputs), True)
+
+
+def dominate(graph: GraphModule, index: int) -> bool:
+    """Whether most of the work of a graph for xpu:index are convolutions for which the
+    device has primitives. Such a graph with frozen parameters is faster in kernels than
+    as code for the host, which has no images in blocks of channels."""
+    if len(current_placement().ordinals[index]) > 1:
+        return False
+    work = {True: 0, False: 0}
+    for node in graph.graph.nodes:
+        found = _Convolution.of(graph, node)
+        if found is not None and found.formats():
+            work[True] += _multiply_adds(node, found.weight_sizes[1:])
+        elif node.target in _PRODUCTS:
+            work[False] += _multiply_adds(node, node.args[-2].meta["val"].shape[-1:])
+    return work[True] > work[False]
+
+
+def _multiply_adds(node: Node, summed: Sequence[Any]) -> int:
+    """`summed`: the sizes over which each element of the result is a sum."""
+    return math.prod(int(n) for n in [*node.meta["val"].shape, *summed])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +128,23 @@ class _Convolution:
     def weight_sizes(self) -> list[int]:
         return list(self.weight.meta["val"].size())
 
+    def formats(self) -> list[int]:
+        """Those of the input and the result that the device prefers; empty if it has no
+        primitive."""
+        bias = None if self.bias is None else self.bias.meta["val"]
+        found: list[int] = _now(
+            torch.ops.xpurt.convolution_formats,
+            *self.arguments(
+                self.input.meta["val"],
+                self.weight.meta["val"],
+                bias,
+                None,
+                Epilogue(self.node),
+                (_CONTIGUOUS, _CONTIGUOUS),
+            ),
+        )
+        return found
+
     def arguments(
         self,
         input: Any,
@@ -106,12 +152,12 @@ class _Convolution:
         bias: Any,
         other: Any,
         after: Epilogue,
-        format: int,
+        formats: tuple[int, int],
     ) -> tuple[Any, ...]:
         """Of `xpurt::fused_convolution`."""
         return (
             input, weight, bias, other, self.weight_sizes, self.stride, self.padding,
-            self.dilation, self.groups, after.activation, after.alpha, after.beta, format,
+            self.dilation, self.groups, after.activation, after.alpha, after.beta, *formats,
         )  # fmt: skip
 
 
@@ -120,16 +166,7 @@ def _replace(graph: GraphModule, of: _Convolution, images: "_Images") -> bool:
     if of.constant is None and after.last is of.node:
         return False
     value = of.node.meta["val"]
-    formats = torch.ops.xpurt.convolution_formats(
-        *of.arguments(
-            _standing_for(of.input.meta["val"]),
-            _standing_for(of.weight.meta["val"]),
-            None if of.bias is None else _standing_for(of.bias.meta["val"]),
-            None,
-            Epilogue(of.node),
-            _CONTIGUOUS,
-        )
-    )
+    formats = of.formats()
     if not formats:
         return False
     as_traced = _CHANNELS_LAST if _is_channels_last(value) else _CONTIGUOUS
@@ -139,10 +176,10 @@ def _replace(graph: GraphModule, of: _Convolution, images: "_Images") -> bool:
         other = None if after.other is None else images.in_format(after.other, made)
         weight = of.weight
         if of.constant is not None:
-            weight = _packed(graph, of, after, input, made)
+            weight = _packed(graph, of, after, input, (taken, made))
         result = graph.graph.call_function(
             torch.ops.xpurt.fused_convolution.default,
-            of.arguments(input, weight, of.bias, other, after, made),
+            of.arguments(input, weight, of.bias, other, after, (taken, made)),
         )
         _set_value(result)
         images.replace(after.last, result, made)
@@ -193,23 +230,25 @@ class _Images:
 
 
 def _packed(
-    graph: GraphModule, of: _Convolution, after: Epilogue, input: Node, format: int
+    graph: GraphModule,
+    of: _Convolution,
+    after: Epilogue,
+    input: Node,
+    formats: tuple[int, int],
 ) -> Node:
     """The packed weight as a constant of the graph."""
     assert of.constant is not None
     result = of.node.meta["val"]
-    other = None
-    if after.other is not None:
-        other = _standing_for(result)
-    packed = torch.ops.xpurt.pack_convolution_weight(
+    packed: Tensor = _now(
+        torch.ops.xpurt.pack_convolution_weight,
         *of.arguments(
-            _standing_for(input.meta["val"]),
+            input.meta["val"],
             of.constant,
-            None if of.bias is None else _standing_for(of.bias.meta["val"]),
-            other,
+            None if of.bias is None else of.bias.meta["val"],
+            None if after.other is None else result,
             after,
-            format,
-        )
+            formats,
+        ),
     )
     if packed.numel() == 0:
         return of.weight
@@ -220,10 +259,18 @@ def _packed(
     return node
 
 
-def _standing_for(value: Tensor) -> Tensor:
-    """A tensor of that size, dtype and format, without memory for its elements."""
-    made = torch.empty(1, dtype=value.dtype, device=value.device)
-    return made.expand(value.size())
+def _now(op: Any, *args: Any) -> Any:
+    """Calls an op while a graph is compiled. A fake tensor becomes one of its size,
+    dtype and device, without memory for its elements."""
+
+    def real(value: Any) -> Any:
+        if not isinstance(value, FakeTensor):
+            return value
+        made = torch.empty(1, dtype=value.dtype, device=value.device)
+        return made.expand([int(size) for size in value.size()])
+
+    with unset_fake_temporarily():
+        return op(*(real(each) for each in args))
 
 
 def _set_value(node: Node) -> None:
@@ -258,6 +305,7 @@ def _fake(
     activation: str,
     alpha: float,
     beta: float,
+    input_format: int,
     format: int,
 ) -> Tensor:
     sizes = [input.size(0), weight_sizes[0]]

@@ -24,18 +24,19 @@ namespace xpurt {
 constexpr int64_t kContiguous = 0, kChannelsLast = 1;
 
 struct FusedConvolution {
-  at::Tensor input;   // (N, C, ...), or in blocks
+  at::Tensor input;   // (N, C, ...) in any strides, or in blocks
   at::Tensor weight;  // (O, C / groups, ...), or what pack_weight() returned
   at::Tensor bias;    // (O), or undefined
   at::Tensor other;   // of the result's sizes and format, added to it; or undefined
   std::vector<int64_t> weight_sizes, stride, padding, dilation;
   int64_t groups = 1;
   Activation activation;
-  int64_t format = kContiguous;  // of the result
+  // In which the primitive reads the input and writes the result.
+  int64_t input_format = kContiguous, format = kContiguous;
 
   size_t axes() const { return weight_sizes.size() - 2; }
   bool is_packed() const;
-  int64_t input_format() const;
+  bool is_blocked() const;                    // the input
   std::vector<int64_t> input_sizes() const;   // (N, C, ...)
   std::vector<int64_t> output_sizes() const;  // (N, O, ...)
   // Throws ValueError if the sizes do not match, or if a tensor is empty.
@@ -50,9 +51,10 @@ at::Tensor empty_images(at::IntArrayRef sizes, int64_t format,
 bool onednn_fuses(const PhysicalDevice& device, const FusedConvolution& convolution);
 
 // The formats of input and result for which oneDNN's primitive is fastest; nothing if
-// it has none. `weight` may be a tensor without elements.
-std::optional<std::pair<int64_t, int64_t>> preferred_formats(
-    const PhysicalDevice& device, const FusedConvolution& convolution);
+// it has none. Elements of the tensors are not read.
+using Formats = std::pair<int64_t, int64_t>;
+std::optional<Formats> preferred_formats(const PhysicalDevice& device,
+                                         const FusedConvolution& convolution);
 
 // The bytes of the weight in the layout that the primitive requires, so that a call
 // does not reorder it; undefined if it is in that layout. Only if onednn_fuses().

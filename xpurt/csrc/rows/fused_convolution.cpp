@@ -24,7 +24,7 @@ using at::Tensor;
 constexpr const char* kArguments =
     "(Tensor input, Tensor weight, Tensor? bias, Tensor? other, int[] weight_sizes, "
     "int[] stride, int[] padding, int[] dilation, int groups, str activation, "
-    "float alpha, float beta, int format)";
+    "float alpha, float beta, int input_format, int format)";
 
 template <typename Result, Result (*function)(const FusedConvolution&)>
 Result with_arguments(const Tensor& input, const Tensor& weight,
@@ -33,7 +33,7 @@ Result with_arguments(const Tensor& input, const Tensor& weight,
                       at::IntArrayRef stride, at::IntArrayRef padding,
                       at::IntArrayRef dilation, int64_t groups,
                       c10::string_view activation, double alpha, double beta,
-                      int64_t format) {
+                      int64_t input_format, int64_t format) {
   FusedConvolution of{input,
                       weight,
                       bias.value_or(Tensor()),
@@ -44,6 +44,7 @@ Result with_arguments(const Tensor& input, const Tensor& weight,
                       dilation.vec(),
                       groups,
                       {std::string(activation), alpha, beta},
+                      input_format,
                       format};
   of.check();
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -67,10 +68,11 @@ Tensor in_format(const Tensor& images, int64_t format) {
 }
 
 Tensor by_ops(const FusedConvolution& of) {
-  TORCH_CHECK(!of.is_packed(),
-              "the weight of a compiled convolution is packed for a primitive of oneDNN, "
-              "which does not run here (a capture, or another device). Compile the "
-              "program without torch._inductor.config.freezing, or do not capture it.");
+  TORCH_CHECK(
+      !of.is_packed(),
+      "the weight of a compiled convolution is packed for a primitive of oneDNN, "
+      "which does not run here (a capture, or another device). Compile the "
+      "program without torch._inductor.config.freezing, or do not capture it.");
   const std::vector<int64_t> none(of.axes(), 0);
   const auto bias = of.bias.defined() ? std::optional(of.bias) : std::nullopt;
   Tensor result =
