@@ -16,7 +16,11 @@ import xpurt
 from xpurt import _C
 from xpurt.mapping import current_placement
 
-pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
+pytestmark = [
+    pytest.mark.filterwarnings("error:torch.compile runs"),
+    # Inductor keeps the modules of generated code, with their constants.
+    pytest.mark.xpu_may_leak,
+]
 
 FUSED = "xpurt::fused_convolution"
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -156,20 +160,6 @@ def test_images_stay_in_blocks(xpu: torch.device) -> None:
     assert code.count("__kernel void") <= 2
 
 
-def test_the_policy_auto_takes_primitives_for_convolutions(xpu: torch.device) -> None:
-    if not has_primitives(xpu):
-        pytest.skip("there are no primitives here")
-    model = model_on(xpu, torch.float32, "relu")
-    x = torch.randn(2, 3, 12, 12).to(xpu)
-    found, _, calls = compiled_code(model, x, policy="auto")
-    assert_close(found, model(x), rtol=1e-5, atol=1e-5)
-    assert calls == 3
-    perceptron = nn.Sequential(nn.Conv2d(3, 3, 1), nn.Flatten(), nn.Linear(432, 400))
-    _, code, calls = compiled_code(perceptron.to(xpu), x, policy="auto")
-    assert calls == 0
-    assert "__kernel void" not in code
-
-
 def direct(x: Tensor, weight: Tensor, sizes: list[int], **changed: object) -> Tensor:
     arguments: dict[str, object] = {
         "bias": None, "other": None, "weight_sizes": sizes, "stride": [1, 1],
@@ -186,7 +176,9 @@ def test_the_op_on_any_device(xpu: torch.device, activation: str) -> None:
     """Where no primitive runs, PyTorch's ops compute it: in blocks, too."""
     x, other = torch.randn(2, 16, 6, 6), torch.randn(2, 16, 4, 4)
     weight, bias = torch.randn(16, 16, 3, 3) / 9, torch.randn(16)
-    numbers = {"clamp": (0.0, 6.0), "leaky_relu": (0.01, 0.0)}.get(activation, (0.0, 0.0))
+    numbers = {"clamp": (0.0, 6.0), "leaky_relu": (0.01, 0.0)}.get(
+        activation, (0.0, 0.0)
+    )
     expected = F.conv2d(x, weight, bias) + other
     if activation != "none":
         expected = ACTIVATIONS[activation](expected)

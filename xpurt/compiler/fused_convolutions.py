@@ -11,7 +11,6 @@ here, once, and the result stays in the format that oneDNN asks for. Ops that wa
 images get a permuted view, which Inductor makes part of their kernels.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,12 +26,6 @@ from xpurt.mapping import current_placement
 _CONTIGUOUS: Final = 0
 _CHANNELS_LAST: Final = 1
 _TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
-_PRODUCTS: Final = (
-    torch.ops.aten.mm.default,
-    torch.ops.aten.bmm.default,
-    torch.ops.aten.addmm.default,
-    torch.ops.aten.baddbmm.default,
-)
 
 _defined = False
 
@@ -66,27 +59,6 @@ def fuse(graph: GraphModule, inputs: Sequence[Any], index: int) -> None:
     fake_tensor_prop(graph, list(inputs), True)
 
 
-def dominate(graph: GraphModule, index: int) -> bool:
-    """Whether most of the work of a graph for xpu:index are convolutions for which the
-    device has primitives. Such a graph with frozen parameters is faster in kernels than
-    as code for the host, which has no images in blocks of channels."""
-    if len(current_placement().ordinals[index]) > 1:
-        return False
-    work = {True: 0, False: 0}
-    for node in graph.graph.nodes:
-        found = _Convolution.of(graph, node)
-        if found is not None and found.formats():
-            work[True] += _multiply_adds(node, found.weight_sizes[1:])
-        elif node.target in _PRODUCTS:
-            work[False] += _multiply_adds(node, node.args[-2].meta["val"].shape[-1:])
-    return work[True] > work[False]
-
-
-def _multiply_adds(node: Node, summed: Sequence[Any]) -> int:
-    """`summed`: the sizes over which each element of the result is a sum."""
-    return math.prod(int(n) for n in [*node.meta["val"].shape, *summed])
-
-
 @dataclass(frozen=True, slots=True)
 class _Convolution:
     node: Node
@@ -110,7 +82,9 @@ class _Convolution:
                 return None
         else:
             return None
-        values = [each.meta["val"] for each in (input, weight, bias) if each is not None]
+        values = [
+            each.meta["val"] for each in (input, weight, bias) if each is not None
+        ]
         dtype, axes = values[0].dtype, values[1].dim() - 2
         fits = (
             dtype in _TYPES
@@ -121,7 +95,9 @@ class _Convolution:
         if not fits or 0 in values[0].size():
             return None
         constant = getattr(graph, weight.target) if weight.op == "get_attr" else None
-        lists = [list(each) * (axes // len(each)) for each in (stride, padding, dilation)]
+        lists = [
+            list(each) * (axes // len(each)) for each in (stride, padding, dilation)
+        ]
         return _Convolution(node, input, weight, bias, *lists, groups, constant)
 
     @property

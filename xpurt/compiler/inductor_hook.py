@@ -19,7 +19,6 @@ from torch._inductor import config
 from torch._inductor.cpp_builder import get_cpp_compiler
 from torch._inductor.exc import InductorError, InvalidCxxCompiler
 from torch._inductor.utils import BoxedBool
-from torch._inductor.virtualized import V
 from torch.utils import _pytree as pytree
 
 from xpurt import _C
@@ -247,8 +246,7 @@ def _freeze(before: Callable[..., Any]) -> Callable[..., Any]:
     def fw_compiler_freezing(
         graph: torch.fx.GraphModule, inputs: Sequence[Any], *args: Any, **kwargs: Any
     ) -> Any:
-        if not _is_faster_in_kernels(graph, inputs):
-            inputs = _to_host(graph, inputs)
+        inputs = _to_host(graph, inputs)
         context = torch._guards.TracingContext.try_get()
         on_xpu = host_graph.home_of(graph) is None
         if on_xpu or context is None or context.params_flat is None:
@@ -268,15 +266,6 @@ def _freeze(before: Callable[..., Any]) -> Callable[..., Any]:
                 setattr(context, name, each)
 
     return fw_compiler_freezing
-
-
-def _is_faster_in_kernels(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:
-    """Whether a graph with frozen parameters takes the sycl form, though the host reads
-    its memory."""
-    if get_kernel_policy() != "auto" or V.aot_compilation or config.cpp_wrapper:
-        return False
-    found = host_graph.ordinals_in(graph, inputs)
-    return len(found) == 1 and fused_convolutions.dominate(graph, *found)
 
 
 def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
