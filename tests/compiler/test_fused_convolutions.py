@@ -142,7 +142,7 @@ def test_weights_are_packed_constants(xpu: torch.device) -> None:
     arguments = [line for line in code.split("\n") if "= torch.ops.xpurt.fused" in line]
     assert len(arguments) == 3
     assert all("_packed_" in line for line in arguments)
-    _, code, calls = compiled_code(model, x, frozen=False)
+    _, code, _ = compiled_code(model, x, frozen=False)
     assert "_packed_" not in code
 
 
