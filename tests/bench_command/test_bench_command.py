@@ -201,6 +201,7 @@ def test_suites_are_as_the_targets_say() -> None:
         "train": (0.75, None, None),
         "compile": (1.0, None, 1.02),
         "compile-eager": (0.8, None, None),
+        "compile-sycl": (1.0, None, None),
         "transfer": (1.05, None, None),
         "transfer-lazy": (0.3, None, None),
     }

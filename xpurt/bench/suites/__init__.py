@@ -2,7 +2,7 @@
 
 from xpurt.bench.row import Suite
 from xpurt.bench.suites.attention import ATTENTION
-from xpurt.bench.suites.compile import COMPILE, COMPILE_EAGER
+from xpurt.bench.suites.compile import COMPILE, COMPILE_EAGER, COMPILE_SYCL
 from xpurt.bench.suites.conv import CONV
 from xpurt.bench.suites.dispatch import DISPATCH
 from xpurt.bench.suites.gemm import GEMM, GEMM_BF16
@@ -22,6 +22,7 @@ SUITES: tuple[Suite, ...] = (
     TRAIN,
     COMPILE,
     COMPILE_EAGER,
+    COMPILE_SYCL,
     TRANSFER,
     TRANSFER_LAZY,
 )

@@ -191,6 +191,46 @@ OPENVINO = {
     ("GPT", torch.bfloat16, False): 0.70,
 }
 
+# Functions that become one loop or a few.
+LOOPS = (
+    _function(
+        "10 transcendentals, 16M",
+        _transcendentals,
+        (16 << 20,),
+        jax=_jax_transcendentals,
+        at_most=0.4,
+    ),
+    _function(
+        "softmax 4096x4096",
+        lambda x: x.softmax(-1),
+        (4096, 4096),
+        jax=lambda jax, x: jax.nn.softmax(x),
+        at_most=1.0,
+    ),
+    _function(
+        "layer norm 4096x1024",
+        lambda x: F.layer_norm(x, (1024,)),
+        (4096, 1024),
+        jax=_jax_layer_norm,
+        at_most=1.0,
+    ),
+    _function(
+        "bias and GELU 4096x1024",
+        lambda x, b: F.gelu(x + b),
+        (4096, 1024),
+        (1024,),
+        jax=lambda jax, x, b: jax.nn.gelu(x + b, approximate=False),
+        at_most=1.0,
+    ),
+    _function(
+        "batch norm, ReLU, add",
+        _norm_relu_add,
+        *[(16, 64, 56, 56)] * 2,
+        jax=_jax_norm_relu_add,
+        at_most=1.0,
+    ),
+)
+
 COMPILE = Suite(
     "compile",
     "torch.compile on CPU tensors and on xpu, f32 and bf16; frozen rows freeze xpu's "
@@ -212,42 +252,7 @@ COMPILE = Suite(
             for dtype in (torch.float32, torch.bfloat16)
         ),
         Row("GPT step", _training, long=True, compiled=True),
-        _function(
-            "10 transcendentals, 16M",
-            _transcendentals,
-            (16 << 20,),
-            jax=_jax_transcendentals,
-            at_most=0.4,
-        ),
-        _function(
-            "softmax 4096x4096",
-            lambda x: x.softmax(-1),
-            (4096, 4096),
-            jax=lambda jax, x: jax.nn.softmax(x),
-            at_most=1.0,
-        ),
-        _function(
-            "layer norm 4096x1024",
-            lambda x: F.layer_norm(x, (1024,)),
-            (4096, 1024),
-            jax=_jax_layer_norm,
-            at_most=1.0,
-        ),
-        _function(
-            "bias and GELU 4096x1024",
-            lambda x, b: F.gelu(x + b),
-            (4096, 1024),
-            (1024,),
-            jax=lambda jax, x, b: jax.nn.gelu(x + b, approximate=False),
-            at_most=1.0,
-        ),
-        _function(
-            "batch norm, ReLU, add",
-            _norm_relu_add,
-            *[(16, 64, 56, 56)] * 2,
-            jax=_jax_norm_relu_add,
-            at_most=1.0,
-        ),
+        *LOOPS,
         _function(
             "add of 64 elements",
             lambda x, y: x + y,
@@ -276,5 +281,29 @@ COMPILE_EAGER = Suite(
             long=True,
             compiled=True,
         ),
+    ),
+)
+
+COMPILE_SYCL = Suite(
+    "compile-sycl",
+    "torch.compile on CPU tensors, and on xpu in kernels of OpenCL C",
+    target=1.0,
+    processor=True,
+    policy="sycl",
+    rows=(
+        *LOOPS,
+        _function("sum of rows 4096x4096", lambda x: x.sum(0), (4096, 4096)),
+        _function(
+            "sum along the second of three 64x256x1024",
+            lambda x: x.sum(1),
+            (64, 256, 1024),
+        ),
+        _function("x + y.T 2048x2048", lambda x, y: x + y.T, *[(2048, 2048)] * 2),
+        _function(
+            "channels first 16x56x56x64",
+            lambda x: x.permute(0, 3, 1, 2).contiguous() + 1,
+            (16, 56, 56, 64),
+        ),
+        _function("add and ReLU, 64K", lambda x, y: F.relu(x + y), *[(1 << 16,)] * 2),
     ),
 )
