@@ -5,8 +5,11 @@ import torch
 from own_process import run
 from torch import Tensor
 from torch._inductor import config
+from torch._subclasses import FakeTensorMode
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
+import xpurt
 from xpurt import _C
 from xpurt.compiler import random_ops
 
@@ -48,6 +51,33 @@ def test_numbers_follow_the_seed_of_xpu(xpu: torch.device, fallback: bool) -> No
     if fallback:
         assert all(map(torch.equal, first, eager))
         assert torch.equal(state, as_eager)
+
+
+# Not sycl with Inductor's own numbers: a driver for CPUs ends the process while it
+# vectorizes the kernel of the gradient.
+@pytest.mark.parametrize(
+    ("policy", "fallback"), [("native", True), ("native", False), ("sycl", True)]
+)
+def test_a_block_that_is_computed_again_draws_the_same_numbers(
+    xpu: torch.device, policy: str, fallback: bool
+) -> None:
+    def block(x: Tensor) -> Tensor:
+        return F.dropout(x.sin().cos(), 0.5) * x
+
+    x = torch.ones(1000, device=xpu, requires_grad=True)
+    with xpurt.kernel_policy(policy), config.patch(fallback_random=fallback):
+        compiled = torch.compile(lambda x: checkpoint(block, x, use_reentrant=False))
+        found = compiled(x)
+        (gradient,) = torch.autograd.grad(found.sum(), x)
+    assert torch.equal(found == 0, gradient == 0)
+    assert 300 < int((found == 0).sum()) < 700
+
+
+def test_the_state_of_the_generator_while_a_compiler_traces(xpu: torch.device) -> None:
+    """Inductor saves it around a block that is computed again."""
+    with FakeTensorMode():
+        found = torch.xpu.get_rng_state(xpu)
+    assert torch.equal(found, torch.xpu.get_rng_state(xpu))
 
 
 def test_every_random_op_is_replaced() -> None:
