@@ -5,10 +5,13 @@ Note [Convolutions of compiled graphs]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 Inductor leaves a convolution to the eager op. It reorders the images and the weight to
 the primitive's layouts and back in each call, and what follows is another kernel. In a
-graph the next reader is known. So the pass replaces a convolution, an addition and an
-activation by `xpurt::fused_convolution`. With frozen parameters the weight is packed
-here, once, and the result stays in the format that oneDNN asks for. Ops that want other
-images get a permuted view, which Inductor makes part of their kernels.
+graph the next reader is known. So with frozen parameters the pass replaces a
+convolution, an addition and an activation by `xpurt::fused_convolution`. The weight is
+packed here, once, and the result stays in the format that oneDNN asks for. Ops that
+want other images get a permuted view, which Inductor makes part of their kernels.
+
+Other graphs stay as they are, as on the CPU: the primitive's ReLU makes 0 of NaN, which
+a program under training has to see.
 """
 
 from collections.abc import Sequence
@@ -69,7 +72,7 @@ class _Convolution:
     padding: list[int]
     dilation: list[int]
     groups: int
-    constant: Tensor | None  # the weight of a frozen graph
+    constant: Tensor  # the weight
 
     @staticmethod
     def of(graph: GraphModule, node: Node) -> "_Convolution | None":
@@ -81,6 +84,8 @@ class _Convolution:
             if after != "none":
                 return None
         else:
+            return None
+        if weight.op != "get_attr":
             return None
         values = [
             each.meta["val"] for each in (input, weight, bias) if each is not None
@@ -94,10 +99,12 @@ class _Convolution:
         )
         if not fits or 0 in values[0].size():
             return None
-        constant = getattr(graph, weight.target) if weight.op == "get_attr" else None
-        lists = [
-            list(each) * (axes // len(each)) for each in (stride, padding, dilation)
-        ]
+        constant = getattr(graph, weight.target)
+
+        def by_axis(given: Any) -> list[int]:
+            return [int(n) for n in given] * (axes // len(given))
+
+        lists = by_axis(stride), by_axis(padding), by_axis(dilation)
         return _Convolution(node, input, weight, bias, *lists, groups, constant)
 
     @property
@@ -139,20 +146,14 @@ class _Convolution:
 
 def _replace(graph: GraphModule, of: _Convolution, images: "_Images") -> bool:
     after = epilogue_of(of.node)
-    if of.constant is None and after.last is of.node:
-        return False
-    value = of.node.meta["val"]
     formats = of.formats()
     if not formats:
         return False
-    as_traced = _CHANNELS_LAST if _is_channels_last(value) else _CONTIGUOUS
-    taken, made = formats if of.constant is not None else (as_traced, as_traced)
+    taken, made = formats
     with graph.graph.inserting_before(after.last):
         input = images.in_format(of.input, taken)
         other = None if after.other is None else images.in_format(after.other, made)
-        weight = of.weight
-        if of.constant is not None:
-            weight = _packed(graph, of, after, input, (taken, made))
+        weight = _packed(graph, of, after, input, (taken, made))
         result = graph.graph.call_function(
             torch.ops.xpurt.fused_convolution.default,
             of.arguments(input, weight, of.bias, other, after, (taken, made)),
@@ -213,7 +214,6 @@ def _packed(
     formats: tuple[int, int],
 ) -> Node:
     """The packed weight as a constant of the graph."""
-    assert of.constant is not None
     result = of.node.meta["val"]
     packed: Tensor = _now(
         torch.ops.xpurt.pack_convolution_weight,
@@ -257,15 +257,6 @@ def _set_value(node: Node) -> None:
     target: Any = node.target
     with mode:
         node.meta["val"] = target(*args, **kwargs)
-
-
-def _is_channels_last(value: Tensor) -> bool:
-    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-    return (
-        value.dim() in formats
-        and not value.is_contiguous()
-        and value.is_contiguous(memory_format=formats[value.dim()])
-    )
 
 
 def _fake(
