@@ -9,6 +9,7 @@ from torch import Tensor
 
 import xpurt
 from auto.choices import Choices, calls
+from auto.test_learning import auto
 from xpurt import _C
 
 
@@ -75,3 +76,42 @@ def test_the_reason_is_told(held: Choices) -> None:
     (row,) = xpurt.explain(x.tanh)
     assert row.why == "the program is faster on this device alone, as was measured"
     assert "takes no part in the program" in row.sentence
+
+
+def test_time_without_work_does_not_count_against_a_device() -> None:
+    """Time after a wait; but not time in which devices may have work."""
+    assert auto(
+        """
+costs(400, 300)
+x = torch.ones(1 << 20, device="xpu")
+def left_out(wait):
+    before = _C.testing.left_out_us()
+    x.tanh()
+    if wait: torch.xpu.synchronize()
+    time.sleep(0.02)
+    x.tanh()
+    return _C.testing.left_out_us() - before
+waited = [left_out(True) for _ in range(5)]
+went_on = [left_out(False) for _ in range(20)]
+print(min(waited) >= 18e3, min(went_on) < 1e3)
+"""
+    ) == ["True True"]
+
+
+def test_what_one_device_alone_takes_is_learned_separately() -> None:
+    """The times learned beside other devices are a guess there, and are kept."""
+    assert auto(
+        """
+x = torch.ones(1 << 14, device="xpu")
+def samples(calls):
+    for _ in range(calls): x.tanh(); torch.xpu.synchronize()
+    (row,) = [r for r in _C.testing.learned_calls() if r[0] == "aten::tanh"]
+    return sum(row[7])
+beside = samples(60)
+_C.testing.hold_alone(kinds.index("cpu"))
+alone = samples(1)
+print(beside >= 10, alone < beside, samples(60) > alone)
+_C.testing.hold_alone(None)
+print(beside <= samples(1) <= beside + 1)
+"""
+    ) == ["True True True", "True"]

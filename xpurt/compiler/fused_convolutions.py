@@ -102,7 +102,8 @@ class _Convolution:
         constant = getattr(graph, weight.target)
 
         def by_axis(given: Any) -> list[int]:
-            return [int(n) for n in given] * (axes // len(given))
+            found: list[int] = list(given) * (axes // len(given))
+            return found
 
         lists = by_axis(stride), by_axis(padding), by_axis(dilation)
         return _Convolution(node, input, weight, bias, *lists, groups, constant)
