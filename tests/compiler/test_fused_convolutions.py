@@ -10,7 +10,9 @@ import pytest
 CASES = Path(__file__).with_name("fused_convolutions_cases.py")
 
 
-@pytest.mark.parametrize("mapping", ["CPU", "GPU", "AUTO"])
+@pytest.mark.parametrize(
+    "mapping", ["CPU", "GPU", pytest.param("AUTO", marks=pytest.mark.slow)]
+)
 def test_fused_convolutions(mapping: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", CASES, "--xpu-mapping", mapping],

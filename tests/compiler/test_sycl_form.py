@@ -11,7 +11,6 @@ from torch.testing import assert_close
 
 import xpurt
 from xpurt import _C
-from xpurt.compiler import inductor_hook
 
 pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
 
@@ -116,16 +115,14 @@ def test_a_tensor_of_the_cpu_is_refused(xpu: torch.device) -> None:
         launch(torch.ones(1))
 
 
-def test_a_dtype_that_kernels_do_not_have(xpu: torch.device) -> None:
+@pytest.mark.filterwarnings("error:torch.compile runs op by op")
+def test_an_op_with_a_dtype_that_kernels_do_not_have(xpu: torch.device) -> None:
+    """It is called alone; the rest are kernels."""
     x = torch.tensor([0, 1, 2, 3, 4], dtype=torch.uint16).to(xpu)
-    inductor_hook._warn_once.cache_clear()
-    compiled = torch.compile(lambda x: x.int() + 1)
-    with (
-        xpurt.kernel_policy("sycl"),
-        pytest.warns(RuntimeWarning, match="torch.uint16"),
-    ):
-        found = compiled(x)
+    with xpurt.kernel_policy("sycl"):
+        found, (code,) = run_and_get_code(torch.compile(lambda x: x.int() + 1), x)
     assert found.tolist() == [1, 2, 3, 4, 5]
+    assert code.count("__kernel void") == 1
 
 
 def test_a_graph_keeps_its_form_when_the_policy_changes(xpu: torch.device) -> None:

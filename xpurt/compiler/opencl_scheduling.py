@@ -116,9 +116,15 @@ def _described(kernel: Any) -> list[str]:
 
 
 def _plan(scheduler: Any, index: int) -> dict[str, int]:
-    """The devices of the scheduled nodes on xpu:index; empty without a plan."""
+    """The devices of the scheduled nodes on xpu:index; empty without a plan.
+
+    A graph with code for the host has no plan: that code waits for the devices.
+    """
     costs = _C.device_costs(index)
-    if len(costs) < 2:
+    devices = [node.get_device() for node in scheduler.nodes]
+    if len(costs) < 2 or any(
+        each is not None and each.type == "cpu" for each in devices
+    ):
         return {}
     home = current_placement().homes[index]
     names = current.graph().graph_input_names
