@@ -12,7 +12,8 @@ constexpr double kFirstUs = 6e6;
 constexpr double kLeastElsewhere = 0.005;
 
 // The begin of a turn that is not measured, and the least time of the measured part.
-// After a change of arms operands have to be copied again, which takes some rounds.
+// After a change of arms operands have to be copied again, which takes some rounds, or
+// some ops if the program has no rounds.
 constexpr double kSettlingUs = 30e3, kFirstSettlingUs = 1.5e6;
 constexpr double kSettlingRounds = 3;
 constexpr int kSettlingOps = 16;
@@ -87,7 +88,8 @@ bool Baseline::end_turn(double now) {
         anchor_.has_value() ? kSettlingRounds * anchor_->interval_us : 0;
     const double least_us = is_first ? kFirstSettlingUs : kSettlingUs;
     const double since_us = now - turn_us_ - std::max(rounds_us, least_us);
-    if (turn_ops_ < kSettlingOps || !is_there(since_us)) return false;
+    if (!anchor_.has_value() && turn_ops_ < kSettlingOps) return false;
+    if (!is_there(since_us)) return false;
     knows_alone_ |= alone_;
     measured_us_ = now;
     work_us_ = 0;
