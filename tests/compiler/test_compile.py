@@ -14,6 +14,7 @@ from torch.testing import assert_close
 import xpurt
 from xpurt import _C
 from xpurt.compiler import inductor_hook
+from xpurt.compiler.warn_once import warn_once
 
 pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
 
@@ -180,7 +181,7 @@ def test_tensors_of_the_cpu_beside_those_of_xpu(xpu: torch.device) -> None:
 def test_a_mode_that_would_record_graphs_tells_that_it_does_not(
     xpu: torch.device,
 ) -> None:
-    inductor_hook._warn_once.cache_clear()
+    warn_once.cache_clear()
     if inductor_hook.form_of({xpu.index or 0}) == inductor_hook.Form.SYCL:
         pytest.skip("graphs of kernels are recorded")
     compiled = torch.compile(lambda x: x.sin() + 1, mode="reduce-overhead")

@@ -15,6 +15,7 @@ from xpurt import _C
 from xpurt.compiler import form_choice, form_estimate, host_graph, second_form
 from xpurt.compiler.form_choice import FormChoice
 from xpurt.compiler.form_estimate import Estimate
+from xpurt.compiler.warn_once import warn_once
 from xpurt.mapping import FormTimes
 
 
@@ -103,7 +104,7 @@ def test_results_that_have_to_repeat_are_of_one_form(
 @pytest.mark.parametrize("written", [False, True])
 def test_kernels_that_fail(monkeypatch: pytest.MonkeyPatch, *, written: bool) -> None:
     """Native code computes the call, unless the kernels may have written to inputs."""
-    form_choice._warn_once.cache_clear()
+    warn_once.cache_clear()
     clock = Clock(monkeypatch, native=1_000, kernels=400)
     call = clock.choice(written=written, build_us=0)
 

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 import xpurt
-from xpurt.compiler import inductor_hook, recording
+from xpurt.compiler import recording
 from xpurt.compiler.recording import RecordedCode
+from xpurt.compiler.warn_once import warn_once
 
 
 @pytest.fixture
@@ -186,7 +187,7 @@ def test_training(records: torch.device, made: list[RecordedCode]) -> None:
 
 
 def test_what_cannot_be_recorded_runs_with_a_warning(records: torch.device) -> None:
-    recording._warn_once.cache_clear()
+    warn_once.cache_clear()
     held = torch.ones(4)
     compiled = torch.compile(lambda x, y: (x * y, y + 1), mode="reduce-overhead")
     x = torch.ones(4, device=records)
@@ -205,8 +206,7 @@ def test_a_device_that_cannot_record_says_so(xpu: torch.device) -> None:
         pass
     else:
         pytest.skip("this device records commands")
-    recording._warn_once.cache_clear()
-    inductor_hook._warn_once.cache_clear()
+    warn_once.cache_clear()
     torch.compiler.reset()
     x = torch.ones(4, device=xpu)
     compiled = torch.compile(lambda x: x + 1, mode="reduce-overhead")

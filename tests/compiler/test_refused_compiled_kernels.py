@@ -10,7 +10,8 @@ from torch._dynamo.exc import BackendCompilerFailed
 from torch._inductor.utils import run_and_get_code
 
 import xpurt
-from xpurt.compiler import kernel_launch, op_by_op
+from xpurt.compiler import kernel_launch
+from xpurt.compiler.warn_once import warn_once
 
 WARNED = (
     r"torch.compile runs op by op: the driver of .* refuses the kernel opencl_kernel"
@@ -29,7 +30,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
 
         monkeypatch.setattr(kernel_launch, "keep_source", spoilt)
 
-    op_by_op._warn_once.cache_clear()
+    warn_once.cache_clear()
     with xpurt.kernel_policy("sycl"):
         yield spoil
 

@@ -11,9 +11,7 @@ whose kernels may pay is compiled in both forms, and its calls measure both: see
 Calls of other sizes are measured apart, by the power of two of each size.
 """
 
-import functools
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +20,7 @@ import torch
 from xpurt import _C
 from xpurt.compiler.form_estimate import Estimate
 from xpurt.compiler.paired_rounds import PairedRounds, Turn
+from xpurt.compiler.warn_once import warn_once
 from xpurt.mapping import ExplainedGraph, FormTimes, explain_graph, is_explaining
 
 Code = Callable[[list[Any]], Sequence[Any]]
@@ -124,13 +123,8 @@ class FormChoice:
             if self.written:
                 raise
             self.kernels = None
-            _warn_once(
+            warn_once(
                 "torch.compile goes on with native code: kernels failed. "
                 f"{str(error).strip().splitlines()[0]}"
             )
         return self.native(kept)
-
-
-@functools.cache
-def _warn_once(text: str) -> None:
-    warnings.warn(text, RuntimeWarning, stacklevel=2)

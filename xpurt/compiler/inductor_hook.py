@@ -6,7 +6,6 @@ use: `import torch` alone imports none of it.
 
 import copy
 import functools
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
@@ -36,6 +35,7 @@ from xpurt.compiler import (
     traced_layouts,
 )
 from xpurt.compiler.form_estimate import Estimate
+from xpurt.compiler.warn_once import warn_once
 from xpurt.errors import KernelBuildError
 from xpurt.kernels import get_kernel_policy
 
@@ -131,7 +131,7 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         op_by_op.keep_fullgraph()
         form = form_of(found)
         if config.triton.cudagraphs and not config.max_autotune and form != Form.SYCL:
-            _warn_once(
+            warn_once(
                 'mode="reduce-overhead" records no XPU graph; the compiled code is '
                 "called as in the default mode"
             )
@@ -139,7 +139,7 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         if form != Form.NATIVE:
             packages.refuse(reason)
         if get_kernel_policy() == "auto" and reason == _why_no_host_code():
-            _warn_once(f"torch.compile makes kernels of OpenCL C: {reason}")
+            warn_once(f"torch.compile makes kernels of OpenCL C: {reason}")
         if form != Form.EAGER:
             with host_code.compiling_form(form.value, min(found)):
                 return before(model, inputs, *args, **kwargs)
@@ -195,11 +195,6 @@ def _why_no_host_code() -> str:
             "g++, or name one by the variable CXX)"
         )
     return ""
-
-
-@functools.cache
-def _warn_once(text: str) -> None:
-    warnings.warn(f"{text}.", RuntimeWarning, stacklevel=2)
 
 
 def _convert_before(before: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,14 +5,13 @@ found after the first launch comes too late. So all kernels of a graph are built
 is compiled.
 """
 
-import functools
-import warnings
 from typing import Any
 
 import torch
 from torch._dynamo import symbolic_convert
 from torch._inductor.exc import InductorError
 
+from xpurt.compiler.warn_once import warn_once
 from xpurt.errors import KernelBuildError
 
 _FULLGRAPH = "xpurt_fullgraph"
@@ -35,12 +34,7 @@ def announce(reason: str) -> None:
             "torch.compile(fullgraph=True) is asked for compiled code alone, and a graph "
             f"has to run op by op: {reason}. Leave fullgraph out to run it so."
         )
-    _warn_once(f"torch.compile runs op by op: {reason}")
-
-
-@functools.cache
-def _warn_once(text: str) -> None:
-    warnings.warn(f"{text}.", RuntimeWarning, stacklevel=2)
+    warn_once(f"torch.compile runs op by op: {reason}")
 
 
 def reason_of(error: BaseException) -> str:

@@ -22,7 +22,6 @@ Rejected: a copy of each result, which costs a kernel per result and call; and a
 which a program of two live results does not deserve.
 """
 
-import functools
 import threading
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -32,6 +31,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from xpurt.compiler.warn_once import warn_once
 
 # Of one compiled graph. A program that passes them calls with ever other addresses or
 # sizes.
@@ -61,13 +62,10 @@ def is_wanted(default: object) -> bool:
     return bool(default) if wanted is None else wanted
 
 
-@functools.cache
-def _warn_once(text: str) -> None:
-    warnings.warn(
-        f'mode="reduce-overhead" records no XPU graph: {text}. The compiled code is called '
-        "as in the default mode.",
-        RuntimeWarning,
-        stacklevel=2,
+def _tell_once(reason: str) -> None:
+    warn_once(
+        f'mode="reduce-overhead" records no XPU graph: {reason}. The compiled code is '
+        "called as in the default mode"
     )
 
 
@@ -75,14 +73,14 @@ def recorded(compiled: Any) -> Code:
     """The code of a compiled graph of xpu tensors, which records itself."""
     code: Code = compiled.current_callable
     if set(compiled.device_types) - {"xpu", "meta"} or len(compiled.device_idxs) != 1:
-        _warn_once("a graph has parts on other devices")
+        _tell_once("a graph has parts on other devices")
         return code
     (index,) = compiled.device_idxs
     try:
         with torch.xpu.device(index):
             torch.xpu.XPUGraph()
     except NotImplementedError as error:
-        _warn_once(str(error))
+        _tell_once(str(error))
         return code
     fixed = {*compiled.fx_kwargs["static_input_idxs"], *compiled.mutated_input_idxs}
     return RecordedCode(code, index, frozenset(fixed))
@@ -188,7 +186,7 @@ class RecordedCode:
         if len(self.recordings.get(key, ())) == PER_KEY:
             return None
         if sum(map(len, self.recordings.values())) >= MOST_RECORDINGS:
-            _warn_once(
+            _tell_once(
                 f"a graph has {MOST_RECORDINGS} recordings already, of other sizes or "
                 "addresses"
             )
@@ -209,14 +207,14 @@ class RecordedCode:
         for each in inputs:
             if isinstance(each, Tensor) and each.device.index != self.index:
                 self.records = False
-                _warn_once("a graph has inputs on other devices")
+                _tell_once("a graph has inputs on other devices")
                 return None
         try:
             with _one_capture:
                 made = Recording(self.code, inputs, self.fixed, self.index)
         except RuntimeError as error:
             self.records = False
-            _warn_once(str(error).strip().splitlines()[0])
+            _tell_once(str(error).strip().splitlines()[0])
             return None
         self.recordings.setdefault(key, []).append(made)
         return made
