@@ -7,6 +7,7 @@ import torch
 from own_process import run
 from torch import Tensor
 from torch._dynamo.exc import BackendCompilerFailed
+from torch._higher_order_ops.associative_scan import associative_scan
 from torch._inductor.utils import run_and_get_code
 
 import xpurt
@@ -145,3 +146,21 @@ def test_an_op_of_a_type_that_kernels_lack_is_called(xpu: torch.device) -> None:
         found, (code,) = run_and_get_code(torch.compile(program, fullgraph=True), x)
     torch.testing.assert_close(found, program(x))
     assert code.count("__kernel void") == 2
+
+
+def test_an_op_that_has_no_lowering(xpu: torch.device) -> None:
+    """A scan with a function of the program."""
+
+    def program(x: Tensor) -> Tensor:
+        products = associative_scan(torch.mul, x, 0, combine_mode="pointwise")
+        found: Tensor = products.sin()
+        return found
+
+    x = torch.rand(8, 3).to(xpu)
+    warn_once.cache_clear()
+    with (
+        xpurt.kernel_policy("sycl"),
+        pytest.warns(RuntimeWarning, match="op by op: .* target: associative_scan"),
+    ):
+        found = torch.compile(program)(x)
+    torch.testing.assert_close(found, x.cumprod(0).sin())

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch._dynamo import symbolic_convert
-from torch._inductor.exc import InductorError
+from torch._inductor.exc import InductorError, OperatorIssue
 
 from xpurt.compiler.warn_once import warn_once
 from xpurt.errors import KernelBuildError
@@ -43,4 +43,6 @@ def reason_of(error: BaseException) -> str:
     found: Any = error.inner_exception if isinstance(error, InductorError) else error
     if isinstance(found, KernelBuildError):
         return found.summary
+    if isinstance(found, OperatorIssue):  # its op is in the second line
+        return " of ".join(line.strip() for line in str(found).splitlines()[:2])
     return str(found) if isinstance(found, NotImplementedError) else ""
