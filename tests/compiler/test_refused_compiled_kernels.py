@@ -11,7 +11,9 @@ from torch._higher_order_ops.associative_scan import associative_scan
 from torch._inductor.utils import run_and_get_code
 
 import xpurt
+from xpurt import _C
 from xpurt.compiler import kernel_launch
+from xpurt.compiler.form_estimate import Estimate
 from xpurt.compiler.warn_once import warn_once
 
 WARNED = (
@@ -164,3 +166,19 @@ def test_an_op_that_has_no_lowering(xpu: torch.device) -> None:
     ):
         found = torch.compile(program)(x)
     torch.testing.assert_close(found, x.cumprod(0).sin())
+
+
+def test_native_code_needs_no_kernels(
+    xpu: torch.device,
+    spoil: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kernels beside native code that the driver refuses are left out."""
+    if not _C.host_reads(xpu.index or 0):
+        pytest.skip("the host cannot read the memory")
+    spoil("atan")
+    monkeypatch.setattr(Estimate, "kernels_may_pay", True)
+    x = torch.ones(3, 5, device=xpu)
+    with xpurt.kernel_policy("auto"):
+        found = torch.compile(lambda x: x.atan() + 1)(x)
+    torch.testing.assert_close(found, x.atan() + 1)

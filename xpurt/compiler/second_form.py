@@ -10,9 +10,10 @@ from torch._inductor.utils import BoxedBool
 from torch._inductor.virtualized import V
 
 from xpurt import _C
-from xpurt.compiler import form_estimate, host_graph
+from xpurt.compiler import form_estimate, host_graph, op_by_op
 from xpurt.compiler.form_choice import BUILD_US, FormChoice
 from xpurt.compiler.form_estimate import Estimate
+from xpurt.errors import KernelBuildError
 from xpurt.mapping import current_placement
 
 
@@ -48,8 +49,8 @@ def compile_kernels(
         # The strides of the outputs are reported to the tracer by the native form.
         with TracingContext.report_output_strides():
             return compile(made, given, cudagraphs=BoxedBool(False))
-    except InductorError as error:
-        if isinstance(error.inner_exception, NotImplementedError):
+    except (InductorError, KernelBuildError) as error:
+        if op_by_op.reason_of(error):
             return None
         raise
 
