@@ -320,6 +320,19 @@ def test_a_call_that_is_no_copy_of_few_bytes_counts_once(
 
 
 @pytest.mark.usefixtures("learning")
+def test_what_was_forgotten_is_not_reported(set_costs: SetCosts) -> None:
+    """Calls of the same size in another layout have a bucket of their own."""
+    set_costs(dear=KERNEL_WINS)
+    calls("exp", 10)
+    x = torch.ones(2 * LARGE, device="xpu")[::2]
+    _C.testing.forget_statistics()
+    assert _C.testing.learned_calls() == []
+    for _ in range(10):
+        x.exp()
+    assert [row[3] for row in _C.testing.learned_calls()] == ["strided"]
+
+
+@pytest.mark.usefixtures("learning")
 def test_a_new_table_forgets_what_was_learned(set_costs: SetCosts) -> None:
     set_costs(dear=KERNEL_WINS)
     calls("exp", 10)

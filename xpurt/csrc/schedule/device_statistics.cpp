@@ -1,6 +1,7 @@
 #include "schedule/device_statistics.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "device/device.h"
 #include "op/op_record.h"
@@ -180,7 +181,9 @@ std::vector<LearnedCalls> learned_calls() {
             row.timed.push_back(candidate.factor.count());
             row.factors.push_back(candidate.factor.estimate(1));
           }
-          if (!row.timed.empty()) found.push_back(std::move(row));
+          // The candidates of a bucket outlive what it learned: see forget().
+          if (std::ranges::any_of(row.timed, std::identity{}))
+            found.push_back(std::move(row));
         }
       }
     }

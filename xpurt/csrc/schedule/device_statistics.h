@@ -100,7 +100,7 @@ bool is_measured(const FoundBucket& found, size_t candidate);
 void forget_statistics();
 void forget_statistics(OpRecord& record);
 
-// What is known of the calls in one bucket. For tests.
+// What was learned of the calls in one bucket. For tests.
 struct LearnedCalls {
   std::string op;
   c10::DeviceIndex ordinal;
@@ -112,6 +112,7 @@ struct LearnedCalls {
   std::vector<uint64_t> timed;  // timed samples, by candidate
   std::vector<double> factors;  // measured over expected time; 1 if not measured
 };
+// Of buckets with timed samples.
 std::vector<LearnedCalls> learned_calls();
 
 }  // namespace xpurt
