@@ -76,6 +76,22 @@ def test_what_counts_is_whole_steps(whole: float, op_us: float) -> None:
     assert program.run(200) < min(whole, 1) + 0.03
 
 
+def test_a_step_is_told_from_a_few_ops_that_not_every_step_has() -> None:
+    """Such an op is about as long as the shortest that counts. A comparison of four
+    pairs of turns, each of some steps, ends in time."""
+    program = Program(lambda op: 0.95, noise=0.02)
+    kinds = KINDS.copy()
+    while program.baseline.ratio == 0 and program.now < 60e6:
+        KINDS[:] = kinds
+        for place in range(10, len(kinds), 10):
+            if program.random.random() < 0.2:
+                KINDS.insert(place, 100)
+        program.run(0.001)
+    KINDS[:] = kinds
+    assert program.baseline.ratio == pytest.approx(0.95, rel=0.02)
+    assert program.now < 22e6
+
+
 def test_what_became_faster_is_found() -> None:
     program = Program(lambda op: 1.3)
     program.run(30)

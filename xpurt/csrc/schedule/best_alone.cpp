@@ -73,6 +73,12 @@ bool is_settled_alone(const Ordinal& devices) noexcept {
   return (held_word(devices) & kSettled) != 0;
 }
 
+bool is_comparing(const Ordinal& devices) {
+  const Held* held = held_of(devices);
+  return held != nullptr && held->version == scheduler_version() &&
+         held->baseline.is_comparing();
+}
+
 size_t baseline_position(const Ordinal& devices, size_t best) {
   const Held* held = held_of(devices);
   const bool in_use = held != nullptr && held->version == scheduler_version() &&

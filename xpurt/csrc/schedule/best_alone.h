@@ -19,6 +19,9 @@ bool is_settled_alone(const Ordinal& devices) noexcept;
 
 // The following are called under the scheduler's mutex.
 
+// Whether the program is being compared.
+bool is_comparing(const Ordinal& devices);
+
 // The position of the device that the program is compared with. `best`: that which is
 // best alone by now. It is the same from the begin of a comparison to the next one.
 size_t baseline_position(const Ordinal& devices, size_t best);

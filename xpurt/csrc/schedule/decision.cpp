@@ -135,18 +135,19 @@ bool reuse(const CallToDecide& call, c10::DeviceIndex index, const Ordinal& devi
 }
 
 // Adds a long op to the program's longest path.
-void add_long_op(const CallToDecide& call, size_t home, StreamClock& clock,
+void add_long_op(const CallToDecide& call, const Ordinal& devices, StreamClock& clock,
                  Decision* decision) {
   double least = Candidate::kNever;
   for (const Candidate& each : decision->candidates) {
     least = std::min(least, each.cost_us);
   }
   if (!std::isfinite(least)) return;
-  // Not with a single limit: an op about as long would be counted by chance.
+  // Not with a single limit: an op about as long would be counted by chance. And both
+  // arms of a comparison count the same ops, though their learned times differ.
   bool& is_long = decision->bucket->is_long;
-  is_long = least >= (is_long ? kLongUs / 2 : kLongUs);
+  if (!is_comparing(devices)) is_long = least >= (is_long ? kLongUs / 2 : kLongUs);
   if (!is_long) return;
-  const bool blocks = Overlap(decision->candidates, home, true).always_blocks();
+  const bool blocks = Overlap(decision->candidates, devices.home, true).always_blocks();
   decision->path_us =
       clock.dependences.add_call(call.record, call.stack, least, blocks);
 }
@@ -235,7 +236,7 @@ Decision decide(const CallToDecide& call, Stream& stream) {
   const bool samples = learns && call.learns;
   double parallelism = 1;
   if (clock != nullptr) {
-    add_long_op(call, devices.home, *clock, &decision);
+    add_long_op(call, devices, *clock, &decision);
     parallelism = clock->dependences.parallelism();
   }
   const Exploration exploration(found, call.build_us, samples ? 1 + reused : 0,

@@ -11,13 +11,14 @@ namespace {
 constexpr double kFirstUs = 6e6;
 constexpr double kLeastElsewhere = 0.005;
 
-// The begin of a turn that is not measured, and the least time of the measured part.
-// After a change of arms operands have to be copied again, which takes some rounds, or
-// some ops if the program has no rounds.
+// The begin of a turn that is not measured, and the least time of the measured part:
+// some rounds, but few long ones. After a change of arms operands have to be copied
+// again, which takes some ops if the program has no rounds.
 constexpr double kSettlingUs = 30e3, kFirstSettlingUs = 1.5e6;
-constexpr double kSettlingRounds = 3;
 constexpr int kSettlingOps = 16;
 constexpr double kTurnUs = 100e3;
+constexpr double kRounds = 3;
+constexpr double kMostRoundsUs = 200e3;  // without the first round
 
 // If the place where turns end has not been met for this many of its intervals, the
 // program has changed, and they end anywhere.
@@ -51,7 +52,7 @@ bool Baseline::add(uint64_t kind, double alone_us, bool elsewhere, double now) {
     if (alone_ || elsewhere_us_ > kLeastElsewhere * work_us_) {
       begun_us_ = now;
       turn_ = 1;
-      if (!alone_) anchor_ = place_.rarest();  // else too few ops were added
+      if (!alone_) anchor_ = place_.once_per_round();  // else too few ops were added
       changes = alone_;
       alone_ = false;
       begin_turn(now);
@@ -73,6 +74,13 @@ void Baseline::begin_turn(double now) {
   measured_us_ = 0;
 }
 
+// How long some rounds take. The next visit of the anchor is the end of the last one.
+double Baseline::rounds_us() const {
+  if (!anchor_.has_value()) return 0;
+  const double round_us = anchor_->interval_us;
+  return std::min((kRounds - 0.5) * round_us, round_us / 2 + kMostRoundsUs);
+}
+
 // Whether a turn may begin or end here. `since_us`: how long it might have done so.
 bool Baseline::is_there(double since_us) const {
   if (since_us < 0) return false;
@@ -84,10 +92,8 @@ bool Baseline::is_there(double since_us) const {
 bool Baseline::end_turn(double now) {
   if (measured_us_ <= 0) {
     const bool is_first = alone_ && !knows_alone_;
-    const double rounds_us =
-        anchor_.has_value() ? kSettlingRounds * anchor_->interval_us : 0;
     const double least_us = is_first ? kFirstSettlingUs : kSettlingUs;
-    const double since_us = now - turn_us_ - std::max(rounds_us, least_us);
+    const double since_us = now - turn_us_ - std::max(rounds_us(), least_us);
     if (!anchor_.has_value() && turn_ops_ < kSettlingOps) return false;
     if (!is_there(since_us)) return false;
     knows_alone_ |= alone_;
@@ -96,7 +102,8 @@ bool Baseline::end_turn(double now) {
     return false;
   }
   const double took_us = now - measured_us_;
-  if (work_us_ <= 0 || !is_there(took_us - kTurnUs)) return false;
+  if (work_us_ <= 0 || !is_there(took_us - std::max(rounds_us(), kTurnUs)))
+    return false;
   per_work_[alone_ ? 1 : 0] = took_us / work_us_;
   if (turn_ % 2 == 0) {
     ratios_.push_back(per_work_[0] / per_work_[1]);

@@ -62,6 +62,7 @@ class Baseline {
  private:
   void begin_turn(double now);
   bool end_turn(double now);
+  double rounds_us() const;
   bool is_there(double since_us) const;
   bool is_decided() const;
   bool decide(double now);
