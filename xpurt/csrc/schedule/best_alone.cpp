@@ -79,6 +79,10 @@ bool is_comparing(const Ordinal& devices) {
          held->baseline.is_comparing();
 }
 
+bool is_timing_program(const Ordinal& devices) {
+  return is_comparing(devices) && held_of(devices)->baseline.is_measuring();
+}
+
 size_t baseline_position(const Ordinal& devices, size_t best) {
   const Held* held = held_of(devices);
   const bool in_use = held != nullptr && held->version == scheduler_version() &&

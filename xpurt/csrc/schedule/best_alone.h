@@ -22,6 +22,10 @@ bool is_settled_alone(const Ordinal& devices) noexcept;
 // Whether the program is being compared.
 bool is_comparing(const Ordinal& devices);
 
+// Whether the time of the whole program is being measured. Trials would count as time
+// of the arm.
+bool is_timing_program(const Ordinal& devices);
+
 // The position of the device that the program is compared with. `best`: that which is
 // best alone by now. It is the same from the begin of a comparison to the next one.
 size_t baseline_position(const Ordinal& devices, size_t best);

@@ -234,6 +234,7 @@ Decision decide(const CallToDecide& call, Stream& stream) {
   bucket.interval = left;
   if (several) report_reused(bucket, devices, reused);
   const bool samples = learns && call.learns;
+  decision.may_try = samples && !is_timing_program(devices);
   double parallelism = 1;
   if (clock != nullptr) {
     add_long_op(call, devices, *clock, &decision);
@@ -258,7 +259,7 @@ Decision decide(const CallToDecide& call, Stream& stream) {
   }
   size_t candidate = best;
   if (samples) {
-    candidate = exploration.trial(decision.candidates, best);
+    if (decision.may_try) candidate = exploration.trial(decision.candidates, best);
     decision.explores = candidate != best;
     const CandidateStatistics& chosen = bucket.candidates[candidate];
     const bool is_due = is_sample_due(

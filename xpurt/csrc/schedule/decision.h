@@ -30,6 +30,7 @@ struct Decision {
   size_t position = 0;
   bool native = false;
   bool timed = false;        // the call is a timed sample
+  bool may_try = false;      // a trial may begin or go on
   bool explores = false;     // the policy had chosen another candidate
   bool provisional = false;  // a candidate is left out while its kernel is built
   double cost_us = 0;        // predicted, without copies

@@ -167,7 +167,7 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   const bool pays_off = partition.divides();
   if (pays_off) {
     if (have_converged(bucket, partition)) bucket.lost_division.pay_off();
-  } else if (call.learns) {
+  } else if (decision->may_try) {
     partition = divide_again(parts,
                              parts_of(call.cost, work, stream.ordinal(), costs, found,
                                       *decision, Times::of_whole_calls),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace xpurt {
 namespace {
@@ -24,11 +25,11 @@ constexpr double kMostRoundsUs = 200e3;  // without the first round
 // program has changed, and they end anywhere.
 constexpr double kMissedIntervals = 4;
 
-// Pairs of turns. Fewer are enough if they agree, and fewer still if they agree
-// clearly.
-constexpr size_t kMostPairs = 8;
-constexpr size_t kAgreeing = 4;
-constexpr size_t kClearlyAgreeing = 2;
+// Pairs of turns. Fewer than the most are enough if each has a clear ratio, or if the
+// mean of their logarithms is not zero by Student's test (1908), two-sided, of 5%.
+constexpr size_t kLeastPairs = 2;
+constexpr double kStudent[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45};
+constexpr size_t kMostPairs = kLeastPairs + std::size(kStudent);
 constexpr double kClearRatio = 1.1;
 
 constexpr double kFirstPause = 10;  // times of a comparison
@@ -119,13 +120,20 @@ bool Baseline::end_turn(double now) {
 
 bool Baseline::is_decided() const {
   const size_t pairs = ratios_.size();
+  if (pairs < kLeastPairs) return false;
   if (pairs >= kMostPairs) return true;
-  const auto all = [&](double least) {
-    return std::ranges::all_of(ratios_, [=](double each) { return each > least; }) ||
-           std::ranges::all_of(ratios_, [=](double each) { return each < 1 / least; });
+  const auto all = [&](auto is_clear) {
+    return std::ranges::all_of(ratios_, is_clear);
   };
-  return (pairs >= kClearlyAgreeing && all(kClearRatio)) ||
-         (pairs >= kAgreeing && all(1));
+  if (all([](double each) { return each > kClearRatio; }) ||
+      all([](double each) { return each < 1 / kClearRatio; }))
+    return true;
+  double mean = 0, squares = 0;
+  for (const double each : ratios_) mean += std::log(each) / static_cast<double>(pairs);
+  for (const double each : ratios_) squares += std::pow(std::log(each) - mean, 2);
+  const auto degrees = static_cast<double>(pairs - 1);
+  const double error = std::sqrt(squares / degrees / static_cast<double>(pairs));
+  return std::abs(mean) > kStudent[pairs - kLeastPairs] * error;
 }
 
 // Returns whether the arm changes.

@@ -55,6 +55,9 @@ class Baseline {
   // Whether the arms are taking turns. Else not every op has to be added.
   bool is_comparing() const { return turn_ > 0; }
 
+  // Whether the measured part of a turn has begun.
+  bool is_measuring() const { return measured_us_ > 0; }
+
   // Time with all devices over time on the best one alone, by the last comparison. 0:
   // there was none.
   double ratio() const { return ratio_; }
