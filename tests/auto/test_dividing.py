@@ -271,6 +271,34 @@ print(torch.allclose(y.cpu(), expected, rtol=1e-4, atol=1e-4))
     ) == ["{'aten::bmm': ('sycl', 'gpu')}", "{'sycl'}", "True"]
 
 
+def test_the_gradients_of_a_convolution_are_divided_without_primitives() -> None:
+    """The GPU computes its images by products, as it computes whole calls."""
+    assert auto(
+        """
+from torch.nn import functional as F
+costs(10, 1e6)
+torch.manual_seed(0)
+operands = torch.randn(8, 8, 20, 20), torch.randn(8, 8, 3, 3), torch.randn(8)
+def gradients(leaves):
+    leaves = [each.requires_grad_() for each in leaves]
+    y = F.conv2d(*leaves, padding=1)
+    grad = torch.linspace(-1, 1, y.numel()).view(y.shape).to(y.device)
+    return torch.autograd.grad(y, leaves, grad)
+x = [each.to("xpu") for each in operands]
+with xpurt.prefer("GPU"): gradients(x)  # its kernels are there
+torch.xpu.synchronize()
+_C.testing.set_split_proportions([0.5, 0.5])
+before = _C.testing.shards_run(0)
+found = gradients(x)
+both = [now - then for now, then in zip(_C.testing.shards_run(0), before)]
+print(both)
+for one, other in zip(found, gradients(operands)):
+    torch.testing.assert_close(one.cpu(), other, rtol=1e-4, atol=1e-4)
+""",
+        XPURT_LEARN="0",
+    ) == ["[2, 2]"]
+
+
 def test_a_call_does_not_wait_for_the_kernels_of_its_parts(tmp_path) -> None:
     """On the GPU a convolution is a function of Python, and its kernels have to be
     built. Until then home computes it."""

@@ -185,8 +185,7 @@ Tensor ConvolutionCall::in_shards(const Stack& stack, Stream& stream,
 // output channels needs no sum, but each device would read all of the input, and a
 // block of channels is no range of bytes of the incoming gradient.
 //
-// Computes the wanted gradients. False if the call is not to be divided, or if a device
-// has no primitives for its images.
+// Computes the wanted gradients. False if the call is not to be divided.
 bool ConvolutionCall::gradients_in_shards(const Stack& stack, Stream& stream,
                                           RowRun& run,
                                           ConvolutionGradients* gradients) const {
@@ -201,26 +200,30 @@ bool ConvolutionCall::gradients_in_shards(const Stack& stack, Stream& stream,
   const auto format = asked_.memory_format();
   const Tensor input = asked_.input.contiguous(format);
   const Tensor dense_grad = incoming.contiguous(format);
-  Convolution of_images = asked_;
-  for (const Shard& shard : shards) {
-    of_images.input = rows_of(input, shard);
-    const bool possible = has_primitives(of_images, rows_of(dense_grad, shard),
-                                         all_wanted, *devices[shard.position]);
-    if (!possible) {
-      run.fractions.clear();
-      return false;
-    }
-  }
   *gradients = empty_gradients(asked_, {all_wanted[0], false, false});
   // By the shard's first image: a shard that moves home keeps its partial sums.
   std::map<int64_t, ConvolutionGradients> partial;
   run_shards(shards, stream.ordinal(), run, [&](const Shard& shard) {
+    Convolution of_images = asked_;
     of_images.input = rows_of(input, shard);
+    const Tensor grad_of_images = rows_of(dense_grad, shard);
     ConvolutionGradients& of_shard = partial[shard.begin];
     of_shard = empty_gradients(of_images, {false, all_wanted[1], all_wanted[2]});
     if (all_wanted[0]) of_shard[0] = rows_of((*gradients)[0], shard);
-    onednn_convolution_gradients(of_images, rows_of(dense_grad, shard), of_shard,
-                                 shard.position, stream);
+    if (has_primitives(of_images, grad_of_images, all_wanted,
+                       *devices[shard.position])) {
+      onednn_convolution_gradients(of_images, grad_of_images, of_shard, shard.position,
+                                   stream);
+      return;
+    }
+    Stack arguments(stack.end() - count_, stack.end());
+    arguments[0] = grad_of_images;
+    arguments[1] = of_images.input;
+    by_products_.run(&arguments);
+    for (size_t i = 0; i < of_shard.size(); ++i) {
+      if (all_wanted[i])
+        of_shard[i].copy_(arguments[arguments.size() - of_shard.size() + i].toTensor());
+    }
   });
   for (const size_t summed : {1, 2}) {
     if (!all_wanted[summed]) continue;
