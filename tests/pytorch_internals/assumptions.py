@@ -59,6 +59,8 @@ MEMBERS = (
     Member("torch._inductor.decomposition.select_decomp_table", "()", "activations after a convolution are traced with them, and found again"),
     Member("torch._inductor.compile_fx.fake_tensor_prop", "(gm, example_inputs, force_allow_non_fake_inputs)", "values of nodes that a pass has made"),
     Member("torch._inductor.ir.Layout", "type", "the device of a buffer"),
+    Member("torch._inductor.codecache.PyCodeCache.modules", "list", "the modules of generated code"),
+    Member("torch._inductor.codecache.PyCodeCache", "type", "the cache that has them"),
     Member("torch.ops.mkldnn._convolution_pointwise.default", "OpOverload", "what Inductor's freezing makes of a convolution"),
     Member("torch.utils._sympy.functions.FloorDiv", "", "quotients in indices of transposed operands"),
     Member("torch._dynamo.symbolic_convert", "module", "tells whether a program is traced"),
@@ -245,6 +247,19 @@ PATCHES = (
         ("sys.modules.update", "sys.modules[f'torch.{name}']", "sys.modules[path]", "setattr(torch, name)", "setattr(torch, self.name)", "delattr(torch, self.name)"),
         (("torch.get_device_module.cache_clear", ""),),
         "`register_runtime`: a module becomes `torch.<device type>`; PyTorch caches what it found",
+    ),
+    Patch(
+        ("modules[:]", "sys.modules[name]"),
+        (("torch._inductor.codecache.PyCodeCache.modules", "list"),),
+        "modules of generated code with xpu tensors as constants leave Inductor's list and `sys.modules`",
+    ),
+    Patch(
+        (),
+        (
+            ("torch._inductor.codegen.simd.SIMDScheduling.candidate_tilings.cache_clear", ""),
+            ("torch._inductor.freezing_utils.is_frozen_param", "(t)"),
+        ),
+        "a cache of nodes is emptied; a packed weight gets the attribute `_is_frozen_param`, so that no disk keeps its elements",
     ),
     Patch(
         ("FakeTensorMode.avoid_device_init",),

@@ -229,6 +229,8 @@ def _packed(
     )
     if packed.numel() == 0:
         return of.weight
+    # Inductor's cache on disk keeps its name, and no elements.
+    packed._is_frozen_param = True  # type: ignore[attr-defined]
     name = f"_packed_{of.weight.target}_{of.node.name}"
     graph.register_buffer(name, packed)
     node = graph.graph.get_attr(name)

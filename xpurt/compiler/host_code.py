@@ -95,10 +95,15 @@ def keep_home(compiled: Any, *, is_backward: bool) -> Any:
     return compiled
 
 
+def has_home(compiled: Any) -> bool:
+    """Whether the results of a compiled graph for the host belong on xpu."""
+    return getattr(compiled, "xpurt_home", None) is not None
+
+
 def take_xpu_tensors(compiled: Any) -> None:
     """Makes a compiled graph with a home one of xpu tensors."""
-    home: Home | None = getattr(compiled, "xpurt_home", None)
-    if home is not None:
+    if has_home(compiled):
+        home: Home = compiled.xpurt_home
         written = compiled.xpurt_donated.union(compiled.mutated_input_idxs)
         compiled.current_callable = host_code(
             compiled.current_callable, home, sorted(written)

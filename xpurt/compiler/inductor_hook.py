@@ -22,6 +22,7 @@ from torch.utils import _pytree as pytree
 
 from xpurt import _C
 from xpurt.compiler import (
+    frozen_constants,
     fused_convolutions,
     host_code,
     host_graph,
@@ -376,9 +377,12 @@ def _post_compile(before: Callable[..., None]) -> Callable[..., None]:
         compiled: Any, inputs: Any, constants: Any, options: dict[str, Any]
     ) -> None:
         if "xpu" not in compiled.device_types:
+            if host_code.has_home(compiled):
+                frozen_constants.free_with_code(compiled.current_callable)
             before(compiled, inputs, constants, options)
             host_code.take_xpu_tensors(compiled)
             return
+        frozen_constants.free_with_code(compiled.current_callable)
         kernel_launch.build_all(compiled.current_callable, compiled.device_idxs)
         wanted = recording.is_wanted(options["cudagraphs"])
         without = {**options, "cudagraphs": BoxedBool(False)}

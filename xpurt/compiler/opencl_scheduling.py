@@ -231,3 +231,5 @@ def generating(static: Sequence[int]) -> Iterator[None]:
             yield
     finally:
         _static.reset(token)
+        # It keeps nodes of the newest graphs, and with them the graphs' constants.
+        SIMDScheduling.candidate_tilings.cache_clear()
