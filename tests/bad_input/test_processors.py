@@ -158,3 +158,14 @@ def test_the_driver_is_told_before_it_is_loaded() -> None:
     """
     assert output(code, DPCPP_CPU_NUM_CUS="") == "1"
     assert output(code, DPCPP_CPU_NUM_CUS="2") == "2"
+
+
+def test_onednn_has_no_more_threads_than_the_driver() -> None:
+    """Seen on machines with two cores or more."""
+    code = """
+    import ctypes, torch, xpurt
+    from xpurt.startup import driver, tbb_threads
+    torch.ones(1, device="xpu")
+    print(tbb_threads.in_use(ctypes.CDLL(str(driver.library_directory() / driver.TBB))))
+    """
+    assert output(code, DPCPP_CPU_NUM_CUS="1") == "1"

@@ -12,8 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from xpurt import virtual_gpu
-from xpurt.startup import cpu_quota
+from xpurt.startup import cpu_quota, tbb_threads
 
+TBB = "libtbb.so.12"
 # In the order of their dependencies. The first four have no run path to each other, so
 # loading libOpenCL or libdnnl by path alone fails.
 LIBRARIES = (
@@ -21,7 +22,7 @@ LIBRARIES = (
     "libimf.so",
     "libsvml.so",
     "libirng.so",
-    "libtbb.so.12",
+    TBB,
     "libOpenCL.so.1",
     "libsycl.so.9",
     "libdnnl.so.3",
@@ -116,14 +117,28 @@ def prepare() -> None:
     virtual GPU is added if XPURT_VIRTUAL_GPU requests it; raises ConfigError if that
     request is invalid, and RuntimeError if it is too late. In a control group with a
     quota of processor time, the CPU driver starts no more threads than the quota pays
-    for, unless DPCPP_CPU_NUM_CUS is set.
+    for, unless DPCPP_CPU_NUM_CUS is set. oneDNN has no more threads than the driver.
     """
     virtual_gpu.activate_from_environment()
     threads = cpu_quota.threads_within_quota()
     if threads is not None:
         os.environ.setdefault(CPU_DRIVER_THREADS, str(threads))
+    _limit_tbb()
     driver = find_cpu_driver()
     if "OCL_ICD_FILENAMES" in os.environ or driver is None:
         return
     if not system_has_cpu_driver():
         os.environ["OCL_ICD_FILENAMES"] = str(driver)
+
+
+def _limit_tbb() -> None:
+    """The driver takes a value that is no number as none, and so does this."""
+    threads = os.environ.get(CPU_DRIVER_THREADS, "")
+    directory = library_directory()
+    if directory is None or not threads.isdecimal() or int(threads) == 0:
+        return
+    try:
+        library = ctypes.CDLL(str(directory / TBB))
+    except OSError:
+        return  # load_libraries() has reported it
+    tbb_threads.limit(library, int(threads))
