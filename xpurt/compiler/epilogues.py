@@ -1,4 +1,4 @@
-"""What follows a convolution in a graph, and can be computed with it.
+"""What follows a convolution or a product in a graph, and can be computed with it.
 
 An activation is a graph of its own: Inductor's decompositions have replaced it by ops on
 elements. So a pattern is traced with the same decompositions, and found again in the
@@ -57,7 +57,7 @@ def _added(node: Node) -> Node | None:
     if not isinstance(other, Node) or other is node:
         return None
     if other.target is node.target and node < other:
-        return None  # the later one of two convolutions is computed with the addition
+        return None  # the later one of two is computed with the addition
     value, wanted = other.meta.get("val"), node.meta["val"]
     same = (
         isinstance(value, Tensor)

@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.fx import Graph, GraphModule, Node
 
 from xpurt.compiler.epilogues import Epilogue, epilogue_of
+from xpurt.compiler.graph_nodes import call, call_now, complete, constant
 from xpurt.mapping import current_placement
 
 _CONTIGUOUS: Final = 0
@@ -46,20 +46,14 @@ def fuse(graph: GraphModule, inputs: Sequence[Any], index: int) -> None:
     without the primitives keep the graph as it is."""
     if len(current_placement().ordinals[index]) > 1:
         return  # each op chooses its device
-    from torch._inductor.compile_fx import fake_tensor_prop
-
     changed = False
     images = _Images(graph.graph)
     for node in list(graph.graph.nodes):
         found = _Convolution.of(graph, node)
         if found is not None:
             changed |= _replace(graph, found, images)
-    if not changed:
-        return
-    graph.graph.eliminate_dead_code()
-    graph.graph.lint()
-    graph.recompile()
-    fake_tensor_prop(graph, list(inputs), True)
+    if changed:
+        complete(graph, inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +110,7 @@ class _Convolution:
         """Those of the input and the result that the device prefers; empty if it has no
         primitive."""
         bias = None if self.bias is None else self.bias.meta["val"]
-        found: list[int] = _now(
+        found: list[int] = call_now(
             torch.ops.xpurt.convolution_formats,
             *self.arguments(
                 self.input.meta["val"],
@@ -155,11 +149,11 @@ def _replace(graph: GraphModule, of: _Convolution, images: "_Images") -> bool:
         input = images.in_format(of.input, taken)
         other = None if after.other is None else images.in_format(after.other, made)
         weight = _packed(graph, of, after, input, (taken, made))
-        result = graph.graph.call_function(
+        result = call(
+            graph.graph,
             torch.ops.xpurt.fused_convolution.default,
-            of.arguments(input, weight, of.bias, other, after, (taken, made)),
+            *of.arguments(input, weight, of.bias, other, after, (taken, made)),
         )
-        _set_value(result)
         images.replace(after.last, result, made)
     return True
 
@@ -181,10 +175,13 @@ class _Images:
             aten = torch.ops.aten
             blocks = [sizes[0], sizes[1] // format, format, *sizes[2:]]
             order = [0, 1, *range(3, len(blocks)), 2]
-            known = self._call(aten.reshape.default, node, blocks)
-            known = self._call(aten.permute.default, known, order)
-            known = self._call(
-                aten.clone.default, known, memory_format=torch.contiguous_format
+            known = call(self._graph, aten.reshape.default, node, blocks)
+            known = call(self._graph, aten.permute.default, known, order)
+            known = call(
+                self._graph,
+                aten.clone.default,
+                known,
+                memory_format=torch.contiguous_format,
             )
             self._blocked[node, format] = known
         return known
@@ -196,15 +193,10 @@ class _Images:
             aten = torch.ops.aten
             sizes = list(before.meta["val"].size())
             order = [0, 1, len(sizes), *range(2, len(sizes))]
-            plain = self._call(aten.permute.default, result, order)
-            plain = self._call(aten.reshape.default, plain, sizes)
+            plain = call(self._graph, aten.permute.default, result, order)
+            plain = call(self._graph, aten.reshape.default, plain, sizes)
             self._blocked[plain, format] = result
         before.replace_all_uses_with(plain)
-
-    def _call(self, target: Any, *args: Any, **kwargs: Any) -> Node:
-        node = self._graph.call_function(target, args, kwargs)
-        _set_value(node)
-        return node
 
 
 def _packed(
@@ -216,7 +208,7 @@ def _packed(
 ) -> Node:
     """The packed weight as a constant of the graph."""
     result = of.node.meta["val"]
-    packed: Tensor = _now(
+    packed: Tensor = call_now(
         torch.ops.xpurt.pack_convolution_weight,
         *of.arguments(
             input.meta["val"],
@@ -229,37 +221,8 @@ def _packed(
     )
     if packed.numel() == 0:
         return of.weight
-    # Inductor's cache on disk keeps its name, and no elements.
-    packed._is_frozen_param = True  # type: ignore[attr-defined]
     name = f"_packed_{of.weight.target}_{of.node.name}"
-    graph.register_buffer(name, packed)
-    node = graph.graph.get_attr(name)
-    node.meta["val"] = result.fake_mode.from_tensor(packed, static_shapes=True)
-    return node
-
-
-def _now(op: Any, *args: Any) -> Any:
-    """Calls an op while a graph is compiled. A fake tensor becomes one of its size,
-    dtype and device, without memory for its elements."""
-
-    def real(value: Any) -> Any:
-        if not isinstance(value, FakeTensor):
-            return value
-        made = torch.empty(1, dtype=value.dtype, device=value.device)
-        return made.expand([int(size) for size in value.size()])
-
-    with unset_fake_temporarily():
-        return op(*(real(each) for each in args))
-
-
-def _set_value(node: Node) -> None:
-    args, kwargs = torch.fx.node.map_arg(
-        (node.args, node.kwargs), lambda each: each.meta["val"]
-    )
-    mode = next(each.meta["val"] for each in node.all_input_nodes).fake_mode
-    target: Any = node.target
-    with mode:
-        node.meta["val"] = target(*args, **kwargs)
+    return constant(graph, name, packed, of.node)
 
 
 def _fake(

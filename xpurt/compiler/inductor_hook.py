@@ -24,6 +24,7 @@ from xpurt import _C
 from xpurt.compiler import (
     frozen_constants,
     fused_convolutions,
+    fused_products,
     host_code,
     host_graph,
     kernel_launch,
@@ -49,6 +50,7 @@ def change(compile_fx: ModuleType) -> None:
     random_ops.define()
     traced_layouts.define()
     fused_convolutions.define()
+    fused_products.define()
     replaced = {
         "compile_fx": _choose_form,
         "partition_fn": _partition,
@@ -279,6 +281,7 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
                 compile = functools.partial(before, *args, **kwargs)
                 if not wanted:  # primitives can't be recorded
                     fused_convolutions.fuse(graph, inputs, min(found))
+                    fused_products.fuse(graph, inputs, min(found))
                 with recording.recording(wanted=wanted):
                     return _compile_kernels(compile, graph, inputs, min(found))
             with host_code.compiling(None):
