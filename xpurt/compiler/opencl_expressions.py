@@ -17,6 +17,7 @@ from torch._inductor.virtualized import ops
 
 from xpurt.compiler import current
 from xpurt.compiler.opencl_types import (
+    IndexPrinter,
     computed,
     computed_letter,
     letter_of,
@@ -200,13 +201,21 @@ class OpenCLExpressions(OpOverrides):
     @staticmethod
     def index_expr(expr: sympy.Expr, dtype: torch.dtype) -> Any:
         now = current.kernel()
-        index = now.index_to_str(now.prepare_indexing(expr))
-        bounds = get_bounds_index_expr(expr)
-        if expr.is_integer is False:
-            return now.cse.generate(now.compute, index, dtype=torch.float32)
-        found = now.cse.generate(
-            now.compute, f"(long)({index})", bounds=bounds, dtype=torch.int64
-        )
+        prepared = now.prepare_indexing(expr)
+        wide = computed(dtype)
+        # A quotient of sizes, for example. Of some expressions it is unknown.
+        if not expr.is_integer and (wide.is_floating_point or expr.is_integer is False):
+            real = wide if wide.is_floating_point else torch.float32
+            printer = IndexPrinter(value_type(real))
+            text = printer.doprint(now.rename_indexing(prepared))
+            found = now.cse.generate(now.compute, f"({text})", dtype=real)
+        else:
+            found = now.cse.generate(
+                now.compute,
+                f"(long)({now.index_to_str(prepared)})",
+                bounds=get_bounds_index_expr(expr),
+                dtype=torch.int64,
+            )
         return ops.to_dtype(found, dtype)
 
     value_expr = index_expr

@@ -5,6 +5,7 @@ in the kernels of rows.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import sympy
@@ -87,8 +88,21 @@ def _integer(value: int, dtype: torch.dtype) -> str:
     return f"({value}{suffix})" if value < 0 else f"{value}{suffix}"
 
 
+# Functions of Python's math module, in sympy's expressions of sizes.
+_OF_SIZES: Final = (
+    "sqrt cos cosh sin sinh tan tanh asin acos atan exp log asinh log2"
+).split()
+
+
 class IndexPrinter(ExprPrinter):
-    """Index expressions as OpenCL C. Every symbol is a long."""
+    """Expressions of indices and sizes as OpenCL C. Every symbol is a long.
+
+    real: the type of what is not an integer, "float" or "double".
+    """
+
+    def __init__(self, real: str = "float") -> None:
+        super().__init__()
+        self.real = real
 
     def _print_Integer(self, expr: sympy.Expr) -> str:
         return f"{int(expr)}L" if abs(int(expr)) >= 1 << 31 else str(int(expr))
@@ -121,10 +135,17 @@ class IndexPrinter(ExprPrinter):
 
     _print_PythonMod = _print_Mod
 
+    def _type(self, expr: sympy.Expr) -> str:
+        return "long" if expr.is_integer else self.real
+
+    def _real(self, expr: sympy.Expr) -> str:
+        return f"(({self.real})({self._print(expr)}))"
+
     def _chained(self, expr: sympy.Expr, sign: str) -> str:
-        found, *others = map(self._print, expr.args)
+        type_ = self._type(expr)
+        found, *others = (f"(({type_})({self._print(each)}))" for each in expr.args)
         for each in others:
-            found = f"(({found}) {sign} ({each}) ? (long)({found}) : (long)({each}))"
+            found = f"({found} {sign} {each} ? {found} : {each})"
         return str(found)
 
     def _print_Min(self, expr: sympy.Expr) -> str:
@@ -134,7 +155,9 @@ class IndexPrinter(ExprPrinter):
         return self._chained(expr, ">")
 
     def _print_Abs(self, expr: sympy.Expr) -> str:
-        return f"abs((long)({self._print(expr.args[0])}))"
+        (of,) = expr.args
+        function = "abs" if of.is_integer else "fabs"
+        return f"{function}(({self._type(of)})({self._print(of)}))"
 
     def _print_Where(self, expr: sympy.Expr) -> str:
         condition, one, other = map(self._print, expr.args)
@@ -162,18 +185,32 @@ class IndexPrinter(ExprPrinter):
         return "0"
 
     def _print_ToFloat(self, expr: sympy.Expr) -> str:
-        return f"((float)({self._print(expr.args[0])}))"
+        return self._real(expr.args[0])
 
     def _print_IntTrueDiv(self, expr: sympy.Expr) -> str:
-        top, below = map(self._print, expr.args)
-        return f"((float)({top}) / (float)({below}))"
+        top, below = map(self._real, expr.args)
+        return f"({top} / {below})"
 
-    def _print_FloatTrueDiv(self, expr: sympy.Expr) -> str:
-        top, below = map(self._print, expr.args)
-        return f"(({top}) / ({below}))"
+    _print_FloatTrueDiv = _print_IntTrueDiv
+
+    def _print_FloatPow(self, expr: sympy.Expr) -> str:
+        base, power = map(self._real, expr.args)
+        return f"pow({base}, {power})"
+
+    def _print_TruncToFloat(self, expr: sympy.Expr) -> str:
+        return f"trunc({self._real(expr.args[0])})"
+
+    def _print_RoundDecimal(self, expr: sympy.Expr) -> str:
+        number, digits = expr.args
+        power = self._print(sympy.Float(10.0 ** abs(int(digits))))
+        up, down = ("*", "/") if digits > 0 else ("/", "*")
+        return f"(rint({self._real(number)} {up} {power}) {down} {power})"
 
     def _print_Float(self, expr: sympy.Expr) -> str:
-        return f"{float(expr)!r}f"
+        return f"{float(expr)!r}{'f' if self.real == 'float' else ''}"
+
+    def _print_NaN(self, expr: sympy.Expr) -> str:
+        return f"(({self.real})NAN)"
 
     def _print_Infinity(self, expr: sympy.Expr) -> str:
         return "INFINITY"
@@ -182,7 +219,7 @@ class IndexPrinter(ExprPrinter):
         return "(-INFINITY)"
 
     def _to_int(self, function: str, expr: sympy.Expr) -> str:
-        return f"((long){function}((float)({self._print(expr.args[0])})))"
+        return f"((long){function}({self._real(expr.args[0])}))"
 
     def _print_FloorToInt(self, expr: sympy.Expr) -> str:
         return self._to_int("floor", expr)
@@ -204,15 +241,21 @@ class IndexPrinter(ExprPrinter):
         base, power = expr.args
         if isinstance(power, sympy.Integer):
             return self.stringify([base] * int(power), "*", PRECEDENCE["Mul"]) or "1"
-        return (
-            f"((long)pow((float)({self._print(base)}), (float)({self._print(power)})))"
-        )
+        return f"((long)pow({self._real(base)}, {self._real(power)}))"
 
     def _print_LShift(self, expr: sympy.Expr) -> str:
         return f"(({self._print(expr.args[0])}) << ({self._print(expr.args[1])}))"
 
     def _print_RShift(self, expr: sympy.Expr) -> str:
         return f"(({self._print(expr.args[0])}) >> ({self._print(expr.args[1])}))"
+
+
+def _function(name: str) -> Callable[[IndexPrinter, sympy.Expr], str]:
+    return lambda printer, expr: f"{name}({printer._real(expr.args[0])})"
+
+
+for _name in _OF_SIZES:
+    setattr(IndexPrinter, f"_print_OpaqueUnaryFn_{_name}", _function(_name))
 
 
 class SmallIndexPrinter(IndexPrinter):
