@@ -5,7 +5,6 @@ in the kernels of rows.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, Final
 
 import sympy
@@ -86,12 +85,6 @@ def _integer(value: int, dtype: torch.dtype) -> str:
         return "LONG_MIN"
     suffix = "L" if dtype == torch.int64 or not -(1 << 31) <= value < 1 << 31 else ""
     return f"({value}{suffix})" if value < 0 else f"{value}{suffix}"
-
-
-# Functions of Python's math module, in sympy's expressions of sizes.
-_OF_SIZES: Final = (
-    "sqrt cos cosh sin sinh tan tanh asin acos atan exp log asinh log2"
-).split()
 
 
 class IndexPrinter(ExprPrinter):
@@ -206,6 +199,14 @@ class IndexPrinter(ExprPrinter):
         up, down = ("*", "/") if digits > 0 else ("/", "*")
         return f"(rint({self._real(number)} {up} {power}) {down} {power})"
 
+    def _print_Function(self, expr: sympy.Expr) -> str:
+        """A function of Python's math module, which OpenCL C has by the same name."""
+        name = type(expr).__name__
+        function = name.removeprefix("OpaqueUnaryFn_")
+        if function == name:
+            raise NotImplementedError(f"kernels do not compute {name} of sizes")
+        return f"{function}({self._real(expr.args[0])})"
+
     def _print_Float(self, expr: sympy.Expr) -> str:
         return f"{float(expr)!r}{'f' if self.real == 'float' else ''}"
 
@@ -248,14 +249,6 @@ class IndexPrinter(ExprPrinter):
 
     def _print_RShift(self, expr: sympy.Expr) -> str:
         return f"(({self._print(expr.args[0])}) >> ({self._print(expr.args[1])}))"
-
-
-def _function(name: str) -> Callable[[IndexPrinter, sympy.Expr], str]:
-    return lambda printer, expr: f"{name}({printer._real(expr.args[0])})"
-
-
-for _name in _OF_SIZES:
-    setattr(IndexPrinter, f"_print_OpaqueUnaryFn_{_name}", _function(_name))
 
 
 class SmallIndexPrinter(IndexPrinter):
