@@ -98,6 +98,7 @@ MEMBERS = (
     Member("torch.utils._sympy.printers.ExprPrinter", "type", "index expressions as text"),
     Member("torch.utils._sympy.symbol.*", "", "sizes that are floats"),
     Member("torch._inductor.compile_fx", "module", "replaced functions: torch.compile"),
+    Member("torch._higher_order_ops.associative_scan", "function", "a replaced function, of the package and of its module of the same name"),
     Member("torch._inductor.config", "", "has `patch`; the settings of AOTInductor"),
     Member("torch._inductor.config.aot_inductor.metadata", "dict", "is written to AOTInductor's package"),
     Member("torch._inductor.config.max_autotune", "bool", "a mode that has `cudagraphs`, too"),
@@ -154,6 +155,11 @@ PATCHES = (
             ("torch.export.pt2_archive._package.AOTICompiledModel:__init__", "(self, loader)"),
         ),
         "graphs on xpu become graphs of CPU tensors over the same bytes, between AOTAutograd and Inductor",
+    ),
+    Patch(
+        ("package.associative_scan",),
+        (("torch._higher_order_ops.associative_scan", "(combine_fn, xs, dim, reverse, combine_mode)"),),
+        "scans of xpu tensors are composed of other ops, whose derivatives PyTorch computes correctly",
     ),
     Patch(
         ("lowering.unsupported_input_tensor", "vars(lowering)['is_gpu']"),
