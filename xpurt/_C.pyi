@@ -39,6 +39,10 @@ def device_count() -> int: ...
 def device_uuid(device: int) -> bytes:
     """The driver's uuid of the ``sycl::device`` at this address: 16 bytes or none."""
 
+def define_backend(make_inner: Callable[..., Any]) -> Any:
+    """The class `ProcessGroupXCCL`. `make_inner` takes a store, a rank, the number of
+    ranks and a timeout, and returns a c10d backend for CPU tensors."""
+
 def in_bad_fork() -> bool: ...
 def init() -> None:
     """Initializes the devices, as their first use does; raises after a fork."""

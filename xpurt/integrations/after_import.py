@@ -26,6 +26,7 @@ _LIGHTNING = "xpurt.integrations.lightning"
 # For each foreign module, our module whose function `change` changes it.
 _CHANGES = {
     "torch._higher_order_ops.associative_scan": "xpurt.compiler.associative_scans",
+    "torch.distributed.distributed_c10d": "xpurt.distributed.default_backend",
     "torch._inductor.compile_fx": "xpurt.compiler.inductor_hook",
     "torch.export.pt2_archive._package": "xpurt.compiler.packages",
     "lightning.pytorch.trainer.connectors.accelerator_connector": _LIGHTNING,

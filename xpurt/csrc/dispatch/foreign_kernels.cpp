@@ -166,7 +166,9 @@ void adapt_foreign_kernels() {
 void watch_foreign_kernels() {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const OperatorName& name : dispatcher.getAllOpNames()) {
-    if (name.name.starts_with("aten::")) watch().ours.insert(name);
+    const bool is_ours =
+        name.name.starts_with("aten::") || name.name.starts_with("c10d::");
+    if (is_ours) watch().ours.insert(name);
   }
   static auto* const kept = new c10::RegistrationHandleRAII(
       dispatcher.addRegistrationListener(std::make_unique<Listener>()));

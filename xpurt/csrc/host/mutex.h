@@ -88,6 +88,9 @@ enum class Rank : uint8_t {
   build_queue,        // gives a build to its worker
   gone_ops,           //
   worker,             //
+  launches,           // starts a thread
+  coalescing,         //
+  peer_launch,        // sees whether a work has ended
 };
 
 // Whether locks are checked; set by check_locks().

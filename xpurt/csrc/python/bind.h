@@ -10,6 +10,7 @@ void bind_allocator(pybind11::module_& m);
 void bind_compiled_kernel(pybind11::module_& m);
 void bind_compiler(pybind11::module_& m);
 void bind_device(pybind11::module_& m);
+void bind_distributed(pybind11::module_& m);
 void bind_graph(pybind11::module_& m);
 void bind_lazy(pybind11::module_& m);
 void bind_learner(pybind11::module_& m);

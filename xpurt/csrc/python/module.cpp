@@ -96,6 +96,7 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_compiled_kernel(m);
   xpurt::bind_compiler(m);
   xpurt::bind_device(m);
+  xpurt::bind_distributed(m);
   xpurt::bind_lazy(m);
   xpurt::bind_learner(m);
   xpurt::bind_raw_pointers(m);

@@ -38,6 +38,8 @@ namespace xpurt {
 // among PyTorch's kernels. A kernel of another library may block, for example on a lock
 // of the program that another thread holds while it uses the same tensor. Nothing waits
 // for such a kernel. Its writes are kept from work on bytes that do not overlap them.
+// Nor does anything wait for writes that outlive a call, such as those of a collective:
+// their end is the business of who called it.
 //
 // Rejected: to lock a storage while a host kernel writes to it (two threads could no
 // longer write to two rows at the same time, and a kernel that uses its own operand
@@ -46,8 +48,8 @@ namespace xpurt {
 namespace {
 
 struct HostWrite {
-  const HostWrites* owner;
-  const void* thread;
+  const void* owner;
+  const void* thread;  // nullptr if it is not one of the program's
   const char* begin;
   const char* end;
   bool may_block;
@@ -150,6 +152,25 @@ void HostWrites::end() noexcept {
   if (!may_block_) writes_here -= ended;
   begun_ = false;
   if (table.waiting > 0) table.changed.notify_all();
+}
+
+void LastingHostWrites::begin(const c10::TensorImpl& tensor) {
+  if (tensor.numel() == 0 || !tensor.has_storage() || has_one_device(tensor.device())) {
+    return;
+  }
+  const Interval written = element_span(tensor);
+  const auto* home = static_cast<const char*>(tensor.unsafe_storage().data_ptr().get());
+  std::lock_guard<Mutex> lock(host_writes().mutex);
+  host_writes().writes.push_back(
+      {this, nullptr, home + written.begin, home + written.end, /*may_block=*/true});
+  begun_ = true;
+}
+
+LastingHostWrites::~LastingHostWrites() {
+  if (!begun_) return;
+  std::lock_guard<Mutex> lock(host_writes().mutex);
+  std::erase_if(host_writes().writes,
+                [&](const HostWrite& each) { return each.owner == this; });
 }
 
 bool is_writing_on_host() noexcept {

@@ -35,6 +35,22 @@ class HostWrites {
   bool begun_ = false;
 };
 
+// The writes of other code that go on after the call that began them, in threads of its
+// own. They may end in any thread. Nothing waits for them: see Note [Host writes].
+class LastingHostWrites {
+ public:
+  LastingHostWrites() = default;
+  ~LastingHostWrites();
+  LastingHostWrites(const LastingHostWrites&) = delete;
+  LastingHostWrites& operator=(const LastingHostWrites&) = delete;
+
+  // As HostWrites::begin(), but never waits.
+  void begin(const c10::TensorImpl& tensor);
+
+ private:
+  bool begun_ = false;
+};
+
 // Whether this thread runs a host kernel whose writes others wait for.
 bool is_writing_on_host() noexcept;
 

@@ -1,0 +1,57 @@
+// The backend of torch.distributed in Python.
+#include <pybind11/chrono.h>
+#include <pybind11/pybind11.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "distributed/backend.h"
+#include "python/bind.h"
+
+namespace py = pybind11;
+
+namespace xpurt {
+namespace {
+
+constexpr const char* kClass = "ProcessGroupXCCL";
+
+using Options = c10::intrusive_ptr<XpuBackendOptions>;
+
+// `make_inner`(store, rank, size, timeout) returns a backend for CPU tensors.
+py::object define_class(py::module_& m, const py::function& make_inner) {
+  auto made = py::class_<XpuBackend, c10d::Backend, c10::intrusive_ptr<XpuBackend>>(
+      m, kClass,
+      "The backend of torch.distributed for xpu tensors, around one for CPU tensors.");
+  py::class_<XpuBackendOptions, c10d::Backend::Options, Options>(made, "Options")
+      .def(py::init<>())
+      .def_readwrite("is_high_priority_stream",
+                     &XpuBackendOptions::is_high_priority_stream);
+  made.def(py::init([make_inner](const py::object& store, int rank, int size,
+                                 const Options& options) {
+             auto inner = make_inner(store, rank, size, options->timeout);
+             return c10::make_intrusive<XpuBackend>(inner.cast<BackendPointer>(),
+                                                    options, /*is_shared=*/false);
+           }),
+           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"));
+  made.def_property_readonly("inner", &XpuBackend::inner,
+                             "The backend that exchanges the data of CPU tensors.");
+  made.def_property_readonly("options", [](XpuBackend& backend) {
+    return c10::static_intrusive_pointer_cast<XpuBackendOptions>(
+        backend.getBackendOptions());
+  });
+  return made;
+}
+
+}  // namespace
+
+// The base classes are those of torch._C._distributed_c10d, which may be imported
+// later.
+void bind_distributed(py::module_& m) {
+  m.def(
+      "define_backend",
+      [m](const py::function& make_inner) mutable {
+        return py::hasattr(m, kClass) ? py::object(m.attr(kClass))
+                                      : define_class(m, make_inner);
+      },
+      py::arg("make_inner"));
+}
+
+}  // namespace xpurt

@@ -1,0 +1,1 @@
+"""torch.distributed on xpu: the backend `xccl`."""
