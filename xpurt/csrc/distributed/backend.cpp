@@ -1,7 +1,9 @@
 // One row per collective: what it reads, what it writes, and the inner backend's call.
 #include "distributed/backend.h"
 
-#include <ATen/ops/chunk.h>
+#include <ATen/ops/cat.h>
+
+#include <numeric>
 
 namespace xpurt {
 namespace {
@@ -21,10 +23,31 @@ Options with(Options options, const Reduction& reduction) {
   return options;
 }
 
+c10d::AllreduceOptions with_sum(const c10d::ReduceScatterOptions& options,
+                                const Reduction& reduction) {
+  return {reduction.operation(), options.timeout, options.asyncOp};
+}
+
 // A gather into one tensor, or a scatter from it, is one of its equal parts: the shape
 // does not matter, as with NCCL, and gloo compares shapes.
 at::Tensor as_line(const at::Tensor& tensor) {
   return tensor.view(-1);
+}
+
+Tensors as_lines(const Tensors& tensors) {
+  Tensors lines;
+  for (const at::Tensor& each : tensors) lines.push_back(as_line(each));
+  return lines;
+}
+
+std::vector<int64_t> sizes_of(const Tensors& tensors) {
+  std::vector<int64_t> sizes;
+  for (const at::Tensor& each : tensors) sizes.push_back(each.numel());
+  return sizes;
+}
+
+int64_t sum_of(const std::vector<int64_t>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), int64_t{0});
 }
 
 Tensors parts_of(const at::Tensor& whole, int64_t parts) {
@@ -46,6 +69,10 @@ void check_parts(const char* name, const at::Tensor& whole, const at::Tensor& pa
 
 WorkPointer XpuBackend::broadcast(Tensors& tensors,
                                   const c10d::BroadcastOptions& options) {
+  if (const Tensors chunks = chunks_of(tensors); !chunks.empty()) {
+    return run_chunks(OpType::BROADCAST, tensors, chunks,
+                      [&](Tensors& each) { return broadcast(each, options); });
+  }
   const bool is_root = getRank() == options.rootRank;
   return run({OpType::BROADCAST, is_root ? tensors : Tensors{},
               is_root ? Tensors{} : tensors,
@@ -57,6 +84,10 @@ WorkPointer XpuBackend::broadcast(Tensors& tensors,
 
 WorkPointer XpuBackend::allreduce(Tensors& tensors,
                                   const c10d::AllreduceOptions& options) {
+  if (const Tensors chunks = chunks_of(tensors); !chunks.empty()) {
+    return run_chunks(OpType::ALLREDUCE, tensors, chunks,
+                      [&](Tensors& each) { return allreduce(each, options); });
+  }
   const Reduction reduction(options.reduceOp, getSize());
   return run({OpType::ALLREDUCE, tensors, tensors,
               [=](Backend& inner, const HostForms& host) {
@@ -123,12 +154,9 @@ WorkPointer XpuBackend::allgather_coalesced(TensorLists& outputs, Tensors& input
 
 WorkPointer XpuBackend::allgather_into_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
-  return run(
-      {OpType::COALESCED, inputs, outputs, [=](Backend& inner, const HostForms& host) {
-         Tensors to = host(outputs);
-         Tensors from = host(inputs);
-         return inner.allgather_into_tensor_coalesced(to, from, options);
-       }});
+  return run_pairs(OpType::COALESCED, outputs, inputs, [&](auto& to, auto& from) {
+    return _allgather_base(to, from, options);
+  });
 }
 
 WorkPointer XpuBackend::gather(TensorLists& outputs, Tensors& inputs,
@@ -151,44 +179,55 @@ WorkPointer XpuBackend::scatter(Tensors& outputs, TensorLists& inputs,
               }});
 }
 
+// Gloo's own reduce_scatter is the all_reduce of a copy, and its work has no future. So
+// this is the all_reduce of a copy, too, and gives the same numbers.
 WorkPointer XpuBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs,
                                        const c10d::ReduceScatterOptions& options) {
+  const bool is_one = outputs.size() == 1 && inputs.size() == 1;
+  TORCH_CHECK_VALUE(is_one && static_cast<int>(inputs.front().size()) == getSize(),
+                    "reduce_scatter needs one output, and one input for each of the ",
+                    getSize(), " ranks");
   const Reduction reduction(options.reduceOp, getSize());
-  return run({OpType::REDUCE_SCATTER, flat(inputs), outputs,
+  const auto sum = std::make_shared<at::Tensor>();
+  return run({OpType::REDUCE_SCATTER, inputs.front(), outputs,
               [=](Backend& inner, const HostForms& host) {
-                Tensors to = host(outputs);
-                TensorLists from = host(inputs);
-                return inner.reduce_scatter(to, from, with(options, reduction));
+                *sum = at::cat(as_lines(host(inputs.front())));
+                Tensors one{*sum};
+                return inner.allreduce(one, with_sum(options, reduction));
               },
-              reduction});
+              reduction,
+              [=, rank = getRank()](const HostForms& host) {
+                const at::Tensor to = as_line(host(outputs.front()));
+                const auto sizes = sizes_of(host(inputs.front()));
+                to.copy_(sum->split_with_sizes(sizes)[rank]);
+              }});
 }
 
 WorkPointer XpuBackend::_reduce_scatter_base(
     at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) {
   check_parts("reduce_scatter_tensor", input, output, getSize());
   const Reduction reduction(options.reduceOp, getSize());
+  const auto sum = std::make_shared<at::Tensor>();
   return run({OpType::_REDUCE_SCATTER_BASE,
               {input},
               {output},
               [=](Backend& inner, const HostForms& host) {
-                at::Tensor to = as_line(host(output));
-                at::Tensor from = as_line(host(input));
-                return inner._reduce_scatter_base(to, from, with(options, reduction));
+                *sum = as_line(host(input)).clone();
+                Tensors one{*sum};
+                return inner.allreduce(one, with_sum(options, reduction));
               },
-              reduction});
+              reduction,
+              [=, rank = getRank()](const HostForms& host) {
+                const at::Tensor to = as_line(host(output));
+                to.copy_(sum->narrow(0, rank * to.numel(), to.numel()));
+              }});
 }
 
 WorkPointer XpuBackend::reduce_scatter_tensor_coalesced(
     Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
-  const Reduction reduction(options.reduceOp, getSize());
-  return run({OpType::REDUCE_SCATTER_TENSOR_COALESCED, inputs, outputs,
-              [=](Backend& inner, const HostForms& host) {
-                Tensors to = host(outputs);
-                Tensors from = host(inputs);
-                return inner.reduce_scatter_tensor_coalesced(to, from,
-                                                             with(options, reduction));
-              },
-              reduction});
+  return run_pairs(
+      OpType::REDUCE_SCATTER_TENSOR_COALESCED, outputs, inputs,
+      [&](auto& to, auto& from) { return _reduce_scatter_base(to, from, options); });
 }
 
 WorkPointer XpuBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
@@ -207,14 +246,29 @@ WorkPointer XpuBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
               }});
 }
 
+// Gloo's own takes tensors of one size alone.
 WorkPointer XpuBackend::alltoall(Tensors& outputs, Tensors& inputs,
                                  const c10d::AllToAllOptions& options) {
-  return run(
-      {OpType::ALLTOALL, inputs, outputs, [=](Backend& inner, const HostForms& host) {
-         Tensors to = host(outputs);
-         Tensors from = host(inputs);
-         return inner.alltoall(to, from, options);
-       }});
+  const auto ranks = static_cast<size_t>(getSize());
+  TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks,
+                    "all_to_all needs one output and one input for each of the ", ranks,
+                    " ranks; found ", outputs.size(), " and ", inputs.size());
+  const auto received = std::make_shared<at::Tensor>();
+  return run({OpType::ALLTOALL, inputs, outputs,
+              [=](Backend& inner, const HostForms& host) {
+                at::Tensor sent = at::cat(as_lines(host(inputs)));
+                auto of_inputs = sizes_of(host(inputs));
+                auto of_outputs = sizes_of(host(outputs));
+                *received = sent.new_empty({sum_of(of_outputs)});
+                return inner.alltoall_base(*received, sent, of_outputs, of_inputs,
+                                           options);
+              },
+              std::nullopt,
+              [=](const HostForms& host) {
+                const Tensors to = as_lines(host(outputs));
+                const Tensors from = received->split_with_sizes(sizes_of(to));
+                for (size_t i = 0; i < ranks; ++i) to[i].copy_(from[i]);
+              }});
 }
 
 WorkPointer XpuBackend::send(Tensors& tensors, int to, int tag) {

@@ -93,6 +93,12 @@ class XpuBackend final : public c10d::Backend {
   // run.cpp
   WorkPointer run(Collective collective);
   WorkPointer run_one(Collective collective);
+  // several.cpp: several collectives, and their works as one.
+  WorkPointer run_pairs(
+      c10d::OpType type, Tensors& outputs, Tensors& inputs,
+      const std::function<WorkPointer(at::Tensor&, at::Tensor&)>& each);
+  WorkPointer run_chunks(c10d::OpType type, const Tensors& whole, const Tensors& chunks,
+                         const std::function<WorkPointer(Tensors&)>& each);
   std::string title_of(const Collective& collective) const;
 
   const BackendPointer inner_;
@@ -103,6 +109,10 @@ class XpuBackend final : public c10d::Backend {
   bool is_coalescing_ = false;
   std::vector<WorkPointer> coalesced_;
 };
+
+// The parts of a large tensor in memory that the host does not read; none of any other.
+// See Note [Chunks].
+Tensors chunks_of(const Tensors& tensors);
 
 // The backend of a group for xpu tensors. A group that has gloo alone gets one around
 // it at its first use with them.

@@ -206,5 +206,9 @@ TORCH_LIBRARY_IMPL(c10d, XPU, m) {
   m.impl("monitored_barrier_", &monitored_barrier_op);
 }
 
+TORCH_LIBRARY_IMPL(c10d, SparseXPU, m) {
+  m.impl("allreduce_", &allreduce_op);
+}
+
 }  // namespace
 }  // namespace xpurt

@@ -22,6 +22,8 @@ struct Collective {
   std::function<WorkPointer(c10d::Backend& inner, const HostForms& host)> start;
   // Of a collective that computes; without one it copies elements of any type.
   std::optional<Reduction> reduction;
+  // A last step on the host, after the inner backend's.
+  std::function<void(const HostForms& host)> finish;
 };
 
 // The name of a collective in torch.distributed: "all_reduce".

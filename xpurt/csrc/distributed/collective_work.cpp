@@ -62,8 +62,7 @@ void CollectiveWork::fail_to_launch(std::exception_ptr error) {
 
 // The results are copied to a device on a stream of this thread's own. The future
 // records an event there.
-void CollectiveWork::deliver(HostForms& host,
-                             const std::optional<Reduction>& reduction) {
+void CollectiveWork::deliver(HostForms& host, const Finish& finish) {
   std::optional<c10::MultiStreamGuard> guard;
   const c10::impl::VirtualGuardImpl impl(c10::DeviceType::XPU);
   std::vector<c10::Stream> streams;
@@ -73,7 +72,7 @@ void CollectiveWork::deliver(HostForms& host,
     }
     guard.emplace(streams);
   }
-  if (reduction) reduction->after(host.all_written());
+  if (finish) finish(host);
   auto storages = host.deliver();
   for (const auto& each : storages) {
     const auto storage = each.lock();
@@ -87,18 +86,17 @@ void CollectiveWork::deliver(HostForms& host,
 }
 
 void CollectiveWork::follow(const WorkPointer& inner, std::shared_ptr<HostForms> host,
-                            const std::optional<Reduction>& reduction) {
-  sequence_number_ = inner->getSequencenumber();
+                            Finish finish) {
   auto self = c10::intrusive_ptr<CollectiveWork>::unsafe_reclaim_from_nonowning(this);
   // The future of the inner work holds this, and this does not hold the inner work.
   inner->getFuture()->addCallback(
-      [self, host = std::move(host), reduction](Future& done) {
+      [self, host = std::move(host), finish = std::move(finish)](Future& done) {
         if (done.hasError()) {
           self->end(self->explained(done.exception_ptr()), {});
           return;
         }
         try {
-          self->deliver(*host, reduction);
+          self->deliver(*host, finish);
         } catch (...) {
           if (!self->isCompleted()) self->end(std::current_exception(), {});
         }
@@ -116,7 +114,6 @@ bool CollectiveWork::wait(std::chrono::milliseconds timeout) {
 }
 
 void PeerWork::follow_peer(WorkPointer inner, std::shared_ptr<HostForms> host) {
-  sequence_number_ = inner->getSequencenumber();
   const std::lock_guard<Mutex> lock(mutex_);
   inner_ = std::move(inner);
   host_ = std::move(host);
@@ -145,7 +142,7 @@ bool PeerWork::begin_wait() {
 void PeerWork::wait_in_backend(std::chrono::milliseconds timeout) {
   try {
     inner_->wait(timeout);
-    deliver(*host_, std::nullopt);
+    deliver(*host_, nullptr);
   } catch (...) {
     if (!isCompleted()) end(explained(std::current_exception()), {});
   }
@@ -215,15 +212,6 @@ void JoinedWork::abort() {
   for (const WorkPointer& each : parts_) each->abort();
 }
 
-Tensors JoinedWork::result() {
-  Tensors all;
-  for (const WorkPointer& each : parts_) {
-    const Tensors some = each->result();
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  return all;
-}
-
 // Completes after the futures of all parts, with their values in one list. The last one
 // to end records the events: its callback runs on streams that wait for the others.
 c10::intrusive_ptr<Future> JoinedWork::getFuture() {
@@ -236,7 +224,7 @@ c10::intrusive_ptr<Future> JoinedWork::getFuture() {
   }
   auto joined = make_future(devices);
   const auto left = std::make_shared<std::atomic<size_t>>(futures.size());
-  const auto end = [=, results = result()] {
+  const auto end = [=, results = results_] {
     for (const auto& each : futures) {
       if (each->hasError()) return joined->setError(each->exception_ptr());
     }

@@ -24,13 +24,15 @@ namespace xpurt {
 // later synchronization.
 class CollectiveWork : public c10d::Work {
  public:
+  using Finish = std::function<void(HostForms& host)>;
+
   // `title`: names the collective and the rank in an error.
   CollectiveWork(c10d::OpType type, std::string title, Tensors results,
                  const std::vector<c10::Device>& devices);
 
   // The inner backend's work of a collective, which ends by itself.
-  void follow(const WorkPointer& inner, std::shared_ptr<HostForms> host,
-              const std::optional<Reduction>& reduction);
+  // `finish`: the last step on the host.
+  void follow(const WorkPointer& inner, std::shared_ptr<HostForms> host, Finish finish);
   // The collective was not launched.
   virtual void fail_to_launch(std::exception_ptr error);
   // The error of the launch, for the thread that launched it; nullptr if there is none.
@@ -40,18 +42,16 @@ class CollectiveWork : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   Tensors result() override { return results_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
-  uint64_t getSequencenumber() const override { return sequence_number_; }
 
  protected:
   std::exception_ptr explained(std::exception_ptr error) const;
-  void deliver(HostForms& host, const std::optional<Reduction>& reduction);
+  void deliver(HostForms& host, const Finish& finish);
   void end(std::exception_ptr error,
            std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages);
 
   const std::string title_;
   const Tensors results_;
   const c10::intrusive_ptr<c10::ivalue::Future> future_;
-  std::atomic<uint64_t> sequence_number_{0};
   std::exception_ptr launch_error_;
 };
 
@@ -82,8 +82,8 @@ class PeerWork final : public CollectiveWork {
 // Several works as one.
 class JoinedWork final : public c10d::Work {
  public:
-  JoinedWork(c10d::OpType type, std::vector<WorkPointer> parts)
-      : Work(-1, type), parts_(std::move(parts)) {}
+  JoinedWork(c10d::OpType type, std::vector<WorkPointer> parts, Tensors results)
+      : Work(-1, type), parts_(std::move(parts)), results_(std::move(results)) {}
 
   bool isCompleted() override;
   bool isSuccess() const override;
@@ -92,11 +92,12 @@ class JoinedWork final : public c10d::Work {
   // Waits for all of them, and throws the first error then.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void abort() override;
-  Tensors result() override;
+  Tensors result() override { return results_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
  private:
   const std::vector<WorkPointer> parts_;
+  const Tensors results_;
 };
 
 }  // namespace xpurt

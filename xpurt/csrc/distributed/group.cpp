@@ -70,20 +70,6 @@ c10d::ErrorType XpuBackend::getError() {
   return c10d::ErrorType::SUCCESS;
 }
 
-// Collectives between the two calls are launched as they come; their works are one.
-void XpuBackend::startCoalescing() {
-  const std::lock_guard<Mutex> lock(mutex_);
-  is_coalescing_ = true;
-  coalesced_.clear();
-}
-
-WorkPointer XpuBackend::endCoalescing() {
-  const std::lock_guard<Mutex> lock(mutex_);
-  is_coalescing_ = false;
-  return c10::make_intrusive<JoinedWork>(OpType::COALESCED,
-                                         std::exchange(coalesced_, {}));
-}
-
 BackendPointer backend_for_xpu(c10d::ProcessGroup& group) {
   constexpr auto kXpu = c10::DeviceType::XPU;
   constexpr auto kCpu = c10::DeviceType::CPU;

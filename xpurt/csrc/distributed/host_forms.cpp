@@ -80,9 +80,6 @@ void HostForms::take(Form& form) {
     if (is_plain_memory(tensor)) form.host = tensor;
     return;
   }
-  TORCH_CHECK_TYPE(tensor.layout() == c10::kStrided && is_plain(tensor),
-                   "a collective takes dense xpu tensors, not the layout ",
-                   tensor.layout(), ". Give it tensor.to_dense().");
   const c10::Device device = tensor.device();
   if (std::ranges::find(devices_, device) == devices_.end()) {
     if (is_capturing(device.index())) {
@@ -90,7 +87,11 @@ void HostForms::take(Form& form) {
     }
     devices_.push_back(device);
   }
-  host_reads(device.index()) ? take_alias(form) : take_staged(form);
+  if (!is_plain(tensor)) {
+    take_sparse(form);
+  } else {
+    host_reads(device.index()) ? take_alias(form) : take_staged(form);
+  }
 }
 
 void HostForms::take_alias(Form& form) {
@@ -113,6 +114,16 @@ void HostForms::take_staged(Form& form) {
   form.host = at::empty(form.original.sizes(),
                         form.original.options().device(at::kCPU).pinned_memory(true));
   if (form.read) form.host.copy_(form.original, /*non_blocking=*/true);
+}
+
+// A sum of sparse tensors has other indices, so it is copied as a whole.
+void HostForms::take_sparse(Form& form) {
+  TORCH_CHECK_TYPE(
+      form.original.layout() == c10::kSparse,
+      "a collective takes dense and sparse COO xpu tensors, not the layout ",
+      form.original.layout(), ". Give it tensor.to_dense().");
+  form.staged = true;
+  form.host = form.original.to(at::kCPU);
 }
 
 bool HostForms::is_ready() const {
@@ -139,7 +150,10 @@ std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> HostForms::deliver() {
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> written;
   for (Form& form : forms_) {
     if (!form.written) continue;
-    if (form.staged) {
+    if (form.original.is_sparse()) {
+      form.original.copy_(form.host.to(form.original.device()));
+      current_stream(form.original.device().index()).wait();
+    } else if (form.staged) {
       form.original.copy_(form.host, /*non_blocking=*/true);
       written.push_back(form.original.storage().getWeakStorageImpl());
     } else if (!form.host.is_same(form.alias)) {

@@ -85,6 +85,7 @@ class HostForms {
   void take(Form& form);
   void take_alias(Form& form);
   void take_staged(Form& form);
+  void take_sparse(Form& form);
   at::Tensor for_backend(const at::Tensor& host) const;
 
   const Elements elements_;

@@ -114,7 +114,12 @@ WorkPointer XpuBackend::run_one(Collective collective) {
       if (is_peer) {
         static_cast<PeerWork&>(*work).follow_peer(std::move(inner), host);
       } else {
-        work->follow(inner, host, collective.reduction);
+        work->follow(inner, host,
+                     [finish = collective.finish,
+                      reduction = collective.reduction](HostForms& forms) {
+                       if (finish) finish(forms);
+                       if (reduction) reduction->after(forms.all_written());
+                     });
       }
     } catch (...) {
       work->fail_to_launch(std::current_exception());

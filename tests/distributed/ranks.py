@@ -1,0 +1,95 @@
+"""Starts the ranks of a process group, and collects what each one found.
+
+A script for ranks defines functions, its *cases*, and ends with `main(globals())`. Each
+case raises an error if something is wrong. All cases run in one process per rank: to
+start PyTorch takes longer than all of them.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+
+RANKS = 2
+START_S = 240.0
+TIMEOUT = timedelta(seconds=60)
+
+Found = dict[str, str]
+
+
+def start(script: Path, mapping: str, *arguments: str) -> list[subprocess.Popen[str]]:
+    """Starts the ranks of `script`, which talk to each other on 127.0.0.1 alone."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return [
+        subprocess.Popen(
+            [sys.executable, str(script), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "XPURT_MAPPING": mapping,
+                "OMP_NUM_THREADS": "1",
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port),
+                "GLOO_SOCKET_IFNAME": "lo",
+                "RANK": str(rank),
+                "WORLD_SIZE": str(RANKS),
+            },
+        )
+        for rank in range(RANKS)
+    ]
+
+
+def run(script: Path, mapping: str, *arguments: str) -> list[Found]:
+    """What the cases of each rank found: "ok", or the error."""
+    ranks = start(script, mapping, *arguments)
+    try:
+        ended = [rank.communicate(timeout=START_S) for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    for rank, (_, err) in zip(ranks, ended, strict=True):
+        assert rank.returncode == 0, err
+    return [json.loads(out.splitlines()[-1]) for out, _ in ended]
+
+
+def cases(names: dict[str, Any]) -> dict[str, Callable[[], object]]:
+    """The cases of a script: its public functions without parameters."""
+    return {
+        name: value
+        for name, value in names.items()
+        if getattr(value, "__module__", None) == names["__name__"]
+        and getattr(value, "__code__", None) is not None
+        and value.__code__.co_argcount == 0
+        and not name.startswith("_")
+    }
+
+
+def main(names: dict[str, Any]) -> None:
+    """Runs the cases in this rank, in their order, and prints what they found."""
+    dist.init_process_group(timeout=TIMEOUT)
+    found = {}
+    for name, case in cases(names).items():
+        begin = time.monotonic()
+        try:
+            case()
+            found[name] = "ok"
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            found[name] = f"{type(error).__name__}: {error} ({where.name})"
+        if "--times" in sys.argv:
+            print(name, round(time.monotonic() - begin, 2), file=sys.stderr)
+    dist.destroy_process_group()
+    print(json.dumps(found))
