@@ -170,6 +170,14 @@ PATCHES = (
         "ops of types that kernels lack are called alone, and numbers on the CPU are beside xpu tensors as beside those of a GPU",
     ),
     Patch(
+        ("names[_CLASS]", "names['_XCCL_AVAILABLE']"),
+        (
+            ("torch.distributed.distributed_c10d._XCCL_AVAILABLE", "bool"),
+            ("torch.distributed.distributed_c10d.BackendConfig:__init__", "(self, backend)"),
+        ),
+        "the class `ProcessGroupXCCL` is added, with the flag that it is there; a group without a backend's name has gloo, too",
+    ),
+    Patch(
         ("setattr(context, _FULLGRAPH)",),
         (("torch._guards.TracingContext", "type"),),
         "whether a program has to be one graph is kept for its backward graph",
@@ -356,6 +364,7 @@ NATIVE = (
     Native("c10::detail::getNonDeterministicRandom", "c10/core/GeneratorImpl.h", "seeds"),
     Native("c10::impl::DeviceGuardImplInterface", "c10/core/impl/DeviceGuardImplInterface.h", "the guard of xpu"),
     Native("c10::impl::device_guard_impl_registry", "c10/core/impl/DeviceGuardImplInterface.h", "whether another accelerator has devices"),
+    Native("c10::impl::VirtualGuardImpl", "c10/core/impl/VirtualGuardImpl.h", "streams of the results of a collective"),
     Native("c10::impl::GPUTrace", "c10/core/impl/GPUTrace.h", "callbacks of `torch.xpu._gpu_trace`"),
     Native("c10::impl::PyInterpreter*", "c10/core/impl/PyInterpreter.h", "callbacks of `torch.xpu._gpu_trace`"),
     Native("c10::impl::boxArgs", "ATen/core/boxing/impl/boxing.h", "unboxed calls that end in a boxed one"),
@@ -398,5 +407,7 @@ KEYS = (
     Key("aten QuantizedXPU", True, "ops that the fallback can't run"),
     Key("aten SparseCsrXPU", True, "ops that the fallback can't run"),
     Key("aten SparseXPU", True, "ops that the fallback can't run"),
+    Key("c10d XPU", True, "collectives"),
+    Key("c10d SparseXPU", True, "the sum of sparse tensors of several processes"),
     Key("xpurt XPU", True, "ops of compiled graphs"),
 )  # fmt: skip
