@@ -35,7 +35,13 @@ ROOM_OF_MODULE = {
 }
 
 # Rooms whose modules are each a face, and modules of other rooms that are one.
-IMPORTED_BY_NAME = {"startup", "sharing", "text", "xpurt.mapping.inventory"}
+IMPORTED_BY_NAME = {
+    "startup",
+    "sharing",
+    "text",
+    "xpurt.mapping.inventory",
+    "xpurt.mapping.rank_placement",
+}
 
 BELOW_XPU = {"base", "startup", "text", "kernels", "mapping", "streams"}
 BELOW_TOOLS = BELOW_XPU | {

@@ -223,6 +223,22 @@ def check_mapping() -> Iterator[Finding]:
     )
 
 
+def check_launch() -> Iterator[Finding]:
+    """What the ranks of a torchrun with two processes would get here."""
+    from xpurt.mapping import physical_devices
+    from xpurt.mapping.rank_placement import device_of
+    from xpurt.startup.launch import LocalRank, processors_of, usable_nodes
+
+    devices = physical_devices()
+    for rank in (LocalRank(0, 2), LocalRank(1, 2)) if devices else ():
+        processors = ", ".join(map(str, processors_of(rank, usable_nodes())))
+        yield Finding(
+            "torchrun",
+            f"rank {rank.number} of {rank.count} would get "
+            f"{device_of(rank, devices).filter_string}, and processors {processors}",
+        )
+
+
 def check_first_op() -> Iterator[Finding]:
     import torch
 
@@ -258,5 +274,6 @@ CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
     "device": check_devices,
     "accelerator": check_accelerator,
     "mapping": check_mapping,
+    "torchrun": check_launch,
     "first op": check_first_op,
 }

@@ -37,6 +37,7 @@ from xpurt.mapping.devices import (
     physical_devices,
     queue_from_capsule,
 )
+from xpurt.mapping.rank_placement import placement_of_this_rank
 from xpurt.mapping.resolve import Placement, resolve
 from xpurt.mapping.spec import MappingSpec, parse
 from xpurt.startup import accelerator, extension
@@ -333,7 +334,8 @@ def _install_first() -> _Installed:
         _check_usable()
         accelerator.activate(asked=bool(config().mapping))
         spec = _requested_mapping()
-        first = _install(spec, _resolve(spec))
+        of_rank = placement_of_this_rank(config().max_devices)
+        first = _install(*(of_rank or (spec, _resolve(spec))))
         _run(_after)
         return first
 

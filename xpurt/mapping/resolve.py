@@ -86,7 +86,8 @@ def resolve(
     if spec.name == "CPU" and len(chosen) != 1:
         raise MappingError(
             f"mapping {spec} gives {len(chosen)} devices, and CPU has xpu:0 alone. "
-            'Use "explicit" with the same devices and partition for one ordinal each.'
+            'Use "explicit" with the same devices and partition for one ordinal each. '
+            "Under torchrun request no mapping: each rank gets its part by itself."
         )
     _check_count(spec, len(chosen), "ordinals", max_devices)
     return Placement(spec.mapping, tuple((device,) for device in chosen))

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from xpurt import virtual_gpu
-from xpurt.startup import cpu_quota, tbb_threads
+from xpurt.startup import cpu_quota, launch, tbb_threads
 
 TBB = "libtbb.so.12"
 # In the order of their dependencies. The first four have no run path to each other, so
@@ -120,6 +120,7 @@ def prepare() -> None:
     for, unless DPCPP_CPU_NUM_CUS is set. oneDNN has no more threads than the driver.
     """
     virtual_gpu.activate_from_environment()
+    launch.take_processors()
     threads = cpu_quota.threads_within_quota()
     if threads is not None:
         os.environ.setdefault(CPU_DRIVER_THREADS, str(threads))
