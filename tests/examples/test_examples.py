@@ -36,7 +36,7 @@ def output(name: str, folder: Path, **environment: str) -> str:
 
 def test_every_example_is_tested() -> None:
     tested = {
-        *("train.py", "mixed_devices_auto.py", "profile_timeline.py"),
+        *("train.py", "train_ddp.py", "mixed_devices_auto.py", "profile_timeline.py"),
         *("gpu_test_in_ci", "own_kernel_cpp"),
     }
     found = {each.name for each in EXAMPLES.iterdir() if each.name != "__pycache__"}
@@ -55,6 +55,20 @@ def test_training_lowers_the_loss(tmp_path: Path, device: str) -> None:
     assert losses[-1] < 0.1
     assert float(re.search(r"accuracy ([\d.]+)%", printed)[1]) > 95
     assert ("virtual GPU" in printed) == (device == "GPU")
+
+
+def test_two_processes_train_one_network(tmp_path: Path) -> None:
+    options = ["--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
+    program = EXAMPLES / "train_ddp.py"
+    done = run(
+        *("-m", "torch.distributed.run", *options, program),
+        folder=tmp_path,
+        GLOO_SOCKET_IFNAME="lo",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", done.stdout)]
+    assert len(losses) == 5
+    assert losses[-1] < losses[0] / 2
 
 
 def test_parts_of_a_model_run_on_the_devices_that_were_asked_for(
