@@ -109,7 +109,8 @@ def test_the_doctor_finds_this_machine_well() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     subjects = {line[6:].split("  ")[0] for line in done.stdout.splitlines()}
     assert subjects >= {"torch", "loader", "extension", "driver", "device", "mapping"}
-    assert "first op" in subjects
+    assert {"first op", "torchrun"} <= subjects
+    assert "rank 1 of 2 would get" in done.stdout
 
 
 def test_the_doctor_fails_on_a_mapping_that_cannot_be() -> None:
