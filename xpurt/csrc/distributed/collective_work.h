@@ -21,7 +21,7 @@ namespace xpurt {
 //
 // Rejected: a wait() that blocks only the stream, as NCCL's. On a CPU device the next
 // op on the host would wait for the stream at once, and an error would arrive at some
-// later synchronization.
+// later synchronization, without the collective's name.
 class CollectiveWork : public c10d::Work {
  public:
   using Finish = std::function<void(HostForms& host)>;
