@@ -58,6 +58,8 @@ def _wrong(words: list[str]) -> Iterator[str | None]:
         case ["python", "-m", module]:
             file = f"tests/{module.replace('.', '/')}.py"
             yield None if (ROOT / file).is_file() else f"there is no file {file}"
+        case ["torchrun", "--nproc-per-node", _, *rest]:
+            return wrong(shlex.join(["python", *rest]))
         case ["python", file, *_] if file.endswith(".py"):
             yield None if (ROOT / file).is_file() else f"there is no file {file}"
         case ["pip", "install", *rest]:
