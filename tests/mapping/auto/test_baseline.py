@@ -100,6 +100,23 @@ def test_what_became_faster_is_found() -> None:
     assert program.run(30) < 0.65
 
 
+def test_another_program_is_compared_anew() -> None:
+    """Both alternate later, as training and validation do: then neither is new."""
+    program = Program(lambda op: 1.3)
+    kinds, others = KINDS.copy(), [kind + 60 for kind in KINDS]
+    program.run(40)
+    KINDS[:], program.slower = others, lambda op: 0.6
+    program.run(10)
+    within = program.run(2)
+    changes = program.changes
+    for each in (kinds, others):
+        KINDS[:] = each
+        program.run(1)
+    KINDS[:] = kinds
+    assert within < 0.65
+    assert program.changes == changes
+
+
 def test_work_on_one_device_is_not_compared() -> None:
     program = Program(lambda op: 1.0, elsewhere=False)
     program.run(60)

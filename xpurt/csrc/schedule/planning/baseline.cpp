@@ -32,6 +32,9 @@ constexpr double kStudent[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45};
 constexpr size_t kMostPairs = kLeastPairs + std::size(kStudent);
 constexpr double kClearRatio = 1.1;
 
+// Long ops by which another program is told.
+constexpr int kOpsOfAProgram = 32;
+
 constexpr double kFirstPause = 10;  // times of a comparison
 constexpr double kMostPause = 80;
 constexpr double kLongestPauseUs = 60e6;
@@ -48,7 +51,14 @@ bool Baseline::add(uint64_t kind, double alone_us, bool elsewhere, double now) {
   bool changes = false;
   if (next_us_ <= 0) next_us_ = now + kFirstUs;
   if (is_comparing()) {
+    compared_.set(LoopPlace::eight_bits_of(kind));
     changes = end_turn(now);
+  } else if (is_another_program(kind, alone_us)) {
+    changes = alone_;
+    const std::bitset<256> compared = compared_;
+    *this = {};
+    compared_ = compared;
+    next_us_ = now + kFirstUs;
   } else if (now >= next_us_) {
     if (alone_ || elsewhere_us_ > kLeastElsewhere * work_us_) {
       begun_us_ = now;
@@ -67,6 +77,18 @@ bool Baseline::add(uint64_t kind, double alone_us, bool elsewhere, double now) {
   work_us_ += alone_us;
   if (elsewhere) elsewhere_us_ += alone_us;
   return changes;
+}
+
+// Held to one device, a program adds few of its ops, so it is told by them, and not by
+// time.
+bool Baseline::is_another_program(uint64_t kind, double alone_us) {
+  if (compared_.none()) return false;
+  (compared_[LoopPlace::eight_bits_of(kind)] ? seen_us_ : unseen_us_) += alone_us;
+  if (++ops_ < kOpsOfAProgram) return false;
+  const bool is_another = unseen_us_ > seen_us_;
+  ops_ = 0;
+  seen_us_ = unseen_us_ = 0;
+  return is_another;
 }
 
 void Baseline::begin_turn(double now) {

@@ -2,6 +2,7 @@
 // time that the whole program takes. Uses no clock, no queue and no tensor.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -41,7 +42,8 @@ namespace xpurt {
 // same in both arms. It would only blur the comparison, so it is left out.
 //
 // Only long ops are counted, and a program that gives next to no work to other devices
-// is not compared.
+// is not compared. If most of its work is ops that no comparison has seen, it is
+// another program, or another part of it: it is compared as if it had just begun.
 class Baseline {
  public:
   // Adds a long op. `kind`: ops of a kind have the same number. `alone_us`: predicted
@@ -67,6 +69,7 @@ class Baseline {
   bool end_turn(double now);
   double rounds_us() const;
   bool is_there(double since_us) const;
+  bool is_another_program(uint64_t kind, double alone_us);
   bool is_decided() const;
   bool decide(double now);
 
@@ -78,6 +81,10 @@ class Baseline {
   double pause_ = 0;    // in multiples of the time of a comparison
   bool was_alone_ = false, knows_alone_ = false;
   double work_us_ = 0, elsewhere_us_ = 0;
+
+  std::bitset<256> compared_;  // kinds of ops, by eight bits of each
+  int ops_ = 0;                // the last ones, up to kOpsOfAProgram
+  double seen_us_ = 0, unseen_us_ = 0;
 
   // During one.
   int turn_ = 0;  // 1 for the first

@@ -18,6 +18,11 @@ namespace xpurt {
 // shortest that is counted.
 class LoopPlace {
  public:
+  // Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, 6.4).
+  static uint8_t eight_bits_of(uint64_t number) {
+    return static_cast<uint8_t>(number * 0x9E3779B97F4A7C15u >> 56);
+  }
+
   // Adds an op. `kind`: ops of a kind have the same number. `now`: microseconds.
   void add(uint64_t kind, double now) {
     last_kinds_ = last_kinds_ << 8 | eight_bits_of(kind);
@@ -73,11 +78,6 @@ class LoopPlace {
       if (interval + slack < mean || interval > mean + slack) return 0;
     }
     return mean;
-  }
-
-  // Fibonacci hashing (Knuth, The Art of Computer Programming, volume 3, 6.4).
-  static uint8_t eight_bits_of(uint64_t number) {
-    return static_cast<uint8_t>(number * 0x9E3779B97F4A7C15u >> 56);
   }
 
   uint64_t last_kinds_ = 0;  // eight bits for each
