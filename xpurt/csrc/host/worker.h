@@ -42,8 +42,8 @@ bool start_thread(const char* name, std::function<void()> body) noexcept;
 // - builds: a build waits for the GIL, and for a build in another thread, which waits
 //   for the GIL. No thread waits for a build while holding the GIL.
 //
-// A process group of torch.distributed has a thread "xpurt-launch" of its own, without a
-// Worker: see Note [Order of launches].
+// A process group of torch.distributed has a thread "xpurt-launch" of its own, without
+// a Worker: see Note [Order of launches].
 //
 // A thread is started if a task finds none idle, and is then kept: starting a thread
 // takes longer than most waits. The threads are not joined, and workers are leaked: see
