@@ -144,7 +144,8 @@ def test_a_page_is_shown(open_page, address: str, page: Path) -> None:
 
 
 def test_programs_are_included(site: Path) -> None:
-    html = (site / "examples.html").read_text()
+    """On the page of examples, or on the page of what they show."""
+    html = "".join(page.read_text() for page in site.glob("*.html"))
     text = unescape(re.sub(r"<[^>]+>", "", html))
     for path in (ROOT / "examples").rglob("*.*"):
         if path.suffix in {".py", ".cpp"} and path.name != "layer.py":
