@@ -216,12 +216,12 @@ def test_devices_that_are_not_there(parts: int, devices: Any, said: str) -> None
         told.parse_devices(devices)
 
 
-def test_several_devices_are_ddp(parts: int, made: Callable[..., Any]) -> None:
+def test_several_devices_are_ddp_by_gloo(parts: int, made: Callable[..., Any]) -> None:
     one = made(devices=[1])
     assert one.strategy.root_device == torch.device("xpu:1")
     both = made()
     assert [str(each) for each in both.strategy.parallel_devices] == ["xpu:0", "xpu:1"]
-    assert both.strategy.process_group_backend == "cpu:gloo,xpu:xccl"
+    assert both.strategy.process_group_backend == "cpu:gloo,xpu:gloo"
 
 
 def test_a_strategy_by_its_name_is_for_xpu() -> None:
@@ -238,13 +238,16 @@ def test_what_forks_is_refused(made: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("mapping", ["GPU", "explicit"])
-def test_ddp_takes_devices_that_the_host_does_not_read(
-    made: Callable[..., Any], mapping: str
+def test_without_collectives_there_is_one_device(
+    made: Callable[..., Any], mapping: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     with xpurt.xpu_mapping(mapping):
-        count = torch.xpu.device_count()
-        trainer = made(strategy="ddp", accelerator="xpu", devices=count)
-        assert trainer.strategy.process_group_backend == "cpu:gloo,xpu:xccl"
+        assert made().strategy.root_device == torch.device("xpu:0")
+        several = torch.xpu.device_count() > 1
+        assert ("xpu:0 alone is used, of 2" in caplog.text) == several
+        with pytest.raises(xpurt.MappingError, match=r"gloo.*xpu:0.*Take devices=1"):
+            made(strategy="ddp", accelerator="xpu", devices=torch.xpu.device_count())
 
 
 def test_gpu_is_xpu_where_it_has_one(made: Callable[..., Any]) -> None:

@@ -95,10 +95,24 @@ def parse_devices(devices: object) -> list[int]:
     return requested
 
 
+def unreadable(devices: list[int]) -> list[str]:
+    """The devices whose memory the host can't read. Collectives over gloo compute
+    wrong values there."""
+    placement = current_placement()
+    homes = [(i, placement.ordinals[i][placement.homes[i]]) for i in devices]
+    return [f"xpu:{i} ({home})" for i, home in homes if not home.host_accessible]
+
+
 def auto_device_count() -> tuple[int, str]:
-    """The number of ordinals for devices="auto": all of them, or one in an interactive
-    session. And the reason if it is not all."""
+    """The number of ordinals for devices="auto": all of them if processes on them can
+    work together, else one. And the reason if it is not all."""
     count = torch.xpu.device_count()
+    far = unreadable(list(range(count)))
+    if count > 1 and far:
+        return (
+            1,
+            f"there are no collectives with {far[0]}, whose memory the host can't read",
+        )
     if count > 1 and hasattr(sys, "ps1"):
         return 1, "an interactive session can't start processes on the others"
     return count, ""
@@ -253,7 +267,8 @@ def _configure_parallel(strategy: Any, devices: list[torch.device]) -> None:
     device_ids = [each for each in _DEVICE_IDS if hasattr(strategy, each)]
     if not device_ids:
         raise MappingError(
-            f'strategy {name} is not made for xpu. Take devices=1, or strategy "ddp".'
+            f"strategy {name} is not made for xpu. Take devices=1, or strategy "
+            '"ddp" on devices whose memory the host reads.'
         )
     if strategy._start_method in ("fork", "forkserver"):
         raise MappingError(
@@ -261,8 +276,15 @@ def _configure_parallel(strategy: Any, devices: list[torch.device]) -> None:
             'can\'t be used in a forked process. Take strategy="ddp", which starts '
             "processes anew, or devices=1."
         )
+    far = unreadable([device.index or 0 for device in devices])
+    if far:
+        raise MappingError(
+            f"strategy {name} wants collectives between xpu devices; xpurt has them "
+            f"through gloo, for memory that the host reads, which that of {far[0]} is "
+            'not. Take devices=1, or the mapping "CPU".'
+        )
     if strategy._process_group_backend is None:
-        strategy._process_group_backend = "cpu:gloo,xpu:xccl"
+        strategy._process_group_backend = "cpu:gloo,xpu:gloo"
     # With ids, DDP uses CUDA's streams. Without, the parameters' device decides.
     for each in device_ids:
         setattr(strategy, each, _no_device_ids)
