@@ -39,6 +39,12 @@ Held* held_of(const Ordinal& devices) {
   return id < kCountedDevices ? &(*leaked)[id] : nullptr;
 }
 
+// The same, if it is of the devices as they are; else nullptr.
+const Held* current_held(const Ordinal& devices) {
+  const Held* held = held_of(devices);
+  return held != nullptr && held->version == scheduler_version() ? held : nullptr;
+}
+
 void set_held(Held& held, std::optional<size_t> position, bool is_settled) {
   const uint64_t low =
       position.has_value() ? (*position + 1) | (is_settled ? kSettled : 0) : 0;
@@ -74,19 +80,19 @@ bool is_settled_alone(const Ordinal& devices) noexcept {
 }
 
 bool is_comparing(const Ordinal& devices) {
-  const Held* held = held_of(devices);
-  return held != nullptr && held->version == scheduler_version() &&
-         held->baseline.is_comparing();
+  const Held* held = current_held(devices);
+  return held != nullptr && held->baseline.is_comparing();
 }
 
 bool is_timing_program(const Ordinal& devices) {
-  return is_comparing(devices) && held_of(devices)->baseline.is_measuring();
+  const Held* held = current_held(devices);
+  return held != nullptr && held->baseline.is_measuring();
 }
 
 size_t baseline_position(const Ordinal& devices, size_t best) {
-  const Held* held = held_of(devices);
-  const bool in_use = held != nullptr && held->version == scheduler_version() &&
-                      (held->baseline.is_alone() || held->baseline.is_comparing());
+  const Held* held = current_held(devices);
+  const bool in_use =
+      held != nullptr && (held->baseline.is_alone() || held->baseline.is_comparing());
   return in_use ? held->best : best;
 }
 

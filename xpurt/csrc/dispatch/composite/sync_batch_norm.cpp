@@ -35,6 +35,12 @@ Tensor per_channel(const Tensor& values, const Tensor& input) {
   return values.to(statistics_type(input)).view(sizes);
 }
 
+// The factor of each channel.
+Tensor scale_of(const Tensor& invstd, const MaybeTensor& weight) {
+  if (!weight || !weight->defined()) return invstd;
+  return invstd * weight->to(invstd.scalar_type());
+}
+
 std::tuple<Tensor, Tensor> batch_norm_stats(const Tensor& input, double eps) {
   const auto [var, mean] =
       at::var_mean(input.to(statistics_type(input)), all_but_channels(input),
@@ -45,9 +51,9 @@ std::tuple<Tensor, Tensor> batch_norm_stats(const Tensor& input, double eps) {
 Tensor batch_norm_elemt(const Tensor& input, const MaybeTensor& weight,
                         const MaybeTensor& bias, const Tensor& mean,
                         const Tensor& invstd, double) {
-  const Tensor scale = weight ? invstd * weight->to(invstd.scalar_type()) : invstd;
-  Tensor result = (input - per_channel(mean, input)) * per_channel(scale, input);
-  if (bias) result = result + per_channel(*bias, input);
+  Tensor result =
+      (input - per_channel(mean, input)) * per_channel(scale_of(invstd, weight), input);
+  if (bias && bias->defined()) result = result + per_channel(*bias, input);
   return result.to(input.scalar_type());
 }
 
@@ -95,12 +101,10 @@ Tensor backward_elemt(const Tensor& grad, const Tensor& input, const Tensor& mea
                       const Tensor& sum, const Tensor& product, const Tensor& counts) {
   const Tensor total = counts.sum().to(sum.scalar_type());
   const Tensor slope = product / total * invstd.square();
-  const Tensor scale =
-      weight && weight->defined() ? invstd * weight->to(invstd.scalar_type()) : invstd;
   const Tensor result =
       (grad - per_channel(sum / total, input) -
        (input - per_channel(mean, input)) * per_channel(slope, input)) *
-      per_channel(scale, input);
+      per_channel(scale_of(invstd, weight), input);
   return result.to(input.scalar_type());
 }
 

@@ -58,7 +58,7 @@ class Baseline {
   bool is_comparing() const { return turn_ > 0; }
 
   // Whether the measured part of a turn has begun.
-  bool is_measuring() const { return measured_us_ > 0; }
+  bool is_measuring() const { return is_comparing() && measured_us_ > 0; }
 
   // Time with all devices over time on the best one alone, by the last comparison. 0:
   // there was none.
