@@ -22,7 +22,12 @@ def test_without_a_time_it_is_what_was_expected() -> None:
 
 def test_the_first_time_is_dropped() -> None:
     assert after(5000.0, expected=7.0) == 7.0
+    assert after(5.0, 3.0, 3.0, 3.0, 3.0) == 3.0
     assert after(5000.0, 3.0, 3.0, 3.0) == 3.0
+
+
+def test_until_the_second_time_the_first_one_is_an_upper_bound() -> None:
+    assert after(5.0, expected=7.0) == 5.0
 
 
 def test_ten_times_settle_it() -> None:

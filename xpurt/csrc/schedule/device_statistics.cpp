@@ -141,9 +141,10 @@ bool is_measured(const FoundBucket& found, size_t candidate) {
 }
 
 double learned_factor(const FoundBucket& found, size_t candidate, size_t like) {
-  const LearnedCost* factor = nearest(found, candidate);
-  if (factor == nullptr && like != candidate) factor = nearest(found, like);
-  return factor != nullptr ? factor->estimate(1) : 1;
+  if (const LearnedCost* own = nearest(found, candidate)) return own->estimate(1);
+  const LearnedCost* other = like != candidate ? nearest(found, like) : nullptr;
+  const double factor = other != nullptr ? other->estimate(1) : 1;
+  return found.bucket().candidates[candidate].factor.estimate(factor);
 }
 
 void forget_statistics(OpRecord& record) {

@@ -13,7 +13,8 @@ constexpr double kFar = 2;
 
 void LearnedCost::record(double time) {
   if (!std::isfinite(time) || time < 0) return;
-  if (count_ > 0) times_[(count_ - 1) % kKept] = static_cast<float>(time);
+  float& kept = count_ == 0 ? first_ : times_[(count_ - 1) % kKept];
+  kept = static_cast<float>(time);
   ++count_;
 }
 
@@ -26,7 +27,8 @@ LearnedCost LearnedCost::as_guess() const {
 }
 
 double LearnedCost::estimate(double expected) const {
-  if (!is_known()) return expected;
+  if (count_ == 0) return expected;
+  if (count_ == 1) return std::min<double>(expected, first_);
   const int n = static_cast<int>(std::min<uint64_t>(count_ - 1, kKept));
   auto sorted = times_;
   std::sort(sorted.begin(), sorted.begin() + n);

@@ -12,9 +12,10 @@ namespace xpurt {
 // A mean over all samples never forgets. If a page fault, another process or a build
 // makes one sample 400 times as long, the device is not chosen for the rest of the
 // program. So only the newest few times are kept, and those far from their median do
-// not count. The first time is dropped, since that call warms up. With fewer than three
-// times an outlier is recognized only by comparison with the expected time; an
-// interruption makes a time longer, never shorter.
+// not count. The first time is dropped, since that call warms up; until there is a
+// second one, it is an upper bound of what is expected. With fewer than three times an
+// outlier is recognized only by comparison with the expected time; an interruption
+// makes a time longer, never shorter.
 class LearnedCost {
  public:
   // Samples needed to converge, the dropped first one included.
@@ -37,6 +38,7 @@ class LearnedCost {
   static constexpr int kKept = kNeeded - 1;
 
   std::array<float, kKept> times_{};
+  float first_ = 0;
   uint64_t count_ = 0;
 };
 
