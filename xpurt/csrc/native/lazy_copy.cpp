@@ -97,6 +97,7 @@ c10::Storage lazy_copy(c10::StorageImpl& source, c10::Device device) {
 }
 
 void copy_bytes(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;                       // the pointers may be null
   constexpr int64_t kWorthAThread = 128 << 10;  // bytes; the same as PyTorch's copies
   if (bytes <= kWorthAThread) {
     std::memcpy(to, from, bytes);

@@ -171,9 +171,9 @@ struct RecurrentFunction : torch::autograd::Function<RecurrentFunction> {
 
 }  // namespace
 
-RecurrentResults recurrent_layer(const RecurrentLayer& layer) {
+RecurrentResults recurrent_layer(RecurrentLayer layer) {
   variable_list given;
-  for (Tensor* each : RecurrentLayer(layer).all()) {
+  for (Tensor* each : layer.all()) {
     if (each->defined()) given.push_back(*each);
   }
   const at::TensorList variables = given;

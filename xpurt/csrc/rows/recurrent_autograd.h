@@ -7,6 +7,6 @@ namespace xpurt {
 
 // Computes the layer on the device and tier that the scheduler chooses. The results
 // have no workspace.
-RecurrentResults recurrent_layer(const RecurrentLayer& layer);
+RecurrentResults recurrent_layer(RecurrentLayer layer);
 
 }  // namespace xpurt

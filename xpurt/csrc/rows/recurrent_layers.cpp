@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "device/device.h"
@@ -171,8 +172,8 @@ std::tuple<Tensor, Tensor, Tensor> compute(const Layers& all) {
       layer.input = between;
       layer.hx = h[i];
       layer.cx = c[i];
-      RecurrentResults made =
-          by_layers ? recurrent_layer(layer) : layer_by_cells(layer, /*train=*/false);
+      RecurrentResults made = by_layers ? recurrent_layer(std::move(layer))
+                                        : layer_by_cells(layer, /*train=*/false);
       outputs.push_back(std::move(made.output));
       h[i] = std::move(made.hy);
       c[i] = std::move(made.cy);
