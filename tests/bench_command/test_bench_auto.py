@@ -130,6 +130,8 @@ def test_a_process_times_a_case_under_its_mapping() -> None:
     process = MappingProcess("CPU")
     try:
         assert 0 < process.seconds(small, 1) < 60
+        assert "aten::" in process.op_report()
+        assert "aten::" not in process.op_report()
     finally:
         process.close()
 

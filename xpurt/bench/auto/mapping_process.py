@@ -5,6 +5,7 @@ On a machine without a GPU the virtual GPU is the second device. With
 ``OMP_NUM_THREADS=1`` PyTorch's own kernels have one, too.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -48,14 +49,20 @@ class MappingProcess:
     def seconds(self, case: AutoCase, calls: int) -> float:
         """The time of this many calls; processor time if the case's limit is one of
         processor time. Raises RuntimeError if the process ended."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{case.name}\t{calls}\n")
-        self.process.stdin.flush()
-        wall, processor = map(float, self._answer().split())
+        wall, processor = map(float, self._answer(f"{case.name}\t{calls}").split())
         return processor if case.limit.added_ns else wall
 
-    def _answer(self) -> str:
+    def op_report(self) -> str:
+        """The text of `xpurt.op_report()`, of the ops since the last call of this."""
+        text: str = json.loads(self._answer("report"))
+        return text
+
+    def _answer(self, request: str = "") -> str:
+        assert self.process.stdin is not None
         assert self.process.stdout is not None
+        if request:
+            self.process.stdin.write(f"{request}\n")
+            self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"a process of the suite ended: {self.process.wait()}")

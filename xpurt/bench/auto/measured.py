@@ -20,11 +20,13 @@ class Measured:
     rounds: seconds per call by mapping, one for each round, in which the mappings took
         turns.
     load: of the machine: see `CalibrationLoop`.
+    op_report: AUTO's ops in these rounds.
     """
 
     case: AutoCase
     rounds: tuple[Seconds, ...]
     load: float = 1.0
+    op_report: str = ""
 
     @property
     def seconds(self) -> Seconds:
@@ -73,7 +75,7 @@ class Measured:
         return 1 / self.value if self.case.limit.together else None
 
     def as_data(self) -> dict[str, Any]:
-        """For JSON."""
+        """For JSON. With the report of the ops if the limit is not met."""
         return {
             "case": self.case.name,
             "group": self.case.group,
@@ -85,6 +87,7 @@ class Measured:
             "efficiency": self.efficiency,
             "load": self.load,
             "verdict": self.verdict,
+            "op_report": "" if self.is_met else self.op_report,
         }
 
 

@@ -1,10 +1,12 @@
 """A process that times cases under one mapping, as its parent requests.
 
 It reads lines `<case> <calls>`. For each it writes the seconds of the calls: of wall time,
-and of processor time. A case stays prepared until another one is requested.
+and of processor time. A case stays prepared until another one is requested. For a line
+`report` it writes the text of `xpurt.op_report()` since the last one, as JSON.
 """
 
 import gc
+import json
 import os
 import sys
 import time
@@ -31,6 +33,9 @@ def serve() -> None:
         os.sched_setaffinity(int(thread.name), cores)
     print(xpurt.get_xpu_mapping(), file=answers, flush=True)
     for line in sys.stdin:
+        if line == "report\n":
+            print(json.dumps(str(xpurt.op_report(reset=True))), file=answers, flush=True)
+            continue
         wanted, _, calls = line.rstrip("\n").rpartition("\t")
         if wanted != name:
             call = None
