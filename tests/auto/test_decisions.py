@@ -110,6 +110,24 @@ def test_the_ops_that_compute_a_call_run_where_it_runs(
     assert set(kinds) == {"gpu"}
 
 
+@pytest.mark.parametrize(("us", "kind"), [(150, "cpu"), (1500, "gpu")])
+def test_operands_are_not_copied_for_a_short_op(us: int, kind: str, costs) -> None:
+    """Unless the other device is the best one for the whole program."""
+    large = torch.ones(1 << 18, device="xpu")
+    small = torch.ones(2, device="xpu")
+    torch.xpu.synchronize()
+    of_each = {"cpu": (us, 1e9), "gpu": (us / 10, 1)}  # launch, bytes per microsecond
+    _C.set_device_costs(
+        0, [(*of_each[kind], 1e9, us / 10, 1e9) for kind in costs.kinds]
+    )
+
+    def two_ops() -> object:
+        large.tanh()  # by this one the CPU is the best device alone
+        return small.tanh()
+
+    assert kinds_of(costs, two_ops) == ["cpu", kind]
+
+
 def test_a_chain_stays_where_its_data_is(costs) -> None:
     x = torch.ones(2048, device="xpu")
     torch.xpu.synchronize()

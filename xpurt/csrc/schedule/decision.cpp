@@ -44,6 +44,16 @@ size_t home_first(size_t i, const Ordinal& devices) {
   return i == 0 ? devices.home : i == devices.home ? 0 : i;
 }
 
+// Note [Short ops]
+// ~~~~~~~~~~~~~~~~
+// If an op takes less than kLongUs on the device that is best alone, no operand is
+// copied to another device for it. It has little to gain, and its times are mostly
+// those of the host and of caches, which are predicted badly. And a program of such ops
+// is not compared as a whole. A training step of ops of 100 us each was predicted to
+// gain a third, and took twice as long, since its operands were copied back and forth.
+// For the same reason such an op is not divided, and not tried on a device that its
+// operands are not on.
+
 // The index of the candidate that the policy chooses. At home, the better one of the
 // row's kernel and the native kernel is offered.
 size_t choose_candidate(const Work& work, const Ordinal& devices,
@@ -54,13 +64,17 @@ size_t choose_candidate(const Work& work, const Ordinal& devices,
   const size_t count = devices.devices.size();
   const size_t home_candidate = exploration.choose_at_home(candidates, devices.home);
   const size_t best = home_first(policy.best_alone(), devices);
+  const double there_us =
+      candidates[best == devices.home ? home_candidate : best].cost_us;
   Candidates offered;
   for (size_t i = 0; i < count; ++i) {
     const size_t position = home_first(i, devices);
     Candidate& offer =
         offered.emplace_back(candidates[i == 0 ? home_candidate : position]);
     if (i == 0) offer.best_us = candidates.back().offered_us();
-    offer.leave_us = results_us(work, devices, position, best, costs);
+    const bool may_move = there_us >= kLongUs || offer.moves_us <= 0;
+    offer.leave_us =
+        may_move ? results_us(work, devices, position, best, costs) : Candidate::kNever;
   }
   if (std::ranges::none_of(candidates, &Candidate::is_possible)) return home_candidate;
   const bool is_idle = std::ranges::all_of(

@@ -166,6 +166,7 @@ size_t Exploration::trial(const Candidates& candidates, size_t chosen) const {
   for (size_t candidate = 0; candidate < candidates.size(); ++candidate) {
     const Candidate& each = candidates[candidate];
     if (candidate == chosen || !each.can_run()) continue;
+    if (now_us < kLongUs && each.moves_us > 0) continue;  // see Note [Short ops]
     CandidateStatistics& other = bucket.candidates[candidate];
     if (other.trials > 0) {
       --other.trials;

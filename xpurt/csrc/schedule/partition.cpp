@@ -148,8 +148,9 @@ std::vector<double> partition_proportions(const Work& work, Stream& stream) {
 void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
                     const std::vector<DeviceCost>& costs, const FoundBucket& found,
                     StreamClock& clock, uint32_t calls, Decision* decision) {
-  if (!is_divisible(call, work, stream) || decision->explores) return;
   StatisticsBucket& bucket = found.bucket();
+  if (!bucket.is_long || !is_divisible(call, work, stream) || decision->explores)
+    return;
   const double now = decision->now_us;
   double alone = Candidate::kNever;
   for (const Candidate& each : decision->candidates) {
