@@ -100,6 +100,22 @@ def test_what_became_faster_is_found() -> None:
     assert program.run(30) < 0.65
 
 
+def test_what_became_slower_is_found_soon() -> None:
+    """Another process has taken a device, and the program waits for its shards."""
+    program = Program(lambda op: 0.7, noise=0.3)
+    program.run(60)
+    program.slower = lambda op: 1.3
+    assert program.run(40) < 1.08
+
+
+def test_noise_is_not_taken_for_a_slowdown() -> None:
+    program = Program(lambda op: 0.7, noise=0.6)
+    program.run(60)
+    changes = program.changes
+    program.run(60)
+    assert program.changes - changes < 12
+
+
 def test_another_program_is_compared_anew() -> None:
     """Both alternate later, as training and validation do: then neither is new."""
     program = Program(lambda op: 1.3)

@@ -32,6 +32,9 @@ constexpr double kStudent[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45};
 constexpr size_t kMostPairs = kLeastPairs + std::size(kStudent);
 constexpr double kClearRatio = 1.1;
 
+// The program is not watched for this many times of a comparison after it.
+constexpr double kUnwatched = 2;
+
 // Long ops by which another program is told.
 constexpr int kOpsOfAProgram = 32;
 
@@ -59,7 +62,7 @@ bool Baseline::add(uint64_t kind, double alone_us, bool elsewhere, double now) {
     *this = {};
     compared_ = compared;
     next_us_ = now + kFirstUs;
-  } else if (now >= next_us_) {
+  } else if (now >= next_us_ || has_slowed(alone_us, now)) {
     if (alone_ || elsewhere_us_ > kLeastElsewhere * work_us_) {
       begun_us_ = now;
       turn_ = 1;
@@ -89,6 +92,20 @@ bool Baseline::is_another_program(uint64_t kind, double alone_us) {
   ops_ = 0;
   seen_us_ = unseen_us_ = 0;
   return is_another;
+}
+
+// Whether the program has become slower with all devices since they were compared.
+bool Baseline::has_slowed(double alone_us, double now) {
+  if (alone_ || ratio_ <= 0 || now < watches_from_us_) return false;
+  if (watched_since_us_ <= 0) watched_since_us_ = now;
+  const double took_us = now - watched_since_us_;
+  if (watched_work_us_ > 0 && is_there(took_us - std::max(rounds_us(), kTurnUs))) {
+    slowed_ = slowing_.add(took_us / watched_work_us_);
+    watched_since_us_ = now;
+    watched_work_us_ = 0;
+  }
+  watched_work_us_ += alone_us;
+  return slowed_;
 }
 
 void Baseline::begin_turn(double now) {
@@ -130,6 +147,7 @@ bool Baseline::end_turn(double now) {
   per_work_[alone_ ? 1 : 0] = took_us / work_us_;
   if (turn_ % 2 == 0) {
     ratios_.push_back(per_work_[0] / per_work_[1]);
+    of_all_.push_back(per_work_[0]);
     if (is_decided()) return decide(now);
   }
   // The order is all, alone, alone, all: what changes with time does not favor one.
@@ -166,8 +184,13 @@ bool Baseline::decide(double now) {
   alone_ = ratio_ >= 1;
   pause_ = alone_ == was_alone_ && pause_ > 0 ? std::min(2 * pause_, kMostPause)
                                               : kFirstPause;
+  slowing_.restart(median(of_all_), slowed_ && alone_ == was_alone_);
+  of_all_.clear();
+  slowed_ = false;
   was_alone_ = alone_;
   const double took_us = now - begun_us_;
+  watches_from_us_ = now + kUnwatched * took_us;
+  watched_since_us_ = watched_work_us_ = 0;
   next_us_ = now + std::max(kFirstPause * took_us,
                             std::min(pause_ * took_us, kLongestPauseUs));
   turn_ = 0;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "schedule/planning/cusum.h"
 #include "schedule/planning/loop_place.h"
 
 namespace xpurt {
@@ -41,6 +42,11 @@ namespace xpurt {
 // Time in which the program has waited for all devices and gives them no work is the
 // same in both arms. It would only blur the comparison, so it is left out.
 //
+// With all devices the time per work is watched between comparisons. If it rises, the
+// next one begins at once: another process may have taken a device, and then the
+// program waits for the shards on it. On one device the program loses nothing by
+// waiting for the next comparison.
+//
 // Only long ops are counted, and a program that gives next to no work to other devices
 // is not compared. If most of its work is ops that no comparison has seen, it is
 // another program, or another part of it: it is compared as if it had just begun.
@@ -70,6 +76,7 @@ class Baseline {
   double rounds_us() const;
   bool is_there(double since_us) const;
   bool is_another_program(uint64_t kind, double alone_us);
+  bool has_slowed(double alone_us, double now);
   bool is_decided() const;
   bool decide(double now);
 
@@ -81,6 +88,10 @@ class Baseline {
   double pause_ = 0;    // in multiples of the time of a comparison
   bool was_alone_ = false, knows_alone_ = false;
   double work_us_ = 0, elsewhere_us_ = 0;
+  Cusum slowing_;
+  bool slowed_ = false;  // that began the comparison
+  double watched_since_us_ = 0, watched_work_us_ = 0;
+  double watches_from_us_ = 0;
 
   std::bitset<256> compared_;  // kinds of ops, by eight bits of each
   int ops_ = 0;                // the last ones, up to kOpsOfAProgram
@@ -91,9 +102,9 @@ class Baseline {
   double begun_us_ = 0;
   double turn_us_ = 0;  // when the turn's arm was taken
   int turn_ops_ = 0;
-  double measured_us_ = 0;       // when the measured part began; 0: not yet
-  double per_work_[2] = {0, 0};  // of the pair of turns
-  std::vector<double> ratios_;
+  double measured_us_ = 0;               // when the measured part began; 0: not yet
+  double per_work_[2] = {0, 0};          // of the pair of turns
+  std::vector<double> ratios_, of_all_;  // of each pair, and per work with all devices
 
   LoopPlace place_;
   std::optional<LoopPlace::Place> anchor_;  // where turns begin and end; none: anywhere
