@@ -1,7 +1,20 @@
 """The tiers that ops used."""
 
+import torch
+
 import xpurt
 from xpurt import _C
+
+LARGE = 1 << 16  # elements: kernels may pay
+
+
+def calls(op: str, count: int, size: int = LARGE) -> dict[str, int]:
+    """Tiers of so many calls of a pointwise op."""
+    x = torch.ones(size, device="xpu")
+    _C.reset_op_report()
+    for _ in range(count):
+        getattr(x, op)()
+    return tiers_of(f"aten::{op}")
 
 
 def tiers_of(op: str) -> dict[str, int]:
