@@ -5,19 +5,16 @@
 FOLDER is `test` of PyTorch's sources, which wheels do not have. The tests are those of
 `CommonTemplate` in inductor/test_torchinductor.py, copied for a device as that file does
 it for CUDA and MPS; with --dynamic those of test_torchinductor_dynamic_shapes.py. Sources
-of another version do: names that this PyTorch does not have are replaced by classes that
-raise, so a test that uses one fails on the CPU, too, and does not count.
+of another version do.
 
 Tests run in one process after the other: a crash or a hang ends a test.
 """
 
 import argparse
 import contextlib
-import importlib
 import json
 import os
 import queue
-import re
 import subprocess
 import sys
 import tempfile
@@ -27,10 +24,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from pytorch_sources import Outcome, load, outcome
+
 TIMEOUT_S = 300
 SELF = str(Path(__file__).resolve())
 SUITES = {False: "test_torchinductor", True: "test_torchinductor_dynamic_shapes"}
-Outcomes = dict[str, tuple[str, str]]  # by test: "passed", ..., and a message
+Outcomes = dict[str, Outcome]  # by test
 
 
 def compare(
@@ -133,17 +133,6 @@ def child(folder: Path, device: str, *, dynamic: bool) -> None:
     os._exit(0)
 
 
-def outcome(result: unittest.TestResult) -> tuple[str, str]:
-    for wrong in (result.errors, result.failures):
-        if wrong:
-            return "failed", wrong[0][1][-1500:]
-    if result.skipped:
-        return "skipped", result.skipped[0][1]
-    if result.expectedFailures or result.unexpectedSuccesses:
-        return "expected to fail", ""
-    return "passed", ""
-
-
 def test_case(folder: Path, device: str, *, dynamic: bool) -> Any:
     """PyTorch's tests for `device`, as a class."""
     sys.path.insert(0, str(folder))
@@ -163,26 +152,6 @@ def test_case(folder: Path, device: str, *, dynamic: bool) -> Any:
     else:
         static.copy_tests(static.CommonTemplate, cases, device)
     return cases
-
-
-def load(name: str) -> Any:
-    """Imports a module of the tests. A name that PyTorch lacks becomes a class there."""
-    while True:
-        try:
-            return importlib.import_module(name)
-        except ImportError as error:
-            found = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", str(error))
-            if found is None:
-                raise
-            missing, module = found.groups()
-            setattr(sys.modules[module], missing, _missing(missing))
-
-
-def _missing(name: str) -> type:
-    def refuse(self: object, *args: object, **kwargs: object) -> None:
-        raise NotImplementedError(f"this PyTorch has no {name}")
-
-    return type(name, (), {"__init__": refuse})
 
 
 def main() -> None:
