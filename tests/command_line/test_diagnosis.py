@@ -10,6 +10,7 @@ import pytest
 
 from xpurt.command_line import diagnosis
 from xpurt.command_line.diagnosis import Finding, diagnose, listed_drivers, missing_gpus
+from xpurt.startup import driver
 
 
 def test_a_finding_says_ok_or_what_to_do() -> None:
@@ -68,6 +69,8 @@ def test_drivers_are_listed_as_the_loader_reads_them(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Once in a process: with the variable below, later tests would have no device.
+    driver.prepare()
     monkeypatch.setenv("OCL_ICD_FILENAMES", "/no/such/libdriver.so")
     ill = [f for f in diagnosis.check_drivers() if not f.ok]
     assert any("/no/such/libdriver.so" in f.found for f in ill)
