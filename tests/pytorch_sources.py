@@ -36,7 +36,7 @@ def _missing(name: str) -> type:
 def outcome(result: unittest.TestResult) -> Outcome:
     for wrong in (result.errors, result.failures):
         if wrong:
-            return "failed", wrong[0][1][-1500:]
+            return "failed", wrong[0][1][-4000:]
     if result.skipped:
         return "skipped", result.skipped[0][1]
     if result.expectedFailures or result.unexpectedSuccesses:

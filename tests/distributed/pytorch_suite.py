@@ -14,6 +14,7 @@ has used a device before.
 
 import argparse
 import contextlib
+import ctypes
 import importlib
 import importlib.machinery
 import json
@@ -47,7 +48,9 @@ FOR_CUDA = (
     (r"\.(is_)?cuda\b(?=\(|\)|,|$)", r".\1{device}"),
     (r"""(["':])nccl\b""", r"\1{backend}"),
     (r"\b(requires|is)_nccl(_available)?\b", r"\1_{backend}\2"),
+    (r"\bBackend\.NCCL\b", "Backend.{name}"),
     (r"\bTEST_CUDA\b", "TEST_{upper}"),
+    (r"(?<!import )\bHAS_(GPU|CUDA)\b", "True"),
     (r"\bProfilerActivity\.CUDA\b", "ProfilerActivity.{upper}"),
 )
 
@@ -87,10 +90,20 @@ def outcomes(
     process.stdin.close()
     for line in process.stdout:
         name, status, message = json.loads(line)
-        last = message.strip().rpartition("\n")[2] if status == "failed" else ""
-        print(f"{device} {status:8} {name} {last}", file=sys.stderr, flush=True)
+        print(
+            f"{device} {status:8} {name} {reason(message)}", file=sys.stderr, flush=True
+        )
         yield name, (status, message)
     process.wait()
+
+
+def reason(message: str) -> str:
+    """The line of a message that tells most: the last that names an error."""
+    lines = message.strip().splitlines() or [""]
+    errors = [
+        line for line in lines if re.match(r"\S*(Error|Exception|Failed)\b", line)
+    ]
+    return (errors or lines)[-1][:300]
 
 
 def environment(device: str, ranks: int) -> dict[str, str]:
@@ -140,6 +153,7 @@ def run_apart(test: unittest.TestCase) -> Outcome:
     if process == 0:
         os.close(ours)
         os.setsid()
+        end_with_parent()
         result = unittest.TestResult()
         with contextlib.suppress(SystemExit):
             unittest.TestSuite([test]).run(result)
@@ -167,6 +181,12 @@ def run_apart(test: unittest.TestCase) -> Outcome:
         found: list[str] = json.loads(text)
         return found[0], found[1]
     return status, ""
+
+
+def end_with_parent() -> None:
+    """No test goes on when the program is ended from outside."""
+    set_death_signal = 1
+    ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
 
 
 def skipped(result: unittest.TestResult) -> Outcome:
@@ -197,7 +217,9 @@ def tests_of(
 
 def translated(folder: Path, device: str) -> Callable[[str], Any]:
     """A path hook for modules in `folder`, whose text it changes for the device."""
-    words = {"device": device, "upper": device.upper(), "backend": BACKENDS[device]}
+    backend = BACKENDS[device]
+    words = {"device": device, "upper": device.upper()}
+    words |= {"backend": backend, "name": backend.upper()}
     changes = [(re.compile(old, re.M), new.format(**words)) for old, new in FOR_CUDA]
 
     class Loader(importlib.machinery.SourceFileLoader):
@@ -226,6 +248,7 @@ class RankProcess(multiprocessing.context.ForkProcess):
         os.environ["LOCAL_RANK"] = str(rank)
         usable = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {usable[rank % len(usable)]})
+        end_with_parent()
         super().run()
 
 
@@ -245,11 +268,14 @@ def prepare(device: str, ranks: int) -> None:
         stand_in(here, "is_available", lambda: True)
     else:
         stand_in(here, "manual_seed", torch.manual_seed)
+        stand_in(torch.accelerator, "device_count", lambda: ranks)
     torch.multiprocessing.get_context = lambda method=None: RankContext()
-    from torch.testing._internal import common_cuda, common_device_type
+    from torch.testing._internal import common_cuda, common_device_type, common_fsdp
     from torch.testing._internal import common_distributed as bases
 
     common_cuda.TEST_MULTIGPU = True
+    # Ranks that are threads: left out for xpu by PyTorch, and possible here.
+    common_fsdp.FSDPTestMultiThread.__unittest_skip__ = False
     make = common_device_type.instantiate_device_type_tests
     common_device_type.instantiate_device_type_tests = lambda *args, **options: make(
         *args, **{**options, "allow_xpu": True}
@@ -257,6 +283,7 @@ def prepare(device: str, ranks: int) -> None:
     if device == "cpu":
         for name in ("skip_if_lt_x_gpu", "nccl_skip_if_lt_x_gpu"):
             setattr(bases, name, lambda *args, **options: lambda test: test)
+        common_fsdp.DEVICE_COUNT = ranks
     bases.at_least_x_gpu = lambda count: count <= ranks
     bases.requires_xccl = bases.requires_gloo
     bases.DEFAULT_WORLD_SIZE = ranks
@@ -309,8 +336,7 @@ def main() -> None:
         wrong = [test for test, (status, _) in on_cpu.items() if status == "passed"]
         for name in wrong:
             status, message = on_xpu[name]
-            print(f"{status}: {name}")
-            print("    " + message.strip()[-300:].replace("\n", "\n    "))
+            print(f"{status}: {name}: {reason(message)}")
         print(
             f"{file}: {len(on_xpu)} tests, {good} pass on xpu, {len(wrong)} on the CPU "
             f"alone, {len(on_xpu) - good - len(wrong)} on neither",
