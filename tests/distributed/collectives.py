@@ -307,6 +307,19 @@ def functional() -> None:
         check(each.clone(), sum(all_ranks()))
 
 
+def compiled() -> None:
+    """In a group that code for CPU tensors could not use."""
+    import torch.distributed._functional_collectives as functions
+
+    group = dist.new_group(backend="xccl")
+
+    def summed(x: torch.Tensor) -> torch.Tensor:
+        return functions.all_reduce(x * 2, "sum", group) + 1
+
+    found = torch.compile(summed, fullgraph=True)(mine())
+    check(found, sum(all_ranks()) * 2 + 1)
+
+
 def errors_of_a_call() -> None:
     for call in (
         lambda: dist.all_gather_into_tensor(torch.zeros(5, device=XPU), mine()),

@@ -30,6 +30,7 @@ _NAMES: Final = "xpurt_names"
 _WAS_ON_CPU: Final = "xpurt_was_on_cpu"
 _OUR_KEYS: Final = {_HOME, _NAMES}
 _CPU: Final = torch.device("cpu")
+_COLLECTIVES: Final = ("_c10d_functional", "_c10d_functional_autograd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,24 @@ def ordinals_in(graph: GraphModule, inputs: Sequence[Any]) -> set[int]:
             if node.op == "get_attr":
                 add(_attribute(module, node))
     return found
+
+
+def group_without_cpu(graph: GraphModule) -> str:
+    """The name of a process group that a graph has collectives of, and that has no
+    backend for CPU tensors; "" if there is none."""
+    for module in _graph_modules(graph):
+        for node in module.graph.nodes:
+            if getattr(node.target, "namespace", "") not in _COLLECTIVES:
+                continue
+            names: list[Any] = [each for each in node.args if isinstance(each, str)]
+            for name in names:
+                try:
+                    group = torch._C._distributed_c10d._resolve_process_group(name)
+                except RuntimeError:  # the name of a reduction
+                    continue
+                if _CPU not in group._device_types:
+                    return str(name)
+    return ""
 
 
 def written_inputs(graph: GraphModule) -> list[int]:

@@ -132,13 +132,15 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         if not found:
             return before(model, inputs, *args, **kwargs)
         op_by_op.keep_fullgraph()
-        form = form_of(found)
+        form = form_of(found, model)
         if config.triton.cudagraphs and not config.max_autotune and form != Form.SYCL:
             warn_once(
                 'mode="reduce-overhead" records no XPU graph; the compiled code is '
                 "called as in the default mode"
             )
-        reason = _why_not_host(found) or f"the kernel policy is {get_kernel_policy()}"
+        reason = (
+            _why_not_host(found, model) or f"the kernel policy is {get_kernel_policy()}"
+        )
         if form != Form.NATIVE:
             packages.refuse(reason)
         if get_kernel_policy() == "auto" and reason == _why_no_host_code():
@@ -168,23 +170,25 @@ class Form(Enum):
     EAGER = "eager"  # op by op
 
 
-def form_of(ordinals: set[int]) -> Form:
+def form_of(ordinals: set[int], graph: torch.fx.GraphModule) -> Form:
     """The form of a graph with tensors of these ordinals, by the kernel policy."""
     policy = get_kernel_policy()
     if policy == "sycl":
         return Form.SYCL
-    if not _why_not_host(ordinals):
+    if not _why_not_host(ordinals, graph):
         return Form.NATIVE
     return Form.EAGER if policy == "native" else Form.SYCL
 
 
-def _why_not_host(ordinals: set[int]) -> str:
-    """The reason why code for the host can't compute on these; "" if it can."""
+def _why_not_host(ordinals: set[int], graph: torch.fx.GraphModule) -> str:
+    """The reason why code for the host can't compute the graph; "" if it can."""
     if len(ordinals) > 1:
         return "tensors of several ordinals are in one graph"
     for index in ordinals:
         if not _C.host_reads(index):
             return f"the host can't read the memory of xpu:{index}"
+    if name := host_graph.group_without_cpu(graph):
+        return f'the process group "{name}" has no backend for CPU tensors'
     return _why_no_host_code()
 
 
@@ -213,7 +217,7 @@ def _convert_before(before: Callable[..., Any]) -> Callable[..., Any]:
 def _to_host(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
     if host_graph.home_of(graph) is None:
         found = host_graph.ordinals_in(graph, inputs)
-        if not found or form_of(found) != Form.NATIVE:
+        if not found or form_of(found, graph) != Form.NATIVE:
             return list(inputs)
         host_graph.to_host(graph, *found)
     return [host_graph.on_host(each) for each in inputs]
