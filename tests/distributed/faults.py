@@ -26,15 +26,19 @@ def main(kind: str) -> None:
         given = torch.ones(5 << 20, device="xpu")
         dist.all_reduce(given)
         begin = time.monotonic()
-        work = dist.all_reduce(given, async_op=kind == "killed")
-        if fails and kind == "killed":
+        work = dist.all_reduce(given, async_op=kind.startswith("killed"))
+        if fails and kind.startswith("killed"):
             os.kill(os.getpid(), signal.SIGKILL)
+        if kind == "killed, then read":
+            work.wait()
+            print((given + 1).sum().item())
         if fails and kind == "late":
             time.sleep(2 * TIMEOUT.seconds)
         for _ in range(20):
             dist.all_reduce(given)
         if work is not None:
             work.wait()
+        torch.xpu.synchronize()
     except Exception as error:
         seconds = time.monotonic() - begin
         print(json.dumps([type(error).__name__, str(error), seconds]), flush=True)

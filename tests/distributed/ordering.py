@@ -52,6 +52,30 @@ def order_with_the_current_stream() -> None:
     check(after[:3], torch.full((3,), 30.0))
 
 
+def wait_blocks_the_stream_alone() -> None:
+    """Where results are copied to the device, wait() returns before the other rank has
+    called the collective. The stream waits."""
+    if xpurt.get_xpu_mapping() != "GPU":
+        return  # the results are in memory that the host reads, so it waits
+    store = dist.distributed_c10d._get_default_store()
+    given = torch.full((5,), dist.get_rank() + 1.0, device=XPU)
+    if dist.get_rank() == 1:
+        store.wait(["waited for"])
+        dist.all_reduce(given)
+    else:
+        work = dist.all_reduce(given, async_op=True)
+        work.wait()
+        doubled = work.get_future().then(lambda done: done.value()[0] * 2).wait()
+        after = given * 10
+        assert not work.is_completed()
+        assert not torch.xpu.current_stream().query()
+        store.set("waited for", "1")
+        check(after, torch.full((5,), 30.0))
+        check(doubled, torch.full((5,), 6.0))
+        assert work.is_completed()
+    check(given, torch.full((5,), 3.0))
+
+
 @_queued
 def order_with_other_streams() -> None:
     streams = [torch.xpu.Stream() for _ in range(3)]

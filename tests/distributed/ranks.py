@@ -77,9 +77,12 @@ def cases(names: dict[str, Any]) -> dict[str, Callable[[], object]]:
     }
 
 
-def main(names: dict[str, Any]) -> None:
-    """Runs the cases in this rank, in their order, and prints what they found."""
-    dist.init_process_group(timeout=TIMEOUT)
+def main(names: dict[str, Any], **options: Any) -> None:
+    """Runs the cases in this rank, in their order, and prints what they found.
+
+    options: of the process group.
+    """
+    dist.init_process_group(timeout=TIMEOUT, **options)
     found = {}
     for name, case in cases(names).items():
         begin = time.monotonic()

@@ -15,6 +15,7 @@ import xpurt
     [
         ("killed", "CPU", "all_reduce"),
         ("killed", "GPU", "all_reduce"),
+        ("killed, then read", "GPU", "all_reduce"),
         ("late", "AUTO", "all_reduce"),
         ("absent", "CPU", "1/2 clients joined"),
     ],

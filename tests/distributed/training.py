@@ -283,6 +283,18 @@ def tensors_on_a_mesh() -> None:
     assert len(_whole(drawn).unique()) == 16
 
 
+def groups_by_split() -> None:
+    """Of the default group, which is bound to a device; for both kinds of tensors."""
+    for parts in ([[0, 1]], [[0], [1]], [[0, 1]]):
+        group = dist.split_group(split_ranks=parts)
+        for device in ("cpu", "xpu"):
+            given = torch.full((4,), dist.get_rank() + 1.0, device=device)
+            dist.all_reduce(given, group=group)
+            summed = 3.0 if len(parts) == 1 else dist.get_rank() + 1.0
+            assert given.tolist() == [summed] * 4
+    assert dist.new_group([0, 1]).size() == RANKS
+
+
 def pipeline() -> None:
     from torch.distributed import pipelining
 
@@ -340,4 +352,5 @@ def zero_redundancy() -> None:
 
 
 if __name__ == "__main__":
-    main(globals())
+    # Bound to a device, so that the groups of meshes are made by split_group().
+    main(globals(), backend="cpu:gloo,xpu:xccl", device_id=XPU)

@@ -9,6 +9,15 @@
 
 namespace xpurt {
 
+using InnerBackend =
+    std::function<BackendPointer(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                 int size, std::chrono::milliseconds timeout)>;
+// The function that makes backends for CPU tensors.
+void set_inner_backend(InnerBackend make);
+BackendPointer make_inner_backend(const c10::intrusive_ptr<c10d::Store>& store,
+                                  int rank, int size,
+                                  std::chrono::milliseconds timeout);
+
 // The options of a group; PyTorch's ProcessGroupXCCL has the same fields.
 struct XpuBackendOptions : c10d::Backend::Options {
   explicit XpuBackendOptions(std::chrono::milliseconds timeout = kBackendDefaultTimeout)
@@ -28,7 +37,7 @@ class XpuBackend final : public c10d::Backend {
 
   const std::string getBackendName() const override { return "xccl"; }
   c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
-  bool supportsSplitting() const override { return inner_->supportsSplitting(); }
+  bool supportsSplitting() const override { return true; }
   bool supportsCoalescing() const override { return true; }
   void setTimeout(std::chrono::milliseconds timeout) override;
   void setSequenceNumberForGroup() override { inner_->setSequenceNumberForGroup(); }

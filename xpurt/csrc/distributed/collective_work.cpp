@@ -3,7 +3,9 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "device/device.h"
 #include "host/gil.h"
+#include "stream/stream.h"
 
 namespace xpurt {
 namespace {
@@ -13,6 +15,15 @@ using c10::ivalue::Future;
 c10::intrusive_ptr<Future> make_future(const std::vector<c10::Device>& devices) {
   return c10::make_intrusive<Future>(c10::ListType::create(c10::TensorType::get()),
                                      devices);
+}
+
+std::vector<c10::Stream> streams_of_pool(const std::vector<c10::Device>& devices) {
+  const c10::impl::VirtualGuardImpl impl(c10::DeviceType::XPU);
+  std::vector<c10::Stream> streams;
+  for (const c10::Device& device : devices) {
+    streams.push_back(impl.getStreamFromGlobalPool(device));
+  }
+  return streams;
 }
 
 std::string text_of(const std::exception_ptr& error) {
@@ -43,46 +54,73 @@ std::exception_ptr CollectiveWork::explained(std::exception_ptr error) const {
                "ranks.")));
 }
 
-void CollectiveWork::end(
-    std::exception_ptr error,
-    std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages) {
-  if (error) {
-    future_->setErrorIfNeeded(error);
-  } else {
-    future_->markCompleted(c10::IValue(c10::List<at::Tensor>(results_)),
-                           std::move(storages));
-  }
+void CollectiveWork::end() {
+  for (const auto& each : ends_) each->complete();
+  finish();
+}
+
+// The error is set first, and the events are completed last. So a stream either waits
+// for the results when the busy streams are found, or its wait() throws the error.
+void CollectiveWork::fail(const std::exception_ptr& error) {
   finish(error);
-}
-
-void CollectiveWork::fail_to_launch(std::exception_ptr error) {
-  launch_error_ = error;
-  end(std::move(error), {});
-}
-
-// The results are copied to a device on a stream of this thread's own. The future
-// records an event there.
-void CollectiveWork::deliver(HostForms& host, const Finish& finish) {
-  std::optional<c10::MultiStreamGuard> guard;
-  const c10::impl::VirtualGuardImpl impl(c10::DeviceType::XPU);
-  std::vector<c10::Stream> streams;
-  if (host.is_staged()) {
-    for (const c10::Device& device : host.devices()) {
-      streams.push_back(impl.getStreamFromGlobalPool(device));
+  if (ends_.empty()) return future_->setErrorIfNeeded(error);
+  for (const c10::Stream& copying : copying_) {
+    for (Stream* each : busy_streams(copying.device_index())) {
+      if (each->id() != copying) each->fail(error);
     }
-    guard.emplace(streams);
   }
-  if (finish) finish(host);
+  for (const auto& each : ends_) each->complete();
+}
+
+void CollectiveWork::fail_to_launch(std::exception_ptr error, bool in_call) {
+  if (!in_call) return fail(explained(error));
+  launch_error_ = error;
+  ends_.clear();
+  fail(error);
+}
+
+bool CollectiveWork::queue_results(HostForms& host) {
+  if (!host.has_queued_results()) return false;
+  std::vector<std::shared_ptr<HostEvent>> ends;
+  for (const c10::Device& device : host.devices()) {
+    ends.push_back(HostEvent::make(ordinal(device.index()).home_device().context));
+    if (ends.back() == nullptr) return false;
+  }
+  ends_ = std::move(ends);
+  copying_ = streams_of_pool(host.devices());
+  for (size_t i = 0; i < ends_.size(); ++i) {
+    stream(copying_[i]).wait_event(ends_[i]->event());
+  }
+  copy_results(host);
+  return true;
+}
+
+// The results are copied to a device on streams of their own. The future records events
+// there.
+void CollectiveWork::copy_results(HostForms& host) {
+  std::optional<c10::MultiStreamGuard> guard;
+  if (!copying_.empty()) guard.emplace(copying_);
   auto storages = host.deliver();
+  const c10::impl::VirtualGuardImpl impl(c10::DeviceType::XPU);
   for (const auto& each : storages) {
     const auto storage = each.lock();
-    for (const c10::Stream& stream : streams) {
-      if (stream.device() == storage->device()) {
-        impl.recordDataPtrOnStream(storage->data_ptr(), stream);
+    for (const c10::Stream& copying : copying_) {
+      if (copying.device() == storage->device()) {
+        impl.recordDataPtrOnStream(storage->data_ptr(), copying);
       }
     }
   }
-  end(nullptr, std::move(storages));
+  future_->markCompleted(c10::IValue(c10::List<at::Tensor>(results_)),
+                         std::move(storages));
+}
+
+void CollectiveWork::deliver(HostForms& host, const Finish& finish) {
+  if (finish) finish(host);
+  if (ends_.empty()) {
+    if (host.is_staged()) copying_ = streams_of_pool(host.devices());
+    copy_results(host);
+  }
+  end();
 }
 
 void CollectiveWork::follow(const WorkPointer& inner, std::shared_ptr<HostForms> host,
@@ -92,13 +130,13 @@ void CollectiveWork::follow(const WorkPointer& inner, std::shared_ptr<HostForms>
   inner->getFuture()->addCallback(
       [self, host = std::move(host), finish = std::move(finish)](Future& done) {
         if (done.hasError()) {
-          self->end(self->explained(done.exception_ptr()), {});
+          self->fail(self->explained(done.exception_ptr()));
           return;
         }
         try {
           self->deliver(*host, finish);
         } catch (...) {
-          if (!self->isCompleted()) self->end(std::current_exception(), {});
+          if (!self->isCompleted()) self->fail(std::current_exception());
         }
       },
       /*uses_future=*/false);
@@ -110,7 +148,10 @@ void CollectiveWork::synchronize() {
 
 bool CollectiveWork::wait(std::chrono::milliseconds timeout) {
   const WithoutGil released;
-  return Work::wait(timeout);
+  if (ends_.empty() || timeout != kNoTimeout) return Work::wait(timeout);
+  future_->wait();
+  if (const std::exception_ptr error = exception()) std::rethrow_exception(error);
+  return true;
 }
 
 void PeerWork::follow_peer(WorkPointer inner, std::shared_ptr<HostForms> host) {
@@ -120,8 +161,8 @@ void PeerWork::follow_peer(WorkPointer inner, std::shared_ptr<HostForms> host) {
   changed_.notify_all();
 }
 
-void PeerWork::fail_to_launch(std::exception_ptr error) {
-  CollectiveWork::fail_to_launch(std::move(error));
+void PeerWork::fail_to_launch(std::exception_ptr error, bool in_call) {
+  CollectiveWork::fail_to_launch(std::move(error), in_call);
   const std::lock_guard<Mutex> lock(mutex_);
   changed_.notify_all();
 }
@@ -144,7 +185,7 @@ void PeerWork::wait_in_backend(std::chrono::milliseconds timeout) {
     inner_->wait(timeout);
     deliver(*host_, nullptr);
   } catch (...) {
-    if (!isCompleted()) end(explained(std::current_exception()), {});
+    if (!isCompleted()) fail(explained(std::current_exception()));
   }
   host_ = nullptr;
 }

@@ -1,5 +1,8 @@
 // A group's parts that are no collectives of tensors: options, barriers, splits.
 #include <ATen/ops/empty.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include <algorithm>
 
 #include "distributed/backend.h"
 #include "distributed/collective_work.h"
@@ -8,6 +11,25 @@
 namespace xpurt {
 
 using c10d::OpType;
+
+namespace {
+
+InnerBackend& inner_backend() {
+  static auto* const leaked = new InnerBackend;
+  return *leaked;
+}
+
+}  // namespace
+
+void set_inner_backend(InnerBackend make) {
+  inner_backend() = std::move(make);
+}
+
+BackendPointer make_inner_backend(const c10::intrusive_ptr<c10d::Store>& store,
+                                  int rank, int size,
+                                  std::chrono::milliseconds timeout) {
+  return inner_backend()(store, rank, size, timeout);
+}
 
 XpuBackend::XpuBackend(BackendPointer inner, c10::intrusive_ptr<Options> options,
                        bool is_shared)
@@ -26,26 +48,25 @@ void XpuBackend::setGroupUid(const std::string& uid) {
   if (!is_shared_) inner_->setGroupUid(uid);
 }
 
+// Gloo's own split() gives the parent's options to the part, and changes them. And the
+// group may have gloo for CPU tensors, too, which is split with the same store: so this
+// one has keys of its own.
 BackendPointer XpuBackend::split(const c10::intrusive_ptr<c10d::Store>& store,
                                  const std::vector<int>& ranks,
                                  const c10::intrusive_ptr<Options>& options) {
-  const auto of_inner = inner_->getBackendOptions();
-  of_inner->timeout = options->timeout;
-  of_inner->group_name = options->group_name;
-  of_inner->global_ranks_in_group = options->global_ranks_in_group;
-  BackendPointer part = inner_->split(store, ranks, of_inner);
-  if (part == nullptr) return nullptr;
-  return c10::make_intrusive<XpuBackend>(std::move(part), options, false);
+  const auto own = std::ranges::find(ranks, getRank());
+  if (own == ranks.end()) return nullptr;
+  const auto rank = static_cast<int>(own - ranks.begin());
+  return merge(store, options, rank, static_cast<int>(ranks.size()));
 }
 
 BackendPointer XpuBackend::merge(const c10::intrusive_ptr<c10d::Store>& store,
                                  const c10::intrusive_ptr<Options>& options,
                                  const int& rank, const int& size) {
-  const auto of_inner = inner_->getBackendOptions();
-  of_inner->timeout = options->timeout;
-  of_inner->group_name = options->group_name;
-  return c10::make_intrusive<XpuBackend>(inner_->merge(store, of_inner, rank, size),
-                                         options, false);
+  const auto keys = c10::make_intrusive<c10d::PrefixStore>(
+      c10::str(options->group_name, "/xccl"), store->clone());
+  return c10::make_intrusive<XpuBackend>(
+      make_inner_backend(keys, rank, size, options->timeout), options, false);
 }
 
 // Every rank's work so far, on its current stream, is done when a barrier is.

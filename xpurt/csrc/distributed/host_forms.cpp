@@ -73,6 +73,11 @@ void HostForms::take(const std::vector<at::Tensor>& read,
 
 void HostForms::take(Form& form) {
   const at::Tensor& tensor = form.original;
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      elements_ == Elements::copied || has_type_of_gloo(tensor) ||
+          (elements_ == Elements::summed && tensor.is_complex()),
+      "gloo has no such reduction of ", tensor.scalar_type(),
+      " tensors. Convert them, or gather them and reduce the result.");
   if (!tensor.is_xpu()) {
     TORCH_CHECK_VALUE(tensor.is_cpu(), "a collective of xpu tensors got one on ",
                       tensor.device(), ". Give it tensors of one device.");
@@ -132,6 +137,18 @@ bool HostForms::is_ready() const {
 
 bool HostForms::is_staged() const {
   return std::ranges::any_of(forms_, &Form::staged);
+}
+
+bool HostForms::has_queued_results() const {
+  bool has_results = false;
+  for (const Form& each : forms_) {
+    if (!each.written) continue;
+    // A copy into another layout waits on the host.
+    if (!each.staged || each.original.is_sparse()) return false;
+    if (!is_plain_memory(each.original)) return false;
+    has_results = true;
+  }
+  return has_results;
 }
 
 void HostForms::fill() {

@@ -29,7 +29,9 @@ namespace xpurt {
 // 2. fill(), where the collective is launched: waits for the events.
 // 3. The inner backend works.
 // 4. deliver(), in a thread of the inner backend: copies results back, on the current
-//    stream of that thread. Aliases need nothing: the host wrote the tensor itself.
+//    stream of that thread. Aliases need nothing: the host wrote the tensor itself. If
+//    all results are copied by streams, deliver() comes after take() already, on a
+//    stream that waits: see Note [Waiting for a collective].
 //
 // Under AUTO an alias that is written is announced as a write of the host (see Note
 // [Host writes]) until deliver(). So other devices keep working on other bytes of the
@@ -69,6 +71,8 @@ class HostForms {
   const std::vector<c10::Device>& devices() const { return devices_; }
   // Whether a tensor is copied to or from memory that the host does not read.
   bool is_staged() const;
+  // Whether there are results, and deliver() only submits copies of them to streams.
+  bool has_queued_results() const;
 
  private:
   struct Form {

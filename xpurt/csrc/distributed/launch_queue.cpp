@@ -13,12 +13,12 @@ constexpr std::chrono::seconds kIdle{1};
 
 }  // namespace
 
-bool LaunchQueue::submit(bool ready, std::function<void()> launch) {
+bool LaunchQueue::submit(bool ready, std::function<void(bool)> launch) {
   std::unique_lock<Mutex> lock(state_->mutex);
   if (ready && !state_->is_launching && state_->pending.empty()) {
     state_->is_launching = true;
     lock.unlock();
-    launch();
+    launch(/*in_call=*/true);
     finish(*state_);
     return true;
   }
@@ -51,11 +51,11 @@ void LaunchQueue::work(const std::shared_ptr<State>& state) {
       state->has_thread = false;
       return;
     }
-    std::function<void()> launch = std::move(state->pending.front());
+    std::function<void(bool)> launch = std::move(state->pending.front());
     state->pending.pop_front();
     state->is_launching = true;
     lock.unlock();
-    launch();
+    launch(/*in_call=*/false);
     launch = nullptr;  // what it holds is released before the next launch
     finish(*state);
   }

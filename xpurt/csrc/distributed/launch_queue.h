@@ -23,14 +23,15 @@ namespace xpurt {
 // while: a program may make many groups.
 class LaunchQueue {
  public:
-  // `launch` must not throw. Returns whether it was run in this thread.
-  bool submit(bool ready, std::function<void()> launch);
+  // `launch` must not throw. Its argument is whether it runs in this call, which
+  // returns the same.
+  bool submit(bool ready, std::function<void(bool)> launch);
 
  private:
   struct State {
     Mutex mutex{Rank::launches};
     Condition changed;
-    std::deque<std::function<void()>> pending;
+    std::deque<std::function<void(bool)>> pending;
     bool is_launching = false;
     bool has_thread = false;
   };

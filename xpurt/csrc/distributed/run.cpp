@@ -1,5 +1,5 @@
 // How a collective is run: see Note [Host forms] and Note [Order of launches].
-#include <algorithm>
+#include <torch/csrc/distributed/c10d/Utils.hpp>
 
 #include "distributed/backend.h"
 #include "distributed/collective_work.h"
@@ -23,6 +23,12 @@ std::string describe(const Tensors& tensors) {
   return c10::str(
       tensors.size() == 1 ? "" : c10::str(tensors.size(), " tensors, first "),
       toString(first.scalar_type()), " ", first.sizes());
+}
+
+// PyTorch's variable for its own backend of this name.
+bool blocking_wait() {
+  static const bool found = c10d::getCvarBool({"TORCH_XCCL_BLOCKING_WAIT"}, false);
+  return found;
 }
 
 }  // namespace
@@ -102,11 +108,12 @@ WorkPointer XpuBackend::run_one(Collective collective) {
     work = c10::make_intrusive<CollectiveWork>(collective.type, title_of(collective),
                                                results, host->devices());
   }
+  if (!is_peer && !blocking_wait()) work->queue_results(*host);
   // The queue keeps this backend until the launch. Nothing keeps it longer: the inner
   // backend's threads must not be the ones that destroy it.
   auto self = c10::intrusive_ptr<XpuBackend>::unsafe_reclaim_from_nonowning(this);
   const auto launch = [self = std::move(self), work, host, is_peer,
-                       collective = std::move(collective)] {
+                       collective = std::move(collective)](bool in_call) {
     try {
       host->fill();
       if (collective.reduction) collective.reduction->before(host->all_read());
@@ -122,7 +129,7 @@ WorkPointer XpuBackend::run_one(Collective collective) {
                      });
       }
     } catch (...) {
-      work->fail_to_launch(std::current_exception());
+      work->fail_to_launch(std::current_exception(), in_call);
     }
   };
   if (is_shared_) host->fill();

@@ -23,16 +23,28 @@ py::object define_class(py::module_& m, const py::function& make_inner) {
   py::class_<XpuBackendOptions, c10d::Backend::Options, Options>(made, "Options")
       .def(py::init<>())
       .def_readwrite("is_high_priority_stream",
-                     &XpuBackendOptions::is_high_priority_stream);
-  made.def(py::init([make_inner](const py::object& store, int rank, int size,
-                                 const Options& options) {
-             auto inner = make_inner(store, rank, size, options->timeout);
-             return c10::make_intrusive<XpuBackend>(inner.cast<BackendPointer>(),
-                                                    options, /*is_shared=*/false);
+                     &XpuBackendOptions::is_high_priority_stream)
+      // split_group() copies the options of the group that it splits.
+      .def("__deepcopy__", [](const XpuBackendOptions& options, const py::dict&) {
+        return c10::make_intrusive<XpuBackendOptions>(options);
+      });
+  set_inner_backend([make_inner](const auto& store, int rank, int size, auto timeout) {
+    const py::gil_scoped_acquire held;
+    return make_inner(store, rank, size, timeout).template cast<BackendPointer>();
+  });
+  made.def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                       const Options& options) {
+             return c10::make_intrusive<XpuBackend>(
+                 make_inner_backend(store, rank, size, options->timeout), options,
+                 /*is_shared=*/false);
            }),
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"));
   made.def_property_readonly("inner", &XpuBackend::inner,
                              "The backend that exchanges the data of CPU tensors.");
+  // NCCL has to be called here by the ranks that are not in a new group; gloo does not.
+  made.def(
+      "perform_nocolor_split", [](XpuBackend&, const py::object&) {},
+      py::arg("device"));
   made.def_property_readonly("options", [](XpuBackend& backend) {
     return c10::static_intrusive_pointer_cast<XpuBackendOptions>(
         backend.getBackendOptions());

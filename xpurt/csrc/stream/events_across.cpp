@@ -4,11 +4,11 @@
 
 #include <chrono>
 #include <thread>
-#include <vector>
 
 #include "device/device.h"
 #include "device/event_status.h"
 #include "host/worker.h"
+#include "stream/host_event.h"
 
 namespace xpurt {
 namespace {
@@ -62,34 +62,27 @@ void wait_in_driver(sycl::event event) {
   }
 }
 
-void complete_after(cl_event completed, sycl::event awaited) {
+void complete_after(HostEvent& completed, sycl::event awaited) {
   try {
     wait_in_driver(awaited);
   } catch (const sycl::exception&) {
     // The event's stream keeps the error for the next wait.
   }
-  clSetUserEventStatus(completed, CL_COMPLETE);
-  clReleaseEvent(completed);
+  completed.complete();
 }
 
 }  // namespace
 
 sycl::event event_in(const sycl::context& context, const sycl::event& event) {
-  cl_int error = CL_INVALID_CONTEXT;
-  cl_event completed = nullptr;
-  if (context.get_backend() == kOpenCL) {
-    completed = clCreateUserEvent(sycl::get_native<kOpenCL>(context), &error);
-  }
-  if (error != CL_SUCCESS) {
+  const std::shared_ptr<HostEvent> completed = HostEvent::make(context);
+  if (completed == nullptr) {
     wait_for_end(event);
     return {};
   }
-  sycl::event result =
-      sycl::make_event<kOpenCL>(std::vector<cl_event>{completed}, context);
-  const auto task = event_threads().submit([=] { complete_after(completed, event); });
+  const auto task = event_threads().submit([=] { complete_after(*completed, event); });
   // No thread can be had: this one waits.
-  if (task == nullptr) complete_after(completed, event);
-  return result;
+  if (task == nullptr) complete_after(*completed, event);
+  return completed->event();
 }
 
 void wait_for_events_across() {

@@ -270,6 +270,8 @@ void Stream::rethrow() {
   const PhysicalDevice& device = *ordinal_.devices[position];
   try {
     std::rethrow_exception(error);
+  } catch (const c10::DistBackendError&) {
+    throw;  // names its collective: see Stream::fail()
   } catch (const std::exception& reason) {
     const bool elsewhere = position != ordinal_.home;
     const std::string said =

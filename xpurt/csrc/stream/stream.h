@@ -108,6 +108,10 @@ class Stream {
   // GIL, and cannot be interrupted.
   void follow_others(const Uses& before);
 
+  // Keeps an error of the host that the stream's pending work depends on. The next wait
+  // throws it.
+  void fail(std::exception_ptr error) { keep_error(ordinal_.home, std::move(error)); }
+
   // A word that kernels on the device at `position` write a number to if an index is
   // out of range. The next wait passes the number to the function of set_fault(), which
   // throws.
