@@ -41,6 +41,7 @@ IMPORTED_BY_NAME = {
     "text",
     "xpurt.mapping.inventory",
     "xpurt.mapping.rank_placement",
+    "xpurt.mapping.auto.simulation",
 }
 
 BELOW_XPU = {"base", "startup", "text", "kernels", "mapping", "streams"}

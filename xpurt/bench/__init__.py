@@ -2,6 +2,7 @@
 
 from xpurt.bench.auto import AUTO, run_auto
 from xpurt.bench.command import run_bench
+from xpurt.bench.models import MODELS, Case
 from xpurt.bench.request import Request
 from xpurt.bench.row import BadRequest
 from xpurt.bench.suites import SUITES
@@ -9,6 +10,8 @@ from xpurt.bench.suites import SUITES
 __all__ = [
     "AUTO",
     "BadRequest",
+    "Case",
+    "MODELS",
     "Request",
     "SUITES",
     "run_auto",

@@ -92,6 +92,11 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
         metavar="FILE",
         help="rewrite the tables in a page, as in docs/auto.md",
     )
+    simulate.add_argument(
+        "--ranks",
+        action="store_true",
+        help="training in parallel on 8 to 4,096 ranks instead, as in docs/distributed.md",
+    )
     simulate.set_defaults(run=_simulate)
 
     _add_conformance(commands)
@@ -286,6 +291,10 @@ def _simulate(options: argparse.Namespace) -> int:
 
     devices = options.devices or DEVICES
     try:
+        if options.ranks:
+            from xpurt.command_line.rank_table import run_simulate_ranks
+
+            return run_simulate_ranks(options.markdown)
         return run_simulate(devices, options.markdown, options.plot)
     except (BadMarkers, MissingExtra, OSError, ValueError) as error:
         return _failed(error)

@@ -1,0 +1,138 @@
+"""`python -m xpurt simulate --ranks`: training in parallel on 8 to 4,096 ranks."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from xpurt.bench import MODELS, Case
+from xpurt.mapping.auto.simulation import (
+    ALGORITHMS,
+    Cluster,
+    Layer,
+    Link,
+    all_reduce_us,
+    data_parallel_step,
+)
+from xpurt.reports import describe_machine
+from xpurt.text.markdown_section import Section, head_of, line_of
+
+RANKS = (8, 64, 512, 4096)
+TABLE = Section(
+    "<!-- simulated ranks: begin, written by the command -->",
+    "<!-- simulated ranks: end -->",
+)
+# Round numbers as in data sheets. A rank is a processor of this machine in all of them.
+CLUSTERS = (
+    Cluster("10 Gb/s Ethernet", Link(5, 5e3), Link(30, 1.25e3), 8, 5e3),
+    Cluster("100 Gb/s RDMA", Link(2, 10e3), Link(3, 12.5e3), 8, 10e3),
+    Cluster("400 Gb/s RDMA", Link(1, 50e3), Link(2, 50e3), 8, 50e3),
+)
+WARM_STEPS, STEPS = 2, 5
+NOISE = 0.05
+
+
+def run_simulate_ranks(markdown: Path | None) -> int:
+    """Measures a step of each network on this machine, and prints the table, or writes
+    it into a page. Raises BadMarkers and OSError."""
+    if markdown is not None:
+        TABLE.of(markdown.read_text())  # raises before the measurements
+    lines = list(table())
+    if markdown is None:
+        print("\n".join(lines))
+    else:
+        markdown.write_text(TABLE.replaced(markdown.read_text(), lines))
+    return 0
+
+
+def measured_layers(case: Case) -> tuple[list[Layer], float]:
+    """The parameters of a network in the order of forward, each with the time until its
+    gradient was there, and the time of the rest of a step; the least of some steps."""
+    model = case.model.to("xpu")
+    batch = [each.to("xpu") for each in case.batch]
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
+    parameters = list(model.parameters())
+    arrived = [0.0] * len(parameters)
+
+    def note(number: int) -> Any:
+        def hook(_: torch.Tensor) -> None:
+            arrived[number] = time.perf_counter()
+
+        return hook
+
+    for number, each in enumerate(parameters):
+        each.register_post_accumulate_grad_hook(note(number))
+    best: tuple[list[Layer], float] = ([], float("inf"))
+    least = float("inf")
+    for step in range(WARM_STEPS + STEPS):
+        torch.xpu.synchronize()
+        begin = time.perf_counter()
+        optimizer.zero_grad()
+        loss: Any = case.loss(model, *batch)
+        torch.xpu.synchronize()
+        backward = time.perf_counter()
+        loss.backward()
+        torch.xpu.synchronize()
+        middle = time.perf_counter()
+        optimizer.step()
+        torch.xpu.synchronize()
+        end = time.perf_counter()
+        if step >= WARM_STEPS and end - begin < least:
+            least = end - begin
+            ends = [min(each, middle) for each in arrived]
+            layers = _layers(parameters, ends, backward, middle)
+            best = layers, (end - begin - (middle - backward)) * 1e6
+    return best
+
+
+def _layers(
+    parameters: Sequence[torch.Tensor],
+    ends: Sequence[float],
+    begin: float,
+    end: float,
+) -> list[Layer]:
+    """Layers whose gradients came in the order opposite to forward's: what came out of
+    this order counts from the one before."""
+    layers, before = [], begin
+    for each, ended in zip(reversed(parameters), reversed(ends), strict=True):
+        layers.append(Layer(each.nbytes, max(0.0, ended - before) * 1e6))
+        before = max(before, ended)
+    last = layers[-1]
+    rest = max(0.0, end - before) * 1e6
+    layers[-1] = Layer(last.parameter_bytes, last.backward_us + rest)
+    return layers[::-1]
+
+
+def table() -> Iterator[str]:
+    machine = describe_machine()
+    yield f"{machine.date}: {machine.sentence}."
+    yield ""
+    ranks = [f">{count:,} ranks" for count in RANKS]
+    yield from head_of(["network", "gradients", "step", "links", *ranks])
+    for name, make in MODELS.items():
+        torch.manual_seed(0)
+        layers, other_us = measured_layers(make())
+        size = sum(each.parameter_bytes for each in layers)
+        alone = other_us + sum(each.backward_us for each in layers)
+        for cluster in CLUSTERS:
+            cells = [_cell(layers, other_us, cluster, count) for count in RANKS]
+            of_network = [name, f"{size / 1e6:.0f} MB", f"{alone / 1e3:.0f} ms"]
+            yield line_of([*of_network, cluster.name, *cells])
+
+
+def _cell(
+    layers: Sequence[Layer], other_us: float, cluster: Cluster, ranks: int
+) -> str:
+    """The efficiency, and the algorithm that is best for the largest bucket."""
+    step = data_parallel_step(
+        layers,
+        other_us,
+        ranks,
+        lambda size: all_reduce_us(cluster, ranks, size),
+        noise=NOISE,
+    )
+    size = sum(each.parameter_bytes for each in layers)
+    best = min(ALGORITHMS, key=lambda each: all_reduce_us(cluster, ranks, size, each))
+    return f"{step.efficiency:.2f} ({best})"
