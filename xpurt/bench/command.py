@@ -66,7 +66,11 @@ def _chosen(suites: Sequence[Suite], request: Request) -> list[Suite]:
     for name in request.suites:
         if name not in names:
             raise BadRequest(f"no suite {name!r}; there are {', '.join(names)}")
-    chosen = [s for s in suites if not request.suites or s.name in request.suites]
+    chosen = [
+        suite
+        for suite in suites
+        if suite.name in request.suites or not (request.suites or suite.only_by_name)
+    ]
     if not any(_rows_of(suite, request) for suite in chosen):
         raise BadRequest(f"no row of these suites is called {request.rows!r}")
     return chosen

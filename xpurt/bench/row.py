@@ -96,6 +96,7 @@ class Suite:
     processor: the limits are for processor time, not for the time that passes.
     policy: the kernel policy of all rows; "": the user's.
     beside: what xpu is compared with.
+    only_by_name: it runs only if it is requested by its name.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Suite:
     processor: bool = False
     policy: str = ""
     beside: str = "CPU"
+    only_by_name: bool = False
 
     def row(self, name: str) -> Row | None:
         return next((row for row in self.rows if row.name == name), None)

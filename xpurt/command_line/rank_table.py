@@ -53,7 +53,7 @@ def measured_layers(case: Case) -> tuple[list[Layer], float]:
     model = case.model.to("xpu")
     batch = [each.to("xpu") for each in case.batch]
     optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
-    parameters = list(model.parameters())
+    parameters: list[Any] = list(model.parameters())
     arrived = [0.0] * len(parameters)
 
     def note(number: int) -> Any:

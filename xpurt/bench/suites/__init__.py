@@ -5,6 +5,7 @@ from xpurt.bench.suites.attention import ATTENTION
 from xpurt.bench.suites.compile import COMPILE, COMPILE_EAGER, COMPILE_SYCL
 from xpurt.bench.suites.conv import CONV
 from xpurt.bench.suites.dispatch import DISPATCH
+from xpurt.bench.suites.distributed import DISTRIBUTED
 from xpurt.bench.suites.gemm import GEMM, GEMM_BF16
 from xpurt.bench.suites.pointwise import POINTWISE
 from xpurt.bench.suites.reduce import REDUCE
@@ -25,6 +26,7 @@ SUITES: tuple[Suite, ...] = (
     COMPILE_SYCL,
     TRANSFER,
     TRANSFER_LAZY,
+    DISTRIBUTED,
 )
 
 __all__ = ["SUITES"]
