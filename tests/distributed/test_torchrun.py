@@ -20,10 +20,12 @@ def torchrun(script: str, *arguments: str, **variables: str) -> None:
         **os.environ,
         "GLOO_SOCKET_IFNAME": "lo",
         "XPURT_VIRTUAL_GPU": "off",
+        # Else gloo finds the addresses of ranks that have ended, after a restart.
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         **variables,
     }
     environment.pop("XPURT_MAPPING", None)
-    options = ["--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
+    options = ["--nproc-per-node", "2", "--standalone", "--local-addr", "127.0.0.1"]
     options += ["--max-restarts", "1"]
     ended = subprocess.run(
         [
