@@ -72,6 +72,7 @@ MEMBERS = (
     Member("torch._inductor.exc.OperatorIssue", "type", "an op that can't be lowered, by name"),
     Member("torch._inductor.exc.InductorError", "type", "a failed compilation, with its cause as `inner_exception`"),
     Member("torch._guards.TracingContext.try_get", "()", "`params_flat`: the parameters that freezing makes constants"),
+    Member("torch._inductor.freezing_utils.has_frozen_params", "(gm)", "whether the parameters of a graph are constants"),
     Member("torch._inductor.codegen.common", "module", "the registry of Inductor's backends"),
     Member("torch._inductor.codegen.common.custom_backend_passes", "dict", "the uuid of a device's pass is part of the key of a compiled graph"),
     Member("torch._inductor.codegen.common.init_backend_registration", "()", "fills that registry at its first call, and replaces nothing later"),

@@ -11,6 +11,7 @@ whose kernels may pay is compiled in both forms, and its calls measure both: see
 Calls of other sizes are measured apart, by the power of two of each size.
 """
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -55,14 +56,16 @@ class FormChoice:
         self.written = written
         self.build_us = build_us
         self._rounds: dict[tuple[int, ...], PairedRounds] = {}
+        self._one_thread = threading.Lock()
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         if self.kernels is None:
             return self.native(inputs)
         if not _C.learns() or not _C.host_reads(self.index):
             return self._without_times(inputs)
-        rounds = self._rounds_of(inputs)
-        turn = rounds.next()
+        with self._one_thread:
+            rounds = self._rounds_of(inputs)
+            turn = rounds.next()
         if is_explaining():
             explain_graph(self._explained(turn, rounds))
         if turn.timed:

@@ -14,7 +14,7 @@ an attribute of the compiled graph, so it is kept on disk with it.
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -123,10 +123,12 @@ def host_code(
     )
 
 
-def boxed(code: Callable[[list[Any]], list[Any]]) -> Callable[[list[Any]], list[Any]]:
+def boxed(
+    code: Callable[[list[Any]], Sequence[Any]],
+) -> Callable[[list[Any]], Sequence[Any]]:
     """`code` as a function that AOTAutograd gives its arguments in one list."""
 
-    def call(inputs: list[Any]) -> list[Any]:
+    def call(inputs: list[Any]) -> Sequence[Any]:
         return code(inputs)
 
     call._boxed_call = True  # type: ignore[attr-defined]

@@ -158,6 +158,16 @@ def on_device_again(graph: GraphModule, home: Home) -> GraphModule | None:
     return made
 
 
+def is_on_device(graph: GraphModule) -> bool:
+    """Whether a graph before to_host() has xpu tensors alone, and no random numbers."""
+    nodes = [node for node in graph.graph.nodes if node.op != "output"]
+    values = pytree.tree_leaves([_values(node) for node in nodes])
+    tensors = [each for each in values if isinstance(each, torch.Tensor)]
+    return all(each.device.type == "xpu" for each in tensors) and not any(
+        _is_random(node) for node in nodes
+    )
+
+
 def on_device_inputs(inputs: Sequence[Any], home: Home) -> list[Any]:
     """The inputs that the graph of on_device_again() is compiled with."""
     device = torch.device("xpu", home.index)

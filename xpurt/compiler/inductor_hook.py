@@ -17,12 +17,14 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._inductor import config
 from torch._inductor.cpp_builder import get_cpp_compiler
 from torch._inductor.exc import InductorError, InvalidCxxCompiler
+from torch._inductor.freezing_utils import has_frozen_params
 from torch._inductor.utils import BoxedBool
 from torch.utils import _pytree as pytree
 
 from xpurt import _C
 from xpurt.compiler import (
     frozen_constants,
+    frozen_forms,
     fused_convolutions,
     fused_products,
     host_code,
@@ -36,7 +38,7 @@ from xpurt.compiler import (
     second_form,
     traced_layouts,
 )
-from xpurt.compiler.form_estimate import Estimate
+from xpurt.compiler.form_estimate import Estimate, work_of
 from xpurt.compiler.warn_once import warn_once
 from xpurt.errors import KernelBuildError
 from xpurt.kernels import get_kernel_policy
@@ -241,31 +243,14 @@ def _partition(before: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _freeze(before: Callable[..., Any]) -> Callable[..., Any]:
-    """Freezing makes constants of the parameters. In a graph for the host these have to
-    be CPU tensors."""
-
     @functools.wraps(before)
     def fw_compiler_freezing(
-        graph: torch.fx.GraphModule, inputs: Sequence[Any], *args: Any, **kwargs: Any
+        graph: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any
     ) -> Any:
-        inputs = _to_host(graph, inputs)
-        context = torch._guards.TracingContext.try_get()
-        on_xpu = host_graph.home_of(graph) is None
-        if on_xpu or context is None or context.params_flat is None:
-            return before(graph, inputs, *args, **kwargs)
-        names = ("params_flat", "params_flat_unwrap_subclasses")
-        lists = {name: getattr(context, name) for name in names}
-        lists = {name: each for name, each in lists.items() if each is not None}
-        for name, each in lists.items():
-            setattr(context, name, [host_graph.on_host(param) for param in each])
-        try:
-            return before(graph, inputs, *args, **kwargs)
-        finally:
-            for name, each in lists.items():
-                for i, param in enumerate(getattr(context, name)):
-                    if param is None:  # it is in a constant now
-                        each[i] = None
-                setattr(context, name, each)
+        found = host_graph.ordinals_in(graph, inputs)
+        if not found or form_of(found) != Form.NATIVE:
+            return before(graph, inputs, **kwargs)
+        return frozen_forms.freeze(functools.partial(before, **kwargs), graph, inputs)
 
     return fw_compiler_freezing
 
@@ -358,9 +343,11 @@ def _compile_beside(
 ) -> tuple[Any, Estimate] | None:
     """The kernels of a graph for the host, if they may be faster, and the expected
     times."""
-    if get_kernel_policy() != "auto" or config.freezing or config.cpp_wrapper:
+    if get_kernel_policy() != "auto" or config.cpp_wrapper:
         return None
-    expected = second_form.estimate_of(graph, home)
+    if has_frozen_params(graph):  # its forms are joined in frozen_forms.py
+        return None
+    expected = second_form.estimate_of(work_of(graph), home.index)
     if not expected.kernels_may_pay:
         return None
     with _generating(home.index, compile):

@@ -5,6 +5,9 @@ found after the first launch comes too late. So all kernels of a graph are built
 is compiled.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -15,6 +18,22 @@ from xpurt.compiler.warn_once import warn_once
 from xpurt.errors import KernelBuildError
 
 _FULLGRAPH = "xpurt_fullgraph"
+_refused: ContextVar[bool] = ContextVar("xpurt_refused", default=False)
+
+
+class NoKernels(Exception):
+    """A graph would have to run op by op."""
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Within it, a graph that would run op by op raises NoKernels: the program has it
+    in another form."""
+    token = _refused.set(True)
+    try:
+        yield
+    finally:
+        _refused.reset(token)
 
 
 def keep_fullgraph() -> None:
@@ -27,7 +46,10 @@ def keep_fullgraph() -> None:
 
 
 def announce(reason: str) -> None:
-    """Warns, once per reason. Raises RuntimeError under `fullgraph=True`."""
+    """Warns, once per reason. Raises RuntimeError under `fullgraph=True`, and NoKernels
+    within `refused()`."""
+    if _refused.get():
+        raise NoKernels(reason)
     context = torch._guards.TracingContext.try_get()
     if getattr(context, _FULLGRAPH, False):
         raise RuntimeError(

@@ -57,6 +57,11 @@ class PairedRounds:
         price_us = build_us + FIRST_ROUNDS * kernels_us
         self._left = math.ceil(price_us / lost_us)  # calls until the next round
 
+    @classmethod
+    def due_now(cls) -> "PairedRounds":
+        """Rounds that begin with the first call, since both forms are ready."""
+        return cls(native_us=1.0, kernels_us=0.0, build_us=0.0)
+
     def next(self) -> Turn:
         """How the next call runs."""
         if not self._turns:
@@ -75,6 +80,13 @@ class PairedRounds:
     def measured_us(self, *, kernels: bool) -> float | None:
         """The least time in the newest rounds; None before the first one."""
         return min(self._times[kernels], default=None)
+
+    def faster(self) -> bool | None:
+        """Whether kernels took less time in the first rounds; None before their end."""
+        one, other = self._times[False], self._times[True]
+        if min(len(one), len(other)) < FIRST_ROUNDS:
+            return None
+        return min(other) < min(one)
 
     def _begin(self) -> None:
         self._measuring = True

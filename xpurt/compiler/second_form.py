@@ -12,18 +12,17 @@ from torch._inductor.virtualized import V
 from xpurt import _C
 from xpurt.compiler import form_estimate, host_graph, op_by_op
 from xpurt.compiler.form_choice import BUILD_US, FormChoice
-from xpurt.compiler.form_estimate import Estimate
+from xpurt.compiler.form_estimate import Estimate, GraphWork
 from xpurt.errors import KernelBuildError
 from xpurt.mapping import current_placement
 
 
-def estimate_of(graph: torch.fx.GraphModule, home: host_graph.Home) -> Estimate:
-    """The expected times of a graph for the host in both forms."""
-    work = form_estimate.work_of(graph)
-    at_home = current_placement().homes[home.index]
+def estimate_of(work: GraphWork, index: int) -> Estimate:
+    """The expected times of a graph in both forms, with its tensors on xpu:index."""
+    at_home = current_placement().homes[index]
     others = [
         form_estimate.DeviceRates(*row[:3])
-        for position, row in enumerate(_C.device_costs(home.index))
+        for position, row in enumerate(_C.device_costs(index))
         if position != at_home
     ]
     return form_estimate.estimate(work, torch.get_num_threads(), others)

@@ -1,0 +1,148 @@
+"""Graphs with frozen parameters in two forms: the faster one is kept."""
+
+import gc
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._inductor import config
+from torch.testing import assert_close
+
+import xpurt
+from xpurt import _C
+from xpurt.compiler import form_estimate, frozen_forms
+from xpurt.compiler.frozen_forms import OneOfTwo
+from xpurt.compiler.paired_rounds import FIRST_ROUNDS
+from xpurt.mapping import current_placement
+
+pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
+
+
+@pytest.fixture(autouse=True)
+def learning(xpu: torch.device, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    index = xpu.index or 0
+    if not _C.host_reads(index) or len(current_placement().ordinals[index]) > 1:
+        pytest.skip("there is one form here")
+    monkeypatch.setattr(form_estimate, "LEAST_US", 0)
+    before = _C.learning()
+    _C.set_learning(True)
+    yield
+    _C.set_learning(before)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[OneOfTwo]:
+    """The choices that are made from now on."""
+    found: list[OneOfTwo] = []
+
+    class Kept(OneOfTwo):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            found.append(self)
+
+    monkeypatch.setattr(frozen_forms, "OneOfTwo", Kept)
+    return found
+
+
+class Layers(nn.Module):
+    """A normalization that is folded, a product, and a buffer that is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 32, 3)
+        self.norm = nn.BatchNorm2d(32)
+        self.linear = nn.Linear(32, 64)
+        self.register_buffer("calls", torch.zeros(()))
+        self.calls: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        y = self.norm(self.convolution(x)).relu()
+        return self.linear(y.mean((2, 3))).tanh() * self.calls
+
+
+def frozen(model: nn.Module, x: Tensor) -> Callable[[Tensor], Tensor]:
+    compiled = torch.compile(model, fullgraph=True)
+
+    def call(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            found: Tensor = compiled(x)
+        return found
+
+    with config.patch(freezing=True, fx_graph_cache=False):
+        call(x)
+    return call
+
+
+def slow(choice: OneOfTwo, form: str) -> None:
+    """Makes one of the two forms the slower one."""
+    run = getattr(choice, form)
+
+    def slowed(inputs: list[Any]) -> Sequence[Any]:
+        time.sleep(0.02)
+        found: Sequence[Any] = run(inputs)
+        return found
+
+    setattr(choice, form, slowed)
+
+
+@pytest.mark.parametrize("slower", ["native", "kernels"])
+def test_the_faster_form_is_kept_and_the_other_freed(
+    xpu: torch.device, made: list[OneOfTwo], slower: str
+) -> None:
+    model, eager = Layers().eval().to(xpu), Layers().eval()
+    eager.load_state_dict(model.state_dict())
+    x = torch.randn(2, 3, 8, 8)
+    call = frozen(model, x.to(xpu))
+    (choice,) = made
+    lost = weakref.ref(getattr(choice, slower))
+    won = getattr(choice, "kernels" if slower == "native" else "native")
+    slow(choice, slower)
+    before = _C.live_memory()
+    eager(x)
+    for _ in range(4 * FIRST_ROUNDS + 2):  # the two write to the same buffer
+        with torch.no_grad():
+            expected = eager(x)
+        assert_close(call(x.to(xpu)).cpu(), expected, rtol=1e-4, atol=1e-4)
+    gc.collect()
+    assert lost() is None
+    assert choice.native is choice.kernels is won
+    if slower == "kernels":
+        assert _C.live_memory() < before  # their packed weights
+
+
+def test_calls_of_several_threads_while_forms_are_measured(
+    xpu: torch.device, made: list[OneOfTwo]
+) -> None:
+    model = nn.Sequential(nn.Linear(16, 32), nn.GELU()).eval().to(xpu)
+    inputs = [torch.randn(4, 16).to(xpu) for _ in range(40)]
+    call = frozen(model, inputs[0])
+    (choice,) = made
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(call, inputs))
+    assert choice.native is choice.kernels
+    for x, found in zip(inputs, results, strict=True):
+        assert_close(found, model(x), rtol=1e-5, atol=1e-5)
+
+
+class Random(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + torch.rand_like(x)
+
+
+def test_graphs_of_one_form(xpu: torch.device, made: list[OneOfTwo]) -> None:
+    """Random numbers would differ, and primitives are made for known sizes."""
+    x = torch.randn(4, 16).to(xpu)
+    frozen(Random(16, 16).eval().to(xpu), x)
+    with torch._dynamo.config.patch(assume_static_by_default=False):
+        torch._dynamo.reset()
+        frozen(nn.Linear(16, 16).eval().to(xpu), x)
+    with xpurt.kernel_policy("native"):
+        torch._dynamo.reset()
+        frozen(nn.Linear(16, 16).eval().to(xpu), x)
+    assert made == []
