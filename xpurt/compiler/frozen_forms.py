@@ -61,13 +61,16 @@ class OneOfTwo(FormChoice):
 
     def _faster(self) -> Code | None:
         """The form to keep; None if it is not known yet."""
-        by_kernels = False if self.kernels is None else self._all_rounds.faster()
-        if by_kernels is None:
-            return None
-        kept: Code = self.kernels if by_kernels else self.native
-        # Another thread may be about to call any of the two.
-        self._kept = self.native = self.kernels = kept
-        return kept
+        with self._one_thread:  # a late time may change which one is faster
+            if self._kept is not None:
+                return self._kept
+            by_kernels = False if self.kernels is None else self._all_rounds.faster()
+            if by_kernels is None:
+                return None
+            kept: Code = self.kernels if by_kernels else self.native
+            # Another thread may be about to call any of the two.
+            self._kept = self.native = self.kernels = kept
+            return kept
 
 
 def freeze(before: Freeze, graph: GraphModule, inputs: Sequence[Any]) -> Code:

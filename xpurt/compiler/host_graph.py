@@ -185,8 +185,14 @@ def _is_portable(node: Node) -> bool:
 
 
 def _is_random(node: Node) -> bool:
-    tags = getattr(node.target, "tags", ())
-    return torch.Tag.nondeterministic_seeded in tags
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    # Attention draws numbers only to drop scores.
+    for i, each in enumerate(node.target._schema.arguments):  # type: ignore[union-attr]
+        if each.name == "dropout_p":
+            given = node.args[i] if i < len(node.args) else each.default_value
+            return bool(node.kwargs.get(each.name, given) != 0)
+    return True
 
 
 def _faked(value: Any, device: torch.device) -> Any:
