@@ -34,7 +34,9 @@ def serve() -> None:
     print(xpurt.get_xpu_mapping(), file=answers, flush=True)
     for line in sys.stdin:
         if line == "report\n":
-            print(json.dumps(str(xpurt.op_report(reset=True))), file=answers, flush=True)
+            print(
+                json.dumps(str(xpurt.op_report(reset=True))), file=answers, flush=True
+            )
             continue
         wanted, _, calls = line.rstrip("\n").rpartition("\t")
         if wanted != name:
