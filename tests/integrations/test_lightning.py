@@ -216,12 +216,12 @@ def test_devices_that_are_not_there(parts: int, devices: Any, said: str) -> None
         told.parse_devices(devices)
 
 
-def test_several_devices_are_ddp_by_gloo(parts: int, made: Callable[..., Any]) -> None:
+def test_several_devices_are_ddp(parts: int, made: Callable[..., Any]) -> None:
     one = made(devices=[1])
     assert one.strategy.root_device == torch.device("xpu:1")
     both = made()
     assert [str(each) for each in both.strategy.parallel_devices] == ["xpu:0", "xpu:1"]
-    assert both.strategy.process_group_backend == "cpu:gloo,xpu:gloo"
+    assert both.strategy.process_group_backend == "cpu:gloo,xpu:xccl"
 
 
 def test_a_strategy_by_its_name_is_for_xpu() -> None:
@@ -238,16 +238,29 @@ def test_what_forks_is_refused(made: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("mapping", ["GPU", "explicit"])
-def test_without_collectives_there_is_one_device(
+def test_one_of_unequal_devices_is_taken_and_all_on_request(
     made: Callable[..., Any], mapping: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     with xpurt.xpu_mapping(mapping):
+        count = torch.xpu.device_count()
         assert made().strategy.root_device == torch.device("xpu:0")
-        several = torch.xpu.device_count() > 1
-        assert ("xpu:0 alone is used, of 2" in caplog.text) == several
-        with pytest.raises(xpurt.MappingError, match=r"gloo.*xpu:0.*Take devices=1"):
-            made(strategy="ddp", accelerator="xpu", devices=torch.xpu.device_count())
+        assert ("xpu:0 alone is used, of 2" in caplog.text) == (count > 1)
+        asked = made(strategy="ddp", accelerator="xpu", devices=count)
+        assert len(asked.strategy.parallel_devices) == count
+
+
+@pytest.mark.parametrize("accelerator", ["xpu", "auto"])
+def test_fsdp_keeps_its_own_mixed_precision(
+    made: Callable[..., Any], accelerator: str
+) -> None:
+    with xpurt.xpu_mapping("CPU"):
+        asked = made(strategy="fsdp", accelerator=accelerator, precision="bf16-mixed")
+    strategy = asked.strategy
+    assert strategy.process_group_backend == "cpu:gloo,xpu:xccl"
+    # The attribute's names in Trainer's strategies, and in Fabric's.
+    precision = getattr(strategy, "precision_plugin", None) or strategy.precision
+    assert type(precision).__name__ == "FSDPPrecision"
 
 
 def test_gpu_is_xpu_where_it_has_one(made: Callable[..., Any]) -> None:

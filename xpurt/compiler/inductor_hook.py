@@ -248,7 +248,7 @@ def _freeze(before: Callable[..., Any]) -> Callable[..., Any]:
         graph: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any
     ) -> Any:
         found = host_graph.ordinals_in(graph, inputs)
-        if not found or form_of(found) != Form.NATIVE:
+        if not found or form_of(found, graph) != Form.NATIVE:
             return before(graph, inputs, **kwargs)
         return frozen_forms.freeze(functools.partial(before, **kwargs), graph, inputs)
 

@@ -21,6 +21,8 @@ from xpurt.mapping import check_device_index, current_placement, get_xpu_mapping
 
 NAME: Final = "xpu"
 _MIXED: Final = ("16-mixed", "bf16-mixed")
+_SHARDED: Final = "FSDPStrategy"
+_STRATEGIES: Final = frozenset({"DDPStrategy", _SHARDED})
 # The method's name in Trainer, and in Fabric.
 _DEVICE_IDS: Final = ("determine_ddp_device_ids", "_determine_ddp_device_ids")
 
@@ -47,6 +49,7 @@ def change(connector: ModuleType) -> None:
             "_choose_auto_accelerator": changes.choose_auto,
             "_choose_gpu_accelerator_backend": changes.choose_gpu,
             "_choose_strategy": changes.choose_strategy,
+            "_check_strategy_and_fallback": changes.check_strategy,
             "_init_strategy": changes.init_strategy,
             "_check_and_init_precision": changes.init_precision,
         }.items()
@@ -95,24 +98,18 @@ def parse_devices(devices: object) -> list[int]:
     return requested
 
 
-def unreadable(devices: list[int]) -> list[str]:
-    """The devices whose memory the host can't read. Collectives over gloo compute
-    wrong values there."""
-    placement = current_placement()
-    homes = [(i, placement.ordinals[i][placement.homes[i]]) for i in devices]
-    return [f"xpu:{i} ({home})" for i, home in homes if not home.host_accessible]
-
-
 def auto_device_count() -> tuple[int, str]:
-    """The number of ordinals for devices="auto": all of them if processes on them can
-    work together, else one. And the reason if it is not all."""
+    """The number of ordinals for devices="auto": all of them if they are equal, else one.
+    And the reason if it is not all.
+
+    Each process gets an equal share of the data, so the slowest device decides.
+    """
     count = torch.xpu.device_count()
-    far = unreadable(list(range(count)))
-    if count > 1 and far:
-        return (
-            1,
-            f"there are no collectives with {far[0]}, whose memory the host can't read",
-        )
+    placement = current_placement()
+    homes = [placement.ordinals[i][placement.homes[i]] for i in range(count)]
+    for index, home in enumerate(homes):
+        if home.name != homes[0].name:
+            return 1, f"xpu:{index} ({home}) is not as fast. devices={count} takes all"
     if count > 1 and hasattr(sys, "ps1"):
         return 1, "an interactive session can't start processes on the others"
     return count, ""
@@ -222,6 +219,21 @@ class _Changes:
 
         return choose
 
+    def check_strategy(self, before: Callable[[Any], None]) -> Any:
+        @functools.wraps(before)
+        def check(connector: Any) -> None:
+            asked = connector._accelerator_flag
+            if asked != NAME and not isinstance(asked, self._made):
+                return before(connector)
+            # FSDP is refused for an accelerator of any other name.
+            connector._accelerator_flag = "gpu"
+            try:
+                before(connector)
+            finally:
+                connector._accelerator_flag = asked
+
+        return check
+
     def init_strategy(self, before: Callable[[Any], None]) -> Any:
         @functools.wraps(before)
         def init(connector: Any) -> None:
@@ -232,7 +244,7 @@ class _Changes:
                 # By its name, lightning has made it for the CPU.
                 connector.strategy = self._single(device=connector._parallel_devices[0])
             elif isinstance(connector.strategy, self._parallel):
-                _configure_parallel(connector.strategy, connector._parallel_devices)
+                _configure_parallel(connector.strategy)
 
         return init
 
@@ -249,6 +261,7 @@ class _Changes:
                 isinstance(connector.accelerator, self._made)
                 and plugin is None
                 and flag in _MIXED
+                and _SHARDED not in _names(connector.strategy)
             ):
                 return self._mixed(flag, NAME)
             return before(connector)
@@ -256,38 +269,37 @@ class _Changes:
         return init
 
 
-def _configure_parallel(strategy: Any, devices: list[torch.device]) -> None:
-    """Adapts DDP to xpu.
+def _names(strategy: Any) -> set[str]:
+    """The names of a strategy's class and of its bases."""
+    return {each.__name__ for each in type(strategy).__mro__}
+
+
+def _configure_parallel(strategy: Any) -> None:
+    """Adapts a strategy of several processes to xpu.
 
     Raises MappingError for a strategy that can't work.
     """
     if not hasattr(strategy, "_process_group_backend"):  # a single process
         return
     name = type(strategy).__name__
-    device_ids = [each for each in _DEVICE_IDS if hasattr(strategy, each)]
-    if not device_ids:
+    names = _names(strategy)
+    if not names & _STRATEGIES or "DeepSpeedStrategy" in names:
         raise MappingError(
-            f"strategy {name} is not made for xpu. Take devices=1, or strategy "
-            '"ddp" on devices whose memory the host reads.'
+            f"strategy {name} is not made for xpu. Take devices=1, or one of the "
+            'strategies "ddp" and "fsdp".'
         )
-    if strategy._start_method in ("fork", "forkserver"):
+    if getattr(strategy, "_start_method", None) in ("fork", "forkserver"):
         raise MappingError(
             f'strategy {name} starts processes by "{strategy._start_method}", and xpu '
             'can\'t be used in a forked process. Take strategy="ddp", which starts '
             "processes anew, or devices=1."
         )
-    far = unreadable([device.index or 0 for device in devices])
-    if far:
-        raise MappingError(
-            f"strategy {name} wants collectives between xpu devices; xpurt has them "
-            f"through gloo, for memory that the host reads, which that of {far[0]} is "
-            'not. Take devices=1, or the mapping "CPU".'
-        )
     if strategy._process_group_backend is None:
-        strategy._process_group_backend = "cpu:gloo,xpu:gloo"
+        strategy._process_group_backend = "cpu:gloo,xpu:xccl"
     # With ids, DDP uses CUDA's streams. Without, the parameters' device decides.
-    for each in device_ids:
-        setattr(strategy, each, _no_device_ids)
+    for each in _DEVICE_IDS:
+        if hasattr(strategy, each):
+            setattr(strategy, each, _no_device_ids)
 
 
 def _no_device_ids() -> None:

@@ -1,0 +1,93 @@
+"""Ranks of lightning that torchrun starts train as one process does."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("lightning")
+
+TIMEOUT_S = 200
+PROGRAM = """
+import sys
+import lightning, torch
+from torch import nn
+from torch.nn.functional import mse_loss
+from torch.utils.data import DataLoader, TensorDataset
+
+(strategy,) = sys.argv[1:]
+seed = torch.Generator().manual_seed(0)
+# All samples are in each batch, and their order does not matter.
+x, y = torch.rand(16, 8, generator=seed), torch.rand(16, 3, generator=seed)
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+
+def sgd(module):
+    return torch.optim.SGD(module.parameters(), lr=0.1)
+
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.network = network()
+
+    def training_step(self, batch, index):
+        assert batch[0].device.type == "xpu"
+        return mse_loss(self.network(batch[0]), batch[1])
+
+    def configure_optimizers(self):
+        return sgd(self.trainer.model)
+
+trainer = lightning.Trainer(
+    strategy=strategy, accelerator="xpu", devices=2, max_epochs=4, logger=False,
+    enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+)
+module = Module()
+trainer.fit(module, DataLoader(TensorDataset(x, y), batch_size=8))
+found = trainer.strategy.lightning_module_state_dict()
+if trainer.is_global_zero:
+    alone = network()
+    optimizer = sgd(alone)
+    for _ in range(4):
+        optimizer.zero_grad()
+        mse_loss(alone(x), y).backward()
+        optimizer.step()
+    for name, expected in alone.state_dict().items():
+        each = found["network." + name].cpu()
+        torch.testing.assert_close(each, expected, rtol=0, atol=1e-5)
+    print("the same")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_ranks_train_as_one_process(strategy: str, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo"}
+    environment.pop("XPURT_MAPPING", None)
+    options = ["--nproc-per-node", "2", "--standalone"]
+    # In a session of its own, which ends as a whole: no rank outlives the test.
+    launch = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", *options),
+            *(str(script), strategy),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        out, err = launch.communicate(timeout=TIMEOUT_S)
+    finally:
+        if launch.poll() is None:
+            os.killpg(launch.pid, signal.SIGKILL)
+            launch.communicate()
+    assert launch.returncode == 0, err
+    assert "the same" in out
