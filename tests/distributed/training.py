@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -349,6 +350,23 @@ def zero_redundancy() -> None:
     )
     _train(parallel, optimizer, _part(X), _part(Y))
     _check(parallel.parameters())
+
+
+def zero_in_a_hook() -> None:
+    """Ranks would wait for each other; PyTorch refuses it for gloo."""
+    from torch.distributed.algorithms.ddp_comm_hooks import ddp_zero_hook, default_hooks
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    parallel = DistributedDataParallel(_model().to(XPU))
+    optimizer = ZeroRedundancyOptimizer(
+        parallel.parameters(), torch.optim.SGD, overlap_with_ddp=True, lr=0.1
+    )
+    for made in (
+        ddp_zero_hook.hook_with_zero_step,
+        ddp_zero_hook.hook_with_zero_step_interleaved,
+    ):
+        with pytest.raises(RuntimeError, match="may hang with the backend of xpu"):
+            made(default_hooks.allreduce_hook, parallel, optimizer)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,9 @@ _LIGHTNING = "xpurt.integrations.lightning"
 _CHANGES = {
     "torch._higher_order_ops.associative_scan": "xpurt.compiler.associative_scans",
     "torch.distributed.distributed_c10d": "xpurt.distributed.default_backend",
+    "torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook": (
+        "xpurt.distributed.overlapped_zero"
+    ),
     "torch._inductor.compile_fx": "xpurt.compiler.inductor_hook",
     "torch.export.pt2_archive._package": "xpurt.compiler.packages",
     "lightning.pytorch.trainer.connectors.accelerator_connector": _LIGHTNING,
