@@ -37,3 +37,21 @@ def test_the_others_get_an_error(kind: str, mapping: str, pattern: str) -> None:
     if kind != "absent":
         assert name == "DistBackendError"
         assert 'on rank 0 of 2 in group "0" failed' in text
+
+
+def test_other_shapes_are_an_error_of_all_ranks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
+    ranks = start(Path(faults.__file__), "CPU", "other_shape")
+    try:
+        ended = [rank.communicate(timeout=120) for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    for number, (out, err) in enumerate(ended):
+        assert ranks[number].returncode == 0, err
+        _, text, seconds = json.loads(out)
+        assert f"Rank {number} is running collective" in text
+        assert "ALLREDUCE" in text
+        assert seconds < 2 * faults.TIMEOUT.seconds
