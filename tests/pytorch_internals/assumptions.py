@@ -106,6 +106,7 @@ MEMBERS = (
     Member("torch._inductor.config.triton.cudagraphs", "bool", "whether the program wishes graphs to be recorded"),
     Member("torch._inductor.config.patch", "", "sets them for one compilation"),
     Member("torch._inductor.virtualized.V", "", "the state of a compilation"),
+    Member("torch._C._distributed_c10d._resolve_process_group", "builtin_function_or_method", "the group of a collective in a graph, by its name"),
     Member("torch._inductor.virtualized.V.aot_compilation", "bool", "whether a package is being made"),
     Member("torch.export.pt2_archive._package", "module", "has the class of a loaded package"),
     Member("torch._inductor.custom_graph_pass.CustomGraphModulePass", "ABCMeta", "the interface of such a pass"),
@@ -177,6 +178,14 @@ PATCHES = (
             ("torch.distributed.distributed_c10d.BackendConfig:__init__", "(self, backend)"),
         ),
         "the class `ProcessGroupXCCL` is added, with the flag that it is there; a group without a backend's name has gloo, too",
+    ),
+    Patch(
+        ("names[name]",),
+        (
+            ("torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook.hook_with_zero_step", "(hook, ddp, zero, shard_buckets)"),
+            ("torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook.hook_with_zero_step_interleaved", "(hook, ddp, zero, shard_buckets)"),
+        ),
+        "hooks that would hang with gloo, which PyTorch tells by a backend's name alone",
     ),
     Patch(
         ("setattr(context, _FULLGRAPH)",),

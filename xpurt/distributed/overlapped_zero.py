@@ -2,7 +2,7 @@
 
 The callback of one bucket broadcasts parameters and waits. Gloo runs callbacks in
 threads of its own, in an order that differs between ranks, and then they wait for each
-other. PyTorch refuses these hooks for gloo for that reason (issue 62300 of PyTorch), and
+other. PyTorch refuses these hooks for gloo for that reason (pytorch/pytorch#62300), and
 knows a backend by its name alone. xccl is around gloo here.
 """
 
