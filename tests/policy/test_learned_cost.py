@@ -27,7 +27,11 @@ def test_the_first_time_is_dropped() -> None:
 
 
 def test_until_the_second_time_the_first_one_is_an_upper_bound() -> None:
-    assert after(5.0, expected=7.0) == 5.0
+    cost = _C.testing.LearnedCost()
+    cost.record(5.0)
+    assert (cost.estimate(7.0), cost.bounded(7.0)) == (7.0, 5.0)
+    cost.record(6.0)
+    assert cost.bounded(6.5) == 6.0
 
 
 def test_ten_times_settle_it() -> None:

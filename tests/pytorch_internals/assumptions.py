@@ -181,10 +181,7 @@ PATCHES = (
     ),
     Patch(
         ("names[name]",),
-        (
-            ("torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook.hook_with_zero_step", "(hook, ddp, zero, shard_buckets)"),
-            ("torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook.hook_with_zero_step_interleaved", "(hook, ddp, zero, shard_buckets)"),
-        ),
+        tuple((f"torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook.{name}", "(hook, ddp, zero, shard_buckets)") for name in ("hook_with_zero_step", "hook_with_zero_step_interleaved")),
         "hooks that would hang with gloo, which PyTorch tells by a backend's name alone",
     ),
     Patch(

@@ -144,7 +144,7 @@ double learned_factor(const FoundBucket& found, size_t candidate, size_t like) {
   if (const LearnedCost* own = nearest(found, candidate)) return own->estimate(1);
   const LearnedCost* other = like != candidate ? nearest(found, like) : nullptr;
   const double factor = other != nullptr ? other->estimate(1) : 1;
-  return found.bucket().candidates[candidate].factor.estimate(factor);
+  return found.bucket().candidates[candidate].factor.bounded(factor);
 }
 
 void forget_statistics(OpRecord& record) {

@@ -27,8 +27,7 @@ LearnedCost LearnedCost::as_guess() const {
 }
 
 double LearnedCost::estimate(double expected) const {
-  if (count_ == 0) return expected;
-  if (count_ == 1) return std::min<double>(expected, first_);
+  if (!is_known()) return expected;
   const int n = static_cast<int>(std::min<uint64_t>(count_ - 1, kKept));
   auto sorted = times_;
   std::sort(sorted.begin(), sorted.begin() + n);
@@ -48,6 +47,10 @@ double LearnedCost::estimate(double expected) const {
     ++near;
   }
   return near > 0 ? sum / near : median;
+}
+
+double LearnedCost::bounded(double expected) const {
+  return count_ == 1 ? std::min<double>(expected, first_) : estimate(expected);
 }
 
 }  // namespace xpurt

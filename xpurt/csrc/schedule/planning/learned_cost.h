@@ -12,10 +12,12 @@ namespace xpurt {
 // A mean over all samples never forgets. If a page fault, another process or a build
 // makes one sample 400 times as long, the device is not chosen for the rest of the
 // program. So only the newest few times are kept, and those far from their median do
-// not count. The first time is dropped, since that call warms up; until there is a
-// second one, it is an upper bound of what is expected. With fewer than three times an
-// outlier is recognized only by comparison with the expected time; an interruption
-// makes a time longer, never shorter.
+// not count. The first time is dropped, since that call warms up. With fewer than three
+// times an outlier is recognized only by comparison with the expected time; an
+// interruption makes a time longer, never shorter.
+//
+// Before the second time, the first one is an upper bound of a whole call's. Not of a
+// shard's: the first shards are small, and their times are scaled.
 class LearnedCost {
  public:
   // Samples needed to converge, the dropped first one included.
@@ -33,6 +35,9 @@ class LearnedCost {
 
   // Predicts the next time. `expected`: the prediction without any sample.
   double estimate(double expected) const;
+
+  // The same, and not more than the first time if that is the only one.
+  double bounded(double expected) const;
 
  private:
   static constexpr int kKept = kNeeded - 1;
