@@ -314,6 +314,28 @@ for wait in (poll, event.synchronize, torch.xpu.synchronize):
     assert ended[2].startswith("work submitted earlier to stream")
 
 
+def test_lost_work_ends_after_what_its_queue_got_before() -> None:
+    """So what that uses can be freed."""
+    code = """
+import torch
+from xpurt.testing import delay_virtual_gpu, fail_virtual_gpu
+x, y = torch.ones(2, 4096, device="xpu")
+x + 1, torch.xpu.synchronize()
+delay_virtual_gpu(300_000)
+x + 1
+before = torch.xpu.current_stream().record_event()
+fail_virtual_gpu(running=True)
+y + 1
+after = torch.xpu.current_stream().record_event()
+try: after.synchronize()
+except RuntimeError as error: print(str(error).split(":")[0], before.query())
+try: torch.xpu.synchronize()
+except RuntimeError: pass
+"""
+    ended = output(code, XPURT_MAPPING="GPU", XPURT_VIRTUAL_GPU="strict")
+    assert ended == "work that the event marks, or waits for, failed True"
+
+
 def test_polling_a_stream_ends_if_its_work_was_lost() -> None:
     code = """
 import time, torch

@@ -5,7 +5,9 @@
 // return, as on a device that was reset.
 //
 // A device that loses its work accepts kernels, and does not run them: their events end
-// in an error, and so do waits.
+// in an error, and so do waits. An event of an in-order queue ends after all that was
+// submitted before it, and so does one with an error: the program may free the memory
+// of that work then.
 
 #include <stdatomic.h>
 
@@ -46,16 +48,31 @@ static bool loses_kernel(cl_command_queue queue) {
   return atomic_load(&state) == LOSES_WORK && is_gpu_context(context_of_queue(queue));
 }
 
-// Loses a kernel: the event ends in an error.
+static void CL_CALLBACK end_lost(cl_event before, cl_int status, void* lost) {
+  (void)status;
+  next.clSetUserEventStatus(lost, CL_OUT_OF_RESOURCES);
+  next.clReleaseEvent(lost);
+  next.clReleaseEvent(before);
+}
+
+// Loses a kernel: the event ends in an error, after what the queue has got before.
 static cl_int lose(cl_command_queue queue, cl_event* event) {
+  atomic_store(&has_lost, true);
+  if (event == NULL) return CL_SUCCESS;
   cl_int error = CL_SUCCESS;
   const cl_event lost = next.clCreateUserEvent(context_of_queue(queue), &error);
   if (error != CL_SUCCESS) return error;
-  atomic_store(&has_lost, true);
-  next.clSetUserEventStatus(lost, CL_OUT_OF_RESOURCES);
-  if (event == NULL) return next.clReleaseEvent(lost);
+  cl_event before = NULL;
+  error = put_marker(queue, 0, NULL, &before);
+  if (error != CL_SUCCESS) {
+    next.clReleaseEvent(lost);
+    return error;
+  }
+  next.clRetainEvent(lost);
+  error = next.clSetEventCallback(before, CL_COMPLETE, end_lost, lost);
+  if (error != CL_SUCCESS) end_lost(before, error, lost);
   *event = lost;
-  return CL_SUCCESS;
+  return next.clFlush(queue);
 }
 
 static cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dims,
