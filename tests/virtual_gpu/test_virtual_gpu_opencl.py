@@ -79,7 +79,7 @@ def test_opencl_sees_a_device_of_its_own(mode: str) -> None:
 
 
 def test_profiling_shows_the_delay() -> None:
-    (elapsed_ns,) = on_gpu(
+    elapsed_ns = on_gpu(
         """
         import json
         from opencl_device import *
@@ -88,13 +88,16 @@ def test_profiling_shows_the_delay() -> None:
         properties = (c_ulong * 3)(0x1093, PROFILING, 0)
         queue = made("clCreateCommandQueueWithProperties", where, gpu, properties)
         kernel = made("clCreateKernel", from_source(where, "kernel void none() {}"), b"none")
-        event, start, end = c_void_p(), c_ulong(), c_ulong()
-        ok(cl.clEnqueueNDRangeKernel(queue, kernel, 1, None, byref(c_size_t(1)), None, 0,
-                                     None, byref(event)))
-        ok(cl.clWaitForEvents(1, byref(event)))
-        for out, what in ((start, PROFILING_START), (end, PROFILING_END)):
-            ok(cl.clGetEventProfilingInfo(event, what, c_size_t(8), byref(out), None))
-        print(json.dumps([end.value - start.value]))
+        def elapsed_ns():
+            event, start, end = c_void_p(), c_ulong(), c_ulong()
+            ok(cl.clEnqueueNDRangeKernel(queue, kernel, 1, None, byref(c_size_t(1)), None,
+                                         0, None, byref(event)))
+            ok(cl.clWaitForEvents(1, byref(event)))
+            for out, what in ((start, PROFILING_START), (end, PROFILING_END)):
+                ok(cl.clGetEventProfilingInfo(event, what, c_size_t(8), byref(out), None))
+            return end.value - start.value
+        # No kernel starts before its submission, which may be late on a busy machine.
+        print(json.dumps(max(elapsed_ns() for _ in range(5))))
         """,
         DELAY_US="20000",
     )
