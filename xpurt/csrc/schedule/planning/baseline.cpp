@@ -98,13 +98,12 @@ bool Baseline::is_another_program(uint64_t kind, double alone_us) {
 bool Baseline::has_slowed(double alone_us, double now) {
   if (alone_ || ratio_ <= 0 || now < watches_from_us_) return false;
   if (watched_since_us_ <= 0) watched_since_us_ = now;
-  const double took_us = now - watched_since_us_;
-  if (watched_work_us_ > 0 && is_there(took_us - std::max(rounds_us(), kTurnUs))) {
-    slowed_ = slowing_.add(took_us / watched_work_us_);
-    watched_since_us_ = now;
-    watched_work_us_ = 0;
-  }
-  watched_work_us_ += alone_us;
+  const double took_us = now - watched_since_us_, work_us = watched_work_us_;
+  const bool ends = work_us > 0 && is_there(took_us - std::max(rounds_us(), kTurnUs));
+  watched_work_us_ = ends ? alone_us : work_us + alone_us;
+  if (!ends) return false;
+  watched_since_us_ = now;
+  slowed_ = slowing_.add(took_us / work_us);
   return slowed_;
 }
 
