@@ -88,14 +88,14 @@ def _measure(case: AutoCase, loop: CalibrationLoop, quick: bool) -> Measured:
                 fastest = min(fastest, process.seconds(case, case.calls) / case.calls)
                 calls += case.calls
         least_s = QUICK_MEASURED_S if quick else MEASURED_S
-        calls = max(case.calls, math.ceil(least_s / fastest))
+        per_round = max(case.calls, math.ceil(least_s / fastest))
         processes[case.auto].op_report()  # what follows is without the warm-up
         rounds, loads = [], []
         for _ in range(QUICK_ROUNDS if quick else ROUNDS):
             loads.append(loop.load())
             rounds.append(
                 {
-                    mapping: process.seconds(case, calls) / calls
+                    mapping: process.seconds(case, per_round) / per_round
                     for mapping, process in processes.items()
                 }
             )

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 
 from xpurt.errors import PlanningError
 
-INFINITY = float("inf")
-
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -51,8 +49,8 @@ class Cluster:
     inside: Link
     between: Link
     ranks_per_machine: int
-    added_bytes_per_us: float = INFINITY
-    processors: float = INFINITY
+    added_bytes_per_us: float = math.inf
+    processors: float = math.inf
 
     def step_us(self, ranks: int, distance: int, size_bytes: float) -> float:
         """The time in which all ranks send `size_bytes` to the rank at a distance."""
