@@ -2,7 +2,7 @@
 
 from xpurt.bench.auto import AUTO, run_auto
 from xpurt.bench.command import run_bench
-from xpurt.bench.models import MODELS, Case
+from xpurt.bench.models import MODELS, Case, sgd
 from xpurt.bench.request import Request
 from xpurt.bench.row import BadRequest
 from xpurt.bench.suites import SUITES
@@ -16,4 +16,5 @@ __all__ = [
     "SUITES",
     "run_auto",
     "run_bench",
+    "sgd",
 ]

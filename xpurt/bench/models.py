@@ -1,7 +1,8 @@
-"""The networks of the suite `train`, with a batch and a loss each."""
+"""The networks of the suite `train`, with a batch and a loss each, and their steps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,33 @@ class Case:
     model: nn.Module
     batch: tuple[Tensor, ...]
     loss: Callable[..., Tensor]
+
+
+def sgd(parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, 1e-3, momentum=0.9)
+
+
+def training_step(
+    case: Case,
+    device: torch.device | str,
+    optimizer: Callable[[Iterable[Tensor]], torch.optim.Optimizer] = sgd,
+    wrap: Callable[[nn.Module], nn.Module] = lambda model: model,
+) -> Callable[[], None]:
+    """A call that does a whole step on the device, which the model is moved to.
+
+    wrap: makes of the model what is trained, as DistributedDataParallel does.
+    """
+    model = wrap(case.model.to(device))
+    batch = [each.to(device) for each in case.batch]
+    steps = optimizer(model.parameters())
+
+    def step() -> None:
+        steps.zero_grad()
+        loss: Any = case.loss(model, *batch)
+        loss.backward()
+        steps.step()
+
+    return step
 
 
 class Residual(nn.Module):

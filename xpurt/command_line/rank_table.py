@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from xpurt.bench import MODELS, Case
+from xpurt.bench import MODELS, Case, sgd
 from xpurt.mapping.auto.simulation import (
     ALGORITHMS,
     Cluster,
@@ -52,7 +52,7 @@ def measured_layers(case: Case) -> tuple[list[Layer], float]:
     gradient was there, and the time of the rest of a step; the least of some steps."""
     model = case.model.to("xpu")
     batch = [each.to("xpu") for each in case.batch]
-    optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
+    optimizer = sgd(model.parameters())
     parameters: list[Any] = list(model.parameters())
     arrived = [0.0] * len(parameters)
 

@@ -9,7 +9,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from xpurt.bench.auto.case import AutoCase, Limit
-from xpurt.bench.models import Case, classification, gpt, mlp, resnet
+from xpurt.bench.models import (
+    Case,
+    classification,
+    gpt,
+    mlp,
+    resnet,
+    training_step,
+)
 from xpurt.bench.row import SEED, Call
 
 GROUP = "training steps"
@@ -86,18 +93,7 @@ NETWORKS: dict[str, tuple[Callable[[int], Case], int, int]] = {
 def step(network: str, batch: int) -> Call:
     """A training step on xpu."""
     torch.manual_seed(SEED)
-    case = NETWORKS[network][0](batch)
-    case.model.to("xpu")
-    tensors = [each.to("xpu") for each in case.batch]
-    steps = torch.optim.SGD(case.model.parameters(), 1e-3, momentum=0.9)
-
-    def call() -> object:
-        steps.zero_grad()
-        case.loss(case.model, *tensors).backward()  # type: ignore[no-untyped-call]
-        steps.step()
-        return None
-
-    return call
+    return training_step(NETWORKS[network][0](batch), "xpu")
 
 
 STEPS = tuple(

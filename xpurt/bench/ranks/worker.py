@@ -19,15 +19,12 @@ _take_a_processor(int(os.environ["RANK"]))  # before drivers count the processor
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
-from torch import nn  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
-from xpurt.bench.models import MODELS  # noqa: E402
+from xpurt.bench.models import MODELS, training_step  # noqa: E402
+from xpurt.bench.row import SEED, Call  # noqa: E402
 
 TIMEOUT = timedelta(seconds=120)
-SEED = 7
-
-Call = Callable[[], object]
 
 
 def all_reduce(size_bytes: str, device: str) -> Call:
@@ -35,34 +32,21 @@ def all_reduce(size_bytes: str, device: str) -> Call:
     return lambda: dist.all_reduce(given)
 
 
-def _step_of(
-    model: str, device: str, parallel: Callable[[nn.Module], nn.Module]
-) -> Call:
+def _step_of(model: str, device: str, **options: Any) -> Call:
     torch.manual_seed(SEED)
-    case = MODELS[model]()
-    module = parallel(case.model.to(device))
-    batch = [each.to(device) for each in case.batch]
-    optimizer = torch.optim.SGD(module.parameters(), 1e-3, momentum=0.9)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        loss: Any = case.loss(module, *batch)
-        loss.backward()
-        optimizer.step()
-
-    return step
+    return training_step(MODELS[model](), device, **options)
 
 
 def ddp(model: str, device: str) -> Call:
     """A step of training on all ranks, with a batch of its own for each."""
-    return _step_of(model, device, DistributedDataParallel)
+    return _step_of(model, device, wrap=DistributedDataParallel)
 
 
 def alone(model: str, device: str) -> Call:
     """The same step on rank 0, which needs no other."""
     if dist.get_rank() != 0:
         return lambda: None
-    return _step_of(model, device, lambda module: module)
+    return _step_of(model, device)
 
 
 WORK: dict[str, Callable[[str, str], Call]] = {

@@ -1,15 +1,14 @@
 """Full steps of training: forward, backward, optimizer."""
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
-from xpurt.bench.models import MODELS
+from xpurt.bench.models import MODELS, sgd, training_step
 from xpurt.bench.row import LARGE, SEED, Row, Suite, Work
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "SGD": lambda parameters: torch.optim.SGD(parameters, 1e-3, momentum=0.9),
+    "SGD": sgd,
     "AdamW": lambda parameters: torch.optim.AdamW(parameters, 1e-3),
 }
 # The pairs of a quick run.
@@ -21,17 +20,7 @@ def _row(model: str, optimizer: str) -> Row:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
             case = MODELS[model]()
-        case.model.to(device)
-        batch = [each.to(device) for each in case.batch]
-        steps = OPTIMIZERS[optimizer](case.model.parameters())
-
-        def step() -> object:
-            steps.zero_grad()
-            loss: Any = case.loss(case.model, *batch)
-            loss.backward()
-            steps.step()
-            return None
-
+        step = training_step(case, device, OPTIMIZERS[optimizer])
         return Work(step, elements=LARGE)
 
     long = (model, optimizer) not in QUICK
