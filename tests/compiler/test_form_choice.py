@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from made_choices import made_choices
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
@@ -164,17 +165,9 @@ def chain(x: Tensor) -> Tensor:
 
 def choices(monkeypatch: pytest.MonkeyPatch, least_us: float = 0) -> list[FormChoice]:
     """The choices that are made from now on; short graphs may have one."""
-    made: list[FormChoice] = []
-
-    class Kept(FormChoice):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            made.append(self)
-
-    monkeypatch.setattr(second_form, "FormChoice", Kept)
     monkeypatch.setattr(form_estimate, "LEAST_US", least_us)
     monkeypatch.setattr(form_estimate, "_LAUNCH_US", 0)
-    return made
+    return made_choices(monkeypatch, second_form, "FormChoice")
 
 
 def test_both_forms_of_a_training_step(

@@ -4,10 +4,10 @@ import gc
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 import torch
+from made_choices import made_choices
 from torch import Tensor, nn
 from torch._inductor import config
 from torch.testing import assert_close
@@ -37,15 +37,7 @@ def learning(xpu: torch.device, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[OneOfTwo]:
     """The choices that are made from now on."""
-    found: list[OneOfTwo] = []
-
-    class Kept(OneOfTwo):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            found.append(self)
-
-    monkeypatch.setattr(frozen_forms, "OneOfTwo", Kept)
-    return found
+    return made_choices(monkeypatch, frozen_forms, "OneOfTwo")
 
 
 class Layers(nn.Module):

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -52,14 +53,27 @@ def start(script: Path, mapping: str, *arguments: str) -> list[subprocess.Popen[
     ]
 
 
-def run(script: Path, mapping: str, *arguments: str) -> list[Found]:
-    """What the cases of each rank found: "ok", or the error."""
+@contextmanager
+def started(
+    script: Path, mapping: str, *arguments: str
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """The ranks of `script`; none of them outlives it."""
     ranks = start(script, mapping, *arguments)
     try:
-        ended = [rank.communicate(timeout=START_S) for rank in ranks]
+        yield ranks
     finally:
         for rank in ranks:
             rank.kill()
+            rank.wait()
+            for pipe in (rank.stdout, rank.stderr):
+                assert pipe is not None
+                pipe.close()
+
+
+def run(script: Path, mapping: str, *arguments: str) -> list[Found]:
+    """What the cases of each rank found: "ok", or the error."""
+    with started(script, mapping, *arguments) as ranks:
+        ended = [rank.communicate(timeout=START_S) for rank in ranks]
     for rank, (_, err) in zip(ranks, ended, strict=True):
         assert rank.returncode == 0, err
     return [json.loads(out.splitlines()[-1]) for out, _ in ended]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import faults
 import pytest
-from ranks import start
+from ranks import started
 
 import xpurt
 
@@ -23,13 +23,8 @@ import xpurt
 def test_the_others_get_an_error(kind: str, mapping: str, pattern: str) -> None:
     if mapping != "CPU" and not any(d.kind == "gpu" for d in xpurt.physical_devices()):
         pytest.skip("the virtual GPU is switched off")
-    ranks = start(Path(faults.__file__), mapping, kind)
-    try:
+    with started(Path(faults.__file__), mapping, kind) as ranks:
         out, err = ranks[0].communicate(timeout=120)
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.communicate()
     assert ranks[0].returncode == 0, err
     name, text, seconds = json.loads(out)
     assert pattern in text
@@ -43,12 +38,8 @@ def test_other_shapes_are_an_error_of_all_ranks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
-    ranks = start(Path(faults.__file__), "CPU", "other_shape")
-    try:
+    with started(Path(faults.__file__), "CPU", "other_shape") as ranks:
         ended = [rank.communicate(timeout=120) for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
     for number, (out, err) in enumerate(ended):
         assert ranks[number].returncode == 0, err
         _, text, seconds = json.loads(out)

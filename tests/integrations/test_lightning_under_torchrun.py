@@ -1,16 +1,12 @@
 """Ranks of lightning that torchrun starts train as one process does."""
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from torchrun import torchrun
 
 pytest.importorskip("lightning")
 
-TIMEOUT_S = 200
 PROGRAM = """
 import sys
 import lightning, torch
@@ -68,26 +64,4 @@ if trainer.is_global_zero:
 def test_two_ranks_train_as_one_process(strategy: str, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
-    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo"}
-    environment.pop("XPURT_MAPPING", None)
-    options = ["--nproc-per-node", "2", "--standalone"]
-    # In a session of its own, which ends as a whole: no rank outlives the test.
-    launch = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", *options),
-            *(str(script), strategy),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        start_new_session=True,
-    )
-    try:
-        out, err = launch.communicate(timeout=TIMEOUT_S)
-    finally:
-        if launch.poll() is None:
-            os.killpg(launch.pid, signal.SIGKILL)
-            launch.communicate()
-    assert launch.returncode == 0, err
-    assert "the same" in out
+    assert "the same" in torchrun(str(script), strategy)
