@@ -85,7 +85,10 @@ def main(minutes: int, name: str) -> None:
                 )
         finally:
             load.close()
-    for name, values in (("AUTO / best alone", ratios), ("best alone / itself", controls)):
+    for name, values in (
+        ("AUTO / best alone", ratios),
+        ("best alone / itself", controls),
+    ):
         above = sum(value > LIMIT for value in values)
         print(
             f"{name}: median {statistics.median(values):.3f}, worst {max(values):.3f}, "

@@ -1,6 +1,7 @@
 """The suite `auto`: its verdicts on times that are made up, and one case for real."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from xpurt.bench.auto.case import ALONE, AutoCase, Limit
 from xpurt.bench.auto.cases import CASES, CO_EXECUTED, GROUP_LIMITS
 from xpurt.bench.auto.mapping_process import MappingProcess
 from xpurt.bench.auto.measured import Measured, group_sentences
+from xpurt.bench.auto.memory_rate import memory_gain
 from xpurt.bench.auto.report import SECTION, as_table
 from xpurt.bench.auto.training import NETWORKS
 
@@ -72,9 +74,9 @@ def test_a_busy_machine_is_not_judged() -> None:
 def test_the_calibration_loop_compares_with_its_least(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    times = iter([(1.0, 1.0)] * 3)
-    monkeypatch.setattr(CalibrationLoop, "_work", lambda *_: next(times, (1.5, 1.0)))
+    monkeypatch.setattr(CalibrationLoop, "_work", lambda *_: (1.0, 1.0))
     loop = CalibrationLoop()
+    monkeypatch.setattr(CalibrationLoop, "_work", lambda *_: (1.5, 1.2))
     assert loop.load() == pytest.approx(1.5)
     loop.close()
 
@@ -83,6 +85,19 @@ def test_the_calibration_loop_takes_time() -> None:
     loop = CalibrationLoop()
     assert loop.load() >= 1.0
     loop.close()
+
+
+def test_each_thread_has_a_core_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned: list[int] = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cores: pinned.extend(cores))
+    loop = CalibrationLoop()
+    pinned.clear()
+    loop.load()
+    loop.close()
+    assert sorted(pinned) == sorted(os.sched_getaffinity(0))
+    pinned.clear()
+    assert memory_gain(1 << 16) > 0
+    assert set(pinned) == os.sched_getaffinity(0)
 
 
 def test_a_table_has_a_row_per_case() -> None:
@@ -143,6 +158,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         return Measured(of, (seconds, seconds))
 
     monkeypatch.setattr(run, "_measure", made_up)
+    monkeypatch.setattr(run, "memory_gain", lambda: 1.25)
 
 
 @pytest.mark.usefixtures("no_work")
@@ -163,6 +179,7 @@ def test_the_files_are_written(tmp_path: Path) -> None:
     assert request.plot.read_bytes().startswith(b"\x89PNG")
     page = request.markdown.read_text()
     assert "| MLP step, batch 16 |" in page
+    assert "all cores together reach 1.25 times the rate of one" in page
     assert page.endswith("\nB\n")
     assert "old" not in page
 

@@ -16,16 +16,22 @@ class CalibrationLoop:
     fastest time seen, another program runs on a core, or the clock is lower.
 
     The hash releases the GIL, and reads no memory that other programs could displace.
+    Each thread has a core of its own: the system may begin both on one, and move them
+    apart later than the work takes.
     """
 
     def __init__(self) -> None:
-        self.cores = len(os.sched_getaffinity(0))
-        self._pool = ThreadPoolExecutor(self.cores)
-        self._least = min(self._work()[1] for _ in range(3))
+        self.cores = sorted(os.sched_getaffinity(0))
+        self._pool = ThreadPoolExecutor(len(self.cores))
+        self._least = min(
+            processor
+            for _ in range(3)
+            for _, processor in self._pool.map(self._work, self.cores)
+        )
 
     def load(self) -> float:
         """The time of the slowest core, divided by the least processor time so far."""
-        found = list(self._pool.map(lambda _: self._work(), range(self.cores)))
+        found = list(self._pool.map(self._work, self.cores))
         self._least = min(self._least, *(processor for _, processor in found))
         return max(wall for wall, _ in found) / self._least
 
@@ -33,8 +39,9 @@ class CalibrationLoop:
         self._pool.shutdown()
 
     @staticmethod
-    def _work() -> tuple[float, float]:
+    def _work(core: int) -> tuple[float, float]:
         """Seconds of wall time and of this thread's processor time."""
+        os.sched_setaffinity(0, [core])  # of this thread
         wall, processor = time.perf_counter(), time.thread_time()
         hashlib.pbkdf2_hmac("sha256", b"xpurt", b"load", ROUNDS)
         return time.perf_counter() - wall, time.thread_time() - processor

@@ -57,17 +57,30 @@ def as_table(found: Sequence[Measured]) -> str:
     return table(HEADINGS, map(cells, found))
 
 
-def as_data(found: Sequence[Measured], machine: Machine, quick: bool) -> dict[str, Any]:
+def sentences(found: Sequence[Measured], memory_gain: float) -> list[str]:
+    """What follows the table."""
+    return [
+        *group_sentences(found),
+        f"memory: all cores together reach {memory_gain:.2f} times the rate of one",
+    ]
+
+
+def as_data(
+    found: Sequence[Measured], machine: Machine, memory_gain: float, quick: bool
+) -> dict[str, Any]:
     """For JSON."""
     return {
         "machine": asdict(machine),
+        "memory_gain": memory_gain,
         "quick": quick,
         "cases": [each.as_data() for each in found],
         "groups": list(group_sentences(found)),
     }
 
 
-def page_lines(found: Sequence[Measured], machine: Machine) -> list[str]:
+def page_lines(
+    found: Sequence[Measured], machine: Machine, memory_gain: float
+) -> list[str]:
     return [
         f"`python -m xpurt bench --suite auto`, {machine.date}: {machine.sentence}.",
         "",
@@ -76,18 +89,20 @@ def page_lines(found: Sequence[Measured], machine: Machine) -> list[str]:
         *head_of(HEADINGS),
         *(line_of(cells(each)) for each in found),
         "",
-        *(f"- {line}" for line in group_sentences(found)),
+        *(f"- {line}" for line in sentences(found, memory_gain)),
     ]
 
 
-def write_page(path: Path, found: Sequence[Measured], machine: Machine) -> None:
+def write_page(
+    path: Path, found: Sequence[Measured], machine: Machine, memory_gain: float
+) -> None:
     """Rewrites the section of the suite; creates a page that does not exist."""
     text = (
         path.read_text()
         if path.exists()
         else f"# AUTO, measured\n\n{SECTION.begin}\n{SECTION.end}\n"
     )
-    path.write_text(SECTION.replaced(text, page_lines(found, machine)))
+    path.write_text(SECTION.replaced(text, page_lines(found, machine, memory_gain)))
 
 
 def save_plot(path: Path, found: Sequence[Measured], title: str) -> None:

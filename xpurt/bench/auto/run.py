@@ -11,8 +11,16 @@ from xpurt.bench.auto.calibration_loop import CalibrationLoop
 from xpurt.bench.auto.case import AutoCase
 from xpurt.bench.auto.cases import CASES
 from xpurt.bench.auto.mapping_process import AUTO_MAPPING, mapping_processes
-from xpurt.bench.auto.measured import Measured, group_sentences
-from xpurt.bench.auto.report import SECTION, as_data, as_table, save_plot, write_page
+from xpurt.bench.auto.measured import Measured
+from xpurt.bench.auto.memory_rate import memory_gain
+from xpurt.bench.auto.report import (
+    SECTION,
+    as_data,
+    as_table,
+    save_plot,
+    sentences,
+    write_page,
+)
 from xpurt.bench.request import Request, check_files, write_files
 from xpurt.bench.row import BadRequest
 from xpurt.reports import describe_machine
@@ -48,6 +56,7 @@ def run_auto(request: Request) -> int:
         "AUTO against each device alone: one thread per device, a process per mapping, in "
         "turns"
     )
+    gain = memory_gain()
     found: list[Measured] = []
     loop = CalibrationLoop()
     try:
@@ -61,14 +70,14 @@ def run_auto(request: Request) -> int:
     if not found:
         return 1
     print(as_table(found))
-    for line in group_sentences(found):
+    for line in sentences(found, gain):
         print(line)
-    data = as_data(found, machine, request.quick)
+    data = as_data(found, machine, gain, request.quick)
     write_files(
         [
             (request.json, lambda path: path.write_text(json.dumps(data, indent=1))),
             (request.plot, lambda path: save_plot(path, found, machine.sentence)),
-            (request.markdown, lambda path: write_page(path, found, machine)),
+            (request.markdown, lambda path: write_page(path, found, machine, gain)),
         ]
     )
     return 0
