@@ -18,8 +18,9 @@
 
 #include "layer.h"
 
-// There is a limit, as threads of the program itself may never be idle.
-enum { PATIENCE_MS = 5000, SAMPLES_IN_A_ROW = 3 };
+// There is a limit, as threads of the program itself may never be idle. It is one of
+// processor time: beside other programs, the same work takes longer.
+enum { PATIENCE_S = 5, SAMPLES_IN_A_ROW = 3 };
 
 static char state_of(const char* thread) {
   char path[64], text[512];
@@ -48,9 +49,16 @@ static bool others_rest(void) {
   return rest;
 }
 
+static double processor_seconds(void) {
+  struct timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+
 static void wait_for_threads(void) {
+  const double limit = processor_seconds() + PATIENCE_S;
   int samples = 0;
-  for (int ms = 0; ms < PATIENCE_MS && samples < SAMPLES_IN_A_ROW; ++ms) {
+  while (samples < SAMPLES_IN_A_ROW && processor_seconds() < limit) {
     samples = others_rest() ? samples + 1 : 0;
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   }
