@@ -1,11 +1,10 @@
 """Runs PyTorch's own tests of Inductor for xpu and for the CPU, and compares the two.
 
-    python tests/compiler/pytorch_suite.py FOLDER [--dynamic] [--sample N] [--json FILE]
+    python tests/compiler/pytorch_suite.py FOLDER [--suite static|dynamic|ops]
+        [--sample N] [--first-sample] [--json FILE]
 
-FOLDER is `test` of PyTorch's sources, which wheels do not have. The tests are those of
-`CommonTemplate` in inductor/test_torchinductor.py, copied for a device as that file does
-it for CUDA and MPS; with --dynamic those of test_torchinductor_dynamic_shapes.py. Sources
-of another version do.
+FOLDER is `test` of PyTorch's sources, which wheels do not have. Sources of another
+version do. pytorch_cases.py describes the suites.
 
 Tests run in one process after the other: a crash or a hang ends a test.
 """
@@ -25,26 +24,26 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from pytorch_sources import Outcome, load, outcome
+from pytorch_sources import Outcome, outcome
 
 TIMEOUT_S = 300
 SELF = str(Path(__file__).resolve())
-SUITES = {False: "test_torchinductor", True: "test_torchinductor_dynamic_shapes"}
+SUITES = ("static", "dynamic", "ops")
 Outcomes = dict[str, Outcome]  # by test
 
 
 def compare(
-    folder: Path, *, dynamic: bool = False, sample: int = 1, known: Path | None = None
+    tests: list[str], *, sample: int = 1, known: Path | None = None
 ) -> tuple[Outcomes, Outcomes]:
     """The outcomes on xpu, and those on the CPU of the tests that do not pass on xpu.
 
     A test that passes on xpu is not run on the CPU, where a test takes seconds of a C++
     compiler.
 
-    sample: one in this many tests is run. known: a file with outcomes on the CPU, which
-    are taken from it, and added to it.
+    tests: the arguments of a process that has the tests. sample: one in this many is
+    run. known: a file with outcomes on the CPU, which are taken from it, and added to it.
     """
-    asked = ["--child", *(["--dynamic"] if dynamic else []), str(folder)]
+    asked = ["--child", *tests]
     names = json.loads(
         subprocess.run(
             [sys.executable, SELF, *asked, "list"],
@@ -78,7 +77,7 @@ def outcomes(
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"},
+            env={**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", **caches(asked)},
             cwd=tempfile.gettempdir(),  # the tests leave files there
         )
         assert process.stdin is not None
@@ -114,63 +113,58 @@ def _read(pipe: Any, lines: "queue.SimpleQueue[str]") -> None:
     lines.put("")
 
 
-def child(folder: Path, device: str, *, dynamic: bool) -> None:
+def caches(asked: list[str]) -> dict[str, str]:
+    """Variables that tell where compiled code is kept. A test of an op would compile
+    PyTorch's headers anew, which takes longer than the test; other tests need a folder
+    of their own."""
+    return {"INDUCTOR_TEST_DISABLE_FRESH_CACHE": "1"} if "ops" in asked else {}
+
+
+def child(folder: Path, suite: str, device: str, *, first_sample: bool = False) -> None:
     """Prints the names of all tests, or runs those on stdin, with a line for each."""
+    from pytorch_cases import methods, test_case
+
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    cases = test_case(folder, device, dynamic=dynamic)
     if device == "list":
-        names = unittest.TestLoader().getTestCaseNames(cases)
-        print(json.dumps([name.removesuffix("_list") for name in names]), file=answers)
+        # PyTorch lists an op's dtypes by device.
+        both = [
+            methods(test_case(folder, suite, each, first_sample=first_sample), each)
+            for each in ("xpu", "cpu")
+        ]
+        print(json.dumps([name for name in both[0] if name in both[1]]), file=answers)
         answers.flush()
         return
+    cases = test_case(folder, suite, device, first_sample=first_sample)
+    found = methods(cases, device)
     cases.setUpClass()
     for name in json.loads(sys.stdin.read()):
         result = unittest.TestResult()
-        cases(f"{name}_{device}").run(result)
+        cases(found[name]).run(result)
         answers.write(json.dumps(outcome(result)) + "\n")
         answers.flush()
     os._exit(0)
 
 
-def test_case(folder: Path, device: str, *, dynamic: bool) -> Any:
-    """PyTorch's tests for `device`, as a class."""
-    sys.path.insert(0, str(folder))
-    static = load(f"inductor.{SUITES[False]}")
-    suite = load(f"inductor.{SUITES[dynamic]}")
-    for each in (static, suite):
-        each.GPU_TYPE = "xpu"
-    on_cpu = device == "cpu"
-    body = {
-        "common": static.check_model if on_cpu else static.check_model_gpu,
-        "device": device,
-    }
-    cases = type(f"Tests_{device}", (static.TestCase,), body)
-    if dynamic:
-        template, failures = suite.DynamicShapesCommonTemplate, suite.test_failures
-        suite.copy_tests(template, cases, device, failures)
-    else:
-        static.copy_tests(static.CommonTemplate, cases, device)
-    return cases
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--dynamic", action="store_true")
+    parser.add_argument("--suite", choices=SUITES, default="static")
     parser.add_argument("--sample", type=int, default=1)
+    parser.add_argument("--first-sample", action="store_true", help="of each op, alone")
     parser.add_argument("--known", type=Path, help="outcomes on the CPU")
     parser.add_argument("--json", type=Path, help="write the outcomes on xpu")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("device", nargs="?", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    folder = options.folder.resolve()
+    folder, suite = options.folder.resolve(), options.suite
     if options.child:
-        child(folder, options.device, dynamic=options.dynamic)
+        child(folder, suite, options.device, first_sample=options.first_sample)
         return
-    on_xpu, on_cpu = compare(
-        folder, dynamic=options.dynamic, sample=options.sample, known=options.known
-    )
+    tests = ["--suite", suite, str(folder)]
+    if options.first_sample:
+        tests.insert(0, "--first-sample")
+    on_xpu, on_cpu = compare(tests, sample=options.sample, known=options.known)
     if options.json:
         options.json.write_text(json.dumps(on_xpu, indent=1))
     good = sum(status == "passed" for status, _ in on_xpu.values())

@@ -133,6 +133,34 @@ def test_a_mapping_that_changes_after_code_for_the_host_was_compiled() -> None:
     assert ended.stdout.splitlines() == expected, ended.stderr
 
 
+def test_a_device_that_is_gone_between_compilation_and_call() -> None:
+    ended = run(
+        """
+    import torch
+    from xpurt.testing import fail_virtual_gpu
+    compiled = torch.compile(lambda x: x * 2 + 1)
+    x = torch.arange(3.0, device="xpu")
+    expected = compiled(x).tolist()
+    for running in (False, True):
+        fail_virtual_gpu(running=running)
+        try:
+            compiled(x)
+            torch.xpu.synchronize()
+        except RuntimeError as error:
+            print(error)
+        fail_virtual_gpu(False)
+        print(compiled(x).tolist() == expected)
+        """,
+        timeout=240,
+        XPURT_MAPPING="GPU",
+        XPURT_VIRTUAL_GPU="strict",
+    )
+    refused, repaired, lost, again = ended.stdout.splitlines()
+    assert "could not be submitted to xpurt virtual GPU" in refused, ended.stderr
+    assert "work submitted earlier to" in lost
+    assert (repaired, again) == ("True", "True")
+
+
 @pytest.mark.parametrize(
     ("policy", "message"),
     [

@@ -258,3 +258,43 @@ def test_random_ops_do_not_need_implicit_fallbacks(xpu: torch.device) -> None:
     )
     kept = compiled(torch.ones(1000, device=xpu)).count_nonzero().item()
     assert 400 < kept < 600
+
+
+class CachedAttention(nn.Module):
+    """Attention of a decoder. Its keys and values have places for 16 tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = nn.Linear(32, 96)
+        for name in ("keys", "values"):
+            self.register_buffer(name, torch.zeros(2, 4, 16, 8))
+
+    def forward(self, x: Tensor, places: Tensor) -> Tensor:
+        q, k, v = (
+            each.unflatten(-1, (4, 8)).transpose(1, 2)
+            for each in self.queries(x).chunk(3, -1)
+        )
+        self.keys.index_copy_(2, places, k)
+        self.values.index_copy_(2, places, v)
+        before = torch.arange(16, device=x.device) <= places[:, None]
+        mixed = F.scaled_dot_product_attention(
+            q, self.keys, self.values, attn_mask=before
+        )
+        return mixed.transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("policy", ["auto", "sycl"])
+def test_generation_with_a_static_cache(xpu: torch.device, policy: str) -> None:
+    """A text, and then token by token; each call reads what those before have written."""
+    model = CachedAttention().to(xpu).eval()
+    other = copy.deepcopy(model)
+    texts = [torch.randn(2, count, 32).to(xpu) for count in (5, 1, 1, 1)]
+    with xpurt.kernel_policy(policy), torch.no_grad():
+        compiled, first = torch.compile(model), 0
+        for x in texts:
+            places = torch.arange(first, first + x.shape[1], device=xpu)
+            found, expected = compiled(x, places), other(x, places)
+            assert_close(found, expected, rtol=1e-4, atol=1e-5)
+            first += x.shape[1]
+    assert_close(model.keys, other.keys, rtol=1e-4, atol=1e-5)
+    assert model.keys[:, :, :8].all()

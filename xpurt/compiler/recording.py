@@ -64,8 +64,8 @@ def is_wanted(default: object) -> bool:
 
 def _tell_once(reason: str) -> None:
     warn_once(
-        f'mode="reduce-overhead" records no XPU graph: {reason}. The compiled code is '
-        "called as in the default mode"
+        f'mode="reduce-overhead" records no XPU graph: {reason.removesuffix(".")}. The '
+        "compiled code is called as in the default mode"
     )
 
 

@@ -6,5 +6,6 @@ import warnings
 
 @functools.cache
 def warn_once(text: str) -> None:
-    """`text`: a sentence without its period."""
-    warnings.warn(f"{text}.", RuntimeWarning, stacklevel=2)
+    """`text`: a sentence; its period is added if it has none, as the texts of most
+    errors."""
+    warnings.warn(f"{text.removesuffix('.')}.", RuntimeWarning, stacklevel=2)
