@@ -288,7 +288,7 @@ def test_generation_with_a_static_cache(xpu: torch.device, policy: str) -> None:
     """A text, and then token by token; each call reads what those before have written."""
     model = CachedAttention().to(xpu).eval()
     other = copy.deepcopy(model)
-    texts = [torch.randn(2, count, 32).to(xpu) for count in (5, 1, 1, 1)]
+    texts = [torch.randn(2, count, 32).to(xpu) for count in (5, 1, 1)]
     with xpurt.kernel_policy(policy), torch.no_grad():
         compiled, first = torch.compile(model), 0
         for x in texts:
@@ -297,4 +297,4 @@ def test_generation_with_a_static_cache(xpu: torch.device, policy: str) -> None:
             assert_close(found, expected, rtol=1e-4, atol=1e-5)
             first += x.shape[1]
     assert_close(model.keys, other.keys, rtol=1e-4, atol=1e-5)
-    assert model.keys[:, :, :8].all()
+    assert model.keys[:, :, :7].all()
