@@ -133,6 +133,28 @@ def test_a_mapping_that_changes_after_code_for_the_host_was_compiled() -> None:
     assert ended.stdout.splitlines() == expected, ended.stderr
 
 
+def test_a_compiled_module_is_loaded_under_another_mapping() -> None:
+    """It was native code, and becomes kernels."""
+    ended = run(
+        """
+    import gc, pickle, torch, xpurt
+    model = torch.compile(torch.nn.Linear(3, 2).to("xpu"))
+    expected = model(torch.ones(1, 3, device="xpu")).detach().cpu()
+    kept = pickle.dumps(model)
+    del model
+    torch.compiler.reset(), gc.collect()
+    xpurt.set_xpu_mapping("GPU")
+    model = pickle.loads(kept)
+    x = torch.ones(1, 3, device="xpu")
+    torch.testing.assert_close(model(x).detach().cpu(), expected)
+    print(xpurt.get_xpu_mapping())
+        """,
+        timeout=240,
+        XPURT_VIRTUAL_GPU="strict",
+    )
+    assert ended.stdout == "GPU\n", ended.stderr
+
+
 def test_a_device_that_is_gone_between_compilation_and_call() -> None:
     ended = run(
         """

@@ -56,12 +56,17 @@ def peak_of_xpu(step: Step) -> int:
     return torch.xpu.max_memory_allocated() - before
 
 
-def test_a_step_takes_no_more_than_stocks(xpu: torch.device) -> None:
-    """In the native form."""
-    if not _C.host_reads(xpu.index):
+# oneDNN's products take memory for their own use from xpu's allocator. MKL's take it
+# elsewhere, so stock's peak does not have it.
+MOST = {"native": 1.01, "sycl": 1.05}
+
+
+@pytest.mark.parametrize("policy", MOST)
+def test_a_step_takes_no_more_than_stocks(xpu: torch.device, policy: str) -> None:
+    if policy == "native" and not _C.host_reads(xpu.index):
         pytest.skip("the host does not read this device's memory")
     stock = peak_of_stock(step_on(torch.device("cpu")))
-    with xpurt.kernel_policy("native"):
+    with xpurt.kernel_policy(policy):
         found = peak_of_xpu(step_on(xpu))
     assert stock > 10_000_000
-    assert found < stock * 1.01
+    assert found < stock * MOST[policy]
