@@ -89,11 +89,11 @@ def outcomes(
         reader = threading.Thread(target=_read, args=(process.stdout, lines))
         reader.start()
         while left:
+            found = ("crashed", "")
             try:
                 line = lines.get(timeout=TIMEOUT_S)
             except queue.Empty:
-                line = ""
-            found = ("hung" if process.poll() is None else "crashed", "")
+                line, found = "", ("hung", "")
             if line:
                 found = tuple(json.loads(line))  # type: ignore[assignment]
             name = left.pop(0)
