@@ -33,16 +33,19 @@ def learning(xpu: torch.device) -> Iterator[None]:
 class Clock:
     """Forms that take the time that the test sets."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **us: float) -> None:
+    def __init__(self, **us: float) -> None:
         self.us = us
-        self.now_ns = 0
+        self.now_us = 0.0
         self.calls: list[str] = []
-        monkeypatch.setattr(form_choice.time, "perf_counter_ns", lambda: self.now_ns)
+
+    def start(self) -> Callable[[], float]:
+        begin = self.now_us
+        return lambda: self.now_us - begin
 
     def form(self, name: str) -> form_choice.Code:
         def run(inputs: list[Any]) -> Sequence[Any]:
             self.calls.append(name)
-            self.now_ns += int(self.us[name] * 1e3)
+            self.now_us += self.us[name]
             inputs.clear()
             return [name]
 
@@ -50,14 +53,16 @@ class Clock:
 
     def choice(self, *, written: bool = False, build_us: float = 50_000) -> FormChoice:
         expected = Estimate(native_us=1_000, kernels_us=500)
-        return FormChoice(
+        made = FormChoice(
             self.form("native"), self.form("kernels"), 0, expected,
             written=written, build_us=build_us,
         )  # fmt: skip
+        made.clock = self.start
+        return made
 
 
-def test_kernels_that_are_faster_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch, native=1_000, kernels=400)
+def test_kernels_that_are_faster_stay() -> None:
+    clock = Clock(native=1_000, kernels=400)
     call = clock.choice()
     for _ in range(400):
         call([1.5])
@@ -67,19 +72,17 @@ def test_kernels_that_are_faster_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert clock.calls[first + 12 :].count("native") <= 6
 
 
-def test_kernels_that_are_slower_cost_a_few_percent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = Clock(monkeypatch, native=1_000, kernels=1_500)
+def test_kernels_that_are_slower_cost_a_few_percent() -> None:
+    clock = Clock(native=1_000, kernels=1_500)
     call = clock.choice()
     for _ in range(1_000):
         call([1.5])
     assert 6 <= clock.calls.count("kernels") <= 25
 
 
-def test_other_sizes_are_other_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_sizes_are_other_calls() -> None:
     """The small calls have learned nothing when the large ones run by kernels."""
-    clock = Clock(monkeypatch, native=1_000, kernels=400)
+    clock = Clock(native=1_000, kernels=400)
     call = clock.choice()
     for _ in range(200):
         call([4096])
@@ -88,10 +91,8 @@ def test_other_sizes_are_other_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert clock.calls == ["native"]
 
 
-def test_results_that_have_to_repeat_are_of_one_form(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = Clock(monkeypatch, native=1_000, kernels=400)
+def test_results_that_have_to_repeat_are_of_one_form() -> None:
+    clock = Clock(native=1_000, kernels=400)
     call = clock.choice(build_us=0)
     torch.use_deterministic_algorithms(True)
     try:
@@ -103,10 +104,10 @@ def test_results_that_have_to_repeat_are_of_one_form(
 
 
 @pytest.mark.parametrize("written", [False, True])
-def test_kernels_that_fail(monkeypatch: pytest.MonkeyPatch, *, written: bool) -> None:
+def test_kernels_that_fail(*, written: bool) -> None:
     """Native code computes the call, unless the kernels may have written to inputs."""
     warn_once.cache_clear()
-    clock = Clock(monkeypatch, native=1_000, kernels=400)
+    clock = Clock(native=1_000, kernels=400)
     call = clock.choice(written=written, build_us=0)
 
     def fail(inputs: list[Any]) -> Sequence[Any]:
@@ -131,7 +132,7 @@ def test_kernels_that_fail(monkeypatch: pytest.MonkeyPatch, *, written: bool) ->
 def test_a_mapping_whose_memory_the_host_does_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock = Clock(monkeypatch, native=1_000, kernels=400)
+    clock = Clock(native=1_000, kernels=400)
     call = clock.choice()
     call([1.5])
     monkeypatch.setattr(_C, "host_reads", lambda index: False)
@@ -140,9 +141,9 @@ def test_a_mapping_whose_memory_the_host_does_not_read(
 
 
 def test_an_explanation_has_the_form_and_the_times(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    clock = Clock(monkeypatch, native=1_000, kernels=400)
+    clock = Clock(native=1_000, kernels=400)
     call = clock.choice()
     (before,) = xpurt.explain(call, [1.5]).graphs
     assert before.form == "native code"

@@ -16,7 +16,7 @@ import xpurt
 from xpurt import _C
 from xpurt.compiler import form_estimate, frozen_forms
 from xpurt.compiler.frozen_forms import OneOfTwo
-from xpurt.compiler.paired_rounds import FIRST_ROUNDS
+from xpurt.compiler.sequential_rounds import MOST_ROUNDS
 from xpurt.mapping import current_placement
 
 pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
@@ -96,7 +96,7 @@ def test_the_faster_form_is_kept_and_the_other_freed(
     slow(choice, slower)
     before = _C.live_memory()
     eager(x)
-    for _ in range(4 * FIRST_ROUNDS + 2):  # the two write to the same buffer
+    for _ in range(4 * MOST_ROUNDS + 2):  # the two write to the same buffer
         with torch.no_grad():
             expected = eager(x)
         assert_close(call(x.to(xpu)).cpu(), expected, rtol=1e-4, atol=1e-4)
@@ -111,7 +111,7 @@ def test_calls_of_several_threads_while_forms_are_measured(
     xpu: torch.device, made: list[OneOfTwo]
 ) -> None:
     model = nn.Sequential(nn.Linear(16, 32), nn.GELU()).eval().to(xpu)
-    inputs = [torch.randn(4, 16).to(xpu) for _ in range(40)]
+    inputs = [torch.randn(4, 16).to(xpu) for _ in range(8 * MOST_ROUNDS)]
     call = frozen(model, inputs[0])
     (choice,) = made
     with ThreadPoolExecutor(4) as threads:

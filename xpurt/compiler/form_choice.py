@@ -12,15 +12,15 @@ Calls of other sizes are measured apart, by the power of two of each size.
 """
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from xpurt import _C
+from xpurt.compiler.call_time import clock_for
 from xpurt.compiler.form_estimate import Estimate
-from xpurt.compiler.paired_rounds import PairedRounds, Turn
+from xpurt.compiler.paired_rounds import PairedRounds, Rounds, Turn
 from xpurt.compiler.warn_once import warn_once
 from xpurt.mapping import ExplainedGraph, FormTimes, explain_graph, is_explaining
 
@@ -55,6 +55,7 @@ class FormChoice:
         self.estimate = estimate
         self.written = written
         self.build_us = build_us
+        self.clock = clock_for(index)
         self._rounds: dict[tuple[int, ...], PairedRounds] = {}
         self._one_thread = threading.Lock()
 
@@ -80,7 +81,7 @@ class FormChoice:
         must = torch.xpu.is_current_stream_capturing() or not _C.host_reads(self.index)
         return (self.kernels if must else self.native)(inputs)
 
-    def _rounds_of(self, inputs: list[Any]) -> PairedRounds:
+    def _rounds_of(self, inputs: list[Any]) -> Rounds:
         key = tuple([each.bit_length() for each in inputs if isinstance(each, int)])
         found = self._rounds.get(key)
         if found is None:
@@ -90,24 +91,22 @@ class FormChoice:
             )
         return found
 
-    def _timed(
-        self, turn: Turn, rounds: PairedRounds, inputs: list[Any]
-    ) -> Sequence[Any]:
+    def _timed(self, turn: Turn, rounds: Rounds, inputs: list[Any]) -> Sequence[Any]:
         stream = torch.xpu.current_stream(self.index)
         stream.synchronize()
-        begin = time.perf_counter_ns()
+        elapsed_us = self.clock()
         results: Sequence[Any] = (self.kernels if turn.kernels else self.native)(inputs)
         stream.synchronize()
-        rounds.record(turn.kernels, (time.perf_counter_ns() - begin) / 1e3)
+        rounds.record(turn.kernels, elapsed_us())
         return results
 
-    def _by_kernels(self, rounds: PairedRounds, inputs: list[Any]) -> Sequence[Any]:
+    def _by_kernels(self, rounds: Rounds, inputs: list[Any]) -> Sequence[Any]:
         if rounds.measured_us(kernels=True) is None:
             return self._tried(inputs)
         results: Sequence[Any] = self.kernels(inputs)
         return results
 
-    def _explained(self, turn: Turn, rounds: PairedRounds) -> ExplainedGraph:
+    def _explained(self, turn: Turn, rounds: Rounds) -> ExplainedGraph:
         expected = self.estimate
         return ExplainedGraph(
             "kernels" if turn.kernels else "native code",

@@ -8,7 +8,7 @@ passes for its device, so each form starts from the graph before it is frozen.
 
 Which form is faster depends on layouts and on what is fused, and the two differ by a
 few percent. No estimate can tell them apart, so both are compiled, and measured in the
-first calls. Other graphs keep both forms, since either may become the faster one. Here
+first calls, see Note [Rounds that end]. Other graphs keep both forms, since either may become the faster one. Here
 each has a copy of the weights. So the faster one stays, and the other is freed.
 """
 
@@ -34,7 +34,7 @@ from xpurt.compiler import (
 )
 from xpurt.compiler.form_choice import Code, FormChoice
 from xpurt.compiler.form_estimate import Estimate, GraphWork, work_of
-from xpurt.compiler.paired_rounds import PairedRounds
+from xpurt.compiler.sequential_rounds import SequentialRounds
 from xpurt.kernels import get_kernel_policy
 from xpurt.mapping import current_placement
 
@@ -50,13 +50,13 @@ class OneOfTwo(FormChoice):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._kept: Code | None = None
-        self._all_rounds = PairedRounds.due_now()
+        self._all_rounds = SequentialRounds()
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
         kept = self._kept or self._faster()
         return super().__call__(inputs) if kept is None else kept(inputs)
 
-    def _rounds_of(self, inputs: list[Any]) -> PairedRounds:
+    def _rounds_of(self, inputs: list[Any]) -> SequentialRounds:
         return self._all_rounds  # the graph is of one size
 
     def _faster(self) -> Code | None:

@@ -22,6 +22,7 @@ while other programs ran. And a choice that is made once, for the same reason.
 import math
 from collections import deque
 from dataclasses import dataclass
+from typing import Protocol
 
 FIRST_ROUNDS = 3
 KEPT_ROUNDS = 5
@@ -43,6 +44,16 @@ class Turn:
     timed: bool = False
 
 
+class Rounds(Protocol):
+    """Decides how the calls of a graph run, and learns how long the timed ones took."""
+
+    def next(self) -> Turn: ...
+
+    def record(self, kernels: bool, us: float) -> None: ...
+
+    def measured_us(self, *, kernels: bool) -> float | None: ...
+
+
 class PairedRounds:
     """The calls of one graph with inputs of about the same sizes."""
 
@@ -56,11 +67,6 @@ class PairedRounds:
         lost_us = max(native_us - kernels_us, FRACTION * native_us)
         price_us = build_us + FIRST_ROUNDS * kernels_us
         self._left = math.ceil(price_us / lost_us)  # calls until the next round
-
-    @classmethod
-    def due_now(cls) -> "PairedRounds":
-        """Rounds that begin with the first call, since both forms are ready."""
-        return cls(native_us=1.0, kernels_us=0.0, build_us=0.0)
 
     def next(self) -> Turn:
         """How the next call runs."""
@@ -80,13 +86,6 @@ class PairedRounds:
     def measured_us(self, *, kernels: bool) -> float | None:
         """The least time in the newest rounds; None before the first one."""
         return min(self._times[kernels], default=None)
-
-    def faster(self) -> bool | None:
-        """Whether kernels took less time in the first rounds; None before their end."""
-        one, other = self._times[False], self._times[True]
-        if min(len(one), len(other)) < FIRST_ROUNDS:
-            return None
-        return min(other) < min(one)
 
     def _begin(self) -> None:
         self._measuring = True
