@@ -14,7 +14,6 @@ Other graphs stay as they are, as on the CPU: the primitive's ReLU makes 0 of Na
 a program under training has to see.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,38 +21,24 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
+from xpurt.compiler.constant_weights import constant_weight, packed_weight
 from xpurt.compiler.epilogues import Epilogue, epilogue_of
-from xpurt.compiler.graph_nodes import call, call_now, complete, constant
-from xpurt.mapping import current_placement
+from xpurt.compiler.graph_nodes import call, call_now
 
 _CONTIGUOUS: Final = 0
 _CHANNELS_LAST: Final = 1
-_TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
-
-_defined = False
 
 
-def define() -> None:
-    """Describes the op to the compiler. A second call does nothing."""
-    global _defined
-    if not _defined:
-        torch.library.register_fake("xpurt::fused_convolution", _fake)
-        _defined = True
-
-
-def fuse(graph: GraphModule, inputs: Sequence[Any], index: int) -> None:
-    """Replaces the convolutions of a graph for xpu:index, if that is one device. Devices
-    without the primitives keep the graph as it is."""
-    if len(current_placement().ordinals[index]) > 1:
-        return  # each op chooses its device
+def replace(graph: GraphModule) -> bool:
+    """Replaces the convolutions of a graph that have a constant weight, and returns
+    whether there were any. Devices without the primitives keep them."""
     changed = False
     images = _Images(graph.graph)
     for node in list(graph.graph.nodes):
         found = _Convolution.of(graph, node)
         if found is not None:
             changed |= _replace(graph, found, images)
-    if changed:
-        complete(graph, inputs)
+    return changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +64,10 @@ class _Convolution:
                 return None
         else:
             return None
-        if weight.op != "get_attr":
+        constant = constant_weight(graph, input, weight, bias)
+        if constant is None or not 1 <= constant.dim() - 2 <= 3:
             return None
-        values = [
-            each.meta["val"] for each in (input, weight, bias) if each is not None
-        ]
-        dtype, axes = values[0].dtype, values[1].dim() - 2
-        fits = (
-            dtype in _TYPES
-            and 1 <= axes <= 3
-            and all(each.dtype == dtype for each in values)
-            and all(isinstance(n, int) for each in values for n in each.size())
-        )
-        if not fits or 0 in values[0].size():
-            return None
-        constant = getattr(graph, weight.target)
+        axes = constant.dim() - 2
 
         def by_axis(given: Any) -> list[int]:
             found: list[int] = list(given) * (axes // len(given))
@@ -141,18 +115,18 @@ class _Convolution:
 
 def _replace(graph: GraphModule, of: _Convolution, images: "_Images") -> bool:
     after = epilogue_of(of.node)
-    formats = of.formats()
-    if not formats:
+    preferred = of.formats()
+    if not preferred:
         return False
-    taken, made = formats
+    taken, made = formats = preferred[0], preferred[1]
     with graph.graph.inserting_before(after.last):
         input = images.in_format(of.input, taken)
         other = None if after.other is None else images.in_format(after.other, made)
-        weight = _packed(graph, of, after, input, (taken, made))
+        weight = _packed(graph, of, after, input, formats)
         result = call(
             graph.graph,
             torch.ops.xpurt.fused_convolution.default,
-            *of.arguments(input, weight, of.bias, other, after, (taken, made)),
+            *of.arguments(input, weight, of.bias, other, after, formats),
         )
         images.replace(after.last, result, made)
     return True
@@ -208,24 +182,19 @@ def _packed(
 ) -> Node:
     """The packed weight as a constant of the graph."""
     result = of.node.meta["val"]
-    packed: Tensor = call_now(
-        torch.ops.xpurt.pack_convolution_weight,
-        *of.arguments(
-            input.meta["val"],
-            of.constant,
-            None if of.bias is None else of.bias.meta["val"],
-            None if after.other is None else result,
-            after,
-            formats,
-        ),
+    arguments = of.arguments(
+        input.meta["val"],
+        of.constant,
+        None if of.bias is None else of.bias.meta["val"],
+        None if after.other is None else result,
+        after,
+        formats,
     )
-    if packed.numel() == 0:
-        return of.weight
-    name = f"_packed_{of.weight.target}_{of.node.name}"
-    return constant(graph, name, packed, of.node)
+    pack = torch.ops.xpurt.pack_convolution_weight
+    return packed_weight(graph, pack, arguments, of.weight, of.node) or of.weight
 
 
-def _fake(
+def fake(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -241,6 +210,7 @@ def _fake(
     input_format: int,
     format: int,
 ) -> Tensor:
+    """The result of `xpurt::fused_convolution`, without elements."""
     sizes = [input.size(0), weight_sizes[0]]
     for d, size in enumerate(input.shape[2 : len(weight_sizes)]):
         window = dilation[d] * (weight_sizes[d + 2] - 1) + 1

@@ -6,7 +6,6 @@ graphs]. A linear layer of a batch of sequences is a product of matrices between
 views. What follows the second view is computed with the product, too.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,35 +13,21 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from xpurt.compiler.constant_weights import constant_weight, packed_weight
 from xpurt.compiler.epilogues import Epilogue, epilogue_of
-from xpurt.compiler.graph_nodes import call, call_now, complete, constant
-from xpurt.mapping import current_placement
+from xpurt.compiler.graph_nodes import call
 
-_TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 _VIEWS: Final = (torch.ops.aten.reshape.default, torch.ops.aten.view.default)
 
-_defined = False
 
-
-def define() -> None:
-    """Describes the op to the compiler. A second call does nothing."""
-    global _defined
-    if not _defined:
-        torch.library.register_fake("xpurt::fused_product", _fake)
-        _defined = True
-
-
-def fuse(graph: GraphModule, inputs: Sequence[Any], index: int) -> None:
-    """Replaces the products of a graph for xpu:index that have a constant weight, if
-    that is one device. Devices without the primitives keep the graph as it is."""
-    if len(current_placement().ordinals[index]) > 1:
-        return  # each op chooses its device
+def replace(graph: GraphModule) -> bool:
+    """Replaces the products of a graph that have a constant weight, and returns whether
+    there were any. Devices without the primitives keep them."""
     changed = False
     for node in list(graph.graph.nodes):
         found = _Product.of(graph, node)
         changed |= found is not None and _replace(graph, found)
-    if changed:
-        complete(graph, inputs)
+    return changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +48,12 @@ class _Product:
             bias, input, weight = args
         else:
             return None
-        if weight.op != "get_attr":
+        constant = constant_weight(graph, input, weight, bias)
+        if constant is None:
             return None
-        values = [
-            each.meta["val"] for each in (input, weight, bias) if each is not None
-        ]
-        dtype, columns = values[0].dtype, values[1].size(1)
-        fits = (
-            dtype in _TYPES
-            and all(each.dtype == dtype for each in values)
-            and all(isinstance(n, int) and n for each in values for n in each.size())
-            and (bias is None or list(values[2].size()) == [columns])
-        )
-        if not fits:
+        if bias is not None and list(bias.meta["val"].size()) != [constant.size(1)]:
             return None
-        return _Product(node, input, weight, bias, getattr(graph, weight.target))
+        return _Product(node, input, weight, bias, constant)
 
     def arguments(
         self, input: Any, weight: Any, bias: Any, other: Any, after: Epilogue
@@ -93,23 +69,19 @@ class _Product:
 def _replace(graph: GraphModule, of: _Product) -> bool:
     after = _epilogue_of(of.node)
     result = of.node.meta["val"]
-    packed: Tensor = call_now(
-        torch.ops.xpurt.pack_product_weight,
-        *of.arguments(
-            of.input.meta["val"],
-            of.constant,
-            None if of.bias is None else of.bias.meta["val"],
-            None if after.other is None else result,
-            after,
-        ),
+    arguments = of.arguments(
+        of.input.meta["val"],
+        of.constant,
+        None if of.bias is None else of.bias.meta["val"],
+        None if after.other is None else result,
+        after,
     )
-    if packed.numel() == 0:
-        return False
     made, aten = graph.graph, torch.ops.aten
     with made.inserting_before(after.last):
-        weight = constant(
-            graph, f"_packed_{of.weight.target}_{of.node.name}", packed, of.node
-        )
+        pack = torch.ops.xpurt.pack_product_weight
+        weight = packed_weight(graph, pack, arguments, of.weight, of.node)
+        if weight is None:
+            return False
         other = after.other
         if other is not None:
             other = call(made, aten.reshape.default, other, list(result.size()))
@@ -138,7 +110,7 @@ def _epilogue_of(node: Node) -> Epilogue:
     return found if by_rows else Epilogue(start)
 
 
-def _fake(
+def fake(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -148,4 +120,5 @@ def _fake(
     alpha: float,
     beta: float,
 ) -> Tensor:
+    """The result of `xpurt::fused_product`, without elements."""
     return input.new_empty([input.size(0), weight_sizes[1]])

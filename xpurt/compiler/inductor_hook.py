@@ -25,8 +25,7 @@ from xpurt import _C
 from xpurt.compiler import (
     frozen_constants,
     frozen_forms,
-    fused_convolutions,
-    fused_products,
+    frozen_primitives,
     host_code,
     host_graph,
     kernel_launch,
@@ -51,8 +50,7 @@ def change(compile_fx: ModuleType) -> None:
     _compute_beside_numbers()
     random_ops.define()
     traced_layouts.define()
-    fused_convolutions.define()
-    fused_products.define()
+    frozen_primitives.define()
     replaced = {
         "compile_fx": _choose_form,
         "partition_fn": _partition,
@@ -269,8 +267,7 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
                 kwargs["cudagraphs"] = BoxedBool(False)
                 compile = functools.partial(before, *args, **kwargs)
                 if not wanted:  # primitives can't be recorded
-                    fused_convolutions.fuse(graph, inputs, min(found))
-                    fused_products.fuse(graph, inputs, min(found))
+                    frozen_primitives.fuse(graph, inputs, min(found))
                 with recording.recording(wanted=wanted):
                     return _compile_kernels(compile, graph, inputs, min(found))
             with host_code.compiling(None):

@@ -2,11 +2,12 @@
 
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
+#include <c10/util/accumulate.h>
 
 #include <string_view>
 
 #include "onednn/device.h"
-#include "onednn/post_ops.h"
+#include "onednn/fused_plan.h"
 
 namespace xpurt {
 namespace {
@@ -68,7 +69,6 @@ struct FusedDescription {
     }
     weight = {weight_sizes, type, strides};
     if (of.bias.defined()) bias = {{of.weight_sizes[0]}, type, memory::format_tag::a};
-    if (of.other.defined()) other = output;
   }
 
   Layout any(const Layout& layout) const {
@@ -88,42 +88,24 @@ struct FusedDescription {
   }
 
   memory::data_type type;
-  Layout input, output, weight, bias, other;
+  Layout input, output, weight, bias;
   Dims weight_sizes, stride, dilation, padding;
 };
 
 OnednnPlan make_fused(const dnnl::engine& engine, const FusedConvolution& of) {
   const FusedDescription d(of);
-  dnnl::primitive_attr attributes = onednn_attributes();
-  attributes.set_post_ops(post_ops_of(d.other, of.activation));
-  const auto made = d.made(engine, d.input, d.output, attributes);
-  if (!is_of_use(made)) return {};
-  const Layout weight = of.is_packed() ? made.weights_desc() : d.weight;
-  std::vector<OnednnPlan::Argument> arguments{{DNNL_ARG_SRC, d.input, Access::read},
-                                              {DNNL_ARG_WEIGHTS, weight, Access::read},
-                                              {DNNL_ARG_DST, d.output, Access::write}};
-  if (of.bias.defined()) arguments.push_back({DNNL_ARG_BIAS, d.bias, Access::read});
-  if (of.other.defined()) {
-    constexpr int kOther = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
-    arguments.push_back({kOther, d.other, Access::read});
-  }
-  return make_plan(engine, "onednn_fused_convolution", made, std::move(arguments));
+  const auto made = d.made(engine, d.input, d.output, fused_attributes(of, d.output));
+  return make_fused_plan(engine, "onednn_fused_convolution", made, of,
+                         {d.input, d.weight, d.output, d.bias});
 }
 
 std::shared_ptr<const OnednnPlan> plan_of(OnednnDevice& device,
                                           const FusedConvolution& of) {
-  std::string key = "fused_convolution" + of.activation.name;
-  add_to_key(&key, of.activation.alpha);
-  add_to_key(&key, of.activation.beta);
-  add_to_key(&key, of.bias.defined());
-  add_to_key(&key, of.other.defined());
-  add_to_key(&key, of.is_packed());
-  add_to_key(&key, !of.is_packed() && has_channels_last(of.weight));
-  add_to_key(&key, of.input.scalar_type());
+  const bool channels_last = !of.is_packed() && has_channels_last(of.weight);
+  std::string key = fused_key("fused_convolution", of, channels_last);
   add_to_key(&key, of.input_format);
   add_to_key(&key, of.format);
   add_to_key(&key, of.input_sizes());
-  add_to_key(&key, of.weight_sizes);
   add_to_key(&key, of.stride);
   add_to_key(&key, of.padding);
   add_to_key(&key, of.dilation);
@@ -158,10 +140,6 @@ bool supports(const PhysicalDevice& device, const FusedConvolution& of) {
 
 }  // namespace
 
-bool FusedConvolution::is_packed() const {
-  return weight.dim() == 1;
-}
-
 bool FusedConvolution::is_blocked() const {
   return input_format > kChannelsLast;
 }
@@ -183,6 +161,15 @@ std::vector<int64_t> FusedConvolution::output_sizes() const {
     sizes.push_back((from[d + 2] + 2 * padding[d] - window) / stride[d] + 1);
   }
   return sizes;
+}
+
+int64_t FusedConvolution::multiply_adds() const {
+  return c10::multiply_integers(output_sizes()) * c10::multiply_integers(weight_sizes) /
+         weight_sizes[0];
+}
+
+Tensor FusedConvolution::empty_output() const {
+  return empty_images(output_sizes(), format, input.options());
 }
 
 void FusedConvolution::check() const {
@@ -256,18 +243,19 @@ Tensor pack_weight(const FusedConvolution& of, size_t position, Stream& stream) 
   OnednnDevice& device = OnednnDevice::of(*stream.ordinal().devices[position]);
   return explained(of, [&] {
     const auto plan = plan_of(device, of);
-    return reordered_argument(*plan, 1, dense_weight(of), device, stream, position);
+    return reordered_argument(*plan, kFusedWeight, dense_weight(of), device, stream,
+                              position);
   });
 }
 
-void onednn_fused_convolution(const FusedConvolution& of, const Tensor& output,
-                              size_t position, Stream& stream) {
+void onednn_fused(const FusedConvolution& of, const Tensor& output, size_t position,
+                  Stream& stream) {
   OnednnDevice& device = OnednnDevice::of(*stream.ordinal().devices[position]);
   explained(of, [&] {
-    c10::SmallVector<Tensor, 5> tensors{dense(of.input, of.axes(), of.input_format),
-                                        dense_weight(of), output};
-    if (of.bias.defined()) tensors.push_back(of.bias.contiguous());
-    if (of.other.defined()) tensors.push_back(dense(of.other, of.axes(), of.format));
+    const Tensor other =
+        of.other.defined() ? dense(of.other, of.axes(), of.format) : of.other;
+    const auto tensors = fused_tensors(of, dense(of.input, of.axes(), of.input_format),
+                                       dense_weight(of), output, other);
     run_plan(*plan_of(device, of), device, stream, position, tensors);
     return true;
   });

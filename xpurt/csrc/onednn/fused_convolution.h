@@ -1,13 +1,11 @@
 // A convolution and what follows it as one primitive of oneDNN, for compiled graphs.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "onednn/activation.h"
+#include "onednn/fused_operands.h"
 #include "stream/stream.h"
 
 namespace xpurt {
@@ -23,22 +21,20 @@ namespace xpurt {
 // other number is that of adjacent channels.
 constexpr int64_t kContiguous = 0, kChannelsLast = 1;
 
-struct FusedConvolution {
-  at::Tensor input;   // (N, C, ...) in any strides, or in blocks
-  at::Tensor weight;  // (O, C / groups, ...), or what pack_weight() returned
-  at::Tensor bias;    // (O), or undefined
-  at::Tensor other;   // of the result's sizes and format, added to it; or undefined
-  std::vector<int64_t> weight_sizes, stride, padding, dilation;
+// The input is (N, C, ...) in any strides, or in blocks; the weight (O, C / groups,
+// ...), the bias (O); `other` has the result's format.
+struct FusedConvolution : FusedOperands {
+  std::vector<int64_t> stride, padding, dilation;
   int64_t groups = 1;
-  Activation activation;
   // In which the primitive reads the input and writes the result.
   int64_t input_format = kContiguous, format = kContiguous;
 
   size_t axes() const { return weight_sizes.size() - 2; }
-  bool is_packed() const;
   bool is_blocked() const;                    // the input
   std::vector<int64_t> input_sizes() const;   // (N, C, ...)
   std::vector<int64_t> output_sizes() const;  // (N, O, ...)
+  int64_t multiply_adds() const;
+  at::Tensor empty_output() const;
   // Throws ValueError if the sizes do not match, or if a tensor is empty.
   void check() const;
 };
@@ -62,8 +58,7 @@ at::Tensor pack_weight(const FusedConvolution& convolution, size_t position,
                        Stream& stream);
 
 // Writes the result to `output`. Only if onednn_fuses().
-void onednn_fused_convolution(const FusedConvolution& convolution,
-                              const at::Tensor& output, size_t position,
-                              Stream& stream);
+void onednn_fused(const FusedConvolution& convolution, const at::Tensor& output,
+                  size_t position, Stream& stream);
 
 }  // namespace xpurt

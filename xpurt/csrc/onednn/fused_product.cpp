@@ -1,9 +1,11 @@
 #include "onednn/fused_product.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 #include <c10/util/Exception.h>
 
 #include "onednn/device.h"
-#include "onednn/post_ops.h"
+#include "onednn/fused_plan.h"
 
 namespace xpurt {
 namespace {
@@ -12,13 +14,29 @@ using at::Tensor;
 using dnnl::memory;
 using Dims = memory::dims;
 
-Layout by_rows(int64_t rows, int64_t columns, memory::data_type type) {
-  return {{rows, columns}, type, Dims{columns, 1}};
+constexpr int64_t kGapBytes = 64;  // see Note [Distances of matrices]
+
+// Of dense matrices by rows.
+Layout by_rows(const Dims& sizes, memory::data_type type, int64_t distance = 0) {
+  if (sizes.size() == 2) return {sizes, type, Dims{sizes[1], 1}};
+  return {sizes, type, Dims{distance, sizes[2], 1}};
 }
 
 // oneDNN reads a matrix by rows or by columns.
 bool is_by_columns(const Tensor& weight) {
-  return weight.stride(0) == 1 && weight.stride(1) == weight.size(0);
+  return weight.dim() == 2 && weight.stride(0) == 1 &&
+         weight.stride(1) == weight.size(0);
+}
+
+// The input as dense matrices, which may have gaps between them.
+Tensor dense_input(const FusedProduct& of) {
+  const Tensor& input = of.input;
+  if (!of.is_batched()) return input.contiguous();
+  const int64_t rows = input.size(1), inner = input.size(2);
+  const bool dense = (inner == 1 || input.stride(2) == 1) &&
+                     (rows == 1 || input.stride(1) == inner) &&
+                     input.stride(0) >= rows * inner;
+  return dense ? input : input.contiguous();
 }
 
 Tensor dense_weight(const FusedProduct& of) {
@@ -28,51 +46,33 @@ Tensor dense_weight(const FusedProduct& of) {
 
 OnednnPlan make_fused(const dnnl::engine& engine, const FusedProduct& of) {
   const auto type = onednn_type(of.input.scalar_type());
-  const int64_t rows = of.input.size(0);
-  const int64_t inner = of.weight_sizes[0], columns = of.weight_sizes[1];
-  const Layout input = by_rows(rows, inner, type);
-  const Layout output = by_rows(rows, columns, type);
-  const Layout any{{inner, columns}, type, memory::format_tag::any};
+  const int64_t columns = of.weight_sizes.back();
+  const int64_t inner = of.weight_sizes.rbegin()[1];
+  const Layout input = by_rows(of.input.sizes().vec(), type, dense_input(of).stride(0));
+  const Layout output = by_rows(of.output_sizes(), type, of.output_distance());
+  const Layout any{of.weight_sizes, type, memory::format_tag::any};
   const Layout bias =
-      of.bias.defined() ? by_rows(1, columns, type) : Layout();  // of each row
-  dnnl::primitive_attr attributes = onednn_attributes();
-  attributes.set_post_ops(
-      post_ops_of(of.other.defined() ? output : Layout(), of.activation));
+      of.bias.defined() ? by_rows({1, columns}, type) : Layout();  // of each row
+  const dnnl::primitive_attr attributes = fused_attributes(of, output);
   const dnnl::matmul::primitive_desc made =
       of.bias.defined()
           ? dnnl::matmul::primitive_desc(engine, input, any, bias, output, attributes,
                                          /*allow_empty=*/true)
           : dnnl::matmul::primitive_desc(engine, input, any, output, attributes,
                                          /*allow_empty=*/true);
-  if (!is_of_use(made)) return {};
-  Layout weight = made.weights_desc();
-  if (!of.is_packed()) {
-    const bool by_columns = is_by_columns(of.weight);
-    weight = {{inner, columns}, type, by_columns ? Dims{1, inner} : Dims{columns, 1}};
-  }
-  std::vector<OnednnPlan::Argument> arguments{{DNNL_ARG_SRC, input, Access::read},
-                                              {DNNL_ARG_WEIGHTS, weight, Access::read},
-                                              {DNNL_ARG_DST, output, Access::write}};
-  if (of.bias.defined()) arguments.push_back({DNNL_ARG_BIAS, bias, Access::read});
-  if (of.other.defined()) {
-    constexpr int kOther = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
-    arguments.push_back({kOther, output, Access::read});
-  }
-  return make_plan(engine, "onednn_fused_product", made, std::move(arguments));
+  const bool by_columns = !of.is_packed() && is_by_columns(of.weight);
+  const Layout weight = by_columns ? Layout{of.weight_sizes, type, Dims{1, inner}}
+                                   : by_rows(of.weight_sizes, type, inner * columns);
+  return make_fused_plan(engine, "onednn_fused_product", made, of,
+                         {input, weight, output, bias});
 }
 
 std::shared_ptr<const OnednnPlan> plan_of(OnednnDevice& device,
                                           const FusedProduct& of) {
-  std::string key = "fused_product" + of.activation.name;
-  add_to_key(&key, of.activation.alpha);
-  add_to_key(&key, of.activation.beta);
-  add_to_key(&key, of.bias.defined());
-  add_to_key(&key, of.other.defined());
-  add_to_key(&key, of.is_packed());
-  add_to_key(&key, !of.is_packed() && is_by_columns(of.weight));
-  add_to_key(&key, of.input.scalar_type());
+  const bool by_columns = !of.is_packed() && is_by_columns(of.weight);
+  std::string key = fused_key("fused_product", of, by_columns);
   add_to_key(&key, of.input.sizes());
-  add_to_key(&key, of.weight_sizes);
+  if (of.is_batched()) add_to_key(&key, of.input.stride(0));
   return device.plan(std::move(key), [&] { return make_fused(device.engine(), of); });
 }
 
@@ -85,19 +85,41 @@ auto explained(const FusedProduct& of, const Body& body) {
 
 }  // namespace
 
+std::vector<int64_t> FusedProduct::output_sizes() const {
+  std::vector<int64_t> sizes = input.sizes().vec();
+  sizes.back() = weight_sizes.back();
+  return sizes;
+}
+
+int64_t FusedProduct::output_distance() const {
+  if (!is_batched()) return 0;
+  return input.size(1) * weight_sizes[2] + kGapBytes / input.element_size();
+}
+
+Tensor FusedProduct::empty_output() const {
+  const std::vector<int64_t> sizes = output_sizes();
+  if (!is_batched()) return at::empty(sizes, input.options());
+  return at::empty_strided(sizes, {output_distance(), sizes[2], 1}, input.options());
+}
+
 void FusedProduct::check() const {
-  TORCH_CHECK_VALUE(weight_sizes.size() == 2 && input.dim() == 2,
-                    "the input and the weight of a product are matrices");
-  TORCH_CHECK_VALUE(input.size(1) == weight_sizes[0], "the weight ",
-                    at::IntArrayRef(weight_sizes), " does not fit the input ",
-                    input.sizes());
+  const size_t dims = weight_sizes.size();
+  TORCH_CHECK_VALUE(
+      (dims == 2 || dims == 3) && input.dim() == static_cast<int64_t>(dims),
+      "the input and the weight of a product are matrices, or batches");
+  TORCH_CHECK_VALUE(input.size(-1) == weight_sizes[dims - 2] &&
+                        (!is_batched() || input.size(0) == weight_sizes[0]),
+                    "the weight ", at::IntArrayRef(weight_sizes),
+                    " does not fit the input ", input.sizes());
   const auto made = output_sizes();
-  TORCH_CHECK_VALUE(made[0] > 0 && made[1] > 0 && weight_sizes[0] > 0,
-                    "the product of ", input.sizes(), " and ",
-                    at::IntArrayRef(weight_sizes), " has an empty tensor");
+  TORCH_CHECK_VALUE(input.numel() > 0 && weight_sizes.back() > 0, "the product of ",
+                    input.sizes(), " and ", at::IntArrayRef(weight_sizes),
+                    " has an empty tensor");
   TORCH_CHECK_VALUE(is_packed() || weight.sizes() == weight_sizes, "the weight is ",
                     weight.sizes(), ", and its sizes are given as ",
                     at::IntArrayRef(weight_sizes));
+  TORCH_CHECK_VALUE(!is_batched() || (!bias.defined() && !other.defined()),
+                    "nothing is added to the products of a batch");
   TORCH_CHECK_VALUE(!bias.defined() || bias.sizes() == made[1], "a bias of ", made[1],
                     " elements fits; found ", bias.sizes());
   TORCH_CHECK_VALUE(!other.defined() || other.sizes() == made, "the tensor to add is ",
@@ -110,22 +132,22 @@ bool onednn_fuses(const PhysicalDevice& device, const FusedProduct& of) {
          explained(of, [&] { return plan_of(OnednnDevice::of(device), of)->possible; });
 }
 
-Tensor pack_product_weight(const FusedProduct& of, size_t position, Stream& stream) {
+Tensor pack_weight(const FusedProduct& of, size_t position, Stream& stream) {
   OnednnDevice& device = OnednnDevice::of(*stream.ordinal().devices[position]);
   return explained(of, [&] {
     const auto plan = plan_of(device, of);
-    return reordered_argument(*plan, 1, dense_weight(of), device, stream, position);
+    return reordered_argument(*plan, kFusedWeight, dense_weight(of), device, stream,
+                              position);
   });
 }
 
-void onednn_fused_product(const FusedProduct& of, const Tensor& output, size_t position,
-                          Stream& stream) {
+void onednn_fused(const FusedProduct& of, const Tensor& output, size_t position,
+                  Stream& stream) {
   OnednnDevice& device = OnednnDevice::of(*stream.ordinal().devices[position]);
   explained(of, [&] {
-    c10::SmallVector<Tensor, 5> tensors{of.input.contiguous(), dense_weight(of),
-                                        output};
-    if (of.bias.defined()) tensors.push_back(of.bias.contiguous());
-    if (of.other.defined()) tensors.push_back(of.other.contiguous());
+    const Tensor other = of.other.defined() ? of.other.contiguous() : of.other;
+    const auto tensors =
+        fused_tensors(of, dense_input(of), dense_weight(of), output, other);
     run_plan(*plan_of(device, of), device, stream, position, tensors);
     return true;
   });

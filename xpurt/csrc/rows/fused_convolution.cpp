@@ -6,14 +6,10 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/empty.h>
-#include <c10/util/accumulate.h>
 #include <torch/library.h>
 
-#include "memory/replica/device_override.h"
-#include "op/op_report.h"
 #include "rows/activation.h"
-#include "schedule/policy.h"
-#include "stream/capture.h"
+#include "rows/fused_op.h"
 
 namespace xpurt {
 namespace {
@@ -21,7 +17,7 @@ namespace {
 using at::Tensor;
 
 // The arguments of all ops of this file. See FusedConvolution.
-constexpr const char* kArguments =
+constexpr const char* kConvolutionArguments =
     "(Tensor input, Tensor weight, Tensor? bias, Tensor? other, int[] weight_sizes, "
     "int[] stride, int[] padding, int[] dilation, int groups, str activation, "
     "float alpha, float beta, int input_format, int format)";
@@ -34,16 +30,16 @@ Result with_arguments(const Tensor& input, const Tensor& weight,
                       at::IntArrayRef dilation, int64_t groups,
                       c10::string_view activation, double alpha, double beta,
                       int64_t input_format, int64_t format) {
-  FusedConvolution of{input,
-                      weight,
-                      bias.value_or(Tensor()),
-                      other.value_or(Tensor()),
-                      weight_sizes.vec(),
+  FusedConvolution of{{input,
+                       weight,
+                       bias.value_or(Tensor()),
+                       other.value_or(Tensor()),
+                       weight_sizes.vec(),
+                       {std::string(activation), alpha, beta}},
                       stride.vec(),
                       padding.vec(),
                       dilation.vec(),
                       groups,
-                      {std::string(activation), alpha, beta},
                       input_format,
                       format};
   of.check();
@@ -67,12 +63,8 @@ Tensor in_format(const Tensor& images, int64_t format) {
   return images.strides().equals(made.strides()) ? images : made.copy_(images);
 }
 
-Tensor by_ops(const FusedConvolution& of) {
-  TORCH_CHECK(
-      !of.is_packed(),
-      "the weight of a compiled convolution is packed for a primitive of oneDNN, "
-      "which does not run here (a capture, or another device). Compile the "
-      "program without torch._inductor.config.freezing, or do not capture it.");
+Tensor convolve_by_ops(const FusedConvolution& of) {
+  require_plain_weight(of, "convolution");
   const std::vector<int64_t> none(of.axes(), 0);
   const auto bias = of.bias.defined() ? std::optional(of.bias) : std::nullopt;
   Tensor result =
@@ -85,30 +77,7 @@ Tensor by_ops(const FusedConvolution& of) {
 Tensor fused_convolution(const FusedConvolution& of) {
   static OpRecord& record = op_record(
       c10::Dispatcher::singleton().findSchemaOrThrow("xpurt::fused_convolution", ""));
-  Stream& stream = current_stream(of.input.device().index());
-  if (is_capturing(stream)) return by_ops(of);
-  const uint64_t begin = ticks_now();
-  const Ordinal& devices = stream.ordinal();
-  size_t position = devices.home;
-  if (devices.devices.size() > 1) {
-    OpCost cost;
-    cost.flops = 2;
-    cost.elements = c10::multiply_integers(of.output_sizes()) *
-                    c10::multiply_integers(of.weight_sizes) / of.weight_sizes[0];
-    cost.read(of.input);
-    cost.read_whole(of.weight);
-    RowRun run;
-    position = choose_device(cost, stream, run);
-  }
-  const PhysicalDevice& device = *devices.devices[position];
-  if (!onednn_fuses(device, of)) {
-    const OnChosenDevice there(position, devices.home);
-    return by_ops(of);
-  }
-  Tensor output = empty_images(of.output_sizes(), of.format, of.input.options());
-  onednn_fused_convolution(of, output, position, stream);
-  count_op(record, Tier::onednn, device.id, ticks_now() - begin, 0);
-  return output;
+  return run_fused(of, record, &convolve_by_ops);
 }
 
 // The formats that the home device prefers for input and result; empty if it has no
@@ -132,7 +101,7 @@ Tensor pack_convolution_weight(const FusedConvolution& of) {
 }
 
 TORCH_LIBRARY_FRAGMENT(xpurt, m) {
-  const std::string arguments = kArguments;
+  const std::string arguments = kConvolutionArguments;
   m.def(("fused_convolution" + arguments + " -> Tensor").c_str());
   m.def(("pack_convolution_weight" + arguments + " -> Tensor").c_str());
   m.def(("convolution_formats" + arguments + " -> int[]").c_str());

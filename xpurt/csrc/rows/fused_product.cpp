@@ -4,15 +4,13 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <torch/library.h>
 
-#include "memory/replica/device_override.h"
-#include "op/op_report.h"
 #include "rows/activation.h"
-#include "schedule/policy.h"
-#include "stream/capture.h"
+#include "rows/fused_op.h"
 
 namespace xpurt {
 namespace {
@@ -20,7 +18,7 @@ namespace {
 using at::Tensor;
 
 // The arguments of both ops of this file. See FusedProduct.
-constexpr const char* kArguments =
+constexpr const char* kProductArguments =
     "(Tensor input, Tensor weight, Tensor? bias, Tensor? other, int[] weight_sizes, "
     "str activation, float alpha, float beta) -> Tensor";
 
@@ -29,22 +27,20 @@ Tensor with_arguments(const Tensor& input, const Tensor& weight,
                       const std::optional<Tensor>& bias,
                       const std::optional<Tensor>& other, at::IntArrayRef weight_sizes,
                       c10::string_view activation, double alpha, double beta) {
-  FusedProduct of{input,
-                  weight,
-                  bias.value_or(Tensor()),
-                  other.value_or(Tensor()),
-                  weight_sizes.vec(),
-                  {std::string(activation), alpha, beta}};
+  FusedProduct of{{input,
+                   weight,
+                   bias.value_or(Tensor()),
+                   other.value_or(Tensor()),
+                   weight_sizes.vec(),
+                   {std::string(activation), alpha, beta}}};
   of.check();
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return function(of);
 }
 
-Tensor by_ops(const FusedProduct& of) {
-  TORCH_CHECK(!of.is_packed(),
-              "the weight of a compiled product is packed for a primitive of oneDNN, "
-              "which does not run here (a capture, or another device). Compile the "
-              "program without torch._inductor.config.freezing, or do not capture it.");
+Tensor multiply_by_ops(const FusedProduct& of) {
+  require_plain_weight(of, "product");
+  if (of.is_batched()) return activate(at::bmm(of.input, of.weight), of.activation);
   Tensor result = of.bias.defined() ? at::addmm(of.bias, of.input, of.weight)
                                     : at::mm(of.input, of.weight);
   if (of.other.defined()) result.add_(of.other);
@@ -54,29 +50,7 @@ Tensor by_ops(const FusedProduct& of) {
 Tensor fused_product(const FusedProduct& of) {
   static OpRecord& record = op_record(
       c10::Dispatcher::singleton().findSchemaOrThrow("xpurt::fused_product", ""));
-  Stream& stream = current_stream(of.input.device().index());
-  if (is_capturing(stream)) return by_ops(of);
-  const uint64_t begin = ticks_now();
-  const Ordinal& devices = stream.ordinal();
-  size_t position = devices.home;
-  if (devices.devices.size() > 1) {
-    OpCost cost;
-    cost.flops = 2;
-    cost.elements = of.input.numel() * of.weight_sizes[1];
-    cost.read(of.input);
-    cost.read_whole(of.weight);
-    RowRun run;
-    position = choose_device(cost, stream, run);
-  }
-  const PhysicalDevice& device = *devices.devices[position];
-  if (!onednn_fuses(device, of)) {
-    const OnChosenDevice there(position, devices.home);
-    return by_ops(of);
-  }
-  Tensor output = at::empty(of.output_sizes(), of.input.options());
-  onednn_fused_product(of, output, position, stream);
-  count_op(record, Tier::onednn, device.id, ticks_now() - begin, 0);
-  return output;
+  return run_fused(of, record, &multiply_by_ops);
 }
 
 // The packed weight; a copy of the weight if it needs no packing; a tensor without
@@ -86,12 +60,12 @@ Tensor pack_weight_of_product(const FusedProduct& of) {
   if (!onednn_fuses(stream.ordinal().home_device(), of)) {
     return at::empty({0}, of.weight.options());
   }
-  const Tensor packed = pack_product_weight(of, stream.ordinal().home, stream);
+  const Tensor packed = pack_weight(of, stream.ordinal().home, stream);
   return packed.defined() ? packed : of.weight.clone();
 }
 
 TORCH_LIBRARY_FRAGMENT(xpurt, m) {
-  const std::string arguments = kArguments;
+  const std::string arguments = kProductArguments;
   m.def(("fused_product" + arguments).c_str());
   m.def(("pack_product_weight" + arguments).c_str());
 }

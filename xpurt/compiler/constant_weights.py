@@ -1,0 +1,40 @@
+"""Constant weights of the primitives in a graph."""
+
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from xpurt.compiler.graph_nodes import call_now, constant
+
+_TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def constant_weight(
+    graph: GraphModule, input: Node, weight: Node, bias: Node | None
+) -> Tensor | None:
+    """The weight, if it is a constant and a primitive can have the operands: of one
+    dtype that oneDNN computes, and of known sizes, none of which is 0."""
+    if weight.op != "get_attr":
+        return None
+    nodes = [input, weight] if bias is None else [input, weight, bias]
+    values = [each.meta["val"] for each in nodes]
+    dtype = values[0].dtype
+    fits = dtype in _TYPES and all(
+        each.dtype == dtype and all(isinstance(n, int) and n for n in each.size())
+        for each in values
+    )
+    found: Tensor | None = getattr(graph, str(weight.target)) if fits else None
+    return found
+
+
+def packed_weight(
+    graph: GraphModule, pack: Any, arguments: tuple[Any, ...], weight: Node, node: Node
+) -> Node | None:
+    """The packed weight of a primitive as a constant of the graph; None if `pack` makes
+    none. arguments: of the op `pack`. node: the op that the primitive replaces."""
+    packed: Tensor = call_now(pack, *arguments)
+    if packed.numel() == 0:
+        return None
+    return constant(graph, f"_packed_{weight.target}_{node.name}", packed, node)
