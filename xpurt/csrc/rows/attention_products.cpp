@@ -16,7 +16,7 @@ namespace {
 using at::Tensor;
 
 // About how many scores exist at a time: they stay in a CPU's caches.
-constexpr int64_t kScores = 1 << 20;
+constexpr int64_t kScores = 1 << 18;
 
 // Some queries of all heads of some of the batch, and the keys that they attend to.
 struct QueryBlock {
@@ -107,9 +107,10 @@ class Products {
     layout.sums = three_strides(sums);
     launch.structure(&layout, sizeof(layout));
     const size_t lanes = std::max(traits(launch.device()).sub_group, 1);
-    const size_t rows = block.batches * attention_.heads() * block.queries;
+    const auto heads = static_cast<size_t>(attention_.heads());
+    const auto batches = static_cast<size_t>(block.batches);
     launch.submit(kernel_for(launch.device(), attention_key(attention_, kernel)),
-                  cover({rows * lanes, 1, 1}, 8 * lanes));
+                  cover({block.queries * lanes, heads, batches}, 8 * lanes));
   }
 
   c10::ScalarType type() const { return attention_.query.scalar_type(); }
