@@ -26,6 +26,7 @@ from xpurt.compiler import (
     frozen_constants,
     frozen_forms,
     frozen_primitives,
+    host_attention,
     host_code,
     host_graph,
     kernel_launch,
@@ -49,6 +50,7 @@ def change(compile_fx: ModuleType) -> None:
     _call_what_kernels_lack()
     _compute_beside_numbers()
     random_ops.define()
+    host_attention.define()
     traced_layouts.define()
     frozen_primitives.define()
     replaced = {
@@ -276,6 +278,7 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
             compile = functools.partial(before, *args, **kwargs)
             kernels = _compile_beside(compile, graph, inputs, home)
             random_ops.replace(graph)
+            host_attention.replace(graph)
             with (
                 host_code.compiling_form(Form.NATIVE.value, home.index),
                 host_code.compiling(home),
