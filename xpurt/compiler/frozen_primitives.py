@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from xpurt.compiler import fused_convolutions, fused_products
+from xpurt.compiler import fused_convolutions, fused_products, winograd
 from xpurt.compiler.graph_nodes import complete
 from xpurt.mapping import current_placement
 
@@ -20,6 +20,7 @@ def define() -> None:
     if _defined:
         return
     _defined = True
+    winograd.define()
     fakes: dict[str, Callable[..., torch.Tensor]] = {
         "fused_convolution": fused_convolutions.fake,
         "fused_product": fused_products.fake,

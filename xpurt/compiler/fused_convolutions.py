@@ -21,9 +21,10 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
+from xpurt.compiler import winograd
 from xpurt.compiler.constant_weights import constant_weight, packed_weight
 from xpurt.compiler.epilogues import Epilogue, epilogue_of
-from xpurt.compiler.graph_nodes import call, call_now
+from xpurt.compiler.graph_nodes import call, call_now, constant
 
 _CONTIGUOUS: Final = 0
 _CHANNELS_LAST: Final = 1
@@ -119,17 +120,57 @@ def _replace(graph: GraphModule, of: _Convolution, images: "_Images") -> bool:
     if not preferred:
         return False
     taken, made = formats = preferred[0], preferred[1]
+    layer = _winograd_layer(of, after, formats)
     with graph.graph.inserting_before(after.last):
         input = images.in_format(of.input, taken)
         other = None if after.other is None else images.in_format(after.other, made)
-        weight = _packed(graph, of, after, input, formats)
-        result = call(
-            graph.graph,
-            torch.ops.xpurt.fused_convolution.default,
-            *of.arguments(input, weight, of.bias, other, after, formats),
-        )
+        weight = None
+        if layer is not None:
+            weight = _transformed(graph, of, layer)
+        if weight is not None:
+            channels, relu = of.weight_sizes[0], after.activation == "relu"
+            op = torch.ops.xpurt.winograd_convolution.default
+            arguments = (input, weight, of.bias, other, channels, relu)
+        else:
+            weight = _packed(graph, of, after, input, formats)
+            op = torch.ops.xpurt.fused_convolution.default
+            arguments = of.arguments(input, weight, of.bias, other, after, formats)
+        result = call(graph.graph, op, *arguments)
         images.replace(after.last, result, made)
     return True
+
+
+def _winograd_layer(
+    of: _Convolution, after: Epilogue, formats: tuple[int, int]
+) -> winograd.Layer | None:
+    """The convolution as one of Winograd's, if it pays."""
+    ones = [*of.stride, *of.padding, *of.dilation, of.groups]
+    sizes = of.input.meta["val"].size()
+    fits = (
+        of.constant.dtype == torch.float32
+        and of.weight_sizes[2:] == [3, 3]
+        and all(each == 1 for each in ones)
+        and formats == (winograd.BLOCK, winograd.BLOCK)
+        and after.activation in ("none", "relu")
+        and winograd.is_allowed()
+    )
+    if not fits:
+        return None
+    images, into, height, width = (int(each) for each in sizes)
+    found = winograd.Layer(images, into, of.weight_sizes[0], height, width)
+    return found if found.pays else None
+
+
+def _transformed(
+    graph: GraphModule, of: _Convolution, layer: winograd.Layer
+) -> Node | None:
+    """The transformed weight as a constant of the graph."""
+    made = winograd.pack(of.constant, layer)
+    if made is None:
+        return None
+    return constant(
+        graph, f"_winograd_{of.weight.target}_{of.node.name}", made, of.node
+    )
 
 
 class _Images:
