@@ -68,6 +68,7 @@ MEMBERS = (
     Member("torch._guards.TracingContext", "type", "of the program that is being compiled"),
     Member("torch._guards.TracingContext.report_output_strides", "()", "collects the strides of outputs: those of a second form are not the program's"),
     Member("torch._inductor.lowering.make_fallback", "(op, layout_constraint, warn, override_decomp, get_decomp_fn)", "makes an op one that is called"),
+    Member("torch._inductor.lowering.sdpa_constraint", "(fx_node, args, kwargs)", "the layouts that attention gets"),
     Member("torch._functorch._aot_autograd.utils.make_boxed_func", "(f)", "the form in which Inductor calls a graph"),
     Member("torch._inductor.exc.OperatorIssue", "type", "an op that can't be lowered, by name"),
     Member("torch._inductor.exc.InductorError", "type", "a failed compilation, with its cause as `inner_exception`"),
@@ -417,4 +418,5 @@ KEYS = (
     Key("c10d XPU", True, "collectives"),
     Key("c10d SparseXPU", True, "the sum of sparse tensors of several processes"),
     Key("xpurt XPU", True, "ops of compiled graphs"),
+    Key("xpurt CPU", False, "attention of compiled host code; the namespace is xpurt's"),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from torch.fx import GraphModule
 
 from xpurt.kernels import get_kernel_policy
 
-_ATEN: Final = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+_ATEN: Final = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
 _defined = False
 
@@ -19,7 +19,7 @@ def define() -> None:
     """Describes the op to the compiler. A second call does nothing."""
     global _defined
     if not _defined:
-        torch.library.register_fake("xpurt::host_attention", _ATEN)
+        torch.library.register_fake("xpurt::host_attention", _ATEN.default)
         _defined = True
 
 
@@ -31,7 +31,7 @@ def replace(graph: GraphModule) -> None:
     from torch._inductor.lowering import lowerings, make_fallback, sdpa_constraint
 
     ours = torch.ops.xpurt.host_attention.default
-    for node in graph.graph.find_nodes(op="call_function", target=_ATEN):
+    for node in graph.graph.find_nodes(op="call_function", target=_ATEN.default):
         node.target = ours
         if ours not in lowerings:
             make_fallback(ours, sdpa_constraint, warn=False)  # type: ignore[no-untyped-call]
