@@ -89,6 +89,23 @@ def test_what_a_row_has_to_do_is_counted(xpu: torch.device, tmp_path: Path) -> N
     assert (add["neutral"] is None) is False
 
 
+def test_a_row_may_compare_memory(
+    xpu: torch.device, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = {"cpu": 4_000_000, "xpu": 6_000_000}
+    row = Row("grows", lambda device: Work(lambda: taken[device.type]), in_bytes=True)
+    path = tmp_path / "out.json"
+    memory = Suite("memory", "", target=1.0, rows=(replace(row, at_most=1.2),))
+    assert bench(Request(json=path), memory) == 0
+    (found,) = json.loads(path.read_text())["suites"][0]["rows"]
+    assert (found["cpu_bytes"], found["xpu_bytes"]) == (4e6, 6e6)
+    assert found["ratio"]["value"] == found["neutral"]["value"] == 1.5
+    text = capsys.readouterr().out
+    assert "4 MB" in text
+    assert "6 MB" in text
+    assert "rows over their limits: grows 1.50" in text
+
+
 def test_a_quick_run_leaves_long_rows_out(
     xpu: torch.device, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,9 @@
 
 from xpurt.bench.auto import AUTO, run_auto
 from xpurt.bench.command import run_bench
-from xpurt.bench.models import MODELS, Case, sgd
+from xpurt.bench.layer_times import measured_layers
+from xpurt.bench.models import MODELS, Case
+from xpurt.bench.ranks import RankGroup
 from xpurt.bench.request import Request
 from xpurt.bench.row import BadRequest
 from xpurt.bench.suites import SUITES
@@ -12,9 +14,10 @@ __all__ = [
     "BadRequest",
     "Case",
     "MODELS",
+    "RankGroup",
     "Request",
     "SUITES",
+    "measured_layers",
     "run_auto",
     "run_bench",
-    "sgd",
 ]

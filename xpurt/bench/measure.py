@@ -2,6 +2,7 @@
 
 import gc
 from dataclasses import replace
+from typing import cast
 
 import torch
 
@@ -11,6 +12,7 @@ from xpurt.bench.results import OtherResult, RowResult
 from xpurt.bench.row import Call, Row, Unavailable, Work, counted_flops
 from xpurt.bench.timing import (
     Budget,
+    Ratio,
     Side,
     go_on,
     interleaved,
@@ -28,7 +30,7 @@ def measure(row: Row, budget: Budget) -> RowResult:
     """The row's times as in a user's program. An exception becomes the result's
     error."""
     try:
-        return _measure(row, budget)
+        return _measure_bytes(row) if row.in_bytes else _measure(row, budget)
     except Unavailable as reason:
         return RowResult(row.name, error=f"not here: {reason}")
     except Exception as error:  # of any op, in any library
@@ -42,7 +44,7 @@ def measure_neutral(row: Row, result: RowResult, budget: Budget) -> RowResult:
     the CPU causes no page faults, it is the ratio that is there."""
     if result.ratio is None:
         return result
-    if result.faults < FAULTS_THAT_COUNT:
+    if row.in_bytes or result.faults < FAULTS_THAT_COUNT:
         return replace(result, neutral=result.ratio, neutral_cpu_s=result.cpu_s)
     try:
         cpu, xpu = interleaved(_sides(row)[1], budget)
@@ -75,6 +77,20 @@ def _sides(row: Row) -> tuple[Work, list[Side]]:
         work = row.prepare(CPU)
         first = Side("cpu", work.call)
     return work, [first, Side("xpu", row.prepare(xpu).call, torch.xpu.synchronize)]
+
+
+def _measure_bytes(row: Row) -> RowResult:
+    work, sides = _sides(row)
+    cpu, xpu = (float(cast(int, side.call())) for side in sides)
+    value = xpu / max(cpu, 1.0)
+    return RowResult(
+        row.name,
+        cpu_bytes=cpu,
+        xpu_bytes=xpu,
+        ratio=Ratio(value, value, value),
+        rounds=1,
+        elements=work.elements,
+    )
 
 
 def _measure(row: Row, budget: Budget) -> RowResult:

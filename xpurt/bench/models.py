@@ -140,7 +140,7 @@ def classification(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(model(images), labels)
 
 
-def _next_token(model: nn.Module, tokens: Tensor) -> Tensor:
+def next_token(model: nn.Module, tokens: Tensor) -> Tensor:
     logits = model(tokens[:, :-1])
     return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
@@ -167,7 +167,7 @@ def resnet(batch: int = 16) -> Case:
 def gpt(batch: int = 8) -> Case:
     """128 tokens."""
     model = GPT(vocabulary=1000, length=128, width=256, heads=8, layers=4)
-    return Case(model, (torch.randint(1000, (batch, 129)),), _next_token)
+    return Case(model, (torch.randint(1000, (batch, 129)),), next_token)
 
 
 MODELS: dict[str, Callable[[], Case]] = {

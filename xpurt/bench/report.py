@@ -47,8 +47,8 @@ def cells(result: SuiteResult, limits: Limits) -> list[tuple[str, ...]]:
     return [
         (
             row.name,
-            duration(row.cpu_s),
-            duration(row.xpu_s),
+            size(row.cpu_bytes) if row.cpu_bytes else duration(row.cpu_s),
+            size(row.xpu_bytes) if row.cpu_bytes else duration(row.xpu_s),
             _ratio(row.ratio),
             f"{row.ratio.low:.2f}-{row.ratio.high:.2f}" if row.ratio else "",
             _ratio(row.neutral),
@@ -160,6 +160,10 @@ def duration(seconds: float) -> str:
         if seconds * factor < 1000:
             return f"{_three_digits(seconds * factor)} {unit}"
     return f"{_three_digits(seconds)} s"
+
+
+def size(size_bytes: float) -> str:
+    return f"{size_bytes / 1e6:,.0f} MB"
 
 
 def _three_digits(value: float) -> str:

@@ -186,8 +186,9 @@ def _rows(results: Iterable[SuiteResult], limits: Limits) -> DataTable:
         over = {row.name for row in result.over_the_limit}
         for row, texts in zip(result.measured, cells(result, limits), strict=True):
             line: list[Cell | str] = [suite, *texts[: len(HEADINGS)]]
-            for place, seconds in ((2, row.cpu_s), (3, row.xpu_s)):
-                line[place] = Cell(texts[place - 1], value=seconds)
+            values = row.cpu_bytes or row.cpu_s, row.xpu_bytes or row.xpu_s
+            for place, value in zip((2, 3), values, strict=True):
+                line[place] = Cell(texts[place - 1], value=value)
             is_over = row.name in over
             said = Cell("over its limit", tone="bad") if is_over else Cell("measured")
             lines.append([*line, said])

@@ -30,13 +30,15 @@ class RowResult:
     CPU allocator; equal to `ratio` if a call on the CPU causes none, None if malloc
     can't be made to keep memory. processor: of processor times. faults: page faults of a
     call on the CPU, as in a user's program. tiers: calls of ops per tier, of one call on
-    xpu.
+    xpu. cpu_bytes, xpu_bytes: of a row whose memory is compared, and not its time.
     """
 
     name: str
     error: str = ""
     cpu_s: float = 0.0
     xpu_s: float = 0.0
+    cpu_bytes: float = 0.0
+    xpu_bytes: float = 0.0
     ratio: Ratio | None = None
     neutral: Ratio | None = None
     neutral_cpu_s: float | None = None

@@ -57,6 +57,8 @@ class Row:
         to other libraries, by their names.
     long: takes seconds; a quick run leaves it out.
     compiled: the call runs compiled code, whose flops can't be counted.
+    in_bytes: the call returns the bytes of memory that it took. They are compared, and
+        not its time.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Row:
     others_at_most: Mapping[str, float] = field(default_factory=dict)
     long: bool = False
     compiled: bool = False
+    in_bytes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,11 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
         action="store_true",
         help="training in parallel on 8 to 4,096 ranks instead, as in docs/distributed.md",
     )
+    simulate.add_argument(
+        "--check",
+        action="store_true",
+        help="with --ranks: start 2, 4 and 8 ranks here, and compare",
+    )
     simulate.set_defaults(run=_simulate)
 
     _add_conformance(commands)
@@ -291,12 +296,16 @@ def _simulate(options: argparse.Namespace) -> int:
 
     devices = options.devices or DEVICES
     try:
+        if options.ranks and options.check:
+            from xpurt.command_line.rank_check import run_check_ranks
+
+            return run_check_ranks(options.markdown)
         if options.ranks:
             from xpurt.command_line.rank_table import run_simulate_ranks
 
             return run_simulate_ranks(options.markdown)
         return run_simulate(devices, options.markdown, options.plot)
-    except (BadMarkers, MissingExtra, OSError, ValueError) as error:
+    except (BadMarkers, MissingExtra, OSError, RuntimeError, ValueError) as error:
         return _failed(error)
 
 

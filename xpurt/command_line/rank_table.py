@@ -1,13 +1,11 @@
 """`python -m xpurt simulate --ranks`: training in parallel on 8 to 4,096 ranks."""
 
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from xpurt.bench import MODELS, Case, sgd
+from xpurt.bench import MODELS, measured_layers
 from xpurt.mapping.auto.simulation import (
     ALGORITHMS,
     Cluster,
@@ -30,7 +28,6 @@ CLUSTERS = (
     Cluster("100 Gb/s RDMA", Link(2, 10e3), Link(3, 12.5e3), 8, 10e3),
     Cluster("400 Gb/s RDMA", Link(1, 50e3), Link(2, 50e3), 8, 50e3),
 )
-WARM_STEPS, STEPS = 2, 5
 NOISE = 0.05
 
 
@@ -45,64 +42,6 @@ def run_simulate_ranks(markdown: Path | None) -> int:
     else:
         markdown.write_text(TABLE.replaced(markdown.read_text(), lines))
     return 0
-
-
-def measured_layers(case: Case) -> tuple[list[Layer], float]:
-    """The parameters of a network in the order of forward, each with the time until its
-    gradient was there, and the time of the rest of a step; the least of some steps."""
-    model = case.model.to("xpu")
-    batch = [each.to("xpu") for each in case.batch]
-    optimizer = sgd(model.parameters())
-    parameters: list[Any] = list(model.parameters())
-    arrived = [0.0] * len(parameters)
-
-    def note(number: int) -> Any:
-        def hook(_: torch.Tensor) -> None:
-            arrived[number] = time.perf_counter()
-
-        return hook
-
-    for number, each in enumerate(parameters):
-        each.register_post_accumulate_grad_hook(note(number))
-    best: tuple[list[Layer], float] = ([], float("inf"))
-    least = float("inf")
-    for step in range(WARM_STEPS + STEPS):
-        torch.xpu.synchronize()
-        begin = time.perf_counter()
-        optimizer.zero_grad()
-        loss: Any = case.loss(model, *batch)
-        torch.xpu.synchronize()
-        backward = time.perf_counter()
-        loss.backward()
-        torch.xpu.synchronize()
-        middle = time.perf_counter()
-        optimizer.step()
-        torch.xpu.synchronize()
-        end = time.perf_counter()
-        if step >= WARM_STEPS and end - begin < least:
-            least = end - begin
-            ends = [min(each, middle) for each in arrived]
-            layers = _layers(parameters, ends, backward, middle)
-            best = layers, (end - begin - (middle - backward)) * 1e6
-    return best
-
-
-def _layers(
-    parameters: Sequence[torch.Tensor],
-    ends: Sequence[float],
-    begin: float,
-    end: float,
-) -> list[Layer]:
-    """Layers whose gradients came in the order opposite to forward's: what came out of
-    this order counts from the one before."""
-    layers, before = [], begin
-    for each, ended in zip(reversed(parameters), reversed(ends), strict=True):
-        layers.append(Layer(each.nbytes, max(0.0, ended - before) * 1e6))
-        before = max(before, ended)
-    last = layers[-1]
-    rest = max(0.0, end - before) * 1e6
-    layers[-1] = Layer(last.parameter_bytes, last.backward_us + rest)
-    return layers[::-1]
 
 
 def table() -> Iterator[str]:

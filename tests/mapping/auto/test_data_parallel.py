@@ -93,6 +93,15 @@ def test_backward_hides_what_it_can() -> None:
     assert slow.efficiency == pytest.approx(350 / 3150)
 
 
+def test_ranks_that_share_a_processor_compute_by_turns() -> None:
+    layers = [Layer(30 * MB, 100.0)] * 3
+    step = data_parallel_step(
+        layers, 50.0, 8, lambda size: 60.0, overlap=False, sharing=4
+    )
+    assert step.total_us == 4 * 350.0 + 3 * 60.0
+    assert step.compute_us == 350.0
+
+
 def test_the_slowest_rank_holds_up_the_others() -> None:
     layers = [Layer(MB, 100.0)] * 10
     totals = [
@@ -110,3 +119,5 @@ def test_errors() -> None:
         all_reduce_us(FLAT, 0, MB)
     with pytest.raises(PlanningError, match="ranks and layers"):
         data_parallel_step([], 0.0, 8, lambda size: 0.0)
+    with pytest.raises(PlanningError, match="at least one rank, not 0"):
+        data_parallel_step([Layer(1, 1.0)], 0.0, 8, lambda size: 0.0, sharing=0)

@@ -42,10 +42,14 @@ class RankGroup:
         atexit.register(self.close)
 
     def run(self, work: str, device: str = "xpu", calls: int = 1) -> list[float]:
-        """Runs the work, a name of `worker.WORK`, so many times on each rank.
+        """Runs the work so many times on each rank. Returns the seconds of each.
 
-        Returns a number for each rank: seconds, or what the work returns instead.
+        work: a name of `worker.WORK` and its argument, as in "DDP GPT".
         """
+        return [float(each) for each in self.ask(work, device, calls)]
+
+    def ask(self, work: str, device: str = "xpu", calls: int = 1) -> list[Any]:
+        """The same; or what each rank returns, for a name of `worker.ANSWERS`."""
         request = json.dumps({"work": work, "device": device, "calls": calls})
         for process in self.processes:
             process.send(request)
@@ -55,7 +59,7 @@ class RankGroup:
         for rank, answer in enumerate(answers):
             if "error" in answer:
                 raise RuntimeError(f"{work} on rank {rank}: {answer['error']}")
-        return [float(answer["found"]) for answer in answers]
+        return [answer["found"] for answer in answers]
 
     def close(self) -> None:
         for process in self.processes:
@@ -69,6 +73,7 @@ class RankGroup:
 
 
 @functools.cache
-def group_of_two() -> RankGroup:
-    """The ranks of the suite, under the mapping of this process. They end with it."""
-    return RankGroup(2, xpurt.get_xpu_mapping())
+def group_of_two(mapping: str = "") -> RankGroup:
+    """The ranks of the suite; without a mapping, under that of this process. They end
+    with it."""
+    return RankGroup(2, mapping or xpurt.get_xpu_mapping())

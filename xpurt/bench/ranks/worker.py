@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import astuple
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +22,9 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
+from xpurt.bench.layer_times import measured_layers  # noqa: E402
 from xpurt.bench.models import MODELS, training_step  # noqa: E402
+from xpurt.bench.ranks.memory import fsdp2_step, peak_bytes  # noqa: E402
 from xpurt.bench.row import SEED, Call  # noqa: E402
 
 TIMEOUT = timedelta(seconds=120)
@@ -49,17 +52,36 @@ def alone(model: str, device: str) -> Call:
     return _step_of(model, device)
 
 
+def layers(model: str, device: str) -> list[object]:
+    """The layers of a network: bytes and microseconds; and the time of the rest."""
+    torch.manual_seed(SEED)
+    found, other_us = measured_layers(MODELS[model](), device)
+    return [[astuple(each) for each in found], other_us]
+
+
+STEPS_BY_NAME: dict[str, Callable[[str], Call]] = {"FSDP2": fsdp2_step}
+
+
+def peak(step: str, device: str) -> int:
+    """Of this rank's memory in training, in bytes."""
+    return peak_bytes(lambda: STEPS_BY_NAME[step](device))
+
+
+# What is timed.
 WORK: dict[str, Callable[[str, str], Call]] = {
     "all_reduce": all_reduce,
     "DDP": ddp,
     "alone": alone,
 }
+# What returns its result.
+ANSWERS: dict[str, Callable[[str, str], object]] = {
+    "layers": layers,
+    "peak": peak,
+}
 
 
 @functools.cache
-def prepared(work: str, device: str) -> Call:
-    """The call for "DDP GPT": the name of a function here, and its first argument."""
-    name, _, argument = work.partition(" ")
+def prepared(name: str, argument: str, device: str) -> Call:
     call = WORK[name](argument, device)
     call()
     return call
@@ -75,15 +97,21 @@ def seconds(call: Call, calls: int) -> float:
     return time.perf_counter() - begin
 
 
+def answer_to(work: str, device: str, calls: int) -> object:
+    """The answer to "DDP GPT": the name of a function here, and its first argument."""
+    name, _, argument = work.partition(" ")
+    if name in ANSWERS:
+        return ANSWERS[name](argument, device)
+    return seconds(prepared(name, argument, device), calls)
+
+
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries may print
     dist.init_process_group(timeout=TIMEOUT)
     for line in sys.stdin:
-        request = json.loads(line)
         try:
-            call = prepared(request["work"], request["device"])
-            answer: dict[str, object] = {"found": seconds(call, request["calls"])}
+            answer: dict[str, object] = {"found": answer_to(**json.loads(line))}
         except Exception as error:  # of any op
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)

@@ -73,6 +73,7 @@ def data_parallel_step(
     all_reduce: Callable[[float], float],
     *,
     overlap: bool = True,
+    sharing: float = 1.0,
     noise: float = 0.0,
     seed: int = 0,
 ) -> Step:
@@ -83,14 +84,17 @@ def data_parallel_step(
     all_reduce: the microseconds of one of so many bytes on these ranks.
     overlap: whether all_reduces run beside backward. False where they take the
         processors that backward runs on.
+    sharing: the ranks of a processor. They compute by turns.
     noise: the standard deviation of the logarithm of a layer's time on a rank.
 
-    Raises PlanningError for no rank, and for no layer.
+    Raises PlanningError for no rank, for no layer, and for `sharing` below 1.
     """
     if ranks < 1 or not layers:
         raise PlanningError(
             f"a step wants ranks and layers, not {ranks} and {len(layers)}"
         )
+    if not sharing >= 1:
+        raise PlanningError(f"a processor has at least one rank, not {sharing}")
     times = np.array([each.backward_us for each in layers])
     factors = np.exp(
         np.random.default_rng(seed).normal(0.0, noise, (ranks, len(layers)))
@@ -99,6 +103,7 @@ def data_parallel_step(
     )
     # The time, from the beginning of backward, at which a rank has a layer's gradients.
     ready = np.cumsum((factors * times)[:, ::-1], axis=1)[:, ::-1].max(axis=0)
+    ready *= sharing
     free, exchange = 0.0, 0.0
     for bucket in buckets_of(layers):
         took = all_reduce(float(bucket.size_bytes))
@@ -106,4 +111,4 @@ def data_parallel_step(
         free = begin + took
         exchange += took
     compute = other_us + float(times.sum())
-    return Step(compute, exchange, other_us + max(free, float(ready[0])))
+    return Step(compute, exchange, sharing * other_us + max(free, float(ready[0])))
