@@ -174,6 +174,16 @@ def on_device_inputs(inputs: Sequence[Any], home: Home) -> list[Any]:
     return [_faked(each, device) for each in inputs]
 
 
+def results_on_device(results: Sequence[Any], home: Home) -> list[Any]:
+    """The results of a graph for the host, without memory, where the program has
+    them."""
+    device = torch.device("xpu", home.index)
+    return [
+        _faked(each, device) if on_device else each
+        for each, on_device in zip(results, home.on_device, strict=True)
+    ]
+
+
 def _is_portable(node: Node) -> bool:
     if node.op != "call_function":
         return node.op in ("placeholder", "output")

@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 
 from xpurt import _C
 from xpurt.compiler import (
+    divided_graphs,
     frozen_constants,
     frozen_forms,
     frozen_primitives,
@@ -52,6 +53,7 @@ def change(compile_fx: ModuleType) -> None:
     random_ops.define()
     host_attention.define()
     traced_layouts.define()
+    divided_graphs.define()
     frozen_primitives.define()
     replaced = {
         "compile_fx": _choose_form,
