@@ -43,6 +43,10 @@ def define_backend(make_inner: Callable[..., Any]) -> Any:
     """The class `ProcessGroupXCCL`. `make_inner` takes a store, a rank, the number of
     ranks and a timeout, and returns a c10d backend for CPU tensors."""
 
+def require_fused_attention(required: bool) -> None:
+    """Whether attention of tensor subclasses has to be the fused op; another form is an
+    error then."""
+
 def in_bad_fork() -> bool: ...
 def init() -> None:
     """Initializes the devices, as their first use does; raises after a fork."""

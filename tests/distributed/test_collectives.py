@@ -6,6 +6,7 @@ The cases are in scripts, which run once per mapping.
 import functools
 from pathlib import Path
 
+import attention
 import collectives
 import ordering
 import pytest
@@ -19,6 +20,7 @@ SCRIPTS = {
     "collectives.py": collectives,
     "ordering.py": ordering,
     "training.py": training,
+    "attention.py": attention,
 }
 
 

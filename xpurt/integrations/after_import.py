@@ -30,6 +30,10 @@ _CHANGES = {
     "torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook": (
         "xpurt.distributed.overlapped_zero"
     ),
+    "torch.distributed.tensor": "xpurt.distributed.attention_sharding",
+    "torch.distributed.tensor.experimental._context_parallel._attention": (
+        "xpurt.distributed.context_parallel"
+    ),
     "torch._inductor.compile_fx": "xpurt.compiler.inductor_hook",
     "torch.export.pt2_archive._package": "xpurt.compiler.packages",
     "lightning.pytorch.trainer.connectors.accelerator_connector": _LIGHTNING,

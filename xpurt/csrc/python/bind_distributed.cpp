@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "dispatch/composite/attention.h"
 #include "distributed/backend.h"
 #include "python/bind.h"
 
@@ -64,6 +65,7 @@ void bind_distributed(py::module_& m) {
                                       : define_class(m, make_inner);
       },
       py::arg("make_inner"));
+  m.def("require_fused_attention", &require_fused_attention, py::arg("required"));
 }
 
 }  // namespace xpurt

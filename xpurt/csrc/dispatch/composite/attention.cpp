@@ -8,10 +8,13 @@
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/library.h>
 
 #include <algorithm>
+#include <atomic>
 
+#include "dispatch/composite/attention.h"
 #include "native/alias.h"
 #include "rows/attention.h"
 #include "stream/capture.h"
@@ -20,6 +23,25 @@ namespace xpurt {
 namespace {
 
 using at::Tensor;
+
+// Whether attention of tensor subclasses has to be one op. See attention.h.
+std::atomic<bool> fused_is_required{false};
+
+bool is_subclass(const Tensor& tensor) {
+  return tensor.key_set().has(c10::DispatchKey::Python);
+}
+
+// Whether a compiler records the call. It makes more of products and a softmax, where
+// the host does not read the memory, than of the fused op.
+bool is_traced(const Tensor& tensor) {
+  using c10::impl::TorchDispatchModeKey;
+  const auto is_on = [](TorchDispatchModeKey mode) {
+    return c10::impl::TorchDispatchModeTLS::get_mode(mode).has_value();
+  };
+  return is_subclass(tensor) &&
+         (is_on(TorchDispatchModeKey::FAKE) || is_on(TorchDispatchModeKey::PROXY) ||
+          is_on(TorchDispatchModeKey::FUNCTIONAL));
+}
 
 // Converts a boolean mask (true: the key takes part) to one that is added to the
 // scores.
@@ -74,9 +96,9 @@ bool takes_fused(const Tensor& query, const Tensor& key, const Tensor& value,
     return false;
   }
   const c10::DeviceIndex index = query.device().index();
-  const bool traced = query.key_set().has(c10::DispatchKey::Python);
   if (!host_reads(index) || is_capturing(index)) {
-    return !traced && has_kernel(query, key, value, mask, dropout);
+    return (fused_is_required || !is_traced(query)) &&
+           has_kernel(query, key, value, mask, dropout);
   }
   constexpr c10::DispatchKeySet cpu(c10::DispatchKey::CPU);
   return at::_ops::_fused_sdp_choice::redispatch(cpu, query, key, value, mask, dropout,
@@ -92,6 +114,13 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
     return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
         query, key, value, dropout, causal, added, scale));
   }
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !fused_is_required || !is_subclass(query),
+      "context parallel attention needs the fused attention: without dropout and mask, "
+      "for 4-dimensional query, key and value of one floating-point dtype with as many "
+      "heads. Found query ",
+      query.sizes(), ", key ", key.sizes(), ", ", query.scalar_type(), ", dropout ",
+      dropout, ".");
   return std::get<0>(at::_scaled_dot_product_attention_math(
       query, key, value, added, dropout, causal, std::nullopt, scale, grouped));
 }
@@ -104,4 +133,9 @@ TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
 }
 
 }  // namespace
+
+void require_fused_attention(bool required) {
+  fused_is_required = required;
+}
+
 }  // namespace xpurt

@@ -1,0 +1,11 @@
+// scaled_dot_product_attention.
+#pragma once
+
+namespace xpurt {
+
+// Whether the attention of tensor subclasses, such as DTensor, has to be the fused op,
+// of which context parallel makes a ring. Another form is an error then: parts of a
+// causal mask would not fit the order of the sequence. It holds for all threads.
+void require_fused_attention(bool required);
+
+}  // namespace xpurt
