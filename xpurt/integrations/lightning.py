@@ -22,7 +22,7 @@ from xpurt.mapping import check_device_index, current_placement, get_xpu_mapping
 NAME: Final = "xpu"
 _MIXED: Final = ("16-mixed", "bf16-mixed")
 _SHARDED: Final = "FSDPStrategy"
-_STRATEGIES: Final = frozenset({"DDPStrategy", _SHARDED})
+_STRATEGIES: Final = frozenset({"DDPStrategy", _SHARDED, "ModelParallelStrategy"})
 # The method's name in Trainer, and in Fabric.
 _DEVICE_IDS: Final = ("determine_ddp_device_ids", "_determine_ddp_device_ids")
 
@@ -286,7 +286,7 @@ def _configure_parallel(strategy: Any) -> None:
     if not names & _STRATEGIES or "DeepSpeedStrategy" in names:
         raise MappingError(
             f"strategy {name} is not made for xpu. Take devices=1, or one of the "
-            'strategies "ddp" and "fsdp".'
+            'strategies "ddp", "fsdp" and ModelParallelStrategy.'
         )
     if getattr(strategy, "_start_method", None) in ("fork", "forkserver"):
         raise MappingError(

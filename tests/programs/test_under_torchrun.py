@@ -1,0 +1,126 @@
+"""Loops of accelerate and transformers on two ranks that torchrun starts."""
+
+from pathlib import Path
+
+import pytest
+from torchrun import torchrun
+
+NETWORK = """
+import sys
+import torch
+from torch import nn
+from torch.nn.functional import mse_loss
+
+seed = torch.Generator().manual_seed(0)
+# All samples are in each step, and their order does not matter.
+x, y = torch.rand(16, 8, generator=seed), torch.rand(16, 3, generator=seed)
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+
+def sgd(module):
+    return torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+
+def expected_losses():
+    alone = network()
+    optimizer = sgd(alone)
+    found = []
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss = mse_loss(alone(x), y)
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return torch.tensor(found)
+"""
+ACCELERATE = """
+from accelerate import Accelerator, FullyShardedDataParallelPlugin
+from torch.utils.data import DataLoader, TensorDataset
+
+(strategy,) = sys.argv[1:]
+options = {}
+if strategy != "ddp":
+    version = int(strategy.removeprefix("fsdp"))
+    options = {"fsdp_plugin": FullyShardedDataParallelPlugin(fsdp_version=version)}
+accelerator = Accelerator(**options)
+assert accelerator.device.type == "xpu", accelerator.device
+assert accelerator.num_processes == 2
+model = network()
+loader = DataLoader(TensorDataset(x, y), batch_size=8)
+if strategy == "fsdp1":  # accelerate asks for an optimizer of the sharded parameters
+    model, loader = accelerator.prepare(model, loader)
+    optimizer = accelerator.prepare(sgd(model))
+else:
+    model, optimizer, loader = accelerator.prepare(model, sgd(model), loader)
+found = []
+for _ in range(4):
+    for given, wanted in loader:
+        assert given.device.type == "xpu", given.device
+        optimizer.zero_grad()
+        loss = mse_loss(model(given), wanted)
+        accelerator.backward(loss)
+        optimizer.step()
+        found.append(accelerator.reduce(loss.detach(), "mean").cpu())
+torch.testing.assert_close(torch.stack(found), expected_losses(), rtol=1e-5, atol=1e-6)
+if accelerator.is_main_process:
+    print("the same")
+accelerator.end_training()
+"""
+TRAINER = """
+from transformers import Trainer, TrainingArguments
+
+(strategy,) = sys.argv[1:]
+
+class Regression(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.network = network()
+
+    def forward(self, x=None, y=None):
+        assert x.device.type == "xpu", x.device
+        found = self.network(x)
+        return {"loss": mse_loss(found, y), "logits": found}
+
+options = {}
+if strategy == "fsdp2":
+    options = {"fsdp": "full_shard", "fsdp_config": {"version": 2}}
+arguments = TrainingArguments(
+    sys.argv[0] + ".out", per_device_train_batch_size=8, num_train_epochs=4,
+    optim="sgd", optim_args="momentum=0.9", learning_rate=0.1,
+    lr_scheduler_type="constant", max_grad_norm=0.0, logging_steps=1,
+    save_strategy="no", report_to=[], disable_tqdm=True, **options,
+)
+trainer = Trainer(
+    Regression(), arguments,
+    train_dataset=[{"x": a, "y": b} for a, b in zip(x, y)],
+    optimizer_cls_and_kwargs=(torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+)
+trainer.train()
+found = [each["loss"] for each in trainer.state.log_history if "loss" in each]
+torch.testing.assert_close(
+    torch.tensor(found), expected_losses(), rtol=0, atol=1e-4  # four digits are logged
+)
+if trainer.is_world_process_zero():
+    print("the same")
+"""
+LOOPS = {"accelerate": ACCELERATE, "transformers": TRAINER}
+
+
+@pytest.mark.parametrize(
+    ("package", "strategy"),
+    [
+        ("accelerate", "ddp"),
+        ("accelerate", "fsdp1"),
+        ("accelerate", "fsdp2"),
+        ("transformers", "ddp"),
+        ("transformers", "fsdp2"),
+    ],
+)
+def test_two_ranks_train_as_one_process(
+    package: str, strategy: str, tmp_path: Path
+) -> None:
+    pytest.importorskip(package)
+    script = tmp_path / "program.py"
+    script.write_text(NETWORK + LOOPS[package])
+    assert "the same" in torchrun(str(script), strategy)
