@@ -36,12 +36,18 @@ def test_options_that_make_no_sense(
         torch.compile(lambda x: x + 1, options=options)(torch.ones(2, device=xpu))
 
 
-def test_a_program_of_c_plus_plus_from_kernels(xpu: torch.device) -> None:
-    compiled = torch.compile(lambda x: x + 3, options={"cpp_wrapper": True})
-    with (
-        xpurt.kernel_policy("sycl"),
-        pytest.raises(RuntimeError, match="Leave cpp_wrapper out, or compile it where"),
-    ):
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("cpp_wrapper", "Leave cpp_wrapper out, or compile it where"),
+        ("fx_wrapper", r"Leave fx_wrapper out\."),
+    ],
+)
+def test_another_program_than_one_of_kernels(
+    xpu: torch.device, option: str, message: str
+) -> None:
+    compiled = torch.compile(lambda x: x + 3, options={option: True})
+    with xpurt.kernel_policy("sycl"), pytest.raises(RuntimeError, match=message):
         compiled(torch.ones(2, device=xpu))
 
 

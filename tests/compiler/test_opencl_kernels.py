@@ -44,6 +44,10 @@ CASES: dict[str, Case] = {
         lambda x: (x // 3, x % 5, x >> 1, -x, x.abs(), x * x + 1, x / 7),
         (integers(-50, 50, 77),),
     ),
+    "an integer and a bool of the same text": (
+        torch.heaviside,
+        (integers(-2, 3, 77).int(), integers(2, 9, 77).int()),
+    ),
     "narrow integers": (lambda x: (x + 100, x * 2), (integers(0, 99, 77).byte(),)),
     "division by zero": (lambda x: x // (x - x), (integers(1, 9, 20).float(),)),
     "bools": (lambda x: (x > 0) & (x < 1) | ~(x > 0.5), (floats(33, 7),)),

@@ -33,6 +33,7 @@ from xpurt.compiler import (
     kernel_launch,
     op_by_op,
     opencl_types,
+    other_programs,
     packages,
     random_ops,
     recording,
@@ -305,12 +306,7 @@ def _compile_kernels(
 ) -> Any:
     """Compiles a graph to kernels for xpu:index. A graph with an op that kernels do not
     have, or with a kernel that the driver refuses, runs op by op, with a warning."""
-    if config.cpp_wrapper:
-        raise RuntimeError(
-            "cpp_wrapper makes a C++ program for the host, and this graph becomes kernels "
-            "of OpenCL C. Leave cpp_wrapper out, or compile it where the host reads the "
-            'memory of xpu: under the mapping "CPU" and the kernel policy "auto".'
-        )
+    other_programs.refuse()
     # Passes change the graph before an op is found to be missing.
     before = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
     try:
@@ -345,7 +341,7 @@ def _compile_beside(
 ) -> tuple[Any, Estimate] | None:
     """The kernels of a graph for the host, if they may be faster, and the expected
     times."""
-    if get_kernel_policy() != "auto" or config.cpp_wrapper:
+    if get_kernel_policy() != "auto" or other_programs.is_wanted():
         return None
     if has_frozen_params(graph):  # its forms are joined in frozen_forms.py
         return None

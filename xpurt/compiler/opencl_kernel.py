@@ -12,7 +12,7 @@ from typing import Any
 
 import sympy
 import torch
-from torch._inductor.codegen.common import CSE, CSEVariable, DeferredLine, PythonPrinter
+from torch._inductor.codegen.common import CSEVariable, DeferredLine, PythonPrinter
 from torch._inductor.codegen.simd import IterationRangesEntry, SIMDKernel
 from torch._inductor.utils import IndentedBuffer, sympy_index_symbol
 from torch.utils._ordered_set import OrderedSet
@@ -41,22 +41,11 @@ from xpurt.compiler.opencl_types import (
     literal,
     value_type,
 )
+from xpurt.compiler.opencl_variables import TypedCSE
 from xpurt.kernels import Functions, load, store
 
 _SMALL = 1 << 31  # elements
 _LEAST_OF_LANES = 256  # elements of a loop that the lanes of a sub-group divide
-
-
-class TypedCSE(CSE[Any, Any]):
-    """Declares each variable with its type, which OpenCL C cannot deduce."""
-
-    def generate(
-        self, buffer: IndentedBuffer, expr: Any, *, dtype: Any = None, **more: Any
-    ) -> Any:
-        if isinstance(dtype, torch.dtype):
-            dtype = computed(dtype)
-            self.prefix = f"const {value_type(dtype)} "
-        return super().generate(buffer, expr, dtype=dtype, **more)
 
 
 class OpenCLKernel(SIMDKernel[Any]):
