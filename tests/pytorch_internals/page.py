@@ -5,11 +5,11 @@ from fnmatch import fnmatchcase
 
 from pytorch_internals.assumptions import (
     CHECKED_WITH,
-    KEYS,
     MEMBERS,
     NATIVE,
     PATCHES,
 )
+from pytorch_internals.dispatch_keys import KEYS
 from pytorch_internals.used import ROOT, Uses, all_uses
 
 PAGE = ROOT / "docs" / "pytorch_internals.md"
@@ -18,7 +18,7 @@ HEAD = f"""\
 # What xpurt assumes of PyTorch's internals
 
 Written by `cd tests && python -m pytorch_internals.page`. The rows are in
-`tests/pytorch_internals/assumptions.py`; the files are read from the sources.
+`tests/pytorch_internals`; the files are read from the sources.
 
 Everything here was last checked with PyTorch {CHECKED_WITH}. Older versions were not
 looked at. A new version is asked by
