@@ -116,6 +116,19 @@ def test_the_op_on_any_device(xpu: torch.device, transposed: bool) -> None:
     assert_close(found.cpu(), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("layout", ["dense", "gaps", "transposed"])
+def test_products_of_a_batch(xpu: torch.device, layout: str) -> None:
+    x, weight = torch.randn(3, 5, 16).to(xpu), torch.randn(3, 16, 10).to(xpu)
+    expected = x.cpu() @ weight.cpu()
+    if layout == "gaps":
+        x = torch.empty_strided((3, 5, 16), (96, 16, 1), device=xpu).copy_(x)
+    if layout == "transposed":
+        x = x.mT.contiguous().mT
+    assert_close(direct(x, weight).cpu(), expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="nothing is added"):
+        direct(x, weight, bias=torch.ones(10).to(xpu))
+
+
 def test_wrong_arguments_of_the_op(xpu: torch.device) -> None:
     x, weight = torch.randn(4, 6).to(xpu), torch.randn(6, 3).to(xpu)
     with pytest.raises(ValueError, match="does not fit the input"):

@@ -28,15 +28,22 @@ bool is_by_columns(const Tensor& weight) {
          weight.stride(1) == weight.size(0);
 }
 
-// The input as dense matrices, which may have gaps between them.
+// Whether the matrices of a batch are dense; there may be gaps between them.
+bool is_dense(const Tensor& batch) {
+  const int64_t rows = batch.size(1), inner = batch.size(2);
+  return (inner == 1 || batch.stride(2) == 1) &&
+         (rows == 1 || batch.stride(1) == inner) && batch.stride(0) >= rows * inner;
+}
+
 Tensor dense_input(const FusedProduct& of) {
-  const Tensor& input = of.input;
-  if (!of.is_batched()) return input.contiguous();
-  const int64_t rows = input.size(1), inner = input.size(2);
-  const bool dense = (inner == 1 || input.stride(2) == 1) &&
-                     (rows == 1 || input.stride(1) == inner) &&
-                     input.stride(0) >= rows * inner;
-  return dense ? input : input.contiguous();
+  return of.is_batched() && is_dense(of.input) ? of.input : of.input.contiguous();
+}
+
+// From a matrix of dense_input() to the next one, in elements; 0 for a single one.
+// Copies nothing, since plans are made under a lock.
+int64_t input_distance(const FusedProduct& of) {
+  if (!of.is_batched()) return 0;
+  return is_dense(of.input) ? of.input.stride(0) : of.input.size(1) * of.input.size(2);
 }
 
 Tensor dense_weight(const FusedProduct& of) {
@@ -48,7 +55,7 @@ OnednnPlan make_fused(const dnnl::engine& engine, const FusedProduct& of) {
   const auto type = onednn_type(of.input.scalar_type());
   const int64_t columns = of.weight_sizes.back();
   const int64_t inner = of.weight_sizes.rbegin()[1];
-  const Layout input = by_rows(of.input.sizes().vec(), type, dense_input(of).stride(0));
+  const Layout input = by_rows(of.input.sizes().vec(), type, input_distance(of));
   const Layout output = by_rows(of.output_sizes(), type, of.output_distance());
   const Layout any{of.weight_sizes, type, memory::format_tag::any};
   const Layout bias =
@@ -72,7 +79,7 @@ std::shared_ptr<const OnednnPlan> plan_of(OnednnDevice& device,
   const bool by_columns = !of.is_packed() && is_by_columns(of.weight);
   std::string key = fused_key("fused_product", of, by_columns);
   add_to_key(&key, of.input.sizes());
-  if (of.is_batched()) add_to_key(&key, of.input.stride(0));
+  add_to_key(&key, input_distance(of));
   return device.plan(std::move(key), [&] { return make_fused(device.engine(), of); });
 }
 
