@@ -111,7 +111,7 @@ MEMBERS = (
     Member("torch._functorch._aot_autograd.runtime_wrappers.FakifiedOutWrapper*", "", "the results of a part of a graph that Dynamo divides; a method is replaced"),
     Member("torch.distributed.tensor._op_schema.OpStrategy", "type", "possible placements of the operands of attention"),
     Member("torch.distributed.tensor._op_schema.RuntimeSchemaInfo", "type", "which arguments of an op a strategy depends on"),
-    Member("torch.distributed.tensor._ops.utils.expand_to_full_mesh_op_strategy", "(mesh, op_schema, single_mesh_dim_strategies, output_tensor_meta, input_index, inplace_op, is_valid_strategy_cb, allow_unbacked_sharding, allow_uneven_sharding, different_mesh_args)", "placements on a mesh, from those on one dimension"),
+    Member("torch.distributed.tensor._ops.utils.expand_to_full_mesh_op_strategy", "(mesh, op_schema, single_mesh_dim_strategies, output_tensor_meta, input_index, inplace_op, allow_unbacked_sharding, allow_uneven_sharding, is_valid_strategy_cb, different_mesh_args)", "placements on a mesh, from those on one dimension"),
     Member("torch.distributed.tensor._ops.utils.register_op_strategy", "(op, schema_info)", "how DTensor shards the fused attention of CPU and xpu tensors"),
     Member("torch.distributed.tensor.experimental._context_parallel._attention", "module", "ring attention; it is changed"),
     Member("torch._inductor.virtualized.V.aot_compilation", "bool", "whether a package is being made"),

@@ -108,7 +108,8 @@ from pathlib import Path
 import torch
 from pytorch_internals import changed
 from pytorch_internals.assumptions import Member
-import torch._inductor.compile_fx  # what follows would make its import fail
+import torch._inductor.compile_fx  # what follows would make these imports fail
+import torch.distributed.tensor.experimental
 
 del torch._C._get_schema
 torch._neg_view = lambda tensor: tensor
