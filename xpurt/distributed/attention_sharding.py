@@ -51,7 +51,7 @@ def strategy(schema: Any) -> Any:
             wide = mask.ndim == 4 and mask.shape[dimension] != 1
             placements[-1].append(Shard(dimension) if wide else Replicate())
     mesh = schema.get_mesh_from_args(validate=False)
-    found = expand_to_full_mesh_op_strategy(
+    found: Any = expand_to_full_mesh_op_strategy(
         mesh, schema, placements, input_index=RESULTS[op]
     )
     if not masks:

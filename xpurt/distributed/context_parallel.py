@@ -46,7 +46,8 @@ def _forward(
     """Of (query, key, value, dropout_p=0, is_causal=False); returns the output and the
     logarithm of the sums."""
     query, key, value, *rest = args
-    dropout, causal, *_ = (*rest, *(0.0, False)[len(rest) :])
+    given: list[Any] = [*rest, *(0.0, False)[len(rest) :]]
+    dropout, causal = given
     _check(query, kwargs)
     results = ring._templated_ring_attention(
         query.device_mesh.get_group(),

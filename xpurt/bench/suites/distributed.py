@@ -60,7 +60,7 @@ def _peak(device: torch.device) -> Work:
     def call() -> int:
         ranks = RankGroup(2, xpurt.get_xpu_mapping())
         try:
-            return max(ranks.ask("peak FSDP2", device.type))
+            return max(map(int, ranks.ask("peak FSDP2", device.type)))
         finally:
             ranks.close()
 
