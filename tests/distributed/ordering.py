@@ -34,10 +34,10 @@ def futures() -> None:
     future = dist.all_reduce(given, async_op=True).get_future()
     doubled = future.then(lambda done: done.value()[0] * 2).wait()
     check(doubled, sum(all_ranks()) * 2)
-    large = torch.full((5 << 20,), dist.get_rank() + 1.0, device=XPU)
+    large = torch.full((9 << 20,), dist.get_rank() + 1.0, device=XPU)
     (found,) = dist.all_reduce(large, async_op=True).get_future().wait()
     assert found.data_ptr() == large.data_ptr()
-    check(large[:: 1 << 20], torch.full((5,), 3.0))
+    check(large[:: 1 << 20], torch.full((9,), 3.0))
 
 
 @_queued
