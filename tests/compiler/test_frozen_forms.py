@@ -14,8 +14,9 @@ from torch.testing import assert_close
 
 import xpurt
 from xpurt import _C
-from xpurt.compiler import form_estimate, frozen_forms
-from xpurt.compiler.frozen_forms import OneOfTwo
+from xpurt.compiler import form_estimate
+from xpurt.compiler.frozen import forms
+from xpurt.compiler.frozen.forms import OneOfTwo
 from xpurt.compiler.sequential_rounds import MOST_ROUNDS
 from xpurt.mapping import current_placement
 
@@ -37,7 +38,7 @@ def learning(xpu: torch.device, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[OneOfTwo]:
     """The choices that are made from now on."""
-    return made_choices(monkeypatch, frozen_forms, "OneOfTwo")
+    return made_choices(monkeypatch, forms, "OneOfTwo")
 
 
 class Layers(nn.Module):

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from xpurt.compiler import winograd
-from xpurt.compiler.winograd import Layer
+from xpurt.compiler.frozen import winograd
+from xpurt.compiler.frozen.winograd import Layer
 
 pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
 

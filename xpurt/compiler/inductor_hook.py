@@ -24,9 +24,6 @@ from torch.utils import _pytree as pytree
 from xpurt import _C
 from xpurt.compiler import (
     divided_graphs,
-    frozen_constants,
-    frozen_forms,
-    frozen_primitives,
     host_attention,
     host_code,
     host_graph,
@@ -41,6 +38,7 @@ from xpurt.compiler import (
     traced_layouts,
 )
 from xpurt.compiler.form_estimate import Estimate, work_of
+from xpurt.compiler.frozen import code_constants, forms, primitives
 from xpurt.compiler.warn_once import warn_once
 from xpurt.errors import KernelBuildError
 from xpurt.kernels import get_kernel_policy
@@ -55,7 +53,7 @@ def change(compile_fx: ModuleType) -> None:
     host_attention.define()
     traced_layouts.define()
     divided_graphs.define()
-    frozen_primitives.define()
+    primitives.define()
     replaced = {
         "compile_fx": _choose_form,
         "partition_fn": _partition,
@@ -253,7 +251,7 @@ def _freeze(before: Callable[..., Any]) -> Callable[..., Any]:
         found = host_graph.ordinals_in(graph, inputs)
         if not found or form_of(found, graph) != Form.NATIVE:
             return before(graph, inputs, **kwargs)
-        return frozen_forms.freeze(functools.partial(before, **kwargs), graph, inputs)
+        return forms.freeze(functools.partial(before, **kwargs), graph, inputs)
 
     return fw_compiler_freezing
 
@@ -272,7 +270,7 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
                 kwargs["cudagraphs"] = BoxedBool(False)
                 compile = functools.partial(before, *args, **kwargs)
                 if not wanted:  # primitives can't be recorded
-                    frozen_primitives.fuse(graph, inputs, min(found))
+                    primitives.fuse(graph, inputs, min(found))
                 with recording.recording(wanted=wanted):
                     return _compile_kernels(compile, graph, inputs, min(found))
             with host_code.compiling(None):
@@ -343,7 +341,7 @@ def _compile_beside(
     times."""
     if get_kernel_policy() != "auto" or other_programs.is_wanted():
         return None
-    if has_frozen_params(graph):  # its forms are joined in frozen_forms.py
+    if has_frozen_params(graph):  # its forms are joined in frozen/forms.py
         return None
     expected = second_form.estimate_of(work_of(graph), home.index)
     if not expected.kernels_may_pay:
@@ -370,11 +368,11 @@ def _post_compile(before: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         if "xpu" not in compiled.device_types:
             if host_code.has_home(compiled):
-                frozen_constants.free_with_code(compiled.current_callable)
+                code_constants.free_with_code(compiled.current_callable)
             before(compiled, inputs, constants, options)
             host_code.take_xpu_tensors(compiled)
             return
-        frozen_constants.free_with_code(compiled.current_callable)
+        code_constants.free_with_code(compiled.current_callable)
         kernel_launch.build_all(compiled.current_callable, compiled.device_idxs)
         wanted = recording.is_wanted(options["cudagraphs"])
         without = {**options, "cudagraphs": BoxedBool(False)}

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
-from xpurt.compiler import winograd
-from xpurt.compiler.constant_weights import constant_weight, packed_weight
-from xpurt.compiler.epilogues import Epilogue, epilogue_of
+from xpurt.compiler.frozen import winograd
+from xpurt.compiler.frozen.epilogues import Epilogue, epilogue_of
+from xpurt.compiler.frozen.weights import constant_weight, packed_weight
 from xpurt.compiler.graph_nodes import call, call_now, constant
 
 _CONTIGUOUS: Final = 0

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from xpurt.compiler.constant_weights import constant_weight, packed_weight
-from xpurt.compiler.epilogues import Epilogue, epilogue_of
+from xpurt.compiler.frozen.epilogues import Epilogue, epilogue_of
+from xpurt.compiler.frozen.weights import constant_weight, packed_weight
 from xpurt.compiler.graph_nodes import call
 
 _VIEWS: Final = (torch.ops.aten.reshape.default, torch.ops.aten.view.default)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from xpurt.compiler import fused_convolutions, fused_products, winograd
+from xpurt.compiler.frozen import convolutions, products, winograd
 from xpurt.compiler.graph_nodes import complete
 from xpurt.mapping import current_placement
 
@@ -22,8 +22,8 @@ def define() -> None:
     _defined = True
     winograd.define()
     fakes: dict[str, Callable[..., torch.Tensor]] = {
-        "fused_convolution": fused_convolutions.fake,
-        "fused_product": fused_products.fake,
+        "fused_convolution": convolutions.fake,
+        "fused_product": products.fake,
     }
     for name, fake in fakes.items():
         torch.library.register_fake(f"xpurt::{name}", fake)
@@ -35,7 +35,7 @@ def fuse(graph: GraphModule, inputs: Sequence[Any], index: int) -> None:
     it is."""
     if len(current_placement().ordinals[index]) > 1:
         return  # each op chooses its device
-    changed = fused_convolutions.replace(graph)
-    changed |= fused_products.replace(graph)
+    changed = convolutions.replace(graph)
+    changed |= products.replace(graph)
     if changed:
         complete(graph, inputs)

@@ -1,0 +1,1 @@
+"""Graphs with frozen parameters: which form they take, and primitives with packed weights."""
