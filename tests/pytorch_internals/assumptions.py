@@ -1,20 +1,9 @@
 """What xpurt takes for granted of PyTorch's internals: the table behind
 docs/pytorch_internals.md. A pattern with a "*" stands for several names."""
 
-from dataclasses import dataclass
+from pytorch_internals.kinds import Member, Native, Patch
 
 CHECKED_WITH = "2.13.0"
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A private Python name. `expects`: the names of a function's parameters, as in
-    "(self, event)", or the type that the value has; "" if it is enough that it is there.
-    """
-
-    name: str
-    expects: str
-    why: str
 
 
 MEMBERS = (
@@ -109,8 +98,7 @@ MEMBERS = (
     Member("torch._inductor.virtualized.V", "", "the state of a compilation"),
     Member("torch._C._distributed_c10d._resolve_process_group", "builtin_function_or_method", "the group of a collective in a graph, by its name"),
     Member("torch._functorch._aot_autograd.runtime_wrappers.FakifiedOutWrapper*", "", "the results of a part of a graph that Dynamo divides; a method is replaced"),
-    Member("torch.distributed.tensor._op_schema.OpStrategy", "type", "possible placements of the operands of attention"),
-    Member("torch.distributed.tensor._op_schema.RuntimeSchemaInfo", "type", "which arguments of an op a strategy depends on"),
+    Member("torch.distributed.tensor._op_schema.*", "type", "possible placements of the operands of attention, and which arguments they depend on"),
     Member("torch.distributed.tensor._ops.utils.expand_to_full_mesh_op_strategy", "(mesh, op_schema, single_mesh_dim_strategies, output_tensor_meta, input_index, inplace_op, allow_unbacked_sharding, allow_uneven_sharding, is_valid_strategy_cb, different_mesh_args)", "placements on a mesh, from those on one dimension"),
     Member("torch.distributed.tensor._ops.utils.register_op_strategy", "(op, schema_info)", "how DTensor shards the fused attention of CPU and xpu tensors"),
     Member("torch.distributed.tensor.experimental._context_parallel._attention", "module", "ring attention; it is changed"),
@@ -136,17 +124,6 @@ MEMBERS = (
     Member("torch.xpu._is_in_bad_fork", "()", "what a runtime of a device type has to offer"),
     Member("torch.xpu._lazy_init", "()", "what a runtime of a device type has to offer"),
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """What xpurt sets, replaces or removes in another package. `targets`: as the sources
-    write it. `members`: what has to be there for that, with parameters as in `Member`;
-    an attribute of a class where there is a ":"."""
-
-    targets: tuple[str, ...]
-    members: tuple[tuple[str, str], ...]
-    why: str
 
 
 PATCHES = (
@@ -189,8 +166,7 @@ PATCHES = (
     Patch(
         ("vars(ring)['_enable_cp_dtensor_dispatcher']", "vars(ring)['_disable_cp_dtensor_dispatcher']"),
         (
-            ("torch.distributed.tensor.experimental._context_parallel._attention._enable_cp_dtensor_dispatcher", "()"),
-            ("torch.distributed.tensor.experimental._context_parallel._attention._disable_cp_dtensor_dispatcher", "()"),
+            *((f"torch.distributed.tensor.experimental._context_parallel._attention._{name}_cp_dtensor_dispatcher", "()") for name in ("enable", "disable")),
             ("torch.distributed.tensor.experimental._context_parallel._attention.custom_ops", "dict"),
             ("torch.distributed.tensor.experimental._context_parallel._attention._templated_ring_attention", "(group, seq_dim, op, query, key, value, is_causal, kwargs)"),
             ("torch.distributed.tensor.experimental._context_parallel._attention._templated_ring_attention_backward", "(group, seq_dim, op, grad_out, grad_out_name, query, key, value, out, logsumexp, is_causal, kwargs)"),
@@ -356,18 +332,6 @@ PATCHES = (
         "lightning: an accelerator `xpu` for its Trainer and its Fabric; tests/integrations holds it",
     ),
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Native:
-    """A C++ name, inner header (`<...>`) or private member (`&Class::member_`).
-
-    `header`: where it is declared, below torch/include; "" for headers themselves.
-    """
-
-    name: str
-    header: str
-    why: str
 
 
 NATIVE = (

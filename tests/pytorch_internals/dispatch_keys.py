@@ -1,18 +1,7 @@
 """The dispatch keys on which xpurt registers kernels: a table of
 docs/pytorch_internals.md."""
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A dispatch key that xpurt registers kernels on. `name`: `_ XPU` for a fallback.
-    `empty`: PyTorch itself has no kernel there."""
-
-    name: str
-    empty: bool
-    why: str
-
+from pytorch_internals.kinds import Key
 
 KEYS = (
     Key("_ XPU", True, "every op that has no kernel on XPU"),
