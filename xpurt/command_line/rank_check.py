@@ -47,13 +47,7 @@ TABLE = Section(
 def run_check_ranks(markdown: Path | None) -> int:
     """Starts the ranks, and prints the table, or writes it into a page. Raises
     BadMarkers, OSError, and RuntimeError if a rank ends."""
-    if markdown is not None:
-        TABLE.of(markdown.read_text())  # raises before the measurements
-    lines = list(table())
-    if markdown is None:
-        print("\n".join(lines))
-    else:
-        markdown.write_text(TABLE.replaced(markdown.read_text(), lines))
+    TABLE.write(table(), markdown)
     return 0
 
 

@@ -34,13 +34,7 @@ NOISE = 0.05
 def run_simulate_ranks(markdown: Path | None) -> int:
     """Measures a step of each network on this machine, and prints the table, or writes
     it into a page. Raises BadMarkers and OSError."""
-    if markdown is not None:
-        TABLE.of(markdown.read_text())  # raises before the measurements
-    lines = list(table())
-    if markdown is None:
-        print("\n".join(lines))
-    else:
-        markdown.write_text(TABLE.replaced(markdown.read_text(), lines))
+    TABLE.write(table(), markdown)
     return 0
 
 

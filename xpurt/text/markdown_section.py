@@ -1,7 +1,8 @@
 """Markdown pages in which a command writes the text between two markers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -23,6 +24,17 @@ class Section(NamedTuple):
         match = self._match(page)
         body = "".join(f"{line}\n" for line in lines)
         return page[: match.start(1)] + body + page[match.end(1) :]
+
+    def write(self, lines: Iterable[str], page: Path | None) -> None:
+        """Writes the lines into the page; prints them if there is none. The page is
+        checked before the first line is made, which may take long. Raises OSError, too.
+        """
+        if page is None:
+            print("\n".join(lines))
+            return
+        self.of(page.read_text())
+        made = list(lines)
+        page.write_text(self.replaced(page.read_text(), made))
 
     def _match(self, page: str) -> re.Match[str]:
         pattern = f"{re.escape(self.begin)}\n(.*?){re.escape(self.end)}"
