@@ -1,4 +1,5 @@
-"""Compiled code is kept in a folder of the tests, and no graph outlives its test."""
+"""Compiled code is kept in a folder of the tests. No graph outlives its test, and each
+test has the warnings of a new process."""
 
 import gc
 import os
@@ -16,7 +17,10 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(
 def no_graph_before_or_after() -> Iterator[None]:
     import torch
 
+    from xpurt.compiler.warn_once import warn_once
+
     torch._dynamo.reset()
+    warn_once.cache_clear()
     yield
     torch._dynamo.reset()
     gc.collect()

@@ -14,7 +14,6 @@ from torch.testing import assert_close
 import xpurt
 from xpurt import _C
 from xpurt.compiler import inductor_hook
-from xpurt.compiler.warn_once import warn_once
 
 pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
 
@@ -181,7 +180,6 @@ def test_tensors_of_the_cpu_beside_those_of_xpu(xpu: torch.device) -> None:
 def test_a_mode_that_would_record_graphs_tells_that_it_does_not(
     xpu: torch.device,
 ) -> None:
-    warn_once.cache_clear()
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     if inductor_hook.form_of({xpu.index or 0}, graph) == inductor_hook.Form.SYCL:
         pytest.skip("graphs of kernels are recorded")

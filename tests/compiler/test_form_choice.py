@@ -16,7 +16,6 @@ from xpurt import _C
 from xpurt.compiler import form_choice, form_estimate, host_graph, second_form
 from xpurt.compiler.form_choice import FormChoice
 from xpurt.compiler.form_estimate import Estimate
-from xpurt.compiler.warn_once import warn_once
 from xpurt.mapping import FormTimes
 
 
@@ -106,7 +105,6 @@ def test_results_that_have_to_repeat_are_of_one_form() -> None:
 @pytest.mark.parametrize("written", [False, True])
 def test_kernels_that_fail(*, written: bool) -> None:
     """Native code computes the call, unless the kernels may have written to inputs."""
-    warn_once.cache_clear()
     clock = Clock(native=1_000, kernels=400)
     call = clock.choice(written=written, build_us=0)
 

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 import xpurt
-from xpurt.compiler.warn_once import warn_once
 
 PROGRAMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "first operand": lambda number, x: number * x,
@@ -39,7 +38,6 @@ def test_where_inductor_takes_the_device_of_the_first_operand(
     """Its code for the host would read the memory of the device: the graph runs op by
     op."""
     number, x = torch.tensor(2.0), torch.arange(6.0, device=xpu)
-    warn_once.cache_clear()
     with (
         xpurt.kernel_policy("sycl"),
         pytest.warns(RuntimeWarning, match=r"aten.addcmul.default would run on cpu"),

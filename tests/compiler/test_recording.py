@@ -13,7 +13,6 @@ from torch.testing import assert_close
 import xpurt
 from xpurt.compiler import recording
 from xpurt.compiler.recording import RecordedCode
-from xpurt.compiler.warn_once import warn_once
 
 
 @pytest.fixture
@@ -187,7 +186,6 @@ def test_training(records: torch.device, made: list[RecordedCode]) -> None:
 
 
 def test_what_cannot_be_recorded_runs_with_a_warning(records: torch.device) -> None:
-    warn_once.cache_clear()
     held = torch.ones(4)
     compiled = torch.compile(lambda x, y: (x * y, y + 1), mode="reduce-overhead")
     x = torch.ones(4, device=records)
@@ -206,7 +204,6 @@ def test_a_device_that_cannot_record_says_so(xpu: torch.device) -> None:
         pass
     else:
         pytest.skip("this device records commands")
-    warn_once.cache_clear()
     torch.compiler.reset()
     x = torch.ones(4, device=xpu)
     compiled = torch.compile(lambda x: x + 1, mode="reduce-overhead")

@@ -14,7 +14,6 @@ import xpurt
 from xpurt import _C
 from xpurt.compiler import kernel_launch
 from xpurt.compiler.form_estimate import Estimate
-from xpurt.compiler.warn_once import warn_once
 
 WARNED = (
     r"torch.compile runs op by op: the driver of .* refuses the kernel opencl_kernel"
@@ -33,7 +32,6 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
 
         monkeypatch.setattr(kernel_launch, "keep_source", spoilt)
 
-    warn_once.cache_clear()
     with xpurt.kernel_policy("sycl"):
         yield spoil
 
@@ -158,7 +156,6 @@ def test_an_op_that_has_no_lowering(
 
     monkeypatch.setitem(lowerings, torch.ops.aten.asinh.default, no_lowering)
     x = torch.rand(8, 3).to(xpu)
-    warn_once.cache_clear()
     with (
         xpurt.kernel_policy("sycl"),
         pytest.warns(RuntimeWarning, match="op by op: .* target: aten.asinh.default"),

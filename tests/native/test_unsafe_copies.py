@@ -195,8 +195,9 @@ LIBRARIES = """
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     run = [
         name for name in torch._C._dispatch_get_all_op_names()
-        if any(has(name, key + "CPU") for key in ("", "Quantized", "Sparse", "SparseCsr",
-                                                  "NestedTensor", "Mkldnn"))
+        if not name.startswith("xpurt::")
+        and any(has(name, key + "CPU") for key in ("", "Quantized", "Sparse", "SparseCsr",
+                                                   "NestedTensor", "Mkldnn"))
         and not any(has(name, "Composite" + key + "Autograd")
                     for key in ("Implicit", "Explicit"))
     ]
