@@ -6,6 +6,7 @@ never `xpurt.mapping.resolve`, from outside.
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,16 @@ def test_a_folder_can_be_read_at_a_glance(path: Path) -> None:
 def test_a_room_says_what_it_holds(path: Path) -> None:
     """Its __init__.py is there, and begins with a docstring."""
     assert ast.get_docstring(ast.parse((path / "__init__.py").read_text()))
+
+
+def test_files_of_tests_have_names_of_their_own() -> None:
+    """Pytest imports those outside of packages by the bare name."""
+    names = Counter(
+        path.name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if not (path.parent / "__init__.py").exists()
+    )
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_the_virtual_gpu_stands_alone() -> None:
