@@ -6,15 +6,11 @@ from xpurt import _C
 
 
 def wait_us(
-    cost_us: float,
-    now_us: float = 1000.0,
-    stall_us: float = 0.0,
-    build_us: float = 0.0,
-    **of: bool,
+    cost_us: float, now_us: float = 1000.0, build_us: float = 0.0, **of: bool
 ) -> float:
     what = {"is_new": True, "may_divide": False, **of}
     return _C.testing.spent_before_trial(
-        cost_us=cost_us, now_us=now_us, stall_us=stall_us, build_us=build_us, **what
+        cost_us=cost_us, now_us=now_us, build_us=build_us, **what
     )
 
 
@@ -22,10 +18,6 @@ def test_three_calls_and_a_build_are_one_percent() -> None:
     assert wait_us(1000.0) == pytest.approx(300_000)
     assert wait_us(1000.0, build_us=7000.0) == pytest.approx(1_000_000)
     assert wait_us(1000.0, build_us=7000.0, is_new=False) == pytest.approx(300_000)
-
-
-def test_the_wait_for_a_timed_trial_is_a_part_of_its_cost() -> None:
-    assert wait_us(3.0, 3.0, stall_us=97.0) == pytest.approx(30_000)
 
 
 def test_what_takes_many_times_as_long_is_tried_late() -> None:

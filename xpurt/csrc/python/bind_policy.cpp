@@ -104,16 +104,12 @@ void bind_parts(py::module_& m) {
       .def_property_readonly("wants_samples", &Slowdown::wants_samples);
   testing.def(
       "spent_before_trial",
-      [](double cost_us, double now_us, double stall_us, double build_us, bool is_new,
-         bool may_divide) {
-        return spent_before_trial({.cost_us = cost_us,
-                                   .stall_us = stall_us,
-                                   .build_us = build_us,
-                                   .is_new = is_new},
-                                  now_us, may_divide);
+      [](double cost_us, double now_us, double build_us, bool is_new, bool may_divide) {
+        return spent_before_trial({cost_us, 0, build_us, is_new, false}, now_us,
+                                  may_divide);
       },
-      py::arg("cost_us"), py::arg("now_us"), py::arg("stall_us"), py::arg("build_us"),
-      py::arg("is_new"), py::arg("may_divide"), "For tests: see Note [Untimed parts].");
+      py::arg("cost_us"), py::arg("now_us"), py::arg("build_us"), py::arg("is_new"),
+      py::arg("may_divide"), "For tests: see Note [Untimed parts].");
   py::class_<DevicePrior>(testing, "DevicePrior", "For tests: see Note [Device prior].")
       .def(py::init<>())
       .def(

@@ -63,8 +63,7 @@ constexpr double kAbout = 1.02;
 // no build and is never new.
 //
 // The time of a candidate that lost is old. It is tried again once the trial costs less
-// than 1% of the time spent. Each lost trial doubles that time. A trial is timed, so
-// its cost includes the wait of the host: for an op of 3 us it is most of it.
+// than 1% of the time spent. Each lost trial doubles that time.
 //
 // A submission returns before its kernel has run. So a valid time is that of a call on
 // an idle stream, until the stream is idle again. Such a sample costs the overlap of
@@ -150,7 +149,7 @@ double spent_before_trial(const UnusedCandidate& unused, double now_us,
   const bool is_part = may_divide && unused.is_new && now_us >= kLongUs;
   const double unlikely = is_part ? kUnlikelyPartRatio : kUnlikelyRatio;
   const bool is_unlikely = unused.cost_us > unlikely * now_us;
-  double price = kTrials * (unused.cost_us + unused.moves_us + unused.stall_us);
+  double price = kTrials * (unused.cost_us + unused.moves_us);
   if (is_unlikely) price *= kUnlikelyFactor;
   if (unused.is_new) price += unused.build_us;
   const bool is_sure = !unused.is_unsure && (!is_part || is_unlikely);
@@ -174,12 +173,8 @@ size_t Exploration::trial(const Candidates& candidates, size_t chosen) const {
       return candidate;
     }
     const bool is_unsure = other.factor.is_known() && !other.factor.has_converged();
-    const UnusedCandidate unused{.cost_us = each.cost_us,
-                                 .moves_us = each.moves_us,
-                                 .stall_us = other.stall_us,
-                                 .build_us = build_us(candidate),
-                                 .is_new = is_new(candidate),
-                                 .is_unsure = is_unsure};
+    const UnusedCandidate unused{each.cost_us, each.moves_us, build_us(candidate),
+                                 is_new(candidate), is_unsure};
     const double wait_us = spent_before_trial(unused, now_us, may_divide_);
     if (bucket.spent_us < wait_us * other.backoff) continue;
     bucket.spent_us = 0;

@@ -49,7 +49,6 @@ class Exploration {
 struct UnusedCandidate {
   double cost_us = 0;   // predicted
   double moves_us = 0;  // of the copies for it
-  double stall_us = 0;  // for which its last timed sample delayed the host
   double build_us = 0;
   bool is_new = false;     // it was never timed
   bool is_unsure = false;  // it was timed too few times
