@@ -1,6 +1,7 @@
 """Whether other programs use the cores while the suite measures."""
 
 import hashlib
+import math
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -23,11 +24,9 @@ class CalibrationLoop:
     def __init__(self) -> None:
         self.cores = sorted(os.sched_getaffinity(0))
         self._pool = ThreadPoolExecutor(len(self.cores))
-        self._least = min(
-            processor
-            for _ in range(3)
-            for _, processor in self._pool.map(self._work, self.cores)
-        )
+        self._least = math.inf
+        for _ in range(3):
+            self.load()
 
     def load(self) -> float:
         """The time of the slowest core, divided by the least processor time so far."""
