@@ -322,3 +322,21 @@ print(ran[0], ran[-1])
         XPURT_LEARN="0",
         XPURT_CACHE_DIR=str(tmp_path),
     ) == ["cpu gpu"]
+
+
+def test_few_of_the_calls_that_are_divided_are_timed() -> None:
+    """Also if whole calls, of which there are none any more, were timed too few times."""
+    assert auto(
+        ALIKE
+        + """
+_C.testing.set_learning_bias(10**6, 10**6)  # of whole calls, so that shards are faster
+built(lambda: x * 2)
+for _ in range(100): x * 2
+xpurt.op_report(reset=True)
+for _ in range(900): x * 2
+torch.xpu.synchronize()
+rows = {names[row.device]: row for row in xpurt.op_report().devices}
+for kind, row in sorted(rows.items()):
+    print(kind, row.split_ops > 600, row.timed < row.split_ops / 3)
+"""
+    ) == ["cpu True True", "gpu True True"]

@@ -60,6 +60,14 @@ def test_an_outlier_among_the_first_few_is_not_believed(place: int) -> None:
     assert 100 < after(100, 40_000, expected=100) < 40_000 / 10
 
 
+def test_what_is_delayed_now_and_again_is_told_from_what_takes_longer() -> None:
+    cost = _C.testing.LearnedCost()
+    for time in (100.0, 100.0, 190.0, 100.0, 199.0, 100.0, 198.0, 100.0, 197.0, 102.0):
+        cost.record(time)
+    assert cost.undisturbed(150) == pytest.approx(100, rel=0.01)
+    assert cost.estimate(150) > 120
+
+
 @pytest.mark.parametrize("spikes", [1, 3, 5, 9, 50])
 def test_a_spike_is_forgotten_within_ten_times(spikes: int) -> None:
     cost = _C.testing.LearnedCost()

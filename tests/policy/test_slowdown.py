@@ -1,5 +1,7 @@
 """A device that got slower, from made-up times."""
 
+import random
+
 import pytest
 
 from xpurt import _C
@@ -30,9 +32,11 @@ def test_one_late_sample_asks_for_more() -> None:
     assert made.factor == 1
 
 
-@pytest.mark.parametrize("ratio", [1.86, 3.0, 100.0, 0.3])
-def test_three_samples_settle_it(ratio: float) -> None:
-    made = after(ratio, ratio)
+@pytest.mark.parametrize(
+    ("ratio", "samples"), [(1.86, 5), (3.0, 5), (100.0, 5), (0.3, 2)]
+)
+def test_a_few_samples_settle_it(ratio: float, samples: int) -> None:
+    made = after(*[ratio] * (samples - 1))
     assert made.factor == 1
     assert made.record(ratio, 1_000.0)
     assert made.factor == pytest.approx(ratio)
@@ -40,11 +44,20 @@ def test_three_samples_settle_it(ratio: float) -> None:
 
 
 def test_it_passes() -> None:
-    made = after(3.0, 3.0, 3.0, 3.0)
+    made = after(3.0, 3.0, 3.0, 3.0, 3.0)
     assert made.factor == 3
-    for _ in range(3):
+    for _ in range(2):
         made.record(1 / made.factor, 1_000.0)
     assert made.factor == 1
+
+
+def test_interruptions_of_many_samples_are_no_slowdown() -> None:
+    draw = random.Random(1)
+    made = _C.testing.Slowdown()
+    for sample in range(1_000):
+        late = sample % 5 and draw.random() < 0.7
+        made.record((draw.uniform(2, 3) if late else 1.0) / made.factor, 1_000.0)
+        assert made.factor == 1
 
 
 def test_short_calls_and_unknown_costs_tell_nothing() -> None:

@@ -116,6 +116,12 @@ def test_noise_is_not_taken_for_a_slowdown() -> None:
     assert program.changes - changes < 12
 
 
+def test_what_gains_next_to_nothing_is_held_to_one_device() -> None:
+    program = Program(lambda op: 0.99)
+    program.run(30)
+    assert program.baseline.is_alone
+
+
 def test_another_program_is_compared_anew() -> None:
     """Both alternate later, as training and validation do: then neither is new."""
     program = Program(lambda op: 1.3)
@@ -130,6 +136,17 @@ def test_another_program_is_compared_anew() -> None:
         program.run(1)
     KINDS[:] = kinds
     assert within < 0.65
+    assert program.changes == changes
+
+
+def test_ops_that_were_too_short_before_are_no_other_program() -> None:
+    program = Program(lambda op: 1.3)
+    program.run(40)
+    changes, kinds = program.changes, KINDS.copy()
+    KINDS[:], program.op_us = [kind + 60 for kind in kinds], 250.0
+    program.run(5)
+    KINDS[:] = kinds
+    assert program.baseline.is_alone
     assert program.changes == changes
 
 

@@ -105,6 +105,7 @@ void bind_parts(py::module_& m) {
       .def(py::init<>())
       .def("record", &LearnedCost::record, py::arg("time"))
       .def("estimate", &LearnedCost::estimate, py::arg("expected"))
+      .def("undisturbed", &LearnedCost::undisturbed, py::arg("expected"))
       .def("bounded", &LearnedCost::bounded, py::arg("expected"))
       .def_property_readonly("count", &LearnedCost::count)
       .def_property_readonly("is_known", &LearnedCost::is_known)

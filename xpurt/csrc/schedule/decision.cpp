@@ -272,14 +272,9 @@ Decision decide(const CallToDecide& call, Stream& stream) {
     best = earliest(decision.candidates, best);
   }
   size_t candidate = best;
-  if (samples) {
-    if (decision.may_try) candidate = exploration.trial(decision.candidates, best);
+  if (samples && decision.may_try) {
+    candidate = exploration.trial(decision.candidates, best);
     decision.explores = candidate != best;
-    const CandidateStatistics& chosen = bucket.candidates[candidate];
-    const bool is_due = is_sample_due(
-        bucket, chosen.factor, decision.candidates[candidate].cost_us, chosen.stall_us);
-    decision.timed = decision.explores || is_due ||
-                     (several && slowdown_of(devices, candidate).wants_samples());
   }
   take(&decision, candidate, devices);
   if (decision.explores) {
@@ -293,6 +288,13 @@ Decision decide(const CallToDecide& call, Stream& stream) {
     if (!decision.proportions.empty()) return decision;
     if (!decision.native)
       clock->book(decision.position, decision.finish_us, decision.now_us);
+  }
+  if (samples) {
+    const CandidateStatistics& chosen = bucket.candidates[candidate];
+    const bool is_due = is_sample_due(
+        bucket, chosen.factor, decision.candidates[candidate].cost_us, chosen.stall_us);
+    decision.timed = decision.explores || is_due ||
+                     (several && slowdown_of(devices, candidate).wants_samples());
   }
   const bool is_short = decision.native ? !bucket.is_long || is_settled_alone(devices)
                                         : decision.cost_us < kTooShortToBook;

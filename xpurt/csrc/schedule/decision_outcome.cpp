@@ -50,7 +50,7 @@ void record_time(const Decision& decision, Stream& stream, size_t candidate,
     const bool tells_of_device = times.measured_us >= kTellingPart * own_us;
     const bool changes =
         slowdown_of(devices, candidate)
-            .record(factor / std::max(cost.estimate(factor), 1e-9), own_us,
+            .record(factor / std::max(cost.undisturbed(factor), 1e-9), own_us,
                     cost.count() >= kKnownSamples && tells_of_device);
     if (changes) change_choices();
     if (tells_of_device && cost.count() > 0) {

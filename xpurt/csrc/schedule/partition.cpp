@@ -95,7 +95,7 @@ std::vector<DevicePart> parts_of(const OpCost& cost, const Work& work,
     const double whole_us = corrected_us(decision, devices, found, position);
     const double us = times == Times::of_whole_calls
                           ? whole_us
-                          : expected_us * of_shards.estimate(whole_us / expected_us);
+                          : expected_us * of_shards.undisturbed(whole_us / expected_us);
     const double queue_us = decision.candidates[position].free_us - decision.now_us;
     parts.push_back(part_of(work, devices, position, us, queue_us, costs));
     if (cost.summed_bytes > 0) {
@@ -217,10 +217,13 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   // A copy of a whole operand cannot be told from the time of the shard.
   const bool copies = copies_of({decision->proportions}, parts) > 0;
   const double us = end_us - now;
-  if (call.learns && !copies &&
-      (!pays_off || is_sample_due(bucket, least.of_shards, us, least.stall_us))) {
-    decision->timed = true;
-  }
+  const bool is_suspect = std::ranges::any_of(parts, [&](const DevicePart& each) {
+    return decision->proportions[each.position] > 0 &&
+           slowdown_of(stream.ordinal(), each.position).wants_samples();
+  });
+  decision->timed = call.learns && !copies &&
+                    (!pays_off || is_suspect ||
+                     is_sample_due(bucket, least.of_shards, us, least.stall_us));
 }
 
 void take_back_undivided(const Decision& decision, Stream& stream) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "schedule/planning/parallelism.h"
+
 namespace xpurt {
 namespace {
 
@@ -32,11 +34,16 @@ constexpr double kStudent[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45};
 constexpr size_t kMostPairs = kLeastPairs + std::size(kStudent);
 constexpr double kClearRatio = 1.1;
 
+// All devices keep the program if it takes less than this fraction of the time. What
+// gains next to nothing may lose much later, when the ops of a step have other devices.
+constexpr double kWorthwhile = 0.97;
+
 // The program is not watched for this many times of a comparison after it.
 constexpr double kUnwatched = 2;
 
 // Long ops by which another program is told.
 constexpr int kOpsOfAProgram = 32;
+constexpr double kClearlyLongUs = 2 * kLongUs;
 
 constexpr double kFirstPause = 10;  // times of a comparison
 constexpr double kMostPause = 80;
@@ -83,10 +90,13 @@ bool Baseline::add(uint64_t kind, double alone_us, bool elsewhere, double now) {
 }
 
 // Held to one device, a program adds few of its ops, so it is told by them, and not by
-// time.
+// time. Nor by ops about as long as the shortest that count: they may not have counted
+// in the comparison.
 bool Baseline::is_another_program(uint64_t kind, double alone_us) {
   if (compared_.none()) return false;
-  (compared_[LoopPlace::eight_bits_of(kind)] ? seen_us_ : unseen_us_) += alone_us;
+  const bool is_seen = compared_[LoopPlace::eight_bits_of(kind)];
+  if (!is_seen && alone_us < kClearlyLongUs) return false;
+  (is_seen ? seen_us_ : unseen_us_) += alone_us;
   if (++ops_ < kOpsOfAProgram) return false;
   const bool is_another = unseen_us_ > seen_us_;
   ops_ = 0;
@@ -180,7 +190,7 @@ bool Baseline::decide(double now) {
   ratio_ = median(ratios_);
   ratios_.clear();
   const bool before = alone_;
-  alone_ = ratio_ >= 1;
+  alone_ = ratio_ > kWorthwhile;
   pause_ = alone_ == was_alone_ && pause_ > 0 ? std::min(2 * pause_, kMostPause)
                                               : kFirstPause;
   slowing_.restart(median(of_all_), slowed_ && alone_ == was_alone_);

@@ -26,7 +26,7 @@ LearnedCost LearnedCost::as_guess() const {
   return guess;
 }
 
-double LearnedCost::estimate(double expected) const {
+double LearnedCost::mean_of(double expected, bool of_shorter_half) const {
   if (!is_known()) return expected;
   const int n = static_cast<int>(std::min<uint64_t>(count_ - 1, kKept));
   auto sorted = times_;
@@ -39,10 +39,11 @@ double LearnedCost::estimate(double expected) const {
   const double median =
       n % 2 != 0 ? static_cast<double>(sorted[n / 2])
                  : (static_cast<double>(sorted[n / 2 - 1]) + sorted[n / 2]) / 2;
+  const double longest = of_shorter_half ? median : median * kFar;
   double sum = 0;
   int near = 0;
   for (int i = 0; i < n; ++i) {
-    if (sorted[i] * kFar < median || sorted[i] > median * kFar) continue;
+    if (sorted[i] * kFar < median || sorted[i] > longest) continue;
     sum += sorted[i];
     ++near;
   }

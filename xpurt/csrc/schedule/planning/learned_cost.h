@@ -16,6 +16,11 @@ namespace xpurt {
 // times an outlier is recognized only by comparison with the expected time; an
 // interruption makes a time longer, never shorter.
 //
+// A shard is timed beside shards of other devices, and a driver may have one thread for
+// two of them: then a third of the shards start late, by the time of another one. So of
+// the times of shards the mean of the shorter half counts. For whole calls that was
+// rejected: it favors the candidate whose times scatter, though all of them count.
+//
 // Before the second time, the first one is an upper bound of a whole call's. Not of a
 // shard's: the first shards are small, and their times are scaled.
 class LearnedCost {
@@ -34,13 +39,18 @@ class LearnedCost {
   LearnedCost as_guess() const;
 
   // Predicts the next time. `expected`: the prediction without any sample.
-  double estimate(double expected) const;
+  double estimate(double expected) const { return mean_of(expected, false); }
+
+  // The same, if nothing delays it.
+  double undisturbed(double expected) const { return mean_of(expected, true); }
 
   // The same, and not more than the first time if that is the only one.
   double bounded(double expected) const;
 
  private:
   static constexpr int kKept = kNeeded - 1;
+
+  double mean_of(double expected, bool of_shorter_half) const;
 
   std::array<float, kKept> times_{};
   float first_ = 0;
