@@ -1,7 +1,5 @@
 """A device that got slower, from made-up times."""
 
-import random
-
 import pytest
 
 from xpurt import _C
@@ -33,7 +31,7 @@ def test_one_late_sample_asks_for_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "samples"), [(1.86, 5), (3.0, 5), (100.0, 5), (0.3, 2)]
+    ("ratio", "samples"), [(1.86, 4), (3.0, 4), (100.0, 4), (0.3, 2)]
 )
 def test_a_few_samples_settle_it(ratio: float, samples: int) -> None:
     made = after(*[ratio] * (samples - 1))
@@ -44,7 +42,7 @@ def test_a_few_samples_settle_it(ratio: float, samples: int) -> None:
 
 
 def test_it_passes() -> None:
-    made = after(3.0, 3.0, 3.0, 3.0, 3.0)
+    made = after(3.0, 3.0, 3.0, 3.0)
     assert made.factor == 3
     for _ in range(2):
         made.record(1 / made.factor, 1_000.0)
@@ -52,11 +50,10 @@ def test_it_passes() -> None:
 
 
 def test_interruptions_of_many_samples_are_no_slowdown() -> None:
-    draw = random.Random(1)
+    """The median of the newest five is late again and again."""
     made = _C.testing.Slowdown()
-    for sample in range(1_000):
-        late = sample % 5 and draw.random() < 0.7
-        made.record((draw.uniform(2, 3) if late else 1.0) / made.factor, 1_000.0)
+    for late in [True, True, False, True, False] * 100:
+        made.record((2.5 if late else 1.0) / made.factor, 1_000.0)
         assert made.factor == 1
 
 

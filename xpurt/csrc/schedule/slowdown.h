@@ -18,9 +18,9 @@ namespace xpurt {
 // with their predictions. One sample that is clearly off may be an interruption: it
 // makes the next calls on the device timed samples. So does work that ends much later
 // than predicted: a marked submission, or all that was pending when the host waited. If
-// all of the newest samples are late, the costs on the device are multiplied by the
-// least of them. An interruption makes a time longer, never shorter, so two samples in
-// time show that it has passed. A learned cost is divided by the slowdown, so that it
+// all but one of the newest samples are late, the costs on the device are multiplied by
+// the least of these. An interruption makes a time longer, never shorter, so two samples
+// in time show that it has passed. A learned cost is divided by the slowdown, so that it
 // stays right afterwards.
 //
 // The median of the samples was rejected. A driver with one thread for two devices
@@ -69,11 +69,9 @@ class Slowdown {
     next_ = (next_ + 1) % kKept;
     auto sorted = newest_;
     std::sort(sorted.begin(), sorted.end());
-    const bool is_slower = sorted[0] > kTolerance * factor_;
-    const bool is_faster = sorted[1] * kTolerance < factor_;
-    if (is_slower || is_faster) {
-      const double newest = sorted[is_slower ? 0 : 1];
-      factor_ = is_off(newest) ? newest : 1;
+    const double second = sorted[1];
+    if (is_off(second / factor_)) {
+      factor_ = is_off(second) ? second : 1;
       wanted_ = quiet_ = ignored_ = 0;
       return true;
     }
