@@ -19,9 +19,9 @@ namespace xpurt {
 // makes the next calls on the device timed samples. So does work that ends much later
 // than predicted: a marked submission, or all that was pending when the host waited. If
 // all but one of the newest samples are late, the costs on the device are multiplied by
-// the least of these. An interruption makes a time longer, never shorter, so two samples
-// in time show that it has passed. A learned cost is divided by the slowdown, so that it
-// stays right afterwards.
+// the least of these. An interruption makes a time longer, never shorter, so two
+// samples in time show that it has passed. A learned cost is divided by the slowdown,
+// so that it stays right afterwards.
 //
 // The median of the samples was rejected. A driver with one thread for two devices
 // starts one of two shards late in a third of the calls. Then the median is off now and
