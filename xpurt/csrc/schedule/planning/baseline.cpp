@@ -41,7 +41,7 @@ constexpr double kWorthwhile = 0.97;
 // The program is not watched for this many times of a comparison after it.
 constexpr double kUnwatched = 2;
 
-// Long ops by which another program is told.
+// Long ops by which another program is told, and the least time of one that is new.
 constexpr int kOpsOfAProgram = 32;
 constexpr double kClearlyLongUs = 2 * kLongUs;
 

@@ -19,7 +19,8 @@ namespace xpurt {
 // A shard is timed beside shards of other devices, and a driver may have one thread for
 // two of them: then a third of the shards start late, by the time of another one. So of
 // the times of shards the mean of the shorter half counts. For whole calls that was
-// rejected: it favors the candidate whose times scatter, though all of them count.
+// rejected: it favors the candidate whose times scatter, though all of them count. A
+// slowdown of the device is told by it in both cases.
 //
 // Before the second time, the first one is an upper bound of a whole call's. Not of a
 // shard's: the first shards are small, and their times are scaled.
