@@ -3,42 +3,12 @@
 from pathlib import Path
 
 import pytest
-from torchrun import torchrun
+from torchrun import NETWORK, torchrun
 
-NETWORK = """
-import sys
-import torch
-from torch import nn
-from torch.nn.functional import mse_loss
-
-seed = torch.Generator().manual_seed(0)
-# All samples are in each step, and their order does not matter.
-x, y = torch.rand(16, 8, generator=seed), torch.rand(16, 3, generator=seed)
-
-def network():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
-
-def sgd(module):
-    return torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
-
-def expected_losses():
-    alone = network()
-    optimizer = sgd(alone)
-    found = []
-    for _ in range(4):
-        optimizer.zero_grad()
-        loss = mse_loss(alone(x), y)
-        loss.backward()
-        optimizer.step()
-        found.append(loss.item())
-    return torch.tensor(found)
-"""
 ACCELERATE = """
 from accelerate import Accelerator, FullyShardedDataParallelPlugin
 from torch.utils.data import DataLoader, TensorDataset
 
-(strategy,) = sys.argv[1:]
 options = {}
 if strategy != "ddp":
     version = int(strategy.removeprefix("fsdp"))
@@ -62,7 +32,7 @@ for _ in range(4):
         accelerator.backward(loss)
         optimizer.step()
         found.append(accelerator.reduce(loss.detach(), "mean").cpu())
-torch.testing.assert_close(torch.stack(found), expected_losses(), rtol=1e-5, atol=1e-6)
+torch.testing.assert_close(torch.stack(found), alone()[1], rtol=1e-5, atol=1e-6)
 if accelerator.is_main_process:
     print("the same")
 accelerator.end_training()
@@ -70,7 +40,6 @@ accelerator.end_training()
 TRAINER = """
 from transformers import Trainer, TrainingArguments
 
-(strategy,) = sys.argv[1:]
 
 class Regression(nn.Module):
     def __init__(self):
@@ -99,7 +68,7 @@ trainer = Trainer(
 trainer.train()
 found = [each["loss"] for each in trainer.state.log_history if "loss" in each]
 torch.testing.assert_close(
-    torch.tensor(found), expected_losses(), rtol=0, atol=1e-4  # four digits are logged
+    torch.tensor(found), alone()[1], rtol=0, atol=1e-4  # four digits are logged
 )
 if trainer.is_world_process_zero():
     print("the same")

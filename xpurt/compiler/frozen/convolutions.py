@@ -23,7 +23,11 @@ from torch.fx import Graph, GraphModule, Node
 
 from xpurt.compiler.frozen import winograd
 from xpurt.compiler.frozen.epilogues import Epilogue, epilogue_of
-from xpurt.compiler.frozen.weights import constant_weight, packed_weight
+from xpurt.compiler.frozen.weights import (
+    constant_weight,
+    packed_weight,
+    packing_operands,
+)
 from xpurt.compiler.graph_nodes import call, call_now, constant
 
 _CONTIGUOUS: Final = 0
@@ -222,15 +226,8 @@ def _packed(
     formats: tuple[int, int],
 ) -> Node:
     """The packed weight as a constant of the graph."""
-    result = of.node.meta["val"]
-    arguments = of.arguments(
-        input.meta["val"],
-        of.constant,
-        None if of.bias is None else of.bias.meta["val"],
-        None if after.other is None else result,
-        after,
-        formats,
-    )
+    operands = packing_operands(of.node, input, of.constant, of.bias, after)
+    arguments = of.arguments(*operands, after, formats)
     pack = torch.ops.xpurt.pack_convolution_weight
     return packed_weight(graph, pack, arguments, of.weight, of.node) or of.weight
 

@@ -14,7 +14,11 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from xpurt.compiler.frozen.epilogues import Epilogue, epilogue_of
-from xpurt.compiler.frozen.weights import constant_weight, packed_weight
+from xpurt.compiler.frozen.weights import (
+    constant_weight,
+    packed_weight,
+    packing_operands,
+)
 from xpurt.compiler.graph_nodes import call
 
 _VIEWS: Final = (torch.ops.aten.reshape.default, torch.ops.aten.view.default)
@@ -68,14 +72,9 @@ class _Product:
 
 def _replace(graph: GraphModule, of: _Product) -> bool:
     after = _epilogue_of(of.node)
+    operands = packing_operands(of.node, of.input, of.constant, of.bias, after)
+    arguments = of.arguments(*operands, after)
     result = of.node.meta["val"]
-    arguments = of.arguments(
-        of.input.meta["val"],
-        of.constant,
-        None if of.bias is None else of.bias.meta["val"],
-        None if after.other is None else result,
-        after,
-    )
     made, aten = graph.graph, torch.ops.aten
     with made.inserting_before(after.last):
         pack = torch.ops.xpurt.pack_product_weight
@@ -121,4 +120,4 @@ def fake(
     beta: float,
 ) -> Tensor:
     """The result of `xpurt::fused_product`, without elements."""
-    return input.new_empty([input.size(0), weight_sizes[1]])
+    return input.new_empty([*input.shape[:-1], weight_sizes[-1]])

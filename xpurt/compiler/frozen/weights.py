@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from xpurt.compiler.frozen.epilogues import Epilogue
 from xpurt.compiler.graph_nodes import call_now, constant
 
 _TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
@@ -27,6 +28,19 @@ def constant_weight(
     )
     found: Tensor | None = getattr(graph, str(weight.target)) if fits else None
     return found
+
+
+def packing_operands(
+    node: Node, input: Node, weight: Tensor, bias: Node | None, after: Epilogue
+) -> tuple[Any, ...]:
+    """Operands by which a primitive packs the weight of `node`: the input, the weight,
+    the bias and what is added. All but the weight stand for their sizes."""
+    return (
+        input.meta["val"],
+        weight,
+        None if bias is None else bias.meta["val"],
+        None if after.other is None else node.meta["val"],
+    )
 
 
 def packed_weight(

@@ -200,6 +200,7 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   decision->finish_us = end_us;
   decision->booked_us.assign(devices, 0.0);
   size_t least_known = decision->position;
+  bool is_suspect = false;
   const auto times_known = [&](size_t candidate) {
     return bucket.candidates[candidate].of_shards.count();
   };
@@ -209,6 +210,7 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
     const double ends_us = now + each.begin_us() + proportion * each.whole_us;
     decision->booked_us[each.position] = ends_us;
     clock.book(each.position, ends_us, now);
+    is_suspect |= slowdown_of(stream.ordinal(), each.position).wants_samples();
     if (times_known(each.position) < times_known(least_known)) {
       least_known = each.position;
     }
@@ -217,10 +219,6 @@ void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
   // A copy of a whole operand cannot be told from the time of the shard.
   const bool copies = copies_of({decision->proportions}, parts) > 0;
   const double us = end_us - now;
-  const bool is_suspect = std::ranges::any_of(parts, [&](const DevicePart& each) {
-    return decision->proportions[each.position] > 0 &&
-           slowdown_of(stream.ordinal(), each.position).wants_samples();
-  });
   decision->timed = call.learns && !copies &&
                     (!pays_off || is_suspect ||
                      is_sample_due(bucket, least.of_shards, us, least.stall_us));
