@@ -28,6 +28,7 @@ CONVERT: dict[str, Callable[..., Any]] = {
     "sum": lambda x, out: torch.sum(x, 0, out=out),
     "cumsum": lambda x, out: torch.cumsum(x, 0, out=out),
     "mul": lambda x, out: torch.mul(x, 2, out=out),
+    "cat": lambda x, out: torch.cat([x, x], out=out),
 }
 
 
@@ -35,17 +36,31 @@ def indices(out: torch.Tensor) -> torch.Tensor:
     return torch.empty(0, dtype=torch.int64, device=out.device)
 
 
+def refusal(
+    op: Callable[..., Any], dtype: torch.dtype, device: str
+) -> tuple[type, str]:
+    """The type of the error, and its first line."""
+    out = torch.empty(0, dtype=dtype, device=device)
+    with pytest.raises((RuntimeError, TypeError)) as found:
+        op(X.to(device), out=out)
+    return type(found.value), str(found.value).splitlines()[0]
+
+
 @pytest.mark.parametrize("op", REFUSE)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
 def test_what_the_cpu_refuses_is_refused(
     op: str, dtype: torch.dtype, xpu: torch.device
 ) -> None:
-    with pytest.raises(RuntimeError) as on_cpu:
-        REFUSE[op](X, out=torch.empty(0, dtype=dtype))
-    with xpurt.kernel_policy("sycl"), pytest.raises(RuntimeError) as found:
-        REFUSE[op](X.to(xpu), out=torch.empty(0, dtype=dtype, device=xpu))
-    assert type(found.value) is type(on_cpu.value)
-    assert str(found.value).splitlines()[0] == str(on_cpu.value).splitlines()[0]
+    with xpurt.kernel_policy("sycl"):
+        found = refusal(REFUSE[op], dtype, str(xpu))
+    assert found == refusal(REFUSE[op], dtype, "cpu")
+
+
+@pytest.mark.parametrize("op", ["add", "exp", "mul", "cat"])
+def test_floats_are_not_cast_to_integers(op: str, xpu: torch.device) -> None:
+    with xpurt.kernel_policy("sycl"):
+        found = refusal(CONVERT[op], torch.int32, str(xpu))
+    assert found == refusal(CONVERT[op], torch.int32, "cpu")
 
 
 @pytest.mark.parametrize("op", CONVERT)

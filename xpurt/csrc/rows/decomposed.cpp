@@ -7,6 +7,7 @@
 
 #include "host/gil.h"
 #include "host/kept_error.h"
+#include "op/meta_call.h"
 #include "op/row_call.h"
 
 namespace xpurt {
@@ -31,7 +32,7 @@ thread_local std::vector<const void*> active;
 
 Decomposition::Decomposition(const DecomposedSpec& spec, const OperatorHandle& op,
                              OperatorHandle functional)
-    : spec_(spec), functional_(std::move(functional)) {
+    : spec_(spec), op_(op), functional_(std::move(functional)) {
   writes_itself_ = op.operator_name() == functional_.operator_name() &&
                    std::ranges::any_of(op.schema().arguments(), is_written);
   for (const c10::Argument& each : op.schema().arguments()) {
@@ -108,8 +109,9 @@ void Decomposition::run(Stack* stack) const {
     const Tensor& target =
         (*stack)[stack->size() - arguments_ + written_[i]].toTensor();
     const Tensor result = parts[i].toTensor();
-    TORCH_CHECK(c10::canCast(result.scalar_type(), target.scalar_type()),
-                "result type ", result.scalar_type(),
+    const bool can_cast = c10::canCast(result.scalar_type(), target.scalar_type());
+    if (!can_cast) meta_call(op_, *stack);  // throws the op's own error, if it has one
+    TORCH_CHECK(can_cast, "result type ", result.scalar_type(),
                 " can't be cast to the desired output type ", target.scalar_type());
     if (outs_ > 0) at::native::resize_output(target, result.sizes());
     target.copy_(result);

@@ -36,7 +36,7 @@ class Decomposition {
   c10::OperatorHandle form() const;
 
   const DecomposedSpec& spec_;
-  const c10::OperatorHandle functional_;
+  const c10::OperatorHandle op_, functional_;
   int arguments_ = 0;
   int outs_ = 0;
   int rate_ = -1;  // position of a learning rate, which may be a CPU tensor of 0 dims

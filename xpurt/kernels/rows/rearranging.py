@@ -142,7 +142,7 @@ ROWS = (
     CustomKernel("tril", triangle("<="), MOVING),
     CustomKernel("triu", triangle(">="), MOVING),
     CustomKernel("unfold_backward", (UNFOLD_BACKWARD,), FLOATING_ONLY),
-    Decomposed("cat", cat, overloads=("",)),  # out= has its own promotion and errors
+    Decomposed("cat", cat),
     Decomposed("_stack", stack),
     Decomposed("repeat_interleave", repeat_interleave, overloads=("Tensor",)),
 )
