@@ -120,6 +120,100 @@ bool have_converged(const StatisticsBucket& bucket, const Division& division) {
   return true;
 }
 
+// A division of a call, and the parts that it was made of.
+struct Partition {
+  std::vector<DevicePart> parts;
+  Division division;
+  bool pays_off = false;  // else it lost before, and is tried again
+};
+
+// The division that is expected to end before any device alone, or is due to be tried.
+Partition choose_partition(const OpCost& cost, const Work& work, Stream& stream,
+                           const std::vector<DeviceCost>& costs,
+                           const FoundBucket& found, uint32_t calls,
+                           Decision* decision) {
+  StatisticsBucket& bucket = found.bucket();
+  const Ordinal& ordinal = stream.ordinal();
+  const size_t devices = ordinal.devices.size();
+  double alone = Candidate::kNever;
+  for (const Candidate& each : decision->candidates) {
+    if (each.is_possible())
+      alone = std::min(alone, each.finish_us() - decision->now_us);
+  }
+  std::vector<DevicePart> parts =
+      parts_of(cost, work, ordinal, costs, found, *decision, Times::of_shards);
+  // As a whole it may run beside others: from the time when the first queue is free.
+  const double first_us = std::ranges::min(parts, {}, &DevicePart::queue_us).queue_us;
+  alone = std::min(alone, first_us + decision->overlapped_us);
+  Division division =
+      divide_call(parts, devices, alone, is_in_shards(work, ordinal.home), calls,
+                  &bucket.copies, &boundary_of(stream.id().device_index(), cost.rows));
+  const bool pays_off = division.divides();
+  if (pays_off) {
+    if (have_converged(bucket, division)) bucket.lost_division.pay_off();
+  } else if (decision->may_try) {
+    division = divide_again(
+        parts,
+        parts_of(cost, work, ordinal, costs, found, *decision, Times::of_whole_calls),
+        devices, alone, calls, &bucket.lost_division);
+    decision->explores = division.divides();
+    for (CandidateStatistics& each : bucket.candidates) {
+      if (decision->explores) each.of_shards = {};
+    }
+  }
+  if (!division.divides()) return {};
+  const bool has_new = std::ranges::any_of(parts, [&](const DevicePart& each) {
+    return each.is_new && division.proportions[each.position] > 0;
+  });
+  if (has_new) {
+    bucket.regret_us += (alone - division.end_us) * calls;
+    if (bucket.regret_us < expected_build_us()) {
+      parts = known_parts(parts);
+      division = divide(parts, devices);
+      if (!pays(division, parts, alone)) return {};
+    }
+    limit_new_parts(parts, &division.proportions);
+  }
+  return {std::move(parts), std::move(division), pays_off};
+}
+
+// Gives the decision its shards, and books their devices.
+void take_partition(const Partition& chosen, bool learns, Stream& stream,
+                    const StatisticsBucket& bucket, StreamClock& clock,
+                    Decision* decision) {
+  const std::vector<double>& proportions = chosen.division.proportions;
+  const double now = decision->now_us, us = end_of(chosen.parts, proportions);
+  decision->native = false;
+  // The additions of partial sums are ops of their own, with times of their own.
+  decision->gained_us +=
+      decision->finish_us - (now + us) - sums_of(chosen.parts, proportions);
+  decision->finish_us = now + us;
+  decision->booked_us.assign(proportions.size(), 0.0);
+  size_t least_known = decision->position;
+  bool is_suspect = false;
+  const auto times_known = [&](size_t candidate) {
+    return bucket.candidates[candidate].of_shards.count();
+  };
+  for (const DevicePart& each : chosen.parts) {
+    const double proportion = proportions[each.position];
+    if (proportion <= 0) continue;
+    const double ends_us = now + each.begin_us() + proportion * each.whole_us;
+    decision->booked_us[each.position] = ends_us;
+    clock.book(each.position, ends_us, now);
+    is_suspect |= slowdown_of(stream.ordinal(), each.position).wants_samples();
+    if (times_known(each.position) < times_known(least_known)) {
+      least_known = each.position;
+    }
+  }
+  const CandidateStatistics& least = bucket.candidates[least_known];
+  // A copy of a whole operand cannot be told from the time of the shard.
+  const bool copies = copies_of(chosen.division, chosen.parts) > 0;
+  decision->timed = learns && !copies &&
+                    (!chosen.pays_off || is_suspect ||
+                     is_sample_due(bucket, least.of_shards, us, least.stall_us));
+  decision->proportions = proportions;
+}
+
 }  // namespace
 
 bool is_divisible(const CallToDecide& call, const Work& work, const Stream& stream) {
@@ -148,80 +242,13 @@ std::vector<double> partition_proportions(const Work& work, Stream& stream) {
 void partition_call(const CallToDecide& call, const Work& work, Stream& stream,
                     const std::vector<DeviceCost>& costs, const FoundBucket& found,
                     StreamClock& clock, uint32_t calls, Decision* decision) {
-  StatisticsBucket& bucket = found.bucket();
-  if (!bucket.is_long || !is_divisible(call, work, stream) || decision->explores)
+  if (!found.bucket().is_long || !is_divisible(call, work, stream) ||
+      decision->explores)
     return;
-  const double now = decision->now_us;
-  double alone = Candidate::kNever;
-  for (const Candidate& each : decision->candidates) {
-    if (each.is_possible()) alone = std::min(alone, each.finish_us() - now);
-  }
-  std::vector<DevicePart> parts = parts_of(call.cost, work, stream.ordinal(), costs,
-                                           found, *decision, Times::of_shards);
-  // As a whole it may run beside others: from the time when the first queue is free.
-  const double first_us = std::ranges::min(parts, {}, &DevicePart::queue_us).queue_us;
-  alone = std::min(alone, first_us + decision->overlapped_us);
-  const size_t devices = stream.ordinal().devices.size();
-  Division partition = divide_call(
-      parts, devices, alone, is_in_shards(work, stream.ordinal().home), calls,
-      &bucket.copies, &boundary_of(stream.id().device_index(), call.cost.rows));
-  const bool pays_off = partition.divides();
-  if (pays_off) {
-    if (have_converged(bucket, partition)) bucket.lost_division.pay_off();
-  } else if (decision->may_try) {
-    partition = divide_again(parts,
-                             parts_of(call.cost, work, stream.ordinal(), costs, found,
-                                      *decision, Times::of_whole_calls),
-                             devices, alone, calls, &bucket.lost_division);
-    decision->explores = partition.divides();
-    for (CandidateStatistics& each : bucket.candidates) {
-      if (decision->explores) each.of_shards = {};
-    }
-  }
-  if (!partition.divides()) return;
-  const bool has_new = std::ranges::any_of(parts, [&](const DevicePart& each) {
-    return each.is_new && partition.proportions[each.position] > 0;
-  });
-  if (has_new) {
-    bucket.regret_us += (alone - partition.end_us) * calls;
-    if (bucket.regret_us < expected_build_us()) {
-      parts = known_parts(parts);
-      partition = divide(parts, devices);
-      if (!pays(partition, parts, alone)) return;
-    }
-    limit_new_parts(parts, &partition.proportions);
-  }
-  decision->proportions = std::move(partition.proportions);
-  decision->native = false;
-  const double end_us = now + end_of(parts, decision->proportions);
-  // The additions of partial sums are ops of their own, with times of their own.
-  decision->gained_us +=
-      decision->finish_us - end_us - sums_of(parts, decision->proportions);
-  decision->finish_us = end_us;
-  decision->booked_us.assign(devices, 0.0);
-  size_t least_known = decision->position;
-  bool is_suspect = false;
-  const auto times_known = [&](size_t candidate) {
-    return bucket.candidates[candidate].of_shards.count();
-  };
-  for (const DevicePart& each : parts) {
-    const double proportion = decision->proportions[each.position];
-    if (proportion <= 0) continue;
-    const double ends_us = now + each.begin_us() + proportion * each.whole_us;
-    decision->booked_us[each.position] = ends_us;
-    clock.book(each.position, ends_us, now);
-    is_suspect |= slowdown_of(stream.ordinal(), each.position).wants_samples();
-    if (times_known(each.position) < times_known(least_known)) {
-      least_known = each.position;
-    }
-  }
-  const CandidateStatistics& least = bucket.candidates[least_known];
-  // A copy of a whole operand cannot be told from the time of the shard.
-  const bool copies = copies_of({decision->proportions}, parts) > 0;
-  const double us = end_us - now;
-  decision->timed = call.learns && !copies &&
-                    (!pays_off || is_suspect ||
-                     is_sample_due(bucket, least.of_shards, us, least.stall_us));
+  const Partition chosen =
+      choose_partition(call.cost, work, stream, costs, found, calls, decision);
+  if (chosen.division.divides())
+    take_partition(chosen, call.learns, stream, found.bucket(), clock, decision);
 }
 
 void take_back_undivided(const Decision& decision, Stream& stream) {
