@@ -2,12 +2,14 @@
 
 A training step runs under each mapping in turns, one thread per device. Meanwhile busy
 processes start and end at random times. Prints a line for each minute: AUTO's median time
-divided by that of the best device alone in the same minute. The mappings of one device take
-two turns a round. The second column of ratios, second turn over first, says what the load
-alone makes of equal programs. Run it from the root:
+divided by that of the best device alone in the same minute. The mappings of one device have
+two processes each. The second column of ratios, second process over first, says what the
+load, and the memory that a process happens to get, make of equal programs. Run it from the
+root:
 python tests/bench/bench_load.py [MINUTES [CASE]]
 """
 
+import math
 import random
 import statistics
 import subprocess
@@ -18,14 +20,17 @@ import time
 from xpurt.bench.auto.case import ALONE
 from xpurt.bench.auto.cases import CASES
 from xpurt.bench.auto.mapping_process import AUTO_MAPPING, mapping_processes
+from xpurt.bench.auto.run import MEASURED_S
 
 MINUTE_S = 60.0
 WARM_S = 4.0
 LEAST_S, MOST_S = 3.0, 30.0  # of a load, and of the time until the next one
 MOST_PROCESSES = 2
-BUSY = [sys.executable, "-c", "while True: pass"]
+# It ends with the process that started it, however that ends.
+UNTIL_ALONE = "import os; parent = os.getppid()\nwhile os.getppid() == parent: pass"
+BUSY = [sys.executable, "-c", UNTIL_ALONE]
 LIMIT = 1.05
-AGAIN = ", again"
+SECOND = ", second"
 
 
 class Load:
@@ -56,27 +61,27 @@ def main(minutes: int, name: str) -> None:
     mappings = (*ALONE, AUTO_MAPPING)
     print(f"{name}, {minutes} minutes of load that comes and goes; medians in ms")
     print(f"{'minute':>7} {'rounds':>7} " + " ".join(f"{m:>8}" for m in mappings))
-    turns = (*mappings, *(mapping + AGAIN for mapping in ALONE))
     ratios, controls = [], []
-    with mapping_processes(mappings) as processes:
+    with mapping_processes(mappings) as firsts, mapping_processes(ALONE) as seconds:
+        processes = firsts | {name + SECOND: each for name, each in seconds.items()}
+        fastest = math.inf
         for process in processes.values():
             began = time.monotonic()
             while time.monotonic() - began < WARM_S:
-                process.seconds(case, case.calls)
+                fastest = min(fastest, process.seconds(case, case.calls) / case.calls)
+        calls = max(case.calls, math.ceil(MEASURED_S / fastest))
         load = Load()
         try:
             for minute in range(minutes):
                 began = time.monotonic()
-                times: dict[str, list[float]] = {each: [] for each in turns}
+                times: dict[str, list[float]] = {each: [] for each in processes}
                 while time.monotonic() - began < MINUTE_S:
-                    for turn in turns:
-                        process = processes[turn.removesuffix(AGAIN)]
-                        seconds = process.seconds(case, case.calls)
-                        times[turn].append(seconds / case.calls)
-                medians = {turn: statistics.median(times[turn]) for turn in turns}
+                    for turn, process in processes.items():
+                        times[turn].append(process.seconds(case, calls) / calls)
+                medians = {turn: statistics.median(times[turn]) for turn in processes}
                 best = min(ALONE, key=medians.__getitem__)
                 ratios.append(medians[AUTO_MAPPING] / medians[best])
-                controls.append(medians[best + AGAIN] / medians[best])
+                controls.append(medians[best + SECOND] / medians[best])
                 print(
                     f"{minute:>7} {len(times[AUTO_MAPPING]):>7} "
                     + " ".join(f"{medians[m] * 1e3:>8.2f}" for m in mappings)
@@ -87,7 +92,7 @@ def main(minutes: int, name: str) -> None:
             load.close()
     for name, values in (
         ("AUTO / best alone", ratios),
-        ("best alone / itself", controls),
+        ("best alone / its second process", controls),
     ):
         above = sum(value > LIMIT for value in values)
         print(
