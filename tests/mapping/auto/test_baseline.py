@@ -122,6 +122,15 @@ def test_what_gains_next_to_nothing_is_held_to_one_device() -> None:
     assert program.baseline.is_alone
 
 
+def test_a_tie_is_decided_early() -> None:
+    program = Program(lambda op: 1.0, noise=0.6)
+    program.run(6)
+    begun = program.now
+    while program.baseline.ratio == 0:
+        program.run(0.001)
+    assert program.now - begun < 6e6  # eight pairs take ten seconds
+
+
 def test_another_program_is_compared_anew() -> None:
     """Both alternate later, as training and validation do: then neither is new."""
     program = Program(lambda op: 1.3)

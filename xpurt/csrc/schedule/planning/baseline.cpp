@@ -27,16 +27,17 @@ constexpr double kMostRoundsUs = 200e3;  // without the first round
 // program has changed, and they end anywhere.
 constexpr double kMissedIntervals = 4;
 
+// All devices keep the program if it takes less than this fraction of the time. What
+// gains next to nothing may lose much later, when the ops of a step have other devices.
+constexpr double kWorthwhile = 0.97;
+
 // Pairs of turns. Fewer than the most are enough if each has a clear ratio, or if the
-// mean of their logarithms is not zero by Student's test (1908), two-sided, of 5%.
+// mean ratio is not kWorthwhile by Student's test (1908) of the logarithms, two-sided,
+// of 5%. So a tie, where a turn of the losing arm costs most, is decided early.
 constexpr size_t kLeastPairs = 2;
 constexpr double kStudent[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45};
 constexpr size_t kMostPairs = kLeastPairs + std::size(kStudent);
 constexpr double kClearRatio = 1.1;
-
-// All devices keep the program if it takes less than this fraction of the time. What
-// gains next to nothing may lose much later, when the ops of a step have other devices.
-constexpr double kWorthwhile = 0.97;
 
 // The program is not watched for this many times of a comparison after it.
 constexpr double kUnwatched = 2;
@@ -177,9 +178,10 @@ bool Baseline::is_decided() const {
   if (all([](double each) { return each > kClearRatio; }) ||
       all([](double each) { return each < 1 / kClearRatio; }))
     return true;
+  const auto log_of = [](double each) { return std::log(each / kWorthwhile); };
   double mean = 0, squares = 0;
-  for (const double each : ratios_) mean += std::log(each) / static_cast<double>(pairs);
-  for (const double each : ratios_) squares += std::pow(std::log(each) - mean, 2);
+  for (const double each : ratios_) mean += log_of(each) / static_cast<double>(pairs);
+  for (const double each : ratios_) squares += std::pow(log_of(each) - mean, 2);
   const auto degrees = static_cast<double>(pairs - 1);
   const double error = std::sqrt(squares / degrees / static_cast<double>(pairs));
   return std::abs(mean) > kStudent[pairs - kLeastPairs] * error;
