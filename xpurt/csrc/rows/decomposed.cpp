@@ -67,7 +67,9 @@ bool Decomposition::accepts(const Stack& stack) const {
       type = tensor.scalar_type();
     }
     // PyTorch's kernel raises the error, or converts.
-    if (!takes_type(spec_.same_type, tensor.scalar_type(), type, is_out)) return false;
+    if (!takes_type(spec_.same_type, tensor.scalar_type(), type,
+                    is_out && !spec_.converts))
+      return false;
     return tensor.device() == *device;
   };
   const auto is_number = [&](const c10::IValue& value) {

@@ -11,10 +11,13 @@ namespace xpurt {
 
 struct DecomposedSpec : RowSpec {
   explicit DecomposedSpec(RowFields& fields)
-      : RowSpec(fields), same_type(fields.take<bool>("same_type")) {}
+      : RowSpec(fields),
+        same_type(fields.take<bool>("same_type")),
+        converts(fields.take<bool>("converts")) {}
   std::unique_ptr<RowKernel> make(const Overload& overload) const override;
 
   bool same_type;  // a call with tensors of several types is left to PyTorch
+  bool converts;   // an out= may be of any type that the result can be cast to
 };
 
 // Computes one overload of a row's op by a function of its arguments without those of

@@ -27,7 +27,9 @@ class Decomposed(BaseRow):
     schema. For in-place overloads and `out=` its results are copied. The function of an
     op whose name ends with "_" writes to its arguments. The row is for the `overloads`;
     for all if there are none. With `same_type`, calls with tensors of other types than
-    the first one's, results included, are left to PyTorch's kernel.
+    the first one's, results included, are left to PyTorch's kernel. Most ops refuse an
+    `out=` of another floating-point type, so such calls are left to it, too, unless the
+    op `converts` its results.
     """
 
     template: ClassVar[str] = "decomposed"
@@ -37,10 +39,11 @@ class Decomposed(BaseRow):
     kind: Kind = NUMERIC
     overloads: tuple[str, ...] = ()
     same_type: bool = False
+    converts: bool = False
     flops: float = 1
 
     def described(self) -> dict[str, object]:
-        return {"same_type": self.same_type}
+        return {"same_type": self.same_type, "converts": self.converts}
 
     def form(self, overload: str) -> Callable[..., Any] | None:
         """The function that computes an overload; None if there is none."""

@@ -142,7 +142,7 @@ ROWS = (
     CustomKernel("tril", triangle("<="), MOVING),
     CustomKernel("triu", triangle(">="), MOVING),
     CustomKernel("unfold_backward", (UNFOLD_BACKWARD,), FLOATING_ONLY),
-    Decomposed("cat", cat),
+    Decomposed("cat", cat, converts=True),
     Decomposed("_stack", stack),
     Decomposed("repeat_interleave", repeat_interleave, overloads=("Tensor",)),
 )
