@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from rank_tensors import XPU, all_ranks, check, mine, of_rank
-from ranks import RANKS, main
+from ranks import RANKS, host_copies, main
 
 warnings.simplefilter("ignore")
 
@@ -192,6 +192,7 @@ def layouts() -> None:
     dist.all_reduce(torch.zeros(0, device=XPU))
 
 
+@host_copies()
 def sparse() -> None:
     index = torch.tensor([[dist.get_rank(), 3]], device=XPU)
     given = torch.sparse_coo_tensor(index, torch.ones(2, device=XPU), (5,))

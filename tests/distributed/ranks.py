@@ -28,7 +28,8 @@ Found = dict[str, str]
 
 
 def start(script: Path, mapping: str, *arguments: str) -> list[subprocess.Popen[str]]:
-    """Starts the ranks of `script`, which talk to each other on 127.0.0.1 alone."""
+    """Starts the ranks of `script`, which talk to each other on 127.0.0.1 alone. No op of
+    theirs may be computed by the host on copies, unless `host_copies` allows it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -41,6 +42,7 @@ def start(script: Path, mapping: str, *arguments: str) -> list[subprocess.Popen[
             env={
                 **os.environ,
                 "XPURT_MAPPING": mapping,
+                "XPURT_FALLBACK": "error",
                 "OMP_NUM_THREADS": "1",
                 "MASTER_ADDR": "127.0.0.1",
                 "MASTER_PORT": str(port),
@@ -77,6 +79,18 @@ def run(script: Path, mapping: str, *arguments: str) -> list[Found]:
     for rank, (_, err) in zip(ranks, ended, strict=True):
         assert rank.returncode == 0, err
     return [json.loads(out.splitlines()[-1]) for out, _ in ended]
+
+
+@contextmanager
+def host_copies() -> Iterator[None]:
+    """Ops may be computed by the host on copies, as all those of sparse tensors are."""
+    from xpurt import _C
+
+    _C.set_fallback_mode("silent")
+    try:
+        yield
+    finally:
+        _C.set_fallback_mode("error")
 
 
 def cases(names: dict[str, Any]) -> dict[str, Callable[[], object]]:

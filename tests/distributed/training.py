@@ -16,7 +16,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from ranks import RANKS, main
+from ranks import RANKS, host_copies, main
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
@@ -135,6 +135,7 @@ def ddp_hook_power_sgd() -> None:
         assert torch.equal(*others)
 
 
+@host_copies()
 def ddp_of_sparse_gradients() -> None:
     parallel = DistributedDataParallel(nn.Embedding(5, 2, sparse=True).to(XPU))
     parallel(torch.tensor([1, dist.get_rank() + 2], device=XPU)).sum().backward()

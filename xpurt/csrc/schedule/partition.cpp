@@ -179,8 +179,7 @@ Partition choose_partition(const OpCost& cost, const Work& work, Stream& stream,
 
 // Gives the decision its shards, and books their devices.
 void take_partition(const Partition& chosen, bool learns, Stream& stream,
-                    StatisticsBucket& bucket, StreamClock& clock,
-                    Decision* decision) {
+                    StatisticsBucket& bucket, StreamClock& clock, Decision* decision) {
   const std::vector<double>& proportions = chosen.division.proportions;
   const double now = decision->now_us, us = end_of(chosen.parts, proportions);
   decision->native = false;
