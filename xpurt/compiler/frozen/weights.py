@@ -32,7 +32,7 @@ def constant_weight(
 
 def packing_operands(
     node: Node, input: Node, weight: Tensor, bias: Node | None, after: Epilogue
-) -> tuple[Any, ...]:
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
     """Operands by which a primitive packs the weight of `node`: the input, the weight,
     the bias and what is added. All but the weight stand for their sizes."""
     return (
