@@ -55,7 +55,9 @@ def openvino_call(
     """A network in evaluation mode with float32 parameters; `dtype`: of the layers."""
     openvino = importlib.import_module("openvino")
     with _quiet():
-        converted = openvino.convert_model(model, example_input=x)
+        # The check traces twice, and takes other names of modules for another program.
+        traced = torch.jit.trace(model, x, check_trace=False)
+        converted = openvino.convert_model(traced, example_input=x)
     options = {
         "INFERENCE_NUM_THREADS": torch.get_num_threads(),
         "INFERENCE_PRECISION_HINT": "bf16" if dtype == torch.bfloat16 else "f32",
