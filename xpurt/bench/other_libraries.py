@@ -56,7 +56,7 @@ def openvino_call(
     openvino = importlib.import_module("openvino")
     with _quiet():
         # The check traces twice, and takes other names of modules for another program.
-        traced = torch.jit.trace(model, x, check_trace=False)
+        traced = torch.jit.trace(model, x, check_trace=False)  # type: ignore[no-untyped-call]
         converted = openvino.convert_model(traced, example_input=x)
     options = {
         "INFERENCE_NUM_THREADS": torch.get_num_threads(),
