@@ -20,7 +20,7 @@ import time
 from xpurt.bench.auto.case import ALONE
 from xpurt.bench.auto.cases import CASES
 from xpurt.bench.auto.mapping_process import AUTO_MAPPING, mapping_processes
-from xpurt.bench.auto.run import MEASURED_S
+from xpurt.bench.auto.run import calls_of_measurement
 
 MINUTE_S = 60.0
 WARM_S = 4.0
@@ -69,7 +69,7 @@ def main(minutes: int, name: str) -> None:
             began = time.monotonic()
             while time.monotonic() - began < WARM_S:
                 fastest = min(fastest, process.seconds(case, case.calls) / case.calls)
-        calls = max(case.calls, math.ceil(MEASURED_S / fastest))
+        calls = calls_of_measurement(case, fastest)
         load = Load()
         try:
             for minute in range(minutes):

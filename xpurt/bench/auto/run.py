@@ -83,6 +83,14 @@ def run_auto(request: Request) -> int:
     return 0
 
 
+def calls_of_measurement(
+    case: AutoCase, fastest: float, least_s: float = MEASURED_S
+) -> int:
+    """How many calls are timed at once: those of the case, for `least_s` seconds and more.
+    fastest: the seconds of the fastest call so far."""
+    return max(case.calls, math.ceil(least_s / fastest))
+
+
 def _measure(case: AutoCase, loop: CalibrationLoop, quick: bool) -> Measured:
     mappings = list(dict.fromkeys((*case.limit.against, case.auto)))
     delay_us = _delay_us(case) if case.slow_gpu > 1 else 0
@@ -97,7 +105,7 @@ def _measure(case: AutoCase, loop: CalibrationLoop, quick: bool) -> Measured:
                 fastest = min(fastest, process.seconds(case, case.calls) / case.calls)
                 calls += case.calls
         least_s = QUICK_MEASURED_S if quick else MEASURED_S
-        per_round = max(case.calls, math.ceil(least_s / fastest))
+        per_round = calls_of_measurement(case, fastest, least_s)
         processes[case.auto].op_report()  # what follows is without the warm-up
         rounds, loads = [], []
         for _ in range(QUICK_ROUNDS if quick else ROUNDS):
