@@ -18,7 +18,9 @@ print(ran_on("aten::tanh").get("cpu", 0) > 15)  # a busy machine may cause a tri
     ) == ["True"]
 
 
-# The GPU is the faster one, until it gets slower. No call of the CPU is timed before.
+# The GPU is the faster one, until it gets slower. No call of the CPU is timed before. A
+# busy machine gives wrong signs that a device is slow: up to 31 are ignored after those
+# of 80 calls, and four samples follow the next one.
 ON_A_GPU_THAT_GETS_SLOWER = """
 from xpurt.testing import delay_virtual_gpu
 costs(20_000, 10)
@@ -30,7 +32,7 @@ def run(calls):
 run(60)
 print(run(20).get("gpu", 0) > 15)
 delay_virtual_gpu(100_000)
-print(run(30).get("gpu", 0) < 15)
+print(run(50).get("gpu", 0) < 40)
 print(run(20).get("cpu", 0) > 15)
 """
 

@@ -51,18 +51,12 @@ def test_a_mapping_that_cannot_be_is_one_line() -> None:
     assert line.startswith('xpurt: XPURT_MAPPING: mapping "nonsense" is unknown')
 
 
-@pytest.mark.parametrize(
-    ("mapping", "epochs"), [("CPU", 10), ("explicit", 3), ("GPU", 3), ("AUTO", 3)]
-)
-def test_the_demo_learns_under_every_mapping(
-    mapping: str, epochs: int, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("mapping", ["CPU", "explicit", "GPU", "AUTO"])
+def test_the_demo_learns_under_every_mapping(mapping: str, tmp_path: Path) -> None:
     picture = tmp_path / "out.png"
-    asked = ["--mapping", mapping, "--epochs", str(epochs), "--plot", str(picture)]
-    done = run("demo", *asked)
+    done = run("demo", "--mapping", mapping, "--epochs", "3", "--plot", str(picture))
     assert done.returncode == 0, done.stdout + done.stderr
-    last = f"epoch {epochs}/{epochs}"
-    lines = [line for line in done.stdout.splitlines() if last in line]
+    lines = [line for line in done.stdout.splitlines() if "epoch 3/3" in line]
     assert [line.split()[0] for line in lines] == ["xpu", "cpu"]
     for line in lines:
         share = line.split("test accuracy ")[1].split("%")[0]
