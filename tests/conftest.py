@@ -48,6 +48,21 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+_frozen_modules = 0
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """So does what a test imported, and what is left of a file: a collection that scans
+    PyTorch's compiler takes a second."""
+    global _frozen_modules
+    ends_file = nextitem is None or nextitem.path != item.path
+    if ends_file or len(sys.modules) > _frozen_modules + 50:
+        _frozen_modules = len(sys.modules)
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test draws the same numbers each time, independently of the tests before it."""
     random.seed(0)

@@ -57,3 +57,20 @@ def test_a_failing_op(name: str, policy: str, xpu: torch.device) -> None:
 def test_layouts_that_xpu_does_not_have() -> None:
     with pytest.raises(NotImplementedError, match="no mkldnn layout"):
         torch.ones(3, device="xpu").to_mkldnn()
+
+
+WRONG_RANKS: dict[str, Callable[[torch.Tensor], object]] = {
+    "cat": lambda x: torch.cat([x, x[0]]),
+    "out": lambda x: torch.cat([x, x[0]], out=torch.empty_like(x)),
+    "dot": lambda x: torch.dot(x, x),
+}
+
+
+@pytest.mark.parametrize("op", WRONG_RANKS)
+def test_an_op_made_of_others_has_its_own_message(op: str, xpu: torch.device) -> None:
+    x = torch.ones(3, 3)
+    with pytest.raises(RuntimeError) as expected:
+        WRONG_RANKS[op](x)
+    with xpurt.kernel_policy("sycl"), pytest.raises(RuntimeError) as found:
+        WRONG_RANKS[op](x.to(xpu))
+    assert str(found.value) == str(expected.value)

@@ -67,23 +67,6 @@ Stack arguments_as(const c10::FunctionSchema& schema, const Stack& stack,
   return made;
 }
 
-// Some meta functions throw other messages and types of errors than the CPU kernel. So
-// for operands of a moderate size PyTorch's CPU kernel is called: it throws before it
-// computes.
-void throw_what_the_cpu_throws(const c10::OperatorHandle& op, const Stack& stack) {
-  constexpr int64_t kMost = 1 << 20;  // elements
-  int64_t elements = 0;
-  const auto count = [&](const Tensor& tensor) {
-    if (tensor.defined()) elements += tensor.numel();
-  };
-  const size_t first = stack.size() - op.schema().arguments().size();
-  for (size_t at = first; at < stack.size(); ++at) for_each_tensor(stack[at], count);
-  if (elements > kMost || !op.hasKernelForDispatchKey(c10::DispatchKey::CPU)) return;
-  Stack zeros = arguments_as(op.schema(), stack, c10::DeviceType::CPU,
-                             [](const Tensor& tensor) { return as_zeros(tensor); });
-  op.callBoxedForDispatchKey(c10::DispatchKey::CPU, zeros);
-}
-
 // All properties of a call that a meta function reads, as bytes.
 class CallKey {
  public:
@@ -199,6 +182,22 @@ std::vector<Tensor> results_of(const c10::OperatorHandle& op, const Stack& stack
 }
 
 }  // namespace
+
+// Some meta functions throw other messages and types of errors than the CPU kernel, and
+// so do functions that rows call. The CPU kernel throws before it computes.
+void throw_what_the_cpu_throws(const c10::OperatorHandle& op, const Stack& stack) {
+  constexpr int64_t kMost = 1 << 20;  // elements
+  int64_t elements = 0;
+  const auto count = [&](const Tensor& tensor) {
+    if (tensor.defined()) elements += tensor.numel();
+  };
+  const size_t first = stack.size() - op.schema().arguments().size();
+  for (size_t at = first; at < stack.size(); ++at) for_each_tensor(stack[at], count);
+  if (elements > kMost || !op.hasKernelForDispatchKey(c10::DispatchKey::CPU)) return;
+  Stack zeros = arguments_as(op.schema(), stack, c10::DeviceType::CPU,
+                             [](const Tensor& tensor) { return as_zeros(tensor); });
+  op.callBoxedForDispatchKey(c10::DispatchKey::CPU, zeros);
+}
 
 bool register_meta_functions(
     std::initializer_list<std::pair<const char*, MetaFunction>> functions) {

@@ -106,13 +106,18 @@ void Decomposition::run(Stack* stack) const {
   active.push_back(this);
   const auto done = c10::make_scope_exit([] { active.pop_back(); });
   Stack parts(stack->end() - arguments_, stack->end() - outs_);
-  with_kept_error([&] { form().callBoxed(parts); });
+  try {
+    with_kept_error([&] { form().callBoxed(parts); });
+  } catch (const std::exception&) {
+    throw_what_the_cpu_throws(op_, *stack);
+    throw;
+  }
   for (size_t i = 0; i < written_.size(); ++i) {
     const Tensor& target =
         (*stack)[stack->size() - arguments_ + written_[i]].toTensor();
     const Tensor result = parts[i].toTensor();
     const bool can_cast = c10::canCast(result.scalar_type(), target.scalar_type());
-    if (!can_cast) meta_call(op_, *stack);  // throws the op's own error, if it has one
+    if (!can_cast) throw_what_the_cpu_throws(op_, *stack);
     TORCH_CHECK(can_cast, "result type ", result.scalar_type(),
                 " can't be cast to the desired output type ", target.scalar_type());
     if (outs_ > 0) at::native::resize_output(target, result.sizes());
