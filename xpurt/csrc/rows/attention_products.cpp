@@ -34,14 +34,12 @@ struct QueryBlock {
 };
 
 // From the last queries to the first: under a causal mask the last queries attend to
-// the most keys. So that few of the computed scores are hidden, there are four steps
-// then, if each has enough queries.
+// the most keys.
 std::vector<QueryBlock> blocks_of(const Attention& attention) {
   constexpr int64_t kFewest = 64;
   const int64_t per_query = std::max<int64_t>(attention.heads() * attention.keys(), 1);
-  int64_t queries = kScores / per_query;
-  if (attention.causal) queries = std::min(queries, attention.queries() / 4);
-  queries = std::min(std::max(queries, kFewest), attention.queries());
+  const int64_t queries =
+      std::min(attention.queries(), std::max(kFewest, kScores / per_query));
   const int64_t batches =
       std::clamp<int64_t>(kScores / (per_query * queries), 1, attention.batch());
   const int64_t steps = (attention.queries() + queries - 1) / queries;
