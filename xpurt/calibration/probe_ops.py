@@ -142,11 +142,11 @@ def convolve(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
 
 
 def attend(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
-    size = 64
-    tokens = max(math.isqrt(n // size), 1)
-    x = numbers((1, 1, tokens, size), dtype, device)
+    heads, size = 8, 64
+    tokens = max(math.isqrt(n // (heads * size)), 1)
+    x = numbers((1, heads, tokens, size), dtype, device)
     op = aten._scaled_dot_product_flash_attention_for_cpu
-    return lambda: op(x, x, x), tokens * tokens * size
+    return lambda: op(x, x, x), heads * tokens * tokens * size
 
 
 def draw(n: int, dtype: torch.dtype, device: str) -> tuple[Call, int]:
@@ -234,7 +234,7 @@ PROBE_OPS = (
     on_long_lines("softmax", aten._softmax, 1, False, letters="fb"),
     ProbeOp("matmul", multiply, letters="fbhd", smallest=15, largest=29),
     ProbeOp("convolution", convolve, smallest=18, largest=27),
-    ProbeOp("attention", attend, smallest=16, largest=26),
+    ProbeOp("attention", attend, letters="fb", smallest=16, largest=28),
     ProbeOp("draws", draw),
     ProbeOp("batch_norm", batch_norm, layout="across"),
     ProbeOp("channel_norm", group_norm),

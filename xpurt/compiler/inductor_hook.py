@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from xpurt import _C
 from xpurt.compiler import (
     divided_graphs,
+    encoder_layers,
     host_attention,
     host_code,
     host_graph,
@@ -136,6 +137,8 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
             return before(model, inputs, *args, **kwargs)
         op_by_op.keep_fullgraph()
         form = form_of(found, model)
+        if form == Form.SYCL or config.freezing:
+            encoder_layers.inline(model)
         if config.triton.cudagraphs and not config.max_autotune and form != Form.SYCL:
             warn_once(
                 'mode="reduce-overhead" records no XPU graph; the compiled code is '
