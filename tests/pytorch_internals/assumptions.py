@@ -34,6 +34,7 @@ MEMBERS = (
     Member("torch._tensor_classes", "set", "the classes of tensors that are pickled to other processes"),
     Member("torch.UntypedStorage._share_f*_cpu_", "(self, args, kwargs)", "replaced: xpu memory can't be shared between processes"),
     Member("torch.Tensor._addmm_activation", "method_descriptor", "an op that has a row"),
+    Member("torch._transformer_encoder_layer_fwd", "builtin_function_or_method", "an op that compiled programs have as its parts"),
     Member("torch._neg_view", "builtin_function_or_method", "the oracle copies negated views as such"),
     Member("torch._dynamo.backends.debugging.aot_eager", "function", "runs a graph op by op, where it cannot be compiled"),
     Member("torch._dynamo.reset", "()", "forgets compiled programs between the ops of a run"),
