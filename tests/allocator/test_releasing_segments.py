@@ -62,6 +62,24 @@ def test_the_only_segment_stays_however_much_of_it_is_free(size: int) -> None:
     assert stats()["segment.all.allocated"] == made
 
 
+@pytest.mark.usefixtures("memory")
+def test_a_program_that_repeats_its_rounds_maps_nothing_again() -> None:
+    """Its stages use segments of two pools, which together exceed the peak."""
+
+    def run(rounds: int) -> None:
+        for _ in range(rounds):
+            for stage in ([8 * MIB] * 8, [MIB] * 6):
+                addresses = [_C.testing.raw_allocate(size) for size in stage]
+                for address in addresses:
+                    _C.testing.raw_free(address)
+
+    run(200)
+    made = stats()["segment.all.allocated"]
+    run(10)
+    assert stats()["segment.all.allocated"] == made
+    assert reserved() <= 64 * MIB * 9 // 8 + 3 * MIB
+
+
 def test_nobody_waits_for_queued_work(
     busy: Busy,
 ) -> None:

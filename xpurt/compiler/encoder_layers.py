@@ -13,7 +13,7 @@ from torch.fx import GraphModule, Node, Proxy
 from torch.fx.proxy import GraphAppendingTracer
 from torch.nn import functional as F
 
-_LAYER: Final = torch._transformer_encoder_layer_fwd  # type: ignore[attr-defined]
+_LAYER: Final = torch._transformer_encoder_layer_fwd
 _MASK: Final = 18  # the argument's position
 
 
@@ -25,7 +25,7 @@ def inline(graph: GraphModule) -> None:
         if node.kwargs or any(node.args[_MASK:]) or not _is_on_xpu(node.args[0]):
             continue
         with graph.graph.inserting_before(node):
-            given = [
+            given: Any = [
                 Proxy(each, tracer) if isinstance(each, Node) else each
                 for each in node.args[:_MASK]
             ]
@@ -71,8 +71,8 @@ def _encoder_layer(
         return F.layer_norm(x, (width,), norm_weight_2, norm_bias_2, eps)
 
     def attention(x: Tensor) -> Tensor:
-        qkv = F.linear(x, qkv_weight, qkv_bias).unflatten(-1, (3, heads, -1))
-        qkv = qkv.permute(2, 0, 3, 1, 4)
+        joined: Any = F.linear(x, qkv_weight, qkv_bias)
+        qkv = joined.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
         attended = F.scaled_dot_product_attention(qkv[0], qkv[1], qkv[2])
         return F.linear(attended.transpose(1, 2).flatten(2), out_weight, out_bias)
 

@@ -42,7 +42,7 @@ bool OrdinalMemory::begin_again(uint64_t epoch) {
   }
   pools_.clear();
   last_pools_ = nullptr;
-  needed_ = needed_peak_ = allocations_ = peak_at_ = 0;
+  needed_ = needed_peak_ = allocations_ = peak_at_ = slack_ = 0;
   statistics_ = {};
   fraction_ = 1.0;
   limit_ = total_;
@@ -146,6 +146,7 @@ void* OrdinalMemory::handed_out(Block* block, const Request& request,
   if (needed_ > needed_peak_) {
     needed_peak_ = needed_;
     peak_at_ = allocations_;
+    slack_ = 0;
   }
   if (C10_UNLIKELY(request.stack != nullptr)) block->stack = request.stack;
   statistics_.handed_out(*block);

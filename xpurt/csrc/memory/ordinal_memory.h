@@ -221,6 +221,7 @@ class OrdinalMemory {
   size_t needed_peak_ = 0;      // the peak since the cache was emptied
   size_t allocations_ = 0;
   size_t peak_at_ = 0;  // value of allocations_ when the peak last grew
+  size_t slack_ = 0;  // what may be reserved above it; see Note [How much is reserved]
   MemoryStatistics statistics_;
   double fraction_ = 1.0;
   uint64_t limit_;
