@@ -41,26 +41,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("takes_minutes") is None)
 
 
-def pytest_collection_finish() -> None:
-    """The modules and tests loaded by now live to the end. Frozen, they are not scanned
-    again by each collection, for example at a change of the mapping."""
+_modules = 0  # those that are frozen
+
+
+def freeze_what_lives() -> None:
+    """What is loaded by now lives to the end. Frozen, it is not scanned again by each
+    collection, for example at a change of the mapping."""
+    global _modules
+    _modules = len(sys.modules)
     gc.collect()
     gc.freeze()
 
 
-_frozen_modules = 0
+def pytest_collection_finish() -> None:
+    freeze_what_lives()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """So does what a test imported, and what is left of a file: a collection that scans
-    PyTorch's compiler takes a second."""
-    global _frozen_modules
+    """A collection that scans PyTorch's compiler, which a test imported, takes a second."""
     ends_file = nextitem is None or nextitem.path != item.path
-    if ends_file or len(sys.modules) > _frozen_modules + 50:
-        _frozen_modules = len(sys.modules)
-        gc.collect()
-        gc.freeze()
+    if ends_file or len(sys.modules) > _modules + 50:
+        freeze_what_lives()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

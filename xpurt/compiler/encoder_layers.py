@@ -64,11 +64,8 @@ def _encoder_layer(
     """The layer of [batch, length, width]: attention, and two products with an activation
     between them. Both are added to their operand."""
 
-    def first_norm(x: Tensor) -> Tensor:
-        return F.layer_norm(x, (width,), norm_weight_1, norm_bias_1, eps)
-
-    def second_norm(x: Tensor) -> Tensor:
-        return F.layer_norm(x, (width,), norm_weight_2, norm_bias_2, eps)
+    def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return F.layer_norm(x, (width,), weight, bias, eps)
 
     def attention(x: Tensor) -> Tensor:
         joined: Any = F.linear(x, qkv_weight, qkv_bias)
@@ -82,7 +79,7 @@ def _encoder_layer(
         return F.linear(inner, weight_2, bias_2)
 
     if norm_first:
-        x = src + attention(first_norm(src))
-        return x + products(second_norm(x))
-    x = first_norm(src + attention(src))
-    return second_norm(x + products(x))
+        x = src + attention(norm(src, norm_weight_1, norm_bias_1))
+        return x + products(norm(x, norm_weight_2, norm_bias_2))
+    x = norm(src + attention(src), norm_weight_1, norm_bias_1)
+    return norm(x + products(x), norm_weight_2, norm_bias_2)

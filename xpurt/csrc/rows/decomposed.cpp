@@ -117,7 +117,7 @@ void Decomposition::run(Stack* stack) const {
         (*stack)[stack->size() - arguments_ + written_[i]].toTensor();
     const Tensor result = parts[i].toTensor();
     const bool can_cast = c10::canCast(result.scalar_type(), target.scalar_type());
-    if (!can_cast) throw_what_the_cpu_throws(op_, *stack);
+    if (!can_cast) meta_call(op_, *stack);  // throws the op's own error, if it has one
     TORCH_CHECK(can_cast, "result type ", result.scalar_type(),
                 " can't be cast to the desired output type ", target.scalar_type());
     if (outs_ > 0) at::native::resize_output(target, result.sizes());
