@@ -29,6 +29,7 @@ ROOM_OF_MODULE = {
     "config": "base",
     "cpp_extension": "base",
     "errors": "base",
+    "accelerator_runtime": "runtime",
     "runtime": "runtime",
     "__main__": "command_line",
     "pytest_xpurt": "testing",
@@ -40,6 +41,9 @@ IMPORTED_BY_NAME = {
     "startup",
     "sharing",
     "text",
+    "xpurt.compiler.call_time",
+    "xpurt.compiler.random_ops",
+    "xpurt.compiler.paired_rounds",
     "xpurt.mapping.inventory",
     "xpurt.mapping.rank_placement",
     "xpurt.mapping.auto.simulation",
@@ -47,7 +51,8 @@ IMPORTED_BY_NAME = {
 
 BELOW_XPU = {"base", "startup", "text", "kernels", "mapping", "streams"}
 BELOW_TOOLS = BELOW_XPU | {
-    "reports", "xpu", "compiler", "lazy", "distributed", "runtime", "sharing", "virtual_gpu"
+    "reports", "xpu", "compiler", "lazy", "distributed", "runtime", "sharing", "virtual_gpu",
+    "prototype"
 }  # fmt: skip
 
 # The table of rooms. "face" is xpurt/__init__.py, the public names: the tools above
@@ -64,12 +69,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "calibration": BELOW_XPU | {"reports"},
     "xpu": BELOW_XPU,
     "compiler": {"base", "kernels", "mapping", "streams", "xpu"},
-    "lazy": {"base", "kernels", "streams", "xpu"},
+    "lazy": {"base", "kernels", "streams", "xpu", "compiler"},
+    "prototype": {"base", "mapping", "runtime"},
     "distributed": {"base", "streams", "xpu"},
     "runtime": BELOW_XPU | {"xpu"},
     "sharing": BELOW_XPU | {"xpu"},
     "integrations": BELOW_XPU | {"xpu"},
-    "face": BELOW_XPU | {"calibration", "integrations", "xpu", "runtime", "sharing"},
+    "face": BELOW_XPU
+    | {"calibration", "integrations", "xpu", "runtime", "prototype", "sharing"},
     "autoload": {"face"},
     "testing": BELOW_TOOLS | {"face"},
     "bench": BELOW_TOOLS | {"face", "testing"},

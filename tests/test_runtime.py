@@ -7,7 +7,13 @@ from types import ModuleType
 import pytest
 import torch
 
-from xpurt.runtime import REQUIRED, register_runtime
+from xpurt.accelerator_runtime import faults_of
+from xpurt.runtime import (
+    REQUIRED,
+    AcceleratorRuntime,
+    add_to_torch,
+    register_runtime,
+)
 
 
 def made_up(name: str = "my_runtime", *, without: tuple[str, ...] = ()) -> ModuleType:
@@ -118,15 +124,19 @@ def test_what_is_missing_is_listed_and_nothing_is_changed() -> None:
     with pytest.raises(TypeError) as caught:
         register_runtime("xpu", module)
     assert str(caught.value) == (
-        "my_runtime cannot be the runtime torch.xpu: it lacks the functions "
-        "stream, _lazy_init."
+        "my_runtime cannot be the runtime torch.xpu, as PyTorch calls functions that it "
+        "does not have:\n"
+        "- stream is missing: define stream(stream) to return a context manager in which "
+        "`stream` is current; None changes nothing\n"
+        "- _lazy_init is missing: define _lazy_init() to start the device at its first "
+        "use, or do nothing"
     )
     assert everything_at("xpu") == before
 
 
 @pytest.mark.parametrize("function", REQUIRED)
 def test_each_function_is_asked_for_and_documented(function: str) -> None:
-    with pytest.raises(TypeError, match=f"functions {function}[.]"):
+    with pytest.raises(TypeError, match=f"- {function} is missing: define {function}"):
         register_runtime("hpu", made_up(without=(function,)))
     assert f"``{function}``" in str(register_runtime.__doc__)
 
@@ -134,10 +144,44 @@ def test_each_function_is_asked_for_and_documented(function: str) -> None:
 def test_an_attribute_that_is_no_function_is_missing() -> None:
     module = made_up()
     module.device_count = 1
-    with pytest.raises(TypeError, match="device_count"):
+    with pytest.raises(TypeError, match="device_count is 1, which can't be called"):
         register_runtime("hpu", module)
     with pytest.raises(TypeError, match="None cannot be the runtime"):
         register_runtime("hpu", None)
+
+
+def test_a_function_that_cannot_take_the_arguments_is_named() -> None:
+    module = made_up()
+    module.set_device = lambda: None
+    with pytest.raises(TypeError) as caught:
+        register_runtime("hpu", module)
+    assert (
+        "- set_device() can't be called as set_device(device), too many positional "
+        "arguments: define set_device(device) to make it this thread's device"
+    ) in str(caught.value)
+
+
+def test_the_protocol_is_that_of_typing() -> None:
+    assert getattr(AcceleratorRuntime, "_is_protocol", False)
+    # The runtime of xpu, and that of a prototype, are such.
+    assert faults_of(torch.xpu) == []
+    assert faults_of(torch.cuda) == []
+
+
+def test_torch_gets_the_function_by_a_call_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert not hasattr(torch, "register_runtime")
+    add_to_torch()
+    try:
+        add_to_torch()
+        assert torch.register_runtime is register_runtime
+        monkeypatch.setattr(torch, "register_runtime", print)
+        with pytest.raises(RuntimeError, match=r"Call xpurt\.register_runtime"):
+            add_to_torch()
+    finally:
+        monkeypatch.undo()
+        delattr(torch, "register_runtime")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from numpy.typing import ArrayLike
-from torch import Event, Generator, Tensor, dtype
+from torch import Event, Generator, Stream, Tensor, dtype
 
 torch_version: str
 sycl_version: str  # of the SYCL headers, as "20250301"
@@ -42,6 +42,18 @@ def device_uuid(device: int) -> bytes:
 def define_backend(make_inner: Callable[..., Any]) -> Any:
     """The class `ProcessGroupXCCL`. `make_inner` takes a store, a rank, the number of
     ranks and a timeout, and returns a c10d backend for CPU tensors."""
+
+def init_lazy_backend() -> None:
+    """Makes xpu the backend of the device "lazy", once per process."""
+
+def register_lazy_kernels() -> bool:
+    """Gives kernels of the Lazy key to ops that were defined since the last call."""
+
+def set_lazy_compiler(compile: Callable[..., Any] | None, at_once: bool) -> None:
+    """Traced graphs are compiled by it from now on: before their first run, or once that
+    pays. `compile` takes a torch._C.Graph, the arguments of its run, and a function that
+    runs it op by op. It returns a function that takes the arguments in a list, which it
+    clears, and returns the results; or None."""
 
 def require_fused_attention(required: bool) -> None:
     """Whether attention of tensor subclasses has to be the fused op; another form is an
@@ -100,6 +112,36 @@ def memory_info(index: int) -> tuple[int, int]:
     """Free and total bytes, counted over all processes."""
 
 def synchronize_all() -> None: ...
+def make_prototype_device(
+    type: str, behind: str, count: int, sycl_devices: Sequence[int]
+) -> None:
+    """A device of a type without one. behind: "cpu" or "xpu". sycl_devices: the addresses of
+    the `sycl::device` objects that have the memory, one per device; empty if it is that of
+    `behind`."""
+
+def prototype_copies(type: str) -> bool:
+    """Whether the CPU's kernels get copies, as the host can't read the memory."""
+
+def prototype_queue(stream: Stream) -> object:
+    """A capsule, as `xpurt.mapping.queue_from_capsule` takes it."""
+
+def prototype_current(type: str) -> int: ...
+def prototype_exchange(type: str, index: int) -> int:
+    """Sets this thread's current device, and returns the one before."""
+
+def prototypes() -> list[str]:
+    """The device types that have a prototype."""
+
+def prototype_calls(type: str) -> list[tuple[str, bool, int, int, float]]:
+    """Op, whether the vendor's kernel ran, calls, bytes copied, seconds."""
+
+def count_vendor_kernels(type: str) -> None:
+    """From now on calls of kernels that the vendor has registered are counted."""
+
+def reset_prototype_calls(type: str) -> None: ...
+def prototype_generator(type: str, index: int) -> Generator: ...
+def prototype_stream(type: str, index: int) -> Stream: ...
+def prototype_exchange_stream(stream: Stream) -> Stream: ...
 def set_active(active: bool) -> None: ...
 def is_active() -> bool: ...
 def is_cuda_build() -> bool: ...

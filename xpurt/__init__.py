@@ -24,6 +24,7 @@ from xpurt.mapping import (
     timeline,
     xpu_mapping,
 )
+from xpurt.prototype import PrototypeDevice, prototype_device
 from xpurt.runtime import register_runtime
 from xpurt.sharing.lazy_copies import lazy_copies
 from xpurt.sharing.place import place
@@ -42,6 +43,7 @@ if extension.inactive_reason() is None:
 
 __all__ = [
     "MappingError",
+    "PrototypeDevice",
     "XpurtError",
     "calibrate",
     "explain",
@@ -54,6 +56,7 @@ __all__ = [
     "physical_devices",
     "place",
     "prefer",
+    "prototype_device",
     "register_runtime",
     "set_kernel_policy",
     "set_xpu_mapping",

@@ -7,21 +7,16 @@ from typing import Any, Final
 
 import torch
 
+from xpurt.accelerator_runtime import REQUIRED, AcceleratorRuntime, faults_of
 from xpurt.errors import nearest
 
-# What PyTorch itself calls on the runtime of an accelerator.
-REQUIRED: Final = (
-    "is_available",
-    "device_count",
-    "current_device",
-    "set_device",
-    "synchronize",
-    "current_stream",
-    "stream",
-    "manual_seed_all",
-    "_is_in_bad_fork",
-    "_lazy_init",
-)
+__all__ = [
+    "REQUIRED",
+    "AcceleratorRuntime",
+    "Registration",
+    "add_to_torch",
+    "register_runtime",
+]
 
 # The device types that torch.device() accepts; PyTorch lists them only in an error.
 _DEVICE_TYPES: Final = (
@@ -102,18 +97,20 @@ def register_runtime(name: str, module: Any) -> Registration:
 
     name: any device type that PyTorch knows: "xpu", "ipu", "hpu", ..., or the name
         given to PrivateUse1.
-    module: offers at least what PyTorch calls on a runtime: ``is_available``,
+    module: a module or an object with the functions of
+        `xpurt.runtime.AcceleratorRuntime`, which PyTorch calls: ``is_available``,
         ``device_count``, ``current_device``, ``set_device``, ``synchronize``,
         ``current_stream``, ``stream``, ``manual_seed_all``, ``_is_in_bad_fork`` and
-        ``_lazy_init``.
+        ``_lazy_init``. `xpurt.prototype_device(..., runtime=module)` fills in what a
+        module lacks.
 
     From then on ``torch.<name>``, ``import torch.<name>`` and
     ``torch.get_device_module(name)`` are `module`. Its submodules become
     ``torch.<name>.*``; those of the previous runtime are no longer found there.
 
     Returns a handle; its ``remove()`` restores what was there. It is a context manager,
-    too. Raises ValueError on an unknown device type, and TypeError on a module that
-    lacks functions, with the list of all that are missing.
+    too. Raises ValueError on an unknown device type, and TypeError on a module whose
+    functions are missing, or can't be called as PyTorch does, with what to define.
     """
     _check_name(name)
     _check_module(name, module)
@@ -129,6 +126,20 @@ def register_runtime(name: str, module: Any) -> Registration:
         registration = Registration(name, module, before)
         _registered.setdefault(name, []).append(registration)
         return registration
+
+
+def add_to_torch() -> None:
+    """Makes ``torch.register_runtime`` this package's `register_runtime`, for programs that
+    look for it there. Nothing else does so; a second call does nothing.
+
+    Raises RuntimeError if PyTorch has a function of that name.
+    """
+    found = vars(torch).get("register_runtime", register_runtime)
+    if found is not register_runtime:
+        raise RuntimeError(
+            f"torch.register_runtime is {found!r} already. Call xpurt.register_runtime."
+        )
+    setattr(torch, "register_runtime", register_runtime)  # noqa: B010
 
 
 def _forget_found_modules() -> None:
@@ -151,12 +162,13 @@ def _check_name(name: str) -> None:
 
 
 def _check_module(name: str, module: Any) -> None:
-    missing = [f for f in REQUIRED if not callable(getattr(module, f, None))]
-    if missing:
+    faults = faults_of(module)
+    if faults:
         shown = getattr(module, "__name__", None) or repr(module)
+        listed = "".join(f"\n- {fault}" for fault in faults)
         raise TypeError(
-            f"{shown} cannot be the runtime torch.{name}: it lacks the functions "
-            f"{', '.join(missing)}."
+            f"{shown} cannot be the runtime torch.{name}, as PyTorch calls functions "
+            f"that it does not have:{listed}"
         )
 
 

@@ -119,6 +119,17 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
         ),
     ],
     "prefer": [(lambda it: enter(xpurt.prefer, it), [*WRONG, "gpuu", "", "cuda"])],
+    "prototype_device": [
+        (xpurt.prototype_device, [*WRONG, "", "cuda", "ipu2", "Ipu"]),
+        (
+            lambda it: xpurt.prototype_device("ipu", memory=it),
+            [3, None, "", "disk", "cpu:9", b"cpu"],
+        ),
+        (
+            lambda it: xpurt.prototype_device("ipu", devices=it),
+            [0, 65, -1, 1.5, "x", None, True],
+        ),
+    ],
     "register_runtime": [
         (lambda it: xpurt.register_runtime(it, torch), [*WRONG, "ipuu", ""]),
         (lambda it: xpurt.register_runtime("ipu", it), [3, None, object(), "torch"]),
@@ -183,9 +194,10 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
         (testing.delay_virtual_gpu, ["x", 1.5, None, -1, True])
     ],
 }
-# Functions without arguments, and exception types.
+# Functions without arguments, exception types, and types of results.
 WITHOUT = {
     "MappingError",
+    "PrototypeDevice",
     "XpurtError",
     "get_kernel_policy",
     "get_xpu_mapping",

@@ -1,7 +1,8 @@
 """What xpurt takes for granted of PyTorch's internals: the table behind
-docs/pytorch_internals.md. A pattern with a "*" stands for several names."""
+docs/pytorch_internals.md. A pattern with a "*" stands for several names. The names of
+C++ are in cpp_names.py."""
 
-from pytorch_internals.kinds import Member, Native, Patch
+from pytorch_internals.kinds import Member, Patch
 
 CHECKED_WITH = "2.13.0"
 
@@ -21,6 +22,15 @@ MEMBERS = (
     Member("torch._C._*_multithreading_enabled", "", "the engine's flag; replaced"),
     Member("torch._C._get_schema", "builtin_function_or_method", "schemas of ops that are computed by way of others"),
     Member("torch._C._get_privateuse1_backend_name", "builtin_function_or_method", "the name of PrivateUse1 as a device type"),
+    Member("torch._C._rename_privateuse1_backend", "builtin_function_or_method", "names PrivateUse1 after a prototype device"),
+    Member("torch._C.parse_schema", "builtin_function_or_method", "the overload of an op in TorchScript, by the schema that its node prints"),
+    Member("torch._C._lazy._*", "builtin_function_or_method", "the lazy core's text of a graph, its counters, and its step, which a seed waits for"),
+    Member("torch._C._dispatch_get_all_op_names", "builtin_function_or_method", "xpurt's random ops of lazy graphs, for the compiler"),
+    Member("torch._register_device_module", "(device_type, module)", "`torch.lazy`, which checkpoints ask for the state of a generator"),
+    Member("torch.xpu._initialized", "bool", "`torch.lazy` has such a flag too: checkpoints keep the state of a generator where it is set"),
+    Member("torch._lazy.mark_step", "(device, wait)", "runs what was traced: `xpurt.lazy.step`"),
+    Member("torch.Tensor._reduce_ex_internal", "function", "replaced: a lazy tensor has no storage to save"),
+    Member("torch._utils._rebuild_device_tensor_from_cpu_tensor", "(data, dtype, device, requires_grad)", "how a saved lazy tensor is loaded: PyTorch has it for tensors of XLA"),
     Member("torch._C._is_alias_of", "builtin_function_or_method", "conformance: whether a result is a view"),
     Member("torch._C._autograd.DeviceType*", "", "events of the profiler say CUDA on a CPU build, and become XPU"),
     Member("torch.autograd.profiler.profile._parse_kineto_results", "(self, result, timeout_s)", "replaced, for the same"),
@@ -47,6 +57,7 @@ MEMBERS = (
     Member("torch._inductor.lowering.lowerings", "dict", "the ops that Inductor compiles or calls"),
     Member("torch._inductor.lowering.unsupported_input_tensor", "(t, node)", "which tensors Inductor leaves to eager ops; replaced"),
     Member("torch._inductor.decomposition.select_decomp_table", "()", "activations after a convolution are traced with them, and found again"),
+    Member("torch._inductor.compile_fx.compile_fx", "(model_, example_inputs_, inner_compile, config_patches, decompositions, ignore_shape_env, compile_region_name)", "compiles a graph of lazy tensors, which Dynamo has not traced"),
     Member("torch._inductor.compile_fx.fake_tensor_prop", "(gm, example_inputs, force_allow_non_fake_inputs)", "values of nodes that a pass has made"),
     Member("torch._inductor.ir.Layout", "type", "the device of a buffer"),
     Member("torch._inductor.codecache.PyCodeCache.modules", "list", "the modules of generated code"),
@@ -122,8 +133,7 @@ MEMBERS = (
     Member("torch.utils._python_dispatch.TorchDispatchMode", "type", "conformance: which ops a call is made of"),
     Member("torch.utils._pytree.*", "function", "trees of tensors as arguments and results"),
     Member("torch.xpu._is_compiled", "()", "asked by PyTorch, and replaced on a CUDA build"),
-    Member("torch.xpu._is_in_bad_fork", "()", "what a runtime of a device type has to offer"),
-    Member("torch.xpu._lazy_init", "()", "what a runtime of a device type has to offer"),
+    Member("torch.nn.Module._apply", "(self, fn, recurse)", "moves a module; prototype devices keep tied weights tied"),
 )  # fmt: skip
 
 
@@ -270,6 +280,16 @@ PATCHES = (
         "`register_runtime`: a module becomes `torch.<device type>`; PyTorch caches what it found",
     ),
     Patch(
+        ("setattr(torch, 'register_runtime')",),
+        (),
+        "`add_to_torch()`, when it is called: PyTorch has no such function",
+    ),
+    Patch(
+        ("setattr(nn.Module, '_apply')", "setattr(state, _KEPT)"),
+        (("torch.nn.Module._apply", "(self, fn, recurse)"),),
+        "prototype devices: tied weights stay tied; the state of a generator carries other states",
+    ),
+    Patch(
         ("modules[:]", "sys.modules[name]"),
         (("torch._inductor.codecache.PyCodeCache.modules", "list"),),
         "modules of generated code with xpu tensors as constants leave Inductor's list and `sys.modules`",
@@ -308,6 +328,31 @@ PATCHES = (
         "xpu tensors are copied to other processes",
     ),
     Patch(
+        ("Tensor._reduce_ex_internal",),
+        (("torch.Tensor:_reduce_ex_internal", "(self, proto)"),),
+        "a lazy tensor is saved as a CPU tensor and its device",
+    ),
+    Patch(
+        ("torch.manual_seed", "torch.random.manual_seed"),
+        (("torch.random.manual_seed", "(seed)"),),
+        "a seed is also that of prototype devices whose type PyTorch's function does not know",
+    ),
+    Patch(
+        ("Library.impl", "setattr(module, name)"),
+        (("torch.library.Library:impl", "(self, op_name, fn, dispatch_key, with_keyset, allow_override)"),),
+        "lazy tensors know an op of a program as soon as it has a kernel; `torch.lazy` has the functions of `torch.xpu`",
+    ),
+    Patch(
+        ("setattr(Tensor, name)", "setattr(Tensor, f'is_{name}')", "setattr(nn.Module, name)"),
+        (("torch.Tensor:ipu", ""), ("torch.nn.Module:ipu", "(self, device)"), ("torch.nn.Module:mtia", "(self, device)")),
+        "methods that are named after a prototype device, as far as PyTorch lacks them; its own `Tensor.ipu` takes no index",
+    ),
+    Patch(
+        ("saved_storages.register(name)",),
+        (("torch.serialization.register_package", "(priority, tagger, deserializer)"),),
+        "xpurt's own function, which adds the storages of a prototype device to those that `torch.load` knows",
+    ),
+    Patch(
         ("setattr(torch.Tensor, INTERFACE)", "delattr(torch.Tensor, INTERFACE)"),
         (),
         "`__sycl_usm_array_interface__`: a new attribute of tensors",
@@ -332,50 +377,4 @@ PATCHES = (
         (),
         "lightning: an accelerator `xpu` for its Trainer and its Fabric; tests/integrations holds it",
     ),
-)  # fmt: skip
-
-
-NATIVE = (
-    Native("at::native::structured_*", "ATen/ops/*_native.h", "structured CPU kernels run on xpu tensors themselves: Note [Structured ops on xpu tensors]"),
-    Native("at::native::resize_output", "ATen/native/Resize.h", "out= arguments are resized as PyTorch does"),
-    Native("at::native::result_type", "ATen/ops/result_type_native.h", "type promotion of rows"),
-    Native("at::native::update_result_type_state", "ATen/native/TypeProperties.h", "type promotion of rows"),
-    Native("at::native::ResultTypeState", "ATen/native/TypeProperties.h", "type promotion of rows"),
-    Native("at::native::*ested*ensor*mpl", "ATen/NestedTensorImpl.h", "nested tensors as CPU tensors on the same bytes"),
-    Native("at::native::ZeroTensorAllocator", "ATen/native/TensorFactories.h", "_efficientzerotensor on xpu"),
-    Native("at::native::fill_*_deterministic_", "ATen/native/*.h", "deterministic filling of new memory"),
-    Native("at::native::check_supported_max_int_with_precision", "ATen/native/TensorFactories.h", "the checks of randperm"),
-    Native("at::native::checkSetStorage", "ATen/native/Resize.h", "set_ on xpu"),
-    Native("at::native::*mixed*type", "ATen/native/cpu/mixed_data_type.h", "group_norm and layer_norm of two dtypes"),
-    Native("at::native::_check_layer_norm_inputs", "ATen/native/layer_norm.h", "the checks of layer_norm"),
-    Native("at::native::expandTensors", "ATen/native/IndexingUtils.h", "indices of index and index_put"),
-    Native("at::native::toListOfOptionalTensors", "ATen/native/IndexingUtils.h", "indices of index and index_put"),
-    Native("at::native::hasContiguousSubspace", "ATen/native/IndexingUtils.h", "indices of index and index_put"),
-    Native("at::native::templates", "ATen/native/DistributionTemplates.h", "the checks of random ops"),
-    Native("at::native::*", "ATen/ops/*_native.h", "functions of the wheel that are called past the dispatcher"),
-    Native("at::detail::get*Hooks", "ATen/detail/*HooksInterface.h", "the hooks of XPU and CUDA are replaced in place; neither interface has data members"),
-    Native("at::detail::*", "ATen/*.h", "making of tensors"),
-    Native("at::impl::ThreadLocalPythonObjects", "ATen/ThreadLocalPythonObjects.h", "state of Python that travels with a thread"),
-    Native("c10::detail::getNonDeterministicRandom", "c10/core/GeneratorImpl.h", "seeds"),
-    Native("c10::impl::DeviceGuardImplInterface", "c10/core/impl/DeviceGuardImplInterface.h", "the guard of xpu"),
-    Native("c10::impl::device_guard_impl_registry", "c10/core/impl/DeviceGuardImplInterface.h", "whether another accelerator has devices"),
-    Native("c10::impl::TorchDispatchModeKey", "c10/core/impl/TorchDispatchModeTLS.h", "the modes of a compiler that records a program"),
-    Native("c10::impl::TorchDispatchModeTLS", "c10/core/impl/TorchDispatchModeTLS.h", "whether they are on: attention becomes products and a softmax then"),
-    Native("c10::impl::VirtualGuardImpl", "c10/core/impl/VirtualGuardImpl.h", "streams of the results of a collective"),
-    Native("c10::impl::GPUTrace", "c10/core/impl/GPUTrace.h", "callbacks of `torch.xpu._gpu_trace`"),
-    Native("c10::impl::PyInterpreter*", "c10/core/impl/PyInterpreter.h", "callbacks of `torch.xpu._gpu_trace`"),
-    Native("c10::impl::boxArgs", "ATen/core/boxing/impl/boxing.h", "unboxed calls that end in a boxed one"),
-    Native("c10::impl::PopResult", "ATen/core/boxing/impl/boxing.h", "unboxed calls that end in a boxed one"),
-    Native("libkineto::*", "kineto/*.h", "the profiler of xpu's work"),
-    Native("torch::autograd::*", "torch/csrc/autograd/*.h", "gradients of recurrent layers, and the engine's threads"),
-    Native("torch::unwind::*", "torch/csrc/profiler/unwind/unwind.h", "stack traces in snapshots of memory"),
-    Native("torch::utils::*", "torch/csrc/utils/device_lazy_init.h", "forked processes"),
-    Native("&EngineTable::device_ready_queues_", "torch/csrc/autograd/engine.h", "Note [Autograd's threads]: the table of queues is extended"),
-    Native("&EngineTable::thread_pool_shared_", "torch/csrc/autograd/engine.h", "Note [Autograd's threads after a fork]"),
-    Native("&ReadyQueue::*_", "torch/csrc/autograd/engine.h", "Note [Autograd's threads at exit]"),
-    Native("&Tasks::c", "", "the container below std::priority_queue, as the C++ standard has it"),
-    Native("<ATen/*>", "", "inner headers of ATen"),
-    Native("<c10/core/impl/*>", "", "inner headers of c10"),
-    Native("<torch/csrc/*>", "", "inner headers of torch"),
-    Native("<kineto/*>", "", "headers of kineto, which the wheel brings"),
 )  # fmt: skip

@@ -20,8 +20,10 @@ os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import torch
 
-from pytorch_internals.assumptions import MEMBERS, NATIVE, PATCHES, Member, Native
+from pytorch_internals.assumptions import MEMBERS, PATCHES
+from pytorch_internals.cpp_names import NATIVE
 from pytorch_internals.dispatch_keys import KEYS
+from pytorch_internals.kinds import Member, Native
 from pytorch_internals.used import CPP, ROOT, all_uses
 
 TORCH = Path(torch.__file__).parent

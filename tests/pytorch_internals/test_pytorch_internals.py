@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytorch_internals import assumptions, page, used
-from pytorch_internals.assumptions import MEMBERS, NATIVE, PATCHES
+from pytorch_internals.assumptions import MEMBERS, PATCHES
+from pytorch_internals.cpp_names import NATIVE
 from pytorch_internals.dispatch_keys import KEYS
 
 TESTS = Path(__file__).parents[1]

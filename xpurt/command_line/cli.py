@@ -79,6 +79,16 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     )
     calibrate.set_defaults(run=_calibrate)
 
+    prototype = commands.add_parser(
+        "prototype", help="write a package for a new device type of PyTorch"
+    )
+    prototype.add_argument("action", choices=("new",))
+    prototype.add_argument("name", help='the device type, as "mydevice" or "ipu"')
+    prototype.add_argument(
+        "--folder", type=_path, default=Path(), help="default: this one"
+    )
+    prototype.set_defaults(run=_prototype)
+
     simulate = commands.add_parser(
         "simulate", help="compare scheduling policies on machines of 1 to 64 devices"
     )
@@ -125,6 +135,9 @@ def _add_conformance(commands: Any) -> None:
         "--virtual-gpu",
         choices=("off", "lenient", "coherent", "strict"),
         default="off",
+    )
+    command.add_argument(
+        "--device", default="xpu", help='"lazy", or a prototype as "ipu"; default: xpu'
     )
     command.add_argument(
         "--dtypes", nargs="+", default=[], metavar="DTYPE", help="as in float32 int64"
@@ -309,6 +322,19 @@ def _simulate(options: argparse.Namespace) -> int:
         return _failed(error)
 
 
+def _prototype(options: argparse.Namespace) -> int:
+    from xpurt.prototype import new_package
+
+    try:
+        files = new_package(options.name, options.folder)
+    except (OSError, ValueError) as error:
+        return _failed(error)
+    for file in files:
+        print(file)
+    print("\nNext: pytest, and the README beside it.")
+    return 0
+
+
 def _conformance(options: argparse.Namespace) -> int:
     from xpurt.conformance import (
         ALL_DTYPES,
@@ -338,6 +364,7 @@ def _conformance(options: argparse.Namespace) -> int:
             timeout_s=options.timeout,
             gpu_types="not" if options.compiled else options.gpu_types,
             compiled=options.compiled,
+            device=options.device,
             known_failures=(
                 KNOWN_FAILURES_COMPILED if options.compiled else PACKAGED_KNOWN_FAILURES
             ),

@@ -51,7 +51,7 @@ def define() -> None:
     for namespace, names in (("aten", ATEN), ("prims", _PRIMS)):
         for name in names:
             packet, _, overload = name.partition(".")
-            _define(namespace, packet, overload)
+            define_for(namespace, packet, overload)
 
 
 def replace(graph: torch.fx.GraphModule) -> None:
@@ -67,7 +67,8 @@ def replace(graph: torch.fx.GraphModule) -> None:
     graph.recompile()
 
 
-def _define(namespace: str, packet: str, overload: str) -> None:
+def define_for(namespace: str, packet: str, overload: str) -> None:
+    """Defines the op that takes the place of a random op in code for the host."""
     op = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
     # aten and prims have ops of the same names.
     ours = f"{namespace}_{packet}"

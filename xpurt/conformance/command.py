@@ -17,6 +17,7 @@ from xpurt.conformance.extras import progress_bar
 from xpurt.conformance.known import read_known, stale_entries, unknown_failures
 from xpurt.conformance.pairs import DTYPES, Pair, gpu_pairs, left_out, pairs
 from xpurt.conformance.pool import run_pairs
+from xpurt.conformance.refused import mark_refused
 from xpurt.conformance.report import failures, headline, summary, verdict
 from xpurt.conformance.report_html import conformance_page
 from xpurt.conformance.results import Result, tally
@@ -89,6 +90,7 @@ def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> 
     # Workers finish in any order; reports are sorted.
     order = {(pair.name, pair.dtype): place for place, pair in enumerate(wanted)}
     results.sort(key=lambda result: order[result.name, result.dtype])
+    mark_refused(results, settings.device)
 
     apart = left_out(entries, dtypes, settings.ops)
     whole = settings.samples_per_pair is None and settings.gpu_types == "also"
@@ -143,5 +145,6 @@ def _data(settings: Settings, results: list[Result], apart: int) -> dict[str, An
         "tiers": dict(total.tiers),
         "not_on_the_cpu": total.not_on_cpu,
         "left_out": apart,
+        "refused": total.refused,
         "results": [result.as_data() for result in results],
     }

@@ -108,6 +108,7 @@ class Worker:
                 *(sys.executable, "-m", "xpurt.conformance.worker"),
                 *("--database", settings.database),
                 *(["--compiled"] if settings.compiled else []),
+                *("--device", settings.device),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -47,7 +47,12 @@ def headline(results: Sequence[Result], label: str, left_out: int) -> str:
         f"{compared.count('wider'):,} round otherwise than the CPU,\n"
         "and are as right as it by what it gives in the next wider type.\n"
         f"Not counted: {total.not_on_cpu:,} pairs that raise on the CPU too, "
-        f"{left_out:,} that PyTorch does not list for it."
+        f"{left_out:,} that PyTorch does not list for it"
+        + (
+            f", {total.refused:,} that PyTorch refuses for the device type."
+            if total.refused
+            else "."
+        )
     )
 
 

@@ -50,7 +50,11 @@ def conformance_page(
         Figure(f"{len(bad):,}", "failures", _tone(not bad)),
         Figure(f"{len(unknown):,}", "of them not known", _tone(not unknown)),
         Figure(f"{total.kernel_share:.1%}", "took SYCL or oneDNN"),
-        Figure(f"{total.not_on_cpu + left_out:,}", "pairs not counted", "muted"),
+        Figure(
+            f"{total.not_on_cpu + total.refused + left_out:,}",
+            "pairs not counted",
+            "muted",
+        ),
     )
     return render_page(
         "conformance",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Status = Literal["passed", "failed", "crashed", "hung", "not on the CPU"]
+Status = Literal["passed", "failed", "crashed", "hung", "not on the CPU", "refused"]
 BAD = ("failed", "crashed", "hung")
 
 
@@ -51,8 +51,9 @@ class Result:
 
     @property
     def counts(self) -> bool:
-        """Whether the pair runs on the CPU, so that there is a result to compare."""
-        return self.status != "not on the CPU"
+        """Whether the pair runs on the CPU, so that there is a result to compare, and PyTorch
+        does not refuse the device type."""
+        return self.status not in ("not on the CPU", "refused")
 
     @property
     def compared(self) -> str:
@@ -87,12 +88,14 @@ class Tally:
     pairs: int = 0
     passed: int = 0
     not_on_cpu: int = 0
+    refused: int = 0
     tiers: Counter[str] = field(default_factory=Counter)
     on_kernels: int = 0
 
     def add(self, result: Result) -> None:
         if not result.counts:
-            self.not_on_cpu += 1
+            self.refused += result.status == "refused"
+            self.not_on_cpu += result.status != "refused"
             return
         self.pairs += 1
         self.passed += result.ok

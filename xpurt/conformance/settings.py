@@ -28,6 +28,7 @@ class Settings:
     database: the function that returns the databases, "module:function".
     known_failures: the path of their file.
     compiled: ops alone are run, by torch.compile on xpu.
+    device: "xpu", "lazy", or the type of a prototype device, as "ipu".
     """
 
     mapping: str = "CPU"
@@ -43,10 +44,13 @@ class Settings:
     database: str = "xpurt.conformance.databases:of_pytorch"
     known_failures: Path = PACKAGED_KNOWN_FAILURES
     compiled: bool = False
+    device: str = "xpu"
 
     @property
     def label(self) -> str:
         """The run's name in tables and in the file of known failures: "CPU",
-        "AUTO+sycl", "GPU+compiled"."""
+        "AUTO+sycl", "GPU+compiled", "CPU+lazy"."""
         policy = "" if self.policy == "auto" else f"+{self.policy}"
-        return self.mapping + policy + ("+compiled" if self.compiled else "")
+        device = "" if self.device == "xpu" else f"+{self.device}"
+        compiled = "+compiled" if self.compiled else ""
+        return self.mapping + policy + device + compiled

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 import xpurt
+from xpurt.conformance import tested_device
 from xpurt.conformance.check_compiled import check_compiled
 from xpurt.conformance.check_module import check_module
 from xpurt.conformance.check_op import check_op
@@ -44,6 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--database", required=True)
     parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--device", default="xpu")
     options = parser.parse_args()
 
     answers = os.fdopen(os.dup(1), "w")
@@ -57,7 +59,8 @@ def main() -> None:
 
     entries = load(options.database)
     checks = {**CHECKS, "op": check_compiled} if options.compiled else CHECKS
-    torch.zeros(1, device="xpu").cpu()
+    tested_device.use(options.device)
+    torch.zeros(1, device=tested_device.tested_device()).cpu()
     answer({"ready": xpurt.get_xpu_mapping()})
     for line in sys.stdin:
         asked = json.loads(line)

@@ -15,10 +15,13 @@ class OpRow:
     op: aten name with its overload.
     tier: "sycl" (xpurt's kernel on the device's queue), "onednn" (a oneDNN primitive on
         it), "native" (PyTorch's CPU kernel on the same bytes) or "copy" (the same
-        kernel on copies of the bytes).
+        kernel on copies of the bytes). On a prototype device: "alias" (the kernel of the
+        device behind it) or "vendor" (the vendor's own).
+    device: the physical device, or the type of a prototype.
     bytes_copied: bytes copied between the device and the host, for "copy".
     time_ms: the host's time in these calls. A kernel that is only submitted runs on
-        after its call returns.
+        after its call returns. On a prototype device it has the time of the ops that the
+        op calls.
     """
 
     op: str
@@ -124,7 +127,12 @@ def devices_table(rows: Iterable[DeviceRow]) -> str:
 
 
 def op_report(*, reset: bool = False) -> OpReport:
-    """The ops that ran on xpu in this process since its start, or the last reset.
+    """The ops that ran on xpu, and on prototype devices, in this process since its start,
+    or the last reset.
+
+    Of a prototype, it shows which ops the vendor has no kernel for yet: their tier is
+    "alias". The vendor's kernels are counted if they were registered before
+    `prototype_device()`, or before another call of it.
 
     reset: set all counts to 0 after this report.
 
@@ -136,11 +144,31 @@ def op_report(*, reset: bool = False) -> OpReport:
         for op, tier, device, calls, size_bytes, seconds in _C.op_report()
     ]
     devices = _devices(rows)
+    rows += _rows_of_prototypes(reset)
     if reset:
         _C.reset_op_report()
         _C.reset_device_report()
     rows.sort(key=lambda row: (-row.time_ms, row.op, row.tier, row.device))
     return OpReport(tuple(rows), devices)
+
+
+def _rows_of_prototypes(reset: bool) -> list[OpRow]:
+    rows = []
+    for device in _C.prototypes():
+        rows += [
+            OpRow(
+                op,
+                "vendor" if own else "alias",
+                device,
+                calls,
+                size_bytes,
+                seconds * 1e3,
+            )
+            for op, own, calls, size_bytes, seconds in _C.prototype_calls(device)
+        ]
+        if reset:
+            _C.reset_prototype_calls(device)
+    return rows
 
 
 def _devices(rows: Sequence[OpRow]) -> tuple[DeviceRow, ...]:

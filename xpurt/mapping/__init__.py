@@ -38,7 +38,7 @@ from xpurt.mapping.devices import (
     queue_from_capsule,
 )
 from xpurt.mapping.rank_placement import placement_of_this_rank
-from xpurt.mapping.resolve import Placement, resolve
+from xpurt.mapping.resolve import Placement, devices_named, resolve
 from xpurt.mapping.spec import MappingSpec, parse
 from xpurt.startup import accelerator, extension
 
@@ -79,6 +79,7 @@ __all__ = [
     "co_execute",
     "count_ordinals",
     "current_placement",
+    "devices_named",
     "divided_ops",
     "fleets",
     "explain",

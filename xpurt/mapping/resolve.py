@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from xpurt.config import LARGEST_MAX_DEVICES
 from xpurt.errors import MappingError
 from xpurt.mapping.devices import PhysicalDevice
-from xpurt.mapping.spec import DeviceFilter, MappingSpec, Partition
+from xpurt.mapping.spec import DeviceFilter, MappingSpec, Partition, parse_filter
 
 Splitter = Callable[[PhysicalDevice, Partition], tuple[PhysicalDevice, ...]]
 
@@ -91,6 +91,22 @@ def resolve(
         )
     _check_count(spec, len(chosen), "ordinals", max_devices)
     return Placement(spec.mapping, tuple((device,) for device in chosen))
+
+
+def devices_named(
+    filter_string: str, devices: Sequence[PhysicalDevice]
+) -> tuple[PhysicalDevice, ...]:
+    """The devices that a SYCL filter string names, "gpu" or "opencl:cpu:0".
+
+    Raises MappingError if it is none, or names no device.
+    """
+    found = tuple(_matches(parse_filter(filter_string), devices))
+    if not found:
+        raise MappingError(
+            f'there is no SYCL device "{filter_string}"; found {_found(devices)}. Name '
+            "one of these."
+        )
+    return found
 
 
 def _check_count(spec: MappingSpec, count: int, what: str, most: int) -> None:

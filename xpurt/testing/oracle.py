@@ -103,7 +103,8 @@ def _copy(
     tensor: torch.Tensor, device: torch.device, storages: dict[int, torch.Tensor]
 ) -> torch.Tensor:
     source = tensor.detach()
-    if source.layout is not torch.strided or source.is_quantized:
+    has_storage = source.layout is torch.strided and not source.is_quantized
+    if not has_storage or device.type == "lazy":
         copy = source.to(device, copy=True)
     else:
         # The whole storage is copied, and the view is made again on the copy. So

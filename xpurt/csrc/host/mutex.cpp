@@ -23,21 +23,35 @@ thread_local HeldLocks held;
 std::atomic<size_t> out_of_order{0};
 
 // In the order of the enumeration.
-constexpr std::array<std::string_view, static_cast<size_t>(Rank::peer_launch) + 1>
-    kNames{
-        "emptying_cache",   "kernel_build",    "decomposition",     "gil",
-        "foreign_kernels",  "captured_draws",  "lazy_copies",       "onednn_devices",
-        "onednn_plans",     "meta_results",    "op_records",        "refusals",
-        "refusal_warnings", "scheduler",       "device_costs",      "cost_table",
-        "forced_split",     "explanations",    "placements",        "autograd_threads",
-        "memories",         "replica_table",   "host_writes",       "transfers",
-        "memory",           "segments",        "memory_history",    "pinned_memory",
-        "known_storages",   "borrowed_memory", "all_streams",       "ordinal_streams",
-        "stream",           "stream_error",    "captured_faults",   "stream_ends",
-        "capture",          "capture_waits",   "captured_storages", "recorder",
-        "onednn_device",    "draw_starts",     "philox_state",      "kernel_tables",
-        "kernels",          "build_queue",     "gone_ops",          "worker",
-        "launches",         "coalescing",      "peer_launch"};
+constexpr std::array<std::string_view, static_cast<size_t>(Rank::prototype_calls) + 1>
+    kNames{"emptying_cache",   "kernel_build",
+           "decomposition",    "gil",
+           "foreign_kernels",  "lazy_ops",
+           "captured_draws",   "lazy_copies",
+           "onednn_devices",   "onednn_plans",
+           "meta_results",     "op_records",
+           "refusals",         "refusal_warnings",
+           "scheduler",        "device_costs",
+           "cost_table",       "forced_split",
+           "explanations",     "placements",
+           "autograd_threads", "memories",
+           "replica_table",    "host_writes",
+           "transfers",        "memory",
+           "segments",         "memory_history",
+           "pinned_memory",    "known_storages",
+           "borrowed_memory",  "all_streams",
+           "ordinal_streams",  "stream",
+           "stream_error",     "captured_faults",
+           "stream_ends",      "capture",
+           "capture_waits",    "captured_storages",
+           "recorder",         "onednn_device",
+           "draw_starts",      "philox_state",
+           "kernel_tables",    "kernels",
+           "build_queue",      "gone_ops",
+           "worker",           "launches",
+           "coalescing",       "peer_launch",
+           "lazy_compiler",    "prototype_generators",
+           "prototype_calls"};
 static_assert(!kNames.back().empty());
 
 [[noreturn]] void fail(Rank taken, Rank before) {

@@ -40,57 +40,61 @@ namespace xpurt {
 // the scheduler is told of a submission.
 enum class Rank : uint8_t {
   // Above the GIL:
-  emptying_cache,     // waits for the device, and frees cached memory
-  kernel_build,       // a build calls Python for the source
-  decomposition,      // Python defines the function of a row
-  gil,                // Python's own lock; no Mutex has this rank
-  foreign_kernels,    // registers kernels with the dispatcher
-  captured_draws,     // allocates memory, and submits to a stream
-  lazy_copies,        // a lazy copy's memory changes its owner
-  onednn_devices,     // makes an engine
-  onednn_plans,       // makes primitives
-  meta_results,       // results of meta functions, which are made without the lock
-  op_records,         // visits what the ops have learned
-  refusals,           //
-  refusal_warnings,   //
-  scheduler,          // clocks and learned costs; reads cost curves
-  device_costs,       //
-  cost_table,         //
-  forced_split,       //
-  explanations,       //
-  placements,         // looks for live memory; starts autograd's threads
-  autograd_threads,   //
-  memories,           // finds the memory of an ordinal
-  replica_table,      // submits copies, waits for work, allocates copies
-  host_writes,        //
-  transfers,          //
-  memory,             // hands a stream's queue to a user's allocator
-  segments,           //
-  memory_history,     //
-  pinned_memory,      //
-  known_storages,     //
-  borrowed_memory,    //
-  all_streams,        // visits the streams of each ordinal
-  ordinal_streams,    //
-  stream,             // submits: everything that a submission does
-  stream_error,       // is taken by the handler of asynchronous errors
-  captured_faults,    //
-  stream_ends,        //
-  capture,            //
-  capture_waits,      //
-  captured_storages,  //
-  recorder,           // submits stamps to queues of its own
-  onednn_device,      // finds a queue's oneDNN stream
-  draw_starts,        //
-  philox_state,       //
-  kernel_tables,      // queries a device
-  kernels,            //
-  build_queue,        // gives a build to its worker
-  gone_ops,           //
-  worker,             //
-  launches,           // starts a thread
-  coalescing,         //
-  peer_launch,        // sees whether a work has ended
+  emptying_cache,        // waits for the device, and frees cached memory
+  kernel_build,          // a build calls Python for the source
+  decomposition,         // Python defines the function of a row
+  gil,                   // Python's own lock; no Mutex has this rank
+  foreign_kernels,       // registers kernels with the dispatcher
+  lazy_ops,              // the same
+  captured_draws,        // allocates memory, and submits to a stream
+  lazy_copies,           // a lazy copy's memory changes its owner
+  onednn_devices,        // makes an engine
+  onednn_plans,          // makes primitives
+  meta_results,          // results of meta functions, which are made without the lock
+  op_records,            // visits what the ops have learned
+  refusals,              //
+  refusal_warnings,      //
+  scheduler,             // clocks and learned costs; reads cost curves
+  device_costs,          //
+  cost_table,            //
+  forced_split,          //
+  explanations,          //
+  placements,            // looks for live memory; starts autograd's threads
+  autograd_threads,      //
+  memories,              // finds the memory of an ordinal
+  replica_table,         // submits copies, waits for work, allocates copies
+  host_writes,           //
+  transfers,             //
+  memory,                // hands a stream's queue to a user's allocator
+  segments,              //
+  memory_history,        //
+  pinned_memory,         //
+  known_storages,        //
+  borrowed_memory,       //
+  all_streams,           // visits the streams of each ordinal
+  ordinal_streams,       //
+  stream,                // submits: everything that a submission does
+  stream_error,          // is taken by the handler of asynchronous errors
+  captured_faults,       //
+  stream_ends,           //
+  capture,               //
+  capture_waits,         //
+  captured_storages,     //
+  recorder,              // submits stamps to queues of its own
+  onednn_device,         // finds a queue's oneDNN stream
+  draw_starts,           //
+  philox_state,          //
+  kernel_tables,         // queries a device
+  kernels,               //
+  build_queue,           // gives a build to its worker
+  gone_ops,              //
+  worker,                //
+  launches,              // starts a thread
+  coalescing,            //
+  peer_launch,           // sees whether a work has ended
+  lazy_compiler,         //
+  prototype_generators,  //
+  prototype_calls,       //
 };
 
 // Whether locks are checked; set by check_locks().

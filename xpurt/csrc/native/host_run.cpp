@@ -16,24 +16,6 @@ namespace {
 
 using c10::IValue;
 
-// `value` with `change` applied to the tensors in it. A list is copied, unless
-// `in_place`.
-template <typename Change>
-IValue with_tensors(IValue value, const Change& change, bool in_place) {
-  if (value.isTensor()) return change(std::move(value).toTensor());
-  if (!value.isList()) return value;
-  const auto elements = value.toListRef();
-  if (elements.empty()) return value;
-  auto list = value.toList();
-  if (!in_place) list = list.copy();
-  for (size_t i = 0; i < elements.size(); ++i) {
-    const IValue& element = elements[i];
-    if (!element.isTensor() && !element.isList() && !element.isNone()) break;
-    list.set(i, with_tensors(element, change, in_place));
-  }
-  return in_place ? value : IValue(std::move(list));
-}
-
 }  // namespace
 
 HostRun::HostRun(OpRecord& record, c10::DeviceIndex index, torch::jit::Stack* stack)

@@ -1,6 +1,7 @@
 #include "op/meta_call.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/cpu/mixed_data_type.h>
 #include <ATen/native/layer_norm.h>
 #include <ATen/ops/empty.h>
@@ -169,7 +170,12 @@ std::vector<Tensor> results_of(const c10::OperatorHandle& op, const Stack& stack
   try {
     const auto known = meta_functions().find(op.schema().name());
     if (known != meta_functions().end()) return known->second(metas);
-    op.callBoxedForDispatchKey(c10::DispatchKey::Meta, metas);
+    if (op.hasKernelForDispatchKey(c10::DispatchKey::Meta)) {
+      op.callBoxedForDispatchKey(c10::DispatchKey::Meta, metas);
+    } else {  // a composite of other ops, or none
+      const at::AutoDispatchBelowADInplaceOrView below_autograd;
+      op.callBoxed(metas);
+    }
   } catch (const std::exception&) {
     throw_what_the_cpu_throws(op, stack);
     throw;

@@ -1,7 +1,6 @@
 #include "python/bind.h"
 
 #include <pybind11/stl.h>
-#include <torch/csrc/Exceptions.h>
 
 #include <algorithm>
 
@@ -10,6 +9,7 @@
 #include "onednn/plans.h"
 #include "op/op_record.h"
 #include "program/program.h"
+#include "python/from_python.h"
 #include "rows/decomposed.h"
 #include "rows/matmul_vectors.h"
 
@@ -17,20 +17,6 @@ namespace py = pybind11;
 
 namespace xpurt {
 namespace {
-
-// Runs Python code for callers in C++. A Python exception propagates through PyTorch's
-// dispatcher as python_error.
-template <typename Body>
-auto from_python(Body body) {
-  try {
-    return body();
-  } catch (py::error_already_set& error) {
-    error.restore();
-    python_error carrier;
-    carrier.persist();
-    throw carrier;
-  }
-}
 
 py::dict as_dict(const DeviceTraits& traits) {
   py::dict result;

@@ -93,7 +93,7 @@ double choice_ns(const std::string& name, const std::string& overload,
   return native <= static_cast<size_t>(calls) ? took.count() / calls : 0;
 }
 
-void bind_parts(py::module_& m) {
+void bind_policy_parts(py::module_& m) {
   py::module_ testing = m.def_submodule("testing");
   py::class_<Slowdown>(testing, "Slowdown", "For tests: see Note [Slowdown].")
       .def(py::init<>())
@@ -149,7 +149,7 @@ void bind_policy(py::module_& m) {
   testing.def(
       "choice_ns", &choice_ns,
       "For benchmarks: nanoseconds of one choice of a tier, as unboxed ops make it.");
-  bind_parts(m);
+  bind_policy_parts(m);
 }
 
 }  // namespace xpurt

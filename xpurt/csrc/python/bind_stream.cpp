@@ -11,21 +11,13 @@
 #include "host/waiting.h"
 #include "memory/gpu_trace.h"
 #include "python/bind.h"
+#include "python/queue_capsule.h"
 #include "stream/stream.h"
 
 namespace py = pybind11;
 
 namespace xpurt {
 namespace {
-
-// dpctl renames a capsule after it has copied the queue. The capsule still owns its
-// queue.
-constexpr const char* kCapsule = "SyclQueueRef";
-
-void free_capsule(PyObject* capsule) {
-  const char* name = PyCapsule_GetName(capsule);
-  delete static_cast<sycl::queue*>(PyCapsule_GetPointer(capsule, name));
-}
 
 py::tuple parts(c10::Stream id) {
   return py::make_tuple(id.id(), id.device_index(),
@@ -94,11 +86,7 @@ void bind_stream(py::module_& m) {
   });
   m.def("ordinal_of_queue", &ordinal_of_queue);
   m.def("queue_capsule", [](c10::StreamId id, c10::DeviceIndex index) {
-    auto copy = std::make_unique<sycl::queue>(stream(id_of(id, index)).shared_queue());
-    PyObject* capsule = PyCapsule_New(copy.get(), kCapsule, &free_capsule);
-    if (capsule == nullptr) throw py::error_already_set();
-    copy.release();
-    return py::reinterpret_steal<py::object>(capsule);
+    return capsule_of(stream(id_of(id, index)).shared_queue());
   });
   m.def("synchronize_device", [](c10::DeviceIndex index) {
     notify_tracer(&Tracer::trace_gpu_device_synchronization);

@@ -98,6 +98,7 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_device(m);
   xpurt::bind_distributed(m);
   xpurt::bind_lazy(m);
+  xpurt::bind_lazy_backend(m);
   xpurt::bind_learner(m);
   xpurt::bind_raw_pointers(m);
   xpurt::bind_memory(m);
@@ -109,6 +110,7 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_ops(m);
   xpurt::bind_planning(m);
   xpurt::bind_policy(m);
+  xpurt::bind_prototype(m);
   xpurt::bind_schedule(m);
   xpurt::register_remaining_ops();
   xpurt::watch_foreign_kernels();

@@ -2,6 +2,7 @@
 
 #include "random/captured_draws.h"
 #include "random/generator.h"
+#include "random/given_draws.h"
 #include "random/random.h"
 #include "stream/capture.h"
 
@@ -15,7 +16,7 @@ Draw take_draw(const std::optional<at::Generator>& generator, c10::Device device
   if (C10_UNLIKELY(is_capturing(device.index()))) {
     return captured_draws.load()->take(state, kOffsetPerOp, device);
   }
-  const PhiloxPosition position = state->take(kOffsetPerOp);
+  const PhiloxPosition position = position_of_draw(*state);
   return {static_cast<int64_t>(position.seed), static_cast<int64_t>(position.offset),
           std::nullopt};
 }

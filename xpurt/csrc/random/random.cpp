@@ -6,6 +6,7 @@
 
 #include "random/forms.h"
 #include "random/generator.h"
+#include "random/given_draws.h"
 
 namespace xpurt {
 
@@ -31,7 +32,7 @@ at::mt19937 twister(uint64_t seed, uint64_t offset) {
 
 at::Generator draw_generator(const std::optional<at::Generator>& generator,
                              c10::DeviceIndex index) {
-  const auto [seed, offset] = state_of(generator, index)->take(kOffsetPerOp);
+  const auto [seed, offset] = position_of_draw(*state_of(generator, index));
   at::Generator made = at::make_generator<at::CPUGeneratorImpl>(seed);
   at::check_generator<at::CPUGeneratorImpl>(made)->set_engine(twister(seed, offset));
   return made;

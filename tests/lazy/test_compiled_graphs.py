@@ -1,0 +1,163 @@
+"""Traced graphs are compiled, where that is faster, and compute the same.
+
+Each program has a process of its own: a process has one lazy backend.
+"""
+
+import pytest
+from own_process import output
+
+import xpurt
+
+START = """
+import logging, torch
+logging.disable(logging.WARNING)  # of PyTorch's compiler
+import xpurt.lazy
+from torch import nn
+"""
+
+
+def with_gpu(mapping: str) -> str:
+    if mapping != "CPU" and not any(d.kind == "gpu" for d in xpurt.physical_devices()):
+        pytest.skip("the virtual GPU is switched off")
+    return mapping
+
+
+TRAINING = (
+    START
+    + """
+def losses(device):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 5))
+    net.to(device)
+    x, y = torch.randn(16, 20).to(device), torch.randint(5, (16,)).to(device)
+    steps = torch.optim.Adam(net.parameters(), 0.01)
+    found = []
+    for _ in range(12):
+        steps.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        steps.step()
+        if device == "lazy":
+            xpurt.lazy.step()
+        found.append(loss.detach())
+    return torch.stack(found).cpu()
+
+xpurt.lazy.init(compile="always")
+torch.testing.assert_close(losses("lazy"), losses("cpu"), rtol=1e-4, atol=1e-5)
+found = xpurt.lazy.compilations()
+print("graphs", len(found), "errors", [each.error for each in found if each.error])
+"""
+)
+
+
+@pytest.mark.parametrize("mapping", ["CPU", "GPU", "AUTO"])
+def test_training_by_compiled_graphs_has_the_losses_of_the_cpu(mapping: str) -> None:
+    found = output(TRAINING, XPURT_MAPPING=with_gpu(mapping))
+    graphs, errors = found.split("errors")
+    assert errors.strip() == "[]"
+    # The first steps have no state of the optimizer yet. A later step needs no new graph,
+    # although Adam's numbers change.
+    assert int(graphs.split()[1]) <= 5
+
+
+RANDOM = (
+    START
+    + """
+def drawn(device):
+    torch.xpu.manual_seed(3)
+    x = torch.ones(1000, device=device)
+    draws = [
+        lambda: nn.functional.dropout(x, 0.4),
+        lambda: torch.rand_like(x),
+        lambda: torch.randn(100, device=device),
+        lambda: torch.randint(9, (50,), device=device),
+        lambda: torch.randperm(20, device=device),
+        lambda: torch.bernoulli(x / 2),
+    ]
+    return [draw().cpu() for draw in draws]
+
+xpurt.lazy.init(compile={compile!r})
+for lazy, eager in zip(drawn("lazy"), drawn("xpu")):
+    assert torch.equal(lazy, eager)
+print("the same")
+"""
+)
+
+
+@pytest.mark.parametrize("compile", ["never", "always"])
+def test_random_numbers_are_those_of_eager_xpu(compile: str) -> None:
+    assert "the same" in output(RANDOM.format(compile=compile))
+
+
+NUMBERS = (
+    START
+    + """
+xpurt.lazy.init(compile="always")
+x = torch.linspace(-2, 2, 50)
+on_lazy = x.to("lazy")
+for least in (-0.5, 0.25, 0.75):  # clamp takes numbers, and no tensors in their place
+    for factor in (3.0, 0.125):
+        found = (on_lazy.clamp(least, 0.9) * factor).cpu()
+        torch.testing.assert_close(found, x.clamp(least, 0.9) * factor)
+ints = torch.arange(10)
+torch.testing.assert_close((ints.to("lazy") * 2.5 + 3).cpu(), ints * 2.5 + 3)
+torch.testing.assert_close((ints.to("lazy") * 7).cpu(), ints * 7)
+print("the same", [each.constants for each in xpurt.lazy.compilations()])
+"""
+)
+
+
+def test_numbers_of_a_compiled_graph_may_change() -> None:
+    assert "the same" in output(NUMBERS)
+
+
+AUTO = (
+    START
+    + """
+xpurt.lazy.init()
+x = torch.rand(1 << 21).to("lazy")
+def chain(x):
+    for _ in range(10):
+        x = torch.sin(x) * 1.1 + 0.2
+    return x
+want = chain(x.cpu())
+for _ in range(400):
+    y = chain(x)
+    xpurt.lazy.step(wait=True)
+    if xpurt.lazy.compilations():
+        break
+assert xpurt.lazy.compilations(), "the time of 400 runs did not pay for a compilation"
+for _ in range(20):
+    y = chain(x)
+    xpurt.lazy.step()
+torch.testing.assert_close(y.cpu(), want, rtol=1e-4, atol=1e-4)
+print("compiled", xpurt.lazy.compilations()[0].error)
+"""
+)
+
+
+def test_a_graph_is_compiled_once_its_runs_paid_for_it() -> None:
+    assert output(AUTO).strip() == "compiled"
+
+
+FAILURE = (
+    START
+    + """
+xpurt.lazy.init(compile="always")
+xpurt._C.set_lazy_compiler(lambda *_: (_ for _ in ()).throw(KeyError("from the compiler")), True)
+x = torch.ones(3, device="lazy")
+for _ in range(2):  # the lazy core raises it once more, when the device is used next
+    try:
+        (x + 1).cpu()
+    except KeyError as error:
+        print("raised", error)
+    xpurt.lazy.init(compile="never")
+print((x + 2).cpu().tolist())
+"""
+)
+
+
+def test_an_exception_of_the_compiler_keeps_its_type_and_the_process() -> None:
+    found = output(FAILURE)
+    assert "raised 'from the compiler'" in found
+    assert "[3.0, 3.0, 3.0]" in found

@@ -1,0 +1,42 @@
+"""Programs that make a prototype device, each in a process of its own: a prototype is made
+for the rest of the process.
+"""
+
+import pytest
+from own_process import output
+
+START = """
+import copy, io, torch, warnings, xpurt
+from torch import nn
+warnings.simplefilter("ignore")
+name, memory = {name!r}, {memory!r}
+made = xpurt.prototype_device(name, memory=memory, devices={devices})
+"""
+KINDS = [
+    ("ipu", "host"),
+    ("ipu", "xpu"),
+    ("hpu", "host"),
+    ("mtia", "host"),
+    ("maia", "host"),
+    ("xla", "host"),
+    ("mydevice", "host"),
+    ("mydevice", "xpu"),
+    # SYCL devices: memory that the host can read, and memory that it can't.
+    ("ipu", "cpu"),
+    ("ipu", "gpu"),
+    ("mtia", "cpu"),
+    ("mydevice", "cpu"),
+    ("mydevice", "gpu"),
+]
+all_kinds = pytest.mark.parametrize(("name", "memory"), KINDS)
+
+
+def run(code: str, name: str, memory: str, devices: int = 1, **environment: str) -> str:
+    """The output of a program that begins with START."""
+    start = START.format(name=name, memory=memory, devices=devices)
+    return output(start + code, timeout=120, **environment_of(memory), **environment)
+
+
+def environment_of(memory: str) -> dict[str, str]:
+    """The virtual GPU, whose memory the host can't read, is that of the memory "gpu"."""
+    return {"XPURT_VIRTUAL_GPU": "strict"} if memory == "gpu" else {}

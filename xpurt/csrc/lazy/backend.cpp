@@ -1,0 +1,190 @@
+#include "lazy/backend.h"
+
+#include <ATen/Context.h>
+#include <torch/csrc/lazy/backend/backend_interface.h>
+#include <torch/csrc/lazy/core/metrics.h>
+#include <torch/csrc/lazy/ts_backend/ts_backend_impl.h>
+
+#include "device/device.h"
+#include "lazy/graph.h"
+#include "lazy/graph_executor.h"
+#include "lazy/lazy_kernels.h"
+#include "stream/stream.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using torch::lazy::BackendDataPtr;
+using torch::lazy::BackendDevice;
+using torch::lazy::BackendDeviceType;
+using torch::lazy::ComputationPtr;
+using torch::lazy::LoweringContext;
+using torch::lazy::Shape;
+using torch::lazy::TSData;
+using torch::lazy::Util;
+
+struct Xpu final : BackendDeviceType {
+  Xpu() : BackendDeviceType(static_cast<int8_t>(c10::DeviceType::XPU)) {}
+  std::string toString() const override { return "XPU"; }
+};
+
+BackendDevice backend_device(int64_t ordinal) {
+  return {std::make_shared<Xpu>(), ordinal};
+}
+
+c10::Device xpu_of(const BackendDevice& device) {
+  return {c10::DeviceType::XPU, static_cast<c10::DeviceIndex>(device.ordinal())};
+}
+
+TSData& data_of(const BackendDataPtr& data) {
+  return static_cast<TSData&>(*data);
+}
+
+// Note [Numbers of lazy programs]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// The lazy core makes a tensor without dimensions of each Python number, so that
+// another number needs no other graph. Most ops of the graph read it back as a number.
+// So it stays in the host's memory, and only a graph that uses it as a tensor moves it
+// to the device.
+bool may_be_number(const Tensor& tensor) {
+  return tensor.is_cpu() && tensor.dim() == 0;
+}
+
+class Backend final : public torch::lazy::BackendImplInterface {
+ public:
+  void InitializeAtenBindings() const override { init_lazy_kernels(); }
+  void PrepareToExit() const override { synchronize_all(); }
+
+  void SetRngSeed(size_t seed) const override {
+    for (int index = 0; index < device_count(); ++index) {
+      at::Generator generator =
+          at::globalContext().defaultGenerator(xpu_of(backend_device(index)));
+      generator.set_current_seed(seed);
+    }
+  }
+
+  const torch::lazy::IrBuilder* GetIrBuilder() const override {
+    return torch::lazy::GetTSBackendImpl()->GetIrBuilder();
+  }
+
+  BackendDataPtr MakeComputationDataFromTensor(
+      const Tensor& tensor, const Shape& shape,
+      const BackendDevice& device) const override {
+    register_lazy_kernels();
+    const Tensor kept =
+        may_be_number(tensor) ? tensor.clone() : tensor.to(xpu_of(device)).contiguous();
+    return std::make_shared<TSData>(kept, shape, device);
+  }
+  BackendDataPtr MakeComputationDataFromScalar(
+      const at::Scalar& scalar, const BackendDevice& device) const override {
+    return std::make_shared<TSData>(scalar, device);
+  }
+  BackendDataPtr CreateDataPlaceholder(const BackendDevice& device,
+                                       const Shape& shape) const override {
+    return std::make_shared<TSData>(shape, device);
+  }
+  BackendDataPtr GetComputationDataFromNode(
+      const torch::lazy::Node* node) const override {
+    return torch::lazy::GetTSBackendImpl()->GetComputationDataFromNode(node);
+  }
+  Tensor MakeTensorFromComputationData(
+      const BackendDataPtr data, std::optional<at::ScalarType> dtype) const override {
+    const Tensor found = data_of(data).data();
+    return dtype.has_value() ? found.to(*dtype) : found;
+  }
+
+  std::unique_ptr<LoweringContext> CreateLoweringContext(
+      const std::string& name, BackendDevice device,
+      c10::ArrayRef<const torch::lazy::Node*> post_order,
+      Util::EmissionMap emit_status) const override {
+    return std::make_unique<Lowering>(name, std::move(device), post_order,
+                                      std::move(emit_status));
+  }
+  std::unique_ptr<LoweringContext> CreateLoweringContext(
+      const std::string& name, BackendDevice device) const override {
+    return std::make_unique<Lowering>(name, std::move(device));
+  }
+  std::vector<std::string> GetCompilationDevices(
+      const std::string& device, c10::ArrayRef<std::string> devices) const override {
+    return devices.empty() ? std::vector<std::string>{device} : devices.vec();
+  }
+  std::vector<ComputationPtr> Compile(
+      std::vector<ComputationPtr> graphs) const override {
+    return graphs;
+  }
+
+  std::vector<BackendDataPtr> ExecuteComputation(
+      ComputationPtr computation, c10::ArrayRef<BackendDataPtr> arguments,
+      const BackendDevice& device) const override {
+    TORCH_LAZY_TIMED("ExecuteOnXpu");
+    auto& graph = static_cast<LazyGraph&>(*computation);
+    std::vector<c10::IValue> values;
+    for (size_t at = 0; at < arguments.size(); ++at) {
+      TSData& data = data_of(arguments[at]);
+      if (data.scalar.has_value()) {
+        values.emplace_back(*data.scalar);
+        continue;
+      }
+      if (may_be_number(data.data()) && !graph.is_number(at))
+        data.Assign(TSData(data.data().to(xpu_of(device)), data.shape(), device));
+      values.emplace_back(data.data());
+      // No later graph reads it: its memory is free after its last use in this one.
+      if (arguments[at].use_count() == 1) data.Assign(TSData(data.shape(), device));
+    }
+    std::vector<BackendDataPtr> results;
+    for (Tensor& each : graph.run(std::move(values), xpu_of(device).index())) {
+      const Shape shape(each.scalar_type(), each.sizes());
+      results.push_back(std::make_shared<TSData>(std::move(each), shape, device));
+    }
+    return results;
+  }
+
+  std::shared_ptr<BackendDeviceType> GetDefaultDeviceType() const override {
+    return std::make_shared<Xpu>();
+  }
+  void SetDefaultDeviceType(int8_t type) override {
+    TORCH_CHECK(type == static_cast<int8_t>(c10::DeviceType::XPU),
+                "the lazy backend of xpurt runs graphs on xpu alone, and ",
+                c10::DeviceTypeName(static_cast<c10::DeviceType>(type)),
+                " was asked for. The mapping says which devices xpu is: "
+                "xpurt.set_xpu_mapping(\"CPU\").");
+  }
+  int64_t GetDefaultDeviceOrdinal() const override { return current_device(); }
+  void SetDefaultDeviceOrdinal(int64_t index) override {
+    exchange_device(static_cast<c10::DeviceIndex>(index));
+  }
+  // Not xpu: the lazy core's fallback knows CPU and CUDA alone. Ops that the core lacks
+  // have kernels of xpurt (lazy_kernels.h) instead of that fallback.
+  at::DeviceType EagerFallbackDeviceType() const override { return at::kCPU; }
+
+  std::vector<BackendDevice> GetBackendDevices() const override {
+    std::vector<BackendDevice> found;
+    for (int index = 0; index < device_count(); ++index)
+      found.push_back(backend_device(index));
+    return found;
+  }
+  BackendDevice GetBackendDevice(c10::Device device) const override {
+    return backend_device(device.has_index() ? device.index() : current_device());
+  }
+  std::string GetComputationBackendText(
+      const ComputationPtr computation) const override {
+    return computation->to_string();
+  }
+};
+
+}  // namespace
+
+void init_lazy_backend() {
+  static const bool once = [] {
+    torch::lazy::InitTorchScriptBackend();
+    torch::lazy::LazyGraphExecutor::Register(new GraphExecutor);  // for the process
+    static const Backend backend;
+    static const torch::lazy::BackendRegistrar registrar(&backend);
+    backend.InitializeAtenBindings();
+    return true;
+  }();
+  (void)once;
+}
+
+}  // namespace xpurt

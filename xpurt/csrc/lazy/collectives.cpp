@@ -1,0 +1,98 @@
+#include "lazy/collectives.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <torch/csrc/lazy/core/tensor.h>
+#include <torch/library.h>
+
+#include <utility>
+#include <vector>
+
+#include "device/device_scope.h"
+#include "op/stack_tensors.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+using torch::lazy::LazyTensorPtr;
+
+LazyTensorPtr lazy_in(const Tensor& tensor) {
+  return torch::lazy::TryGetLtcTensor(tensor);
+}
+
+// A tensor on xpu with the values of a lazy one, which are not changed with it.
+Tensor copied_to_xpu(const Tensor& tensor, const LazyTensorPtr& lazy) {
+  const c10::Device xpu(c10::DeviceType::XPU,
+                        static_cast<c10::DeviceIndex>(lazy->GetDevice().ordinal()));
+  at::functionalization::impl::sync(tensor);
+  return lazy_in(tensor)->ToTensor(/*detached=*/true).to(xpu).clone();
+}
+
+// Ops of process groups have their outputs in the first argument.
+void run_collective(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+  const size_t first = stack->size() - op.schema().arguments().size();
+  std::vector<std::pair<Tensor, Tensor>> written;  // lazy, xpu
+  c10::DeviceIndex index = -1;
+  for (size_t at = first; at < stack->size(); ++at) {
+    (*stack)[at] = with_tensors(
+        (*stack)[at],
+        [&](const Tensor& each) {
+          if (!each.defined()) return each;
+          const LazyTensorPtr lazy = lazy_in(each);
+          if (!lazy) {
+            at::functionalization::impl::sync(each);
+            return at::functionalization::impl::from_functional_tensor(each, false);
+          }
+          const Tensor made = copied_to_xpu(each, lazy);
+          index = made.device().index();
+          if (at == first) written.emplace_back(each, made);
+          return made;
+        },
+        /*in_place=*/false);
+  }
+  if (written.empty()) {
+    const at::AutoDispatchSkipFunctionalize below;
+    return op.callBoxed(stack);
+  }
+  const DeviceScope scope(index);
+  op.callBoxed(stack);
+  for (size_t at = stack->size() - op.schema().returns().size(); at < stack->size();
+       ++at) {
+    const IValue& returned = (*stack)[at];
+    if (returned.isCustomClass()) returned.toCustomClass<c10d::Work>()->wait();
+  }
+  for (const auto& [tensor, xpu] : written) {
+    const Tensor made = torch::lazy::CreateAtenFromLtcTensor(
+        torch::lazy::LazyTensor::Create(xpu, lazy_in(tensor)->GetDevice()));
+    const bool is_functional = at::functionalization::impl::isFunctionalTensor(tensor);
+    tensor.copy_(is_functional ? at::functionalization::impl::to_functional_tensor(made)
+                               : made);
+  }
+}
+
+}  // namespace
+
+void register_lazy_collectives() {
+  static auto* const leaked =
+      new torch::Library(torch::Library::IMPL, "c10d", c10::DispatchKey::Functionalize,
+                         __FILE__, __LINE__);
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const auto op = dispatcher.findSchema(name);
+    const bool is_collective =
+        name.name.starts_with("c10d::") && op.has_value() &&
+        op->hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
+        !op->hasKernelForDispatchKey(c10::DispatchKey::Functionalize);
+    if (is_collective) {
+      leaked->impl(toString(name).c_str(),
+                   torch::CppFunction::makeFromBoxedFunction<&run_collective>());
+    }
+  }
+}
+
+}  // namespace xpurt

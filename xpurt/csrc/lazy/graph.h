@@ -1,0 +1,97 @@
+// A traced graph as torch::lazy's computation: its TorchScript, its shapes, and its
+// run.
+#pragma once
+
+#include <torch/csrc/lazy/ts_backend/ts_lowering_context.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lazy/steps.h"
+
+namespace xpurt {
+
+class LazyGraph;
+
+// A graph in compiled form: takes its arguments, and returns its results.
+using LazyProgram = std::function<std::vector<at::Tensor>(std::vector<c10::IValue>)>;
+
+struct LazyCompiler {
+  // Returns an empty program if the graph can't be compiled. `arguments` are those of
+  // the run that it is compiled for.
+  std::function<LazyProgram(LazyGraph& graph,
+                            const std::vector<c10::IValue>& arguments)>
+      compile;
+  // Whether a graph is compiled before its first run. Else: see Note [When a graph is
+  // compiled].
+  bool at_once = false;
+};
+
+// Graphs that have not been compiled are compiled by it from now on. Without `compile`
+// none is.
+void set_lazy_compiler(LazyCompiler compiler);
+
+// Note [When a graph is compiled]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// A graph runs op by op at first. It is compiled once its runs have taken as long as
+// compiling it is expected to take: a program then takes at most twice the time of the
+// best choice made in advance. That is the rule of ski rental (Karlin, Manasse, Rudolph
+// and Sleator, 1988). The second run is timed, from an idle stream until it is idle
+// again; the first one builds kernels. From then on the program decides by itself which
+// form is faster.
+class LazyGraph final : public torch::lazy::TSComputation {
+ public:
+  LazyGraph(const std::shared_ptr<torch::jit::Graph>& graph,
+            std::vector<torch::lazy::Shape> parameters,
+            std::vector<torch::lazy::Shape> results);
+
+  const std::vector<torch::lazy::Shape>& parameter_shapes() const override {
+    return parameters_;
+  }
+  // Of the first result: the interface has a single one. `result_shapes` has all.
+  const torch::lazy::Shape& result_shape() const override { return results_.at(0); }
+  const std::vector<torch::lazy::Shape>& result_shapes() const { return results_; }
+
+  // Whether each parameter is used as a number alone. Such a one stays on the host.
+  bool is_number(size_t parameter) const { return is_number_.at(parameter); }
+
+  // On xpu:`index`, in the form that is due.
+  std::vector<at::Tensor> run(std::vector<c10::IValue> arguments,
+                              c10::DeviceIndex index);
+  std::vector<at::Tensor> run_op_by_op(std::vector<c10::IValue> arguments) const;
+
+ private:
+  bool is_due(int run) const;
+  std::vector<at::Tensor> run_timed(std::vector<c10::IValue> arguments,
+                                    c10::DeviceIndex index);
+
+  const std::vector<torch::lazy::Shape> parameters_, results_;
+  std::vector<bool> is_number_;
+  const Steps steps_;
+  std::atomic<int> runs_{0};
+  std::atomic<double> run_us_{0};  // op by op; 0 before it was timed
+  std::atomic<bool> is_compiling_{false}, has_program_{false};
+  LazyProgram program_;  // written once, before has_program_
+};
+
+// The lowering of torch::lazy's nodes to TorchScript, with what the wheel's lacks: the
+// shapes of the graph, and parameters that are added by hand.
+class Lowering final : public torch::lazy::TSLoweringContext {
+ public:
+  using TSLoweringContext::TSLoweringContext;
+
+  size_t AddResult(const torch::lazy::Output& output) override;
+  void AddParameter(const torch::lazy::Output& output, size_t index,
+                    const torch::lazy::Shape& shape, const std::string& name) override;
+  bool CheckResultShape(const torch::lazy::BackendDataPtr& parameter,
+                        size_t result) override;
+  torch::lazy::ComputationPtr Build() override;
+
+ private:
+  std::vector<torch::lazy::Shape> added_, results_;
+};
+
+}  // namespace xpurt

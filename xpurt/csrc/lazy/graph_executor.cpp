@@ -1,0 +1,27 @@
+#include "lazy/graph_executor.h"
+
+#include <unordered_map>
+
+namespace xpurt {
+
+GraphExecutor::PostOrderData GraphExecutor::RunPostOrder(
+    const std::vector<torch::lazy::Value>& roots, SyncTensorCollection* collection) {
+  PostOrderData found = LazyGraphExecutor::RunPostOrder(roots, collection);
+  std::unordered_map<const torch::lazy::Node*, size_t> places;
+  places.reserve(found.post_order.size());
+  const auto add = [&](const torch::lazy::Node* node, size_t result) {
+    const auto place = places.find(node);
+    found.parameter_sequence.push_back(place == places.end() ? places.size()
+                                                             : place->second);
+    found.parameter_sequence.push_back(result);
+  };
+  for (const torch::lazy::Node* node : found.post_order) {
+    for (const torch::lazy::Output& operand : node->operands())
+      add(operand.node, operand.index);
+    places.emplace(node, places.size());
+  }
+  for (const torch::lazy::Value& root : roots) add(root.node.get(), root.index);
+  return found;
+}
+
+}  // namespace xpurt

@@ -1,0 +1,246 @@
+#include "lazy/lazy_kernels.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string_view>
+#include <unordered_set>
+
+#include "host/mutex.h"
+#include "lazy/collectives.h"
+#include "lazy/composite_kernels.h"
+#include "lazy/functional_kernels.h"
+#include "lazy/mixed_copy.h"
+#include "lazy/no_warnings.h"
+#include "lazy/random_call.h"
+#include "lazy/traced_call.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using c10::DispatchKey;
+using c10::IValue;
+using c10::OperatorHandle;
+using c10::OperatorName;
+using torch::jit::Stack;
+
+// The op writes to the running statistics, and its schema does not say so. A graph
+// writes to none of its arguments, so the functional form is recorded, and its results
+// become the new statistics.
+void native_batch_norm(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+  static const OperatorHandle functional =
+      c10::Dispatcher::singleton().findSchemaOrThrow(
+          "aten::_native_batch_norm_legit_functional", "");
+  constexpr size_t kArguments = 8, kMean = 3, kVar = 4, kTraining = 5;
+  const auto given = torch::jit::last(*stack, kArguments);
+  const IValue mean = given[kMean], var = given[kVar];
+  const bool updates = given[kTraining].toBool() && mean.isTensor() &&
+                       mean.toTensor().defined() && var.isTensor() &&
+                       var.toTensor().defined();
+  if (!updates) return traced_call(op, {}, stack);
+  traced_call(functional, {}, stack);
+  const Tensor new_var = torch::jit::pop(*stack).toTensor();
+  const Tensor new_mean = torch::jit::pop(*stack).toTensor();
+  var.toTensor().copy_(new_var);
+  mean.toTensor().copy_(new_mean);
+}
+
+// A random op that writes to its argument, within a kernel for all devices.
+void fill_in_place(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+  std::string name = op.schema().name();
+  name.pop_back();
+  std::string overload = op.schema().overload_name();
+  if (name == "aten::normal") name = "aten::normal_functional";
+  if (name == "aten::bernoulli" && overload == "float") overload = "p";
+  const Tensor self =
+      torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
+  traced_call(
+      c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str()),
+      {}, stack);
+  self.copy_(torch::jit::pop(*stack).toTensor());
+  torch::jit::push(*stack, self);
+}
+
+bool writes(const OperatorHandle& op) {
+  return std::ranges::any_of(op.schema().arguments(), [](const c10::Argument& each) {
+    return each.alias_info() != nullptr && each.alias_info()->isWrite();
+  });
+}
+
+// Nodes of xpurt take the place of the core's for these. The core computes some of them
+// on the CPU, or by writing to new memory of a lazy tensor, which is not seen where the
+// device has a copy of it. For others its own code for the sizes of results is wrong in
+// some cases, or does not check the arguments. Its random ops draw when they run.
+const std::unordered_set<std::string_view> kReplaced{"aten::randperm",
+                                                     "aten::arange",
+                                                     "aten::nonzero",
+                                                     "aten::pixel_shuffle",
+                                                     "aten::pixel_unshuffle",
+                                                     "aten::narrow_copy",
+                                                     "aten::linalg_pinv",
+                                                     "aten::diag_embed",
+                                                     "aten::diagonal_backward",
+                                                     "aten::select_backward",
+                                                     "aten::slice_backward",
+                                                     "aten::_chunk_cat",
+                                                     "aten::std",
+                                                     "aten::embedding",
+                                                     "aten::trace",
+                                                     "aten::index_select",
+                                                     "aten::gather",
+                                                     "aten::as_strided_scatter",
+                                                     "aten::native_layer_norm",
+                                                     "aten::uniform",
+                                                     "aten::normal_functional",
+                                                     "aten::random",
+                                                     "aten::bernoulli",
+                                                     "aten::native_dropout",
+                                                     "aten::masked_fill.Tensor"};
+
+// Ops with a kernel of PyTorch's for all devices that is not for lazy tensors: it
+// changes the tensor that it is given.
+const std::unordered_set<std::string_view> kDecomposed{
+    "aten::set", "aten::resize", "aten::resize_as", "aten::_resize_output",
+    "aten::_lazy_clone"};
+
+bool has_kernel(const OperatorHandle& op, DispatchKey key) {
+  return op.hasKernelForDispatchKey(key);
+}
+
+// Note [Kernels for all devices]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// Many ops have a kernel that is made of other ops (CompositeExplicitAutograd). It runs
+// beneath functionalization. If it writes to a view of new memory, a lazy tensor keeps
+// what it was before: it has no memory that a view could share. So such an op is one
+// node. Exceptions are ops that take numbers, which are parameters of the graph if the
+// core records them, those that make a tensor on a device, but for random ones, and
+// those with lists for fused kernels.
+bool is_whole(const OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  const std::string& name = schema.name();
+  if (schema.hasAnyAliasInfo() || schema.returns().empty() ||
+      kDecomposed.contains(name))
+    return false;
+  for (const char* prefix : {"aten::_foreach_", "aten::_fused_", "aten::_amp_"}) {
+    if (name.starts_with(prefix)) return false;
+  }
+  const auto returns_tensors =
+      std::ranges::all_of(schema.returns(), [](const c10::Argument& each) {
+        return each.type()->isSubtypeOf(*c10::TensorType::get()) ||
+               each.type()->isSubtypeOf(*c10::ListType::ofTensors());
+      });
+  bool takes_tensor = false;
+  for (const c10::Argument& each : schema.arguments()) {
+    const c10::TypePtr type =
+        each.type()->kind() == c10::TypeKind::OptionalType
+            ? each.type()->expectRef<c10::OptionalType>().getElementType()
+            : each.type();
+    if (type->kind() == c10::TypeKind::NumberType ||
+        (type->kind() == c10::TypeKind::DeviceObjType && !draws(op)))
+      return false;
+    takes_tensor |= type->kind() == c10::TypeKind::TensorType ||
+                    *type == *c10::ListType::ofTensors();
+  }
+  return takes_tensor && returns_tensors;
+}
+
+// A view that is copied, such as `t_copy`. The core finds its shape by a meta function
+// in Python.
+bool is_copied_view(const OperatorHandle& op) {
+  return op.schema().name().ends_with("_copy") &&
+         has_kernel(op, DispatchKey::CompositeExplicitAutogradNonFunctional);
+}
+
+// An op of PyTorch's, or one that a program defines.
+bool is_lacking(const OperatorHandle& op) {
+  if (writes(op) || has_kernel(op, DispatchKey::CompositeImplicitAutograd))
+    return false;
+  const std::string& name = op.schema().name();
+  if (kReplaced.contains(name) || kReplaced.contains(toString(op.operator_name())) ||
+      is_copied_view(op))
+    return true;
+  if (has_kernel(op, DispatchKey::Lazy)) return false;
+  if (!name.starts_with("aten::")) return !op.schema().hasAnyAliasInfo();
+  if (has_kernel(op, DispatchKey::CompositeExplicitAutograd)) return is_whole(op);
+  return op.hasComputedKernelForDispatchKey(DispatchKey::XPU);
+}
+
+struct Registered {
+  Mutex mutex{Rank::lazy_ops};  // locked before the dispatcher's mutex
+  std::unordered_set<OperatorName> known;
+};
+
+Registered& registered() {
+  static auto* const leaked = new Registered;
+  return *leaked;
+}
+
+std::atomic<bool> ops_were_defined{true};
+
+struct OpsAreDefined final : c10::OpRegistrationListener {
+  // The dispatcher's lock is held, so nothing can be registered here.
+  void onOperatorRegistered(const OperatorHandle&) override { ops_were_defined = true; }
+  void onOperatorDeregistered(const OperatorHandle&) override {}
+};
+
+// Kernels of the Lazy key live as long as the process.
+void give_kernel(const OperatorName& op, c10::KernelFunction kernel) {
+  static auto* const leaked = new std::vector<c10::RegistrationHandleRAII>;
+  leaked->push_back(c10::Dispatcher::singleton().registerImpl(
+      op, DispatchKey::Lazy, std::move(kernel), std::nullopt, nullptr, "records it"));
+}
+
+}  // namespace
+
+bool register_lazy_kernels() {
+  if (C10_LIKELY(!ops_were_defined.load(std::memory_order_acquire))) return false;
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const std::vector<OperatorName> names = dispatcher.getAllOpNames();
+  const NoWarnings none;
+  const std::lock_guard<Mutex> lock(registered().mutex);
+  if (!ops_were_defined.exchange(false)) return true;  // another thread did it
+  for (const OperatorName& name : names) {
+    const auto op = dispatcher.findSchema(name);
+    if (!op.has_value()) continue;
+    if (!op->hasComputedKernelForDispatchKey(DispatchKey::XPU)) {
+      // Its kernels are registered after its definition.
+      ops_were_defined = ops_were_defined || !name.name.starts_with("aten::");
+    } else if (registered().known.insert(name).second && is_lacking(*op)) {
+      give_kernel(name, c10::KernelFunction::makeFromBoxedFunction<&traced_call>());
+    }
+  }
+  return true;
+}
+
+void init_lazy_kernels() {
+  define_placed_ops();
+  register_lazy_kernels();
+  {
+    const NoWarnings none;
+    give_kernel({"aten::native_batch_norm", ""},
+                c10::KernelFunction::makeFromBoxedFunction<&native_batch_norm>());
+    for (const OperatorName& op :
+         {OperatorName("aten::uniform_", ""), OperatorName("aten::normal_", ""),
+          OperatorName("aten::random_", ""), OperatorName("aten::random_", "from"),
+          OperatorName("aten::random_", "to"),
+          OperatorName("aten::bernoulli_", "float"),
+          OperatorName("aten::bernoulli_", "Tensor"),
+          OperatorName("aten::exponential_", ""), OperatorName("aten::geometric_", ""),
+          OperatorName("aten::cauchy_", ""), OperatorName("aten::log_normal_", "")}) {
+      give_kernel(op, c10::KernelFunction::makeFromBoxedFunction<&fill_in_place>());
+    }
+    register_functional_kernels();
+    register_composite_kernels();
+    register_lazy_collectives();
+    register_mixed_copy();
+  }
+  static auto* const watched = new c10::RegistrationHandleRAII(
+      c10::Dispatcher::singleton().addRegistrationListener(
+          std::make_unique<OpsAreDefined>()));
+  (void)watched;
+}
+
+}  // namespace xpurt

@@ -1,0 +1,206 @@
+"""Traced graphs as functions of tensors, for the compiler.
+
+Note [Numbers in compiled graphs]
+~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+A Python number of the program is a tensor without dimensions in its graph, so that another
+number needs no other graph. Compiled code would have the number as a constant, and a learning
+rate that changes would be compiled in each step. So ops that take a number are replaced by
+those that take a tensor, as far as PyTorch has them. Other numbers are constants of the
+compiled code, which then serves runs with the same numbers alone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+
+# TorchScript has these types as numbers.
+DTYPES: Final = (
+    *(torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.float16, torch.float32, torch.float64),
+    *(torch.complex32, torch.complex64, torch.complex128, torch.bool),
+    *(torch.qint8, torch.quint8, torch.qint32, torch.bfloat16),
+)
+LAYOUTS: Final = (torch.strided, torch.sparse_coo, torch.sparse_csr)
+MEMORY_FORMATS: Final = (
+    *(torch.contiguous_format, torch.preserve_format),
+    *(torch.channels_last, torch.channels_last_3d),
+)
+BY_NAME: Final[dict[str, tuple[Any, ...]]] = {
+    "dtype": DTYPES,
+    "out_dtype": DTYPES,
+    "layout": LAYOUTS,
+    "memory_format": MEMORY_FORMATS,
+}
+
+NumberValue = bool | int | float | complex
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of the program, which is a tensor without dimensions here."""
+
+    parameter: int  # its index
+    tensor: Tensor
+
+    def beside(self, other: Tensor) -> Tensor:
+        """The number as an operand beside `other`, which has the type that the result has
+        with a Python number."""
+        kinds = torch.float64, torch.complex128
+        if self.tensor.dtype in kinds and not other.dtype.is_floating_point:
+            return self.tensor.to(torch.result_type(other, 1.0))
+        return self.tensor
+
+
+class NumberIsNeeded(Exception):
+    """An op of the graph takes the number itself, and no tensor."""
+
+    def __init__(self, op: str, parameters: list[int]) -> None:
+        super().__init__(f"{op} takes a number, and no tensor in its place")
+        self.parameters = parameters
+
+
+def function_of(
+    graph: Any, constants: Mapping[int, NumberValue]
+) -> Callable[..., list[Tensor]]:
+    """The function of a TorchScript graph of functional aten ops: it takes the parameters,
+    and returns the results.
+
+    `constants` has the numbers that are constants of the function, by the index of their
+    parameter. Raises NumberIsNeeded, when called, if another one has to be.
+    """
+
+    def run(*parameters: Tensor) -> list[Tensor]:
+        values: dict[str, Any] = {}
+        places: dict[str, int] = {}
+        for place, each in enumerate(graph.inputs()):
+            values[each.debugName()] = parameters[place]
+            places[each.debugName()] = place
+        for node in graph.nodes():
+            names = [each.debugName() for each in node.inputs()]
+            if node.kind() == "aten::ScalarImplicit":
+                place = places[names[0]]
+                found = constants.get(place, Number(place, parameters[place]))
+                outputs: Sequence[Any] = [found]
+            else:
+                outputs = _outputs(node, [values[each] for each in names])
+            results = [each.debugName() for each in node.outputs()]
+            values.update(zip(results, outputs, strict=True))
+        return [values[each.debugName()] for each in graph.outputs()]
+
+    return run
+
+
+def _outputs(node: Any, inputs: list[Any]) -> Sequence[Any]:
+    kind = node.kind()
+    if kind == "prim::Constant":
+        return [node.output().toIValue()]
+    if kind == "prim::ListConstruct":
+        return [inputs]
+    if kind == "prim::ListUnpack":
+        return list(inputs[0])
+    found = _call(_overload_of(node), inputs)
+    return found if isinstance(found, tuple) else [found]
+
+
+def _overload_of(node: Any) -> Any:
+    schema = torch._C.parse_schema(node.schema())
+    namespace, _, name = schema.name.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), name)
+    return getattr(packet, schema.overload_name or "default")
+
+
+def _call(op: Any, inputs: list[Any]) -> Any:
+    numbers = [each for each in inputs if isinstance(each, Number)]
+    if numbers:
+        by_tensors = BY_TENSORS.get(op)
+        if by_tensors is None:
+            raise NumberIsNeeded(str(op), [each.parameter for each in numbers])
+        return by_tensors(*inputs)
+    view = VIEWS.get(op)
+    if view is not None:
+        return view(*inputs)
+    positional, named = [], {}
+    for each, of in zip(inputs, op._schema.arguments, strict=True):
+        names = BY_NAME.get(of.name)
+        if names is not None and isinstance(each, int):
+            each = names[each]
+        if not of.kwarg_only:
+            positional.append(each)
+        elif of.name != "generator":
+            named[of.name] = each
+    return op(*positional, **named)
+
+
+def _beside(op: Any) -> Callable[..., Any]:
+    """An op of a tensor and a number as that of two tensors."""
+
+    def call(self: Tensor, number: Number, *rest: Any) -> Any:
+        return op(self, number.beside(self), *rest)
+
+    return call
+
+
+def _scaled(value: Any, by: Tensor) -> Tensor:
+    return by * (value.beside(by) if isinstance(value, Number) else value)
+
+
+def _plus(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
+    if isinstance(other, Number):
+        other = other.beside(self)
+    return self + _scaled(alpha, other)
+
+
+def _minus(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
+    if isinstance(other, Number):
+        other = other.beside(self)
+    return self - _scaled(alpha, other)
+
+
+# The views behind ops that return copies of them: a graph writes to none of its values. And
+# ops that read the memory of a tensor, which a lazy one has as if it were dense.
+VIEWS: dict[Any, Callable[..., Any]] = {
+    aten.t_copy.default: aten.t.default,
+    aten.detach_copy.default: lambda self: self,
+    aten.alias_copy.default: lambda self: self,
+    aten.view_copy.default: aten.reshape.default,
+    aten._unsafe_view.default: aten.reshape.default,
+    aten.expand_copy.default: lambda self, sizes, implicit: self.expand(sizes),
+    aten.permute_copy.default: aten.permute.default,
+    aten.transpose_copy.int: aten.transpose.int,
+    aten.unsqueeze_copy.default: aten.unsqueeze.default,
+    aten.squeeze_copy.default: aten.squeeze.default,
+    aten.squeeze_copy.dim: aten.squeeze.dim,
+    aten.select_copy.int: aten.select.int,
+    aten.slice_copy.Tensor: aten.slice.Tensor,
+    aten.diagonal_copy.default: aten.diagonal.default,
+    aten.view_copy.dtype: lambda self, dtype: self.contiguous().view(DTYPES[dtype]),
+    aten.as_strided_copy.default: lambda self, *of: self.contiguous().as_strided(*of),
+    aten.as_strided_scatter.default: lambda self, *of: aten.as_strided_scatter(
+        self.contiguous(), *of
+    ),
+}
+
+# Ops that take numbers, by tensors.
+BY_TENSORS: dict[Any, Callable[..., Any]] = {
+    aten.add.Tensor: _plus,
+    aten.add.Scalar: _plus,
+    aten.sub.Tensor: _minus,
+    aten.sub.Scalar: _minus,
+    aten.mul.Scalar: _beside(aten.mul.Tensor),
+    aten.div.Scalar: _beside(aten.div.Tensor),
+    aten.pow.Tensor_Scalar: _beside(aten.pow.Tensor_Tensor),
+    aten.addcmul.default: lambda self, a, b, value: self + _scaled(value, a * b),
+    aten.addcdiv.default: lambda self, a, b, value: self + _scaled(value, a / b),
+    aten.lerp.Scalar: lambda self, end, weight: self + _scaled(weight, end - self),
+    aten.eq.Scalar: _beside(aten.eq.Tensor),
+    aten.ne.Scalar: _beside(aten.ne.Tensor),
+    aten.lt.Scalar: _beside(aten.lt.Tensor),
+    aten.le.Scalar: _beside(aten.le.Tensor),
+    aten.gt.Scalar: _beside(aten.gt.Tensor),
+    aten.ge.Scalar: _beside(aten.ge.Tensor),
+}
