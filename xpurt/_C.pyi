@@ -46,15 +46,62 @@ def define_backend(make_inner: Callable[..., Any]) -> Any:
 def init_lazy_backend() -> None:
     """Makes xpu the backend of the device "lazy", once per process."""
 
+def lazy_over(xpu: Tensor) -> Tensor:
+    """A lazy tensor with the value of an xpu tensor, whose memory graphs read. Who changes it
+    has to run the graphs before. Raises TypeError for a tensor of another device."""
+
+def xpu_value(lazy: Tensor) -> Tensor:
+    """The value of a lazy tensor: runs its graph if need be. Nobody may write to it. Raises
+    TypeError for a tensor of another device."""
+
 def register_lazy_kernels() -> bool:
     """Gives kernels of the Lazy key to ops that were defined since the last call."""
 
-def set_lazy_compiler(compile: Callable[..., Any] | None, at_once: bool) -> None:
+def set_lazy_compiler(
+    compile: Callable[..., Any] | None,
+    at_once: bool,
+    find: Callable[..., Any] | None = None,
+) -> None:
     """Traced graphs are compiled by it from now on: before their first run, or once that
-    pays. `compile` takes a torch._C.Graph, the arguments of its run, and a function that
-    runs it op by op. It returns a function that takes the arguments in a list, which it
-    clears, and returns the results; or None."""
+    pays. `compile` takes the graph and the arguments of its run. It returns a function
+    that takes the arguments in a list, which it clears, and returns the results; or
+    None. The function does not outlive the graph. `find` is called like `compile`, before
+    the first run of a graph, for what was compiled for another one."""
 
+class LazyGraph:
+    """A traced graph."""
+
+    @property
+    def script(self) -> Any:
+        """Its torch._C.Graph."""
+
+    @property
+    def name(self) -> str:
+        """As "lazy graph 3 of 71 ops"."""
+
+    @property
+    def runs(self) -> int:
+        """Until it was compiled."""
+
+    @property
+    def run_us(self) -> float:
+        """How long a run op by op takes; 0: that was not timed."""
+
+    def run_op_by_op(self, arguments: list[Tensor]) -> list[Tensor]: ...
+    def run_compiled(
+        self, code: Callable[[list[Tensor]], list[Tensor]], arguments: list[Tensor]
+    ) -> list[Tensor]:
+        """Calls `code`, and counts it as a run in compiled form."""
+
+def lazy_graph_states() -> list[tuple[str, str, int, float, float]]:
+    """Of each graph that ran: its name, its text, its runs until it was compiled, the
+    microseconds that one took, and those that all of them take before it is compiled."""
+
+def lazy_graph_runs() -> list[tuple[str, str, int, int, float]]:
+    """Of each graph that ran, and each form: its name, the form, the ordinal of xpu, the
+    calls, and the host's seconds in them."""
+
+def reset_lazy_graph_runs() -> None: ...
 def require_fused_attention(required: bool) -> None:
     """Whether attention of tensor subclasses has to be the fused op; another form is an
     error then."""
@@ -119,6 +166,9 @@ def make_prototype_device(
     the `sycl::device` objects that have the memory, one per device; empty if it is that of
     `behind`."""
 
+def register_derivative(op: str, type: str, function: Callable[..., object]) -> None:
+    """Autograd calls `function` for the op on tensors of the type, from now on."""
+
 def prototype_copies(type: str) -> bool:
     """Whether the CPU's kernels get copies, as the host can't read the memory."""
 
@@ -144,6 +194,9 @@ def prototype_stream(type: str, index: int) -> Stream: ...
 def prototype_exchange_stream(stream: Stream) -> Stream: ...
 def set_active(active: bool) -> None: ...
 def is_active() -> bool: ...
+def hide_accelerator() -> None:
+    """PyTorch's choice of an accelerator passes over xpu from now on."""
+
 def is_cuda_build() -> bool: ...
 def yield_cuda_to_xpu() -> None: ...
 def set_guard_device_count(count: int) -> None: ...

@@ -4,9 +4,8 @@ Each program has a process of its own: a process has one lazy backend.
 """
 
 import pytest
+from lazy_mappings import with_gpu
 from own_process import output
-
-import xpurt
 
 START = """
 import logging, torch
@@ -14,12 +13,6 @@ logging.disable(logging.WARNING)  # of PyTorch's compiler
 import xpurt.lazy
 from torch import nn
 """
-
-
-def with_gpu(mapping: str) -> str:
-    if mapping != "CPU" and not any(d.kind == "gpu" for d in xpurt.physical_devices()):
-        pytest.skip("the virtual GPU is switched off")
-    return mapping
 
 
 TRAINING = (

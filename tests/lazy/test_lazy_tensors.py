@@ -1,6 +1,7 @@
 """What a program does with lazy tensors besides computing. A process has one lazy backend."""
 
-from own_process import output
+import pytest
+from own_process import output, run
 
 START = """
 import copy, io, torch
@@ -150,3 +151,35 @@ print("apart")
 
 def test_graphs_that_differ_in_the_places_of_data_are_apart() -> None:
     assert "apart" in output(ALIKE)
+
+
+SECOND = """
+import torch, xpurt.lazy
+import torch._lazy.ts_backend
+calls = [torch._lazy.ts_backend.init, xpurt.lazy.init]
+if first == "xpu":
+    calls.reverse()
+calls[0]()
+for _ in range(2):
+    try:
+        calls[1]()
+    except RuntimeError as error:
+        print(error)
+x = torch.arange(3.0, device="lazy", requires_grad=True)
+(x.sin() + 1).sum().backward()
+torch.testing.assert_close(x.grad.cpu(), torch.arange(3.0).cos())
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "found"),
+    [
+        ("xpu", "xpu's, of xpurt.lazy.init()"),
+        ("ts", "PyTorch's, of torch._lazy.ts_backend.init()"),
+    ],
+)
+def test_a_second_backend_is_refused(first: str, found: str) -> None:
+    ended = run(f"first = {first!r}\n{SECOND}")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count(f"found {found}") == 2, ended.stdout
+    assert ended.stdout.lower().count("in a new process") == 2, ended.stdout

@@ -7,9 +7,8 @@ fixed once it has tensors.
 from pathlib import Path
 
 import pytest
+from lazy_mappings import with_gpu
 from own_process import output
-
-import xpurt
 
 START = f"""
 import contextlib, sys, torch
@@ -67,12 +66,6 @@ for make in NETWORKS:
 print("the same", xpurt.lazy.fallbacks())
 """
 )
-
-
-def with_gpu(mapping: str) -> str:
-    if mapping != "CPU" and not any(d.kind == "gpu" for d in xpurt.physical_devices()):
-        pytest.skip("the virtual GPU is switched off")
-    return mapping
 
 
 @pytest.mark.parametrize("mapping", ["CPU", "GPU", "AUTO"])

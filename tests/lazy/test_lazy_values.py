@@ -132,3 +132,30 @@ def test_wrong_arguments_raise_at_the_call() -> None:
     found = output(WRONG).splitlines()
     assert [each for each in found if " raised " not in each] == []
     assert 'x.to("xpu")' in next(each for each in found if each.startswith("sparse"))
+
+
+GROUP_NORM = """
+xpurt.lazy.init(compile=compile)
+for batch in (0, 2):
+    found = []
+    for device in ("xpu", "lazy"):
+        torch.manual_seed(0)
+        x = torch.randn(batch, 6, 4).to(device).requires_grad_()
+        net = torch.nn.GroupNorm(3, 6).to(device)
+        y = torch.ops.aten.native_group_norm(
+            x, net.weight, net.bias, batch, 6, 4, 3, 1e-5)[0]
+        if batch:  # nn.GroupNorm refuses an empty batch
+            y = y + net(x)
+        (first,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+        (y.sum() + first.square().sum()).backward()
+        found.append([each.grad.cpu() for each in (x, net.weight, net.bias)])
+    for one, other in zip(*found):
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-4)
+print("the same")
+"""
+
+
+@pytest.mark.parametrize("compile", ["never", "always"])
+def test_group_norm_has_gradients_also_of_an_empty_batch(compile: str) -> None:
+    found = output(f"{START}\ncompile = {compile!r}\n{GROUP_NORM}", timeout=120)
+    assert found == "the same"

@@ -14,7 +14,7 @@ def new(name: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.parametrize("name", ["mydevice", "ipu"])
+@pytest.mark.parametrize("name", ["mydevice", "ipu", "mtia", "maia"])
 def test_a_new_package_passes_its_own_tests(name: str, tmp_path: Path) -> None:
     made = new(name, tmp_path)
     assert made.returncode == 0, made.stderr

@@ -1,5 +1,6 @@
 """A prototype device computes, saves and draws as the device behind it does."""
 
+import pytest
 from prototype_programs import all_kinds, run
 
 OPS = """
@@ -146,3 +147,28 @@ def test_bad_input_says_what_is_possible() -> None:
     assert "devices is a number from 1 to 64; found 0" in found
     assert "ipu -> ipu has 1 devices with memory='host'" in found
     assert 'PrivateUse1 is named "other" in this process' in found
+
+
+REDUCED = """
+x, y = torch.eye(3) * 2, torch.arange(12.0).reshape(3, 4)
+for reduce in ("sum", "mean", "amax", "amin"):
+    for wanted in ((True, True), (True, False), (False, True)):
+        grads = []
+        for device in ("cpu", name):
+            a = x.to_sparse_csr().to(device).requires_grad_(wanted[0])
+            b = y.to(device, copy=True).requires_grad_(wanted[1])
+            # Tensors that an op has made, too.
+            a_used, b_used = (a, b * 1 if wanted[1] else b)
+            torch.sparse.mm(a_used, b_used, reduce).square().sum().backward()
+            grads.append([None if each.grad is None else each.grad.cpu() for each in (a, b)])
+        for found, want in zip(*grads):
+            assert (found is None) == (want is None)
+            if want is not None:
+                torch.testing.assert_close(found.to_dense(), want.to_dense())
+print("reduced")
+"""
+
+
+@pytest.mark.parametrize("memory", ["host", "xpu", "gpu"])
+def test_reduced_sparse_products_have_gradients(memory: str) -> None:
+    assert "reduced" in run(REDUCED, "mydevice", memory)

@@ -117,3 +117,38 @@ print("tied")
 @pytest.mark.parametrize("name", ["ipu", "hpu", "mydevice"])
 def test_tied_weights_stay_tied(name: str) -> None:
     assert "tied" in run(TIED, name, "host")
+
+
+DERIVATIVE = """
+from xpurt.prototype import register_derivative
+class Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y, alpha=1):
+        ctx.alpha = alpha
+        with torch._C._AutoDispatchBelowAutograd():
+            return torch.add(x, y, alpha=alpha)
+    @staticmethod
+    def backward(ctx, grad):
+        return 10 * grad, ctx.alpha * grad, None
+register_derivative("aten::add.Tensor", lambda x, y, *, alpha=1: Sum.apply(x, y, alpha), name)
+def fails(x):
+    raise KeyError("mine")
+register_derivative("sin", fails, name)
+register_derivative("frexp.Tensor", lambda x: (x + 0, x.int()), name)
+x, y = (torch.ones(2, device=name, requires_grad=True) for _ in range(2))
+torch.add(x, y, alpha=3).sum().backward()
+assert x.grad.tolist() == [10, 10] and y.grad.tolist() == [3, 3]
+assert torch.frexp(x)[1].tolist() == [1, 1]
+for call in (lambda: x.sin(), lambda: register_derivative("no_op", fails, name)):
+    try:
+        call()
+    except (KeyError, RuntimeError) as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("name", ["mtia", "maia", "ipu", "mydevice"])
+def test_a_derivative_on_any_type(name: str) -> None:
+    found = run(DERIVATIVE, name, "host").splitlines()
+    assert found[0] == "'mine'"
+    assert "found 'no_op', which PyTorch does not have" in found[1]

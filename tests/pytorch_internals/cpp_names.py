@@ -48,6 +48,7 @@ NATIVE = (
     Native("torch::lazy::*Data*", "torch/csrc/lazy/*.h", "the data of a lazy tensor: an xpu tensor, or a number on the host"),
     Native("torch::lazy::*LoweringContext", "torch/csrc/lazy/*.h", "nodes become TorchScript; a subclass keeps the shapes"),
     Native("torch::lazy::*Computation*", "torch/csrc/lazy/*.h", "a traced graph; a subclass runs it"),
+    Native("torch::lazy::hasBackend", "torch/csrc/lazy/backend/backend_interface.h", "whether PyTorch's own lazy backend is there already"),
     Native("torch::lazy::BackendRegistrar", "torch/csrc/lazy/backend/backend_interface.h", "makes xpu the backend of the process"),
     Native("torch::lazy::InitTorchScriptBackend", "torch/csrc/lazy/ts_backend/ts_backend_impl.h", "registers the kernels of the Lazy key that record nodes"),
     Native("torch::lazy::LazyGraphExecutor", "torch/csrc/lazy/core/lazy_graph_executor.h", "Note [Hashes of lazy graphs]: a method of a subclass adds to what is hashed"),

@@ -25,6 +25,7 @@ from xpurt import _C
 from xpurt.compiler import (
     divided_graphs,
     encoder_layers,
+    generated_code,
     host_attention,
     host_code,
     host_graph,
@@ -369,6 +370,7 @@ def _post_compile(before: Callable[..., None]) -> Callable[..., None]:
     def post_compile(
         compiled: Any, inputs: Any, constants: Any, options: dict[str, Any]
     ) -> None:
+        generated_code.keep(compiled)
         if "xpu" not in compiled.device_types:
             if host_code.has_home(compiled):
                 code_constants.free_with_code(compiled.current_callable)

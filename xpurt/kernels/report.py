@@ -16,12 +16,13 @@ class OpRow:
     tier: "sycl" (xpurt's kernel on the device's queue), "onednn" (a oneDNN primitive on
         it), "native" (PyTorch's CPU kernel on the same bytes) or "copy" (the same
         kernel on copies of the bytes). On a prototype device: "alias" (the kernel of the
-        device behind it) or "vendor" (the vendor's own).
-    device: the physical device, or the type of a prototype.
+        device behind it) or "vendor" (the vendor's own). Of a graph of lazy tensors: its
+        form, "op by op" or "compiled".
+    device: the physical device, the type of a prototype, or the ordinal of a lazy graph.
     bytes_copied: bytes copied between the device and the host, for "copy".
     time_ms: the host's time in these calls. A kernel that is only submitted runs on
-        after its call returns. On a prototype device it has the time of the ops that the
-        op calls.
+        after its call returns. On a prototype device, and of a lazy graph, it has the
+        time of the ops that are called within.
     """
 
     op: str
@@ -128,7 +129,7 @@ def devices_table(rows: Iterable[DeviceRow]) -> str:
 
 def op_report(*, reset: bool = False) -> OpReport:
     """The ops that ran on xpu, and on prototype devices, in this process since its start,
-    or the last reset.
+    or the last reset; and the graphs of lazy tensors.
 
     Of a prototype, it shows which ops the vendor has no kernel for yet: their tier is
     "alias". The vendor's kernels are counted if they were registered before
@@ -145,7 +146,12 @@ def op_report(*, reset: bool = False) -> OpReport:
     ]
     devices = _devices(rows)
     rows += _rows_of_prototypes(reset)
+    rows += [
+        OpRow(graph, form, f"xpu:{index}", calls, 0, seconds * 1e3)
+        for graph, form, index, calls, seconds in _C.lazy_graph_runs()
+    ]
     if reset:
+        _C.reset_lazy_graph_runs()
         _C.reset_op_report()
         _C.reset_device_report()
     rows.sort(key=lambda row: (-row.time_ms, row.op, row.tier, row.device))

@@ -9,43 +9,66 @@ from typing import Literal
 
 import torch
 import torch._lazy
-from torch import Tensor
 
 from xpurt import _C
-from xpurt.lazy import device_module, new_ops, saved_tensors
+from xpurt.lazy import device_module, new_ops, one_backend, saved_tensors
 from xpurt.lazy.casts import autocast
-from xpurt.lazy.compiled_graph import Compilation, compilations, compile_graph
+from xpurt.lazy.compilations import Compilation, Compilations
+from xpurt.lazy.compiled_graph import (
+    compilations,
+    compile_graph,
+    compile_sizes,
+    find_sizes,
+)
+from xpurt.lazy.graph_text import text
+from xpurt.lazy.mode import TracedTensor, mode, run
 
 __all__ = [
     "Compilation",
+    "Compilations",
+    "TracedTensor",
     "autocast",
     "compilations",
     "fallbacks",
     "init",
+    "mode",
     "step",
     "text",
 ]
 
 
-def init(compile: Literal["auto", "always", "never"] = "auto") -> None:
-    """Makes xpu the backend of the device "lazy". More calls change `compile` alone.
+def init(
+    compile: Literal["auto", "always", "never"] = "auto",
+    sizes: Literal["exact", "symbolic"] = "exact",
+) -> None:
+    """Makes xpu the backend of the device "lazy". More calls change the arguments alone.
 
     compile: when a traced graph goes to the compiler of torch.compile. "auto": once its runs
     op by op have taken as long as compiling it is expected to take; the faster form, as
     measured, runs from then on. "always": before its first run. "never": graphs run op by op.
 
-    Raises ValueError for another value of `compile`, and RuntimeError if no xpu device is
+    sizes: for which sizes compiled code is. "exact": for those of its graph. "symbolic":
+    graphs that differ in sizes alone share code, from the second one on that is compiled.
+
+    Raises ValueError for another value of these, and RuntimeError if no xpu device is
     there or if another backend of lazy tensors is in use.
     """
     if compile not in ("auto", "always", "never"):
         raise ValueError(
             f'compile is one of "auto", "always" and "never"; found {compile!r}'
         )
+    if sizes not in ("exact", "symbolic"):
+        raise ValueError(f'sizes is one of "exact" and "symbolic"; found {sizes!r}')
     torch.xpu.init()
     _C.init_lazy_backend()
+    symbolic = sizes == "symbolic"
+    compiler = compile_sizes if symbolic else compile_graph
     _C.set_lazy_compiler(
-        None if compile == "never" else compile_graph, compile == "always"
+        None if compile == "never" else compiler,
+        compile == "always",
+        find_sizes if symbolic else None,
     )
+    one_backend.keep()
     saved_tensors.define()
     new_ops.define()
     device_module.define()
@@ -54,24 +77,9 @@ def init(compile: Literal["auto", "always", "never"] = "auto") -> None:
 def step(wait: bool = False) -> None:
     """Runs what was traced on the current device. Without `wait` the host goes on while the
     devices compute."""
-    torch._lazy.mark_step(wait=wait)
+    run()
     if wait:
         torch.xpu.synchronize()
-
-
-def text(tensor: Tensor) -> str:
-    """What will be computed for a lazy tensor: the traced nodes, and the graph of aten ops
-    that they become.
-
-    Raises TypeError for a tensor of another device.
-    """
-    if tensor.device.type != "lazy":
-        raise TypeError(
-            f'text() takes a tensor of the device "lazy"; found one on {tensor.device}'
-        )
-    nodes = torch._C._lazy._get_tensors_text([tensor])
-    graph = torch._C._lazy._get_tensors_backend([tensor])
-    return f"{nodes}\n{graph}"
 
 
 def fallbacks() -> dict[str, int]:

@@ -2,83 +2,172 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from xpurt import _C
+from xpurt.compiler import generated_code
 from xpurt.compiler.call_time import clock_for
 from xpurt.compiler.paired_rounds import PairedRounds, Turn
 from xpurt.lazy import placed_draws
+from xpurt.lazy.compilations import Compilation, Compilations, why_now
+from xpurt.lazy.size_families import (
+    MOST_MEMBERS,
+    NoPattern,
+    Pattern,
+    Sized,
+    pattern_of,
+    sized,
+)
+from xpurt.lazy.symbolic_form import fakes_of, from_sizes_of
 from xpurt.lazy.traced_graph import NumberIsNeeded, NumberValue, function_of
-
-Code = Callable[[list[Tensor]], list[Tensor]]
-
-
-@dataclass(frozen=True, slots=True)
-class Compilation:
-    """A traced graph that was compiled, or the reason why it was not."""
-
-    nodes: int
-    seconds: float
-    constants: dict[int, NumberValue]  # numbers of the program, by parameter
-    error: str  # "": it was compiled
-    text: str  # TorchScript
-
 
 _compilations: list[Compilation] = []
 
 
-def compilations() -> list[Compilation]:
+def compilations() -> Compilations:
     """The graphs that were compiled in this process, or could not be, in their order."""
-    return list(_compilations)
+    return Compilations(tuple(_compilations))
 
 
-def compile_graph(
-    graph: Any, arguments: list[Tensor], op_by_op: Code
-) -> Callable[[list[Tensor]], list[Tensor]] | None:
+def compile_graph(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Program | None":
     """A program that runs `graph` in the faster form. None if it can't be compiled."""
-    begin = time.perf_counter()
-    constants: dict[int, NumberValue] = {}
-    error, compiled = "", None
+    return _compile_recorded(graph, arguments, None, "exact")
+
+
+def compile_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Program | None":
+    """The same, for graphs that differ in sizes alone, if another one ran before."""
+    taken = sized(graph.script)
+    if taken is None:
+        return _compile_recorded(
+            graph, arguments, None, "exact: a constant is a tensor"
+        )
+    family = _family_of(taken)
+    if not family.others(taken):
+        return _compile_recorded(graph, arguments, None, "exact: the first of its kind")
     try:
-        placed_draws.define()
-        compiled = _compile(graph, arguments, constants)
-    except Exception as found:  # whatever the compiler lacks: the graph runs op by op
-        error = f"{type(found).__name__}: {str(found).strip().splitlines()[0]}"
+        pattern = pattern_of(taken, family.others(taken))
+    except NoPattern as error:
+        return _compile_recorded(graph, arguments, None, f"exact: {error}")
+    program = _compile_recorded(graph, arguments, pattern, "symbolic")
+    if program is not None:
+        family.forms.append((pattern, program.form))
+        return program
+    reason = f"exact: symbolic sizes raise {_compilations.pop().error}"
+    return _compile_recorded(graph, arguments, None, reason)
+
+
+def find_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Program | None":
+    """A program from what was compiled for other sizes, before the first run of a graph."""
+    taken = sized(graph.script)
+    if taken is None:
+        return None
+    family = _family_of(taken)
+    for pattern, form in family.forms:
+        if pattern.fits(taken) and form.takes(arguments):
+            return Program(graph, form, _index_of(arguments))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A graph in compiled form. `guards`: what has to hold of its arguments."""
+
+    code: Callable[..., Any]
+    constants: dict[int, NumberValue]
+    guards: Callable[[list[Tensor]], bool] = lambda _: True
+
+    def takes(self, arguments: list[Tensor]) -> bool:
+        return self.guards(arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Graphs of one skeleton."""
+
+    members: list[Sized] = field(default_factory=list)
+    forms: list[tuple[Pattern, Form]] = field(default_factory=list)
+
+    def others(self, graph: Sized) -> list[Sized]:
+        return [each for each in self.members if each != graph]
+
+
+_families: dict[tuple[Any, ...], _Family] = {}
+
+
+def _family_of(graph: Sized) -> _Family:
+    """With the graph as a member."""
+    family = _families.setdefault(graph.skeleton, _Family())
+    if graph not in family.members:
+        family.members.append(graph)
+        del family.members[:-MOST_MEMBERS]
+    return family
+
+
+def _index_of(arguments: list[Tensor]) -> int:
+    return next((each.device.index for each in arguments if each.is_xpu), 0)
+
+
+def _compile_recorded(
+    graph: _C.LazyGraph, arguments: list[Tensor], pattern: Pattern | None, sizes: str
+) -> "Program | None":
+    begin = time.perf_counter()
+    reason = why_now(graph.runs - 1, graph.run_us)  # this run is counted already
+    script = graph.script
+    error, form = "", None
+    with generated_code.keeping() as code:
+        try:
+            placed_draws.define()
+            form = _compile(script, arguments, pattern)
+        except Exception as found:  # whatever the compiler lacks: it runs op by op
+            told = str(found).strip().partition("\n")[0]
+            error = f"{type(found).__name__}: {told}"
     _compilations.append(
         Compilation(
-            nodes=sum(1 for each in graph.nodes() if each.kind() != "prim::Constant"),
+            graph=graph.name,
+            nodes=sum(1 for each in script.nodes() if each.kind() != "prim::Constant"),
             seconds=time.perf_counter() - begin,
-            constants=constants,
+            reason=reason,
+            sizes=sizes,
+            constants=form.constants if form else {},
             error=error,
-            text=str(graph),
+            text=str(script),
+            code="\n".join(code),
         )
     )
-    if compiled is None:
-        return None
-    index = next((each.device.index for each in arguments if each.is_xpu), 0)
-    return Program(op_by_op, compiled, constants, index)
+    return Program(graph, form, _index_of(arguments)) if form else None
 
 
-def _compile(
-    graph: Any, arguments: list[Tensor], constants: dict[int, NumberValue]
-) -> Callable[..., Any]:
+def _compile(graph: Any, arguments: list[Tensor], pattern: Pattern | None) -> Form:
     from torch._inductor import compile_fx
     from torch.fx.experimental.proxy_tensor import make_fx
 
+    constants: dict[int, NumberValue] = {}
+    from_sizes = from_sizes_of(pattern.example, pattern) if pattern else None
+    fakes, environment = fakes_of(arguments, pattern)
     with torch.no_grad():
         while True:
-            function = function_of(graph, constants)
+            function = function_of(graph, constants, from_sizes)
             try:
-                traced = make_fx(function, tracing_mode="fake")(*arguments)
+                traced = make_fx(function)(*fakes)
                 break
             except NumberIsNeeded as needed:
                 for each in needed.parameters:
                     constants[each] = arguments[each].item()
-        compiled = compile_fx.compile_fx(traced, arguments)
-        return cast(Callable[..., Any], compiled)
+        code = cast(Callable[..., Any], compile_fx.compile_fx(traced, fakes))
+    if pattern is None:
+        return Form(code, constants)
+    guards = environment.produce_guards_expression(fakes)
+    if guards is None:
+        return Form(code, constants)
+    return Form(
+        code,
+        constants,
+        lambda given: bool(environment.evaluate_guards_expression(guards, given)),
+    )
 
 
 class Program:
@@ -87,14 +176,12 @@ class Program:
 
     def __init__(
         self,
-        op_by_op: Code,
-        compiled: Callable[..., Any],
-        constants: dict[int, NumberValue],
+        graph: _C.LazyGraph,
+        form: Form,
         index: int,
     ) -> None:
-        self._op_by_op = op_by_op
-        self._compiled = compiled
-        self._constants = constants
+        self._graph = graph
+        self.form = form
         self._index = index
         self._clock = clock_for(index)
         # It is compiled already, and the time op by op is known to be worth the trial.
@@ -102,9 +189,10 @@ class Program:
 
     def __call__(self, arguments: list[Tensor]) -> list[Tensor]:
         if any(
-            arguments[place].item() != value for place, value in self._constants.items()
+            arguments[place].item() != value
+            for place, value in self.form.constants.items()
         ):
-            return self._op_by_op(arguments)
+            return self._graph.run_op_by_op(arguments)
         turn = self._rounds.next()
         if not turn.timed:
             return self._run(turn, arguments)
@@ -118,6 +206,9 @@ class Program:
 
     def _run(self, turn: Turn, arguments: list[Tensor]) -> list[Tensor]:
         if not turn.kernels:
-            return self._op_by_op(arguments)
+            return self._graph.run_op_by_op(arguments)
+        return self._graph.run_compiled(self._run_compiled, arguments)
+
+    def _run_compiled(self, arguments: list[Tensor]) -> list[Tensor]:
         with torch.no_grad():
-            return list(self._compiled(*arguments))
+            return list(self.form.code(*arguments))

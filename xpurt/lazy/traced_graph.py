@@ -39,6 +39,10 @@ BY_NAME: Final[dict[str, tuple[Any, ...]]] = {
 
 NumberValue = bool | int | float | complex
 
+# A constant of a graph that follows from the sizes of the parameters: its value, of these
+# and of the value that the graph has.
+FromSizes = Callable[[Sequence[Tensor], Any], Any]
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -65,13 +69,15 @@ class NumberIsNeeded(Exception):
 
 
 def function_of(
-    graph: Any, constants: Mapping[int, NumberValue]
+    graph: Any,
+    constants: Mapping[int, NumberValue],
+    from_sizes: Mapping[str, FromSizes] | None = None,
 ) -> Callable[..., list[Tensor]]:
     """The function of a TorchScript graph of functional aten ops: it takes the parameters,
     and returns the results.
 
     `constants` has the numbers that are constants of the function, by the index of their
-    parameter. Raises NumberIsNeeded, when called, if another one has to be.
+    parameter. `from_sizes`: by the name of a value in the graph. Raises NumberIsNeeded, when called, if another one has to be.
     """
 
     def run(*parameters: Tensor) -> list[Tensor]:
@@ -89,6 +95,8 @@ def function_of(
             else:
                 outputs = _outputs(node, [values[each] for each in names])
             results = [each.debugName() for each in node.outputs()]
+            if from_sizes and results and results[0] in from_sizes:
+                outputs = [from_sizes[results[0]](parameters, outputs[0])]
             values.update(zip(results, outputs, strict=True))
         return [values[each.debugName()] for each in graph.outputs()]
 

@@ -5,6 +5,7 @@ SYCL device. All ops work, and a vendor replaces their kernels one by one.
 """
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +30,12 @@ from xpurt.prototype import (
 from xpurt.prototype.runtime_module import RuntimeModule
 from xpurt.runtime import register_runtime
 
-__all__ = ["PrototypeDevice", "new_package", "prototype_device"]
+__all__ = [
+    "PrototypeDevice",
+    "new_package",
+    "prototype_device",
+    "register_derivative",
+]
 
 # Types with an Autocast and an Autograd key, for which the wheel has no backend.
 TYPES: Final = ("ipu", "hpu", "mtia", "maia", "xla")
@@ -128,6 +134,26 @@ def prototype_device(
         return found
 
 
+def register_derivative(op: str, function: Callable[..., object], name: str) -> None:
+    """From now on autograd calls `function` for the op `op`, as "mish", on tensors of the
+    device type `name`; a device of the type may be made later. PyTorch's torch.library does
+    the same by the names AutogradIPU, AutogradHPU, AutogradXLA and AutogradPrivateUse1; it
+    does not parse those of mtia and maia.
+
+    Raises ValueError if the type can't be prototyped, and RuntimeError if there is no such
+    op.
+    """
+    _check_name(name)
+    op = op.removeprefix("aten::")
+    known = torch._C._dispatch_has_kernel(f"aten::{op}")
+    if not known:
+        raise RuntimeError(
+            f'a derivative is for an op of aten, as "mish" or "add.Tensor"; found {op!r}, '
+            "which PyTorch does not have"
+        )
+    _C.register_derivative(op, _type_of(name), function)
+
+
 def new_package(name: str, folder: Path) -> list[Path]:
     """Writes a vendor's package for the device type `name` into `folder`: a kernel, a
     derivative, a runtime module, and tests that pass. Returns the files.
@@ -183,6 +209,8 @@ def _take_accelerator(name: str, memory: str) -> None:
             f"Make it before the first use of xpu, or take one of {', '.join(WITHOUT_HOOKS)}."
         )
     _C.set_active(False)
+    if name == "hpu":
+        _C.hide_accelerator()
 
 
 def _make(

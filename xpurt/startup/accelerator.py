@@ -57,6 +57,10 @@ def activate_at_import() -> None:
     _C.set_active(asked or not _has_gpu())
 
 
+def _cuda_is_there() -> bool:
+    return _C.is_cuda_build() and _has_gpu()
+
+
 def is_active() -> bool:
     """Whether xpu is PyTorch's accelerator now."""
     return _C.is_active()
@@ -71,6 +75,10 @@ def activate(asked: bool) -> None:
             use in this process.
     """
     if _C.is_active():
+        return
+    if not _cuda_is_there():
+        # A prototype device took the place of xpu: xpu computes beside it.
+        _C.set_active(True)
         return
     if not asked:
         raise MappingError(

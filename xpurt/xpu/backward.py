@@ -13,12 +13,31 @@ from torch.autograd.variable import Variable
 
 from xpurt import _C
 
+# From PyTorch's engine, for nodes on a device that has streams and is not the accelerator.
+_NO_STREAM = "opt_ready_stream && opt_parent_stream"
+
 
 class _Engine(_ImperativeEngine):
     """PyTorch's engine. Without state of its own, as PyTorch's."""
 
     def run_backward(self, *arguments: Any, **options: Any) -> Any:
-        return _C.run_backward(super().run_backward, arguments, options)
+        try:
+            return _C.run_backward(super().run_backward, arguments, options)
+        except RuntimeError as error:
+            if _NO_STREAM not in str(error):
+                raise
+            raise RuntimeError(_refusal()) from error
+
+
+def _refusal() -> str:
+    other = torch.accelerator.current_accelerator()
+    return (
+        "a backward of tensors that are not on the accelerator was asked for, and autograd "
+        "knows the streams of one accelerator per process; found the accelerator "
+        f"{other and other.type}, which took that place from xpu. Run the backward of xpu "
+        "tensors in another process, or take ipu, maia or xla for the prototype: xpu does "
+        "all it does alone beside these."
+    )
 
 
 def _is_multithreading_enabled() -> bool:

@@ -7,6 +7,7 @@ from xpurt.bench.suites.conv import CONV
 from xpurt.bench.suites.dispatch import DISPATCH
 from xpurt.bench.suites.distributed import DISTRIBUTED
 from xpurt.bench.suites.gemm import GEMM, GEMM_BF16
+from xpurt.bench.suites.lazy import LAZY
 from xpurt.bench.suites.pointwise import POINTWISE
 from xpurt.bench.suites.reduce import REDUCE
 from xpurt.bench.suites.train import TRAIN
@@ -27,6 +28,7 @@ SUITES: tuple[Suite, ...] = (
     TRANSFER,
     TRANSFER_LAZY,
     DISTRIBUTED,
+    LAZY,
 )
 
 __all__ = ["SUITES"]

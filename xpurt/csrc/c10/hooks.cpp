@@ -11,6 +11,7 @@
 namespace xpurt {
 namespace {
 std::atomic<bool> active{true};
+std::atomic<bool> hidden{false};
 }  // namespace
 
 void set_active(bool value) {
@@ -18,6 +19,9 @@ void set_active(bool value) {
 }
 bool is_active() {
   return active;
+}
+void hide_accelerator() {
+  hidden = true;
 }
 
 }  // namespace xpurt
@@ -27,7 +31,7 @@ namespace at {
 // PyTorch finds the class by exactly this name.
 struct XPUHooks final : XPUHooksInterface {
   void init() const override {}
-  bool isBuilt() const override { return xpurt::is_active(); }
+  bool isBuilt() const override { return xpurt::is_active() && !xpurt::hidden; }
   bool isAvailable() const override { return xpurt::device_count() > 0; }
   bool hasXPU() const override { return xpurt::is_active(); }
   bool hasPrimaryContext(DeviceIndex index) const override {

@@ -23,7 +23,7 @@ thread_local HeldLocks held;
 std::atomic<size_t> out_of_order{0};
 
 // In the order of the enumeration.
-constexpr std::array<std::string_view, static_cast<size_t>(Rank::prototype_calls) + 1>
+constexpr std::array<std::string_view, static_cast<size_t>(Rank::lazy_graphs) + 1>
     kNames{"emptying_cache",   "kernel_build",
            "decomposition",    "gil",
            "foreign_kernels",  "lazy_ops",
@@ -51,7 +51,7 @@ constexpr std::array<std::string_view, static_cast<size_t>(Rank::prototype_calls
            "worker",           "launches",
            "coalescing",       "peer_launch",
            "lazy_compiler",    "prototype_generators",
-           "prototype_calls"};
+           "prototype_calls",  "lazy_graphs"};
 static_assert(!kNames.back().empty());
 
 [[noreturn]] void fail(Rank taken, Rank before) {

@@ -95,6 +95,7 @@ enum class Rank : uint8_t {
   lazy_compiler,         //
   prototype_generators,  //
   prototype_calls,       //
+  lazy_graphs,           //
 };
 
 // Whether locks are checked; set by check_locks().

@@ -177,6 +177,11 @@ class Backend final : public torch::lazy::BackendImplInterface {
 
 void init_lazy_backend() {
   static const bool once = [] {
+    TORCH_CHECK(
+        !torch::lazy::hasBackend(),
+        "xpurt.lazy.init() makes xpu the backend of lazy tensors, and a process "
+        "has one; found PyTorch's, of torch._lazy.ts_backend.init(). Call "
+        "xpurt.lazy.init() instead of it, in a new process.");
     torch::lazy::InitTorchScriptBackend();
     torch::lazy::LazyGraphExecutor::Register(new GraphExecutor);  // for the process
     static const Backend backend;

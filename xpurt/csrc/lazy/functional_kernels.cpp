@@ -23,6 +23,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lazy/batch_norm.h"
+
 namespace xpurt {
 namespace {
 
@@ -304,6 +306,18 @@ class AsStrided final : public Functional {
   }
 };
 
+class BatchNorm final : public Functional {
+ public:
+  using Functional::Functional;
+
+  void operator()(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    if (is_lazy_wrapper(torch::jit::peek(*stack, 0, arguments_)) &&
+        updates_statistics(*stack))
+      return normalize_and_update(stack);
+    before_.callBoxed(op, keys, stack);
+  }
+};
+
 // The op that computes what `op` writes. None: `op` is not in place, or draws numbers,
 // or changes more than elements.
 std::optional<OperatorHandle> functional_of(const OperatorHandle& op) {
@@ -347,8 +361,10 @@ void register_functional_kernels() {
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (!name.name.starts_with("aten::")) continue;
     const auto op = dispatcher.findSchema(name);
-    if (!op.has_value() || !op->hasKernelForDispatchKey(DispatchKey::Functionalize))
-      continue;
+    if (!op.has_value()) continue;
+    if (toString(name) == "aten::native_batch_norm")
+      put(*op, std::make_unique<BatchNorm>(*op));
+    if (!op->hasKernelForDispatchKey(DispatchKey::Functionalize)) continue;
     const auto view = kViews.find(toString(name));
     if (view != kViews.end()) {
       put(*op, std::make_unique<MakesView>(*op, view->second));

@@ -37,6 +37,12 @@ std::shared_ptr<const LazyCompiler> compiler() {
   return in_use().compiler;
 }
 
+// As the text of a graph shows it.
+c10::TensorTypePtr type_of(const Shape& shape) {
+  return c10::TensorType::createContiguous(
+      shape.scalar_type(), c10::Device(c10::DeviceType::XPU), shape.sizes());
+}
+
 }  // namespace
 
 void set_lazy_compiler(LazyCompiler compiler) {
@@ -50,7 +56,10 @@ LazyGraph::LazyGraph(const std::shared_ptr<torch::jit::Graph>& graph,
     : TSComputation(graph),
       parameters_(std::move(parameters)),
       results_(std::move(results)),
-      steps_(*graph) {
+      steps_(*graph),
+      counts_(*this, steps_.size()) {
+  for (size_t at = 0; at < parameters_.size(); ++at)
+    graph->inputs().at(at)->setType(type_of(parameters_[at]));
   for (const torch::jit::Value* each : graph->inputs()) {
     is_number_.push_back(std::ranges::all_of(each->uses(), [](const auto& use) {
       return use.user->kind() == c10::Symbol::fromQualString("aten::ScalarImplicit");
@@ -58,30 +67,45 @@ LazyGraph::LazyGraph(const std::shared_ptr<torch::jit::Graph>& graph,
   }
 }
 
-bool LazyGraph::is_due(int run) const {
-  const double spent_us = run * run_us_;
-  return spent_us >= kGraphUs + kOpUs * static_cast<double>(steps_.size());
+double LazyGraph::due_us() const {
+  return kGraphUs + kOpUs * static_cast<double>(steps_.size());
 }
 
 std::vector<at::Tensor> LazyGraph::run(std::vector<IValue> arguments,
                                        c10::DeviceIndex index) {
+  counts_.begin(index);
   if (!has_program_) {
     const int run = runs_++;
     const auto compiler_in_use = compiler();
     if (!compiler_in_use->compile) return run_op_by_op(std::move(arguments));
-    if (!compiler_in_use->at_once) {
-      if (run == 1) return run_timed(std::move(arguments), index);
-      if (!is_due(run)) return run_op_by_op(std::move(arguments));
+    if (run == 0) find_program(compiler_in_use->find, arguments);
+    if (!has_program_) {
+      if (!compiler_in_use->at_once) {
+        if (run == 1) return run_timed(std::move(arguments), index);
+        if (run * run_us_ < due_us()) return run_op_by_op(std::move(arguments));
+      }
+      compile_program(compiler_in_use->compile, arguments);
+      if (!has_program_) return run_op_by_op(std::move(arguments));
     }
-    // Another thread that runs it meanwhile does so op by op.
-    if (is_compiling_.exchange(true)) return run_op_by_op(std::move(arguments));
-    program_ = compiler_in_use->compile(*this, arguments);
-    if (!program_) return run_op_by_op(std::move(arguments));
-    has_program_ = true;
   }
   std::vector<at::Tensor> results = program_(std::move(arguments));
   for (at::Tensor& each : results) each = each.contiguous();
   return results;
+}
+
+void LazyGraph::find_program(const LazyCompiler::Make& find,
+                             const std::vector<IValue>& arguments) {
+  if (!find || is_claimed_.exchange(true)) return;
+  program_ = find(*this, arguments);
+  has_program_ = static_cast<bool>(program_);
+  is_claimed_ = has_program_.load();
+}
+
+void LazyGraph::compile_program(const LazyCompiler::Make& compile,
+                                const std::vector<IValue>& arguments) {
+  if (is_claimed_.exchange(true)) return;  // or it could not be compiled
+  program_ = compile(*this, arguments);
+  has_program_ = static_cast<bool>(program_);
 }
 
 std::vector<at::Tensor> LazyGraph::run_timed(std::vector<IValue> arguments,
@@ -96,7 +120,14 @@ std::vector<at::Tensor> LazyGraph::run_timed(std::vector<IValue> arguments,
   return results;
 }
 
-std::vector<at::Tensor> LazyGraph::run_op_by_op(std::vector<IValue> arguments) const {
+std::vector<at::Tensor> LazyGraph::run_compiled(
+    const std::function<std::vector<at::Tensor>()>& code) {
+  const CountedRun counted(counts_, GraphForm::compiled);
+  return code();
+}
+
+std::vector<at::Tensor> LazyGraph::run_op_by_op(std::vector<IValue> arguments) {
+  const CountedRun counted(counts_, GraphForm::op_by_op);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   std::vector<at::Tensor> results;
   for (const IValue& each : steps_.run(std::move(arguments))) {
@@ -104,6 +135,16 @@ std::vector<at::Tensor> LazyGraph::run_op_by_op(std::vector<IValue> arguments) c
     results.push_back(each.toTensor().contiguous());
   }
   return results;
+}
+
+std::vector<LazyGraphState> lazy_graph_states() {
+  std::vector<LazyGraphState> found;
+  for_each_lazy_graph([&](const GraphRuns& each) {
+    const LazyGraph& graph = each.graph();
+    found.push_back(
+        {each.name(), graph.to_string(), graph.runs(), graph.run_us(), graph.due_us()});
+  });
+  return found;
 }
 
 size_t Lowering::AddResult(const Output& output) {
@@ -117,8 +158,7 @@ void Lowering::AddParameter(const Output& output, size_t index, const Shape& sha
               index, ", but the graph has ", graph()->inputs().size(),
               " parameters. Add them in their order.");
   torch::jit::Value* input = graph()->addInput(name);
-  input->setType(c10::TensorType::createContiguous(
-      shape.scalar_type(), c10::Device(c10::DeviceType::XPU), shape.sizes()));
+  input->setType(type_of(shape));
   AssignOutputOp(output, input);
   added_.push_back(shape);
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "lazy/graph_runs.h"
 #include "lazy/steps.h"
 
 namespace xpurt {
@@ -22,9 +23,12 @@ using LazyProgram = std::function<std::vector<at::Tensor>(std::vector<c10::IValu
 struct LazyCompiler {
   // Returns an empty program if the graph can't be compiled. `arguments` are those of
   // the run that it is compiled for.
-  std::function<LazyProgram(LazyGraph& graph,
-                            const std::vector<c10::IValue>& arguments)>
-      compile;
+  using Make = std::function<LazyProgram(LazyGraph& graph,
+                                         const std::vector<c10::IValue>& arguments)>;
+  Make compile;
+  // Asked before the first run of a graph, and may be empty: a program that was
+  // compiled for another graph, and serves this one; or an empty one.
+  Make find;
   // Whether a graph is compiled before its first run. Else: see Note [When a graph is
   // compiled].
   bool at_once = false;
@@ -61,10 +65,25 @@ class LazyGraph final : public torch::lazy::TSComputation {
   // On xpu:`index`, in the form that is due.
   std::vector<at::Tensor> run(std::vector<c10::IValue> arguments,
                               c10::DeviceIndex index);
-  std::vector<at::Tensor> run_op_by_op(std::vector<c10::IValue> arguments) const;
+  std::vector<at::Tensor> run_op_by_op(std::vector<c10::IValue> arguments);
+  // Counted as a run in compiled form: `code` is called.
+  std::vector<at::Tensor> run_compiled(
+      const std::function<std::vector<at::Tensor>()>& code);
+
+  // "lazy graph 3 of 71 ops"
+  std::string name() const { return counts_.name(); }
+  // While it is not compiled: its runs, and how long one takes. 0: not timed yet.
+  int runs() const { return runs_; }
+  double run_us() const { return run_us_; }
+  // It is compiled when its runs have taken as long as this.
+  double due_us() const;
 
  private:
-  bool is_due(int run) const;
+  // Another thread that runs the graph meanwhile does so op by op.
+  void find_program(const LazyCompiler::Make& find,
+                    const std::vector<c10::IValue>& arguments);
+  void compile_program(const LazyCompiler::Make& compile,
+                       const std::vector<c10::IValue>& arguments);
   std::vector<at::Tensor> run_timed(std::vector<c10::IValue> arguments,
                                     c10::DeviceIndex index);
 
@@ -73,9 +92,18 @@ class LazyGraph final : public torch::lazy::TSComputation {
   const Steps steps_;
   std::atomic<int> runs_{0};
   std::atomic<double> run_us_{0};  // op by op; 0 before it was timed
-  std::atomic<bool> is_compiling_{false}, has_program_{false};
+  std::atomic<bool> is_claimed_{false}, has_program_{false};
   LazyProgram program_;  // written once, before has_program_
+  GraphRuns counts_;     // the last member: a visitor of it reads the others
 };
+
+// A graph that ran, as it is now.
+struct LazyGraphState {
+  std::string name, text;
+  int runs;
+  double run_us, due_us;
+};
+std::vector<LazyGraphState> lazy_graph_states();
 
 // The lowering of torch::lazy's nodes to TorchScript, with what the wheel's lacks: the
 // shapes of the graph, and parameters that are added by hand.

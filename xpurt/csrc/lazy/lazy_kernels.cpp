@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "host/mutex.h"
+#include "lazy/batch_norm.h"
 #include "lazy/collectives.h"
 #include "lazy/composite_kernels.h"
 #include "lazy/functional_kernels.h"
@@ -27,25 +28,9 @@ using c10::OperatorHandle;
 using c10::OperatorName;
 using torch::jit::Stack;
 
-// The op writes to the running statistics, and its schema does not say so. A graph
-// writes to none of its arguments, so the functional form is recorded, and its results
-// become the new statistics.
 void native_batch_norm(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
-  static const OperatorHandle functional =
-      c10::Dispatcher::singleton().findSchemaOrThrow(
-          "aten::_native_batch_norm_legit_functional", "");
-  constexpr size_t kArguments = 8, kMean = 3, kVar = 4, kTraining = 5;
-  const auto given = torch::jit::last(*stack, kArguments);
-  const IValue mean = given[kMean], var = given[kVar];
-  const bool updates = given[kTraining].toBool() && mean.isTensor() &&
-                       mean.toTensor().defined() && var.isTensor() &&
-                       var.toTensor().defined();
-  if (!updates) return traced_call(op, {}, stack);
-  traced_call(functional, {}, stack);
-  const Tensor new_var = torch::jit::pop(*stack).toTensor();
-  const Tensor new_mean = torch::jit::pop(*stack).toTensor();
-  var.toTensor().copy_(new_var);
-  mean.toTensor().copy_(new_mean);
+  if (updates_statistics(*stack)) return normalize_and_update(stack);
+  traced_call(op, {}, stack);
 }
 
 // A random op that writes to its argument, within a kernel for all devices.
@@ -62,6 +47,12 @@ void fill_in_place(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) 
       {}, stack);
   self.copy_(torch::jit::pop(*stack).toTensor());
   torch::jit::push(*stack, self);
+}
+
+// The core has a kernel of its own for the derivative, made of batch_norm. It records
+// none for an empty batch. PyTorch's kernel for all devices records one.
+void native_group_norm(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+  op.callBoxedForDispatchKey(DispatchKey::Autograd, *stack);
 }
 
 bool writes(const OperatorHandle& op) {
@@ -187,10 +178,11 @@ struct OpsAreDefined final : c10::OpRegistrationListener {
 };
 
 // Kernels of the Lazy key live as long as the process.
-void give_kernel(const OperatorName& op, c10::KernelFunction kernel) {
+void give_kernel(const OperatorName& op, c10::KernelFunction kernel,
+                 DispatchKey key = DispatchKey::Lazy) {
   static auto* const leaked = new std::vector<c10::RegistrationHandleRAII>;
   leaked->push_back(c10::Dispatcher::singleton().registerImpl(
-      op, DispatchKey::Lazy, std::move(kernel), std::nullopt, nullptr, "records it"));
+      op, key, std::move(kernel), std::nullopt, nullptr, "records it"));
 }
 
 }  // namespace
@@ -222,6 +214,9 @@ void init_lazy_kernels() {
     const NoWarnings none;
     give_kernel({"aten::native_batch_norm", ""},
                 c10::KernelFunction::makeFromBoxedFunction<&native_batch_norm>());
+    give_kernel({"aten::native_group_norm", ""},
+                c10::KernelFunction::makeFromBoxedFunction<&native_group_norm>(),
+                DispatchKey::AutogradLazy);
     for (const OperatorName& op :
          {OperatorName("aten::uniform_", ""), OperatorName("aten::normal_", ""),
           OperatorName("aten::random_", ""), OperatorName("aten::random_", "from"),

@@ -8,6 +8,7 @@
 
 #include "device/device.h"
 #include "host/mutex.h"
+#include "op/gradients_wanted.h"
 
 namespace xpurt {
 namespace {
@@ -177,7 +178,7 @@ OpRecord::OpRecord(const c10::OperatorHandle& handle)
   is_aten_op = name.starts_with("aten::");
   writes_in_any_order =
       std::ranges::find(kWritesInAnyOrder, name) != std::end(kWritesInAnyOrder);
-  uses_requires_grad = name == "aten::_sparse_mm_reduce_impl";
+  uses_requires_grad = computes_more_for_gradients(name);
   mixes_devices = name.starts_with("c10d::");
 }
 

@@ -11,7 +11,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "host/mutex.h"
 #include "prototype/prototype_parts.h"

@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "op/gradients_wanted.h"
 #include "op/op_record.h"
 #include "op/stack_tensors.h"
 #include "prototype/prototype_calls.h"
@@ -89,6 +90,7 @@ void run_behind(const PrototypeDevice& device, const OperatorHandle& op, Stack* 
         record != nullptr && (record->written[i] || !record->is_aten_op);
     arguments[i] = call.to_behind(std::move(arguments[i]), written);
   }
+  if (computes_more_for_gradients(op.schema().name())) call.mark_gradients();
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);

@@ -135,6 +135,13 @@ IValue RenamedCall::to_behind(IValue value, bool written) {
       /*in_place=*/false);
 }
 
+void RenamedCall::mark_gradients() {
+  for (const KnownTensor& each : tensors_) {
+    if (each.own.is_same(each.behind) || !each.own.requires_grad()) continue;
+    each.behind.set_requires_grad(true);
+  }
+}
+
 void RenamedCall::finish(const KnownTensor& tensor) {
   if (tensor.own.is_same(tensor.behind)) return;
   if (has_parts(tensor.own)) {

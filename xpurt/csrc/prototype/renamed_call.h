@@ -20,6 +20,9 @@ class RenamedCall {
   // may write to it.
   c10::IValue to_behind(c10::IValue value, bool written);
 
+  // The tensors of the device behind require gradients where their own do.
+  void mark_gradients();
+
   // Called after the op: its arguments get the new sizes, strides and storages.
   void finish_arguments();
 

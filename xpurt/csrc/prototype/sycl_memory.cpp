@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "host/mutex.h"
 #include "device/event_status.h"
 #include "host/gil.h"
 #include "host/waiting.h"

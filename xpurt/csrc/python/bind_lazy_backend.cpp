@@ -7,6 +7,7 @@
 #include "host/gil.h"
 #include "lazy/backend.h"
 #include "lazy/graph.h"
+#include "lazy/xpu_value.h"
 #include "lazy/lazy_kernels.h"
 #include "python/bind.h"
 #include "python/from_python.h"
@@ -30,7 +31,7 @@ Tensors as_tensors(std::vector<IValue> arguments) {
   return tensors;
 }
 
-Tensors run_op_by_op(const LazyGraph& graph, Tensors arguments) {
+Tensors run_op_by_op(LazyGraph& graph, Tensors arguments) {
   const WithoutGil released;
   return graph.run_op_by_op({std::make_move_iterator(arguments.begin()),
                              std::make_move_iterator(arguments.end())});
@@ -46,16 +47,21 @@ std::shared_ptr<py::object> shared(py::object callable) {
           }};
 }
 
-// `compile`(graph, arguments, op_by_op) returns a callable that takes a list of
+// `code` takes the arguments in a list, which it clears.
+Tensors run_compiled(LazyGraph& graph, const py::function& code,
+                     const py::list& arguments) {
+  return graph.run_compiled([&] { return code(arguments).cast<Tensors>(); });
+}
+
+// `compile`(graph, arguments) returns a callable that takes a list of
 // tensors, which it clears, and returns the results; or None.
 LazyProgram compile_in_python(const py::function& compile, LazyGraph& graph,
                               const std::vector<IValue>& arguments) {
   const WithGil held;
   return from_python([&]() -> LazyProgram {
     // The graph owns the program, and so outlives it.
-    const py::cpp_function op_by_op(
-        [&graph](Tensors given) { return run_op_by_op(graph, std::move(given)); });
-    py::object made = compile(graph.graph(), as_tensors(arguments), op_by_op);
+    py::object made = compile(py::cast(&graph, py::return_value_policy::reference),
+                              as_tensors(arguments));
     if (made.is_none()) return {};
     return [program = shared(std::move(made))](std::vector<IValue> given) {
       const WithGil held;
@@ -67,24 +73,61 @@ LazyProgram compile_in_python(const py::function& compile, LazyGraph& graph,
   });
 }
 
+LazyCompiler::Make made_in_python(const py::object& callable) {
+  // Leaked: called from any thread until the process ends.
+  auto* function = new py::function(callable);
+  return [function](LazyGraph& graph, const std::vector<IValue>& arguments) {
+    return compile_in_python(*function, graph, arguments);
+  };
+}
+
 }  // namespace
 
 void bind_lazy_backend(py::module_& m) {
+  py::class_<LazyGraph, std::shared_ptr<LazyGraph>>(m, "LazyGraph")
+      .def_property_readonly("script", &LazyGraph::graph)
+      .def_property_readonly("name", &LazyGraph::name)
+      .def_property_readonly("runs", &LazyGraph::runs)
+      .def_property_readonly("run_us", &LazyGraph::run_us)
+      .def("run_op_by_op", &run_op_by_op)
+      .def("run_compiled", &run_compiled);
+  m.def("lazy_graph_states", [] {
+    py::list found;
+    for (const LazyGraphState& each : lazy_graph_states()) {
+      found.append(
+          py::make_tuple(each.name, each.text, each.runs, each.run_us, each.due_us));
+    }
+    return found;
+  });
+  m.def("lazy_graph_runs", [] {
+    py::list rows;
+    for (const GraphRunsRow& each : lazy_graph_runs()) {
+      rows.append(
+          py::make_tuple(each.graph, each.form, each.index, each.calls, each.seconds));
+    }
+    return rows;
+  });
+  m.def("reset_lazy_graph_runs", &reset_lazy_graph_runs);
   m.def("init_lazy_backend", &init_lazy_backend);
+  m.def("lazy_over", &lazy_over, py::arg("xpu"));
+  m.def(
+      "xpu_value",
+      [](const at::Tensor& lazy) {
+        const WithoutGil released;
+        return xpu_value(lazy);
+      },
+      py::arg("lazy"));
   m.def("register_lazy_kernels", &register_lazy_kernels);
   m.def(
       "set_lazy_compiler",
-      [](const py::object& compile, bool at_once) {
+      [](const py::object& compile, bool at_once, const py::object& find) {
         if (compile.is_none()) return set_lazy_compiler({});
-        // Leaked: called from any thread until the process ends.
-        auto* function = new py::function(compile);
         set_lazy_compiler(
-            {[function](LazyGraph& graph, const std::vector<IValue>& arguments) {
-               return compile_in_python(*function, graph, arguments);
-             },
-             at_once});
+            {.compile = made_in_python(compile),
+             .find = find.is_none() ? LazyCompiler::Make{} : made_in_python(find),
+             .at_once = at_once});
       },
-      py::arg("compile"), py::arg("at_once"));
+      py::arg("compile"), py::arg("at_once"), py::arg("find") = py::none());
 }
 
 }  // namespace xpurt

@@ -8,6 +8,7 @@
 #include "prototype/prototype_parts.h"
 #include "prototype/sycl_memory.h"
 #include "python/bind.h"
+#include "python/derivative.h"
 #include "python/queue_capsule.h"
 
 namespace py = pybind11;
@@ -37,6 +38,10 @@ void bind_prototype(py::module_& m) {
           make_prototype_device(c10::Device(type).type(), c10::Device(behind).type(),
                                 static_cast<c10::DeviceIndex>(count), memory);
         });
+  m.def("register_derivative", [](const std::string& op, const std::string& type,
+                                  const py::function& function) {
+    register_derivative(op, c10::Device(type).type(), function);
+  });
   m.def("prototype_copies",
         [](const std::string& type) { return known(type).copies(); });
   m.def("prototype_queue", [](const c10::Stream& stream) {

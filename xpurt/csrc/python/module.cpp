@@ -72,6 +72,7 @@ void bind_placement(py::module_& m) {
   m.def("set_guard_device_count", &set_guard_device_count);
   m.def("set_active", &set_active);
   m.def("is_active", &is_active);
+  m.def("hide_accelerator", &hide_accelerator);
   m.def("is_cuda_build", &is_cuda_build);
   m.def("yield_cuda_to_xpu", &yield_cuda_to_xpu);
 }

@@ -12,6 +12,7 @@ from xpurt.arguments import check_type
 
 KERNEL_COLOR = "#2a6fbb"
 COPY_COLOR = "#c8553d"
+GRAPH_COLOR = "#7a9e5f"
 ROW_HEIGHT = 0.5  # inches
 WIDTH = 12
 
@@ -40,11 +41,22 @@ class Piece:
         return self.copied_bytes > 0
 
 
+@dataclass(frozen=True, slots=True)
+class GraphRun:
+    """A run of a graph of lazy tensors, while the host submits it. `name`: as "lazy graph
+    3 of 71 ops, compiled". Times in microseconds from the first piece on."""
+
+    name: str
+    start_us: float
+    end_us: float
+
+
 @dataclass(slots=True)
 class Timeline:
     """Filled when its ``with`` ends. `trace`: PyTorch's Chrome trace of the work."""
 
     pieces: tuple[Piece, ...] = ()
+    graphs: tuple[GraphRun, ...] = ()
     trace: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -59,7 +71,8 @@ class Timeline:
     def save(self, path: str | Path) -> None:
         """Writes a Chrome trace for the suffix ``.json`` (for chrome://tracing, or
         Perfetto), else a picture: a row per queue, its kernels and copies, and a line
-        from each copy to the device at its other end.
+        from each copy to the device at its other end; and a row of the graphs of lazy
+        tensors.
 
         Raises ModuleNotFoundError without matplotlib, ValueError for a suffix that
         matplotlib does not know, and OSError.
@@ -107,6 +120,7 @@ def timeline(path: str | Path | None = None) -> Iterator[Timeline]:
         profiler.export_chrome_trace(str(file))
         made.trace = json.loads(file.read_text())
     made.pieces = pieces_of(made.trace)
+    made.graphs = graphs_of(made.trace)
     if path is not None:
         made.save(path)
 
@@ -142,10 +156,9 @@ def pieces_of(trace: dict[str, Any]) -> tuple[Piece, ...]:
         for event in events
         if event.get("name") == "thread_name"
     }
-    found = [event for event in events if "physical device" in event.get("args", {})]
-    begin = min((event["ts"] for event in found), default=0)
+    begin = _begin_of(trace)
     pieces = []
-    for event in found:
+    for event in _work_in(trace):
         args = event["args"]
         shown = names.get((event["pid"], event["tid"]), f"queue {event['tid']}")
         queue = Queue(
@@ -166,12 +179,41 @@ def pieces_of(trace: dict[str, Any]) -> tuple[Piece, ...]:
     return tuple(sorted(pieces, key=lambda piece: piece.start_us))
 
 
+def graphs_of(trace: dict[str, Any]) -> tuple[GraphRun, ...]:
+    """The runs of graphs of lazy tensors in a Chrome trace, in order of time."""
+    begin = _begin_of(trace)
+    found = [
+        GraphRun(
+            event["name"],
+            float(event["ts"]) - begin,
+            float(event["ts"]) - begin + float(event.get("dur", 0)),
+        )
+        for event in trace.get("traceEvents", [])
+        if event.get("cat") == "user_annotation"
+        and event["name"].startswith("lazy graph ")
+    ]
+    return tuple(sorted(found, key=lambda run: run.start_us))
+
+
+def _work_in(trace: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events of xpu's queues."""
+    events = trace.get("traceEvents", [])
+    return [event for event in events if "physical device" in event.get("args", {})]
+
+
+def _begin_of(trace: dict[str, Any]) -> float:
+    return min((float(event["ts"]) for event in _work_in(trace)), default=0.0)
+
+
 def _draw(shown: Timeline, path: Path) -> None:
     from matplotlib.figure import Figure  # optional, and slow to import
 
     queues = shown.queues
+    titles = [f"{q.name[:32]}, stream {q.stream}" for q in queues]
+    if shown.graphs:
+        titles.append("lazy graphs (host)")
     figure = Figure(
-        figsize=(WIDTH, 1.2 + ROW_HEIGHT * len(queues)), layout="constrained"
+        figsize=(WIDTH, 1.2 + ROW_HEIGHT * len(titles)), layout="constrained"
     )
     axes = figure.subplots()
     rows = {queue: row for row, queue in enumerate(queues)}
@@ -190,12 +232,24 @@ def _draw(shown: Timeline, path: Path) -> None:
             top, bottom = sorted((rows[piece.queue], rows[other]))
             at = (piece.start_us + piece.end_us) / 2e3
             axes.vlines(at, top, bottom, colors=COPY_COLOR, linewidth=0.8)
-    axes.set(xlabel="ms", ylim=(max(len(queues), 1) - 0.5, -0.5))
-    axes.set_yticks(
-        range(len(queues)), [f"{q.name[:32]}, stream {q.stream}" for q in queues]
-    )
+    _draw_graphs(axes, shown.graphs, len(queues))
+    axes.set(xlabel="ms", ylim=(max(len(titles), 1) - 0.5, -0.5))
+    axes.set_yticks(range(len(titles)), titles)
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     figure.savefig(path, dpi=120)
+
+
+def _draw_graphs(axes: Any, graphs: Sequence[GraphRun], row: int) -> None:
+    for each in graphs:
+        start_ms, took_ms = each.start_us / 1e3, (each.end_us - each.start_us) / 1e3
+        axes.broken_barh(
+            [(start_ms, took_ms)],
+            (row - 0.35, 0.7),
+            facecolors=GRAPH_COLOR,
+            edgecolors="white",
+        )
+        number = each.name.removeprefix("lazy graph ").partition(" ")[0]
+        axes.text(start_ms, row, f" {number}", va="center", fontsize=7, clip_on=True)
 
 
 def _other_end(piece: Piece, queues: Sequence[Queue]) -> Queue | None:

@@ -1,0 +1,152 @@
+"""Ordinary xpu tensors that are traced. A process has one lazy backend."""
+
+import pytest
+from lazy_mappings import with_gpu
+from own_process import output
+
+START = """
+import copy, io, logging, torch
+logging.disable(logging.WARNING)  # of PyTorch's compiler
+import xpurt.lazy
+from torch import nn
+F = nn.functional
+"""
+
+TRAINING = (
+    START
+    + """
+xpurt.lazy.init(compile={compile!r})
+torch.manual_seed(0)
+first = nn.Sequential(
+    nn.Conv2d(1, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 8),
+    nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, 3),
+).to("xpu", memory_format=torch.channels_last)
+second = copy.deepcopy(first)
+images, labels = torch.rand(5, 1, 8, 8), torch.tensor([0, 2, 1, 1, 0])
+
+def losses(model, cut):
+    torch.manual_seed(3)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    found = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(images.to("xpu")), labels.to("xpu"))
+        loss.backward()
+        optimizer.step()
+        cut()
+        found.append(loss.detach())
+    return torch.stack(found)
+
+eager = losses(first, lambda: None)
+with xpurt.lazy.mode():
+    traced = losses(second, xpurt.lazy.step)
+    assert traced.device == eager.device and traced.is_xpu
+torch.testing.assert_close(traced.cpu(), eager.cpu(), rtol=1e-4, atol=1e-5)
+for one, other in zip(first.state_dict().items(), second.state_dict().items(), strict=True):
+    assert type(other[1]) is torch.Tensor and other[1].is_xpu, other[0]
+    torch.testing.assert_close(one[1], other[1], rtol=1e-3, atol=1e-4, msg=one[0])
+print("the same", [each.error for each in xpurt.lazy.compilations() if each.error])
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "compile"),
+    [("CPU", "never"), ("GPU", "never"), ("AUTO", "never"), ("CPU", "always")],
+)
+def test_an_xpu_model_is_trained_in_the_mode(mapping: str, compile: str) -> None:
+    code = TRAINING.format(compile=compile)
+    assert output(code, timeout=240, XPURT_MAPPING=with_gpu(mapping)) == "the same []"
+
+
+VALUES = (
+    START
+    + """
+xpurt.lazy.init(compile="never")
+import torch._lazy.metrics as metrics
+
+there = torch.arange(6.0, device="xpu").view(2, 3)
+row, turned = there[1], there.t()
+kept = there.clone()
+with xpurt.lazy.mode():
+    y = there * 2
+    assert type(y) is xpurt.lazy.TracedTensor and y.device == there.device
+    row.add_(10)                     # seen by all that share the memory
+    turned[0, 0] = -1
+    z = there + y
+    there.mul_(2)
+    xpurt.lazy.step()
+    at_a_step = torch.utils.dlpack.from_dlpack(there.__dlpack__())
+    runs = metrics.counter_value("CachedCompile"), metrics.counter_value("UncachedCompile")
+    new = torch.ones(2, device="xpu", requires_grad=True)
+    (new * new.sum()).sum().backward()
+    view = z.view(-1)
+print(there.tolist(), row.tolist(), turned.tolist()[0])
+print(at_a_step.tolist() == there.tolist(), z.cpu().tolist(), new.grad.tolist())
+print(y[0, 1].item(), (y + 1).tolist()[1], type(y + 1) is torch.Tensor)
+view[0] = 5.0                        # after the mode: its aliases see it
+z[1].zero_()
+print(view.tolist(), z.sum().item(), kept.sum().item())
+print(repr(y).splitlines()[0])
+saved = io.BytesIO()
+torch.save(y, saved)
+saved.seek(0)
+print(torch.equal(torch.load(saved), y.value()), torch.equal(copy.deepcopy(y), y.value()))
+"""
+)
+
+
+def test_values_and_memory_are_those_of_eager_tensors() -> None:
+    assert output(VALUES).splitlines() == [
+        "[[-2.0, 2.0, 4.0], [26.0, 28.0, 30.0]] [26.0, 28.0, 30.0] [-2.0, 26.0]",
+        "True [[-1.0, 3.0, 6.0], [19.0, 22.0, 25.0]] [4.0, 4.0]",
+        "2.0 [7.0, 9.0, 11.0] True",
+        "[5.0, 3.0, 6.0, 0.0, 0.0, 0.0] 14.0 15.0",
+        "tensor([[ 0.,  2.,  4.],",
+        "True True",
+    ]
+
+
+ERRORS = (
+    START
+    + """
+xpurt.lazy.init(compile="never")
+x = torch.arange(4.0, device="xpu")
+whole, bits = x, x.view(torch.int32)
+with xpurt.lazy.mode():
+    x + 1
+    for wrong in (
+        lambda: bits + 1,
+        lambda: x.view(3, 3),
+        lambda: x @ torch.ones(5, device="xpu"),
+        lambda: (x * 1).resize_(8),
+    ):
+        try:
+            wrong()
+            print("no error")
+        except Exception as error:
+            print(type(error).__name__, str(error)[:50])
+    def breaks():
+        with xpurt.lazy.mode():
+            x.add_(1)
+            raise KeyError("a program's own")
+    try:
+        breaks()
+    except KeyError as error:
+        print(error, x.tolist())
+"""
+)
+
+
+def test_exceptions_keep_their_type() -> None:
+    lines = output(ERRORS).splitlines()
+    assert (
+        lines[0]
+        == "NotImplementedError tensors of torch.float32 and torch.int32 share mem"
+    )
+    assert [each.split()[0] for each in lines[1:4]] == [
+        "RuntimeError",
+        "RuntimeError",
+        "NotImplementedError",
+    ]
+    assert lines[4] == '"a program\'s own" [1.0, 2.0, 3.0, 4.0]'

@@ -1,0 +1,29 @@
+#include "lazy/xpu_value.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+#include <torch/csrc/lazy/backend/backend_device.h>
+#include <torch/csrc/lazy/core/tensor.h>
+
+namespace xpurt {
+
+using at::Tensor;
+
+Tensor lazy_over(const Tensor& xpu) {
+  TORCH_CHECK_TYPE(xpu.is_xpu(), "a tensor of xpu is needed; found one on ",
+                   xpu.device());
+  const c10::Device device(c10::DeviceType::Lazy, xpu.device().index());
+  return at::functionalization::impl::to_functional_tensor(
+      torch::lazy::CreateAtenFromLtcTensor(torch::lazy::LazyTensor::Create(
+          xpu, torch::lazy::atenDeviceToBackendDevice(device))));
+}
+
+Tensor xpu_value(const Tensor& lazy) {
+  TORCH_CHECK_TYPE(lazy.device().is_lazy(), "a lazy tensor is needed; found one on ",
+                   lazy.device());
+  at::functionalization::impl::sync(lazy);
+  return torch::lazy::TryGetLtcTensor(lazy)
+      ->ToTensor(/*detached=*/false)
+      .to(c10::Device(c10::DeviceType::XPU, lazy.device().index()));
+}
+
+}  // namespace xpurt

@@ -1,0 +1,71 @@
+"""Lazy tensors in place of xpu tensors that were there before they were traced."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+from xpurt import _C
+
+
+@dataclass(slots=True)
+class _Shadow:
+    """A storage, and its lazy tensor: both are its elements in their order."""
+
+    memory: Tensor
+    lazy: Tensor
+    value: Tensor  # what `memory` was last equal to
+
+
+class ShadowedStorages:
+    """A lazy tensor for each storage that was met, and views of it for its tensors."""
+
+    def __init__(self) -> None:
+        self._shadows: dict[int, _Shadow] = {}
+        self._lazy: Any = WeakIdKeyDictionary()
+
+    def lazy(self, tensor: Tensor) -> Tensor:
+        """The lazy tensor that stands for an xpu tensor. Raises NotImplementedError if
+        tensors of two dtypes share memory."""
+        found: Tensor | None = self._lazy.get(tensor)
+        if found is None:
+            found = self._lazy[tensor] = self._made(tensor.data)
+        return found
+
+    def write_back(self) -> None:
+        """Copies what was written, after the graphs have run."""
+        for each in self._shadows.values():
+            value = _C.xpu_value(each.lazy)
+            if value.untyped_storage()._cdata != each.value.untyped_storage()._cdata:
+                each.memory.copy_(value)
+                each.value = value
+
+    def _made(self, tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        shadow = self._shadows.get(storage._cdata)
+        if shadow is None:
+            count = storage.nbytes() // tensor.element_size()
+            memory = tensor.as_strided((count,), (1,), 0)
+            shadow = _Shadow(memory, _C.lazy_over(memory), memory)
+            self._shadows[storage._cdata] = shadow
+        if shadow.memory.dtype != tensor.dtype:
+            raise NotImplementedError(
+                f"tensors of {shadow.memory.dtype} and {tensor.dtype} share memory, which "
+                f"can't be traced. Clone one of them before the mode."
+            )
+        return _view(shadow.lazy, tensor)
+
+
+def _view(memory: Tensor, like: Tensor) -> Tensor:
+    """The view of all elements that has the place of another one, by the simplest ops."""
+    order = sorted(range(like.dim()), key=like.stride, reverse=True)
+    dense = like.permute(order)
+    if not dense.is_contiguous():
+        return memory.as_strided(like.size(), like.stride(), like.storage_offset())
+    if like.numel() != memory.numel():
+        memory = memory.narrow(0, like.storage_offset(), like.numel())
+    found = memory.view(dense.size())
+    if order == sorted(order):
+        return found
+    return found.permute([order.index(dim) for dim in range(like.dim())])
