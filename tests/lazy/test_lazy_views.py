@@ -50,6 +50,12 @@ def new_tensors(x):
     z.view(1)[0].add_(7)
     return y, z
 
+def writes_at_a_view(x):
+    at = torch.zeros(2, dtype=torch.int64, device=x.device)
+    view = at.view(2)
+    at.add_(1)
+    return x.index_put_((view,), torch.full((), 9.0, device=x.device))
+
 def batch_of_a_view(x):
     return F.batch_norm(x.view(1, 6, 4), None, None, training=True)
 
@@ -63,7 +69,7 @@ def gradients(x):
 
 values = torch.linspace(-1, 2, 24).view(2, 3, 4)
 for program in (writes_to_views, writes_to_aliases, last_views, memory, new_tensors,
-                batch_of_a_view, gradients):
+                writes_at_a_view, batch_of_a_view, gradients):
     on_cpu, lazy = program(values.clone()), program(values.to("lazy"))
     if isinstance(lazy, torch.Tensor):
         on_cpu, lazy = (on_cpu,), (lazy,)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/device_scope.h"
+#include "lazy/xpu_value.h"
 #include "op/stack_tensors.h"
 
 namespace xpurt {
@@ -25,14 +26,6 @@ LazyTensorPtr lazy_in(const Tensor& tensor) {
   return torch::lazy::TryGetLtcTensor(tensor);
 }
 
-// A tensor on xpu with the values of a lazy one, which are not changed with it.
-Tensor copied_to_xpu(const Tensor& tensor, const LazyTensorPtr& lazy) {
-  const c10::Device xpu(c10::DeviceType::XPU,
-                        static_cast<c10::DeviceIndex>(lazy->GetDevice().ordinal()));
-  at::functionalization::impl::sync(tensor);
-  return lazy_in(tensor)->ToTensor(/*detached=*/true).to(xpu).clone();
-}
-
 // Ops of process groups have their outputs in the first argument.
 void run_collective(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   const size_t first = stack->size() - op.schema().arguments().size();
@@ -43,12 +36,11 @@ void run_collective(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack)
         (*stack)[at],
         [&](const Tensor& each) {
           if (!each.defined()) return each;
-          const LazyTensorPtr lazy = lazy_in(each);
-          if (!lazy) {
+          if (!lazy_in(each)) {
             at::functionalization::impl::sync(each);
             return at::functionalization::impl::from_functional_tensor(each, false);
           }
-          const Tensor made = copied_to_xpu(each, lazy);
+          const Tensor made = xpu_value(each).clone();
           index = made.device().index();
           if (at == first) written.emplace_back(each, made);
           return made;

@@ -24,6 +24,7 @@
 #include <unordered_set>
 
 #include "lazy/batch_norm.h"
+#include "op/stack_tensors.h"
 
 namespace xpurt {
 namespace {
@@ -56,14 +57,6 @@ Tensor traced(const Tensor& tensor) {
   if (!wrapper.isBaseTensor() && wrapper.storage().use_count() == 1)
     wrapper._unsafe_reset_storage();
   return wrapper.value();
-}
-
-IValue traced(const IValue& value) {
-  if (value.isTensor()) return traced(value.toTensor());
-  if (!value.isTensorList()) return value;
-  c10::List<Tensor> made;
-  for (const Tensor& each : value.toTensorVector()) made.push_back(traced(each));
-  return made;
 }
 
 // The kernel of a call that is not of lazy tensors: the one that was there before.
@@ -110,7 +103,7 @@ class InPlace final : public Functional {
     Stack given;
     given.reserve(arguments_);
     for (const IValue& each : torch::jit::last(*stack, arguments_))
-      given.push_back(traced(each));
+      given.push_back(with_tensors(each, &traced, /*in_place=*/false));
     {
       const at::AutoDispatchSkipFunctionalize below;
       functional_.callBoxed(given);

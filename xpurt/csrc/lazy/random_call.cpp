@@ -35,7 +35,7 @@ OperatorHandle in_namespace(const char* found, const OperatorHandle& op) {
       name.c_str(), op.schema().overload_name().c_str());
 }
 
-// The index of an argument in the schema, or -1.
+// The index of an argument in the schema.
 std::optional<size_t> argument_of(const OperatorHandle& op, const char* name) {
   const auto found = op.schema().argumentIndexWithName(name);
   return found ? std::optional<size_t>(*found) : std::nullopt;

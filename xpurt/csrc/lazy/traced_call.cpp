@@ -13,6 +13,7 @@
 #include "lazy/random_call.h"
 #include "lazy/recorded_op.h"
 #include "op/meta_call.h"
+#include "op/stack_tensors.h"
 
 namespace xpurt {
 namespace {
@@ -45,23 +46,13 @@ bool asks_for_another_device(const Stack& stack, const OperatorHandle& op) {
       });
 }
 
+// Of those that are defined.
 template <typename Change>
 void change_tensors(IValue& value, const Change& change) {
-  if (value.isTensor()) {
-    if (value.toTensor().defined()) value = change(value.toTensor());
-  } else if (value.isTensorList()) {
-    c10::List<Tensor> list;
-    for (const Tensor& each : value.toTensorVector())
-      list.push_back(each.defined() ? change(each) : each);
-    value = list;
-  } else if (value.isOptionalTensorList()) {
-    c10::List<std::optional<Tensor>> list;
-    for (const IValue& each : value.toListRef()) {
-      list.push_back(each.isNone() ? std::nullopt
-                                   : std::make_optional(change(each.toTensor())));
-    }
-    value = list;
-  }
+  value = with_tensors(
+      std::move(value),
+      [&](const Tensor& each) { return each.defined() ? change(each) : each; },
+      /*in_place=*/false);
 }
 
 // The results of an op that returns one list, as meta tensors.
