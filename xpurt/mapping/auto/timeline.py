@@ -56,8 +56,8 @@ class Timeline:
     """Filled when its ``with`` ends. `trace`: PyTorch's Chrome trace of the work."""
 
     pieces: tuple[Piece, ...] = ()
-    graphs: tuple[GraphRun, ...] = ()
     trace: dict[str, Any] = field(default_factory=dict, repr=False)
+    graphs: tuple[GraphRun, ...] = ()
 
     @property
     def queues(self) -> tuple[Queue, ...]:
