@@ -18,14 +18,15 @@ pytestmark = pytest.mark.takes_minutes
 FLOORS = Path(__file__).with_name("kernel_share.txt")
 
 CPU = Settings(jobs=2, sample=9, samples_per_pair=1)
-# Half of the ops, since kernels are built for each.
+# A third of the ops, since kernels are built for each.
 CPU_SYCL = Settings(
     policy="sycl",
-    ops=("nn.*", "_*", "[a-h]*"),
+    ops=("nn.*", "_*", "[a-d]*"),
     jobs=2,
     sample=18,
     samples_per_pair=1,
 )
+CPU_SYCL_HALF = replace(CPU_SYCL, ops=("nn.*", "_*", "[a-h]*"))
 GPU = Settings("GPU", virtual_gpu="strict", jobs=2, sample=36, samples_per_pair=1)
 # By cost small operands stay with PyTorch's kernels, which would be compared with
 # themselves.
@@ -37,7 +38,8 @@ AUTO = replace(GPU, mapping="AUTO", policy="sycl")
     [
         CPU,
         CPU_SYCL,
-        # Devices for which kernels have to be built: minutes each.
+        # Kernels have to be built for them: minutes each.
+        pytest.param(CPU_SYCL_HALF, marks=pytest.mark.slow, id="CPU+sycl, half of the ops"),
         pytest.param(GPU, marks=pytest.mark.slow),
         pytest.param(AUTO, marks=pytest.mark.slow),
     ],
@@ -52,8 +54,8 @@ def test_a_sample_of_every_op_is_right(
     assert code == 0, text
     data = json.loads(path.read_text())
     # PyTorch has 831 entries, 12 of them not on the CPU.
-    assert data["pairs"] > (780 if settings.ops == ("*",) else 390)
-    if settings.label in floors():
+    assert data["pairs"] > (780 if settings.ops == ("*",) else 300)
+    if settings is not CPU_SYCL_HALF and settings.label in floors():
         floor = floors()[settings.label]
         assert data["kernel_share"] >= floor, (
             f"{data['kernel_share']:.1%} of the pairs took SYCL or oneDNN; "
