@@ -39,7 +39,9 @@ AUTO = replace(GPU, mapping="AUTO", policy="sycl")
         CPU,
         CPU_SYCL,
         # Kernels have to be built for them: minutes each.
-        pytest.param(CPU_SYCL_HALF, marks=pytest.mark.slow, id="CPU+sycl, half of the ops"),
+        pytest.param(
+            CPU_SYCL_HALF, marks=pytest.mark.slow, id="CPU+sycl, half of the ops"
+        ),
         pytest.param(GPU, marks=pytest.mark.slow),
         pytest.param(AUTO, marks=pytest.mark.slow),
     ],
