@@ -229,3 +229,11 @@ def test_wrong_arguments_of_the_op(xpu: torch.device) -> None:
         direct(x, weight, [4, 4, 9, 9])
     with pytest.raises(ValueError, match="stride, padding and dilation have 2"):
         direct(x, weight, [4, 4, 3, 3], stride=[1])
+    with pytest.raises(ValueError, match="takes at least 576 bytes; found 0"):
+        direct(x, weight.new_empty(0), [4, 4, 3, 3])
+    with pytest.raises(ValueError, match="its sizes are given as"):
+        direct(x, weight, [4, 4, 1, 1])
+    with pytest.raises(ValueError, match="a bias of 4 elements fits"):
+        direct(x, weight, [4, 4, 3, 3], bias=torch.ones(5).to(xpu))
+    with pytest.raises(ValueError, match="the tensor to add is"):
+        direct(x, weight, [4, 4, 3, 3], other=x)

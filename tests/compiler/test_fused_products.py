@@ -141,6 +141,8 @@ def test_wrong_arguments_of_the_op(xpu: torch.device) -> None:
         direct(x, weight, other=torch.ones(4, 2).to(xpu))
     with pytest.raises(ValueError, match="has an empty tensor"):
         direct(x[:0], weight)
+    with pytest.raises(ValueError, match="takes at least 72 bytes; found 0"):
+        direct(x, weight.new_empty(0), weight_sizes=[6, 3])
     with pytest.raises(ValueError, match="no activation is called softsign"):
         direct(x, weight, activation="softsign")
 

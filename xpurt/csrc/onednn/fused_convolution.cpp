@@ -138,6 +138,16 @@ bool supports(const PhysicalDevice& device, const FusedConvolution& of) {
          OnednnDevice::of(device).multiplies(type);
 }
 
+// Of images in the format, as the tensor that holds them.
+std::vector<int64_t> sizes_in(int64_t format, at::IntArrayRef images) {
+  std::vector<int64_t> sizes = images.vec();
+  if (format > kChannelsLast) {
+    sizes[1] /= format;
+    sizes.push_back(format);
+  }
+  return sizes;
+}
+
 }  // namespace
 
 bool FusedConvolution::is_blocked() const {
@@ -188,6 +198,7 @@ void FusedConvolution::check() const {
   for (const int64_t each : made) {
     TORCH_CHECK_VALUE(each > 0, "the result ", at::IntArrayRef(made), " is empty");
   }
+  check_sizes(made[1], sizes_in(format, made));
 }
 
 Tensor empty_images(at::IntArrayRef sizes, int64_t format,
@@ -196,10 +207,7 @@ Tensor empty_images(at::IntArrayRef sizes, int64_t format,
   if (format == kChannelsLast) {
     return at::empty(sizes, options, channels_last_of(sizes.size()));
   }
-  std::vector<int64_t> blocks = sizes.vec();
-  blocks[1] /= format;
-  blocks.push_back(format);
-  return at::empty(blocks, options);
+  return at::empty(sizes_in(format, sizes), options);
 }
 
 bool onednn_fuses(const PhysicalDevice& device, const FusedConvolution& of) {

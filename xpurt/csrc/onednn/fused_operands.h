@@ -20,6 +20,10 @@ struct FusedOperands {
   Activation activation;
 
   bool is_packed() const { return weight.dim() == 1; }
+
+  // Throws ValueError for a weight, packed or not, that can't be of weight_sizes, and
+  // for a bias of another size than the result's channels, or `other` than the result.
+  void check_sizes(int64_t channels, at::IntArrayRef output) const;
 };
 
 }  // namespace xpurt

@@ -122,15 +122,9 @@ void FusedProduct::check() const {
   TORCH_CHECK_VALUE(input.numel() > 0 && weight_sizes.back() > 0, "the product of ",
                     input.sizes(), " and ", at::IntArrayRef(weight_sizes),
                     " has an empty tensor");
-  TORCH_CHECK_VALUE(is_packed() || weight.sizes() == weight_sizes, "the weight is ",
-                    weight.sizes(), ", and its sizes are given as ",
-                    at::IntArrayRef(weight_sizes));
   TORCH_CHECK_VALUE(!is_batched() || (!bias.defined() && !other.defined()),
                     "nothing is added to the products of a batch");
-  TORCH_CHECK_VALUE(!bias.defined() || bias.sizes() == made[1], "a bias of ", made[1],
-                    " elements fits; found ", bias.sizes());
-  TORCH_CHECK_VALUE(!other.defined() || other.sizes() == made, "the tensor to add is ",
-                    other.sizes(), ", and the product ", at::IntArrayRef(made));
+  check_sizes(made.back(), made);
 }
 
 bool onednn_fuses(const PhysicalDevice& device, const FusedProduct& of) {
