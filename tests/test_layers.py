@@ -53,7 +53,7 @@ IMPORTED_BY_NAME = {
 BELOW_XPU = {"base", "startup", "text", "kernels", "mapping", "streams"}
 BELOW_TOOLS = BELOW_XPU | {
     "reports", "xpu", "compiler", "lazy", "distributed", "runtime", "sharing", "virtual_gpu",
-    "prototype"
+    "prototype", "optimization"
 }  # fmt: skip
 
 # The table of rooms. "face" is xpurt/__init__.py, the public names: the tools above
@@ -72,12 +72,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "compiler": {"base", "kernels", "mapping", "streams", "xpu"},
     "lazy": {"base", "text", "kernels", "streams", "xpu", "compiler"},
     "prototype": {"base", "mapping", "runtime"},
+    "optimization": {"base", "mapping"},
     "distributed": {"base", "streams", "xpu"},
     "runtime": BELOW_XPU | {"xpu"},
     "sharing": BELOW_XPU | {"xpu"},
     "integrations": BELOW_XPU | {"xpu"},
     "face": BELOW_XPU
-    | {"calibration", "integrations", "xpu", "runtime", "prototype", "sharing"},
+    | {
+        "calibration",
+        "integrations",
+        "xpu",
+        "runtime",
+        "prototype",
+        "sharing",
+        "optimization",
+    },
     "autoload": {"face"},
     "testing": BELOW_TOOLS | {"face"},
     "bench": BELOW_TOOLS | {"face", "testing"},

@@ -24,6 +24,7 @@ from xpurt.mapping import (
     timeline,
     xpu_mapping,
 )
+from xpurt.optimization import optimize
 from xpurt.prototype import PrototypeDevice, prototype_device
 from xpurt.runtime import register_runtime
 from xpurt.sharing.lazy_copies import lazy_copies
@@ -53,6 +54,7 @@ __all__ = [
     "kernel_policy",
     "lazy_copies",
     "op_report",
+    "optimize",
     "physical_devices",
     "place",
     "prefer",

@@ -118,6 +118,17 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
             [None, 1.5, True, 99, -1, "cuda", "xpu:99", "", [0], *OTHER_DEVICES],
         ),
     ],
+    "optimize": [
+        (xpurt.optimize, [*WRONG, "model", torch.nn.Linear]),
+        (
+            lambda it: xpurt.optimize(torch.nn.Linear(2, 2).eval(), dtype=it),
+            ["bfloat16", torch.int8, 16, torch.float64],
+        ),
+        (
+            lambda it: xpurt.optimize(torch.nn.Linear(2, 2).eval(), sample_input=it),
+            [3, "x", torch.ones(3), (), {"y": torch.ones(2)}],
+        ),
+    ],
     "prefer": [(lambda it: enter(xpurt.prefer, it), [*WRONG, "gpuu", "", "cuda"])],
     "prototype_device": [
         (xpurt.prototype_device, [*WRONG, "", "cuda", "ipu2", "Ipu"]),

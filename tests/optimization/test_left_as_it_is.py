@@ -1,0 +1,250 @@
+"""What an optimized model leaves as it is, and says so; and what it refuses."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.testing import assert_close
+
+import xpurt
+from xpurt.optimization.comparison import Comparison
+
+
+class Base(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+
+class ByType(Base):
+    def forward(self, x: Any) -> Tensor:
+        made: Tensor = self.layer(x if isinstance(x, Tensor) else torch.cat(x))
+        return made.relu()
+
+
+class ByValue(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.layer(x)
+        return y.relu() if x.sum() > 0 else y
+
+
+class Counts(Base):
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        y: Tensor = self.layer(x)
+        return y.relu()
+
+
+class AnyNumber(Base):
+    def forward(self, *x: Tensor) -> Tensor:
+        y: Tensor = self.layer(x[0])
+        return y.relu()
+
+
+class UsesOptional(Base):
+    def forward(self, x: Tensor, scale: float = 1.0) -> Tensor:
+        y: Tensor = self.layer(x) * scale
+        return y.relu()
+
+
+class NoGradients(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            y: Tensor = self.layer(x)
+        return y.relu()
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (ByType, "it calls isinstance"),
+        (ByValue, "can't trace it: symbolically traced variables"),
+        (Counts, "it assigns to an attribute"),
+        (AnyNumber, "any number of arguments"),
+        (NoGradients, "it has a with"),
+    ],
+)
+def test_a_forward_that_is_left(kind: type[nn.Module], reason: str) -> None:
+    model = kind().eval()
+    made: Any = xpurt.optimize(model)
+    ((name, why),) = made.report.left
+    assert name == ""
+    assert kind.__name__ in why
+    assert reason in why
+    for x in (torch.ones(2, 4), -torch.ones(2, 4)):
+        with torch.no_grad():
+            assert_close(made(x), model(x))
+    assert "left" in str(made.report)
+
+
+def test_effects_happen_in_each_call() -> None:
+    made: Any = xpurt.optimize(Counts().eval())
+    with torch.no_grad():
+        made(torch.ones(1, 4))
+        made(torch.ones(1, 4))
+    assert made.calls == 2
+
+
+def test_an_optional_argument_is_seen() -> None:
+    model = UsesOptional().eval()
+    made, x = xpurt.optimize(model), torch.randn(3, 4)
+    with torch.no_grad():
+        for args, kwargs in (((x,), {}), ((x, 2.0), {}), ((x,), {"scale": 3.0})):
+            assert_close(made(*args, **kwargs), model(*args, **kwargs))
+
+
+class WritesBetween(nn.Module):
+    """The input changes after the layer has read it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        z = self.layer(x)
+        y.mul_(2)
+        x.zero_()
+        return F.relu(z + y)
+
+
+class WritesThroughAModule(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.relu = nn.Linear(4, 4), nn.ReLU(inplace=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        z = self.layer(x)
+        return F.relu(z + self.relu(x))
+
+
+@pytest.mark.parametrize("kind", [WritesBetween, WritesThroughAModule])
+def test_writes_between_keep_their_place(kind: type[nn.Module]) -> None:
+    model = kind().eval()
+    made = xpurt.optimize(model)
+    count = 2 if kind is WritesBetween else 1
+    args = [torch.randn(3, 4) for _ in range(count)]
+    one, other = ([each.clone() for each in args] for _ in range(2))
+    with torch.no_grad():
+        assert_close(made(*one), model(*other))
+    assert all(map(torch.equal, one, other))
+
+
+class ReadTwice(Base):
+    """Another reader wants the layer's own result."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = self.layer(x)
+        return y, F.relu(y)
+
+
+class AddsAnotherType(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.layer(x) + x)
+
+
+def test_a_value_with_another_reader() -> None:
+    model, x = ReadTwice().eval(), torch.randn(2, 4)
+    with torch.no_grad():
+        assert_close(xpurt.optimize(model)(x), model(x))
+
+
+def test_the_type_of_a_sum_is_that_of_autocast() -> None:
+    model, x = AddsAnotherType().eval(), torch.randn(2, 4)
+    made = xpurt.optimize(model, dtype=torch.bfloat16)
+    with torch.no_grad():
+        found = made(x)
+    assert found.dtype is torch.float32
+    assert_close(found, model(x), rtol=2e-2, atol=2e-2)
+
+
+_STATE = {"negative": False}
+
+
+class DecidedOutside(Base):
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.relu(self.layer(x))
+        return -y if _STATE["negative"] else y
+
+
+def test_a_sample_finds_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision that a trace can't know of: the fused form is compared, and dropped."""
+    compare = Comparison.call
+
+    def call(*args: Any) -> Any:
+        _STATE["negative"] = True  # after the trace
+        return compare(*args)
+
+    monkeypatch.setattr(Comparison, "call", call)
+    monkeypatch.setitem(_STATE, "negative", False)
+    sample = torch.randn(2, 4)
+    made: Any = xpurt.optimize(DecidedOutside().eval(), sample_input=sample)
+    assert any("differed" in why for _, why in made.report.left), made.report
+    assert not any("fused" in what for _, what in made.report.done)
+
+
+def test_views_that_channels_last_does_not_allow() -> None:
+    class Views(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Conv2d(3, 4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y: Tensor = self.layer(x)
+            return y.view(y.shape[0], -1)
+
+    model, x = Views().eval(), torch.randn(2, 3, 8, 8)
+    made: Any = xpurt.optimize(model, sample_input=x)
+    assert any("not in channels_last" in why for _, why in made.report.left)
+    with torch.no_grad():
+        assert_close(made(x), model(x), rtol=1e-5, atol=1e-5)
+
+
+def test_times_per_module() -> None:
+    model = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 2))
+    made: Any = xpurt.optimize(model.eval(), sample_input=torch.randn(2, 4))
+    assert [each.name for each in made.report.times] == ["0", ""]
+    assert all(each.before_ms > 0 < each.after_ms for each in made.report.times)
+    assert "ms per call" in str(made.report)
+
+
+def test_bad_input() -> None:
+    model = nn.Sequential(nn.Linear(4, 2)).eval()
+    with pytest.raises(TypeError, match=r"torch.nn.Module is optimized; found int"):
+        xpurt.optimize(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"training mode: call model\.eval"):
+        xpurt.optimize(nn.Linear(2, 2))
+    with pytest.raises(
+        ValueError, match="dtype is float32, bfloat16 or float16; found"
+    ):
+        xpurt.optimize(model, dtype=torch.int8)
+    with pytest.raises(
+        ValueError, match=r"does not take sample_input .*float32\[2, 3\]"
+    ):
+        xpurt.optimize(model, sample_input=torch.ones(2, 3))
+    with pytest.raises(ValueError, match="is optimized already"):
+        xpurt.optimize(xpurt.optimize(model))
+    with pytest.raises(TypeError, match="compiled model was given"):
+        xpurt.optimize(torch.compile(model))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a scripted model"):
+        xpurt.optimize(torch.jit.script(model))
+    if not torch.ops.mkldnn._is_mkldnn_fp16_supported():
+        with pytest.raises(ValueError, match=r"oneDNN computes float32.* on this"):
+            xpurt.optimize(model, dtype=torch.float16)
+
+
+def test_shared_and_frozen_parameters() -> None:
+    one, two = nn.Linear(4, 4), nn.Linear(4, 4)
+    two.weight = one.weight
+    one.bias.requires_grad_(False)
+    model = nn.Sequential(one, nn.ReLU(), two).eval()
+    made: Any = xpurt.optimize(model)
+    assert made[0].weight is made[2].weight
+    x = torch.randn(2, 4)
+    with torch.no_grad():
+        for each in (model, made):
+            each[0].weight.mul_(2)
+        assert_close(made(x), model(x))

@@ -1,0 +1,297 @@
+"""Linear layers and convolutions, each with what is around it as one primitive.
+
+On the CPU by PyTorch's own ops of the namespace mkldnn, on xpu by oneDNN's primitives,
+where the call fits; else by the layers as they are. Values differ by rounding, and a
+primitive's ReLU makes 0 of NaN.
+"""
+
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from xpurt.mapping import current_placement
+from xpurt.optimization.activations import NONE, Activation
+from xpurt.optimization.packed_weights import packed
+
+Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
+BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d
+
+# Formats of xpurt::fused_convolution.
+_CONTIGUOUS: Final = 0
+_CHANNELS_LAST: Final = 1
+
+
+def linear(
+    layer: nn.Linear,
+    x: Tensor,
+    other: Tensor | None = None,
+    activation: Activation = NONE,
+) -> Tensor:
+    """activation(layer(x) + other), without gradients. x: (..., in); other and the
+    result: (..., out)."""
+    sizes = [*x.shape[:-1], layer.out_features]
+    dtype = _dtype_of_primitive(layer, x)
+    if dtype is None or x.dim() < 2:
+        return _finished(F.linear(x, layer.weight, layer.bias), other, activation)
+    if not _adds(other, dtype, sizes):
+        return _finished(linear(layer, x), other, activation)
+    x = x.to(dtype)
+    if x.device.type == "cpu":
+        return _linear_on_cpu(layer, x, other, activation)
+    return _linear_on_xpu(layer, x, other, activation, sizes)
+
+
+def convolution(
+    layer: Convolution,
+    x: Tensor,
+    norm: BatchNorm | None = None,
+    other: Tensor | None = None,
+    activation: Activation = NONE,
+) -> Tensor:
+    """activation(norm(layer(x)) + other), without gradients; the norm by its running
+    statistics. x: (batch, channels, ...)."""
+    dtype = _dtype_of_primitive(layer, x)
+    if dtype is None or x.dim() != layer.weight.dim():
+        y = layer._conv_forward(x, layer.weight, layer.bias)
+        if norm is not None:
+            y = F.batch_norm(
+                y, norm.running_mean, norm.running_var, norm.weight, norm.bias, False,
+                0.0, norm.eps,
+            )  # fmt: skip
+        return _finished(y, other, activation)
+    sizes = output_sizes(layer, x)
+    if not _adds(other, dtype, sizes):
+        return _finished(convolution(layer, x, norm), other, activation)
+    x = x.to(dtype)
+    if x.device.type == "cpu":
+        return _convolution_on_cpu(layer, x, norm, other, activation)
+    return _convolution_on_xpu(layer, x, norm, other, activation, sizes)
+
+
+def output_sizes(layer: Convolution, x: Tensor) -> list[int]:
+    sizes = [x.shape[0], layer.out_channels]
+    geometry = zip(
+        x.shape[2:], layer.kernel_size, layer.stride, _padding(layer), layer.dilation,
+        strict=True,
+    )  # fmt: skip
+    for size, kernel, stride, padding, dilation in geometry:
+        sizes.append((size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1)
+    return sizes
+
+
+def is_regular(layer: Convolution) -> bool:
+    """Whether a primitive can have its padding: of zeros, by numbers."""
+    return layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+
+
+def _padding(layer: Convolution) -> tuple[int, ...]:
+    assert not isinstance(layer.padding, str)
+    return layer.padding
+
+
+def _dtype_of_primitive(layer: Any, x: Tensor) -> torch.dtype | None:
+    """What the primitive computes in; None if it can't compute this call."""
+    kind, dtype = x.device.type, x.dtype
+    if dtype not in _TYPES or kind not in ("cpu", "xpu") or x.numel() == 0:
+        return None
+    if torch.is_autocast_enabled(kind):
+        dtype = torch.get_autocast_dtype(kind)
+    elif layer.weight.dtype != dtype:
+        return None
+    if layer.weight.device != x.device or layer.weight.is_inference():
+        return None
+    return dtype if kind == "xpu" or dtype in types_of_cpu() else None
+
+
+_TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def types_of_cpu() -> tuple[torch.dtype, ...]:
+    """What oneDNN computes on this processor."""
+    having = {
+        torch.float32: True,
+        torch.bfloat16: torch.ops.mkldnn._is_mkldnn_bf16_supported(),
+        torch.float16: torch.ops.mkldnn._is_mkldnn_fp16_supported(),
+    }
+    return tuple(dtype for dtype, there in having.items() if there)
+
+
+def _adds(other: Tensor | None, dtype: torch.dtype, sizes: list[int]) -> bool:
+    """Whether a primitive can add it: another type would be that of the sum."""
+    return other is None or (other.dtype == dtype and list(other.shape) == sizes)
+
+
+def _finished(y: Tensor, other: Tensor | None, activation: Activation) -> Tensor:
+    return activation(y if other is None else y + other)
+
+
+def _linear_on_cpu(
+    layer: nn.Linear, x: Tensor, other: Tensor | None, activation: Activation
+) -> Tensor:
+
+    def pack() -> tuple[Tensor, Tensor | None]:
+        weight, bias = _cast(x.dtype, layer.weight, layer.bias)
+        made: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, None)
+        return made, bias
+
+    weight, bias = packed(layer, (layer.weight, layer.bias), x.dtype, pack)
+    if other is None:
+        y: Tensor = torch.ops.mkldnn._linear_pointwise(
+            x, weight, bias, *activation.of_mkldnn
+        )
+        return y
+    y = torch.ops.mkldnn._linear_pointwise.binary(x, other, weight, bias, "add")
+    return activation(y)
+
+
+def _linear_on_xpu(
+    layer: nn.Linear,
+    x: Tensor,
+    other: Tensor | None,
+    activation: Activation,
+    sizes: list[int],
+) -> Tensor:
+    rows = x.reshape(-1, x.shape[-1])
+    of_weight = [layer.in_features, layer.out_features]
+    after = activation.name, activation.alpha, activation.beta
+    if other is not None:
+        other = other.reshape(-1, sizes[-1])
+
+    def pack() -> tuple[Tensor, Tensor | None] | None:
+        weight, bias = _cast(x.dtype, layer.weight.t(), layer.bias)
+        op = torch.ops.xpurt.pack_product_weight
+        made = op(rows, weight, bias, other, of_weight, *after)
+        return (made, bias) if _is_packed(made, x) else None
+
+    use = x.dtype, x.device, rows.shape[0], other is None, activation
+    found = packed(layer, (layer.weight, layer.bias), use, pack)
+    if found is None:
+        y = F.linear(rows, *_cast(x.dtype, layer.weight, layer.bias))
+        return _finished(y, other, activation).reshape(sizes)
+    fused = torch.ops.xpurt.fused_product
+    result: Tensor = fused(rows, *found, other, of_weight, *after)
+    return result.reshape(sizes)
+
+
+def _convolution_on_cpu(
+    layer: Convolution,
+    x: Tensor,
+    norm: BatchNorm | None,
+    other: Tensor | None,
+    activation: Activation,
+) -> Tensor:
+    """Packed weights make the result channels_last, so they are for such images. Others
+    would be copied, which takes longer than PyTorch's own convolution."""
+    geometry: Any = _padding(layer), layer.stride, layer.dilation, layer.groups
+    is_packed = _is_channels_last(x)
+
+    def pack() -> tuple[Tensor, Tensor | None]:
+        weight, bias = _folded(layer, norm, x.dtype)
+        if is_packed:
+            weight = torch.ops.mkldnn._reorder_convolution_weight(
+                weight, *geometry, x.shape
+            )
+        return weight, bias
+
+    use = x.dtype, is_packed
+    weight, bias = packed(layer, _parameters(layer, norm), use, pack)
+    if not is_packed:
+        padding, stride, dilation, groups = geometry
+        y = torch.convolution(
+            x, weight, bias, stride, padding, dilation, False, [0] * len(stride), groups
+        )
+        return _finished(y, other, activation)
+    op = torch.ops.mkldnn._convolution_pointwise
+    if other is None:
+        y = op(x, weight, bias, *geometry, *activation.of_mkldnn)
+    elif layer.groups == 1:
+        after = "add", 1.0, *activation.of_mkldnn
+        y = op.binary(x, other, weight, bias, *geometry, *after)
+    else:  # the op has no primitive with an addition
+        y = activation(op(x, weight, bias, *geometry, *NONE.of_mkldnn) + other)
+    return y
+
+
+def _is_channels_last(x: Tensor) -> bool:
+    if x.dim() == 3:
+        return False
+    order = torch.channels_last if x.dim() == 4 else torch.channels_last_3d
+    return x.is_contiguous(memory_format=order)
+
+
+def _convolution_on_xpu(
+    layer: Convolution,
+    x: Tensor,
+    norm: BatchNorm | None,
+    other: Tensor | None,
+    activation: Activation,
+    sizes: list[int],
+) -> Tensor:
+    format, order = _CONTIGUOUS, torch.contiguous_format
+    if x.dim() > 3:
+        format = _CHANNELS_LAST
+        order = torch.channels_last if x.dim() == 4 else torch.channels_last_3d
+    images = x.contiguous(memory_format=order)
+    if other is not None:
+        other = other.contiguous(memory_format=order)
+    arguments = (
+        list(layer.weight.shape), layer.stride, _padding(layer), layer.dilation,
+        layer.groups, activation.name, activation.alpha, activation.beta, format, format,
+    )  # fmt: skip
+
+    def pack() -> tuple[Tensor, Tensor | None] | None:
+        weight, bias = _folded(layer, norm, x.dtype)
+        op = torch.ops.xpurt.pack_convolution_weight
+        made = op(images, weight, bias, other, *arguments)
+        return (made if _is_packed(made, x) else weight), bias
+
+    use = x.dtype, x.device, x.shape, other is None, activation
+    weight, bias = packed(layer, _parameters(layer, norm), use, pack)
+    fused = torch.ops.xpurt.fused_convolution
+    y: Tensor = fused(images, weight, bias, other, *arguments)
+    return y if x.is_contiguous(memory_format=order) else y.contiguous()
+
+
+def _parameters(
+    layer: Convolution, norm: BatchNorm | None
+) -> tuple[Tensor | None, ...]:
+    if norm is None:
+        return layer.weight, layer.bias
+    return (
+        layer.weight, layer.bias, norm.weight, norm.bias, norm.running_mean,
+        norm.running_var,
+    )  # fmt: skip
+
+
+def _folded(
+    layer: Convolution, norm: BatchNorm | None, dtype: torch.dtype
+) -> tuple[Tensor, Tensor | None]:
+    """The weight and the bias with the norm folded in, which is done in float32."""
+    if norm is None:
+        return _cast(dtype, layer.weight, layer.bias)
+    weight, bias = _cast(torch.float32, layer.weight, layer.bias)
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    scale = torch.rsqrt(norm.running_var.float() + norm.eps)
+    if norm.weight is not None:
+        scale = scale * norm.weight
+    shift = -norm.running_mean if bias is None else bias - norm.running_mean
+    shift = shift * scale
+    if norm.bias is not None:
+        shift = shift + norm.bias
+    weight = weight * scale.reshape(-1, *[1] * (weight.dim() - 1))
+    return _cast(dtype, weight, shift)
+
+
+def _cast(
+    dtype: torch.dtype, weight: Tensor, bias: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    return weight.to(dtype), None if bias is None else bias.to(dtype)
+
+
+def _is_packed(made: Tensor, x: Tensor) -> bool:
+    """Whether a primitive takes it, on any device that may compute the op."""
+    devices = current_placement().ordinals[x.device.index or 0]
+    return made.numel() > 0 and len(devices) == 1

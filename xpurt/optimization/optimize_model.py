@@ -1,0 +1,131 @@
+"""`xpurt.optimize`."""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from xpurt.optimization.fused_layers import types_of_cpu
+from xpurt.optimization.inference import optimize_for_inference
+from xpurt.optimization.module_classes import is_optimized
+
+_TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
+Sample = Tensor | tuple[Any, ...] | Mapping[str, Any]
+
+
+def optimize(
+    model: nn.Module,
+    *,
+    dtype: torch.dtype | None = None,
+    sample_input: Sample | None = None,
+    inplace: bool = False,
+) -> nn.Module:
+    """A model that computes the same in less time, for tensors of the CPU and of xpu.
+
+    In calls without gradients, in evaluation mode, batch norms are folded into the
+    convolutions before them, and convolutions and linear layers are one primitive with
+    the addition and the activation that follow. Weights are packed once per version of
+    the parameters. Any other call (with gradients, in training mode, under
+    `torch.compile`, of a module whose fused members have hooks) runs as written.
+    Parameters and their names stay: `state_dict` loads both ways, and new values are
+    seen.
+
+    dtype: None, as the model; or float32, bfloat16, float16: each call then runs under
+    `torch.autocast` of that type. Parameters keep theirs.
+    sample_input: what one call takes: a tensor, a tuple of arguments, or a dict of
+    arguments by name. With it each fused part is compared with the original, and left
+    as it was if it differs by more than rounding; images are processed in
+    channels_last, the layout of packed weights of convolutions, if the model computes
+    the same in it; and `report.times` is filled.
+    inplace: changes the model instead of a copy.
+
+    Returns the model. Its attribute `report` says what was done, what was left as it
+    is, and why.
+
+    Raises TypeError for what is no model, and ValueError for a model in training mode,
+    one that is optimized already, a dtype that this processor does not compute, or a
+    sample that the model does not take.
+    """
+    _check_model(model)
+    _check_dtype(model, dtype)
+    if model.training:
+        raise ValueError(
+            "an optimized model was requested for inference, and this one is in training "
+            "mode: call model.eval() first"
+        )
+    call = None if sample_input is None else _call_of(model, sample_input)
+    if not inplace:
+        original, model = model, copy.deepcopy(model)
+    else:
+        original = copy.deepcopy(model) if call is not None else model
+    return optimize_for_inference(original, model, dtype, call)
+
+
+def _check_model(model: nn.Module) -> None:
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"a torch.nn.Module is optimized; found {type(model).__name__}")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise TypeError(
+            "a scripted model has no Python to be optimized: pass the torch.nn.Module "
+            "that it was made of"
+        )
+    if hasattr(model, "_orig_mod"):
+        raise TypeError(
+            "a compiled model was given: optimize the model first, and compile what "
+            "xpurt.optimize returns"
+        )
+    if any(is_optimized(each) for each in model.modules()):
+        raise ValueError(
+            "the model is optimized already: pass the one that it was made of"
+        )
+
+
+def _check_dtype(model: nn.Module, dtype: torch.dtype | None) -> None:
+    if dtype is None:
+        return
+    if dtype not in _TYPES:
+        raise ValueError(
+            f"dtype is float32, bfloat16 or float16; found {dtype}. For integers, see "
+            "xpurt.quantize"
+        )
+    on_cpu = any(each.device.type == "cpu" for each in model.parameters())
+    if on_cpu and dtype not in types_of_cpu():
+        names = ", ".join(str(each).removeprefix("torch.") for each in types_of_cpu())
+        raise ValueError(
+            f"dtype={dtype} was requested, and oneDNN computes {names} on this processor: "
+            "choose one of these"
+        )
+
+
+def _call_of(model: nn.Module, sample: Sample) -> Callable[[nn.Module], Any]:
+    """Calls a model with the sample. Raises ValueError if the model does not take it."""
+
+    def call(model: nn.Module) -> Any:
+        with torch.no_grad():
+            if isinstance(sample, Mapping):
+                return model(**sample)
+            return model(*(sample if isinstance(sample, tuple) else (sample,)))
+
+    try:
+        call(model)
+    except Exception as error:  # whatever the model raises
+        given = (
+            {name: _shown(each) for name, each in sample.items()}
+            if isinstance(sample, Mapping)
+            else [
+                _shown(x) for x in (sample if isinstance(sample, tuple) else (sample,))
+            ]
+        )
+        raise ValueError(
+            f"the model does not take sample_input ({given}): {error}. Pass what one call "
+            "of the model takes, on its device"
+        ) from error
+    return call
+
+
+def _shown(x: Any) -> str:
+    if isinstance(x, Tensor):
+        return f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)} on {x.device}"
+    return type(x).__name__
