@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def run(
-    code: str, *, timeout: float = 60, fresh: bool = False, **environment: str
+    code: str, *, timeout: float = 240, fresh: bool = False, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs Python code in a new process, by default under the mapping CPU.
 
@@ -38,7 +38,7 @@ def run(
 
 
 def output(
-    code: str, *, timeout: float = 60, fresh: bool = False, **environment: str
+    code: str, *, timeout: float = 240, fresh: bool = False, **environment: str
 ) -> str:
     """The code's output; fails unless the process ends well and silently."""
     ended = run(code, timeout=timeout, fresh=fresh, **environment)
