@@ -51,7 +51,16 @@ def test_a_mapping_that_cannot_be_is_one_line() -> None:
     assert line.startswith('xpurt: XPURT_MAPPING: mapping "nonsense" is unknown')
 
 
-@pytest.mark.parametrize("mapping", ["CPU", "explicit", "GPU", "AUTO"])
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        "CPU",
+        "AUTO",
+        # Kernels have to be built for the virtual GPU.
+        pytest.param("explicit", marks=pytest.mark.slow),
+        pytest.param("GPU", marks=pytest.mark.slow),
+    ],
+)
 def test_the_demo_learns_under_every_mapping(mapping: str, tmp_path: Path) -> None:
     picture = tmp_path / "out.png"
     done = run("demo", "--mapping", mapping, "--epochs", "3", "--plot", str(picture))

@@ -200,7 +200,7 @@ def test_a_device_that_is_gone_between_compilation_and_call() -> None:
             "native",
             "torch.compile runs op by op: code for the host needs a C++ compiler",
         ),
-        ("sycl", ""),
+        pytest.param("sycl", "", marks=pytest.mark.slow),
     ],
 )
 def test_no_compiler_of_c_plus_plus(policy: str, message: str) -> None:

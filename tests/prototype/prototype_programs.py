@@ -30,6 +30,17 @@ KINDS = [
 ]
 all_kinds = pytest.mark.parametrize(("name", "memory"), KINDS)
 
+# Programs that train take long: each key and each kind of memory once.
+_TRAINED = [("ipu", "host"), ("hpu", "host"), ("mtia", "cpu"), ("mydevice", "xpu")]
+_TRAINED += [("mydevice", "gpu")]
+kinds_that_train = pytest.mark.parametrize(
+    ("name", "memory"),
+    [
+        each if each in _TRAINED else pytest.param(*each, marks=pytest.mark.slow)
+        for each in KINDS
+    ],
+)
+
 
 def run(code: str, name: str, memory: str, devices: int = 1, **environment: str) -> str:
     """The output of a program that begins with START."""

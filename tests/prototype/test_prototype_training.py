@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from prototype_programs import START, all_kinds, environment_of, run
+from prototype_programs import START, environment_of, kinds_that_train, run
 from torchrun import torchrun
 
 TRAINING = """
@@ -77,7 +77,7 @@ print("the same")
 """
 
 
-@all_kinds
+@kinds_that_train
 def test_networks_train_to_the_losses_of_the_cpu(name: str, memory: str) -> None:
     assert "the same" in run(TRAINING, name, memory)
 
@@ -97,7 +97,7 @@ print("bit-equal")
 """
 
 
-@all_kinds
+@kinds_that_train
 def test_a_checkpoint_with_dropout_is_bit_equal(name: str, memory: str) -> None:
     assert "bit-equal" in run(CHECKPOINT, name, memory)
 
@@ -176,12 +176,12 @@ dist.destroy_process_group()
 @pytest.mark.parametrize(
     ("name", "memory"),
     [
-        ("ipu", "host"),
         ("hpu", "host"),
         ("mtia", "host"),
-        ("mydevice", "host"),
         ("ipu", "cpu"),
         ("mydevice", "gpu"),
+        pytest.param("ipu", "host", marks=pytest.mark.slow),
+        pytest.param("mydevice", "host", marks=pytest.mark.slow),
     ],
 )
 def test_two_ranks_of_ddp(name: str, memory: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from xpurt.bench.suites.dispatch import DISPATCH
 from xpurt.bench.suites.distributed import DISTRIBUTED
 from xpurt.bench.suites.gemm import GEMM, GEMM_BF16
 from xpurt.bench.suites.lazy import LAZY
+from xpurt.bench.suites.optimize import OPTIMIZE
 from xpurt.bench.suites.pointwise import POINTWISE
 from xpurt.bench.suites.reduce import REDUCE
 from xpurt.bench.suites.train import TRAIN
@@ -29,6 +30,7 @@ SUITES: tuple[Suite, ...] = (
     TRANSFER_LAZY,
     DISTRIBUTED,
     LAZY,
+    OPTIMIZE,
 )
 
 __all__ = ["SUITES"]
