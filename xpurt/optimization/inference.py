@@ -54,6 +54,9 @@ def _optimize_module(name: str, module: nn.Module, report: Report) -> None:
             optimize_class(module)
             report.done.append((name, f"{kind.__name__}: weight packed"))
         return
+    if next(module.parameters(recurse=False), None) is not None and not _is_of_torch(kind):
+        report.left.append((name, f"{kind.__name__} is no layer that a primitive has"))
+        return
     has_layers = any(isinstance(each, LAYERS) for each in module.children())
     if not has_layers or kind.forward is nn.Module.forward:
         return
@@ -72,6 +75,10 @@ def _optimize_module(name: str, module: nn.Module, report: Report) -> None:
     if not rows:
         restore_class(module)
     report.done += [(_below(name, layer), f"fused: {what}") for layer, what in rows]
+
+
+def _is_of_torch(kind: type[nn.Module]) -> bool:
+    return kind.__module__.startswith("torch.nn.")
 
 
 def _below(name: str, layer: str) -> str:
