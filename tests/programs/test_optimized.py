@@ -86,7 +86,10 @@ def test_values(name: str, kind: str) -> None:
     optimized: Any = xpurt.optimize(model, sample_input=sample)
     report = optimized.report
     if name == "gpt2":  # its layers are of a class of its own
-        assert ("h.0.mlp.c_fc", "Conv1D is no layer that a primitive has") in report.left
+        assert (
+            "h.0.mlp.c_fc",
+            "Conv1D is no layer that a primitive has",
+        ) in report.left
     else:
         assert report.done
     assert not any("differed" in why for _, why in report.left)

@@ -54,7 +54,8 @@ def _optimize_module(name: str, module: nn.Module, report: Report) -> None:
             optimize_class(module)
             report.done.append((name, f"{kind.__name__}: weight packed"))
         return
-    if next(module.parameters(recurse=False), None) is not None and not _is_of_torch(kind):
+    own = any(True for _ in module.parameters(recurse=False))
+    if own and not _is_of_torch(kind):
         report.left.append((name, f"{kind.__name__} is no layer that a primitive has"))
         return
     has_layers = any(isinstance(each, LAYERS) for each in module.children())
