@@ -198,7 +198,11 @@ void FusedConvolution::check() const {
   for (const int64_t each : made) {
     TORCH_CHECK_VALUE(each > 0, "the result ", at::IntArrayRef(made), " is empty");
   }
-  check_sizes(made[1], sizes_in(format, made));
+  check_sizes(made[1]);
+}
+
+void FusedConvolution::check_addition() const {
+  check_other(sizes_in(format, output_sizes()));
 }
 
 Tensor empty_images(at::IntArrayRef sizes, int64_t format,

@@ -37,6 +37,9 @@ struct FusedConvolution : FusedOperands {
   at::Tensor empty_output() const;
   // Throws ValueError if the sizes do not match, or if a tensor is empty.
   void check() const;
+  // Throws ValueError if `other` is not in the format of the result, which it need not
+  // be to pack a weight.
+  void check_addition() const;
 };
 
 // An uninitialized tensor of (N, C, ...) in a format.

@@ -4,7 +4,7 @@
 
 namespace xpurt {
 
-void FusedOperands::check_sizes(int64_t channels, at::IntArrayRef output) const {
+void FusedOperands::check_sizes(int64_t channels) const {
   const size_t least =
       static_cast<size_t>(c10::multiply_integers(weight_sizes)) * input.element_size();
   TORCH_CHECK_VALUE(is_packed() || weight.sizes() == weight_sizes, "the weight is ",
@@ -17,9 +17,12 @@ void FusedOperands::check_sizes(int64_t channels, at::IntArrayRef output) const 
                     "the weight itself");
   TORCH_CHECK_VALUE(!bias.defined() || bias.sizes() == channels, "a bias of ", channels,
                     " elements fits; found ", bias.sizes());
-  TORCH_CHECK_VALUE(!other.defined() || other.sizes() == output,
+}
+
+void FusedOperands::check_other(at::IntArrayRef result) const {
+  TORCH_CHECK_VALUE(!other.defined() || other.sizes() == result,
                     "the tensor to add is ", other.sizes(), ", and the result ",
-                    output);
+                    result);
 }
 
 }  // namespace xpurt

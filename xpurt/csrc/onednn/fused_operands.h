@@ -22,8 +22,11 @@ struct FusedOperands {
   bool is_packed() const { return weight.dim() == 1; }
 
   // Throws ValueError for a weight, packed or not, that can't be of weight_sizes, and
-  // for a bias of another size than the result's channels, or `other` than the result.
-  void check_sizes(int64_t channels, at::IntArrayRef output) const;
+  // for a bias that is not of the result's channels.
+  void check_sizes(int64_t channels) const;
+
+  // Throws ValueError for `other` of other sizes than the result.
+  void check_other(at::IntArrayRef result) const;
 };
 
 }  // namespace xpurt

@@ -124,7 +124,8 @@ void FusedProduct::check() const {
                     " has an empty tensor");
   TORCH_CHECK_VALUE(!is_batched() || (!bias.defined() && !other.defined()),
                     "nothing is added to the products of a batch");
-  check_sizes(made.back(), made);
+  check_sizes(made.back());
+  check_other(made);
 }
 
 bool onednn_fuses(const PhysicalDevice& device, const FusedProduct& of) {

@@ -75,6 +75,7 @@ Tensor convolve_by_ops(const FusedConvolution& of) {
 }
 
 Tensor fused_convolution(const FusedConvolution& of) {
+  of.check_addition();
   static OpRecord& record = op_record(
       c10::Dispatcher::singleton().findSchemaOrThrow("xpurt::fused_convolution", ""));
   return run_fused(of, record, &convolve_by_ops);
