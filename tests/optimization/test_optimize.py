@@ -261,7 +261,9 @@ def test_training_runs_as_written(device: torch.device) -> None:
             loss = each(x).square().mean()
             loss.backward()
             results.append([loss, *(p.grad for p in each.parameters())])
-        assert all(map(torch.equal, *results))
+        # On xpu two calls of one op may take kernels that round differently.
+        near = 0 if device.type == "cpu" else 1e-4
+        assert_close(*results, rtol=near, atol=near)
     values(made.eval(), x)
 
 
