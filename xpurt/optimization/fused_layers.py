@@ -5,6 +5,7 @@ where the call fits; else by the layers as they are. Values differ by rounding, 
 primitive's ReLU makes 0 of NaN.
 """
 
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -108,6 +109,7 @@ def _dtype_of_primitive(layer: Any, x: Tensor) -> torch.dtype | None:
 _TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 
 
+@cache
 def types_of_cpu() -> tuple[torch.dtype, ...]:
     """What oneDNN computes on this processor."""
     having = {

@@ -102,22 +102,20 @@ def _check_dtype(model: nn.Module, dtype: torch.dtype | None) -> None:
 def _call_of(model: nn.Module, sample: Sample) -> Callable[[nn.Module], Any]:
     """Calls a model with the sample. Raises ValueError if the model does not take it."""
 
+    by_name = dict(sample) if isinstance(sample, Mapping) else {}
+    args: tuple[Any, ...] = ()
+    if not isinstance(sample, Mapping):
+        args = sample if isinstance(sample, tuple) else (sample,)
+
     def call(model: nn.Module) -> Any:
         with torch.no_grad():
-            if isinstance(sample, Mapping):
-                return model(**sample)
-            return model(*(sample if isinstance(sample, tuple) else (sample,)))
+            return model(*args, **by_name)
 
     try:
         call(model)
     except Exception as error:  # whatever the model raises
-        given = (
-            {name: _shown(each) for name, each in sample.items()}
-            if isinstance(sample, Mapping)
-            else [
-                _shown(x) for x in (sample if isinstance(sample, tuple) else (sample,))
-            ]
-        )
+        named = {name: _shown(each) for name, each in by_name.items()}
+        given = named or [_shown(each) for each in args]
         raise ValueError(
             f"the model does not take sample_input ({given}): {error}. Pass what one call "
             "of the model takes, on its device"

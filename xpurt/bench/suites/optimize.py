@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import xpurt
-from xpurt.bench.models import GPT
+from xpurt.bench.models import GPT, Residual
 from xpurt.bench.row import LARGE, SEED, Row, Suite, Work
 
 # A network in evaluation mode, and its input.
@@ -20,9 +20,9 @@ TOKENS = 128
 class Bottleneck(nn.Module):
     """Of a ResNet-50 (He and others, 2015)."""
 
-    def __init__(self, before: int, width: int, stride: int) -> None:
+    def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()
-        after = 4 * width
+        width = after // 4
         self.body = nn.Sequential(
             *(
                 nn.Conv2d(before, width, 1, bias=False),
@@ -43,56 +43,24 @@ class Bottleneck(nn.Module):
         return torch.relu(self.body(x) + self.shortcut(x))
 
 
-class BasicBlock(nn.Module):
-    """Of a ResNet-18."""
-
-    def __init__(self, before: int, after: int, stride: int) -> None:
-        super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(before, after, 3, stride, 1, bias=False),
-            *(nn.BatchNorm2d(after), nn.ReLU()),
-            *(nn.Conv2d(after, after, 3, 1, 1, bias=False), nn.BatchNorm2d(after)),
-        )
-        self.shortcut: nn.Module = nn.Identity()
-        if before != after:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after)
-            )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.relu(self.body(x) + self.shortcut(x))
-
-
-def _resnet(blocks: list[nn.Module], channels: int) -> Inference:
+def _resnet(
+    block: Callable[[int, int, int], nn.Module], width: int, depths: tuple[int, ...]
+) -> Inference:
+    """For images of 224x224. width: of the first blocks' results, in channels."""
+    blocks: list[nn.Module] = []
+    before = 64
+    for level, depth in enumerate(depths):
+        for place in range(depth):
+            after = width << level
+            blocks.append(block(before, after, 2 if level and not place else 1))
+            before = after
     model = nn.Sequential(
         *(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()),
         nn.MaxPool2d(3, 2, 1),
         *blocks,
-        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000)),
+        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 1000)),
     )
     return model, torch.randn(BATCH, 3, 224, 224)
-
-
-def _resnet18() -> Inference:
-    blocks: list[nn.Module] = []
-    before = 64
-    for level in range(4):
-        for place in range(2):
-            stride = 2 if level and not place else 1
-            blocks.append(BasicBlock(before, 64 << level, stride))
-            before = 64 << level
-    return _resnet(blocks, before)
-
-
-def _resnet50() -> Inference:
-    blocks: list[nn.Module] = []
-    before = 64
-    for level, depth in enumerate((3, 4, 6, 3)):
-        for place in range(depth):
-            stride = 2 if level and not place else 1
-            blocks.append(Bottleneck(before, 64 << level, stride))
-            before = 4 * (64 << level)
-    return _resnet(blocks, before)
 
 
 class EncoderLayer(nn.Module):
@@ -132,8 +100,8 @@ def _gpt() -> Inference:
 
 
 NETWORKS: dict[str, Callable[[], Inference]] = {
-    "ResNet-18": _resnet18,
-    "ResNet-50": _resnet50,
+    "ResNet-18": partial(_resnet, Residual, 64, (2, 2, 2, 2)),
+    "ResNet-50": partial(_resnet, Bottleneck, 256, (3, 4, 6, 3)),
     "BERT-base, 3 layers": _bert,
     "GPT": _gpt,
 }
