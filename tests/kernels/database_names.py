@@ -201,6 +201,12 @@ TESTED_APART = {
     "xpurt::embedding_bag_backward",
     "xpurt::max_unpool",
     *OF_RANDOM_NUMBERS,
+    "xpurt::paged_attention_out",
+    "xpurt::rms_norm_add_backward_out",
+    "xpurt::rms_norm_add_out",
+    "xpurt::rotate_out",
     "xpurt::sgd",
+    "xpurt::swiglu_backward_out",
+    "xpurt::swiglu_out",
     "xpurt::unscale",
 }

@@ -1,0 +1,1 @@
+"""Tests of `torch.ops.xpurt`: fused ops on CPU tensors and on xpu."""
