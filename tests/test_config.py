@@ -15,6 +15,7 @@ from xpurt.config import (
     VARIABLES,
     Config,
     config,
+    cpu_kernels_at_import,
     guard_device_count,
     lazy_copies_at_import,
     read_config,
@@ -39,6 +40,7 @@ def test_nothing_set_gives_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None
         cache_folder=Path("/home/me/.cache/xpurt"),
         cache_size_bytes=256 << 20,
         check_locks=False,
+        cpu_kernels="native",
         lazy_copies=False,
         autoload=True,
         learn=True,
@@ -181,6 +183,17 @@ def test_lazy_copies_are_off_unless_asked_for(
         read_config({"XPURT_LAZY_COPIES": "perhaps"})
     monkeypatch.setenv("XPURT_LAZY_COPIES", "perhaps")
     assert not lazy_copies_at_import()
+
+
+def test_cpu_kernels_are_pytorchs_unless_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert read_config({"XPURT_CPU_KERNELS": "auto"}).cpu_kernels == "auto"
+    with pytest.raises(ConfigError, match="XPURT_CPU_KERNELS"):
+        read_config({"XPURT_CPU_KERNELS": "gpu"})
+    monkeypatch.setenv("XPURT_CPU_KERNELS", "gpu")
+    with pytest.raises(ConfigError, match="XPURT_CPU_KERNELS"):
+        cpu_kernels_at_import()
 
 
 def test_a_variable_that_is_none_of_ours_is_told_with_the_nearest() -> None:

@@ -21,6 +21,7 @@ from xpurt.errors import ConfigError, nearest
 
 FallbackPolicy = Literal["warn", "error", "silent"]
 KernelPolicy = Literal["auto", "sycl", "native"]
+CpuKernels = Literal["native", "sycl", "auto"]
 BackwardThread = Literal["caller", "device"]
 VirtualGpu = Literal["off", "lenient", "coherent", "strict"]
 
@@ -38,6 +39,7 @@ VARIABLES: Final = (
     "XPURT_CACHE_DIR",
     "XPURT_CACHE_SIZE",
     "XPURT_CHECK_LOCKS",
+    "XPURT_CPU_KERNELS",
     "XPURT_DETERMINISTIC",
     "XPURT_FALLBACK",
     "XPURT_KERNEL_POLICY",
@@ -52,6 +54,7 @@ VARIABLES: Final = (
     "XPURT_VIRTUAL_GPU_MEMORY",
 )
 
+_CPU_KERNELS: Final = ("native", "sycl", "auto")  # the default is the first one
 _ON = ("1", "on", "true", "yes")
 _OFF = ("0", "off", "false", "no")
 _VIRTUAL_GPU: dict[str, VirtualGpu] = {
@@ -92,6 +95,8 @@ class Config:
         nothing.
     check_locks: ``XPURT_CHECK_LOCKS``, whether a lock that a thread of xpurt takes out
         of order raises an error.
+    cpu_kernels: ``XPURT_CPU_KERNELS``, which kernels compute ordinary CPU tensors: see
+        ``xpurt.set_cpu_kernels``.
     lazy_copies: ``XPURT_LAZY_COPIES``, whether conversions are copy-on-write as in
         ``xpurt.lazy_copies()``.
     autoload: ``XPURT_AUTOLOAD``, whether ``import torch`` alone adds the device; if
@@ -117,6 +122,7 @@ class Config:
     cache_folder: Path
     cache_size_bytes: int
     check_locks: bool
+    cpu_kernels: CpuKernels
     lazy_copies: bool
     autoload: bool
     learn: bool
@@ -191,6 +197,7 @@ def read_config(env: Mapping[str, str]) -> Config:
             env, "XPURT_CACHE_SIZE", DEFAULT_CACHE_BYTES, 0, 2**63 - 1
         ),
         check_locks=_off(env, "XPURT_CHECK_LOCKS"),
+        cpu_kernels=_cpu_kernels(env),
         lazy_copies=_lazy_copies(env),
         autoload=_switch(env, "XPURT_AUTOLOAD"),
         learn=_switch(env, "XPURT_LEARN"),
@@ -229,6 +236,16 @@ def check_locks_at_import() -> bool:
         return _off(os.environ, "XPURT_CHECK_LOCKS")
     except ConfigError:
         return False
+
+
+def cpu_kernels_at_import() -> CpuKernels:
+    """The value of ``XPURT_CPU_KERNELS``. Raises ConfigError where it is bad: a program
+    that uses no device would never hear of it."""
+    return _cpu_kernels(os.environ)
+
+
+def _cpu_kernels(env: Mapping[str, str]) -> CpuKernels:
+    return cast(CpuKernels, _choice(env, "XPURT_CPU_KERNELS", _CPU_KERNELS))
 
 
 def _lazy_copies(env: Mapping[str, str]) -> bool:

@@ -37,6 +37,7 @@ from xpurt.mapping.devices import (
     physical_devices,
     queue_from_capsule,
 )
+from xpurt.mapping.live_tensors import why_held
 from xpurt.mapping.rank_placement import placement_of_this_rank
 from xpurt.mapping.resolve import Placement, devices_named, resolve
 from xpurt.mapping.spec import MappingSpec, parse
@@ -382,13 +383,7 @@ def _uninstall(where: str) -> None:
         gc.collect()
         storages, size_bytes = _C.uninstall_placement()
     if storages:
-        raise MappingError(
-            f"the mapping cannot change from {_installed.spec} {where} while xpu "
-            f"tensors are alive: {storages} "
-            f"{'storage holds' if storages == 1 else 'storages hold'} {size_bytes} "
-            "bytes. Delete the tensors, models and optimizers on xpu, or move them "
-            "with .cpu(), and try again."
-        )
+        raise MappingError(why_held(f"{_installed.spec} {where}", storages, size_bytes))
     _installed = None
 
 

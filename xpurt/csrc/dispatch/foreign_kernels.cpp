@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "host/mutex.h"
+#include "host/no_warnings.h"
 #include "memory/replica/host_writes.h"
 #include "memory/replica/replica.h"
 #include "native/alias.h"
@@ -111,14 +112,8 @@ class Listener final : public c10::OpRegistrationListener {
   }
 };
 
-// Suppresses the dispatcher's warning that a kernel replaces another.
-struct Silence final : c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
 c10::RegistrationHandleRAII adapt(const OperatorHandle& op) {
-  Silence silence;
-  const c10::WarningUtils::WarningHandlerGuard guard(&silence);
+  const NoWarnings quiet;
   return c10::Dispatcher::singleton().registerImpl(
       op.operator_name(), DispatchKey::XPU,
       c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<AtHome>(

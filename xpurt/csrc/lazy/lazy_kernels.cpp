@@ -14,7 +14,7 @@
 #include "lazy/composite_kernels.h"
 #include "lazy/functional_kernels.h"
 #include "lazy/mixed_copy.h"
-#include "lazy/no_warnings.h"
+#include "host/no_warnings.h"
 #include "lazy/random_call.h"
 #include "lazy/traced_call.h"
 

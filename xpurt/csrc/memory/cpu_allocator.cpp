@@ -2,12 +2,20 @@
 
 #include <c10/core/CPUAllocator.h>
 
+#include <atomic>
+#include <optional>
+
+#include "device/device.h"
+#include "device/device_scope.h"
 #include "memory/allocator.h"
+#include "stream/capture.h"
 
 namespace xpurt {
 namespace {
 
 thread_local bool on_device = false;
+std::atomic<size_t> cached_from{SIZE_MAX};
+std::atomic<size_t> cpu_blocks{0};
 
 c10::Allocator& cpu_allocator() {
   static c10::Allocator* const found = c10::GetCPUAllocator();
@@ -21,10 +29,37 @@ void free_either(void* pointer) {
   (on_some_device ? device_allocator() : cpu_allocator()).raw_deleter()(pointer);
 }
 
+void free_cpu_block(void* pointer) {
+  --cpu_blocks;
+  device_allocator().raw_deleter()(pointer);
+}
+
+// nullopt: the cache cannot give this memory now.
+std::optional<c10::DataPtr> from_cache(size_t bytes) {
+  if (in_bad_fork() || is_exiting() || capture_is_underway()) return std::nullopt;
+  const c10::DeviceIndex index = ordinal_of_host();
+  if (index < 0) return std::nullopt;
+  const DeviceScope scope(index);
+  try {
+    c10::DataPtr data = allocate_for_host(bytes);
+    // Another thread may have changed the mapping before; the block holds it from now
+    // on.
+    if (ordinal_of_host() != index) return std::nullopt;
+    return as_cpu_memory(std::move(data));
+  } catch (const c10::OutOfMemoryError&) {
+    return std::nullopt;  // the system may still have other memory
+  }
+}
+
 class SwitchingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    if (C10_LIKELY(!on_device)) return cpu_allocator().allocate(bytes);
+    if (C10_LIKELY(!on_device)) {
+      if (C10_UNLIKELY(bytes >= cached_from.load(std::memory_order_relaxed))) {
+        if (auto data = from_cache(bytes)) return *std::move(data);
+      }
+      return cpu_allocator().allocate(bytes);
+    }
     c10::DataPtr data = allocate_for_host(bytes);
     data.unsafe_set_device(c10::Device(c10::DeviceType::CPU));
     return data;
@@ -46,6 +81,38 @@ ResultsOnDevice::ResultsOnDevice(bool on) noexcept : before_(on_device) {
 
 ResultsOnDevice::~ResultsOnDevice() {
   on_device = before_;
+}
+
+bool results_are_on_device() noexcept {
+  return on_device;
+}
+
+c10::DataPtr as_cpu_memory(c10::DataPtr data) {
+  ++cpu_blocks;
+  void* const pointer = data.release_context();
+  return {pointer, pointer, &free_cpu_block, c10::Device(c10::DeviceType::CPU)};
+}
+
+size_t blocks_of_cpu_tensors() noexcept {
+  return cpu_blocks;
+}
+
+void cache_cpu_memory_from(size_t bytes) noexcept {
+  cached_from = bytes;
+}
+
+c10::DeviceIndex ordinal_of_host() noexcept {
+  const Placement* now = installed_placement();
+  if (now == nullptr) return -1;
+  for (size_t i = 0; i < now->ordinals.size(); ++i) {
+    const Ordinal& each = now->ordinals[i];
+    const PhysicalDevice& home = each.home_device();
+    if (each.devices.size() == 1 && home.is_cpu && home.host_accessible &&
+        home.system_usm) {
+      return static_cast<c10::DeviceIndex>(i);
+    }
+  }
+  return -1;
 }
 
 bool is_device_memory(const c10::DataPtr& data) noexcept {

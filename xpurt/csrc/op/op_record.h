@@ -24,7 +24,9 @@ struct OpCount {
   std::atomic<uint64_t> bytes_copied{0};
   std::atomic<uint64_t> ticks{0};
 };
-using OpCounts = std::array<std::array<OpCount, kCountedDevices>, kTiers>;
+// The column of ops whose operands are CPU tensors, after those of the devices.
+constexpr int kCpuTensors = kCountedDevices;
+using OpCounts = std::array<std::array<OpCount, kCountedDevices + 1>, kTiers>;
 
 // Runs an op on host tensors: the op's native tier.
 using HostKernel = void (*)(const c10::OperatorHandle& op, c10::DispatchKeySet keys,

@@ -35,6 +35,7 @@ OpCounts& counts_of(OpRecord& record) {
 }
 
 std::string name_of_device(int id) {
+  if (id == kCpuTensors) return "cpu";
   const PhysicalDevice* device = find_physical_device(id);
   return device != nullptr ? device->name : "device " + std::to_string(id);
 }
@@ -51,7 +52,8 @@ uint64_t ticks_now() noexcept {
 
 void count_op(OpRecord& record, Tier tier, int device_id, uint64_t ticks,
               uint64_t bytes_copied) {
-  const int column = std::min(device_id, kCountedDevices - 1);
+  const int column =
+      device_id == kCpuTensors ? kCpuTensors : std::min(device_id, kCountedDevices - 1);
   OpCount& count = counts_of(record)[static_cast<size_t>(tier)][column];
   count.calls.fetch_add(1, std::memory_order_relaxed);
   count.ticks.fetch_add(ticks, std::memory_order_relaxed);
@@ -71,7 +73,7 @@ std::vector<OpReportRow> op_report() {
     OpCounts* counts = record.counts.load(std::memory_order_acquire);
     if (counts == nullptr) return;
     for (int tier = 0; tier < kTiers; ++tier) {
-      for (int id = 0; id < kCountedDevices; ++id) {
+      for (int id = 0; id <= kCpuTensors; ++id) {
         const OpCount& count = (*counts)[tier][id];
         const uint64_t calls = count.calls.load();
         if (calls == 0) continue;

@@ -117,9 +117,9 @@ void CompiledKernel::launch(Arguments arguments, std::array<size_t, 3> sizes) {
     launch_at(position, stream, arguments, sizes);
   }
   if (C10_UNLIKELY(is_explaining())) {
-    explain_compiled(spec_.key.substr(spec_.key.rfind(';') + 1),
-                     devices.devices[position]->name, Tier::sycl,
-                     reason(position, devices));
+    explain_other(spec_.key.substr(spec_.key.rfind(';') + 1),
+                  devices.devices[position]->name, Tier::sycl,
+                  reason(position, devices));
   }
 }
 

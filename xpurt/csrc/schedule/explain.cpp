@@ -139,8 +139,8 @@ void explain_op(const OpRecord& record, Tier tier, const RowRun& run,
   if (calls_are_explained) kept().push_back(std::move(made));
 }
 
-void explain_compiled(std::string name, std::string device, Tier tier, std::string why,
-                      double measured_us) {
+void explain_other(std::string name, std::string device, Tier tier, std::string why,
+                   double measured_us) {
   std::lock_guard<Mutex> lock(mutex());
   if (!calls_are_explained) return;
   kept().push_back(

@@ -50,8 +50,9 @@ std::vector<ExplainedOp> end_explaining(size_t begin);
 void explain_op(const OpRecord& record, Tier tier, const RowRun& run,
                 double measured_us);
 
-// Records that a part of a compiled graph ran.
-void explain_compiled(std::string name, std::string device, Tier tier, std::string why,
-                      double measured_us = 0);
+// Records that something ran that is no op on xpu: a part of a compiled graph, or an op
+// on CPU tensors.
+void explain_other(std::string name, std::string device, Tier tier, std::string why,
+                   double measured_us = 0);
 
 }  // namespace xpurt
