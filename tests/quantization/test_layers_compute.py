@@ -1,0 +1,166 @@
+"""The quantized layers against their definition in float64."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import xpurt
+from xpurt.quantization.layers import Int4WeightLinear, Int8Convolution, Int8Linear
+
+
+def rows_as_integers(x: Tensor) -> Tensor:
+    """Each row in 8 bits, as float64."""
+    scale = x.abs().amax(-1, keepdim=True).double() / 127
+    return (x.double() / scale).round() * scale
+
+
+def int8_weight(layer: nn.Module) -> Tensor:
+    values, scale = layer.quantized_weight, layer.weight_scale
+    assert isinstance(values, Tensor)
+    assert isinstance(scale, Tensor)
+    return (values.cpu().double().flatten(1) * scale.cpu().double()[:, None]).view(
+        values.shape
+    )
+
+
+def assert_close(found: Tensor, wanted: Tensor, tolerance: float = 2e-6) -> None:
+    error = (found.cpu().double() - wanted).abs().max()
+    assert error <= tolerance * wanted.abs().max()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 40])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_dynamic_linear_layer(device: str, rows: int, bias: bool) -> None:
+    layer = nn.Linear(96, 40, bias=bias).eval()
+    quantized = xpurt.quantize(layer.to(device), "dynamic")
+    x = torch.randn(2, rows, 96)
+    wanted = rows_as_integers(x) @ int8_weight(quantized).T
+    if bias:
+        wanted += layer.bias.detach().cpu().double()
+    # A value half between two integers may be rounded to either.
+    assert_close(quantized(x.to(device)), wanted, 1e-3)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 5, 33])
+@pytest.mark.parametrize("outputs", [1, 50, 700])
+def test_int8_weights(device: str, rows: int, outputs: int) -> None:
+    layer = nn.Linear(601, outputs).eval().to(device)
+    quantized = xpurt.quantize(layer, "int8_weight_only")
+    x = torch.randn(rows, 601)
+    wanted = x.double() @ int8_weight(quantized).T + layer.bias.detach().cpu().double()
+    assert_close(quantized(x.to(device)), wanted)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 5, 33])
+@pytest.mark.parametrize("group_size", [16, 32, 64, 96])
+def test_int4_weights(device: str, rows: int, group_size: int) -> None:
+    layer = nn.Linear(192, 50).eval().to(device)
+    quantized = xpurt.quantize(layer, "int4_weight_only", group_size=group_size)
+    assert isinstance(quantized, nn.Module)
+    assert isinstance(quantized, Int4WeightLinear)
+    bytes_ = quantized.quantized_weight.cpu().view(50, -1, group_size // 2)
+    values = torch.cat([bytes_ & 15, bytes_ >> 4], 2).double()
+    scale = quantized.weight_scale.cpu().double()[:, :, None]
+    weight = (values * scale + quantized.weight_minimum.cpu()[:, :, None]).flatten(1)
+    step = scale.max()
+    assert (weight - layer.weight.detach().cpu()).abs().max() <= 0.501 * step
+    x = torch.randn(rows, 192)
+    wanted = x.double() @ weight.T + layer.bias.detach().cpu().double()
+    assert_close(quantized(x.to(device)), wanted)
+
+
+CONVOLUTIONS = {
+    "1d": (lambda: nn.Conv1d(6, 8, 3, 2, 1), (2, 6, 17)),
+    "2d": (lambda: nn.Conv2d(6, 8, 3, padding=1), (2, 6, 9, 8)),
+    "depthwise": (lambda: nn.Conv2d(6, 6, 3, groups=6), (2, 6, 9, 8)),
+    "dilated": (lambda: nn.Conv2d(6, 8, (3, 2), dilation=2), (2, 6, 9, 8)),
+    "same": (lambda: nn.Conv2d(6, 8, 3, padding="same"), (2, 6, 9, 8)),
+    "without bias": (lambda: nn.Conv2d(6, 8, 1, 2, bias=False), (2, 6, 9, 8)),
+    "3d": (lambda: nn.Conv3d(4, 8, 2), (2, 4, 5, 6, 4)),
+    "single": (lambda: nn.Conv2d(6, 8, 3, padding=1), (6, 9, 8)),
+}
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_a_convolution(device: str, name: str, kind: str) -> None:
+    make, shape = CONVOLUTIONS[name]
+    layer = make().eval().to(device)
+    x = torch.randn(shape)
+    given = x.to(device)
+    quantized = xpurt.quantize(layer, kind, calibration=[given])
+    assert type(quantized) is Int8Convolution
+    low, high = x.min().clamp(max=0).double(), x.max().clamp(min=0).double()
+    scale = (high - low) / 255
+    zero = (-low / scale).round()
+    integers = ((x.double() / scale).round() + zero).clamp(0, 255) - zero
+    reference = make().double().eval()
+    with torch.no_grad():
+        reference.weight.copy_(int8_weight(quantized))
+        if layer.bias is not None:
+            reference.bias.copy_(layer.bias)
+        wanted = reference(integers * scale)
+    found = quantized(given)
+    assert found.shape == wanted.shape
+    assert_close(found, wanted, 4e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", ["dynamic", "int8_weight_only", "int4_weight_only"])
+def test_the_result_has_the_type_of_the_input(
+    device: str, dtype: torch.dtype, kind: str
+) -> None:
+    layer = nn.Linear(64, 32).eval().to(device)
+    quantized = xpurt.quantize(layer, kind)
+    x = torch.randn(5, 64, device=device)
+    found = quantized(x.to(dtype))
+    assert found.dtype == dtype
+    assert_close(found, quantized(x).cpu().double(), 0.05)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_value_that_is_not_finite_spoils_its_own_row(device: str, bad: float) -> None:
+    quantized = xpurt.quantize(nn.Linear(32, 8).eval().to(device), "dynamic")
+    x = torch.randn(3, 32)
+    x[1, 5] = bad
+    finite = quantized(x.to(device)).isfinite().cpu()
+    assert finite[0].all()
+    assert not finite[1].any()
+    assert finite[2].all()
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "int8_weight_only", "int4_weight_only"])
+def test_no_rows_and_rows_of_zeros(device: str, kind: str) -> None:
+    layer = nn.Linear(64, 32).eval().to(device)
+    quantized = xpurt.quantize(layer, kind)
+    assert quantized(torch.zeros(0, 64, device=device)).shape == (0, 32)
+    zeros = quantized(torch.zeros(2, 64, device=device))
+    torch.testing.assert_close(zeros, layer.bias.detach().expand(2, 32))
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "int8_weight_only", "int4_weight_only"])
+def test_activations_of_a_wrong_shape_or_type(device: str, kind: str) -> None:
+    quantized = xpurt.quantize(nn.Linear(64, 32).eval().to(device), kind)
+    with pytest.raises(ValueError, match="wants 64 input channels"):
+        quantized(torch.zeros(2, 60, device=device))
+    with pytest.raises(TypeError, match="floating point"):
+        quantized(torch.zeros(2, 64, dtype=torch.int64, device=device))
+
+
+@pytest.mark.parametrize("scales", [(32,), (32, 3), (32, 8)])
+def test_groups_of_a_wrong_size(device: str, scales: tuple[int, ...]) -> None:
+    values = torch.zeros(32, 32, dtype=torch.uint8, device=device)
+    scale, x = torch.ones(scales, device=device), torch.ones(1, 64, device=device)
+    with pytest.raises(ValueError, match="groups of a multiple of 16 inputs"):
+        torch.ops.xpurt.int4_weight_linear(x, values, scale, scale, None)
+
+
+def test_weights_that_were_written_are_packed_again(device: str) -> None:
+    one, other = (
+        xpurt.quantize(nn.Linear(32, 16).eval().to(device), "dynamic") for _ in range(2)
+    )
+    assert isinstance(one, Int8Linear)
+    x = torch.randn(4, 32, device=device)
+    assert not torch.equal(one(x), other(x))
+    one.load_state_dict(other.state_dict())
+    assert torch.equal(one(x), other(x))

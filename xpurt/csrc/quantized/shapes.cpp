@@ -1,0 +1,57 @@
+// The shapes of quantized layers' results, for tensors without memory and for
+// compilers.
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+namespace xpurt {
+namespace {
+
+using at::IntArrayRef;
+using at::Tensor;
+using MaybeTensor = std::optional<Tensor>;
+
+Tensor linear_result(const Tensor& x, const Tensor& weight) {
+  std::vector<c10::SymInt> sizes = x.sym_sizes().vec();
+  sizes.back() = weight.sym_size(0);
+  return x.new_empty_symint(sizes);
+}
+
+Tensor int8_linear(const Tensor& x, const Tensor& weight, const Tensor&,
+                   const MaybeTensor&, const MaybeTensor&, const MaybeTensor&) {
+  return linear_result(x, weight);
+}
+
+Tensor int8_weight_linear(const Tensor& x, const Tensor& weight, const Tensor&,
+                          const MaybeTensor&) {
+  return linear_result(x, weight);
+}
+
+Tensor int4_weight_linear(const Tensor& x, const Tensor& weight, const Tensor&,
+                          const Tensor&, const MaybeTensor&) {
+  return linear_result(x, weight);
+}
+
+Tensor int8_convolution(const Tensor& x, const Tensor& weight, const Tensor&,
+                        const MaybeTensor&, const MaybeTensor&, const MaybeTensor&,
+                        IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                        int64_t, bool) {
+  std::vector<c10::SymInt> sizes{x.sym_size(0), weight.sym_size(0)};
+  for (size_t i = 0; i < stride.size(); ++i) {
+    const c10::SymInt reach = (weight.sym_size(i + 2) - 1) * dilation[i];
+    sizes.push_back((x.sym_size(i + 2) + 2 * padding[i] - reach - 1) / stride[i] + 1);
+  }
+  const Tensor result = x.new_empty_symint(sizes);
+  if (sizes.size() == 3) return result;
+  return result.contiguous(sizes.size() == 5 ? at::MemoryFormat::ChannelsLast3d
+                                             : at::MemoryFormat::ChannelsLast);
+}
+
+TORCH_LIBRARY_IMPL(xpurt, Meta, m) {
+  m.impl("int8_linear", TORCH_FN(int8_linear));
+  m.impl("int8_weight_linear", TORCH_FN(int8_weight_linear));
+  m.impl("int4_weight_linear", TORCH_FN(int4_weight_linear));
+  m.impl("int8_convolution", TORCH_FN(int8_convolution));
+}
+
+}  // namespace
+}  // namespace xpurt
