@@ -29,6 +29,7 @@ from xpurt.compiler.frozen.weights import (
     packing_operands,
 )
 from xpurt.compiler.graph_nodes import call, call_now, constant
+from xpurt.kernels.winograd import is_allowed
 
 _CONTIGUOUS: Final = 0
 _CHANNELS_LAST: Final = 1
@@ -156,7 +157,7 @@ def _winograd_layer(
         and all(each == 1 for each in ones)
         and formats == (winograd.BLOCK, winograd.BLOCK)
         and after.activation in ("none", "relu")
-        and winograd.is_allowed()
+        and is_allowed()
     )
     if not fits:
         return None

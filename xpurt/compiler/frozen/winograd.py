@@ -2,20 +2,10 @@
 
 Note [Winograd's convolutions]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-F(4x4, 3x3) computes a tile of 4x4 results from one of 6x6 pixels by 36 multiplications
-per pair of channels instead of 144 (Winograd, 1980; Lavin and Gray, 2015). A kernel
-transforms the tiles, 36 matrix products of oneDNN multiply them by the transformed
-weight, and a second kernel transforms the products. Tiles are processed in parts that
-stay in the processor's caches.
-
-The transforms add numbers of different magnitude, so the results are less exact than
-those of a direct convolution. How much depends on the interpolation points. Those of
-Lavin and Gray, 0, 1, -1, 2, -2, made errors of 4e-5 where direct convolutions made 2e-6
-(largest of 204,800 results of standard deviation 1.4, 64 channels, float32). The points
-here, 0, 5/8, -5/8, 3/2, -3/2, make errors of 1.1e-5, and their powers are exact in
-float32. `torch.backends.mkldnn.conv.fp32_precision = "ieee"` keeps direct convolutions.
-
-Only in float32: products of bfloat16 would round the transformed numbers.
+A kernel transforms the tiles, 36 matrix products of oneDNN multiply them by the
+transformed weight, and a second kernel transforms the products. Tiles are processed in
+parts that stay in the processor's caches. See Note [Winograd's numbers] in
+kernels/winograd.py for the algorithm and its errors.
 """
 
 from dataclasses import dataclass
@@ -27,9 +17,9 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from xpurt.compiler.kernel_launch import kernel
+from xpurt.kernels.winograd import transformed_weight
 
 BLOCK: Final = 16  # adjacent channels
-_POINTS: Final = (5 / 8, 3 / 2)  # A and B of the template
 _FLOATS: Final = 1 << 20  # of the transformed tiles that exist at a time, about
 _GAP: Final = 16  # floats; see Note [Distances of matrices] in onednn/fused_product.h
 
@@ -90,36 +80,15 @@ class Layer:
         return direct_us >= _LEAST_US and took_us < _GAIN * direct_us
 
 
-def is_allowed() -> bool:
-    """Whether results may be less exact than those of a direct convolution."""
-    mkldnn: Any = torch.backends.mkldnn
-    found: str = mkldnn.conv.fp32_precision  # that of mkldnn or of all, if it has none
-    return found != "ieee"
-
-
 def pack(weight: Tensor, layer: Layer) -> Tensor | None:
     """The transformed weight of a layer in the layout of its products; None if the
     device has no primitive for them. weight: (out, into, 3, 3), on xpu."""
     with unset_fake_temporarily():
         tiles = _matrices(weight, layer.part, layer.into)
         packed: Tensor = torch.ops.xpurt.pack_product_weight(
-            tiles, _transformed(weight), *_rest(layer.into, layer.out)
+            tiles, transformed_weight(weight), *_rest(layer.into, layer.out)
         )
     return packed if packed.numel() > 0 else None
-
-
-def _transformed(weight: Tensor) -> Tensor:
-    """(36, into, out)"""
-    a, b = _POINTS
-    rows = [[1 / (a * a * b * b), 0.0, 0.0]]
-    for point, other in ((a, b), (b, a)):
-        scale = 2 * point**2 * (point**2 - other**2)
-        for signed in (point, -point):
-            rows.append([1 / scale, signed / scale, signed**2 / scale])
-    rows.append([0.0, 0.0, 1.0])
-    to = torch.tensor(rows, dtype=torch.float64)
-    made = torch.einsum("ai,ocij,bj->abco", to, weight.cpu().double(), to)
-    return made.flatten(0, 1).to(weight.device, torch.float32).contiguous()
 
 
 def _rest(into: int, out: int) -> tuple[Any, ...]:

@@ -1,0 +1,125 @@
+// The op xpurt::winograd_conv2d.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <torch/library.h>
+
+#include "dispatch/dispatch.h"
+#include "native/alias.h"
+#include "winograd/convolution.h"
+#include "winograd/lanes.h"
+#include "winograd/products.h"
+
+namespace xpurt {
+namespace {
+
+using at::IntArrayRef;
+using at::Tensor;
+using MaybeTensor = std::optional<Tensor>;
+
+constexpr const char* kName = "xpurt::winograd_conv2d";
+
+bool is_given(const MaybeTensor& tensor) {
+  return tensor.has_value() && tensor->defined();
+}
+
+void check_values(const char* what, const Tensor& tensor, at::MemoryFormat format) {
+  TORCH_CHECK_TYPE(tensor.scalar_type() == at::kFloat, kName, " wants ", what,
+                   " in float32; found ", tensor.scalar_type(),
+                   ". Convert it by .float()");
+  TORCH_CHECK_VALUE(tensor.is_contiguous(format), kName, " wants ", what, " in the ",
+                    format, " format; found sizes ", tensor.sizes(), " with strides ",
+                    tensor.strides(), ". Convert it by .contiguous()");
+}
+
+TiledConvolution checked(const Tensor& input, const Tensor& weight,
+                         const MaybeTensor& bias, const MaybeTensor& other,
+                         IntArrayRef padding) {
+  TORCH_CHECK_NOT_IMPLEMENTED(has_lanes(), kName,
+                              " wants a processor with AVX-512, which this one has "
+                              "not. Use torch.nn.functional.conv2d");
+  TORCH_CHECK_VALUE(input.dim() == 4, kName, " wants images of 4 dimensions; found ",
+                    input.sizes(), ". Add the dimension of the batch by .unsqueeze(0)");
+  check_values("images", input, at::MemoryFormat::ChannelsLast);
+  check_values("a weight", weight, at::MemoryFormat::Contiguous);
+  TORCH_CHECK_VALUE(weight.dim() == 4 && weight.size(0) == kProducts &&
+                        weight.size(2) == input.size(1) && weight.size(3) == kPanel,
+                    kName, " wants a transformed weight of shape (", kProducts,
+                    ", out_channels / ", kPanel, ", ", input.size(1), ", ", kPanel,
+                    "); found ", weight.sizes(),
+                    ". Pack the weight for these images again");
+  TORCH_CHECK_VALUE(input.size(1) % kLanes == 0, kName, " wants a multiple of ", kLanes,
+                    " input channels; found ", input.size(1),
+                    ". Use torch.nn.functional.conv2d");
+  TORCH_CHECK_VALUE(padding.size() == 2 && padding[0] >= 0 && padding[1] >= 0, kName,
+                    " wants a padding of two numbers that are not negative; found ",
+                    padding);
+  const TiledConvolution conv{input.size(0), input.size(1), weight.size(1) * kPanel,
+                              input.size(2), input.size(3), padding[0],
+                              padding[1]};
+  TORCH_CHECK_VALUE(conv.out_height() > 0 && conv.out_width() > 0, kName,
+                    " wants images of 3x3 or more with their padding; found ",
+                    input.sizes(), " and a padding of ", padding,
+                    ". Pad them, or leave the layer out");
+  if (is_given(bias)) {
+    check_values("a bias", *bias, at::MemoryFormat::Contiguous);
+    TORCH_CHECK_VALUE(bias->sizes() == IntArrayRef{conv.out_channels}, kName,
+                      " wants a bias of shape (", conv.out_channels, "); found ",
+                      bias->sizes());
+  }
+  if (is_given(other)) {
+    check_values("what is added", *other, at::MemoryFormat::ChannelsLast);
+    const int64_t sizes[] = {conv.images, conv.out_channels, conv.out_height(),
+                             conv.out_width()};
+    TORCH_CHECK_VALUE(other->sizes() == IntArrayRef(sizes), kName,
+                      " wants what is added in the shape of the result, ",
+                      IntArrayRef(sizes), "; found ", other->sizes(),
+                      ". Expand it by .expand()");
+  }
+  return conv;
+}
+
+const float* values_of(const MaybeTensor& tensor) {
+  return is_given(tensor) ? tensor->const_data_ptr<float>() : nullptr;
+}
+
+Tensor on_cpu(const Tensor& input, const Tensor& weight, const MaybeTensor& bias,
+              const MaybeTensor& other, IntArrayRef padding, bool relu) {
+  const TiledConvolution conv = checked(input, weight, bias, other, padding);
+  const Tensor result =
+      at::empty({conv.images, conv.out_channels, conv.out_height(), conv.out_width()},
+                input.options(), at::MemoryFormat::ChannelsLast);
+  if (result.numel() == 0) return result;
+  winograd_convolution(
+      conv, input.const_data_ptr<float>(), weight.const_data_ptr<float>(),
+      {values_of(bias), values_of(other), relu}, result.mutable_data_ptr<float>());
+  return result;
+}
+
+// The CPU's on the same bytes, a native tier like that of PyTorch's ops.
+Tensor on_xpu(const Tensor& input, const Tensor& weight, const MaybeTensor& bias,
+              const MaybeTensor& other, IntArrayRef padding, bool relu) {
+  const at::Device device = input.is_xpu() ? input.device() : weight.device();
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      host_reads(device.index()), kName,
+      " wants an xpu device whose memory the host reads; found ", device,
+      ". Use xpurt::fused_convolution");
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(kName, "");
+  torch::jit::Stack stack{input, weight, bias, other, padding, relu};
+  run_op(op_record(op), c10::DispatchKeySet(c10::DispatchKey::XPU), &stack);
+  return stack.front().toTensor();
+}
+
+TORCH_LIBRARY_FRAGMENT(xpurt, m) {
+  m.def(
+      "winograd_conv2d(Tensor input, Tensor weight, Tensor? bias, Tensor? other, "
+      "int[] padding, bool relu) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(xpurt, CPU, m) {
+  m.impl("winograd_conv2d", TORCH_FN(on_cpu));
+}
+TORCH_LIBRARY_IMPL(xpurt, XPU, m) {
+  m.impl("winograd_conv2d", TORCH_FN(on_xpu));
+}
+
+}  // namespace
+}  // namespace xpurt

@@ -1,0 +1,53 @@
+// The tiles of a convolution of 3x3 with a stride of 1.
+#pragma once
+
+#include <cstdint>
+
+namespace xpurt {
+
+constexpr int64_t kResults = 4;    // rows and columns of results of a tile
+constexpr int64_t kPixels = 6;     // rows and columns of the image that they need
+constexpr int64_t kProducts = 36;  // numbers of a transformed tile, per channel
+
+// Images are in channels last: (images, height, width, channels).
+struct TiledConvolution {
+  int64_t images;
+  int64_t in_channels;
+  int64_t out_channels;
+  int64_t height;
+  int64_t width;
+  int64_t padding_height;
+  int64_t padding_width;
+
+  int64_t out_height() const { return height + 2 * padding_height - 2; }
+  int64_t out_width() const { return width + 2 * padding_width - 2; }
+  int64_t tile_rows() const { return (out_height() + kResults - 1) / kResults; }
+  int64_t tile_columns() const { return (out_width() + kResults - 1) / kResults; }
+  int64_t tiles() const { return images * tile_rows() * tile_columns(); }
+};
+
+// The image of a tile, and the first row and column of its results.
+struct Tile {
+  Tile(const TiledConvolution& conv, int64_t index)
+      : image(index / (conv.tile_rows() * conv.tile_columns())),
+        top(index / conv.tile_columns() % conv.tile_rows() * kResults),
+        left(index % conv.tile_columns() * kResults) {}
+
+  int64_t image;
+  int64_t top;
+  int64_t left;
+};
+
+// 36 matrices of adjacent rows. The distances are no powers of two: rows and matrices
+// would share few sets of the caches.
+struct Matrices {
+  Matrices(int64_t rows, int64_t columns)
+      : row_stride(columns + 16), stride(rows * row_stride + 16) {}
+
+  int64_t size() const { return kProducts * stride; }
+
+  int64_t row_stride;  // in floats
+  int64_t stride;
+};
+
+}  // namespace xpurt
