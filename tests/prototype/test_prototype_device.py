@@ -104,6 +104,11 @@ with torch.autocast(name, torch.bfloat16):
     a = torch.ones(2, 2, device=name)
     assert (a @ a).dtype == torch.bfloat16 and a.exp().dtype == torch.float32
     assert a.bfloat16().sum().dtype == torch.float32
+    layer, x = nn.MultiheadAttention(8, 2).to(name), torch.ones(2, 3, 8, device=name)
+    weights = layer.in_proj_weight, layer.in_proj_bias, layer.out_proj.weight, layer.out_proj.bias
+    with torch.no_grad():
+        attended, _ = torch._native_multi_head_attention(x, x, x, 8, 2, *weights)
+    assert attended.dtype == torch.bfloat16
 try:
     torch.ones(2, device=f"{name}:2")
 except (IndexError, RuntimeError) as error:

@@ -29,7 +29,9 @@ def inline(graph: GraphModule) -> None:
                 Proxy(each, tracer) if isinstance(each, Node) else each
                 for each in node.args[:_MASK]
             ]
-            layer = _encoder_layer(*given).node
+            # Under autocast the norms of the parts give float32, and the op does not.
+            dtype = node.meta["example_value"].dtype
+            layer = _encoder_layer(*given).to(dtype).node
             layer.meta.update(node.meta)
             node.replace_all_uses_with(layer)
         graph.graph.erase_node(node)

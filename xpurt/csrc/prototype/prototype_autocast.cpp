@@ -1,9 +1,11 @@
-// Autocast for a prototype: PyTorch's lists of ops, for the type's Autocast key.
+// Autocast for a prototype: PyTorch's lists of ops, for the type's Autocast key, and
+// what Note [Autocast of whole layers] adds.
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
 #include <algorithm>
 
+#include "op/attention_layers.h"
 #include "op/stack_tensors.h"
 #include "prototype/prototype_parts.h"
 
@@ -132,10 +134,6 @@ class RunCast final : public c10::OperatorKernel {
 void register_autocast(const PrototypeDevice& device) {
   const c10::DispatchKey key =
       at::autocast::get_autocast_dispatch_key_from_device_type(device.type());
-  // PyTorch has registered the same for some types.
-  if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(key)) return;
-  auto* any = new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
-  any->fallback(torch::CppFunction::makeFallthrough());
   auto* kept =
       new torch::Library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
   const auto add = [&](const c10::OperatorName& name, Cast cast) {
@@ -143,6 +141,11 @@ void register_autocast(const PrototypeDevice& device) {
                torch::CppFunction::makeFromBoxedFunctor(
                    std::make_unique<RunCast>(device.type(), cast)));
   };
+  for (const char* each : kAttentionLayers) add({each, ""}, Cast::lower_precision);
+  // PyTorch has registered its lists for some types.
+  if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(key)) return;
+  auto* any = new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
+  any->fallback(torch::CppFunction::makeFallthrough());
   for (const char* each : kLowerPrecision) add(name_of(each), Cast::lower_precision);
   for (const char* each : kFloat) add(name_of(each), Cast::to_float);
   for (const char* each : kFloatResult) add(name_of(each), Cast::float_result);
