@@ -200,6 +200,16 @@ class Switched(nn.Module):
         return -y if self.negative else y
 
 
+def test_another_parameter_at_the_address_of_the_old_one() -> None:
+    x = torch.randn(4, 8)
+    model = xpurt.optimize(nn.Linear(8, 8, bias=False).eval(), sample_input=x)
+    memory = torch.zeros(64).numpy()
+    for value in (1.0, 2.0):
+        memory.fill(value)
+        model.weight = nn.Parameter(torch.from_numpy(memory).view(8, 8))
+        assert_close(values(model, x), F.linear(x, model.weight.detach()))
+
+
 def test_an_attribute_that_decides() -> None:
     made, x = xpurt.optimize(Switched().eval()), torch.randn(2, 4)
     one = values(made, x)

@@ -17,7 +17,8 @@ _NUMBERS: Final = (bool, int, float, str, type(None))
 
 class FusedForward:
     """It holds for the attributes and the children that the module had when it was
-    traced. `rows`: the fused layers, and what was fused."""
+    traced. `rows`: the fused layers, and what was fused. `members`: names of the modules
+    that it no longer calls."""
 
     def __init__(
         self, module: nn.Module, kind_of: Callable[[nn.Module], type[nn.Module]]
@@ -26,7 +27,7 @@ class FusedForward:
         graph = trace(module, ORIGINAL)
         called = {str(n.target) for n in graph.nodes if n.op == "call_module"}
         fused = fuse(module, graph, kind_of)
-        self.rows = fused.rows
+        self.rows, self.members = fused.rows, fused.members
         self.run = _function(graph)
         self._inputs = sum(node.op == "placeholder" for node in graph.nodes)
         self._members = [module.get_submodule(name) for name in fused.members]

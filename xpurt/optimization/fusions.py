@@ -1,5 +1,6 @@
-"""What is fused in the graph of a module's own forward: a convolution or a linear layer
-with the batch norm, the addition and the activation that follow it; dropout goes.
+"""What is fused in the graph of a module's own forward: the table of patterns, and a
+convolution or a linear layer with the batch norm, the addition and the activation that
+follow it; dropout goes.
 
 The longest chain is taken. A value that anything else reads ends it.
 """
@@ -16,6 +17,9 @@ from torch.nn import functional as F
 
 from xpurt.optimization import activations, fused_layers
 from xpurt.optimization.activations import NONE, Activation
+from xpurt.optimization.patterns.activation_modules import activation_of
+from xpurt.optimization.patterns.graph_calls import child_of, may_write
+from xpurt.optimization.patterns.table import fuse_patterns
 
 _ADDITIONS: Final = (operator.add, operator.iadd, torch.add, "add", "add_")
 _DROPOUTS: Final = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
@@ -39,14 +43,17 @@ def fuse(
     as the user wrote it."""
     found = Fused()
     for node in list(graph.nodes):
-        layer = _child(module, node)
+        layer = child_of(module, node)
         if layer is not None and kind_of(layer) in _DROPOUTS and len(node.args) == 1:
             found.members.add(str(node.target))
             _replace(graph, node, node.args[0])
         elif node.target is F.dropout and not node.kwargs.get("training", True):
             _replace(graph, node, node.args[0])
+    members, rows = fuse_patterns(module, graph, kind_of)
+    found.members |= members
+    found.rows += rows
     for node in list(graph.nodes):
-        layer = _child(module, node)
+        layer = child_of(module, node)
         if layer is None or len(node.args) != 1 or node.kwargs:
             continue
         kind = kind_of(layer)
@@ -72,7 +79,7 @@ class _Chain:
         activation = NONE
         is_convolution = self.kind in _CONVOLUTIONS
         if is_convolution:
-            layer: Any = _child(self.module, self.layer)
+            layer: Any = child_of(self.module, self.layer)
             if not fused_layers.is_regular(layer):
                 return
             after = self._reader(last)
@@ -131,7 +138,7 @@ class _Chain:
         while node is not last:
             if any(each in chain for each in node.all_input_nodes):
                 chain.add(node)
-            elif _may_write(self.module, node):
+            elif may_write(self.module, node):
                 return True
             node = node.next
         return False
@@ -148,7 +155,7 @@ class _Chain:
         return next(iter(node.users)) if len(node.users) == 1 else None
 
     def _is_norm(self, node: Node) -> bool:
-        child: Any = _child(self.module, node)
+        child: Any = child_of(self.module, node)
         return (
             child is not None
             and self.kind_of(child) in _NORMS
@@ -156,29 +163,10 @@ class _Chain:
         )
 
     def _activation(self, node: Node) -> Activation | None:
-        child = _child(self.module, node)
+        child = child_of(self.module, node)
         if child is not None:
             return activation_of(child) if len(node.args) == 1 else None
         return activations.of_call(node.target, node.args, node.kwargs)
-
-
-def activation_of(module: nn.Module) -> Activation | None:
-    """That of a module of PyTorch, or of one whose forward does nothing but call one."""
-    known = activations.of_module(module)
-    if known is not None or module.state_dict():
-        return known
-    from xpurt.optimization.own_forward import NotTraceable, trace
-
-    try:
-        nodes = list(trace(module).nodes)
-    except NotTraceable:
-        return None
-    if len(nodes) != 3 or nodes[2].op != "output" or nodes[1].args[:1] != (nodes[0],):
-        return None
-    child = _child(module, nodes[1])
-    if child is not None:
-        return activation_of(child)
-    return activations.of_call(nodes[1].target, nodes[1].args, nodes[1].kwargs)
 
 
 def _added(node: Node, one: Node) -> Node | None:
@@ -195,35 +183,6 @@ def _added(node: Node, one: Node) -> Node | None:
         return None  # it writes to what others may read
     other: Any = second if first is one else first
     return other  # type: ignore[no-any-return]
-
-
-def _may_write(module: nn.Module, node: Node) -> bool:
-    child = _child(module, node)
-    if child is not None:
-        return any(
-            getattr(each, "inplace", False)
-            or not type(each).__module__.startswith(("torch.nn.", "torch.ao.nn."))
-            for each in child.modules()
-        )
-    name = getattr(node.target, "__name__", str(node.target))
-    if node.kwargs.get("inplace") or "out" in node.kwargs:
-        return True
-    is_operator = node.target in vars(operator).values()
-    return (
-        name.endswith("_")
-        or name == "setitem"
-        or (
-            is_operator
-            and name.startswith("i")
-            and name not in ("inv", "invert", "index")
-        )
-    )
-
-
-def _child(module: nn.Module, node: Node) -> nn.Module | None:
-    if node.op != "call_module":
-        return None
-    return module.get_submodule(str(node.target))
 
 
 def _replace(graph: Graph, node: Node, by: Any) -> None:

@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 from xpurt.optimization import fused_layers
 from xpurt.optimization.comparison import Comparison, comparing, distance_of
 from xpurt.optimization.fused_forward import FusedForward
+from xpurt.optimization.joined_linears import join_linears
 from xpurt.optimization.module_classes import (
     LAYERS,
     RootSettings,
@@ -55,27 +56,35 @@ def _optimize_module(name: str, module: nn.Module, report: Report) -> None:
             report.done.append((name, f"{kind.__name__}: weight packed"))
         return
     own = any(True for _ in module.parameters(recurse=False))
-    if own and not _is_of_torch(kind):
-        report.left.append((name, f"{kind.__name__} is no layer that a primitive has"))
-        return
     has_layers = any(isinstance(each, LAYERS) for each in module.children())
-    if not has_layers or kind.forward is nn.Module.forward:
+    if kind.forward is nn.Module.forward or (_is_of_torch(kind) and not has_layers):
         return
+    rows, members, why = _fuse(module)
+    if not _is_of_torch(kind):
+        for first, *others in join_linears(module, members):
+            rows.append((first, f"one product with {' and '.join(others)}"))
+    if not rows and own and not _is_of_torch(kind):
+        why = f"{kind.__name__} is no layer that a primitive has"
+    if why and not rows and (own or has_layers):
+        report.left.append((name, why))
+    report.done += [(_below(name, layer), f"fused: {what}") for layer, what in rows]
+
+
+def _fuse(module: nn.Module) -> tuple[list[tuple[str, str]], set[str], str]:
+    """The layers in the module's own forward and what they were fused to, and the names
+    of the modules that it no longer calls; or why nothing could be."""
+    kind = type(module)
     if not may_change_class(module):
-        report.left.append(
-            (name, f"{kind.__name__} has a forward or copying of its own")
-        )
-        return
+        return [], set(), f"{kind.__name__} has a forward or copying of its own"
     optimize_class(module)
     try:
-        rows = FusedForward(module, original_class).rows
+        made = FusedForward(module, original_class)
     except NotTraceable as why:
         restore_class(module)
-        report.left.append((name, f"{kind.__name__}: nothing fused across it; {why}"))
-        return
-    if not rows:
+        return [], set(), f"{kind.__name__}: nothing fused across it; {why}"
+    if not made.rows:
         restore_class(module)
-    report.done += [(_below(name, layer), f"fused: {what}") for layer, what in rows]
+    return made.rows, made.members, ""
 
 
 def _is_of_torch(kind: type[nn.Module]) -> bool:
@@ -83,7 +92,7 @@ def _is_of_torch(kind: type[nn.Module]) -> bool:
 
 
 def _below(name: str, layer: str) -> str:
-    return f"{name}.{layer}" if name else layer
+    return ".".join(each for each in (name, layer) if each)
 
 
 def _drop_what_differs(model: nn.Module, call: Call, report: Report) -> None:

@@ -20,6 +20,8 @@ from xpurt.optimization.fused_forward import (
     forget_fused_forward,
     fused_forward_of,
 )
+from xpurt.optimization.joined_linears import joined_result
+from xpurt.optimization.packed_weights import never_pack
 
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -36,12 +38,19 @@ class OptimizedModule:
 class _OptimizedLayer(OptimizedModule):
     """A linear layer or a convolution: by a primitive, where no gradient is wanted."""
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # As `fully_shard` does with a shard, which is a DTensor.
+        if isinstance(value, Tensor) and type(value) is not nn.Parameter:
+            never_pack(cast(nn.Module, self))
+        super().__setattr__(name, value)
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         layer = cast(Any, self)
         given_alone = len(args) == 1 and not kwargs and type(args[0]) is Tensor
         if given_alone and takes_primitives():
             if isinstance(layer, nn.Linear):
-                return fused_layers.linear(layer, *args)
+                found = joined_result(layer, *args)
+                return fused_layers.linear(layer, *args) if found is None else found
             return fused_layers.convolution(layer, *args)
         return original_class(layer).forward(layer, *args, **kwargs)
 

@@ -2,26 +2,47 @@
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from xpurt.optimization.fused_layers import types_of_cpu
 from xpurt.optimization.inference import optimize_for_inference
 from xpurt.optimization.module_classes import is_optimized
+from xpurt.optimization.report import Report
+from xpurt.optimization.training import optimize_for_training
 
 _TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 Sample = Tensor | tuple[Any, ...] | Mapping[str, Any]
 
 
+@overload
 def optimize(
     model: nn.Module,
     *,
+    optimizer: None = None,
     dtype: torch.dtype | None = None,
     sample_input: Sample | None = None,
     inplace: bool = False,
-) -> nn.Module:
+) -> nn.Module: ...
+@overload
+def optimize(
+    model: nn.Module,
+    *,
+    optimizer: Optimizer,
+    dtype: torch.dtype | None = None,
+    inplace: bool = False,
+) -> tuple[nn.Module, Optimizer]: ...
+def optimize(
+    model: nn.Module,
+    *,
+    optimizer: Optimizer | None = None,
+    dtype: torch.dtype | None = None,
+    sample_input: Sample | None = None,
+    inplace: bool = False,
+) -> nn.Module | tuple[nn.Module, Optimizer]:
     """A model that computes the same in less time, for tensors of the CPU and of xpu.
 
     In calls without gradients, in evaluation mode, batch norms are folded into the
@@ -32,6 +53,9 @@ def optimize(
     Parameters and their names stay: `state_dict` loads both ways, and new values are
     seen.
 
+    optimizer: the model is for training instead, and is in training mode: parameters of
+    its layers become bfloat16, the optimizer keeps the 16 bits that are missing to
+    float32 and updates float32 values, and its step is a fused one where that can be.
     dtype: None, as the model; or float32, bfloat16, float16: each call then runs under
     `torch.autocast` of that type. Parameters keep theirs.
     sample_input: what one call takes: a tensor, a tuple of arguments, or a dict of
@@ -41,13 +65,16 @@ def optimize(
     the same in it; and `report.times` is filled.
     inplace: changes the model instead of a copy.
 
-    Returns the model. Its attribute `report` says what was done, what was left as it
-    is, and why.
+    Returns the model, or the model and the optimizer. The model's attribute `report`
+    says what was done, what was left as it is, and why.
 
-    Raises TypeError for what is no model, and ValueError for a model in training mode,
-    one that is optimized already, a dtype that this processor does not compute, or a
-    sample that the model does not take.
+    Raises TypeError for what is no model, and ValueError for a model in the other mode,
+    one that is optimized already, a dtype that this processor does not compute, a
+    sample that the model does not take, or an optimizer of other parameters or of a
+    kind whose step can't be split.
     """
+    if optimizer is not None:
+        return _for_training(model, optimizer, dtype, sample_input, inplace)
     _check_model(model)
     _check_dtype(model, dtype)
     if model.training:
@@ -61,6 +88,22 @@ def optimize(
     else:
         original = copy.deepcopy(model) if call is not None else model
     return optimize_for_inference(original, model, dtype, call)
+
+
+def _for_training(
+    model: nn.Module,
+    optimizer: Optimizer,
+    dtype: torch.dtype | None,
+    sample_input: Sample | None,
+    inplace: bool,
+) -> tuple[nn.Module, Optimizer]:
+    if sample_input is not None:
+        raise ValueError(
+            "sample_input is for inference, and an optimizer was given too: leave one out"
+        )
+    model, optimizer, done = optimize_for_training(model, optimizer, dtype, inplace)
+    model.report = Report(done)  # type: ignore[assignment]
+    return model, optimizer
 
 
 def _check_model(model: nn.Module) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from torch import nn
-from torch.fx import Graph, Tracer
+from torch.fx import Graph, Node, Tracer
 
 # Their answer for a symbol is not that for a tensor.
 _QUESTIONS: Final = {
@@ -58,10 +58,16 @@ def trace(module: nn.Module, name: str = "forward") -> Graph:
         raise NotTraceable(f"torch.fx can't trace it: {reason}") from error
     found = [node for node in graph.nodes if node.op == "placeholder"]
     for node in found[len(parameters) :]:
-        if node.users:
-            raise NotTraceable(f"it has an optional argument, {node.target}")
-        graph.erase_node(node)
+        _erase_with_readers(graph, node)
     return graph
+
+
+def _erase_with_readers(graph: Graph, node: Node) -> None:
+    """Of an optional argument, which has its default: all that reads its symbol are the
+    tracer's own assertions that it does."""
+    for reader in list(node.users):
+        _erase_with_readers(graph, reader)
+    graph.erase_node(node)
 
 
 def _required_parameters(forward: Callable[..., Any]) -> list[str]:

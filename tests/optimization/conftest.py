@@ -1,0 +1,43 @@
+"""The devices that tests of this folder run on."""
+
+from typing import Any
+
+import pytest
+import torch
+
+import xpurt
+from xpurt.optimization.patterns import attention, rms_norm, swiglu
+
+
+@pytest.fixture(params=["cpu", "xpu"])
+def device(request: pytest.FixtureRequest) -> str:
+    """A device type; xpu is the CPU device."""
+    if request.param == "xpu":
+        xpurt.set_xpu_mapping("CPU")
+    return str(request.param)
+
+
+@pytest.fixture
+def cpu() -> torch.device:
+    """xpu:0 under the mapping CPU."""
+    xpurt.set_xpu_mapping("CPU")
+    return torch.device("xpu", 0)
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ops that fused forms took."""
+    names: list[str] = []
+    for place, name in (
+        (attention.F, "scaled_dot_product_attention"),
+        (rms_norm.F, "rms_norm"),
+        (swiglu, "joined_linear"),
+    ):
+        op = getattr(place, name)
+
+        def note(*args: Any, op: Any = op, name: str = name, **kwargs: Any) -> Any:
+            names.append(name)
+            return op(*args, **kwargs)
+
+        monkeypatch.setattr(place, name, note)
+    return names

@@ -1,0 +1,230 @@
+"""Weights are converted once per version in blocks of autocast with a layout."""
+
+import copy
+import gc
+import pickle
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import pytest
+import torch
+from autocast_networks import images, with_layout
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+import xpurt
+from xpurt.optimization import converted_weights
+from xpurt.optimization.packed_convolution import SMALLEST
+
+
+@pytest.fixture
+def layer(device: str) -> nn.Conv2d:
+    return nn.Conv2d(3, 8, 3).to(device)
+
+
+@pytest.fixture
+def conversions() -> Iterator[list[torch.Size]]:
+    """The shapes of the weights that were converted, one for each time."""
+    found: list[torch.Size] = []
+    original = converted_weights._Entry.converted
+
+    def note(entry: converted_weights._Entry, weight: Tensor, *rest: object) -> Tensor:
+        found.append(weight.shape)
+        return original(entry, weight, *rest)  # type: ignore[arg-type]
+
+    with patch.object(converted_weights._Entry, "converted", note):
+        yield found
+
+
+def run(layer: nn.Module, x: Tensor, gradients: bool = False) -> Tensor:
+    with torch.set_grad_enabled(gradients), with_layout(x.device.type):
+        result: Tensor = layer(x)
+    return result
+
+
+def expected(layer: nn.Module, x: Tensor) -> Tensor:
+    with torch.no_grad(), torch.autocast(x.device.type, torch.bfloat16):
+        result: Tensor = layer(x)
+    return result
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_once_per_version(
+    gradients: bool, device: str, layer: nn.Conv2d, conversions: list[torch.Size]
+) -> None:
+    x = images(device=device)
+    for _ in range(3):
+        run(layer, x, gradients)
+    assert conversions.count(layer.weight.shape) == 1
+    with torch.no_grad():
+        layer.weight.mul_(2)
+    for _ in range(3):
+        found = run(layer, x, gradients)
+    assert conversions.count(layer.weight.shape) == 2
+    assert_close(found.detach(), expected(layer, x), rtol=0.02, atol=0.02)
+
+
+def test_linear_layers_too(device: str, conversions: list[torch.Size]) -> None:
+    layer, x = nn.Linear(3, 5).to(device), torch.randn(2, 3, device=device)
+    for _ in range(3):
+        found = run(layer, x)
+    assert sorted(conversions) == [(5,), (5, 3)]
+    assert_close(found, expected(layer, x))
+
+
+def write_by_optimizer(layer: nn.Conv2d) -> None:
+    layer.weight.grad = torch.ones_like(layer.weight)
+    torch.optim.SGD([layer.weight], lr=1.0).step()
+
+
+def write_by_state(layer: nn.Conv2d) -> None:
+    state = {name: value + 1 for name, value in layer.state_dict().items()}
+    layer.load_state_dict(state)
+
+
+def write_by_data(layer: nn.Conv2d) -> None:
+    layer.weight.data.mul_(2)
+
+
+def new_data(layer: nn.Conv2d) -> None:
+    layer.weight.data = layer.weight.data * 2
+
+
+def new_data_twice(layer: nn.Conv2d) -> None:
+    """The second may get the memory of the first."""
+    layer.weight.data = torch.zeros_like(layer.weight)
+    layer.weight.data = torch.ones_like(layer.weight)
+
+
+def new_data_with_another_element(layer: nn.Conv2d) -> None:
+    """Which is not one of those that are compared."""
+    data = layer.weight.data.clone()
+    data[1, 1, 1, 1] = 100
+    layer.weight.data = data
+
+
+def new_order(layer: nn.Conv2d) -> None:
+    layer.weight.data = layer.weight.data.transpose(2, 3)
+
+
+def new_parameter(layer: nn.Conv2d) -> None:
+    layer.weight = nn.Parameter(layer.weight.detach() + 1)
+
+
+def one_element(layer: nn.Conv2d) -> None:
+    with torch.no_grad():
+        layer.weight[1, 1, 1, 1] = 100
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        write_by_optimizer,
+        write_by_state,
+        write_by_data,
+        new_data,
+        new_data_twice,
+        new_data_with_another_element,
+        new_order,
+        new_parameter,
+        one_element,
+    ],
+)
+@pytest.mark.parametrize("gradients", [False, True])
+def test_a_written_weight_is_converted_again(
+    write: object, gradients: bool, device: str, layer: nn.Conv2d
+) -> None:
+    x = images(device=device)
+    before = run(layer, x, gradients)
+    write(layer)  # type: ignore[operator]
+    found = run(layer, x, gradients).detach()
+    assert not torch.equal(found, before)
+    assert_close(found, expected(layer, x), rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("write", [one_element, write_by_data, new_data])
+def test_a_write_within_the_block(write: object, device: str, layer: nn.Conv2d) -> None:
+    x = images(device=device)
+    with torch.no_grad(), with_layout(device):
+        layer(x)
+        write(layer)  # type: ignore[operator]
+        found = layer(x)
+    assert_close(found, expected(layer, x), rtol=0.02, atol=0.02)
+
+
+def test_conversions_go_with_the_parameter(device: str, layer: nn.Conv2d) -> None:
+    gc.collect()
+    before = converted_weights.count()
+    other = copy.deepcopy(layer)
+    run(other, images(device=device))
+    assert converted_weights.count() > before
+    del other
+    gc.collect()
+    assert converted_weights.count() == before
+
+
+def test_images_of_many_sizes_keep_few_conversions(cpu: torch.device) -> None:
+    layer = nn.Conv2d(64, 64, 3).to(cpu)
+    assert layer.weight.numel() >= SMALLEST
+    for size in range(6, 16):
+        x = torch.randn(1, 64, size, size, device=cpu)
+        assert_close(run(layer, x), expected(layer, x), rtol=0.02, atol=0.02)
+    _, entry = converted_weights._entries[id(layer.weight)]
+    assert len(entry.forms) == 4
+
+
+def test_without_a_cache(
+    device: str, layer: nn.Conv2d, conversions: list[torch.Size]
+) -> None:
+    x, before = images(device=device), converted_weights.count()
+    for gradients in (False, True):
+        block = xpurt.autocast(
+            device,
+            torch.bfloat16,
+            cache_enabled=False,
+            layout=torch._mkldnn,  # type: ignore[attr-defined]
+        )
+        with torch.set_grad_enabled(gradients), block:
+            found = layer(x)
+        assert_close(found.detach(), expected(layer, x), rtol=0.02, atol=0.02)
+    assert conversions == []
+    assert converted_weights.count() == before
+
+
+def test_a_weight_that_is_computed(device: str, layer: nn.Conv2d) -> None:
+    nn.utils.parametrizations.weight_norm(layer)
+    x, before = images(device=device), converted_weights.count()
+    run(layer, x, gradients=True).float().sum().backward()
+    assert layer.parametrizations.weight.original0.grad is not None  # type: ignore[union-attr]
+    assert_close(run(layer, x), expected(layer, x), rtol=0.02, atol=0.02)
+    assert converted_weights.count() <= before + 1  # that of the bias
+
+
+def test_weights_of_inference_mode(device: str) -> None:
+    with torch.inference_mode():
+        layer, x = nn.Conv2d(3, 8, 3).to(device), images(device=device)
+        run(layer, x)
+        layer.weight.mul_(2)
+        found = run(layer, x)
+        assert_close(found, expected(layer, x), rtol=0.02, atol=0.02)
+
+
+def test_the_second_derivative(layer: nn.Conv2d, device: str) -> None:
+    grads = []
+    for block in (torch.autocast(device, torch.bfloat16), with_layout(device)):
+        with block:
+            y = layer(images(device=device).fill_(0.5)).float().square().sum()
+        (first,) = torch.autograd.grad(y, [layer.weight], create_graph=True)
+        grads.append(torch.autograd.grad(first.square().sum(), [layer.weight])[0])
+    assert_close(
+        grads[1] / grads[0].abs().max(),
+        grads[0] / grads[0].abs().max(),
+        rtol=0.05,
+        atol=0.02,
+    )
+
+
+def test_a_converted_layer_is_saved_as_before(layer: nn.Conv2d, device: str) -> None:
+    size = len(pickle.dumps(layer))
+    run(layer, images(device=device))
+    assert len(pickle.dumps(layer)) == size

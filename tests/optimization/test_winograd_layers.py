@@ -1,0 +1,306 @@
+"""Convolutions of 3x3 by Winograd's algorithm: the values of direct ones in float64, and
+which calls they are for."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import xpurt
+from xpurt.optimization import fused_layers, winograd_layers
+from xpurt.optimization.activations import NONE, Activation
+from xpurt.optimization.packed_weights import forget_packs
+from xpurt.optimization.winograd_layers import pack_winograd_weight
+
+RELU = Activation("relu")
+TOLERANCE = 2e-5  # of results of standard deviation 1
+LAST = torch.channels_last
+
+pytestmark = pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512",
+    reason="the algorithm wants AVX-512",
+)
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def one_thread(threads: None) -> None:
+    torch.set_num_threads(1)
+
+
+class Ops(TorchDispatchMode):
+    """Counts the ops that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.names.append(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def layer_of(into: int = 32, out: int = 32, **given: Any) -> nn.Conv2d:
+    layer = nn.Conv2d(into, out, 3, **({"padding": 1} | given))
+    nn.init.normal_(layer.weight, 0, (layer.in_channels * 9) ** -0.5)
+    return layer.eval()
+
+
+def images(*sizes: int) -> Tensor:
+    return torch.randn(sizes).to(memory_format=LAST)
+
+
+def values(layer: nn.Conv2d, x: Tensor, *rest: Any) -> Tensor:
+    with torch.no_grad():
+        return fused_layers.convolution(layer, x, *rest)
+
+
+def used(layer: nn.Conv2d, x: Tensor, *rest: Any) -> bool:
+    with Ops() as ops:
+        values(layer, x, *rest)
+    return "winograd_conv2d" in ops.names
+
+
+def exact(layer: nn.Conv2d, x: Tensor) -> Tensor:
+    weight, bias = layer.weight.detach().cpu().double(), layer.bias
+    y = F.conv2d(x.cpu().double(), weight, None, 1, layer.padding)
+    return y if bias is None else y + bias.detach().cpu().double()[:, None, None]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "out", "padding"),
+    [
+        ((8, 16, 16, 16), 32, 1),
+        ((16, 48, 9, 7), 96, 1),
+        ((8, 16, 33, 6), 64, 1),
+        ((2, 64, 20, 40), 32, 0),
+        ((2, 16, 14, 30), 32, 2),
+        ((1, 32, 27, 12), 32, (1, 0)),
+        ((3, 16, 7, 13), 32, (0, 2)),
+        ((8, 16, 4, 4), 32, 1),
+    ],
+    ids=str,
+)
+def test_values(
+    device: str, one_thread: None, sizes: Any, out: int, padding: Any
+) -> None:
+    layer, x = layer_of(sizes[1], out, padding=padding).to(device), images(*sizes)
+    assert used(layer, x.to(device))
+    found = values(layer, x.to(device))
+    assert found.is_contiguous(memory_format=LAST)
+    assert_close(found.cpu().double(), exact(layer, x), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("activation", [NONE, RELU, Activation("silu")])
+@pytest.mark.parametrize("bias", [False, True])
+def test_what_follows(
+    device: str, one_thread: None, activation: Activation, bias: bool
+) -> None:
+    layer, norm = layer_of(bias=bias), nn.BatchNorm2d(32).eval()
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    norm.running_mean.normal_()
+    norm.running_var.uniform_(0.5, 2)
+    nn.init.normal_(norm.bias)
+    x, other = images(2, 32, 16, 16), torch.randn(2, 32, 16, 16)
+    y = exact(layer, x)
+    normal = F.batch_norm(
+        y, norm.running_mean.double(), norm.running_var.double(), None,
+        norm.bias.detach().double(), eps=norm.eps,
+    )  # fmt: skip
+    layer, norm = layer.to(device), norm.to(device)
+    rest = norm, other.to(device), activation
+    assert used(layer, x.to(device), *rest)
+    found = values(layer, x.to(device), *rest).cpu().double()
+    assert_close(found, activation(normal + other), rtol=0, atol=2 * TOLERANCE)
+
+
+def test_results_do_not_depend_on_the_threads(threads: None) -> None:
+    """One part of the tiles, and several; more threads than parts, and fewer."""
+    for sizes in (2, 32, 16, 16), (4, 64, 56, 56):
+        layer, x = layer_of(sizes[1], 32), images(*sizes)
+        weight = pack_winograd_weight(layer.weight.detach())
+        found = []
+        for count in (1, 2, 5):
+            torch.set_num_threads(count)
+            op = torch.ops.xpurt.winograd_conv2d
+            found.append(op(x, weight, layer.bias.detach(), None, [1, 1], False))
+        assert_close(found[0].double(), exact(layer, x), rtol=0, atol=TOLERANCE)
+        assert_close(found[1:], found[:1] * 2, rtol=0, atol=0)
+
+
+def test_relu_keeps_nan(one_thread: None) -> None:
+    x = images(1, 32, 32, 32)
+    x[0, 0, 5, 5] = torch.nan
+    found = values(layer_of(), x, None, None, RELU)
+    assert bool(found[0, :, 4:7, 4:7].isnan().all())
+    assert not bool(found[0, :, 12:].isnan().any())
+
+
+def test_a_new_weight_is_seen(device: str, one_thread: None) -> None:
+    layer, x = layer_of().to(device), images(2, 32, 16, 16)
+    values(layer, x.to(device))
+    with torch.no_grad():
+        layer.weight.mul_(-2)
+    found = values(layer, x.to(device)).cpu().double()
+    assert_close(found, exact(layer, x), rtol=0, atol=3 * TOLERANCE)
+
+
+def test_a_weight_is_transformed_once(
+    one_thread: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def pack(weight: Tensor) -> Tensor:
+        made.append(weight)
+        return pack_winograd_weight(weight)
+
+    monkeypatch.setattr(fused_layers, "pack_winograd_weight", pack)
+    layer = layer_of()
+    for sizes in (2, 32, 16, 16), (4, 32, 12, 12), (2, 32, 16, 16):
+        values(layer, images(*sizes))
+    assert len(made) == 1
+    forget_packs(layer)
+    values(layer, images(2, 32, 16, 16))
+    assert len(made) == 2
+
+
+def test_a_model(device: str, one_thread: None) -> None:
+    model = nn.Sequential(layer_of(), nn.BatchNorm2d(32), nn.ReLU(), layer_of())
+    model = model.eval().to(device)
+    x = images(4, 32, 16, 16).to(device)
+    made = xpurt.optimize(model, sample_input=x)
+    with torch.no_grad():
+        xpurt.op_report(reset=True)
+        assert_close(made(x), model(x), rtol=1e-4, atol=2 * TOLERANCE)
+    if device == "xpu":
+        tiers = {row.op: row.tier for row in xpurt.op_report().rows}
+        assert tiers["xpurt::winograd_conv2d"] == "native"
+
+
+OTHERS: dict[str, Callable[[], tuple[nn.Conv2d, Tensor]]] = {
+    "stride": lambda: (layer_of(stride=2), images(4, 32, 32, 32)),
+    "dilation": lambda: (layer_of(dilation=2, padding=2), images(4, 32, 32, 32)),
+    "groups": lambda: (layer_of(groups=2), images(4, 32, 32, 32)),
+    "bfloat16": lambda: (layer_of().bfloat16(), images(4, 32, 32, 32).bfloat16()),
+    "input channels": lambda: (layer_of(into=24), images(4, 24, 32, 32)),
+    "output channels": lambda: (layer_of(out=48), images(4, 32, 32, 32)),
+    "5x5": lambda: (layer_of(), images(64, 32, 5, 5)),
+    "few tiles": lambda: (layer_of(), images(1, 32, 8, 8)),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_other_convolutions_are_direct(
+    device: str, one_thread: None, case: str
+) -> None:
+    layer, x = OTHERS[case]()
+    assert not used(layer.to(device), x.to(device))
+
+
+def test_another_kernel_size_is_direct(one_thread: None) -> None:
+    layer = nn.Conv2d(32, 32, (1, 3), padding=(0, 1))
+    assert not used(layer, images(4, 32, 32, 32))
+
+
+def test_contiguous_images_of_the_cpu_are_direct(one_thread: None) -> None:
+    assert not used(layer_of(), torch.randn(4, 32, 32, 32))
+
+
+def test_each_thread_needs_tiles(threads: None) -> None:
+    layer, x = layer_of(), images(1, 32, 16, 16)  # 16 tiles
+    torch.set_num_threads(2)
+    assert used(layer, x)
+    torch.set_num_threads(3)
+    assert not used(layer, x)
+
+
+def test_direct_convolutions_if_asked(one_thread: None) -> None:
+    conv: Any = torch.backends.mkldnn.conv  # type: ignore[attr-defined]
+    before = conv.fp32_precision
+    conv.fp32_precision = "ieee"
+    try:
+        assert not used(layer_of(), images(4, 32, 32, 32))
+    finally:
+        conv.fp32_precision = before
+
+
+def test_another_processor(one_thread: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(winograd_layers, "_has_lanes", lambda: False)
+    assert not used(layer_of(), images(4, 32, 32, 32))
+
+
+def test_the_policy_for_kernels_on_the_queue(
+    cpu: torch.device, one_thread: None
+) -> None:
+    layer, x = layer_of().to(cpu), images(4, 32, 32, 32).to(cpu)
+    assert used(layer, x)
+    with xpurt.kernel_policy("sycl"):
+        assert not used(layer, x)
+
+
+WEIGHT = torch.zeros(36, 1, 16, 32)
+REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
+    "type": (
+        (images(1, 16, 8, 8).double(), WEIGHT, None, None, [1, 1], False),
+        TypeError, "images in float32; found Double",
+    ),
+    "dimensions": (
+        (torch.zeros(16, 8, 8), WEIGHT, None, None, [1, 1], False),
+        ValueError, "4 dimensions",
+    ),
+    "format": (
+        (torch.zeros(1, 16, 8, 8), WEIGHT, None, None, [1, 1], False),
+        ValueError, "images in the ChannelsLast format",
+    ),
+    "weight": (
+        (images(1, 32, 8, 8), WEIGHT, None, None, [1, 1], False),
+        ValueError, r"transformed weight of shape \(36, out_channels / 32, 32, 32\)",
+    ),
+    "channels": (
+        (images(1, 8, 8, 8), torch.zeros(36, 1, 8, 32), None, None, [1, 1], False),
+        ValueError, "a multiple of 16 input channels; found 8",
+    ),
+    "padding": (
+        (images(1, 16, 8, 8), WEIGHT, None, None, [1], False),
+        ValueError, "padding of two numbers",
+    ),
+    "small": (
+        (images(1, 16, 2, 8), WEIGHT, None, None, [0, 0], False),
+        ValueError, "images of 3x3 or more",
+    ),
+    "bias": (
+        (images(1, 16, 8, 8), WEIGHT, torch.zeros(16), None, [1, 1], False),
+        ValueError, r"bias of shape \(32\); found \[16\]",
+    ),
+    "other": (
+        (images(1, 16, 8, 8), WEIGHT, None, images(1, 32, 8, 1), [1, 1], False),
+        ValueError, r"shape of the result, \[1, 32, 8, 8\]; found \[1, 32, 8, 1\]",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals(case: str) -> None:
+    args, error, message = REFUSED[case]
+    with pytest.raises(error, match=message):
+        torch.ops.xpurt.winograd_conv2d(*args)
+
+
+def test_no_images() -> None:
+    op = torch.ops.xpurt.winograd_conv2d
+    found = op(images(0, 16, 8, 8), WEIGHT, None, None, [1, 1], False)
+    assert found.shape == (0, 32, 8, 8)

@@ -1,0 +1,126 @@
+"""`xpurt.autocast`: torch.autocast with a layout."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+
+from xpurt.errors import nearest
+from xpurt.optimization.layout_mode import NOT_COMPILED, LayoutMode
+
+_DEVICE_TYPES: Final = ("cpu", "xpu")
+_DTYPES: Final = (torch.bfloat16, torch.float16, torch.float32, torch.int8)
+
+# The layout that proposals for PyTorch write as torch.mkldnn.
+if not hasattr(torch, "mkldnn"):
+    torch.mkldnn = torch._mkldnn  # type: ignore[attr-defined]
+
+
+class autocast(torch.autocast):
+    """A block, or a decorator, in which convolutions and matrix products compute in
+    `dtype`, as in torch.autocast, and convolutions in the layout that oneDNN computes
+    fastest.
+
+    device_type: "cpu" or "xpu".
+    dtype: torch.bfloat16 or torch.float16; by default that of torch.autocast for the
+    device. torch.float32 changes the layout alone. torch.int8 is for inference: linear
+    layers and convolutions compute in int8 as those of `xpurt.quantize(model, "dynamic")`,
+    with weights that are quantized once per version. Their results have the type of the
+    input. Where a gradient is wanted, and in all other ops, types stay as they are.
+    layout: torch.mkldnn (also written torch._mkldnn), or torch.strided, which is
+    torch.autocast. With torch.mkldnn images go from op to op in channels last, and weights
+    are converted, and packed where no gradient is wanted, once per version. What the
+    program looks at is plain: views, strides, NumPy arrays, and what it holds when the
+    outermost block ends. A compiled program chooses its own layouts.
+    enabled: whether the block does anything.
+    cache_enabled: whether converted weights are kept; by default as in torch.autocast.
+
+    Raises ValueError for any other device type, dtype or layout, and RuntimeError for
+    torch.int8 in a compiled program.
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: torch.dtype | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+        *,
+        layout: torch.layout = torch.strided,
+    ) -> None:
+        _check(device_type, dtype, layout)
+        self._arguments = (device_type, dtype, enabled, cache_enabled)
+        self._layout = layout
+        self._has_layout = enabled and layout is torch._mkldnn  # type: ignore[attr-defined]
+        self._before: list[tuple[bool, bool]] = []
+        self._has_int8 = enabled and dtype == torch.int8
+        # PyTorch's autocast has no float32 and no int8; not enabled, it leaves all dtypes
+        # as they are.
+        casts = enabled and dtype not in (torch.float32, torch.int8)
+        super().__init__(device_type, dtype if casts else None, casts, cache_enabled)
+
+    def __enter__(self) -> "autocast":
+        super().__enter__()  # type: ignore[no-untyped-call]
+        if not torch.compiler.is_compiling():
+            self._begin_layout()
+        elif self._has_int8:
+            raise RuntimeError(NOT_COMPILED)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if not torch.compiler.is_compiling():
+            self._end_layout()
+        super().__exit__(*error)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(function):
+            raise TypeError(
+                f"autocast()(function) takes a function; found {type(function).__name__}. "
+                "To use it as a block write `with xpurt.autocast(...):`"
+            )
+        arguments, layout = self._arguments, self._layout
+
+        @functools.wraps(function)
+        def in_block(*args: Any, **kwargs: Any) -> Any:
+            # A block of its own: threads and recursive calls share the decorator.
+            with autocast(*arguments, layout=layout):
+                return function(*args, **kwargs)
+
+        return in_block
+
+    def _begin_layout(self) -> None:
+        mode = LayoutMode.of_thread()
+        enabled, int8 = mode.state.enabled, mode.state.int8
+        before = enabled.get(self.device, False), int8.get(self.device, False)
+        self._before.append(before)
+        enabled[self.device], int8[self.device] = self._has_layout, self._has_int8
+        if self._has_layout or self._has_int8:
+            mode.begin_block()
+
+    def _end_layout(self) -> None:
+        mode = LayoutMode.of_thread()
+        device = self.device
+        mode.state.enabled[device], mode.state.int8[device] = self._before.pop()
+        if self._has_layout or self._has_int8:
+            mode.end_block()
+
+
+def _check(device_type: Any, dtype: Any, layout: Any) -> None:
+    if device_type not in _DEVICE_TYPES:
+        near = nearest(str(device_type), _DEVICE_TYPES)
+        meant = f' Did you mean "{near}"?' if near else ""
+        raise ValueError(
+            f'xpurt.autocast takes the device types "cpu" and "xpu"; found '
+            f"{device_type!r}.{meant} For other devices use torch.autocast."
+        )
+    if dtype is not None and dtype not in _DTYPES:
+        raise ValueError(
+            "xpurt.autocast takes torch.bfloat16, torch.float16, torch.float32 or "
+            f"torch.int8; found {dtype}. Leave the dtype out for the default of the device."
+        )
+    if layout not in (torch.strided, torch._mkldnn):  # type: ignore[attr-defined]
+        raise ValueError(
+            "xpurt.autocast takes the layouts torch.mkldnn and torch.strided; found "
+            f"{layout}. Convert tensors to other layouts yourself, outside of autocast."
+        )

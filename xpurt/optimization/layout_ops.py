@@ -1,0 +1,160 @@
+"""Convolutions and linear layers in the dtype and layout of a block of autocast.
+
+Each function has the arguments of PyTorch's function, after the state of the thread. It
+returns None where PyTorch's own function is to run, under torch.autocast: for operands
+that autocast leaves alone, and such as oneDNN has no layout for.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from xpurt.optimization.converted_weights import (
+    can_be_kept,
+    converted,
+    differentiable,
+)
+from xpurt.optimization.layout_state import LayoutState
+from xpurt.optimization.packed_convolution import packed_convolution
+from xpurt.optimization.temporary_layouts import format_of, is_channels_last
+
+_DTYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def _dtype(state: LayoutState, input: Any, weight: Any) -> torch.dtype | None:
+    """The dtype in which an op with these operands computes; None if it is left alone."""
+    if type(input) is not Tensor or type(weight) not in (Tensor, torch.nn.Parameter):
+        return None
+    device = input.device.type
+    if not state.enabled.get(device, False) or weight.device != input.device:
+        return None
+    if not input.layout is weight.layout is torch.strided:
+        return None
+    # What a graph records is to stay where the program knows it.
+    if device == "xpu" and torch.xpu.is_current_stream_capturing():
+        return None
+    if input.dtype not in _DTYPES or weight.dtype not in _DTYPES:
+        return None
+    if torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return input.dtype if input.dtype == weight.dtype else None
+
+
+def _wants_gradient(*operands: Any) -> bool:
+    return torch.is_grad_enabled() and any(
+        isinstance(each, Tensor) and each.requires_grad for each in operands
+    )
+
+
+def _kept_in(state: LayoutState) -> object:
+    return state.block if torch.is_autocast_cache_enabled() else None
+
+
+def _in_dtype(state: LayoutState, value: Tensor | None, dtype: torch.dtype) -> Any:
+    """A bias, or a weight that needs no layout."""
+    if value is None or value.dtype == dtype:
+        return value
+    if _wants_gradient(value):
+        return value.to(dtype)
+    return converted(value, dtype, lambda each: each.to(dtype), _kept_in(state))
+
+
+def _in_layout(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """The tensor, of four or five dimensions, in the dtype and in channels last."""
+    format = format_of(tensor.dim())
+    assert format is not None
+    # The layout of the smaller elements is changed: one op takes twice the time.
+    return tensor.to(dtype).contiguous(memory_format=format)
+
+
+def _images(state: LayoutState, input: Tensor, dtype: torch.dtype) -> Tensor:
+    """The input in the layout. A plain one has a plain gradient."""
+    is_ours = input in state.temporary or is_channels_last(input)
+    if is_ours or not _wants_gradient(input):
+        return _in_layout(input, dtype)
+    with torch.no_grad():
+        made = _in_layout(input.detach(), dtype)
+    return differentiable(input, made)
+
+
+def _weight(state: LayoutState, weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """The weight in the layout, with a gradient if one is wanted."""
+    if weight.dtype == dtype and is_channels_last(weight):
+        return weight
+
+    def convert(each: Tensor) -> Tensor:
+        return _in_layout(each, dtype)
+
+    form = ("channels last", dtype)
+    if not _wants_gradient(weight):
+        return converted(weight, form, convert, _kept_in(state))
+    if not can_be_kept(weight) or not torch.is_autocast_cache_enabled():
+        return convert(weight)
+    return differentiable(weight, converted(weight, form, convert, _kept_in(state)))
+
+
+def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor | None]:
+    """function: PyTorch's. can_pack: whether there is a form with a packed weight."""
+
+    def run(
+        state: LayoutState,
+        input: Any,
+        weight: Any,
+        bias: Tensor | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Tensor | None:
+        dtype = _dtype(state, input, weight)
+        fits = (
+            dtype is not None
+            and input.dim() == weight.dim()
+            and input.numel() > 0
+            and format_of(input.dim()) is not None
+        )
+        if not fits or dtype is None:
+            return None
+        # PyTorch's result would be in channels last.
+        given = input not in state.temporary and is_channels_last(input)
+        given = given or is_channels_last(weight)
+        images = _images(state, input, dtype)
+        result = None
+        keep = _kept_in(state)
+        if can_pack and keep and not _wants_gradient(input, weight, bias):
+            cast_bias = _in_dtype(state, bias, dtype)
+            result = packed_convolution(
+                keep, images, weight, cast_bias, *args, **kwargs
+            )
+        if result is None:
+            in_layout = _weight(state, weight, dtype)
+            cast_bias = _in_dtype(state, bias, dtype)
+            result = function(images, in_layout, cast_bias, *args, **kwargs)
+        if not given:
+            state.temporary.add(result)
+        made: Tensor = result
+        return made
+
+    return run
+
+
+def _linear(
+    state: LayoutState, input: Any, weight: Any, bias: Tensor | None = None
+) -> Tensor | None:
+    """A linear layer whose weight is cast once, where no gradient is wanted."""
+    dtype = _dtype(state, input, weight)
+    if dtype is None or weight.dtype == dtype or _wants_gradient(input, weight, bias):
+        return None
+    state.temporary.make_plain(input)
+    return torch.nn.functional.linear(
+        input, _in_dtype(state, weight, dtype), _in_dtype(state, bias, dtype)
+    )
+
+
+LAYOUT_OPS: Final[dict[Any, Callable[..., Tensor | None]]] = {
+    torch.conv2d: _convolution(torch.conv2d, can_pack=True),
+    torch.conv3d: _convolution(torch.conv3d, can_pack=True),
+    torch.conv_transpose2d: _convolution(torch.conv_transpose2d),
+    torch.conv_transpose3d: _convolution(torch.conv_transpose3d),
+    torch.nn.functional.linear: _linear,
+}
