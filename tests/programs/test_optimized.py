@@ -3,70 +3,34 @@
 import copy
 import io
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from kernels.model_zoo import ENCODER
 from torch import Tensor, nn
 from torch.testing import assert_close
 from torch.utils import _pytree as pytree
 
 import xpurt
+from programs.optimized_models import NAMES, made
 
-timm = pytest.importorskip("timm")
-transformers = pytest.importorskip("transformers")
-
-SMALL = {"vocab_size": 100, **ENCODER}
-LLAMA = {
-    "vocab_size": 100, "hidden_size": 32, "intermediate_size": 64,
-    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-}  # fmt: skip
-GPT2 = {"vocab_size": 100, "n_embd": 32, "n_layer": 2, "n_head": 4}
-
-IMAGE_MODELS = {
-    "resnet18": 64,
-    "resnet50": 64,
-    "convnext_atto": 64,
-    "mobilenetv3_small_050": 64,
-    "efficientnet_b0": 64,
-    "vit_tiny_patch16_224": 224,
-    "densenet121": 64,
+# A part of some models, and what was done to it.
+FUSED = {
+    "bert": {
+        "encoder.layer.0.attention.self.query": "one product with key and value",
+        "encoder.layer.1.intermediate.dense": "linear layer + gelu",
+    },
+    "distilbert": {
+        "transformer.layer.0.attention.q_lin": "one product with k_lin and v_lin",
+    },
+    "llama": {
+        "model.layers.0.self_attn.q_proj": "one product with k_proj and v_proj",
+        "model.layers.1.mlp.gate_proj": "SwiGLU",
+        "model.layers.0.input_layernorm": "RMS norm",
+        "model.norm": "RMS norm",
+    },
+    "vit_tiny_patch16_224": {"blocks.3.mlp.fc1": "linear layer + gelu"},
 }
-LANGUAGE_MODELS: dict[str, Callable[[], nn.Module]] = {
-    "bert": lambda: transformers.BertModel(transformers.BertConfig(**SMALL)),
-    "distilbert": lambda: transformers.DistilBertModel(
-        transformers.DistilBertConfig(
-            vocab_size=100, dim=32, n_layers=2, n_heads=4, hidden_dim=64
-        )
-    ),
-    "gpt2": lambda: transformers.GPT2Model(transformers.GPT2Config(**GPT2)),
-    "llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**LLAMA)),
-    "roberta": lambda: transformers.RobertaModel(transformers.RobertaConfig(**SMALL)),
-    "t5 encoder": lambda: transformers.T5EncoderModel(
-        transformers.T5Config(
-            vocab_size=100, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4
-        )
-    ),
-}
-NAMES = [*IMAGE_MODELS, *LANGUAGE_MODELS]
-
-
-def made(name: str) -> tuple[nn.Module, Any]:
-    torch.manual_seed(0)
-    if name in LANGUAGE_MODELS:
-        tokens = torch.randint(5, 100, (2, 12))
-        return LANGUAGE_MODELS[name]().eval(), {"input_ids": tokens}
-    side = IMAGE_MODELS[name]
-    model = timm.create_model(name, pretrained=False, num_classes=7)
-    for each in model.modules():
-        if isinstance(each, nn.BatchNorm2d):  # as after some training
-            assert each.running_mean is not None
-            assert each.running_var is not None
-            each.running_mean.normal_(0, 0.1)
-            each.running_var.uniform_(0.8, 1.2)
-    return model.eval(), (torch.rand(2, 3, side, side),)
 
 
 def values(model: nn.Module, sample: Any) -> list[Tensor]:
@@ -92,6 +56,8 @@ def test_values(name: str, kind: str) -> None:
         ) in report.left
     else:
         assert report.done
+    for part, what in FUSED.get(name, {}).items():
+        assert (part, f"fused: {what}") in report.done
     assert not any("differed" in why for _, why in report.left)
     for one, other in zip(expected, values(optimized, sample), strict=True):
         assert_close(other, one, rtol=1e-3, atol=1e-3 * float(one.abs().max()))
@@ -104,30 +70,76 @@ def test_values(name: str, kind: str) -> None:
         assert float(far) < 5e-2
 
 
+def is_near(found: list[Tensor], expected: list[Tensor]) -> bool:
+    """Whether values differ by rounding."""
+    return all(
+        torch.allclose(one, other, rtol=1e-3, atol=1e-3 * float(other.abs().max()))
+        for one, other in zip(found, expected, strict=True)
+    )
+
+
+def change(model: nn.Module) -> None:
+    """Gives all parameters other values."""
+    with torch.no_grad():
+        for each in model.parameters():
+            each.mul_(0.9).add_(0.01)
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_it_stays_a_model(name: str) -> None:
+def test_state_is_loaded_both_ways(name: str) -> None:
     model, sample = made(name)
     optimized = xpurt.optimize(model)
     assert type(optimized).__name__ == type(model).__name__
-    expected = values(optimized, sample)
+    before = values(optimized, sample)  # weights are packed
+    change(model)
+    optimized.load_state_dict(model.state_dict())
+    found = values(optimized, sample)
+    assert is_near(found, values(model, sample))
+    assert not is_near(found, before)
+    change(optimized)
     saved = io.BytesIO()
     torch.save(optimized.state_dict(), saved)
     saved.seek(0)
     model.load_state_dict(torch.load(saved))
-    optimized.load_state_dict(model.state_dict())
-    seen: list[nn.Module] = []
-    handles = [
-        each.register_forward_hook(lambda module, *_: seen.append(module))
-        for each in optimized.modules()
+    assert is_near(values(optimized, sample), values(model, sample))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hooks_see_each_module(name: str) -> None:
+    model, sample = made(name)
+    optimized = xpurt.optimize(model)
+    expected = values(model, sample)
+
+    def calls_of(model: nn.Module) -> list[str]:
+        names = {each: name for name, each in model.named_modules()}
+        seen: list[str] = []
+        handles = [
+            each.register_forward_hook(lambda module, *_: seen.append(names[module]))
+            for each in names
+        ]
+        assert is_near(values(model, sample), expected)
+        for handle in handles:
+            handle.remove()
+        return seen
+
+    assert calls_of(optimized) == calls_of(model)
+    assert is_near(values(optimized, sample), expected)
+
+
+@pytest.mark.parametrize("copied", ["deepcopy", "pickle"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_copy_is_optimized(name: str, copied: str) -> None:
+    model, sample = made(name)
+    optimized = xpurt.optimize(model)
+    expected = values(optimized, sample)
+    if copied == "deepcopy":
+        other = copy.deepcopy(optimized)
+    else:
+        other = pickle.loads(pickle.dumps(optimized))
+    assert [type(each) for each in other.modules()] == [
+        type(each) for each in optimized.modules()
     ]
-    values(optimized, sample)
-    calls = len(seen)
-    for each in handles:
-        each.remove()
-    plain: list[nn.Module] = []
-    for module in model.modules():
-        module.register_forward_hook(lambda module, *_: plain.append(module))
-    values(model, sample)
-    assert calls == len(plain)
-    for other in (copy.deepcopy(optimized), pickle.loads(pickle.dumps(optimized))):
-        assert all(map(torch.equal, values(other, sample), expected))
+    assert all(map(torch.equal, values(other, sample), expected))
+    change(other)
+    assert not is_near(values(other, sample), expected)
+    assert all(map(torch.equal, values(optimized, sample), expected))
