@@ -224,6 +224,9 @@ def test_suites_are_as_the_targets_say() -> None:
         "distributed": (1.2, None, None),
         "lazy": (1.0, None, None),
         "optimize": (1.0, None, None),
+        "optimize-compiled": (1.3, None, None),
+        "optimize-train": (1.0, None, None),
+        "cpu-kernels": (0.5, None, None),
     }
     for suite in SUITES:
         names = [row.name for row in suite.rows]

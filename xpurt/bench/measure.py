@@ -150,21 +150,21 @@ def _faults_of(call: Call) -> float:
 
 
 def _others(row: Row) -> tuple[list[Side], dict[str, OtherResult]]:
-    """The same work by other libraries, and the errors of those that fail. Nothing is
-    said of libraries that are not installed."""
-    sides, errors = [], {}
+    """The same work by other libraries, and what is to be said of those that fail or
+    are not installed."""
+    sides, without = [], {}
     for name, prepare in row.others.items():
         try:
             call, finish = prepare()
             call()
             finish()
-        except ImportError:
-            continue
+        except ImportError as error:
+            without[name] = OtherResult(missing=error.name or name)
         except Exception as error:  # of any op, in any library
-            errors[name] = OtherResult(first_line(error))
+            without[name] = OtherResult(first_line(error))
         else:
             sides.append(Side(name, call, finish))
-    return sides, errors
+    return sides, without
 
 
 def first_line(error: BaseException) -> str:

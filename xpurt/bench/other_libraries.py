@@ -7,9 +7,11 @@ the library is not installed. Other libraries get as many threads as PyTorch.
 import importlib
 import io
 import logging
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -58,31 +60,118 @@ def openvino_call(
         # The check traces twice, and takes other names of modules for another program.
         traced = torch.jit.trace(model, x, check_trace=False)  # type: ignore[no-untyped-call]
         converted = openvino.convert_model(traced, example_input=x)
+    return _in_openvino(converted, x, dtype)
+
+
+def onnxruntime_call(model: torch.nn.Module, x: torch.Tensor) -> tuple[Call, Call]:
+    """A network in evaluation mode, in float32. Wants onnxscript, too."""
+    importlib.import_module("onnxruntime")
+    return _in_onnxruntime(_onnx(model, x), x)
+
+
+def quantized_onnxruntime_call(
+    model: torch.nn.Module, x: torch.Tensor
+) -> tuple[Call, Call]:
+    """A network in evaluation mode, in int8. Wants onnx and onnxscript, too."""
+    return _in_onnxruntime(_quantized_onnx(model, x), x)
+
+
+def quantized_openvino_call(
+    model: torch.nn.Module, x: torch.Tensor
+) -> tuple[Call, Call]:
+    """The same program in OpenVINO. Wants onnx, onnxruntime and onnxscript, too."""
+    openvino = importlib.import_module("openvino")
+    program = openvino.Core().read_model(_quantized_onnx(model, x))
+    return _in_openvino(program, x, torch.float32)
+
+
+def torchao_call(
+    model: torch.nn.Module, x: torch.Tensor, bits: int
+) -> tuple[Call, Call]:
+    """A network in evaluation mode, eager, with weights of linear layers in 8 or 4 bits;
+    in 4 bits with a scale for each 64 inputs."""
+    with _quiet():
+        torchao = importlib.import_module("torchao.quantization")
+        int4 = torch.int4  # type: ignore[attr-defined]
+        config = (
+            torchao.Int8WeightOnlyConfig(version=2)
+            if bits == 8
+            else torchao.IntxWeightOnlyConfig(int4, torchao.PerGroup(64))
+        )
+        torchao.quantize_(model, config)
+
+    def call() -> object:
+        with torch.no_grad():
+            return model(x)
+
+    return call, _nothing
+
+
+def _in_openvino(
+    program: Any, x: torch.Tensor, dtype: torch.dtype
+) -> tuple[Call, Call]:
+    """dtype: of layers that are not quantized."""
+    openvino = importlib.import_module("openvino")
     options = {
         "INFERENCE_NUM_THREADS": torch.get_num_threads(),
         "INFERENCE_PRECISION_HINT": "bf16" if dtype == torch.bfloat16 else "f32",
         "PERFORMANCE_HINT": "LATENCY",
     }
-    compiled = openvino.Core().compile_model(converted, "CPU", options)
+    compiled = openvino.Core().compile_model(program, "CPU", options)
     request, inputs = compiled.create_infer_request(), [x.numpy()]
     return lambda: request.infer(inputs, share_inputs=True), _nothing
 
 
-def onnxruntime_call(model: torch.nn.Module, x: torch.Tensor) -> tuple[Call, Call]:
-    """A network in evaluation mode, in float32. Wants onnxscript, too."""
+def _in_onnxruntime(program: bytes, x: torch.Tensor) -> tuple[Call, Call]:
     runtime = importlib.import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = runtime.InferenceSession(
+        program, options, providers=["CPUExecutionProvider"]
+    )
+    inputs = {session.get_inputs()[0].name: x.numpy()}
+    return lambda: session.run(None, inputs), _nothing
+
+
+def _onnx(model: torch.nn.Module, x: torch.Tensor) -> bytes:
     importlib.import_module("onnxscript")
     file = io.BytesIO()
     with _quiet():
         program: Any = torch.onnx.export(model, (x,), dynamo=True, verbose=False)
         program.save(file)
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    session = runtime.InferenceSession(
-        file.getvalue(), options, providers=["CPUExecutionProvider"]
-    )
-    inputs = {session.get_inputs()[0].name: x.numpy()}
-    return lambda: session.run(None, inputs), _nothing
+    return file.getvalue()
+
+
+def _quantized_onnx(model: torch.nn.Module, x: torch.Tensor) -> bytes:
+    """The program by ONNX Runtime's static quantization, calibrated with `x`: weights
+    with a scale per channel, activations with a scale and a zero point."""
+    onnx = importlib.import_module("onnx")
+    tools = importlib.import_module("onnxruntime.quantization")
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        plain, prepared, quantized = (
+            Path(folder) / f"{name}.onnx" for name in ("plain", "prepared", "quantized")
+        )
+        plain.write_bytes(_onnx(model, x))
+        tools.shape_inference.quant_pre_process(
+            plain, prepared, skip_symbolic_shape=True
+        )
+        name = onnx.load(prepared).graph.input[0].name
+        samples = iter([{name: x.numpy()}])
+
+        class Calibration(tools.CalibrationDataReader):  # type: ignore[misc, name-defined]
+            def get_next(self) -> object:
+                return next(samples, None)
+
+        tools.quantize_static(
+            prepared,
+            quantized,
+            Calibration(),
+            quant_format=tools.QuantFormat.QDQ,
+            per_channel=True,
+            activation_type=tools.QuantType.QUInt8,
+            weight_type=tools.QuantType.QInt8,
+        )
+        return quantized.read_bytes()
 
 
 def _nothing() -> None:

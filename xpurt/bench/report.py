@@ -72,7 +72,8 @@ def suite_table(result: SuiteResult, limits: Limits) -> str:
 
 
 def verdicts(result: SuiteResult, limits: Limits) -> list[str]:
-    """Sentences: the targets, the rows over a limit, and the rows that failed."""
+    """Sentences: the targets, the rows over a limit, the rows that failed, and libraries
+    that are not installed."""
     suite = result.suite
     lines = []
     if result.geomean is not None:
@@ -115,7 +116,20 @@ def verdicts(result: SuiteResult, limits: Limits) -> list[str]:
         for name, other in row.others.items()
         if other.error
     ]
-    return lines
+    return lines + _missing(result)
+
+
+def _missing(result: SuiteResult) -> list[str]:
+    """A line for each other library that is not installed."""
+    modules: dict[str, set[str]] = {}
+    for row in result.rows:
+        for name, other in row.others.items():
+            if other.missing:
+                modules.setdefault(name, set()).add(other.missing)
+    return [
+        f"{name}: not installed ({', '.join(sorted(missing))})"
+        for name, missing in modules.items()
+    ]
 
 
 def _over(result: SuiteResult, over: Sequence[RowResult]) -> str:

@@ -14,9 +14,13 @@ from xpurt.bench.timing import Ratio
 @dataclass(frozen=True, slots=True)
 class OtherResult:
     """The time of another library, and the ratios of xpu's times to it; or the reason
-    why there is none."""
+    why there is none.
+
+    missing: the module that is not installed.
+    """
 
     error: str = ""
+    missing: str = ""
     seconds: float = 0.0
     ratio: Ratio | None = None
     processor: Ratio | None = None

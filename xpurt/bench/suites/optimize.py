@@ -1,151 +1,154 @@
-"""Optimized models, and the same models in eager PyTorch on CPU tensors, in float32."""
+"""Optimized and quantized models for inference, and the same models in eager PyTorch on
+CPU tensors, in float32."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch._inductor import config
 
 import xpurt
-from xpurt.bench.models import GPT, Residual
-from xpurt.bench.row import LARGE, SEED, Row, Suite, Work
+from xpurt.bench import networks
+from xpurt.bench.networks import Make, made
+from xpurt.bench.other_libraries import (
+    onnxruntime_call,
+    openvino_call,
+    quantized_onnxruntime_call,
+    quantized_openvino_call,
+    torchao_call,
+)
+from xpurt.bench.processor import at_most
+from xpurt.bench.row import LARGE, Other, Row, Suite, Work
 
-# A network in evaluation mode, and its input.
-Inference = tuple[nn.Module, Tensor]
-
-BATCH = 8
-TOKENS = 128
-
-
-class Bottleneck(nn.Module):
-    """Of a ResNet-50 (He and others, 2015)."""
-
-    def __init__(self, before: int, after: int, stride: int) -> None:
-        super().__init__()
-        width = after // 4
-        self.body = nn.Sequential(
-            *(
-                nn.Conv2d(before, width, 1, bias=False),
-                nn.BatchNorm2d(width),
-                nn.ReLU(),
-            ),
-            nn.Conv2d(width, width, 3, stride, 1, bias=False),
-            *(nn.BatchNorm2d(width), nn.ReLU()),
-            *(nn.Conv2d(width, after, 1, bias=False), nn.BatchNorm2d(after)),
-        )
-        self.shortcut: nn.Module = nn.Identity()
-        if before != after:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after)
-            )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.relu(self.body(x) + self.shortcut(x))
+Forward = Callable[[Tensor], object]
 
 
-def _resnet(
-    block: Callable[[int, int, int], nn.Module], width: int, depths: tuple[int, ...]
-) -> Inference:
-    """For images of 224x224. width: of the first blocks' results, in channels."""
-    blocks: list[nn.Module] = []
-    before = 64
-    for level, depth in enumerate(depths):
-        for place in range(depth):
-            after = width << level
-            blocks.append(block(before, after, 2 if level and not place else 1))
-            before = after
-    model = nn.Sequential(
-        *(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()),
-        nn.MaxPool2d(3, 2, 1),
-        *blocks,
-        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 1000)),
-    )
-    return model, torch.randn(BATCH, 3, 224, 224)
+def _optimized(model: nn.Module, x: Tensor, dtype: torch.dtype) -> Forward:
+    return xpurt.optimize(model, dtype=dtype, sample_input=x, inplace=True)
 
 
-class EncoderLayer(nn.Module):
-    """Of a BERT (Devlin and others, 2018)."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.query, self.key, self.value, self.out = (
-            nn.Linear(width, width) for _ in range(4)
-        )
-        self.norm = nn.LayerNorm(width)
-        self.into, self.back = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-        self.after = nn.LayerNorm(width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (
-            each(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for each in (self.query, self.key, self.value)
-        )
-        y = nn.functional.scaled_dot_product_attention(q, k, v)
-        x = self.norm(x + self.out(y.transpose(1, 2).flatten(2)))
-        y = self.back(nn.functional.gelu(self.into(x)))
-        result: Tensor = self.after(x + y)
-        return result
+def _quantized(model: nn.Module, x: Tensor, kind: str) -> Forward:
+    return xpurt.quantize(model, kind, calibration=[x], inplace=True)
 
 
-def _bert() -> Inference:
-    """A quarter of the layers of BERT-base."""
-    layers = nn.Sequential(*(EncoderLayer(768, 12) for _ in range(3)))
-    return layers, torch.randn(1, TOKENS, 768)
+def _in_blocks(model: nn.Module, x: Tensor) -> Forward:
+    """As a user of torch.autocast writes it: a block around each call."""
+    layout = torch.mkldnn  # type: ignore[attr-defined]
+
+    def forward(x: Tensor) -> object:
+        with xpurt.autocast(x.device.type, torch.bfloat16, layout=layout):
+            return model(x)
+
+    return forward
 
 
-def _gpt() -> Inference:
-    model = GPT(vocabulary=1000, length=128, width=256, heads=8, layers=4)
-    return model, torch.randint(1000, (8, 128))
-
-
-NETWORKS: dict[str, Callable[[], Inference]] = {
-    "ResNet-18": partial(_resnet, Residual, 64, (2, 2, 2, 2)),
-    "ResNet-50": partial(_resnet, Bottleneck, 256, (3, 4, 6, 3)),
-    "BERT-base, 3 layers": _bert,
-    "GPT": _gpt,
+# What is done to a model, by the words of the rows' names.
+FORMS: Mapping[str, Callable[[nn.Module, Tensor], Forward]] = {
+    "f32": partial(_optimized, dtype=torch.float32),
+    "bf16": partial(_optimized, dtype=torch.bfloat16),
+    "int8": partial(_quantized, kind="static"),
+    "autocast": _in_blocks,
+    "int8 weights": partial(_quantized, kind="int8_weight_only"),
+    "int4 weights": partial(_quantized, kind="int4_weight_only"),
 }
 
 
-def _work(
-    name: str,
-    dtype: torch.dtype,
-    kind: str,
-    device: torch.device,
-    *,
-    stock: bool = False,
-) -> Work:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(SEED)
-        model, x = NETWORKS[name]()
-    model = model.eval()
-    if not stock:
-        model, x = model.to(kind), x.to(kind)
-        model = xpurt.optimize(model, dtype=dtype, sample_input=x, inplace=True)
+def _work(network: Make, form: str, kind: str, device: torch.device) -> Work:
+    """form: of FORMS, or "" for the model as it is."""
+    model, x = made(network)
+    model, x = model.to(kind), x.to(kind)
+    forward = FORMS[form](model, x) if form else model
 
-    def call() -> Tensor:
+    def call() -> object:
         with torch.no_grad():
-            result: Tensor = model(x)
-        return result
+            return forward(x)
 
     return Work(call, elements=LARGE)
 
 
-def _rows(name: str, at_most: dict[torch.dtype, float]) -> list[Row]:
+def _others(network: Make, form: str) -> dict[str, Other]:
+    """The same model by other libraries, in the same type."""
+    if form == "int8":
+        return {
+            "OpenVINO": lambda: quantized_openvino_call(*made(network)),
+            "ONNX Runtime": lambda: quantized_onnxruntime_call(*made(network)),
+        }
+    if form in ("int8 weights", "int4 weights"):
+        bits = 8 if form == "int8 weights" else 4
+        return {"torchao": lambda: torchao_call(*made(network), bits)}
+    dtype = torch.float32 if form == "f32" else torch.bfloat16
+    others: dict[str, Other] = {
+        "OpenVINO": lambda: openvino_call(*made(network), dtype)
+    }
+    if form == "f32":
+        others["ONNX Runtime"] = lambda: onnxruntime_call(*made(network))
+    return others
+
+
+def inference_rows(
+    name: str, network: Make, limits: Mapping[str, float | None]
+) -> list[Row]:
+    """limits: the largest allowed ratio of each form."""
     return [
         Row(
-            f"{name} {'f32' if dtype is torch.float32 else 'bf16'}, {kind} tensors",
-            partial(_work, name, dtype, kind),
-            partial(_work, name, torch.float32, "cpu", stock=True),
+            f"{name} {form}, {kind} tensors",
+            partial(_work, network, form, kind),
+            partial(_work, network, "", "cpu"),
+            others=_others(network, form) if kind == "xpu" else {},
             at_most=limit,
             long=True,
         )
-        for dtype, limit in at_most.items()
+        for form, limit in limits.items()
         for kind in ("cpu", "xpu")
     ]
 
 
-# For processors without AMX.
+def _compiled(network: Make, device: torch.device) -> Work:
+    """Stock torch.compile of CPU tensors in bfloat16, with frozen parameters and images
+    in channels last."""
+    model, x = made(network)
+    layout = torch.channels_last
+    model.to(torch.bfloat16).to(memory_format=layout)  # type: ignore[call-overload]
+    x = x.to(torch.bfloat16, memory_format=layout)
+    compiled = torch.compile(model)
+
+    def call() -> object:
+        with torch.no_grad():
+            return compiled(x)
+
+    # Dynamo reads the setting, too, so an option of torch.compile is not enough.
+    with config.patch(freezing=True):
+        call()
+    return Work(call, elements=LARGE)
+
+
+def beside_compiled(name: str, network: Make, limit: float) -> Row:
+    return Row(
+        f"{name} bf16, xpu tensors",
+        partial(_work, network, "bf16", "xpu"),
+        partial(_compiled, network),
+        at_most=limit,
+        long=True,
+        compiled=True,
+    )
+
+
+# Vector instructions compute products of bfloat16 at twice the rate of float32, and of
+# int8 at four times it. The tiles of AMX are several times as fast.
+F32 = {"f32": 0.65}
+BF16 = at_most(with_amx=0.15, without=0.7)
+INT8 = at_most(with_amx=0.12, without=0.5)
+RESNET = {"f32": 0.65, "bf16": BF16, "autocast": BF16, "int8": INT8}
+BERT = {
+    "f32": 0.9,
+    "bf16": at_most(with_amx=0.2, without=0.7),
+    "autocast": at_most(with_amx=0.2, without=0.7),
+    "int8": at_most(with_amx=0.18, without=0.5),
+}
+GPT = {"f32": 1.0, "bf16": 0.7, "autocast": 0.7}
+WEIGHTS = {"int8 weights": 0.5, "int4 weights": 0.35}
+
 OPTIMIZE = Suite(
     "optimize",
     "optimized models for inference, and eager PyTorch on CPU tensors in float32",
@@ -154,9 +157,21 @@ OPTIMIZE = Suite(
     beside="stock",
     only_by_name=True,
     rows=(
-        *_rows("ResNet-18", {torch.float32: 0.65, torch.bfloat16: 0.7}),
-        *_rows("ResNet-50", {torch.float32: 0.65, torch.bfloat16: 0.7}),
-        *_rows("BERT-base, 3 layers", {torch.float32: 0.9, torch.bfloat16: 0.7}),
-        *_rows("GPT", {torch.float32: 1.0, torch.bfloat16: 0.7}),
+        *inference_rows("ResNet-18", networks.resnet18, RESNET),
+        *inference_rows("ResNet-50", networks.resnet50, RESNET),
+        *inference_rows("BERT-base, 3 layers", networks.bert, BERT),
+        *inference_rows("GPT", networks.gpt, GPT),
+        *inference_rows("GPT-2, a token", networks.decoder, WEIGHTS),
     ),
+)
+
+OPTIMIZE_COMPILED = Suite(
+    "optimize-compiled",
+    "an optimized model, eager, and stock torch.compile with frozen parameters on CPU "
+    "tensors; both in bf16 and channels last",
+    target=1.3,
+    processor=True,
+    beside="compiled",
+    only_by_name=True,
+    rows=(beside_compiled("ResNet-18", networks.resnet18, 1.3),),
 )
