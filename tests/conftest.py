@@ -4,6 +4,7 @@ import gc
 import os
 import random
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,11 +35,30 @@ MAPPINGS = ["CPU", "explicit", "GPU", "AUTO"]
 def pytest_configure(config: pytest.Config) -> None:
     if not config.option.xpu_mapping:
         config.option.xpu_mapping = list(MAPPINGS)
+    config.addinivalue_line(
+        "markers",
+        "mappings(*names): those that the test runs under by default",
+    )
 
 
+# Runs before -m reads the marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take minutes are started first, and others run beside them."""
     items.sort(key=lambda item: item.get_closest_marker("takes_minutes") is None)
+    for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        if "xpu" in params and not _is_chosen(item, params["xpu"]):
+            item.add_marker("slow")
+
+
+def _is_chosen(item: pytest.Item, mapping: str) -> bool:
+    """Whether the test runs by default under the mapping. "explicit" puts the devices
+    of the others behind other ordinals: a third of the tests runs under it."""
+    chosen = item.get_closest_marker("mappings")
+    if chosen is not None:
+        return mapping in chosen.args
+    return mapping != "explicit" or zlib.crc32(item.nodeid.encode()) % 3 == 0
 
 
 _modules = 0  # those that are frozen

@@ -17,13 +17,13 @@ pytestmark = pytest.mark.takes_minutes
 
 FLOORS = Path(__file__).with_name("kernel_share.txt")
 
-CPU = Settings(jobs=2, sample=9, samples_per_pair=1)
+CPU = Settings(jobs=2, sample=12, samples_per_pair=1)
 # A third of the ops, since kernels are built for each.
 CPU_SYCL = Settings(
     policy="sycl",
     ops=("nn.*", "_*", "[a-d]*"),
     jobs=2,
-    sample=18,
+    sample=24,
     samples_per_pair=1,
 )
 CPU_SYCL_HALF = replace(CPU_SYCL, ops=("nn.*", "_*", "[a-h]*"))

@@ -23,19 +23,30 @@ SCRIPTS = {
     "attention.py": attention,
 }
 
+BY_DEFAULT = {
+    "collectives.py": ("CPU", "AUTO"),
+    "ordering.py": ("GPU", "AUTO"),
+    "training.py": ("CPU", "GPU"),
+    "attention.py": ("GPU",),
+}
+
 
 @functools.cache
 def found(script: str, mapping: str) -> list[Found]:
     return run(FOLDER / script, mapping)
 
 
-@pytest.mark.parametrize("mapping", ["CPU", "GPU", "AUTO"])
+# A script runs once per mapping, which takes 10 s.
 @pytest.mark.parametrize(
-    ("script", "case"),
+    ("script", "case", "mapping"),
     [
-        (script, case)
+        pytest.param(
+            *(script, case, mapping),
+            marks=[] if mapping in BY_DEFAULT[script] else [pytest.mark.slow],
+        )
         for script, module in SCRIPTS.items()
         for case in cases(vars(module))
+        for mapping in ("CPU", "GPU", "AUTO")
     ],
 )
 def test_on_two_ranks(script: str, case: str, mapping: str) -> None:

@@ -37,6 +37,7 @@ def test_every_row_is_tested() -> None:
     # The conformance run has samples of all types.
     ["float", *(pytest.param(each, marks=pytest.mark.slow) for each in SELDOM)],
 )
+@pytest.mark.beyond_cpu(aten=sorted(rows - TESTED_APART)[::3])
 @pytest.mark.parametrize("aten", sorted(rows - TESTED_APART))
 def test_samples(aten: str, dtype: str, xpu: torch.device) -> None:
     """The results are the CPU's, forward and backward, and a row computes them."""

@@ -69,7 +69,7 @@ def test_copying_can_be_forbidden(unreadable: torch.device) -> None:
     assert tensor.cpu().tolist() == [0, 1, 2]
 
 
-def test_copying_is_warned_of_once_per_op(xpu: torch.device) -> None:
+def test_copying_is_warned_of_once_per_op() -> None:
     # In a process of its own: here the warning may have been given before.
     code = """
         import warnings

@@ -190,6 +190,7 @@ def test_a_dump_for_the_viewer(xpu: torch.device, tmp_path: Path) -> None:
     del tensor
 
 
+@pytest.mark.mappings("CPU")
 def test_the_settings_of_the_allocator() -> None:
     code = """
     import torch, xpurt
