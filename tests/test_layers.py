@@ -39,21 +39,25 @@ ROOM_OF_MODULE = {
 # Rooms whose modules are each a face, and modules of other rooms that are one.
 IMPORTED_BY_NAME = {
     "startup",
+    "cpu_tensors",
     "sharing",
+    "optimization",
     "text",
     "xpurt.compiler.call_time",
     "xpurt.compiler.generated_code",
     "xpurt.compiler.random_ops",
     "xpurt.compiler.paired_rounds",
+    "xpurt.kernels.winograd",
     "xpurt.mapping.inventory",
     "xpurt.mapping.rank_placement",
     "xpurt.mapping.auto.simulation",
+    "xpurt.quantization.weights",
 }
 
 BELOW_XPU = {"base", "startup", "text", "kernels", "mapping", "streams"}
 BELOW_TOOLS = BELOW_XPU | {
     "reports", "xpu", "compiler", "lazy", "distributed", "runtime", "sharing", "virtual_gpu",
-    "prototype", "optimization"
+    "prototype", "optimization", "fused_ops", "quantization", "cpu_tensors"
 }  # fmt: skip
 
 # The table of rooms. "face" is xpurt/__init__.py, the public names: the tools above
@@ -72,21 +76,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "compiler": {"base", "kernels", "mapping", "streams", "xpu"},
     "lazy": {"base", "text", "kernels", "streams", "xpu", "compiler"},
     "prototype": {"base", "mapping", "runtime"},
-    "optimization": {"base", "mapping"},
     "distributed": {"base", "streams", "xpu"},
     "runtime": BELOW_XPU | {"xpu"},
     "sharing": BELOW_XPU | {"xpu"},
     "integrations": BELOW_XPU | {"xpu"},
+    "cpu_tensors": BELOW_XPU,
+    "fused_ops": {"base"},
+    "optimization": BELOW_XPU | {"xpu", "quantization"},
+    "quantization": {"base", "startup", "text"},
     "face": BELOW_XPU
-    | {
-        "calibration",
-        "integrations",
-        "xpu",
-        "runtime",
-        "prototype",
-        "sharing",
-        "optimization",
-    },
+    | {"calibration", "integrations", "xpu", "runtime", "prototype", "sharing"}
+    | {"cpu_tensors", "fused_ops", "optimization", "quantization"},
     "autoload": {"face"},
     "testing": BELOW_TOOLS | {"face"},
     "bench": BELOW_TOOLS | {"face", "testing"},

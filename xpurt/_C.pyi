@@ -427,6 +427,20 @@ def op_report() -> list[tuple[str, str, str, int, int, float]]:
 def reset_op_report() -> None: ...
 def set_fallback_mode(mode: str) -> None: ...
 
+# Kernels of CPU tensors: csrc/python/bind_cpu_kernels.cpp
+
+def set_cpu_kernels(
+    mode: str, ops: Sequence[tuple[str, str, bool]], cached_from_bytes: int
+) -> None:
+    """ops: (name, overload, whether numbers of floating point tell calls apart)."""
+
+def cpu_kernels() -> str: ...
+def ordinal_of_host() -> int:
+    """The first ordinal that is one CPU device in the host's memory, or -1."""
+
+def blocks_of_cpu_tensors() -> int:
+    """The blocks of xpu memory that CPU tensors own."""
+
 # Which device runs an op: csrc/python/bind_planning.cpp
 
 class OnlinePolicy:
@@ -700,6 +714,18 @@ class testing:
     def onednn_plans(index: int) -> tuple[int, int]:
         """The number of oneDNN's primitives, with reorders around them, that are kept
         for the home device of xpu:index, and the largest number."""
+
+    @staticmethod
+    def ops_with_cpu_kernels() -> list[str]:
+        """The ops whose CPU tensors rows may compute now: "aten::add.Tensor"."""
+
+    class PairedChoice:
+        """For tests: see Note [Paired calls]."""
+
+        def next(self, key: int, build_us: float) -> tuple[bool, bool]:
+            """Whether the row runs the call, and whether the call is timed."""
+        def record(self, key: int, by_row: bool, us: float) -> None: ...
+        def refuse(self, key: int) -> None: ...
 
     @staticmethod
     def unboxed_ops() -> list[str]:

@@ -8,6 +8,7 @@ if extension.load():
     accelerator.activate_at_import()
 
 from xpurt.calibration import calibrate
+from xpurt.cpu_tensors.setting import cpu_kernels, get_cpu_kernels, set_cpu_kernels
 from xpurt.errors import MappingError, XpurtError
 from xpurt.kernels import (
     get_kernel_policy,
@@ -25,14 +26,17 @@ from xpurt.mapping import (
     xpu_mapping,
 )
 from xpurt.optimization import optimize
+from xpurt.optimization.autocast import autocast
 from xpurt.prototype import PrototypeDevice, prototype_device
+from xpurt.quantization import quantize
 from xpurt.runtime import register_runtime
 from xpurt.sharing.lazy_copies import lazy_copies
 from xpurt.sharing.place import place
 from xpurt.sharing.share import from_usm, install_usm_interface, share, where
 
 if extension.inactive_reason() is None:
-    from xpurt import integrations, xpu
+    from xpurt import fused_ops, integrations, xpu
+    from xpurt.cpu_tensors import setting
     from xpurt.sharing import raw_pointer_guards
     from xpurt.sharing.lazy_copies import enable_at_import
 
@@ -41,14 +45,20 @@ if extension.inactive_reason() is None:
     install_usm_interface()
     enable_at_import()
     integrations.follow_imports()
+    fused_ops.define_ops()
+    setting.follow_mapping()
+    setting.enable_at_import()
 
 __all__ = [
     "MappingError",
     "PrototypeDevice",
     "XpurtError",
+    "autocast",
     "calibrate",
+    "cpu_kernels",
     "explain",
     "from_usm",
+    "get_cpu_kernels",
     "get_kernel_policy",
     "get_xpu_mapping",
     "kernel_policy",
@@ -59,7 +69,9 @@ __all__ = [
     "place",
     "prefer",
     "prototype_device",
+    "quantize",
     "register_runtime",
+    "set_cpu_kernels",
     "set_kernel_policy",
     "set_xpu_mapping",
     "share",

@@ -93,6 +93,12 @@ PARTS: list[Any] = [
 
 # By function: a call with each of some values.
 CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
+    "autocast": [
+        (xpurt.autocast, [*WRONG, "cuda", "cpuu", ""]),
+        (lambda it: xpurt.autocast("cpu", it), [*WRONG[:2], "bfloat16", torch.int16]),
+        (lambda it: xpurt.autocast("cpu", layout=it), [*WRONG, torch.sparse_csr]),
+        (lambda it: xpurt.autocast("xpu")(it), [3, None, "f"]),
+    ],
     "calibrate": [(xpurt.calibrate, [3, None, "cpu"])],
     "explain": [(xpurt.explain, [3, None, "x"])],
     "from_usm": [
@@ -103,8 +109,23 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
         (lambda it: enter(xpurt.kernel_policy, it), [*WRONG, "sycll", "", "SYCL"])
     ],
     "set_kernel_policy": [(xpurt.set_kernel_policy, [*WRONG, "sycll", "", "SYCL"])],
+    "cpu_kernels": [
+        (lambda it: enter(xpurt.cpu_kernels, it), [*WRONG, "sycll", "", "SYCL"])
+    ],
+    "set_cpu_kernels": [(xpurt.set_cpu_kernels, [*WRONG, "sycll", "", "SYCL"])],
     "lazy_copies": [(lambda it: enter(xpurt.lazy_copies, it), NO_FLAGS)],
     "op_report": [(lambda it: xpurt.op_report(reset=it), NO_FLAGS)],
+    "quantize": [
+        (lambda it: xpurt.quantize(it, "dynamic"), [3, None, cpu(), "model"]),
+        (
+            lambda it: xpurt.quantize(linear().eval(), it),
+            [*WRONG, "int8", "", "STATIC"],
+        ),
+        (
+            lambda it: xpurt.quantize(linear().eval(), "static", calibration=it),
+            [3, None, [], cpu(), "data"],
+        ),
+    ],
     "place": [
         (lambda it: xpurt.place(it, {"": 0}), [3, None, cpu(), "model"]),
         (lambda it: xpurt.place(linear(), it), [3, None, "xpu", ["a"], [("a", 0)]]),
@@ -210,6 +231,7 @@ WITHOUT = {
     "MappingError",
     "PrototypeDevice",
     "XpurtError",
+    "get_cpu_kernels",
     "get_kernel_policy",
     "get_xpu_mapping",
     "physical_devices",

@@ -20,10 +20,11 @@ os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import torch
 
-from pytorch_internals.assumptions import MEMBERS, PATCHES
+from pytorch_internals.assumptions import MEMBERS
 from pytorch_internals.cpp_names import NATIVE
 from pytorch_internals.dispatch_keys import KEYS
 from pytorch_internals.kinds import Member, Native
+from pytorch_internals.patches import PATCHES
 from pytorch_internals.used import CPP, ROOT, all_uses
 
 TORCH = Path(torch.__file__).parent

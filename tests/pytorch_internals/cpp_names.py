@@ -37,7 +37,7 @@ NATIVE = (
     Native("c10::impl::GPUTrace", "c10/core/impl/GPUTrace.h", "callbacks of `torch.xpu._gpu_trace`"),
     Native("c10::impl::PyInterpreter*", "c10/core/impl/PyInterpreter.h", "callbacks of `torch.xpu._gpu_trace`"),
     Native("c10::impl::tls_is_dispatch_key_excluded", "c10/core/impl/LocalDispatchKeySet.h", "whether a new lazy tensor is made within functionalization"),
-    Native("c10::impl::ExcludeDispatchKeyGuard", "c10/core/impl/LocalDispatchKeySet.h", "ops of a prototype device are called again below autocast"),
+    Native("c10::impl::ExcludeDispatchKeyGuard", "c10/core/impl/LocalDispatchKeySet.h", "ops are called again below autocast"),
     Native("c10::impl::GenericList", "ATen/core/ivalue.h", "lists in a traced graph, whose types are known at run time alone"),
     Native("c10::impl::boxArgs", "ATen/core/boxing/impl/boxing.h", "unboxed calls that end in a boxed one"),
     Native("c10::impl::PopResult", "ATen/core/boxing/impl/boxing.h", "unboxed calls that end in a boxed one"),

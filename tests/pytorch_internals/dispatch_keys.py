@@ -16,8 +16,10 @@ KEYS = (
     Key("aten QuantizedXPU", True, "ops that the fallback can't run"),
     Key("aten SparseCsrXPU", True, "ops that the fallback can't run"),
     Key("aten SparseXPU", True, "ops that the fallback can't run"),
+    Key("aten AutocastXPU", False, "whole attention layers, which PyTorch's lists leave out; a kernel of PyTorch's for them would be replaced"),
     Key("c10d XPU", True, "collectives"),
     Key("c10d SparseXPU", True, "the sum of sparse tensors of several processes"),
-    Key("xpurt XPU", True, "ops of compiled graphs"),
-    Key("xpurt CPU", False, "attention of compiled host code; the namespace is xpurt's"),
+    Key("xpurt XPU", True, "ops of compiled graphs, of quantized layers and of optimized models"),
+    Key("xpurt CPU", False, "attention of compiled host code, quantized layers, optimized models; the namespace is xpurt's"),
+    Key("xpurt Meta", False, "the shapes of quantized layers' results"),
 )  # fmt: skip

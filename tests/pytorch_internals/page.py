@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from pytorch_internals.assumptions import CHECKED_WITH, MEMBERS, PATCHES
+from pytorch_internals.assumptions import CHECKED_WITH, MEMBERS
 from pytorch_internals.cpp_names import NATIVE
 from pytorch_internals.dispatch_keys import KEYS
+from pytorch_internals.patches import PATCHES
 from pytorch_internals.used import ROOT, Uses, all_uses
 
 PAGE = ROOT / "docs" / "pytorch_internals.md"

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from pytorch_internals import assumptions, page, used
-from pytorch_internals.assumptions import MEMBERS, PATCHES
+from pytorch_internals.assumptions import MEMBERS
 from pytorch_internals.cpp_names import NATIVE
 from pytorch_internals.dispatch_keys import KEYS
+from pytorch_internals.patches import PATCHES
 
 TESTS = Path(__file__).parents[1]
 USES = used.all_uses()

@@ -46,6 +46,7 @@ enum class Rank : uint8_t {
   gil,                   // Python's own lock; no Mutex has this rank
   foreign_kernels,       // registers kernels with the dispatcher
   lazy_ops,              // the same
+  cpu_kernels,           // the same
   captured_draws,        // allocates memory, and submits to a stream
   lazy_copies,           // a lazy copy's memory changes its owner
   onednn_devices,        // makes an engine
@@ -93,9 +94,11 @@ enum class Rank : uint8_t {
   coalescing,            //
   peer_launch,           // sees whether a work has ended
   lazy_compiler,         //
+  cpu_choices,           //
   prototype_generators,  //
   prototype_calls,       //
   lazy_graphs,           //
+  packed_weights,        //
 };
 
 // Whether locks are checked; set by check_locks().

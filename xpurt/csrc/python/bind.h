@@ -9,6 +9,7 @@ namespace xpurt {
 void bind_allocator(pybind11::module_& m);
 void bind_compiled_kernel(pybind11::module_& m);
 void bind_compiler(pybind11::module_& m);
+void bind_cpu_kernels(pybind11::module_& m);
 void bind_device(pybind11::module_& m);
 void bind_distributed(pybind11::module_& m);
 void bind_graph(pybind11::module_& m);

@@ -118,8 +118,8 @@ class HostCode {
   py::list explained(const py::list& inputs, const std::vector<Kept>& kept) const {
     const double begin_us = now_us();
     py::list outputs = run(inputs);
-    explain_compiled("compiled graph", ordinal(device_.index()).home_device().name,
-                     Tier::native, "compiled to native code", now_us() - begin_us);
+    explain_other("compiled graph", ordinal(device_.index()).home_device().name,
+                  Tier::native, "compiled to native code", now_us() - begin_us);
     return replace_outputs(std::move(outputs), kept);
   }
 

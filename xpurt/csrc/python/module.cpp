@@ -7,6 +7,7 @@
 #include "c10/cuda_build.h"
 #include "c10/hooks.h"
 #include "c10/profiler.h"
+#include "cpu_tensors/device_call.h"
 #include "device/device.h"
 #include "device/device_uuid.h"
 #include "device/host_tasks.h"
@@ -31,7 +32,7 @@ LiveMemory live_and_borrowed() noexcept {
   const LiveMemory own = live_memory();
   const BorrowedMemory borrowed = borrowed_memory();
   const LazilyBorrowed lazy = lazily_borrowed();
-  return {own.storages + borrowed.storages + lazy.storages,
+  return {own.storages + borrowed.storages + lazy.storages + device_calls_underway(),
           own.bytes + borrowed.bytes + lazy.bytes};
 }
 
@@ -96,6 +97,7 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_placement(m);
   xpurt::bind_compiled_kernel(m);
   xpurt::bind_compiler(m);
+  xpurt::bind_cpu_kernels(m);
   xpurt::bind_device(m);
   xpurt::bind_distributed(m);
   xpurt::bind_lazy(m);
