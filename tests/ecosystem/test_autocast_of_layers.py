@@ -110,6 +110,18 @@ def test_without_autocast_of_xpu_nothing_is_cast() -> None:
 
 
 @pytest.mark.usefixtures("xpu")
+@pytest.mark.parametrize("call", [layer, native_attention], ids=lambda c: c.__name__)
+def test_autocast_of_the_cpu_leaves_xpu_alone(call: Call) -> None:
+    """PyTorch's kernels for the CPU compute these ops, and call others."""
+    with torch.no_grad():
+        expected = call("xpu", torch.float32)
+        with torch.autocast("cpu", torch.bfloat16):
+            found = call("xpu", torch.float32)
+    assert found.dtype == torch.float32
+    assert torch.equal(found, expected)
+
+
+@pytest.mark.usefixtures("xpu")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_compiled(dtype: torch.dtype) -> None:
     model, x = encoder_layer("xpu"), given("xpu", dtype)

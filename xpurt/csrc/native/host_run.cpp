@@ -2,6 +2,7 @@
 
 #include <ATen/core/List.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <utility>
@@ -32,6 +33,8 @@ void HostRun::run(c10::DispatchKeySet keys) {
   if (audit) audit->kernel_begins();
   {
     ResultsOnDevice results(!copies() && !is_asked_elsewhere_);
+    // The kernel may call other ops, which autocast of the CPU would cast.
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
     record_.host_kernel(record_.op, host_keys(keys), stack_);
   }
   check_written();
