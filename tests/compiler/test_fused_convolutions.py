@@ -82,7 +82,19 @@ def model_on(xpu: torch.device, dtype: torch.dtype, activation: str) -> nn.Modul
     return Residual(ACTIVATIONS[activation]).eval().to(xpu, dtype)
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+# Each takes seconds of a C++ compiler.
+EACH_ACTIVATION = [
+    pytest.param(
+        each,
+        marks=[]
+        if each in ("relu", "gelu", "silu", "hardswish")
+        else [pytest.mark.slow],
+    )
+    for each in ACTIVATIONS
+]
+
+
+@pytest.mark.parametrize("activation", EACH_ACTIVATION)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_activations(xpu: torch.device, activation: str, dtype: torch.dtype) -> None:
     if dtype == torch.bfloat16 and activation not in ("relu", "gelu"):

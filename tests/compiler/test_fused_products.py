@@ -7,7 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from test_fused_convolutions import ACTIVATIONS, compiled_code, has_primitives
+from test_fused_convolutions import (
+    ACTIVATIONS,
+    EACH_ACTIVATION,
+    compiled_code,
+    has_primitives,
+)
 from torch import Tensor, nn
 from torch._inductor import config
 from torch.testing import assert_close
@@ -36,7 +41,7 @@ def fused(code: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("activation", EACH_ACTIVATION)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_activations_and_additions(
     xpu: torch.device, activation: str, dtype: torch.dtype

@@ -20,6 +20,7 @@ PROGRAMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.filterwarnings("error:torch.compile runs op by op")
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_the_result_is_on_the_device(

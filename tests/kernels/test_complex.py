@@ -35,6 +35,7 @@ def database() -> dict[str, Any]:
     return {entry.name: entry.info for entry in of_pytorch()}
 
 
+@pytest.mark.beyond_cpu(aten=ROWS_OF_COMPLEX[::3])
 @pytest.mark.parametrize("aten", ROWS_OF_COMPLEX)
 def test_samples(aten: str, xpu: torch.device) -> None:
     """The results are the CPU's, forward and backward, and a row computes them."""

@@ -190,8 +190,16 @@ TYPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.beyond_cpu(left=[torch.int32, torch.bfloat16])
-@pytest.mark.parametrize("left", TYPES, ids=str)
+# Each pair of types takes kernels of its own, and each pair is there in two orders.
+@pytest.mark.beyond_cpu(left=[torch.bfloat16])
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param(each, marks=[pytest.mark.slow] if place % 2 else [])
+        for place, each in enumerate(TYPES)
+    ],
+    ids=str,
+)
 def test_types_are_promoted_as_by_pytorch(left: torch.dtype, xpu: torch.device) -> None:
     a = torch.tensor([0, 1, 1, 0, 1]).to(left)
     for right in TYPES:
