@@ -88,7 +88,16 @@ def two_devices() -> None:
         pytest.skip("AUTO needs two devices: the virtual GPU is switched off")
 
 
-@pytest.mark.parametrize("learn", ["0", "1"])
-@pytest.mark.parametrize("body", [OWN_TENSORS, SHARED_INPUTS, STREAMS])
+@pytest.mark.parametrize(
+    ("body", "learn"),
+    [
+        (OWN_TENSORS, "1"),
+        (SHARED_INPUTS, "0"),
+        (STREAMS, "1"),
+        pytest.param(OWN_TENSORS, "0", marks=pytest.mark.slow),
+        pytest.param(SHARED_INPUTS, "1", marks=pytest.mark.slow),
+        pytest.param(STREAMS, "0", marks=pytest.mark.slow),
+    ],
+)
 def test_four_threads_end(body: str, learn: str) -> None:
     assert output(HEAD + body, XPURT_MAPPING="AUTO", XPURT_LEARN=learn) == "done"

@@ -54,8 +54,8 @@ def test_a_mapping_that_cannot_be_is_one_line() -> None:
 @pytest.mark.parametrize(
     "mapping",
     [
-        "CPU",
         "AUTO",
+        pytest.param("CPU", marks=pytest.mark.slow),
         # Kernels have to be built for the virtual GPU.
         pytest.param("explicit", marks=pytest.mark.slow),
         pytest.param("GPU", marks=pytest.mark.slow),

@@ -43,7 +43,9 @@ print("graphs", len(found), "errors", [each.error for each in found if each.erro
 )
 
 
-@pytest.mark.parametrize("mapping", ["CPU", "GPU", "AUTO"])
+@pytest.mark.parametrize(
+    "mapping", ["CPU", pytest.param("GPU", marks=pytest.mark.slow), "AUTO"]
+)
 def test_training_by_compiled_graphs_has_the_losses_of_the_cpu(mapping: str) -> None:
     found = output(TRAINING, XPURT_MAPPING=with_gpu(mapping))
     graphs, errors = found.split("errors")

@@ -52,7 +52,12 @@ print("the same", [each.error for each in xpurt.lazy.compilations() if each.erro
 
 @pytest.mark.parametrize(
     ("mapping", "compile"),
-    [("CPU", "never"), ("GPU", "never"), ("AUTO", "never"), ("CPU", "always")],
+    [
+        pytest.param("CPU", "never", marks=pytest.mark.slow),
+        pytest.param("GPU", "never", marks=pytest.mark.slow),
+        ("AUTO", "never"),
+        ("CPU", "always"),
+    ],
 )
 def test_an_xpu_model_is_trained_in_the_mode(mapping: str, compile: str) -> None:
     code = TRAINING.format(compile=compile)

@@ -155,7 +155,9 @@ print("the same")
 """
 
 
-@pytest.mark.parametrize("compile", ["never", "always"])
+@pytest.mark.parametrize(
+    "compile", [pytest.param("never", marks=pytest.mark.slow), "always"]
+)
 def test_group_norm_has_gradients_also_of_an_empty_batch(compile: str) -> None:
     found = output(f"{START}\ncompile = {compile!r}\n{GROUP_NORM}", timeout=120)
     assert found == "the same"

@@ -80,7 +80,9 @@ print("the same", [each.error for each in xpurt.lazy.compilations() if each.erro
 )
 
 
-@pytest.mark.parametrize("compile", ["never", "always"])
+@pytest.mark.parametrize(
+    "compile", ["never", pytest.param("always", marks=pytest.mark.slow)]
+)
 def test_views_and_writes_have_the_values_of_the_cpu(compile: str) -> None:
     assert output(PROGRAMS.format(compile=compile)) == "the same []"
 

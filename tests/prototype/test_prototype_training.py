@@ -176,10 +176,10 @@ dist.destroy_process_group()
 @pytest.mark.parametrize(
     ("name", "memory"),
     [
-        ("hpu", "host"),
         ("mtia", "host"),
         ("ipu", "cpu"),
         ("mydevice", "gpu"),
+        pytest.param("hpu", "host", marks=pytest.mark.slow),
         pytest.param("ipu", "host", marks=pytest.mark.slow),
         pytest.param("mydevice", "host", marks=pytest.mark.slow),
     ],
