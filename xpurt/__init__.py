@@ -26,7 +26,7 @@ from xpurt.mapping import (
     xpu_mapping,
 )
 from xpurt.optimization import optimize
-from xpurt.optimization.autocast import autocast
+from xpurt.optimization.autocast.block import autocast
 from xpurt.prototype import PrototypeDevice, prototype_device
 from xpurt.quantization import quantize
 from xpurt.runtime import register_runtime

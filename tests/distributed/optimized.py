@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-from xpurt.optimization.training import optimize_for_training
+from xpurt.optimization.training.optimize_training import optimize_for_training
 
 warnings.simplefilter("ignore")
 

@@ -20,8 +20,8 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 import xpurt
-from xpurt.optimization import converted_weights
-from xpurt.optimization.packed_convolution import SMALLEST
+from xpurt.optimization.autocast import converted_weights
+from xpurt.optimization.autocast.packed_convolution import SMALLEST
 
 
 def is_channels_last(strides: tuple[int, ...]) -> bool:

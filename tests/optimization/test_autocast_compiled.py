@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.testing import assert_close
 
-from xpurt.optimization.layout_mode import LayoutMode
+from xpurt.optimization.autocast.layout_mode import LayoutMode
 
 DTYPES = [torch.bfloat16, torch.float32]
 

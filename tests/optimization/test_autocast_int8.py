@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 import xpurt
-from xpurt.optimization import converted_weights, int8_ops
+from xpurt.optimization.autocast import converted_weights, int8_ops
 
 LAYERS: list[Callable[[], nn.Module]] = [
     lambda: nn.Conv1d(3, 6, 3, stride=2, padding=1),

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from xpurt.optimization.layout_functions import KEEPS_LAYOUT
-from xpurt.optimization.layout_mode import LayoutMode
+from xpurt.optimization.autocast.layout_functions import KEEPS_LAYOUT
+from xpurt.optimization.autocast.layout_mode import LayoutMode
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 import xpurt
-from xpurt.optimization import converted_weights
-from xpurt.optimization.packed_convolution import SMALLEST
+from xpurt.optimization.autocast import converted_weights
+from xpurt.optimization.autocast.packed_convolution import SMALLEST
 
 
 @pytest.fixture

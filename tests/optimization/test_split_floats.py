@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from xpurt.optimization.split_floats import join, split, split_into
+from xpurt.optimization.training.split_floats import join, split, split_into
 
 SPECIAL = [
     0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), 3.4028234663852886e38, 1e-45,

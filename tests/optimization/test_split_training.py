@@ -22,8 +22,8 @@ from training_cases import (
 )
 from training_cases import step as one_step
 
-from xpurt.optimization import split_optimizer, training
-from xpurt.optimization.training import optimize_for_training
+from xpurt.optimization.training import optimize_training, split_optimizer
+from xpurt.optimization.training.optimize_training import optimize_for_training
 
 
 def losses(
@@ -140,7 +140,7 @@ def test_a_step_takes_copies_of_a_chunk_alone(monkeypatch: pytest.MonkeyPatch) -
         def step(self, closure: Any = None) -> None:
             chunks.append([p.numel() for p in self.param_groups[0]["params"]])
 
-    monkeypatch.setattr(training, "KINDS", (Recording,))
+    monkeypatch.setattr(optimize_training, "KINDS", (Recording,))
     given = Recording(model.parameters(), 0.1)
     _, optimizer, _ = optimize_for_training(model, given, inplace=True)
     for p in model.parameters():

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import StepLR
 from training_cases import adamw, mlp, sgd, small, step
 
-from xpurt.optimization.training import optimize_for_training
+from xpurt.optimization.training.optimize_training import optimize_for_training
 
 
 def inputs() -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from training_cases import adamw, mlp, small
 
-from xpurt.optimization.training import optimize_for_training
+from xpurt.optimization.training.optimize_training import optimize_for_training
 
 
 def refused(message: str, *arguments: Any, error: type[Exception] = ValueError) -> None:

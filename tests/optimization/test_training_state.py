@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import Optimizer
 from training_cases import adamw, mlp, sgd, small, step
 
-from xpurt.optimization.training import optimize_for_training
+from xpurt.optimization.training.optimize_training import optimize_for_training
 
 State = dict[str, Any]
 

@@ -12,7 +12,7 @@ from xpurt.optimization.fused_layers import types_of_cpu
 from xpurt.optimization.inference import optimize_for_inference
 from xpurt.optimization.module_classes import is_optimized
 from xpurt.optimization.report import Report
-from xpurt.optimization.training import optimize_for_training
+from xpurt.optimization.training.optimize_training import optimize_for_training
 
 _TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 Sample = Tensor | tuple[Any, ...] | Mapping[str, Any]

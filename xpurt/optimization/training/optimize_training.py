@@ -10,11 +10,21 @@ from torch import nn
 from torch.optim import Optimizer
 
 from xpurt.arguments import check_type
-from xpurt.optimization.fused_optimizers import reason_against_fused, use_fused
 from xpurt.optimization.module_classes import is_optimized, may_change_class
-from xpurt.optimization.split_optimizer import KINDS, SplitOptimizer, split_optimizer
-from xpurt.optimization.split_parameters import parameters_to_split, split_parameters
-from xpurt.optimization.training_forward import TrainedInBfloat16, run_under_autocast
+from xpurt.optimization.training.fused_optimizers import reason_against_fused, use_fused
+from xpurt.optimization.training.split_optimizer import (
+    KINDS,
+    SplitOptimizer,
+    split_optimizer,
+)
+from xpurt.optimization.training.split_parameters import (
+    parameters_to_split,
+    split_parameters,
+)
+from xpurt.optimization.training.training_forward import (
+    TrainedInBfloat16,
+    run_under_autocast,
+)
 
 _NAME_OF_OPTIMIZER = "optimizer"
 

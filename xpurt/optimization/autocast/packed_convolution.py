@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from xpurt import mapping
-from xpurt.optimization.converted_weights import can_be_kept, converted
+from xpurt.optimization.autocast.converted_weights import can_be_kept, converted
 
 # On xpu the op with a packed weight costs more per call than PyTorch's, about 60 us on an
 # AMD EPYC (2026-11-26), so weights of fewer elements are reordered in each call.

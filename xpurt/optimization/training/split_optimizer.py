@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn, optim
 from torch.optim import Optimizer
 
-from xpurt.optimization.fused_optimizers import use_fused
-from xpurt.optimization.scratch import Scratch, padded
-from xpurt.optimization.split_parameters import SplitParameter
+from xpurt.optimization.training.fused_optimizers import use_fused
+from xpurt.optimization.training.scratch import Scratch, padded
+from xpurt.optimization.training.split_parameters import SplitParameter
 
 # Of the float32 parameters of a chunk; a larger parameter is a chunk by itself.
 CHUNK_BYTES: Final = 1 << 24

@@ -11,14 +11,14 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from xpurt.optimization.converted_weights import (
+from xpurt.optimization.autocast.converted_weights import (
     can_be_kept,
     converted,
     differentiable,
 )
-from xpurt.optimization.layout_state import LayoutState
-from xpurt.optimization.packed_convolution import packed_convolution
-from xpurt.optimization.temporary_layouts import format_of, is_channels_last
+from xpurt.optimization.autocast.layout_state import LayoutState
+from xpurt.optimization.autocast.packed_convolution import packed_convolution
+from xpurt.optimization.autocast.temporary_layouts import format_of, is_channels_last
 
 _DTYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from xpurt.optimization.temporary_layouts import TemporaryLayouts
+from xpurt.optimization.autocast.temporary_layouts import TemporaryLayouts
 
 
 @dataclass(slots=True)

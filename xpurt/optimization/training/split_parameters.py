@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from xpurt.optimization.split_floats import join, split, split_into
+from xpurt.optimization.training.split_floats import join, split, split_into
 
 _KINDS: Final = (
     nn.Linear,

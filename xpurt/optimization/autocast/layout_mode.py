@@ -24,15 +24,15 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
 
-from xpurt.optimization.int8_ops import INT8_OPS
-from xpurt.optimization.layout_functions import (
+from xpurt.optimization.autocast.int8_ops import INT8_OPS
+from xpurt.optimization.autocast.layout_functions import (
     DATA,
     DROPOUT,
     KEEPS_LAYOUT,
     READS_METADATA,
 )
-from xpurt.optimization.layout_ops import LAYOUT_OPS
-from xpurt.optimization.layout_state import LayoutState
+from xpurt.optimization.autocast.layout_ops import LAYOUT_OPS
+from xpurt.optimization.autocast.layout_state import LayoutState
 
 _of_thread = threading.local()
 

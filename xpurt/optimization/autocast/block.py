@@ -7,7 +7,7 @@ from typing import Any, Final
 import torch
 
 from xpurt.errors import nearest
-from xpurt.optimization.layout_mode import NOT_COMPILED, LayoutMode
+from xpurt.optimization.autocast.layout_mode import NOT_COMPILED, LayoutMode
 
 _DEVICE_TYPES: Final = ("cpu", "xpu")
 _DTYPES: Final = (torch.bfloat16, torch.float16, torch.float32, torch.int8)

@@ -1,0 +1,1 @@
+"""`xpurt.autocast`: autocast with a layout, and in int8."""
