@@ -192,14 +192,6 @@ def _expression(row: Row, variant: str, computed_as: str) -> str:
     return expressions[variant] if variant in expressions else expressions[""]
 
 
-def _of_arguments(row: Row, expression: str) -> str:
-    """The expression with a prefix before its parameters: a name of the schema, such as
-    `nan`, may be one of OpenCL C."""
-    for name in row.params:
-        expression = re.sub(rf"\b{name}\b(?!\s*\()", f"arg_{name}", expression)
-    return expression
-
-
 def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> Source:
     """Fields: dimensions, inner strides of result and operands ("211n": two dimensions,
     the third tensor strided); types of operands (S: a scalar, T: a CPU tensor of one
@@ -235,7 +227,7 @@ def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> S
         else:
             scalars.append(f"  const C arg_{name} = {row.defaults[name]};")
     target = {"0": "0", "1": "x", "n": "x * layout.stride[0][0]"}[strides[0]]
-    result = _of_arguments(row, _expression(row, variant, computed_as))
+    result = row.with_prefixes(_expression(row, variant, computed_as))
     if row.kind.result == "boolean":
         write = store("p", target, f"({result}) != 0", BOOL, stored_as)
     elif row.kind.result == "real":
