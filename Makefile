@@ -4,6 +4,7 @@
 # make clean   remove what these made
 # make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
 # make test-programs   models and training loops of other packages, in the same environment
+# make test-pocl   kernels on PoCL, another vendor's OpenCL driver for CPUs: 160 MB of packages
 # make sanitize   tests on builds with AddressSanitizer and ThreadSanitizer; half an hour
 #
 # PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in
@@ -36,7 +37,7 @@ CPP := $(shell find xpurt/csrc xpurt/virtual_gpu/layer xpurt/include tests/cpp_e
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc xpurt/virtual_gpu/layer -type d 2>/dev/null)
 
-.PHONY: demo test test-all test-cuda test-programs sanitize lint bench docs clean install
+.PHONY: demo test test-all test-cuda test-pocl test-programs sanitize lint bench docs clean install
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -50,6 +51,9 @@ test-all: lint
 
 test-cuda: install
 	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) tests/cuda_build.sh $(ARGS)
+
+test-pocl: $(STAMPS)/tools install
+	PYTHON=$(BIN)/python tests/pocl.sh $(ARGS)
 
 # With the build of PyTorch that the package index offers for torchvision's.
 test-programs: install

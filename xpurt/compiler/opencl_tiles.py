@@ -82,23 +82,23 @@ def write_tiles(kernel: Any, code: IndentedBuffer) -> None:
     code.writeline(
         f"if (xfirst + {SIDE} <= {x_size} && yfirst + {SIDE} <= {y_size}) {{"
     )
-    _write_loop(kernel, code, "step", "lane")
+    _write_loop(kernel, code, "row", "lane")
     for number, (line, _) in enumerate(loaded):
-        code.writeline(f"tile{number}[step * {SIDE} + lane] = {line};")
+        code.writeline(f"tile{number}[row * {SIDE} + lane] = {line};")
     code.writeline("}")
     code.writeline("barrier(CLK_LOCAL_MEM_FENCE);")
-    _write_loop(kernel, code, "lane", "step")
+    _write_loop(kernel, code, "lane", "row")
     _write_body(
         kernel,
         code,
-        (f"tile{number}[lane * {SIDE} + step]" for number in range(len(loaded))),
+        (f"tile{number}[lane * {SIDE} + row]" for number in range(len(loaded))),
     )
     code.writeline("}")
     code.writeline("return;")
     code.writeline("}")
     code.writeline("const long xindex = xfirst + lane;")
-    code.writeline(f"for (long step = 0; step < {SIDE}; ++step) {{")
-    code.writeline("const long yindex = yfirst + step;")
+    code.writeline(f"for (long row = 0; row < {SIDE}; ++row) {{")
+    code.writeline("const long yindex = yfirst + row;")
     code.writeline(f"if (xindex >= {x_size} || yindex >= {y_size}) return;")
     code.splice("\n".join(kernel.index_lines(kernel.entries, None)))
     _write_body(kernel, code, (line for line, _ in loaded))
@@ -108,7 +108,7 @@ def write_tiles(kernel: Any, code: IndentedBuffer) -> None:
 def _write_loop(kernel: Any, code: IndentedBuffer, at_x: str, at_y: str) -> None:
     """Begins the loop over the steps, in which a work-item is at these positions."""
     code.writeline(_UNROLLED)
-    code.writeline(f"for (long step = 0; step < {SIDE}; ++step) {{")
+    code.writeline(f"for (long row = 0; row < {SIDE}; ++row) {{")
     at = {"x": at_x, "y": at_y}
     for prefix, position in at.items():
         code.writeline(f"const long {prefix}index = {prefix}first + {position};")

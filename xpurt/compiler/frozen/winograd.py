@@ -125,7 +125,7 @@ class _Kernels:
             }}
             EVERY_OF_6 WINOGRAD_TO(d[i][0], d[i][1], d[i][2], d[i][3], d[i][4], d[i][5])
             EVERY_OF_6 WINOGRAD_TO(d[0][i], d[1][i], d[2][i], d[3][i], d[4][i], d[5][i])
-            EVERY_OF_36 made[(i * 6 + j) * distance + place * {self.layer.into} + channel]
+            EVERY_OF_36 made[(i * 6 + j) * stride + place * {self.layer.into} + channel]
                 = d[i][j];
             """,
             "wr",
@@ -152,7 +152,7 @@ class _Kernels:
             WINOGRAD_TILE({self.layer.out})
             float m[6][6];
             EVERY_OF_36 m[i][j] =
-                products[(i * 6 + j) * distance + place * {self.layer.out} + channel];
+                products[(i * 6 + j) * stride + place * {self.layer.out} + channel];
             EVERY_OF_6 WINOGRAD_FROM(m[0][i], m[1][i], m[2][i], m[3][i], m[4][i], m[5][i])
             for (int i = 0; i < 4; ++i)
               WINOGRAD_FROM(m[i][0], m[i][1], m[i][2], m[i][3], m[i][4], m[i][5])
@@ -172,7 +172,7 @@ class _Kernels:
         #define HEIGHT {self.layer.height}L
         #define WIDTH {self.layer.width}L
         __kernel void {name}({parameters}, const long tiles, const long first,
-                             const long distance) {{
+                             const long stride) {{
           {body}
         }}
         """

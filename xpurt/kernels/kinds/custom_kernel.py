@@ -17,7 +17,8 @@ use:
   ``l_FIRST``, the number of the first; ``l_ADJACENT``, 1 if none is missing between
   them; ``l_RANK`` (indices arrive as integers, all of one shape);
 - ``HAS_t``: 1 if the optional argument ``t`` is given, whatever its type;
-- for a number: its name; ``LOW_x`` of a float ``x``, the part of the given value that
+- for a number: its name (``a.arg_step`` for ``step``, which is a function of OpenCL C,
+  and ``a.arg_C``); ``LOW_x`` of a float ``x``, the part of the given value that
   ``x`` lost when it was rounded to float (if C is float);
 - for a list ``l`` of numbers: ``l[0]``, ``l[1]``, ...; ``l_COUNT``;
 - for a string ``s``: ``#if s_IS_reflect``;

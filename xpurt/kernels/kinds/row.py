@@ -127,6 +127,13 @@ class Row(BaseRow):
                     names[name] = None
         return list(names)
 
+    def with_prefixes(self, expression: str) -> str:
+        """The expression with `arg_` before its parameters. OpenCL C has functions of
+        the same names: `nan`."""
+        for name in self.params:
+            expression = re.sub(rf"\b{name}\b(?!\s*\()", f"arg_{name}", expression)
+        return expression
+
     @property
     def uses(self) -> set[int]:
         """Numbers of the operands that are read."""

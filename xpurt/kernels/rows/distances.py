@@ -22,14 +22,14 @@ static C finished(C acc, C order) {
 }
 
 // The derivative of a distance by one of the differences, for the gradient g.
-static C slope(C difference, C distance, C g, C order) {
-  const C x = fabs(difference), sign = (difference > 0) - (difference < 0);
+static C slope(C difference, C norm, C g, C order) {
+  const C x = fabs(difference), side = (difference > 0) - (difference < 0);
   if (order == 0 || difference == 0) return 0;
-  if (order == 1) return sign * g;
-  if (isinf(order)) return x == distance ? sign * g : 0;
-  if (distance == 0) return 0;
-  if (order == 2) return g * difference / distance;
-  return sign * g * pow(x / distance, order - 1);
+  if (order == 1) return side * g;
+  if (isinf(order)) return x == norm ? side * g : 0;
+  if (norm == 0) return 0;
+  if (order == 2) return g * difference / norm;
+  return side * g * pow(x / norm, order - 1);
 }
 """
 

@@ -10,9 +10,9 @@ ARANGE = Step(
   long at[8];
   const long to = out_unravel(i, at);
   if ((C)0.5 == 0) {
-    out_store(to, (long)start + i * (long)step);
+    out_store(to, (long)start + i * (long)a.arg_step);
   } else {
-    out_store(to, (C)start + (C)i * (C)step);
+    out_store(to, (C)start + (C)i * (C)a.arg_step);
   }
 """,
 )
@@ -22,9 +22,9 @@ LINSPACE = """
   long at[8];
   const long to = out_unravel(i, at);
   const C first = start, last = end;
-  const C step = steps > 1 ? (last - first) / (C)(steps - 1) : 0;
-  const C value = i < steps / 2 || steps == 1 ? first + step * (C)i
-                                              : last - step * (C)(steps - 1 - i);
+  const C spacing = steps > 1 ? (last - first) / (C)(steps - 1) : 0;
+  const C value = i < steps / 2 || steps == 1 ? first + spacing * (C)i
+                                              : last - spacing * (C)(steps - 1 - i);
 """
 
 EYE = Step(

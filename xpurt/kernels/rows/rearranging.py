@@ -66,11 +66,11 @@ UNFOLD_BACKWARD = Step(
   const long to = out_unravel(i, at);
   const int d = wrapped(dim, out_RANK);
   const long x = out_RANK ? at[d] : 0, windows = grad_in_RANK > 1 ? grad_in_size(d) : 1;
-  long first = x < size ? 0 : (x - size) / step + 1;
+  long first = x < size ? 0 : (x - size) / a.arg_step + 1;
   C sum = 0;
-  for (long k = first; k < windows && k * step <= x; ++k) {
+  for (long k = first; k < windows && k * a.arg_step <= x; ++k) {
     if (grad_in_RANK > 1) at[d] = k;
-    at[grad_in_RANK - 1] = x - k * step;
+    at[grad_in_RANK - 1] = x - k * a.arg_step;
     sum += grad_in_load(grad_in_at(at));
   }
   out_store(to, sum);

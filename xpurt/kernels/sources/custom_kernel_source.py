@@ -14,6 +14,10 @@ from xpurt.kernels.kinds.element_types import (
     store,
 )
 
+# Names of arguments that mean something else in OpenCL C, a type and a function. The text
+# writes a.arg_C and a.arg_step. A driver may define its functions as macros.
+NO_MACRO = ("C", "step")
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
@@ -55,13 +59,13 @@ def members(arguments: list[Argument], real: str) -> list[str]:
                 lines.append(f"long size_{name}[{each.rest}];")
                 lines.append(f"long stride_{name}[{each.rest}];")
         elif each.kind == "I":
-            lines.append(f"long {name};")
+            lines.append(f"long arg_{name};")
         elif each.kind == "D" and real == "double":
-            lines.append(f"double {name};")
+            lines.append(f"double arg_{name};")
         elif each.kind == "D":
-            lines.append(f"float {name}, {name}_LOW;")
+            lines.append(f"float arg_{name}, low_{name};")
         elif each.kind == "L" and int(each.rest) > 0:
-            lines.append(f"long {name}[{each.rest}];")
+            lines.append(f"long arg_{name}[{each.rest}];")
     return lines
 
 
@@ -86,8 +90,8 @@ def definitions(
     for each in arguments:
         name = each.name
         lines.append(f"#define HAS_{name} {int(each.is_given)}")
-        if name == "C":
-            continue  # C is the type; the text writes a.C for an argument of this name
+        if name in NO_MACRO:
+            continue
         if each.is_tensor:
             lines += of_tensor(each)
             if f"{name}_element(" in text:
@@ -95,13 +99,13 @@ def definitions(
             if f"{name}_OF(" in text:
                 lines += arithmetic(each, computed_as)
         elif each.kind in "ID":
-            lines.append(f"#define {name} (a.{name})")
+            lines.append(f"#define {name} (a.arg_{name})")
             if each.kind == "D":
-                low = "0" if real == "double" else f"(a.{name}_LOW)"
+                low = "0" if real == "double" else f"(a.low_{name})"
                 lines.append(f"#define LOW_{name} {low}")
         elif each.kind == "L":
             lines.append(f"#define {name}_COUNT {each.rest}")
-            lines.append(f"#define {name} (a.{name})")
+            lines.append(f"#define {name} (a.arg_{name})")
         elif each.kind == "'":
             lines.append(f"#define {name}_IS_{each.rest} 1")
     return lines + of_lists(arguments)

@@ -223,11 +223,11 @@ def pointwise_source(row: Row, fields: Sequence[str], device: DeviceTraits) -> S
             tensors.append(f"p{k}")
     for name, is_given in zip(row.params, given, strict=True):
         if is_given == "P":
-            params.append(f"const {c_type} {name}")
+            params.append(f"const {c_type} arg_{name}")
         else:
-            scalars.append(f"  const C {name} = {row.defaults[name]};")
+            scalars.append(f"  const C arg_{name} = {row.defaults[name]};")
     target = {"0": "0", "1": "x", "n": "x * layout.stride[0][0]"}[strides[0]]
-    result = _expression(row, variant, computed_as)
+    result = row.with_prefixes(_expression(row, variant, computed_as))
     if row.kind.result == "boolean":
         write = store("p", target, f"({result}) != 0", BOOL, stored_as)
     elif row.kind.result == "real":

@@ -125,23 +125,23 @@ GRADIENT = Step(
     along=("2",),
     text=f"""
   long index[8];
-  const long to = out_line(i, 2, index), step = out_stride(2);
+  const long to = out_line(i, 2, index), stride = out_stride(2);
   const long t = index[0], b = index[1];
 {SAMPLE}
   const C likelihood = neg_log_likelihood_load(b * neg_log_likelihood_stride(0));
   const bool counts = t < times && !(zero_infinity && likelihood == INFINITY);
-  for (long c = 0; c < classes; ++c) out_store(to + c * step, counts ? NOTHING : 0);
+  for (long c = 0; c < classes; ++c) out_store(to + c * stride, counts ? NOTHING : 0);
   if (!counts) return;
   for (long s = 0; s < states; ++s) {{
     const long label = LABEL(s);
     if (label < 0 || label >= classes) continue;
-    const C ways = ALPHA(t, s) + BETA(t, s), before = out_load(to + label * step);
-    out_store(to + label * step, log_of_sum(before, ways, NOTHING));
+    const C ways = ALPHA(t, s) + BETA(t, s), before = out_load(to + label * stride);
+    out_store(to + label * stride, log_of_sum(before, ways, NOTHING));
   }}
   const C scale = grad_load(b * grad_stride(0));
   for (long c = 0; c < classes; ++c) {{
-    const C x = LOG_PROB(t, c), ways = out_load(to + c * step);
-    out_store(to + c * step, (exp(x) - exp(ways + likelihood - x)) * scale);
+    const C x = LOG_PROB(t, c), ways = out_load(to + c * stride);
+    out_store(to + c * stride, (exp(x) - exp(ways + likelihood - x)) * scale);
   }}
 """,
     also_reads=("targets", "lengths", "log_probs", "log_alpha", "log_beta"),

@@ -160,18 +160,18 @@ PART_SUMS = Step(
   const long part = i / channels, c = i % channels;
   const long first = part * share, last = min(count, first + share);
   const C mean = mean_of(c);
-  C sum = 0, dot = 0;
+  C sum = 0, product = 0;
   along(first, last,
     const long at = in_channel(j, c, channels, inner);
     const C g = grad_out_load(at);
     sum += g;
-    dot += g * (input_load(at) - mean);
+    product += g * (input_load(at) - mean);
   )
   across(sum, plus)
-  across(dot, plus)
+  across(product, plus)
   if (lane == 0) {
     sum_parts_store(i, sum);
-    dot_parts_store(i, dot);
+    dot_parts_store(i, product);
   }
 """,
 )
@@ -181,15 +181,15 @@ SUMS = Step(
     also_reads=STATISTICS_READ,
     text=f"""
   CHANNEL_LAYOUT
-  C sum = 0, dot = 0;
+  C sum = 0, product = 0;
   for (long part = 0; part < {PARTS}; ++part) {{
     sum += sum_parts_load(part * channels + i);
-    dot += dot_parts_load(part * channels + i);
+    product += dot_parts_load(part * channels + i);
   }}
   sums_store(i, sum);
-  dots_store(i, dot);
+  dots_store(i, product);
 #if HAS_out1
-  out1_store(i, dot * rstd_of(i));
+  out1_store(i, product * rstd_of(i));
 #endif
 #if HAS_out2
   out2_store(i, sum);

@@ -50,18 +50,18 @@ ROTATE = Step(
   const long x = self_line(i, -1, index);
   const long c = cos_at(index), s = sin_at(index), to = out_at(index);
   const long pairs = cos_size(cos_RANK - 1);
-#define rotate(distance, second)                                      \\
+#define rotate_pairs(far, second)                                     \\
   along(0, pairs,                                                     \\
-    const C first = self_load(x + (distance) * j);                    \\
-    const C next = self_load(x + (distance) * j + (second));          \\
+    const C first = self_load(x + (far) * j);                         \\
+    const C next = self_load(x + (far) * j + (second));               \\
     const C cosine = cos_load(c + j), sine = sin_load(s + j);         \\
-    out_store(to + (distance) * j, first * cosine - next * sine);     \\
-    out_store(to + (distance) * j + (second), next * cosine + first * sine); \\
+    out_store(to + (far) * j, first * cosine - next * sine);          \\
+    out_store(to + (far) * j + (second), next * cosine + first * sine); \\
   )
   if (interleaved) {
-    rotate(2, 1)
+    rotate_pairs(2, 1)
   } else {
-    rotate(1, pairs)
+    rotate_pairs(1, pairs)
   }
 """,
 )
@@ -103,16 +103,16 @@ RMS_NORM_TO_INPUT = Step(
 #define grad_added_of(o) 0
 #endif
   const long n = added_size(1), base = i * n;
-  C squares = 0, dot = 0;
+  C squares = 0, product = 0;
   along(0, n,
     const C x = added_load(base + j);
     squares += x * x;
-    dot += grad_normed_load(base + j) * weight_load(j) * x;
+    product += grad_normed_load(base + j) * weight_load(j) * x;
   )
   across(squares, plus)
-  across(dot, plus)
+  across(product, plus)
   const C scale = 1 / sqrt(squares / n + (C)eps);
-  const C share = dot * scale * scale * scale / n;
+  const C share = product * scale * scale * scale / n;
   along(0, n,
     const C g = grad_normed_load(base + j) * weight_load(j) * scale;
     grad_x_store(base + j, g - added_load(base + j) * share + grad_added_of(base + j));
@@ -167,15 +167,15 @@ PAGED_SCORES = Step(
     text="""
   const long size = scores_size(3), groups = scores_size(2), heads = scores_size(1);
   const long first = i % groups * size, head = i / groups % heads;
-  const long b = i / (groups * heads), length = LENGTH(b);
+  const long b = i / (groups * heads), context = LENGTH(b);
   const long in_block = key_cache_size(1);
-  if (length < 0 || length > block_tables_size(1) * in_block) {
+  if (context < 0 || context > block_tables_size(1) * in_block) {
     FAULT;
     return;
   }
   const long kv_head = head / (heads / key_cache_size(2));
   const long q = b * query_stride(0) + head * query_stride(1);
-  const long last = min(first + size, length);
+  const long last = min(first + size, context);
   for (long slot = first; slot < last; ++slot) {
     const long block = BLOCK(b, slot / in_block);
     if (!EXISTS(block)) {
@@ -185,10 +185,10 @@ PAGED_SCORES = Step(
     const long key = block * key_cache_stride(0) +
                      slot % in_block * key_cache_stride(1) +
                      kv_head * key_cache_stride(2);
-    C dot = 0;
-    along(0, query_size(2), dot += query_load(q + j) * key_cache_load(key + j);)
-    across(dot, plus)
-    if (lane == 0) scores_store(i * size + slot - first, dot * (C)scale);
+    C product = 0;
+    along(0, query_size(2), product += query_load(q + j) * key_cache_load(key + j);)
+    across(product, plus)
+    if (lane == 0) scores_store(i * size + slot - first, product * (C)scale);
   }
 """,
 )
@@ -202,17 +202,17 @@ PAGED_SOFTMAX = Step(
     text="""
 #define larger(a, b) fmax(a, b)
   const long slots = scores_size(2) * scores_size(3), base = i * slots;
-  const long length = min(LENGTH(i / scores_size(1)), slots);
+  const long context = min(LENGTH(i / scores_size(1)), slots);
   C most = -INFINITY, total = 0;
-  along(0, length, most = fmax(most, scores_load(base + j));)
+  along(0, context, most = fmax(most, scores_load(base + j));)
   across(most, larger)
-  along(0, length,
+  along(0, context,
     const C weight = exp(scores_load(base + j) - most);
     scores_store(base + j, weight);
     total += weight;
   )
   across(total, plus)
-  along(0, length, scores_store(base + j, scores_load(base + j) / total);)
+  along(0, context, scores_store(base + j, scores_load(base + j) / total);)
 """,
 )
 
@@ -225,16 +225,16 @@ PAGED_VALUES = Step(
     text="""
   const long size = out_size(2), heads = out_size(1), in_block = key_cache_size(1);
   const long slots = scores_size(2) * scores_size(3);
-  const long head = i % heads, b = i / heads, length = min(LENGTH(b), slots);
+  const long head = i % heads, b = i / heads, context = min(LENGTH(b), slots);
   const long kv_head = head / (heads / key_cache_size(2));
   along(0, size,
     C total = 0;
-    for (long first = 0; first < length; first += in_block) {
+    for (long first = 0; first < context; first += in_block) {
       const long block = BLOCK(b, first / in_block);
       if (!EXISTS(block)) break;
       const long value = block * value_cache_stride(0) +
                          kv_head * value_cache_stride(2) + j;
-      const long count = min(in_block, length - first), from = i * slots + first;
+      const long count = min(in_block, context - first), from = i * slots + first;
       for (long k = 0; k < count; ++k) {
         total += scores_load(from + k) *
                  value_cache_load(value + k * value_cache_stride(1));

@@ -20,34 +20,34 @@ typedef struct {
   C weight[4], slope[4];
 } Taps;
 
-// x reflected at both ends until it is inside. Each reflection negates *sign.
-static C reflected(C x, long size, bool align, C* sign) {
+// x reflected at both ends until it is inside. Each reflection negates *slope.
+static C reflected(C x, long size, bool align, C* slope) {
   const C low = align ? 0 : -0.5, span = align ? size - 1 : size;
   if (span <= 0) {
-    *sign = 0;
+    *slope = 0;
     return 0;
   }
   x -= low;
   if (x < 0) {
     x = -x;
-    *sign = -*sign;
+    *slope = -*slope;
   }
   const C flips = floor(x / span), rest = fmod(x, span);
   if (fmod(flips, 2) == 0) return rest + low;
-  *sign = -*sign;
+  *slope = -*slope;
   return span - rest + low;
 }
 
-// x moved into the image. *sign becomes 0 where the result is constant. NaN becomes 0.
-static C padded(C x, long size, long mode, bool align, C* sign) {
+// x moved into the image. *slope becomes 0 where the result is constant. NaN becomes 0.
+static C padded(C x, long size, long mode, bool align, C* slope) {
   if (mode == 0) return x;
-  if (mode == 2) x = reflected(x, size, align, sign);
+  if (mode == 2) x = reflected(x, size, align, slope);
   if (!(x > 0)) {
-    *sign = 0;
+    *slope = 0;
     return 0;
   }
   if (x >= size - 1) {
-    *sign = 0;
+    *slope = 0;
     return size - 1;
   }
   return x;

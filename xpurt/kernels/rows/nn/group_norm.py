@@ -15,7 +15,7 @@ GROUPS = (
     + """
 #define GROUP_LAYOUT                                              \\
   const long channels = input_size(1), in_group = channels / group; \\
-  const long spread = HxW, length = in_group * spread;
+  const long spread = HxW, count = in_group * spread;
 """
 )
 
@@ -25,19 +25,19 @@ GROUP_FORWARD = Step(
     also_reads=("weight", "bias"),
     text="""
   GROUP_LAYOUT
-  const long first = i % group * in_group, base = i * length;
+  const long first = i % group * in_group, base = i * count;
   const long image = i / group * channels * spread;
   const bool last = channels > 1 && input_stride(1) == 1;
 #define CHANNEL(j) (first + divided(j, spread))
 #define AT(j) (last ? image + (j) % spread * channels + CHANNEL(j) : base + (j))
   C sum = 0, squares = 0;
-  along(0, length, sum += input_load(AT(j));)
+  along(0, count, sum += input_load(AT(j));)
   across(sum, plus)
-  const C mean = sum / length;
-  along(0, length, const C x = input_load(AT(j)) - mean; squares += x * x;)
+  const C mean = sum / count;
+  along(0, count, const C x = input_load(AT(j)) - mean; squares += x * x;)
   across(squares, plus)
-  const C rstd = 1 / sqrt(squares / length + (C)eps);
-  along(0, length,
+  const C rstd = 1 / sqrt(squares / count + (C)eps);
+  along(0, count,
     const C x = (input_load(AT(j)) - mean) * rstd;
     out0_store(AT(j), x * weight_of(CHANNEL(j)) + bias_of(CHANNEL(j)));
   )
@@ -53,17 +53,17 @@ CHANNEL_SUMS = Step(
     lanes=True,
     text="""
   const long base = i * HxW;
-  C sum = 0, dot = 0;
+  C sum = 0, product = 0;
   along(0, HxW,
     const C g = grad_out_load(base + j);
     sum += g;
-    dot += g * input_load(base + j);
+    product += g * input_load(base + j);
   )
   across(sum, plus)
-  across(dot, plus)
+  across(product, plus)
   if (lane == 0) {
     sums_store(i, sum);
-    dots_store(i, dot);
+    dots_store(i, product);
   }
 """,
 )
@@ -75,15 +75,15 @@ GROUP_SLOPES = Step(
     text="""
   GROUP_LAYOUT
   const C middle = mean_load(i), scale = rstd_load(i);
-  C sum = 0, dot = 0;
+  C sum = 0, product = 0;
   for (long k = 0; k < in_group; ++k) {
     const C w = weight_of(i % group * in_group + k);
     sum += w * sums_load(i * in_group + k);
-    dot += w * dots_load(i * in_group + k);
+    product += w * dots_load(i * in_group + k);
   }
-  const C slope = (sum * middle - dot) * scale * scale * scale / length;
+  const C slope = (sum * middle - product) * scale * scale * scale / count;
   slopes_store(i, slope);
-  offsets_store(i, -slope * middle - sum * scale / length);
+  offsets_store(i, -slope * middle - sum * scale / count);
 """,
 )
 

@@ -136,7 +136,7 @@ def negative_log_backward(aten: str) -> CustomKernel:
 SAMPLE = """
   long index[8];
   const int d = self_RANK - 1;
-  const long from = self_line(i, d, index), step = self_stride(d);
+  const long from = self_line(i, d, index), self_step = self_stride(d);
   const long classes = self_size(d);
 """
 
@@ -146,9 +146,9 @@ MARGIN_OF_ONE = """
   if (label < 0 || label >= classes) {
     FAULT;
   } else {
-    const C right = self_load(from + label * step);
+    const C right = self_load(from + label * self_step);
     for (long k = 0; k < classes; ++k) {
-      const C over = margin - right + self_load(from + k * step);
+      const C over = margin - right + self_load(from + k * self_step);
       if (k != label && over > 0) loss += p == 1 ? over : over * over;
     }
 #if HAS_weight
@@ -171,10 +171,10 @@ MARGIN_OF_ONE_BACKWARD = """
 #if HAS_weight
   each *= weight_load(label * weight_stride(0));
 #endif
-  const C right = self_load(from + label * step);
+  const C right = self_load(from + label * self_step);
   C sum = 0;
   for (long k = 0; k < classes; ++k) {
-    const C over = margin - right + self_load(from + k * step);
+    const C over = margin - right + self_load(from + k * self_step);
     const C slope = k == label || over <= 0 ? 0 : p == 1 ? each : 2 * over * each;
     sum += slope;
     out_store(to + k * out_step, slope);
@@ -197,9 +197,9 @@ MARGIN_OF_SOME = """
   for (long t = 0; t < classes; ++t) {
     const long label = target_load(labels + t * label_step);
     if (label < 0 || label >= classes) break;
-    const C right = self_load(from + label * step);
+    const C right = self_load(from + label * self_step);
     for (long k = 0; k < classes; ++k) {
-      const C over = 1 - right + self_load(from + k * step);
+      const C over = 1 - right + self_load(from + k * self_step);
       if (out1_load(marks + k * mark_step) == 0 && over > 0) loss += over;
     }
   }
@@ -217,16 +217,16 @@ MARGIN_OF_SOME_BACKWARD = """
   if (reduction == 1) each /= a.work_items;
   for (long k = 0; k < classes; ++k) {
     const bool marked = is_target_load(marks + k * mark_step) != 0;
-    const C here = self_load(from + k * step);
+    const C here = self_load(from + k * self_step);
     C slope = 0;
     for (long t = 0; t < classes; ++t) {
       const long label = target_load(labels + t * label_step);
       if (label < 0 || label >= classes) break;
-      if (!marked && 1 - self_load(from + label * step) + here > 0) slope += each;
+      if (!marked && 1 - self_load(from + label * self_step) + here > 0) slope += each;
       if (label != k) continue;
       for (long other = 0; other < classes; ++other) {
         const bool counts = is_target_load(marks + other * mark_step) == 0;
-        if (counts && 1 - here + self_load(from + other * step) > 0) slope -= each;
+        if (counts && 1 - here + self_load(from + other * self_step) > 0) slope -= each;
       }
     }
     out_store(to + k * out_step, slope);

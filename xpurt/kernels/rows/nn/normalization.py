@@ -91,20 +91,20 @@ TO_INPUT = Step(
 #if HAS_out0
   const long n = input_numel / mean_numel, base = i * n;
   const C middle = mean_load(i), scale = rstd_load(i);
-  C sum = 0, dot = 0;
+  C sum = 0, product = 0;
   along(0, n,
     const C g = grad_out_load(base + j) * weight_of(j);
     sum += g;
-    dot += g * (input_load(base + j) - middle) * scale;
+    product += g * (input_load(base + j) - middle) * scale;
   )
   across(sum, plus)
-  across(dot, plus)
+  across(product, plus)
   sum /= n;
-  dot /= n;
+  product /= n;
   along(0, n,
     const C x = (input_load(base + j) - middle) * scale;
     const C g = grad_out_load(base + j) * weight_of(j);
-    out0_store(base + j, scale * (g - sum - x * dot));
+    out0_store(base + j, scale * (g - sum - x * product));
   )
 #endif
 """,
@@ -118,13 +118,13 @@ TO_PARTS = Step(
   const long part = i / n, column = i % n;
   const long share = (lines + {PARTS - 1}) / {PARTS};
   const long last = min(lines, (part + 1) * share);
-  C sum = 0, dot = 0;
+  C sum = 0, product = 0;
   for (long m = part * share; m < last; ++m) {{
     const C g = grad_out_load(m * n + column);
     sum += g;
-    dot += g * (input_load(m * n + column) - mean_load(m)) * rstd_load(m);
+    product += g * (input_load(m * n + column) - mean_load(m)) * rstd_load(m);
   }}
-  weight_parts_store(i, dot);
+  weight_parts_store(i, product);
   bias_parts_store(i, sum);
 """,
 )

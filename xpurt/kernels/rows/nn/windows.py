@@ -26,8 +26,8 @@ LISTS = """
 #define FIRST_WINDOW(y, d) \\
   first_window((y) + PADDING(d) - (KERNEL(d) - 1) * DILATION(d), STEP(d))
 #define LAST_WINDOW(y, d, windows) min((y + PADDING(d)) / STEP(d) + 1, windows)
-static long first_window(long from, long step) {
-  return from <= 0 ? 0 : (from + step - 1) / step;
+static long first_window(long from, long spacing) {
+  return from <= 0 ? 0 : (from + spacing - 1) / spacing;
 }
 """
 

@@ -5,11 +5,11 @@ __kernel void $entry(__global T* weights, __global T* changes, __global const C*
                      __global const C* grads, __global const C* sums,
                      __global const C* inner MASK, const Layout layout) {
   LINE
-  const C sum = sums[at], all = inner[at];
+  const C sum = sums[at], dotted = inner[at];
   EVERY({
     const C score = scores[base + j] + masked(batch, head, layout.first + query, j);
     const C weight = exp(score - sum);
-    const C change = weight * (grads[base + j] - all);
+    const C change = weight * (grads[base + j] - dotted);
     put(weights, base + j, weight);
     put(changes, base + j, change);
   })

@@ -12,7 +12,7 @@ TILES $entry(__global T* out, __global const C* sums, __global const C* inner,
   fetch(grads, grad, tile, layout.queries, layout.grad, grad_base);
   const bool there = tile + y < layout.queries;
   const C sum = there ? sums[sums_base + (tile + y) * layout.sums[2]] : 0;
-  const C all = there ? inner[sums_base + (tile + y) * layout.sums[2]] : 0;
+  const C dotted = there ? inner[sums_base + (tile + y) * layout.sums[2]] : 0;
   const long last = CAUSAL ? min(layout.keys, tile + TILE) : layout.keys;
   for (long first = 0; first < last; first += TILE) {
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -20,7 +20,7 @@ TILES $entry(__global T* out, __global const C* sums, __global const C* inner,
     fetch(values, value, first, layout.keys, layout.value, value_base);
     barrier(CLK_LOCAL_MEM_FENCE);
     const C score = SCORE(y, x, tile + y, first + x);
-    weights[y][x] = WEIGHT(score, sum) * (product(grads, y, values, x) - all);
+    weights[y][x] = WEIGHT(score, sum) * (product(grads, y, values, x) - dotted);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int j = 0; j < TILE; ++j) {
       for (int c = 0; c < EACH; ++c) {

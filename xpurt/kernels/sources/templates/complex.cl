@@ -41,10 +41,10 @@ static C turned_back(C z) { return (C)(z.y, -z.x); }  // -i z
 // product is finite while exp(x) is not. So x is reduced in steps, with exact
 // differences.
 static C exp_times(R x, R factor, C direction) {
-  const R step = IS_DOUBLE ? 512 : 64;
+  const R part = IS_DOUBLE ? 512 : 64;
   for (int k = 0; k < 2 && x > MOST_OF_EXP; ++k) {
-    x -= step;
-    direction *= exp(step);
+    x -= part;
+    direction *= exp(part);
   }
   return exp(x) * factor * direction;
 }

@@ -20,11 +20,11 @@ static C digamma_of(C x) {
 
 // The derivative of digamma (Abramowitz, Stegun 1964, 6.4.6, 6.4.7, 6.4.12).
 static C trigamma_of(C x) {
-  C sum = 0, sign = 1;
+  C sum = 0, side = 1;
   if (x < 0.5) {
     const C sine = sinpi(x);
     sum = -9.869604401089358 / (sine * sine);
-    sign = -1;
+    side = -1;
     x = 1 - x;
   }
   for (; x < 10; x += 1) sum += 1 / (x * x);
@@ -32,7 +32,7 @@ static C trigamma_of(C x) {
   C tail = 5.0 / 66.0 - z * (691.0 / 2730.0 - z * (7.0 / 6.0));
   tail = 1.0 / 42.0 - z * (1.0 / 30.0 - z * tail);
   tail = 1.0 / 6.0 - z * (1.0 / 30.0 - z * tail);
-  return sign * (sum + (1 + 1 / (2 * x) + z * tail) / x);
+  return side * (sum + (1 + 1 / (2 * x) + z * tail) / x);
 }
 
 // The Bernoulli numbers B(2j), divided by the factorials of 2j.

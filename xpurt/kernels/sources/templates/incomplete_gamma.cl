@@ -98,14 +98,14 @@ static C polynomial_of(C x, int n, __constant const C* c) {
   return sum;
 }
 
-// `sign` is 1 for Q and -1 for P.
-static C uniform_part(C a, C x, C sign) {
+// `side` is 1 for Q and -1 for P.
+static C uniform_part(C a, C x, C side) {
   const C far = (x - a) / a, half_square = fmax(-log1p_less(far), (C)0);
   const C eta = copysign(sqrt(2 * half_square), far);
   C rest = polynomial_of(eta, 6, temme2) / a;
   rest = (polynomial_of(eta, 10, temme1) + rest) / a;
   rest = (polynomial_of(eta, 18, temme0) + rest) / sqrt(6.283185307179586 * a);
-  return erfc(sign * eta * sqrt(a / 2)) / 2 + sign * rest * exp(-a * half_square);
+  return erfc(side * eta * sqrt(a / 2)) / 2 + side * rest * exp(-a * half_square);
 }
 
 // For x up to 1.1, Q is smaller than P if a is below this.

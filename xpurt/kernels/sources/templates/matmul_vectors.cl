@@ -32,7 +32,7 @@ static ushort$lanes bfloat16_of_vector(float$lanes value) {
 
 // By rounds of interleaving. Each round rotates the bits of (row, column) by one.
 static void transpose(Vector* x) {
-  EACH(int round = 1; round < LANES; round *= 2) {
+  EACH(int turn = 1; turn < LANES; turn *= 2) {
     Vector y[LANES];
     EACH(int r = 0; r < LANES / 2; ++r) {
       y[2 * r].even = x[r].lo;

@@ -39,9 +39,9 @@ static C chebyshev_u(C x, C degree) {
 // V and W. V(-x) is W(x) up to the sign, so |x| is used: near -1 the angle would have
 // lost its digits.
 static C third_or_fourth(C x, long n, bool fourth) {
-  const C angle = acos(fabs(x)), sign = x < 0 ? alternating(n) : 1;
-  if (fourth) return sign * sin((n + 0.5) * angle) / sin(angle / 2);
-  return sign * cos((n + 0.5) * angle) / cos(angle / 2);
+  const C angle = acos(fabs(x)), side = x < 0 ? alternating(n) : 1;
+  if (fourth) return side * sin((n + 0.5) * angle) / sin(angle / 2);
+  return side * cos((n + 0.5) * angle) / cos(angle / 2);
 }
 
 static C chebyshev_v(C x, C degree) {

@@ -33,7 +33,7 @@ FUNCTION Words words_of(ulong seed, ulong offset, ulong block, uint draw) {
   uint key0 = (uint)seed, key1 = (uint)(seed >> 32);
   uint c0 = (uint)offset, c1 = (uint)(offset >> 32);
   uint c2 = (uint)block, c3 = (uint)(block >> 32) ^ (draw << 16);
-  for (int round = 0; round < 10; ++round) {
+  for (int k = 0; k < 10; ++k) {
     const ulong product0 = (ulong)0xD2511F53u * c0;
     const ulong product1 = (ulong)0xCD9E8D57u * c2;
     c0 = (uint)(product1 >> 32) ^ c1 ^ key0;
