@@ -8,6 +8,7 @@
 #
 #   POCL_DIR     the folder; build/pocl
 #   POCL_SUITE   the release of Debian; forky, which has PoCL 7
+#   POCL_MIRROR  the address of a Debian archive; the one that apt uses
 #   PYTHON       the interpreter of the environment that xpurt is installed in
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,11 +32,15 @@ packages. Run this on Debian or Ubuntu, or unpack PoCL with its libraries into $
     [ "$(uname -m)" = x86_64 ] || stop "this machine is $(uname -m): the packages are for x86_64"
     local keys=/usr/share/keyrings/debian-archive-keyring.gpg
     [ -e $keys ] || stop "$keys is missing: install debian-archive-keyring"
+    local mirror=${POCL_MIRROR:-}
+    [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' \
+        'Created-By: Packages' 'Origin: Debian' | sed -n 1p)
+    [ -n "$mirror" ] || stop "apt uses no archive of Debian here: name one by POCL_MIRROR"
     echo "fetching PoCL of Debian $suite into $folder: 160 MB, once"
     local apt=$folder/apt
     mkdir -p "$apt"/{lists,archives}/partial
     touch "$apt/status"
-    echo "deb [arch=amd64 signed-by=$keys] http://deb.debian.org/debian $suite main" \
+    echo "deb [arch=amd64 signed-by=$keys] $mirror $suite main" \
         > "$apt/sources.list"
     # The lists, the state and the packages of this run alone: the system's stay as they are.
     cat > "$apt/apt.conf" <<END
