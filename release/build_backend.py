@@ -80,7 +80,8 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     _show_environment()
-    return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+    arguments = wheel_directory, config_settings, metadata_directory
+    return str(build_meta.build_wheel(*arguments))
 
 
 def build_editable(
@@ -89,9 +90,8 @@ def build_editable(
     metadata_directory: str | None = None,
 ) -> str:
     _show_environment()
-    return build_meta.build_editable(
-        wheel_directory, config_settings, metadata_directory
-    )
+    arguments = wheel_directory, config_settings, metadata_directory
+    return str(build_meta.build_editable(*arguments))
 
 
 def _show_environment() -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from package_version import ROOT
-from wheel_contents import faults, files_of_the_tree
+from wheel_contents import EXTENSION, faults, files_of_the_tree
 
 IN_OTHER_PACKAGES = (
     "libtorch*.so",
@@ -68,7 +68,7 @@ def linux_of(name: str) -> tuple[int, int]:
 def run_path_of(wheel: Path) -> str:
     """The run path of the extension in the wheel."""
     with ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
-        (name,) = (n for n in archive.namelist() if re.match(r"xpurt/_C\.", n))
+        (name,) = (n for n in archive.namelist() if re.match(EXTENSION, n))
         library = archive.extract(name, folder)
         command = ["patchelf", "--print-rpath", library]
         return subprocess.run(

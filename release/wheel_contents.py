@@ -12,6 +12,7 @@ from package_version import PYTORCH, ROOT
 # package-data; the tree is asked, so a file that is forgotten there is missing here.
 DATA = {".pyi", ".typed", ".txt", ".json", ".cl", ".template", ".html", ".css", ".js"}
 HEADERS = "xpurt/include/"  # for C++ extensions of users: xpurt/cpp_extension.py
+EXTENSION = r"xpurt/_C\..*\.so"
 COMPILED = ("xpurt/_built_for.py", "xpurt/virtual_gpu/_virtual_gpu.so")
 SOURCES = (".c", ".cpp", ".cc", ".h", ".hpp")
 METADATA = ("Summary", "License-Expression", "Requires-Python", "Classifier")
@@ -52,7 +53,7 @@ def _faults_of_files(names: set[str], wanted: set[str]) -> Iterator[str]:
             yield f"{name} is a source of the extension, which no program needs"
         if name.split("/")[0] in {"tests", "docs", "release", "examples", "build"}:
             yield f"{name} is outside of the package"
-    extensions = [name for name in names if re.fullmatch(r"xpurt/_C\..*\.so", name)]
+    extensions = [name for name in names if re.fullmatch(EXTENSION, name)]
     if len(extensions) != 1:
         yield f"one xpurt._C is wanted, found {sorted(extensions) or 'none'}"
 

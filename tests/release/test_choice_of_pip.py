@@ -35,9 +35,9 @@ def pip(folder: Path, *requirements: str) -> subprocess.CompletedProcess[str]:
     options = ("--isolated", "--no-input", "--disable-pip-version-check")
     resolve = ("--dry-run", "--quiet", "--ignore-installed", "--report", "-")
     only = ("--no-index", "--find-links", str(folder))
+    command = [sys.executable, "-m", "pip", "install", *options, *resolve, *only]
     return subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options, *resolve, *only]
-        + [*requirements],
+        [*command, *requirements],
         capture_output=True,
         text=True,
         timeout=240,

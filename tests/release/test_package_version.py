@@ -42,13 +42,13 @@ def version_in(folder: Path, *commands: str) -> str:
     for command in commands:
         subprocess.run(["git", *author, *command.split()], cwd=folder, check=True)
     code = (
+        "import sys; sys.path.insert(0, 'release'); "
         "import package_version, setuptools_scm; "
         "options = package_version.scm_options() | {'root': sys.argv[1]}; "
         "print(setuptools_scm.get_version(**options))"
     )
     return subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, 'release'); {code}"]
-        + [str(folder)],
+        [sys.executable, "-c", code, str(folder)],
         cwd=ROOT,
         check=True,
         capture_output=True,
