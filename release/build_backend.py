@@ -14,6 +14,7 @@ from typing import Any
 
 from package_version import project
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from setuptools import build_meta
 from setuptools.build_meta import (
     build_sdist,
@@ -57,7 +58,10 @@ def environment() -> list[str]:
 
 def missing(requirements: list[str], folders: list[str]) -> list[str]:
     """The requirements that no package in the folders fulfils."""
-    found = {each.name.lower(): each.version for each in distributions(path=folders)}
+    found = {
+        canonicalize_name(each.name): each.version
+        for each in distributions(path=folders)
+    }
     return [
         each
         for each in requirements
