@@ -62,12 +62,14 @@ def missing(requirements: list[str], folders: list[str]) -> list[str]:
         canonicalize_name(each.name): each.version
         for each in distributions(path=folders)
     }
-    return [
-        each
-        for each in requirements
-        if (wanted := Requirement(each)).name not in found
-        or not wanted.specifier.contains(found[wanted.name], prereleases=True)
-    ]
+
+    def fulfils(requirement: Requirement) -> bool:
+        version = found.get(canonicalize_name(requirement.name))
+        return version is not None and requirement.specifier.contains(
+            version, prereleases=True
+        )
+
+    return [each for each in requirements if not fulfils(Requirement(each))]
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:

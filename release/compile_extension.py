@@ -13,10 +13,11 @@ import sys
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import torch
 from setuptools import Extension
-from torch.utils.cpp_extension import BuildExtension, CppExtension, get_cxx_compiler
+from torch.utils import cpp_extension
 
 ROOT = Path(__file__).resolve().parents[1]
 CSRC = Path("xpurt/csrc")
@@ -44,6 +45,8 @@ LINK_SANITIZER = [*INSTRUMENT, *(STATIC_UBSAN if SANITIZE == "address" else [])]
 RUN_PATH = "-Wl,-rpath,$ORIGIN/../torch/lib:$ORIGIN/../../.."
 OPTIMIZE = ["-O1", "-g1", "-fno-omit-frame-pointer"] if SANITIZE else ["-O2", "-g0"]
 
+
+_torch: Any = cpp_extension  # it has no types
 
 # By path: importing the package would need the extension that is built here.
 _paths = runpy.run_path(str(ROOT / "xpurt/cpp_extension.py"))
@@ -144,7 +147,7 @@ def bundle(folder: Path, sources: list[str]) -> list[str]:
     return [str(file.relative_to(ROOT)) for file in wanted]
 
 
-class Build(BuildExtension):
+class Build(cpp_extension.BuildExtension):
     """Keeps the objects in build/, so that a second build compiles only changed files.
     Writes the version of PyTorch that the extension belongs to beside it."""
 
@@ -159,7 +162,7 @@ class Build(BuildExtension):
         # Without it at::parallel_for is a loop. GCC's code calls functions that are in
         # PyTorch's own libgomp, and no other libgomp is linked. Other compilers call
         # other libraries.
-        compiler = shlex.split(get_cxx_compiler())
+        compiler = shlex.split(_torch.get_cxx_compiler())
         gcc = gcc_version(compiler)
         if gcc:
             extension.extra_compile_args.append("-fopenmp")
@@ -188,12 +191,12 @@ class Build(BuildExtension):
         build_virtual_gpu(beside)
 
 
-def extension() -> CppExtension:
+def extension() -> Extension:
     # xpurt/startup/driver.py loads the libraries of SYCL and oneDNN by path, before the
     # extension, since some of them do not find each other. The run path is for programs
     # that read the extension without Python, such as ldd and debuggers.
     sources = sorted(str(p) for p in CSRC.rglob("*.cpp"))
-    return CppExtension(
+    made: Extension = _torch.CppExtension(
         "xpurt._C",
         sources,
         include_dirs=[
@@ -222,3 +225,4 @@ def extension() -> CppExtension:
             "-DFMT_HEADER_ONLY=1",
         ],
     )
+    return made
