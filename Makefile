@@ -5,6 +5,8 @@
 # make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
 # make test-programs   models and training loops of other packages, in the same environment
 # make test-pocl   kernels on PoCL, another vendor's OpenCL driver for CPUs: 160 MB of packages
+# make wheels     the wheel for this Python and PyTorch, into dist
+# make release-check   install that wheel in an empty environment, and use it
 # make sanitize   tests on builds with AddressSanitizer and ThreadSanitizer; half an hour
 #
 # PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in
@@ -37,7 +39,8 @@ CPP := $(shell find xpurt/csrc xpurt/virtual_gpu/layer xpurt/include tests/cpp_e
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc xpurt/virtual_gpu/layer -type d 2>/dev/null)
 
-.PHONY: demo test test-all test-cuda test-pocl test-programs sanitize lint bench docs clean install
+.PHONY: demo test test-all test-cuda test-pocl test-programs sanitize lint bench docs \
+    clean install wheels release-check
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -79,6 +82,12 @@ docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "the site is in build/site: open build/site/index.html"
 
+wheels: $(STAMPS)/wheels
+	$(BIN)/python release/build_wheels.py $(ARGS)
+
+release-check: wheels
+	$(BIN)/python release/check_release.py "$$(ls -t dist/xpurt-*.whl | head -n 1)" --torch "$(TORCH)"
+
 install: $(STAMPS)/extension
 
 # Without --clear, `python -m venv` would accept a half-made environment.
@@ -103,9 +112,11 @@ $(STAMPS)/torch: $(STAMPS)/venv
 
 # Without build isolation the extension is built for the torch that it will run on, and
 # a second build reuses the objects of the first one in build/.
-$(STAMPS)/package: $(STAMPS)/torch pyproject.toml setup.py
+$(STAMPS)/package: $(STAMPS)/torch pyproject.toml setup.py $(wildcard release/*.py)
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(STAMPS)/build-requires.txt
 	$(PIP) install -r $(STAMPS)/build-requires.txt
+	@$(BIN)/python release/build_backend.py > $(STAMPS)/compile-requires.txt
+	$(PIP) install -r $(STAMPS)/compile-requires.txt
 	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[demo]'
 	@touch $@ $(STAMPS)/extension
 
@@ -115,6 +126,10 @@ $(STAMPS)/extension: $(STAMPS)/package $(CPP) $(CPP_FOLDERS)
 
 $(STAMPS)/tools: $(STAMPS)/package
 	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[test,dev]'
+	@touch $@
+
+$(STAMPS)/wheels: $(STAMPS)/package
+	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[wheels]'
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/package

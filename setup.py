@@ -1,222 +1,41 @@
-"""Builds the extension xpurt._C; everything else is in pyproject.toml."""
+"""The version and the extension xpurt._C; everything else is in pyproject.toml."""
 
-import hashlib
 import os
-import runpy
-import shlex
-import shutil
-import subprocess
 import sys
-from importlib.metadata import version
-from itertools import groupby
+from importlib.util import find_spec
 from pathlib import Path
 
-import torch
 from setuptools import Extension, setup
-from torch.utils.cpp_extension import BuildExtension, CppExtension, get_cxx_compiler
+from setuptools.command.build_ext import build_ext
 
-ROOT = Path(__file__).parent
-CSRC = Path("xpurt/csrc")
-VIRTUAL_GPU = Path("xpurt/virtual_gpu/layer")
-BUNDLED = 8  # the largest number of sources of one folder compiled as one file
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "release"))
 
-# XPURT_SANITIZE compiles the extension and the virtual GPU with sanitizers. Such a
-# build has objects of its own; see tests/sanitize/run_sanitizers.py.
-SANITIZERS = {
-    "": [],
-    # `vptr` needs type information that PyTorch and SYCL do not export.
-    "address": ["-fsanitize=address,undefined", "-fno-sanitize=vptr"],
-    # Fences are outside the model of ThreadSanitizer; GCC warns of each.
-    "thread": ["-fsanitize=thread", "-Wno-tsan"],
-}
-SANITIZE = os.environ.get("XPURT_SANITIZE", "")
-if SANITIZE not in SANITIZERS:
-    sys.exit(f"XPURT_SANITIZE={SANITIZE}: give one of {', '.join(SANITIZERS)[2:]}")
-INSTRUMENT = SANITIZERS[SANITIZE]
-# As a shared library, UndefinedBehaviorSanitizer would write its reports to the standard
-# error, whatever UBSAN_OPTIONS is: AddressSanitizer replaces the function for that.
-STATIC_UBSAN = ["-static-libubsan", "-Wl,--exclude-libs,libubsan.a"]
-LINK_SANITIZER = [*INSTRUMENT, *(STATIC_UBSAN if SANITIZE == "address" else [])]
-OPTIMIZE = ["-O1", "-g1", "-fno-omit-frame-pointer"] if SANITIZE else ["-O2", "-g0"]
+from package_version import PYTORCH, scm_options  # noqa: E402
 
 
-# By path: importing the package would need the extension that is built here.
-_paths = runpy.run_path("xpurt/cpp_extension.py")
-include_dir, library_dir = _paths["include_dir"], _paths["library_dir"]
-
-
-BUILT_FOR = """\
-\"\"\"The PyTorch that xpurt._C was built for; written by setup.py.\"\"\"
-
-TORCH = "{torch}"
-CXX11_ABI = {abi}
-"""
-
-
-def build_virtual_gpu(directory: Path) -> None:
-    """Compiles the virtual GPU: a plain C library that the OpenCL loader loads."""
-    library = directory / "virtual_gpu" / "_virtual_gpu.so"
-    folder = VIRTUAL_GPU
-    newest = max(file.stat().st_mtime for file in folder.iterdir())
-    if library.exists() and library.stat().st_mtime >= newest:
-        return
-    library.parent.mkdir(parents=True, exist_ok=True)
-    command = [
-        *shlex.split(os.environ.get("CC", "gcc")),
-        *("-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"),
-        *OPTIMIZE,
-        *LINK_SANITIZER,
-        *("-Wall", "-Wextra", "-DCL_TARGET_OPENCL_VERSION=300"),
-        "-I" + include_dir("intel-sycl-rt", "CL/cl_layer.h"),
-        *sorted(str(file) for file in folder.glob("*.c")),
-        *("-o", str(library)),
-        # It stays loaded until the process ends: see clDeinitLayer in layer.c.
-        *("-Wl,-z,nodelete", "-Wl,-z,defs"),
-    ]
-    subprocess.run(command, check=True)
-
-
-def is_cached(compiler: str) -> bool:
-    """Whether the compiler is a compiler cache, or PyTorch runs it through one."""
-    caches = ("ccache", "sccache")
-    program = Path(os.path.realpath(shutil.which(compiler) or compiler)).name
-    wrapped = not os.environ.get("TORCH_NO_COMPILER_WRAPPER")
-    return program in caches or (wrapped and any(map(shutil.which, caches)))
-
-
-def gcc_version(compiler: list[str]) -> str:
-    """The output of `--version` if the compiler is GCC, else an empty text."""
-    told = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
-    return told.stdout if "Free Software Foundation" in told.stdout else ""
-
-
-def precompile(
-    folder: Path, compiler: list[str], gcc: str, flags: list[str]
-) -> list[str]:
-    """Compiles the headers that most files include. Returns the options that use the
-    result; none if the compiler is not GCC."""
-    if not gcc:
-        return []
-    # GCC does not check whether headers included by the header have changed.
-    source = (CSRC / "precompiled.h").read_text()
-    read = (gcc, *flags, torch.__version__, version("intel-sycl-rt"), source)
-    digest = hashlib.sha256("\n".join(read).encode()).hexdigest()[:16]
-    header = folder / f"precompiled-{digest}" / "precompiled.h"
-    compiled = header.with_suffix(".h.gch")
-    if not compiled.exists():
-        for old in folder.glob("precompiled-*"):
-            shutil.rmtree(old)
-        header.parent.mkdir(parents=True)
-        header.write_text(source)
-        unfinished = compiled.with_suffix(".unfinished")
-        options = ["-x", "c++-header", str(header), "-o", str(unfinished)]
-        subprocess.run([*compiler, *flags, *options], check=True)
-        unfinished.rename(compiled)
-    return ["-include", str(header), "-Winvalid-pch"]
-
-
-def bundle(folder: Path, sources: list[str]) -> list[str]:
-    """Makes files that each include several sources of one folder, and returns them.
-    Most of the time of a short source goes into templates that all sources instantiate.
-    """
-    wanted = {}
-    paths = sorted(map(Path, sources), key=lambda p: (p.parent, p.name))
-    for parent, group in groupby(paths, key=lambda p: p.parent):
-        files = list(group)
-        count = -(-len(files) // BUNDLED)
-        for i in range(count):
-            several = files[i::count]
-            lines = [f'#include "{(ROOT / file).as_posix()}"\n' for file in several]
-            name = "_".join([*parent.relative_to(CSRC).parts, several[0].name])
-            wanted[folder / name] = "".join(lines)
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in set(folder.glob("*.cpp")) - set(wanted):
-        old.unlink()
-    for file, text in wanted.items():
-        # A file that is written again is compiled again.
-        if not file.exists() or file.read_text() != text:
-            file.write_text(text)
-    return [str(file.relative_to(ROOT)) for file in wanted]
-
-
-class Build(BuildExtension):
-    """Keeps the objects in build/, so that a second build compiles only changed files.
-    Writes the version of PyTorch that the extension belongs to beside it."""
-
-    def finalize_options(self) -> None:
-        super().finalize_options()
-        tag = "-".join(
-            filter(None, [sys.implementation.cache_tag, sys.platform, SANITIZE])
-        )
-        self.build_temp = str(ROOT / "build" / f"objects-{tag}")
-
-    def build_extension(self, extension: Extension) -> None:
-        # Without it at::parallel_for is a loop. GCC's code calls functions that are in
-        # PyTorch's own libgomp, and no other libgomp is linked. Other compilers call
-        # other libraries.
-        compiler = shlex.split(get_cxx_compiler())
-        gcc = gcc_version(compiler)
-        if gcc:
-            extension.extra_compile_args.append("-fopenmp")
-        folders = [*extension.include_dirs, *self.compiler.include_dirs]
-        flags = [
-            *self.compiler.compiler_so[1:],
-            *(f"-I{Path(folder).resolve()}" for folder in folders),
-            *extension.extra_compile_args,
-        ]
-        # A cache finds neither of these in another folder, and works best if each
-        # source is compiled by itself.
-        if not is_cached(compiler[0]):
-            folder = Path(self.build_temp)
-            extension.extra_compile_args += precompile(folder, compiler, gcc, flags)
-            extension.sources = bundle(folder / "bundles", extension.sources)
-        super().build_extension(extension)
+class WithoutPyTorch(build_ext):
+    """Stands for the compiler; a source archive and metadata can be made without it."""
 
     def run(self) -> None:
-        super().run()
-        beside = Path(self.get_ext_fullpath("xpurt._C")).parent
-        text = BUILT_FOR.format(
-            torch=torch.__version__.partition("+")[0],
-            abi=torch.compiled_with_cxx11_abi(),
+        sys.exit(
+            f"xpurt._C is compiled against PyTorch, and {sys.executable} has none: "
+            f'pip install "torch=={PYTORCH}.*"'
         )
-        (beside / "_built_for.py").write_text(text)
-        build_virtual_gpu(beside)
 
 
-def extension() -> CppExtension:
-    # No run path: xpurt/startup/driver.py loads these libraries and their dependencies
-    # by path, before the extension.
-    sources = sorted(str(p) for p in CSRC.rglob("*.cpp"))
-    return CppExtension(
-        "xpurt._C",
-        sources,
-        include_dirs=[
-            str(ROOT / CSRC),
-            include_dir("intel-sycl-rt", "sycl/sycl.hpp"),
-            include_dir("onednn-devel", "dnnl_sycl.hpp"),
-        ],
-        library_dirs=[
-            library_dir("intel-sycl-rt", "libsycl.so"),
-            library_dir("onednn", "libdnnl.so.3"),
-        ],
-        libraries=["sycl", "OpenCL", ":libdnnl.so.3"],
-        extra_link_args=LINK_SANITIZER,
-        extra_compile_args=[
-            "-std=c++20",
-            *OPTIMIZE,
-            *INSTRUMENT,
-            "-Wall",
-            "-Wno-sign-compare",
-            "-Wno-unknown-pragmas",
-            "-fvisibility=hidden",
-            "-DAT_PER_OPERATOR_HEADERS",
-            "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING",
-            "-DCL_TARGET_OPENCL_VERSION=300",
-            # PyTorch's wheel has the headers of fmt, and exports none of it.
-            "-DFMT_HEADER_ONLY=1",
-        ],
-    )
+if find_spec("torch") is None:
+    command = WithoutPyTorch
+    extension = Extension("xpurt._C", [])
+else:
+    import compile_extension
 
+    os.environ.setdefault("MAX_JOBS", str(os.cpu_count() or 1))
+    command = compile_extension.Build
+    extension = compile_extension.extension()
 
-os.environ.setdefault("MAX_JOBS", str(os.cpu_count() or 1))
-setup(ext_modules=[extension()], cmdclass={"build_ext": Build})
+setup(
+    ext_modules=[extension],
+    cmdclass={"build_ext": command},
+    use_scm_version=scm_options(),
+)

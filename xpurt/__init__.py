@@ -1,5 +1,8 @@
 """A working ``xpu`` device for a stock PyTorch wheel."""
 
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
 from xpurt.startup import extension
 
 if extension.load():
@@ -80,4 +83,17 @@ __all__ = [
     "xpu_mapping",
 ]
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> str:
+        """`__version__` is read from the metadata of the installed package."""
+        if name != "__version__":
+            raise AttributeError(f"module 'xpurt' has no attribute {name!r}")
+        try:
+            return version("xpurt")
+        except PackageNotFoundError:
+            raise AttributeError(
+                "xpurt has no version, as it is imported without being installed"
+            ) from None

@@ -66,7 +66,7 @@ SANITIZERS = {
         Sanitizer(
             "address",
             "libasan.so",
-            # The last two as in setup.py, which has the reason.
+            # The last two as in release/compile_extension.py, which has the reason.
             "-fsanitize=address,undefined -static-libubsan"
             " -Wl,--exclude-libs,libubsan.a",
             {

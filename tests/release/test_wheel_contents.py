@@ -1,0 +1,114 @@
+"""What is refused in a wheel, by wheels that are made of a list of files."""
+
+import re
+import tomllib
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from release_tools import ROOT, wheel_contents
+
+EXTENSION = "xpurt/_C.cpython-311-x86_64-linux-gnu.so"
+METADATA = """\
+Metadata-Version: 2.4
+Name: xpurt
+Version: 0.1.0+pt2.13
+Summary: a device
+License-Expression: BSD-3-Clause
+Requires-Python: >=3.11
+Classifier: Typing :: Typed
+Requires-Dist: torch==2.13.*
+
+# xpurt
+"""
+WANTED = {"xpurt/__init__.py", "xpurt/include/xpurt/queue.h"}
+COMPLETE = WANTED | {EXTENSION, *wheel_contents.COMPILED}
+
+
+def faults(folder: Path, names: set[str], metadata: str = METADATA) -> list[str]:
+    wheel = folder / "xpurt.whl"
+    with ZipFile(wheel, "w") as archive:
+        for name in names:
+            archive.writestr(name, "")
+        archive.writestr("xpurt-0.1.0+pt2.13.dist-info/METADATA", metadata)
+    return wheel_contents.faults(wheel, WANTED)
+
+
+def test_a_complete_wheel_has_no_fault(tmp_path: Path) -> None:
+    assert faults(tmp_path, COMPLETE) == []
+
+
+@pytest.mark.parametrize("name", sorted(WANTED | {*wheel_contents.COMPILED}))
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    (fault,) = faults(tmp_path, COMPLETE - {name})
+    assert fault.startswith(f"{name} is missing: list it in pyproject.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("xpurt/csrc/op/op.cpp", "a source of the extension"),
+        ("xpurt/virtual_gpu/layer/layer.h", "a source of the extension"),
+        ("tests/conftest.py", "outside of the package"),
+        ("release/build_backend.py", "outside of the package"),
+    ],
+)
+def test_a_file_that_no_program_needs_is_refused(
+    tmp_path: Path, name: str, fault: str
+) -> None:
+    (line,) = faults(tmp_path, COMPLETE | {name})
+    assert line.startswith(name)
+    assert fault in line
+
+
+def test_one_extension_is_wanted(tmp_path: Path) -> None:
+    """Another Python's, built in the tree before, would come along."""
+    other = EXTENSION.replace("311", "312")
+    assert "found ['xpurt/_C.cp" in faults(tmp_path, COMPLETE | {other})[0]
+    assert "found none" in faults(tmp_path, COMPLETE - {EXTENSION})[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("Summary: a device\n", "", "no Summary"),
+        ("Classifier: Typing :: Typed\n", "", "no Classifier"),
+        ("# xpurt", "", "no description"),
+        ("0.1.0+pt2.13", "0.1.0", "does not end in +pt2.13"),
+        ("torch==2.13.*", "torch", "torch==2.13.* is not required"),
+    ],
+)
+def test_metadata_that_lack_something_are_refused(
+    tmp_path: Path, old: str, new: str, fault: str
+) -> None:
+    (line,) = faults(tmp_path, COMPLETE, METADATA.replace(old, new))
+    assert fault in line
+
+
+def test_every_file_that_the_tree_has_for_programs_is_listed() -> None:
+    """By package-data, so that no wheel has to be built to find a forgotten one."""
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert tool["include-package-data"] is False
+    listed = {
+        file.relative_to(ROOT).as_posix()
+        for package, patterns in tool["package-data"].items()
+        for pattern in patterns
+        for file in (ROOT / package).glob(pattern)
+    }
+    modules = {f"{name}.py" for name in tool["py-modules"]}
+    wanted = wheel_contents.files_of_the_tree()
+    assert "xpurt/include/xpurt/queue.h" in wanted
+    forgotten = {
+        name
+        for name in wanted - listed - modules
+        # A folder with an __init__.py is a package, and its modules are found.
+        if not (
+            name.endswith(".py") and (ROOT / name).with_name("__init__.py").exists()
+        )
+    }
+    assert forgotten == set()
+
+
+def test_sources_of_the_extension_are_listed_nowhere() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    assert not re.search(r'"[^"]*\.(cpp|c|so)"', text)
