@@ -90,7 +90,7 @@ def definitions(
     for each in arguments:
         name = each.name
         lines.append(f"#define HAS_{name} {int(each.is_given)}")
-        if name in NO_MACRO:
+        if name in NO_MACRO and not each.is_tensor:
             continue
         if each.is_tensor:
             lines += of_tensor(each)
