@@ -14,15 +14,14 @@ import torch
 from torch import Tensor, nn
 
 import xpurt
-from xpurt.bench.models import resnet18
+from xpurt.bench.models import TransformerLayer, resnet18
 from xpurt.bench.networks import decoder
-from xpurt.bench.vision import EncoderLayer
 
 WIDTH, HEADS, LAYERS = 768, 12, 12
 
 
 def encoder() -> nn.Module:
-    return nn.Sequential(*(EncoderLayer(WIDTH, HEADS) for _ in range(LAYERS)))
+    return nn.Sequential(*(TransformerLayer(WIDTH, HEADS) for _ in range(LAYERS)))
 
 
 CASES: list[tuple[str, Callable[[], nn.Module], tuple[int, ...], list[str]]] = [

@@ -6,6 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.testing import assert_close
+
+import xpurt
 
 SIZE = 16
 HEADS = 4
@@ -37,3 +40,16 @@ def values(model: nn.Module, *args: Tensor) -> Tensor:
     with torch.no_grad():
         made: Tensor = model(*args)
     return made
+
+
+def assert_left_as_it_is(kind: Callable[[], nn.Module], device: str) -> None:
+    """The model was traced, no pattern was found in it, and its values are the same."""
+    model, x = model_of(kind, device), tokens(device)
+    made = xpurt.optimize(model)
+    assert not {"attention", "RMS norm", "SwiGLU"} & set(fused(made))
+    assert "trace" not in str(made.report)
+    results = []
+    for each in (made, model):
+        torch.manual_seed(3)
+        results.append(values(each, x))
+    assert_close(*results, rtol=1e-5, atol=1e-5)

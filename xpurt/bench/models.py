@@ -89,8 +89,8 @@ def resnet18(classes: int) -> nn.Module:
     )
 
 
-class DecoderLayer(nn.Module):
-    """Causal attention and two linear layers, each normalized first."""
+class TransformerLayer(nn.Module):
+    """Attention and two linear layers, each normalized first."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -108,10 +108,21 @@ class DecoderLayer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         qkv = self.qkv(self.before_attention(x)).unflatten(-1, (3, self.heads, -1))
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = self.attend(q, k, v)
         x = x + self.out(y.transpose(1, 2).flatten(2))
         result: Tensor = x + self.mlp(x)
         return result
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """q, k, v and the result: (batch, heads, tokens, width of a head)."""
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+class DecoderLayer(TransformerLayer):
+    """With causal attention."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 class GPT(nn.Module):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from xpurt.bench.models import GPT, Residual
+from xpurt.bench.models import GPT, Residual, TransformerLayer
 from xpurt.bench.row import SEED
 
 # A network in evaluation mode, and its input.
@@ -110,7 +110,7 @@ def gpt() -> Inference:
     return model, torch.randint(1000, (8, 128))
 
 
-class CachedDecoderLayer(nn.Module):
+class CachedDecoderLayer(TransformerLayer):
     """A layer of a GPT-2 (Radford and others, 2019) for one new token, beside the keys
     and values of those before it.
 
@@ -120,28 +120,13 @@ class CachedDecoderLayer(nn.Module):
     cache: Tensor
 
     def __init__(self, width: int, heads: int, past: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.before_attention = nn.LayerNorm(width)
-        self.qkv = nn.Linear(width, 3 * width)
-        self.out = nn.Linear(width, width)
-        self.mlp = nn.Sequential(
-            nn.LayerNorm(width),
-            nn.Linear(width, 4 * width),
-            nn.GELU(),
-            nn.Linear(4 * width, width),
-        )
+        super().__init__(width, heads)
         cache = torch.randn(2, 1, heads, past, width // heads)
         self.register_buffer("cache", cache)
 
-    def forward(self, x: Tensor) -> Tensor:
-        qkv = self.qkv(self.before_attention(x)).unflatten(-1, (3, self.heads, -1))
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         self.cache[0, :, :, -1:], self.cache[1, :, :, -1:] = k, v
-        y = F.scaled_dot_product_attention(q, self.cache[0], self.cache[1])
-        x = x + self.out(y.transpose(1, 2).flatten(2))
-        result: Tensor = x + self.mlp(x)
-        return result
+        return F.scaled_dot_product_attention(q, self.cache[0], self.cache[1])
 
 
 def decoder(

@@ -2,32 +2,8 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-
-class EncoderLayer(nn.Module):
-    """Attention and two linear layers, each normalized first."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.before_attention = nn.LayerNorm(width)
-        self.qkv = nn.Linear(width, 3 * width)
-        self.out = nn.Linear(width, width)
-        self.mlp = nn.Sequential(
-            nn.LayerNorm(width),
-            nn.Linear(width, 4 * width),
-            nn.GELU(),
-            nn.Linear(4 * width, width),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        qkv = self.qkv(self.before_attention(x)).unflatten(-1, (3, self.heads, -1))
-        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind()
-        y = F.scaled_dot_product_attention(q, k, v)
-        x = x + self.out(y.transpose(1, 2).flatten(2))
-        result: Tensor = x + self.mlp(x)
-        return result
+from xpurt.bench.models import TransformerLayer
 
 
 class VisionTransformer(nn.Module):
@@ -39,7 +15,7 @@ class VisionTransformer(nn.Module):
         self.token = nn.Parameter(torch.zeros(1, 1, width))
         self.positions = nn.Parameter(torch.randn(1, 1 + 14 * 14, width) * 0.02)
         self.layers = nn.Sequential(
-            *(EncoderLayer(width, heads) for _ in range(layers))
+            *(TransformerLayer(width, heads) for _ in range(layers))
         )
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, classes)

@@ -21,6 +21,7 @@ from xpurt.optimization.fused_forward import (
     fused_forward_of,
 )
 from xpurt.optimization.joined_linears import joined_result
+from xpurt.optimization.named_class import subclass
 from xpurt.optimization.packed_weights import never_pack
 
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -172,13 +173,8 @@ _classes: dict[tuple[type, ...], type[nn.Module]] = {}
 def _optimized(*made_of: type) -> type[nn.Module]:
     """made_of: some of _PARTS, and the class as the user wrote it."""
     if made_of not in _classes:
-        kind: Any = made_of[-1]
-        members = {
-            "__module__": kind.__module__,
-            "__qualname__": kind.__qualname__,
-            ORIGINAL: kind.forward,
-        }
-        _classes[made_of] = type(kind.__name__, made_of, members)
+        *parts, kind = cast(Any, made_of)
+        _classes[made_of] = subclass(kind, *parts, **{ORIGINAL: kind.forward})
     return _classes[made_of]
 
 

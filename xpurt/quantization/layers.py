@@ -47,6 +47,13 @@ class QuantizedLayer(nn.Module):
         bias = None if layer.bias is None else layer.bias.detach().float().clone()
         self.register_buffer("bias", bias)
 
+    def _keep_int8(self, layer: nn.Linear | Convolution) -> None:
+        """The weight with a scale per output channel, and the bias."""
+        values, scale = int8_per_channel(layer.weight)
+        self.register_buffer("quantized_weight", values)
+        self.register_buffer("weight_scale", scale)
+        self._keep_bias(layer)
+
     def _keep_activations(
         self, scale: Tensor | None, zero_point: Tensor | None
     ) -> None:
@@ -72,10 +79,7 @@ class Int8Linear(QuantizedLayer):
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = layer.in_features, layer.out_features
-        values, scale = int8_per_channel(layer.weight)
-        self.register_buffer("quantized_weight", values)
-        self.register_buffer("weight_scale", scale)
-        self._keep_bias(layer)
+        self._keep_int8(layer)
         self._keep_activations(x_scale, x_zero_point)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -118,10 +122,7 @@ class Int8Convolution(QuantizedLayer):
         self.kernel_size, self.stride = layer.kernel_size, layer.stride
         self.padding, self.dilation = padding_of(layer), layer.dilation
         self.groups, self.relu = layer.groups, relu
-        values, scale = int8_per_channel(layer.weight)
-        self.register_buffer("quantized_weight", values)
-        self.register_buffer("weight_scale", scale)
-        self._keep_bias(layer)
+        self._keep_int8(layer)
         self._keep_activations(x_scale, x_zero_point)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -175,10 +176,7 @@ class Int8WeightLinear(QuantizedLayer):
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
         self.in_features, self.out_features = layer.in_features, layer.out_features
-        values, scale = int8_per_channel(layer.weight)
-        self.register_buffer("quantized_weight", values)
-        self.register_buffer("weight_scale", scale)
-        self._keep_bias(layer)
+        self._keep_int8(layer)
 
     def forward(self, x: Tensor) -> Tensor:
         result: Tensor = torch.ops.xpurt.int8_weight_linear(

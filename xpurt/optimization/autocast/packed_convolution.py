@@ -13,6 +13,7 @@ from torch import Tensor
 
 from xpurt import mapping
 from xpurt.optimization.autocast.converted_weights import can_be_kept, converted
+from xpurt.optimization.fused_layers import types_of_cpu
 
 # On xpu the op with a packed weight costs more per call than PyTorch's, about 60 us on an
 # AMD EPYC (2026-11-26), so weights of fewer elements are reordered in each call.
@@ -105,7 +106,7 @@ def _on_cpu(
     block: object,
 ) -> Tensor | None:
     dtype = images.dtype
-    if not torch._C._get_mkldnn_enabled() or not _onednn_computes(dtype):
+    if not torch._C._get_mkldnn_enabled() or dtype not in types_of_cpu():
         return None
     arguments = lists.padding, lists.stride, lists.dilation, lists.groups
 
@@ -118,15 +119,6 @@ def _on_cpu(
     convolve = torch.ops.mkldnn._convolution_pointwise.default
     result: Tensor = convolve(images, packed, bias, *arguments, "none", [], "")
     return result
-
-
-@functools.cache
-def _onednn_computes(dtype: torch.dtype) -> bool:
-    if dtype == torch.bfloat16:
-        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    if dtype == torch.float16:
-        return bool(torch.ops.mkldnn._is_mkldnn_fp16_supported())
-    return dtype == torch.float32
 
 
 def _on_xpu(

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn, optim
 from torch.optim import Optimizer
 
+from xpurt.optimization.named_class import subclass
 from xpurt.optimization.training.fused_optimizers import use_fused
 from xpurt.optimization.training.scratch import Scratch, padded
 from xpurt.optimization.training.split_parameters import SplitParameter
@@ -183,13 +184,7 @@ _classes: dict[type[Optimizer], type[SplitOptimizer]] = {}
 
 def _class_for(kind: type[Optimizer]) -> type[SplitOptimizer]:
     if kind not in _classes:
-        members = {
-            "__module__": kind.__module__,
-            "__qualname__": kind.__qualname__,
-            "__doc__": kind.__doc__,
-            "_original_class": kind,
-        }
-        _classes[kind] = type(kind.__name__, (SplitOptimizer, kind), members)
+        _classes[kind] = subclass(kind, SplitOptimizer, _original_class=kind)
     return _classes[kind]
 
 

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
+from xpurt.optimization.named_class import subclass
+
 
 class TrainedInBfloat16:
     """What is common to the classes."""
@@ -33,14 +35,10 @@ _classes: dict[type[nn.Module], type[nn.Module]] = {}
 
 def _class_for(kind: type[nn.Module]) -> type[nn.Module]:
     if kind not in _classes:
-        members = {
-            "__module__": kind.__module__,
-            "__qualname__": kind.__qualname__,
-            "__doc__": kind.__doc__,
-            "_original_class": kind,
-            "forward": _under_autocast(kind.forward),
-        }
-        _classes[kind] = type(kind.__name__, (TrainedInBfloat16, kind), members)
+        forward = _under_autocast(kind.forward)
+        _classes[kind] = subclass(
+            kind, TrainedInBfloat16, _original_class=kind, forward=forward
+        )
     return _classes[kind]
 
 
