@@ -56,9 +56,9 @@ def peak_of_xpu(step: Step) -> int:
     return torch.xpu.max_memory_allocated() - before
 
 
-# oneDNN's products take memory for their own use from xpu's allocator. MKL's take it
-# elsewhere, so stock's peak does not have it.
-MOST = {"native": 1.01, "sycl": 1.05}
+# oneDNN's products take memory for their own use from xpu's allocator: more with AVX2
+# (7%) than with AVX-512. MKL's take it elsewhere, so stock's peak does not have it.
+MOST = {"native": 1.01, "sycl": 1.1}
 
 
 @pytest.mark.parametrize("policy", MOST)

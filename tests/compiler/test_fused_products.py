@@ -56,7 +56,7 @@ def test_activations_and_additions(
     expected = copy.deepcopy(model).cpu().float()(x.cpu().float())
     tolerance = 1e-5 if dtype == torch.float32 else 3e-2
     assert_close(found.cpu().float(), expected, rtol=tolerance, atol=tolerance)
-    if has_primitives(xpu):
+    if has_primitives(xpu, dtype):
         first, second = fused(code)
         assert f"'{activation}'" in first
         assert "'none'" in second

@@ -16,30 +16,22 @@ from xpurt.compiler.frozen.winograd import Layer
 pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
 
 
+def formats_of_images(device: torch.device) -> list[int]:
+    """Of the input and the result of a convolution of 16 channels."""
+    x, weight = torch.ones(1, 16, 8, 8).to(device), torch.ones(16, 16, 3, 3).to(device)
+    sizes, ones = [16, 16, 3, 3], [1, 1]
+    after = ("none", 0, 0, 0, 0)
+    found: list[int] = torch.ops.xpurt.convolution_formats(
+        x, weight, None, None, sizes, ones, ones, ones, 1, *after
+    )
+    return list(found)
+
+
 @pytest.fixture
 def blocks(xpu: torch.device) -> torch.device:
     """A device whose images are in blocks of 16 channels."""
-    if has_primitives(xpu):
-        x, weight = torch.ones(1, 16, 8, 8).to(xpu), torch.ones(16, 16, 3, 3).to(xpu)
-        ones = [1, 1]
-        formats = torch.ops.xpurt.convolution_formats(
-            x,
-            weight,
-            None,
-            None,
-            [16, 16, 3, 3],
-            ones,
-            ones,
-            ones,
-            1,
-            "none",
-            0,
-            0,
-            0,
-            0,
-        )
-        if list(formats) == [winograd.BLOCK] * 2:
-            return xpu
+    if has_primitives(xpu) and formats_of_images(xpu) == [winograd.BLOCK] * 2:
+        return xpu
     pytest.skip("convolutions are in another format here")
 
 

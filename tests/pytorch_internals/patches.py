@@ -43,6 +43,14 @@ PATCHES = (
         "ops of types that kernels lack are called alone, and numbers on the CPU are beside xpu tensors as beside those of a GPU",
     ),
     Patch(
+        ("fusion['is_mkldnn_bf16_supported']", "fusion['is_mkldnn_fp16_supported']"),
+        (
+            ("torch._inductor.fx_passes.mkldnn_fusion.is_mkldnn_bf16_supported", "(device_type)"),
+            ("torch._inductor.fx_passes.mkldnn_fusion.is_mkldnn_fp16_supported", "(device_type)"),
+        ),
+        "oneDNN's convolutions of xpu tensors have the types that they have on the CPU, whose kernels they are",
+    ),
+    Patch(
         ("names[_CLASS]", "names['_XCCL_AVAILABLE']"),
         (
             ("torch.distributed.distributed_c10d._XCCL_AVAILABLE", "bool"),

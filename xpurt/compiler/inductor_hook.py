@@ -51,6 +51,7 @@ def change(compile_fx: ModuleType) -> None:
     _leave_triton()
     _call_what_kernels_lack()
     _compute_beside_numbers()
+    _ask_the_cpu_for_convolutions()
     random_ops.define()
     host_attention.define()
     traced_layouts.define()
@@ -106,6 +107,25 @@ def _compute_beside_numbers() -> None:
 
     before = vars(lowering)["is_gpu"]
     vars(lowering)["is_gpu"] = lambda device: device == "xpu" or before(device)
+
+
+def _ask_the_cpu_for_convolutions() -> None:
+    """Inductor packs weights for oneDNN's convolutions and products, which the CPU's
+    kernels compute for xpu tensors, too. Of bfloat16 and float16 it expects that every
+    xpu device has them, but a CPU without AVX-512 has not."""
+    from torch._inductor.fx_passes import mkldnn_fusion
+
+    fusion = vars(mkldnn_fusion)
+    bf16, fp16 = (
+        mkldnn_fusion.is_mkldnn_bf16_supported,
+        mkldnn_fusion.is_mkldnn_fp16_supported,
+    )
+    fusion["is_mkldnn_bf16_supported"] = functools.partial(_of_the_cpu, bf16)
+    fusion["is_mkldnn_fp16_supported"] = functools.partial(_of_the_cpu, fp16)
+
+
+def _of_the_cpu(before: Callable[[str], bool], device_type: str) -> bool:
+    return before("cpu" if device_type.startswith("xpu") else device_type)
 
 
 def _check_devices(before: Callable[..., Any]) -> Callable[..., Any]:
