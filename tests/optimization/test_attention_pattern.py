@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from cpu_types import need_bf16
 from pattern_cases import (
     HEADS,
     SIZE,
@@ -213,6 +214,7 @@ def test_attention_that_the_op_has_not(
 
 
 def test_attention_under_autocast(device: str, called: list[str]) -> None:
+    need_bf16(device)
     model, x = model_of(ScaledQueries, device), tokens(device)
     made = xpurt.optimize(model, dtype=torch.bfloat16, sample_input=x)
     called.clear()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from cpu_types import need_bf16
 from torch import Tensor, nn
 from torch.testing import assert_close
 
@@ -48,6 +49,7 @@ def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def made_of(kind: Callable[[], nn.Module], device: str) -> tuple[nn.Module, Any]:
+    need_bf16(device)
     torch.manual_seed(0)
     model = kind().eval().to(device, torch.bfloat16)
     return model, xpurt.optimize(model)
@@ -88,6 +90,7 @@ def test_many_tokens_and_float32_are_left(device: str, products: list[int]) -> N
 
 
 def test_under_autocast(device: str, products: list[int]) -> None:
+    need_bf16(device)
     torch.manual_seed(0)
     model, x = Projections().eval().to(device), tokens(device, 1, 2).float()
     made = xpurt.optimize(model, dtype=torch.bfloat16)

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 import torch
+from cpu_types import need_bf16
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
 import xpurt
 from xpurt.optimization.comparison import Comparison
+from xpurt.optimization.fused_layers import types_of_cpu
 
 
 class Base(nn.Module):
@@ -153,6 +155,7 @@ def test_a_value_with_another_reader() -> None:
 
 
 def test_the_type_of_a_sum_is_that_of_autocast() -> None:
+    need_bf16()
     model, x = AddsAnotherType().eval(), torch.randn(2, 4)
     made = xpurt.optimize(model, dtype=torch.bfloat16)
     with torch.no_grad():
@@ -231,9 +234,9 @@ def test_bad_input() -> None:
         xpurt.optimize(torch.compile(model))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a scripted model"):
         xpurt.optimize(torch.jit.script(model))
-    if not torch.ops.mkldnn._is_mkldnn_fp16_supported():
+    for dtype in {torch.bfloat16, torch.float16} - {*types_of_cpu()}:
         with pytest.raises(ValueError, match=r"oneDNN computes float32.* on this"):
-            xpurt.optimize(model, dtype=torch.float16)
+            xpurt.optimize(model, dtype=dtype)
 
 
 def test_shared_and_frozen_parameters() -> None:

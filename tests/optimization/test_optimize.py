@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from cpu_types import need_bf16
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.testing import assert_close
@@ -134,6 +135,8 @@ def test_activations(device: torch.device, activation: Callable[[], nn.Module]) 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_another_type(device: torch.device, dtype: torch.dtype) -> None:
     """As autocast has it, also for what is left as it is."""
+    if dtype == torch.bfloat16:
+        need_bf16(device)
     model, x = resnet18(10).eval().to(device), torch.randn(2, 3, 16, 16).to(device)
     with torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype.itemsize == 2):
         expected = values(model, x)
@@ -229,6 +232,7 @@ def test_the_state_is_loaded_both_ways() -> None:
 
 
 def test_copies_are_optimized_and_separate() -> None:
+    need_bf16()
     made = xpurt.optimize(block(), dtype=torch.bfloat16)
     expected = values(made, IMAGES)
     through_pickle = pickle.loads(pickle.dumps(made))
@@ -278,6 +282,7 @@ def test_training_runs_as_written(device: torch.device) -> None:
 
 
 def test_under_compile() -> None:
+    need_bf16()
     model = block()
     made = xpurt.optimize(model, dtype=torch.bfloat16)
     graphs = []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from cpu_types import need_bf16
 from pattern_cases import SIZE, assert_left_as_it_is, fused, model_of, tokens, values
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -190,6 +191,7 @@ def test_what_only_looks_like_it(device: str, kind: Callable[[], nn.Module]) -> 
 
 @pytest.mark.parametrize("kind", [LlamaNorm, GatedLayers])
 def test_under_autocast(device: str, kind: Callable[[], nn.Module]) -> None:
+    need_bf16(device)
     model, x = model_of(kind, device), tokens(device)
     made = xpurt.optimize(model, dtype=torch.bfloat16, sample_input=x)
     assert fused(made)
