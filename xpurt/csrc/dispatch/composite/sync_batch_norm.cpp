@@ -3,6 +3,7 @@
 // Each rank computes the mean and the deviation of its part of a batch. The statistics
 // of the whole are combined as by Chan, Golub, LeVeque (1979). Sizes: N samples, C
 // channels, which are dimension 1 of a tensor.
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sum.h>
