@@ -15,7 +15,7 @@ from xpurt.bench.models import Case, Residual, mlp
 from xpurt.bench.networks import Bottleneck, EncoderLayer, Inference, decoder, resnet
 from xpurt.bench.report import suite_table
 from xpurt.bench.results import SuiteResult
-from xpurt.bench.row import Row, Suite, tensors_in
+from xpurt.bench.row import Row, Suite, Unavailable, tensors_in
 from xpurt.bench.suites.cpu_kernels import kernel_row
 from xpurt.bench.suites.optimize import OPTIMIZE, beside_compiled, inference_rows
 from xpurt.bench.suites.optimize_train import training_rows
@@ -84,7 +84,12 @@ def result_of(row: Row, *, beside: bool) -> torch.Tensor:
 def test_an_optimized_model_computes_what_the_stock_one_does(name: str) -> None:
     row = ROWS[name]
     form, kind = name.removesuffix(" tensors").split(" ", 1)[1].split(", ")
-    found, wanted = result_of(row, beside=False), result_of(row, beside=True)
+    try:
+        found = result_of(row, beside=False)
+    except Unavailable as reason:
+        assert (form, kind) == ("bf16", "cpu")
+        pytest.skip(str(reason))
+    wanted = result_of(row, beside=True)
     assert (found.device.type, wanted.device.type) == (kind, "cpu")
     assert wanted.dtype == torch.float32
     error = (found.cpu().float() - wanted).norm() / wanted.norm()

@@ -19,12 +19,15 @@ from xpurt.bench.other_libraries import (
     torchao_call,
 )
 from xpurt.bench.processor import at_most
-from xpurt.bench.row import LARGE, Other, Row, Suite, Work
+from xpurt.bench.row import LARGE, Other, Row, Suite, Unavailable, Work
+from xpurt.optimization.fused_layers import types_of_cpu
 
 Forward = Callable[[Tensor], object]
 
 
 def _optimized(model: nn.Module, x: Tensor, dtype: torch.dtype) -> Forward:
+    if x.device.type == "cpu" and dtype not in types_of_cpu():
+        raise Unavailable(f"oneDNN computes no {dtype} on this processor")
     return xpurt.optimize(model, dtype=dtype, sample_input=x, inplace=True)
 
 
