@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import check_ops
 import torch
 from setuptools import Extension
 from torch.utils import cpp_extension
@@ -185,6 +186,8 @@ class Build(cpp_extension.BuildExtension):
         super().build_extension(extension)
 
     def run(self) -> None:
+        if (reason := check_ops.fault()) is not None:
+            sys.exit(reason)
         beside = Path(self.get_ext_fullpath("xpurt._C")).parent
         built_for = beside / "_built_for.py"
         text = BUILT_FOR.format(torch=TORCH, abi=torch.compiled_with_cxx11_abi())

@@ -27,8 +27,7 @@ tree=$folder/tree
 mkdir -p "$tree"
 # Whatever was removed from the tree is removed from the copy; what was built stays.
 find "$tree" -mindepth 1 -maxdepth 1 ! -name build ! -name xpurt -exec rm -rf {} +
-find "$tree" -path "$tree/build" -prune -o -type f ! -name '*.so' ! -name _built_for.py \
-    -delete
+find "$tree" -type f ! -path "$tree/build/*" ! -name '*.so' ! -name _built_for.py -delete
 # With the times of the files, by which the compiler's work is kept. Git's folder gives
 # the version.
 git ls-files --cached --others --exclude-standard -z \
