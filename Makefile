@@ -28,9 +28,9 @@ WORKERS ?= 2
 CUDA_VENV ?= .venv-cuda
 ARGS ?=
 
-AN_INTERPRETER = import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
+AN_INTERPRETER = import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))
 ifndef PYTHON
-PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
+PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
     if $$p -c "$(AN_INTERPRETER)" 2>/dev/null; then echo $$p; break; fi; done)
 endif
 
@@ -109,9 +109,9 @@ install: $(STAMPS)/extension
 # Without --clear, `python -m venv` would accept a half-made environment.
 $(STAMPS)/venv:
 	@test -n "$(PYTHON)" || { \
-	    echo "Python 3.11, 3.12 or 3.13 is missing: install one, or name one with PYTHON=" >&2; exit 1; }
+	    echo "Python 3.11, 3.12, 3.13 or 3.14 is missing: install one, or name one with PYTHON=" >&2; exit 1; }
 	@$(PYTHON) -c "$(AN_INTERPRETER)" || { \
-	    echo "$(PYTHON) is not a Python 3.11, 3.12 or 3.13: name one with PYTHON=" >&2; exit 1; }
+	    echo "$(PYTHON) is not a Python 3.11, 3.12, 3.13 or 3.14: name one with PYTHON=" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	    echo "the venv module of $(PYTHON) is missing: install it (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	@$(PYTHON) -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || { \

@@ -15,7 +15,7 @@ from typing import Any
 SERIES = ("2.13", "2.14", "2.15")
 """The supported series, the oldest first."""
 
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 """The versions of Python for which PyTorch and all that xpurt requires have wheels."""
 
 REQUIREMENT = "torch>=2.13,<2.16"
