@@ -7,12 +7,14 @@
 # make test-pocl   kernels on PoCL, another vendor's OpenCL driver for CPUs: 160 MB of packages
 # make wheels     the wheel for this Python and PyTorch, into dist
 # make release-check   install that wheel in an empty environment, and use it
+# make matrix     quick tests for each supported version of PyTorch: 5 GB for each
 # make sanitize   tests on builds with AddressSanitizer and ThreadSanitizer; half an hour
 #
 # PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in
 #   make test PYTHON=python3.12 TORCH=./torch-2.13.0-cp312-cp312-linux_x86_64.whl
 # ARGS are the program's arguments: make demo ARGS="--mapping CPU", make test ARGS="-k cli".
-# After a change of PYTHON or TORCH: make clean.
+# TORCH may be of another series at any time: each has objects of its own in build/. After
+# a change of PYTHON: make clean.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -26,20 +28,26 @@ WORKERS ?= 2
 CUDA_VENV ?= .venv-cuda
 ARGS ?=
 
-AN_INTERPRETER = import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))
+AN_INTERPRETER = import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))
 ifndef PYTHON
-PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
+PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
     if $$p -c "$(AN_INTERPRETER)" 2>/dev/null; then echo $$p; break; fi; done)
 endif
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 STAMPS := $(VENV)/stamps
+# Named after the requirement, so that another one is another file.
+TORCH_STAMP := $(STAMPS)/torch-$(subst =,-,$(subst /,-,$(subst *,x,$(TORCH))))
+SERIES := $(shell sed -n 's/^SERIES = (\(.*\))$$/\1/p' xpurt/torch_versions.py | tr -d '",')
+QUICK := tests/startup tests/pytorch_internals tests/release tests/xpu tests/streams \
+    tests/mapping tests/native tests/compiler/test_compile.py tests/kernels/test_pointwise.py \
+    tests/kernels/test_reductions.py tests/kernels/test_matmul.py
 CPP := $(shell find xpurt/csrc xpurt/virtual_gpu/layer xpurt/include tests/cpp_extension -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc xpurt/virtual_gpu/layer -type d 2>/dev/null)
 
-.PHONY: demo test test-all test-cuda test-pocl test-programs sanitize lint bench docs \
+.PHONY: demo test test-quick matrix test-all test-cuda test-pocl test-programs sanitize lint bench docs \
     clean install wheels release-check
 .DEFAULT_GOAL := demo
 
@@ -48,6 +56,14 @@ demo: install
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# A few minutes: what depends most on the version of PyTorch.
+test-quick: $(STAMPS)/tools install
+	$(BIN)/python -m pytest $(QUICK) $(ARGS)
+
+# Each in build/pytorch-2.13 and so on, with an environment, a tree and objects of its own.
+matrix:
+	for each in $(SERIES); do PYTHON="$(PYTHON)" tests/one_version.sh $$each $(ARGS); done
 
 test-all: lint
 	$(BIN)/python -m pytest -m "not programs" $(ARGS)
@@ -93,9 +109,9 @@ install: $(STAMPS)/extension
 # Without --clear, `python -m venv` would accept a half-made environment.
 $(STAMPS)/venv:
 	@test -n "$(PYTHON)" || { \
-	    echo "Python 3.11, 3.12 or 3.13 is missing: install one, or name one with PYTHON=" >&2; exit 1; }
+	    echo "Python 3.11, 3.12, 3.13 or 3.14 is missing: install one, or name one with PYTHON=" >&2; exit 1; }
 	@$(PYTHON) -c "$(AN_INTERPRETER)" || { \
-	    echo "$(PYTHON) is not a Python 3.11, 3.12 or 3.13: name one with PYTHON=" >&2; exit 1; }
+	    echo "$(PYTHON) is not a Python 3.11, 3.12, 3.13 or 3.14: name one with PYTHON=" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	    echo "the venv module of $(PYTHON) is missing: install it (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	@$(PYTHON) -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || { \
@@ -106,13 +122,14 @@ $(STAMPS)/venv:
 	$(PYTHON) -m venv --clear $(VENV)
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/torch: $(STAMPS)/venv
+$(TORCH_STAMP): $(STAMPS)/venv
+	@rm -f $(STAMPS)/torch-*
 	$(PIP) install "$(TORCH)"
 	@touch $@
 
 # Without build isolation the extension is built for the torch that it will run on, and
 # a second build reuses the objects of the first one in build/.
-$(STAMPS)/package: $(STAMPS)/torch pyproject.toml setup.py $(wildcard release/*.py)
+$(STAMPS)/package: $(TORCH_STAMP) pyproject.toml setup.py xpurt/torch_versions.py $(wildcard release/*.py)
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(STAMPS)/build-requires.txt
 	$(PIP) install -r $(STAMPS)/build-requires.txt
 	@$(BIN)/python release/build_backend.py > $(STAMPS)/compile-requires.txt

@@ -1,8 +1,8 @@
-"""The version and the extension xpurt._C; everything else is in pyproject.toml."""
+"""The version, the requirements and the extension xpurt._C; everything else is in
+pyproject.toml."""
 
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -11,21 +11,20 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "release"))
 
-from package_version import PYTORCH, scm_options  # noqa: E402
+import package_version  # noqa: E402
+
+REFUSAL = package_version.refusal()
 
 
-class WithoutPyTorch(build_ext):
+class Refused(build_ext):
     """Stands for the compiler; a source archive and metadata can be made without it."""
 
     def run(self) -> None:
-        sys.exit(
-            f"xpurt._C is compiled against PyTorch, and {sys.executable} has none: "
-            f'pip install "torch=={PYTORCH}.*"'
-        )
+        sys.exit(f"{REFUSAL} (into {sys.prefix})")
 
 
-if find_spec("torch") is None:
-    command = WithoutPyTorch
+if REFUSAL is not None:
+    command = Refused
     extension = Extension("xpurt._C", [])
 else:
     import compile_extension
@@ -34,8 +33,12 @@ else:
     command = compile_extension.Build
     extension = compile_extension.extension()
 
+# A source archive is for each PyTorch; what is compiled, for the one that is there.
+series = None if "sdist" in sys.argv else package_version.series_to_build_for()
+
 setup(
     ext_modules=[extension],
     cmdclass={"build_ext": command},
-    use_scm_version=scm_options(),
+    install_requires=package_version.dependencies(series),
+    **package_version.version_arguments(series),
 )

@@ -12,16 +12,11 @@ import sysconfig
 from importlib.metadata import distributions
 from typing import Any
 
-from package_version import project
+from package_version import dependencies
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from setuptools import build_meta
-from setuptools.build_meta import (
-    build_sdist,
-    get_requires_for_build_sdist,
-    prepare_metadata_for_build_editable,
-    prepare_metadata_for_build_wheel,
-)
+from setuptools.build_meta import build_sdist, get_requires_for_build_sdist
 
 __all__ = [
     "build_editable",
@@ -44,9 +39,7 @@ HEADERS = ("onednn-devel>=2026.1",)
 def compile_requirements() -> list[str]:
     """Requirements of the compilation, whether installed or not."""
     wanted = [
-        each
-        for each in project()["dependencies"]
-        if Requirement(each).name in COMPILED_AGAINST
+        each for each in dependencies() if Requirement(each).name in COMPILED_AGAINST
     ]
     return [*wanted, *HEADERS]
 
@@ -98,6 +91,22 @@ def build_editable(
     _show_environment()
     arguments = wheel_directory, config_settings, metadata_directory
     return str(build_meta.build_editable(*arguments))
+
+
+def prepare_metadata_for_build_wheel(
+    metadata_directory: str, config_settings: Settings = None
+) -> str:
+    _show_environment()
+    prepare = build_meta.prepare_metadata_for_build_wheel
+    return str(prepare(metadata_directory, config_settings))
+
+
+def prepare_metadata_for_build_editable(
+    metadata_directory: str, config_settings: Settings = None
+) -> str:
+    _show_environment()
+    prepare = build_meta.prepare_metadata_for_build_editable
+    return str(prepare(metadata_directory, config_settings))
 
 
 def _show_environment() -> None:

@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from package_version import PYTORCH, ROOT, project
+from package_version import ROOT, project
+from wheel_contents import series_of
 
 # A minute or two; they need no compiler, and of the extra `test` only these packages.
 TEST_PACKAGES = ("pytest>", "hypothesis>")
@@ -110,12 +111,16 @@ def passes(step: Step, folder: Path, variables: dict[str, str]) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("wheel", type=Path)
-    parser.add_argument("--torch", default=f"torch=={PYTORCH}.*")
+    parser.add_argument("--torch", help="default: the series that the wheel names")
     parser.add_argument("--beside", type=Path)
     options = parser.parse_args()
     wheel = options.wheel.resolve()
     if not wheel.is_file():
         parser.error(f"there is no file {wheel}: `make wheels` builds one")
+    series = series_of(version_of(wheel))
+    if series is None:
+        parser.error(f"{wheel.name} names no supported PyTorch, as +pt2.13 does")
+    torch = options.torch or f"torch=={series}.*"
     with tempfile.TemporaryDirectory(prefix="xpurt-release-") as name:
         folder = Path(name)
         made = folder / "environment"
@@ -126,7 +131,7 @@ def main() -> None:
             (packages / "beside.pth").write_text(f"{options.beside.resolve()}\n")
         copy_tests(folder)
         variables = environment(folder, made / "bin")
-        first = installation(python, wheel, options.torch, options.beside)
+        first = installation(python, wheel, torch, options.beside)
         if not passes(first, folder, variables):
             sys.exit(1)
         results = [

@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import check_ops
 import torch
 from setuptools import Extension
 from torch.utils import cpp_extension
@@ -51,6 +52,9 @@ _torch: Any = cpp_extension  # it has no types
 # By path: importing the package would need the extension that is built here.
 _paths = runpy.run_path(str(ROOT / "xpurt/cpp_extension.py"))
 include_dir, library_dir = _paths["include_dir"], _paths["library_dir"]
+_versions = runpy.run_path(str(ROOT / "xpurt/torch_versions.py"))
+TORCH = torch.__version__.partition("+")[0]
+SERIES = _versions["series_of"](TORCH)
 
 
 BUILT_FOR = """\
@@ -149,13 +153,14 @@ def bundle(folder: Path, sources: list[str]) -> list[str]:
 
 class Build(cpp_extension.BuildExtension):
     """Keeps the objects in build/, so that a second build compiles only changed files.
-    Writes the version of PyTorch that the extension belongs to beside it."""
+    Each series of PyTorch has objects of its own there. Writes the version of PyTorch
+    that the extension belongs to beside it."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
-        tag = "-".join(
-            filter(None, [sys.implementation.cache_tag, sys.platform, SANITIZE])
-        )
+        series = f"torch{SERIES}"
+        parts = [sys.implementation.cache_tag, sys.platform, series, SANITIZE]
+        tag = "-".join(filter(None, parts))
         self.build_temp = str(ROOT / "build" / f"objects-{tag}")
 
     def build_extension(self, extension: Extension) -> None:
@@ -181,13 +186,16 @@ class Build(cpp_extension.BuildExtension):
         super().build_extension(extension)
 
     def run(self) -> None:
-        super().run()
+        if (reason := check_ops.fault()) is not None:
+            sys.exit(reason)
         beside = Path(self.get_ext_fullpath("xpurt._C")).parent
-        text = BUILT_FOR.format(
-            torch=torch.__version__.partition("+")[0],
-            abi=torch.compiled_with_cxx11_abi(),
-        )
-        (beside / "_built_for.py").write_text(text)
+        built_for = beside / "_built_for.py"
+        text = BUILT_FOR.format(torch=TORCH, abi=torch.compiled_with_cxx11_abi())
+        if not built_for.exists() or built_for.read_text() != text:
+            # Linked again: by its time alone, the one of another PyTorch is up to date.
+            self.force = True
+        super().run()
+        built_for.write_text(text)
         build_virtual_gpu(beside)
 
 

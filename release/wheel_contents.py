@@ -6,15 +6,17 @@ from email import message_from_string
 from pathlib import Path
 from zipfile import ZipFile
 
-from package_version import PYTORCH, ROOT
+from package_version import ROOT, SERIES
 
 # Files of the tree that programs use, beside Python's. Names as in pyproject.toml's
 # package-data; the tree is asked, so a file that is forgotten there is missing here.
 DATA = {".pyi", ".typed", ".txt", ".json", ".cl", ".template", ".html", ".css", ".js"}
 HEADERS = "xpurt/include/"  # for C++ extensions of users: xpurt/cpp_extension.py
 EXTENSION = r"xpurt/_C\..*\.so"
-COMPILED = ("xpurt/_built_for.py", "xpurt/virtual_gpu/_virtual_gpu.so")
+BUILT_FOR = "xpurt/_built_for.py"
+COMPILED = (BUILT_FOR, "xpurt/virtual_gpu/_virtual_gpu.so")
 SOURCES = (".c", ".cpp", ".cc", ".h", ".hpp")
+ENDS = [f"+pt{series}" for series in SERIES]
 METADATA = ("Summary", "License-Expression", "Requires-Python", "Classifier")
 
 
@@ -42,7 +44,8 @@ def faults(wheel: Path, wanted: set[str]) -> list[str]:
             for name in names
             if name.endswith(".dist-info/METADATA")
         )
-    return [*_faults_of_files(names, wanted), *_faults_of_metadata(metadata)]
+        built_for = archive.read(BUILT_FOR).decode() if BUILT_FOR in names else ""
+    return [*_faults_of_files(names, wanted), *_faults_of_metadata(metadata, built_for)]
 
 
 def _faults_of_files(names: set[str], wanted: set[str]) -> Iterator[str]:
@@ -58,15 +61,25 @@ def _faults_of_files(names: set[str], wanted: set[str]) -> Iterator[str]:
         yield f"one xpurt._C is wanted, found {sorted(extensions) or 'none'}"
 
 
-def _faults_of_metadata(text: str) -> Iterator[str]:
+def series_of(version: str) -> str | None:
+    """The series of PyTorch that the version of a wheel names: "2.13" for
+    "0.1.0+pt2.13" and "0.1.0+pt2.13.g1a2b3c4"; None if it names no supported one."""
+    local = f"+{version.partition('+')[2]}."
+    return next((s for s in SERIES if local.startswith(f"+pt{s}.")), None)
+
+
+def _faults_of_metadata(text: str, built_for: str) -> Iterator[str]:
     metadata = message_from_string(text)
     for field in METADATA:
         if not metadata[field]:
             yield f"the metadata have no {field}"
     if "# xpurt" not in str(metadata.get_payload()):
         yield "the metadata have no description: README.md is wanted"
-    if f"+pt{PYTORCH}" not in (metadata["Version"] or ""):
-        yield f"the version {metadata['Version']} does not end in +pt{PYTORCH}"
-    requirements = metadata.get_all("Requires-Dist") or []
-    if f"torch=={PYTORCH}.*" not in requirements:
-        yield f"torch=={PYTORCH}.* is not required"
+    series = series_of(metadata["Version"] or "")
+    if series is None:
+        yield f"the version {metadata['Version']} names none of {', '.join(ENDS)}"
+        return
+    if f"torch=={series}.*" not in (metadata.get_all("Requires-Dist") or []):
+        yield f"torch=={series}.* is not required"
+    if f'TORCH = "{series}.' not in built_for:
+        yield f"xpurt._C was not compiled for PyTorch {series}: {built_for!r}"

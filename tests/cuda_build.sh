@@ -2,7 +2,7 @@
 # Runs the tests on a CUDA build of PyTorch: `make test-cuda`. Arguments go to pytest.
 #
 # The environment, 5 GB, is made once. The extension is the one that stands in the source
-# tree, whatever build of the same PyTorch it was compiled against: that it runs on both
+# tree, whatever build of the same version it was compiled against: that it runs on both
 # is a part of the test. No CUDA GPU is needed.
 #
 #   CUDA_VENV     the environment; .venv-cuda
@@ -16,7 +16,8 @@ venv=${CUDA_VENV:-.venv-cuda}
 python=${PYTHON:-.venv/bin/python}
 # "===" compares the text: where an index prefers a build such as 2.13.0+cpu, only the
 # plain version, which is the CUDA build, is equal. Folders of wheels come first for pip.
-torch=${CUDA_TORCH:-torch===2.13.0}
+built_for=$(sed -n 's/^TORCH = "\(.*\)"$/\1/p' xpurt/_built_for.py)
+torch=${CUDA_TORCH:-torch===$built_for}
 
 has_cuda() {
     [ -x "$venv/bin/python" ] && TORCH_DEVICE_BACKEND_AUTOLOAD=0 "$venv/bin/python" -c \
@@ -37,11 +38,12 @@ EXTRAS=${EXTRAS:-demo test} "$venv/bin/python" - > "$venv/requirements.txt" <<'E
 import os
 import tomllib
 
-project = tomllib.load(open("pyproject.toml", "rb"))["project"]
-extras = project["optional-dependencies"]
+pyproject = tomllib.load(open("pyproject.toml", "rb"))
+extras = pyproject["project"]["optional-dependencies"]
+dependencies = pyproject["tool"]["xpurt"]["dependencies"]
 wanted = sum((extras[name] for name in os.environ["EXTRAS"].split()), [])
-for requirement in project["dependencies"] + wanted:
-    if not requirement.startswith(("torch==", "xpurt")):
+for requirement in dependencies + wanted:
+    if not requirement.startswith(("torch>", "xpurt")):
         print(requirement)
 END
 # With the PyTorch that is there, so that nothing brings another one.

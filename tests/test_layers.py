@@ -29,6 +29,7 @@ ROOM_OF_MODULE = {
     "config": "base",
     "cpp_extension": "base",
     "errors": "base",
+    "torch_versions": "base",
     "accelerator_runtime": "runtime",
     "runtime": "runtime",
     "__main__": "command_line",

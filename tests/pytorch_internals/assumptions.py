@@ -4,7 +4,7 @@ replaces is in patches.py, the names of C++ are in cpp_names.py."""
 
 from pytorch_internals.kinds import Member
 
-CHECKED_WITH = "2.13.0"
+CHECKED_WITH = ("2.13.0", "2.14.1", "2.15.0")
 
 
 MEMBERS = (
@@ -54,7 +54,7 @@ MEMBERS = (
     Member("torch._dynamo.utils.counters", "defaultdict", "how many graphs were compiled"),
     Member("torch._subclasses.fake_impls.op_implementations_dict", "dict", "functions for ops while a graph is traced"),
     Member("torch._subclasses.fake_impls.register_op_impl", "(run_impl_check)", "adds one, before PyTorch's own if it returns something"),
-    Member("torch._inductor.cpp_builder.get_cpp_compiler", "()", "raises where no C++ compiler works"),
+    Member("torch._inductor.cpp_builder.get_cpp_compiler", {"2.13": "()", "2.15": "(device_type)"}, "raises where no C++ compiler works"),
     Member("torch._inductor.exc.InvalidCxxCompiler", "type", "which is that error"),
     Member("torch._inductor.fx_passes.mkldnn_fusion", "module", "functions of it are replaced"),
     Member("torch._inductor.fx_passes.mkldnn_fusion.is_mkldnn_bf16_supported", "(device_type)", "whether Inductor packs a bfloat16 weight for oneDNN; replaced"),
@@ -126,7 +126,7 @@ MEMBERS = (
     Member("torch._C._distributed_c10d._resolve_process_group", "builtin_function_or_method", "the group of a collective in a graph, by its name"),
     Member("torch._functorch._aot_autograd.runtime_wrappers.FakifiedOutWrapper*", "", "the results of a part of a graph that Dynamo divides; a method is replaced"),
     Member("torch.distributed.tensor._op_schema.*", "type", "possible placements of the operands of attention, and which arguments they depend on"),
-    Member("torch.distributed.tensor._ops.utils.expand_to_full_mesh_op_strategy", "(mesh, op_schema, single_mesh_dim_strategies, output_tensor_meta, input_index, inplace_op, allow_unbacked_sharding, allow_uneven_sharding, is_valid_strategy_cb, different_mesh_args)", "placements on a mesh, from those on one dimension"),
+    Member("torch.distributed.tensor._ops.utils.expand_to_full_mesh_op_strategy", {"2.13": "(mesh, op_schema, single_mesh_dim_strategies, output_tensor_meta, input_index, inplace_op, allow_unbacked_sharding, allow_uneven_sharding, is_valid_strategy_cb, different_mesh_args)", "2.14": "(mesh, op_schema, single_mesh_dim_strategies, output_tensor_meta, input_index, inplace_op, allow_unbacked_sharding, allow_uneven_sharding, full_mesh_strategy_filter, different_mesh_args)"}, "placements on a mesh, from those on one dimension"),
     Member("torch.distributed.tensor._ops.utils.register_op_strategy", "(op, schema_info)", "how DTensor shards the fused attention of CPU and xpu tensors"),
     Member("torch.distributed.tensor.experimental._context_parallel._attention", "module", "ring attention; it is changed"),
     Member("torch._inductor.virtualized.V.aot_compilation", "bool", "whether a package is being made"),

@@ -23,11 +23,12 @@ import torch
 from pytorch_internals.assumptions import MEMBERS
 from pytorch_internals.cpp_names import NATIVE
 from pytorch_internals.dispatch_keys import KEYS
-from pytorch_internals.kinds import Member, Native
+from pytorch_internals.kinds import Expects, Member, Native, of_series
 from pytorch_internals.patches import PATCHES
 from pytorch_internals.used import CPP, ROOT, all_uses
 
 TORCH = Path(torch.__file__).parent
+SERIES = ".".join(torch.__version__.split(".")[:2])
 INCLUDE = TORCH / "include"
 SET_BY_XPURT = tuple(
     f"torch._C.{beginning}"
@@ -52,8 +53,9 @@ def resolve(name: str) -> Any:
     return value
 
 
-def fault(name: str, value: Any, expects: str) -> str | None:
+def fault(name: str, value: Any, expects: Expects) -> str | None:
     """The difference between a value and the expected one."""
+    expects = of_series(expects, SERIES)
     if expects.startswith("("):
         found = f"({', '.join(inspect.signature(value).parameters)})"
     elif expects:
@@ -162,8 +164,8 @@ def of_keys() -> list[str]:
     found = []
     for key in {row.name.split()[1] for row in KEYS if row.empty}:
         theirs = torch._C._dispatch_get_registrations_for_dispatch_key(key)
-        # Some of fsdp's come from Python, and call ops of aten.
-        theirs = [op for op in theirs if not op.startswith("fsdp::")]
+        # Some come from Python for every device, and call other ops.
+        theirs = [op for op in theirs if not op.startswith(("fsdp::", "symm_mem::"))]
         if theirs:
             found.append(f"PyTorch has kernels on {key} now: {', '.join(theirs[:5])}")
     nested = torch._C._dispatch_get_registrations_for_dispatch_key(

@@ -1,16 +1,32 @@
 """The kinds of rows in the table of PyTorch's internals."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+Expects = str | Mapping[str, str]
+"""The names of a function's parameters, as in "(self, event)", or the type that a value
+has; "" if it is enough that it is there. Where versions of PyTorch differ: that by the
+first series that has it, as in {"2.13": "()", "2.15": "(device)"}."""
+
+
+def of_series(expects: Expects, series: str) -> str:
+    """What is expected of a series, "2.14"."""
+    if isinstance(expects, str):
+        return expects
+    number = _number(series)
+    return [each for first, each in expects.items() if _number(first) <= number][-1]
+
+
+def _number(series: str) -> tuple[int, ...]:
+    return tuple(map(int, series.split(".")))
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A private Python name. `expects`: the names of a function's parameters, as in
-    "(self, event)", or the type that the value has; "" if it is enough that it is there.
-    """
+    """A private Python name."""
 
     name: str
-    expects: str
+    expects: Expects
     why: str
 
 
@@ -21,7 +37,7 @@ class Patch:
     an attribute of a class where there is a ":"."""
 
     targets: tuple[str, ...]
-    members: tuple[tuple[str, str], ...]
+    members: tuple[tuple[str, Expects], ...]
     why: str
 
 

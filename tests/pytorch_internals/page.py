@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from itertools import starmap
 
 from pytorch_internals.assumptions import CHECKED_WITH, MEMBERS
 from pytorch_internals.cpp_names import NATIVE
 from pytorch_internals.dispatch_keys import KEYS
+from pytorch_internals.kinds import Expects
 from pytorch_internals.patches import PATCHES
 from pytorch_internals.used import ROOT, Uses, all_uses
+from xpurt.torch_versions import listed
 
 PAGE = ROOT / "docs" / "pytorch_internals.md"
 
@@ -17,8 +20,9 @@ HEAD = f"""\
 Written by `cd tests && python -m pytorch_internals.page`. The rows are in
 `tests/pytorch_internals`; the files are read from the sources.
 
-Everything here was last checked with PyTorch {CHECKED_WITH}. Older versions were not
-looked at. A new version is asked by
+Everything here was last checked with PyTorch {listed(CHECKED_WITH, "and")}. Where they
+differ, the table has both forms, with the first series that has the second one. Older
+versions were not looked at. A new version is asked by
 
 ```sh
 cd tests && python -m pytorch_internals.changed
@@ -43,6 +47,22 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def code(text: str) -> str:
     return f"`{text}`"
+
+
+def form(expects: Expects) -> str:
+    if isinstance(expects, str):
+        return code(expects) if expects else ""
+    first, *others = expects.items()
+    later = (f"; since {series} {code(each)}" for series, each in others)
+    return code(first[1]) + "".join(later)
+
+
+def member(name: str, expects: Expects) -> str:
+    """With the series in which its parameters changed."""
+    text = code(name.replace(":", "."))
+    if isinstance(expects, str):
+        return text
+    return f"{text} (other parameters since {', '.join([*expects][1:])})"
 
 
 def files_of(names: Iterable[str], uses: Uses) -> str:
@@ -88,7 +108,7 @@ def page() -> str:
             (
                 (
                     shown(row.name, members[row.name]),
-                    code(row.expects) if row.expects else "",
+                    form(row.expects),
                     files_of(members[row.name], uses["python"]),
                     row.why,
                 )
@@ -103,7 +123,7 @@ def page() -> str:
             (
                 (
                     ", ".join(map(code, row.targets)),
-                    ", ".join(code(name.replace(":", ".")) for name, _ in row.members),
+                    ", ".join(starmap(member, row.members)),
                     files_of(row.targets, uses["patch"]),
                     row.why,
                 )

@@ -16,7 +16,7 @@ PATCHES = (
             ("torch._inductor.compile_fx.partition_fn", "(gm, joint_inputs, partitioner_fn_override, kwargs)"),
             ("torch._inductor.compile_fx.compile_fx_forward", "(gm, example_inputs, num_orig_model_outputs, num_example_inputs, compiler_config_extra, inner_compile, is_inference)"),
             ("torch._inductor.compile_fx.compile_fx_backward", "(gm, example_inputs, compiler_config_extra, inner_compile)"),
-            ("torch._inductor.compile_fx.fw_compiler_freezing", "(aot_autograd_model, aot_example_inputs, dynamo_model, num_example_inputs, inner_compile, cudagraphs, graph_id, forward_device)"),
+            ("torch._inductor.compile_fx.fw_compiler_freezing", {"2.13": "(aot_autograd_model, aot_example_inputs, dynamo_model, num_example_inputs, inner_compile, cudagraphs, graph_id, forward_device)", "2.15": "(aot_autograd_model, aot_example_inputs, dynamo_model, num_example_inputs, inner_compile, compiler_config_extra)"}),
             ("torch._inductor.compile_fx._compile_fx_inner", "(gm, example_inputs, compile_region_name, graph_kwargs)"),
             ("torch._inductor.compile_fx.fx_codegen_and_compile", "(gm, example_inputs, inputs_to_check, compile_region_name, graph_kwargs)"),
             ("torch._inductor.compile_fx.CompiledFxGraph:post_compile", "(self, example_inputs, constants, graph_kwargs)"),
@@ -86,7 +86,7 @@ PATCHES = (
     Patch(
         ("opencl_scheduling.register(host_code.KeyOfHome())", "setattr(OpenCLExpressions, _name)"),
         (
-            ("torch._inductor.choices.InductorChoices.reduction_split_factor", "(device, reduction_numel_hint, numel_hint, inner_reduction)"),
+            ("torch._inductor.choices.InductorChoices.reduction_split_factor", {"2.13": "(device, reduction_numel_hint, numel_hint, inner_reduction)", "2.14": "(self, device, reduction_numel_hint, numel_hint, inner_reduction)"}),
             ("torch._inductor.codegen.common.CSE:generate", "(self, buffer, expr, bounds, write, assignment, dtype, shape)"),
             ("torch._inductor.codegen.common.KernelArgs:python_argdefs", "(self)"),
             ("torch._inductor.codegen.simd.IterationRangesEntry:cache_clear", "(self)"),

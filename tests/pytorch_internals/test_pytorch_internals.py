@@ -13,7 +13,9 @@ from pytorch_internals import assumptions, page, used
 from pytorch_internals.assumptions import MEMBERS
 from pytorch_internals.cpp_names import NATIVE
 from pytorch_internals.dispatch_keys import KEYS
+from pytorch_internals.kinds import of_series
 from pytorch_internals.patches import PATCHES
+from xpurt.torch_versions import SERIES, series_of
 
 TESTS = Path(__file__).parents[1]
 USES = used.all_uses()
@@ -143,4 +145,19 @@ for lines in (
 def test_the_page_is_up_to_date() -> None:
     """If not: cd tests && python -m pytorch_internals.page."""
     assert page.PAGE.read_text() == page.page()
-    assert assumptions.CHECKED_WITH in page.PAGE.read_text()
+    assert all(each in page.PAGE.read_text() for each in assumptions.CHECKED_WITH)
+
+
+def test_every_supported_series_was_checked() -> None:
+    assert tuple(map(series_of, assumptions.CHECKED_WITH)) == SERIES
+
+
+@pytest.mark.parametrize(
+    ("series", "expected"),
+    [("2.13", "()"), ("2.14", "()"), ("2.15", "(device)"), ("2.100", "(device)")],
+)
+def test_a_series_has_the_newest_form_that_is_not_newer(
+    series: str, expected: str
+) -> None:
+    assert of_series({"2.13": "()", "2.15": "(device)"}, series) == expected
+    assert of_series("(self)", series) == "(self)"

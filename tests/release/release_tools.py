@@ -8,6 +8,7 @@ sys.path.append(str(ROOT / "release"))
 
 import build_backend  # noqa: E402
 import build_wheels  # noqa: E402
+import check_ops  # noqa: E402
 import check_release  # noqa: E402
 import package_version  # noqa: E402
 import wheel_contents  # noqa: E402
@@ -16,6 +17,7 @@ __all__ = [
     "ROOT",
     "build_backend",
     "build_wheels",
+    "check_ops",
     "check_release",
     "package_version",
     "wheel_contents",

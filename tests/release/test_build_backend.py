@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+import tarfile
 import tomllib
+from email import message_from_bytes, message_from_string
 from pathlib import Path
 
 import pytest
-from release_tools import ROOT, build_backend
+from packaging.requirements import Requirement
+from release_tools import ROOT, build_backend, package_version
 
-TORCH = "torch==2.13.*"
+TORCH = "torch>=2.13,<2.16"
 
 
 def install(folder: Path, name: str, version: str) -> None:
@@ -31,14 +34,17 @@ def test_another_pytorch_does_not_do(tmp_path: Path) -> None:
     assert build_backend.missing([TORCH], [str(tmp_path)]) == [TORCH]
 
 
-def test_what_is_compiled_against_is_pinned_as_at_run_time() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+@pytest.mark.parametrize("version", ["2.13.1", "2.14.0+cpu", "2.15.0"])
+def test_each_supported_pytorch_does(tmp_path: Path, version: str) -> None:
+    install(tmp_path, "torch", version)
+    assert build_backend.missing([TORCH], [str(tmp_path)]) == []
+
+
+def test_what_is_compiled_against_is_required_as_at_run_time() -> None:
     wanted = build_backend.compile_requirements()
     assert TORCH in wanted
     assert len(wanted) == len(build_backend.COMPILED_AGAINST + build_backend.HEADERS)
-    assert set(wanted) - set(build_backend.HEADERS) < {
-        *project["project"]["dependencies"]
-    }
+    assert set(wanted) - set(build_backend.HEADERS) < {*package_version.dependencies()}
 
 
 def test_isolation_brings_no_pytorch() -> None:
@@ -48,14 +54,20 @@ def test_isolation_brings_no_pytorch() -> None:
     assert not any(name in listed for name in build_backend.COMPILED_AGAINST)
 
 
-def test_without_pytorch_nothing_is_compiled_and_the_error_names_the_version(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [
+        (None, f'xpurt._C is compiled against PyTorch: pip install "{TORCH}"'),
+        ("2.12.0", "xpurt is written for PyTorch 2.13, 2.14 and 2.15; found 2.12.0."),
+    ],
+)
+def test_without_a_pytorch_that_fits_nothing_is_compiled(
+    tmp_path: Path, version: str | None, reason: str
 ) -> None:
     """A wheel without the extension would be the worse answer."""
     code = (
-        "import runpy, sys, importlib.util as util; found = util.find_spec\n"
-        "util.find_spec = lambda name, *more: None if name == 'torch' "
-        "else found(name, *more)\n"
+        "import runpy, sys; sys.path.insert(0, 'release'); import package_version\n"
+        f"package_version.installed_pytorch = lambda: {version!r}\n"
         f"sys.argv = ['setup.py', '-q', 'build_ext', '--build-lib', {str(tmp_path)!r}]\n"
         "runpy.run_path('setup.py', run_name='__main__')"
     )
@@ -67,8 +79,45 @@ def test_without_pytorch_nothing_is_compiled_and_the_error_names_the_version(
         timeout=120,
     )
     assert done.returncode == 1
-    assert 'has none: pip install "torch==2.13.*"' in done.stderr
+    assert reason in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def metadata_by(*command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_wheel_requires_the_series_that_is_installed(tmp_path: Path) -> None:
+    metadata_by("dist_info", "--output-dir", str(tmp_path))
+    (file,) = tmp_path.rglob("METADATA")
+    found = message_from_string(file.read_text())
+    series = package_version.series_to_build_for()
+    assert f"torch=={series}.*" in found.get_all("Requires-Dist")
+    assert TORCH not in found.get_all("Requires-Dist")
+    assert f"+pt{series}" in found["Version"]
+
+
+def test_a_source_archive_is_for_every_series(tmp_path: Path) -> None:
+    metadata_by("sdist", "--dist-dir", str(tmp_path))
+    (file,) = tmp_path.glob("xpurt-*.tar.gz")
+    with tarfile.open(file) as archive:
+        (name,) = (
+            n for n in archive.getnames() if n.count("/") == 1 and "PKG-INFO" in n
+        )
+        member = archive.extractfile(name)
+        assert member is not None
+        found = message_from_bytes(member.read())
+        assert any(n.endswith("/xpurt/torch_versions.py") for n in archive.getnames())
+    requirements = map(Requirement, found.get_all("Requires-Dist"))
+    assert Requirement(TORCH) in requirements
+    assert "pt2." not in found["Version"]
 
 
 @pytest.mark.parametrize("hook", ["wheel", "editable"])

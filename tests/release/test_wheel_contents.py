@@ -25,11 +25,14 @@ WANTED = {"xpurt/__init__.py", "xpurt/include/xpurt/queue.h"}
 COMPLETE = WANTED | {EXTENSION, *wheel_contents.COMPILED}
 
 
-def faults(folder: Path, names: set[str], metadata: str = METADATA) -> list[str]:
+def faults(
+    folder: Path, names: set[str], metadata: str = METADATA, built_for: str = "2.13.0"
+) -> list[str]:
     wheel = folder / "xpurt.whl"
     with ZipFile(wheel, "w") as archive:
         for name in names:
-            archive.writestr(name, "")
+            text = f'TORCH = "{built_for}"\n' if name.endswith("_built_for.py") else ""
+            archive.writestr(name, text)
         archive.writestr("xpurt-0.1.0+pt2.13.dist-info/METADATA", metadata)
     return wheel_contents.faults(wheel, WANTED)
 
@@ -40,7 +43,7 @@ def test_a_complete_wheel_has_no_fault(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(WANTED | {*wheel_contents.COMPILED}))
 def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
-    (fault,) = faults(tmp_path, COMPLETE - {name})
+    fault, *_ = faults(tmp_path, COMPLETE - {name})
     assert fault.startswith(f"{name} is missing: list it in pyproject.toml")
 
 
@@ -74,7 +77,8 @@ def test_one_extension_is_wanted(tmp_path: Path) -> None:
         ("Summary: a device\n", "", "no Summary"),
         ("Classifier: Typing :: Typed\n", "", "no Classifier"),
         ("# xpurt", "", "no description"),
-        ("0.1.0+pt2.13", "0.1.0", "does not end in +pt2.13"),
+        ("0.1.0+pt2.13", "0.1.0", "names none of +pt2.13, +pt2.14, +pt2.15"),
+        ("0.1.0+pt2.13", "0.1.0+pt2.12", "names none of +pt2.13, +pt2.14, +pt2.15"),
         ("torch==2.13.*", "torch", "torch==2.13.* is not required"),
     ],
 )
@@ -83,6 +87,27 @@ def test_metadata_that_lack_something_are_refused(
 ) -> None:
     (line,) = faults(tmp_path, COMPLETE, METADATA.replace(old, new))
     assert fault in line
+
+
+def test_an_extension_for_another_pytorch_is_refused(tmp_path: Path) -> None:
+    """One that was built in the tree before, for instance."""
+    (line,) = faults(tmp_path, COMPLETE, built_for="2.14.1")
+    assert line.startswith(
+        "xpurt._C was not compiled for PyTorch 2.13: 'TORCH = \"2.14.1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "series"),
+    [
+        ("0.1.0+pt2.13", "2.13"),
+        ("0.1.1.dev3+pt2.15.g1a2b3c4.changed", "2.15"),
+        ("0.1.0+pt2.130", None),
+        ("0.1.0", None),
+    ],
+)
+def test_the_series_in_a_version(version: str, series: str | None) -> None:
+    assert wheel_contents.series_of(version) == series
 
 
 def test_every_file_that_the_tree_has_for_programs_is_listed() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from release_tools import ROOT
+from release_tools import ROOT, package_version
 
 yaml = pytest.importorskip("yaml", reason="it comes with mkdocs")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-PYTHONS = ["3.11", "3.12", "3.13"]  # as text: 3.10 is the number 3.1
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]  # as text: 3.10 is the number 3.1
 
 
 def jobs(path: Path) -> dict[str, Any]:
@@ -44,6 +44,11 @@ def test_every_python_is_there(name: str) -> None:
     assert job["strategy"]["matrix"]["python"] == PYTHONS
     classifiers = (ROOT / "pyproject.toml").read_text()
     assert re.findall(r"Python :: (3\.\d+)\"", classifiers) == PYTHONS
+
+
+def test_wheels_are_for_every_series_of_pytorch() -> None:
+    job = jobs(ROOT / ".github" / "workflows" / "wheels.yml")["wheel"]
+    assert job["strategy"]["matrix"]["pytorch"] == list(package_version.SERIES)
 
 
 def test_the_image_refuses_a_wheel_for_a_newer_linux() -> None:

@@ -174,3 +174,17 @@ def test_a_device_that_is_not_there() -> None:
         torch.xpu.current_stream(count)
     with pytest.raises(RuntimeError, match="is out of range"):
         torch.xpu.synchronize(count)
+
+
+def test_a_stream_sleeps_for_cycles_of_its_device(xpu: torch.device) -> None:
+    """`torch.xpu._sleep` of PyTorch 2.15 calls it."""
+    torch.xpu.synchronize()
+    stream = torch.xpu.current_stream()
+    with stream:
+        torch._C._xpu_sleep(1_000_000_000)  # a fifth of a second at 5 GHz
+        assert not stream.query()
+        torch._C._xpu_sleep(0)
+    stream.synchronize()
+    assert stream.query()
+    with pytest.raises(ValueError, match="cycles may not be negative"):
+        torch._C._xpu_sleep(-1)

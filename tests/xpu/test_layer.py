@@ -1,6 +1,8 @@
 """torch.xpu is PyTorch's own layer, in the modules where PyTorch expects it."""
 
+import ast
 import importlib
+import inspect
 import pathlib
 import sys
 
@@ -50,6 +52,67 @@ def test_every_name_that_the_source_takes_is_set() -> None:
     set_by_us = set(names.names(lambda: None))
     assert wanted - set_by_us - defined_there == set()
     assert all(hasattr(torch._C, name) for name in set_by_us)
+
+
+def declared_in_stubs() -> dict[str, dict[str, list[str]]]:
+    """The methods of the classes that `torch.xpu` is written over, with the names of
+    their parameters, and functions as the methods of "": from the wheel's stubs."""
+    stubs = pathlib.Path(torch.__file__).parent / "_C" / "__init__.pyi"
+    found: dict[str, dict[str, list[str]]] = {"": {}}
+    for node in ast.parse(stubs.read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            found[""][node.name] = [each.arg for each in node.args.args]
+        elif isinstance(node, ast.ClassDef):
+            found[node.name] = {
+                each.name: [argument.arg for argument in each.args.args][1:]
+                for each in node.body
+                if isinstance(each, ast.FunctionDef)
+            }
+    return found
+
+
+SET_BY_XPURT = names.names(lambda: None)
+CLASSES = [name for name, value in SET_BY_XPURT.items() if isinstance(value, type)]
+DECLARED = declared_in_stubs()
+
+
+@pytest.mark.parametrize("name", sorted({*CLASSES} & {*DECLARED}))
+def test_a_class_has_the_methods_and_arguments_of_the_stubs(name: str) -> None:
+    """Which differ between versions of PyTorch."""
+    ours = SET_BY_XPURT[name]
+    for method, arguments in DECLARED[name].items():
+        value = getattr(ours, method, None)
+        assert value is not None, method
+        if method in ("__new__", "__init__"):
+            inspect.signature(value).bind_partial(**dict.fromkeys(arguments))
+        elif inspect.isfunction(value):
+            inspect.signature(value).bind_partial(*arguments)
+
+
+def test_functions_take_the_arguments_of_the_stubs() -> None:
+    written_in_python = {
+        name: SET_BY_XPURT[name]
+        for name in DECLARED[""]
+        if inspect.isfunction(SET_BY_XPURT.get(name))
+    }
+    assert "_xpu_memorySnapshot" in written_in_python
+    for name, ours in written_in_python.items():
+        inspect.signature(ours).bind(*DECLARED[""][name])
+
+
+def test_what_no_sycl_event_can_do_is_refused() -> None:
+    """PyTorch 2.15 passes it on; it is False there by default."""
+    event = SET_BY_XPURT["_XpuEventBase"]
+    assert isinstance(event(interprocess=False), torch.Event)
+    for call in (
+        lambda: event(interprocess=True),
+        lambda: event().ipc_handle(),
+        lambda: event.from_ipc_handle("xpu", b""),
+    ):
+        with pytest.raises(RuntimeError, match="can't be shared with another process"):
+            call()
+    with pytest.raises(RuntimeError, match="no_split=True was asked of a MemPool"):
+        SET_BY_XPURT["_XPUMemPool"](no_split=True)
 
 
 def test_importing_touches_no_device() -> None:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-WANTED_TORCH = "2.13"
-PYTHONS = ((3, 11), (3, 13))
+from xpurt.torch_versions import PYTHONS, listed, series_of
+
 RENDER_NODES = Path("/dev/dri")
 INTEL_VENDOR_ID = "0x8086"
 IMPORT_IT = "a program has to import xpurt"
@@ -55,9 +55,8 @@ def diagnose() -> list[Finding]:
 
 def check_python() -> Iterator[Finding]:
     found = f"{platform.python_version()} on {platform.platform()}"
-    low, high = PYTHONS
-    fits = low <= sys.version_info[:2] <= high
-    advice = None if fits else "use Python 3.11, 3.12 or 3.13"
+    fits = "{}.{}".format(*sys.version_info) in PYTHONS
+    advice = None if fits else f"use Python {listed(PYTHONS, 'or')}"
     yield Finding("python", found, advice)
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         yield Finding(
@@ -68,14 +67,16 @@ def check_python() -> Iterator[Finding]:
 
 
 def check_wheel() -> Iterator[Finding]:
+    from xpurt import _built_for
+
+    series = series_of(_built_for.TORCH)
+    advice = f'pip install "torch=={series}.*"'
     try:
         found = version("torch")
     except PackageNotFoundError:
-        yield Finding("torch", "not installed", 'pip install "torch==2.13.*"')
+        yield Finding("torch", "not installed", advice)
         return
-    fits = found.split("+")[0].rsplit(".", 1)[0] == WANTED_TORCH
-    advice = None if fits else f'pip install "torch=={WANTED_TORCH}.*"'
-    yield Finding("torch", found, advice)
+    yield Finding("torch", found, None if series_of(found) == series else advice)
 
 
 def check_extension() -> Iterator[Finding]:

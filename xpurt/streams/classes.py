@@ -1,6 +1,6 @@
 """The classes that ``torch.xpu.Stream`` and ``torch.xpu.Event`` are derived from."""
 
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import torch
 
@@ -60,9 +60,12 @@ class Event(torch.Event):
     """A mark in a stream: complete when everything submitted before it is.
 
     enable_timing: whether `elapsed_time` can use it.
+    interprocess: of PyTorch 2.15; nothing but False is possible.
     """
 
-    def __new__(cls, enable_timing: bool = False) -> Self:
+    def __new__(cls, enable_timing: bool = False, interprocess: bool = False) -> Self:
+        if interprocess:
+            _refuse_to_share()
         return super().__new__(cls, _XPU, enable_timing=enable_timing)
 
     @property
@@ -80,6 +83,15 @@ class Event(torch.Event):
         """Later work of `stream`, by default the current one, starts after the mark."""
         super().wait(_checked(stream))
 
+    def ipc_handle(self) -> NoReturn:
+        """Raises RuntimeError."""
+        _refuse_to_share()
+
+    @classmethod
+    def from_ipc_handle(cls, device: Any, ipc_handle: bytes) -> NoReturn:
+        """Raises RuntimeError."""
+        _refuse_to_share()
+
     def elapsed_time(self, end_event: Any) -> float:
         """Milliseconds from the completion of this event's mark to `end_event`'s.
 
@@ -93,6 +105,14 @@ class Event(torch.Event):
                 f"{type(end_event).__name__}"
             )
         return _C.event_elapsed_ms(self, end_event)
+
+
+def _refuse_to_share() -> NoReturn:
+    raise RuntimeError(
+        "an event of xpu can't be shared with another process: SYCL's events have no "
+        "handle for that. Wait for the event here, and tell the other process by an "
+        "event of multiprocessing."
+    )
 
 
 def _checked(stream: Any) -> Any:

@@ -37,6 +37,7 @@ def names(initialize: Callable[[], None]) -> dict[str, Any]:
         "_xpu_getCurrentStream": _C.current_stream,
         "_xpu_getCurrentRawStream": _C.current_queue,
         "_xpu_getStreamFromExternal": _C.external_stream,
+        "_xpu_sleep": _C.sleep,
         "_xpu_isCurrentStreamCapturing": _C.is_current_stream_capturing,
         "_xpu_graph_pool_handle": _C.graph_pool_handle,
         # memory

@@ -27,6 +27,7 @@ class MemPool:
     is_user_created: affects the form of the id alone: (0, n) or (n, 0).
     use_on_oom: whether an allocation outside of the pool may take its free blocks
         before it fails for lack of memory.
+    no_split: of PyTorch 2.15; nothing but False is possible.
 
     The pool is on the current device. `torch.xpu.empty_cache()` returns its memory once
     the pool and all tensors in it are gone.
@@ -37,7 +38,14 @@ class MemPool:
         allocator: Allocator | None = None,
         is_user_created: bool = True,
         use_on_oom: bool = False,
+        no_split: bool = False,
     ) -> None:
+        if no_split:
+            raise RuntimeError(
+                "no_split=True was asked of a MemPool of xpu, whose segments are always "
+                "split for smaller allocations. Leave it out: only the addresses of "
+                "blocks differ."
+            )
         if not (allocator is None or isinstance(allocator, Allocator)):
             raise TypeError(
                 "the allocator of a MemPool is what XPUPluggableAllocator.allocator() "

@@ -20,11 +20,10 @@ from typing import Any, Final
 import torch
 from torch._guards import TracingContext
 from torch._inductor import config
-from torch._inductor.utils import BoxedBool
 from torch._inductor.virtualized import V
 from torch.fx import GraphModule
 
-from xpurt import _C
+from xpurt import _C, torch_versions
 from xpurt.compiler import (
     form_estimate,
     host_code,
@@ -127,7 +126,9 @@ def _frozen_kernels(
             config.patch(freezing_discard_parameters=False),
             op_by_op.refused(),
         ):
-            return _with_graph(before, made, inputs, cudagraphs=BoxedBool(False))
+            settings = before.keywords  # type: ignore[attr-defined]
+            unrecorded = torch_versions.without_cudagraphs(settings)
+            return _with_graph(before, made, inputs, **unrecorded)
     except op_by_op.NoKernels:
         return None
 

@@ -38,6 +38,14 @@ const c10::Event& event_of(py::handle object) {
   return reinterpret_cast<THPEvent*>(object.ptr())->event;
 }
 
+void submit_sleep(Stream& stream, double seconds) {
+  stream.home_queue()->submit([&](sycl::handler& h) {
+    h.host_task([seconds] {
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    });
+  });
+}
+
 const sycl::queue& queue_at(uintptr_t address) {
   if (address == 0) throw py::value_error("the address of the sycl::queue is null");
   return *reinterpret_cast<const sycl::queue*>(address);
@@ -95,6 +103,15 @@ void bind_stream(py::module_& m) {
   m.def("event_elapsed_ms", [](py::handle start, py::handle end) {
     return event_of(start).elapsedTime(event_of(end));
   });
+  m.def("sleep", [](int64_t cycles) {
+    if (cycles < 0) throw py::value_error("cycles may not be negative");
+    Stream& current = current_stream();
+    const sycl::device& device = current.ordinal().home_device().device;
+    const auto mhz = device.get_info<sycl::info::device::max_clock_frequency>();
+    // In virtual machines drivers may report no clock rate: a cycle is a nanosecond.
+    const double hz = mhz == 0 ? 1e9 : 1e6 * mhz;
+    submit_sleep(current, static_cast<double>(cycles) / hz);
+  });
   // For tests only: device work that fails, and work that takes a given time.
   m.def("_submit_failure",
         [](c10::StreamId id, c10::DeviceIndex index, const std::string& reason) {
@@ -103,11 +120,7 @@ void bind_stream(py::module_& m) {
           });
         });
   m.def("_submit_sleep", [](c10::StreamId id, c10::DeviceIndex index, double seconds) {
-    stream(id_of(id, index)).home_queue()->submit([&](sycl::handler& h) {
-      h.host_task([seconds] {
-        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-      });
-    });
+    submit_sleep(stream(id_of(id, index)), seconds);
   });
 
   const auto main_thread =
