@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 import xpurt
+from programs.test_transformers import TOKENS, llama
 
 accelerate = pytest.importorskip("accelerate")
 transformers = pytest.importorskip("transformers")
-
-from programs.test_transformers import TOKENS, llama
 
 
 class Layers(nn.Module):
@@ -53,9 +52,7 @@ def mapped(xpu: torch.device, rest: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("rest", ["xpu:0", "cpu", "disk"])
-def test_a_layer_waits_elsewhere(
-    rest: str, xpu: torch.device, tmp_path: Path
-) -> None:
+def test_a_layer_waits_elsewhere(rest: str, xpu: torch.device, tmp_path: Path) -> None:
     expected = Layers()(X)
     model = Layers()
     seen = places_of(model)

@@ -14,7 +14,9 @@ peft = pytest.importorskip("peft")
 
 LAYERS = ["q_proj", "v_proj"]
 ADAPTERS = {
-    "lora": lambda: peft.LoraConfig(r=4, target_modules=LAYERS, init_lora_weights=False),
+    "lora": lambda: peft.LoraConfig(
+        r=4, target_modules=LAYERS, init_lora_weights=False
+    ),
     "dora": lambda: peft.LoraConfig(r=4, target_modules=LAYERS, use_dora=True),
     "loha": lambda: peft.LoHaConfig(r=2, target_modules=LAYERS, init_weights=False),
     "ia3": lambda: peft.IA3Config(

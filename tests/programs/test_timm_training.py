@@ -11,12 +11,8 @@ from torch import nn
 
 timm = pytest.importorskip("timm")
 image = pytest.importorskip("PIL.Image")
-
-import timm.data
-import timm.loss
-import timm.optim
-import timm.scheduler
-import timm.utils
+for part in ("data", "loss", "optim", "scheduler", "utils"):
+    pytest.importorskip(f"timm.{part}")
 
 CLASSES, EACH, SIDE = 3, 4, 32
 
@@ -97,9 +93,7 @@ def test_losses_are_the_cpu_s(folder: Path, xpu: torch.device) -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["lamb", "adopt", "muon"])
-def test_optimizers_of_timm(
-    optimizer: str, folder: Path, xpu: torch.device
-) -> None:
+def test_optimizers_of_timm(optimizer: str, folder: Path, xpu: torch.device) -> None:
     expected, *_ = trained(folder, torch.device("cpu"), optimizer=optimizer)
     found, *_ = trained(folder, xpu, optimizer=optimizer)
     torch.testing.assert_close(found, expected, rtol=2e-3, atol=0)

@@ -11,12 +11,10 @@ from programs.training_steps import Batch, check
 from xpurt.testing.oracle import agree
 
 geometric = pytest.importorskip("torch_geometric")
-
-from torch_geometric import nn as graph_nn
-from torch_geometric import utils
-from torch_geometric.data import Batch as Graphs
-from torch_geometric.data import Data
-from torch_geometric.loader import DataLoader
+graph_nn = pytest.importorskip("torch_geometric.nn")
+utils = pytest.importorskip("torch_geometric.utils")
+Data = pytest.importorskip("torch_geometric.data").Data
+DataLoader = pytest.importorskip("torch_geometric.loader").DataLoader
 
 NODES = 20
 EDGES = torch.randint(0, NODES, (2, 70), generator=torch.Generator().manual_seed(0))
@@ -96,7 +94,7 @@ def test_graphs_in_batches(xpu: torch.device) -> None:
         expected.append(pooled.detach())
     model.to(xpu)
     for batch in DataLoader(graphs, batch_size=2):
-        moved: Graphs = batch.to(xpu)
+        moved = batch.to(xpu)
         assert moved.x.device == moved.y.device == xpu
         pooled = graph_nn.global_mean_pool(
             model(moved.x, moved.edge_index), moved.batch

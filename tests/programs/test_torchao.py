@@ -7,9 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-pytest.importorskip("torchao")
-
-from torchao import quantization as ao
+ao = pytest.importorskip("torchao.quantization")
+optim = pytest.importorskip("torchao.optim")
 
 CONFIGURATIONS: dict[str, Any] = {
     "int8 weights": lambda: ao.Int8WeightOnlyConfig(),
@@ -58,8 +57,6 @@ def test_a_quantized_model_is_moved(name: str, xpu: torch.device) -> None:
 
 @pytest.mark.parametrize("name", ["AdamW8bit", "AdamW4bit"])
 def test_optimizers_of_few_bits(name: str, xpu: torch.device) -> None:
-    from torchao import optim
-
     found = {}
     for device in ("cpu", xpu):
         torch._dynamo.reset()

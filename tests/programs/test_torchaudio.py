@@ -11,10 +11,9 @@ import xpurt
 from programs.training_steps import Batch, check
 from xpurt.testing.oracle import agree
 
-pytest.importorskip("torchaudio")
-
-import torchaudio.functional as AF
-from torchaudio import models, transforms
+AF = pytest.importorskip("torchaudio.functional")
+models = pytest.importorskip("torchaudio.models")
+transforms = pytest.importorskip("torchaudio.transforms")
 
 RATE = 8000  # samples a second
 

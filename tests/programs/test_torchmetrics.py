@@ -6,8 +6,10 @@ import pytest
 import torch
 
 torchmetrics = pytest.importorskip("torchmetrics")
-
-from torchmetrics import classification, image, regression, retrieval
+classification = pytest.importorskip("torchmetrics.classification")
+image = pytest.importorskip("torchmetrics.image")
+regression = pytest.importorskip("torchmetrics.regression")
+retrieval = pytest.importorskip("torchmetrics.retrieval")
 
 SCORES = torch.rand(40, 4, generator=torch.Generator().manual_seed(0)).softmax(1)
 LABELS = torch.randint(0, 4, (40,), generator=torch.Generator().manual_seed(1))
@@ -27,7 +29,11 @@ METRICS: dict[str, Any] = {
         SCORES,
         LABELS,
     ),
-    "calibration": (lambda: classification.MulticlassCalibrationError(4), SCORES, LABELS),
+    "calibration": (
+        lambda: classification.MulticlassCalibrationError(4),
+        SCORES,
+        LABELS,
+    ),
     "spearman": (lambda: regression.SpearmanCorrCoef(), SCORES[:, 0], SCORES[:, 1]),
     "r2": (lambda: regression.R2Score(), SCORES[:, 0], SCORES[:, 1]),
     "ssim": (lambda: image.StructuralSimilarityIndexMeasure(), *PICTURES),

@@ -12,11 +12,10 @@ import xpurt
 from programs.training_steps import Batch, check
 from xpurt.testing.oracle import agree
 
-pytest.importorskip("torchvision")
-
-import torchvision
-from torchvision import ops, tv_tensors
-from torchvision.transforms import v2
+torchvision = pytest.importorskip("torchvision")
+ops = torchvision.ops
+v2 = pytest.importorskip("torchvision.transforms.v2")
+tv_tensors = pytest.importorskip("torchvision.tv_tensors")
 
 SIDE = 32  # of images, in pixels
 
@@ -144,6 +143,9 @@ def detector() -> torch.nn.Module:
             # All candidates are taken: a choice would be random.
             rpn_batch_size_per_image=10**4,
             box_batch_size_per_image=10**4,
+            rpn_pre_nms_top_n_train=100,
+            rpn_post_nms_top_n_train=30,
+            rpn_post_nms_top_n_test=30,
         )
     )
     return model

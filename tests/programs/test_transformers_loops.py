@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-
-transformers = pytest.importorskip("transformers")
-
 from kernels.model_zoo import ENCODER
 
 from programs.small_tokenizer import tokenizer
 from programs.test_transformers import TOKENS, llama
+
+accelerate = pytest.importorskip("accelerate")
+transformers = pytest.importorskip("transformers")
 
 STEPS = 3
 
@@ -22,7 +22,7 @@ STEPS = 3
 def no_state_of_accelerate() -> Iterator[None]:
     """The Trainer's Accelerator keeps its device for the process."""
     yield
-    state = __import__("accelerate").state
+    state = accelerate.state
     state.AcceleratorState._reset_state(reset_partial_state=True)
     gc.collect()
 
@@ -59,7 +59,7 @@ def test_a_trainer_takes_xpu_and_its_losses_are_the_cpu_s(
     found = losses(made)
     assert next(made.model.parameters()).device == xpu
     del made
-    __import__("accelerate").state.AcceleratorState._reset_state(True)
+    accelerate.state.AcceleratorState._reset_state(True)
     expected = losses(trainer(tmp_path, use_cpu=True))
     assert len(found) == STEPS
     assert expected[0] != expected[-1]
@@ -129,9 +129,9 @@ def test_a_pipeline_writes_text(xpu: torch.device) -> None:
     )
     options = {"max_new_tokens": 6, "do_sample": False, "pad_token_id": 0}
     found = [
-        transformers.pipeline(
-            "text-generation", model, tokenizer=words, device=device
-        )("the cat", **options)
+        transformers.pipeline("text-generation", model, tokenizer=words, device=device)(
+            "the cat", **options
+        )
         for device in ("cpu", "xpu")
     ]
     assert found[0] == found[1]
