@@ -92,7 +92,7 @@ def test_losses_are_the_cpu_s(folder: Path, xpu: torch.device) -> None:
     assert counted_there["loss"] == pytest.approx(counted["loss"], rel=2e-3)
 
 
-@pytest.mark.parametrize("optimizer", ["lamb", "adopt", "muon"])
+@pytest.mark.parametrize("optimizer", ["lamb", "adopt", "lion"])
 def test_optimizers_of_timm(optimizer: str, folder: Path, xpu: torch.device) -> None:
     expected, *_ = trained(folder, torch.device("cpu"), optimizer=optimizer)
     found, *_ = trained(folder, xpu, optimizer=optimizer)

@@ -34,12 +34,12 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "_lfilter_core_loop": lambda: (
         filtered,
         (
-            sound().requires_grad_(),
+            sound()[:, :60].requires_grad_(),
             torch.tensor([1.0, -0.4, 0.1], requires_grad=True),
             torch.tensor([0.3, 0.2, 0.1], requires_grad=True),
         ),
     ),
-    "_overdrive_core_loop": lambda: (AF.overdrive, (sound(),)),
+    "_overdrive_core_loop": lambda: (AF.overdrive, (sound()[:, :30],)),
     "forced_align": lambda: (
         AF.forced_align,
         (emission(), torch.tensor([[1, 3, 3, 5]])),
@@ -58,12 +58,7 @@ CALLS: dict[str, Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]]] = {
     "resample": lambda: (AF.resample, (sound().requires_grad_(), RATE, 6000)),
 }
 # The name of a call with a C++ kernel is the op's.
-NATIVE = [
-    "_lfilter_core_loop",
-    "_overdrive_core_loop",
-    "forced_align",
-    "rnnt_loss_forward",
-]
+NATIVE = ["forced_align", "rnnt_loss_forward"]
 
 
 @pytest.mark.parametrize("name", CALLS)
