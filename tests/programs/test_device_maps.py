@@ -89,7 +89,7 @@ def test_an_automatic_map_takes_xpu_first(xpu: torch.device) -> None:
     every = accelerate.infer_auto_device_map(Layers())
     assert set(every.values()) == {0}
     small = accelerate.infer_auto_device_map(
-        Layers(), max_memory={0: int(2.5 * layer), "cpu": 2**30}
+        Layers(), max_memory={0: int(2.05 * layer), "cpu": 2**30}
     )
     assert small["first"] == 0
     assert small["last"] == "cpu"

@@ -21,9 +21,8 @@ def modules(folder: Path) -> list[Any]:
     words.save_pretrained(folder)
     config = transformers.BertConfig(vocab_size=len(words), **ENCODER)
     transformers.BertModel(config).save_pretrained(folder)
-    parts = sentence_transformers.models
-    encoder = parts.Transformer(str(folder), max_seq_length=16)
-    return [encoder, parts.Pooling(encoder.get_word_embedding_dimension())]
+    parts = sentence_transformers.sentence_transformer.modules
+    return [parts.Transformer(str(folder)), parts.Pooling(config.hidden_size)]
 
 
 @pytest.mark.parametrize("device", ["xpu", None])
@@ -58,10 +57,13 @@ def test_a_loss_and_its_gradients(xpu: torch.device, tmp_path: Path) -> None:
         model = sentence_transformers.SentenceTransformer(
             modules=modules(tmp_path), device=device
         ).eval()
-        losses = sentence_transformers.losses
+        losses = sentence_transformers.sentence_transformer.losses
         loss = losses.MultipleNegativesRankingLoss(model)
-        pairs = [model.tokenize(TEXTS), model.tokenize(TEXTS[::-1])]
-        given = [{name: x.to(device) for name, x in each.items()} for each in pairs]
+        pairs = [model.preprocess(TEXTS), model.preprocess(TEXTS[::-1])]
+        given = [
+            {k: x.to(device) if isinstance(x, torch.Tensor) else x for k, x in p.items()}
+            for p in pairs
+        ]
         value = loss(given, torch.zeros(3, device=device))
         value.backward()
         weight = model[0].auto_model.encoder.layer[0].intermediate.dense.weight

@@ -106,7 +106,8 @@ def test_graphs_in_batches(xpu: torch.device) -> None:
 def test_edges_as_a_sparse_matrix(xpu: torch.device) -> None:
     model = Network("GCN").eval()
     x = torch.rand(NODES, 6)
-    adjacent = utils.to_torch_csr_tensor(EDGES.unique(dim=1), size=(NODES, NODES)).t()
+    edges = EDGES.unique(dim=1).flip(0)  # the rows are the targets
+    adjacent = utils.to_torch_csr_tensor(edges, size=(NODES, NODES))
     expected = model(x, adjacent)
     found = model.to(xpu)(x.to(xpu), adjacent.to(xpu))
     torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-5)
