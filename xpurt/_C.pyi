@@ -39,6 +39,10 @@ def device_count() -> int: ...
 def device_uuid(device: int) -> bytes:
     """The driver's uuid of the ``sycl::device`` at this address: 16 bytes or none."""
 
+def prefer_cpu_kernel(name: str, overload: str, /) -> bool:
+    """Makes xpu run an op of another library by its CPU kernel, although it has a
+    composite kernel. False if the op is not there, has no CPU kernel, or one for xpu."""
+
 def define_backend(make_inner: Callable[..., Any]) -> Any:
     """The class `ProcessGroupXCCL`. `make_inner` takes a store, a rank, the number of
     ranks and a timeout, and returns a c10d backend for CPU tensors."""

@@ -3,9 +3,14 @@
 They need the extra `programs`, which is why they are not part of `make test`.
 """
 
+import os
 from pathlib import Path
 
 import pytest
+
+# Models are made from configurations. Without it, some packages ask their hub about a
+# folder, and wait for an answer. Read when they are imported.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 HERE = Path(__file__).parent
 

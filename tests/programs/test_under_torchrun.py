@@ -1,4 +1,4 @@
-"""Loops of accelerate and transformers on two ranks that torchrun starts."""
+"""Loops of accelerate, transformers and timm on two ranks that torchrun starts."""
 
 from pathlib import Path
 
@@ -73,12 +73,37 @@ torch.testing.assert_close(
 if trainer.is_world_process_zero():
     print("the same")
 """
-LOOPS = {"accelerate": ACCELERATE, "transformers": TRAINER}
+TIMM = """
+from types import SimpleNamespace
+
+import timm.utils
+
+args = SimpleNamespace(device="xpu", dist_backend=None, dist_url=None)
+device = timm.utils.init_distributed_device(args)
+assert args.distributed
+assert (device.type, args.world_size) == ("xpu", 2)
+rank = args.rank
+model = nn.parallel.DistributedDataParallel(network().to(device))
+optimizer = sgd(model)
+half = slice(8 * rank, 8 * rank + 8)
+found = []
+for _ in range(4):
+    optimizer.zero_grad()
+    loss = mse_loss(model(x[half].to(device)), y[half].to(device))
+    loss.backward()
+    optimizer.step()
+    found.append(timm.utils.reduce_tensor(loss.detach(), args.world_size).cpu())
+torch.testing.assert_close(torch.stack(found), alone()[1], rtol=1e-5, atol=1e-6)
+if timm.utils.is_primary(args):
+    print("the same")
+"""
+LOOPS = {"timm": TIMM, "accelerate": ACCELERATE, "transformers": TRAINER}
 
 
 @pytest.mark.parametrize(
     ("package", "strategy"),
     [
+        ("timm", "ddp"),
         ("accelerate", "ddp"),
         ("accelerate", "fsdp1"),
         ("accelerate", "fsdp2"),

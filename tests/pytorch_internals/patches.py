@@ -266,4 +266,9 @@ PATCHES = (
         (),
         "lightning: an accelerator `xpu` for its Trainer and its Fabric; tests/integrations holds it",
     ),
+    Patch(
+        ("setattr(distributed, _FUNCTION)",),
+        (),
+        "timm: the default of its training script's ranks on xpu; tests/integrations holds it",
+    ),
 )  # fmt: skip

@@ -40,6 +40,8 @@ _CHANGES = {
     "lightning.fabric.connector": _LIGHTNING,
     "pytorch_lightning.trainer.connectors.accelerator_connector": _LIGHTNING,
     "lightning_fabric.connector": _LIGHTNING,
+    "torchaudio._extension": "xpurt.integrations.torchaudio",
+    "timm.utils.distributed": "xpurt.integrations.timm",
 }
 
 

@@ -2,6 +2,8 @@
 
 #include <torch/library.h>
 
+#include <string>
+
 #include "dispatch/dispatch.h"
 #include "dispatch/special_layouts.h"
 
@@ -19,7 +21,8 @@ using Run = void(OpRecord& record, c10::DispatchKeySet keys, torch::jit::Stack* 
 // structured op then runs its composite kernel, which allocates and calls the out form:
 // a detour of half a microsecond. For some ops the composite is another, slower
 // algorithm. So each op with a CPU kernel is registered individually. The fallback runs
-// ops that are defined later, in other libraries.
+// ops that are defined later, in other libraries. Those among them that have a
+// composite kernel, too, are registered by prefer_cpu_kernel().
 template <Run& run>
 struct RunOp final : c10::OperatorKernel {
   explicit RunOp(OpRecord& record) : record_(record) {}
@@ -97,6 +100,19 @@ void register_remaining_ops() {
     }
   }
   let_nested_kernels_be_reached();
+}
+
+bool prefer_cpu_kernel(const std::string& name, const std::string& overload) {
+  const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
+  const bool is_wanted = op && op->hasKernelForDispatchKey(DispatchKey::CPU) &&
+                         !op->hasKernelForDispatchKey(DispatchKey::XPU);
+  if (!is_wanted) return false;
+  auto* kept =
+      new torch::Library(torch::Library::IMPL, *op->operator_name().getNamespace(),
+                         DispatchKey::XPU, __FILE__, __LINE__);
+  kept->impl(toString(op->operator_name()).c_str(),
+             torch::CppFunction::makeFromBoxedFunction<&run_any<run_op>>());
+  return true;
 }
 
 }  // namespace xpurt

@@ -76,6 +76,7 @@ void bind_placement(py::module_& m) {
   m.def("hide_accelerator", &hide_accelerator);
   m.def("is_cuda_build", &is_cuda_build);
   m.def("yield_cuda_to_xpu", &yield_cuda_to_xpu);
+  m.def("prefer_cpu_kernel", &prefer_cpu_kernel);
 }
 
 }  // namespace
