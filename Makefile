@@ -3,7 +3,7 @@
 # make docs    the site, into build/site       make test-all   the slow tests too
 # make clean   remove what these made
 # make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
-# make test-programs   models and training loops of other packages, in the same environment
+# make test-programs   what other packages compute and train, in the same environment: 8 GB
 # make test-pocl   kernels on PoCL, another vendor's OpenCL driver for CPUs: 160 MB of packages
 # make wheels     the wheel for this Python and PyTorch, into dist
 # make release-check   install that wheel in an empty environment, and use it
@@ -76,7 +76,7 @@ test-pocl: $(STAMPS)/tools install
 
 # With the build of PyTorch that the package index offers for torchvision's.
 test-programs: install
-	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) EXTRAS="demo test programs" \
+	PYTHON=$(BIN)/python CUDA_VENV=$(CUDA_VENV) EXTRAS="demo test quantization programs" \
 	    tests/cuda_build.sh -m programs tests/programs $(ARGS)
 
 # Each build is in a folder of its own in build/. ARGS="thread --only random" is a part.

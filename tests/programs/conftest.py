@@ -4,6 +4,8 @@ They need the extra `programs`, which is why they are not part of `make test`.
 """
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,3 +22,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("programs")
+
+
+@pytest.fixture(autouse=True)
+def no_state_of_accelerate() -> Iterator[None]:
+    """The first Accelerator of a process decides the device of all others."""
+    yield
+    state = sys.modules.get("accelerate.state")
+    if state is not None:
+        state.AcceleratorState._reset_state(reset_partial_state=True)

@@ -61,7 +61,10 @@ def test_a_loss_and_its_gradients(xpu: torch.device, tmp_path: Path) -> None:
         loss = losses.MultipleNegativesRankingLoss(model)
         pairs = [model.preprocess(TEXTS), model.preprocess(TEXTS[::-1])]
         given = [
-            {k: x.to(device) if isinstance(x, torch.Tensor) else x for k, x in p.items()}
+            {
+                k: x.to(device) if isinstance(x, torch.Tensor) else x
+                for k, x in p.items()
+            }
             for p in pairs
         ]
         value = loss(given, torch.zeros(3, device=device))

@@ -1,8 +1,8 @@
 """The steps of timm's training script, which its wheel leaves out: images in folders, its
 loader, optimizer, scheduler, mixup, averaged weights and checkpoints."""
 
+from argparse import Namespace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -125,7 +125,7 @@ def test_a_checkpoint_resumes(folder: Path, xpu: torch.device, tmp_path: Path) -
     saver = timm.utils.CheckpointSaver(
         model,
         optimizer,
-        args=SimpleNamespace(model="resnet10t"),
+        args=Namespace(model="resnet10t"),
         checkpoint_dir=str(tmp_path),
         recovery_dir=str(tmp_path),
     )
@@ -144,6 +144,6 @@ def test_a_checkpoint_resumes(folder: Path, xpu: torch.device, tmp_path: Path) -
 
 
 def test_the_device_that_its_script_asks_for(xpu: torch.device) -> None:
-    args = SimpleNamespace(device="xpu", dist_backend=None, dist_url=None)
+    args = Namespace(device="xpu", dist_backend=None, dist_url=None)
     assert timm.utils.init_distributed_device(args).type == "xpu"
     assert not args.distributed

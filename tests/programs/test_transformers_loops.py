@@ -1,7 +1,5 @@
 """The Trainer and the pipelines of transformers, on models from configurations."""
 
-import gc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +14,6 @@ accelerate = pytest.importorskip("accelerate")
 transformers = pytest.importorskip("transformers")
 
 STEPS = 3
-
-
-@pytest.fixture(autouse=True)
-def no_state_of_accelerate() -> Iterator[None]:
-    """The Trainer's Accelerator keeps its device for the process."""
-    yield
-    state = accelerate.state
-    state.AcceleratorState._reset_state(reset_partial_state=True)
-    gc.collect()
 
 
 def trainer(folder: Path, **options: Any) -> Any:

@@ -107,9 +107,9 @@ bool prefer_cpu_kernel(const std::string& name, const std::string& overload) {
   const bool is_wanted = op && op->hasKernelForDispatchKey(DispatchKey::CPU) &&
                          !op->hasKernelForDispatchKey(DispatchKey::XPU);
   if (!is_wanted) return false;
-  auto* kept =
-      new torch::Library(torch::Library::IMPL, *op->operator_name().getNamespace(),
-                         DispatchKey::XPU, __FILE__, __LINE__);
+  const std::string space(*op->operator_name().getNamespace());
+  auto* kept = new torch::Library(torch::Library::IMPL, space, DispatchKey::XPU,
+                                  __FILE__, __LINE__);
   kept->impl(toString(op->operator_name()).c_str(),
              torch::CppFunction::makeFromBoxedFunction<&run_any<run_op>>());
   return true;
