@@ -39,6 +39,13 @@ def device_count() -> int: ...
 def device_uuid(device: int) -> bytes:
     """The driver's uuid of the ``sycl::device`` at this address: 16 bytes or none."""
 
+def opencl_devices() -> list[dict[str, Any]]:
+    """The devices as OpenCL lists them: the fields of `OpenCLDevice` in C++."""
+
+def opencl_handle(device: int) -> int:
+    """The ``cl_device_id`` of the ``sycl::device`` at this address; 0 if its backend is
+    not OpenCL."""
+
 def define_backend(make_inner: Callable[..., Any]) -> Any:
     """The class `ProcessGroupXCCL`. `make_inner` takes a store, a rank, the number of
     ranks and a timeout, and returns a c10d backend for CPU tensors."""

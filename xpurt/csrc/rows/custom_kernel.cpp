@@ -213,7 +213,8 @@ void CustomKernelRun::prepare(const Step& step, const Stack& stack,
   key += ';' + arguments.key();
   const size_t lanes = step.lanes ? std::max(traits(launch.device()).sub_group, 1) : 1;
   made.kernel = &kernel_for(launch.device(), key);
-  made.range = cover({static_cast<size_t>(count) * lanes, 1, 1}, step.lanes ? 64 : 256);
+  made.range = cover(launch.device(), {static_cast<size_t>(count) * lanes, 1, 1},
+                     step.lanes ? 64 : 256);
 }
 
 std::deque<CustomKernelRun::Ready> CustomKernelRun::prepared(
