@@ -44,9 +44,13 @@ def test_a_good_device_can_be_used() -> None:
 @pytest.mark.parametrize(
     ("changes", "has_usm", "reason"),
     [
-        ({}, False, "no unified shared memory (cl_intel_unified_shared_memory)"),
+        ({}, False, "neither unified shared memory (cl_intel_unified_shared_memory)"),
         ({}, False, "nor shared virtual memory"),
-        ({"svm": 1}, False, "only shared virtual memory (SVM)"),
+        (
+            {"svm": 1},
+            False,
+            "no unified shared memory (cl_intel_unified_shared_memory)",
+        ),
         ({"version": "OpenCL 1.1 x"}, True, 'has "OpenCL 1.1 x", and kernels need'),
         ({"version": "unknown"}, True, "kernels need OpenCL 1.2"),
         ({"address_bits": 32}, True, "addresses have 32 bits"),
@@ -145,7 +149,7 @@ except xpurt.MappingError as error:
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        ("usm=0", "no unified shared memory"),
+        ("usm=0", "neither unified shared memory"),
         ("compiler=0", "no compiler"),
         ("address_bits=32", "addresses have 32 bits"),
         ("opencl=1.1", "kernels need OpenCL 1.2"),

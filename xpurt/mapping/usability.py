@@ -108,12 +108,15 @@ def why_unusable(*, has_usm: bool, facts: OpenCLFacts | None) -> str:
 def _without_usm(facts: OpenCLFacts | None) -> str:
     if facts is None:
         return "it has no unified shared memory (USM), in which tensors live"
-    besides = (
-        "only shared virtual memory (SVM)" if facts.svm else "nor shared virtual memory"
-    )
+    way_out = "update the driver, or use another device"
+    if facts.svm:
+        return (
+            f"its driver has no unified shared memory ({USM}), in which tensors live, "
+            f"and only shared virtual memory: {way_out}"
+        )
     return (
-        f"its driver has no unified shared memory ({USM}), in which tensors live, "
-        f"{besides}: update the driver, or use another device"
+        f"its driver has neither unified shared memory ({USM}), in which tensors live, "
+        f"nor shared virtual memory: {way_out}"
     )
 
 

@@ -43,7 +43,8 @@ def virtual_gpu(
     device without doubles, ``fp16=False`` one that stores half precision and does not
     compute in it. ``limits`` takes other things away, as a list separated by commas:
     ``usm=0`` (unified shared memory), ``compiler=0`` (the compiler of OpenCL C),
-    ``address_bits=32``, ``opencl=1.2`` (the version), ``sub_groups=0`` or
+    ``address_bits=32``, ``opencl=1.2`` (the version), ``vendor_id=4318`` (the PCI
+    vendor, which is NVIDIA here), ``sub_groups=0`` or
     ``sub_groups=8+32`` (the sizes in lanes), ``work_group=64`` (the largest work-group),
     ``local_memory=16384`` (bytes). ``coherent=True`` makes it an integrated GPU that shares the
     host's memory: its kernels take any pointer, and nothing is refused.

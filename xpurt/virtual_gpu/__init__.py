@@ -69,7 +69,7 @@ def activate(
     the CPU device reports). ``fp64=False`` removes the type double, and
     ``fp16=False`` arithmetic in half. ``limits`` is a list of what else it has less of:
     ``usm=0`` (no unified shared memory), ``compiler=0``, ``address_bits=32``,
-    ``opencl=1.2``, ``sub_groups=0`` or ``sub_groups=8+32`` (sizes in lanes),
+    ``opencl=1.2``, ``vendor_id=4318`` (the PCI vendor), ``sub_groups=0`` or ``sub_groups=8+32`` (sizes in lanes),
     ``work_group=64`` (work-items), ``local_memory=16384`` (bytes). ``coherent`` makes it
     an integrated GPU, whose kernels use any memory of the host; it refuses nothing,
     whatever ``strict`` is.

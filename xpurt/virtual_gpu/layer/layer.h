@@ -31,6 +31,7 @@ typedef struct {
   bool no_usm;
   bool no_compiler;
   bool narrow;            // addresses of 32 bits
+  cl_uint vendor_id;      // 0: no PCI vendor's
   int opencl;             // version in tenths; 0: the CPU's
   uint64_t sub_groups;    // a bit per size in lanes; 0: the CPU's
   uint64_t work_group;    // work-items; 0: the CPU's

@@ -98,6 +98,11 @@ bool limits_answer(cl_device_info param, size_t room, void* out, size_t* size_re
       limited = limits->narrow;
       if (limited) *error = answer(&bits, sizeof bits, room, out, size_ret);
       break;
+    case CL_DEVICE_VENDOR_ID:
+      limited = limits->vendor_id != 0;
+      if (limited)
+        *error = answer(&limits->vendor_id, sizeof(cl_uint), room, out, size_ret);
+      break;
     case CL_DEVICE_VERSION:
       limited = limits->opencl != 0;
       if (limited) *error = version_text("OpenCL ", room, out, size_ret);

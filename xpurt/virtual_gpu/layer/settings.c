@@ -59,6 +59,8 @@ static void read_limits(const char* text, Limits* limits) {
       limits->no_compiler = number == 0;
     else if (is_name(text, name, "address_bits"))
       limits->narrow = number == 32;
+    else if (is_name(text, name, "vendor_id"))
+      limits->vendor_id = (cl_uint)number;
     else if (is_name(text, name, "opencl"))
       limits->opencl = strlen(value) >= 3 ? 10 * (int)number + (value[2] - '0') : 0;
     else if (is_name(text, name, "sub_groups"))
