@@ -114,6 +114,51 @@ for function in (
 """
 
 
+LEFT_ALONE = """
+import torch, xpurt
+from xpurt.command_line.cli import main
+print("exit", main(["devices"]))
+xpurt.set_xpu_mapping("explicit")
+print(torch.xpu.device_count(), torch.xpu.get_device_name(0))
+try:
+    xpurt.set_xpu_mapping("GPU")
+except xpurt.MappingError as error:
+    print(error)
+xpurt.set_xpu_mapping("GPU", devices="gpu")
+print(torch.xpu.get_device_name(0), torch.ones(3, device="xpu").sum().item())
+"""
+NVIDIA = {
+    "XPURT_VIRTUAL_GPU": "strict",
+    "XPURT_VIRTUAL_GPU_LIMITS": "vendor_id=4318",
+    "XPURT_MAPPING": "CPU",
+}
+
+
+def test_a_gpu_of_cuda_is_left_to_cuda(gpu_at_hand: dict[str, str]) -> None:
+    done = run(LEFT_ALONE, **NVIDIA, **gpu_at_hand)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout
+    assert "this build of PyTorch drives it as cuda" in said
+    assert (
+        'wants a GPU; found opencl:gpu:0 xpurt virtual GPU (strict) (left to "cuda"'
+        in said
+    )
+    lines = said.splitlines()
+    assert lines[-3].startswith("1 ")
+    assert "virtual" not in lines[-3]
+    assert lines[-1] == "xpurt virtual GPU (strict) 3.0"
+
+
+def test_a_gpu_of_another_vendor_is_not(gpu_at_hand: dict[str, str]) -> None:
+    other = {**NVIDIA, "XPURT_VIRTUAL_GPU_LIMITS": "vendor_id=1"}
+    done = run(
+        "import xpurt; print([d.left_to for d in xpurt.physical_devices()])",
+        **other,
+        **gpu_at_hand,
+    )
+    assert done.stdout.strip() == "['', '']"
+
+
 def test_cuda_s_probes_answer_as_on_the_untouched_wheel() -> None:
     untouched = output("import torch" + PROBES, **UNTOUCHED)
     ours = output("import torch, xpurt; torch.ones(2, device='xpu')" + PROBES)

@@ -43,6 +43,13 @@ def prefer_cpu_kernel(name: str, overload: str, /) -> bool:
     """Makes xpu run an op of another library by its CPU kernel, although it has a
     composite kernel. False if the op is not there, has no CPU kernel, or one for xpu."""
 
+def opencl_devices() -> list[dict[str, Any]]:
+    """The devices as OpenCL lists them: the fields of `OpenCLDevice` in C++."""
+
+def opencl_handle(device: int) -> int:
+    """The ``cl_device_id`` of the ``sycl::device`` at this address; 0 if its backend is
+    not OpenCL."""
+
 def define_backend(make_inner: Callable[..., Any]) -> Any:
     """The class `ProcessGroupXCCL`. `make_inner` takes a store, a rank, the number of
     ranks and a timeout, and returns a c10d backend for CPU tensors."""

@@ -26,6 +26,7 @@ from xpurt.mapping import (
     prefer,
     set_xpu_mapping,
     timeline,
+    unusable_devices,
     xpu_mapping,
 )
 from xpurt.optimization import optimize
@@ -79,6 +80,7 @@ __all__ = [
     "set_xpu_mapping",
     "share",
     "timeline",
+    "unusable_devices",
     "where",
     "xpu_mapping",
 ]

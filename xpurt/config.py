@@ -10,6 +10,7 @@ before the package is imported.
 
 import functools
 import os
+import re
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -50,7 +51,9 @@ VARIABLES: Final = (
     "XPURT_VIRTUAL_GPU",
     "XPURT_VIRTUAL_GPU_DELAY_US",
     "XPURT_VIRTUAL_GPU_FAIL_AFTER",
+    "XPURT_VIRTUAL_GPU_FP16",
     "XPURT_VIRTUAL_GPU_FP64",
+    "XPURT_VIRTUAL_GPU_LIMITS",
     "XPURT_VIRTUAL_GPU_MEMORY",
 )
 
@@ -65,6 +68,17 @@ _VIRTUAL_GPU: dict[str, VirtualGpu] = {
     "coherent": "coherent",
     "strict": "strict",
 }
+
+_LIMIT: Final = (
+    r"(?:usm=0|compiler=0|address_bits=32|vendor_id=\d+|opencl=[123]\.[0-3]"
+    r"|sub_groups=\d\d?(?:\+\d\d?)*|(?:work_group|local_memory)=[1-9]\d*)"
+)
+VIRTUAL_GPU_LIMITS: Final = re.compile(f"{_LIMIT}(?:,{_LIMIT})*")
+VIRTUAL_GPU_LIMITS_SHOWN: Final = (
+    "a list, separated by commas, of usm=0, compiler=0, address_bits=32, opencl=1.2, "
+    "vendor_id=4318, "
+    "sub_groups=0 or sub_groups=8+32, work_group=64, local_memory=16384"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +99,9 @@ class Config:
     virtual_gpu_delay_us: ``XPURT_VIRTUAL_GPU_DELAY_US``, the microseconds added to
         each of its kernels.
     virtual_gpu_fp64: ``XPURT_VIRTUAL_GPU_FP64``, whether it has double precision.
+    virtual_gpu_fp16: ``XPURT_VIRTUAL_GPU_FP16``, whether it computes in half precision.
+    virtual_gpu_limits: ``XPURT_VIRTUAL_GPU_LIMITS``, what else it has less of, as in
+        "work_group=64,usm=0".
     virtual_gpu_memory_bytes: ``XPURT_VIRTUAL_GPU_MEMORY``, the size of its memory; 0:
         as much as the CPU device has.
     virtual_gpu_fail_after: ``XPURT_VIRTUAL_GPU_FAIL_AFTER``, the number of kernels
@@ -117,6 +134,8 @@ class Config:
     virtual_gpu: VirtualGpu
     virtual_gpu_delay_us: int
     virtual_gpu_fp64: bool
+    virtual_gpu_fp16: bool
+    virtual_gpu_limits: str
     virtual_gpu_memory_bytes: int
     virtual_gpu_fail_after: int
     cache_folder: Path
@@ -186,6 +205,8 @@ def read_config(env: Mapping[str, str]) -> Config:
             env, "XPURT_VIRTUAL_GPU_DELAY_US", 0, 0, 60_000_000
         ),
         virtual_gpu_fp64=_choice(env, "XPURT_VIRTUAL_GPU_FP64", ("1", "0")) == "1",
+        virtual_gpu_fp16=_choice(env, "XPURT_VIRTUAL_GPU_FP16", ("1", "0")) == "1",
+        virtual_gpu_limits=_limits(env),
         virtual_gpu_memory_bytes=_integer(
             env, "XPURT_VIRTUAL_GPU_MEMORY", 0, 0, 2**63 - 1
         ),
@@ -256,6 +277,13 @@ def _max_devices(env: Mapping[str, str]) -> int:
     return _integer(
         env, "XPURT_MAX_DEVICES", DEFAULT_MAX_DEVICES, 1, LARGEST_MAX_DEVICES
     )
+
+
+def _limits(env: Mapping[str, str]) -> str:
+    text = _text(env, "XPURT_VIRTUAL_GPU_LIMITS")
+    if text and not VIRTUAL_GPU_LIMITS.fullmatch(text):
+        raise _bad("XPURT_VIRTUAL_GPU_LIMITS", text, VIRTUAL_GPU_LIMITS_SHOWN)
+    return text
 
 
 def _cache_folder(env: Mapping[str, str]) -> Path:

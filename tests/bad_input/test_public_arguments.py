@@ -220,6 +220,8 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
         (lambda it: testing.virtual_gpu(strict=it), NO_FLAGS),
         (lambda it: testing.virtual_gpu(delay_us=it), ["x", 1.5, None, -1, True]),
         (lambda it: testing.virtual_gpu(memory_bytes=it), ["x", 1.5, 0, -1, True]),
+        (lambda it: testing.virtual_gpu(fp16=it), NO_FLAGS),
+        (lambda it: testing.virtual_gpu(limits=it), ["x", "usm=2", 1.5, None, True]),
     ],
     "testing.fail_virtual_gpu": [(testing.fail_virtual_gpu, NO_FLAGS)],
     "testing.delay_virtual_gpu": [
@@ -236,6 +238,7 @@ WITHOUT = {
     "get_xpu_mapping",
     "physical_devices",
     "testing.Disagreement",
+    "unusable_devices",
 }
 
 

@@ -13,7 +13,11 @@ from xpurt.kernels.sources.source import DeviceTraits, Source, source_of
 # The kinds of rows that have sources. The others call other rows.
 SOURCES = (Row, Reduction, Softmax, Matmul, CustomKernel, Attention)
 DEVICE = DeviceTraits(
-    sub_group=16, max_work_group=256, local_memory=32768, vector_width=16
+    sub_group=16,
+    has_wide_sub_groups=True,
+    max_work_group=256,
+    local_memory=32768,
+    vector_width=16,
 )
 _NUMBERS = {"int": "I", "SymInt": "I", "bool": "I", "float": "D", "Scalar": "D"}
 
@@ -42,7 +46,7 @@ def _keys(row: AnyRow) -> Iterator[tuple[str, list[str]]]:
         elif isinstance(row, CustomKernel):
             yield from _custom(row, letter)
         else:
-            yield "matmul_tiles", ["", letter * 3, "adds", ""]
+            yield "matmul_tiles", ["16", letter * 3, "adds", ""]
     if isinstance(row, Matmul):
         yield "matmul_vectors", ["16,12,144,160,128", "fff", "adds", "gelu"]
 

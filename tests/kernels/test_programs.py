@@ -20,6 +20,7 @@ from xpurt.mapping import current_placement
 
 DEVICE = {
     "sub_group": 0,
+    "has_wide_sub_groups": False,
     "max_work_group": 256,
     "local_memory": 32768,
     "vector_width": 8,

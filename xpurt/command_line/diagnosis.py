@@ -25,18 +25,23 @@ PUT_RIGHT = "put right what this names"
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the doctor. `advice` is the remedy; None means that all is well."""
+    """One line of the doctor.
+
+    advice: the remedy; None means that nothing has to be done.
+    is_note: it limits what can be used, and nothing has to be done.
+    """
 
     subject: str
     found: str
     advice: str | None = None
+    is_note: bool = False
 
     @property
     def ok(self) -> bool:
         return self.advice is None
 
     def __str__(self) -> str:
-        mark = "ok  " if self.ok else "FAIL"
+        mark = "FAIL" if not self.ok else "note" if self.is_note else "ok  "
         line = f"{mark}  {self.subject:<11}  {self.found}"
         return line if self.ok else f"{line}\n      {'':<11}  -> {self.advice}"
 
@@ -173,13 +178,18 @@ def group_name(gid: int) -> str:
 
 
 def check_devices() -> Iterator[Finding]:
-    from xpurt.mapping import physical_devices
+    from xpurt.mapping import physical_devices, remarks, unusable_devices
 
     devices = physical_devices()
     for device in devices:
         yield Finding("device", f"{device.filter_string}  {device.name}")
+        for remark in remarks(device):
+            yield Finding("device", f"{device.filter_string}  {remark}", is_note=True)
+    for each in unusable_devices():
+        yield Finding("device", f"{each} can't be used: {each.reason}", is_note=True)
     if not devices:
-        yield Finding("device", "SYCL lists no device", "see the driver lines above")
+        found = "SYCL lists no device" + " that can be used" * bool(unusable_devices())
+        yield Finding("device", found, "see the driver and device lines above")
     if not any(device.kind == "gpu" for device in devices):
         yield from missing_gpus(Path("/sys/class/drm"))
 

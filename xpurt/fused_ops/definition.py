@@ -19,6 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from xpurt.fused_ops.host_copies import or_on_host
+
 _library = torch.library.Library("xpurt", "FRAGMENT")  # type: ignore[no-untyped-call]
 
 Function = Callable[..., Any]
@@ -42,7 +44,7 @@ def define(
     name = schema.partition("(")[0]
     _library.define(schema)  # type: ignore[no-untyped-call]
     _library.impl(name, cpu, "CPU")  # type: ignore[no-untyped-call]
-    _library.impl(name, xpu, "XPU")  # type: ignore[no-untyped-call]
+    _library.impl(name, or_on_host(name, xpu, cpu), "XPU")  # type: ignore[no-untyped-call]
     torch.library.register_fake(f"xpurt::{name}", fake, lib=_library)
     if gradient is not None:
         torch.library.register_autograd(

@@ -36,11 +36,13 @@ from xpurt.mapping.devices import (
     PhysicalDevice,
     physical_devices,
     queue_from_capsule,
+    unusable_devices,
 )
 from xpurt.mapping.live_tensors import why_held
 from xpurt.mapping.rank_placement import placement_of_this_rank
 from xpurt.mapping.resolve import Placement, devices_named, resolve
 from xpurt.mapping.spec import MappingSpec, parse
+from xpurt.mapping.usability import UnusableDevice, remarks
 from xpurt.startup import accelerator, extension
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ __all__ = [
     "Simulation",
     "TaskGraph",
     "Timeline",
+    "UnusableDevice",
     "before_change",
     "check_device_index",
     "co_execute",
@@ -97,11 +100,13 @@ __all__ = [
     "product_forms",
     "prefer",
     "queue_from_capsule",
+    "remarks",
     "run_chains",
     "set_xpu_mapping",
     "simulate",
     "workloads",
     "timeline",
+    "unusable_devices",
     "xpu_mapping",
 ]
 
@@ -348,6 +353,7 @@ def _resolve(spec: MappingSpec) -> Placement:
         physical_devices(),
         split=_split,
         max_devices=config().max_devices,
+        unusable=unusable_devices(),
     )
 
 

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from xpurt import _C
 from xpurt.errors import MappingError
@@ -32,7 +32,13 @@ from xpurt.mapping.spec import (
     Partition,
     parts_in_compute_units,
 )
-from xpurt.startup import driver, extension
+from xpurt.mapping.usability import (
+    OpenCLFacts,
+    UnusableDevice,
+    why_hidden,
+    why_unusable,
+)
+from xpurt.startup import accelerator, driver, extension
 
 # dpctl ships no types: its objects are Any, and are used in this file only.
 SyclDevice: TypeAlias = Any
@@ -56,6 +62,9 @@ class PhysicalDevice:
     memory_bytes: all of the device's global memory.
     system_usm: kernels may read and write plain malloc memory.
     host_accessible: the host may read and write the memory of tensors on the device.
+    vendor_id: the number of the PCI vendor; 0 if the driver is not OpenCL's.
+    left_to: "cuda" for a GPU that this build of PyTorch drives as cuda. A mapping has
+        it only if ``devices=`` names it. Else an empty string.
     filter_string: SYCL's name for it, ``backend:kind:number``; a part has a further
         ``.n``, which SYCL does not understand.
     aliases: other filter strings under which SYCL lists the same hardware.
@@ -81,6 +90,8 @@ class PhysicalDevice:
     sub_group_sizes: tuple[int, ...]
     filter_string: str
     platform_index: int = 0
+    vendor_id: int = 0
+    left_to: str = ""
     aliases: tuple[str, ...] = ()
     parent: "PhysicalDevice | None" = field(default=None, repr=False)
     sycl_device: SyclDevice = field(default=None, compare=False, repr=False)
@@ -108,16 +119,26 @@ def physical_devices() -> tuple[PhysicalDevice, ...]:
     """The root devices of this machine, each once, in the order of the ordinals.
 
     Drivers are queried once per process: the first call loads them. Without a driver
-    the result is empty.
+    the result is empty. Devices that can't be used are in `unusable_devices`.
     """
     with _lock:
-        return _enumerate()
+        return _enumerate().usable
+
+
+def unusable_devices() -> tuple[UnusableDevice, ...]:
+    """The devices that no mapping can have, each with the reason.
+
+    They are those that SYCL lists and xpurt can't use, and those that OpenCL lists and
+    SYCL does not. Drivers are queried as by `physical_devices`.
+    """
+    with _lock:
+        return _enumerate().unusable
 
 
 def known_to_be_none() -> bool:
     """Whether there is no device, as far as that is known without loading a driver."""
     if _enumerate.cache_info().currsize:
-        return not _enumerate()
+        return not _enumerate().usable
     return not driver.may_be_there()
 
 
@@ -147,23 +168,85 @@ def _forget_lock() -> None:
 os.register_at_fork(after_in_child=_forget_lock)
 
 
+class _Found(NamedTuple):
+    usable: tuple[PhysicalDevice, ...]
+    unusable: tuple[UnusableDevice, ...]
+
+
 @functools.cache
-def _enumerate() -> tuple[PhysicalDevice, ...]:
+def _enumerate() -> _Found:
     driver.prepare()
     import dpctl
 
     before = _threads()
-    listed = [
-        _describe(sycl_device, platform_index)
-        for platform_index, platform in enumerate(dpctl.get_platforms())
-        for sycl_device in platform.get_devices()
-        if sycl_device.device_type.name in KINDS
-    ]
+    in_opencl = _opencl_facts()
+    listed: list[PhysicalDevice] = []
+    unusable: list[UnusableDevice] = []
+    for platform_index, platform in enumerate(dpctl.get_platforms()):
+        for sycl_device in platform.get_devices():
+            facts = in_opencl.pop(_opencl_handle(sycl_device), None)
+            if sycl_device.device_type.name not in KINDS:
+                continue
+            device = _describe(sycl_device, platform_index, facts)
+            reason = why_unusable(
+                has_usm=sycl_device.has_aspect_usm_device_allocations, facts=facts
+            )
+            if reason:
+                unusable.append(_unusable(device, reason))
+            else:
+                listed.append(device)
+    unusable += [_hidden(facts) for facts in in_opencl.values()]
     # The CPU driver alone is known to list its devices without starting threads, and to
     # work in a child that is forked afterwards.
     if any(device.kind != "cpu" for device in listed) or _threads() - before:
         _bind_to_process()
-    return in_order(once_each(listed))
+    return _Found(in_order(once_each(listed)), tuple(unusable))
+
+
+def _opencl_facts() -> dict[int, OpenCLFacts]:
+    """The devices that OpenCL lists, by their handles."""
+    if extension.inactive_reason() is not None:
+        return {}  # only the extension can query them
+    found = (OpenCLFacts(**facts) for facts in _C.opencl_devices())
+    return {facts.handle: facts for facts in found}
+
+
+def _opencl_handle(sycl_device: SyclDevice) -> int:
+    if extension.inactive_reason() is not None:
+        return 0
+    return _C.opencl_handle(sycl_device.addressof_ref())
+
+
+def _unusable(device: PhysicalDevice, reason: str) -> UnusableDevice:
+    return UnusableDevice(
+        name=device.name,
+        kind=device.kind,
+        backend=device.backend,
+        platform=device.platform,
+        driver_version=device.driver_version,
+        filter_string=device.filter_string,
+        reason=reason,
+    )
+
+
+def _hidden(facts: OpenCLFacts) -> UnusableDevice:
+    driven_as = _driven_as(facts.kind, "opencl", facts.vendor_id)
+    return UnusableDevice(
+        name=facts.name.strip(),
+        kind=facts.kind,
+        backend="opencl",
+        platform=facts.platform,
+        driver_version=facts.driver_version,
+        filter_string="",
+        reason=why_hidden(facts, os.environ, driven_as=driven_as),
+    )
+
+
+def _driven_as(kind: str, backend: str, vendor_id: int) -> str:
+    """The device type under which PyTorch drives this GPU, or an empty string."""
+    if kind != "gpu":
+        return ""
+    return accelerator.type_that_drives(vendor_id, backend)
 
 
 def _bind_to_process() -> None:
@@ -258,12 +341,15 @@ def _unsplittable(
     )
 
 
-def _describe(sycl_device: SyclDevice, platform_index: int) -> PhysicalDevice:
+def _describe(
+    sycl_device: SyclDevice, platform_index: int, facts: OpenCLFacts | None = None
+) -> PhysicalDevice:
     kind: Kind = sycl_device.device_type.name
     platform = sycl_device.sycl_platform
     filter_string = sycl_device.get_filter_string()
     from_driver = _driver_uuid(sycl_device)
     system_usm = sycl_device.has_aspect_usm_system_allocations
+    vendor_id = facts.vendor_id if facts is not None else 0
     return PhysicalDevice(
         name=sycl_device.name.strip(),
         kind=kind,
@@ -283,6 +369,8 @@ def _describe(sycl_device: SyclDevice, platform_index: int) -> PhysicalDevice:
         sub_group_sizes=tuple(sycl_device.sub_group_sizes),
         filter_string=filter_string,
         platform_index=platform_index,
+        vendor_id=vendor_id,
+        left_to=_driven_as(kind, sycl_device.backend.name, vendor_id),
         sycl_device=sycl_device,
     )
 

@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 
-from xpurt.mapping import PhysicalDevice, current_placement, physical_devices
+from xpurt.mapping import (
+    PhysicalDevice,
+    current_placement,
+    physical_devices,
+    remarks,
+    unusable_devices,
+)
 from xpurt.text.table import size, table
 
 
 def devices_table() -> str:
-    """Every physical device, with its ordinals in this mapping.
+    """Every physical device, with its ordinals in this mapping; then what devices lack,
+    and those that can't be used, with the reasons.
 
     Raises MappingError if the mapping in force finds no device.
     """
@@ -20,9 +27,21 @@ def devices_table() -> str:
         for device in members
         if device.parent is not None
     ]
-    return table(
+    listed = table(
         (">ordinal", "device", "driver", ">memory", "SYCL filter string", "uuid"), rows
     )
+    return "\n".join([listed, *device_notes()])
+
+
+def device_notes() -> list[str]:
+    """A line for each thing that a device lacks, and for each unusable device."""
+    notes = [
+        f"{device}: {remark}"
+        for device in physical_devices()
+        for remark in remarks(device)
+    ]
+    notes += [f"{each} can't be used: {each.reason}" for each in unusable_devices()]
+    return ["", *notes] if notes else []
 
 
 def mapping_table() -> str:

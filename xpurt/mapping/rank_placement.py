@@ -12,7 +12,8 @@ from xpurt.startup.launch import LocalRank, local_rank
 def placement_of_this_rank(max_devices: int) -> tuple[MappingSpec, Placement] | None:
     """The placement of this process; None if it is no such rank, or has no device."""
     rank = local_rank()
-    if rank is None or not (devices := physical_devices()):
+    devices = [each for each in physical_devices() if not each.left_to] if rank else []
+    if rank is None or not devices:
         return None
     return placement_of(rank, devices, max_devices)
 

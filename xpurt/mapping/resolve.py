@@ -7,6 +7,7 @@ from xpurt.config import LARGEST_MAX_DEVICES
 from xpurt.errors import MappingError
 from xpurt.mapping.devices import PhysicalDevice
 from xpurt.mapping.spec import DeviceFilter, MappingSpec, Partition, parse_filter
+from xpurt.mapping.usability import UnusableDevice
 
 Splitter = Callable[[PhysicalDevice, Partition], tuple[PhysicalDevice, ...]]
 
@@ -52,15 +53,40 @@ def resolve(
     *,
     split: Splitter,
     max_devices: int,
+    unusable: Sequence[UnusableDevice] = (),
 ) -> Placement:
     """The placement that `spec` requests on these root devices.
 
     devices: root devices in the order of the ordinals.
     split: makes the parts of a root device; called only if the request has a partition.
     max_devices: the largest number of ordinals, and of devices behind one.
+    unusable: devices that no mapping can have; errors give their reasons.
 
     Raises MappingError if the devices cannot give what is requested.
     """
+    if not devices and unusable:
+        raise MappingError(
+            f"mapping {spec} found no device that can be used. {reasons_of(unusable)}"
+        )
+    try:
+        return _resolve(spec, devices, split, max_devices)
+    except MappingError as error:
+        if not (reasons := reasons_of(unusable)):
+            raise
+        raise MappingError(f"{error} {reasons}") from None
+
+
+def reasons_of(unusable: Sequence[UnusableDevice]) -> str:
+    """A sentence for each of these devices."""
+    return " ".join(f"{each} can't be used: {each.reason}." for each in unusable)
+
+
+def _resolve(
+    spec: MappingSpec,
+    devices: Sequence[PhysicalDevice],
+    split: Splitter,
+    max_devices: int,
+) -> Placement:
     if not devices:
         raise MappingError(
             f"mapping {spec} found no SYCL device at all. The CPU device comes with "
@@ -69,11 +95,11 @@ def resolve(
         )
     requested = _filtered(spec, devices)
     if spec.name == "AUTO":
-        chosen = _auto(spec, requested)
+        chosen = _auto(spec, requested, devices)
     elif spec.name == "explicit":
-        chosen = requested
+        chosen = _some(spec, requested, devices)
     else:
-        chosen = _of_one_kind(spec, requested)
+        chosen = _of_one_kind(spec, requested, devices)
     if spec.name == "CPU" and not spec.devices:
         # A second CPU device is another driver of the same cores.
         chosen = chosen[:1]
@@ -126,33 +152,47 @@ def _check_count(spec: MappingSpec, count: int, what: str, most: int) -> None:
 def _filtered(
     spec: MappingSpec, devices: Sequence[PhysicalDevice]
 ) -> tuple[PhysicalDevice, ...]:
-    """The devices of ``devices=``, in its order; all devices without it."""
+    """The devices of ``devices=``, in its order; without it, all devices but those
+    that are left to another device type."""
     if not spec.devices:
-        return tuple(devices)
-    return _pick(spec, spec.devices, devices)
+        return tuple(device for device in devices if not device.left_to)
+    return _pick(spec, spec.devices, devices, devices)
 
 
 def _auto(
-    spec: MappingSpec, devices: tuple[PhysicalDevice, ...]
+    spec: MappingSpec,
+    devices: tuple[PhysicalDevice, ...],
+    found: Sequence[PhysicalDevice],
 ) -> tuple[PhysicalDevice, ...]:
     if spec.include:
-        devices = _pick(spec, spec.include, devices)
+        devices = _pick(spec, spec.include, devices, found)
     away = {
         device.filter_string
         for one in spec.exclude
         for device in _matches(one, devices)
     }
     kept = tuple(d for d in devices if d.filter_string not in away)
-    if not kept:
-        raise MappingError(
-            f"mapping {spec} leaves no device of those found: {_found(devices)}. "
-            "Exclude less."
-        )
-    return kept
+    return _some(spec, kept, found)
+
+
+def _some(
+    spec: MappingSpec,
+    chosen: tuple[PhysicalDevice, ...],
+    found: Sequence[PhysicalDevice],
+) -> tuple[PhysicalDevice, ...]:
+    """These devices. Raises MappingError if there are none."""
+    if chosen:
+        return chosen
+    remedy = "Exclude less." if spec.exclude else "Name one with devices=."
+    raise MappingError(
+        f"mapping {spec} leaves no device of those found: {_found(found)}. {remedy}"
+    )
 
 
 def _of_one_kind(
-    spec: MappingSpec, devices: tuple[PhysicalDevice, ...]
+    spec: MappingSpec,
+    devices: tuple[PhysicalDevice, ...],
+    found: Sequence[PhysicalDevice],
 ) -> tuple[PhysicalDevice, ...]:
     chosen = tuple(d for d in devices if d.kind == spec.name.lower())
     if chosen:
@@ -163,7 +203,7 @@ def _of_one_kind(
         else 'Install the package intel-opencl-rt, or use "GPU" or "AUTO".'
     )
     raise MappingError(
-        f"mapping {spec} wants a {spec.name}; found {_found(devices)}. {remedy}"
+        f"mapping {spec} wants a {spec.name}; found {_found(found)}. {remedy}"
     )
 
 
@@ -171,8 +211,9 @@ def _pick(
     spec: MappingSpec,
     filters: Sequence[DeviceFilter],
     devices: Sequence[PhysicalDevice],
+    found: Sequence[PhysicalDevice],
 ) -> tuple[PhysicalDevice, ...]:
-    """The devices in the order of the filters, each once.
+    """Those of `devices` in the order of the filters, each once.
 
     Raises MappingError for a filter without a device.
     """
@@ -182,7 +223,7 @@ def _pick(
         if not matches:
             raise MappingError(
                 f'mapping {spec}: there is no device "{one}"; found '
-                f"{_found(devices)}. Name one of these, or leave it out."
+                f"{_found(found)}. Name one of these, or leave it out."
             )
         for device in matches:
             picked.setdefault(device.filter_string, device)
@@ -215,4 +256,10 @@ def _matches(
 
 
 def _found(devices: Sequence[PhysicalDevice]) -> str:
-    return ", ".join(str(device) for device in devices)
+    """The devices, as an error names them."""
+    return ", ".join(
+        f'{each} (left to "{each.left_to}" unless devices= names it)'
+        if each.left_to
+        else str(each)
+        for each in devices
+    )

@@ -18,6 +18,8 @@ from xpurt.errors import MappingError
 
 _CUDA_DRIVER = "libcuda.so.1"
 _ROCM_NODE = Path("/dev/kfd")
+# PCI vendors whose GPUs a build of PyTorch may drive as "cuda".
+_NVIDIA, _AMD = 0x10DE, 0x1002
 
 
 def _has_gpu() -> bool:
@@ -40,6 +42,21 @@ def _has_gpu() -> bool:
     except OSError:
         return False
     return True
+
+
+def type_that_drives(vendor_id: int, backend: str) -> str:
+    """The device type under which this build of PyTorch drives a GPU: "cuda", or an
+    empty string if it does not.
+
+    vendor_id: the GPU's PCI vendor; 0 if unknown. backend: SYCL's name for its driver.
+    """
+    if torch.version.hip:
+        of_build = vendor_id == _AMD or backend == "hip"
+    elif torch.version.cuda:
+        of_build = vendor_id == _NVIDIA or backend == "cuda"
+    else:
+        return ""
+    return "cuda" if of_build and _has_gpu() else ""
 
 
 def activate_at_import() -> None:

@@ -9,6 +9,8 @@ def virtual_gpu(
     memory_bytes: int | None = None,
     *,
     fp64: bool = True,
+    fp16: bool = True,
+    limits: str = "",
     coherent: bool = False,
 ) -> None:
     """Gives this process, and the processes it starts, a simulated GPU.
@@ -38,16 +40,30 @@ def virtual_gpu(
     one kernel after the other; neither the submitting thread nor a core is kept busy.
     ``memory_bytes`` makes it small: it limits device memory, shared memory and buffers
     together, so that running out of memory can be tested. ``fp64=False`` makes it a
-    device without doubles. ``coherent=True`` makes it an integrated GPU that shares the
+    device without doubles, ``fp16=False`` one that stores half precision and does not
+    compute in it. ``limits`` takes other things away, as a list separated by commas:
+    ``usm=0`` (unified shared memory), ``compiler=0`` (the compiler of OpenCL C),
+    ``address_bits=32``, ``opencl=1.2`` (the version), ``vendor_id=4318`` (the PCI
+    vendor, which is NVIDIA here), ``sub_groups=0`` or
+    ``sub_groups=8+32`` (the sizes in lanes), ``work_group=64`` (the largest work-group),
+    ``local_memory=16384`` (bytes). ``coherent=True`` makes it an integrated GPU that shares the
     host's memory: its kernels take any pointer, and nothing is refused.
 
     It cannot reproduce a real GPU's speed, its driver's bugs, and errors of its
     compiler.
 
     Raises RuntimeError if SYCL has already listed devices in this process, and
-    ValueError for a negative delay or a memory of 0 bytes.
+    ValueError for a negative delay, a memory of 0 bytes or an unknown limit.
     """
-    layer.activate(strict, delay_us, memory_bytes, fp64=fp64, coherent=coherent)
+    layer.activate(
+        strict,
+        delay_us,
+        memory_bytes,
+        fp64=fp64,
+        fp16=fp16,
+        limits=limits,
+        coherent=coherent,
+    )
 
 
 def fail_virtual_gpu(fails: bool = True, *, running: bool = False) -> None:

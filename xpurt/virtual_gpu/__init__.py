@@ -11,6 +11,8 @@ inherit them.
 | ``XPURT_VIRTUAL_GPU_DELAY_US`` | added to each kernel, in microseconds |
 | ``XPURT_VIRTUAL_GPU_MEMORY`` | memory of the device in bytes; 0: as much as the CPU |
 | ``XPURT_VIRTUAL_GPU_FP64`` | ``0``: a device without doubles |
+| ``XPURT_VIRTUAL_GPU_FP16`` | ``0``: a device without arithmetic in half precision |
+| ``XPURT_VIRTUAL_GPU_LIMITS`` | what else it has less of, as in ``work_group=64,usm=0`` |
 | ``XPURT_VIRTUAL_GPU_FAIL_AFTER`` | kernels after which it takes no more work; 0: never |
 """
 
@@ -21,7 +23,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from xpurt.arguments import check_flag, check_type
-from xpurt.config import config, read_config
+from xpurt.config import (
+    VIRTUAL_GPU_LIMITS,
+    VIRTUAL_GPU_LIMITS_SHOWN,
+    config,
+    read_config,
+)
 
 LAYERS = "OPENCL_LAYERS"
 
@@ -50,6 +57,8 @@ def activate(
     memory_bytes: int | None = None,
     *,
     fp64: bool = True,
+    fp16: bool = True,
+    limits: str = "",
     coherent: bool = False,
 ) -> None:
     """Adds the virtual GPU to this process and its children, before the first device
@@ -57,8 +66,12 @@ def activate(
 
     ``strict`` refuses what a discrete GPU would refuse. ``delay_us`` (microseconds) is
     added to each kernel. ``memory_bytes`` is the memory of the device (None: as much as
-    the CPU device reports). ``fp64=False`` removes the type double. ``coherent`` makes
-    it an integrated GPU, whose kernels use any memory of the host; it refuses nothing,
+    the CPU device reports). ``fp64=False`` removes the type double, and
+    ``fp16=False`` arithmetic in half. ``limits`` is a list of what else it has less of:
+    ``usm=0`` (no unified shared memory), ``compiler=0``, ``address_bits=32``,
+    ``opencl=1.2``, ``vendor_id=4318`` (the PCI vendor), ``sub_groups=0`` or ``sub_groups=8+32`` (sizes in lanes),
+    ``work_group=64`` (work-items), ``local_memory=16384`` (bytes). ``coherent`` makes it
+    an integrated GPU, whose kernels use any memory of the host; it refuses nothing,
     whatever ``strict`` is.
 
     Raises ValueError for numbers out of range. Raises RuntimeError if SYCL has already
@@ -68,13 +81,29 @@ def activate(
     check_type("virtual_gpu(delay_us=)", delay_us, int, "microseconds", remedy)
     if memory_bytes is not None:
         check_type("virtual_gpu(memory_bytes=)", memory_bytes, int, "bytes", remedy)
-    for name, flag in (("strict", strict), ("fp64", fp64), ("coherent", coherent)):
+    for name, flag in (
+        ("strict", strict),
+        ("fp64", fp64),
+        ("fp16", fp16),
+        ("coherent", coherent),
+    ):
         check_flag(f"virtual_gpu({name}=)", flag)
     if delay_us < 0:
         raise ValueError(f"delay_us={delay_us}: a delay is 0 or more microseconds")
     if memory_bytes is not None and memory_bytes <= 0:
         raise ValueError(
             f"memory_bytes={memory_bytes}: a device has memory; None is the CPU's"
+        )
+    check_type(
+        "virtual_gpu(limits=)",
+        limits,
+        str,
+        "a list",
+        f"It is {VIRTUAL_GPU_LIMITS_SHOWN}.",
+    )
+    if limits and not VIRTUAL_GPU_LIMITS.fullmatch(limits):
+        raise ValueError(
+            f'limits="{limits}" is not possible. It is {VIRTUAL_GPU_LIMITS_SHOWN}.'
         )
     wanted = {
         "XPURT_VIRTUAL_GPU": "coherent"
@@ -83,6 +112,8 @@ def activate(
         "XPURT_VIRTUAL_GPU_DELAY_US": str(delay_us),
         "XPURT_VIRTUAL_GPU_MEMORY": str(memory_bytes or 0),
         "XPURT_VIRTUAL_GPU_FP64": "1" if fp64 else "0",
+        "XPURT_VIRTUAL_GPU_FP16": "1" if fp16 else "0",
+        "XPURT_VIRTUAL_GPU_LIMITS": limits,
     }
     library = library_path()
     if _driver_is_loaded():
@@ -113,6 +144,8 @@ def activate_from_environment() -> None:
             delay_us=requested.virtual_gpu_delay_us,
             memory_bytes=requested.virtual_gpu_memory_bytes or None,
             fp64=requested.virtual_gpu_fp64,
+            fp16=requested.virtual_gpu_fp16,
+            limits=requested.virtual_gpu_limits,
             coherent=requested.virtual_gpu == "coherent",
         )
 
@@ -159,7 +192,7 @@ def is_active() -> bool:
     return there and _settings(os.environ)[0] != "off"
 
 
-def _settings(environment: Mapping[str, str]) -> tuple[str, int, int, bool]:
+def _settings(environment: Mapping[str, str]) -> tuple[object, ...]:
     """The settings that the layer reads from an environment. `config()` is older than
     the settings that `activate` writes there."""
     found = read_config(environment)
@@ -168,6 +201,8 @@ def _settings(environment: Mapping[str, str]) -> tuple[str, int, int, bool]:
         found.virtual_gpu_delay_us,
         found.virtual_gpu_memory_bytes,
         found.virtual_gpu_fp64,
+        found.virtual_gpu_fp16,
+        found.virtual_gpu_limits,
     )
 
 

@@ -26,13 +26,15 @@ void OpCost::write(const at::TensorBase& tensor) {
   writes.push_back(tensor.storage().unsafeGetStorageImpl());
 }
 
+bool has_fp64(const Ordinal& ordinal) {
+  return std::ranges::any_of(ordinal.devices,
+                             [](const auto* d) { return d->is_opencl && d->has_fp64; });
+}
+
 bool can_run(const Ordinal& ordinal, const OpCost& cost) {
   // An op that may not leave home runs there.
   if (!ordinal.home_device().is_opencl) return false;
-  const auto& devices = ordinal.devices;
-  return !cost.needs_fp64 ||
-         std::any_of(devices.begin(), devices.end(),
-                     [](const auto* d) { return d->is_opencl && d->has_fp64; });
+  return !cost.needs_fp64 || has_fp64(ordinal);
 }
 
 }  // namespace xpurt

@@ -35,6 +35,9 @@ struct OpCost {
   void add(const at::TensorBase& tensor);
 };
 
+// Whether a device of the ordinal computes in double.
+bool has_fp64(const Ordinal& ordinal);
+
 // Whether a device of the ordinal supports the types that the op needs.
 bool can_run(const Ordinal& ordinal, const OpCost& cost);
 

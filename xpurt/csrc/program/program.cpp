@@ -54,12 +54,17 @@ DeviceTraits find_traits(const PhysicalDevice& device) {
   };
   if (has("cl_khr_subgroup_shuffle") && has("cl_intel_required_subgroup_size")) {
     const auto sizes = d.get_info<sycl::info::device::sub_group_sizes>();
-    for (size_t wanted : {16, 32, 8}) {
-      if (std::find(sizes.begin(), sizes.end(), wanted) != sizes.end()) {
+    const auto has_size = [&](size_t lanes) {
+      return lanes <= found.max_work_group &&
+             std::find(sizes.begin(), sizes.end(), lanes) != sizes.end();
+    };
+    for (size_t wanted : {16, 32, 8, 64, 4}) {
+      if (has_size(wanted)) {
         found.sub_group = static_cast<int>(wanted);
         break;
       }
     }
+    found.has_wide_sub_groups = has_size(64);
   }
   return found;
 }

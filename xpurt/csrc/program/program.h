@@ -12,6 +12,7 @@ namespace xpurt {
 // Properties of a device that a kernel's source may depend on.
 struct DeviceTraits {
   int sub_group = 0;  // lanes of the sub-groups to use; 0 if there are none
+  bool has_wide_sub_groups = false;  // of 64 lanes
   size_t max_work_group = 1;
   size_t local_memory = 0;  // bytes per work-group
   int vector_width = 1;     // floats that a work-item processes at a time

@@ -8,12 +8,13 @@
 #include <sycl/backend/opencl.hpp>
 #include <utility>
 
+#include "device/opencl_devices.h"
 #include "host/gil.h"
 
 namespace xpurt {
 namespace {
 
-constexpr const char* kOptions = "-cl-std=CL3.0";
+constexpr const char* kStandard = "-cl-std=";
 constexpr const char* kExactDivision = " -cl-fp32-correctly-rounded-divide-sqrt";
 
 struct Callbacks {
@@ -170,10 +171,10 @@ void set_binary_callbacks(LoadCallback load, StoreCallback store) {
 sycl::kernel build_kernel(const PhysicalDevice& device, const KernelSource& source,
                           bool exact_division) {
   const auto begin = std::chrono::steady_clock::now();
-  const Target target{
-      sycl::get_native<kOpenCL>(device.context),
-      sycl::get_native<kOpenCL>(device.device),
-      exact_division ? std::string(kOptions) + kExactDivision : kOptions};
+  const cl_device_id id = sycl::get_native<kOpenCL>(device.device);
+  const Target target{sycl::get_native<kOpenCL>(device.context), id,
+                      kStandard + opencl_c_standard(reinterpret_cast<uintptr_t>(id)) +
+                          (exact_division ? kExactDivision : "")};
   const std::string identity = identity_of(target, source);
   ProgramOwner program = load_program(target, identity);
   const bool loaded = program.program != nullptr;

@@ -9,6 +9,7 @@
 #include "device/autograd_threads.h"
 #include "device/backward_thread.h"
 #include "device/device.h"
+#include "device/opencl_devices.h"
 #include "python/bind.h"
 #include "random/generator.h"
 
@@ -110,6 +111,38 @@ py::list device_facts(c10::DeviceIndex index) {
   return result;
 }
 
+// A driver's text, which may be in any encoding.
+py::object text_of(const std::string& bytes) {
+  return py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
+      bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
+py::list opencl_facts() {
+  std::vector<OpenCLDevice> devices;
+  {
+    const py::gil_scoped_release released;
+    devices = opencl_devices();
+  }
+  py::list result;
+  for (const OpenCLDevice& each : devices) {
+    py::dict facts;
+    facts["handle"] = each.handle;
+    facts["platform"] = text_of(each.platform);
+    facts["name"] = text_of(each.name);
+    facts["version"] = text_of(each.version);
+    facts["driver_version"] = text_of(each.driver_version);
+    facts["extensions"] = text_of(each.extensions);
+    facts["type"] = each.type;
+    facts["svm"] = each.svm;
+    facts["vendor_id"] = each.vendor_id;
+    facts["address_bits"] = each.address_bits;
+    facts["available"] = each.available;
+    facts["has_compiler"] = each.has_compiler;
+    result.append(facts);
+  }
+  return result;
+}
+
 c10::DeviceIndex checked_exchange(c10::DeviceIndex index) {
   if (index < 0) return -1;
   ordinal(index);
@@ -149,6 +182,8 @@ void bind_device(py::module_& m) {
   m.def("shown_multithreading", &shown_multithreading);
   m.def("show_multithreading", &show_multithreading);
   m.def("device_facts", &device_facts, py::arg("index"));
+  m.def("opencl_devices", &opencl_facts);
+  m.def("opencl_handle", &opencl_handle, py::arg("device"));
   m.def("current_device", &current_device);
   m.def("set_device", [](c10::DeviceIndex index) { checked_exchange(index); });
   m.def("exchange_device", &checked_exchange);

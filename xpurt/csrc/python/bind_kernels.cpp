@@ -21,6 +21,7 @@ namespace {
 py::dict as_dict(const DeviceTraits& traits) {
   py::dict result;
   result["sub_group"] = traits.sub_group;
+  result["has_wide_sub_groups"] = traits.has_wide_sub_groups;
   result["max_work_group"] = traits.max_work_group;
   result["local_memory"] = traits.local_memory;
   result["vector_width"] = traits.vector_width;

@@ -109,8 +109,9 @@ class Products {
     const size_t lanes = std::max(traits(launch.device()).sub_group, 1);
     const auto heads = static_cast<size_t>(attention_.heads());
     const auto batches = static_cast<size_t>(block.batches);
-    launch.submit(kernel_for(launch.device(), attention_key(attention_, kernel)),
-                  cover({block.queries * lanes, heads, batches}, 8 * lanes));
+    launch.submit(
+        kernel_for(launch.device(), attention_key(attention_, kernel)),
+        cover(launch.device(), {block.queries * lanes, heads, batches}, 8 * lanes));
   }
 
   c10::ScalarType type() const { return attention_.query.scalar_type(); }

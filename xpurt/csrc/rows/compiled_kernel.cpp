@@ -143,8 +143,11 @@ void CompiledKernel::launch_at(size_t& position, Stream& stream, Arguments argum
   if (spec_.faults) launch.pointer(stream.fault_word(position));
   if (spec_.lanes) sizes[0] *= std::max(traits(launch.device()).sub_group, 1);
   Range range;
+  size_t left =
+      work_group_of(launch.device(), spec_.group[0] * spec_.group[1] * spec_.group[2]);
   for (size_t d = 0; d < 3; ++d) {
-    range.local[d] = spec_.group[d];
+    range.local[d] = std::min(spec_.group[d], left);
+    left /= range.local[d];
     range.global[d] = (sizes[d] + range.local[d] - 1) / range.local[d] * range.local[d];
   }
   launch.submit(kernel, range);

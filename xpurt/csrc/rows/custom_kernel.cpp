@@ -138,13 +138,19 @@ bool CustomKernelRun::read(const Stack& stack) {
   read_tensors(stack);
   is_read_ = true;
   if (!can_read()) return false;
+  bool needs_fp64 = is_double(call_.type);  // a result may be wider than the operands
   for (size_t at = 0; at < overload_.arguments.size(); ++at) {
     const c10::IValue& value = argument(stack, at);
     if (value.isComplexDouble()) return false;
     const c10::Argument& each = *overload_.arguments[at];
     if (is_written(each) && !can_write(value.toTensor(), each.is_out())) return false;
+    if (is_written(each)) needs_fp64 |= is_double(value.toTensor().scalar_type());
+    if (each.name() == "dtype" && value.isInt()) {
+      needs_fp64 |= is_double(value.toScalarType());
+    }
   }
   add_cost(call_, &cost_);
+  cost_.needs_fp64 |= needs_fp64;
   return can_run(xpurt::ordinal(call_.device.index()), cost_);
 }
 
@@ -213,7 +219,8 @@ void CustomKernelRun::prepare(const Step& step, const Stack& stack,
   key += ';' + arguments.key();
   const size_t lanes = step.lanes ? std::max(traits(launch.device()).sub_group, 1) : 1;
   made.kernel = &kernel_for(launch.device(), key);
-  made.range = cover({static_cast<size_t>(count) * lanes, 1, 1}, step.lanes ? 64 : 256);
+  made.range = cover(launch.device(), {static_cast<size_t>(count) * lanes, 1, 1},
+                     step.lanes ? 64 : 256);
 }
 
 std::deque<CustomKernelRun::Ready> CustomKernelRun::prepared(

@@ -7,7 +7,9 @@
 
 #include "host/gil.h"
 #include "host/kept_error.h"
+#include "op/element_type.h"
 #include "op/meta_call.h"
+#include "op/op_cost.h"
 #include "op/row_call.h"
 
 namespace xpurt {
@@ -54,9 +56,11 @@ bool Decomposition::accepts(const Stack& stack) const {
     });
   };
   size_t left = arguments_;
+  bool needs_fp64 = false;
   const auto fits = [&](const c10::IValue& value) {
     if (!value.isTensor() || !value.toTensor().defined()) return true;
     const Tensor& tensor = value.toTensor();
+    needs_fp64 = needs_fp64 || is_double(tensor.scalar_type());
     if (!tensor.is_xpu() || tensor.layout() != c10::kStrided) return false;
     // Most ops reject an out= that is also an operand. PyTorch's kernel raises the
     // error.
@@ -85,7 +89,11 @@ bool Decomposition::accepts(const Stack& stack) const {
       return false;
     }
   }
-  return device.has_value() && ordinal(device->index()).home_device().is_opencl;
+  if (!device.has_value()) return false;
+  const Ordinal& there = ordinal(device->index());
+  // Without double, one copy of the operands for PyTorch's kernel is better than one
+  // for each op of the function, some of which have no kernel for the CPU.
+  return there.home_device().is_opencl && (!needs_fp64 || has_fp64(there));
 }
 
 OperatorHandle Decomposition::form() const {

@@ -6,13 +6,18 @@
 #include <bit>
 
 #include "device/device_failure.h"
+#include "program/program.h"
 #include "schedule/decision.h"
 
 namespace xpurt {
 
-Range cover(std::array<size_t, 3> sizes, size_t group) {
+size_t work_group_of(const PhysicalDevice& device, size_t group) {
+  return std::bit_floor(std::min(group, traits(device).max_work_group));
+}
+
+Range cover(const PhysicalDevice& device, std::array<size_t, 3> sizes, size_t group) {
   Range range;
-  size_t left = group;
+  size_t left = work_group_of(device, group);
   for (int d = 0; d < 2; ++d) {
     range.local[d] = std::min(left, std::bit_ceil(std::max<size_t>(sizes[d], 1)));
     left /= range.local[d];

@@ -17,10 +17,14 @@ struct Range {
   std::array<size_t, 3> local{1, 1, 1};  // divides global
 };
 
-// A range of at least `sizes` work-items, in work-groups of at most `group` work-items
-// that are as wide in dimension 0 as is useful. The kernel has to check for work-items
-// beyond `sizes`.
-Range cover(std::array<size_t, 3> sizes, size_t group = 256);
+// The largest power of two up to `group` that is a work-group's size on the device.
+size_t work_group_of(const PhysicalDevice& device, size_t group);
+
+// A range of at least `sizes` work-items, in work-groups of at most `group` work-items,
+// and no more than the device has, that are as wide in dimension 0 as is useful. The
+// kernel has to check for work-items beyond `sizes`.
+Range cover(const PhysicalDevice& device, std::array<size_t, 3> sizes,
+            size_t group = 256);
 
 class Launch {
  public:

@@ -258,22 +258,21 @@ void MatmulCall::by_kernel(const Product& call, const Tensor& out,
     layout.push_back(each->stride(column));
   }
   Range range;
+  const int64_t items = blocks ? 0 : items_of_tile(device, computed);
   if (blocks) {
     const VectorPart part = vector_part(*blocks, device, {batch, m, n, k});
     layout.push_back(part.rows);
     layout.push_back(part.columns);
     range = part.range;
   } else {
-    constexpr int64_t kTile = 64, kItems = 16;  // as in the template
-    range.local = {kItems, kItems, 1};
-    range.global = {static_cast<size_t>((n + kTile - 1) / kTile * kItems),
-                    static_cast<size_t>((m + kTile - 1) / kTile * kItems),
-                    static_cast<size_t>(batch)};
+    range = tile_range(items, {batch, m, n});
   }
   launch.structure(layout.data(), layout.size() * sizeof(int64_t));
   // "row;template;blocks;types;adds;activation"
   std::string key = std::to_string(spec_.index);
-  key += blocks ? ";matmul_vectors;" + blocks->text() + ";" : ";matmul_tiles;;";
+  key += blocks ? ";matmul_vectors;" + blocks->text()
+                : ";matmul_tiles;" + std::to_string(items);
+  key += ';';
   key += letter_of(out.scalar_type());
   key += letter_of(computed_in(out.scalar_type()));
   key += letter_of(call.a->scalar_type());

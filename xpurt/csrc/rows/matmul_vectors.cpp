@@ -9,6 +9,9 @@ namespace {
 
 std::atomic<int> forced_width{0};
 
+// A work-item of a tile computes kEach x kEach elements, as in the template.
+constexpr int64_t kEach = 4;
+
 int64_t parts(int64_t size, int64_t most) {
   return (size + most - 1) / most;
 }
@@ -80,6 +83,29 @@ VectorPart vector_part(const VectorBlocks& blocks, const DeviceTraits& device,
                        static_cast<size_t>(parts(m, part.rows)),
                        static_cast<size_t>(batch)};
   return part;
+}
+
+int64_t items_of_tile(const DeviceTraits& device, int64_t element_bytes) {
+  const int64_t depth = element_bytes > 8 ? 8 : 16;  // as in the template
+  int64_t items = 16;
+  const auto fits = [&] {
+    const int64_t bytes = 2 * depth * (items * kEach + 1) * element_bytes;
+    return items * items <= static_cast<int64_t>(device.max_work_group) &&
+           bytes <= static_cast<int64_t>(device.local_memory);
+  };
+  while (items > 1 && !fits()) items /= 2;
+  return items;
+}
+
+Range tile_range(int64_t items, std::array<int64_t, 3> batch_m_n) {
+  const auto [batch, m, n] = batch_m_n;
+  const auto side = static_cast<size_t>(items);
+  Range range;
+  range.local = {side, side, 1};
+  range.global = {static_cast<size_t>(parts(n, items * kEach)) * side,
+                  static_cast<size_t>(parts(m, items * kEach)) * side,
+                  static_cast<size_t>(batch)};
+  return range;
 }
 
 }  // namespace xpurt

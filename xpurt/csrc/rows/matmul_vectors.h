@@ -1,4 +1,5 @@
-// The division of a matrix product into the blocks of matmul_vectors.cl.
+// The division of a matrix product into the blocks of matmul_vectors.cl, or into the
+// tiles of matmul_tiles.cl.
 #pragma once
 
 #include <optional>
@@ -30,6 +31,13 @@ struct VectorPart {
 };
 VectorPart vector_part(const VectorBlocks& blocks, const DeviceTraits& device,
                        std::array<int64_t, 4> batch_m_n_k);
+
+// The work-items along each side of a tile: as many as the device has work-items in a
+// work-group, and local memory for the slices of both operands.
+int64_t items_of_tile(const DeviceTraits& device, int64_t element_bytes);
+
+// The range for the tiles of a result.
+Range tile_range(int64_t items, std::array<int64_t, 3> batch_m_n);
 
 // For tests: replaces the `vector_width` of all devices; 0: the reported one.
 void force_vector_width(int width) noexcept;

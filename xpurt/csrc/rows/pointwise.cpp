@@ -159,8 +159,9 @@ void PointwiseCall::submit(const at::TensorIterator& iter, const Numbers& number
   for (int d = 2; d < dims; ++d) beyond *= static_cast<size_t>(layout[d]);
   const size_t second = dims > 1 ? static_cast<size_t>(layout[1]) : 1;
   const ScalarType output = iter.tensor_base(0).scalar_type();
-  launch.submit(kernel_for(launch.device(), key(shape, output)),
-                cover({static_cast<size_t>(layout[0]), second, beyond}));
+  launch.submit(
+      kernel_for(launch.device(), key(shape, output)),
+      cover(launch.device(), {static_cast<size_t>(layout[0]), second, beyond}));
 }
 
 at::TensorIterator PointwiseCall::iterator(Numbers* numbers) const {

@@ -248,12 +248,15 @@ void ReductionCall::pass(const Tensor& in, const Tensor& out, const Dims& kept,
   const auto chunks = static_cast<size_t>(inner_chunks * outer_chunks);
   Range range;
   if (inner) {
-    const int64_t group = std::min<int64_t>(rows, 8) * lanes;
+    const auto most =
+        static_cast<int64_t>(work_group_of(launch.device(), 8 * lanes)) / lanes;
+    const int64_t group = std::min(rows, most) * lanes;
     range.local = {static_cast<size_t>(group), 1, 1};
     range.global = {static_cast<size_t>(divide_up(rows * lanes, group) * group), chunks,
                     1};
   } else {
-    range = cover({static_cast<size_t>(kept[0].size),
+    range = cover(launch.device(),
+                  {static_cast<size_t>(kept[0].size),
                    static_cast<size_t>(size_of(kept, 1)), chunks},
                   64);
   }

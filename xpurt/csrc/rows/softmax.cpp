@@ -107,9 +107,11 @@ void SoftmaxCall::submit(const Tensor& out, const Tensor& self, const Tensor& ot
   const size_t lanes = std::max(traits(launch.device()).sub_group, 1);
   Range range;
   if (inner == 1) {
-    range = cover({static_cast<size_t>(outer) * lanes, 1, 1}, 8 * lanes);
+    range =
+        cover(launch.device(), {static_cast<size_t>(outer) * lanes, 1, 1}, 8 * lanes);
   } else {
-    range = cover({static_cast<size_t>(inner), static_cast<size_t>(outer), 1}, 64);
+    range = cover(launch.device(),
+                  {static_cast<size_t>(inner), static_cast<size_t>(outer), 1}, 64);
   }
   // "row;template;;types"
   std::string key = std::to_string(spec_.index);

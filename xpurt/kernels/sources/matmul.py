@@ -40,7 +40,7 @@ def _product(computed_as: str) -> str:
 
 def matmul_values(template: str, fields: Sequence[str]) -> dict[str, object]:
     """Fields: for vectors, "lanes,rows in registers,rows,columns,depth", where the last
-    three are of a block ("16,12,144,160,128"); types of the result, the computation and
+    three are of a block ("16,12,144,160,128"); for tiles, work-items along a side; types of the result, the computation and
     the operands; "adds" if the first operand is added; the activation."""
     blocks, types, adds, activation = fields
     stored_as, computed_as, letter = tuple(types)
@@ -50,6 +50,7 @@ def matmul_values(template: str, fields: Sequence[str]) -> dict[str, object]:
     params += ["const C alpha"] + (["const C beta"] if adds else [])
     values: dict[str, object] = {
         "params": ", ".join(params),
+        "items": blocks,
         "adds": int(bool(adds)),
         "product": _product(computed_as),
         "activation": _activation(activation, "C"),

@@ -59,6 +59,7 @@ class DeviceTraits(TypedDict):
     """The properties of a device that its sources may depend on."""
 
     sub_group: int  # lanes; 0: the device has no sub-groups to use
+    has_wide_sub_groups: bool  # of 64 lanes
     max_work_group: int
     local_memory: int  # bytes
     vector_width: int  # floats that a work-item computes with in one instruction

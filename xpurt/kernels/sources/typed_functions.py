@@ -123,7 +123,7 @@ _LANES_OF_FOUR = 64
 
 def _four_vectors(device: DeviceTraits) -> str:
     """The attribute of kernels that compute with four vectors in turn."""
-    if device["sub_group"] == 0 or device["vector_width"] < WIDE:
+    if not device["has_wide_sub_groups"] or device["vector_width"] < WIDE:
         return ""
     return f"__attribute__((intel_reqd_sub_group_size({_LANES_OF_FOUR})))"
 

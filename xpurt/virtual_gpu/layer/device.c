@@ -14,6 +14,10 @@ static bool is_hidden(const char* name, size_t length) {
   if (!settings.fp64 && (is_word(name, length, "cl_khr_fp64") ||
                          is_word(name, length, "__opencl_c_fp64")))
     return true;
+  if (!settings.fp16 && (is_word(name, length, "cl_khr_fp16") ||
+                         is_word(name, length, "__opencl_c_fp16")))
+    return true;
+  if (limits_hide(name, length)) return true;
   // Kernels and copies recorded into a command buffer would bypass the checks of
   // memory.h.
   if (settings.strict &&
@@ -97,6 +101,8 @@ cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
   static const cl_uint one = 1;
   static const uint64_t zeros[4] = {0};
   const VirtualGpu* const ours = virtual_gpu();
+  cl_int error = CL_SUCCESS;
+  if (limits_answer(param, room, out, size_ret, &error)) return error;
   switch (param) {
     case CL_DEVICE_TYPE:
       return answer(&type, sizeof type, room, out, size_ret);
@@ -149,6 +155,14 @@ cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
     case CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE:
     case CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE:
       if (!settings.fp64) return answer(zeros, sizeof(cl_uint), room, out, size_ret);
+      break;
+    case CL_DEVICE_HALF_FP_CONFIG:
+      if (!settings.fp16)
+        return answer(zeros, sizeof(cl_device_fp_config), room, out, size_ret);
+      break;
+    case CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF:
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF:
+      if (!settings.fp16) return answer(zeros, sizeof(cl_uint), room, out, size_ret);
       break;
     default:
       break;

@@ -43,6 +43,7 @@ cl_int clInitLayer(cl_uint num_entries, const cl_icd_dispatch* target,
     hook_svm(&table);
     hook_delay(&table);
     hook_failure(&table);
+    hook_limits(&table);
     hook_exit(&table);
   }
   *num_entries_ret = (cl_uint)entries;

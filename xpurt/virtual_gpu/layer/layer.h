@@ -25,15 +25,32 @@
 
 #include <CL/cl_ext.h>
 
+// What the device has less of than the CPU; see limits.c.
+typedef struct {
+  bool any;
+  bool no_usm;
+  bool no_compiler;
+  bool narrow;            // addresses of 32 bits
+  cl_uint vendor_id;      // 0: no PCI vendor's
+  int opencl;             // version in tenths; 0: the CPU's
+  uint64_t sub_groups;    // a bit per size in lanes; 0: the CPU's
+  uint64_t work_group;    // work-items; 0: the CPU's
+  uint64_t local_memory;  // bytes; 0: the CPU's
+} Limits;
+
+enum { NO_SUB_GROUPS = 1 };  // of Limits.sub_groups: the bit for 0 lanes
+
 // The settings of the environment, read once when the loader loads the layer.
 typedef struct {
   bool on;
   bool strict;
   bool coherent;
   bool fp64;
+  bool fp16;
   uint64_t delay_ns;      // per kernel; 0: none
   uint64_t memory_bytes;  // 0: what the CPU device reports
   uint64_t fail_after;    // kernels; 0: never
+  Limits limits;
 } Settings;
 
 extern Settings settings;
@@ -55,6 +72,17 @@ const VirtualGpu* virtual_gpu(void);
 // clGetDeviceInfo of the virtual GPU.
 cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
                                size_t* size_ret);
+
+// Whether the limits hide the extension or feature of this name.
+bool limits_hide(const char* word, size_t length);
+
+// Answers clGetDeviceInfo, and returns true, if a limit changes the answer.
+bool limits_answer(cl_device_info param, size_t room, void* out, size_t* size_ret,
+                   cl_int* error);
+cl_int limits_platform_version(size_t room, void* out, size_t* size_ret);
+
+// The head of a source that makes it use no more than the limits allow.
+const char* limits_preamble(void);
 
 bool is_gpu_device(cl_device_id device);
 bool is_gpu_context(cl_context context);
@@ -79,6 +107,7 @@ void hook_buffers(cl_icd_dispatch* table);
 void hook_svm(cl_icd_dispatch* table);
 void hook_delay(cl_icd_dispatch* table);
 void hook_failure(cl_icd_dispatch* table);  // after hook_delay()
+void hook_limits(cl_icd_dispatch* table);   // after hook_failure()
 void hook_exit(cl_icd_dispatch* table);
 
 // The layer's version of an extension function of the CPU platform; null if the layer

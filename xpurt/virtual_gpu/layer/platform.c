@@ -106,6 +106,10 @@ static cl_int get_platform_info(cl_platform_id platform, cl_platform_info param,
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION:
       return virtual_gpu_device_info(CL_DEVICE_EXTENSIONS_WITH_VERSION, room, out,
                                      size_ret);
+    case CL_PLATFORM_VERSION:
+      if (settings.limits.opencl != 0)
+        return limits_platform_version(room, out, size_ret);
+      // fall through
     default:
       return next.clGetPlatformInfo(virtual_gpu()->cpu_platform, param, room, out,
                                     size_ret);
@@ -123,6 +127,7 @@ static void* get_extension_function(cl_platform_id platform, const char* name) {
   // The CPU's platform gets the same entry points. On the CPU's queues they call the
   // driver's functions, and refuse the virtual GPU's memory.
   void* const entry_point = usm_entry_point(name);
+  if (entry_point != NULL && settings.limits.no_usm && is_ours(platform)) return NULL;
   if (entry_point != NULL) return entry_point;
   return next.clGetExtensionFunctionAddressForPlatform(ours->cpu_platform, name);
 }

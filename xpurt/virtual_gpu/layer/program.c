@@ -1,14 +1,15 @@
-// XPURT_VIRTUAL_GPU_FP64=0: kernels are compiled as for a device without doubles. The
-// CPU's compiler has no option for that. So the source gets a preamble that removes the
-// type, and constants become float, as OpenCL C prescribes for such a device. Programs
-// from SPIR-V or binaries are not checked.
+// XPURT_VIRTUAL_GPU_FP64=0 and XPURT_VIRTUAL_GPU_FP16=0: kernels are compiled as for a
+// device without doubles, or without arithmetic in half. The CPU's compiler has no
+// option for that. So the source gets a preamble that removes the type. Without
+// doubles, constants become float, as OpenCL C prescribes. Programs from SPIR-V or
+// binaries are not checked.
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "layer.h"
 
-static const char PREAMBLE[] =
+static const char WITHOUT_FP64[] =
     "#undef cl_khr_fp64\n"
     "#undef __opencl_c_fp64\n"
     "#define double this_device_has_no_fp64\n"
@@ -16,29 +17,44 @@ static const char PREAMBLE[] =
     "#define double3 this_device_has_no_fp64\n"
     "#define double4 this_device_has_no_fp64\n"
     "#define double8 this_device_has_no_fp64\n"
-    "#define double16 this_device_has_no_fp64\n"
-    "#line 1\n";
+    "#define double16 this_device_has_no_fp64\n";
+// Pointers to half, vload_half() and vstore_half() stay, as OpenCL C prescribes.
+static const char WITHOUT_FP16[] =
+    "#undef cl_khr_fp16\n"
+    "#undef __opencl_c_fp16\n"
+    "#pragma OPENCL EXTENSION cl_khr_fp16 : disable\n";
+static const char FIRST_LINE[] = "#line 1\n";
 static const char FLOAT_CONSTANTS[] = "-cl-single-precision-constant";
 
 static bool without_fp64(cl_context context) {
   return !settings.fp64 && is_gpu_context(context);
 }
 
+static bool has_preamble(cl_context context) {
+  return (!settings.fp64 || !settings.fp16 || *limits_preamble() != '\0') &&
+         is_gpu_context(context);
+}
+
 static cl_program create_program(cl_context context, cl_uint count,
                                  const char** sources, const size_t* lengths,
                                  cl_int* error) {
-  if (!without_fp64(context) || count == 0 || sources == NULL)
+  if (!has_preamble(context) || count == 0 || sources == NULL)
     return next.clCreateProgramWithSource(context, count, sources, lengths, error);
-  const char** const with = malloc((count + 1) * sizeof *with);
-  size_t* const with_lengths = calloc(count + 1, sizeof *with_lengths);
+  const char* const preamble[] = {settings.fp64 ? "" : WITHOUT_FP64,
+                                  settings.fp16 ? "" : WITHOUT_FP16, limits_preamble(),
+                                  FIRST_LINE};
+  const cl_uint before = sizeof preamble / sizeof *preamble;
+  const char** const with = malloc((count + before) * sizeof *with);
+  size_t* const with_lengths = calloc(count + before, sizeof *with_lengths);
   cl_program program = NULL;
   if (with != NULL && with_lengths != NULL) {
-    with[0] = PREAMBLE;
-    memcpy(with + 1, sources, count * sizeof *with);
+    memcpy(with, preamble, sizeof preamble);
+    memcpy(with + before, sources, count * sizeof *with);
     // A length of 0 means that the string ends with a null.
-    if (lengths != NULL) memcpy(with_lengths + 1, lengths, count * sizeof *lengths);
-    program =
-        next.clCreateProgramWithSource(context, count + 1, with, with_lengths, error);
+    if (lengths != NULL)
+      memcpy(with_lengths + before, lengths, count * sizeof *lengths);
+    program = next.clCreateProgramWithSource(context, count + before, with,
+                                             with_lengths, error);
   } else if (error != NULL) {
     *error = CL_OUT_OF_HOST_MEMORY;
   }

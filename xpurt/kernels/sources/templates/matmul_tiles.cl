@@ -1,10 +1,10 @@
-// out = alpha * a @ b (+ beta * self), any strides. A work-group of 16 x 16 work-items
-// computes a tile of 64 x 64, from slices of a and b in local memory. Each work-item
-// has 4 x 4 elements of it, 16 apart, so that adjacent work-items access adjacent
-// elements.
-#define TILE 64
-#define ITEMS 16
+// out = alpha * a @ b (+ beta * self), any strides. A work-group of ITEMS x ITEMS
+// work-items computes a tile of TILE x TILE, from slices of a and b in local memory. Each
+// work-item has 4 x 4 elements of it, ITEMS apart, so that adjacent work-items access
+// adjacent elements. ITEMS is 16, or less if the device has too little for that.
+#define ITEMS $items
 #define EACH 4
+#define TILE (ITEMS * EACH)
 #define DEPTH (sizeof(C) > 8 ? 8 : 16)
 
 typedef struct {

@@ -1,0 +1,110 @@
+#include "device/opencl_devices.h"
+
+#include <CL/cl.h>
+
+#include <sycl/backend/opencl.hpp>
+
+namespace xpurt {
+namespace {
+
+std::string text_of(cl_device_id device, cl_device_info what) {
+  size_t bytes = 0;
+  if (clGetDeviceInfo(device, what, 0, nullptr, &bytes) != CL_SUCCESS) return {};
+  std::string text(bytes, '\0');
+  if (clGetDeviceInfo(device, what, bytes, text.data(), nullptr) != CL_SUCCESS) {
+    return {};
+  }
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  return text;
+}
+
+std::string platform_name(cl_platform_id platform) {
+  size_t bytes = 0;
+  if (clGetPlatformInfo(platform, CL_PLATFORM_NAME, 0, nullptr, &bytes) != CL_SUCCESS) {
+    return {};
+  }
+  std::string text(bytes, '\0');
+  clGetPlatformInfo(platform, CL_PLATFORM_NAME, bytes, text.data(), nullptr);
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  return text;
+}
+
+// 0 if the driver does not answer.
+template <typename T>
+T number_of(cl_device_id device, cl_device_info what) {
+  T value{};
+  if (clGetDeviceInfo(device, what, sizeof(value), &value, nullptr) != CL_SUCCESS) {
+    return {};
+  }
+  return value;
+}
+
+OpenCLDevice describe(const std::string& platform, cl_device_id device) {
+  OpenCLDevice found;
+  found.handle = reinterpret_cast<uintptr_t>(device);
+  found.platform = platform;
+  found.name = text_of(device, CL_DEVICE_NAME);
+  found.version = text_of(device, CL_DEVICE_VERSION);
+  found.driver_version = text_of(device, CL_DRIVER_VERSION);
+  found.extensions = text_of(device, CL_DEVICE_EXTENSIONS);
+  found.type = number_of<cl_device_type>(device, CL_DEVICE_TYPE);
+  found.svm = number_of<cl_device_svm_capabilities>(device, CL_DEVICE_SVM_CAPABILITIES);
+  found.vendor_id = number_of<cl_uint>(device, CL_DEVICE_VENDOR_ID);
+  found.address_bits = number_of<cl_uint>(device, CL_DEVICE_ADDRESS_BITS);
+  found.available = number_of<cl_bool>(device, CL_DEVICE_AVAILABLE) != CL_FALSE;
+  found.has_compiler =
+      number_of<cl_bool>(device, CL_DEVICE_COMPILER_AVAILABLE) != CL_FALSE;
+  return found;
+}
+
+// "OpenCL 3.0 ..." or "OpenCL C 2.0 ..." after the prefix, in tenths; 0 if unknown.
+int version_after(const std::string& prefix, const std::string& text) {
+  const size_t at = prefix.size();
+  if (!text.starts_with(prefix) || text.size() < at + 3) return 0;
+  return 10 * (text[at] - '0') + (text[at + 2] - '0');
+}
+
+}  // namespace
+
+std::vector<OpenCLDevice> opencl_devices() {
+  cl_uint count = 0;
+  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) return {};
+  std::vector<cl_platform_id> platforms(count);
+  if (clGetPlatformIDs(count, platforms.data(), nullptr) != CL_SUCCESS) return {};
+  std::vector<OpenCLDevice> found;
+  for (cl_platform_id platform : platforms) {
+    cl_uint there = 0;
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &there) !=
+        CL_SUCCESS) {
+      continue;  // CL_DEVICE_NOT_FOUND, in most cases
+    }
+    std::vector<cl_device_id> devices(there);
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, there, devices.data(), nullptr) !=
+        CL_SUCCESS) {
+      continue;
+    }
+    const std::string name = platform_name(platform);
+    for (cl_device_id device : devices) found.push_back(describe(name, device));
+  }
+  return found;
+}
+
+uintptr_t opencl_handle(DevicePointer pointer) {
+  const auto& device = *reinterpret_cast<const sycl::device*>(pointer);
+  if (device.get_backend() != kOpenCL) return 0;
+  return reinterpret_cast<uintptr_t>(sycl::get_native<kOpenCL>(device));
+}
+
+std::string opencl_c_standard(uintptr_t handle) {
+  auto* const device = reinterpret_cast<cl_device_id>(handle);
+  // A device of OpenCL 3.0 has OpenCL C 3.0, and reports 1.2 here if it lacks a feature
+  // of 2.0.
+  if (version_after("OpenCL ", text_of(device, CL_DEVICE_VERSION)) >= 30) {
+    return "CL3.0";
+  }
+  const int version =
+      version_after("OpenCL C ", text_of(device, CL_DEVICE_OPENCL_C_VERSION));
+  return version >= 20 ? "CL2.0" : "CL1.2";
+}
+
+}  // namespace xpurt
