@@ -13,7 +13,11 @@ from package_version import PYTORCH, ROOT
 DATA = {".pyi", ".typed", ".txt", ".json", ".cl", ".template", ".html", ".css", ".js"}
 HEADERS = "xpurt/include/"  # for C++ extensions of users: xpurt/cpp_extension.py
 EXTENSION = r"xpurt/_C\..*\.so"
-COMPILED = ("xpurt/_built_for.py", "xpurt/virtual_gpu/_virtual_gpu.so")
+COMPILED = (
+    "xpurt/_built_for.py",
+    "xpurt/virtual_gpu/_virtual_gpu.so",
+    "xpurt/usm_on_svm/_usm_on_svm.so",
+)
 SOURCES = (".c", ".cpp", ".cc", ".h", ".hpp")
 METADATA = ("Summary", "License-Expression", "Requires-Python", "Classifier")
 

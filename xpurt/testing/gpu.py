@@ -1,5 +1,6 @@
 """Test code for GPUs on machines that have none."""
 
+from xpurt import usm_on_svm
 from xpurt import virtual_gpu as layer
 
 
@@ -10,6 +11,7 @@ def virtual_gpu(
     *,
     fp64: bool = True,
     coherent: bool = False,
+    svm: bool = False,
 ) -> None:
     """Gives this process, and the processes it starts, a simulated GPU.
 
@@ -39,15 +41,22 @@ def virtual_gpu(
     ``memory_bytes`` makes it small: it limits device memory, shared memory and buffers
     together, so that running out of memory can be tested. ``fp64=False`` makes it a
     device without doubles. ``coherent=True`` makes it an integrated GPU that shares the
-    host's memory: its kernels take any pointer, and nothing is refused.
+    host's memory: its kernels take any pointer, and nothing is refused. ``svm=True``
+    makes it a GPU whose OpenCL driver has coarse-grained shared virtual memory (SVM) and
+    no unified shared memory, as those of several vendors; xpurt runs on it by its layer
+    for such drivers (``XPURT_USM_ON_SVM``).
 
     It cannot reproduce a real GPU's speed, its driver's bugs, and errors of its
     compiler.
 
     Raises RuntimeError if SYCL has already listed devices in this process, and
-    ValueError for a negative delay or a memory of 0 bytes.
+    ValueError for a negative delay, a memory of 0 bytes, or ``coherent`` with ``svm``.
     """
-    layer.activate(strict, delay_us, memory_bytes, fp64=fp64, coherent=coherent)
+    layer.activate(
+        strict, delay_us, memory_bytes, fp64=fp64, coherent=coherent, svm=svm
+    )
+    if svm:
+        usm_on_svm.activate()
 
 
 def fail_virtual_gpu(fails: bool = True, *, running: bool = False) -> None:

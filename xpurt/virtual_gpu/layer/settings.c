@@ -30,7 +30,8 @@ static uint64_t number_of(const char* name) {
 
 void read_settings(void) {
   const char* mode = value_of("XPURT_VIRTUAL_GPU");
-  settings.strict = strcmp(mode, "strict") == 0;
+  settings.svm = strcmp(mode, "svm") == 0;
+  settings.strict = settings.svm || strcmp(mode, "strict") == 0;
   settings.coherent = strcmp(mode, "coherent") == 0;
   settings.on = settings.strict || settings.coherent || strcmp(mode, "lenient") == 0 ||
                 strcmp(mode, "1") == 0;
@@ -38,7 +39,7 @@ void read_settings(void) {
       strcmp(mode, "off") != 0)
     fprintf(stderr,
             "xpurt virtual GPU: XPURT_VIRTUAL_GPU=%s is unknown, so there is none; "
-            "use strict, lenient, 1 (lenient), coherent, 0 or off\n",
+            "use strict, lenient, 1 (lenient), coherent, svm, 0 or off\n",
             mode);
   settings.fp64 = strcmp(value_of("XPURT_VIRTUAL_GPU_FP64"), "0") != 0;
   settings.delay_ns = 1000 * number_of("XPURT_VIRTUAL_GPU_DELAY_US");
