@@ -172,11 +172,19 @@ def group_name(gid: int) -> str:
 
 
 def check_devices() -> Iterator[Finding]:
+    from xpurt import usm_on_svm
     from xpurt.mapping import physical_devices
 
     devices = physical_devices()
     for device in devices:
         yield Finding("device", f"{device.filter_string}  {device.name}")
+        if not device.sycl_device.has_aspect_usm_device_allocations:
+            yield Finding(
+                "device",
+                f"{device.filter_string}  has no unified shared memory, in which tensors "
+                "live",
+                usm_on_svm.way_out(),
+            )
     if not devices:
         yield Finding("device", "SYCL lists no device", "see the driver lines above")
     if not any(device.kind == "gpu" for device in devices):

@@ -51,6 +51,19 @@ def activate_from_environment() -> None:
         activate()
 
 
+def way_out() -> str:
+    """What a user can do about a device without USM."""
+    if _is_on():
+        return (
+            f"{VARIABLE} is on, so its driver has no shared virtual memory either: "
+            "update the driver, or use another device"
+        )
+    return (
+        f"set {VARIABLE}=on to try it on the shared virtual memory of its driver; this "
+        "has not run on a GPU of another vendor yet (docs/other_gpus.md)"
+    )
+
+
 def _is_on() -> bool:
     """As the layer reads the environment. `config()` is older than what `activate`
     writes there."""
