@@ -21,8 +21,8 @@ SVM = """
             kernel void add(global const float *a, global float *b) {
               b[get_global_id(0)] = a[get_global_id(0)] + 1;
             }
-            kernel void follow(global float *global *a, global float *b) {
-              b[get_global_id(0)] = a[0][get_global_id(0)];
+            kernel void follow(global const ulong *a, global float *b) {
+              b[get_global_id(0)] = ((global float *)a[0])[get_global_id(0)];
             }''')
         def kernel(name, *pointers):
             made_kernel = made("clCreateKernel", program, name.encode())

@@ -70,7 +70,7 @@ def test_sycl_lists_platforms_whose_name_it_hides(name: str, layer: bool) -> Non
     if not layer:
         settings["OPENCL_LAYERS"] = hiding_library()
     found = seen(on_fine_grained(script, **settings))
-    assert found == ([f"{name} with USM by xpurt"] if layer else [])
+    assert found == (["Intel(R) Corporation with USM by xpurt"] if layer else [])
 
 
 def test_is_off_unless_it_is_asked_for() -> None:
@@ -96,7 +96,7 @@ def test_kernels_copies_and_fills_are_right() -> None:
         fill = gpu.upload(values)
         assert gpu.fill(fill + 8, 0x40490FDB, 3)
         host = gpu.allocate(4, "host")
-        kinds = [gpu.kind(p) for p in (b, b + 40, host, host + 4, x, b - 4096)]
+        kinds = [gpu.kind(p) for p in (b, b + 40, host, host + 4, x, 4096)]
         print(json.dumps([gpu.download(b, N), gpu.download(c, 5), gpu.download(a, 5),
                           gpu.download(fill, 7), kinds]))
         """
@@ -168,8 +168,8 @@ FOLLOW = """
         from sycl_device import Device
         gpu, N = Device("gpu"), 16
         follow = gpu.kernel('''kernel void follow(
-            global float *global *a, global float *b, float c) {
-          b[get_global_id(0)] = a[0][get_global_id(0)] + c;
+            global const ulong *a, global float *b, float c) {
+          b[get_global_id(0)] = ((global float *)a[0])[get_global_id(0)] + c;
         }''', "follow")
         a, b = gpu.allocate(N), gpu.allocate(N)
         def followed(value):
@@ -208,7 +208,9 @@ def test_indirect_access_is_what_lists_it(indirect: int, code: int) -> None:
         ok(copy(queue, 1, a, (c_void_p * 1)(c.value), c_size_t(8), 0, None, None))
         ok(cl.clFinish(queue)), time.sleep(0.2)
         program = from_source(here, '''kernel void follow(
-            global float *global *a, global float *b) {{ b[0] = a[0][0]; }}''')
+            global const ulong *a, global float *b) {{
+          b[0] = ((global float *)a[0])[0];
+        }}''')
         follow = made("clCreateKernel", program, b"follow")
         ok(set_arg(follow, 0, a)), ok(set_arg(follow, 1, b))
         ok(cl.clSetKernelExecInfo(follow, 0x4201, c_size_t(4), byref(c_int({indirect}))))

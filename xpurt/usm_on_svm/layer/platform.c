@@ -154,25 +154,40 @@ static cl_int get_device_info(cl_device_id device, cl_device_info param, size_t 
   return answer(&able, sizeof able, room, out, size_ret);
 }
 
-// SYCL ignores platforms of some names: it has other ways to those vendors' devices,
-// which need libraries that its wheels do not have.
+// SYCL ignores platforms whose name contains one of these: it has other ways to those
+// vendors' devices, which need libraries that its wheels do not have.
+static bool is_ignored_by_sycl(const char* name) {
+  return strstr(name, "NVIDIA CUDA") != NULL ||
+         strstr(name, "AMD Accelerated Parallel Processing") != NULL;
+}
+
+// The platform's name, or the vendor's in its place, with a suffix.
+static cl_int answer_name(cl_platform_id platform, size_t room, void* out,
+                          size_t* size_ret) {
+  static const char suffix[] = " with USM by xpurt";
+  size_t size = 0;
+  char* name = platform_answer(platform, CL_PLATFORM_NAME, &size);
+  if (name != NULL && is_ignored_by_sycl(name)) {
+    free(name);
+    name = platform_answer(platform, CL_PLATFORM_VENDOR, &size);
+  }
+  char* const longer = name == NULL ? NULL : realloc(name, size + sizeof suffix);
+  if (longer == NULL) free(name);
+  if (longer == NULL) return CL_OUT_OF_HOST_MEMORY;
+  memcpy(longer + strlen(longer), suffix, sizeof suffix);
+  const cl_int error = answer(longer, strlen(longer) + 1, room, out, size_ret);
+  free(longer);
+  return error;
+}
+
 static cl_int get_platform_info(cl_platform_id platform, cl_platform_info param,
                                 size_t room, void* out, size_t* size_ret) {
-  static const char suffix[] = " with USM by xpurt";
   if (!is_served_platform(platform))
     return next.clGetPlatformInfo(platform, param, room, out, size_ret);
   size_t size = 0;
   switch (param) {
-    case CL_PLATFORM_NAME: {
-      char* const name = platform_answer(platform, param, &size);
-      char* const longer = name == NULL ? NULL : realloc(name, size + sizeof suffix);
-      if (longer == NULL) free(name);
-      if (longer == NULL) return CL_OUT_OF_HOST_MEMORY;
-      memcpy(longer + strlen(longer), suffix, sizeof suffix);
-      const cl_int error = answer(longer, strlen(longer) + 1, room, out, size_ret);
-      free(longer);
-      return error;
-    }
+    case CL_PLATFORM_NAME:
+      return answer_name(platform, room, out, size_ret);
     case CL_PLATFORM_EXTENSIONS:
       return answer_words(platform_answer(platform, param, &size), room, out, size_ret);
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION: {
