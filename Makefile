@@ -43,9 +43,11 @@ SERIES := $(shell sed -n 's/^SERIES = (\(.*\))$$/\1/p' xpurt/torch_versions.py |
 QUICK := tests/startup tests/pytorch_internals tests/release tests/xpu tests/streams \
     tests/mapping tests/native tests/compiler/test_compile.py tests/kernels/test_pointwise.py \
     tests/kernels/test_reductions.py tests/kernels/test_matmul.py
-CPP := $(shell find xpurt/csrc xpurt/virtual_gpu/layer xpurt/include tests/cpp_extension -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
+# The OpenCL layers: the virtual GPU, and USM on SVM.
+LAYERS := xpurt/opencl_layer xpurt/virtual_gpu/layer xpurt/usm_on_svm/layer
+CPP := $(shell find xpurt/csrc $(LAYERS) xpurt/include tests/cpp_extension -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
 # A folder is newer than the extension when a source was added or removed.
-CPP_FOLDERS := $(shell find xpurt/csrc xpurt/virtual_gpu/layer -type d 2>/dev/null)
+CPP_FOLDERS := $(shell find xpurt/csrc $(LAYERS) -type d 2>/dev/null)
 
 .PHONY: demo test test-quick matrix test-all test-cuda test-pocl test-programs sanitize lint bench docs \
     clean install wheels release-check

@@ -1,4 +1,4 @@
-"""Compiles the extension xpurt._C and the virtual GPU: the command build_ext of setup.py.
+"""Compiles xpurt._C and the OpenCL layers: the command build_ext of setup.py.
 
 Needs PyTorch, as this module imports it.
 """
@@ -22,10 +22,10 @@ from torch.utils import cpp_extension
 
 ROOT = Path(__file__).resolve().parents[1]
 CSRC = Path("xpurt/csrc")
-VIRTUAL_GPU = Path("xpurt/virtual_gpu/layer")
+LAYERS = ("virtual_gpu", "usm_on_svm")  # OpenCL layers, in xpurt/NAME/layer
 BUNDLED = 8  # the largest number of sources of one folder compiled as one file
 
-# XPURT_SANITIZE compiles the extension and the virtual GPU with sanitizers. Such a
+# XPURT_SANITIZE compiles the extension and the OpenCL layers with sanitizers. Such a
 # build has objects of its own; see tests/sanitize/run_sanitizers.py.
 SANITIZERS = {
     "": [],
@@ -65,12 +65,13 @@ CXX11_ABI = {abi}
 """
 
 
-def build_virtual_gpu(directory: Path) -> None:
-    """Compiles the virtual GPU: a plain C library that the OpenCL loader loads."""
-    library = directory / "virtual_gpu" / "_virtual_gpu.so"
-    folder = VIRTUAL_GPU
-    newest = max(file.stat().st_mtime for file in folder.iterdir())
-    if library.exists() and library.stat().st_mtime >= newest:
+def build_layer(name: str, directory: Path) -> None:
+    """Compiles an OpenCL layer: a plain C library that the OpenCL loader loads."""
+    library = directory / name / f"_{name}.so"
+    folders = (ROOT / "xpurt" / name / "layer", ROOT / "xpurt/opencl_layer")
+    files = sorted(file for folder in folders for file in folder.glob("*.[ch]"))
+    changed = max(file.stat().st_mtime for file in (*files, *folders))
+    if library.exists() and library.stat().st_mtime >= changed:
         return
     library.parent.mkdir(parents=True, exist_ok=True)
     command = [
@@ -79,10 +80,10 @@ def build_virtual_gpu(directory: Path) -> None:
         *OPTIMIZE,
         *LINK_SANITIZER,
         *("-Wall", "-Wextra", "-DCL_TARGET_OPENCL_VERSION=300"),
-        "-I" + include_dir("intel-sycl-rt", "CL/cl_layer.h"),
-        *sorted(str(file) for file in folder.glob("*.c")),
+        *("-I" + include_dir("intel-sycl-rt", "CL/cl_layer.h"), f"-I{folders[1]}"),
+        *(str(file) for file in files if file.suffix == ".c"),
         *("-o", str(library)),
-        # It stays loaded until the process ends: see clDeinitLayer in layer.c.
+        # It stays loaded until the process ends: see clDeinitLayer in opencl_layer.c.
         *("-Wl,-z,nodelete", "-Wl,-z,defs"),
     ]
     subprocess.run(command, check=True)
@@ -196,7 +197,8 @@ class Build(cpp_extension.BuildExtension):
             self.force = True
         super().run()
         built_for.write_text(text)
-        build_virtual_gpu(beside)
+        for layer in LAYERS:
+            build_layer(layer, beside)
 
 
 def extension() -> Extension:

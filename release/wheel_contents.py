@@ -14,7 +14,11 @@ DATA = {".pyi", ".typed", ".txt", ".json", ".cl", ".template", ".html", ".css", 
 HEADERS = "xpurt/include/"  # for C++ extensions of users: xpurt/cpp_extension.py
 EXTENSION = r"xpurt/_C\..*\.so"
 BUILT_FOR = "xpurt/_built_for.py"
-COMPILED = (BUILT_FOR, "xpurt/virtual_gpu/_virtual_gpu.so")
+COMPILED = (
+    BUILT_FOR,
+    "xpurt/virtual_gpu/_virtual_gpu.so",
+    "xpurt/usm_on_svm/_usm_on_svm.so",
+)
 SOURCES = (".c", ".cpp", ".cc", ".h", ".hpp")
 ENDS = [f"+pt{series}" for series in SERIES]
 METADATA = ("Summary", "License-Expression", "Requires-Python", "Classifier")

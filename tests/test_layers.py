@@ -58,15 +58,17 @@ IMPORTED_BY_NAME = {
 BELOW_XPU = {"base", "startup", "text", "kernels", "mapping", "streams"}
 BELOW_TOOLS = BELOW_XPU | {
     "reports", "xpu", "compiler", "lazy", "distributed", "runtime", "sharing", "virtual_gpu",
-    "prototype", "optimization", "fused_ops", "quantization", "cpu_tensors"
+    "usm_on_svm", "prototype", "optimization", "fused_ops", "quantization", "cpu_tensors"
 }  # fmt: skip
 
 # The table of rooms. "face" is xpurt/__init__.py, the public names: the tools above
 # use xpurt as a user would.
 MAY_IMPORT: dict[str, set[str]] = {
     "base": set(),
-    "virtual_gpu": {"base"},
-    "startup": {"base", "virtual_gpu"},
+    "opencl_layer": set(),
+    "virtual_gpu": {"base", "opencl_layer"},
+    "usm_on_svm": {"base", "opencl_layer"},
+    "startup": {"base", "virtual_gpu", "usm_on_svm"},
     "text": {"base"},
     "kernels": {"base", "text"},
     "mapping": {"base", "startup", "text", "kernels"},
@@ -235,10 +237,11 @@ def test_files_of_tests_have_names_of_their_own() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_the_virtual_gpu_stands_alone() -> None:
-    """Its layer needs the OpenCL headers and itself; its face, the base."""
-    folder = PACKAGE / "virtual_gpu" / "layer"
-    sources = [*folder.glob("*.c"), *folder.glob("*.h")]
+@pytest.mark.parametrize("name", ["virtual_gpu", "usm_on_svm"])
+def test_an_opencl_layer_stands_alone(name: str) -> None:
+    """It needs the OpenCL headers, itself and what layers share; its face, the base."""
+    folder, shared = PACKAGE / name / "layer", PACKAGE / "opencl_layer"
+    sources = [*folder.glob("*.[ch]"), *shared.glob("*.[ch]")]
     assert sources
     included = {
         name

@@ -24,7 +24,7 @@ FallbackPolicy = Literal["warn", "error", "silent"]
 KernelPolicy = Literal["auto", "sycl", "native"]
 CpuKernels = Literal["native", "sycl", "auto"]
 BackwardThread = Literal["caller", "device"]
-VirtualGpu = Literal["off", "lenient", "coherent", "strict"]
+VirtualGpu = Literal["off", "lenient", "coherent", "strict", "svm"]
 
 DEFAULT_MAX_DEVICES: Final = 16
 # PyTorch numbers devices with a signed byte, and the autograd engine starts a thread
@@ -48,6 +48,7 @@ VARIABLES: Final = (
     "XPURT_LEARN",
     "XPURT_MAPPING",
     "XPURT_MAX_DEVICES",
+    "XPURT_USM_ON_SVM",
     "XPURT_VIRTUAL_GPU",
     "XPURT_VIRTUAL_GPU_DELAY_US",
     "XPURT_VIRTUAL_GPU_FAIL_AFTER",
@@ -67,6 +68,7 @@ _VIRTUAL_GPU: dict[str, VirtualGpu] = {
     "lenient": "lenient",
     "coherent": "coherent",
     "strict": "strict",
+    "svm": "svm",
 }
 
 _LIMIT: Final = (
@@ -95,6 +97,8 @@ class Config:
         host memory: warn once per op, raise FallbackError, or stay silent.
     kernel_policy: ``XPURT_KERNEL_POLICY``, the tier of an op: by cost, SYCL or oneDNN
         where there is one, or PyTorch's native CPU kernel.
+    usm_on_svm: ``XPURT_USM_ON_SVM``, whether devices whose OpenCL driver has no unified
+        shared memory get it, made from their shared virtual memory.
     virtual_gpu: ``XPURT_VIRTUAL_GPU``, a GPU for machines that have none.
     virtual_gpu_delay_us: ``XPURT_VIRTUAL_GPU_DELAY_US``, the microseconds added to
         each of its kernels.
@@ -131,6 +135,7 @@ class Config:
     max_devices: int
     fallback: FallbackPolicy
     kernel_policy: KernelPolicy
+    usm_on_svm: bool
     virtual_gpu: VirtualGpu
     virtual_gpu_delay_us: int
     virtual_gpu_fp64: bool
@@ -198,6 +203,7 @@ def read_config(env: Mapping[str, str]) -> Config:
             KernelPolicy,
             _choice(env, "XPURT_KERNEL_POLICY", ("auto", "sycl", "native")),
         ),
+        usm_on_svm=_off(env, "XPURT_USM_ON_SVM"),
         virtual_gpu=_VIRTUAL_GPU[
             _choice(env, "XPURT_VIRTUAL_GPU", tuple(_VIRTUAL_GPU))
         ],

@@ -218,6 +218,8 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
     "testing.outcome": [(testing.outcome, [3, None, "x"])],
     "testing.virtual_gpu": [
         (lambda it: testing.virtual_gpu(strict=it), NO_FLAGS),
+        (lambda it: testing.virtual_gpu(svm=it), NO_FLAGS),
+        (lambda it: testing.virtual_gpu(coherent=it, svm=it), [True]),
         (lambda it: testing.virtual_gpu(delay_us=it), ["x", 1.5, None, -1, True]),
         (lambda it: testing.virtual_gpu(memory_bytes=it), ["x", 1.5, 0, -1, True]),
         (lambda it: testing.virtual_gpu(fp16=it), NO_FLAGS),

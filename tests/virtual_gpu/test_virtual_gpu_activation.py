@@ -3,7 +3,7 @@
 import textwrap
 
 import pytest
-from gpu_child import ROOT, layer_library, start
+from virtual_gpu.gpu_child import ROOT, layer_library, start
 
 # The package without what its __init__ loads: this part needs neither torch nor xpurt._C.
 MODULE = f"""

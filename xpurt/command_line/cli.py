@@ -133,7 +133,7 @@ def _add_conformance(commands: Any) -> None:
     command.add_argument("--policy", choices=("auto", "sycl", "native"), default="auto")
     command.add_argument(
         "--virtual-gpu",
-        choices=("off", "lenient", "coherent", "strict"),
+        choices=("off", "lenient", "coherent", "strict", "svm"),
         default="off",
     )
     command.add_argument(

@@ -14,7 +14,7 @@ class Settings:
 
     mapping: as `set_xpu_mapping` takes it.
     policy: "auto", "sycl" or "native", as `set_kernel_policy` takes it.
-    virtual_gpu: "strict", "lenient", "coherent" or "off", as `XPURT_VIRTUAL_GPU`.
+    virtual_gpu: "strict", "lenient", "coherent", "svm" or "off", as `XPURT_VIRTUAL_GPU`.
     dtypes: names, as in "float32".
     ops: shell patterns for names of ops; a pair is run if one of them matches.
     sample: one in this many pairs is run, and at least one of each op, unless they are

@@ -1,11 +1,13 @@
 """Why a device can't be used, or is left alone, and what a usable one lacks.
 
-Pure: it reads what SYCL, OpenCL and PyTorch report, and uses no device.
+It reads what SYCL, OpenCL and PyTorch report and the environment, and uses no device.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from xpurt import usm_on_svm
 
 if TYPE_CHECKING:
     from xpurt.mapping.devices import PhysicalDevice
@@ -108,15 +110,14 @@ def why_unusable(*, has_usm: bool, facts: OpenCLFacts | None) -> str:
 def _without_usm(facts: OpenCLFacts | None) -> str:
     if facts is None:
         return "it has no unified shared memory (USM), in which tensors live"
-    way_out = "update the driver, or use another device"
     if facts.svm:
         return (
             f"its driver has no unified shared memory ({USM}), in which tensors live, "
-            f"and only shared virtual memory: {way_out}"
+            f"and only shared virtual memory: {usm_on_svm.way_out()}"
         )
     return (
         f"its driver has neither unified shared memory ({USM}), in which tensors live, "
-        f"nor shared virtual memory: {way_out}"
+        "nor shared virtual memory: update the driver, or use another device"
     )
 
 
@@ -136,7 +137,7 @@ def why_hidden(
     if any(name in facts.platform for name in HIDDEN_PLATFORMS):
         return (
             f'SYCL hides the OpenCL platform "{facts.platform}" by its name: use a '
-            "build of PyTorch for this GPU"
+            f"build of PyTorch for this GPU, or {usm_on_svm.way_out()}"
         )
     for name in FILTERS:
         if environment.get(name):

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from xpurt import virtual_gpu
+from xpurt import usm_on_svm, virtual_gpu
 from xpurt.startup import cpu_quota, launch, tbb_threads
 
 TBB = "libtbb.so.12"
@@ -114,12 +114,14 @@ def prepare() -> None:
 
     A driver list that the user set, or a CPU driver of the system, is left alone.
     OCL_ICD_FILENAMES adds to the system's list, so GPU drivers stay visible. The
-    virtual GPU is added if XPURT_VIRTUAL_GPU requests it; raises ConfigError if that
-    request is invalid, and RuntimeError if it is too late. In a control group with a
+    virtual GPU is added if XPURT_VIRTUAL_GPU requests it, and USM on SVM, above it, if
+    XPURT_USM_ON_SVM does; raises ConfigError if a request is invalid, and RuntimeError
+    if it is too late. In a control group with a
     quota of processor time, the CPU driver starts no more threads than the quota pays
     for, unless DPCPP_CPU_NUM_CUS is set. oneDNN has no more threads than the driver.
     """
     virtual_gpu.activate_from_environment()
+    usm_on_svm.activate_from_environment()
     launch.take_processors()
     threads = cpu_quota.threads_within_quota()
     if threads is not None:

@@ -1,5 +1,6 @@
 """Test code for GPUs on machines that have none."""
 
+from xpurt import usm_on_svm
 from xpurt import virtual_gpu as layer
 
 
@@ -12,6 +13,7 @@ def virtual_gpu(
     fp16: bool = True,
     limits: str = "",
     coherent: bool = False,
+    svm: bool = False,
 ) -> None:
     """Gives this process, and the processes it starts, a simulated GPU.
 
@@ -47,13 +49,17 @@ def virtual_gpu(
     vendor, which is NVIDIA here), ``sub_groups=0`` or
     ``sub_groups=8+32`` (the sizes in lanes), ``work_group=64`` (the largest work-group),
     ``local_memory=16384`` (bytes). ``coherent=True`` makes it an integrated GPU that shares the
-    host's memory: its kernels take any pointer, and nothing is refused.
+    host's memory: its kernels take any pointer, and nothing is refused. ``svm=True``
+    makes it a GPU whose OpenCL driver has coarse-grained shared virtual memory (SVM) and
+    no unified shared memory, as those of several vendors; xpurt runs on it by its layer
+    for such drivers (``XPURT_USM_ON_SVM``).
 
     It cannot reproduce a real GPU's speed, its driver's bugs, and errors of its
     compiler.
 
     Raises RuntimeError if SYCL has already listed devices in this process, and
-    ValueError for a negative delay, a memory of 0 bytes or an unknown limit.
+    ValueError for a negative delay, a memory of 0 bytes, an unknown limit, or
+    ``coherent`` with ``svm``.
     """
     layer.activate(
         strict,
@@ -63,7 +69,10 @@ def virtual_gpu(
         fp16=fp16,
         limits=limits,
         coherent=coherent,
+        svm=svm,
     )
+    if svm:
+        usm_on_svm.activate()
 
 
 def fail_virtual_gpu(fails: bool = True, *, running: bool = False) -> None:

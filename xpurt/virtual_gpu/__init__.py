@@ -7,7 +7,7 @@ inherit them.
 
 | variable | meaning |
 |---|---|
-| ``XPURT_VIRTUAL_GPU`` | ``strict``, ``lenient``, ``1`` (lenient), ``coherent``; ``off`` or ``0``: none |
+| ``XPURT_VIRTUAL_GPU`` | ``strict``, ``lenient``, ``1`` (lenient), ``coherent``, ``svm``; ``off`` or ``0``: none |
 | ``XPURT_VIRTUAL_GPU_DELAY_US`` | added to each kernel, in microseconds |
 | ``XPURT_VIRTUAL_GPU_MEMORY`` | memory of the device in bytes; 0: as much as the CPU |
 | ``XPURT_VIRTUAL_GPU_FP64`` | ``0``: a device without doubles |
@@ -18,10 +18,10 @@ inherit them.
 
 import ctypes
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from xpurt import opencl_layer
 from xpurt.arguments import check_flag, check_type
 from xpurt.config import (
     VIRTUAL_GPU_LIMITS,
@@ -30,25 +30,11 @@ from xpurt.config import (
     read_config,
 )
 
-LAYERS = "OPENCL_LAYERS"
-
-# The libraries that a device query maps into the process: SYCL's adapters (libsycl and
-# libOpenCL alone are no sign of a query), or a vendor's OpenCL driver.
-_DRIVER = re.compile(
-    r"/lib(ur_adapter_\w+|intelocl|igdrcl|pocl|amdocl64|nvidia-opencl|RusticlOpenCL"
-    r"|MesaOpenCL)[-.\w]*\.so"
-)
-
 
 def library_path() -> Path:
     """The layer's library; raises RuntimeError if it was not built."""
-    found = sorted(Path(__file__).parent.glob("_virtual_gpu*.so"))
-    if not found:
-        raise RuntimeError(
-            f"the virtual GPU's library was not built: no _virtual_gpu*.so in "
-            f"{Path(__file__).parent}. Install xpurt again with a C compiler (gcc)."
-        )
-    return found[0]
+    folder = Path(__file__).parent
+    return opencl_layer.library_in(folder, "_virtual_gpu", "the virtual GPU's")
 
 
 def activate(
@@ -60,6 +46,7 @@ def activate(
     fp16: bool = True,
     limits: str = "",
     coherent: bool = False,
+    svm: bool = False,
 ) -> None:
     """Adds the virtual GPU to this process and its children, before the first device
     use.
@@ -69,25 +56,35 @@ def activate(
     the CPU device reports). ``fp64=False`` removes the type double, and
     ``fp16=False`` arithmetic in half. ``limits`` is a list of what else it has less of:
     ``usm=0`` (no unified shared memory), ``compiler=0``, ``address_bits=32``,
-    ``opencl=1.2``, ``vendor_id=4318`` (the PCI vendor), ``sub_groups=0`` or ``sub_groups=8+32`` (sizes in lanes),
-    ``work_group=64`` (work-items), ``local_memory=16384`` (bytes). ``coherent`` makes it
-    an integrated GPU, whose kernels use any memory of the host; it refuses nothing,
-    whatever ``strict`` is.
+    ``opencl=1.2``, ``vendor_id=4318`` (the PCI vendor), ``sub_groups=0`` or
+    ``sub_groups=8+32`` (sizes in lanes), ``work_group=64`` (work-items),
+    ``local_memory=16384`` (bytes). ``coherent`` makes it an integrated GPU, whose kernels
+    use any memory of the host; it refuses nothing, whatever ``strict`` is. ``svm`` makes
+    it a GPU without unified shared memory, which SYCL can use only with
+    ``xpurt.usm_on_svm``; it is strict, whatever ``strict`` is.
 
-    Raises ValueError for numbers out of range. Raises RuntimeError if SYCL has already
-    queried the devices in this process, which it does only once.
+    Raises ValueError for numbers out of range, and for ``coherent`` with ``svm``.
+    Raises RuntimeError if SYCL has already queried the devices in this process, which
+    it does only once.
     """
     remedy = "Give a whole number."
     check_type("virtual_gpu(delay_us=)", delay_us, int, "microseconds", remedy)
     if memory_bytes is not None:
         check_type("virtual_gpu(memory_bytes=)", memory_bytes, int, "bytes", remedy)
-    for name, flag in (
-        ("strict", strict),
-        ("fp64", fp64),
-        ("fp16", fp16),
-        ("coherent", coherent),
-    ):
+    flags = {
+        "strict": strict,
+        "fp64": fp64,
+        "fp16": fp16,
+        "coherent": coherent,
+        "svm": svm,
+    }
+    for name, flag in flags.items():
         check_flag(f"virtual_gpu({name}=)", flag)
+    if coherent and svm:
+        raise ValueError(
+            "coherent=True, svm=True: a GPU without unified shared memory does not use "
+            "the host's; give one of them"
+        )
     if delay_us < 0:
         raise ValueError(f"delay_us={delay_us}: a delay is 0 or more microseconds")
     if memory_bytes is not None and memory_bytes <= 0:
@@ -106,9 +103,15 @@ def activate(
             f'limits="{limits}" is not possible. It is {VIRTUAL_GPU_LIMITS_SHOWN}.'
         )
     wanted = {
-        "XPURT_VIRTUAL_GPU": "coherent"
-        if coherent
-        else ("strict" if strict else "lenient"),
+        "XPURT_VIRTUAL_GPU": (
+            "coherent"
+            if coherent
+            else "svm"
+            if svm
+            else "strict"
+            if strict
+            else "lenient"
+        ),
         "XPURT_VIRTUAL_GPU_DELAY_US": str(delay_us),
         "XPURT_VIRTUAL_GPU_MEMORY": str(memory_bytes or 0),
         "XPURT_VIRTUAL_GPU_FP64": "1" if fp64 else "0",
@@ -116,19 +119,19 @@ def activate(
         "XPURT_VIRTUAL_GPU_LIMITS": limits,
     }
     library = library_path()
-    if _driver_is_loaded():
-        if _layer_is_loaded() and _settings(os.environ) == _settings(wanted):
+    if opencl_layer.driver_is_loaded():
+        if opencl_layer.is_loaded(library_path()) and _settings(
+            os.environ
+        ) == _settings(wanted):
             return
         raise RuntimeError(
             "the virtual GPU comes too late: SYCL has already looked for devices in this "
-            f"process{' (with other settings)' if _layer_is_loaded() else ''}. Call "
+            f"process{' (with other settings)' if opencl_layer.is_loaded(library_path()) else ''}. Call "
             "xpurt.testing.virtual_gpu() before the first use of a device, or start "
             "Python with XPURT_VIRTUAL_GPU=strict."
         )
     os.environ.update(wanted)
-    if not _is_listed():
-        layers = [entry for entry in os.environ.get(LAYERS, "").split(":") if entry]
-        os.environ[LAYERS] = ":".join([*layers, str(library)])
+    opencl_layer.add_above(library)
 
 
 def activate_from_environment() -> None:
@@ -147,6 +150,7 @@ def activate_from_environment() -> None:
             fp16=requested.virtual_gpu_fp16,
             limits=requested.virtual_gpu_limits,
             coherent=requested.virtual_gpu == "coherent",
+            svm=requested.virtual_gpu == "svm",
         )
 
 
@@ -158,7 +162,7 @@ def fail(fails: bool = True, *, running: bool = False) -> None:
     """
     check_flag("fail_virtual_gpu()", fails)
     check_flag("fail_virtual_gpu(running=)", running)
-    if not _layer_is_loaded():
+    if not opencl_layer.is_loaded(library_path()):
         raise RuntimeError(
             "there is no virtual GPU that could fail: SYCL has not looked for devices "
             "yet, or XPURT_VIRTUAL_GPU is off"
@@ -178,7 +182,7 @@ def delay(delay_us: int) -> None:
     )
     if delay_us < 0:
         raise ValueError(f"delay_us={delay_us}: a delay is 0 or more microseconds")
-    if not _layer_is_loaded():
+    if not opencl_layer.is_loaded(library_path()):
         raise RuntimeError(
             "there is no virtual GPU that could be slow: SYCL has not looked for devices "
             "yet, or XPURT_VIRTUAL_GPU is off"
@@ -188,7 +192,11 @@ def delay(delay_us: int) -> None:
 
 def is_active() -> bool:
     """True if SYCL has the virtual GPU, or will have it after its device query."""
-    there = _layer_is_loaded() if _driver_is_loaded() else _is_listed()
+    there = (
+        opencl_layer.is_loaded(library_path())
+        if opencl_layer.driver_is_loaded()
+        else opencl_layer.is_listed(library_path())
+    )
     return there and _settings(os.environ)[0] != "off"
 
 
@@ -204,22 +212,3 @@ def _settings(environment: Mapping[str, str]) -> tuple[object, ...]:
         found.virtual_gpu_fp16,
         found.virtual_gpu_limits,
     )
-
-
-def _is_listed() -> bool:
-    return str(library_path()) in os.environ.get(LAYERS, "").split(":")
-
-
-def _mapped_files() -> str:
-    try:
-        return Path("/proc/self/maps").read_text()
-    except OSError:
-        return ""
-
-
-def _driver_is_loaded() -> bool:
-    return _DRIVER.search(_mapped_files()) is not None
-
-
-def _layer_is_loaded() -> bool:
-    return str(library_path()) in _mapped_files()

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coarse.h"
 #include "memory.h"
 
 typedef void (*ErrorCallback)(const char*, const void*, size_t, void*);
@@ -33,6 +34,7 @@ static cl_context failed(cl_int code, cl_int* error) {
 static void context_destroyed(cl_context context, void* unused) {
   (void)unused;
   forget_context(context);
+  forget_coarse(context);
 }
 
 static cl_context create_gpu_context(const cl_context_properties* properties,

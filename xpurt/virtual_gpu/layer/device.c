@@ -24,26 +24,18 @@ static bool is_hidden(const char* name, size_t length) {
       (is_word(name, length, "cl_khr_command_buffer") ||
        is_word(name, length, "cl_khr_command_buffer_mutable_dispatch")))
     return true;
+  if (settings.svm && (is_word(name, length, "cl_intel_unified_shared_memory") ||
+                       is_word(name, length, "cl_khr_unified_svm")))
+    return true;
   // Partitioning by names, and attributes of Intel's hardware.
   return is_word(name, length, "cl_intel_device_partition_by_names") ||
          is_word(name, length, "cl_intel_device_attribute_query");
 }
 
-// The CPU's answer in new memory, which the caller frees; null on failure.
-static void* answer_below(cl_device_info param, size_t* size) {
-  const cl_device_id device = virtual_gpu()->device;
-  if (next.clGetDeviceInfo(device, param, 0, NULL, size)) return NULL;
-  char* const value = calloc(*size + 1, 1);
-  if (value == NULL || !next.clGetDeviceInfo(device, param, *size, value, NULL))
-    return value;
-  free(value);
-  return NULL;
-}
-
 static cl_int filtered_words(cl_device_info param, size_t room, void* out,
                              size_t* size_ret) {
   size_t size = 0;
-  char* const words = answer_below(param, &size);
+  char* const words = device_answer(virtual_gpu()->device, param, &size);
   if (words == NULL) return CL_OUT_OF_HOST_MEMORY;
   size_t kept = 0;
   for (const char* word = words; *word != '\0';) {
@@ -65,7 +57,7 @@ static cl_int filtered_words(cl_device_info param, size_t room, void* out,
 static cl_int filtered_versions(cl_device_info param, size_t room, void* out,
                                 size_t* size_ret) {
   size_t size = 0;
-  cl_name_version* const names = answer_below(param, &size);
+  cl_name_version* const names = device_answer(virtual_gpu()->device, param, &size);
   if (names == NULL) return CL_OUT_OF_HOST_MEMORY;
   size_t kept = 0;
   for (size_t i = 0; i < size / sizeof *names; i++)
@@ -91,6 +83,7 @@ cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
   static const char strict_name[] = "xpurt virtual GPU (strict)";
   static const char lenient_name[] = "xpurt virtual GPU (lenient)";
   static const char coherent_name[] = "xpurt virtual GPU (coherent)";
+  static const char svm_name[] = "xpurt virtual GPU (svm)";
   static const char vendor[] = "xpurt";
   static const char driver_version[] = "1.0";
   // No PCI vendor's number: with Intel's, libraries would search for Intel's hardware.
@@ -99,6 +92,7 @@ cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
   static const cl_device_type type = CL_DEVICE_TYPE_GPU;
   static const cl_device_exec_capabilities executes = CL_EXEC_KERNEL;
   static const cl_uint one = 1;
+  static const cl_device_svm_capabilities coarse = CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
   static const uint64_t zeros[4] = {0};
   const VirtualGpu* const ours = virtual_gpu();
   cl_int error = CL_SUCCESS;
@@ -109,6 +103,7 @@ cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
     case CL_DEVICE_PLATFORM:
       return answer(&ours->platform, sizeof ours->platform, room, out, size_ret);
     case CL_DEVICE_NAME:
+      if (settings.svm) return answer(svm_name, sizeof svm_name, room, out, size_ret);
       if (settings.strict)
         return answer(strict_name, sizeof strict_name, room, out, size_ret);
       if (settings.coherent)
@@ -134,10 +129,20 @@ cl_int virtual_gpu_device_info(cl_device_info param, size_t room, void* out,
     case CL_DEVICE_PARTITION_PROPERTIES:
     case CL_DEVICE_PARTITION_TYPE:
     case CL_DEVICE_PARTITION_AFFINITY_DOMAIN:
-    case CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL:
+      return answer(zeros, sizeof(cl_bitfield), room, out, size_ret);
     case CL_DEVICE_SVM_CAPABILITIES:
+      if (settings.svm) return answer(&coarse, sizeof coarse, room, out, size_ret);
+      return answer(zeros, sizeof coarse, room, out, size_ret);
+    case CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL:
+    case CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL:
+    case CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL:
+      if (settings.svm) return CL_INVALID_VALUE;
+      break;
+    case CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL:
+      if (settings.svm) return CL_INVALID_VALUE;
       return answer(zeros, sizeof(cl_bitfield), room, out, size_ret);
     case CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL:
+      if (settings.svm) return CL_INVALID_VALUE;
       if (settings.coherent) break;  // the CPU's
       return answer(zeros, sizeof(cl_bitfield), room, out, size_ret);
     case CL_DEVICE_GLOBAL_MEM_SIZE:

@@ -1,84 +1,21 @@
-// The functions that the OpenCL loader requires of a layer: its version, and a table of
-// entry points.
+// The layer's name, and which files hook which entry points.
 
 #include "layer.h"
 
-#include <stdio.h>
-#include <string.h>
+const char layer_name[] = "xpurt virtual GPU";
 
-cl_icd_dispatch next;
-
-static cl_icd_dispatch table;
-
-#pragma GCC visibility push(default)
-
-cl_int clGetLayerInfo(cl_layer_info param, size_t room, void* out, size_t* size_ret) {
-  static const char name[] = "xpurt virtual GPU";
-  const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-  switch (param) {
-    case CL_LAYER_API_VERSION:
-      return answer(&version, sizeof version, room, out, size_ret);
-    case CL_LAYER_NAME:
-      return answer(name, sizeof name, room, out, size_ret);
-    default:
-      return CL_INVALID_VALUE;
-  }
-}
-
-cl_int clInitLayer(cl_uint num_entries, const cl_icd_dispatch* target,
-                   cl_uint* num_entries_ret, const cl_icd_dispatch** layer) {
-  if (target == NULL || num_entries_ret == NULL || layer == NULL)
-    return CL_INVALID_VALUE;
-  const size_t own_entries = sizeof table / sizeof(void*);
-  const size_t entries = num_entries < own_entries ? num_entries : own_entries;
-  memcpy(&next, target, entries * sizeof(void*));
-  table = next;
+void hook_all(cl_icd_dispatch* table) {
   read_settings();
-  if (settings.on) {
-    hook_platforms(&table);
-    hook_devices(&table);
-    hook_contexts(&table);
-    hook_programs(&table);
-    hook_buffers(&table);
-    hook_svm(&table);
-    hook_delay(&table);
-    hook_failure(&table);
-    hook_limits(&table);
-    hook_exit(&table);
-  }
-  *num_entries_ret = (cl_uint)entries;
-  *layer = &table;
-  return CL_SUCCESS;
-}
-
-// Loaders differ: some call clInitLayer only, some call this pair instead.
-cl_int clInitLayerWithProperties(cl_uint num_entries, const cl_icd_dispatch* target,
-                                 cl_uint* num_entries_ret,
-                                 const cl_icd_dispatch** layer,
-                                 const cl_layer_properties* properties) {
-  (void)properties;
-  return clInitLayer(num_entries, target, num_entries_ret, layer);
-}
-
-// The library stays in memory until the process ends (it is linked with -z nodelete),
-// so that the entry points of late calls still exist.
-cl_int clDeinitLayer(void) {
-  return CL_SUCCESS;
-}
-
-#pragma GCC visibility pop
-
-cl_int answer(const void* value, size_t size, size_t room, void* out,
-              size_t* size_ret) {
-  if (out != NULL) {
-    if (room < size) return CL_INVALID_VALUE;
-    memcpy(out, value, size);
-  }
-  if (size_ret != NULL) *size_ret = size;
-  return CL_SUCCESS;
-}
-
-cl_int refuse(cl_int code, const char* call, const char* why) {
-  fprintf(stderr, "xpurt virtual GPU: %s refused: %s\n", call, why);
-  return code;
+  if (!settings.on) return;
+  hook_platforms(table);
+  hook_devices(table);
+  hook_contexts(table);
+  hook_programs(table);
+  hook_buffers(table);
+  hook_svm(table);
+  hook_delay(table);
+  hook_failure(table);
+  hook_limits(table);
+  if (settings.svm) hook_coarse_kernels(table);
+  hook_exit(table);
 }

@@ -9,7 +9,8 @@
 // GPU: kernels read malloc memory and the memory of other contexts, and the host reads
 // device memory. Strict refuses all of them, as described in memory.h. Coherent is
 // lenient, and reports it: an integrated GPU, whose kernels may use any memory of the
-// host.
+// host. Svm is strict about another interface, as described in coarse.h: a GPU without
+// unified shared memory.
 //
 // Each file hooks the entry points of one concern into the layer's table, with a
 // function hook_...(), and calls the table below through `next`.
@@ -17,13 +18,7 @@
 #ifndef XPURT_VIRTUAL_GPU_LAYER_H_
 #define XPURT_VIRTUAL_GPU_LAYER_H_
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <CL/cl_layer.h>
-
-#include <CL/cl_ext.h>
+#include "opencl_layer.h"
 
 // What the device has less of than the CPU; see limits.c.
 typedef struct {
@@ -43,7 +38,8 @@ enum { NO_SUB_GROUPS = 1 };  // of Limits.sub_groups: the bit for 0 lanes
 // The settings of the environment, read once when the loader loads the layer.
 typedef struct {
   bool on;
-  bool strict;
+  bool strict;  // it refuses what a discrete GPU refuses; also in the mode svm
+  bool svm;
   bool coherent;
   bool fp64;
   bool fp16;
@@ -55,9 +51,6 @@ typedef struct {
 
 extern Settings settings;
 void read_settings(void);
-
-// The table below this layer: the functions of the loader, or of the next layer.
-extern cl_icd_dispatch next;
 
 typedef struct {
   cl_platform_id platform;      // ours; never passed down
@@ -92,13 +85,6 @@ cl_context context_of_kernel(cl_kernel kernel);
 // Whether the queue belongs to the virtual GPU and the virtual GPU has failed.
 bool takes_no_work(cl_command_queue queue);
 
-// Writes the reason for a refused call to stderr, as OpenCL and SYCL report the error
-// code only. Returns `code`, so that it can be a function's return value.
-cl_int refuse(cl_int code, const char* call, const char* why);
-
-// Answers a clGet...Info query with `size` bytes at `value`.
-cl_int answer(const void* value, size_t size, size_t room, void* out, size_t* size_ret);
-
 void hook_platforms(cl_icd_dispatch* table);
 void hook_devices(cl_icd_dispatch* table);
 void hook_contexts(cl_icd_dispatch* table);
@@ -106,8 +92,9 @@ void hook_programs(cl_icd_dispatch* table);
 void hook_buffers(cl_icd_dispatch* table);
 void hook_svm(cl_icd_dispatch* table);
 void hook_delay(cl_icd_dispatch* table);
-void hook_failure(cl_icd_dispatch* table);  // after hook_delay()
-void hook_limits(cl_icd_dispatch* table);   // after hook_failure()
+void hook_failure(cl_icd_dispatch* table);         // after hook_delay()
+void hook_limits(cl_icd_dispatch* table);          // after hook_failure()
+void hook_coarse_kernels(cl_icd_dispatch* table);  // after hook_limits()
 void hook_exit(cl_icd_dispatch* table);
 
 // The layer's version of an extension function of the CPU platform; null if the layer

@@ -2,14 +2,12 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "coarse.h"
 #include "shadow.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static Allocation* live;  // sorted by address
-static size_t live_count;
-static size_t live_room;
+static AddressRanges live;
 static uint64_t taken_bytes;
 
 bool take_device_memory(size_t bytes) {
@@ -28,62 +26,38 @@ void give_back_device_memory(size_t bytes) {
   pthread_mutex_unlock(&lock);
 }
 
-// The number of allocations that start at or below `address`.
-static size_t count_up_to(const char* address) {
-  size_t low = 0, high = live_count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (live[middle].address <= address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-static bool insert(Allocation allocation) {
-  if (live_count == live_room) {
-    const size_t room = live_room == 0 ? 64 : 2 * live_room;
-    Allocation* const grown = realloc(live, room * sizeof *live);
-    if (grown == NULL) return false;
-    live = grown;
-    live_room = room;
-  }
-  const size_t index = count_up_to(allocation.address);
-  memmove(live + index + 1, live + index, (live_count - index) * sizeof *live);
-  live[index] = allocation;
-  live_count++;
-  return true;
-}
-
-static void remove_at(size_t index) {
-  if (live[index].address != live[index].real) release_shadow(live[index].address);
-  if (live[index].kind != HOST_MEMORY) taken_bytes -= live[index].size;
-  live_count--;
-  memmove(live + index, live + index + 1, (live_count - index) * sizeof *live);
+// Also frees the entry.
+static void drop(Allocation* of) {
+  if (of->range.address != of->real) release_shadow(of->range.address);
+  if (of->kind != HOST_MEMORY) taken_bytes -= of->range.size;
+  remove_range(&live, &of->range);
+  free(of);
 }
 
 void* remember(cl_context context, MemoryKind kind, void* real, size_t size,
                size_t alignment) {
   const bool shadowed = settings.strict && kind == DEVICE_MEMORY;
+  Allocation* const made = malloc(sizeof *made);
+  if (made == NULL) return NULL;
   pthread_mutex_lock(&lock);
   char* address = shadowed ? reserve_shadow(size, alignment) : real;
-  if (address != NULL && !insert((Allocation){address, real, size, kind, context})) {
+  *made = (Allocation){{address, size}, real, kind, context};
+  if (address != NULL && !add_range(&live, &made->range)) {
     if (shadowed) release_shadow(address);
     address = NULL;
   }
   pthread_mutex_unlock(&lock);
+  if (address == NULL) free(made);
   return address;
 }
 
 bool forget(cl_context context, const void* address, Allocation* found) {
   pthread_mutex_lock(&lock);
-  const size_t count = count_up_to(address);
-  const bool known = count > 0 && live[count - 1].address == address &&
-                     live[count - 1].context == context;
+  Allocation* const at = (Allocation*)range_at(&live, address);
+  const bool known = at != NULL && at->context == context;
   if (known) {
-    *found = live[count - 1];
-    remove_at(count - 1);
+    *found = *at;
+    drop(at);
   }
   pthread_mutex_unlock(&lock);
   return known;
@@ -91,17 +65,17 @@ bool forget(cl_context context, const void* address, Allocation* found) {
 
 void forget_context(cl_context context) {
   pthread_mutex_lock(&lock);
-  for (size_t i = live_count; i-- > 0;)
-    if (live[i].context == context) remove_at(i);
+  for (size_t i = live.count; i-- > 0;) {
+    Allocation* const each = (Allocation*)live.live[i];
+    if (each->context == context) drop(each);
+  }
   pthread_mutex_unlock(&lock);
 }
 
-static bool find_locked(const char* address, Allocation* found) {
-  const size_t count = count_up_to(address);
-  if (count == 0 || address > live[count - 1].address + live[count - 1].size)
-    return false;
-  *found = live[count - 1];
-  return true;
+static bool find_locked(const void* address, Allocation* found) {
+  const Allocation* const around = (const Allocation*)range_around(&live, address);
+  if (around != NULL) *found = *around;
+  return around != NULL;
 }
 
 bool find_allocation(const void* address, Allocation* found) {
@@ -124,14 +98,14 @@ cl_int translate(cl_context context, Access access, const void* address, size_t 
 
   if (!ours) {
     // Another device can access the same memory as the host.
-    if (!shadow) return CL_SUCCESS;
+    if (!shadow && !(settings.svm && is_coarse(address))) return CL_SUCCESS;
     return refuse(CL_INVALID_MEM_OBJECT, call,
                   "another device cannot reach the virtual GPU's device memory; copy "
                   "it through the host");
   }
   if (known && in.context == context) {
-    const size_t offset = (size_t)((const char*)address - in.address);
-    if (size > in.size - offset)
+    const size_t offset = (size_t)((const char*)address - in.range.address);
+    if (size > in.range.size - offset)
       return refuse(CL_INVALID_MEM_OBJECT, call, "it goes beyond the allocation's end");
     *real = in.real + offset;
     return CL_SUCCESS;

@@ -17,14 +17,14 @@
 #ifndef XPURT_VIRTUAL_GPU_MEMORY_H_
 #define XPURT_VIRTUAL_GPU_MEMORY_H_
 
+#include "address_ranges.h"
 #include "layer.h"
 
 typedef enum { DEVICE_MEMORY, SHARED_MEMORY, HOST_MEMORY } MemoryKind;
 
 typedef struct {
-  char* address;  // the user's address
-  char* real;     // the driver's address; the same unless shadowed
-  size_t size;
+  AddressRange range;  // the user's
+  char* real;          // the driver's address; the same unless shadowed
   MemoryKind kind;
   cl_context context;
 } Allocation;

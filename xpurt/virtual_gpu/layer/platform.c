@@ -17,13 +17,9 @@ static pthread_once_t made = PTHREAD_ONCE_INIT;
 
 static bool has_usm(cl_device_id device) {
   size_t size = 0;
-  if (next.clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, 0, NULL, &size)) return false;
-  char* extensions = malloc(size + 1);
-  if (extensions == NULL) return false;
-  extensions[size] = '\0';
+  char* const extensions = device_answer(device, CL_DEVICE_EXTENSIONS, &size);
   const bool found =
-      !next.clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, size, extensions, NULL) &&
-      strstr(extensions, "cl_intel_unified_shared_memory") != NULL;
+      extensions != NULL && has_word(extensions, "cl_intel_unified_shared_memory");
   free(extensions);
   return found;
 }
@@ -127,8 +123,8 @@ static void* get_extension_function(cl_platform_id platform, const char* name) {
   // The CPU's platform gets the same entry points. On the CPU's queues they call the
   // driver's functions, and refuse the virtual GPU's memory.
   void* const entry_point = usm_entry_point(name);
-  if (entry_point != NULL && settings.limits.no_usm && is_ours(platform)) return NULL;
-  if (entry_point != NULL) return entry_point;
+  const bool hides_usm = settings.svm || settings.limits.no_usm;
+  if (entry_point != NULL) return hides_usm && is_ours(platform) ? NULL : entry_point;
   return next.clGetExtensionFunctionAddressForPlatform(ours->cpu_platform, name);
 }
 

@@ -79,7 +79,8 @@ static void read_limits(const char* text, Limits* limits) {
 
 void read_settings(void) {
   const char* mode = value_of("XPURT_VIRTUAL_GPU");
-  settings.strict = strcmp(mode, "strict") == 0;
+  settings.svm = strcmp(mode, "svm") == 0;
+  settings.strict = settings.svm || strcmp(mode, "strict") == 0;
   settings.coherent = strcmp(mode, "coherent") == 0;
   settings.on = settings.strict || settings.coherent || strcmp(mode, "lenient") == 0 ||
                 strcmp(mode, "1") == 0;
@@ -87,7 +88,7 @@ void read_settings(void) {
       strcmp(mode, "off") != 0)
     fprintf(stderr,
             "xpurt virtual GPU: XPURT_VIRTUAL_GPU=%s is unknown, so there is none; "
-            "use strict, lenient, 1 (lenient), coherent, 0 or off\n",
+            "use strict, lenient, 1 (lenient), coherent, svm, 0 or off\n",
             mode);
   settings.fp64 = strcmp(value_of("XPURT_VIRTUAL_GPU_FP64"), "0") != 0;
   settings.fp16 = strcmp(value_of("XPURT_VIRTUAL_GPU_FP16"), "0") != 0;

@@ -113,11 +113,11 @@ static cl_int info(cl_context context, const void* address, cl_mem_info_intel pa
                    size_t room, void* out, size_t* size_ret) {
   Allocation in;
   if (!settings.strict || !find_allocation(address, &in) || in.context != context ||
-      in.address == in.real)
+      in.range.address == in.real)
     return below.info(context, address, param, room, out, size_ret);
   if (param == CL_MEM_ALLOC_BASE_PTR_INTEL)
-    return answer(&in.address, sizeof in.address, room, out, size_ret);
-  const size_t offset = (size_t)((const char*)address - in.address);
+    return answer(&in.range.address, sizeof in.range.address, room, out, size_ret);
+  const size_t offset = (size_t)((const char*)address - in.range.address);
   return below.info(context, in.real + offset, param, room, out, size_ret);
 }
 

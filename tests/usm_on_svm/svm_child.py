@@ -1,0 +1,63 @@
+"""Child processes whose GPU, or whose CPU, has no unified shared memory of its own."""
+
+import json
+import subprocess
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from virtual_gpu.gpu_child import ROOT, layer_library, start
+
+from xpurt.cpp_extension import include_dir
+
+HERE = Path(__file__).parent
+SHARED = ROOT / "xpurt" / "opencl_layer"
+
+
+def usm_library() -> str:
+    (library,) = (ROOT / "xpurt" / "usm_on_svm").glob("_usm_on_svm*.so")
+    return str(library)
+
+
+@cache
+def hiding_library() -> str:
+    """The layer driver_without_usm.c, compiled."""
+    library = Path(mkdtemp(prefix="xpurt-test-")) / "driver_without_usm.so"
+    sources = [HERE / "driver_without_usm.c", SHARED / "opencl_layer.c"]
+    headers = [f"-I{SHARED}", f"-I{include_dir('intel-sycl-rt', 'CL/cl_layer.h')}"]
+    flags = ["-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"]
+    version = "-DCL_TARGET_OPENCL_VERSION=300"
+    command = ["gcc", *flags, version, *headers, *map(str, sources), "-o", str(library)]
+    subprocess.run(command, check=True)
+    return str(library)
+
+
+def on_svm(
+    script: str, *, with_usm: bool = True, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs `script` beside a virtual GPU of the mode svm, by default with USM on it."""
+    layers = [layer_library(), *([usm_library()] if with_usm else [])]
+    changes = {"XPURT_VIRTUAL_GPU": "svm", "OPENCL_LAYERS": ":".join(layers)}
+    return start(PREAMBLE + script, **(changes | settings))
+
+
+def on_fine_grained(script: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Runs `script` on a CPU whose driver has fine-grained SVM, and has no USM."""
+    changes = {
+        "XPURT_USM_ON_SVM": "on",
+        "OPENCL_LAYERS": f"{hiding_library()}:{usm_library()}",
+    }
+    return start(PREAMBLE + script, **(changes | settings))
+
+
+def seen(child: subprocess.CompletedProcess[str]) -> object:
+    """What the child printed last, read as JSON."""
+    assert child.returncode == 0, child.stderr
+    return json.loads(child.stdout.splitlines()[-1])
+
+
+# At the indentation of the scripts of tests. A crash of a child leaves no core file.
+PREAMBLE = """
+        import json, resource
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+"""

@@ -1,0 +1,67 @@
+"""The models of tests/kernels/test_models.py train on coarse-grained SVM, too."""
+
+import json
+
+import pytest
+from kernels.model_zoo import CASES
+from own_process import run
+
+PROGRAM = """
+import json, sys
+import torch, xpurt
+sys.path.insert(0, {tests!r})
+from kernels.model_zoo import CASES
+from kernels.test_models import losses
+torch.manual_seed(0)
+case = CASES[{name!r}]()
+expected = losses(case, "cpu")
+print(json.dumps([xpurt.physical_devices()[0].name, expected, losses(case, "xpu")]))
+"""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_model_trains_to_the_losses_of_the_cpu(
+    name: str, pytestconfig: pytest.Config
+) -> None:
+    if name in ("bert", "vit"):
+        pytest.importorskip("transformers")
+    tests = str(pytestconfig.rootpath / "tests")
+    child = run(
+        PROGRAM.format(tests=tests, name=name),
+        timeout=600,
+        XPURT_VIRTUAL_GPU="svm",
+        XPURT_MAPPING="GPU",
+        XPURT_KERNEL_POLICY="sycl",
+        XPURT_FALLBACK="error",
+    )
+    assert child.returncode == 0, child.stderr
+    device, expected, actual = json.loads(child.stdout.splitlines()[-1])
+    assert device == "xpurt virtual GPU (svm)"
+    assert actual == pytest.approx(expected, rel=1e-4)
+
+
+def test_pinned_memory_and_a_fault_of_a_kernel_reach_the_host() -> None:
+    """Copies take pinned memory as it is; a kernel writes the word of a fault there."""
+    child = run(
+        """
+        import json, torch, xpurt
+        pinned = torch.arange(1000.0).pin_memory("xpu")
+        there = (pinned.to("xpu", non_blocking=True) + 1).to("cpu")
+        table = torch.zeros(4, 2, device="xpu")
+        try:
+            torch.nn.functional.embedding(torch.tensor([9], device="xpu"), table)
+            torch.xpu.synchronize()
+            error = ""
+        except (IndexError, RuntimeError) as reason:
+            error = str(reason)
+        print(json.dumps([pinned.is_pinned(), there.sum().item(), error]))
+        """,
+        XPURT_VIRTUAL_GPU="svm",
+        XPURT_MAPPING="GPU",
+        XPURT_KERNEL_POLICY="sycl",
+    )
+    assert child.returncode == 0, child.stderr
+    pinned, total, error = json.loads(child.stdout.splitlines()[-1])
+    assert pinned
+    assert total == 500500
+    assert "index" in error
