@@ -165,7 +165,7 @@ def test_the_width_of_a_device_chooses() -> None:
     """
     width, own, *others = output(code, XPURT_MAPPING="GPU").splitlines()
     every = [f"matmul_vectors {n}" for n in (4, 8, 16)]
-    forms = {"1": "matmul_tiles", **dict(zip(("4", "8", "16"), every, strict=True))}
-    assert own.strip() == forms.get(width, "matmul_tiles")
+    forms = {"1": "matmul_tiles 16", **dict(zip(("4", "8", "16"), every, strict=True))}
+    assert own.strip() == forms.get(width, "matmul_tiles 16")
     # A kernel that is built is not requested again.
     assert {own.strip(), *map(str.strip, others)} == set(forms.values())

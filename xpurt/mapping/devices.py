@@ -25,6 +25,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from xpurt import _C
 from xpurt.errors import MappingError
+from xpurt.mapping.opencl_listing import (
+    driven_as,
+    hidden_device,
+    opencl_facts,
+    opencl_handle,
+    unusable_listing,
+)
 from xpurt.mapping.spec import (
     BACKENDS,
     KINDS,
@@ -32,13 +39,8 @@ from xpurt.mapping.spec import (
     Partition,
     parts_in_compute_units,
 )
-from xpurt.mapping.usability import (
-    OpenCLFacts,
-    UnusableDevice,
-    why_hidden,
-    why_unusable,
-)
-from xpurt.startup import accelerator, driver, extension
+from xpurt.mapping.usability import OpenCLFacts, UnusableDevice, why_unusable
+from xpurt.startup import driver, extension
 
 # dpctl ships no types: its objects are Any, and are used in this file only.
 SyclDevice: TypeAlias = Any
@@ -179,12 +181,12 @@ def _enumerate() -> _Found:
     import dpctl
 
     before = _threads()
-    in_opencl = _opencl_facts()
+    in_opencl = opencl_facts()
     listed: list[PhysicalDevice] = []
     unusable: list[UnusableDevice] = []
     for platform_index, platform in enumerate(dpctl.get_platforms()):
         for sycl_device in platform.get_devices():
-            facts = in_opencl.pop(_opencl_handle(sycl_device), None)
+            facts = in_opencl.pop(opencl_handle(sycl_device), None)
             if sycl_device.device_type.name not in KINDS:
                 continue
             device = _describe(sycl_device, platform_index, facts)
@@ -192,61 +194,15 @@ def _enumerate() -> _Found:
                 has_usm=sycl_device.has_aspect_usm_device_allocations, facts=facts
             )
             if reason:
-                unusable.append(_unusable(device, reason))
+                unusable.append(unusable_listing(device, reason))
             else:
                 listed.append(device)
-    unusable += [_hidden(facts) for facts in in_opencl.values()]
+    unusable += [hidden_device(facts) for facts in in_opencl.values()]
     # The CPU driver alone is known to list its devices without starting threads, and to
     # work in a child that is forked afterwards.
     if any(device.kind != "cpu" for device in listed) or _threads() - before:
         _bind_to_process()
     return _Found(in_order(once_each(listed)), tuple(unusable))
-
-
-def _opencl_facts() -> dict[int, OpenCLFacts]:
-    """The devices that OpenCL lists, by their handles."""
-    if extension.inactive_reason() is not None:
-        return {}  # only the extension can query them
-    found = (OpenCLFacts(**facts) for facts in _C.opencl_devices())
-    return {facts.handle: facts for facts in found}
-
-
-def _opencl_handle(sycl_device: SyclDevice) -> int:
-    if extension.inactive_reason() is not None:
-        return 0
-    return _C.opencl_handle(sycl_device.addressof_ref())
-
-
-def _unusable(device: PhysicalDevice, reason: str) -> UnusableDevice:
-    return UnusableDevice(
-        name=device.name,
-        kind=device.kind,
-        backend=device.backend,
-        platform=device.platform,
-        driver_version=device.driver_version,
-        filter_string=device.filter_string,
-        reason=reason,
-    )
-
-
-def _hidden(facts: OpenCLFacts) -> UnusableDevice:
-    driven_as = _driven_as(facts.kind, "opencl", facts.vendor_id)
-    return UnusableDevice(
-        name=facts.name.strip(),
-        kind=facts.kind,
-        backend="opencl",
-        platform=facts.platform,
-        driver_version=facts.driver_version,
-        filter_string="",
-        reason=why_hidden(facts, os.environ, driven_as=driven_as),
-    )
-
-
-def _driven_as(kind: str, backend: str, vendor_id: int) -> str:
-    """The device type under which PyTorch drives this GPU, or an empty string."""
-    if kind != "gpu":
-        return ""
-    return accelerator.type_that_drives(vendor_id, backend)
 
 
 def _bind_to_process() -> None:
@@ -370,7 +326,7 @@ def _describe(
         filter_string=filter_string,
         platform_index=platform_index,
         vendor_id=vendor_id,
-        left_to=_driven_as(kind, sycl_device.backend.name, vendor_id),
+        left_to=driven_as(kind, sycl_device.backend.name, vendor_id),
         sycl_device=sycl_device,
     )
 

@@ -157,8 +157,7 @@ def _entry(row: AnyRow, *parts: str) -> str:
     return "_".join([name, *(part for part in parts if part)])
 
 
-# The broadcast shows the compiler that all lanes have the same work-item, so that their
-# loads from adjacent addresses become one vector load.
+# The broadcast: all lanes have one work-item, so adjacent loads become a vector load.
 _LANES = """\
 #define work_item_of_lanes() sub_group_broadcast(get_global_id(0) / LANES, 0)
 #define lane_id() get_sub_group_local_id()"""
