@@ -93,10 +93,10 @@ def fault() -> str | None:
 
 def ops_registered_by_name(source: str) -> Iterator[str]:
     """The ops of PyTorch that a C++ source registers functions for."""
-    for block in re.finditer(
-        r"TORCH_LIBRARY_IMPL\((\w+), \w+, m\) \{(.*?)^\}", source, re.M | re.S
-    ):
-        library, body = block.groups()
+    # Functions that such blocks call, with the library as argument, are for aten.
+    begin = r"(?:TORCH_LIBRARY_IMPL\((\w+), \w+, m\)|\(torch::Library& m\)) \{"
+    for block in re.finditer(begin + r"(.*?)^\}", source, re.M | re.S):
+        library, body = block[1] or "aten", block[2]
         if library in ("_", "xpurt"):
             continue
         for name in re.findall(r"m\.impl\(\s*\"([\w.]+)\"", body):

@@ -63,3 +63,12 @@ def without_cudagraphs(settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"cudagraphs": BoxedBool(False)}
     changed = dataclasses.replace(extra, cudagraphs=BoxedBool(False))
     return {"compiler_config_extra": changed}
+
+
+def distance_kernel(text: str) -> str:
+    """The text of a kernel for `_cdist_backward` or `_pdist_backward`, whose first
+    argument is `grad_output` from 2.14 on, with the name that this PyTorch has for it."""
+    import torch
+
+    older = series_of(torch.__version__) == "2.13"
+    return text.replace("grad_output", "grad") if older else text

@@ -211,3 +211,17 @@ def test_one_sequence_with_a_stride_that_leads_nowhere(xpu: torch.device) -> Non
     rows = (numbers(3, 2, 8 + k)[..., :8].transpose(0, 1) for k in range(3))
     inputs = tuple(x.as_strided((1, 2, 3, 8), (x.stride(1), *x.stride())) for x in rows)
     check(inputs, xpu)
+
+
+@pytest.mark.parametrize(
+    "shape", [None, (3, 6), (4, 3, 6)], ids=["no mask", "mask of a head", "mask"]
+)
+def test_operands_without_a_batch(
+    shape: tuple[int, ...] | None, xpu: torch.device
+) -> None:
+    """Since PyTorch 2.14 they take the fused op, too, as a batch of one."""
+    inputs = (numbers(4, 3, 8), numbers(4, 6, 8), numbers(4, 6, 8))
+    mask = None if shape is None else numbers(*shape) > 0
+    expected = run(inputs, mask, "cpu")
+    for found, wanted in zip(run(inputs, mask, xpu), expected, strict=True):
+        assert_near(found, wanted)

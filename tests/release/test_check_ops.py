@@ -66,6 +66,9 @@ TORCH_LIBRARY_IMPL(xpurt, XPU, m) {
 TORCH_LIBRARY_IMPL(c10d, XPU, m) {
   m.impl("send", &send);
 }
+void refuse_pinning(torch::Library& m) {
+  m.impl("is_pinned", TORCH_FN(is_never_pinned));
+}
 """
 
 
@@ -74,6 +77,7 @@ def test_ops_are_found_in_sources() -> None:
         "aten::view",
         "aten::set_.source_Tensor",
         "c10d::send",
+        "aten::is_pinned",
     ]
 
 

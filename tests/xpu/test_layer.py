@@ -15,7 +15,7 @@ from xpurt.xpu import names
 
 
 def test_all_public_names_are_there() -> None:
-    assert len(torch.xpu.__all__) == 63
+    assert len(torch.xpu.__all__) >= 63  # of 2.13
     assert [name for name in torch.xpu.__all__ if not hasattr(torch.xpu, name)] == []
 
 

@@ -84,12 +84,12 @@ class Event(torch.Event):
         super().wait(_checked(stream))
 
     def ipc_handle(self) -> NoReturn:
-        """Raises RuntimeError."""
+        """Raises NotImplementedError."""
         _refuse_to_share()
 
     @classmethod
     def from_ipc_handle(cls, device: Any, ipc_handle: bytes) -> NoReturn:
-        """Raises RuntimeError."""
+        """Raises NotImplementedError."""
         _refuse_to_share()
 
     def elapsed_time(self, end_event: Any) -> float:
@@ -108,9 +108,9 @@ class Event(torch.Event):
 
 
 def _refuse_to_share() -> NoReturn:
-    raise RuntimeError(
+    raise NotImplementedError(
         "an event of xpu can't be shared with another process: SYCL's events have no "
-        "handle for that. Wait for the event here, and tell the other process by an "
+        "ipc_handle. Wait for the event here, and tell the other process by an "
         "event of multiprocessing."
     )
 

@@ -7,6 +7,7 @@ number of elements that differ, for p = infinity the largest difference.
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import FLOATING_ONLY, NUMERIC
+from xpurt.torch_versions import distance_kernel
 
 NORM = """
 static C joined(C acc, C difference, C order) {
@@ -72,19 +73,19 @@ CDIST = f"""
 CDIST_BACKWARD = f"""
   long index[8];
   const long to = out_unravel(i, index);
-  const int row = x1_RANK - 2, other = x2_RANK - 2, last = grad_RANK - 1;
+  const int row = x1_RANK - 2, other = x2_RANK - 2, last = grad_output_RANK - 1;
   const long k = index[out_RANK - 1], n = index[out_RANK - 2];
   const C x = x1_load({batch_at("x1")} + n * x1_stride(row) + k * x1_stride(row + 1));
   const long right = {batch_at("x2")} + k * x2_stride(other + 1);
-  const long slopes = {batch_at("grad")} + n * grad_stride(last - 1);
+  const long slopes = {batch_at("grad_output")} + n * grad_output_stride(last - 1);
   const long lengths = {batch_at("cdist")} + n * cdist_stride(last - 1);
   // Without batches the gradient is 0, in the shape of x1.
-  const long others = grad_numel == 0 ? 0 : x2_size(other);
+  const long others = grad_output_numel == 0 ? 0 : x2_size(other);
   C acc = 0;
   for (long m = 0; m < others; ++m) {{
     const C difference = x - x2_load(right + m * x2_stride(other));
     acc += slope(difference, cdist_load(lengths + m * cdist_stride(last)),
-                 grad_load(slopes + m * grad_stride(last)), p);
+                 grad_output_load(slopes + m * grad_output_stride(last)), p);
   }}
   out_store(to, acc);
 """
@@ -119,7 +120,7 @@ PDIST_BACKWARD = """
     const long pair = first * (2 * n - first - 1) / 2 + second - first - 1;
     const C difference = x - self_load(m * self_stride(0) + column);
     acc += slope(difference, pdist_load(pair * pdist_stride(0)),
-                 grad_load(pair * grad_stride(0)), p);
+                 grad_output_load(pair * grad_output_stride(0)), p);
   }
   out_store(to, acc);
 """
@@ -161,7 +162,7 @@ ROWS: tuple[CustomKernel | Decomposed, ...] = (
     ),
     CustomKernel(
         "_cdist_backward",
-        (Step(over="out", text=CDIST_BACKWARD),),
+        (Step(over="out", text=distance_kernel(CDIST_BACKWARD)),),
         FLOATING_ONLY,
         functions=NORM + BATCHES,
         flops=60,
@@ -175,7 +176,7 @@ ROWS: tuple[CustomKernel | Decomposed, ...] = (
     ),
     CustomKernel(
         "_pdist_backward",
-        (Step(over="self", text=PDIST_BACKWARD),),
+        (Step(over="self", text=distance_kernel(PDIST_BACKWARD)),),
         FLOATING_ONLY,
         like="self",
         functions=NORM,

@@ -106,13 +106,34 @@ bool takes_fused(const Tensor& query, const Tensor& key, const Tensor& value,
          static_cast<int64_t>(at::SDPBackend::flash_attention);
 }
 
+Tensor as_batch(const Tensor& tensor) {
+  Tensor made = tensor;
+  while (made.dim() < 4) made = made.unsqueeze(0);
+  return made;
+}
+
+// The fused op takes a batch. Since PyTorch 2.14 it is also chosen for 3 dimensions:
+// those are a batch of one.
+Tensor fused(const Tensor& query, const Tensor& key, const Tensor& value,
+             const std::optional<Tensor>& mask, double dropout, bool causal,
+             std::optional<double> scale) {
+  const auto run = [&](const Tensor& q, const Tensor& k, const Tensor& v,
+                       const std::optional<Tensor>& added) {
+    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+        q, k, v, dropout, causal, added, scale));
+  };
+  if (query.dim() == 4) return run(query, key, value, mask);
+  std::optional<Tensor> added;
+  if (mask.has_value() && mask->defined()) added = as_batch(*mask);
+  return run(as_batch(query), as_batch(key), as_batch(value), added).squeeze(0);
+}
+
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Tensor>& mask, double dropout, bool causal,
                  std::optional<double> scale, bool grouped) {
   const std::optional<Tensor> added = additive(mask, query.scalar_type());
   if (takes_fused(query, key, value, added, dropout, causal, scale, grouped)) {
-    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
-        query, key, value, dropout, causal, added, scale));
+    return fused(query, key, value, added, dropout, causal, scale);
   }
   TORCH_CHECK_NOT_IMPLEMENTED(
       !fused_is_required || !is_subclass(query),

@@ -2,12 +2,15 @@
 #include <ATen/ops/from_file.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/_softmax.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/where.h>
 #include <torch/library.h>
 
 #include "dispatch/complex_nansum.h"
+#include "host/torch_version.h"
 #include "memory/allocator.h"
 #include "op/op_record.h"
 
@@ -103,6 +106,28 @@ const bool singles_registered = set_host_kernels({
     {"aten::nansum", "", &nansum<false>},
     {"aten::nansum", "out", &nansum<true>},
 });
+
+#if XPURT_TORCH_AT_LEAST(2, 14)
+// Since 2.14 PyTorch's function lets the kernels of xpu convert halves to float, as
+// those of CUDA do. The CPU's kernels refuse that. So the operand is converted first,
+// as on the CPU.
+template <auto& of_converted>
+Tensor convert_and_run(const Tensor& self, int64_t dim,
+                       std::optional<c10::ScalarType> dtype) {
+  return of_converted(dtype.has_value() ? self.to(*dtype) : self, dim, false);
+}
+
+void convert_halves(torch::Library& m) {
+  m.impl("softmax.int", TORCH_FN((convert_and_run<at::_softmax>)));
+  m.impl("log_softmax.int", TORCH_FN((convert_and_run<at::_log_softmax>)));
+}
+TORCH_LIBRARY_IMPL(aten, XPU, m) {
+  convert_halves(m);
+}
+TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
+  convert_halves(m);
+}
+#endif
 
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
   m.impl("record_stream", TORCH_FN(record_stream));
