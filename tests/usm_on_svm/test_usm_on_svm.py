@@ -43,7 +43,7 @@ def test_fine_grained_svm_is_shared_memory_too() -> None:
         import ctypes
         from opencl_device import CPU, devices, info
         from sycl_device import Device
-        words = info(devices(CPU)[0], 0x1030, 8192).rstrip(b"\0").decode().split()
+        words = info(devices(CPU)[0], 0x1030, 8192).rstrip(b"\\0").decode().split()
         cpu = Device("cpu")
         shared, host = cpu.allocate(64, "shared"), cpu.allocate(64, "host")
         values = (ctypes.c_float * 64)
@@ -81,6 +81,19 @@ def test_is_off_unless_it_is_asked_for() -> None:
         XPURT_USM_ON_SVM="off",
     )
     assert seen(child) == [False] * 4
+
+
+def test_the_doctor_names_the_device_and_the_layer() -> None:
+    child = on_fine_grained(
+        """
+        from xpurt.command_line.diagnosis import check_devices
+        print(json.dumps([each.advice for each in check_devices()]))
+        """,
+        XPURT_USM_ON_SVM="off",
+    )
+    listed, without_usm = seen(child)
+    assert listed is None
+    assert without_usm.startswith("set XPURT_USM_ON_SVM=on")
 
 
 def test_kernels_copies_and_fills_are_right() -> None:
