@@ -10,10 +10,6 @@ from pathlib import Path
 
 import pytest
 
-# The environment has xpurt's sources, and not its entry point. Packages ask once for xpu
-# and keep the answer, some when they are imported.
-import xpurt  # noqa: F401
-
 # Models are made from configurations. Without it, some packages ask their hub about a
 # folder, and wait for an answer. Read when they are imported.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
