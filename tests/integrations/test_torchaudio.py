@@ -14,7 +14,7 @@ OP = "xpurt_test_filter::doubled_"
 @pytest.fixture(scope="module", autouse=True)
 def op() -> torch.library.Library:
     """Doubles a tensor, and adds 1 in the kernel that is made of other ops."""
-    library = torch.library.Library("xpurt_test_filter", "DEF")  # noqa: TOR901
+    library = torch.library.Library("xpurt_test_filter", "DEF")
     library.define("doubled_(Tensor(a!) x) -> Tensor(a!)")
     library.impl("doubled_", lambda x: x.mul_(2).add_(1), "CompositeExplicitAutograd")
     library.impl("doubled_", lambda x: x.mul_(2), "CPU")

@@ -143,9 +143,6 @@ def detector() -> torch.nn.Module:
             # All candidates are taken: a choice would be random.
             rpn_batch_size_per_image=10**4,
             box_batch_size_per_image=10**4,
-            rpn_pre_nms_top_n_train=100,
-            rpn_post_nms_top_n_train=30,
-            rpn_post_nms_top_n_test=30,
         )
     )
     return model
@@ -167,7 +164,8 @@ def test_a_detector_trains(xpu: torch.device) -> None:
         "boxes": torch.tensor([[[4.0, 4, 30, 40]], [[20.0, 10, 60, 50]]]),
         "labels": torch.tensor([[1], [2]]),
     }
-    check(model, batch, detection_loss, xpu)
+    # AdamW's first step is as large for a gradient of rounding as for any other.
+    check(model, batch, detection_loss, xpu, torch.optim.SGD)
 
 
 def test_a_detector_finds_the_same_boxes(xpu: torch.device) -> None:
@@ -206,6 +204,7 @@ IMAGE_MODELS: dict[str, Callable[[], torch.nn.Module]] = {
 @pytest.mark.parametrize("name", IMAGE_MODELS)
 def test_an_image_model_trains(name: str, xpu: torch.device) -> None:
     torch.manual_seed(0)
-    model = IMAGE_MODELS[name]()
-    batch = {"images": torch.rand(2, 3, 64, 64), "labels": torch.tensor([0, 3])}
-    check(model, batch, classification_loss, xpu)
+    # In float64: a batch norm of a few values makes much of a rounding.
+    model = IMAGE_MODELS[name]().double()
+    batch = {"images": torch.rand(2, 3, 64, 64).double(), "labels": torch.tensor([0, 3])}
+    check(model, batch, classification_loss, xpu, torch.optim.SGD)
