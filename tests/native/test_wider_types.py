@@ -176,7 +176,8 @@ def test_results_are_written_where_they_are_wanted(xpu: torch.device) -> None:
 def test_what_is_wrong_is_refused(
     refused: Callable[[torch.Tensor], object], error: str, xpu: torch.device
 ) -> None:
-    with pytest.raises(RuntimeError, match=error):
+    # Of a complex type histc raises TypeError since PyTorch 2.15.
+    with pytest.raises((RuntimeError, TypeError), match=error):
         refused(torch.rand(3, 3, device=xpu))
 
 
