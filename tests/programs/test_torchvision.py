@@ -206,5 +206,8 @@ def test_an_image_model_trains(name: str, xpu: torch.device) -> None:
     torch.manual_seed(0)
     # In float64: a batch norm of a few values makes much of a rounding.
     model = IMAGE_MODELS[name]().double()
-    batch = {"images": torch.rand(2, 3, 64, 64).double(), "labels": torch.tensor([0, 3])}
+    batch = {
+        "images": torch.rand(2, 3, 64, 64).double(),
+        "labels": torch.tensor([0, 3]),
+    }
     check(model, batch, classification_loss, xpu, torch.optim.SGD)
