@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "startup": {"base", "virtual_gpu", "usm_on_svm"},
     "text": {"base"},
     "kernels": {"base", "text"},
-    "mapping": {"base", "startup", "text", "kernels"},
+    "mapping": {"base", "startup", "text", "kernels", "usm_on_svm"},
     "reports": {"base", "startup", "text", "kernels", "mapping"},
     "streams": {"base", "startup", "text", "kernels", "mapping"},
     "calibration": BELOW_XPU | {"reports"},

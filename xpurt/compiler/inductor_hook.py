@@ -116,10 +116,8 @@ def _ask_the_cpu_for_convolutions() -> None:
     from torch._inductor.fx_passes import mkldnn_fusion
 
     fusion = vars(mkldnn_fusion)
-    bf16, fp16 = (
-        mkldnn_fusion.is_mkldnn_bf16_supported,
-        mkldnn_fusion.is_mkldnn_fp16_supported,
-    )
+    bf16 = fusion["is_mkldnn_bf16_supported"]
+    fp16 = fusion["is_mkldnn_fp16_supported"]
     fusion["is_mkldnn_bf16_supported"] = functools.partial(_of_the_cpu, bf16)
     fusion["is_mkldnn_fp16_supported"] = functools.partial(_of_the_cpu, fp16)
 
