@@ -177,7 +177,7 @@ def test_a_device_that_is_not_there() -> None:
 
 
 def test_a_stream_sleeps_for_cycles_of_its_device(xpu: torch.device) -> None:
-    """`torch.xpu._sleep` of PyTorch 2.15 calls it."""
+    """`torch.xpu._sleep` of PyTorch 2.14 calls it."""
     torch.xpu.synchronize()
     stream = torch.xpu.current_stream()
     with stream:
