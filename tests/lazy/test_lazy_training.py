@@ -56,10 +56,11 @@ def on_cpu():
 for make in NETWORKS:
     found = losses(make, "adam", "lazy", xpurt.lazy.autocast)
     assert found.dtype == torch.float32
-    torch.testing.assert_close(
-        found, losses(make, "adam", "cpu", on_cpu), rtol=0.03, atol=0.03, msg=lambda m: f"{make.__name__}: {m}"
-    )
     exact = losses(make, "adam", "cpu")
+    # Stock PyTorch raises for an LSTM in bfloat16 on a CPU without AVX-512.
+    stock = make.__name__ != "lstm" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    want = losses(make, "adam", "cpu", on_cpu) if stock else exact
+    torch.testing.assert_close(found, want, rtol=0.03, atol=0.03, msg=lambda m: f"{make.__name__}: {m}")
     if make.__name__ not in ("lstm", "gru"):  # their products are in C++, but for the last
         assert not torch.equal(found, exact), make
     assert found[-1] < found[0]
