@@ -57,8 +57,6 @@ MEMBERS = (
     Member("torch._inductor.cpp_builder.get_cpp_compiler", {"2.13": "()", "2.15": "(device_type)"}, "raises where no C++ compiler works"),
     Member("torch._inductor.exc.InvalidCxxCompiler", "type", "which is that error"),
     Member("torch._inductor.fx_passes.mkldnn_fusion", "module", "functions of it are replaced"),
-    Member("torch._inductor.fx_passes.mkldnn_fusion.is_mkldnn_bf16_supported", "(device_type)", "whether Inductor packs a bfloat16 weight for oneDNN; replaced"),
-    Member("torch._inductor.fx_passes.mkldnn_fusion.is_mkldnn_fp16_supported", "(device_type)", "whether Inductor packs a float16 weight for oneDNN; replaced"),
     Member("torch._inductor.lowering", "module", "functions of it are replaced"),
     Member("torch._inductor.lowering.lowerings", "dict", "the ops that Inductor compiles or calls"),
     Member("torch._inductor.lowering.unsupported_input_tensor", "(t, node)", "which tensors Inductor leaves to eager ops; replaced"),
