@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from cpu_types import has_bf16
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch._inductor import config
@@ -79,7 +80,7 @@ def has_primitives(device: torch.device, dtype: torch.dtype = torch.float32) -> 
     return (
         len(placement) == 1
         and _C.host_reads(device.index or 0)
-        and (dtype != torch.bfloat16 or torch.ops.mkldnn._is_mkldnn_bf16_supported())
+        and (dtype != torch.bfloat16 or has_bf16())
     )
 
 

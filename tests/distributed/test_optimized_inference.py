@@ -5,10 +5,8 @@ from pathlib import Path
 
 import optimized_inference
 import pytest
-import torch
+from cpu_types import need_bf16
 from ranks import RANKS, Found, cases, run
-
-from xpurt.optimization.fused_layers import types_of_cpu
 
 
 @functools.cache
@@ -18,7 +16,6 @@ def found() -> list[Found]:
 
 @pytest.mark.parametrize("case", cases(vars(optimized_inference)))
 def test_on_two_ranks(case: str) -> None:
-    computed = torch.bfloat16 in types_of_cpu()
-    if case == "layers_in_bfloat16_on_the_cpu" and not computed:
-        pytest.skip("oneDNN computes no bfloat16 on this processor")
+    if case == "layers_in_bfloat16_on_the_cpu":
+        need_bf16()
     assert [each[case] for each in found()] == ["ok"] * RANKS

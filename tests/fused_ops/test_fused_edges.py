@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from cpu_types import has_bf16
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -114,11 +115,6 @@ def test_nan_stays_nan(activation: str, device: str, xpu: torch.device) -> None:
     assert made.isnan().tolist() == [[[True, False], [True, False]]]
 
 
-def _is_bf16_computed() -> bool:
-    """By oneDNN, which needs AVX-512 for it."""
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-
 def primitives() -> set[str]:
     return {row[0] for row in _C.op_report() if row[1] == "onednn"}
 
@@ -137,7 +133,7 @@ def test_products_of_many_rows(
     )
     near([made], [expected], 1e-5 if dtype == torch.float32 else 3e-2)
     if xpurt.get_xpu_mapping() == "CPU":
-        computed = dtype != torch.bfloat16 or _is_bf16_computed()
+        computed = dtype != torch.bfloat16 or has_bf16()
         is_one = activation not in ("none", "relu") and computed
         assert ("xpurt::fused_product" in primitives()) == is_one
 

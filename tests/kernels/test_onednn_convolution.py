@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from cpu_types import has_bf16
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -103,8 +104,7 @@ def check(case: Case, host: list[Tensor], xpu: torch.device, factor: float) -> N
         actual = run(case, [x.to(xpu) for x in host])
     # Without instructions for bfloat16 PyTorch's CPU kernel joins what it computed of
     # each group, in the default order of dimensions.
-    bf16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    ordered = case.groups == 1 or bf16 or host[0].dtype != torch.bfloat16
+    ordered = case.groups == 1 or has_bf16() or host[0].dtype != torch.bfloat16
     for mine, theirs in zip(actual, expected, strict=True):
         assert_near(mine, theirs, factor, check_stride=ordered)
     for op in (FORWARD, BACKWARD):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from release_tools import ROOT, build_backend, package_version
+from release_tools import ROOT, build_backend, build_ext, package_version
 
 TORCH = "torch>=2.13,<2.16"
 
@@ -65,19 +65,11 @@ def test_without_a_pytorch_that_fits_nothing_is_compiled(
     tmp_path: Path, version: str | None, reason: str
 ) -> None:
     """A wheel without the extension would be the worse answer."""
-    code = (
-        "import runpy, sys; sys.path.insert(0, 'release'); import package_version\n"
-        f"package_version.installed_pytorch = lambda: {version!r}\n"
-        f"sys.argv = ['setup.py', '-q', 'build_ext', '--build-lib', {str(tmp_path)!r}]\n"
-        "runpy.run_path('setup.py', run_name='__main__')"
+    prepare = (
+        "import package_version\n"
+        f"package_version.installed_pytorch = lambda: {version!r}"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = build_ext(prepare, tmp_path)
     assert done.returncode == 1
     assert reason in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -1,11 +1,9 @@
 """The ops that kernels are written for, compared with those of the installed PyTorch."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from release_tools import ROOT, check_ops, package_version
+from release_tools import build_ext, check_ops, package_version
 
 ADD = "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
 OLD = "aten::_cdist_backward(Tensor grad, Tensor x1) -> Tensor"
@@ -83,21 +81,13 @@ def test_ops_are_found_in_sources() -> None:
 
 def test_the_build_stops_with_the_list(tmp_path: Path) -> None:
     """Before anything is compiled."""
-    code = (
-        "import runpy, sys; sys.path.insert(0, 'release'); import check_ops\n"
+    prepare = (
+        "import check_ops\n"
         f"made = check_ops.Path({str(tmp_path / 'ops.txt')!r})\n"
         f"made.write_text({ADD!r} + '\\n' + {QR.replace('qr', 'qr_of_old')!r})\n"
-        "check_ops.FILE = made\n"
-        f"sys.argv = ['setup.py', '-q', 'build_ext', '--build-lib', {str(tmp_path)!r}]\n"
-        "runpy.run_path('setup.py', run_name='__main__')"
+        "check_ops.FILE = made"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    done = build_ext(prepare, tmp_path)
     assert done.returncode == 1
     assert "release/check_ops.py --update. 1 differ:\n" in done.stderr
     assert "aten::qr_of_old(Tensor self, bool some=True)" in done.stderr

@@ -94,3 +94,15 @@ bool has_word(const char* words, const char* word) {
   }
   return false;
 }
+
+cl_context context_of_queue(cl_command_queue queue) {
+  cl_context context = NULL;
+  next.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+  return context;
+}
+
+cl_context context_of_kernel(cl_kernel kernel) {
+  cl_context context = NULL;
+  next.clGetKernelInfo(kernel, CL_KERNEL_CONTEXT, sizeof context, &context, NULL);
+  return context;
+}

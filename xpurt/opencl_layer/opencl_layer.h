@@ -34,6 +34,9 @@ cl_int answer(const void* value, size_t size, size_t room, void* out, size_t* si
 void* device_answer(cl_device_id device, cl_device_info param, size_t* size);
 void* platform_answer(cl_platform_id platform, cl_platform_info param, size_t* size);
 
+cl_context context_of_queue(cl_command_queue queue);
+cl_context context_of_kernel(cl_kernel kernel);
+
 // Whether `words`, separated by spaces, contain `word`.
 bool has_word(const char* words, const char* word);
 

@@ -102,16 +102,9 @@ def activate(
         raise ValueError(
             f'limits="{limits}" is not possible. It is {VIRTUAL_GPU_LIMITS_SHOWN}.'
         )
+    modes = {"coherent": coherent, "svm": svm, "strict": strict, "lenient": True}
     wanted = {
-        "XPURT_VIRTUAL_GPU": (
-            "coherent"
-            if coherent
-            else "svm"
-            if svm
-            else "strict"
-            if strict
-            else "lenient"
-        ),
+        "XPURT_VIRTUAL_GPU": next(mode for mode, is_on in modes.items() if is_on),
         "XPURT_VIRTUAL_GPU_DELAY_US": str(delay_us),
         "XPURT_VIRTUAL_GPU_MEMORY": str(memory_bytes or 0),
         "XPURT_VIRTUAL_GPU_FP64": "1" if fp64 else "0",

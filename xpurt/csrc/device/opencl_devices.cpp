@@ -7,26 +7,20 @@
 namespace xpurt {
 namespace {
 
-std::string text_of(cl_device_id device, cl_device_info what) {
+// The answer to a query of OpenCL; empty if the driver does not answer. `query` is
+// clGetDeviceInfo or clGetPlatformInfo.
+template <auto& query, typename Of>
+std::string answer_of(Of of, cl_uint what) {
   size_t bytes = 0;
-  if (clGetDeviceInfo(device, what, 0, nullptr, &bytes) != CL_SUCCESS) return {};
+  if (query(of, what, 0, nullptr, &bytes) != CL_SUCCESS) return {};
   std::string text(bytes, '\0');
-  if (clGetDeviceInfo(device, what, bytes, text.data(), nullptr) != CL_SUCCESS) {
-    return {};
-  }
+  if (query(of, what, bytes, text.data(), nullptr) != CL_SUCCESS) return {};
   while (!text.empty() && text.back() == '\0') text.pop_back();
   return text;
 }
 
-std::string platform_name(cl_platform_id platform) {
-  size_t bytes = 0;
-  if (clGetPlatformInfo(platform, CL_PLATFORM_NAME, 0, nullptr, &bytes) != CL_SUCCESS) {
-    return {};
-  }
-  std::string text(bytes, '\0');
-  clGetPlatformInfo(platform, CL_PLATFORM_NAME, bytes, text.data(), nullptr);
-  while (!text.empty() && text.back() == '\0') text.pop_back();
-  return text;
+std::string text_of(cl_device_id device, cl_device_info what) {
+  return answer_of<clGetDeviceInfo>(device, what);
 }
 
 // 0 if the driver does not answer.
@@ -83,7 +77,7 @@ std::vector<OpenCLDevice> opencl_devices() {
         CL_SUCCESS) {
       continue;
     }
-    const std::string name = platform_name(platform);
+    const std::string name = answer_of<clGetPlatformInfo>(platform, CL_PLATFORM_NAME);
     for (cl_device_id device : devices) found.push_back(describe(name, device));
   }
   return found;

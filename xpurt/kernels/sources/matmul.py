@@ -40,8 +40,9 @@ def _product(computed_as: str) -> str:
 
 def matmul_values(template: str, fields: Sequence[str]) -> dict[str, object]:
     """Fields: for vectors, "lanes,rows in registers,rows,columns,depth", where the last
-    three are of a block ("16,12,144,160,128"); for tiles, work-items along a side; types of the result, the computation and
-    the operands; "adds" if the first operand is added; the activation."""
+    three are of a block ("16,12,144,160,128"); for tiles, work-items along a side; types
+    of the result, the computation and the operands; "adds" if the first operand is added;
+    the activation."""
     blocks, types, adds, activation = fields
     stored_as, computed_as, letter = tuple(types)
     storage = TYPES[letter].storage

@@ -93,18 +93,6 @@ static cl_context create_context_from_type(const cl_context_properties* properti
   return made;
 }
 
-cl_context context_of_queue(cl_command_queue queue) {
-  cl_context context = NULL;
-  next.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
-  return context;
-}
-
-cl_context context_of_kernel(cl_kernel kernel) {
-  cl_context context = NULL;
-  next.clGetKernelInfo(kernel, CL_KERNEL_CONTEXT, sizeof context, &context, NULL);
-  return context;
-}
-
 void hook_contexts(cl_icd_dispatch* table) {
   table->clCreateContext = create_context;
   table->clCreateContextFromType = create_context_from_type;

@@ -49,9 +49,6 @@ cl_device_svm_capabilities served_svm(cl_device_id device);
 bool is_served_platform(cl_platform_id platform);
 ContextFacts facts_of(cl_context context);
 
-cl_context context_of_queue(cl_command_queue queue);
-cl_context context_of_kernel(cl_kernel kernel);
-
 // Waits for everything in the queues of a context.
 cl_int finish_queues(cl_context context);
 

@@ -100,18 +100,6 @@ bool is_gpu_context(cl_context context) {
          is_gpu_device(devices[0]);
 }
 
-cl_context context_of_queue(cl_command_queue queue) {
-  cl_context context = NULL;
-  next.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
-  return context;
-}
-
-cl_context context_of_kernel(cl_kernel kernel) {
-  cl_context context = NULL;
-  next.clGetKernelInfo(kernel, CL_KERNEL_CONTEXT, sizeof context, &context, NULL);
-  return context;
-}
-
 void hook_contexts(cl_icd_dispatch* table) {
   table->clCreateContext = create_context;
   table->clCreateContextFromType = create_context_from_type;

@@ -79,8 +79,6 @@ const char* limits_preamble(void);
 
 bool is_gpu_device(cl_device_id device);
 bool is_gpu_context(cl_context context);
-cl_context context_of_queue(cl_command_queue queue);
-cl_context context_of_kernel(cl_kernel kernel);
 
 // Whether the queue belongs to the virtual GPU and the virtual GPU has failed.
 bool takes_no_work(cl_command_queue queue);
