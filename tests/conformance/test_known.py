@@ -37,6 +37,20 @@ def test_lines_are_entries_with_reasons(tmp_path: Path) -> None:
     assert known == Known("CPU*", "add", "float32", "rounds  otherwise", 3)
 
 
+def test_an_entry_may_be_for_a_series_of_pytorch(tmp_path: Path) -> None:
+    path = tmp_path / "known.txt"
+    path.write_text("2.1[45]:CPU*  add  float32  rounds otherwise there\n")
+    (known,) = read_known(path)
+    assert known == Known(
+        "CPU*", "add", "float32", "rounds otherwise there", 1, "2.1[45]"
+    )
+    assert known.of_run("CPU+sycl", "2.15")
+    assert not known.of_run("GPU", "2.15")
+    assert not known.of_run("CPU", "2.13")
+    assert entry("CPU*", "add", "float32").of_run("CPU", "2.13")
+    assert str(known) == "line 1: 2.1[45]:CPU* add float32"
+
+
 def test_a_line_without_a_reason_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "known.txt"
     path.write_text("* add float32\n")

@@ -5,8 +5,8 @@
     GPU*    nn.LSTM        *          ...
 
 Mapping, op and dtype are shell patterns. The mapping is compared with the label of a
-run: "CPU", "AUTO+sycl". An entry is an error if all of its pairs pass: it has to be
-removed.
+run: "CPU", "AUTO+sycl". Before it may stand the series of PyTorch that the entry is for,
+as in "2.1[45]:CPU*". An entry is an error if all of its pairs pass: it has to be removed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,21 +14,27 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import torch
+
 from xpurt.conformance.results import Result
+from xpurt.torch_versions import series_of
+
+SERIES = series_of(torch.__version__)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One line of the file. line: its number, from 1."""
+    """One line of the file. line: its number, from 1. series: "*" where none is given."""
 
     mapping: str
     op: str
     dtype: str
     reason: str
     line: int
+    series: str = "*"
 
-    def of_run(self, label: str) -> bool:
-        return fnmatchcase(label, self.mapping)
+    def of_run(self, label: str, series: str = SERIES) -> bool:
+        return fnmatchcase(label, self.mapping) and fnmatchcase(series, self.series)
 
     def covers(self, result: Result) -> bool:
         return fnmatchcase(result.name, self.op) and fnmatchcase(
@@ -36,7 +42,8 @@ class Known:
         )
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.mapping} {self.op} {self.dtype}"
+        series = "" if self.series == "*" else f"{self.series}:"
+        return f"line {self.line}: {series}{self.mapping} {self.op} {self.dtype}"
 
 
 class BadFile(Exception):
@@ -51,13 +58,14 @@ def read_known(path: Path) -> list[Known]:
         if not line or line.startswith("#"):
             continue
         try:
-            mapping, op, dtype, reason = line.split(maxsplit=3)
+            run, op, dtype, reason = line.split(maxsplit=3)
         except ValueError:
             raise BadFile(
                 f"{path}:{number}: {line!r} is not an entry: a mapping, an op, a dtype "
                 "and the reason are wanted"
             ) from None
-        found.append(Known(mapping, op, dtype, reason, number))
+        series, _, mapping = run.rpartition(":")
+        found.append(Known(mapping, op, dtype, reason, number, series or "*"))
     return found
 
 
