@@ -105,6 +105,21 @@ def test_offsets(xpu: torch.device) -> None:
         generator.set_state(state)
 
 
+@pytest.mark.skipif(
+    not hasattr(torch.Generator, "philox_state"), reason="new in PyTorch 2.14"
+)
+def test_a_kernel_of_one_s_own_takes_numbers(xpu: torch.device) -> None:
+    generator = torch.Generator(xpu).manual_seed(2**63 + 5)
+    generator.set_offset(8)
+    for increment, later in ((4, 12), (5, 20), (0, 20), (1, 24)):
+        before = generator.get_offset()
+        seed, offset, in_graph = generator.philox_state(increment)
+        assert {each.device.type for each in (seed, offset, in_graph)} == {"cpu"}
+        assert seed.item() & (2**64 - 1) == 2**63 + 5
+        assert (offset.tolist(), in_graph.tolist()) == ([before], [0])
+        assert generator.get_offset() == later
+
+
 def test_states_that_are_none(xpu: torch.device) -> None:
     generator = torch.Generator(xpu).manual_seed(0x0102030405060708)
     good = generator.get_state()

@@ -84,3 +84,26 @@ def test_a_training_step_with_dropout(cpu: torch.device) -> None:
     assert torch.equal(first, eager.cpu())
     graph.replay()
     assert not torch.equal(gradient.cpu(), first)
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.Generator, "philox_state"), reason="new in PyTorch 2.14"
+)
+def test_a_kernel_of_one_s_own_takes_numbers_at_each_replay(cpu: torch.device) -> None:
+    generator = torch.xpu.default_generators[0]
+    in_graph: list[int] = []
+
+    def positions() -> torch.Tensor:
+        torch.rand(5, device=cpu)
+        seed, offset, distance = generator.philox_state(6)
+        in_graph.append(int(distance))
+        return torch.cat([seed, offset])
+
+    torch.xpu.manual_seed(3)
+    graph, result = captured(positions)
+    torch.xpu.manual_seed(7)
+    for offset in (0, 12):
+        graph.replay()
+        assert result.tolist() == [7, offset]
+    assert in_graph == [4]
+    assert generator.get_offset() == 24

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "device/device.h"
+#include "host/torch_version.h"
 #include "random/captured_draws.h"
 #include "random/random.h"
 #include "stream/capture.h"
@@ -98,6 +99,28 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
     state_ = other->state_;
   }
 
+#if XPURT_TORCH_AT_LEAST(2, 14)
+  // Takes numbers for a kernel of the caller. In a capture seed and offset are memory
+  // that each replay writes; see Note [Random numbers in a capture].
+  void philox_state(uint64_t increment, at::Tensor& seed, at::Tensor& offset,
+                    at::Tensor& offset_in_graph) override {
+    check_mapping();
+    const bool rest = increment % kOffsetPerOp != 0;
+    const uint64_t growth = (increment / kOffsetPerOp + rest) * kOffsetPerOp;
+    if (is_captured()) {
+      const Draw draw = captured_draws.load()->take(state_, growth, device());
+      seed = draw.from->narrow(0, 0, 1);
+      offset = draw.from->narrow(0, 1, 1);
+      offset_in_graph = number_on_cpu(draw.offset);
+      return;
+    }
+    const PhiloxPosition position = state_->take(growth);
+    seed = number_on_cpu(position.seed);
+    offset = number_on_cpu(position.offset);
+    offset_in_graph = number_on_cpu(0);
+  }
+#endif
+
   const std::shared_ptr<PhiloxState>& state() const {
     check_mapping();
     return state_;
@@ -112,6 +135,14 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
     return new PhiloxGenerator(device().index(), Lifetime::kMapping,
                                std::make_shared<PhiloxState>(state_->position()));
   }
+
+#if XPURT_TORCH_AT_LEAST(2, 14)
+  static at::Tensor number_on_cpu(uint64_t number) {
+    at::Tensor made = at::detail::empty_cpu({1}, at::kLong);
+    *made.mutable_data_ptr<int64_t>() = static_cast<int64_t>(number);
+    return made;
+  }
+#endif
 
   static void check_offset(uint64_t offset) {
     TORCH_CHECK(offset % kOffsetPerOp == 0, "offset must be a multiple of ",
