@@ -11,6 +11,7 @@ import build_backend  # noqa: E402
 import build_wheels  # noqa: E402
 import check_ops  # noqa: E402
 import check_release  # noqa: E402
+import compile_extension  # noqa: E402
 import package_version  # noqa: E402
 import wheel_contents  # noqa: E402
 
@@ -39,6 +40,7 @@ __all__ = [
     "build_wheels",
     "check_ops",
     "check_release",
+    "compile_extension",
     "package_version",
     "wheel_contents",
 ]
