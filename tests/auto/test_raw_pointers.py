@@ -71,28 +71,29 @@ def in_versioned_capsule(capsule: object) -> int:
     return in_versioned(pointer_in(capsule, b"dltensor_versioned"))
 
 
-def exchange() -> Exchange:
-    capsule = torch.Tensor.__dlpack_c_exchange_api__
+def exchange(owner: type[torch.Tensor]) -> Exchange:
+    capsule = owner.__dlpack_c_exchange_api__
     return Exchange.from_address(pointer_in(capsule, b"dlpack_exchange_api"))
 
 
-TABLE = exchange()
+TABLE = exchange(torch.Tensor)
+READ_ONLY = getattr(torch.utils.dlpack, "ReadOnlyTensorWrapper", None)  # from 2.14 on
 
 
-def by_exchange(x: Tensor) -> int:
+def by_exchange(x: Tensor, table: Exchange = TABLE) -> int:
     room = ctypes.create_string_buffer(256)
     function = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
     address = ctypes.addressof(room)
-    assert function(TABLE.unmanaged)(x, address) == 0
+    assert function(table.unmanaged)(x, address) == 0
     return first_word(address)
 
 
-def by_managed_exchange(x: Tensor) -> int:
+def by_managed_exchange(x: Tensor, table: Exchange = TABLE) -> int:
     made = ctypes.c_void_p()
     function = ctypes.PYFUNCTYPE(
         ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p)
     )
-    assert function(TABLE.managed)(x, ctypes.byref(made)) == 0
+    assert function(table.managed)(x, ctypes.byref(made)) == 0
     assert made.value is not None
     found = in_versioned(made.value)
     # Its third word is the function that releases it.
@@ -142,6 +143,17 @@ ROADS: dict[str, Callable[[Tensor], int]] = {
 }
 
 
+if READ_ONLY is not None:
+    READ_ONLY_TABLE = exchange(READ_ONLY)
+    ROADS |= {
+        "read-only": lambda x: in_versioned_capsule(READ_ONLY(x).__dlpack__()),
+        "read-only, in C": lambda x: by_exchange(READ_ONLY(x), READ_ONLY_TABLE),
+        "read-only, in C, managed": lambda x: by_managed_exchange(
+            READ_ONLY(x), READ_ONLY_TABLE
+        ),
+    }
+
+
 def value_at(address: int) -> float:
     return float(ctypes.c_float.from_address(address).value)
 
@@ -176,8 +188,13 @@ NO_ROADS = {
     "_storage_address": "address of the storage object",
     "_from_dlpack": "takes a capsule",
     "_crash_if_vptr_ubsan": "takes nothing",
+    "_clear_storage_data_ptr_access_error_msg": "a mark of a storage",
+    "_set_storage_data_ptr_access_error_msg": "a mark of a storage",
     "_set_throw_on_mutable_data_ptr": "a mark of a tensor",
     "_set_warn_deprecated_on_mutable_data_ptr": "a mark of a tensor",
+    "_storage_throw_on_immutable_data_ptr": "a mark of a storage",
+    "_storage_throw_on_mutable_data_ptr": "a mark of a storage",
+    "_tensors_data_ptrs_at_indices_equal": "compares addresses",
 }
 COVERED = {
     "TensorBase.data_ptr",
@@ -186,6 +203,7 @@ COVERED = {
     "Tensor.__dlpack_c_exchange_api__",
     "Tensor.__sycl_usm_array_interface__",
     "_data_address",
+    "_const_dlpack_exchange_api",
     "_dlpack_exchange_api",
     "_to_dlpack",
     "_to_dlpack_versioned",

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <utility>
 
+#include "host/torch_version.h"
 #include "memory/known_storages.h"
 #include "memory/replica/replica.h"
 #include "python/bind.h"
@@ -28,11 +29,11 @@ namespace {
 // PyTorch gives addresses by few functions. Each has a PyMethodDef, to which the
 // attribute of the type, the inherited attribute of a subclass, bound methods and
 // references that were taken earlier all lead. The guard replaces the C function in
-// that PyMethodDef. DLPack's exchange from C to C is a table of functions, which is
-// changed in the same way: a consumer may have taken its address earlier. Rejected: to
-// set attributes of the Python classes. torch._C.TensorBase.data_ptr(x), and everything
-// that was looked up before, passes by them, and the types in C cannot be changed by
-// setattr.
+// that PyMethodDef. DLPack's exchange from C to C is a table of functions, of which
+// PyTorch 2.14 has another one for read-only views. They are changed in the same way: a
+// consumer may have taken the address of a table earlier. Rejected: to set attributes of
+// the Python classes. torch._C.TensorBase.data_ptr(x), and everything that was looked up
+// before, passes by them, and the types in C cannot be changed by setattr.
 //
 // Not covered: C++ code that calls data_ptr<T>() outside of an op. It is inlined into
 // that code. Kernels of ops are covered by Note [Foreign kernels].
@@ -52,8 +53,17 @@ constexpr std::array kGuarded{
 // PyTorch's own functions. They stay here when the guards are removed: a call may be
 // under way.
 std::array<PyCFunction, kGuarded.size()> originals{};
-DLPackManagedTensorFromPyObjectNoSync original_managed = nullptr;
-DLPackDLTensorFromPyObjectNoSync original_unmanaged = nullptr;
+struct Exchange {
+  const char* name;  // of the function in torch._C that returns the table
+  DLPackManagedTensorFromPyObjectNoSync managed = nullptr;
+  DLPackDLTensorFromPyObjectNoSync unmanaged = nullptr;
+};
+std::array exchanges{
+    Exchange{"_dlpack_exchange_api"},
+#if XPURT_TORCH_AT_LEAST(2, 14)
+    Exchange{"_const_dlpack_exchange_api"},
+#endif
+};
 
 bool is_guarding = false;  // under the GIL
 std::atomic<bool> never_lazily_from_now{
@@ -172,31 +182,37 @@ void guard_function(const py::module_& torch, bool on) {
   method->ml_meth = on ? guard : originals[I];
 }
 
+template <size_t I>
 int guarded_managed(void* object, DLManagedTensorVersioned** out) {
   HANDLE_TH_ERRORS
   address_leaves(static_cast<PyObject*>(object));
-  return original_managed(object, out);
+  return exchanges[I].managed(object, out);
   END_HANDLE_TH_ERRORS_RET(-1)
 }
 
+template <size_t I>
 int guarded_unmanaged(void* object, DLTensor* out) {
   HANDLE_TH_ERRORS
   address_leaves(static_cast<PyObject*>(object));
-  return original_unmanaged(object, out);
+  return exchanges[I].unmanaged(object, out);
   END_HANDLE_TH_ERRORS_RET(-1)
 }
 
+template <size_t I>
 void guard_exchange(const py::module_& torch, bool on) {
-  const py::object capsule = torch.attr("_dlpack_exchange_api")();
+  Exchange& original = exchanges[I];
+  const py::object capsule = torch.attr(original.name)();
   auto* api = static_cast<DLPackExchangeAPI*>(
       PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
   if (api == nullptr) throw py::error_already_set();
   if (on) {
-    original_managed = api->managed_tensor_from_py_object_no_sync;
-    original_unmanaged = api->dltensor_from_py_object_no_sync;
+    original.managed = api->managed_tensor_from_py_object_no_sync;
+    original.unmanaged = api->dltensor_from_py_object_no_sync;
   }
-  api->managed_tensor_from_py_object_no_sync = on ? &guarded_managed : original_managed;
-  api->dltensor_from_py_object_no_sync = on ? &guarded_unmanaged : original_unmanaged;
+  api->managed_tensor_from_py_object_no_sync =
+      on ? &guarded_managed<I> : original.managed;
+  api->dltensor_from_py_object_no_sync =
+      on ? &guarded_unmanaged<I> : original.unmanaged;
 }
 
 void guard_raw_pointers(bool on, bool never_lazily) {
@@ -206,7 +222,9 @@ void guard_raw_pointers(bool on, bool never_lazily) {
   [&]<size_t... I>(std::index_sequence<I...>) {
     (guard_function<I>(torch, on), ...);
   }(std::make_index_sequence<kGuarded.size()>());
-  guard_exchange(torch, on);
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    (guard_exchange<I>(torch, on), ...);
+  }(std::make_index_sequence<exchanges.size()>());
 }
 
 }  // namespace
