@@ -11,7 +11,7 @@ MEMBERS = (
     Member("torch._C._GLIBCXX_USE_CXX11_ABI", "bool", "the extension is built for one ABI"),
     Member("torch._C._has_xpu", "bool", "False: this wheel has no XPU of its own; xpurt sets it"),
     Member("torch._C._[Xx][Pp][Uu]*", "", "the names that PyTorch's `torch.xpu` is written over; xpurt sets them"),
-    Member("torch._C._broadcast*", "", "names that CUDA builds alone have, for `DataParallel`; xpurt sets them"),
+    Member("torch._C._broadcast*", "", "names that CUDA builds alone have, for `DataParallel`; set by xpurt; on a CUDA build they call its own for tensors of CUDA"),
     Member("torch._C._gather*", "", "the same"),
     Member("torch._C._scatter*", "", "the same"),
     Member("torch._C._from_dlpack", "builtin_function_or_method", "replaced: takes tensors without elements"),

@@ -2,11 +2,12 @@
 `torch.nn.DataParallel`.
 
 PyTorch calls these functions through names in ``torch._C`` that only CUDA builds have.
-A device is given by its index.
+There they take tensors of CUDA as before. A device is given by its index.
 """
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import wraps
 from typing import Any
 
 import torch
@@ -15,10 +16,8 @@ Streams = Sequence[torch.Stream | None] | None
 
 
 def names() -> dict[str, Callable[..., Any]]:
-    """The names in ``torch._C``; none on a CUDA build, which has its own."""
-    if hasattr(torch._C, "_scatter"):
-        return {}
-    return {
+    """The names in ``torch._C``."""
+    ours: dict[str, Callable[..., Any]] = {
         "_broadcast": broadcast,
         "_broadcast_out": broadcast_out,
         "_broadcast_coalesced": broadcast_coalesced,
@@ -27,6 +26,29 @@ def names() -> dict[str, Callable[..., Any]]:
         "_gather": gather,
         "_gather_out": gather_out,
     }
+    return {
+        name: _beside_cuda(getattr(torch._C, name, None), function)
+        for name, function in ours.items()
+    }
+
+
+def _beside_cuda(
+    cuda: Callable[..., Any] | None, ours: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The function for both devices. Of CPU tensors the accelerator decides."""
+    if cuda is None:
+        return ours
+
+    @wraps(ours)
+    def either(tensors: Any, *args: Any, **settings: Any) -> Any:
+        given = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+        device = given[0].device if given else None
+        if device is None or device.type == "cpu":
+            device = torch.accelerator.current_accelerator()
+        of_xpu = device is not None and device.type == "xpu"
+        return (ours if of_xpu else cuda)(tensors, *args, **settings)
+
+    return either
 
 
 def broadcast(tensor: torch.Tensor, devices: Sequence[int]) -> list[torch.Tensor]:
