@@ -1,5 +1,9 @@
 """Layers that PyTorch computes by one op, under autocast: dtypes and values as on the
-CPU, and nothing raised that is not raised there."""
+CPU, and nothing raised that is not raised there.
+
+A layer asks whether autocast is enabled, without naming a device. That is CUDA's until
+PyTorch 2.13, and then that of the accelerator: the layer is several ops there, the last
+of which, layer_norm, is computed in float32."""
 
 from collections.abc import Callable
 
@@ -61,6 +65,12 @@ def native_attention(kind: str, dtype: torch.dtype) -> Tensor:
     return result
 
 
+def dtype_of_layers(lower: torch.dtype) -> torch.dtype:
+    """That of an encoder layer's result on xpu."""
+    with torch.autocast("xpu", lower):
+        return torch.float32 if torch.is_autocast_enabled() else lower
+
+
 @pytest.mark.parametrize("lower", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize(
     "dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str
@@ -80,7 +90,9 @@ def test_dtype_and_values_are_those_of_the_cpu(
             expected = call("cpu", dtype)
         with torch.autocast("xpu", lower):
             found = call("xpu", dtype)
-    assert found.dtype == expected.dtype == lower
+    assert expected.dtype == lower
+    is_one_op = call in (attention, native_attention)
+    assert found.dtype == (lower if is_one_op else dtype_of_layers(lower))
     torch.testing.assert_close(found.float().cpu(), exact, rtol=0.05, atol=0.05)
 
 
@@ -94,8 +106,11 @@ def test_nested_tensors() -> None:
         expected = model(x, src_key_padding_mask=hidden)
         with torch.autocast("xpu", torch.bfloat16):
             found = model(x, src_key_padding_mask=hidden)
-    assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found.float(), expected, rtol=0.05, atol=0.05)
+    assert found.dtype == dtype_of_layers(torch.bfloat16)
+    # Several ops compute the hidden rows, too.
+    torch.testing.assert_close(
+        found.float()[~hidden], expected[~hidden], rtol=0.05, atol=0.05
+    )
 
 
 @pytest.mark.usefixtures("xpu")

@@ -55,7 +55,8 @@ class Sweep:
 
 
 def filled(row: Row, overload: Overload, variant: str) -> Callable[..., torch.Tensor]:
-    """The overload as a function of its operands: parameters have their defaults."""
+    """The overload as a function of its operands. Parameters have their defaults, but
+    0 for a negative one beside unsigned operands."""
 
     def function(*operands: torch.Tensor) -> torch.Tensor:
         left = list(operands)
@@ -71,7 +72,10 @@ def filled(row: Row, overload: Overload, variant: str) -> Callable[..., torch.Te
             elif "bool" in kind:
                 values.append(variant == "true")
             elif argument.has_default_value():
-                values.append(argument.default_value)
+                default = argument.default_value
+                negative = isinstance(default, int) and default < 0
+                unsigned = operands[0].dtype == torch.uint8
+                values.append(0 if negative and unsigned else default)
             elif operands[0].dtype.is_floating_point:
                 values.append(SCALARS.get(argument.name, 0.5 if position else 1.25))
             else:
