@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import select
 import signal
 import subprocess
@@ -205,11 +206,15 @@ class Worker:
         return answer
 
     def _last_words(self) -> str:
-        """The end of its output, without faulthandler's list of all libraries."""
+        """The end of its output, without faulthandler's list of all libraries, and
+        without the folders of the files, by whose length the innermost call would be
+        cut off."""
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
         lines_of_failure = [
-            line for line in lines if not line.startswith("Extension modules:")
+            re.sub(r'(?<=File ")[^"]*/(?=[^/"]+/[^/"]+")', "", line)
+            for line in lines
+            if not line.startswith("Extension modules:")
         ]
         return "\n".join(lines_of_failure)[-LAST_WORDS:]
 
