@@ -1,5 +1,7 @@
 """What a user can see of lazy graphs: their code, when they are compiled, and their time."""
 
+import pytest
+import torch
 from own_process import output, run
 
 START = """
@@ -133,6 +135,7 @@ print(sorted({{row.tier for row in xpurt.op_report() if "lazy graph 1 " in row.o
 )
 
 
+@pytest.mark.skipif(torch.cuda._is_compiled(), reason="no timelines beside CUDA's")
 def test_the_runs_of_graphs_are_in_the_report_and_in_the_timeline(tmp_path) -> None:
     picture = tmp_path / "graphs.png"
     ended = run(TIMES.format(path=str(picture)))  # the profiler writes to stderr
