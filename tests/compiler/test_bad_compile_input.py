@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from own_process import run
+from own_process import compiling_run as run
 from torch import nn
 
 import xpurt
