@@ -13,7 +13,6 @@ import textwrap
 from functools import cache, partial
 from pathlib import Path
 
-
 # What is read after the import of PyTorch and of its compiler.
 READ_LATE = ("XPURT_", "OCL_ICD_", "TORCHINDUCTOR_CACHE_DIR")
 
