@@ -1,8 +1,8 @@
 """A process that has imported PyTorch, of which others are forked: that import is most
 of what a short process takes.
 
-Run as a program, with a socket of packets as its standard input. A packet is a request
-in JSON and three file descriptors; the forked process runs the code as `python -c`
+Run as a program, with a socket of packets as its standard input, and the names of other
+modules to import as its arguments. A packet is a request in JSON and three file descriptors; the forked process runs the code as `python -c`
 would, to the end of the interpreter. Its number, and then how it ended, are written to
 the last descriptor; the others are what it writes to.
 """
@@ -59,6 +59,8 @@ def forget_the_ended() -> None:
 if __name__ == "__main__":
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     torch = importlib.import_module("torch")
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
     gc.freeze()
     asked = serve(socket.socket(fileno=os.dup(0)))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

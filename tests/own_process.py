@@ -13,20 +13,29 @@ import textwrap
 from functools import cache, partial
 from pathlib import Path
 
+# What is read after the import of PyTorch and of its compiler.
+READ_LATE = ("XPURT_", "OCL_ICD_", "TORCHINDUCTOR_CACHE_DIR")
+
 
 def run(
-    code: str, *, timeout: float = 240, fresh: bool = False, **environment: str
+    code: str,
+    *,
+    timeout: float = 240,
+    fresh: bool = False,
+    compiles: bool = False,
+    **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     """Runs Python code in a new process, by default under the mapping CPU.
 
     fresh: it imports PyTorch itself. Others are forked from one that has, but not
-    xpurt. environment: variables on top of this process's own; an empty one counts as
-    unset. Those of others than xpurt are for fresh processes.
+    xpurt. compiles: the process that it is forked from has imported Inductor, too.
+    environment: variables on top of this process's own; an empty one counts as unset.
+    Those that are not read late are for fresh processes.
     """
     env = {**os.environ, "XPURT_MAPPING": "CPU", **environment}
     env = {name: value for name, value in env.items() if value}
     code = textwrap.dedent(code)
-    if fresh or not all(name.startswith("XPURT_") for name in environment):
+    if fresh or not all(name.startswith(READ_LATE) for name in environment):
         return subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
@@ -34,14 +43,20 @@ def run(
             timeout=timeout,
             env=env,
         )
-    return _run_forked(code, timeout, env)
+    modules = ("torch._inductor.compile_fx",) if compiles else ()
+    return _run_forked(code, timeout, env, modules)
 
 
 def output(
-    code: str, *, timeout: float = 240, fresh: bool = False, **environment: str
+    code: str,
+    *,
+    timeout: float = 240,
+    fresh: bool = False,
+    compiles: bool = False,
+    **environment: str,
 ) -> str:
     """The code's output; fails unless the process ends well and silently."""
-    ended = run(code, timeout=timeout, fresh=fresh, **environment)
+    ended = run(code, timeout=timeout, fresh=fresh, compiles=compiles, **environment)
     assert ended.returncode == 0, f"exit {ended.returncode}\n{ended.stderr}"
     assert ended.stderr == "", ended.stderr
     return ended.stdout.strip()
@@ -51,12 +66,16 @@ def output(
 fresh_run = partial(run, fresh=True)
 fresh_output = partial(output, fresh=True)
 
+# Inductor takes longer to import than PyTorch.
+compiling_run = partial(run, compiles=True)
+compiling_output = partial(output, compiles=True)
+
 
 @cache
-def _fork_server() -> socket.socket:
+def _fork_server(modules: tuple[str, ...]) -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     script = Path(__file__).with_name("fork_server.py")
-    server = subprocess.Popen([sys.executable, script], stdin=theirs)
+    server = subprocess.Popen([sys.executable, script, *modules], stdin=theirs)
     theirs.close()
 
     def end() -> None:
@@ -68,7 +87,10 @@ def _fork_server() -> socket.socket:
 
 
 def _run_forked(
-    code: str, timeout: float, environment: dict[str, str]
+    code: str,
+    timeout: float,
+    environment: dict[str, str],
+    modules: tuple[str, ...],
 ) -> subprocess.CompletedProcess[str]:
     request = {"code": code, "environment": environment, "folder": str(Path.cwd())}
     reports, report = os.pipe()
@@ -78,7 +100,8 @@ def _run_forked(
         tempfile.TemporaryFile("w+") as err,
     ):
         descriptors = [out.fileno(), err.fileno(), report]
-        socket.send_fds(_fork_server(), [json.dumps(request).encode()], descriptors)
+        server = _fork_server(modules)
+        socket.send_fds(server, [json.dumps(request).encode()], descriptors)
         os.close(report)
         child = int(lines.readline())
         in_time = bool(select.select([lines], [], [], timeout)[0])

@@ -29,6 +29,7 @@ def in_a_loop(factor: Tensor, added: Tensor, reverse: bool = False) -> Tensor:
     return torch.stack(found[::-1] if reverse else found, 1).sin()
 
 
+@pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("reverse", [False, True])
 def test_gradients(reverse: bool, xpu: torch.device) -> None:
     operands = [torch.rand(2, 5, 3, device=xpu, requires_grad=True) for _ in range(2)]
@@ -41,6 +42,7 @@ def test_gradients(reverse: bool, xpu: torch.device) -> None:
     )
 
 
+@pytest.mark.mappings("GPU")
 @pytest.mark.filterwarnings("error:torch.compile runs")
 def test_kernels(xpu: torch.device) -> None:
     if _C.host_reads(xpu.index):

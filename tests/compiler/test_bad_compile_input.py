@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from own_process import run
+from own_process import compiling_run as run
 from torch import nn
 
 import xpurt
@@ -51,6 +51,7 @@ def test_another_program_than_one_of_kernels(
         compiled(torch.ones(2, device=xpu))
 
 
+@pytest.mark.mappings("CPU")
 @FORMS
 @pytest.mark.usefixtures("form")
 def test_a_compiled_module_is_pickled_and_loaded(xpu: torch.device) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from own_process import run
+from own_process import compiling_run as run
 
 
 def compile_in(folder: Path, before: str = "") -> str:

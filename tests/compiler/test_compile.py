@@ -64,6 +64,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Sequence[int]]] = {
 }
 
 
+@pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_training_step(xpu: torch.device, name: str) -> None:
     make, shape = MODELS[name]
@@ -281,6 +282,7 @@ class CachedAttention(nn.Module):
         return mixed.transpose(1, 2).flatten(2)
 
 
+@pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("policy", ["auto", "sycl"])
 def test_generation_with_a_static_cache(xpu: torch.device, policy: str) -> None:
     """A text, and then token by token; each call reads what those before have written."""

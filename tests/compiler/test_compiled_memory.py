@@ -61,6 +61,7 @@ def peak_of_xpu(step: Step) -> int:
 MOST = {"native": 1.01, "sycl": 1.1}
 
 
+@pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("policy", MOST)
 def test_a_step_takes_no_more_than_stocks(xpu: torch.device, policy: str) -> None:
     if policy == "native" and not _C.host_reads(xpu.index):

@@ -36,8 +36,16 @@ def ops_of(model: nn.Module, x: torch.Tensor, **given: torch.Tensor) -> set[str]
     return {row.op for row in xpurt.op_report().rows}
 
 
-@pytest.mark.parametrize("norm_first", [False, True])
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.mappings("CPU", "GPU")
+@pytest.mark.parametrize(
+    ("activation", "norm_first"),
+    [
+        ("relu", False),
+        ("gelu", True),
+        pytest.param("relu", True, marks=pytest.mark.slow),
+        pytest.param("gelu", False, marks=pytest.mark.slow),
+    ],
+)
 def test_a_layer_becomes_its_parts(
     xpu: torch.device, activation: str, norm_first: bool
 ) -> None:

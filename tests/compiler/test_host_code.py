@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from own_process import run
+from own_process import compiling_run as run
 
 import xpurt
 from xpurt import _C

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from own_process import fresh_run
+from own_process import compiling_run
 
 COMPILED = """
 import json
@@ -42,7 +42,7 @@ print(json.dumps([wrong, [each.op for each in xpurt.op_report() if each.tier == 
     ],
 )
 def test_generated_kernels_fit_the_device(limits: str) -> None:
-    done = fresh_run(
+    done = compiling_run(
         COMPILED,
         XPURT_VIRTUAL_GPU="strict",
         XPURT_VIRTUAL_GPU_FP64="0",

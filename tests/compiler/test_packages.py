@@ -43,9 +43,17 @@ def packaged(
     return torch._inductor.aoti_load_package(str(path))
 
 
-def test_a_package_of_any_batch(xpu: torch.device, tmp_path: Path) -> None:
+def two_layers(device: torch.device) -> nn.Module:
+    # Constants of fewer elements would become literals of the code.
+    layers = nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16)
+    return nn.Sequential(*layers).to(device).eval()
+
+
+def test_a_package_takes_any_batch_and_other_constants(
+    xpu: torch.device, tmp_path: Path
+) -> None:
     only_under("CPU")
-    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).to(xpu).eval()
+    model, other = two_layers(xpu), two_layers(xpu)
     batch = torch.export.Dim("batch", min=2, max=64)
     x = torch.randn(4, 8, device=xpu)
     loaded = packaged(model, (x,), tmp_path / "m.pt2", dynamic_shapes=({0: batch},))
@@ -55,6 +63,10 @@ def test_a_package_of_any_batch(xpu: torch.device, tmp_path: Path) -> None:
         assert y.device == x.device
         assert_close(y, model(x))
     assert all(each.device.type == "xpu" for each in model.parameters())
+    names = ["0.bias", "0.weight", "2.bias", "2.weight"]
+    assert sorted(loaded.get_constant_fqns()) == names
+    loaded.load_constants(dict(other.state_dict()), check_full_update=True)
+    assert_close(loaded(x), other(x))
 
 
 def test_what_the_model_writes_arrives(xpu: torch.device, tmp_path: Path) -> None:
@@ -72,20 +84,6 @@ def test_what_the_model_writes_arrives(xpu: torch.device, tmp_path: Path) -> Non
             assert_close(totals[0], totals[1])
             assert_close(total, totals[1])
             assert (total.device.type, other.device.type) == ("xpu", "cpu")
-
-
-def test_its_constants_are_exchanged_for_xpu_tensors(
-    xpu: torch.device, tmp_path: Path
-) -> None:
-    only_under("CPU")
-    # Fewer elements would become literals of the code.
-    model, other = (nn.Sequential(nn.Linear(8, 16)).to(xpu) for _ in range(2))
-    x = torch.randn(3, 8, device=xpu)
-    with torch.no_grad():
-        loaded = packaged(model, (x,), tmp_path / "m.pt2")
-        assert sorted(loaded.get_constant_fqns()) == ["0.bias", "0.weight"]
-        loaded.load_constants(dict(other.state_dict()), check_full_update=True)
-        assert_close(loaded(x), other(x))
 
 
 def test_a_package_of_a_cpu_model_stays_one(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from own_process import run
+from own_process import compiling_run as run
 from torch import Tensor
 from torch._inductor import config
 from torch._subclasses import FakeTensorMode

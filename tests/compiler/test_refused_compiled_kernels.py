@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from own_process import run
+from own_process import compiling_run as run
 from torch import Tensor
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._inductor.lowering import lowerings

@@ -1,6 +1,6 @@
 """Compiled programs on several devices: processes of their own."""
 
-from own_process import run
+from own_process import compiling_run as run
 
 
 def test_a_gradient_in_the_memory_of_a_saved_tensor_is_seen_by_all_devices() -> None:

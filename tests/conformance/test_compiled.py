@@ -36,8 +36,8 @@ def test_what_is_wrong_when_compiled_fails(fake: Settings) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        replace(NATIVE, sample=100),
-        replace(SYCL, sample=60),
+        replace(NATIVE, sample=200),
+        replace(SYCL, sample=120),
         pytest.param(NATIVE, marks=pytest.mark.slow),
         pytest.param(SYCL, marks=pytest.mark.slow),
         pytest.param(

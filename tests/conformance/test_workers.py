@@ -27,10 +27,10 @@ def test_a_crash_costs_one_pair_and_names_the_signal(fake: Settings) -> None:
 
 def test_a_hang_costs_one_pair_and_shows_where(fake: Settings) -> None:
     wanted = [pair("sleeps"), pair("right")]
-    hang, right = run_pairs(wanted, replace(fake, timeout_s=20))
+    hang, right = run_pairs(wanted, replace(fake, timeout_s=8))
     assert hang.status == "hung"
     (failure,) = hang.failures
-    assert "no answer after 20 s" in failure.message
+    assert "no answer after 8 s" in failure.message
     assert "in sleeps" in failure.message
     assert right.status == "passed"
 

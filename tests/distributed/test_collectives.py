@@ -24,9 +24,9 @@ SCRIPTS = {
 }
 
 BY_DEFAULT = {
-    "collectives.py": ("CPU", "AUTO"),
-    "ordering.py": ("GPU", "AUTO"),
-    "training.py": ("CPU", "GPU"),
+    "collectives.py": ("CPU",),
+    "ordering.py": ("AUTO",),
+    "training.py": ("GPU",),
     "attention.py": ("GPU",),
 }
 

@@ -13,7 +13,7 @@ import xpurt
 @pytest.mark.parametrize(
     ("kind", "mapping", "pattern"),
     [
-        ("killed", "CPU", "all_reduce"),
+        pytest.param("killed", "CPU", "all_reduce", marks=pytest.mark.slow),
         ("killed", "GPU", "all_reduce"),
         ("killed, then read", "GPU", "all_reduce"),
         ("late", "AUTO", "all_reduce"),

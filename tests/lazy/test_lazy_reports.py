@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from own_process import output, run
+from own_process import compiling_output as output
+from own_process import compiling_run as run
 
 START = """
 import logging, torch
@@ -63,25 +64,6 @@ def test_the_text_of_another_graph_says_when_it_is_compiled() -> None:
     )
     # 1 second, and 20 ms for each op; in 3 digits.
     assert line.endswith("it is compiled once they took 1.2e+03 ms"), line
-
-
-PAID = (
-    START
-    + """
-xpurt.lazy.init()
-x = torch.rand(1 << 20).to("lazy")
-while not xpurt.lazy.compilations():
-    y = chain(x)
-    xpurt.lazy.step(wait=True)
-print(xpurt.lazy.compilations()[0].reason)
-"""
-)
-
-
-def test_a_compilation_says_after_how_many_runs_it_was_due() -> None:
-    runs, _, rest = output(PAID).partition(" runs op by op of ")
-    ms = float(rest.split()[0])
-    assert ms * int(runs.replace(",", "")) > 1000
 
 
 FAILED = (

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from own_process import output
+from own_process import compiling_output as output
 
 from xpurt.lazy.size_families import NoPattern, Sized, pattern_of, sized
 

@@ -69,8 +69,17 @@ print("the same", xpurt.lazy.fallbacks())
 )
 
 
-@pytest.mark.parametrize("mapping", ["CPU", "GPU", "AUTO"])
-@pytest.mark.parametrize("code", [FLOAT32, BFLOAT16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("code", "mapping"),
+    [
+        pytest.param(FLOAT32, "CPU", id="float32-CPU"),
+        pytest.param(FLOAT32, "GPU", id="float32-GPU", marks=pytest.mark.slow),
+        pytest.param(FLOAT32, "AUTO", id="float32-AUTO"),
+        pytest.param(BFLOAT16, "CPU", id="bfloat16-CPU", marks=pytest.mark.slow),
+        pytest.param(BFLOAT16, "GPU", id="bfloat16-GPU"),
+        pytest.param(BFLOAT16, "AUTO", id="bfloat16-AUTO", marks=pytest.mark.slow),
+    ],
+)
 def test_losses_are_those_of_the_cpu(code: str, mapping: str) -> None:
     found = output(code, XPURT_MAPPING=with_gpu(mapping), timeout=120)
     assert found == "the same {}"

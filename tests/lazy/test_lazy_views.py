@@ -2,7 +2,7 @@
 functions. A process has one lazy backend."""
 
 import pytest
-from own_process import output
+from own_process import compiling_output as output
 
 START = """
 import logging, sys, torch

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from own_process import run
+from own_process import compiling_run as run
 
 PROGRAM = """
 import logging, torch
@@ -31,7 +31,6 @@ def ran(folder: Path) -> tuple[int, int]:
     ended = run(
         PROGRAM,
         timeout=240,
-        fresh=True,
         TORCHINDUCTOR_CACHE_DIR=str(folder),
     )
     assert ended.returncode == 0, ended.stderr

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+OTHERS = ["ipu", "mtia", "maia"]
+
 
 def new(name: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "xpurt", "prototype", "new", name]
@@ -14,7 +16,10 @@ def new(name: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.parametrize("name", ["mydevice", "ipu", "mtia", "maia"])
+NAMES = ["mydevice", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_new_package_passes_its_own_tests(name: str, tmp_path: Path) -> None:
     made = new(name, tmp_path)
     assert made.returncode == 0, made.stderr

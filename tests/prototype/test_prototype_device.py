@@ -1,7 +1,7 @@
 """A prototype device computes, saves and draws as the device behind it does."""
 
 import pytest
-from prototype_programs import all_kinds, run
+from prototype_programs import all_kinds, few_kinds, run
 
 OPS = """
 x = torch.arange(12.0).reshape(3, 4)
@@ -66,7 +66,7 @@ print("saved")
 """.replace("{{", "{").replace("}}", "}")
 
 
-@all_kinds
+@few_kinds
 def test_save_load_and_copy(name: str, memory: str) -> None:
     assert "saved" in run(SAVED, name, memory)
 
@@ -117,7 +117,7 @@ print("done")
 """
 
 
-@all_kinds
+@few_kinds
 def test_runtime_generator_and_autocast(name: str, memory: str) -> None:
     mapping = {"XPURT_MAPPING": "explicit"} if memory == "xpu" else {}
     found = run(RUNTIME, name, memory, devices=2, **mapping)

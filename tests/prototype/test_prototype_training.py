@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from prototype_programs import START, environment_of, kinds_that_train, run
+from prototype_programs import START, environment_of, few_kinds, run
 from torchrun import torchrun
 
 TRAINING = """
@@ -77,7 +77,7 @@ print("the same")
 """
 
 
-@kinds_that_train
+@few_kinds
 def test_networks_train_to_the_losses_of_the_cpu(name: str, memory: str) -> None:
     assert "the same" in run(TRAINING, name, memory)
 
@@ -97,10 +97,12 @@ print("bit-equal")
 """
 
 
-@kinds_that_train
+@few_kinds
 def test_a_checkpoint_with_dropout_is_bit_equal(name: str, memory: str) -> None:
     assert "bit-equal" in run(CHECKPOINT, name, memory)
 
+
+NAMES = ["ipu", "hpu", "mydevice"]
 
 KEPT = """
 from torch.utils.checkpoint import checkpoint
@@ -128,7 +130,10 @@ print("kept")
 """
 
 
-@pytest.mark.parametrize("name", ["ipu", "hpu", "mtia", "mydevice"])
+@pytest.mark.parametrize(
+    "name",
+    ["mtia", *(pytest.param(each, marks=pytest.mark.slow) for each in NAMES)],
+)
 def test_other_states_are_kept_for_recomputation(name: str) -> None:
     assert "kept" in run(KEPT, name, "host")
 
@@ -148,7 +153,13 @@ print("pinned")
 
 @pytest.mark.parametrize(
     ("name", "memory"),
-    [*((name, "host") for name in ("ipu", "hpu", "mtia", "mydevice")), ("mtia", "cpu")],
+    [
+        ("mtia", "cpu"),
+        ("ipu", "host"),
+        pytest.param("hpu", "host", marks=pytest.mark.slow),
+        pytest.param("mtia", "host", marks=pytest.mark.slow),
+        pytest.param("mydevice", "host", marks=pytest.mark.slow),
+    ],
 )
 def test_a_data_loader_pins(name: str, memory: str) -> None:
     assert "pinned" in run(PINNED, name, memory)
@@ -176,9 +187,9 @@ dist.destroy_process_group()
 @pytest.mark.parametrize(
     ("name", "memory"),
     [
-        ("mtia", "host"),
-        ("ipu", "cpu"),
         ("mydevice", "gpu"),
+        pytest.param("mtia", "host", marks=pytest.mark.slow),
+        pytest.param("ipu", "cpu", marks=pytest.mark.slow),
         pytest.param("hpu", "host", marks=pytest.mark.slow),
         pytest.param("ipu", "host", marks=pytest.mark.slow),
         pytest.param("mydevice", "host", marks=pytest.mark.slow),

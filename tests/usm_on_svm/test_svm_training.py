@@ -19,7 +19,14 @@ print(json.dumps([xpurt.physical_devices()[0].name, expected, losses(case, "xpu"
 """
 
 
-@pytest.mark.parametrize("name", CASES)
+# Their kernels have to be built for this device.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "gpt" else [pytest.mark.slow])
+        for name in CASES
+    ],
+)
 def test_a_model_trains_to_the_losses_of_the_cpu(
     name: str, pytestconfig: pytest.Config
 ) -> None:
