@@ -202,12 +202,14 @@ def _take_accelerator(name: str, memory: str) -> None:
             f"{name} is PyTorch's accelerator in place of xpu, so xpu can't be behind it. "
             'Give memory="host", or take another type.'
         )
-    in_use = torch.xpu.is_initialized()  # type: ignore[no-untyped-call]
-    if memory != "xpu" and in_use:
-        raise ValueError(
-            f"{name} would take the place of xpu as PyTorch's accelerator, and xpu is in use. "
-            f"Make it before the first use of xpu, or take one of {', '.join(WITHOUT_HOOKS)}."
-        )
+    for other in ("xpu", "cuda"):
+        in_use = getattr(torch, other).is_initialized()
+        if in_use and (other, memory) != ("xpu", "xpu"):
+            raise ValueError(
+                f"{name} would take the place of {other} as PyTorch's accelerator, and {other} "
+                f"is in use. Make it before the first use of {other}, or take one of "
+                f"{', '.join(WITHOUT_HOOKS)}."
+            )
     _C.set_active(False)
     if name == "hpu":
         _C.hide_accelerator()

@@ -16,8 +16,8 @@ using c10::DeviceIndex;
 // Note [Two accelerators]
 // ~~~~~~~~~~~~~~~~~~~~~~~
 // PyTorch allows one accelerator per process: with CUDA and XPU both "built", every
-// backward fails, also that of CPU tensors. So isBuilt() is true for exactly one of the
-// two hooks objects at a time, and can change at run time (is_active()).
+// backward fails, also that of CPU tensors. So isBuilt() is true for at most one of the
+// two hooks objects at a time, and can change at run time (is_active(), is_hidden()).
 //
 // CUDA's object exists since `import torch`. A decorator is constructed in its place.
 // It forwards every call to a second object of CUDA's own class, except isBuilt(). The
@@ -34,7 +34,9 @@ std::unique_ptr<CUDAHooksInterface>& delegate() {
   }
 
 struct YieldingCudaHooks final : CUDAHooksInterface {
-  bool isBuilt() const override { return !is_active() && delegate()->isBuilt(); }
+  bool isBuilt() const override {
+    return !is_active() && !is_hidden() && delegate()->isBuilt();
+  }
 
   FORWARD(void, init, (), ())
   FORWARD(bool, isAvailable, (), ())

@@ -23,6 +23,9 @@ bool is_active() {
 void hide_accelerator() {
   hidden = true;
 }
+bool is_hidden() {
+  return hidden;
+}
 
 }  // namespace xpurt
 
@@ -31,7 +34,7 @@ namespace at {
 // PyTorch finds the class by exactly this name.
 struct XPUHooks final : XPUHooksInterface {
   void init() const override {}
-  bool isBuilt() const override { return xpurt::is_active() && !xpurt::hidden; }
+  bool isBuilt() const override { return xpurt::is_active() && !xpurt::is_hidden(); }
   bool isAvailable() const override { return xpurt::device_count() > 0; }
   bool hasXPU() const override { return xpurt::is_active(); }
   bool hasPrimaryContext(DeviceIndex index) const override {

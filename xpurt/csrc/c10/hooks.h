@@ -7,10 +7,11 @@ namespace xpurt {
 void set_active(bool value);
 bool is_active();
 
-// From now on PyTorch's choice of an accelerator passes over xpu. It refuses HPU and
-// XPU in one process; a prototype on HPU is the accelerator then, and xpu computes
-// beside it.
+// From now on PyTorch's choice of an accelerator passes over xpu, and on a CUDA build
+// over CUDA. It refuses HPU beside either; a prototype on HPU is the accelerator then,
+// and xpu computes beside it.
 void hide_accelerator();
+bool is_hidden();
 
 // Replaces the hooks object that PyTorch made before this library was loaded.
 void repair_late_hooks();
