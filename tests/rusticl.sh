@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Runs kernels on rusticl, Mesa's OpenCL driver, with llvmpipe, which computes on the CPU:
+# `make test-rusticl`. rusticl has no unified shared memory, so this needs and tests
+# XPURT_USM_ON_SVM=on. Arguments are pytest's, or Python's after the word `python`; without
+# them, samples of the conformance run and of tests/kernels.
+#
+# tests/unpacked_driver.sh says where rusticl comes from: 80 MB of packages.
+#
+#   RUSTICL_DIR     the folder; build/rusticl
+#   RUSTICL_SUITE   the release of Debian; forky, which has Mesa 26
+#   RUSTICL_MIRROR  the address of a Debian archive; the one that apt uses
+#   PYTHON          the interpreter of the environment that xpurt is installed in
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+name=rusticl package=mesa-opencl-icd size="80 MB"
+folder=$(realpath -m "${RUSTICL_DIR:-build/rusticl}")
+suite=${RUSTICL_SUITE:-forky}
+mirror=${RUSTICL_MIRROR:-}
+python=${PYTHON:-.venv/bin/python}
+. tests/unpacked_driver.sh
+
+[ -e "$libraries/libRusticlOpenCL.so.1" ] || unpack
+
+# rusticl finds libclc and Clang's headers in /usr/lib only. So the rest of this script runs
+# in a mount namespace of its own, where the packages' folders lie over those of /usr/lib.
+if [ "${RUSTICL_NAMESPACE:-}" != entered ]; then
+    mkdir -p "$folder/over"
+    (cd "$folder/root/usr/lib" && cp -rlf --parents clc llvm-*/lib/clang "$folder/over")
+    export RUSTICL_NAMESPACE=entered
+    exec unshare --map-root-user --mount bash -c 'mount -t overlay overlay \
+        -o "lowerdir=$1:/usr/lib" /usr/lib || exit 1; shift; exec "$@"' bash "$folder/over" \
+        tests/rusticl.sh "$@"
+fi
+export RUSTICL_ENABLE=llvmpipe XPURT_USM_ON_SVM=on
+use_driver libRusticlOpenCL.so.1
+run_arguments "$@"
+run_samples alignment chunks complex embedding_bags fused_optimizers image_rows out_types \
+    padding random_bits ranges reductions scattering sorting special_functions wrong_indices
