@@ -24,13 +24,17 @@ python=${PYTHON:-.venv/bin/python}
 
 # rusticl finds libclc and Clang's headers in /usr/lib only. So the rest of this script runs
 # in a mount namespace of its own, where the packages' folders lie over those of /usr/lib.
+# A user namespace gives the right to mount there. Both end with the script.
 if [ "${RUSTICL_NAMESPACE:-}" != entered ]; then
-    mkdir -p "$folder/over"
-    (cd "$folder/root/usr/lib" && cp -rlf --parents clc llvm-*/lib/clang "$folder/over")
-    export RUSTICL_NAMESPACE=entered
-    exec unshare --map-root-user --mount bash -c 'mount -t overlay overlay \
-        -o "lowerdir=$1:/usr/lib" /usr/lib || exit 1; shift; exec "$@"' bash "$folder/over" \
-        tests/rusticl.sh "$@"
+    over=$folder/over
+    mkdir -p "$over"
+    (cd "$folder/root/usr/lib" && cp -rlf --parents clc llvm-*/lib/clang "$over")
+    enter=(unshare --map-root-user --mount bash -c 'mount -t overlay overlay \
+        -o "lowerdir=$1:/usr/lib" /usr/lib && shift && exec "$@"' bash "$over")
+    "${enter[@]}" true || stop "rusticl needs an overlay over /usr/lib in a user namespace and \
+a mount namespace, which 'unshare --map-root-user --mount' can't make here: allow user \
+namespaces, on Linux 5.11 or later. Containers often forbid them."
+    RUSTICL_NAMESPACE=entered exec "${enter[@]}" tests/rusticl.sh "$@"
 fi
 export RUSTICL_ENABLE=llvmpipe XPURT_USM_ON_SVM=on
 use_driver libRusticlOpenCL.so.1
