@@ -5,6 +5,7 @@
 # make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
 # make test-programs   what other packages compute and train, in the same environment: 8 GB
 # make test-pocl   kernels on PoCL, another vendor's OpenCL driver for CPUs: 160 MB of packages
+# make test-rusticl   kernels on rusticl, a driver without unified shared memory: 80 MB of packages
 # make wheels     the wheel for this Python and PyTorch, into dist
 # make release-check   install that wheel in an empty environment, and use it
 # make matrix     quick tests for each supported version of PyTorch: 5 GB for each
@@ -51,7 +52,7 @@ CPP := $(shell find xpurt/csrc $(LAYERS) xpurt/include tests/cpp_extension -name
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc $(LAYERS) -type d 2>/dev/null)
 
-.PHONY: demo test test-quick matrix test-all test-cuda test-pocl test-programs sanitize lint bench docs \
+.PHONY: demo test test-quick matrix test-all test-cuda test-pocl test-rusticl test-programs sanitize lint bench docs \
     clean install wheels release-check
 .DEFAULT_GOAL := demo
 
@@ -77,6 +78,9 @@ test-cuda: install
 
 test-pocl: $(STAMPS)/tools install
 	PYTHON=$(BIN)/python tests/pocl.sh $(ARGS)
+
+test-rusticl: $(STAMPS)/tools install
+	PYTHON=$(BIN)/python tests/rusticl.sh $(ARGS)
 
 # With the build of PyTorch that the package index offers for torchvision's.
 test-programs: install

@@ -1,5 +1,6 @@
 """Small models of each common kind, with a batch each, for tests that train them."""
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -176,3 +177,21 @@ def vit() -> Case:
 
 
 CASES = {"resnet": resnet, "gpt": gpt, "bert": bert, "vit": vit}
+
+
+STEPS = 3
+
+
+def losses(case: Case, device: torch.device | str) -> list[float]:
+    """The losses of the first steps of training."""
+    model = copy.deepcopy(case.model).to(device).train()
+    batch = [each.to(device) for each in case.batch]
+    optimizer = case.optimizer(model.parameters())
+    seen = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = case.loss(model, *batch)
+        loss.backward()
+        optimizer.step()
+        seen.append(loss.detach())
+    return [each.item() for each in seen]

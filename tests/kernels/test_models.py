@@ -1,31 +1,13 @@
 """Models train on a device whose memory the host cannot read, with kernels alone."""
 
-import copy
 import warnings
 
 import pytest
 import torch
 
 import xpurt
-from kernels.model_zoo import CASES, Case
+from kernels.model_zoo import CASES, losses
 from xpurt import _C
-
-STEPS = 3
-
-
-def losses(case: Case, device: torch.device | str) -> list[float]:
-    """The losses of the first steps of training."""
-    model = copy.deepcopy(case.model).to(device).train()
-    batch = [each.to(device) for each in case.batch]
-    optimizer = case.optimizer(model.parameters())
-    seen = []
-    for _ in range(STEPS):
-        optimizer.zero_grad()
-        loss = case.loss(model, *batch)
-        loss.backward()
-        optimizer.step()
-        seen.append(loss.detach())
-    return [each.item() for each in seen]
 
 
 @pytest.mark.mappings("GPU")

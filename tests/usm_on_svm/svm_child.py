@@ -22,7 +22,12 @@ def usm_library() -> str:
 @cache
 def hiding_library() -> str:
     """The layer driver_without_usm.c, compiled."""
-    library = Path(mkdtemp(prefix="xpurt-test-")) / "driver_without_usm.so"
+    return compile_hiding_library(Path(mkdtemp(prefix="xpurt-test-")))
+
+
+def compile_hiding_library(folder: Path) -> str:
+    """Compiles driver_without_usm.c into `folder`; returns the library's path."""
+    library = folder / "driver_without_usm.so"
     sources = [HERE / "driver_without_usm.c", SHARED / "opencl_layer.c"]
     headers = [f"-I{SHARED}", f"-I{include_dir('intel-sycl-rt', 'CL/cl_layer.h')}"]
     flags = ["-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"]

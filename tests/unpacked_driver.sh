@@ -1,0 +1,117 @@
+# For tests/pocl.sh and tests/rusticl.sh, which source it: an OpenCL driver from Debian's
+# packages, with the C library that it is linked with, unpacked into a folder once. Nothing
+# is installed, and no rights of root are needed. They set these first:
+#
+#   name      what messages call the driver
+#   package   the package of Debian, which brings the others
+#   folder    where it goes; $folder/root is the root of the packages' files
+#   suite     the release of Debian
+#   mirror    the address of a Debian archive; empty for the one that apt uses
+#   size      of the download, for the message
+#   python    the interpreter of the environment that xpurt is installed in
+libraries=$folder/root/usr/lib/x86_64-linux-gnu
+
+stop() {
+    echo "$1" >&2
+    exit 1
+}
+
+unpack() {
+    local tool
+    for tool in apt-get dpkg-deb; do
+        command -v $tool > /dev/null || stop "$tool is missing: $name comes from Debian's \
+packages. Run this on Debian or Ubuntu, or unpack $name with its libraries into $folder/root."
+    done
+    [ "$(uname -m)" = x86_64 ] || stop "this machine is $(uname -m): the packages are for x86_64"
+    local keys=/usr/share/keyrings/debian-archive-keyring.gpg
+    [ -e $keys ] || stop "$keys is missing: install debian-archive-keyring"
+    [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' \
+        'Created-By: Packages' 'Origin: Debian' | sed -n 1p)
+    [ -n "$mirror" ] || stop "apt uses no archive of Debian here: name one in the environment"
+    echo "fetching $name of Debian $suite into $folder: $size, once"
+    local apt=$folder/apt
+    mkdir -p "$apt"/{lists,archives}/partial
+    touch "$apt/status"
+    echo "deb [arch=amd64 signed-by=$keys] $mirror $suite main" \
+        > "$apt/sources.list"
+    # The lists, the state and the packages of this run alone: the system's stay as they are.
+    cat > "$apt/apt.conf" <<END
+APT::Architecture "amd64";
+APT::Sandbox::User "";
+Debug::NoLocking "true";
+Dir::State "$apt";
+Dir::State::status "$apt/status";
+Dir::Cache "$apt";
+Dir::Etc::SourceList "$apt/sources.list";
+Dir::Etc::SourceParts "/dev/null";
+Dir::Etc::PreferencesParts "/dev/null";
+END
+    APT_CONFIG=$apt/apt.conf apt-get -qq update
+    APT_CONFIG=$apt/apt.conf apt-get -qq --download-only --no-install-recommends \
+        install "$package"
+    local each
+    for each in "$apt"/archives/*.deb; do
+        dpkg-deb -x "$each" "$folder/root"
+    done
+    rm -r "$apt"
+}
+
+# An environment like that of `python`, whose interpreter starts with the driver's C library.
+make_environment() {
+    local prefix base
+    prefix=$("$python" -c 'import sys; print(sys.prefix)')
+    base=$("$python" -c 'import os, sys; print(os.path.realpath(sys._base_executable))')
+    mkdir -p "$folder/venv/bin" "$folder/venv/lib"
+    cp "$prefix/pyvenv.cfg" "$folder/venv"
+    ln -sfn "$prefix"/lib/* "$folder/venv/lib"
+    ln -sfn "$prefix"/bin/ninja "$folder/venv/bin"
+    cat > "$folder/venv/bin/python" <<END
+#!/bin/sh
+exec $libraries/ld-linux-x86-64.so.2 --argv0 "\$0" \\
+    --library-path $libraries:$(dirname "$base")/../lib:/usr/lib/x86_64-linux-gnu $base "\$@"
+END
+    chmod +x "$folder/venv/bin/python"
+    python=$folder/venv/bin/python
+}
+
+# The library of the driver is the only driver: xpurt leaves a list alone that the user has
+# set. Makes the environment, and prints the device.
+use_driver() {
+    export OCL_ICD_FILENAMES=$libraries/$1 OCL_ICD_VENDORS=/nonexistent
+    export XPURT_CACHE_DIR=$folder/xpurt-cache XPURT_VIRTUAL_GPU=off PYTHONPATH=$PWD
+    export XPURT_MAPPING=CPU
+    make_environment
+    "$python" -c "import torch, xpurt
+print('$name device:', torch.xpu.get_device_name(0))
+print('driver:', xpurt.physical_devices()[0].driver_version)"
+}
+
+# Runs what the arguments of the script ask for, and ends it; without arguments it returns.
+run_arguments() {
+    [ $# -gt 0 ] || return 0
+    if [ "$1" = python ]; then
+        shift
+        exec "$python" "$@"
+    fi
+    exec "$python" -m pytest --xpu-mapping CPU --xpu-required "$@"
+}
+
+# Samples of the conformance run and of tests/kernels: ops of each kind of kernel. The
+# arguments are the names of the files of tests/kernels, without test_ and .py.
+run_samples() {
+    local ops paths status=0
+    ops=(add amax arange argmax argsort bmm cat cdist clamp copysign cumprod cumsum div erfinv
+        exp gather histc index_add index_put index_select kthvalue lgamma linspace log_softmax
+        logcumsumexp logsumexp masked_scatter masked_select matmul mean median mode nansum
+        'nn.functional.*norm' 'nn.functional.*pool2d' nn.functional.{conv2d,cross_entropy}
+        nn.functional.{ctc_loss,embedding,embedding_bag,gelu,grid_sample,interpolate,pad}
+        nn.functional.scaled_dot_product_attention nonzero norm polygamma prod roll scatter
+        scatter_add scatter_reduce searchsorted softmax sort std sum take topk tril unique
+        unique_consecutive var where)
+    paths=("${@/#/tests/kernels/test_}")
+    # Both run, and each may fail.
+    "$python" -m xpurt conformance --policy sycl --dtypes float32 int64 --sample 8 \
+        --samples-per-pair 3 --ops "${ops[@]}" || status=$?
+    "$python" -m pytest --xpu-mapping CPU --xpu-required -q "${paths[@]/%/.py}" || status=$?
+    exit $status
+}
