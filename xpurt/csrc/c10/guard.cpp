@@ -7,6 +7,7 @@
 #include "memory/allocator.h"
 #include "memory/gpu_trace.h"
 #include "stream/capture.h"
+#include "stream/capture_waits.h"
 #include "stream/event.h"
 
 namespace xpurt {
@@ -89,8 +90,12 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     notify_tracer(&Tracer::trace_gpu_device_synchronization);
     synchronize_device(index);
   }
+  // SYCL counts a queue that waits for recorded work as recording, too, and autograd
+  // orders only streams that are both captured or both not.
   bool isStreamCapturing(const c10::Stream& id) const override {
-    return capture_is_underway() && is_capturing(stream(id));
+    if (!capture_is_underway()) return false;
+    const Stream& asked = stream(id);
+    return is_capturing(asked) || waits_for_captured(asked);
   }
 
   void record(void** event, const c10::Stream& id, const DeviceIndex index,
