@@ -2,9 +2,10 @@
 of what a short process takes.
 
 Run as a program, with a socket of packets as its standard input, and the names of other
-modules to import as its arguments. A packet is a request in JSON and three file descriptors; the forked process runs the code as `python -c`
-would, to the end of the interpreter. Its number, and then how it ended, are written to
-the last descriptor; the others are what it writes to.
+modules to import as its arguments. A packet is a request in JSON and three file
+descriptors; the forked process runs the code as `python -c` would, to the end of the
+interpreter. Its number, and then how it ended, are written to the last descriptor; the
+others are what it writes to.
 """
 
 import gc

@@ -55,10 +55,15 @@ def output(
     compiles: bool = False,
     **environment: str,
 ) -> str:
-    """The code's output; fails unless the process ends well and silently."""
+    """The code's output; fails unless the process ends well and silently.
+
+    Triton's binding, which Inductor imports on a CUDA build, lists at the end what was
+    not collected, and nothing of a fork server is.
+    """
     ended = run(code, timeout=timeout, fresh=fresh, compiles=compiles, **environment)
     assert ended.returncode == 0, f"exit {ended.returncode}\n{ended.stderr}"
-    assert ended.stderr == "", ended.stderr
+    stderr = ended.stderr.partition("nanobind: leaked")[0]
+    assert stderr == "", stderr
     return ended.stdout.strip()
 
 
