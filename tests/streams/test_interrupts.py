@@ -18,6 +18,9 @@ queue = streams.sycl_queue(stream)
 spin = dpctl.program.create_program_from_source(queue, SOURCE).get_sycl_kernel("spin")
 out = dpctl.memory.MemoryUSMDevice(64, queue=queue)
 
+# A shell starts programs in the background with the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 def submit(rounds):
     queue.submit_async(spin, [out, ctypes.c_ulonglong(rounds)], [1], [1])
 
