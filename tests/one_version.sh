@@ -34,8 +34,11 @@ git ls-files --cached --others --exclude-standard -z \
     | { xargs -0 -r -I{} sh -c 'test ! -e "$1" || printf "%s\0" "$1"' _ {}; printf '.git\0'; } \
     | tar --null --files-from=- --create | tar --extract --directory "$tree"
 
+# As the shell of make's recipe reads them, in which a $ is two.
+arguments=
+[ $# -eq 0 ] || arguments=$(printf '%q ' "$@")
 echo "PyTorch $series, in $folder"
 # Where make was called from make, its variables are not for the copy.
 exec env -u MAKEFLAGS -u MAKELEVEL make --directory "$tree" "${TARGET:-test-quick}" \
     TORCH="${TORCH:-torch==$series.*}" VENV="${VENV:-$folder/venv}" \
-    ${PYTHON:+PYTHON="$PYTHON"} ARGS="$*"
+    ${PYTHON:+PYTHON="$PYTHON"} ARGS="${arguments//\$/\$\$}"
