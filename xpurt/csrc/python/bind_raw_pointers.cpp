@@ -31,9 +31,9 @@ namespace {
 // references that were taken earlier all lead. The guard replaces the C function in
 // that PyMethodDef. DLPack's exchange from C to C is a table of functions, of which
 // PyTorch 2.14 has another one for read-only views. They are changed in the same way: a
-// consumer may have taken the address of a table earlier. Rejected: to set attributes of
-// the Python classes. torch._C.TensorBase.data_ptr(x), and everything that was looked up
-// before, passes by them, and the types in C cannot be changed by setattr.
+// consumer may have taken the address of a table earlier. Rejected: to set attributes
+// of the Python classes. torch._C.TensorBase.data_ptr(x), and everything that was
+// looked up before, passes by them, and the types in C cannot be changed by setattr.
 //
 // Not covered: C++ code that calls data_ptr<T>() outside of an op. It is inlined into
 // that code. Kernels of ops are covered by Note [Foreign kernels].
