@@ -109,6 +109,29 @@ def test_what_an_op_writes_is_there(name: str, memory: str) -> None:
     assert "written" in run(COPIES, name, memory)
 
 
+THREADS = """
+import threading
+failed = []
+threading.excepthook = failed.append
+def count(part):
+    for _ in range(50):
+        part.add_(1)
+for _ in range(300):
+    both = torch.zeros(2, 1 << 16, device=name)
+    threads = [threading.Thread(target=count, args=(part,)) for part in both]
+    for each in threads: each.start()
+    for each in threads: each.join()
+    assert not failed, failed[0].exc_value
+    assert both.unique().tolist() == [50], both.unique()
+print("counted")
+"""
+
+
+@pytest.mark.slow  # a query of the queue beside a submission fails once in a minute
+def test_threads_share_a_stream() -> None:
+    assert "counted" in run(THREADS, "ipu", "gpu")
+
+
 def test_the_host_may_read_the_memory_alone_where_it_says_so() -> None:
     code = """
 import ctypes

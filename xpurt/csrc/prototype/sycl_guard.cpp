@@ -2,7 +2,6 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "device/event_status.h"
-#include "host/waiting.h"
 #include "prototype/host_guard.h"
 #include "prototype/prototype_parts.h"
 #include "prototype/sycl_memory.h"
@@ -52,7 +51,7 @@ struct SyclGuard final : HostGuard {
                   memory.exchange_stream(to.device_index(), to.id()));
   }
   void* getStreamNativeHandle(const Stream of) const override { return &queue(of); }
-  bool queryStream(const Stream& of) const override { return is_empty(queue(of)); }
+  bool queryStream(const Stream& of) const override { return is_done(queue(of)); }
   void synchronizeStream(const Stream& of) const override { wait_for_queue(queue(of)); }
   void synchronizeDevice(DeviceIndex index) const override {
     memory.synchronize(index < 0 ? device.current() : device.own(index).index());
@@ -75,9 +74,7 @@ struct SyclGuard final : HostGuard {
     return event == nullptr || is_complete(event_at(event));
   }
   void synchronizeEvent(void* event) const override {
-    if (queryEvent(event)) return;
-    wait_for_device([made = event_at(event)] { return is_complete(made); },
-                    [made = event_at(event)] { wait_for_end(made); });
+    if (event != nullptr) wait_for_event(event_at(event));
   }
   void destroyEvent(void* event, DeviceIndex) const noexcept override {
     delete static_cast<sycl::event*>(event);

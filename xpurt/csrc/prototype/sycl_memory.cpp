@@ -2,8 +2,10 @@
 
 #include <c10/util/Exception.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "host/mutex.h"
 #include "device/event_status.h"
@@ -47,9 +49,11 @@ void free_block(void* address) {
   for (const auto& each : *block->queues) {
     sycl::queue* queue = each.load(std::memory_order_acquire);
     try {
-      if (queue == nullptr || is_empty(*queue)) continue;
+      if (queue == nullptr) continue;
+      const sycl::event end = queue->ext_oneapi_submit_barrier();
+      if (is_over(end)) continue;
       const WithoutGil released;
-      queue->wait();
+      wait_for_end(end);
     } catch (const sycl::exception&) {
       continue;
     }
@@ -140,8 +144,7 @@ void SyclMemory::copy(DeviceIndex index, void* to, const void* from,
                       size_t bytes) const {
   if (bytes == 0) return;
   sycl::queue& on = queue(index, current_stream(index));
-  on.memcpy(to, from, bytes);
-  wait_for_queue(on);
+  wait_for_event(on.memcpy(to, from, bytes));
 }
 
 void SyclMemory::wait(DeviceIndex index) const {
@@ -185,10 +188,27 @@ sycl::event SyclMemory::mark(DeviceIndex index, StreamId id) const {
   return queue(index, id).memset(device(index).mark, 0, 1);
 }
 
+void wait_for_event(const sycl::event& event) {
+  if (is_complete(event)) return;
+  wait_for_device([event] { return is_complete(event); },
+                  [event] { wait_for_end(event); });
+}
+
 void wait_for_queue(sycl::queue& queue) {
-  if (is_empty(queue)) return;
-  wait_for_device([&queue] { return is_empty(queue); },
-                  [&queue] { wait_for_end(queue); });
+  wait_for_event(queue.ext_oneapi_submit_barrier());
+}
+
+bool is_done(sycl::queue& queue) {
+  // In an empty queue a barrier is complete after some microseconds, or after some
+  // milliseconds on a busy machine.
+  constexpr std::chrono::milliseconds kPatience{20};
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const sycl::event barrier = queue.ext_oneapi_submit_barrier();
+  while (!is_complete(barrier)) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 }  // namespace xpurt

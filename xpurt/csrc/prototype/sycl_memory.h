@@ -65,7 +65,13 @@ class SyclMemory {
   bool is_host_accessible_ = true;
 };
 
-// Returns when the work is done. Releases the GIL; Ctrl-C ends the call.
+// Any thread may submit to a queue at any time, so none is queried: see Note [Queries
+// of a queue]. The event of a barrier is, or that of the last work.
+
+// These return when the work is done. They release the GIL; Ctrl-C ends the call.
+void wait_for_event(const sycl::event& event);
 void wait_for_queue(sycl::queue& queue);
+// Whether the queue's work is done.
+bool is_done(sycl::queue& queue);
 
 }  // namespace xpurt
