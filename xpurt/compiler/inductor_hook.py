@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 
 from xpurt import _C
 from xpurt.compiler import (
+    called_ops,
     divided_graphs,
     encoder_layers,
     generated_code,
@@ -31,7 +32,6 @@ from xpurt.compiler import (
     host_graph,
     kernel_launch,
     op_by_op,
-    opencl_types,
     other_programs,
     packages,
     random_ops,
@@ -49,7 +49,7 @@ from xpurt.kernels import get_kernel_policy
 def change(compile_fx: ModuleType) -> None:
     """Makes torch.compile take xpu tensors."""
     _leave_triton()
-    _call_what_kernels_lack()
+    called_ops.define()
     _compute_beside_numbers()
     _ask_the_cpu_for_convolutions()
     random_ops.define()
@@ -83,21 +83,6 @@ def _leave_triton() -> None:
     utils.GPU_TYPES.remove("xpu")
     common.init_backend_registration()
     common.custom_backend_passes["xpu"] = host_code.KeyOfHome()
-
-
-def _call_what_kernels_lack() -> None:
-    """Inductor calls an op as in eager mode if it has a tensor that the device's code
-    can't have."""
-    from torch._inductor import lowering
-
-    before = lowering.unsupported_input_tensor
-
-    @functools.wraps(before)
-    def unsupported(t: torch.Tensor, node: Any = None) -> Any:
-        lacks = t.device.type == "xpu" and not opencl_types.computes(t)
-        return lacks or before(t, node)
-
-    lowering.unsupported_input_tensor = unsupported
 
 
 def _compute_beside_numbers() -> None:
