@@ -11,6 +11,7 @@
 #include "op/row_call.h"
 #include "program/program.h"
 #include "rows/custom_kernel_results.h"
+#include "rows/launch.h"
 #include "rows/run_split.h"
 
 namespace xpurt {

@@ -6,6 +6,7 @@
 #include "program/program.h"
 #include "rows/pointwise_arguments.h"
 #include "rows/pointwise_operands.h"
+#include "rows/launch.h"
 #include "rows/run_split.h"
 
 namespace xpurt {

@@ -6,6 +6,7 @@
 #include "op/row_call.h"
 #include "op/row_spec.h"
 #include "program/program.h"
+#include "rows/launch.h"
 #include "rows/run_split.h"
 
 namespace xpurt {
