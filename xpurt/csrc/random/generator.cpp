@@ -105,19 +105,24 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
   void philox_state(uint64_t increment, at::Tensor& seed, at::Tensor& offset,
                     at::Tensor& offset_in_graph) override {
     check_mapping();
+    const auto on_cpu = [](uint64_t number) {
+      at::Tensor made = at::detail::empty_cpu({1}, at::kLong);
+      *made.mutable_data_ptr<int64_t>() = static_cast<int64_t>(number);
+      return made;
+    };
     const bool rest = increment % kOffsetPerOp != 0;
     const uint64_t growth = (increment / kOffsetPerOp + rest) * kOffsetPerOp;
     if (is_captured()) {
       const Draw draw = captured_draws.load()->take(state_, growth, device());
       seed = draw.from->narrow(0, 0, 1);
       offset = draw.from->narrow(0, 1, 1);
-      offset_in_graph = number_on_cpu(draw.offset);
+      offset_in_graph = on_cpu(draw.offset);
       return;
     }
     const PhiloxPosition position = state_->take(growth);
-    seed = number_on_cpu(position.seed);
-    offset = number_on_cpu(position.offset);
-    offset_in_graph = number_on_cpu(0);
+    seed = on_cpu(position.seed);
+    offset = on_cpu(position.offset);
+    offset_in_graph = on_cpu(0);
   }
 #endif
 
@@ -135,14 +140,6 @@ class PhiloxGenerator final : public c10::GeneratorImpl {
     return new PhiloxGenerator(device().index(), Lifetime::kMapping,
                                std::make_shared<PhiloxState>(state_->position()));
   }
-
-#if XPURT_TORCH_AT_LEAST(2, 14)
-  static at::Tensor number_on_cpu(uint64_t number) {
-    at::Tensor made = at::detail::empty_cpu({1}, at::kLong);
-    *made.mutable_data_ptr<int64_t>() = static_cast<int64_t>(number);
-    return made;
-  }
-#endif
 
   static void check_offset(uint64_t offset) {
     TORCH_CHECK(offset % kOffsetPerOp == 0, "offset must be a multiple of ",

@@ -4,9 +4,9 @@
 #include "op/element_type.h"
 #include "op/row_call.h"
 #include "program/program.h"
+#include "rows/launch.h"
 #include "rows/pointwise_arguments.h"
 #include "rows/pointwise_operands.h"
-#include "rows/launch.h"
 #include "rows/run_split.h"
 
 namespace xpurt {
