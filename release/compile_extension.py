@@ -50,8 +50,9 @@ OPTIMIZE = ["-O1", "-g1", "-fno-omit-frame-pointer"] if SANITIZE else ["-O2", "-
 _torch: Any = cpp_extension  # it has no types
 
 # By path: importing the package would need the extension that is built here.
-_paths = runpy.run_path(str(ROOT / "xpurt/cpp_extension.py"))
-include_dir, library_dir = _paths["include_dir"], _paths["library_dir"]
+_sycl = runpy.run_path(str(ROOT / "xpurt/cpp_extension.py"))
+include_dir, library_dir = _sycl["include_dir"], _sycl["library_dir"]
+SYCL_FLAGS = _sycl["SYCL_FLAGS"]
 _versions = runpy.run_path(str(ROOT / "xpurt/torch_versions.py"))
 TORCH = torch.__version__.partition("+")[0]
 SERIES = _versions["series_of"](TORCH)
@@ -229,8 +230,7 @@ def extension() -> Extension:
             "-Wno-unknown-pragmas",
             "-fvisibility=hidden",
             "-DAT_PER_OPERATOR_HEADERS",
-            "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING",
-            "-DCL_TARGET_OPENCL_VERSION=300",
+            *SYCL_FLAGS,
             # PyTorch's wheel has the headers of fmt, and exports none of it.
             "-DFMT_HEADER_ONLY=1",
         ],

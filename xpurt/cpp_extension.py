@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from setuptools import Extension
 
 # sycl.hpp and PyTorch's headers require the same C++ standard: no flag is needed.
-_FLAGS = ["-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING", "-DCL_TARGET_OPENCL_VERSION=300"]
+SYCL_FLAGS = (
+    "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING",
+    "-DCL_TARGET_OPENCL_VERSION=300",
+    # Without std::byte sycl.hpp leaves out the headers of inter-process memory, in
+    # which GCC 16 finds calls ambiguous.
+    "-D_HAS_STD_BYTE=0",
+)
 _LIBRARIES = ["sycl", "OpenCL"]
 
 
@@ -81,7 +87,7 @@ def xpu_extension(name: str, sources: list[str], **kwargs: Any) -> "Extension":
         "include_dirs": include_paths(),
         "library_dirs": library_paths(),
         "libraries": _LIBRARIES,
-        "extra_compile_args": _FLAGS,
+        "extra_compile_args": [*SYCL_FLAGS],
     }
     extension: Extension = make(name, sources, **_merged(kwargs, added))
     return extension
@@ -97,7 +103,7 @@ def load(name: str, sources: list[str], **kwargs: Any) -> Any:
 
     added = {
         "extra_include_paths": include_paths(),
-        "extra_cflags": _FLAGS,
+        "extra_cflags": [*SYCL_FLAGS],
         "extra_ldflags": [
             *(f"-L{path}" for path in library_paths()),
             *(f"-l{library}" for library in _LIBRARIES),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from cpu_types import has_bf16
 from torch import Tensor, nn
 from torch.testing import assert_close
 from torch.utils import _pytree as pytree
@@ -61,6 +62,8 @@ def test_values(name: str, kind: str) -> None:
     assert not any("differed" in why for _, why in report.left)
     for one, other in zip(expected, values(optimized, sample), strict=True):
         assert_close(other, one, rtol=1e-3, atol=1e-3 * float(one.abs().max()))
+    if kind == "cpu" and not has_bf16():
+        return
     with torch.autocast(kind, dtype=torch.bfloat16):
         expected = values(model, sample)
     lower = xpurt.optimize(model, dtype=torch.bfloat16, sample_input=sample)
@@ -82,7 +85,7 @@ def change(model: nn.Module) -> None:
     """Gives all parameters other values."""
     with torch.no_grad():
         for each in model.parameters():
-            each.mul_(0.9).add_(0.01)
+            each.mul_(0.9).add_(0.001)
 
 
 @pytest.mark.parametrize("name", NAMES)

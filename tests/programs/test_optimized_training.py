@@ -14,6 +14,8 @@ from programs.optimized_models import IMAGE_MODELS, LANGUAGE_MODELS, made
 
 STEPS = 5
 RATE = 1e-3
+# With random weights its gradients are a thousand times those of the others.
+RATES = {"efficientnet_b0": 1e-6}
 # AdamW divides by the size of a gradient, so rounding in an element near 0 is a whole
 # step; with 2 images per batch norm it grows from step to step.
 SGD_FOR = tuple(IMAGE_MODELS)
@@ -35,9 +37,10 @@ def trained(name: str, kind: str) -> tuple[nn.Module, Any]:
 
 
 def optimizer_of(name: str, model: nn.Module) -> Optimizer:
+    rate = RATES.get(name, RATE)
     if name in SGD_FOR:
-        return torch.optim.SGD(model.parameters(), RATE, momentum=0.9)
-    return torch.optim.AdamW(model.parameters(), RATE)
+        return torch.optim.SGD(model.parameters(), rate, momentum=0.9)
+    return torch.optim.AdamW(model.parameters(), rate)
 
 
 def loss_of(model: nn.Module, sample: Any) -> Tensor:

@@ -16,8 +16,8 @@ def jobs(path: Path) -> dict[str, Any]:
     return dict(yaml.safe_load(path.read_text())["jobs"])
 
 
-def test_there_are_three() -> None:
-    assert [path.stem for path in WORKFLOWS] == ["docs", "tests", "wheels"]
+def test_there_are_four() -> None:
+    assert [path.stem for path in WORKFLOWS] == ["docs", "matrix", "tests", "wheels"]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -46,9 +46,10 @@ def test_every_python_is_there(name: str) -> None:
     assert re.findall(r"Python :: (3\.\d+)\"", classifiers) == PYTHONS
 
 
-def test_wheels_are_for_every_series_of_pytorch() -> None:
-    job = jobs(ROOT / ".github" / "workflows" / "wheels.yml")["wheel"]
-    assert job["strategy"]["matrix"]["pytorch"] == list(package_version.SERIES)
+@pytest.mark.parametrize(("name", "job"), [("wheels", "wheel"), ("matrix", "pytorch")])
+def test_every_series_of_pytorch_is_there(name: str, job: str) -> None:
+    described = jobs(ROOT / ".github" / "workflows" / f"{name}.yml")[job]
+    assert described["strategy"]["matrix"]["pytorch"] == list(package_version.SERIES)
 
 
 def test_the_image_refuses_a_wheel_for_a_newer_linux() -> None:

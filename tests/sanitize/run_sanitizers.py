@@ -39,7 +39,7 @@ class Sanitizer(NamedTuple):
 
 # Note [Sanitizers and libraries that are not instrumented]
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# The extension and the virtual GPU are instrumented. Python, PyTorch, SYCL, the OpenCL
+# The extension and the OpenCL layers are instrumented. Python, PyTorch, SYCL, the OpenCL
 # driver, TBB and libgomp are not. ThreadSanitizer observes the mutexes and condition
 # variables of all of them, because it replaces these functions. It does not observe
 # their atomics, and the memory that they read and write. So an object that PyTorch

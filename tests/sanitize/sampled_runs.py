@@ -64,6 +64,7 @@ BELOW = [
     tests("allocator", "allocator"),
     # One test reads memory that it must not read.
     tests("virtual-gpu", "virtual_gpu", "-knot unreadable"),
+    tests("usm-on-svm", "usm_on_svm", "-knot unreadable"),
 ]
 
 OPS = [

@@ -83,6 +83,20 @@ def test_the_life_of_a_tensor(xpu: torch.device) -> None:
     assert actions()[-1] == "snapshot"
 
 
+@pytest.mark.mappings("CPU")
+def test_the_first_history_of_a_process_has_times() -> None:
+    code = """
+    import time, torch
+    begin = time.time()
+    torch.xpu.memory._record_memory_history()
+    tensor = torch.ones(3, device="xpu")
+    (trace,) = torch.xpu.memory._snapshot()["device_traces"]
+    passed = [entry["time_us"] / 1e6 - begin for entry in trace]
+    print(len(trace) > 0, all(-1 < seconds < 60 for seconds in passed))
+    """
+    assert output(code) == "True True"
+
+
 def test_python_s_stack_is_kept(xpu: torch.device) -> None:
     torch.xpu.memory._record_memory_history(stacks="python")
     tensor = allocate_here(xpu)

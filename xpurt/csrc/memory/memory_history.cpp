@@ -5,8 +5,18 @@
 #include <algorithm>
 
 namespace xpurt {
+namespace {
+
+// It converts times that are measured after it was made.
+c10::ApproximateClockToUnixTimeConverter& clock() {
+  static auto* const leaked = new c10::ApproximateClockToUnixTimeConverter;
+  return *leaked;
+}
+
+}  // namespace
 
 void MemoryHistory::start(Options options, bool clear_before) {
+  clock();
   std::lock_guard<Mutex> lock(mutex_);
   const size_t limit = std::max<size_t>(options.max_entries, 1);
   for (Ring& ring : rings_) {
@@ -61,8 +71,7 @@ void MemoryHistory::add(TraceEntry::Action action, c10::DeviceIndex device,
 
 std::vector<std::vector<TraceEntry>> MemoryHistory::entries(
     c10::DeviceIndex devices) const {
-  static auto* const clock = new c10::ApproximateClockToUnixTimeConverter;
-  const auto to_unix_ns = clock->makeConverter();
+  const auto to_unix_ns = clock().makeConverter();
   std::vector<std::vector<TraceEntry>> result(devices);
   std::lock_guard<Mutex> lock(mutex_);
   for (c10::DeviceIndex i = 0; i < devices; ++i) {
