@@ -16,6 +16,9 @@ from pathlib import Path
 # What is read after the import of PyTorch and of its compiler.
 READ_LATE = ("XPURT_", "OCL_ICD_", "TORCHINDUCTOR_CACHE_DIR")
 
+# From 3.12 on Python warns of each fork of a process that has threads.
+FORKS_ARE_MEANT = "ignore:This process:DeprecationWarning"
+
 
 def run(
     code: str,
@@ -32,7 +35,8 @@ def run(
     environment: variables on top of this process's own; an empty one counts as unset.
     Those that are not read late are for fresh processes.
     """
-    env = {**os.environ, "XPURT_MAPPING": "CPU", **environment}
+    defaults = {"XPURT_MAPPING": "CPU", "PYTHONWARNINGS": FORKS_ARE_MEANT}
+    env = {**os.environ, **defaults, **environment}
     env = {name: value for name, value in env.items() if value}
     code = textwrap.dedent(code)
     if fresh or not all(name.startswith(READ_LATE) for name in environment):
