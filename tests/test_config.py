@@ -1,14 +1,11 @@
 """The XPURT_* variables: their values, and the time at which a bad one raises."""
 
 import dataclasses
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from own_process import run
+from own_process import output, run
 
 import xpurt.config
 from xpurt.config import (
@@ -150,15 +147,7 @@ def test_a_bad_variable_raises_at_the_first_use_of_the_device() -> None:
         "except xpurt.errors.ConfigError as error:\n"
         "    print(error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "XPURT_FALLBACK": "nonsense"},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
+    assert output(code, XPURT_FALLBACK="nonsense").splitlines() == [
         "3.0",
         'XPURT_FALLBACK="nonsense" is not possible; it may be warn, error or silent.',
     ]

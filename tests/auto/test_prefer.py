@@ -49,6 +49,18 @@ def test_it_is_the_thread_s_own(x: torch.Tensor) -> None:
     assert found == ["cpu"]
 
 
+def test_a_copy_behind_pending_work(x: torch.Tensor) -> None:
+    copied = torch.zeros_like(x)
+    torch.xpu.synchronize()
+    stream = torch.xpu.current_stream()
+    _C._submit_sleep(stream.stream_id, stream.device_index, 0.05)
+    before = calls("aten::copy_", "gpu")
+    with xpurt.prefer("gpu"):
+        copied.copy_(x)
+    assert calls("aten::copy_", "gpu") == before + 1
+    assert copied.tolist() == [1.0] * 64
+
+
 def test_what_has_no_kernel_there_runs_where_it_can(x: torch.Tensor) -> None:
     with xpurt.prefer("gpu"):
         y = torch.cumsum(x.tanh(), 0)

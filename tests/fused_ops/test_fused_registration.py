@@ -1,13 +1,11 @@
 """Fused ops as PyTorch's dispatcher, autograd and compiler see them."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import pytest
 import torch
+from own_process import output
 from torch import Tensor
 
 import xpurt
@@ -33,14 +31,7 @@ import xpurt, torch
 for name in {names}:
     print(getattr(torch.ops.xpurt, name).default._schema)
     """
-    printed = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    ).stdout.splitlines()
+    printed = output(program).splitlines()
     assert [line.partition("(")[0] for line in printed] == [
         f"xpurt::{n}" for n in names
     ]

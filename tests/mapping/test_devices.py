@@ -2,11 +2,10 @@
 
 import json
 import re
-import subprocess
-import sys
 import uuid
 
 import pytest
+from own_process import output, run
 
 from xpurt import _C
 from xpurt.errors import MappingError
@@ -24,14 +23,6 @@ def splittable(cpu: PhysicalDevice) -> PhysicalDevice:
     if cpu.compute_units < 2 or cpu.compute_units % 2:
         pytest.skip(f"{cpu.compute_units} compute units have no two equal parts")
     return cpu
-
-
-def run(code: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_the_cpu_device_is_described(cpu: PhysicalDevice) -> None:
@@ -56,7 +47,7 @@ def test_the_list_is_asked_for_once_and_is_in_order() -> None:
 def test_uuids_are_different_and_the_same_in_every_process() -> None:
     mine = [d.uuid for d in physical_devices()]
     assert len(set(mine)) == len(mine)
-    there = run(
+    there = output(
         "import json\n"
         "from xpurt.mapping import physical_devices\n"
         "print(json.dumps([d.uuid for d in physical_devices()]))"
@@ -134,7 +125,7 @@ def test_numa_domains_are_parts_or_an_error(cpu: PhysicalDevice) -> None:
 
 def test_without_a_driver_the_list_is_empty() -> None:
     # An empty list of drivers that the user has set is left alone.
-    out = run(
+    ended = run(
         "import os\n"
         "os.environ['OCL_ICD_FILENAMES'] = '/nowhere.so'\n"
         "os.environ['OCL_ICD_VENDORS'] = '/nowhere'\n"
@@ -142,11 +133,11 @@ def test_without_a_driver_the_list_is_empty() -> None:
         "from xpurt.mapping import physical_devices\n"
         "print(physical_devices())"
     )
-    assert out.strip() == "()"
+    assert ended.stdout == "()\n", ended.stderr
 
 
 def test_importing_loads_no_driver() -> None:
-    out = run(
+    out = output(
         "import sys, xpurt\n"
         "from pathlib import Path\n"
         "xpurt.get_xpu_mapping()\n"

@@ -1,14 +1,12 @@
 """Setting, changing and restoring the mapping, on the real CPU device."""
 
 import gc
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 import torch
+from own_process import run
 
 import xpurt
 from xpurt import _C, mapping
@@ -34,16 +32,6 @@ def halves() -> dict[str, object]:
     if cpu.compute_units % 2:
         pytest.skip(f"{cpu.compute_units} compute units have no two equal parts")
     return {"devices": "cpu", "partition": 2}
-
-
-def run(code: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **env},
-    )
 
 
 def test_it_takes_effect_at_once() -> None:

@@ -4,11 +4,10 @@ The virtual GPU has to be there before the first use of a device, so each test i
 process of its own.
 """
 
-import subprocess
-import sys
 import textwrap
 
 import pytest
+from own_process import output
 
 pytest.importorskip("xpurt.virtual_gpu", reason="this build has no virtual GPU")
 
@@ -26,14 +25,8 @@ BEGIN = """
 
 
 def run(code: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(BEGIN) + textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    program = textwrap.dedent(BEGIN) + textwrap.dedent(code)
+    return output(program, XPURT_MAPPING="").splitlines()
 
 
 def test_the_gpu_comes_first() -> None:

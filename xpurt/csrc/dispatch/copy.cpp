@@ -23,6 +23,7 @@
 #include "native/alias.h"
 #include "native/lazy_copy.h"
 #include "op/op_report.h"
+#include "schedule/scheduler.h"
 #include "stream/capture.h"
 #include "stream/captured_storages.h"
 
@@ -44,10 +45,13 @@ struct Copy {
 };
 
 // Whether the source's bytes are where a memcpy would run: on the device of a shard,
-// else at home. If they are elsewhere, it costs less to copy them there.
+// else at home. If they are elsewhere, it costs less to copy them there. A preference
+// for one of several devices decides before that.
 bool stays_here(const Copy& copy) {
-  return is_on_shard() || is_valid_on(*copy.source.storage().unsafeGetStorageImpl(),
-                                      ordinal(copy.index).home);
+  if (is_on_shard()) return true;
+  const Ordinal& on = ordinal(copy.index);
+  return (on.devices.size() == 1 || !has_preference()) &&
+         is_valid_on(*copy.source.storage().unsafeGetStorageImpl(), on.home);
 }
 
 // Submits one memcpy to the stream, after earlier work. Does not wait.
