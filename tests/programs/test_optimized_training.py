@@ -14,7 +14,7 @@ from programs.optimized_models import IMAGE_MODELS, LANGUAGE_MODELS, made
 
 STEPS = 5
 RATE = 1e-3
-# With random weights its gradients are a thousand times those of the others.
+# With random weights the norm of its gradient is 1340; those of the others are 6 to 25.
 RATES = {"efficientnet_b0": 1e-6}
 # AdamW divides by the size of a gradient, so rounding in an element near 0 is a whole
 # step; with 2 images per batch norm it grows from step to step.
