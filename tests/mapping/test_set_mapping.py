@@ -304,7 +304,7 @@ def test_a_fork_before_the_first_use_is_free_and_after_it_bound() -> None:
         "xpurt.physical_devices()\n"
         "child()\n"
     )
-    free, bound = run(code).stdout.splitlines()
+    free, bound = run(code, XPURT_MAPPING="").stdout.splitlines()
     assert free == "CPU"
     assert bound.startswith("Cannot re-initialize XPU in forked subprocess")
 
@@ -320,7 +320,7 @@ def test_a_pytorch_with_an_xpu_of_its_own_is_left_alone() -> None:
         "except xpurt.XpurtError as error:\n"
         "    print(type(error).__name__, error)\n"
     )
-    done = run(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    done = run(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0", XPURT_MAPPING="")
     assert done.returncode == 0, done.stderr
     devices, error = done.stdout.splitlines()
     assert devices == "True"
