@@ -4,6 +4,7 @@ from itertools import combinations
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from kernels.kernel_forced import on_queue
 from kernels.kernel_tolerance import assert_near
@@ -100,6 +101,30 @@ def test_long_reductions_take_several_passes(
     assert_near(on_queue("aten::amax", lambda: moved.amax(dims)), host.amax(dims))
     actual = on_queue("aten::mean", lambda: moved.mean(dims))
     torch.testing.assert_close(actual.cpu(), host.mean(dims), rtol=1e-4, atol=1e-6)
+
+
+# The number of kept rows along the second dimension of the range is no multiple of the
+# work-group's, and the long dimension is divided: padded work-items have no row.
+@pytest.mark.mappings("CPU", "explicit", "GPU", "AUTO")
+@pytest.mark.parametrize(
+    "shape",
+    [(10, 10_000, 10), (9, 10_000, 10), (5, 16_385, 20), (7, 12_289, 9), (3, 4097, 20)],
+    ids=str,
+)
+def test_a_long_middle_dimension(shape: tuple[int, ...], xpu: torch.device) -> None:
+    host = numbers(torch.float32, shape)
+    exact, moved = host.double(), host.to(xpu)
+    for name in ("sum", "mean", "var", "std", "logsumexp", "nansum"):
+        function = getattr(torch, name)
+        with kernel_policy("sycl"):
+            actual = function(moved, 1)
+        expected = function(exact, 1)
+        assert_close(actual.cpu().double(), expected, rtol=1e-4, atol=2e-3)
+    ones = torch.ones(shape, device=xpu)
+    for name in ("sum", "count_nonzero"):
+        with kernel_policy("sycl"):
+            counts = getattr(torch, name)(ones, 1)
+        assert (counts == shape[1]).all()
 
 
 @pytest.mark.mappings("CPU", "explicit", "GPU", "AUTO")

@@ -5,7 +5,8 @@ __kernel void $entry(__global $out_type* out, __global const $in_type* in,
   const long x = get_global_id(0);
   const long y = get_global_id(1);
   const long chunk = get_global_id(2);
-  if (x >= layout.kept_size[0]) return;
+  const long row = x + y * layout.kept_size[0];
+  if (x >= layout.kept_size[0] || row >= layout.rows) return;
   long rest = y;
   for (int d = 1; d < KEPT; ++d) {
     in += rest % layout.kept_size[d] * layout.kept_in[d];
@@ -22,5 +23,5 @@ __kernel void $entry(__global $out_type* out, __global const $in_type* in,
       acc = combine(acc, element(plane + j * layout.stride[0], x$inner_stride));
     }
   }
-  leave(out, &layout, x + y * layout.kept_size[0], chunk, acc);
+  leave(out, &layout, row, chunk, acc);
 }
