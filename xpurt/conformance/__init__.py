@@ -8,9 +8,11 @@ from xpurt.conformance.pairs import DTYPES
 from xpurt.conformance.pool import WorkersFailed
 from xpurt.conformance.settings import (
     KNOWN_FAILURES_COMPILED,
+    KNOWN_FAILURES_SWEEPS,
     PACKAGED_KNOWN_FAILURES,
     Settings,
 )
+from xpurt.conformance.sweeps import SWEEPS
 
 ALL_DTYPES = tuple(dict.fromkeys((*DTYPES, *gpu_types.DTYPES)))
 
@@ -18,7 +20,9 @@ __all__ = [
     "ALL_DTYPES",
     "DTYPES",
     "KNOWN_FAILURES_COMPILED",
+    "KNOWN_FAILURES_SWEEPS",
     "PACKAGED_KNOWN_FAILURES",
+    "SWEEPS",
     "BadFile",
     "Settings",
     "WorkersFailed",

@@ -22,6 +22,7 @@ from xpurt.conformance.report import failures, headline, summary, verdict
 from xpurt.conformance.report_html import conformance_page
 from xpurt.conformance.results import Result, tally
 from xpurt.conformance.settings import Settings
+from xpurt.conformance.sweeps import SWEEPS
 from xpurt.mapping import physical_devices
 from xpurt.reports import check_writable, describe_machine, write_page
 
@@ -64,17 +65,21 @@ def _named(path: Path | None, label: str) -> Path | None:
 
 def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> int:
     known = read_known(settings.known_failures)
-    entries: Iterable[Entry] = load(settings.database).values()
+    entries: Iterable[Entry] = ()
+    if not settings.sweep:
+        entries = load(settings.database).values()
     if settings.compiled:
         entries = [entry for entry in entries if entry.kind == "op"]
     dtypes = settings.dtypes or DTYPES
     wanted: list[Pair] = []
-    if settings.gpu_types != "only":
+    if settings.sweep:
+        wanted = SWEEPS[settings.sweep].pairs(settings)
+    elif settings.gpu_types != "only":
         if settings.compiled:
             wanted += pairs(entries, dtypes, settings.ops)[:: settings.sample]
         else:
             wanted += pairs(entries, dtypes, settings.ops, settings.sample)
-    if settings.gpu_types != "not":
+    if settings.gpu_types != "not" and not settings.sweep:
         on_gpus = settings.dtypes or gpu_types.DTYPES
         wanted += gpu_pairs(entries, on_gpus, settings.ops, settings.sample)
     if not wanted:

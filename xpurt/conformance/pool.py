@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from xpurt.conformance.pairs import Pair
@@ -107,9 +108,7 @@ class Worker:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "xpurt.conformance.worker"),
-                *("--database", settings.database),
-                *(["--compiled"] if settings.compiled else []),
-                *("--device", settings.device),
+                json.dumps(asdict(settings), default=str),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -135,7 +134,7 @@ class Worker:
         request = {
             "name": pair.name,
             "dtype": pair.dtype,
-            "most_samples": self._settings.samples_per_pair,
+            "category": pair.category,
             "timeout_s": self._settings.timeout_s,
         }
         started = time.monotonic()

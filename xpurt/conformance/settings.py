@@ -6,6 +6,7 @@ from typing import Literal
 
 PACKAGED_KNOWN_FAILURES = Path(__file__).with_name("known_failures.txt")
 KNOWN_FAILURES_COMPILED = Path(__file__).with_name("known_failures_compiled.txt")
+KNOWN_FAILURES_SWEEPS = Path(__file__).with_name("known_failures_sweeps.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Settings:
     known_failures: the path of their file.
     compiled: ops alone are run, by torch.compile on xpu.
     device: "xpu", "lazy", or the type of a prototype device, as "ipu".
+    sweep: a name of `xpurt.conformance.sweeps`, whose pairs are run instead of those of
+        the databases.
     """
 
     mapping: str = "CPU"
@@ -45,12 +48,14 @@ class Settings:
     known_failures: Path = PACKAGED_KNOWN_FAILURES
     compiled: bool = False
     device: str = "xpu"
+    sweep: str | None = None
 
     @property
     def label(self) -> str:
         """The run's name in tables and in the file of known failures: "CPU",
-        "AUTO+sycl", "GPU+compiled", "CPU+lazy"."""
+        "AUTO+sycl", "GPU+compiled", "CPU+lazy", "CPU+shapes"."""
         policy = "" if self.policy == "auto" else f"+{self.policy}"
         device = "" if self.device == "xpu" else f"+{self.device}"
         compiled = "+compiled" if self.compiled else ""
-        return self.mapping + policy + device + compiled
+        sweep = f"+{self.sweep}" if self.sweep else ""
+        return self.mapping + policy + device + compiled + sweep

@@ -2,14 +2,14 @@
 
 Requests come on stdin. Answers go to the original stdout, a JSON object per line:
 
-    -> {"name": "add", "dtype": "float32", "most_samples": null, "timeout_s": 300}
+    -> {"name": "add", "dtype": "float32", "category": "ops", "timeout_s": 300}
     <- {"at": "call, sample 0"}
     <- {"result": {...}}
 
-The first answer is {"ready": "CPU"}, with the mapping. All other output goes to stderr.
+The argument is the run's settings in JSON. The first answer is {"ready": "CPU"}, with the
+mapping. All other output goes to stderr.
 """
 
-import argparse
 import faulthandler
 import json
 import os
@@ -29,8 +29,11 @@ from xpurt.conformance.check_op import check_op
 from xpurt.conformance.check_optimizer import check_optimizer
 from xpurt.conformance.databases import Entry, Kind, load
 from xpurt.conformance.gpu_types import CATEGORY
+from xpurt.conformance.pairs import Pair
 from xpurt.conformance.record import Record
 from xpurt.conformance.results import Result
+from xpurt.conformance.settings import Settings
+from xpurt.conformance.sweeps import SWEEPS
 
 Check = Callable[[Entry, torch.dtype, Record, int | None], None]
 
@@ -42,12 +45,7 @@ CHECKS: dict[Kind, Check] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--database", required=True)
-    parser.add_argument("--compiled", action="store_true")
-    parser.add_argument("--device", default="xpu")
-    options = parser.parse_args()
-
+    settings = Settings(**json.loads(sys.argv[1]))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     faulthandler.enable()
@@ -57,23 +55,26 @@ def main() -> None:
         answers.write(json.dumps(data) + "\n")
         answers.flush()
 
-    entries = load(options.database)
-    checks = {**CHECKS, "op": check_compiled} if options.compiled else CHECKS
-    tested_device.use(options.device)
+    entries = {} if settings.sweep else load(settings.database)
+    checks = {**CHECKS, "op": check_compiled} if settings.compiled else CHECKS
+    tested_device.use(settings.device)
     torch.zeros(1, device=tested_device.tested_device()).cpu()
     answer({"ready": xpurt.get_xpu_mapping()})
+
+    def tell(where: str) -> None:
+        answer({"at": where})
+
     for line in sys.stdin:
         asked = json.loads(line)
         # A little before the parent's timeout. faulthandler uses a thread: a signal
         # does not reach Python once a driver has replaced its handler.
         faulthandler.dump_traceback_later(0.9 * asked["timeout_s"])
-        result = check(
-            entries[asked["name"]],
-            asked["dtype"],
-            asked["most_samples"],
-            lambda where: answer({"at": where}),
-            checks,
-        )
+        pair = Pair(asked["name"], asked["dtype"], asked["category"])
+        if settings.sweep:
+            result = check_sweep(pair, settings, tell)
+        else:
+            most = settings.samples_per_pair
+            result = check(entries[pair.name], pair.dtype, most, tell, checks)
         faulthandler.cancel_dump_traceback_later()
         answer({"result": result.as_data()})
     # Skips destructors: a crash in one would cost a result.
@@ -93,6 +94,17 @@ def check(
     record = Record(entry.name, dtype, category, tell)
     try:
         checks[entry.kind](entry, kind, record, most_samples)
+    except Exception:
+        record.failed("harness", -1, None, traceback.format_exc()[-700:])
+    return record.result()
+
+
+def check_sweep(pair: Pair, settings: Settings, tell: Callable[[str], None]) -> Result:
+    """The result of a pair of the sweep that `settings` name."""
+    assert settings.sweep is not None
+    record = Record(pair.name, pair.dtype, pair.category, tell)
+    try:
+        SWEEPS[settings.sweep].check(pair, record, settings)
     except Exception:
         record.failed("harness", -1, None, traceback.format_exc()[-700:])
     return record.result()
