@@ -89,15 +89,29 @@ def _error_dtype(entry: Entry) -> torch.dtype:
 
 
 class OpCheck:
-    def __init__(self, op: Any, record: Record, tolerance: Tolerance) -> None:
+    """exactly: strides of empty tensors and the words of errors are compared, too."""
+
+    def __init__(
+        self, op: Any, record: Record, tolerance: Tolerance, *, exactly: bool = False
+    ) -> None:
+        self.exactly = exactly
         self.op, self.record, self.tolerance = op, record, tolerance
         self.oracle: Oracle[Any] = outcome
         # Without a device, a factory makes a CPU tensor in every call.
         self.given = {"device": "cpu"} if op.is_factory_function else {}
         self.tiers = record.tiers
 
-    def call(self, index: int, sample: Any) -> None:
-        """The op itself, its gradients, and its arguments after the call."""
+    def call(
+        self,
+        index: int,
+        sample: Any,
+        inputs: Inputs | None = None,
+        variant: str = "call",
+    ) -> None:
+        """The op itself, its gradients, and its arguments after the call.
+
+        inputs: others than the sample's.
+        """
 
         def body(inputs: Inputs) -> Any:
             result = self._called(inputs)
@@ -111,14 +125,14 @@ class OpCheck:
                 "shares memory with argument": _aliases(result, inputs),
             }
 
-        self._try("call", index, self._inputs(sample), body)
+        self.attempt(variant, index, inputs or self.inputs(sample), body)
 
     def strided(self, index: int, sample: Any) -> None:
         """The same numbers in memory with gaps."""
         if not has_layouts():
             return
         try:
-            inputs = self._inputs(sample.noncontiguous())
+            inputs = self.inputs(sample.noncontiguous())
         except Exception:
             return  # there is no such form, for sparse inputs for example
 
@@ -126,7 +140,7 @@ class OpCheck:
             with torch.no_grad():
                 return {"result": self._called(inputs)}
 
-        self._try("strided", index, inputs, body)
+        self.attempt("strided", index, inputs, body)
 
     def layouts(self, index: int, sample: Any) -> None:
         """Inputs, and the gradients sent backward, in other layouts."""
@@ -147,16 +161,16 @@ class OpCheck:
         def body_of_such_inputs(inputs: Inputs) -> Any:
             return body(inputs, OF_GRADIENTS_OF_SUCH_INPUTS)
 
-        inputs = self._inputs(sample)
+        inputs = self.inputs(sample)
         if leaves_that_require_grad(inputs):
-            self._try("gradients laid out otherwise", index, inputs, body)
+            self.attempt("gradients laid out otherwise", index, inputs, body)
         for name, there in of_inputs(inputs):
-            self._try(f"inputs {name}", index, there, body_of_such_inputs)
+            self.attempt(f"inputs {name}", index, there, body_of_such_inputs)
 
     def out(self, index: int, sample: Any) -> None:
         """Writes into tensors that exist, and have other contents."""
         with torch.no_grad():
-            there = moved(self._inputs(sample), CPU)
+            there = moved(self.inputs(sample), CPU)
             template, error = self.oracle(self._called, there)
         leaves = tree_leaves(template)
         if error or not leaves or not all(map(_is_strided, leaves)):
@@ -177,12 +191,12 @@ class OpCheck:
             }
 
         full = tree_map(lambda t: torch.ones_like(t.detach()), _as_out(template))
-        self._try("out=", index, (self._inputs(sample), full), body)
+        self.attempt("out=", index, (self.inputs(sample), full), body)
         if index < RESIZED_SAMPLES:
             apart = tree_map(_with_gaps, full)
-            self._try("out= with gaps", index, (self._inputs(sample), apart), body)
+            self.attempt("out= with gaps", index, (self.inputs(sample), apart), body)
             empty = tree_map(lambda t: t.new_empty(0), full)
-            self._try("out= resized", index, (self._inputs(sample), empty), body)
+            self.attempt("out= resized", index, (self.inputs(sample), empty), body)
 
     def in_place(self, index: int, sample: Any) -> None:
         if not isinstance(sample.input, torch.Tensor):
@@ -204,15 +218,15 @@ class OpCheck:
                 ),
             }
 
-        self._try("in-place", index, self._inputs(sample), body)
+        self.attempt("in-place", index, self.inputs(sample), body)
 
     def error(self, index: int, sample: Any) -> None:
         """A call that raises on the CPU has to raise the same exception on xpu."""
-        inputs = self._inputs(sample)
+        inputs = self.inputs(sample)
         if outcome(self._called, moved(inputs, CPU))[1] is not None:
-            self._try("error", index, inputs, self._called)
+            self.attempt("error", index, inputs, self._called)
 
-    def _inputs(self, sample: Any) -> Inputs:
+    def inputs(self, sample: Any) -> Inputs:
         return sample.input, sample.args, {**self.given, **sample.kwargs}
 
     def _moved(self, inputs: Any, device: torch.device) -> Any:
@@ -239,7 +253,7 @@ class OpCheck:
         input_, args, kwargs = inputs
         return self.op.op(input_, *args, **kwargs)
 
-    def _try(
+    def attempt(
         self, variant: str, index: int, inputs: Any, body: Callable[[Any], Any]
     ) -> None:
         self.record.attempt(
@@ -256,6 +270,7 @@ class OpCheck:
             self.tiers,
             uninitialized=self.op.has_nondeterministic_output,
             oracle=oracle,
+            exactly=self.exactly,
         )
 
 

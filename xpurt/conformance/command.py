@@ -20,7 +20,7 @@ from xpurt.conformance.pool import run_pairs
 from xpurt.conformance.refused import mark_refused
 from xpurt.conformance.report import failures, headline, summary, verdict
 from xpurt.conformance.report_html import conformance_page
-from xpurt.conformance.results import Result, tally
+from xpurt.conformance.results import Result, compared, tally
 from xpurt.conformance.settings import Settings
 from xpurt.conformance.sweeps import SWEEPS
 from xpurt.mapping import physical_devices
@@ -65,23 +65,10 @@ def _named(path: Path | None, label: str) -> Path | None:
 
 def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> int:
     known = read_known(settings.known_failures)
-    entries: Iterable[Entry] = ()
-    if not settings.sweep:
-        entries = load(settings.database).values()
-    if settings.compiled:
-        entries = [entry for entry in entries if entry.kind == "op"]
-    dtypes = settings.dtypes or DTYPES
-    wanted: list[Pair] = []
     if settings.sweep:
-        wanted = SWEEPS[settings.sweep].pairs(settings)
-    elif settings.gpu_types != "only":
-        if settings.compiled:
-            wanted += pairs(entries, dtypes, settings.ops)[:: settings.sample]
-        else:
-            wanted += pairs(entries, dtypes, settings.ops, settings.sample)
-    if settings.gpu_types != "not" and not settings.sweep:
-        on_gpus = settings.dtypes or gpu_types.DTYPES
-        wanted += gpu_pairs(entries, on_gpus, settings.ops, settings.sample)
+        wanted, apart = SWEEPS[settings.sweep].pairs(settings), 0
+    else:
+        wanted, apart = _of_databases(settings)
     if not wanted:
         print("no op has such a name and dtype", file=sys.stderr)
         return 1
@@ -97,7 +84,6 @@ def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> 
     results.sort(key=lambda result: order[result.name, result.dtype])
     mark_refused(results, settings.device)
 
-    apart = left_out(entries, dtypes, settings.ops)
     whole = settings.samples_per_pair is None and settings.gpu_types == "also"
     unknown = unknown_failures(results, known, settings.label)
     stale = stale_entries(
@@ -110,6 +96,7 @@ def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> 
         print(shown, end="\n\n")
     print(summary(results), end="\n\n")
     print(headline(results, settings.label, apart))
+    print("{:,} comparisons, {:,} disagreements".format(*compared(results)))
     print(f"{len(wanted):,} pairs in {time.monotonic() - started:,.0f} s")
     if json_path is not None:
         json_path.write_text(json.dumps(_data(settings, results, apart), indent=1))
@@ -133,18 +120,40 @@ def _run(settings: Settings, json_path: Path | None, html_path: Path | None) -> 
     return 1 if said or len(results) < len(wanted) else 0
 
 
+def _of_databases(settings: Settings) -> tuple[list[Pair], int]:
+    """The pairs to run, and the number of those that PyTorch lacks on the CPU."""
+    entries: Iterable[Entry] = load(settings.database).values()
+    if settings.compiled:
+        entries = [entry for entry in entries if entry.kind == "op"]
+    dtypes = settings.dtypes or DTYPES
+    wanted: list[Pair] = []
+    if settings.gpu_types != "only":
+        if settings.compiled:
+            wanted += pairs(entries, dtypes, settings.ops)[:: settings.sample]
+        else:
+            wanted += pairs(entries, dtypes, settings.ops, settings.sample)
+    if settings.gpu_types != "not":
+        on_gpus = settings.dtypes or gpu_types.DTYPES
+        wanted += gpu_pairs(entries, on_gpus, settings.ops, settings.sample)
+    return wanted, left_out(entries, dtypes, settings.ops)
+
+
 def _data(settings: Settings, results: list[Result], apart: int) -> dict[str, Any]:
     total = tally(results)
+    comparisons, disagreements = compared(results)
     return {
         "mapping": settings.mapping,
         "policy": settings.policy,
         "virtual_gpu": settings.virtual_gpu,
+        "sweep": settings.sweep,
         "sample": settings.sample,
         "samples_per_pair": settings.samples_per_pair,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "pairs": total.pairs,
         "passed": total.passed,
+        "comparisons": comparisons,
+        "disagreements": disagreements,
         "rate": total.rate,
         "kernel_share": total.kernel_share,
         "tiers": dict(total.tiers),

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -36,6 +37,7 @@ class Entry:
     gpu_dtypes: frozenset[torch.dtype] = frozenset()
 
 
+@cache
 def load(database: str) -> dict[str, Entry]:
     """The entries by name, from the function `database`, "module:function".
 

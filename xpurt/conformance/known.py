@@ -3,8 +3,10 @@
     # mapping  op  dtype  reason
     *       linalg.eig     complex64  why it is not, or cannot be, the same
     GPU*    nn.LSTM        *          ...
+    *       bincount       int64:0.dim0*  ...
 
-Mapping, op and dtype are shell patterns. The mapping is compared with the label of a
+Mapping, op and dtype are shell patterns. After a colon the dtype may be followed by a
+pattern of variants, with underscores for spaces: the entry covers no other failures. The mapping is compared with the label of a
 run: "CPU", "AUTO+sycl". Before it may stand the series of PyTorch that the entry is for,
 as in "2.1[45]:CPU*". An entry is an error if all of its pairs pass: it has to be removed.
 """
@@ -24,7 +26,8 @@ SERIES = series_of(torch.__version__)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One line of the file. line: its number, from 1. series: "*" where none is given."""
+    """One line of the file. line: its number, from 1. series and variant: "*" where
+    none is given."""
 
     mapping: str
     op: str
@@ -32,18 +35,26 @@ class Known:
     reason: str
     line: int
     series: str = "*"
+    variant: str = "*"
 
     def of_run(self, label: str, series: str = SERIES) -> bool:
         return fnmatchcase(label, self.mapping) and fnmatchcase(series, self.series)
 
     def covers(self, result: Result) -> bool:
+        """Whether the entry is about the pair."""
         return fnmatchcase(result.name, self.op) and fnmatchcase(
             result.dtype, self.dtype
         )
 
+    def covers_variant(self, variant: str) -> bool:
+        return fnmatchcase(variant.replace(" ", "_"), self.variant)
+
     def __str__(self) -> str:
         series = "" if self.series == "*" else f"{self.series}:"
-        return f"line {self.line}: {series}{self.mapping} {self.op} {self.dtype}"
+        variant = "" if self.variant == "*" else f":{self.variant}"
+        return (
+            f"line {self.line}: {series}{self.mapping} {self.op} {self.dtype}{variant}"
+        )
 
 
 class BadFile(Exception):
@@ -65,21 +76,30 @@ def read_known(path: Path) -> list[Known]:
                 "and the reason are wanted"
             ) from None
         series, _, mapping = run.rpartition(":")
-        found.append(Known(mapping, op, dtype, reason, number, series or "*"))
+        dtype, _, variant = dtype.partition(":")
+        found.append(
+            Known(mapping, op, dtype, reason, number, series or "*", variant or "*")
+        )
     return found
 
 
 def unknown_failures(
     results: Iterable[Result], known: Sequence[Known], label: str
 ) -> list[Result]:
-    """The failed results that no entry covers."""
+    """The failed results with a failure that no entry covers."""
     entries = [entry for entry in known if entry.of_run(label)]
+
+    def is_known(result: Result) -> bool:
+        of_pair = [entry for entry in entries if entry.covers(result)]
+        return all(
+            any(entry.covers_variant(variant) for entry in of_pair)
+            for variant in _failed_variants(result)
+        )
+
     return [
         result
         for result in results
-        if result.counts
-        and not result.ok
-        and not any(entry.covers(result) for entry in entries)
+        if result.counts and not result.ok and not is_known(result)
     ]
 
 
@@ -96,6 +116,16 @@ def stale_entries(
     stale = []
     for entry in known:
         covered = [r for r in results if r.counts and entry.covers(r)]
-        if entry.of_run(label) and covered and all(result.ok for result in covered):
+        fails = any(
+            entry.covers_variant(variant)
+            for result in covered
+            for variant in _failed_variants(result)
+        )
+        if entry.of_run(label) and covered and not fails:
             stale.append(entry)
     return stale
+
+
+def _failed_variants(result: Result) -> Iterable[str]:
+    """Those of a failed result; "" where it ended without a name."""
+    return result.failed_variants or ([] if result.ok else [""])

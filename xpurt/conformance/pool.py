@@ -13,14 +13,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from xpurt.conformance.pairs import Pair
+from xpurt.conformance.record import ON_THE_CPU
 from xpurt.conformance.results import Failure, Result, Status, from_data
 from xpurt.conformance.settings import Settings
 
 START_TIMEOUT_S = 180.0
+CRASHES_PER_PAIR = 20  # of a sweep
 LAST_WORDS = 1200  # of a worker's stderr, in characters
 
 
@@ -85,18 +87,68 @@ def _work(
                 pair = waiting.get_nowait()
             except queue.Empty:
                 break
-            worker = worker or Worker(settings)
-            result = worker.check(pair, stop)
-            if not worker.alive:
+            crashes: list[Crash] = []
+            while True:
+                worker = worker or Worker(settings)
+                result = worker.check(pair, stop, [crash.trial for crash in crashes])
+                if worker.alive:
+                    break
+                crash = worker.crash
                 worker.close()
                 worker = None
-            done.put(result)
+                # The other calls of a sweep are run without the one that has ended it.
+                if (
+                    settings.sweep is None
+                    or stop.is_set()
+                    or len(crashes) == CRASHES_PER_PAIR
+                    or not crash.of_a_trial
+                ):
+                    break
+                crashes.append(crash)
+            done.put(with_crashes(result, crashes) if crashes else result)
         done.put(None)
     except Exception as error:
         done.put(error)
     finally:
         if worker is not None:
             worker.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """The end of a worker, or a hang. where: the last answer that names a trial."""
+
+    where: str
+    status: Status
+    message: str
+
+    @property
+    def trial(self) -> str:
+        return self.where.removesuffix(ON_THE_CPU)
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.where.endswith(ON_THE_CPU)
+
+    @property
+    def of_a_trial(self) -> bool:
+        return ", sample " in self.where
+
+
+def with_crashes(result: Result, crashes: Sequence[Crash]) -> Result:
+    """The result of the trials that remained, with those that ended their worker. A crash
+    of the CPU's own kernel is no failure of xpu."""
+    for crash in crashes:
+        if crash.on_cpu:
+            kind = f"{crash.status} on the CPU"
+            result.trials[kind] = result.trials.get(kind, 0) + 1
+            continue
+        variant, _, index = crash.trial.rpartition(", sample ")
+        result.status = crash.status
+        result.add_failure(variant)
+        result.trials["failed"] = result.trials.get("failed", 0) + 1
+        result.failures.insert(0, Failure(variant, int(index), "", crash.message))
+    return result
 
 
 class Worker:
@@ -127,14 +179,18 @@ class Worker:
                 f"{said}"
             ) from None
 
-    def check(self, pair: Pair, stop: threading.Event) -> Result:
-        """The result of `pair`. After a crash or a hang, `alive` is False."""
+    def check(
+        self, pair: Pair, stop: threading.Event, skip: Sequence[str] = ()
+    ) -> Result:
+        """The result of `pair`, without the trials of `skip`. After a crash or a hang,
+        `alive` is False, and `crash` is what happened."""
         self._stderr.seek(0)
         self._stderr.truncate()
         request = {
             "name": pair.name,
             "dtype": pair.dtype,
             "category": pair.category,
+            "skip": list(skip),
             "timeout_s": self._settings.timeout_s,
         }
         started = time.monotonic()
@@ -156,6 +212,7 @@ class Worker:
         self._process.kill()
         self._process.wait()
         message = f"{message}\n{self._last_words()}".strip()
+        self.crash = Crash(where, status, message)
         return Result(
             pair.name,
             pair.dtype,

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from xpurt.conformance.inputs import described
@@ -11,9 +11,14 @@ from xpurt.conformance.tiers import Tiers
 from xpurt.conformance.trial import Verdict
 from xpurt.testing import Disagreement
 
+ON_THE_CPU = ", on the CPU"  # after the name of a trial
 FAILURES_KEPT = 3
 LONGEST_MESSAGE = 800
 NOT_ON_CPU: tuple[Verdict, ...] = ("raised", "stock")
+
+
+def trial_name(variant: str, index: int) -> str:
+    return f"{variant}, sample {index}"
 
 
 class Record:
@@ -21,14 +26,26 @@ class Record:
 
     tell: receives the name of each trial before it runs, so that it is known if the
         process ends in it.
+    skip: names of trials that are not run.
+    swept: the pair is one of a sweep: a call that raises on the CPU counts, too.
     """
 
     def __init__(
-        self, name: str, dtype: str, category: str, tell: Callable[[str], None]
+        self,
+        name: str,
+        dtype: str,
+        category: str,
+        tell: Callable[[str], None],
+        skip: Collection[str] = (),
+        *,
+        swept: bool = False,
     ) -> None:
         self.tiers = Tiers()
+        self.tell = tell
+        self._skip = skip
+        self._swept = swept
+        self._running = "the start"
         self._result = Result(name, dtype, category)
-        self._tell = tell
         self._trials: Counter[str] = Counter()
         self._runs_on_cpu = False
         self._started = time.perf_counter()
@@ -37,7 +54,11 @@ class Record:
         self, variant: str, index: int, sample: Any, run: Callable[[], Verdict]
     ) -> None:
         """Runs one trial. The result shows its sample if it fails."""
-        self._tell(f"{variant}, sample {index}")
+        name = trial_name(variant, index)
+        if name in self._skip:
+            return
+        self._running = name
+        self.tell(name)
         try:
             verdict = run()
         except Disagreement as difference:
@@ -49,12 +70,18 @@ class Record:
             self.failed(variant, index, sample, message)
             return
         self._trials[verdict] += 1
-        self._runs_on_cpu |= variant == "call" and verdict not in NOT_ON_CPU
+        self._runs_on_cpu |= self._swept or (
+            variant == "call" and verdict not in NOT_ON_CPU
+        )
+
+    def tell_side(self, side: str) -> None:
+        """Tells that the running trial is in the CPU's part of it, or not any more."""
+        self.tell(self._running + side)
 
     def failed(self, variant: str, index: int, sample: Any, message: str) -> None:
         self._trials["failed"] += 1
         self._runs_on_cpu = True
-        self._result.failed += 1
+        self._result.add_failure(variant)
         if len(self._result.failures) < FAILURES_KEPT:
             shown = Failure(
                 variant, index, described(sample), message.strip()[:LONGEST_MESSAGE]

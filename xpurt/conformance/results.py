@@ -31,7 +31,8 @@ class Result:
     trials: the number of comparisons, by what was compared ("values", "wider",
         "random", "uninitialized", "raised"; "stock" if torch.compile fails on CPU
         tensors, too).
-    failed: the number of failed comparisons; `failures` holds the first few.
+    failed: the number of failed comparisons; `failures` holds the first few, and
+        `failed_variants` the number of each variant.
     tiers: calls of ops on xpu by tier.
     """
 
@@ -42,8 +43,13 @@ class Result:
     trials: dict[str, int] = field(default_factory=dict)
     failed: int = 0
     failures: list[Failure] = field(default_factory=list)
+    failed_variants: dict[str, int] = field(default_factory=dict)
     tiers: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+
+    def add_failure(self, variant: str) -> None:
+        self.failed += 1
+        self.failed_variants[variant] = self.failed_variants.get(variant, 0) + 1
 
     @property
     def ok(self) -> bool:
@@ -128,3 +134,12 @@ def tallies(
     for result in results:
         found.setdefault(getattr(result, by), Tally()).add(result)
     return found
+
+
+def compared(results: Iterable[Result]) -> tuple[int, int]:
+    """The number of comparisons of all results, and of those that failed."""
+    found = list(results)
+    return (
+        sum(sum(result.trials.values()) for result in found),
+        sum(result.failed for result in found),
+    )

@@ -19,6 +19,8 @@ CPU = torch.device("cpu")
 
 OTHER_SEEDS = range(1, 11)
 
+_INTERNAL_WORDS = ("INTERNAL ASSERT", "Could not run", "object has no attribute")
+
 Verdict = Literal["values", "wider", "random", "uninitialized", "raised", "stock"]
 
 
@@ -31,6 +33,7 @@ def trial(
     uninitialized: bool = False,
     placed: bool = True,
     oracle: Oracle[T] = outcome,
+    exactly: bool = False,
 ) -> Verdict:
     """Runs `body` with the inputs of `prepare` on each device; compares the results.
 
@@ -39,6 +42,8 @@ def trial(
         unless `placed` is False.
     uninitialized: the values are undefined memory, and are not compared.
     oracle: calls `body` on the CPU, if need be differently from xpu.
+    exactly: strides of empty tensors are compared, too, and an error that says less than
+        the CPU's is a disagreement.
 
     Returns what was compared. "values": the values agree. "wider": they differ from the
     CPU's, but are as right by the CPU's result in a wider type. "random": the CPU's
@@ -67,7 +72,9 @@ def trial(
         ):  # a lazy op raises what only its kernel finds when it runs
             actual_error = actual_error or late
     compare_errors(error, actual_error, tested_device())
-    if error is not None:
+    if error is not None and actual_error is not None:
+        if exactly:
+            compare_words(error, actual_error)
         return "raised"
 
     def compare(values: bool) -> None:
@@ -77,6 +84,7 @@ def trial(
             tolerance.atol,
             values=values,
             strides=has_layouts(),
+            empty_strides=exactly,
             device_type=place,
         )
         compared("", expected, actual)
@@ -99,6 +107,17 @@ def trial(
         _repeats(actual, again)
         return "random"
     return "uninitialized"
+
+
+def compare_words(expected: Exception, actual: Exception) -> None:
+    """Raises Disagreement if a failure inside of PyTorch or xpurt is reported where the
+    CPU names the fault of the call."""
+    for words in _INTERNAL_WORDS:
+        if words in str(actual) and words not in str(expected):
+            raise Disagreement(
+                f"the CPU raised {type(expected).__name__} ({expected}), "
+                f"{tested_device()} reports an internal failure ({actual})"
+            )
 
 
 def _on_tested_device(

@@ -16,7 +16,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
@@ -71,7 +71,7 @@ def main() -> None:
         faulthandler.dump_traceback_later(0.9 * asked["timeout_s"])
         pair = Pair(asked["name"], asked["dtype"], asked["category"])
         if settings.sweep:
-            result = check_sweep(pair, settings, tell)
+            result = check_sweep(pair, settings, tell, asked["skip"])
         else:
             most = settings.samples_per_pair
             result = check(entries[pair.name], pair.dtype, most, tell, checks)
@@ -99,10 +99,16 @@ def check(
     return record.result()
 
 
-def check_sweep(pair: Pair, settings: Settings, tell: Callable[[str], None]) -> Result:
-    """The result of a pair of the sweep that `settings` name."""
+def check_sweep(
+    pair: Pair,
+    settings: Settings,
+    tell: Callable[[str], None] = lambda where: None,
+    skip: Collection[str] = (),
+) -> Result:
+    """The result of a pair of the sweep that `settings` name, without the trials of
+    `skip`."""
     assert settings.sweep is not None
-    record = Record(pair.name, pair.dtype, pair.category, tell)
+    record = Record(pair.name, pair.dtype, pair.category, tell, skip, swept=True)
     try:
         SWEEPS[settings.sweep].check(pair, record, settings)
     except Exception:

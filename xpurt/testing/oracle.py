@@ -135,6 +135,7 @@ class Comparison:
 
     rtol, atol: go together; without them they depend on the dtype.
     strides: whether strides are compared, as in `agree`.
+    empty_strides: whether strides of tensors without elements are compared, too.
     values: whether values are compared; else only dtype, shape, layout and such.
     device_type: the required device type of the tensors of `actual`; None allows any.
     """
@@ -145,6 +146,7 @@ class Comparison:
         atol: float | None = None,
         *,
         strides: bool = True,
+        empty_strides: bool = False,
         values: bool = True,
         device_type: str | None = None,
     ) -> None:
@@ -158,9 +160,11 @@ class Comparison:
                 "or neither."
             )
         check_flag("strides", strides)
+        check_flag("empty_strides", empty_strides)
         check_flag("values", values)
         self.rtol, self.atol = rtol, atol
         self.strides, self.values = strides, values
+        self.empty_strides = empty_strides
         self.device_type = device_type
 
     def __call__(self, what: str, expected: Any, actual: Any) -> None:
@@ -188,7 +192,10 @@ class Comparison:
             if wanted != found:
                 raise Disagreement(f"{name} has {property_} {found}, not {wanted}")
         if self.strides and expected.layout is torch.strided:
-            wanted, found = _strides_that_matter(expected), _strides_that_matter(actual)
+            wanted, found = (
+                _strides_that_matter(tensor, self.empty_strides)
+                for tensor in (expected, actual)
+            )
             if wanted != found:
                 raise Disagreement(
                     f"{name} of shape {tuple(expected.shape)} has strides "
@@ -223,15 +230,15 @@ class Comparison:
         return True
 
 
-def _strides_that_matter(tensor: torch.Tensor) -> tuple[int, ...]:
+def _strides_that_matter(tensor: torch.Tensor, of_empty: bool) -> tuple[int, ...]:
     """The strides, without those of dimensions with one element, which address nothing.
-    Empty for an empty tensor."""
-    if tensor.numel() == 0:
+    Empty for an empty tensor, unless `of_empty`."""
+    if tensor.numel() == 0 and not of_empty:
         return ()
     return tuple(
         stride
         for length, stride in zip(tensor.shape, tensor.stride(), strict=True)
-        if length > 1
+        if length != 1
     )
 
 

@@ -6,14 +6,18 @@ from typing import Protocol
 from xpurt.conformance.pairs import Pair
 from xpurt.conformance.record import Record
 from xpurt.conformance.settings import Settings
+from xpurt.conformance.sweeps.empties import Empties
 
 
 class Sweep(Protocol):
-    """A module with these functions. `check` runs in a worker, which a crash ends."""
+    """A module or an object with these functions. `check` runs in a worker, which a crash
+    ends; the other trials of the pair then run in the next worker."""
 
     def pairs(self, settings: Settings) -> list[Pair]: ...
 
     def check(self, pair: Pair, record: Record, settings: Settings) -> None: ...
 
 
-SWEEPS: Mapping[str, Sweep] = {}
+SWEEPS: Mapping[str, Sweep] = {
+    "empties": Empties(),
+}
