@@ -114,7 +114,7 @@ class OpCheck:
         """
 
         def body(inputs: Inputs) -> Any:
-            result = self._called(inputs)
+            result = self.called(inputs)
             graph = differentiable(sample.output_process_fn_grad(result))
             return {
                 "result": result,
@@ -138,7 +138,7 @@ class OpCheck:
 
         def body(inputs: Inputs) -> Any:
             with torch.no_grad():
-                return {"result": self._called(inputs)}
+                return {"result": self.called(inputs)}
 
         self.attempt("strided", index, inputs, body)
 
@@ -148,7 +148,7 @@ class OpCheck:
             return
 
         def body(inputs: Inputs, layouts: Mapping[str, Relayout] = OF_GRADIENTS) -> Any:
-            result = self._called(inputs)
+            result = self.called(inputs)
             graph = differentiable(sample.output_process_fn_grad(result))
             leaves = leaves_that_require_grad(inputs)
             sent = gradients_by_layout(graph, leaves, self.tiers, layouts)
@@ -169,13 +169,34 @@ class OpCheck:
 
     def out(self, index: int, sample: Any) -> None:
         """Writes into tensors that exist, and have other contents."""
+        full = self._full(sample)
+        if full is None:
+            return
+        self._out("out=", index, sample, full)
+        if index < RESIZED_SAMPLES:
+            self._out("out= with gaps", index, sample, tree_map(_with_gaps, full))
+            empty = tree_map(lambda t: t.new_empty(0), full)
+            self._out("out= resized", index, sample, empty)
+
+    def out_of_dtype(
+        self, index: int, sample: Any, dtype: torch.dtype, variant: str
+    ) -> None:
+        """Writes into tensors of another dtype than the result's."""
+        full = self._full(sample)
+        if full is not None:
+            self._out(variant, index, sample, tree_map(lambda t: t.to(dtype), full))
+
+    def _full(self, sample: Any) -> Any:
+        """Tensors of ones in the form of the result; None if there are none."""
         with torch.no_grad():
             there = moved(self.inputs(sample), CPU)
-            template, error = self.oracle(self._called, there)
+            template, error = self.oracle(self.called, there)
         leaves = tree_leaves(template)
         if error or not leaves or not all(map(_is_strided, leaves)):
-            return
+            return None
+        return tree_map(lambda t: torch.ones_like(t.detach()), _as_out(template))
 
+    def _out(self, variant: str, index: int, sample: Any, full: Any) -> None:
         def body(inputs: tuple[Inputs, Any]) -> Any:
             (input_, args, kwargs), out = inputs
             with torch.no_grad():
@@ -190,15 +211,15 @@ class OpCheck:
                 ],
             }
 
-        full = tree_map(lambda t: torch.ones_like(t.detach()), _as_out(template))
-        self.attempt("out=", index, (self.inputs(sample), full), body)
-        if index < RESIZED_SAMPLES:
-            apart = tree_map(_with_gaps, full)
-            self.attempt("out= with gaps", index, (self.inputs(sample), apart), body)
-            empty = tree_map(lambda t: t.new_empty(0), full)
-            self.attempt("out= resized", index, (self.inputs(sample), empty), body)
+        self.attempt(variant, index, (self.inputs(sample), full), body)
 
-    def in_place(self, index: int, sample: Any) -> None:
+    def in_place(
+        self,
+        index: int,
+        sample: Any,
+        inputs: Inputs | None = None,
+        variant: str = "in-place",
+    ) -> None:
         if not isinstance(sample.input, torch.Tensor):
             return
 
@@ -218,13 +239,13 @@ class OpCheck:
                 ),
             }
 
-        self.attempt("in-place", index, self.inputs(sample), body)
+        self.attempt(variant, index, inputs or self.inputs(sample), body)
 
     def error(self, index: int, sample: Any) -> None:
         """A call that raises on the CPU has to raise the same exception on xpu."""
         inputs = self.inputs(sample)
-        if outcome(self._called, moved(inputs, CPU))[1] is not None:
-            self.attempt("error", index, inputs, self._called)
+        if outcome(self.called, moved(inputs, CPU))[1] is not None:
+            self.attempt("error", index, inputs, self.called)
 
     def inputs(self, sample: Any) -> Inputs:
         return sample.input, sample.args, {**self.given, **sample.kwargs}
@@ -249,7 +270,7 @@ class OpCheck:
     def _with_grad(self) -> bool:
         return bool(self.op.supports_inplace_autograd)
 
-    def _called(self, inputs: Inputs) -> Any:
+    def called(self, inputs: Inputs) -> Any:
         input_, args, kwargs = inputs
         return self.op.op(input_, *args, **kwargs)
 

@@ -204,6 +204,8 @@ class Worker:
                 if "result" in answer:
                     return from_data(answer["result"])
                 where = answer["at"]
+                if self._settings.sweep:  # it is a time for each call
+                    deadline = time.monotonic() + self._settings.timeout_s
         except Ended as error:
             status, message = "crashed", str(error)
         except TookTooLong as error:

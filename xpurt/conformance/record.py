@@ -40,6 +40,7 @@ class Record:
         *,
         swept: bool = False,
     ) -> None:
+        self.dtype = dtype
         self.tiers = Tiers()
         self.tell = tell
         self._skip = skip

@@ -32,10 +32,12 @@ class OfOps:
 
     dtypes: those that are run by default: of each op the first ones that it has.
     per_op: how many of them.
+    also: those that are run besides if the op has them.
     """
 
     dtypes: tuple[str, ...] = ("float32", "int64", "bool", "complex64")
     per_op = 1
+    also: tuple[str, ...] = ()
 
     def pairs(self, settings: Settings) -> list[Pair]:
         """One in `settings.sample` ops. With `settings.dtypes`, each of these."""
@@ -44,8 +46,11 @@ class OfOps:
         ]
         found: list[Pair] = []
         for entry in ops:
-            of_entry = pairs([entry], settings.dtypes or self.dtypes, settings.ops)
-            found += of_entry if settings.dtypes else of_entry[: self.per_op]
+            if settings.dtypes:
+                found += pairs([entry], settings.dtypes, settings.ops)
+            else:
+                found += pairs([entry], self.dtypes, settings.ops)[: self.per_op]
+                found += pairs([entry], self.also, settings.ops)
         names = list(dict.fromkeys(pair.name for pair in found))
         chosen = set(names[:: settings.sample])
         return [pair for pair in found if pair.name in chosen]
