@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from xpurt import _C
 from xpurt.compiler import (
     called_ops,
+    cpu_programs,
     divided_graphs,
     encoder_layers,
     generated_code,
@@ -51,6 +52,7 @@ def change(compile_fx: ModuleType) -> None:
     _leave_triton()
     called_ops.define()
     _compute_beside_numbers()
+    cpu_programs.decide_as_without_xpu()
     _ask_the_cpu_for_convolutions()
     random_ops.define()
     host_attention.define()
