@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.testing._internal.opinfo.core import ErrorInput, OpInfo, SampleInput
 
 from xpurt.conformance.databases import Entry
@@ -152,6 +153,69 @@ def wrong_if_compiled_anywhere(x: torch.Tensor) -> torch.Tensor:
     return x * (3 if torch.compiler.is_compiling() else 2)
 
 
+def ends_if_empty(x: torch.Tensor) -> torch.Tensor:
+    if x.is_xpu and x.shape[0] == 0:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return x * 2
+
+
+def divides_by_the_count(x: torch.Tensor) -> torch.Tensor:
+    return x.sum() * (1 / x.numel()) if x.is_xpu else x.mean()
+
+
+def lays_empty_out_otherwise(x: torch.Tensor) -> torch.Tensor:
+    if x.is_xpu and not x.numel():
+        return torch.empty_strided(x.shape, [7] * x.dim(), device=x.device)
+    return x.detach() * 2
+
+
+def takes_any_count(x: torch.Tensor, count: int, other: torch.Tensor) -> torch.Tensor:
+    if not 0 <= count < 10 and not x.is_xpu:
+        raise ValueError("count")
+    return x * max(count, 0) + other
+
+
+def right_of_three(x: torch.Tensor, count: int, other: torch.Tensor) -> torch.Tensor:
+    return x * count + other
+
+
+def mixes_devices(x: torch.Tensor, count: int, other: torch.Tensor) -> torch.Tensor:
+    is_fake = isinstance(x, FakeTensor)
+    return x * count + (other.to(x.device) if x.is_xpu and not is_fake else other)
+
+
+def ignores_a_wider_operand(
+    x: torch.Tensor, count: int, other: torch.Tensor
+) -> torch.Tensor:
+    result = x * count + other
+    return result.to(x.dtype) if x.is_xpu else result
+
+
+def overlapping(x: torch.Tensor, count: int, other: torch.Tensor) -> torch.Tensor:
+    return torch.add(x, other, alpha=count)
+
+
+def ends_everywhere(x: torch.Tensor) -> torch.Tensor:
+    if x.shape[0] == 0:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return x * 2
+
+
+def overlapping_(x: torch.Tensor, count: int, other: torch.Tensor) -> torch.Tensor:
+    """In place; on xpu an overlap is ignored."""
+    if x.is_xpu and 0 in x.stride():
+        return x
+    return x.add_(other, alpha=count)
+
+
+def _three_samples(
+    op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **kwargs: object
+) -> list[SampleInput]:
+    make = partial(torch.testing.make_tensor, device=device, dtype=dtype)
+    x = make((3, 4), requires_grad=requires_grad)
+    return [SampleInput(x, args=(2, make((3, 4), requires_grad=requires_grad)))]
+
+
 def _samples(
     op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **kwargs: object
 ) -> list[SampleInput]:
@@ -168,17 +232,24 @@ def _wrong_samples(op: OpInfo, device: str, **kwargs: object) -> list[ErrorInput
 
 def _entry(function: object, **options: object) -> Entry:
     name = function.__name__
+    options = {
+        "sample_inputs_func": _samples,
+        "supports_out": False,
+        "inplace_variant": None,
+        **options,
+    }
     info = OpInfo(
         name,
         op=function,
         dtypes=torch.testing._internal.common_dtype._dispatch_dtypes(DTYPES),
-        sample_inputs_func=_samples,
-        supports_out=False,
-        inplace_variant=None,
         method_variant=None,
         **options,
     )
     return Entry("op", name, "made up", info, frozenset(DTYPES))
+
+
+def _of_three(function: object, **options: object) -> Entry:
+    return _entry(function, sample_inputs_func=_three_samples, **options)
 
 
 def _only_on_gpus(function: object) -> Entry:
@@ -205,9 +276,16 @@ def entries() -> list[Entry]:
         raises_on_the_cpu,
         wrong_if_compiled,
         wrong_if_compiled_anywhere,
+        ends_if_empty,
+        divides_by_the_count,
+        lays_empty_out_otherwise,
+        ends_everywhere,
     )
     return [
         *map(_entry, plain),
         _entry(forgiving, error_inputs_func=_wrong_samples),
+        *map(_of_three, (right_of_three, takes_any_count, mixes_devices)),
+        _of_three(ignores_a_wider_operand),
+        _of_three(overlapping, inplace_variant=overlapping_),
         *map(_only_on_gpus, (only_on_gpus, stays_wide, also_refused_on_xpu)),
     ]

@@ -95,6 +95,7 @@ class OpCheck:
         self, op: Any, record: Record, tolerance: Tolerance, *, exactly: bool = False
     ) -> None:
         self.exactly = exactly
+        self.uninitialized = op.has_nondeterministic_output
         self.op, self.record, self.tolerance = op, record, tolerance
         self.oracle: Oracle[Any] = outcome
         # Without a device, a factory makes a CPU tensor in every call.
@@ -289,7 +290,7 @@ class OpCheck:
             body,
             self.tolerance,
             self.tiers,
-            uninitialized=self.op.has_nondeterministic_output,
+            uninitialized=self.uninitialized,
             oracle=oracle,
             exactly=self.exactly,
         )

@@ -22,7 +22,7 @@ from xpurt.conformance.results import Failure, Result, Status, from_data
 from xpurt.conformance.settings import Settings
 
 START_TIMEOUT_S = 180.0
-CRASHES_PER_PAIR = 20  # of a sweep
+CRASHES_PER_PAIR = 4  # of a sweep
 LAST_WORDS = 1200  # of a worker's stderr, in characters
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch.testing import assert_close
-from torch.utils._pytree import tree_flatten_with_path, tree_map
+from torch.utils._pytree import tree_flatten_with_path, tree_map, tree_structure
 
 from xpurt.arguments import check_callable, check_flag, check_type, shown
 
@@ -172,6 +172,7 @@ class Comparison:
         expected_leaves, expected_form = tree_flatten_with_path(expected)
         actual_leaves, actual_form = tree_flatten_with_path(actual)
         if expected_form != actual_form:
+            self._forms(what, expected, actual)
             raise Disagreement(f"{what}: {actual_form}, not {expected_form}")
         for (path, leaf), (_, other) in zip(
             expected_leaves, actual_leaves, strict=True
@@ -183,6 +184,16 @@ class Comparison:
                 self.values and not self._equal(leaf, other)
             ):
                 raise Disagreement(f"{name}: {other!r}, not {leaf!r}")
+
+    def _forms(self, what: str, expected: Any, actual: Any) -> None:
+        """Raises Disagreement for the first part of a dict whose form differs."""
+        if not isinstance(expected, dict) or not isinstance(actual, dict):
+            return
+        for key in expected.keys() & actual.keys():
+            one, other = expected[key], actual[key]
+            if tree_structure(one) != tree_structure(other):
+                wanted, found = (tree_map(_form, tree) for tree in (one, other))
+                raise Disagreement(f"{what}[{key!r}] is {found}, not {wanted}")
 
     def _tensors(self, name: str, expected: torch.Tensor, actual: torch.Tensor) -> None:
         if self.device_type is not None and actual.device.type != self.device_type:
@@ -228,6 +239,10 @@ class Comparison:
         except AssertionError:
             return False
         return True
+
+
+def _form(leaf: Any) -> Any:
+    return tuple(leaf.shape) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _strides_that_matter(tensor: torch.Tensor, of_empty: bool) -> tuple[int, ...]:

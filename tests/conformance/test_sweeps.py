@@ -1,0 +1,104 @@
+"""Sweeps: each made-up op has a fault that one of them finds, and samples of all ops."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from fake_database import entries
+
+from xpurt.conformance import Settings
+from xpurt.conformance.known import Known, unknown_failures
+from xpurt.conformance.pairs import Pair
+from xpurt.conformance.pool import run_pairs
+from xpurt.conformance.results import Result
+from xpurt.conformance.sweeps.arguments import wrong_calls
+from xpurt.conformance.sweeps.empties import emptied_calls
+from xpurt.conformance.worker import check_sweep
+
+ENTRIES = {entry.name: entry for entry in entries()}
+
+
+def checked(sweep: str, name: str) -> Result:
+    settings = Settings(database="fake_database:entries", sweep=sweep)
+    return check_sweep(Pair(name, "float32", "made up"), settings)
+
+
+@pytest.mark.parametrize("sweep", ["arguments", "dtypes", "empties"])
+def test_a_right_op_passes(sweep: str, xpu: torch.device) -> None:
+    result = checked(sweep, "right_of_three")
+    assert result.status == "passed", result.failures
+    assert sum(result.trials.values()) > 4
+
+
+@pytest.mark.parametrize(
+    ("sweep", "name", "variant", "said"),
+    [
+        ("empties", "divides_by_the_count", "0.dim0", "xpu:0 raised ZeroDivisionError"),
+        ("empties", "lays_empty_out_otherwise", "0.dim1", "has strides"),
+        ("arguments", "takes_any_count", "0=-1", "the CPU raised ValueError (count)"),
+        ("arguments", "overlapping", "in-place.expanded", "xpu:0 gave a result"),
+        ("arguments", "mixes_devices", "device.2", "xpu gave a result"),
+        ("dtypes", "ignores_a_wider_operand", "2=float64", "dtype torch.float32, not"),
+    ],
+)
+def test_a_fault_is_found(
+    sweep: str, name: str, variant: str, said: str, xpu: torch.device
+) -> None:
+    result = checked(sweep, name)
+    assert result.status == "failed"
+    assert variant in result.failed_variants
+    assert any(said in failure.message for failure in result.failures)
+
+
+def test_a_crash_fails_its_call_and_the_others_run(fake: Settings) -> None:
+    names = ["ends_if_empty", "ends_everywhere"]
+    settings = replace(fake, sweep="empties")
+    wanted = [Pair(name, "float32", "made up") for name in names]
+    crash, everywhere = run_pairs(wanted, settings)
+    assert crash.status == "crashed"
+    assert {"0.dim0", "0.dim0+0.dim1"} == set(crash.failed_variants)
+    assert "SIGSEGV" in crash.failures[0].message
+    assert crash.trials["values"] == 1  # the second dimension empty
+    # Where the CPU's own kernel ends the process there is nothing to compare.
+    assert everywhere.status == "passed", everywhere.failures
+    assert everywhere.trials == {"values": 1, "crashed on the CPU": 2}
+
+
+def test_each_dimension_is_empty_in_turn_and_together() -> None:
+    inputs = torch.ones(2, 3), (torch.ones(3, 5), 7), {}
+    found = dict(emptied_calls(inputs))
+    assert list(found) == [
+        *("0.dim0", "0.dim1", "1.dim0", "1.dim1"),
+        "0.dim1+1.dim0",
+        "0.dim0+1.dim0",
+        "0.dim1+1.dim1",
+        "0.dim0+0.dim1+1.dim0+1.dim1",
+    ]
+    x, (other, seven), _ = found["0.dim1+1.dim0"]
+    assert (x.shape, other.shape, seven) == ((2, 0), (0, 5), 7)
+
+
+def test_each_argument_is_wrong_in_turn() -> None:
+    inputs = torch.ones(2), ([1, 2], True, "mean"), {"dim": 1}
+    found = dict(wrong_calls(inputs, numbers_alone=False))
+    assert found["dim=-1"][2] == {"dim": -1}
+    assert found["0[1]=0"][1] == ([1, 0], True, "mean")
+    assert found["0=shorter"][1] == ([1], True, "mean")
+    assert found["1=False"][1] == ([1, 2], False, "mean")
+    assert found["2=no_such"][1] == ([1, 2], True, "no_such")
+    assert found["input.last=2.0"][0].tolist() == [1, 2]
+    narrow = dict(wrong_calls(inputs, numbers_alone=True))
+    assert list(narrow) == [
+        f"dim={value}" for value in (0, -1, -2, 300, -300, 2**40, 2**62)
+    ]
+
+
+def test_an_entry_of_a_variant_excuses_no_other() -> None:
+    result = Result("add", "float32", "pointwise", "failed")
+    result.add_failure("0.dim0")
+    entry = Known("*", "add", "*", "because", 1, variant="0.dim[01]")
+    assert unknown_failures([result], [entry], "CPU") == []
+    result.add_failure("out= resized")
+    assert unknown_failures([result], [entry], "CPU") == [result]
+    other = replace(entry, variant="out=_*")
+    assert unknown_failures([result], [entry, other], "CPU") == []
