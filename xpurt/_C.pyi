@@ -15,9 +15,11 @@ def set_placement_resolver(resolver: Callable[[], object]) -> None:
     It is called with the GIL held and no lock of the extension.
     """
 
-def install_placement(mapping: str, ordinals: Sequence[Sequence[int]]) -> None:
+def install_placement(
+    mapping: str, ordinals: Sequence[Sequence[int]], remark: str = ""
+) -> None:
     """Installs the ``sycl::device`` objects at these addresses, which are copied, by
-    ordinal."""
+    ordinal. `remark`: see `xpurt.mapping.Placement`."""
 
 def check_locks(on: bool) -> None:
     """Whether a lock that is taken out of order raises RuntimeError. See host/mutex.h."""

@@ -249,6 +249,11 @@ def names_a_mapping() -> bool:
     return bool(_text(os.environ, "XPURT_MAPPING"))
 
 
+def names_explicit() -> bool:
+    """Whether XPURT_MAPPING is "explicit". Never raises."""
+    return _text(os.environ, "XPURT_MAPPING").strip().lower() == "explicit"
+
+
 def lazy_copies_at_import() -> bool:
     """The value of ``XPURT_LAZY_COPIES``; False where it is bad. Never raises."""
     try:

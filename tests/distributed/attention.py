@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from ranks import RANKS, main
+from ranks import RANKS, XPU, main
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import (
@@ -23,7 +23,6 @@ from torch.distributed.tensor import (
 
 warnings.simplefilter("ignore")
 
-XPU = torch.device("xpu", 0)
 SHAPE = (2, 4, 16, 8)  # batch, heads, sequence, width
 BATCH, HEADS, SEQUENCE = 0, 1, 2
 

@@ -18,18 +18,30 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 RANKS = 2
+# The device of this rank, where a launcher has numbered it.
+XPU = torch.device("xpu", int(os.environ.get("LOCAL_RANK", 0)))
+# How a rank that a launcher started names its mapping: the variable has precedence over
+# the argument of set_xpu_mapping().
+IN_PROGRAM = "SET_MAPPING"
 START_S = 240.0
 TIMEOUT = timedelta(seconds=60)
 
 Found = dict[str, str]
 
 
-def start(script: Path, mapping: str, *arguments: str) -> list[subprocess.Popen[str]]:
+def start(
+    script: Path, mapping: str, *arguments: str, **variables: str
+) -> list[subprocess.Popen[str]]:
     """Starts the ranks of `script`, which talk to each other on 127.0.0.1 alone. No op of
-    theirs may be computed by the host on copies, unless `host_copies` allows it."""
+    theirs may be computed by the host on copies, unless `host_copies` allows it.
+
+    variables: more of them; LOCAL_WORLD_SIZE numbers the ranks as a launcher does.
+    """
+    launched = "LOCAL_WORLD_SIZE" in variables
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -49,6 +61,8 @@ def start(script: Path, mapping: str, *arguments: str) -> list[subprocess.Popen[
                 "GLOO_SOCKET_IFNAME": "lo",
                 "RANK": str(rank),
                 "WORLD_SIZE": str(RANKS),
+                **({"LOCAL_RANK": str(rank)} if launched else {}),
+                **variables,
             },
         )
         for rank in range(RANKS)
@@ -57,10 +71,10 @@ def start(script: Path, mapping: str, *arguments: str) -> list[subprocess.Popen[
 
 @contextmanager
 def started(
-    script: Path, mapping: str, *arguments: str
+    script: Path, mapping: str, *arguments: str, **variables: str
 ) -> Iterator[list[subprocess.Popen[str]]]:
     """The ranks of `script`; none of them outlives it."""
-    ranks = start(script, mapping, *arguments)
+    ranks = start(script, mapping, *arguments, **variables)
     try:
         yield ranks
     finally:
@@ -72,9 +86,9 @@ def started(
                 pipe.close()
 
 
-def run(script: Path, mapping: str, *arguments: str) -> list[Found]:
+def run(script: Path, mapping: str, *arguments: str, **variables: str) -> list[Found]:
     """What the cases of each rank found: "ok", or the error."""
-    with started(script, mapping, *arguments) as ranks:
+    with started(script, mapping, *arguments, **variables) as ranks:
         ended = [rank.communicate(timeout=START_S) for rank in ranks]
     for rank, (_, err) in zip(ranks, ended, strict=True):
         assert rank.returncode == 0, err
@@ -91,6 +105,15 @@ def host_copies() -> Iterator[None]:
         yield
     finally:
         _C.set_fallback_mode("error")
+
+
+def take_device() -> None:
+    """Names the mapping in the program, if it is to, and takes the rank's device."""
+    if mapping := os.environ.get(IN_PROGRAM):
+        import xpurt
+
+        xpurt.set_xpu_mapping(mapping)
+    torch.xpu.set_device(XPU)
 
 
 def cases(names: dict[str, Any]) -> dict[str, Callable[[], object]]:
@@ -112,6 +135,7 @@ def main(names: dict[str, Any], **options: Any) -> None:
     process group.
     """
     named = [each for each in sys.argv[1:] if each != "--times"]
+    take_device()
     dist.init_process_group(timeout=TIMEOUT, **options)
     found = {}
     for name, case in cases(names).items():

@@ -16,14 +16,13 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from ranks import RANKS, host_copies, main
+from ranks import RANKS, XPU, host_copies, main
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 warnings.simplefilter("ignore")
 
-XPU = torch.device("xpu", 0)
 EXACT = 1e-5
 HALF = 2e-2  # bfloat16 has 8 bits
 
@@ -95,7 +94,7 @@ def ddp_with_options() -> None:
         {"static_graph": True},
         {"find_unused_parameters": True},
         {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.0005},
-        {"device_ids": [0]},
+        {"device_ids": [XPU.index]},
     ):
         _train_and_check(DistributedDataParallel(_model().to(XPU), **options))
 

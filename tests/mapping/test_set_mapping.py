@@ -128,10 +128,10 @@ def test_a_failed_change_keeps_the_old_mapping(arguments: dict[str, object]) -> 
 def test_a_placement_that_cannot_be_installed_keeps_the_old_mapping() -> None:
     real = _C.install_placement
 
-    def refuse_auto(name: str, ordinals: list[list[int]]) -> None:
+    def refuse_auto(name: str, ordinals: list[list[int]], remark: str) -> None:
         if name == "AUTO":
             raise RuntimeError("no context for it")
-        real(name, ordinals)
+        real(name, ordinals, remark)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_C, "install_placement", refuse_auto)

@@ -236,17 +236,17 @@ def check_mapping() -> Iterator[Finding]:
 
 def check_launch() -> Iterator[Finding]:
     """What the ranks of a torchrun with two processes would get here."""
-    from xpurt.mapping import physical_devices
-    from xpurt.mapping.rank_placement import device_of
+    from xpurt.mapping import physical_devices, placement_for_rank
     from xpurt.startup.launch import LocalRank, processors_of, usable_nodes
 
-    devices = physical_devices()
-    for rank in (LocalRank(0, 2), LocalRank(1, 2)) if devices else ():
+    for rank in (LocalRank(0, 2), LocalRank(1, 2)) if physical_devices() else ():
         processors = ", ".join(map(str, processors_of(rank, usable_nodes())))
+        ordinals = placement_for_rank(rank).ordinals
+        parts = dict.fromkeys(each.filter_string for some in ordinals for each in some)
         yield Finding(
             "torchrun",
-            f"rank {rank.number} of {rank.count} would get "
-            f"{device_of(rank, devices).filter_string}, and processors {processors}",
+            f"rank {rank.number} of {rank.count} would get {', '.join(parts)}, and "
+            f"processors {processors}",
         )
 
 

@@ -4,7 +4,6 @@ The first use of a device, or the first `set_xpu_mapping`, resolves the request 
 placement and installs it in the extension. Until then nothing here loads a driver.
 """
 
-import functools
 import gc
 import os
 import threading
@@ -39,11 +38,16 @@ from xpurt.mapping.devices import (
     unusable_devices,
 )
 from xpurt.mapping.live_tensors import why_held
-from xpurt.mapping.rank_placement import placement_of_this_rank
-from xpurt.mapping.resolve import Placement, devices_named, resolve
+from xpurt.mapping.requests import (
+    first_mapping,
+    placement_for_rank,
+    placement_of_process,
+    requested_mapping,
+)
+from xpurt.mapping.resolve import Placement, devices_named
 from xpurt.mapping.spec import MappingSpec, parse
 from xpurt.mapping.usability import UnusableDevice, remarks
-from xpurt.startup import accelerator, extension
+from xpurt.startup import accelerator, extension, launch
 
 if TYPE_CHECKING:
     from xpurt.mapping.auto.ahead import (
@@ -96,6 +100,7 @@ __all__ = [
     "on_change",
     "on_devices",
     "physical_devices",
+    "placement_for_rank",
     "plan",
     "product_forms",
     "prefer",
@@ -110,14 +115,7 @@ __all__ = [
     "xpu_mapping",
 ]
 
-# The mapping if XPURT_MAPPING names none.
-DEFAULT = "AUTO"
-
 Callback = Callable[[], object]
-
-# A driver makes new parts at each request, and data kept for a device is kept for the
-# life of the process. So a mapping that is set again gets the same parts.
-_split = functools.cache(_devices.split)
 
 
 class _Installed(NamedTuple):
@@ -171,7 +169,7 @@ def set_xpu_mapping(
 def get_xpu_mapping() -> str:
     """The mapping, as `set_xpu_mapping` takes it. Loads no driver."""
     with _lock:
-        return (_installed.spec if _installed else _requested_mapping()).mapping
+        return (_installed.spec if _installed else requested_mapping()).mapping
 
 
 @contextmanager
@@ -282,19 +280,12 @@ def _register(table: dict[object, Callback], callback: Callback) -> Callable[[],
     return undo
 
 
-def _requested_mapping() -> MappingSpec:
-    try:
-        return parse(config().mapping or DEFAULT)
-    except MappingError as error:
-        raise MappingError(f"XPURT_MAPPING: {error}") from None
-
-
 def _change(spec: MappingSpec) -> Placement:
     global _installed
     _check_usable()
     if _installed and _installed.spec == spec:
         return _installed.placement
-    placement = _resolve(spec)
+    placement = placement_of_process(spec, launch.local_rank())
     accelerator.activate(asked=True)
     old = _installed
     if old is None:
@@ -316,7 +307,9 @@ def _restore(before: _Installed | None) -> None:
     with _lock:
         if before is not None:
             _change(before.spec)
-        elif _installed is not None and _installed.spec != _requested_mapping():
+        elif _installed is not None and _installed.spec != first_mapping(
+            launch.local_rank()
+        ):
             _uninstall("back")
             _run(_after)
 
@@ -340,21 +333,11 @@ def _install_first() -> _Installed:
             return _installed
         _check_usable()
         accelerator.activate(asked=bool(config().mapping))
-        spec = _requested_mapping()
-        of_rank = placement_of_this_rank(config().max_devices)
-        first = _install(*(of_rank or (spec, _resolve(spec))))
+        rank = launch.local_rank()
+        spec = first_mapping(rank)
+        first = _install(spec, placement_of_process(spec, rank))
         _run(_after)
         return first
-
-
-def _resolve(spec: MappingSpec) -> Placement:
-    return resolve(
-        spec,
-        physical_devices(),
-        split=_split,
-        max_devices=config().max_devices,
-        unusable=unusable_devices(),
-    )
 
 
 def _install(spec: MappingSpec, placement: Placement) -> _Installed:
@@ -362,7 +345,7 @@ def _install(spec: MappingSpec, placement: Placement) -> _Installed:
     addresses = [[d.address for d in ordinal] for ordinal in placement.ordinals]
     kernels.register()
     try:
-        _C.install_placement(placement.mapping, addresses)
+        _C.install_placement(placement.mapping, addresses, placement.remark)
         # Otherwise opened at the first use: that may be in a forked child.
         if not _devices.survive_fork():
             _C.open_placement()

@@ -19,12 +19,14 @@ class Placement:
     mapping: the request, as ``set_xpu_mapping`` takes it.
     ordinals: the devices of xpu:0, xpu:1, ...; more than one each only under AUTO.
         The first device of an ordinal is its lead.
+    remark: what an error about an ordinal that it does not have adds.
     homes: for each ordinal the position of the device that holds the home copies: the
         first one whose memory the host can access, else the lead.
     """
 
     mapping: str
     ordinals: tuple[tuple[PhysicalDevice, ...], ...]
+    remark: str = ""
 
     @property
     def homes(self) -> tuple[int, ...]:
@@ -42,8 +44,10 @@ class Placement:
                 if count == 1
                 else f"{count} devices, xpu:0 to xpu:{count - 1}"
             )
+            remark = f". {self.remark}" if self.remark else ""
             raise MappingError(
-                f'xpu:{index} is out of range: mapping "{self.mapping}" has {there_are}'
+                f'xpu:{index} is out of range: mapping "{self.mapping}" has '
+                f"{there_are}{remark}"
             )
 
 
@@ -113,7 +117,7 @@ def _resolve(
         raise MappingError(
             f"mapping {spec} gives {len(chosen)} devices, and CPU has xpu:0 alone. "
             'Use "explicit" with the same devices and partition for one ordinal each. '
-            "Under torchrun request no mapping: each rank gets its part by itself."
+            "Under torchrun leave both out: each rank gets its part by itself."
         )
     _check_count(spec, len(chosen), "ordinals", max_devices)
     return Placement(spec.mapping, tuple((device,) for device in chosen))

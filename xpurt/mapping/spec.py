@@ -58,6 +58,14 @@ class MappingSpec:
     partition: Partition | None = None
 
     @property
+    def decides_alone(self) -> bool:
+        """Whether it names the devices themselves, so that a launcher's processes do
+        not divide them."""
+        return bool(
+            self.name == "explicit" or self.devices or self.partition is not None
+        )
+
+    @property
     def mapping(self) -> str:
         """The text that ``set_xpu_mapping`` takes as its first argument."""
         members = [_member(f) for f in self.include]

@@ -103,7 +103,10 @@ def _target(
         placement.check_index(int(text))
         return int(text), None
     # torch.device("cpu") is not the CPU behind xpu: only a string names a kind.
-    for index, found in enumerate(placement.ordinals):
+    # The current ordinal has precedence: under a launcher all have the same devices.
+    current = torch.xpu.current_device()
+    for index in (current, *range(len(placement.ordinals))):
+        found = placement.ordinals[index]
         if isinstance(where, str) and any(device.kind == text for device in found):
             return index, text if len(found) > 1 else None
     kinds = sorted({device.kind for found in placement.ordinals for device in found})

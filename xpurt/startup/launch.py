@@ -2,8 +2,8 @@
 
 torchrun starts several processes on a machine, and tells each its number in LOCAL_RANK
 and their count in LOCAL_WORLD_SIZE. Without more, each would use all processors, and
-they would slow each other down. So a rank without a mapping in XPURT_MAPPING takes its
-share of the processors, by its affinity, which the CPU driver and PyTorch follow.
+they would slow each other down. So a rank takes its share of the processors, by its
+affinity, which the CPU driver and PyTorch follow, unless its mapping decides alone.
 """
 
 import os
@@ -13,7 +13,10 @@ from pathlib import Path
 
 import torch
 
-from xpurt.config import names_a_mapping
+from xpurt.config import names_explicit
+
+# Whether the mapping that the program has set takes a part; None if it has set none.
+_takes_part: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +31,13 @@ class LocalRank:
 
 
 def local_rank(environment: Mapping[str, str] = os.environ) -> LocalRank | None:
-    """The rank that this process is; None if it is alone, or XPURT_MAPPING is set."""
+    """The rank that this process is; None if it is alone."""
     try:
         number = int(environment["LOCAL_RANK"])
         count = int(environment["LOCAL_WORLD_SIZE"])
     except (KeyError, ValueError):
         return None
-    if names_a_mapping() or count < 2 or not 0 <= number < count:
+    if count < 2 or not 0 <= number < count:
         return None
     return LocalRank(number, count)
 
@@ -77,15 +80,25 @@ def _numbers(text: str) -> set[int]:
     return numbers
 
 
+def decide_part(takes: bool) -> None:
+    """Whether the program's mapping takes the rank's part, or all of the machine. It
+    counts until the CPU driver is loaded."""
+    global _takes_part
+    _takes_part = takes
+
+
 def take_processors() -> None:
     """Limits this process to its part, if torchrun started it.
 
     Called before the CPU driver is loaded. PyTorch gets a thread for each processor:
-    torchrun has set OMP_NUM_THREADS=1 for every rank. Does nothing if something else,
-    such as a launcher that binds its processes, has set an affinity.
+    torchrun has set OMP_NUM_THREADS=1 for every rank. Does nothing if the mapping is
+    "explicit", or if something else, such as a launcher that binds its processes, has
+    set an affinity.
     """
     rank = local_rank()
-    if rank is None or len(os.sched_getaffinity(0)) < (os.cpu_count() or 1):
+    takes = not names_explicit() if _takes_part is None else _takes_part
+    bound = len(os.sched_getaffinity(0)) < (os.cpu_count() or 1)
+    if rank is None or not takes or bound:
         return
     mine = processors_of(rank, usable_nodes())
     os.sched_setaffinity(0, mine)

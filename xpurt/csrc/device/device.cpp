@@ -28,6 +28,7 @@ namespace {
 // of changes.
 struct Resolved {
   std::string mapping;
+  std::string remark;
   uint64_t epoch;
   std::vector<std::vector<sycl::device>> ordinals;
 };
@@ -85,7 +86,8 @@ void follow_mapping() noexcept {
       count == 1 ? "one device, xpu:0"
                  : c10::str(count, " devices, xpu:0 to xpu:", count - 1);
   throw_mapping_error(c10::str("xpu:", index, " is out of range: mapping \"",
-                               now.mapping, "\" has ", there_are));
+                               now.mapping, "\" has ", there_are,
+                               now.remark.empty() ? "" : ". ", now.remark));
 }
 
 void on_first_placement() {
@@ -154,7 +156,7 @@ Placement& placement_of(const Resolved& resolved) {
     ordinals.push_back(make_ordinal(devices));
   }
   for (auto& known : table().placements) {
-    if (known->mapping != resolved.mapping ||
+    if (known->mapping != resolved.mapping || known->remark != resolved.remark ||
         !std::ranges::equal(known->ordinals, ordinals, are_same)) {
       continue;
     }
@@ -162,8 +164,8 @@ Placement& placement_of(const Resolved& resolved) {
     std::atomic_ref<uint64_t>(known->epoch).store(resolved.epoch);
     return *known;
   }
-  table().placements.push_back(std::make_unique<Placement>(
-      Placement{resolved.mapping, resolved.epoch, std::move(ordinals)}));
+  table().placements.push_back(std::make_unique<Placement>(Placement{
+      resolved.mapping, resolved.remark, resolved.epoch, std::move(ordinals)}));
   return *table().placements.back();
 }
 
@@ -198,7 +200,8 @@ void set_placement_resolver(std::function<void()> resolver) {
 }
 
 void install_placement(const std::string& mapping,
-                       const std::vector<std::vector<DevicePointer>>& ordinals) {
+                       const std::vector<std::vector<DevicePointer>>& ordinals,
+                       const std::string& remark) {
   check_fork();
   const int most = guard_device_count();
   TORCH_CHECK_VALUE(!ordinals.empty() && ordinals.size() <= static_cast<size_t>(most),
@@ -207,7 +210,7 @@ void install_placement(const std::string& mapping,
   std::lock_guard<Mutex> lock(table().mutex);
   TORCH_CHECK(installed.load() == nullptr && !table().resolved,
               "a placement is installed already");
-  Resolved made{mapping, 0, {}};
+  Resolved made{mapping, remark, 0, {}};
   for (const auto& pointers : ordinals) {
     // Sets of an ordinal's devices are words with a bit per device.
     TORCH_CHECK_VALUE(!pointers.empty() && pointers.size() <= kMaxDevices,

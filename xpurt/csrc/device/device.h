@@ -49,6 +49,7 @@ struct Ordinal {
 
 struct Placement {
   std::string mapping;
+  std::string remark;  // what an error about an ordinal that is not there adds
   uint64_t epoch = 0;  // grows with every placement of the process
   std::vector<Ordinal> ordinals;
 };
@@ -73,7 +74,8 @@ const Ordinal& ordinal(c10::DeviceIndex index);
 using DevicePointer = uintptr_t;  // address of a sycl::device
 void set_placement_resolver(std::function<void()> resolver);
 void install_placement(const std::string& mapping,
-                       const std::vector<std::vector<DevicePointer>>& ordinals);
+                       const std::vector<std::vector<DevicePointer>>& ordinals,
+                       const std::string& remark);
 // Removes the placement, and returns true. If `in_use` returns true, the placement
 // stays, and this returns false. `in_use` is called when no thread can begin to use the
 // placement. See Note [Use and change].

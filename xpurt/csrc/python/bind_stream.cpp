@@ -51,10 +51,13 @@ const sycl::queue& queue_at(uintptr_t address) {
   return *reinterpret_cast<const sycl::queue*>(address);
 }
 
-// The first ordinal whose home device the queue runs on.
+// The first ordinal whose home device the queue runs on; the current one has
+// precedence.
 c10::DeviceIndex ordinal_of_queue(uintptr_t address) {
   const sycl::device device = queue_at(address).get_device();
   const auto& ordinals = placement().ordinals;
+  const c10::DeviceIndex current = current_device();
+  if (ordinal(current).home_device().device == device) return current;
   for (size_t i = 0; i < ordinals.size(); ++i) {
     if (ordinals[i].home_device().device == device) {
       return static_cast<c10::DeviceIndex>(i);

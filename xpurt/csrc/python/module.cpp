@@ -46,7 +46,7 @@ void bind_placement(py::module_& m) {
     });
   });
   m.def("install_placement", &install_placement, py::arg("mapping"),
-        py::arg("ordinals"));
+        py::arg("ordinals"), py::arg("remark") = "");
   m.def("open_placement", &open_placement);
   m.def("refuse_forks", &refuse_forks);
   m.def("uninstall_placement", [] {

@@ -32,7 +32,7 @@ constexpr uint64_t kPositions = (1u << kPositionBits) - 1;
 constexpr uint64_t kSettled = kPositions + 1;
 constexpr int kVersionAt = kPositionBits + 1;
 
-// By the home device: no two ordinals have the same one.
+// By the home device: ordinals with the same one have the same devices.
 Held* held_of(const Ordinal& devices) {
   static auto* const leaked = new std::array<Held, kCountedDevices>;
   const int id = devices.home_device().id;
