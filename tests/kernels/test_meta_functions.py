@@ -1,7 +1,10 @@
 """PyTorch's meta functions are called once per op for the results' sizes and dtypes."""
 
 import itertools
+import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -10,6 +13,9 @@ import torch.nn.functional as F
 from own_process import output
 
 import xpurt
+from xpurt.kernels.kinds.custom_kernel import CustomKernel
+from xpurt.kernels.kinds.decomposed import Decomposed
+from xpurt.kernels.rows.table import ROWS, AnyRow
 
 
 def python_files(call) -> set[str]:
@@ -91,6 +97,37 @@ def test_layer_norm_takes_the_types_that_the_cpu_takes(xpu: torch.device) -> Non
 
     for each in itertools.product(floats, floats):
         assert told(xpu, *each) == told(torch.device("cpu"), *each), each
+
+
+def structured_overloads(row: AnyRow) -> Iterator[str]:
+    """The overloads of a row's op, and of its in-place form, whose CPU kernels PyTorch
+    makes of a meta function in C++. Those for out= are left out."""
+    for name in (row.aten, f"{row.aten}_"):
+        packet = getattr(torch.ops.aten, name, None)
+        for overload in packet.overloads() if packet else ():
+            if row.overloads and overload not in row.overloads:
+                continue
+            op = getattr(packet, overload)
+            kernels = torch._C._dispatch_dump(op.name())
+            written_out = any(each.is_out for each in op._schema.arguments)
+            structured = "CompositeExplicitAutogradNonFunctional" in kernels
+            if structured and "RegisterMeta" in kernels and not written_out:
+                yield name if overload == "default" else f"{name}_{overload}"
+
+
+def test_all_meta_functions_in_c_are_listed() -> None:
+    """Those of pointwise rows and reductions, which check as PyTorch's iterators do,
+    are not needed."""
+    source = Path(xpurt.__file__).parent / "csrc/op/structured_metas.cpp"
+    listed = set(re.findall(r"of<at::_ops::(\w+),", source.read_text()))
+    wanted = {
+        overload
+        for row in ROWS
+        if isinstance(row, CustomKernel | Decomposed) and "::" not in row.aten
+        for overload in structured_overloads(row)
+    }
+    assert len(wanted) > 50
+    assert wanted == listed
 
 
 @pytest.mark.parametrize("mapping", ["CPU", "GPU"])

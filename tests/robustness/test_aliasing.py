@@ -37,6 +37,8 @@ ALLOWED: dict[str, Change] = {
     "index_copy of itself": lambda x: x.index_copy_(
         0, torch.tensor([0], device=x.device), x[2:3].clone()
     ),
+    "masked_scatter of itself": lambda x: x.masked_scatter_(x % 3 > 0, x),
+    "masked_fill by its own element": lambda x: x.masked_fill_(x > 5, x[1, 1]),
 }
 REFUSED: dict[str, Change] = {
     "shifted out": lambda x: torch.exp(x.view(-1)[:-1], out=x.view(-1)[1:]),
@@ -52,8 +54,31 @@ REFUSED: dict[str, Change] = {
     "masked_fill with its own bytes": lambda x: x.masked_fill_(
         x.view(-1).view(torch.bool)[:16].view(4, 4), 1
     ),
+    "scatter of itself": lambda x: x.scatter_(0, rows(x), x),
+    "scatter_add of itself": lambda x: x.scatter_add_(0, rows(x), x),
+    "scatter_reduce of itself": lambda x: x.scatter_reduce_(0, rows(x), x, "amax"),
+    "index_copy of itself": lambda x: x.index_copy_(0, order(x), x),
+    "index_add of itself": lambda x: x.index_add_(0, order(x), x),
+    "index_reduce of itself": lambda x: x.index_reduce_(0, order(x), x, "prod"),
+    "index_put of itself": lambda x: x.index_put_((order(x),), x),
+    "index_put of itself, added": lambda x: x.index_put_((order(x),), x, True),
+    "assigned to itself by index": lambda x: x.__setitem__(order(x), x),
+    "scatter at itself": lambda x: (i := order(x)).scatter_(0, i, 5),
+    "index_fill at itself": lambda x: (i := order(x)).index_fill_(0, i, 5),
+    "put at itself": lambda x: (i := order(x)).put_(i, i.clone()),
+    "index_add into expanded": lambda x: (
+        x[0].expand(4, 4).index_add_(0, order(x)[:1], x[:1])
+    ),
     "lerp into a shifted part": lambda x: torch.lerp(x[:-1], x[:-1], 0.5, out=x[1:]),
 }
+
+
+def order(x: torch.Tensor) -> torch.Tensor:
+    return torch.tensor([1, 0, 3, 2], device=x.device)
+
+
+def rows(x: torch.Tensor) -> torch.Tensor:
+    return order(x)[:, None].expand(4, 4).contiguous()
 
 
 def numbers() -> torch.Tensor:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "op/structured_metas.h"
+
 namespace xpurt {
 namespace {
 
@@ -65,6 +67,7 @@ CustomKernelSpec::CustomKernelSpec(RowFields& fields)
       dense(fields.take<RowFields::Strings>("dense")),
       rows(fields.take<RowFields::Strings>("rows")),
       same_type(fields.take<bool>("same_type")),
+      alike(fields.take<RowFields::Strings>("alike")),
       raises_on_empty(fields.take<bool>("raises_on_empty")),
       draws(fields.take<bool>("draws")),
       fault(fields.take<std::string>("fault")),
@@ -78,7 +81,7 @@ void CustomKernelSpec::raise_fault() const {
 
 CustomKernelOverload::CustomKernelOverload(const CustomKernelSpec& spec,
                                            const c10::FunctionSchema& of)
-    : schema(of) {
+    : schema(of), has_meta(structured_meta(of) != nullptr) {
   for (const c10::Argument& each : schema.arguments()) {
     const int at = static_cast<int>(arguments.size());
     arguments.push_back(&each);

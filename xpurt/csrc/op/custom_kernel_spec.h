@@ -61,6 +61,7 @@ struct CustomKernelSpec : RowSpec {
   std::vector<std::string> dense;       // the same, in the memory format of the first
   std::vector<std::string> rows;        // tensors whose rows can be computed separately
   bool same_type;                       // PyTorch requires tensors of one type
+  std::vector<std::string> alike;       // arguments of the type of the first tensor
   bool raises_on_empty;                 // there is no result for no elements
   bool draws;                           // random numbers
   std::string fault;                    // the cause of a fault, if not a wrong index
@@ -74,9 +75,10 @@ struct CustomKernelOverload {
   const c10::FunctionSchema& schema;
   std::vector<const c10::Argument*> arguments;
   std::vector<int> written;
-  int copied = -1;   // the argument that the result begins as a copy of
-  int indices = -1;  // the argument that is a list of indices or None
-  int like = -1;     // the argument whose properties the result has
+  int copied = -1;        // the argument that the result begins as a copy of
+  int indices = -1;       // the argument that is a list of indices or None
+  int like = -1;          // the argument whose properties the result has
+  bool has_meta = false;  // see Note [Structured meta functions]
 
   const c10::IValue& argument(const torch::jit::Stack& stack, size_t at) const {
     return stack[stack.size() - arguments.size() + at];

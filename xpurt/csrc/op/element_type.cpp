@@ -1,5 +1,8 @@
 #include "op/element_type.h"
 
+#include <c10/util/overflows.h>
+
+#include <cmath>
 #include <limits>
 
 namespace xpurt {
@@ -83,6 +86,23 @@ bool scalar_fits(const c10::Scalar& scalar, ScalarType type) noexcept {
       return within<int32_t>(value);
     case ScalarType::Byte:
       return within<uint8_t>(value);
+    default:
+      return true;
+  }
+}
+
+bool converts(const c10::Scalar& scalar, ScalarType type) noexcept {
+  if (!scalar_fits(scalar, type)) return false;
+  if (!c10::isFloatingType(type)) return true;
+  const double value = scalar.toDouble();
+  if (!std::isfinite(value)) return true;
+  switch (type) {
+    case ScalarType::Half:
+      return !c10::overflows<c10::Half, double>(value);
+    case ScalarType::BFloat16:
+      return !c10::overflows<c10::BFloat16, double>(value);
+    case ScalarType::Float:
+      return !c10::overflows<float, double>(value);
     default:
       return true;
   }

@@ -25,4 +25,8 @@ bool is_index_or_bool(c10::ScalarType type) noexcept;
 // needs a complex type. An integer must be within the type's range.
 bool scalar_fits(const c10::Scalar& scalar, c10::ScalarType type) noexcept;
 
+// The same, and the number is not beyond the largest one of a floating-point type:
+// PyTorch converts some numbers to the type of the tensors, and refuses those.
+bool converts(const c10::Scalar& scalar, c10::ScalarType type) noexcept;
+
 }  // namespace xpurt

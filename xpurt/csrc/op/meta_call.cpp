@@ -13,6 +13,7 @@
 
 #include "host/recently_used.h"
 #include "op/stack_tensors.h"
+#include "op/structured_metas.h"
 
 namespace xpurt {
 namespace {
@@ -161,8 +162,30 @@ std::vector<Tensor> layer_norm_results(const Stack& metas) {
   return {at::empty(input.sizes(), input.options()), of_rows, of_rows};
 }
 
-const bool layer_norm_registered =
-    register_meta_functions({{"aten::native_layer_norm", &layer_norm_results}});
+// PyTorch's meta function divides by the number of elements of a group, in Python.
+std::vector<Tensor> group_norm_gradients(const Stack& metas) {
+  const Tensor& input = metas[1].toTensor();
+  const Tensor weight = metas[4].toOptional<Tensor>().value_or(Tensor());
+  const auto wanted = metas[9].toBoolList();
+  std::vector<Tensor> gradients(3);
+  if (wanted[0]) {
+    gradients[0] =
+        at::empty(input.sizes(), input.options(), input.suggest_memory_format());
+  }
+  const auto& like = weight.defined() ? weight : input;
+  for (const size_t of : {1, 2}) {
+    if (wanted[of]) gradients[of] = at::empty({metas[6].toInt()}, like.options());
+  }
+  return gradients;
+}
+
+const bool norms_registered = register_meta_functions(
+    {{"aten::native_layer_norm", &layer_norm_results},
+     {"aten::native_group_norm_backward", &group_norm_gradients}});
+
+c10::DispatchKeySet meta_keys() {
+  return c10::DispatchKeySet(c10::DispatchKey::Meta);
+}
 
 std::vector<Tensor> results_of(const c10::OperatorHandle& op, const Stack& stack) {
   Stack metas = arguments_as(op.schema(), stack, c10::DeviceType::Meta,
@@ -170,7 +193,12 @@ std::vector<Tensor> results_of(const c10::OperatorHandle& op, const Stack& stack
   try {
     const auto known = meta_functions().find(op.schema().name());
     if (known != meta_functions().end()) return known->second(metas);
-    if (op.hasKernelForDispatchKey(c10::DispatchKey::Meta)) {
+    if (const StructuredMeta* structured = structured_meta(op.schema())) {
+      while (!metas.empty() && op.schema().arguments()[metas.size() - 1].is_out()) {
+        metas.pop_back();
+      }
+      structured->function.callBoxed(op, meta_keys(), &metas);
+    } else if (op.hasKernelForDispatchKey(c10::DispatchKey::Meta)) {
       op.callBoxedForDispatchKey(c10::DispatchKey::Meta, metas);
     } else {  // a composite of other ops, or none
       const at::AutoDispatchBelowADInplaceOrView below_autograd;

@@ -8,6 +8,15 @@
 namespace xpurt {
 namespace {
 
+[[noreturn]] void refuse_devices(const std::string& op, c10::Device one,
+                                 c10::Device other, const std::string& argument) {
+  TORCH_CHECK(false,
+              "Expected all tensors to be on the same device, but found at least two "
+              "devices, ",
+              one, " and ", other, "! (", other, " is where argument ", argument,
+              " of ", op, " is). Move it: .to(\"", one, "\")");
+}
+
 class OperandDevices {
  public:
   explicit OperandDevices(const OpRecord& record) : record_(record) {}
@@ -60,12 +69,9 @@ class OperandDevices {
   }
 
   [[noreturn]] void fail() const {
-    TORCH_CHECK(
-        false, "Expected all tensors to be on the same device, but found at least two ",
-        "devices, ", c10::Device(c10::DeviceType::XPU, index_), " and ",
-        foreign_->device(), "! (", foreign_->device(), " is where argument ",
-        record_.op.schema().arguments()[position_].name(), " of ", record_.name,
-        " is). Move it: .to(\"", c10::Device(c10::DeviceType::XPU, index_), "\")");
+    refuse_devices(record_.name, c10::Device(c10::DeviceType::XPU, index_),
+                   foreign_->device(),
+                   record_.op.schema().arguments()[position_].name());
   }
 
   const OpRecord& record_;
@@ -83,6 +89,13 @@ c10::DeviceIndex ordinal_of_operands(const OpRecord& record,
   const size_t first = stack.size() - record.arguments;
   for (size_t i = 0; i < record.arguments; ++i) operands.add(stack[first + i], i);
   return operands.ordinal();
+}
+
+void check_same_device(const char* op, const at::Tensor& first, const at::Tensor& other,
+                       const char* name) {
+  if (other.device() != first.device()) {
+    refuse_devices(op, first.device(), other.device(), name);
+  }
 }
 
 }  // namespace xpurt

@@ -14,4 +14,9 @@ namespace xpurt {
 c10::DeviceIndex ordinal_of_operands(const OpRecord& record,
                                      const torch::jit::Stack& stack);
 
+// Throws if `other`, which is the argument called `name`, is not on the device of
+// `first`. For composite ops, whose parts would accept it or name themselves.
+void check_same_device(const char* op, const at::Tensor& first, const at::Tensor& other,
+                       const char* name);
+
 }  // namespace xpurt

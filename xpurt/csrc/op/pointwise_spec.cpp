@@ -57,6 +57,7 @@ PointwiseSpec::PointwiseSpec(RowFields& fields)
       same_type(fields.take<bool>("same_type")),
       raises_on_zero(fields.take<bool>("raises_on_zero")),
       raises_on_negative(fields.take<bool>("raises_on_negative")),
+      converts_scalars(fields.take<bool>("converts_scalars")),
       params(fields.take<RowFields::Strings>("params")),
       variants(fields.take<RowFields::Strings>("variants")),
       ignored(fields.take<RowFields::Strings>("ignored")) {}

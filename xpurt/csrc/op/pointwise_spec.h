@@ -17,6 +17,7 @@ struct PointwiseSpec : RowSpec {
   bool same_type;                     // PyTorch requires tensors of one type
   bool raises_on_zero;                // native kernels refuse an integral divisor 0
   bool raises_on_negative;            // native kernels refuse negative params
+  bool converts_scalars;              // PyTorch converts numbers to the tensors' type
   std::vector<std::string> params;    // scalar arguments of the row
   std::vector<std::string> variants;  // values of its str and bool arguments
   std::vector<std::string> ignored;   // arguments without influence on the result

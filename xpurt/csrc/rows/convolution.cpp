@@ -100,9 +100,30 @@ void ConvolutionCall::read_cost(const Stack& stack) {
   if (asked_.input.dim() >= 3) cost_.rows = asked_.input.size(0);
 }
 
-// Throws what PyTorch throws for operands of different types. PyTorch's function gets
-// single numbers, expanded to the operands' sizes, so that nothing is copied.
-void refuse_types(const Convolution& of) {
+// PyTorch checks these within the functions of its CPU kernels.
+bool is_valid(const Convolution& of) {
+  const auto type = of.input.scalar_type();
+  if (of.weight.scalar_type() != type) return false;
+  if (of.bias.defined() && of.bias.scalar_type() != type) return false;
+  if (std::ranges::any_of(of.dilation, [](int64_t each) { return each <= 0; })) {
+    return false;
+  }
+  if (!of.transposed) return true;
+  const auto at = [](const std::vector<int64_t>& list, size_t axis) {
+    return list.size() == 1 ? list[0] : list.at(axis);
+  };
+  for (size_t axis = 0; axis < of.output_padding.size(); ++axis) {
+    const size_t axes = std::min(of.stride.size(), of.dilation.size());
+    if (axis >= axes && axes > 1) return false;
+    if (of.output_padding[axis] >= std::max(at(of.stride, axis), at(of.dilation, axis)))
+      return false;
+  }
+  return true;
+}
+
+// Throws what PyTorch throws for invalid arguments. PyTorch's function gets single
+// numbers, expanded to the operands' sizes, so that nothing is copied.
+void refuse(const Convolution& of) {
   const auto shape = [](const Tensor& tensor) {
     return at::zeros({}, tensor.options().device(c10::DeviceType::CPU))
         .expand(tensor.sizes());
@@ -116,11 +137,7 @@ void refuse_types(const Convolution& of) {
 bool ConvolutionCall::read(const Stack& stack) {
   if (!by_products_.accepts(stack)) return false;
   read_arguments(stack);
-  const auto type = asked_.input.scalar_type();
-  const bool of_one_type =
-      asked_.weight.scalar_type() == type &&
-      (!asked_.bias.defined() || asked_.bias.scalar_type() == type);
-  if (!backward_ && !of_one_type) refuse_types(asked_);
+  if (!backward_ && !is_valid(asked_)) refuse(asked_);
   read_cost(stack);
   return true;
 }

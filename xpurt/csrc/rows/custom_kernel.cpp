@@ -42,7 +42,7 @@ class CustomKernelRun final : public RowCall {
   }
   void read_tensors(const Stack& stack);
   bool can_read() const;
-  bool can_write(const Tensor& target, bool is_out) const;
+  bool can_write(const Tensor& target, const c10::Argument& as) const;
   void add_cost(const CustomKernelCall& call, OpCost* cost) const;
   int64_t work_items(const Step& step, const Stack& stack,
                      const CustomKernelCall& call) const;
@@ -115,22 +115,25 @@ bool CustomKernelRun::can_read() const {
   const bool complex = c10::isComplexType(call_.type);
   return std::ranges::all_of(call_.tensors, [&](const NamedTensor& each) {
     const Tensor& t = each.tensor;
-    return !t.defined() || (is_plain(t, call_.device) && t.dim() <= kMaxDims &&
-                            !(complex ? t.is_floating_point() : t.is_complex()));
+    if (!t.defined()) return true;
+    if (names(spec_.alike, each.name) && t.scalar_type() != call_.type) return false;
+    return is_plain(t, call_.device) && t.dim() <= kMaxDims &&
+           !(complex ? t.is_floating_point() : t.is_complex());
   });
 }
 
-bool CustomKernelRun::can_write(const Tensor& target, bool is_out) const {
+bool CustomKernelRun::can_write(const Tensor& target, const c10::Argument& as) const {
   if (!is_plain(target, call_.device) ||
       target.is_complex() != c10::isComplexType(call_.type) ||
-      !takes_type(spec_.same_type, target.scalar_type(), call_.type, is_out) ||
+      !takes_type(spec_.same_type, target.scalar_type(), call_.type, as.is_out()) ||
       at::has_internal_overlap(target) == at::MemOverlap::Yes) {
     return false;
   }
-  // Steps read and write in any order, so operands must not alias the target. In place,
-  // the target itself is an operand.
+  // Steps read and write in any order, so no other operand may alias the target. In
+  // place, the target itself is an operand. PyTorch's kernel computes such calls, or
+  // raises an error.
   return std::ranges::none_of(call_.tensors, [&](const NamedTensor& each) {
-    return each.tensor.defined() && (is_out || !each.tensor.is_same(target)) &&
+    return each.tensor.defined() && each.name != as.name() &&
            each.tensor.is_alias_of(target);
   });
 }
@@ -144,7 +147,11 @@ bool CustomKernelRun::read(const Stack& stack) {
     const c10::IValue& value = argument(stack, at);
     if (value.isComplexDouble()) return false;
     const c10::Argument& each = *overload_.arguments[at];
-    if (is_written(each) && !can_write(value.toTensor(), each.is_out())) return false;
+    if (is_written(each) && !can_write(value.toTensor(), each)) return false;
+    if (kind_of(each) == c10::TypeKind::NumberType && !value.isNone() &&
+        !converts(value.toScalar(), call_.type)) {
+      return false;
+    }
     if (is_written(each)) needs_fp64 |= is_double(value.toTensor().scalar_type());
     if (each.name() == "dtype" && value.isInt()) {
       needs_fp64 |= is_double(value.toScalarType());

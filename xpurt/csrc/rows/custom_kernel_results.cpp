@@ -23,6 +23,7 @@ std::vector<Tensor> meta_results(const CustomKernelOverload& overload,
                                  const c10::OperatorHandle& op, const Stack& stack) {
   // meta_call() also throws what the op throws for shapes that do not match.
   if (overload.like < 0) return meta_call(op, stack);
+  if (overload.has_meta) meta_call(op, stack);
   const Tensor& original = overload.argument(stack, overload.like).toTensor();
   if (original.is_non_overlapping_and_dense()) return {original};
   return {at::empty(original.sizes(), original.options().device(c10::kMeta))};

@@ -11,6 +11,7 @@
 #include "op/meta_call.h"
 #include "op/op_cost.h"
 #include "op/row_call.h"
+#include "op/structured_metas.h"
 
 namespace xpurt {
 namespace {
@@ -34,7 +35,10 @@ thread_local std::vector<const void*> active;
 
 Decomposition::Decomposition(const DecomposedSpec& spec, const OperatorHandle& op,
                              OperatorHandle functional)
-    : spec_(spec), op_(op), functional_(std::move(functional)) {
+    : spec_(spec),
+      op_(op),
+      functional_(std::move(functional)),
+      has_meta_(structured_meta(op.schema()) != nullptr) {
   writes_itself_ = op.operator_name() == functional_.operator_name() &&
                    std::ranges::any_of(op.schema().arguments(), is_written);
   for (const c10::Argument& each : op.schema().arguments()) {
@@ -50,9 +54,10 @@ bool Decomposition::accepts(const Stack& stack) const {
   if (std::find(active.begin(), active.end(), this) != active.end()) return false;
   std::optional<c10::Device> device;
   auto type = c10::ScalarType::Undefined;  // of the first tensor
-  const auto is_result = [&](const Tensor& tensor) {
-    return std::any_of(stack.end() - outs_, stack.end(), [&](const c10::IValue& out) {
-      return out.isTensor() && out.toTensor().is_alias_of(tensor);
+  const auto aliases_written = [&](const Tensor& tensor, int position) {
+    return std::ranges::any_of(written_, [&](int at) {
+      const Tensor& target = stack[stack.size() - arguments_ + at].toTensor();
+      return at != position && target.is_alias_of(tensor);
     });
   };
   size_t left = arguments_;
@@ -62,10 +67,10 @@ bool Decomposition::accepts(const Stack& stack) const {
     const Tensor& tensor = value.toTensor();
     needs_fp64 = needs_fp64 || is_double(tensor.scalar_type());
     if (!tensor.is_xpu() || tensor.layout() != c10::kStrided) return false;
-    // Most ops reject an out= that is also an operand. PyTorch's kernel raises the
-    // error.
+    // Most ops reject a target that is also another operand. PyTorch's kernel raises
+    // the error.
     const bool is_out = left <= static_cast<size_t>(outs_);
-    if (!is_out && is_result(tensor)) return false;
+    if (aliases_written(tensor, arguments_ - static_cast<int>(left))) return false;
     if (!device.has_value()) {
       device = tensor.device();
       type = tensor.scalar_type();
@@ -111,6 +116,7 @@ OperatorHandle Decomposition::form() const {
 }
 
 void Decomposition::run(Stack* stack) const {
+  if (has_meta_) meta_call(op_, *stack);  // throws the op's own errors
   active.push_back(this);
   const auto done = c10::make_scope_exit([] { active.pop_back(); });
   Stack parts(stack->end() - arguments_, stack->end() - outs_);

@@ -152,7 +152,7 @@ bool MatmulCall::fits(const Stack& stack) const {
   const Product& call = call_;
   const Tensor &a = *call.a, &b = *call.b;
   for (const c10::Scalar& each : {call.alpha, call.beta}) {
-    if (each.isComplex() && !a.is_complex()) return false;
+    if (!converts(each, computed_in(a.scalar_type()))) return false;
   }
   const int64_t dims = roles_.batched ? 3 : 2;
   if (!spec_.has_type(a.scalar_type())) return false;

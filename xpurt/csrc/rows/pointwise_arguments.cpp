@@ -130,7 +130,12 @@ bool PointwiseArguments::find_types() {
 bool PointwiseArguments::operand_fits(int k) const {
   const bool divides_integers = spec.raises_on_zero && is_integral(compute);
   if (const Tensor* tensor = tensors[k]) {
-    if ((spec.zero_dim >> k & 1) != 0 && tensor->dim() != 0) return false;
+    // PyTorch reads an operand of zero dimensions before it writes.
+    if ((spec.zero_dim >> k & 1) != 0 &&
+        (tensor->dim() != 0 ||
+         (output != nullptr && k > 0 && tensor->is_alias_of(*output)))) {
+      return false;
+    }
     // The native kernel rejects zeros; checking for them here would wait for the
     // device.
     if (divides_integers && k == 1 && !tensor->is_cpu()) return false;
@@ -145,15 +150,16 @@ bool PointwiseArguments::operand_fits(int k) const {
     return type == ScalarType::Bool || type == ScalarType::Byte;
   }
   if (!is_scalar(k)) return true;
-  return scalar_fits(scalars[k], compute) &&
-         !(divides_integers && k == 1 && scalars[k].toDouble() == 0);
+  const bool fits = spec.converts_scalars ? converts(scalars[k], compute)
+                                          : scalar_fits(scalars[k], compute);
+  return fits && !(divides_integers && k == 1 && scalars[k].toDouble() == 0);
 }
 
 bool PointwiseArguments::params_fit() const {
   for (size_t p = 0; p < spec.params.size(); ++p) {
     if (!has_param[p]) continue;
     const c10::Scalar& param = params[p];
-    if (!scalar_fits(param, compute)) return false;
+    if (!converts(param, compute)) return false;
     if (spec.raises_on_negative && param.toDouble() < 0) return false;
     if (is_integral(compute) && param.isFloatingPoint()) return false;
     if (param.isBoolean() && compute != ScalarType::Bool) return false;
@@ -191,7 +197,11 @@ bool PointwiseArguments::fit() const {
   for (int k = 0; k < binding.operands; ++k) {
     if (spec.uses_operand(k) && present[k] && !operand_fits(k)) return false;
   }
-  return params_fit() && output_fits();
+  // No bound of clamp is given, which PyTorch's kernel refuses.
+  const bool lacks_others =
+      binding.operands > 1 && std::none_of(present.begin() + 1, present.end(),
+                                           [](bool given) { return given; });
+  return !lacks_others && params_fit() && output_fits();
 }
 
 void PointwiseArguments::add_cost(const Tensor* written, OpCost* cost) const {

@@ -1,5 +1,6 @@
 // Rows of the softmax family, forward and backward: each line along one dimension is
 // normalized separately.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty_like.h>
 
 #include "op/element_type.h"
@@ -73,7 +74,8 @@ bool SoftmaxCall::read(const Stack& stack) {
   if (roles_.out >= 0) {
     const Tensor& out = argument(stack, roles_.out).toTensor();
     if (out.device() != self.device() || out.sizes() != self.sizes() ||
-        out.scalar_type() != self.scalar_type() || !out.is_contiguous()) {
+        out.scalar_type() != self.scalar_type() ||
+        at::has_internal_overlap(out) == at::MemOverlap::Yes) {
       return false;
     }
   }
@@ -124,8 +126,10 @@ void SoftmaxCall::submit(const Tensor& out, const Tensor& self, const Tensor& ot
 
 void SoftmaxCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
   const Tensor self = argument(*stack, 0).toTensor().contiguous();
-  Tensor out = roles_.out >= 0 ? argument(*stack, roles_.out).toTensor()
-                               : at::empty_like(self, at::MemoryFormat::Contiguous);
+  const Tensor given =
+      roles_.out >= 0 ? argument(*stack, roles_.out).toTensor() : Tensor();
+  const bool direct = given.defined() && given.is_contiguous();
+  Tensor out = direct ? given : at::empty_like(self, at::MemoryFormat::Contiguous);
   if (self.numel() > 0) {
     Tensor other;
     if (roles_.inputs == 2) other = argument(*stack, 1).toTensor().contiguous();
@@ -143,6 +147,7 @@ void SoftmaxCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
                  other.defined() ? rows_of(other, shard) : other, shard.position);
         });
   }
+  if (given.defined() && !direct) out = given.copy_(out);
   give_result(stack, roles_.count, std::move(out));
 }
 

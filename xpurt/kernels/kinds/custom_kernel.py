@@ -136,7 +136,7 @@ class CustomKernel(BaseRow):
     "(arguments) -> results". `results`, if there are any, has one per result. PyTorch's
     kernel is called for its error if the first tensor is empty and `raises_on_empty` is
     set or a step contains FAULT; with `same_type`, also if an `out=` has another type
-    than the first tensor. A row that `draws` random numbers receives contiguous tensors
+    than the first tensor; and if an argument in `alike` has one. A row that `draws` random numbers receives contiguous tensors
     as one dimension. `fault` is the message of the RuntimeError that a FAULT raises;
     without it a FAULT is a wrong index. `primitive` names oneDNN's counterpart of the
     steps, for the calls that oneDNN computes as PyTorch does (``csrc/onednn/rows.h``),
@@ -161,6 +161,7 @@ class CustomKernel(BaseRow):
     results: tuple[Result, ...] = ()
     raises_on_empty: bool = False
     same_type: bool = False
+    alike: tuple[str, ...] = ()
     draws: bool = False
     fault: str = ""
     primitive: str = ""
@@ -207,6 +208,7 @@ class CustomKernel(BaseRow):
             "dense": list(self.dense),
             "rows": list(self.rows),
             "same_type": self.same_type,
+            "alike": list(self.alike),
             "raises_on_empty": self.leaves_empty,
             "draws": self.draws,
             "fault": self.fault,

@@ -106,6 +106,7 @@ class Row(BaseRow):
     same_type: bool = False  # PyTorch refuses tensors of different types
     raises_on_zero: bool = False  # PyTorch's CPU kernel refuses an integral divisor 0
     raises_on_negative: bool = False  # the same of parameters
+    converts_scalars: bool = False  # PyTorch refuses a number beyond the tensors' type
 
     @property
     def dtypes(self) -> str:
@@ -152,6 +153,7 @@ class Row(BaseRow):
             "same_type": self.same_type,
             "raises_on_zero": self.raises_on_zero,
             "raises_on_negative": self.raises_on_negative,
+            "converts_scalars": self.converts_scalars,
             "params": self.params,
             "variants": [] if isinstance(self.expression, str) else [*self.expression],
             "ignored": list(self.ignored),

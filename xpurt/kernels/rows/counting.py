@@ -23,10 +23,12 @@ def true_places(flags: torch.Tensor) -> torch.Tensor:
 def nonzero(self: torch.Tensor) -> torch.Tensor:
     """The indices of the elements that are not 0, one row each."""
     places = true_places(self)
-    found = places.new_empty(self.dim(), places.numel()).t()
+    # PyTorch's strides, also without elements.
+    count = places.numel()
+    found = places.new_empty_strided((count, self.dim()), (1, count))
     below = self.numel()
     for d, size in enumerate(self.shape):
-        if places.numel() == 0:
+        if count == 0:
             break
         below //= size
         found.select(1, d).copy_(places // below % size)
@@ -82,7 +84,7 @@ def masked_scatter(
         return self.clone()
     counted = mask.reshape(-1).cumsum(0)
     if int(counted[-1]) > source.numel():
-        raise RuntimeError("masked_scatter: expected as many elements in source")
+        raise RuntimeError("Number of elements of source < number of ones in mask")
     if source.numel() == 0:
         return self.clone()
     chosen = source.reshape(-1).index_select(0, (counted - 1).clamp_(min=0))

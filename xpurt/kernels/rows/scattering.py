@@ -318,8 +318,14 @@ ROWS = (
         begins_as="self",
         scratch=REDUCING,
     ),
-    CustomKernel("_index_put_impl_", (PUT, ADD), ARITHMETIC, begins_as="self"),
-    CustomKernel("put", (PUT_FLAT,), ARITHMETIC, begins_as="self"),
+    CustomKernel(
+        "_index_put_impl_",
+        (PUT, ADD),
+        ARITHMETIC,
+        begins_as="self",
+        alike=("values",),
+    ),
+    CustomKernel("put", (PUT_FLAT,), ARITHMETIC, begins_as="self", alike=("source",)),
     CustomKernel(
         "embedding_dense_backward",
         (OCCURRENCES, EMBEDDING_BACKWARD),

@@ -11,6 +11,7 @@ ROWS = (
         conditions=(1,),
         zero_dim=(2,),
         complex="a1 ? a2 : a0",
+        converts_scalars=True,
     ),
     Row(
         "addcmul",
@@ -39,7 +40,8 @@ ROWS = (
         NUMERIC,
         flops=2,
         defaults={"a1": "LOWEST", "a2": "HIGHEST"},
+        converts_scalars=True,
     ),
-    Row("clamp_min", "maximum_of(a0, a1)", NUMERIC),
-    Row("clamp_max", "minimum_of(a0, a1)", NUMERIC),
+    Row("clamp_min", "maximum_of(a0, a1)", NUMERIC, converts_scalars=True),
+    Row("clamp_max", "minimum_of(a0, a1)", NUMERIC, converts_scalars=True),
 )

@@ -125,7 +125,7 @@ PREDICATES = (
 )
 
 MOVES = (
-    Row("fill_", "a1", FILLING, zero_dim=(1,), complex="a1"),
+    Row("fill_", "a1", FILLING, zero_dim=(1,), complex="a1", converts_scalars=True),
     Row("zero_", "0", FILLING, complex="0"),
     Row("copy_", "a1", COPYING, ignored=("non_blocking",), complex="a1"),
 )

@@ -7,6 +7,8 @@
 #include <ATen/ops/_fused_sdp_choice_ops.h>
 #include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/library.h>
@@ -128,9 +130,30 @@ Tensor fused(const Tensor& query, const Tensor& key, const Tensor& value,
   return run(as_batch(query), as_batch(key), as_batch(value), added).squeeze(0);
 }
 
+bool of_valid_types(const Tensor& query, const Tensor& key, const Tensor& value,
+                    const std::optional<Tensor>& mask) {
+  const auto type = query.scalar_type();
+  if (key.scalar_type() != type || value.scalar_type() != type) return false;
+  if (!mask.has_value() || !mask->defined()) return true;
+  const auto of_mask = mask->scalar_type();
+  return of_mask == at::kBool || of_mask == at::kFloat || of_mask == type;
+}
+
+// Throws what PyTorch throws for operands of such types. Only the types count.
+void refuse_types(const Tensor& query, const Tensor& key, const Tensor& value,
+                  const std::optional<Tensor>& mask) {
+  const auto number = [](const Tensor& tensor) {
+    return at::zeros({1, 1}, tensor.options().device(at::kCPU).layout(at::kStrided));
+  };
+  std::optional<Tensor> of_mask;
+  if (mask.has_value() && mask->defined()) of_mask = number(*mask);
+  at::scaled_dot_product_attention(number(query), number(key), number(value), of_mask);
+}
+
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const std::optional<Tensor>& mask, double dropout, bool causal,
                  std::optional<double> scale, bool grouped) {
+  if (!of_valid_types(query, key, value, mask)) refuse_types(query, key, value, mask);
   const std::optional<Tensor> added = additive(mask, query.scalar_type());
   if (takes_fused(query, key, value, added, dropout, causal, scale, grouped)) {
     return fused(query, key, value, added, dropout, causal, scale);

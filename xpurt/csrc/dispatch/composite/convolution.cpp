@@ -3,8 +3,11 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/convolution_native.h>
+#include <torch/library.h>
 
 #include "op/op_record.h"
+#include "op/operands.h"
 
 namespace xpurt {
 namespace {
@@ -41,6 +44,25 @@ void convolution_backward(const c10::OperatorHandle&, c10::DispatchKeySet,
 const bool convolutions_registered = set_host_kernels(
     {{"aten::convolution_overrideable", "", &convolution},
      {"aten::convolution_backward_overrideable", "", &convolution_backward}});
+
+// PyTorch chooses a kernel by the input alone, and that of the CPU has another message
+// for a weight on xpu.
+at::Tensor on_one_device(const at::Tensor& input, const at::Tensor& weight,
+                         const std::optional<at::Tensor>& bias, at::IntArrayRef stride,
+                         at::IntArrayRef padding, at::IntArrayRef dilation,
+                         bool transposed, at::IntArrayRef output_padding,
+                         int64_t groups) {
+  check_same_device("aten::convolution", input, weight, "weight");
+  if (bias.has_value() && bias->defined()) {
+    check_same_device("aten::convolution", input, *bias, "bias");
+  }
+  return at::native::convolution(input, weight, bias, stride, padding, dilation,
+                                 transposed, output_padding, groups);
+}
+
+TORCH_LIBRARY_IMPL(aten, XPU, m) {
+  m.impl("convolution", TORCH_FN(on_one_device));
+}
 
 }  // namespace
 }  // namespace xpurt

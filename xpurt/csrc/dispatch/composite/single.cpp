@@ -1,10 +1,13 @@
 // Single ops that belong to no group.
 #include <ATen/ops/from_file.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/_softmax.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/isnan.h>
+#include <ATen/ops/pad_sequence_native.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/where.h>
 #include <torch/library.h>
@@ -13,6 +16,7 @@
 #include "host/torch_version.h"
 #include "memory/allocator.h"
 #include "op/op_record.h"
+#include "op/operands.h"
 
 namespace xpurt {
 namespace {
@@ -95,7 +99,27 @@ void of_contiguous(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   op.redispatchBoxed(keys, stack);
 }
 
+// For ops whose CPU kernel in PyTorch writes to a result as if it were contiguous.
+void into_contiguous(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                     torch::jit::Stack* stack) {
+  c10::IValue& last = stack->back();
+  const Tensor out = last.toTensor();
+  const Tensor& self =
+      torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
+  if (out.is_contiguous() || out.sizes() != self.sizes() ||
+      at::has_internal_overlap(out) == at::MemOverlap::Yes) {
+    return op.redispatchBoxed(keys, stack);
+  }
+  last = at::empty_like(out, at::MemoryFormat::Contiguous);
+  op.redispatchBoxed(keys, stack);
+  stack->back() = out.copy_(stack->back().toTensor());
+}
+
 const bool singles_registered = set_host_kernels({
+    {"aten::_softmax", "out", &into_contiguous},
+    {"aten::_log_softmax", "out", &into_contiguous},
+    {"aten::_softmax_backward_data", "out", &into_contiguous},
+    {"aten::_log_softmax_backward_data", "out", &into_contiguous},
     {"aten::conj_physical_", "", &by_host_tensors},
     {"aten::kaiser_window", "", &by_host_tensors},
     {"aten::kaiser_window", "periodic", &by_host_tensors},
@@ -129,7 +153,20 @@ TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
 }
 #endif
 
+// PyTorch's function copies each sequence, which does not check the device.
+Tensor pad_sequence(at::TensorList sequences, bool batch_first, double padding_value,
+                    std::string_view padding_side) {
+  for (const Tensor& each : sequences) {
+    check_same_device("aten::pad_sequence", sequences[0], each, "sequences");
+  }
+  return at::native::pad_sequence(sequences, batch_first, padding_value, padding_side);
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
+  m.impl("pad_sequence", TORCH_FN(pad_sequence));
+}
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
+  m.impl("pad_sequence", TORCH_FN(pad_sequence));
   m.impl("record_stream", TORCH_FN(record_stream));
   m.impl("to_mkldnn", TORCH_FN(to_mkldnn));
   m.impl("from_file", TORCH_FN(from_file));

@@ -65,6 +65,10 @@ std::tuple<Tensor, Tensor> gather_stats_with_counts(const Tensor&, const Tensor&
                                                     const MaybeTensor& running_var,
                                                     double momentum, double eps,
                                                     const Tensor& counts) {
+  TORCH_CHECK(counts.dim() == 1 && means.dim() == 2 && counts.size(0) == means.size(0),
+              "batch_norm_gather_stats_with_counts expects a count per rank, but got "
+              "counts of size ",
+              counts.sizes(), " beside means of size ", means.sizes());
   const Tensor n = counts.to(means.scalar_type()).view({-1, 1});
   const Tensor total = n.sum();
   const Tensor mean = (means * n).sum(0) / total;

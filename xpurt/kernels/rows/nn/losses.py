@@ -5,6 +5,11 @@ custom kernels: one work-item per sample stores its loss in `losses`, and a sub-
 adds them up.
 """
 
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Scratch, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import FLOATING_ONLY
@@ -269,10 +274,84 @@ OF_CLASSES = (
     ),
 )
 
-OF_NUMBERS = tuple(
-    Decomposed(name + part)
-    for name in ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy")
-    for part in ("", "_backward")
+CROSS_ENTROPIES = """
+  long at[8];
+  const long to = out_unravel(i, at);
+  const C x = self_load(self_at(at)), y = target_load(target_at(at));
+  if (!(x >= 0 && x <= 1)) FAULT;
+  out_store(to, (y - 1) * fmax(log1p(-x), (C)-100) - y * fmax(log(x), (C)-100));
+"""
+
+UNIT_INTERVAL = """
+  long at[8];
+  const C x = self_load(self_unravel(i, at));
+  if (!(x >= 0 && x <= 1)) FAULT;
+"""
+
+OF_PROBABILITIES = (
+    CustomKernel(
+        "xpurt::cross_entropies",
+        (Step(over="self", text=CROSS_ENTROPIES),),
+        FLOATING_ONLY,
+        schema="(Tensor self, Tensor target) -> Tensor",
+        like="self",
+        fault="all elements of input should be between 0 and 1",
+        flops=20,
+    ),
+    CustomKernel(
+        "xpurt::check_targets",
+        (Step(over="self", text=UNIT_INTERVAL),),
+        FLOATING_ONLY,
+        schema="(Tensor self) -> ()",
+        fault="all elements of target should be between 0 and 1",
+    ),
 )
 
-ROWS: tuple[CustomKernel | Decomposed, ...] = (*OF_CLASSES, *OF_NUMBERS)
+
+def binary_cross_entropy(
+    self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1
+) -> Tensor:
+    """Probabilities beyond 0 to 1 are reported at the next wait."""
+    self, target = torch.ops.aten.broadcast_tensors.default([self, target])
+    losses = torch.empty_like(self)
+    if self.numel() > 0:
+        torch.ops.xpurt.check_targets(target)
+        losses = torch.ops.xpurt.cross_entropies(self, target)
+    if weight is not None:
+        losses = losses * weight
+    if reduction == 0:
+        return losses
+    return losses.mean() if reduction == 1 else losses.sum()
+
+
+def backward_of(loss: str) -> Callable[..., Tensor]:
+    """PyTorch's decomposition, which divides by the number of elements."""
+
+    def backward(
+        grad_output: Tensor, self: Tensor, target: Tensor, *options: object
+    ) -> Tensor:
+        shape = torch.broadcast_shapes(self.shape, target.shape)
+        if 0 in shape:
+            return self.new_empty(shape)
+        from torch._decomp import decomposition_table  # takes long to import
+
+        op = getattr(torch.ops.aten, f"{loss}_backward").default
+        return decomposition_table[op](grad_output, self, target, *options)  # type: ignore[no-any-return]
+
+    return backward
+
+
+OF_NUMBERS = (
+    *(Decomposed(name) for name in ("mse_loss", "smooth_l1_loss", "huber_loss")),
+    Decomposed("binary_cross_entropy", binary_cross_entropy, same_type=True),
+    *(
+        Decomposed(f"{name}_backward", backward_of(name))
+        for name in ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy")
+    ),
+)
+
+ROWS: tuple[CustomKernel | Decomposed, ...] = (
+    *OF_CLASSES,
+    *OF_PROBABILITIES,
+    *OF_NUMBERS,
+)

@@ -1,0 +1,67 @@
+// Ops whose CPU kernel in PyTorch reads beyond a table if an index is wrong, which may
+// end the process.
+#include <ATen/ops/aminmax.h>
+
+#include <algorithm>
+
+#include "op/op_record.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+
+void of_valid_indices(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                      torch::jit::Stack* stack) {
+  const auto a = torch::jit::last(*stack, op.schema().arguments().size());
+  const Tensor& weight = a[0].toTensor();
+  const Tensor& indices = a[1].toTensor();
+  if (indices.numel() > 0 && c10::isIntegralType(indices.scalar_type(), false)) {
+    const auto [least, most] = at::aminmax(indices);
+    for (const Tensor& each : {least, most}) {
+      const auto index = each.item<int64_t>();
+      TORCH_CHECK_INDEX(index >= 0 && index < weight.size(0),
+                        "embedding_bag: Expected idx >= 0 && idx < num_embeddings but "
+                        "found idx to be ",
+                        index);
+    }
+  }
+  op.redispatchBoxed(keys, stack);
+}
+
+// Labels behind the end of a target do not count.
+void of_valid_labels(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                     torch::jit::Stack* stack) {
+  const auto a = torch::jit::last(*stack, op.schema().arguments().size());
+  const int64_t classes = a[0].toTensor().size(-1);
+  const Tensor labels = a[1].toTensor().to(at::kLong).contiguous();
+  const int64_t* label = labels.const_data_ptr<int64_t>();
+  const bool of_tensors = a[3].isTensor();
+  const Tensor lengths =
+      of_tensors ? a[3].toTensor().to(at::kLong).contiguous() : Tensor();
+  const std::vector<int64_t> listed =
+      of_tensors
+          ? std::vector<int64_t>(lengths.const_data_ptr<int64_t>(),
+                                 lengths.const_data_ptr<int64_t>() + lengths.numel())
+          : a[3].toIntVector();
+  int64_t begin = 0;
+  for (size_t i = 0; i < listed.size(); ++i) {
+    if (labels.dim() == 2) begin = static_cast<int64_t>(i) * labels.size(1);
+    // PyTorch's kernel refuses such lengths.
+    if (listed[i] < 0 || begin + listed[i] > labels.numel()) break;
+    TORCH_CHECK(std::all_of(label + begin, label + begin + listed[i],
+                            [&](int64_t each) { return each >= 0 && each < classes; }),
+                "ctc_loss: Expected labels >= 0 && < the number of classes");
+    begin += listed[i];
+  }
+  op.redispatchBoxed(keys, stack);
+}
+
+const bool checks_registered =
+    set_host_kernels({{"aten::_ctc_loss", "", &of_valid_labels},
+                      {"aten::_ctc_loss", "Tensor", &of_valid_labels},
+                      {"aten::_embedding_bag", "", &of_valid_indices},
+                      {"aten::_embedding_bag_forward_only", "", &of_valid_indices}});
+
+}  // namespace
+}  // namespace xpurt
