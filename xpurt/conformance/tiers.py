@@ -14,6 +14,7 @@ class Tiers:
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
+        self.on_kernels: set[str] = set()  # ops that took a kernel or a primitive
         self._seeing = False
 
     @contextmanager
@@ -42,3 +43,5 @@ class Tiers:
     def _collect(self) -> None:
         for row in xpurt.op_report(reset=True):
             self.calls[row.tier] += row.calls
+            if row.tier in ("sycl", "onednn"):
+                self.on_kernels.add(row.op.removeprefix("aten::").split(".")[0])

@@ -42,7 +42,7 @@ from xpurt.kernels.report import (
 if TYPE_CHECKING:
     from xpurt.kernels.catalog import Entry, op_entries
     from xpurt.kernels.kinds.element_types import TYPES, converted, load, store
-    from xpurt.kernels.registration import kernel_cache, register
+    from xpurt.kernels.registration import fail, kernel_cache, make_source, register
     from xpurt.kernels.rows.cost_classes import OPS_OF_THEIR_OWN, cost_class
     from xpurt.kernels.rows.table import ROWS
     from xpurt.kernels.sources.typed_functions import (
@@ -75,12 +75,14 @@ __all__ = [
     "configure",
     "devices_table",
     "cost_class",
+    "fail",
     "identity_of",
     "keep_calibration",
     "keep_source",
     "kept_calibration",
     "known_costs",
     "load",
+    "make_source",
     "row_expression",
     "row_named",
     "shipped",
@@ -99,7 +101,9 @@ __all__ = [
 _WITH_THE_ROWS = {
     "Entry": "catalog",
     "op_entries": "catalog",
+    "fail": "registration",
     "kernel_cache": "registration",
+    "make_source": "registration",
     "register": "registration",
     "OPS_OF_THEIR_OWN": "rows.cost_classes",
     "cost_class": "rows.cost_classes",

@@ -6,6 +6,7 @@ from typing import Protocol
 from xpurt.conformance.pairs import Pair
 from xpurt.conformance.record import Record
 from xpurt.conformance.settings import Settings
+from xpurt.conformance.sweeps import shapes
 from xpurt.conformance.sweeps.arguments import Arguments
 from xpurt.conformance.sweeps.dtypes import Dtypes
 from xpurt.conformance.sweeps.empties import Empties
@@ -24,4 +25,5 @@ SWEEPS: Mapping[str, Sweep] = {
     "arguments": Arguments(),
     "dtypes": Dtypes(),
     "empties": Empties(),
+    "shapes": shapes,
 }
