@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from xpurt import _C
 from xpurt.arguments import check_flag
-from xpurt.text.table import size, table
+from xpurt.text.notebook import ShownInNotebooks
+from xpurt.text.table import html_table, size, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,9 @@ class DeviceRow:
 
 
 @dataclass(frozen=True, slots=True)
-class OpReport:
+class OpReport(ShownInNotebooks):
     """Rows by time, the longest first. ``str()`` gives a table, and a second one of the
-    devices if an ordinal has several.
+    devices if an ordinal has several; a notebook shows the same.
 
     devices: one row per device of such an ordinal; empty if no device was chosen.
     """
@@ -78,7 +79,19 @@ class OpReport:
         return len(self.rows)
 
     def __str__(self) -> str:
-        cells = (
+        ops = table(_OP_HEADINGS, self._cells())
+        if not self.devices:
+            return ops
+        return f"{ops}\n\n{devices_table(self.devices)}"
+
+    def _repr_html_(self) -> str:
+        ops = html_table(_OP_HEADINGS, self._cells())
+        if not self.devices:
+            return ops
+        return ops + html_table(_DEVICE_HEADINGS, _device_cells(self.devices))
+
+    def _cells(self) -> Iterator[tuple[str, ...]]:
+        return (
             (
                 row.op,
                 row.tier,
@@ -89,15 +102,30 @@ class OpReport:
             )
             for row in self.rows
         )
-        ops = table(("op", "tier", "device", ">calls", ">copied", ">host ms"), cells)
-        if not self.devices:
-            return ops
-        return f"{ops}\n\n{devices_table(self.devices)}"
+
+
+_OP_HEADINGS = ("op", "tier", "device", ">calls", ">copied", ">host ms")
+_DEVICE_HEADINGS = (
+    "device",
+    ">ops",
+    ">host ms",
+    ">moved",
+    ">split",
+    ">busy ms",
+    ">gained ms",
+    ">timed",
+    ">predicted ms",
+    ">measured ms",
+)
 
 
 def devices_table(rows: Iterable[DeviceRow]) -> str:
     """A table of what each device did, with predicted and measured times."""
-    cells = (
+    return table(_DEVICE_HEADINGS, _device_cells(rows))
+
+
+def _device_cells(rows: Iterable[DeviceRow]) -> Iterator[tuple[str, ...]]:
+    return (
         (
             row.device,
             f"{row.ops:,}",
@@ -112,19 +140,6 @@ def devices_table(rows: Iterable[DeviceRow]) -> str:
         )
         for row in rows
     )
-    headings = (
-        "device",
-        ">ops",
-        ">host ms",
-        ">moved",
-        ">split",
-        ">busy ms",
-        ">gained ms",
-        ">timed",
-        ">predicted ms",
-        ">measured ms",
-    )
-    return table(headings, cells)
 
 
 def op_report(*, reset: bool = False) -> OpReport:

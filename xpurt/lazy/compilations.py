@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xpurt.lazy.traced_graph import NumberValue
+from xpurt.text.notebook import ShownInNotebooks
 from xpurt.text.table import table
 
 
@@ -23,7 +24,7 @@ class Compilation:
 
 
 @dataclass(frozen=True, slots=True)
-class Compilations:
+class Compilations(ShownInNotebooks):
     """In their order. ``str()`` gives a table."""
 
     rows: tuple[Compilation, ...]

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from xpurt.text.notebook import ShownInNotebooks
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleTime:
@@ -22,7 +24,7 @@ class ModuleTime:
 
 
 @dataclass(slots=True)
-class Report:
+class Report(ShownInNotebooks):
     """The attribute `report` of an optimized model.
 
     done: the qualified name of each part that changed, and what was done.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from xpurt.text.notebook import ShownInNotebooks
 from xpurt.text.table import table
 
 
@@ -22,7 +23,7 @@ class LayerReport:
 
 
 @dataclass(frozen=True)
-class QuantizationReport:
+class QuantizationReport(ShownInNotebooks):
     """The layers with weights that `quantize` found, in the model's order, and the
     layers whose work others have taken over. `print` shows a table.
     """

@@ -38,6 +38,20 @@ def table(
     return "\n".join(drawn.splitlines()[1:-1])
 
 
+def html_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """The same table in HTML, for notebooks."""
+    from tabulate import tabulate
+
+    drawn = tabulate(
+        [[str(cell) for cell in row] for row in rows],
+        headers=[name.removeprefix(">") for name in headings],
+        tablefmt="html",
+        colalign=["right" if name.startswith(">") else "left" for name in headings],
+        disable_numparse=True,
+    )
+    return str(drawn)
+
+
 def _narrowed(lines: Iterable[Sequence[str]], width: int) -> list[int]:
     """The widths of the columns; the widest are reduced until a line fits."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

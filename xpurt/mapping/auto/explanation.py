@@ -9,6 +9,7 @@ from typing import Any
 from xpurt import _C
 from xpurt.arguments import check_callable
 from xpurt.mapping.auto.explained_graphs import ExplainedGraph, explained_graphs
+from xpurt.text.notebook import ShownInNotebooks
 from xpurt.text.table import table
 
 
@@ -124,7 +125,7 @@ def _why_not(candidate: Candidate) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(ShownInNotebooks):
     """The ops in the order in which they ended; ``str()`` of it is a table, and a
     sentence per op.
 

@@ -1,0 +1,12 @@
+"""What a notebook shows of a report that is the last value of a cell."""
+
+from html import escape
+
+
+class ShownInNotebooks:
+    """A class whose ``str()`` is for people: a notebook shows it, not the ``repr()``."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
