@@ -116,6 +116,17 @@ for name in ("fill_", "index_fill_", "scatter_", "index_add"):
     )
 
 
+for name in ("alpha", "beta"):
+    CASES[f"addmm with {name} of 1e300"] = (
+        lambda x, name=name: torch.addmm(x, x, x, **{name: 1e300}),
+        (torch.ones(3, 3),),
+    )
+CASES["addmm into an expanded tensor"] = (
+    lambda x, y: x.expand(3, 3).addmm_(y, y),
+    (torch.ones(1, 1), torch.ones(3, 3)),
+)
+
+
 def of_windows(op: str, axes: int, **options: int) -> tuple[Function, ...]:
     sizes = [5] * axes
 
@@ -206,6 +217,22 @@ def test_a_bag_with_a_wrong_index(
     ):
         waited_for(F.embedding_bag, indices, table, mode=mode)
     torch.xpu.synchronize()
+
+
+@pytest.mark.parametrize("wrong", [-1, 4, 2**40])
+@pytest.mark.parametrize("policy", ["native", "sycl"])
+def test_a_wrong_label(policy: str, wrong: int, xpu: torch.device) -> None:
+    """PyTorch's kernel reads beyond the probabilities."""
+    x = torch.ones(5, 2, 4).log_softmax(-1).to(xpu)
+    targets = torch.tensor([[1, wrong], [2, wrong]]).to(xpu)
+    lengths = torch.tensor([5, 5])
+    with xpurt.kernel_policy(policy):
+        with pytest.raises(RuntimeError, match="Expected labels >= 0"):
+            waited_for(F.ctc_loss, x, targets, lengths, torch.tensor([2, 1]))
+        torch.xpu.synchronize()
+        # Behind the end of a target it does not count.
+        loss = F.ctc_loss(x, targets, lengths, torch.tensor([1, 1]))
+    assert loss.isfinite()
 
 
 def test_a_count_per_rank(xpu: torch.device) -> None:

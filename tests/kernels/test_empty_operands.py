@@ -10,7 +10,9 @@ import torch
 from torch.nn import functional as F
 
 import xpurt
+from xpurt import _C
 from xpurt.testing import agree
+from xpurt.testing.oracle import copied, outcome
 
 Op = Callable[[torch.Tensor], object]
 
@@ -25,6 +27,10 @@ def interpolated(mode: str) -> Op:
 
 def to_size(mode: str) -> Op:
     return lambda x: F.interpolate(x, [3] * (x.dim() - 2), mode=mode)
+
+
+def averaged(axes: int) -> Op:
+    return lambda x: getattr(F, f"adaptive_avg_pool{axes}d")(x, 2)
 
 
 def normalized(x: torch.Tensor) -> torch.Tensor:
@@ -51,6 +57,24 @@ OPS: dict[str, tuple[Op, tuple[int, ...]]] = {
     },
     "group_norm": (normalized, (2, 4, 3)),
     "group_norm of images": (normalized, (2, 4, 3, 3)),
+    **{
+        f"adaptive_avg_pool{axes}d": (averaged(axes), (2, 3, *[4] * axes))
+        for axes in (1, 2, 3)
+    },
+    "multi_margin_loss": (
+        lambda x: F.multi_margin_loss(x, x.new_zeros(x.shape[0]).long()),
+        (2, 3),
+    ),
+    "index_reduce": (
+        lambda x: x.index_reduce(0, x.new_zeros(1).long(), x[:1], "prod"),
+        (2, 3),
+    ),
+    "index_select": (lambda x: x.index_select(-1, x.new_zeros(2).long()), (2, 3)),
+    "the largest norm": (lambda x: x.norm(float("inf"), -1), (2, 3)),
+    "unique_consecutive": (
+        lambda x: torch.unique_consecutive(x.detach(), return_counts=True, dim=-1),
+        (2, 3),
+    ),
     "nonzero": (torch.nonzero, (2, 3)),
     "nonzero of zeros": (lambda x: torch.nonzero(x * 0), (2, 3)),
     "argwhere": (torch.argwhere, (3,)),
@@ -71,3 +95,69 @@ def test_every_dimension_empty(name: str, xpu: torch.device) -> None:
                 raise
             except RuntimeError:
                 pass  # as on the CPU: agree has seen to that
+
+
+# Operands of which only some are empty.
+SOME: dict[str, tuple[Op, tuple[torch.Tensor, ...]]] = {
+    "a number at no index": (
+        lambda x, index: x.index_select(0, index),
+        (torch.ones(()), torch.ones(0, dtype=torch.int64)),
+    ),
+    "no columns to reduce": (
+        lambda x, index, y: x.index_reduce(0, index, y, "prod"),
+        (torch.ones(2, 3), torch.tensor([0, 1]), torch.ones(2, 0)),
+    ),
+    "no columns to add": (
+        lambda x, index, y: x.index_add(0, index, y),
+        (torch.ones(2, 3), torch.tensor([0, 1]), torch.ones(2, 0)),
+    ),
+    "a window without rows": (
+        F.conv2d,
+        (torch.ones(1, 3, 4, 4), torch.ones(3, 3, 0, 3)),
+    ),
+    "weights of no integers": (
+        lambda x, weights: torch.bincount(x, weights),
+        (torch.ones(0, dtype=torch.int64), torch.ones(5, dtype=torch.int64)),
+    ),
+    "no index into rows": (
+        lambda x, index: x[:, 6:][index],
+        (torch.ones(2, 6), torch.tensor([0, 1])),
+    ),
+    "no rows to add": (
+        lambda x, index, y: x.index_add(0, index, y),
+        (torch.ones(2, 3), torch.ones(0, dtype=torch.int64), torch.ones(0, 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_some_operands_are_empty(name: str, xpu: torch.device) -> None:
+    op, arguments = SOME[name]
+    with xpurt.kernel_policy("sycl"):
+        (expected, error), (found, found_error) = (
+            outcome(op, *copied(arguments, torch.device(d))) for d in ("cpu", xpu)
+        )
+    assert type(found_error) is type(error)
+    assert str(found_error) == str(error)
+    if error is None:
+        assert found.shape == expected.shape
+        assert found.stride() == expected.stride()
+        torch.testing.assert_close(found.cpu(), expected)
+
+
+@pytest.mark.mappings("GPU")
+def test_nothing_to_compute_is_no_missing_kernel(
+    xpu: torch.device, recwarn: pytest.WarningsRecorder
+) -> None:
+    """PyTorch's kernel gives the result its properties, without a warning of copies."""
+    x = torch.ones(2, 6, device=xpu)
+    before = _C.testing.fallback_mode()
+    _C.set_fallback_mode("error")
+    try:
+        assert x[:, 6:][torch.tensor([0, 1], device=xpu)].shape == (2, 0)
+        assert F.adaptive_avg_pool2d(x.new_ones(0, 3, 4, 4), 2).shape == (0, 3, 2, 2)
+        assert F.mse_loss(x[:0], x[:0]).isnan()
+        assert F.group_norm(x.view(2, 6, 1)[:0], 2, x[0], x[1]).shape == (0, 6, 1)
+    finally:
+        _C.set_fallback_mode(before)
+    assert not recwarn

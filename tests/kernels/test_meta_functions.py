@@ -118,7 +118,7 @@ def structured_overloads(row: AnyRow) -> Iterator[str]:
 def test_all_meta_functions_in_c_are_listed() -> None:
     """Those of pointwise rows and reductions, which check as PyTorch's iterators do,
     are not needed."""
-    source = Path(xpurt.__file__).parent / "csrc/op/structured_metas.cpp"
+    source = Path(xpurt.__file__).parent / "csrc/op/meta/structured_metas.cpp"
     listed = set(re.findall(r"of<at::_ops::(\w+),", source.read_text()))
     wanted = {
         overload

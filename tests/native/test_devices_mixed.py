@@ -31,7 +31,9 @@ OPS: dict[str, Op] = {
 @pytest.mark.parametrize("op", OPS.values(), ids=list(OPS))
 def test_cpu_and_xpu_operands_are_refused(op: Op, xpu: torch.device) -> None:
     on_cpu = torch.ones(3)
-    with pytest.raises(RuntimeError, match=r"same device.*(xpu:0 and cpu|cpu and xpu:0)"):
+    with pytest.raises(
+        RuntimeError, match=r"same device.*(xpu:0 and cpu|cpu and xpu:0)"
+    ):
         op(torch.ones(3, device=xpu), on_cpu)
     assert on_cpu.tolist() == [1, 1, 1]
 

@@ -36,7 +36,8 @@ void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet k
   check_host_kernel(record, index, host_keys(keys));
   const double begin_us = is_explaining() ? now_us() : 0;
   HostRun on_host(record, index, stack);
-  const bool copies = on_host.copies();
+  // What is copied beside operands without elements is no loss.
+  const bool copies = on_host.copies() && !has_no_elements(record.op.schema(), *stack);
   check_may_copy(record, index, copies);
   if (copies) about_to_copy(record, index);
   on_host.run(keys);

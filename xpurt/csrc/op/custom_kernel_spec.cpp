@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "op/structured_metas.h"
+#include "op/meta/structured_metas.h"
 
 namespace xpurt {
 namespace {
@@ -68,7 +68,6 @@ CustomKernelSpec::CustomKernelSpec(RowFields& fields)
       rows(fields.take<RowFields::Strings>("rows")),
       same_type(fields.take<bool>("same_type")),
       alike(fields.take<RowFields::Strings>("alike")),
-      raises_on_empty(fields.take<bool>("raises_on_empty")),
       draws(fields.take<bool>("draws")),
       fault(fields.take<std::string>("fault")),
       primitive(fields.take<std::string>("primitive")) {}

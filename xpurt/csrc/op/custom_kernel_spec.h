@@ -62,7 +62,6 @@ struct CustomKernelSpec : RowSpec {
   std::vector<std::string> rows;        // tensors whose rows can be computed separately
   bool same_type;                       // PyTorch requires tensors of one type
   std::vector<std::string> alike;       // arguments of the type of the first tensor
-  bool raises_on_empty;                 // there is no result for no elements
   bool draws;                           // random numbers
   std::string fault;                    // the cause of a fault, if not a wrong index
   std::string primitive;                // of oneDNN, which can replace the steps

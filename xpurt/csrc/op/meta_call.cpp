@@ -13,7 +13,7 @@
 
 #include "host/recently_used.h"
 #include "op/stack_tensors.h"
-#include "op/structured_metas.h"
+#include "op/meta/structured_metas.h"
 
 namespace xpurt {
 namespace {
@@ -162,26 +162,8 @@ std::vector<Tensor> layer_norm_results(const Stack& metas) {
   return {at::empty(input.sizes(), input.options()), of_rows, of_rows};
 }
 
-// PyTorch's meta function divides by the number of elements of a group, in Python.
-std::vector<Tensor> group_norm_gradients(const Stack& metas) {
-  const Tensor& input = metas[1].toTensor();
-  const Tensor weight = metas[4].toOptional<Tensor>().value_or(Tensor());
-  const auto wanted = metas[9].toBoolList();
-  std::vector<Tensor> gradients(3);
-  if (wanted[0]) {
-    gradients[0] =
-        at::empty(input.sizes(), input.options(), input.suggest_memory_format());
-  }
-  const auto& like = weight.defined() ? weight : input;
-  for (const size_t of : {1, 2}) {
-    if (wanted[of]) gradients[of] = at::empty({metas[6].toInt()}, like.options());
-  }
-  return gradients;
-}
-
-const bool norms_registered = register_meta_functions(
-    {{"aten::native_layer_norm", &layer_norm_results},
-     {"aten::native_group_norm_backward", &group_norm_gradients}});
+const bool layer_norm_registered =
+    register_meta_functions({{"aten::native_layer_norm", &layer_norm_results}});
 
 c10::DispatchKeySet meta_keys() {
   return c10::DispatchKeySet(c10::DispatchKey::Meta);

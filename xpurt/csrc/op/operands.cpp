@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "device/device.h"
+#include "op/stack_tensors.h"
 
 namespace xpurt {
 namespace {
@@ -89,6 +90,22 @@ c10::DeviceIndex ordinal_of_operands(const OpRecord& record,
   const size_t first = stack.size() - record.arguments;
   for (size_t i = 0; i < record.arguments; ++i) operands.add(stack[first + i], i);
   return operands.ordinal();
+}
+
+bool has_no_elements(const c10::FunctionSchema& schema,
+                     const torch::jit::Stack& stack) {
+  const auto& arguments = schema.arguments();
+  const size_t first = stack.size() - arguments.size();
+  bool has_empty = false, has_elements = false;
+  for (size_t i = 0; i < arguments.size() && !arguments[i].is_out(); ++i) {
+    for_each_tensor(stack[first + i], [&](const at::Tensor& tensor) {
+      if (!tensor.defined()) return;
+      has_empty = has_empty || tensor.numel() == 0;
+      has_elements = has_elements || (tensor.dim() > 0 && tensor.numel() > 0);
+    });
+    if (i == 0 && has_empty && stack[first].isTensor()) return true;
+  }
+  return has_empty && !has_elements;
 }
 
 void check_same_device(const char* op, const at::Tensor& first, const at::Tensor& other,

@@ -14,6 +14,11 @@ namespace xpurt {
 c10::DeviceIndex ordinal_of_operands(const OpRecord& record,
                                      const torch::jit::Stack& stack);
 
+// Whether a call has nothing to compute but the properties of its results, or an error:
+// the first argument is a tensor without elements, or no operand that has dimensions
+// has any. PyTorch's kernels run such calls.
+bool has_no_elements(const c10::FunctionSchema& schema, const torch::jit::Stack& stack);
+
 // Throws if `other`, which is the argument called `name`, is not on the device of
 // `first`. For composite ops, whose parts would accept it or name themselves.
 void check_same_device(const char* op, const at::Tensor& first, const at::Tensor& other,

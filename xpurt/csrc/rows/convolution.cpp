@@ -105,7 +105,10 @@ bool is_valid(const Convolution& of) {
   const auto type = of.input.scalar_type();
   if (of.weight.scalar_type() != type) return false;
   if (of.bias.defined() && of.bias.scalar_type() != type) return false;
-  if (std::ranges::any_of(of.dilation, [](int64_t each) { return each <= 0; })) {
+  const auto is_positive = [](int64_t each) { return each > 0; };
+  const auto kernel = of.weight.sizes().slice(std::min<size_t>(of.weight.dim(), 2));
+  if (!std::ranges::all_of(of.dilation, is_positive) ||
+      !std::ranges::all_of(kernel, is_positive)) {
     return false;
   }
   if (!of.transposed) return true;

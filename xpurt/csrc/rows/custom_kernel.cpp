@@ -7,12 +7,15 @@
 
 #include "onednn/rows.h"
 #include "op/element_type.h"
+#include "op/op_record.h"
+#include "op/operands.h"
 #include "op/plain_indices.h"
 #include "op/row_call.h"
 #include "program/program.h"
 #include "rows/custom_kernel_results.h"
 #include "rows/launch.h"
 #include "rows/run_split.h"
+#include "stream/capture.h"
 
 namespace xpurt {
 namespace {
@@ -26,12 +29,16 @@ constexpr int64_t kMaxDims = 8;
 struct CustomKernelRoles {
   CustomKernelOverload overload;
   PrimitiveMaker primitive;
+  bool has_cpu_kernel;
 };
 
 class CustomKernelRun final : public RowCall {
  public:
   CustomKernelRun(const CustomKernelSpec& spec, const CustomKernelRoles& roles)
-      : spec_(spec), overload_(roles.overload), primitive_(roles.primitive) {}
+      : spec_(spec),
+        overload_(roles.overload),
+        primitive_(roles.primitive),
+        has_cpu_kernel_(roles.has_cpu_kernel) {}
 
   bool read(const Stack& stack);
   void run(const c10::OperatorHandle& op, Stack* stack, RowRun& run) override;
@@ -40,9 +47,13 @@ class CustomKernelRun final : public RowCall {
   const c10::IValue& argument(const Stack& stack, size_t at) const {
     return overload_.argument(stack, at);
   }
+  bool is_captured() const {
+    return call_.device.is_xpu() && is_capturing(call_.device.index());
+  }
   void read_tensors(const Stack& stack);
   bool can_read() const;
-  bool can_write(const Tensor& target, const c10::Argument& as) const;
+  bool can_write(const Tensor& target, bool is_out) const;
+  bool is_apart(const Tensor& target, const std::string& name) const;
   void add_cost(const CustomKernelCall& call, OpCost* cost) const;
   int64_t work_items(const Step& step, const Stack& stack,
                      const CustomKernelCall& call) const;
@@ -65,6 +76,7 @@ class CustomKernelRun final : public RowCall {
   const CustomKernelSpec& spec_;
   const CustomKernelOverload& overload_;
   const PrimitiveMaker primitive_;
+  const bool has_cpu_kernel_;
   CustomKernelCall call_;
   bool is_read_ = false;  // call_ has the tensors of the arguments
 };
@@ -110,7 +122,6 @@ bool is_plain(const Tensor& t, c10::Device device) {
 
 bool CustomKernelRun::can_read() const {
   if (!spec_.has_type(call_.type)) return false;
-  if (spec_.raises_on_empty && call_.tensors[0].tensor.numel() == 0) return false;
   // Complex tensors are not mixed with real ones, except indices and masks.
   const bool complex = c10::isComplexType(call_.type);
   return std::ranges::all_of(call_.tensors, [&](const NamedTensor& each) {
@@ -122,18 +133,22 @@ bool CustomKernelRun::can_read() const {
   });
 }
 
-bool CustomKernelRun::can_write(const Tensor& target, const c10::Argument& as) const {
+bool CustomKernelRun::can_write(const Tensor& target, bool is_out) const {
   if (!is_plain(target, call_.device) ||
       target.is_complex() != c10::isComplexType(call_.type) ||
-      !takes_type(spec_.same_type, target.scalar_type(), call_.type, as.is_out()) ||
+      !takes_type(spec_.same_type, target.scalar_type(), call_.type, is_out) ||
       at::has_internal_overlap(target) == at::MemOverlap::Yes) {
     return false;
   }
-  // Steps read and write in any order, so no other operand may alias the target. In
-  // place, the target itself is an operand. PyTorch's kernel computes such calls, or
-  // raises an error.
+  return true;
+}
+
+// Steps read and write in any order, so no other operand may alias the target. In
+// place, the target itself is an operand. PyTorch's kernel computes such calls, or
+// raises an error.
+bool CustomKernelRun::is_apart(const Tensor& target, const std::string& name) const {
   return std::ranges::none_of(call_.tensors, [&](const NamedTensor& each) {
-    return each.tensor.defined() && each.name != as.name() &&
+    return each.tensor.defined() && each.name != name &&
            each.tensor.is_alias_of(target);
   });
 }
@@ -141,13 +156,17 @@ bool CustomKernelRun::can_write(const Tensor& target, const c10::Argument& as) c
 bool CustomKernelRun::read(const Stack& stack) {
   read_tensors(stack);
   is_read_ = true;
+  if (has_cpu_kernel_ && has_no_elements(overload_.schema, stack) && !is_captured()) {
+    return false;
+  }
   if (!can_read()) return false;
   bool needs_fp64 = is_double(call_.type);  // a result may be wider than the operands
   for (size_t at = 0; at < overload_.arguments.size(); ++at) {
     const c10::IValue& value = argument(stack, at);
     if (value.isComplexDouble()) return false;
     const c10::Argument& each = *overload_.arguments[at];
-    if (is_written(each) && !can_write(value.toTensor(), each)) return false;
+    if (is_written(each) && !can_write(value.toTensor(), each.is_out())) return false;
+    if (is_written(each) && !is_apart(value.toTensor(), each.name())) return false;
     if (kind_of(each) == c10::TypeKind::NumberType && !value.isNone() &&
         !converts(value.toScalar(), call_.type)) {
       return false;
@@ -323,7 +342,8 @@ struct CustomKernelKind final : CustomKernelSpec {
     return make_row<CustomKernelRun>(
         prior_of(*this), static_cast<const CustomKernelSpec&>(*this),
         CustomKernelRoles{CustomKernelOverload(*this, schema),
-                          find_primitive(primitive)});
+                          find_primitive(primitive),
+                          op_record(overload.op).has_cpu_kernel});
   }
 };
 

@@ -10,8 +10,11 @@
 #include "op/element_type.h"
 #include "op/meta_call.h"
 #include "op/op_cost.h"
+#include "op/op_record.h"
+#include "op/operands.h"
 #include "op/row_call.h"
-#include "op/structured_metas.h"
+#include "op/meta/structured_metas.h"
+#include "stream/capture.h"
 
 namespace xpurt {
 namespace {
@@ -38,7 +41,8 @@ Decomposition::Decomposition(const DecomposedSpec& spec, const OperatorHandle& o
     : spec_(spec),
       op_(op),
       functional_(std::move(functional)),
-      has_meta_(structured_meta(op.schema()) != nullptr) {
+      has_meta_(structured_meta(op.schema()) != nullptr),
+      has_cpu_kernel_(op_record(op).has_cpu_kernel) {
   writes_itself_ = op.operator_name() == functional_.operator_name() &&
                    std::ranges::any_of(op.schema().arguments(), is_written);
   for (const c10::Argument& each : op.schema().arguments()) {
@@ -95,6 +99,10 @@ bool Decomposition::accepts(const Stack& stack) const {
     }
   }
   if (!device.has_value()) return false;
+  if (has_cpu_kernel_ && has_no_elements(op_.schema(), stack) &&
+      !is_capturing(device->index())) {
+    return false;
+  }
   const Ordinal& there = ordinal(device->index());
   // Without double, one copy of the operands for PyTorch's kernel is better than one
   // for each op of the function, some of which have no kernel for the CPU.
@@ -131,7 +139,7 @@ void Decomposition::run(Stack* stack) const {
         (*stack)[stack->size() - arguments_ + written_[i]].toTensor();
     const Tensor result = parts[i].toTensor();
     const bool can_cast = c10::canCast(result.scalar_type(), target.scalar_type());
-    if (!can_cast) meta_call(op_, *stack);  // throws the op's own error, if it has one
+    if (!can_cast) throw_what_the_cpu_throws(op_, *stack);
     TORCH_CHECK(can_cast, "result type ", result.scalar_type(),
                 " can't be cast to the desired output type ", target.scalar_type());
     if (outs_ > 0) at::native::resize_output(target, result.sizes());

@@ -44,6 +44,7 @@ class Decomposition {
   int outs_ = 0;
   int rate_ = -1;  // position of a learning rate, which may be a CPU tensor of 0 dims
   bool has_meta_;  // see Note [Structured meta functions]
+  bool has_cpu_kernel_;
   bool writes_itself_ = false;
   std::vector<int> written_;  // positions of arguments that the op writes
   mutable Mutex mutex_{Rank::decomposition};

@@ -1,6 +1,7 @@
 // Matrix products: by oneDNN if it supports the device and the type, else by xpurt's
 // kernels.
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
@@ -151,8 +152,11 @@ void MatmulCall::refuse_shapes(const Stack& stack) const {
 bool MatmulCall::fits(const Stack& stack) const {
   const Product& call = call_;
   const Tensor &a = *call.a, &b = *call.b;
-  for (const c10::Scalar& each : {call.alpha, call.beta}) {
-    if (!converts(each, computed_in(a.scalar_type()))) return false;
+  const auto computed = computed_in(a.scalar_type());
+  if (!converts(call.alpha, computed) || !converts(call.beta, computed)) return false;
+  if (call.out != nullptr &&
+      at::has_internal_overlap(*call.out) == at::MemOverlap::Yes) {
+    return false;
   }
   const int64_t dims = roles_.batched ? 3 : 2;
   if (!spec_.has_type(a.scalar_type())) return false;

@@ -134,13 +134,13 @@ class CustomKernel(BaseRow):
 
     An op of xpurt's own, "xpurt::name", which rows of other ops call, has a `schema`,
     "(arguments) -> results". `results`, if there are any, has one per result. PyTorch's
-    kernel is called for its error if the first tensor is empty and `raises_on_empty` is
-    set or a step contains FAULT; with `same_type`, also if an `out=` has another type
-    than the first tensor; and if an argument in `alike` has one. A row that `draws` random numbers receives contiguous tensors
-    as one dimension. `fault` is the message of the RuntimeError that a FAULT raises;
-    without it a FAULT is a wrong index. `primitive` names oneDNN's counterpart of the
-    steps, for the calls that oneDNN computes as PyTorch does (``csrc/onednn/rows.h``),
-    on a CPU."""
+    kernel, if it has one for the CPU, computes calls whose first tensor is empty. It is
+    called for its error, too, if an argument in `alike` has another type than the first
+    tensor, and with `same_type` if an `out=` has. A row that `draws` random numbers
+    receives contiguous tensors as one dimension. `fault` is the message of the
+    RuntimeError that a FAULT raises; without it a FAULT is a wrong index. `primitive`
+    names oneDNN's counterpart of the steps, for the calls that oneDNN computes as
+    PyTorch does (``csrc/onednn/rows.h``), on a CPU."""
 
     template: ClassVar[str] = "custom_kernel"
 
@@ -159,17 +159,11 @@ class CustomKernel(BaseRow):
     rows: tuple[str, ...] = ()
     dense: tuple[str, ...] = ()
     results: tuple[Result, ...] = ()
-    raises_on_empty: bool = False
     same_type: bool = False
     alike: tuple[str, ...] = ()
     draws: bool = False
     fault: str = ""
     primitive: str = ""
-
-    @property
-    def leaves_empty(self) -> bool:
-        """Whether empty tensors are left to PyTorch's kernel."""
-        return self.raises_on_empty or any(step.faults for step in self.steps)
 
     def takes_strides_of(self, tensor: str) -> bool:
         """True if any text finds the elements of `tensor` by its strides. If not,
@@ -209,7 +203,6 @@ class CustomKernel(BaseRow):
             "rows": list(self.rows),
             "same_type": self.same_type,
             "alike": list(self.alike),
-            "raises_on_empty": self.leaves_empty,
             "draws": self.draws,
             "fault": self.fault,
             "primitive": self.primitive,

@@ -69,21 +69,19 @@ def aminmax(
 
 
 ROWS = (
-    CustomKernel("argmax", extreme(">", "", "out"), ARITHMETIC, raises_on_empty=True),
-    CustomKernel("argmin", extreme("<", "", "out"), ARITHMETIC, raises_on_empty=True),
+    CustomKernel("argmax", extreme(">", "", "out"), ARITHMETIC),
+    CustomKernel("argmin", extreme("<", "", "out"), ARITHMETIC),
     CustomKernel(
         "max",
         extreme(">", "out0", "out1"),
         ARITHMETIC,
         overloads=("dim", "dim_max"),
-        raises_on_empty=True,
     ),
     CustomKernel(
         "min",
         extreme("<", "out0", "out1"),
         ARITHMETIC,
         overloads=("dim", "dim_min"),
-        raises_on_empty=True,
     ),
     Decomposed("aminmax", aminmax, same_type=True),
 )

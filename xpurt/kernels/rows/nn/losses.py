@@ -5,8 +5,6 @@ custom kernels: one work-item per sample stores its loss in `losses`, and a sub-
 adds them up.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -313,10 +311,8 @@ def binary_cross_entropy(
 ) -> Tensor:
     """Probabilities beyond 0 to 1 are reported at the next wait."""
     self, target = torch.ops.aten.broadcast_tensors.default([self, target])
-    losses = torch.empty_like(self)
-    if self.numel() > 0:
-        torch.ops.xpurt.check_targets(target)
-        losses = torch.ops.xpurt.cross_entropies(self, target)
+    torch.ops.xpurt.check_targets(target)
+    losses = torch.ops.xpurt.cross_entropies(self, target)
     if weight is not None:
         losses = losses * weight
     if reduction == 0:
@@ -324,30 +320,14 @@ def binary_cross_entropy(
     return losses.mean() if reduction == 1 else losses.sum()
 
 
-def backward_of(loss: str) -> Callable[..., Tensor]:
-    """PyTorch's decomposition, which divides by the number of elements."""
-
-    def backward(
-        grad_output: Tensor, self: Tensor, target: Tensor, *options: object
-    ) -> Tensor:
-        shape = torch.broadcast_shapes(self.shape, target.shape)
-        if 0 in shape:
-            return self.new_empty(shape)
-        from torch._decomp import decomposition_table  # takes long to import
-
-        op = getattr(torch.ops.aten, f"{loss}_backward").default
-        return decomposition_table[op](grad_output, self, target, *options)  # type: ignore[no-any-return]
-
-    return backward
-
-
 OF_NUMBERS = (
-    *(Decomposed(name) for name in ("mse_loss", "smooth_l1_loss", "huber_loss")),
-    Decomposed("binary_cross_entropy", binary_cross_entropy, same_type=True),
     *(
-        Decomposed(f"{name}_backward", backward_of(name))
-        for name in ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy")
+        Decomposed(name + part)
+        for name in ("mse_loss", "smooth_l1_loss", "huber_loss")
+        for part in ("", "_backward")
     ),
+    Decomposed("binary_cross_entropy", binary_cross_entropy, same_type=True),
+    Decomposed("binary_cross_entropy_backward"),
 )
 
 ROWS: tuple[CustomKernel | Decomposed, ...] = (

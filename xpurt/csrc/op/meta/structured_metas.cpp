@@ -1,4 +1,4 @@
-#include "op/structured_metas.h"
+#include "op/meta/structured_metas.h"
 
 #include <ATen/MetaFunctions.h>
 #include <ATen/Operators.h>
