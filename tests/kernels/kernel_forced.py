@@ -17,6 +17,14 @@ def tiers_of(op: str) -> set[str]:
     return {row[1] for row in _C.op_report() if row[0].split(".")[0] == op}
 
 
+def check_on_queue(*ops: str) -> None:
+    """Each op ran, and on the queue alone."""
+    for op in ops:
+        tiers = tiers_of(op)
+        assert tiers, f"{op} did not run on xpu"
+        assert tiers <= ON_THE_QUEUE, f"{op} ran on {tiers}"
+
+
 @contextmanager
 def forced(op: str) -> Iterator[None]:
     """A block under the policy "sycl", in which `op` must run, and on the queue."""

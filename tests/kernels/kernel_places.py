@@ -29,7 +29,7 @@ class Place:
     def check(self, op: str) -> None:
         """`op` ran here, and nowhere else, since the report was reset."""
         ran_on = {row[2] for row in _C.op_report() if row[0].split(".")[0] == op}
-        assert ran_on <= {self.name}, f"{op} ran on {ran_on}, not {self}"
+        assert ran_on == {self.name}, f"{op} ran on {ran_on}, not {self}"
 
 
 def places() -> list[Place]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
+from kernels.kernel_forced import check_on_queue, tiers_of
 from kernels.kernel_tolerance import assert_near
 from xpurt import _C, kernel_policy
 
@@ -69,9 +69,7 @@ def check(
         actual = run(inputs, mask, xpu, **how)
     for mine, theirs in zip(actual, expected, strict=True):
         assert_near(mine, theirs, factor, check_stride=False)
-    for op in (FORWARD, BACKWARD):
-        assert tiers_of(op), f"{op} was not taken"
-        assert tiers_of(op) <= ON_THE_QUEUE
+    check_on_queue(FORWARD, BACKWARD)
 
 
 @pytest.mark.parametrize("order", ["contiguous", "heads inside", "sizes outside"])

@@ -8,7 +8,7 @@ from cpu_types import has_bf16
 from torch import Tensor
 from torch.nn import functional as F
 
-from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
+from kernels.kernel_forced import check_on_queue, tiers_of
 from kernels.kernel_tolerance import assert_near
 from xpurt import _C, kernel_policy, prefer
 
@@ -107,8 +107,7 @@ def check(case: Case, host: list[Tensor], xpu: torch.device, factor: float) -> N
     ordered = case.groups == 1 or has_bf16() or host[0].dtype != torch.bfloat16
     for mine, theirs in zip(actual, expected, strict=True):
         assert_near(mine, theirs, factor, check_stride=ordered)
-    for op in (FORWARD, BACKWARD):
-        assert tiers_of(op) <= ON_THE_QUEUE
+    check_on_queue(FORWARD, BACKWARD)
 
 
 @pytest.mark.beyond_cpu(dtype=[torch.float32])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
+from kernels.kernel_forced import check_on_queue, tiers_of
 from kernels.kernel_tolerance import assert_near
 from xpurt import _C, kernel_policy, prefer
 
@@ -101,8 +101,7 @@ def both(call: Batch, given: dict[str, Tensor], xpu: torch.device) -> list[Tenso
 @pytest.mark.parametrize("call", BATCHES, ids=str)
 def test_batches(call: Batch, dtype: torch.dtype, xpu: torch.device) -> None:
     both(call, call.operands(dtype), xpu)
-    assert tiers_of(BATCH) <= ON_THE_QUEUE
-    assert tiers_of(f"{BATCH}_backward") <= ON_THE_QUEUE
+    check_on_queue(BATCH, f"{BATCH}_backward")
 
 
 @pytest.mark.mappings("CPU", "AUTO")
@@ -219,8 +218,7 @@ def both_of_layers(call: Layer, given: list[Tensor], xpu: torch.device) -> None:
 @pytest.mark.parametrize("call", LAYERS, ids=str)
 def test_layers(call: Layer, dtype: torch.dtype, xpu: torch.device) -> None:
     both_of_layers(call, call.operands(dtype), xpu)
-    assert tiers_of(LAYER) <= ON_THE_QUEUE
-    assert tiers_of(f"{LAYER}_backward") <= ON_THE_QUEUE
+    check_on_queue(LAYER, f"{LAYER}_backward")
 
 
 @pytest.mark.mappings("CPU", "AUTO")
