@@ -206,13 +206,16 @@ def _is_random(node: Node) -> bool:
 
 
 def _faked(value: Any, device: torch.device) -> Any:
-    """The tensor on a device, without memory."""
+    """The tensor on a device, without memory. It is conjugated or negated if the tensor
+    is: Inductor removes a clone that changes no property, and such a clone resolves."""
     if not isinstance(value, FakeTensor):
         return value
     with value.fake_mode:
-        return torch.empty_strided(
+        made = torch.empty_strided(
             value.size(), value.stride(), dtype=value.dtype, device=device
         )
+        made = made.conj() if value.is_conj() else made
+        return torch._neg_view(made) if value.is_neg() else made
 
 
 def on_host(value: Any) -> Any:
