@@ -207,9 +207,9 @@ PATCHES = (
         "None where it is known that there is no device",
     ),
     Patch(
-        ("ForkingPickler.register(kind)", "setattr(torch.UntypedStorage, name)"),
-        (("torch.multiprocessing.reductions.reduce_tensor", "(tensor)"), ("torch.UntypedStorage:_share_fd_cpu_", "(self, args, kwargs)")),
-        "xpu tensors are copied to other processes",
+        ("ForkingPickler.register(kind)", "delattr(kind, name)", "setattr(kind, name)"),
+        (("torch.multiprocessing.reductions.reduce_storage", "(storage)"), ("torch.UntypedStorage:_share_fd_cpu_", "(self, args, kwargs)"), ("torch.UntypedStorage:share_memory_", "(self, args, kwargs)"), ("torch.UntypedStorage:is_shared", "")),
+        "processes share xpu memory on the CPU device; elsewhere it is an error",
     ),
     Patch(
         ("Tensor._reduce_ex_internal",),

@@ -65,7 +65,7 @@ class _Installed:
         stub = torch.xpu
         self.registration = register("xpu", self.module)
         sys.modules.update(parts)
-        self.undo = [on_change(self._follow_mapping), processes.send_copies()]
+        self.undo = [on_change(self._follow_mapping), processes.share_storages()]
         self.undo.append(absence.answer_none())
         self.undo.append(backward.use_calling_thread())
         if _C.is_cuda_build():

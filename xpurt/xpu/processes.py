@@ -1,12 +1,18 @@
-"""Sending xpu tensors to other processes, through ``torch.multiprocessing``.
+"""Memory of xpu tensors that several processes use, through ``torch.multiprocessing``.
 
-Another process cannot open SYCL memory. PyTorch does not know that: it would move the
-storage of an xpu tensor into shared memory of the host, without the device's knowledge.
-Here a sent tensor arrives as a copy on the same device instead. A request for the same
-memory in two processes is an error.
+Note [Shared memory]
+~~~~~~~~~~~~~~~~~~~~
+The CPU device reads and writes every address of its process. So there an xpu storage can
+have the memory that PyTorch shares between processes: it is that of a CPU storage, which
+the xpu storage borrows. ``share_memory_()`` moves the bytes there, and so does a tensor
+that is sent to another process, as for CPU tensors. What is sent is the CPU storage. The
+other process makes an xpu storage over it, once for all tensors that share it.
+
+Other devices cannot open the memory of another process. A copy in its place would be
+wrong in silence: the processes of a program such as Hogwild would each train a network of
+their own. So there it is an error, as in PyTorch's own xpu.
 """
 
-import io
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NoReturn, cast
@@ -14,69 +20,134 @@ from typing import Any, NoReturn, cast
 import torch
 from torch.multiprocessing import reductions
 
-_SHARE = ("_share_fd_cpu_", "_share_filename_cpu_")
+from xpurt import _C
+from xpurt.mapping import current_placement
+
+# PyTorch's functions that move a storage, without the knowledge of its device.
+_MOVES = ("_share_fd_cpu_", "_share_filename_cpu_")
+
+Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def send_copies() -> Callable[[], None]:
-    """Makes xpu tensors travel as copies. Returns a function that undoes this."""
-    kinds: set[type] = {torch.Tensor, torch.nn.Parameter, *torch._tensor_classes}
-    for kind in kinds:
-        ForkingPickler.register(kind, _reduce)
-    originals = {name: vars(torch.UntypedStorage)[name] for name in _SHARE}
-    for name, original in originals.items():
-        setattr(torch.UntypedStorage, name, _guarded(original))
+def share_storages() -> Callable[[], None]:
+    """Gives xpu storages shared memory. Returns a function that undoes this."""
+    kind = torch.UntypedStorage
+    ForkingPickler.register(kind, _reduce)
+    changes = {name: _refused(vars(kind)[name]) for name in _MOVES}
+    changes["share_memory_"] = _share_memory(kind.share_memory_)
+    changes["is_shared"] = _is_shared(kind.is_shared)
+    before = {name: vars(kind).get(name) for name in changes}
+    for name, change in changes.items():
+        setattr(kind, name, change)
 
     def undo() -> None:
-        for kind in kinds:
-            ForkingPickler.register(kind, reductions.reduce_tensor)
-        for name, original in originals.items():
-            setattr(torch.UntypedStorage, name, original)
+        ForkingPickler.register(kind, reductions.reduce_storage)
+        for name, original in before.items():
+            if original is None:
+                delattr(kind, name)  # that of the base class
+            else:
+                setattr(kind, name, original)
 
     return undo
 
 
-def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    if tensor.device.type != "xpu":
-        theirs: Callable[..., Any] = reductions.reduce_tensor
-        return cast(tuple[Callable[..., Any], tuple[Any, ...]], theirs(tensor))
-    if tensor.requires_grad and not tensor.is_leaf:
-        raise RuntimeError(
-            "an xpu tensor that autograd has computed cannot be sent to another "
-            "process, because its graph stays behind. Send tensor.detach()."
-        )
-    # Bytes, not shared memory: a spawned process reads them after this copy is gone.
-    # Through a CPU tensor of its own, without the rest of a larger storage.
-    copy = io.BytesIO()
-    torch.save(tensor.detach().cpu(), copy)
-    return _rebuild, (
-        type(tensor),
-        copy.getvalue(),
-        tensor.device.index,
-        tensor.requires_grad,
+def _share_memory(original: Callable[..., Any]) -> Callable[..., Any]:
+    def share_memory_(storage: torch.UntypedStorage) -> torch.UntypedStorage:
+        if storage.device.type != "xpu":
+            return cast(torch.UntypedStorage, original(storage))
+        _in_shared_memory(storage)
+        return storage
+
+    return share_memory_
+
+
+def _is_shared(original: Callable[..., Any]) -> Callable[..., Any]:
+    def is_shared(storage: torch.UntypedStorage) -> bool:
+        if storage.device.type != "xpu":
+            return bool(original(storage))
+        lender = _C.lender_of(_bytes_of(storage))
+        return lender is not None and lender.is_shared()
+
+    return is_shared
+
+
+def _in_shared_memory(storage: torch.UntypedStorage) -> torch.UntypedStorage:
+    """The CPU storage whose memory the xpu storage has, which it is moved into."""
+    index = storage.device.index
+    _check_can_share(index)
+    whole = _bytes_of(storage)
+    lender = _C.lender_of(whole)
+    if lender is not None and (lender.is_shared() or not storage.nbytes()):
+        return lender.untyped_storage()
+    shared = torch.UntypedStorage._new_shared(storage.nbytes())
+    if storage.nbytes():  # without bytes there is nothing to move
+        _C.move_to_memory_of(whole, _bytes_of(shared))
+    return cast(torch.UntypedStorage, shared)
+
+
+def _check_can_share(index: int) -> None:
+    devices = current_placement().ordinals[index]
+    blind = [str(device) for device in devices if not device.system_usm]
+    if not blind:
+        return
+    raise RuntimeError(
+        f"memory of xpu:{index} cannot be shared with another process: "
+        f"{', '.join(blind)} cannot read its memory there. Take the mapping "
+        '"CPU", or share and send tensor.cpu().'
     )
 
 
-def _rebuild(
-    kind: type[torch.Tensor], copy: bytes, index: int, requires_grad: bool
-) -> torch.Tensor:
-    loaded: torch.Tensor = torch.load(io.BytesIO(copy), weights_only=True)
-    tensor = loaded.to(torch.device("xpu", index))
-    if issubclass(kind, torch.nn.Parameter):
-        return torch.nn.Parameter(tensor, requires_grad)
-    return tensor.requires_grad_(requires_grad)
+def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
+    made = torch.empty(0, dtype=torch.uint8, device=storage.device)
+    return made.set_(storage)  # type: ignore[call-overload, no-any-return]
 
 
-def _guarded(share: Callable[..., Any]) -> Callable[..., Any]:
-    def guarded(storage: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
+def _reduce(storage: torch.UntypedStorage) -> Reduced:
+    if storage.device.type != "xpu":
+        return cast(Reduced, reductions.reduce_storage(storage))
+    index = storage.device.index
+    if not storage.nbytes():
+        return _rebuild_empty, (index,)
+    shared = _in_shared_memory(storage)
+    torch.xpu.synchronize(index)  # the other process reads as soon as it wants
+    _remember(storage, shared)
+    return _rebuild, (shared, index)
+
+
+def _rebuild(shared: torch.UntypedStorage, index: int) -> torch.UntypedStorage:
+    known = reductions.storage_from_cache(torch.UntypedStorage, _key(shared, index))
+    if known is not None:
+        return cast(torch.UntypedStorage, known)
+    _check_can_share(index)
+    storage = _C.share_with_xpu(_bytes_of(shared), index).untyped_storage()
+    _remember(storage, shared)
+    return storage
+
+
+def _rebuild_empty(index: int) -> torch.UntypedStorage:
+    return torch.UntypedStorage(0, device=torch.device("xpu", index))
+
+
+def _key(shared: torch.UntypedStorage, index: int) -> tuple[str, int, int]:
+    return "xpu", index, shared.data_ptr()
+
+
+def _remember(storage: torch.UntypedStorage, shared: torch.UntypedStorage) -> None:
+    cache: Any = reductions.shared_cache
+    cache[_key(shared, storage.device.index)] = reductions.StorageWeakRef(storage)
+
+
+def _refused(original: Callable[..., Any]) -> Callable[..., Any]:
+    def refused(storage: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
         if storage.device.type == "xpu":
             _refuse(storage)
-        return share(storage, *args, **kwargs)
+        return original(storage, *args, **kwargs)
 
-    return guarded
+    return refused
 
 
 def _refuse(storage: torch.UntypedStorage) -> NoReturn:
     raise RuntimeError(
-        f"memory of {storage.device} cannot be shared with another process. Send the "
-        "tensor itself, which arrives as a copy on xpu, or share tensor.cpu()."
+        f"a storage of {storage.device} has no file for shared memory. Use "
+        "share_memory_(), or send a tensor."
     )

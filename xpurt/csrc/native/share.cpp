@@ -5,11 +5,13 @@
 #include <c10/util/Exception.h>
 
 #include <atomic>
+#include <cstring>
 #include <map>
 
 #include "host/errors.h"
 #include "host/mutex.h"
 #include "memory/allocator.h"
+#include "memory/known_storages.h"
 #include "memory/replica/replica.h"
 #include "memory/usm_extent.h"
 #include "stream/stream.h"
@@ -39,6 +41,7 @@ Extents& extents() {
 // queued when the last tensor is freed: the owner is released after that work.
 struct Owner {
   std::function<void()> release;
+  c10::Storage lender;  // of a CPU tensor that owns the bytes
   size_t bytes;
   c10::DeviceIndex index;
   std::multimap<const char*, Borrowed>::iterator extent;
@@ -56,17 +59,17 @@ struct Owner {
     } catch (const std::exception& error) {
       TORCH_WARN("work on shared memory failed: ", error.what());
     }
-    owner->release();
+    if (owner->release) owner->release();
   }
 };
 
 c10::Storage borrow(void* data, size_t bytes, c10::DeviceIndex index,
-                    std::function<void()> release) {
+                    std::function<void()> release, c10::Storage lender = {}) {
   const uint64_t epoch = placement().epoch;
   ordinal(index);
   ++borrowed_storages;
   borrowed_bytes += bytes;
-  auto* owner = new Owner{std::move(release), bytes, index, {}};
+  auto* owner = new Owner{std::move(release), std::move(lender), bytes, index, {}};
   {
     const auto* begin = static_cast<const char*>(data);
     std::lock_guard<Mutex> lock(extents().mutex);
@@ -119,11 +122,7 @@ void stay_as_large(const c10::Storage& storage) {
   storage.unsafeGetStorageImpl()->set_resizable(false);
 }
 
-}  // namespace
-
-at::Tensor share_with_xpu(const at::Tensor& cpu, c10::DeviceIndex index) {
-  check_dense(cpu);
-  if (index < 0) index = current_device();
+c10::Storage borrow_from(const at::Tensor& cpu, c10::DeviceIndex index) {
   const PhysicalDevice& home = ordinal(index).home_device();
   TORCH_CHECK(home.system_usm, "the bytes of a CPU tensor cannot be shared with xpu:",
               static_cast<int>(index), ": ", home.name,
@@ -134,8 +133,54 @@ at::Tensor share_with_xpu(const at::Tensor& cpu, c10::DeviceIndex index) {
   void* data = source.mutable_data();
   const size_t bytes = source.nbytes();
   stay_as_large(source);
-  auto keep = [source = std::move(source)]() mutable { source = c10::Storage(); };
-  return on(borrow(data, bytes, index, std::move(keep)), c10::DispatchKey::XPU, cpu);
+  return borrow(data, bytes, index, {}, std::move(source));
+}
+
+}  // namespace
+
+at::Tensor share_with_xpu(const at::Tensor& cpu, c10::DeviceIndex index) {
+  check_dense(cpu);
+  if (index < 0) index = current_device();
+  return on(borrow_from(cpu, index), c10::DispatchKey::XPU, cpu);
+}
+
+void move_to_memory_of(const at::Tensor& xpu, const at::Tensor& cpu) {
+  check_dense(xpu);
+  check_dense(cpu);
+  const c10::Storage& storage = xpu.storage();
+  c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
+  const c10::DeviceIndex index = storage.device().index();
+  TORCH_CHECK_VALUE(cpu.storage().nbytes() == impl->nbytes(), "the memory has ",
+                    cpu.storage().nbytes(), " bytes, and the storage ", impl->nbytes());
+  // Another storage, a graph or another library would keep the old memory.
+  TORCH_CHECK(impl->resizable() && !is_never_copied_lazily(*impl),
+              "the memory of a tensor on xpu:", static_cast<int>(index),
+              " has to stay where it is, since other code uses it at its address: "
+              "xpurt.share(), a graph or another library. Use tensor.clone().");
+  // Its bytes may change at any time: no lazy copy may have them.
+  never_copy_lazily(*impl);
+  c10::Storage moved = borrow_from(cpu, index);
+  const void* old = impl->mutable_data();  // of a lazy copy: memory of its own
+  escape(*impl);
+  synchronize_device(index);
+  std::memcpy(moved.mutable_data(), old, impl->nbytes());
+  impl->clear_materializer();
+  impl->set_data_ptr_noswap(std::move(moved.mutable_data_ptr()));
+  impl->set_resizable(false);
+}
+
+at::Tensor lender_of(const at::Tensor& xpu) {
+  check_dense(xpu);
+  const c10::DataPtr& data = xpu.storage().data_ptr();
+  if (data.get_deleter() != &Owner::destroy) return {};
+  const c10::Storage& lender = static_cast<Owner*>(data.get_context())->lender;
+  if (!lender) return {};
+  auto bytes = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(lender), c10::DispatchKeySet(c10::DispatchKey::CPU),
+      caffe2::TypeMeta::Make<uint8_t>());
+  bytes.unsafeGetTensorImpl()->set_sizes_contiguous(
+      static_cast<int64_t>(lender.nbytes()));
+  return bytes;
 }
 
 at::Tensor share_with_cpu(const at::Tensor& xpu) {
@@ -177,15 +222,21 @@ at::Tensor around_usm(void* data, at::IntArrayRef sizes, at::IntArrayRef strides
 
 c10::DeviceIndex ordinal_of_usm(const void* pointer, const sycl::context* context) {
   const Placement& now = placement();
-  for (size_t i = 0; i < now.ordinals.size(); ++i) {
-    const PhysicalDevice& home = now.ordinals[i].home_device();
+  const auto is_at_home = [&](const PhysicalDevice& home) {
     // Some drivers report memory of every context as known, but kernels must not use
     // it, unless the device reads every address of the host.
-    if (context != nullptr && *context != home.context && !home.system_usm) continue;
+    if (context != nullptr && *context != home.context && !home.system_usm)
+      return false;
     const auto kind = sycl::get_pointer_type(pointer, home.context);
-    if (kind == sycl::usm::alloc::unknown) continue;
-    if (kind == sycl::usm::alloc::host) return static_cast<c10::DeviceIndex>(i);
-    if (sycl::get_pointer_device(pointer, home.context) == home.device) {
+    if (kind == sycl::usm::alloc::unknown) return false;
+    return kind == sycl::usm::alloc::host ||
+           sycl::get_pointer_device(pointer, home.context) == home.device;
+  };
+  // The current ordinal has precedence: under a launcher all have the same devices.
+  const c10::DeviceIndex current = current_device();
+  if (is_at_home(ordinal(current).home_device())) return current;
+  for (size_t i = 0; i < now.ordinals.size(); ++i) {
+    if (is_at_home(now.ordinals[i].home_device())) {
       return static_cast<c10::DeviceIndex>(i);
     }
   }

@@ -15,6 +15,15 @@ namespace xpurt {
 at::Tensor share_with_xpu(const at::Tensor& cpu, c10::DeviceIndex index);
 at::Tensor share_with_cpu(const at::Tensor& xpu);
 
+// Moves an xpu tensor's storage into the memory of a CPU tensor, which has as many
+// bytes. All tensors over the storage use the new memory from then on. Waits for the
+// storage's pending work. Throws c10::Error if other code has a pointer to the old
+// memory.
+void move_to_memory_of(const at::Tensor& xpu, const at::Tensor& cpu);
+// The bytes of the CPU tensor whose memory an xpu tensor's storage has, by
+// share_with_xpu() or move_to_memory_of(), as a tensor; undefined for other storages.
+at::Tensor lender_of(const at::Tensor& xpu);
+
 // A tensor of xpu:index over USM that other code owns. `owner_release` is called when
 // the last tensor over it is freed and the work that reads it is done. Throws
 // ValueError if the tensor extends beyond the end of the allocation, if the driver

@@ -87,6 +87,12 @@ void bind_share(py::module_& m) {
   py::module_ testing = m.def_submodule("testing");
   m.def("share_with_xpu", &share_with_xpu, py::arg("tensor"), py::arg("index"));
   m.def("share_with_cpu", &share_with_cpu, py::arg("tensor"));
+  m.def("move_to_memory_of", &move_to_memory_of, py::arg("tensor"), py::arg("cpu"),
+        py::call_guard<py::gil_scoped_release>());
+  m.def("lender_of", [](const at::Tensor& tensor) {
+    const at::Tensor found = lender_of(tensor);
+    return found.defined() ? std::optional(found) : std::nullopt;
+  });
   m.def("around_usm", [](uintptr_t data, const std::vector<int64_t>& sizes,
                          const std::vector<int64_t>& strides, at::ScalarType dtype,
                          c10::DeviceIndex index, py::object owner) {
