@@ -245,6 +245,13 @@ def guard_raw_pointers(on: bool, never_lazily: bool) -> None:
 
 def share_with_xpu(tensor: Tensor, index: int) -> Tensor: ...
 def share_with_cpu(tensor: Tensor) -> Tensor: ...
+def move_to_memory_of(tensor: Tensor, cpu: Tensor) -> None: ...
+def number_of_message(text: str) -> int:
+    """The number that a kernel reports if the assertion with this message fails."""
+
+def lender_of(tensor: Tensor) -> Tensor | None:
+    """The bytes of the CPU tensor whose memory an xpu tensor has."""
+
 def host_reads(index: int) -> bool:
     """Whether the host reads and writes the memory of xpu:index in place."""
 

@@ -1,5 +1,6 @@
 #include "op/row_spec.h"
 
+#include "host/fault_message.h"
 #include "op/element_type.h"
 #include "stream/stream.h"
 
@@ -68,8 +69,10 @@ bool is_for(const RowSpec& spec, const c10::OperatorHandle& op) {
 // Leaked: kernels refer to their rows until the process ends.
 const Specs* all_rows = nullptr;
 
-// Kernels write a row's number, counted from 1, when they find a wrong index.
+// Kernels write a row's number, counted from 1, when they find a wrong index, and the
+// number of a message when an assertion fails.
 void raise_fault_of(int32_t number) {
+  if (number < 0) raise_message(number);
   const auto row = static_cast<size_t>(number - 1);
   TORCH_CHECK_INDEX(all_rows != nullptr && row < all_rows->size(),
                     "index out of range in an op that was submitted earlier: its "

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "host/fault_message.h"
 #include "host/gil.h"
 #include "native/wider_types.h"
 #include "onednn/plans.h"
@@ -145,6 +146,7 @@ void set_forms(const py::function& maker) {
 void bind_kernels(py::module_& m) {
   py::module_ testing = m.def_submodule("testing");
   m.def("set_source_callbacks", &set_callbacks);
+  m.def("number_of_message", &number_of_message);
   m.def("set_form_maker", &set_forms);
   m.def("set_binary_callbacks", &set_binaries);
   m.def("add_rows", [](const std::vector<py::dict>& rows) {

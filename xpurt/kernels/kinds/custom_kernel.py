@@ -24,7 +24,8 @@ use:
 - for a string ``s``: ``#if s_IS_reflect``;
 - ``i``, the number of the work-item; ``C``, the type of the computation, which is that
   of the first tensor; ``wrapped(dim, rank)`` of a negative dim; ``FAULT``, a statement
-  for an index out of range: the next wait raises IndexError.
+  for an index out of range: the next wait raises IndexError; ``FAULT_OF(number)``, which
+  raises RuntimeError with the message of ``_C.number_of_message()``.
 
 The text has no variable ``a``: that is the structure of the arguments.
 

@@ -5,6 +5,7 @@ from xpurt.kernels.kinds.custom_kernel import CustomKernel
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import Matmul, Reduction, Row, Softmax
 from xpurt.kernels.rows import (
+    assertions,
     binary,
     counting,
     distances,
@@ -101,6 +102,7 @@ ROWS: tuple[AnyRow, ...] = (
     *shuffles.ROWS,
     *optimizers.ROWS,
     *random.ROWS,
+    *assertions.ROWS,
 )
 
 

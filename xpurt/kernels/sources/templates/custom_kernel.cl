@@ -43,6 +43,7 @@ static long unravel_int32(int rank, const long* size, const long* stride, uint i
 }
 
 #define FAULT (*fault = (int)a.row)
+#define FAULT_OF(number) (*fault = (int)(number))
 $definitions
 $functions
 
