@@ -39,7 +39,12 @@ void run_on_host(OpRecord& record, c10::DeviceIndex index, c10::DispatchKeySet k
   // What is copied beside operands without elements is no loss.
   const bool copies = on_host.copies() && !has_no_elements(record.op.schema(), *stack);
   check_may_copy(record, index, copies);
-  if (copies) about_to_copy(record, index);
+  if (copies) {
+    const bool by_mode = record.row.load() != nullptr && is_deterministic() &&
+                         keeps_order_of_writes(record, *stack);
+    about_to_copy(record, index,
+                  by_mode ? MissingFor::determinism : MissingFor::operands);
+  }
   on_host.run(keys);
   run.device_id = ordinal(index).home_device().id;
   const Tier tier = copies ? Tier::copy : Tier::native;

@@ -178,23 +178,20 @@ void choose_on_shard(OpRecord& record, const RowKernel& row,
   }
 }
 
-bool writes_in_any_order(const OpRecord& record, const torch::jit::Stack& stack) {
-  if (!record.writes_in_any_order) return false;
+}  // namespace
+
+bool keeps_order_of_writes(const OpRecord& record, const torch::jit::Stack& stack) {
+  if (C10_LIKELY(!is_deterministic()) || !record.writes_in_any_order) return false;
   return record.accumulate < 0 ||
          !stack[stack.size() - record.arguments + record.accumulate].toBool();
 }
-
-}  // namespace
 
 void choose_row(OpRecord& record, c10::DeviceIndex index,
                 const torch::jit::Stack& stack, const InspectedCall* inspected,
                 RowChoice* choice) {
   const RowKernel* row = record.row.load(std::memory_order_acquire);
   if (C10_LIKELY(row == nullptr)) return;
-  // In deterministic mode PyTorch's kernels keep the order, or raise.
-  if (C10_UNLIKELY(is_deterministic()) && writes_in_any_order(record, stack)) {
-    return;
-  }
+  if (C10_UNLIKELY(keeps_order_of_writes(record, stack))) return;
   const KernelPolicy policy =
       is_capturing(index) ? KernelPolicy::sycl : kernel_policy();
   // An op of xpurt's own without a CPU kernel: only the row computes it.

@@ -35,6 +35,10 @@ void choose_row(OpRecord& record, c10::DeviceIndex index,
                 const torch::jit::Stack& stack, const InspectedCall* inspected,
                 RowChoice* choice);
 
+// Whether deterministic mode leaves the call to PyTorch's kernels, which keep the order
+// of writes to one place, or raise.
+bool keeps_order_of_writes(const OpRecord& record, const torch::jit::Stack& stack);
+
 // The tier of an op with such operands on an ordinal of one device, if it can be found
 // cheaply; the largest operand decides. Native: PyTorch's CPU kernel, on memory that
 // the host reads. Does not count the call: see QuickChoice::take().

@@ -13,7 +13,13 @@ enum class FallbackMode {
 void set_fallback_mode(FallbackMode mode);
 FallbackMode fallback_mode();
 
+// Why the device has no kernel for a call.
+enum class MissingFor {
+  operands,     // such ones
+  determinism,  // its kernel writes in any order, and deterministic mode is on
+};
+
 // Warns or throws, by the mode. Called before an op copies.
-void about_to_copy(OpRecord& record, c10::DeviceIndex index);
+void about_to_copy(OpRecord& record, c10::DeviceIndex index, MissingFor reason);
 
 }  // namespace xpurt
