@@ -84,3 +84,17 @@ def test_memory_info_is_that_of_the_machine() -> None:
     expected_total, expected_free, _ = _C.host_memory()
     assert 0 < total <= expected_total
     assert abs(free - expected_free) < 1 << 30
+
+
+def test_a_limit_holds_for_what_is_cached_already() -> None:
+    held = [torch.empty(40 * MIB, dtype=torch.uint8, device="xpu") for _ in range(2)]
+    held.clear()
+    total = torch.xpu.mem_get_info()[1]
+    torch.xpu.set_per_process_memory_fraction(50 * MIB / total)
+    try:
+        held.append(torch.empty(40 * MIB, dtype=torch.uint8, device="xpu"))
+        with pytest.raises(torch.OutOfMemoryError, match="memory fraction"):
+            torch.empty(40 * MIB, dtype=torch.uint8, device="xpu")
+    finally:
+        held.clear()
+        torch.xpu.set_per_process_memory_fraction(1.0)

@@ -150,3 +150,43 @@ def test_a_generator_of_a_replaced_mapping() -> None:
             torch.rand(3, device="xpu", generator=generator)
         with pytest.raises(RuntimeError, match="mapping that has been replaced"):
             generator.manual_seed(2)
+
+
+@pytest.mark.mappings("explicit")
+def test_a_generator_of_another_ordinal(xpu: torch.device) -> None:
+    if torch.xpu.device_count() < 2:
+        pytest.skip("the virtual GPU is switched off")
+    generator = torch.Generator("xpu:0").manual_seed(1)
+    before = generator.get_state()
+    for draw in (
+        lambda: torch.rand(3, device="xpu:1", generator=generator),
+        lambda: torch.empty(3, device="xpu:1").normal_(generator=generator),
+        lambda: torch.randperm(3, device="xpu:1", generator=generator),
+        lambda: torch.ones(3, device="xpu:1").multinomial(1, generator=generator),
+    ):
+        with pytest.raises(
+            RuntimeError,
+            match="Expected a 'xpu:1' generator device but found 'xpu:0'",
+        ):
+            draw()
+    assert torch.equal(generator.get_state(), before)
+    torch.rand(3, device="xpu:0", generator=generator)
+
+
+def test_a_loader_draws_where_its_tensors_are_made(xpu: torch.device) -> None:
+    data = torch.utils.data.TensorDataset(torch.arange(8.0))
+
+    def batches() -> list[list[float]]:
+        generator = torch.Generator(xpu).manual_seed(2)
+        loader = torch.utils.data.DataLoader(
+            data, batch_size=4, shuffle=True, generator=generator
+        )
+        return [batch.tolist() for (batch,) in loader]
+
+    # The sampler draws on the default device, beside CUDA as here.
+    with pytest.raises(RuntimeError, match=r"Expected a 'cpu' .* but found 'xpu'"):
+        batches()
+    with torch.device(xpu):
+        first, second = batches(), batches()
+    assert first == second
+    assert sorted(first[0] + first[1]) == [*range(8)]

@@ -350,9 +350,13 @@ void OrdinalMemory::empty(const std::function<bool(c10::MempoolId_t)>& wanted) {
 void OrdinalMemory::set_fraction(double fraction) {
   TORCH_CHECK_VALUE(fraction >= 0 && fraction <= 1, "invalid fraction: ", fraction,
                     "; a memory fraction is between 0 and 1");
-  std::lock_guard<Mutex> lock(mutex_);
+  std::unique_lock<Mutex> lock(mutex_);
   fraction_ = fraction;
   limit_ = static_cast<uint64_t>(fraction * static_cast<double>(total_));
+  const bool holds_more = statistics_.reserved_bytes() > limit_;
+  lock.unlock();
+  // Else the cache would give out more than the limit allows.
+  if (holds_more) empty_cache();
 }
 
 OrdinalMemory::Amounts OrdinalMemory::amounts() {

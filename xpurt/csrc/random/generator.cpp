@@ -180,8 +180,14 @@ std::shared_ptr<PhiloxState> state_of(const at::Generator& generator) {
 
 std::shared_ptr<PhiloxState> state_of(const std::optional<at::Generator>& generator,
                                       c10::DeviceIndex index) {
-  const bool given = generator.has_value() && generator->defined();
-  return state_of(given ? *generator : default_generator(index));
+  if (!generator.has_value() || !generator->defined()) {
+    return state_of(default_generator(index));
+  }
+  auto state = state_of(*generator);
+  const c10::DeviceIndex found = generator->device().index();
+  TORCH_CHECK(found == index, "Expected a '", c10::Device(c10::DeviceType::XPU, index),
+              "' generator device but found '", generator->device(), "'");
+  return state;
 }
 
 at::Generator make_generator(c10::DeviceIndex index) {
