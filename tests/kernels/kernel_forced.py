@@ -25,6 +25,14 @@ def check_on_queue(*ops: str) -> None:
         assert tiers <= ON_THE_QUEUE, f"{op} ran on {tiers}"
 
 
+def all_tiers() -> set[str]:
+    """The tiers of all counted ops, without moves in memory that the host reads."""
+    moves = ("aten::copy_", "aten::_local_scalar_dense")
+    return {
+        row[1] for row in _C.op_report() if not (row[1] == "native" and row[0] in moves)
+    }
+
+
 @contextmanager
 def forced(op: str) -> Iterator[None]:
     """A block under the policy "sycl", in which `op` must run, and on the queue."""

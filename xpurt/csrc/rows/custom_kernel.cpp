@@ -134,8 +134,11 @@ bool CustomKernelRun::can_read() const {
 }
 
 bool CustomKernelRun::can_write(const Tensor& target, bool is_out) const {
-  if (!is_plain(target, call_.device) ||
-      target.is_complex() != c10::isComplexType(call_.type) ||
+  // Beside complex numbers an op of xpurt's own may write integers: pivots, counts.
+  const bool counts =
+      !is_out && c10::isIntegralType(target.scalar_type(), /*includeBool=*/false);
+  const bool mixes = !counts && target.is_complex() != c10::isComplexType(call_.type);
+  if (!is_plain(target, call_.device) || mixes ||
       !takes_type(spec_.same_type, target.scalar_type(), call_.type, is_out) ||
       at::has_internal_overlap(target) == at::MemOverlap::Yes) {
     return false;

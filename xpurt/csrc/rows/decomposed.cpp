@@ -36,6 +36,13 @@ thread_local std::vector<const void*> active;
 
 }  // namespace
 
+c10::ScalarType DecomposedSpec::result_type(c10::ScalarType first) const {
+  if (result == "real" && c10::isComplexType(first)) return c10::toRealValueType(first);
+  const bool has_complex = c10::isFloatingType(first) && first != at::kBFloat16;
+  if (result == "complex" && has_complex) return c10::toComplexType(first);
+  return first;
+}
+
 Decomposition::Decomposition(const DecomposedSpec& spec, const OperatorHandle& op,
                              OperatorHandle functional)
     : spec_(spec),
@@ -80,8 +87,8 @@ bool Decomposition::accepts(const Stack& stack) const {
       type = tensor.scalar_type();
     }
     // PyTorch's kernel raises the error, or converts.
-    if (!takes_type(spec_.same_type, tensor.scalar_type(), type,
-                    is_out && !spec_.converts))
+    if (!takes_type(spec_.same_type, tensor.scalar_type(),
+                    is_out ? spec_.result_type(type) : type, is_out && !spec_.converts))
       return false;
     return tensor.device() == *device;
   };
@@ -104,6 +111,10 @@ bool Decomposition::accepts(const Stack& stack) const {
     return false;
   }
   const Ordinal& there = ordinal(device->index());
+  if (spec_.native_on_cpu && there.home_device().is_cpu &&
+      kernel_policy() == KernelPolicy::automatic && !is_capturing(device->index())) {
+    return false;
+  }
   // Without double, one copy of the operands for PyTorch's kernel is better than one
   // for each op of the function, some of which have no kernel for the CPU.
   return there.home_device().is_opencl && (!needs_fp64 || has_fp64(there));
@@ -142,7 +153,11 @@ void Decomposition::run(Stack* stack) const {
     if (!can_cast) throw_what_the_cpu_throws(op_, *stack);
     TORCH_CHECK(can_cast, "result type ", result.scalar_type(),
                 " can't be cast to the desired output type ", target.scalar_type());
-    if (outs_ > 0) at::native::resize_output(target, result.sizes());
+    // An out= of another size takes the strides of a new result, as in PyTorch.
+    if (outs_ > 0 && at::native::resize_output(target, result.sizes()) &&
+        result.is_non_overlapping_and_dense()) {
+      target.as_strided_(result.sizes(), result.strides());
+    }
     target.copy_(result);
     parts[i] = target;
   }

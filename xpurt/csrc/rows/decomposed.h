@@ -13,11 +13,18 @@ struct DecomposedSpec : RowSpec {
   explicit DecomposedSpec(RowFields& fields)
       : RowSpec(fields),
         same_type(fields.take<bool>("same_type")),
-        converts(fields.take<bool>("converts")) {}
+        converts(fields.take<bool>("converts")),
+        native_on_cpu(fields.take<bool>("native_on_cpu")),
+        result(fields.take<std::string>("result")) {}
   std::unique_ptr<RowKernel> make(const Overload& overload) const override;
 
   bool same_type;  // a call with tensors of several types is left to PyTorch
   bool converts;   // an out= may be of any type that the result can be cast to
+  // The type of results by that of the first tensor: "same", "complex", "real".
+  c10::ScalarType result_type(c10::ScalarType first) const;
+
+  bool native_on_cpu;  // on a CPU the policy `auto` takes PyTorch's kernel, untried
+  std::string result;
 };
 
 // Computes one overload of a row's op by a function of its arguments without those of

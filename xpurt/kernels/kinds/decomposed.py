@@ -29,7 +29,10 @@ class Decomposed(BaseRow):
     for all if there are none. With `same_type`, calls with tensors of other types than
     the first one's, results included, are left to PyTorch's kernel. Most ops refuse an
     `out=` of another floating-point type, so such calls are left to it, too, unless the
-    op `converts` its results.
+    op `converts` its results. With `native_on_cpu` the policy `auto` takes PyTorch's
+    kernel on a CPU without trying the function: a library of the processor's vendor
+    (LAPACK, a Fourier transform) computes such an op. `result` is the type of an
+    `out=` by that of the first tensor: "same", "complex", or "real".
     """
 
     template: ClassVar[str] = "decomposed"
@@ -40,10 +43,17 @@ class Decomposed(BaseRow):
     overloads: tuple[str, ...] = ()
     same_type: bool = False
     converts: bool = False
+    native_on_cpu: bool = False
+    result: str = "same"
     flops: float = 1
 
     def described(self) -> dict[str, object]:
-        return {"same_type": self.same_type, "converts": self.converts}
+        return {
+            "same_type": self.same_type,
+            "converts": self.converts,
+            "native_on_cpu": self.native_on_cpu,
+            "result": self.result,
+        }
 
     def form(self, overload: str) -> Callable[..., Any] | None:
         """The function that computes an overload; None if there is none."""
@@ -72,6 +82,9 @@ def define(row: Decomposed, name: str, overload: str) -> str:
     schema = torch._C._get_schema(name, overload)
     _library.define(str(schema).removeprefix("aten::"))  # type: ignore[no-untyped-call]
     _library.impl(full, form, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+    # The op has resolved conjugate views already, unless it takes them as they are.
+    for key in ("Conjugate", "Negative"):
+        _library.impl(full, torch.library.fallthrough_kernel, key)  # type: ignore[no-untyped-call]
     return own
 
 

@@ -7,6 +7,7 @@ from xpurt.kernels.kinds.row import Matmul, Reduction, Row, Softmax
 from xpurt.kernels.rows import (
     assertions,
     binary,
+    complex_parts,
     counting,
     distances,
     distinct,
@@ -47,6 +48,7 @@ from xpurt.kernels.rows.nn import (
     unfolding,
     unpooling,
     upsampling,
+    weight_norm,
 )
 from xpurt.kernels.rows.nn.attention import Attention
 from xpurt.kernels.rows.nn.recurrent import Recurrent
@@ -83,6 +85,8 @@ ROWS: tuple[AnyRow, ...] = (
     *distinct.ROWS,
     *products.ROWS,
     *moments.ROWS,
+    *complex_parts.ROWS,
+    *weight_norm.ROWS,
     *sorting.ROWS,
     *extremes.ROWS,
     *rearranging.ROWS,
