@@ -28,6 +28,14 @@ from xpurt.kernels.rows import (
     unary,
 )
 from xpurt.kernels.rows.cost_classes import cost_class
+from xpurt.kernels.rows.linear_algebra import (
+    cholesky,
+    exponential,
+    lu,
+    panels,
+    solutions,
+    triangular,
+)
 from xpurt.kernels.rows.nn import (
     activations,
     alignment,
@@ -87,6 +95,12 @@ ROWS: tuple[AnyRow, ...] = (
     *moments.ROWS,
     *complex_parts.ROWS,
     *weight_norm.ROWS,
+    *panels.ROWS,
+    *triangular.ROWS,
+    *cholesky.ROWS,
+    *lu.ROWS,
+    *solutions.ROWS,
+    *exponential.ROWS,
     *sorting.ROWS,
     *extremes.ROWS,
     *rearranging.ROWS,

@@ -1,0 +1,1 @@
+"""Rows of factorizations of matrices, and of what is computed from them."""
