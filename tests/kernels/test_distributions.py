@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import xpurt
+from kernels.kernel_forced import forced
 from kernels.random_draws import FLOATS, NARROW
 
 SIZE = 200_000
@@ -222,6 +223,60 @@ def test_binomial(n: int, p: float, dtype: torch.dtype, xpu: torch.device) -> No
         torch.full((SIZE,), n, **like), torch.full((SIZE,), p, **like)
     )
     assert fits(sample, of_binomial(n, torch.tensor(p, dtype=dtype).item()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [0.25, 1, 2.5, 40, 1e4])
+def test_gamma(dtype: torch.dtype, shape: float, xpu: torch.device) -> None:
+    alpha = torch.full((SIZE,), shape, dtype=dtype)
+    sample = torch._standard_gamma(alpha.to(xpu)).cpu()
+    assert sample.min() >= torch.finfo(dtype).tiny
+    exact = alpha[0].double()
+    assert distance(sample, lambda x: torch.special.gammainc(exact, x)) < 2.2
+
+
+@pytest.mark.parametrize("policy", ["sycl", "native"])
+def test_ends_of_gamma(policy: str, xpu: torch.device) -> None:
+    shapes = torch.tensor([0.0, 1e-30, math.nan, 1e30, math.inf], device=xpu)
+    with xpurt.kernel_policy(policy):
+        found = torch._standard_gamma(shapes).tolist()
+        none = torch._standard_gamma(torch.ones(2, 0, device=xpu))
+    tiny = torch.finfo(torch.float32).tiny
+    assert found[:2] == [tiny, tiny]
+    assert math.isnan(found[2])
+    assert found[3] == pytest.approx(1e30)
+    assert found[4] == math.inf
+    assert none.shape == (2, 0)
+
+
+@pytest.mark.mappings("CPU", "GPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradient_of_gamma(dtype: torch.dtype, xpu: torch.device) -> None:
+    """By the shape, at a fixed probability: by differences of float64, and PyTorch's."""
+    shape = torch.tensor([0.01, 0.3, 1, 4, 30, 99, 101, 1e3, 1e5], dtype=dtype)
+    shape = shape.view(-1, 1).expand(9, 200)
+    x = torch._standard_gamma(shape)
+    with forced("aten::_standard_gamma_grad"):
+        found = torch._standard_gamma_grad(shape.to(xpu), x.to(xpu)).cpu()
+    theirs = torch._standard_gamma_grad(shape, x)
+    torch.testing.assert_close(found, theirs, rtol=4e-3, atol=1e-30)
+    a, y = shape.double(), x.double()
+    step = 1e-5 * a
+    by_shape = torch.special.gammainc(a + step, y) - torch.special.gammainc(a - step, y)
+    density = torch.exp((a - 1) * y.log() - y - torch.lgamma(a))
+    exact = -by_shape / (2 * step) / density
+    inside = (theirs > 1e-20) & (torch.special.gammainc(a, y) - 0.5).abs().lt(0.49)
+    torch.testing.assert_close(found.double()[inside], exact[inside], rtol=1e-4, atol=0)
+
+
+def test_dirichlet(xpu: torch.device) -> None:
+    concentration = torch.tensor([0.5, 1.5, 3.0], device=xpu).expand(SIZE, 3)
+    sample = torch._sample_dirichlet(concentration).cpu().double()
+    torch.testing.assert_close(sample.sum(1), torch.ones(SIZE).double())
+    # Each part has a beta distribution: a mean of a / 5.
+    for part, a in zip(sample.unbind(1), (0.5, 1.5, 3.0), strict=True):
+        spread = math.sqrt(a * (5 - a) / (25 * 6) / SIZE)
+        assert abs(part.mean().item() - a / 5) < 4.5 * spread
 
 
 def test_ends_of_counts(xpu: torch.device) -> None:

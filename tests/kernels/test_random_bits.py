@@ -52,6 +52,10 @@ RESULTS: dict[str, Callable[[torch.device], torch.Tensor]] = {
     "binomial": lambda d: torch.binomial(
         torch.arange(700.0).to(d), torch.linspace(0, 1, 700).to(d)
     ),
+    "gamma": lambda d: torch._standard_gamma(torch.linspace(0, 9, 700).to(d)),
+    "gamma of doubles": lambda d: torch._standard_gamma(
+        torch.logspace(-3, 9, 700, dtype=torch.float64).to(d)
+    ),
     "multinomial": lambda d: torch.linspace(0, 1, 700).to(d).multinomial(1),
     "multinomial of rows": lambda d: (
         torch.linspace(0, 1, 700, dtype=torch.bfloat16)

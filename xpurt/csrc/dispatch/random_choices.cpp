@@ -1,4 +1,5 @@
 // Random ops that sample counts, categories and orders.
+#include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TensorFactories.h>
@@ -13,6 +14,9 @@
 #include <ATen/ops/topk.h>
 #include <torch/library.h>
 
+#include <cmath>
+#include <limits>
+
 #include "dispatch/random_ops.h"
 
 namespace xpurt {
@@ -22,7 +26,8 @@ using at::Tensor;
 using Generator = std::optional<at::Generator>;
 
 RandomRow poisson_row("poisson"), binomial_row("binomial"), race_row("race"),
-    whole_weights_row("whole_weights"), choose_row("choose"), numbers_row("random_");
+    gamma_row("gamma"), whole_weights_row("whole_weights"), choose_row("choose"),
+    numbers_row("random_");
 
 Tensor poisson(const Tensor& rate, Generator generator) {
   Tensor out = at::empty_like(rate, at::MemoryFormat::Contiguous);
@@ -46,6 +51,35 @@ Tensor binomial(const Tensor& count, const Tensor& prob, Generator generator) {
   if (out.numel() == 0) return out;
   binomial_row(take_draw(generator, count.device()), counts,
                prob.expand(counts.sizes()), out);
+  return out;
+}
+
+// Numbers with the gamma distribution, of the type of `shape`, and the least one.
+template <typename T>
+Tensor gamma_numbers(const Tensor& shape, Generator generator) {
+  Tensor out = at::empty(shape.sizes(), shape.options());
+  if (shape.numel() == 0) return out;
+  constexpr double least = std::numeric_limits<T>::min();
+  gamma_row(take_draw(generator, shape.device()), shape, out, least);
+  return out;
+}
+
+Tensor standard_gamma(const Tensor& shape, Generator generator) {
+  Tensor out;
+  AT_DISPATCH_FLOATING_TYPES(shape.scalar_type(), "gamma_cpu", [&] {
+    out = gamma_numbers<scalar_t>(shape, std::move(generator));
+  });
+  return out;
+}
+
+Tensor dirichlet(const Tensor& shape, Generator generator) {
+  Tensor out;
+  AT_DISPATCH_FLOATING_TYPES(shape.scalar_type(), "dirichlet", [&] {
+    out = gamma_numbers<scalar_t>(shape, std::move(generator));
+    const scalar_t below_one = std::nextafter(scalar_t{1}, scalar_t{0});
+    out.div_(out.sum(-1, /*keepdim=*/true))
+        .clamp_(std::numeric_limits<scalar_t>::min(), below_one);
+  });
   return out;
 }
 
@@ -135,6 +169,8 @@ Tensor& randperm_out(int64_t n, Generator generator, Tensor& out) {
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
   m.impl("poisson", TORCH_FN(poisson));
   m.impl("binomial", TORCH_FN(binomial));
+  m.impl("_standard_gamma", TORCH_FN(standard_gamma));
+  m.impl("_sample_dirichlet", TORCH_FN(dirichlet));
   m.impl("multinomial", TORCH_FN(multinomial));
   m.impl("multinomial.out", TORCH_FN(multinomial_out));
   m.impl("randperm.generator_out", TORCH_FN(randperm_out));

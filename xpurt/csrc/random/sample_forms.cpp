@@ -52,6 +52,22 @@ void binomial_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   });
 }
 
+void gamma_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
+  Tensor shape, out;
+  double least = 0;
+  Draw draw;
+  pop(*stack, shape, out, least, draw.seed, draw.offset, draw.from);
+  FOR_FLOATING(shape.scalar_type(), "gamma_cpu", [&] {
+    using F = FunctionsFor<scalar_t>;
+    const Elements<scalar_t> shapes(shape), results(out);
+    each_element(shape.numel(), [&](int64_t i) {
+      auto supply = F::supply_of(draw.seed, draw.offset, i);
+      const auto value = static_cast<scalar_t>(F::gamma_of(supply, shapes[i]));
+      results[i] = value < least ? static_cast<scalar_t>(least) : value;
+    });
+  });
+}
+
 void race_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
   Tensor weights, places;
   int64_t categories = 0;
@@ -112,8 +128,8 @@ void choose_form(const OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
 HostKernel sample_form(const std::string& name) {
   static const auto* const forms = new std::unordered_map<std::string, HostKernel>{
       {"poisson", &poisson_form}, {"binomial", &binomial_form},
-      {"race", &race_form},       {"whole_weights", &whole_weights_form},
-      {"choose", &choose_form},
+      {"gamma", &gamma_form},     {"race", &race_form},
+      {"choose", &choose_form},   {"whole_weights", &whole_weights_form},
   };
   return forms->at(name);
 }

@@ -216,6 +216,24 @@ SAMPLES = (
         **SHARED,
         flops=200,
     ),
+    CustomKernel(
+        "xpurt::gamma",
+        (
+            Step(
+                over="alpha",
+                text=FROM
+                + """
+  Supply supply = supply_of(key, start, i);
+  const REAL value = gamma_of(&supply, alpha_load(alpha_element(i)));
+  out_store(out_element(i), value < least ? (REAL)least : value);
+""",
+            ),
+        ),
+        FLOATING_ONLY,
+        schema="(Tensor alpha, Tensor(a!) out, float least, int seed, int offset, Tensor? from) -> ()",
+        **SHARED,
+        flops=200,
+    ),
 )
 
 # The parts of multinomial, which csrc/dispatch/random_choices.cpp combines. Choices

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
-from xpurt.kernels.kinds.row import FLOATING, FLOATING_ONLY, Row
+from xpurt.kernels.kinds.row import FLOATING, FLOATING_ONLY, Kind, Row
+from xpurt.kernels.rows.rearranging import as_meta
 
 INVERSE_ERROR = ("chebyshev", "inverse_error")
 SCALED_ERROR = ("chebyshev", "scaled_error")
@@ -69,6 +70,36 @@ def polygamma(n: int, x: Tensor) -> Any:
     return torch.special.zeta(n + 1, x) * float((-1) ** (n + 1) * factorial(n))
 
 
+GAMMA_GRADIENT = CustomKernel(
+    "xpurt::gamma_gradient",
+    (
+        Step(
+            over="out",
+            text="""
+  long index[8];
+  const long to = out_unravel(i, index);
+  const C shape = self_load(self_at(index)), x = output_load(output_at(index));
+  out_store(to, gamma_gradient_of(shape, x));
+""",
+        ),
+    ),
+    FLOATING_ONLY,
+    templates=("gamma",),
+    flops=1000,
+    schema="(Tensor self, Tensor output, Tensor(a!) out) -> ()",
+)
+
+
+def standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
+    if self.dtype != output.dtype or self.dtype not in (torch.float32, torch.float64):
+        return torch._standard_gamma_grad(self, output)
+    like = as_meta(self) + as_meta(output)
+    out = torch.empty_like(like, device=self.device)
+    operands = (each.expand(like.shape) for each in (self, output))
+    torch.ops.xpurt.gamma_gradient(*operands, out)
+    return out
+
+
 ERROR_FUNCTIONS = (
     unary("erfinv", "erfinv_of", 90, INVERSE_ERROR, ulp=4),
     unary("special_ndtri", "ndtri_of", 90, INVERSE_ERROR, ulp=4),
@@ -89,6 +120,8 @@ GAMMA_FUNCTIONS: tuple[Row | CustomKernel | Decomposed, ...] = (
     ),
     Decomposed("polygamma", polygamma),
     TRIGAMMA,
+    GAMMA_GRADIENT,
+    Decomposed("_standard_gamma_grad", standard_gamma_grad, Kind("fd")),
     Row(
         "igamma",
         "igamma_of(a0, a1)",

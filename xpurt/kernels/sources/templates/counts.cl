@@ -175,6 +175,35 @@ FUNCTION REAL binomial_of(SUPPLY, REAL n, REAL p) {
                        : n - binomial_of_half(GIVEN, n, 1 - p);
 }
 
+// A gamma number with scale 1. Marsaglia, Tsang: "A Simple Method for Generating Gamma
+// Variables", 2000. For a shape below 1 it is a number with the shape + 1, multiplied by
+// u^(1 / shape).
+FUNCTION REAL gamma_of(SUPPLY, REAL shape) {
+  if (shape != shape || shape > power_of_two(60)) return shape;
+  if (!(shape > power_of_two(-100))) return 0;
+  REAL scale = 1;
+  if (shape < 1) {
+    scale = exp_of(-minus_log_of(next_of(GIVEN)) * reciprocal_of(shape));
+    shape = shape + 1;
+  }
+  const REAL d = shape - NUM(0.3333333333333333);
+  const REAL c = reciprocal_of(root_of(9 * d));
+  for (int attempt = 0; attempt < MOST_ATTEMPTS; ++attempt) {
+    const REAL radius = root_of(2 * minus_log_of(next_of(GIVEN)));
+    const Direction direction = direction_of(next_of(GIVEN));
+    const Number n = next_of(GIVEN);
+    const REAL x = radius * direction.cosine, away = c * x, t = 1 + away;
+    if (t < power_of_two(-20)) continue;
+    const REAL v = t * t * t, square = x * x;
+    const bool inside = unit_of(n) < 1 - NUM(0.0331) * square * square;
+    // log(v) - v + 1, of which the difference of log(t) and `away` is the small part.
+    const REAL bound =
+        NUM(0.5) * square + d * (1 - v + 3 * log_beside_one(away));
+    if (inside || -minus_log_of(n) < bound) return d * v * scale;
+  }
+  return d * scale;
+}
+
 // The place of a category of this weight in the race that decides the choice. The high
 // bits are the order of an exponential wait divided by the weight; the low 24 bits are
 // the number of the category. Categories of weight 0 are last.
