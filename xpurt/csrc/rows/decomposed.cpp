@@ -153,9 +153,8 @@ void Decomposition::run(Stack* stack) const {
     if (!can_cast) throw_what_the_cpu_throws(op_, *stack);
     TORCH_CHECK(can_cast, "result type ", result.scalar_type(),
                 " can't be cast to the desired output type ", target.scalar_type());
-    // An out= of another size takes the strides of a new result, as in PyTorch.
-    if (outs_ > 0 && at::native::resize_output(target, result.sizes()) &&
-        result.is_non_overlapping_and_dense()) {
+    const bool resized = outs_ > 0 && at::native::resize_output(target, result.sizes());
+    if (resized && spec_.lays_out && result.is_non_overlapping_and_dense()) {
       target.as_strided_(result.sizes(), result.strides());
     }
     target.copy_(result);

@@ -15,7 +15,8 @@ struct DecomposedSpec : RowSpec {
         same_type(fields.take<bool>("same_type")),
         converts(fields.take<bool>("converts")),
         native_on_cpu(fields.take<bool>("native_on_cpu")),
-        result(fields.take<std::string>("result")) {}
+        result(fields.take<std::string>("result")),
+        lays_out(fields.take<bool>("lays_out")) {}
   std::unique_ptr<RowKernel> make(const Overload& overload) const override;
 
   bool same_type;  // a call with tensors of several types is left to PyTorch
@@ -25,6 +26,7 @@ struct DecomposedSpec : RowSpec {
 
   bool native_on_cpu;  // on a CPU the policy `auto` takes PyTorch's kernel, untried
   std::string result;
+  bool lays_out;  // an out= of another size takes the strides of a new result
 };
 
 // Computes one overload of a row's op by a function of its arguments without those of

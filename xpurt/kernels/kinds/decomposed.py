@@ -32,7 +32,9 @@ class Decomposed(BaseRow):
     op `converts` its results. With `native_on_cpu` the policy `auto` takes PyTorch's
     kernel on a CPU without trying the function: a library of the processor's vendor
     (LAPACK, a Fourier transform) computes such an op. `result` is the type of an
-    `out=` by that of the first tensor: "same", "complex", or "real".
+    `out=` by that of the first tensor: "same", "complex", or "real". An `out=` of
+    another size becomes contiguous; if the row `lays_out`, as PyTorch's structured ops
+    do, it takes the strides of a new result.
     """
 
     template: ClassVar[str] = "decomposed"
@@ -45,6 +47,7 @@ class Decomposed(BaseRow):
     converts: bool = False
     native_on_cpu: bool = False
     result: str = "same"
+    lays_out: bool = False
     flops: float = 1
 
     def described(self) -> dict[str, object]:
@@ -53,6 +56,7 @@ class Decomposed(BaseRow):
             "converts": self.converts,
             "native_on_cpu": self.native_on_cpu,
             "result": self.result,
+            "lays_out": self.lays_out,
         }
 
     def form(self, overload: str) -> Callable[..., Any] | None:

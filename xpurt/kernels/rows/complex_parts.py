@@ -32,6 +32,6 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 
 KIND = Kind("fdh")
 ROWS = (
-    Decomposed("complex", complex_numbers, KIND, result="complex"),
-    Decomposed("polar", polar, KIND, result="complex"),
+    Decomposed("complex", complex_numbers, KIND, result="complex", lays_out=True),
+    Decomposed("polar", polar, KIND, result="complex", lays_out=True),
 )

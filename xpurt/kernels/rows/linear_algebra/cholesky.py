@@ -81,7 +81,17 @@ def cholesky_inverse(self: Tensor, upper: bool = False) -> Tensor:
 
 
 ROWS = (
-    Decomposed("linalg_cholesky_ex", cholesky_ex, KIND, native_on_cpu=True),
-    Decomposed("_cholesky_solve_helper", cholesky_solve, KIND, native_on_cpu=True),
-    Decomposed("cholesky_inverse", cholesky_inverse, KIND, native_on_cpu=True),
+    Decomposed(
+        "linalg_cholesky_ex", cholesky_ex, KIND, native_on_cpu=True, lays_out=True
+    ),
+    Decomposed(
+        "_cholesky_solve_helper",
+        cholesky_solve,
+        KIND,
+        native_on_cpu=True,
+        lays_out=True,
+    ),
+    Decomposed(
+        "cholesky_inverse", cholesky_inverse, KIND, native_on_cpu=True, lays_out=True
+    ),
 )

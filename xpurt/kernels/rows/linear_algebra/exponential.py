@@ -71,4 +71,8 @@ def matrix_exp(self: Tensor) -> Tensor:
     return result.copy_(power.view(self.shape))
 
 
-ROWS = (Decomposed("linalg_matrix_exp", matrix_exp, KIND, native_on_cpu=True),)
+ROWS = (
+    Decomposed(
+        "linalg_matrix_exp", matrix_exp, KIND, native_on_cpu=True, lays_out=True
+    ),
+)

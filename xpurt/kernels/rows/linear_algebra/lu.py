@@ -92,7 +92,9 @@ def lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
 
 
 ROWS = (
-    Decomposed("linalg_lu_factor_ex", lu_factor_ex, KIND, native_on_cpu=True),
-    Decomposed("lu_unpack", lu_unpack, KIND, native_on_cpu=True),
-    Decomposed("linalg_lu", lu, KIND, native_on_cpu=True),
+    Decomposed(
+        "linalg_lu_factor_ex", lu_factor_ex, KIND, native_on_cpu=True, lays_out=True
+    ),
+    Decomposed("lu_unpack", lu_unpack, KIND, native_on_cpu=True, lays_out=True),
+    Decomposed("linalg_lu", lu, KIND, native_on_cpu=True, lays_out=True),
 )

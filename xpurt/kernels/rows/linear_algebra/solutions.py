@@ -118,9 +118,9 @@ def slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 ROWS = (
-    Decomposed("linalg_lu_solve", lu_solve, KIND, native_on_cpu=True),
-    Decomposed("_linalg_solve_ex", solve_ex, KIND, native_on_cpu=True),
-    Decomposed("linalg_inv_ex", inv_ex, KIND, native_on_cpu=True),
-    Decomposed("_linalg_det", det, KIND, native_on_cpu=True),
-    Decomposed("_linalg_slogdet", slogdet, KIND, native_on_cpu=True),
+    Decomposed("linalg_lu_solve", lu_solve, KIND, native_on_cpu=True, lays_out=True),
+    Decomposed("_linalg_solve_ex", solve_ex, KIND, native_on_cpu=True, lays_out=True),
+    Decomposed("linalg_inv_ex", inv_ex, KIND, native_on_cpu=True, lays_out=True),
+    Decomposed("_linalg_det", det, KIND, native_on_cpu=True, lays_out=True),
+    Decomposed("_linalg_slogdet", slogdet, KIND, native_on_cpu=True, lays_out=True),
 )

@@ -83,6 +83,14 @@ def triangular_solve(
 
 
 ROWS = (
-    Decomposed("linalg_solve_triangular", solve_triangular, KIND, native_on_cpu=True),
-    Decomposed("triangular_solve", triangular_solve, KIND, native_on_cpu=True),
+    Decomposed(
+        "linalg_solve_triangular",
+        solve_triangular,
+        KIND,
+        native_on_cpu=True,
+        lays_out=True,
+    ),
+    Decomposed(
+        "triangular_solve", triangular_solve, KIND, native_on_cpu=True, lays_out=True
+    ),
 )
