@@ -178,7 +178,11 @@ def main() -> int:
         command = [sys.executable, __file__, "--one", str(number)]
         try:
             done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
+                command,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
             )
             lines = done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]]
             said, is_found = lines[-1], done.returncode == 0

@@ -11,7 +11,7 @@ import torch
 
 import xpurt
 
-pytestmark = [pytest.mark.slow, pytest.mark.mappings("CPU", "GPU")]
+pytestmark = pytest.mark.mappings("CPU", "GPU")
 
 ROWS, COLUMNS = 33_001, 65_537  # 2.16e9 elements
 LAST = ROWS * COLUMNS - 1
@@ -39,9 +39,20 @@ EXPECTED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPS)
 def test_an_index_has_more_than_32_bits(name: str, xpu: torch.device) -> None:
     x = torch.zeros(ROWS, COLUMNS, dtype=torch.int8, device=xpu)
     x[-1, -1] = 7
     with xpurt.kernel_policy("sycl"):
         assert OPS[name](x) == EXPECTED.get(name, 7)
+
+
+def test_a_work_item_finds_an_element_beyond_4_294_967_296(xpu: torch.device) -> None:
+    """Few work-items walk through many elements, here those of an expanded row."""
+    columns = 70_000
+    x = torch.arange(columns, dtype=torch.int32, device=xpu).expand(columns, columns)
+    places = [x.numel() - 1, (1 << 32) + 3, 5]
+    with xpurt.kernel_policy("sycl"):
+        found = x.take(torch.tensor(places, device=xpu)).tolist()
+    assert found == [place % columns for place in places]

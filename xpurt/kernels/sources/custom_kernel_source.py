@@ -149,10 +149,11 @@ def of_lists(arguments: list[Argument]) -> list[str]:
     return lines
 
 
-def unraveled(arguments: str) -> str:
-    """The call for the number of work-items, which is the same for all lanes."""
+def unraveled(tensor: str, arguments: str) -> str:
+    """The call for the tensor's number of elements, which is the same for all lanes. The
+    number of work-items would not do: one of them may walk through all elements."""
     few, many = f"unravel_int32({arguments}, index)", f"unravel({arguments}, index)"
-    return f"(a.work_items >> 31 == 0 ? {few} : {many})"
+    return f"(a.numel_{tensor} >> 31 == 0 ? {few} : {many})"
 
 
 def element(tensor: Argument) -> str:
@@ -194,9 +195,9 @@ def of_tensor(tensor: Argument) -> list[str]:
         f"#define {name}_size(d) (a.size_{name}[d])",
         f"#define {name}_stride(d) (a.stride_{name}[d])",
         f"#define {name}_at(index) offset_at({rank}, a.stride_{name}, index)",
-        f"#define {name}_unravel(i, index) {unraveled(f'{rank}, {sized}, i, -1')}",
+        f"#define {name}_unravel(i, index) {unraveled(name, f'{rank}, {sized}, i, -1')}",
         f"#define {name}_line(i, dim, index) "
-        f"{unraveled(f'{rank}, {sized}, i, wrapped(dim, {rank})')}",
+        f"{unraveled(name, f'{rank}, {sized}, i, wrapped(dim, {rank})')}",
     ]
 
 
