@@ -23,13 +23,14 @@ def true_places(flags: torch.Tensor) -> torch.Tensor:
 def nonzero(self: torch.Tensor) -> torch.Tensor:
     """The indices of the elements that are not 0, one row each."""
     places = true_places(self)
-    # PyTorch's strides, also without elements.
     count = places.numel()
-    found = places.new_empty_strided((count, self.dim()), (1, count))
+    # A column after the other, also in the strides of a result without rows.
+    shape = (count, self.dim())
+    if count == 0:
+        return places.new_empty_strided(shape, (1, 0))
+    found = places.new_empty_strided(shape, (1, count))
     below = self.numel()
     for d, size in enumerate(self.shape):
-        if count == 0:
-            break
         below //= size
         found.select(1, d).copy_(places // below % size)
     return found

@@ -148,7 +148,13 @@ def topk(
     values, indices = sort(self, dim, largest)
     if self.dim() == 0:
         return (values, indices) if k else (values.new_empty(0), indices.new_empty(0))
-    return values.narrow(dim, 0, k).contiguous(), indices.narrow(dim, 0, k).contiguous()
+    return first_of(values, k, dim), first_of(indices, k, dim)
+
+
+def first_of(values: torch.Tensor, k: int, dim: int) -> torch.Tensor:
+    """The first `k` along `dim`, with the strides of a new tensor also if it is empty."""
+    first = values.narrow(dim, 0, k)
+    return first.contiguous() if first.numel() else first.new_empty(first.shape)
 
 
 def kthvalue(self: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
