@@ -6,10 +6,12 @@ import pytest
 import torch
 from fake_database import entries
 
-from xpurt.conformance import Settings
+import xpurt
+from xpurt.conformance import SWEEPS, Settings
 from xpurt.conformance.known import Known, unknown_failures
 from xpurt.conformance.pairs import Pair
 from xpurt.conformance.pool import run_pairs
+from xpurt.conformance.report import failures
 from xpurt.conformance.results import Result
 from xpurt.conformance.sweeps.arguments import wrong_calls
 from xpurt.conformance.sweeps.empties import emptied_calls
@@ -102,3 +104,40 @@ def test_an_entry_of_a_variant_excuses_no_other() -> None:
     assert unknown_failures([result], [entry], "CPU") == [result]
     other = replace(entry, variant="out=_*")
     assert unknown_failures([result], [entry, other], "CPU") == []
+
+
+# At least one op for each kind of row, and of each category of the summary.
+SAMPLED = {
+    "empties": (
+        *("add", "sum", "nonzero", "topk", "cumsum", "cat", "gather", "bmm"),
+        *("softmax", "nn.functional.layer_norm", "nn.functional.max_pool2d"),
+        *("linalg.vector_norm", "special.erfcx", "masked.mean", "fft.fft"),
+    ),
+    "arguments": (
+        *("add", "sum", "topk", "cumsum", "cat", "narrow", "clamp"),
+        *("softmax", "nn.functional.layer_norm", "tril"),
+        *("linalg.vector_norm", "special.zeta", "masked.mean", "fft.fft"),
+    ),
+    "dtypes": (
+        *("add", "where", "pow", "atan2", "maximum", "gather", "bmm", "lerp"),
+        *("nn.functional.prelu", "special.zeta"),
+    ),
+}
+
+
+@pytest.mark.mappings("CPU", "GPU")
+@pytest.mark.parametrize("sweep", SAMPLED)
+def test_a_sample_of_ops_is_right(sweep: str, xpu: torch.device) -> None:
+    settings = Settings(
+        sweep=sweep,
+        ops=SAMPLED[sweep],
+        dtypes=("float32",),
+        samples_per_pair=2 if sweep == "empties" else 1,
+    )
+    with xpurt.kernel_policy("sycl"):
+        results = [
+            check_sweep(pair, settings) for pair in SWEEPS[sweep].pairs(settings)
+        ]
+    assert len(results) >= len(SAMPLED[sweep])
+    assert all(result.trials for result in results)
+    assert not failures(results), failures(results)

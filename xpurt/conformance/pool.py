@@ -105,6 +105,10 @@ def _work(
                 ):
                     break
                 crashes.append(crash)
+            if settings.sweep and worker is None and crash.of_a_trial:
+                # Too many: what has ended its worker is all that is known of the pair.
+                result = Result(pair.name, pair.dtype, pair.category, "not on the CPU")
+                crashes.append(crash)
             done.put(with_crashes(result, crashes) if crashes else result)
         done.put(None)
     except Exception as error:

@@ -49,7 +49,7 @@ def trial(
     CPU's, but are as right by the CPU's result in a wider type. "random": the CPU's
     result depends on the seed. The devices draw different numbers, so only dtypes,
     shapes, strides and devices are compared, and xpu has to repeat its result after the
-    same seed. "raised": the CPU raised an exception, and xpu raised it, too. Raises
+    same seed. "stock": the CPU lacks a type that xpu has. "raised": the CPU raised an exception, and xpu raised it, too. Raises
     Disagreement.
     """
     torch.manual_seed(0)
