@@ -126,6 +126,13 @@ SAMPLED = {
 
 
 @pytest.mark.mappings("CPU", "GPU")
+def test_topk_of_a_number_is_a_number_for_any_k(xpu: torch.device) -> None:
+    with xpurt.kernel_policy("sycl"):
+        values, indices = torch.topk(torch.tensor(3.0, device=xpu), 0)
+    assert (values.item(), indices.item()) == (3, 0)
+
+
+@pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("sweep", SAMPLED)
 def test_a_sample_of_ops_is_right(sweep: str, xpu: torch.device) -> None:
     settings = Settings(

@@ -172,7 +172,7 @@ def _add_conformance(commands: Any) -> None:
     command.add_argument(
         "--sweep",
         metavar="NAME",
-        help="instead of PyTorch's inputs: shapes, at each constant of the generators",
+        help="instead of PyTorch's inputs: arguments, dtypes, empties or shapes",
     )
     command.add_argument("--jobs", type=_positive, default=1, help="processes")
     command.add_argument(

@@ -147,7 +147,7 @@ def topk(
         raise RuntimeError("selected index k out of range")
     values, indices = sort(self, dim, largest)
     if self.dim() == 0:
-        return (values, indices) if k else (values.new_empty(0), indices.new_empty(0))
+        return values, indices  # one element, as on the CPU, even if k is 0
     return first_of(values, k, dim), first_of(indices, k, dim)
 
 
