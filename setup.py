@@ -1,4 +1,4 @@
-"""The version, the requirements and the extension xpurt._C; everything else is in
+"""The version, the requirements and the extensions; everything else is in
 pyproject.toml."""
 
 import os
@@ -25,19 +25,19 @@ class Refused(build_ext):
 
 if REFUSAL is not None:
     command = Refused
-    extension = Extension("xpurt._C", [])
+    extensions = [Extension("xpurt._C", []), Extension("xpurt._first_use", [])]
 else:
     import compile_extension
 
     os.environ.setdefault("MAX_JOBS", str(os.cpu_count() or 1))
     command = compile_extension.Build
-    extension = compile_extension.extension()
+    extensions = [compile_extension.extension(), compile_extension.first_use()]
 
 # A source archive is for each PyTorch; what is compiled, for the one that is there.
 series = None if "sdist" in sys.argv else package_version.series_to_build_for()
 
 setup(
-    ext_modules=[extension],
+    ext_modules=extensions,
     cmdclass={"build_ext": command},
     install_requires=package_version.dependencies(series),
     **package_version.version_arguments(series),

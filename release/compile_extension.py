@@ -22,6 +22,7 @@ from torch.utils import cpp_extension
 
 ROOT = Path(__file__).resolve().parents[1]
 CSRC = Path("xpurt/csrc")
+FIRST_USE = CSRC / "first_use"  # the sources of a library of its own
 LAYERS = ("virtual_gpu", "usm_on_svm")  # OpenCL layers, in xpurt/NAME/layer
 BUNDLED = 8  # the largest number of sources of one folder compiled as one file
 
@@ -166,6 +167,13 @@ class Build(cpp_extension.BuildExtension):
         self.build_temp = str(ROOT / "build" / f"objects-{tag}")
 
     def build_extension(self, extension: Extension) -> None:
+        if extension.name == "xpurt._first_use":
+            # ninja forgets the objects that are not in its last file.
+            with_all = self.build_temp
+            self.build_temp = f"{with_all}-first-use"
+            super().build_extension(extension)
+            self.build_temp = with_all
+            return
         # Without it at::parallel_for is a loop. GCC's code calls functions that are in
         # PyTorch's own libgomp, and no other libgomp is linked. Other compilers call
         # other libraries.
@@ -202,11 +210,34 @@ class Build(cpp_extension.BuildExtension):
             build_layer(layer, beside)
 
 
+def first_use() -> Extension:
+    """The library that stands for the extension until xpu is used: see Note [First use].
+    It is linked to PyTorch alone."""
+    made: Extension = _torch.CppExtension(
+        "xpurt._first_use",
+        sorted(str(p) for p in FIRST_USE.glob("*.cpp")),
+        include_dirs=[
+            str(ROOT / CSRC),
+            include_dir("intel-sycl-rt", "sycl/version.hpp"),
+        ],
+        extra_link_args=[*LINK_SANITIZER, "-Wl,--enable-new-dtags", RUN_PATH],
+        extra_compile_args=[
+            *("-std=c++20", *OPTIMIZE, *INSTRUMENT, "-Wall", "-Wno-unknown-pragmas"),
+            *(
+                "-fvisibility=hidden",
+                "-DAT_PER_OPERATOR_HEADERS",
+                "-DFMT_HEADER_ONLY=1",
+            ),
+        ],
+    )
+    return made
+
+
 def extension() -> Extension:
     # xpurt/startup/driver.py loads the libraries of SYCL and oneDNN by path, before the
     # extension, since some of them do not find each other. The run path is for programs
     # that read the extension without Python, such as ldd and debuggers.
-    sources = sorted(str(p) for p in CSRC.rglob("*.cpp"))
+    sources = sorted(str(p) for p in CSRC.rglob("*.cpp") if FIRST_USE not in p.parents)
     made: Extension = _torch.CppExtension(
         "xpurt._C",
         sources,

@@ -13,6 +13,7 @@ from package_version import ROOT, SERIES
 DATA = {".pyi", ".typed", ".txt", ".json", ".cl", ".template", ".html", ".css", ".js"}
 HEADERS = "xpurt/include/"  # for C++ extensions of users: xpurt/cpp_extension.py
 EXTENSION = r"xpurt/_C\..*\.so"
+FIRST_USE = r"xpurt/_first_use\..*\.so"
 BUILT_FOR = "xpurt/_built_for.py"
 COMPILED = (
     BUILT_FOR,
@@ -60,9 +61,10 @@ def _faults_of_files(names: set[str], wanted: set[str]) -> Iterator[str]:
             yield f"{name} is a source of the extension, which no program needs"
         if name.split("/")[0] in {"tests", "docs", "release", "examples", "build"}:
             yield f"{name} is outside of the package"
-    extensions = [name for name in names if re.fullmatch(EXTENSION, name)]
-    if len(extensions) != 1:
-        yield f"one xpurt._C is wanted, found {sorted(extensions) or 'none'}"
+    for name, pattern in (("_C", EXTENSION), ("_first_use", FIRST_USE)):
+        found = [each for each in names if re.fullmatch(pattern, each)]
+        if len(found) != 1:
+            yield f"one xpurt.{name} is wanted, found {sorted(found) or 'none'}"
 
 
 def series_of(version: str) -> str | None:

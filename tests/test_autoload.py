@@ -17,6 +17,7 @@ from xpurt.config import _OFF
 ROOT = Path(__file__).resolve().parents[1]
 REPORT = """
 import sys, torch
+torch.xpu.is_available()
 print("loaded" if "xpurt._C" in sys.modules else "left out")
 """
 

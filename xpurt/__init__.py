@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from xpurt.startup import extension
+from xpurt.startup import extension, first_use
 
 if extension.load():
     from xpurt.startup import accelerator
@@ -52,6 +52,8 @@ if extension.inactive_reason() is None:
     fused_ops.define_ops()
     setting.follow_mapping()
     setting.enable_at_import()
+
+first_use.finish()
 
 __all__ = [
     "MappingError",

@@ -2,9 +2,9 @@
 
     python tests/bench/bench_import.py [pairs]
 
-Prints the medians of wall time and of CPU time (user and system), and their ratios;
-CPU time is the steadier one on a machine that does other things. Importing xpurt is to
-add a third at most.
+Prints the medians of wall time and of CPU time (user and system), and their differences;
+CPU time is the steadier one on a machine that does other things. xpurt is to add 0.05 s
+at most: it is loaded at the first use of xpu.
 """
 
 import os
@@ -18,7 +18,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LARGEST_RATIO = 4 / 3
+LARGEST_DIFFERENCE_MS = 50
 ENTRY_POINT = "[torch.backends]\nxpurt = xpurt_autoload:load\n"
 
 
@@ -46,9 +46,9 @@ def main(pairs: int) -> int:
         wall, cpu = (1000 * value for value in medians[name])
         print(f"{name:<25} {wall:>9.0f} {cpu:>9.0f}")
     without, with_xpurt = medians.values()
-    ratios = [b / a for a, b in zip(without, with_xpurt, strict=True)]
-    print(f"{'ratio':<25} {ratios[0]:>9.3f} {ratios[1]:>9.3f}")
-    return 0 if ratios[1] <= LARGEST_RATIO else 1
+    differences = [b - a for a, b in zip(without, with_xpurt, strict=True)]
+    print(f"{'difference':<25} {differences[0]:>9.0f} {differences[1]:>9.0f}")
+    return 0 if differences[1] <= LARGEST_DIFFERENCE_MS else 1
 
 
 def as_if_installed(folder: Path) -> Path:
@@ -64,7 +64,7 @@ def as_if_installed(folder: Path) -> Path:
 
 def check(name: str, environment: dict[str, str], *, loaded: bool) -> None:
     """Fills the page cache, and sees that the case is what it says."""
-    code = "import sys, torch; sys.exit('xpurt._C' in sys.modules)"
+    code = "import sys, torch; sys.exit('xpurt.startup.first_use' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], env=environment).returncode
     if found != loaded:
         raise SystemExit(f"the case {name!r} {'has no' if loaded else 'has'} xpurt")

@@ -30,6 +30,25 @@ PATCHES = (
         "PyTorch's lazy backend is refused once xpu's is there: it would replace kernels first",
     ),
     Patch(
+        ("setattr(torch.optim.Optimizer, name)",),
+        (("torch.optim.Optimizer:_accelerator_graph_capture_health_check", "(self)"),),
+        "a step of an optimizer on CPU tensors asks for no accelerator before xpu is used",
+    ),
+    Patch(
+        ("setattr(torch.version, 'xpu')", "torch.ops.xpurt", "delattr(torch.ops, 'xpurt')"),
+        (
+            ("torch.library.Library:impl", "(self, op_name, fn, dispatch_key, with_keyset, allow_override)"),
+            ("torch.library.Library:fallback", "(self, fn, dispatch_key, with_keyset)"),
+            ("torch.utils.dlpack.from_dlpack", "(ext_tensor, device, copy)"),
+            ("torch._C.import_ir_module", ""),
+            ("torch._C.import_ir_module_from_buffer", ""),
+            ("torch.distributed.distributed_c10d.is_xccl_available", "()"),
+            ("torch._inductor.kernel.flex.flex_cpu.check_cpu_supported", "()"),
+            ("torch._inductor.lowering.needs_fallback_due_to_atomic_add_limitations", "(dtype)"),
+        ),
+        "until the first use of xpu loads xpurt, these stand for it, and are put back then; the last two decide about CPU tensors as without xpu",
+    ),
+    Patch(
         ("package.associative_scan",),
         (("torch._higher_order_ops.associative_scan", "(combine_fn, xs, dim, reverse, combine_mode)"),),
         "scans of xpu tensors are composed of other ops, whose derivatives PyTorch computes correctly",

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import torch
 
-from xpurt.startup import driver
+from xpurt.startup import driver, first_use
 
 
 def refusal() -> str | None:
@@ -70,6 +70,7 @@ def load() -> bool:
         ImportError: the extension was built for another PyTorch, or one of the
             libraries that it needs is missing.
     """
+    first_use.begin()
     if has_own_xpu():
         _leave_out(OWN_XPU)
         return False

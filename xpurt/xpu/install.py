@@ -21,6 +21,7 @@ import torch
 
 from xpurt import _C
 from xpurt.mapping import check_device_index, count_ordinals, on_change
+from xpurt.startup import first_use
 from xpurt.xpu import (
     absence,
     backward,
@@ -73,6 +74,7 @@ class _Installed:
         else:
             torch.version.xpu = _C.sycl_version
             self.undo.append(profiles.name_xpu())
+            first_use.spare_steps_on_the_cpu()
         _tell_dynamo(stub, self.module)
 
     def remove(self) -> None:
