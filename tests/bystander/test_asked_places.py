@@ -1,0 +1,37 @@
+"""docs/device_type_branches.md has each place of PyTorch that asks whether an xpu is there.
+
+A place that is new in another version of PyTorch is to be read, and gets a row.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from bystander.places import places
+
+from xpurt.torch_versions import SERIES, series_of
+
+PAGE = Path(__file__).parents[2] / "docs" / "device_type_branches.md"
+FOUND = places(Path(torch.__file__).parent)
+
+
+def listed() -> set[str]:
+    _, _, section = PAGE.read_text().partition("## Where PyTorch asks")
+    table, _, _ = section.partition("\nC++ asks")
+    cells = [
+        line.split("|")[1] for line in table.splitlines() if line.startswith("| `")
+    ]
+    return set(re.findall("`([^`]+)`", "".join(cells)))
+
+
+def test_each_place_has_a_row() -> None:
+    assert len(FOUND) > 80
+    assert set(FOUND) - listed() == set()
+
+
+@pytest.mark.skipif(
+    series_of(torch.__version__) != SERIES[0], reason=f"the page is for {SERIES[0]}"
+)
+def test_each_row_is_a_place() -> None:
+    assert listed() - set(FOUND) == set()
