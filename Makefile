@@ -6,6 +6,7 @@
 # make test-programs   what other packages compute and train, in the same environment: 8 GB
 # make test-pocl   kernels on PoCL, another vendor's OpenCL driver for CPUs: 160 MB of packages
 # make test-rusticl   kernels on rusticl, a driver without unified shared memory: 80 MB of packages
+# make test-bystander   PyTorch's own tests on CPU tensors, with xpurt and without: 27 MB
 # make wheels     the wheel for this Python and PyTorch, into dist
 # make release-check   install that wheel in an empty environment, and use it
 # make matrix     quick tests for each supported version of PyTorch: 5 GB for each
@@ -52,7 +53,7 @@ CPP := $(shell find xpurt/csrc $(LAYERS) xpurt/include tests/cpp_extension -name
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc $(LAYERS) -type d 2>/dev/null)
 
-.PHONY: demo test test-quick matrix test-all test-cuda test-pocl test-rusticl test-programs sanitize lint bench docs \
+.PHONY: demo test test-quick matrix test-all test-bystander test-cuda test-pocl test-rusticl test-programs sanitize lint bench docs \
     clean install wheels release-check
 .DEFAULT_GOAL := demo
 
@@ -81,6 +82,9 @@ test-pocl: $(STAMPS)/tools install
 
 test-rusticl: $(STAMPS)/tools install
 	PYTHON=$(BIN)/python tests/rusticl.sh $(ARGS)
+
+test-bystander: $(STAMPS)/tools install
+	PYTHON=$(BIN)/python tests/bystander/pytorch.sh $(ARGS)
 
 # With the build of PyTorch that the package index offers for torchvision's.
 test-programs: install
