@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 import xpurt
 from kernels.database_names import OF_IMAGES
-from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
+from kernels.kernel_forced import check_on_queue
 from xpurt import _C
 from xpurt.testing.oracle import agree
 
@@ -129,10 +129,7 @@ def check(row: str, calls: list[Call], x: torch.Tensor) -> None:
             agree(call, x, rtol=1e-5, atol=1e-5)
         torch.xpu.synchronize()
     backward = {"im2col": "col2im", "col2im": "im2col"}.get(row, f"{row}_backward")
-    for name in (row, backward):
-        taken = tiers_of(f"aten::{name}")
-        assert taken, name
-        assert taken <= ON_THE_QUEUE, name
+    check_on_queue(f"aten::{row}", f"aten::{backward}")
 
 
 def test_every_row_has_a_case() -> None:
@@ -199,7 +196,7 @@ def test_convolution(name: str, xpu: torch.device) -> None:
         agree(function, x, weight, bias, rtol=1e-4, atol=1e-4, **options)
         agree(function, x, weight, rtol=1e-4, atol=1e-4, **options)
     for op in ("convolution_overrideable", "convolution_backward_overrideable"):
-        assert tiers_of(f"aten::{op}") <= ON_THE_QUEUE
+        check_on_queue(f"aten::{op}")
 
 
 def test_a_large_batch_is_divided(
@@ -211,3 +208,13 @@ def test_a_large_batch_is_divided(
     with xpurt.kernel_policy("sycl"):
         agree(F.conv2d, x, weight, rtol=1e-4, atol=1e-4)
         agree(F.conv2d, x[:0].detach().requires_grad_(), weight)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+def test_one_channel_of_many_in_channels_last(mode: str, xpu: torch.device) -> None:
+    """Its strides are those of channels_last, and so are the result's."""
+    dtype = torch.uint8 if mode.startswith("nearest") else torch.float32
+    x = torch.arange(64).view(2, 2, 4, 4).to(dtype)
+    x = x.contiguous(memory_format=torch.channels_last)[:, :1]
+    with xpurt.kernel_policy("sycl"):
+        agree(F.interpolate, x, size=(3, 9), mode=mode, rtol=1e-5, atol=1e-4)

@@ -5,7 +5,7 @@ computes an element of the input's gradient, and finds the elements of which it 
 tap. These are adjacent, since taps never go back, and a bisection finds the first one.
 """
 
-from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
+from xpurt.kernels.kinds.custom_kernel import CustomKernel, Result, Step
 from xpurt.kernels.kinds.element_types import FLOATS
 from xpurt.kernels.kinds.row import FLOATING_ONLY, Kind
 from xpurt.kernels.rows.nn.windows import loops, offset, origin, place
@@ -204,7 +204,14 @@ def rows(
 ) -> tuple[CustomKernel, ...]:
     functions = arguments(axes, aligns) + mode
     return (
-        CustomKernel(name, (forward(axes),), kind, functions=functions, flops=20),
+        CustomKernel(
+            name,
+            (forward(axes),),
+            kind,
+            functions=functions,
+            results=(Result(laid_out_like="self"),),
+            flops=20,
+        ),
         CustomKernel(
             f"{name}_backward",
             (backward(axes),),
