@@ -37,18 +37,22 @@ PART_MOMENTS = Step(
   CHANNEL_LAYOUT
   const long part = i / channels, c = i % channels;
   const long first = part * share, last = min(count, first + share);
-  C sum = 0, squares = 0;
+  C sum = 0, rest = 0, squares = 0;
   along(first, last, sum += input_load(in_channel(j, c, channels, inner));)
   across(sum, plus)
   const C mean = last > first ? sum / (last - first) : 0;
   along(first, last,
     const C x = input_load(in_channel(j, c, channels, inner)) - mean;
+    rest += x;
     squares += x * x;
   )
+  across(rest, plus)
   across(squares, plus)
   if (lane == 0) {
-    mean_parts_store(i, mean);
-    squares_parts_store(i, squares);
+    const C off = last > first ? rest / (last - first) : 0;
+    mean_parts_store(i, mean + off);
+    const C around = squares - off * rest;
+    squares_parts_store(i, around < 0 ? 0 : around);
   }
 """,
 )

@@ -30,19 +30,22 @@ GROUP_FORWARD = Step(
   const bool last = channels > 1 && input_stride(1) == 1;
 #define CHANNEL(j) (first + divided(j, spread))
 #define AT(j) (last ? image + (j) % spread * channels + CHANNEL(j) : base + (j))
-  C sum = 0, squares = 0;
+  C sum = 0, rest = 0, squares = 0;
   along(0, count, sum += input_load(AT(j));)
   across(sum, plus)
   const C mean = sum / count;
-  along(0, count, const C x = input_load(AT(j)) - mean; squares += x * x;)
+  along(0, count, const C x = input_load(AT(j)) - mean; rest += x; squares += x * x;)
+  across(rest, plus)
   across(squares, plus)
-  const C rstd = 1 / sqrt(squares / count + (C)eps);
+  const C off = rest / count;
+  const C variance = squares / count - off * off;
+  const C rstd = 1 / sqrt((variance < 0 ? 0 : variance) + (C)eps);
   along(0, count,
-    const C x = (input_load(AT(j)) - mean) * rstd;
+    const C x = (input_load(AT(j)) - mean - off) * rstd;
     out0_store(AT(j), x * weight_of(CHANNEL(j)) + bias_of(CHANNEL(j)));
   )
   if (lane == 0) {
-    out1_store(i, mean);
+    out1_store(i, mean + off);
     out2_store(i, rstd);
   }
 """,

@@ -1,7 +1,9 @@
 """Rows of normalization over lines, and definitions shared by all normalizations.
 
-Means and variances take two passes in the type of the computation. Sums over elements
-that are not adjacent in memory are computed in parts, which another step adds up.
+Means and variances take two passes in the type of the computation. The second one also
+adds up the differences from the mean, which are 0 but for the rounding of the mean, and
+corrects the variance by them (Chan, Golub and LeVeque, 1983). Sums over elements that are
+not adjacent in memory are computed in parts, which another step adds up.
 """
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Result, Scratch, Step
@@ -46,19 +48,22 @@ FORWARD = Step(
     also_reads=("weight", "bias"),
     text="""
   const long n = input_numel / out1_numel, base = i * n;
-  C sum = 0, squares = 0;
+  C sum = 0, rest = 0, squares = 0;
   along(0, n, sum += input_load(base + j);)
   across(sum, plus)
   const C mean = sum / n;
-  along(0, n, const C x = input_load(base + j) - mean; squares += x * x;)
+  along(0, n, const C x = input_load(base + j) - mean; rest += x; squares += x * x;)
+  across(rest, plus)
   across(squares, plus)
-  const C rstd = 1 / sqrt(squares / n + (C)eps);
+  const C off = rest / n;
+  const C variance = squares / n - off * off;
+  const C rstd = 1 / sqrt((variance < 0 ? 0 : variance) + (C)eps);
   along(0, n,
-    const C x = (input_load(base + j) - mean) * rstd;
+    const C x = (input_load(base + j) - mean - off) * rstd;
     out0_store(base + j, x * weight_of(j) + bias_of(j));
   )
   if (lane == 0) {
-    out1_store(i, mean);
+    out1_store(i, mean + off);
     out2_store(i, rstd);
   }
 """,
