@@ -50,6 +50,9 @@ BOOL = "t"
 COMPLEX = "xz"
 
 
+_BY_WAY_OF = {"u": "long", "c": "int", "s": "int"}
+
+
 def is_floating(letter: str) -> bool:
     return letter in FLOATS
 
@@ -71,9 +74,11 @@ def converted(value: str, source: str, target: str) -> str:
         return _as_complex(value, source, target)
     if TYPES[source].compute == TYPES[target].compute and source != BOOL:
         return value
-    if target == "u" and is_floating(source):
-        # A negative number wraps around, as in PyTorch; C leaves it undefined.
-        return f"((uchar)(long)({value}))"
+    if target in _BY_WAY_OF and is_floating(source):
+        # C leaves it undefined what a number out of range becomes. PyTorch's kernels for
+        # CPUs convert to a wider type, and drop the upper bits.
+        wider = _BY_WAY_OF[target]
+        return f"(({TYPES[target].compute})({wider})({value}))"
     return f"(({TYPES[target].compute})({value}))"
 
 

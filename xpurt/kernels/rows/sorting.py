@@ -6,6 +6,7 @@ import torch
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Scratch, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import ARITHMETIC, NUMERIC
+from xpurt.kernels.rows.rearranging import as_meta
 
 # A merge sort, bottom up: runs of 16 by insertion, then runs of twice the length each
 # time. It moves the indices of the elements, between the second result and `spare`.
@@ -71,10 +72,10 @@ SORT = Step(
 
 # A bisection; `sorter` has the order of a sequence that is itself not sorted.
 SEARCH = Step(
-    over="out",
+    over="places",
     text="""
   long at[8], low = 0;
-  const long to = out_unravel(i, at);
+  const long to = places_unravel(i, at);
   const int d = sorted_sequence_RANK - 1;
   long high = sorted_sequence_size(d);
   const C x = self_load(self_at(at));
@@ -89,18 +90,14 @@ SEARCH = Step(
     }
 #endif
     const C y = sorted_sequence_load(sorted_sequence_at(at));
-#if side_IS_right
-    const int after = !(y > x);
-#else
     const int after = right ? !(y > x) : !(y >= x);
-#endif
     if (after) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
-  out_store(to, low);
+  places_store(to, low);
 """,
 )
 
@@ -228,23 +225,37 @@ def mode(self: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
     return kept((values.gather(dim, last), indices.gather(dim, last)), dim, keepdim)
 
 
-def searchsorted_number(
+def searchsorted(
     sorted_sequence: torch.Tensor,
-    self: float,
+    self: torch.Tensor | float,
     *,
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
     sorter: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    return torch.searchsorted(
-        sorted_sequence,
-        sorted_sequence.new_full((), self),
-        out_int32=out_int32,
-        right=right,
-        side=side,
+    """The search in the common type of the sequence and the values. Raises RuntimeError
+    for shapes that do not fit."""
+    dtype = torch.result_type(sorted_sequence, self)
+    if not isinstance(self, torch.Tensor):
+        self = sorted_sequence.new_full((), self, dtype=dtype)
+    given = None if sorter is None else as_meta(sorter)
+    torch.searchsorted(
+        as_meta(sorted_sequence), as_meta(self), right=right, side=side, sorter=given
+    )
+    if dtype.is_complex or dtype == torch.bool:
+        raise NotImplementedError("there is no order")
+    places = torch.empty(
+        self.shape, dtype=torch.int32 if out_int32 else torch.int64, device=self.device
+    )
+    torch.ops.xpurt.searchsorted(
+        sorted_sequence.to(dtype),
+        self.to(dtype),
+        places,
+        right=right or side == "right",
         sorter=sorter,
     )
+    return places
 
 
 def bucketize(
@@ -254,13 +265,9 @@ def bucketize(
     out_int32: bool = False,
     right: bool = False,
 ) -> torch.Tensor:
-    if not isinstance(self, torch.Tensor):
-        self = boundaries.new_full((), self)
-    return torch.searchsorted(boundaries, self, out_int32=out_int32, right=right)
+    return searchsorted(boundaries, self, out_int32=out_int32, right=right)
 
 
-OF_TENSORS = ("Tensor", "Tensor_out")
-OF_NUMBERS = ("Scalar", "Scalar_out")
 ALONG = ("dim", "dim_values")
 
 ROWS = (
@@ -272,8 +279,14 @@ ROWS = (
         scratch=(Scratch("spare", "self", integral=True),),
         flops=100,
     ),
-    CustomKernel("searchsorted", (SEARCH,), NUMERIC, overloads=OF_TENSORS),
-    Decomposed("searchsorted", searchsorted_number, overloads=OF_NUMBERS),
+    CustomKernel(
+        "xpurt::searchsorted",
+        (SEARCH,),
+        NUMERIC,
+        schema="(Tensor sorted_sequence, Tensor self, Tensor(a!) places, *, bool right, "
+        "Tensor? sorter) -> ()",
+    ),
+    Decomposed("searchsorted", searchsorted),
     Decomposed("bucketize", bucketize),
     Decomposed("topk", topk),
     Decomposed("kthvalue", kthvalue),
