@@ -7,8 +7,25 @@ from xpurt.kernels.kinds.row import ARITHMETIC, Kind
 NUMBERS = Kind(ARITHMETIC.dtypes + COMPLEX)
 
 
+# The sum so far is kept in double where the device has it, as in PyTorch's CPU kernels.
+# Elsewhere the part that a sum lost by rounding is added to the next one (Kahan, 1965),
+# unless it is not finite.
+ADDED = """
+#if out_IS_FLOAT && !defined(cl_khr_fp64)
+    const out_WIDE y = x - lost, sum = acc + y, before = acc;
+    lost = (sum - before) - y;
+    lost = lost - lost == 0 ? lost : (out_WIDE)0;
+    acc = sum;
+#else
+    acc = acc + x;
+#endif
+"""
+MULTIPLIED = "acc = out_TIMES(acc, x);"
+
+
 def scan(begin: str, combine: str) -> tuple[Step, ...]:
-    """Steps along `dim` of self; `acc` is the combination so far, `x` the element."""
+    """Steps along `dim` of self. The statement `combine` changes `acc`, the combination
+    so far, by `x`, the element. Both are of the type of the result, or wider."""
     return (
         Step(
             over="out",
@@ -17,12 +34,14 @@ def scan(begin: str, combine: str) -> tuple[Step, ...]:
   long index[8];
   const long from = self_line(i, dim, index), to = out_line(i, dim, index);
   const int d = wrapped(dim, self_RANK);
-  out_T acc = out_OF({begin});
+  out_WIDE acc = out_WIDENED(out_OF({begin}));
+  out_WIDE lost = acc - acc;
   const long n = self_size(d);
   for (long k = 0; k < n; ++k) {{
-    const out_T x = out_OF(self_load(from + k * self_stride(d)));
-    acc = {combine};
-    out_store(to + k * out_stride(d), acc);
+    const out_T element = out_OF(self_load(from + k * self_stride(d)));
+    const out_WIDE x = out_WIDENED(element);
+    {combine}
+    out_store(to + k * out_stride(d), out_NARROWED(acc));
   }}
 """,
         ),
@@ -137,8 +156,8 @@ static Sum with_another(Sum acc, Sum x) {
 
 ROWS = (
     LOGARITHMS,
-    CustomKernel("cumsum", scan("(C)0", "acc + x"), NUMBERS),
-    CustomKernel("cumprod", scan("ONE", "out_TIMES(acc, x)"), NUMBERS),
+    CustomKernel("cumsum", scan("(C)0", ADDED), NUMBERS),
+    CustomKernel("cumprod", scan("ONE", MULTIPLIED), NUMBERS),
     CustomKernel("_cummax_helper", extreme(">="), ARITHMETIC),
     CustomKernel("_cummin_helper", extreme("<="), ARITHMETIC),
 )

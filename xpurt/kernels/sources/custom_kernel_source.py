@@ -98,6 +98,8 @@ def definitions(
                 lines.append(f"#define {name}_element(i) {element(each)}")
             if f"{name}_OF(" in text:
                 lines += arithmetic(each, computed_as)
+            if f"{name}_WIDE" in text:
+                lines += wider(each)
         elif each.kind in "ID":
             lines.append(f"#define {name} (a.arg_{name})")
             if each.kind == "D":
@@ -112,19 +114,44 @@ def definitions(
 
 
 def arithmetic(tensor: Argument, computed_as: str) -> list[str]:
-    """Macros that convert a value of the computation to the tensor's type, and that
-    multiply two values of the tensor's type. One of both types may be complex and the
-    other real. For a real tensor the imaginary part is dropped, as in PyTorch."""
+    """A macro that converts a value of the computation to the tensor's type. One of both
+    may be complex and the other real. For a real tensor the imaginary part is dropped,
+    as in PyTorch."""
     name, letter = tensor.name, tensor.kind
-    value, product = converted("v", computed_as, letter), "((p) * (q))"
+    value = converted("v", computed_as, letter)
     if is_complex(computed_as) and not is_complex(letter):
         value = converted("(v).x", real_of(computed_as), letter)
-    if is_complex(letter):
+    return [f"#define {name}_OF(v) {value}"]
+
+
+def wider(tensor: Argument) -> list[str]:
+    """Macros of the type in which many values of the tensor's type are combined, and of
+    a product in it: double for float, where the device has it."""
+    name, own = tensor.name, TYPES[tensor.kind].compute
+    plain = f"#define {name}_WIDE {own}"
+    lines = [
+        f"#define {name}_IS_FLOAT {int(own.startswith('float'))}",
+        plain,
+        f"#define {name}_WIDENED(v) (v)",
+        f"#define {name}_NARROWED(v) (v)",
+    ]
+    product = "((p) * (q))"
+    if is_complex(tensor.kind):
         parts = "(p).x * (q).x - (p).y * (q).y, (p).x * (q).y + (p).y * (q).x"
-        product = f"(({TYPES[letter].compute})({parts}))"
+        product = f"(({name}_WIDE)({parts}))"
+    lines = [f"#define {name}_TIMES(p, q) {product}", *lines]
+    if not own.startswith("float"):
+        return lines
+    wide = own.replace("float", "double")
     return [
-        f"#define {name}_OF(v) {value}",
-        f"#define {name}_TIMES(p, q) {product}",
+        *lines[:2],
+        "#ifdef cl_khr_fp64",
+        f"#define {name}_WIDE {wide}",
+        f"#define {name}_WIDENED(v) convert_{wide}(v)",
+        f"#define {name}_NARROWED(v) convert_{own}(v)",
+        "#else",
+        *lines[2:],
+        "#endif",
     ]
 
 
