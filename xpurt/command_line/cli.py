@@ -169,11 +169,8 @@ def _add_conformance(commands: Any) -> None:
         action="store_true",
         help="run ops alone, by torch.compile on xpu: results and gradients",
     )
-    command.add_argument(
-        "--sweep",
-        metavar="NAME",
-        help="instead of PyTorch's inputs: arguments, dtypes, empties or shapes",
-    )
+    sweeps = ("arguments", "dtypes", "empties")  # SWEEPS, whose import takes seconds
+    command.add_argument("--sweep", choices=sweeps, help="instead of PyTorch's inputs")
     command.add_argument("--jobs", type=_positive, default=1, help="processes")
     command.add_argument(
         "--timeout",
@@ -343,13 +340,10 @@ def _prototype(options: argparse.Namespace) -> int:
 def _conformance(options: argparse.Namespace) -> int:
     from xpurt.conformance import (
         ALL_DTYPES,
-        KNOWN_FAILURES_COMPILED,
-        KNOWN_FAILURES_SWEEPS,
-        PACKAGED_KNOWN_FAILURES,
-        SWEEPS,
         BadFile,
         Settings,
         WorkersFailed,
+        known_failures_of,
         run_conformance,
     )
     from xpurt.startup.extras import MissingExtra
@@ -358,14 +352,6 @@ def _conformance(options: argparse.Namespace) -> int:
     if unknown:
         wanted = ", ".join(ALL_DTYPES)
         return _failed(ValueError(f"no dtype {unknown[0]!r} here; there are {wanted}"))
-    if options.sweep is not None and options.sweep not in SWEEPS:
-        there = ", ".join(SWEEPS)
-        return _failed(ValueError(f"no sweep {options.sweep!r}; there are {there}"))
-    known_failures = PACKAGED_KNOWN_FAILURES
-    if options.compiled:
-        known_failures = KNOWN_FAILURES_COMPILED
-    if options.sweep:
-        known_failures = KNOWN_FAILURES_SWEEPS
     runs = [
         Settings(
             mapping=mapping,
@@ -380,7 +366,7 @@ def _conformance(options: argparse.Namespace) -> int:
             gpu_types="not" if options.compiled else options.gpu_types,
             compiled=options.compiled,
             device=options.device,
-            known_failures=known_failures,
+            known_failures=known_failures_of(options.sweep, options.compiled),
             sweep=options.sweep,
         )
         for mapping in options.mapping

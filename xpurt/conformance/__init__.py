@@ -11,6 +11,7 @@ from xpurt.conformance.settings import (
     KNOWN_FAILURES_SWEEPS,
     PACKAGED_KNOWN_FAILURES,
     Settings,
+    known_failures_of,
 )
 from xpurt.conformance.sweeps import SWEEPS
 
@@ -26,5 +27,6 @@ __all__ = [
     "BadFile",
     "Settings",
     "WorkersFailed",
+    "known_failures_of",
     "run_conformance",
 ]

@@ -59,3 +59,10 @@ class Settings:
         compiled = "+compiled" if self.compiled else ""
         sweep = f"+{self.sweep}" if self.sweep else ""
         return self.mapping + policy + device + compiled + sweep
+
+
+def known_failures_of(sweep: str | None, compiled: bool) -> Path:
+    """The packaged file for such a run."""
+    if sweep is not None:
+        return KNOWN_FAILURES_SWEEPS
+    return KNOWN_FAILURES_COMPILED if compiled else PACKAGED_KNOWN_FAILURES
