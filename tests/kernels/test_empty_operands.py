@@ -76,7 +76,6 @@ OPS: dict[str, tuple[Op, tuple[int, ...]]] = {
         (2, 3),
     ),
     "nonzero": (torch.nonzero, (2, 3)),
-    "nonzero of zeros": (lambda x: torch.nonzero(x * 0), (2, 3)),
     "argwhere": (torch.argwhere, (3,)),
 }
 
