@@ -169,7 +169,8 @@ def _add_conformance(commands: Any) -> None:
         action="store_true",
         help="run ops alone, by torch.compile on xpu: results and gradients",
     )
-    sweeps = ("arguments", "dtypes", "empties")  # SWEEPS, whose import takes seconds
+    # Those of SWEEPS, whose import takes seconds.
+    sweeps = ("arguments", "dtypes", "empties", "shapes")
     command.add_argument("--sweep", choices=sweeps, help="instead of PyTorch's inputs")
     command.add_argument("--jobs", type=_positive, default=1, help="processes")
     command.add_argument(
