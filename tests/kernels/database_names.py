@@ -62,7 +62,7 @@ NAMES = {
     "linalg_lu": "linalg.lu",
     "linalg_lu_factor_ex": "linalg.lu_factor_ex",
     "linalg_lu_solve": "linalg.lu_solve",
-    "linalg_matrix_exp": "linalg.matrix_exp",
+    "linalg_matrix_exp": "matrix_exp",
     "linalg_solve_triangular": "linalg.solve_triangular",
     "linalg_vector_norm": "linalg.vector_norm",
     "log_sigmoid_backward": "nn.functional.logsigmoid",

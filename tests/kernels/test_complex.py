@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import xpurt
+from kernels.database_names import NAMES, TESTED_APART
 from kernels.kernel_forced import ON_THE_QUEUE, on_queue, tiers_of
 from xpurt import _C
 from xpurt.conformance.databases import of_pytorch
@@ -15,7 +16,7 @@ from xpurt.kernels.kinds.element_types import COMPLEX
 from xpurt.kernels.rows.table import dtypes_of
 from xpurt.testing.oracle import agree
 
-ENTRIES = {
+ENTRIES = NAMES | {
     "_logcumsumexp": "logcumsumexp",
     "_index_put_impl_": "index_put",
     "div": "div.no_rounding_mode",
@@ -25,7 +26,9 @@ ENTRIES = {
 }
 WITHOUT = {"copy_", "zero_"}  # the database has none; see below
 ROWS_OF_COMPLEX = sorted(
-    {row.aten for row in ROWS if set(COMPLEX) <= set(dtypes_of(row))} - WITHOUT
+    {row.aten for row in ROWS if set(COMPLEX) <= set(dtypes_of(row))}
+    - WITHOUT
+    - TESTED_APART
 )
 DTYPES = (torch.complex64, torch.complex128)
 
