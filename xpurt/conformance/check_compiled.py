@@ -39,11 +39,17 @@ def check_compiled(
 
 
 class _CompiledCheck(OpCheck):
-    def call(self, index: int, sample: Any) -> None:
+    def call(
+        self,
+        index: int,
+        sample: Any,
+        inputs: Inputs | None = None,
+        variant: str = "call",
+    ) -> None:
         """The compiled op, its gradients, and its arguments after the call."""
 
         def body(inputs: Inputs) -> Any:
-            result = self._called(inputs)
+            result = self.called(inputs)
             graph = differentiable(sample.output_process_fn_grad(result))
             leaves = leaves_that_require_grad(inputs)
             return {
@@ -52,11 +58,11 @@ class _CompiledCheck(OpCheck):
                 "argument": self._changed(inputs),
             }
 
-        self._try("call", index, self._inputs(sample), body)
+        self.attempt(variant, index, inputs or self.inputs(sample), body)
 
-    def _called(self, inputs: Inputs) -> Any:
+    def called(self, inputs: Inputs) -> Any:
         if not _on_xpu(inputs):
-            return super()._called(inputs)
+            return super().called(inputs)
         return self._compiled(inputs)
 
     def _compiled(self, inputs: Inputs) -> Any:
@@ -73,15 +79,15 @@ class _CompiledCheck(OpCheck):
         self.tiers.calls["compiled"] += counters["unique_graphs"]
         return found
 
-    def _try(
+    def attempt(
         self, variant: str, index: int, inputs: Any, body: Callable[[Any], Any]
     ) -> None:
         def stock(body: Callable[[Any], Any], inputs: Any) -> Any:
-            self._called = self._compiled  # type: ignore[method-assign]
+            self.called = self._compiled  # type: ignore[method-assign]
             try:
                 return outcome(body, inputs)
             finally:
-                del self._called
+                del self.called
 
         def run() -> Verdict:
             try:

@@ -18,13 +18,17 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, NoReturn, cast
 
 import torch
-from torch.multiprocessing import reductions
+from torch.multiprocessing import reductions as typed_reductions
 
 from xpurt import _C
 from xpurt.mapping import current_placement
 
 # PyTorch's functions that move a storage, without the knowledge of its device.
 _MOVES = ("_share_fd_cpu_", "_share_filename_cpu_")
+
+# These have no types.
+reductions: Any = typed_reductions
+UntypedStorage: Any = torch.UntypedStorage
 
 Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -66,7 +70,7 @@ def _is_shared(original: Callable[..., Any]) -> Callable[..., Any]:
         if storage.device.type != "xpu":
             return bool(original(storage))
         lender = _C.lender_of(_bytes_of(storage))
-        return lender is not None and lender.is_shared()
+        return lender is not None and bool(lender.untyped_storage().is_shared())
 
     return is_shared
 
@@ -79,7 +83,7 @@ def _in_shared_memory(storage: torch.UntypedStorage) -> torch.UntypedStorage:
     lender = _C.lender_of(whole)
     if lender is not None and (lender.is_shared() or not storage.nbytes()):
         return lender.untyped_storage()
-    shared = torch.UntypedStorage._new_shared(storage.nbytes())
+    shared = UntypedStorage._new_shared(storage.nbytes())
     if storage.nbytes():  # without bytes there is nothing to move
         _C.move_to_memory_of(whole, _bytes_of(shared))
     return cast(torch.UntypedStorage, shared)
@@ -99,7 +103,7 @@ def _check_can_share(index: int) -> None:
 
 def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
     made = torch.empty(0, dtype=torch.uint8, device=storage.device)
-    return made.set_(storage)  # type: ignore[call-overload, no-any-return]
+    return made.set_(storage)  # type: ignore[call-overload]
 
 
 def _reduce(storage: torch.UntypedStorage) -> Reduced:
@@ -125,7 +129,9 @@ def _rebuild(shared: torch.UntypedStorage, index: int) -> torch.UntypedStorage:
 
 
 def _rebuild_empty(index: int) -> torch.UntypedStorage:
-    return torch.UntypedStorage(0, device=torch.device("xpu", index))
+    return cast(
+        torch.UntypedStorage, UntypedStorage(0, device=torch.device("xpu", index))
+    )
 
 
 def _key(shared: torch.UntypedStorage, index: int) -> tuple[str, int, int]:

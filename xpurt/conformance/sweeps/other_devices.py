@@ -2,6 +2,7 @@
 takes such operands; if they refuse, xpu has to refuse, too, with an error that names
 devices."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,12 +25,8 @@ def check_devices(check: OpCheck, index: int, sample: Any) -> None:
     for position, tensor in tensors.items():
         # PyTorch takes a number as a CPU tensor without dimensions beside any device.
         if tensor.dim():
-            check.record.attempt(
-                f"device.{position}",
-                index,
-                inputs,
-                lambda position=position: _verdict(check, inputs, position),
-            )
+            run = partial(_verdict, check, inputs, position)
+            check.record.attempt(f"device.{position}", index, inputs, run)
 
 
 def _verdict(check: OpCheck, inputs: Inputs, position: int) -> Verdict:
@@ -53,7 +50,7 @@ def _verdict(check: OpCheck, inputs: Inputs, position: int) -> Verdict:
 
 def _refused_by_fakes(check: OpCheck, mixed: Inputs) -> str | None:
     """The error of the call with fake tensors, if it is about devices."""
-    with FakeTensorMode() as mode:  # type: ignore[no-untyped-call]
+    with FakeTensorMode() as mode:
         fakes = tree_map(
             lambda leaf: (
                 mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf

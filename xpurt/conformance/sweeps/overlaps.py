@@ -54,7 +54,8 @@ def _check(
         return
     for text, overlapping, into in _overlapping(inputs, written, in_place):
         found, error = outcome(body, moved((overlapping, into), CPU))
-        if error is None and not torch.equal(found, expected):
+        spoilt = error is None and not torch.equal(found, expected)  # type: ignore[arg-type]
+        if spoilt:
             continue
         check.attempt(f"{form}.{text}", index, (overlapping, into), body)
 

@@ -102,6 +102,7 @@ def trial(
     named: dict[str, Any] = {}
     guards = []
     if call.takes_out and index % 2:
+        assert expected is not None
         named["out"], guard = canary(expected.to(dtype), tested_device())
         guards.append(guard)
     _spoil_free_memory(expected, dtype)

@@ -161,7 +161,7 @@ def rotated(interleaved: bool) -> Callable[..., Tensor]:
         axis = -1 if interleaved else -2
         made = []
         for x in (q, k):
-            first, second = x.unflatten(-1, form).unbind(axis)
+            first, second = x.view(*x.shape[:-1], *form).unbind(axis)
             parts = first * cos - second * sin, second * cos + first * sin
             made.append(torch.stack(parts, axis).flatten(-2))
         return torch.cat(made)

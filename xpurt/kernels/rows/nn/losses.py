@@ -312,7 +312,7 @@ def binary_cross_entropy(
     """Probabilities beyond 0 to 1 are reported at the next wait."""
     self, target = torch.ops.aten.broadcast_tensors.default([self, target])
     torch.ops.xpurt.check_targets(target)
-    losses = torch.ops.xpurt.cross_entropies(self, target)
+    losses: Tensor = torch.ops.xpurt.cross_entropies(self, target)
     if weight is not None:
         losses = losses * weight
     if reduction == 0:
