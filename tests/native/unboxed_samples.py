@@ -190,40 +190,10 @@ CALLS: dict[str, Maker] = {
     ),
     "lerp.Scalar": lambda: (f(3, 4), f(3, 4), 0.3),
     "lerp_.Scalar": lambda: (f(3, 4), f(3, 4), 0.3),
-    "_fused_adam_": lambda: fused_adam(),
-    "_fused_adamw_": lambda: fused_adam(),
-    "_fused_sgd_": lambda: (
-        *([f(3), f(2)], [f(3), f(2)], [f(3), f(2)]),
-        {
-            "weight_decay": 0.1,
-            "momentum": 0.9,
-            "lr": 0.1,
-            "dampening": 0.0,
-            "nesterov": False,
-            "maximize": False,
-            "is_first_step": False,
-        },
-    ),
     "_amp_foreach_non_finite_check_and_unscale_": lambda: (
         *([f(3), torch.tensor([1.0, torch.inf])], torch.zeros(()), p()),
     ),
 }
-
-
-def fused_adam() -> Arguments:
-    return (
-        *([f(3), f(2)], [f(3), f(2)], [f(3), f(2)], [p(3), p(2)], []),
-        [torch.ones(()), torch.ones(())],
-        {
-            "lr": 0.1,
-            "beta1": 0.9,
-            "beta2": 0.99,
-            "weight_decay": 0.1,
-            "eps": 1e-8,
-            "amsgrad": False,
-            "maximize": False,
-        },
-    )
 
 
 def call_of(op: str) -> tuple[list[Any], dict[str, Any]]:

@@ -42,7 +42,7 @@ void CustomKernelCall::arrange(const CustomKernelSpec& spec) {
 void CustomKernelCall::add_scratch(const CustomKernelSpec& spec) {
   for (const Scratch& each : spec.scratch) {
     const Tensor like = named(each.like);
-    if (!like.defined()) {
+    if (!like.defined() || (each.of_halves && computed_in(type) == type)) {
       tensors.push_back({each.name, Tensor()});
       continue;
     }

@@ -48,6 +48,7 @@ Scratch::Scratch(RowFields& fields)
     : name(fields.take<std::string>("name")),
       like(fields.take<std::string>("like")),
       integral(fields.take<bool>("integral")),
+      of_halves(fields.take<bool>("of_halves")),
       dims(fields.take<RowFields::Integers>("dims")),
       copies(fields.take<int64_t>("copies")) {}
 

@@ -33,8 +33,9 @@ struct Scratch {
   explicit Scratch(RowFields& fields);
 
   std::string name;
-  std::string like;           // the tensor that gives the sizes
-  bool integral;              // int64, not the type of the computation
+  std::string like;  // the tensor that gives the sizes
+  bool integral;     // int64, not the type of the computation
+  bool of_halves;    // given only if that type is wider than the first tensor's
   std::vector<int64_t> dims;  // if not empty, only these of its sizes
   int64_t copies;             // if not 0, the size of a dimension before those
 };

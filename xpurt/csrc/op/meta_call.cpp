@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "host/recently_used.h"
+#include "op/op_record.h"
 #include "op/stack_tensors.h"
 #include "op/meta/structured_metas.h"
 
@@ -209,10 +210,12 @@ void throw_what_the_cpu_throws(const c10::OperatorHandle& op, const Stack& stack
   };
   const size_t first = stack.size() - op.schema().arguments().size();
   for (size_t at = first; at < stack.size(); ++at) for_each_tensor(stack[at], count);
-  if (elements > kMost || !op.hasKernelForDispatchKey(c10::DispatchKey::CPU)) return;
+  const bool runs = op.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
+                    has_host_kernel(op);  // a composite op
+  if (elements > kMost || !runs) return;
   Stack zeros = arguments_as(op.schema(), stack, c10::DeviceType::CPU,
                              [](const Tensor& tensor) { return as_zeros(tensor); });
-  op.callBoxedForDispatchKey(c10::DispatchKey::CPU, zeros);
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &zeros);
 }
 
 bool register_meta_functions(

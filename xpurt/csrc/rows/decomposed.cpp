@@ -85,6 +85,7 @@ bool Decomposition::accepts(const Stack& stack) const {
     if (!device.has_value()) {
       device = tensor.device();
       type = tensor.scalar_type();
+      if (spec_.of_kind && !spec_.has_type(type)) return false;
     }
     // PyTorch's kernel raises the error, or converts.
     if (!takes_type(spec_.same_type, tensor.scalar_type(),

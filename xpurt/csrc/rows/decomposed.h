@@ -13,6 +13,7 @@ struct DecomposedSpec : RowSpec {
   explicit DecomposedSpec(RowFields& fields)
       : RowSpec(fields),
         same_type(fields.take<bool>("same_type")),
+        of_kind(fields.take<bool>("of_kind")),
         converts(fields.take<bool>("converts")),
         native_on_cpu(fields.take<bool>("native_on_cpu")),
         result(fields.take<std::string>("result")),
@@ -20,6 +21,7 @@ struct DecomposedSpec : RowSpec {
   std::unique_ptr<RowKernel> make(const Overload& overload) const override;
 
   bool same_type;  // a call with tensors of several types is left to PyTorch
+  bool of_kind;    // so is one whose first tensor has a type that the kind lacks
   bool converts;   // an out= may be of any type that the result can be cast to
   // The type of results by that of the first tensor: "same", "complex", "real".
   c10::ScalarType result_type(c10::ScalarType first) const;

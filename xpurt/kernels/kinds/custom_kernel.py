@@ -94,11 +94,13 @@ class Step:
 class Scratch:
     """A tensor that one step writes and another reads, of the type of the computation
     or of integers. Its sizes are those of `like`, or of the dimensions `dims` of it. If
-    `copies` is not 0, a first dimension of this size is added."""
+    `copies` is not 0, a first dimension of this size is added. With `of_halves` it is
+    given only if the type of the computation is wider than that of the first tensor."""
 
     name: str
     like: str
     integral: bool = False
+    of_halves: bool = False
     dims: tuple[int, ...] = ()
     copies: int = 0
 

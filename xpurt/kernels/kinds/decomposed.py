@@ -27,7 +27,8 @@ class Decomposed(BaseRow):
     schema. For in-place overloads and `out=` its results are copied. The function of an
     op whose name ends with "_" writes to its arguments. The row is for the `overloads`;
     for all if there are none. With `same_type`, calls with tensors of other types than
-    the first one's, results included, are left to PyTorch's kernel. Most ops refuse an
+    the first one's, results included, are left to PyTorch's kernel. With `of_kind`, so
+    are calls whose first tensor has a type that `kind` lacks. Most ops refuse an
     `out=` of another floating-point type, so such calls are left to it, too, unless the
     op `converts` its results. With `native_on_cpu` the policy `auto` takes PyTorch's
     kernel on a CPU without trying the function: a library of the processor's vendor
@@ -44,6 +45,7 @@ class Decomposed(BaseRow):
     kind: Kind = NUMERIC
     overloads: tuple[str, ...] = ()
     same_type: bool = False
+    of_kind: bool = False
     converts: bool = False
     native_on_cpu: bool = False
     result: str = "same"
@@ -53,6 +55,7 @@ class Decomposed(BaseRow):
     def described(self) -> dict[str, object]:
         return {
             "same_type": self.same_type,
+            "of_kind": self.of_kind,
             "converts": self.converts,
             "native_on_cpu": self.native_on_cpu,
             "result": self.result,

@@ -2,15 +2,33 @@
 
 import torch
 
+from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
+from xpurt.kernels.kinds.row import FLOATING_ONLY
 from xpurt.kernels.rows.rearranging import as_meta
+
+# Terms that a product adds up one after the other. The sums of longer parts are added
+# up by a reduction, whose error grows with the logarithm of their number, not with the
+# number itself (Higham, 1993). The kernels also have more work-items then.
+TERMS = 1024
 
 
 def multiplied(mat: torch.Tensor, vec: torch.Tensor) -> torch.Tensor:
     """A matrix times a vector."""
-    if mat.is_floating_point() or mat.is_complex():
-        return torch.mm(mat, vec.unsqueeze(1)).squeeze(1)
-    return (mat * vec).sum(1, dtype=mat.dtype)
+    if not (mat.is_floating_point() or mat.is_complex()):
+        return (mat * vec).sum(1, dtype=mat.dtype)
+    column = vec.unsqueeze(1)
+    parts = vec.shape[0] // TERMS
+    # The sums of parts would be rounded to halves.
+    if parts < 2 or mat.dtype in (torch.float16, torch.bfloat16):
+        return torch.mm(mat, column).squeeze(1)
+    end = parts * TERMS
+    left = mat[:, :end].unflatten(1, (parts, TERMS)).transpose(0, 1)
+    right = column[:end].unflatten(0, (parts, TERMS))
+    sums = torch.bmm(left, right).sum(0)
+    if end < vec.shape[0]:
+        sums = sums + torch.mm(mat[:, end:], column[end:])
+    return sums.squeeze(1)
 
 
 def dot(self: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
@@ -80,7 +98,45 @@ def addbmm(
     return added(self, product, beta, alpha)
 
 
+# The exponent is an int, as in C.
+SCALED = Step(
+    over="result",
+    text="""
+  long at[8];
+  const long to = result_unravel(i, at);
+  result_store(to, ldexp(self_load(self_at(at)), exponent_load(exponent_at(at))));
+""",
+)
+
+
+def ldexp(self: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """self times 2 to the power of `other`. Of a float and an integer it is exact, if
+    the result is in range. Raises NotImplementedError for a float and bools."""
+    exact = self.is_floating_point() and not (
+        other.is_floating_point() or other.is_complex()
+    )
+    if not exact:
+        return self * torch.pow(2.0, other)
+    if other.dtype == torch.bool:
+        raise NotImplementedError("ldexp of bools")
+    laid_out = as_meta(self) + as_meta(other)  # also throws for shapes
+    result = torch.empty_strided(
+        laid_out.shape, laid_out.stride(), dtype=self.dtype, device=self.device
+    )
+    torch.ops.xpurt.ldexp(
+        self.expand(result.shape), other.int().expand(result.shape), result
+    )
+    return result
+
+
 ROWS = (
+    CustomKernel(
+        "xpurt::ldexp",
+        (SCALED,),
+        FLOATING_ONLY,
+        schema="(Tensor self, Tensor exponent, Tensor(a!) result) -> ()",
+    ),
+    Decomposed("ldexp", ldexp),
     Decomposed("dot", dot),
     Decomposed("vdot", vdot),
     Decomposed("addmv", addmv),

@@ -46,14 +46,29 @@ COUNT = """
 # The mean of integers is rounded down. A target that was divided is not divided again.
 DIVIDE = """
     at[d] = target;
-    const C seen = count_load(count_at(at)), sum = out_load(place);
+    const C seen = count_load(count_at(at)), sum = TOTAL;
     count_store(count_at(at), 1);
     if (seen > 1) {
       const C mean = sum / seen;
       const int below = (C)0.5 == 0 && mean * seen > sum;
-      out_store(place, mean - below);
+      KEEP(mean - below);
     }
 """
+# Rounded to its type at each step, a sum of ones in bfloat16 would not pass 256. So
+# halves are combined in `wide`, in the type of the computation.
+WIDE = """
+#if HAS_wide
+  const long sums = wide_line(i, dim, at);
+#define AT_SUM (sums + target * wide_stride(d))
+#define TOTAL wide_load(AT_SUM)
+#define KEEP(v) wide_store(AT_SUM, v)
+#else
+#define TOTAL out_load(place)
+#define KEEP(v) out_store(place, v)
+#endif
+"""
+WIDEN = "KEEP(out_load(place));"
+NARROW = "out_store(place, TOTAL);"
 
 
 def each(index: str, body: str, wrong: str = "") -> str:
@@ -74,10 +89,13 @@ def each(index: str, body: str, wrong: str = "") -> str:
 def lines(index: str, body: str, within: str = "", reduces: bool = False) -> Step:
     """`body` along each line of the result; see `each`. `within` returns early for
     lines to leave out. `reduces`: `body` uses COMBINED, which depends on the argument
-    `reduce`."""
+    `reduce`. If `body` uses TOTAL, it combines halves in the scratch tensor `wide`."""
     begin = f"{REDUCED}\n#if HAS_include_self\n{each(index, BEGIN)}\n#endif"
     count = f"\n#if reduce_IS_mean\n{COUNT}\n#endif\n"
     divide = f"#if reduce_IS_mean\n{each(index, DIVIDE)}\n#endif"
+    widens = "TOTAL" in body
+    widen = f"\n#if HAS_wide\n{each(index, WIDEN)}\n#endif\n"
+    narrow = f"\n#if HAS_wide\n{each(index, NARROW)}\n#endif\n"
     return Step(
         over="out",
         along=("dim",),
@@ -89,9 +107,12 @@ def lines(index: str, body: str, within: str = "", reduces: bool = False) -> Ste
   const long n = out_size(d);
   long steps = index_numel;
   {within}
+  {WIDE if widens else ""}
   {begin if reduces else ""}
+  {widen if widens else ""}
   {each(index, body + (count if reduces else ""), "FAULT;")}
   {divide if reduces else ""}
+  {narrow if widens else ""}
 """,
     )
 
@@ -110,8 +131,8 @@ ALONG = "index_load(index_RANK ? k * index_stride(0) : 0)"
 
 def combining(source: str, result: str) -> str:
     return f"""
-    const C x = {source}, old = out_load(place);
-    out_store(place, {result});
+    const C x = {source}, old = TOTAL;
+    KEEP({result});
 """
 
 
@@ -134,7 +155,8 @@ SAME_SHAPE = """
 SRC = "src_load(src_at(at))"
 SOURCE = "source_load(source_at(at))"
 WRAPPED = f"({ALONG} < 0 ? {ALONG} + n : {ALONG})"
-REDUCING = (Scratch("count", "self", integral=True),)
+ADDING = (Scratch("wide", "self", of_halves=True),)
+REDUCING = (Scratch("count", "self", integral=True), *ADDING)
 
 # Without accumulation it is unspecified which of several values remains.
 PUT = Step(
@@ -283,7 +305,13 @@ ROWS = (
         overloads=("value_reduce", "value_reduce_out"),
         scratch=REDUCING,
     ),
-    CustomKernel("scatter_add", scatter(SRC, "old + x"), ARITHMETIC, begins_as="self"),
+    CustomKernel(
+        "scatter_add",
+        scatter(SRC, "old + x"),
+        ARITHMETIC,
+        begins_as="self",
+        scratch=ADDING,
+    ),
     CustomKernel(
         "scatter_reduce",
         scatter(SRC, "COMBINED"),
@@ -296,6 +324,7 @@ ROWS = (
         (lines(ALONG, combining(SOURCE, "old + x * alpha"), SAME_SHAPE),),
         ARITHMETIC,
         begins_as="self",
+        scratch=ADDING,
     ),
     CustomKernel(
         "index_copy",

@@ -12,6 +12,8 @@
 #include <ATen/ops/where.h>
 #include <torch/library.h>
 
+#include <algorithm>
+
 #include "dispatch/complex_nansum.h"
 #include "host/torch_version.h"
 #include "memory/allocator.h"
@@ -115,13 +117,58 @@ void into_contiguous(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   stack->back() = out.copy_(stack->back().toTensor());
 }
 
+// PyTorch's CPU kernels of fused optimizers go through a parameter, its gradient and
+// its state in the order of memory, and do not compare their strides. If those differ,
+// the kernel gets contiguous copies. The parameter and its state are then copied back,
+// and so is the gradient, which the kernel unscales.
+void of_one_layout(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack) {
+  const size_t arguments = op.schema().arguments().size();
+  std::vector<std::pair<size_t, std::vector<Tensor>>> lists;  // by position
+  for (size_t at = 0; at < arguments; ++at) {
+    const c10::IValue& value = torch::jit::peek(*stack, at, arguments);
+    if (value.isTensorList()) lists.emplace_back(at, value.toTensorVector());
+  }
+  const std::vector<Tensor> parameters = lists.front().second;
+  std::vector<std::pair<Tensor, Tensor>> copies;  // originals, and what replaces them
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor& parameter = parameters[i];
+    const auto belongs = [&](const std::vector<Tensor>& list) {
+      return i < list.size() && list[i].sizes() == parameter.sizes();
+    };
+    const bool alike = std::ranges::all_of(lists, [&](const auto& list) {
+      return !belongs(list.second) || list.second[i].strides() == parameter.strides();
+    });
+    if (alike && parameter.is_non_overlapping_and_dense()) continue;
+    for (auto& [at, list] : lists) {
+      if (!belongs(list) || list[i].is_contiguous()) continue;
+      copies.emplace_back(list[i], list[i].contiguous());
+      list[i] = copies.back().second;
+    }
+  }
+  for (auto& [at, list] : lists) torch::jit::peek(*stack, at, arguments) = list;
+  op.redispatchBoxed(keys, stack);
+  for (auto& [original, copy] : copies) original.copy_(copy);
+}
+
 const bool singles_registered = set_host_kernels({
     {"aten::_softmax", "out", &into_contiguous},
     {"aten::_log_softmax", "out", &into_contiguous},
     {"aten::_softmax_backward_data", "out", &into_contiguous},
     {"aten::_log_softmax_backward_data", "out", &into_contiguous},
     {"aten::conj_physical_", "", &by_host_tensors},
+    {"aten::_fused_adagrad_", "", &of_one_layout},
+    {"aten::_fused_adagrad_", "tensor_lr", &of_one_layout},
+    {"aten::_fused_adam_", "", &of_one_layout},
+    {"aten::_fused_adam_", "tensor_lr", &of_one_layout},
+    {"aten::_fused_adamw_", "", &of_one_layout},
+    {"aten::_fused_adamw_", "tensor_lr", &of_one_layout},
+    {"aten::_fused_sgd_", "", &of_one_layout},
+    {"aten::_fused_sgd_", "tensor_lr", &of_one_layout},
     {"aten::kaiser_window", "", &by_host_tensors},
+    {"aten::ldexp", "Tensor", &by_host_tensors},
+    {"aten::ldexp", "out", &by_host_tensors},
+    {"aten::ldexp_", "", &by_host_tensors},
     {"aten::kaiser_window", "periodic", &by_host_tensors},
     {"aten::kaiser_window", "beta", &by_host_tensors},
     {"aten::median", "dim_values", &of_contiguous},

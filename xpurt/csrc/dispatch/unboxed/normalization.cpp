@@ -31,12 +31,46 @@ OptionalTensor contiguous(const OptionalTensor& parameter) {
   return given ? OptionalTensor(parameter->contiguous()) : parameter;
 }
 
+// PyTorch's CPU kernel for channels_last computes the variance as the mean of squares
+// minus the square of the mean: of values 1000 + 1e-10 * noise no digit is right, in
+// float64. Its kernel for contiguous inputs adds up differences from the mean. So that
+// one runs, and the result gets the format of the input.
+struct GroupNormOnHost {
+  static ThreeTensors redispatch(c10::DispatchKeySet keys, const Tensor& input,
+                                 const OptionalTensor& weight,
+                                 const OptionalTensor& bias, c10::SymInt images,
+                                 c10::SymInt channels, c10::SymInt area, int64_t groups,
+                                 double eps) {
+    const auto format = input.suggest_memory_format();
+    const bool last = format != c10::MemoryFormat::Contiguous;
+    ThreeTensors results = at::_ops::native_group_norm::redispatch(
+        keys, last ? input.contiguous() : input, weight, bias, std::move(images),
+        std::move(channels), std::move(area), groups, eps);
+    if (last) std::get<0>(results) = std::get<0>(results).contiguous(format);
+    return results;
+  }
+};
+
+void group_norm_on_host(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                        torch::jit::Stack* stack) {
+  c10::IValue& input = torch::jit::peek(*stack, 0, op.schema().arguments().size());
+  const auto format = input.toTensor().suggest_memory_format();
+  if (format == c10::MemoryFormat::Contiguous) return op.redispatchBoxed(keys, stack);
+  input = input.toTensor().contiguous();
+  op.redispatchBoxed(keys, stack);
+  c10::IValue& result = torch::jit::peek(*stack, 0, 3);
+  result = result.toTensor().contiguous(format);
+}
+
+const bool group_norm_registered =
+    set_host_kernels({{"aten::native_group_norm", "", &group_norm_on_host}});
+
 ThreeTensors native_group_norm(c10::DispatchKeySet keys, const Tensor& input,
                                const OptionalTensor& weight, const OptionalTensor& bias,
                                c10::SymInt images, c10::SymInt channels,
                                c10::SymInt area, int64_t groups, double eps) {
   using Op = at::_ops::native_group_norm;
-  return UnboxedOp<Op, void, Op>::call(
+  return UnboxedOp<Op, void, GroupNormOnHost>::call(
       keys, input, contiguous(weight), contiguous(bias), std::move(images),
       std::move(channels), std::move(area), groups, eps);
 }

@@ -3,9 +3,6 @@
 
 // These headers need the declarations of unboxed_op.h.
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale_ops.h>
-#include <ATen/ops/_fused_adam_ops.h>
-#include <ATen/ops/_fused_adamw_ops.h>
-#include <ATen/ops/_fused_sgd_ops.h>
 #include <ATen/ops/addcdiv_native.h>
 #include <ATen/ops/addcdiv_ops.h>
 #include <ATen/ops/addcmul_native.h>
@@ -25,9 +22,6 @@ TORCH_LIBRARY_IMPL(aten, XPU, m) {
   unboxed<at::_ops::lerp__Scalar, at::native::structured_lerp_Scalar>(m);
   unboxed<at::_ops::lerp_Tensor, at::native::structured_lerp_Tensor>(m);
   unboxed<at::_ops::lerp__Tensor, at::native::structured_lerp_Tensor>(m);
-  unboxed<at::_ops::_fused_adam_>(m);
-  unboxed<at::_ops::_fused_adamw_>(m);
-  unboxed<at::_ops::_fused_sgd_>(m);
   unboxed<at::_ops::_amp_foreach_non_finite_check_and_unscale_>(m);
 }
 

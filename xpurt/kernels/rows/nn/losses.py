@@ -320,14 +320,20 @@ def binary_cross_entropy(
     return losses.mean() if reduction == 1 else losses.sum()
 
 
-OF_NUMBERS = (
-    *(
-        Decomposed(name + part)
-        for name in ("mse_loss", "smooth_l1_loss", "huber_loss")
-        for part in ("", "_backward")
-    ),
-    Decomposed("binary_cross_entropy", binary_cross_entropy, same_type=True),
-    Decomposed("binary_cross_entropy_backward"),
+# PyTorch's kernels refuse integers. Of floats of several types the latter two are
+# refused, or the result has the type of the first.
+FORMS = {"binary_cross_entropy": binary_cross_entropy}
+OF_NUMBERS = tuple(
+    Decomposed(
+        name, FORMS.get(name), kind=FLOATING_ONLY, of_kind=True, same_type=same_type
+    )
+    for loss, same_type in (
+        ("mse_loss", False),
+        ("smooth_l1_loss", False),
+        ("huber_loss", True),
+        ("binary_cross_entropy", True),
+    )
+    for name in (loss, f"{loss}_backward")
 )
 
 ROWS: tuple[CustomKernel | Decomposed, ...] = (
