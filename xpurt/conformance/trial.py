@@ -1,6 +1,7 @@
 """Runs a function on the CPU and on the tested device, and compares the results."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -9,6 +10,7 @@ from torch.utils._pytree import tree_leaves
 from xpurt.conformance.gpu_types import Oracle
 from xpurt.conformance.tested_device import has_layouts, tested_device, wait
 from xpurt.conformance.tiers import Tiers
+from xpurt.conformance.ties import in_stable_order
 from xpurt.conformance.tolerance import Tolerance
 from xpurt.conformance.widening import agrees_in_wider_type
 from xpurt.testing import Comparison, Disagreement, compare_errors, outcome
@@ -79,7 +81,7 @@ def trial(
             compare_words(error, actual_error)
         return "raised"
 
-    def compare(values: bool) -> None:
+    def compare(values: bool, expected: Any = expected) -> None:
         place = tested_device().type if placed else None
         compared = Comparison(
             tolerance.rtol,
@@ -96,6 +98,10 @@ def trial(
             compare(values=True)
         except Disagreement:
             compare(values=False)
+            stable, _ = in_stable_order(lambda: oracle(body, prepare(CPU)))
+            with suppress(Disagreement):
+                compare(values=True, expected=stable)
+                return "values"
             if not agrees_in_wider_type(
                 prepare(CPU), body, expected, actual, tolerance
             ):
