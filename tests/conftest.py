@@ -20,8 +20,6 @@ os.environ.setdefault(
 )
 # A lock that is taken out of order raises an error, also in processes that tests start.
 os.environ.setdefault("XPURT_CHECK_LOCKS", "1")
-# A tier chosen by times of this run can't be tested; tests of learning switch it on.
-os.environ.setdefault("XPURT_LEARN", "0")
 
 # On a busy machine an example takes longer; how long it takes is for the bench.
 settings.register_profile("xpurt", deadline=None)
