@@ -70,7 +70,7 @@ def _is_shared(original: Callable[..., Any]) -> Callable[..., Any]:
         if storage.device.type != "xpu":
             return bool(original(storage))
         lender = _C.lender_of(_bytes_of(storage))
-        return lender is not None and bool(lender.untyped_storage().is_shared())
+        return lender is not None and _is_shared_tensor(lender)
 
     return is_shared
 
@@ -81,7 +81,7 @@ def _in_shared_memory(storage: torch.UntypedStorage) -> torch.UntypedStorage:
     _check_can_share(index)
     whole = _bytes_of(storage)
     lender = _C.lender_of(whole)
-    if lender is not None and (lender.is_shared() or not storage.nbytes()):
+    if lender is not None and (_is_shared_tensor(lender) or not storage.nbytes()):
         return lender.untyped_storage()
     shared = UntypedStorage._new_shared(storage.nbytes())
     if storage.nbytes():  # without bytes there is nothing to move
@@ -101,9 +101,13 @@ def _check_can_share(index: int) -> None:
     )
 
 
+def _is_shared_tensor(tensor: Any) -> bool:
+    return bool(tensor.is_shared())
+
+
 def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
     made = torch.empty(0, dtype=torch.uint8, device=storage.device)
-    return made.set_(storage)  # type: ignore[call-overload]
+    return made.set_(storage)
 
 
 def _reduce(storage: torch.UntypedStorage) -> Reduced:

@@ -23,8 +23,8 @@ def multiplied(mat: torch.Tensor, vec: torch.Tensor) -> torch.Tensor:
     if parts < 2 or mat.dtype in (torch.float16, torch.bfloat16):
         return torch.mm(mat, column).squeeze(1)
     end = parts * TERMS
-    left = mat[:, :end].unflatten(1, (parts, TERMS)).transpose(0, 1)
-    right = column[:end].unflatten(0, (parts, TERMS))
+    left = mat[:, :end].view(-1, parts, TERMS).transpose(0, 1)
+    right = column[:end].view(parts, TERMS, 1)
     sums = torch.bmm(left, right).sum(0)
     if end < vec.shape[0]:
         sums = sums + torch.mm(mat[:, end:], column[end:])
