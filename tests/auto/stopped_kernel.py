@@ -36,7 +36,7 @@ class Task(threading.Thread):
 
 class StoppedKernel:
     """Adds 1 to its tensor, the second half after `go_on`. It is the CPU's
-    `cholesky_inverse` within `stopped_inverse`; no device has a kernel of this op."""
+    `cholesky` within `stopped_cholesky`; no device has a kernel of this op."""
 
     def __init__(self) -> None:
         self.inside = threading.Event()
@@ -56,7 +56,7 @@ class StoppedKernel:
         """Runs it in another thread. Returns when it is in its middle."""
         source = torch.ones_like(tensor)
         torch.xpu.synchronize()
-        task = Task(lambda: torch.cholesky_inverse(source, out=tensor))
+        task = Task(lambda: torch.cholesky(source, out=tensor))
         if not self.inside.wait(PATIENCE_S):
             task.done()
         return task
@@ -67,10 +67,10 @@ class StoppedKernel:
 
 
 @contextmanager
-def stopped_inverse() -> Iterator[StoppedKernel]:
+def stopped_cholesky() -> Iterator[StoppedKernel]:
     made = StoppedKernel()
     library = torch.library.Library("aten", "IMPL")
-    library.impl("cholesky_inverse.out", made, "CPU", allow_override=True)
+    library.impl("cholesky.out", made, "CPU", allow_override=True)
     try:
         yield made
     finally:

@@ -29,7 +29,9 @@ warm_up()
 
 
 def delayed(code: str) -> list[str]:
-    return auto(SETUP + code, XPURT_VIRTUAL_GPU_DELAY_US=str(int(DELAY_S * 1e6)))
+    delay_us = str(int(DELAY_S * 1e6))
+    # A timed sample waits for its kernel.
+    return auto(SETUP + code, XPURT_VIRTUAL_GPU_DELAY_US=delay_us, XPURT_LEARN="0")
 
 
 def test_independent_chains_overlap() -> None:

@@ -7,7 +7,11 @@ from auto.test_own_process import BEGIN
 
 def coherent(code: str, **environment: str) -> list[str]:
     return output(
-        BEGIN + code, XPURT_MAPPING="AUTO", XPURT_VIRTUAL_GPU="coherent", **environment
+        BEGIN + code,
+        XPURT_MAPPING="AUTO",
+        XPURT_VIRTUAL_GPU="coherent",
+        XPURT_LEARN="0",
+        **environment,
     ).splitlines()
 
 

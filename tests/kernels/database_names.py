@@ -174,6 +174,8 @@ OF_RANDOM_NUMBERS = {
 
 # Rows that no entry calls, or that need tests of their own.
 TESTED_APART = {
+    "_assert_async",
+    "_functional_assert_async",
     *OF_IMAGES,
     "_amp_foreach_non_finite_check_and_unscale_",
     "_amp_update_scale_",
@@ -221,6 +223,7 @@ TESTED_APART = {
     "topk",
     "xpurt::adagrad",
     "xpurt::adam",
+    "xpurt::assert_true",
     "xpurt::check_targets",
     "xpurt::cross_entropies",
     "xpurt::cholesky_panel",

@@ -2,10 +2,19 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from xpurt.kernels.kinds.row import Row
+
+
+def has_elements(sample: Any) -> bool:
+    """Whether no operand is empty: the CPU's kernels compute calls without elements."""
+    leaves = tree_leaves((sample.input, sample.args, sample.kwargs))
+    return all(not isinstance(x, torch.Tensor) or x.numel() > 0 for x in leaves)
+
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 DTYPE_OF_LETTER = {

@@ -9,6 +9,7 @@ import torch
 import xpurt
 from kernels.database_names import NAMES, TESTED_APART
 from kernels.kernel_forced import ON_THE_QUEUE, tiers_of
+from kernels.kernel_samples import has_elements
 from xpurt import _C
 from xpurt.conformance.databases import of_pytorch
 from xpurt.kernels import ROWS
@@ -49,7 +50,8 @@ def test_samples(aten: str, dtype: str, xpu: torch.device) -> None:
         pytest.skip("integers have no gradient")
     with_grad = floating and info.supports_autograd
     near = {"float": 1e-4, "narrow": 2e-2, "whole": 1e-6}[dtype]
-    samples = list(info.sample_inputs("cpu", DTYPES[dtype], requires_grad=with_grad))
+    made = info.sample_inputs("cpu", DTYPES[dtype], requires_grad=with_grad)
+    samples = list(filter(has_elements, made))
     step = max(len(samples) // SAMPLES[dtype], 1)
     _C.reset_op_report()
     with xpurt.kernel_policy("sycl"):

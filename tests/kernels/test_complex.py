@@ -9,6 +9,7 @@ import torch
 import xpurt
 from kernels.database_names import NAMES, TESTED_APART
 from kernels.kernel_forced import ON_THE_QUEUE, on_queue, tiers_of
+from kernels.kernel_samples import has_elements
 from xpurt import _C
 from xpurt.conformance.databases import of_pytorch
 from xpurt.kernels import ROWS
@@ -46,7 +47,7 @@ def test_samples(aten: str, xpu: torch.device) -> None:
     samples = info.sample_inputs(
         "cpu", torch.complex64, requires_grad=info.supports_autograd
     )
-    some = [*samples]
+    some = list(filter(has_elements, samples))
     _C.reset_op_report()
     with xpurt.kernel_policy("sycl"):
         for sample in some[:: max(len(some) // 4, 1)][:4]:

@@ -61,10 +61,6 @@ OPS: dict[str, tuple[Op, tuple[int, ...]]] = {
         f"adaptive_avg_pool{axes}d": (averaged(axes), (2, 3, *[4] * axes))
         for axes in (1, 2, 3)
     },
-    "multi_margin_loss": (
-        lambda x: F.multi_margin_loss(x, x.new_zeros(x.shape[0]).long()),
-        (2, 3),
-    ),
     "index_reduce": (
         lambda x: x.index_reduce(0, x.new_zeros(1).long(), x[:1], "prod"),
         (2, 3),

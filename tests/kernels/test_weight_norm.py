@@ -8,6 +8,7 @@ from torch import Tensor
 
 from kernels.kernel_forced import forced
 from kernels.kernel_tolerance import assert_near
+from xpurt import kernel_policy
 
 REAL = (torch.float32, torch.float64)
 
@@ -53,7 +54,7 @@ def test_parts(make: Make, dtype: torch.dtype, xpu: torch.device) -> None:
     name = f"aten::{make.__name__}"
     for a, b in ((x, y), (x.t(), y.t()), (x, y[0]), (x[0, 0], y[0, 0]), (x[:0], y[:0])):
         for form in (make, into((0,)), into(tuple((a + b).shape))):
-            with forced(name):
+            with forced(name) if a.numel() else kernel_policy("sycl"):
                 found = form(a.to(xpu), b.to(xpu))
             torch.testing.assert_close(
                 found.cpu(), form(a, b), rtol=1e-6, atol=1e-7, check_stride=True

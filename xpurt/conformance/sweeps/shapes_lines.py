@@ -172,7 +172,8 @@ SORTS = (
     Call("bucketize", "sorting", lambda new, case: lookup(new, case)[::-1],
          lambda x, b: torch.bucketize(x, b if b.dim() == 1 else b.flatten(0, -2)[0]),
          FEW_LINES, ("bucketize",)),
-    Call("searchsorted", "sorting", lookup, torch.searchsorted, FEW_LINES, ("searchsorted",)),
+    Call("searchsorted", "sorting", lookup, torch.searchsorted, FEW_LINES,
+         ("searchsorted", "xpurt::searchsorted")),
 )  # fmt: skip
 
 ALONG = (

@@ -12,7 +12,6 @@
 #include <unordered_map>
 
 #include "host/recently_used.h"
-#include "op/op_record.h"
 #include "op/stack_tensors.h"
 #include "op/meta/structured_metas.h"
 
@@ -188,12 +187,14 @@ std::vector<Tensor> results_of(const c10::OperatorHandle& op, const Stack& stack
       op.callBoxed(metas);
     }
   } catch (const std::exception&) {
-    throw_what_the_cpu_throws(op, stack);
-    throw;
+    Stack of_the_cpu = throw_what_the_cpu_throws(op, stack);
+    if (of_the_cpu.empty()) throw;
+    metas = std::move(of_the_cpu);
   }
   std::vector<Tensor> results;
   for (const IValue& value : metas) {
-    results.push_back(value.isTensor() ? value.toTensor() : Tensor());
+    const Tensor result = value.isTensor() ? value.toTensor() : Tensor();
+    results.push_back(result.defined() ? result.to(c10::kMeta) : result);
   }
   return results;
 }
@@ -202,7 +203,7 @@ std::vector<Tensor> results_of(const c10::OperatorHandle& op, const Stack& stack
 
 // Some meta functions throw other messages and types of errors than the CPU kernel, and
 // so do functions that rows call. The CPU kernel throws before it computes.
-void throw_what_the_cpu_throws(const c10::OperatorHandle& op, const Stack& stack) {
+Stack throw_what_the_cpu_throws(const c10::OperatorHandle& op, const Stack& stack) {
   constexpr int64_t kMost = 1 << 20;  // elements
   int64_t elements = 0;
   const auto count = [&](const Tensor& tensor) {
@@ -210,12 +211,14 @@ void throw_what_the_cpu_throws(const c10::OperatorHandle& op, const Stack& stack
   };
   const size_t first = stack.size() - op.schema().arguments().size();
   for (size_t at = first; at < stack.size(); ++at) for_each_tensor(stack[at], count);
-  const bool runs = op.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
-                    has_host_kernel(op);  // a composite op
-  if (elements > kMost || !runs) return;
+  const bool runs =
+      op.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
+      op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  if (elements > kMost || !runs) return {};
   Stack zeros = arguments_as(op.schema(), stack, c10::DeviceType::CPU,
                              [](const Tensor& tensor) { return as_zeros(tensor); });
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &zeros);
+  return zeros;
 }
 
 bool register_meta_functions(

@@ -18,9 +18,10 @@ std::vector<at::Tensor> meta_call(const c10::OperatorHandle& op,
                                   const torch::jit::Stack& stack);
 
 // For a call that failed: throws the error of PyTorch's CPU kernel for zeros in place
-// of the operands, if it has one. A large call is left out.
-void throw_what_the_cpu_throws(const c10::OperatorHandle& op,
-                               const torch::jit::Stack& stack);
+// of the operands, if it has one. Returns the kernel's results if it accepts the call.
+// A large call is left out; then there are no results.
+torch::jit::Stack throw_what_the_cpu_throws(const c10::OperatorHandle& op,
+                                            const torch::jit::Stack& stack);
 
 // Returns the results of an op as meta tensors, given its arguments as meta tensors.
 // For ops whose meta function in PyTorch is missing, slow or wrong.

@@ -148,11 +148,13 @@ bool CustomKernelRun::can_write(const Tensor& target, bool is_out) const {
 
 // Steps read and write in any order, so no other operand may alias the target. In
 // place, the target itself is an operand. PyTorch's kernel computes such calls, or
-// raises an error.
+// raises an error. Callers of xpurt's own ops may pass a tensor twice if only one of
+// the arguments is used.
 bool CustomKernelRun::is_apart(const Tensor& target, const std::string& name) const {
   return std::ranges::none_of(call_.tensors, [&](const NamedTensor& each) {
-    return each.tensor.defined() && each.name != name &&
-           each.tensor.is_alias_of(target);
+    if (!each.tensor.defined() || each.name == name) return false;
+    const bool is_twice = !has_cpu_kernel_ && each.tensor.is_same(target);
+    return !is_twice && each.tensor.is_alias_of(target);
   });
 }
 

@@ -175,8 +175,9 @@ def c2r(
     x = x.permute(order)
     whole = torch.empty((*x.shape[:-1], last_dim_size), dtype=x.dtype, device=x.device)
     whole[..., :half].copy_(x[..., :half])
-    mirrored = x[..., 1 : last_dim_size - half + 1].flip(-1)
-    whole[..., half:].copy_(mirrored.conj())
+    if last_dim_size > half:
+        mirrored = x[..., 1 : last_dim_size - half + 1].flip(-1)
+        whole[..., half:].copy_(mirrored.conj())
     scale = scale_of([last_dim_size], normalization)
     found = along(whole, whole.dim() - 1, True, scale)
     return in_former_order(found.real.contiguous(), order)
