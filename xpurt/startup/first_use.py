@@ -22,6 +22,7 @@ meanwhile wait for the end.
 
 import functools
 import importlib
+import logging
 import sys
 import threading
 from collections.abc import Callable
@@ -87,6 +88,7 @@ def install(native: Any, report: Report) -> None:
     _follow_ops()
     _intercept_functions()
     spare_steps_on_the_cpu()
+    miss_no_triton()
 
 
 def load() -> bool:
@@ -264,6 +266,17 @@ def _may_be_on_xpu(array: Any, *_: Any, **__: Any) -> bool:
 
 def _may_have_xpu(_: Any, backend: Any = None, *__: Any) -> bool:
     return str(backend).lower() not in _HOST_BACKENDS
+
+
+def miss_no_triton() -> None:
+    """PyTorch's counter of operations warns where ``torch.version.xpu`` is set and Triton
+    is missing, and Inductor imports it for CPU tensors, too. No kernel of xpu is one of
+    Triton's. A second call does nothing."""
+    logging.getLogger("torch.utils.flop_counter").addFilter(_is_not_of_triton)
+
+
+def _is_not_of_triton(record: logging.LogRecord) -> bool:
+    return "triton not found" not in str(record.msg)
 
 
 # Note [Steps of optimizers]
