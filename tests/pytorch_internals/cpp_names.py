@@ -11,6 +11,8 @@ NATIVE = (
     Native("at::native::update_result_type_state", "ATen/native/TypeProperties.h", "type promotion of rows"),
     Native("at::native::ResultTypeState", "ATen/native/TypeProperties.h", "type promotion of rows"),
     Native("at::native::*ested*ensor*mpl", "ATen/NestedTensorImpl.h", "nested tensors as CPU tensors on the same bytes"),
+    Native("at::native::nested_tensor_impl_is_contiguous", "ATen/NestedTensorImpl.h", "the padding of nested tensors"),
+    Native("at::meta::*", "ATen/ops/*_meta_dispatch.h", "checks and shapes of structured ops: Note [Structured meta functions]"),
     Native("at::native::ZeroTensorAllocator", "ATen/native/TensorFactories.h", "_efficientzerotensor on xpu"),
     Native("at::native::fill_*_deterministic_", "ATen/native/*.h", "deterministic filling of new memory"),
     Native("at::native::check_supported_max_int_with_precision", "ATen/native/TensorFactories.h", "the checks of randperm"),

@@ -28,7 +28,6 @@ _MOVES = ("_share_fd_cpu_", "_share_filename_cpu_")
 
 # These have no types.
 reductions: Any = typed_reductions
-UntypedStorage: Any = torch.UntypedStorage
 
 Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -83,7 +82,7 @@ def _in_shared_memory(storage: torch.UntypedStorage) -> torch.UntypedStorage:
     lender = _C.lender_of(whole)
     if lender is not None and (_is_shared_tensor(lender) or not storage.nbytes()):
         return lender.untyped_storage()
-    shared = UntypedStorage._new_shared(storage.nbytes())
+    shared = torch.UntypedStorage._new_shared(storage.nbytes())  # type: ignore[no-untyped-call]
     if storage.nbytes():  # without bytes there is nothing to move
         _C.move_to_memory_of(whole, _bytes_of(shared))
     return cast(torch.UntypedStorage, shared)
@@ -133,9 +132,8 @@ def _rebuild(shared: torch.UntypedStorage, index: int) -> torch.UntypedStorage:
 
 
 def _rebuild_empty(index: int) -> torch.UntypedStorage:
-    return cast(
-        torch.UntypedStorage, UntypedStorage(0, device=torch.device("xpu", index))
-    )
+    storage: Any = torch.UntypedStorage
+    return cast(torch.UntypedStorage, storage(0, device=torch.device("xpu", index)))
 
 
 def _key(shared: torch.UntypedStorage, index: int) -> tuple[str, int, int]:
