@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from own_process import fresh_run, output, run
+from own_process import fresh_output, fresh_run, output, run
 
 from xpurt.integrations import after_import
 from xpurt.startup import first_use
@@ -256,3 +256,13 @@ def test_the_library_is_linked_to_pytorch_alone() -> None:
     told = subprocess.run(["readelf", "-d", str(path)], capture_output=True, text=True)
     needed = set(re.findall(r"NEEDED.*\[lib(\w+)[-.]", told.stdout))
     assert needed <= {"c10", "torch", "torch_cpu", "torch_python", "stdc", "gcc_s", "c"}
+
+
+def test_the_module_whose_import_is_the_first_use_is_changed() -> None:
+    code = """
+    import sys
+    import torch
+    import torch.distributed.tensor
+    print("xpurt.distributed.attention_sharding" in sys.modules)
+    """
+    assert fresh_output(code) == "True"

@@ -186,12 +186,15 @@ _ANSWERS: Final[dict[str, Callable[..., object]]] = {
 
 
 class _Finder:
-    """Finds no module."""
+    """Finds the modules whose import loads xpurt, as the finders do that are there then:
+    xpurt's own is new, and Python would go on behind it."""
 
     @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name in LOADS_XPURT:
-            load()
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        if name not in LOADS_XPURT or not load():
+            return None
+        found = (each.find_spec(name, path, target) for each in sys.meta_path)
+        return next((spec for spec in found if spec is not None), None)
 
 
 _finder: Any = _Finder()
