@@ -66,6 +66,7 @@ def with_refused(library: Path, code: str, **more: str) -> str:
         XPURT_MAPPING="AUTO",
         XPURT_VIRTUAL_GPU="strict",
         XPURT_VIRTUAL_GPU_DELAY_US="20000",
+        XPURT_LEARN="0",  # a timed sample waits before threads are refused
         **more,
     )
     assert ended.returncode == 0, ended.stderr
