@@ -1,14 +1,13 @@
 """What the sweeps of PyTorch's database of ops have in common."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from xpurt.conformance.check_op import Inputs, OpCheck, existing
+from xpurt.conformance.check_op import OpCheck, existing
 from xpurt.conformance.databases import Entry, load
 from xpurt.conformance.gpu_types import Oracle
 from xpurt.conformance.pairs import Pair, pairs
@@ -17,18 +16,6 @@ from xpurt.conformance.settings import Settings
 from xpurt.conformance.spread import spread
 from xpurt.conformance.tolerance import tolerance
 from xpurt.testing import outcome
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call of an op. variant: its name in reports, without spaces."""
-
-    variant: str
-    inputs: Inputs
-
-
-# With other arguments than PyTorch's samples these return memory that nothing has written.
-GROW = ("resize_", "resize_as_")
 
 
 class OfOps:
@@ -137,12 +124,3 @@ def operands(tree: Any) -> dict[int, torch.Tensor]:
         and not leaf.is_quantized
         and not leaf.is_meta
     }
-
-
-def distinct(calls: Iterable[Call]) -> Iterator[Call]:
-    """`calls` without those whose variant has occurred."""
-    seen = set()
-    for call in calls:
-        if call.variant not in seen:
-            seen.add(call.variant)
-            yield call
