@@ -17,6 +17,9 @@ from xpurt.conformance.spread import spread
 from xpurt.conformance.tolerance import tolerance
 from xpurt.testing import outcome
 
+# With other arguments than PyTorch's samples these return memory that nothing has written.
+GROW = ("resize_", "resize_as_")
+
 
 class OfOps:
     """A sweep of calls that differ from PyTorch's samples of an op.
