@@ -11,49 +11,20 @@
 #   python    the interpreter of the environment that xpurt is installed in
 libraries=$folder/root/usr/lib/x86_64-linux-gnu
 
-stop() {
-    echo "$1" >&2
-    exit 1
-}
+source "$(dirname "${BASH_SOURCE[0]}")/debian_archive.sh"
 
 unpack() {
-    local tool
-    for tool in apt-get dpkg-deb; do
-        command -v $tool > /dev/null || stop "$tool is missing: $name comes from Debian's \
-packages. Run this on Debian or Ubuntu, or unpack $name with its libraries into $folder/root."
-    done
+    need "$name comes from Debian's packages. Run this on Debian or Ubuntu, or unpack $name \
+with its libraries into $folder/root." apt-get dpkg-deb
     [ "$(uname -m)" = x86_64 ] || stop "this machine is $(uname -m): the packages are for x86_64"
-    local keys=/usr/share/keyrings/debian-archive-keyring.gpg
-    [ -e $keys ] || stop "$keys is missing: install debian-archive-keyring"
-    [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' \
-        'Created-By: Packages' 'Origin: Debian' | sed -n 1p)
-    [ -n "$mirror" ] || stop "apt uses no archive of Debian here: name one in the environment"
     echo "fetching $name of Debian $suite into $folder: $size, once"
-    local apt=$folder/apt
-    mkdir -p "$apt"/{lists,archives}/partial
-    touch "$apt/status"
-    echo "deb [arch=amd64 signed-by=$keys] $mirror $suite main" \
-        > "$apt/sources.list"
-    # The lists, the state and the packages of this run alone: the system's stay as they are.
-    cat > "$apt/apt.conf" <<END
-APT::Architecture "amd64";
-APT::Sandbox::User "";
-Debug::NoLocking "true";
-Dir::State "$apt";
-Dir::State::status "$apt/status";
-Dir::Cache "$apt";
-Dir::Etc::SourceList "$apt/sources.list";
-Dir::Etc::SourceParts "/dev/null";
-Dir::Etc::PreferencesParts "/dev/null";
-END
-    APT_CONFIG=$apt/apt.conf apt-get -qq update
-    APT_CONFIG=$apt/apt.conf apt-get -qq --download-only --no-install-recommends \
-        install "$package"
+    open_archive deb
+    apt-get -qq --download-only --no-install-recommends install "$package"
     local each
-    for each in "$apt"/archives/*.deb; do
+    for each in "$folder"/apt/archives/*.deb; do
         dpkg-deb -x "$each" "$folder/root"
     done
-    rm -r "$apt"
+    close_archive
 }
 
 # An environment like that of `python`, whose interpreter starts with the driver's C library.

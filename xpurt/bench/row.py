@@ -1,9 +1,7 @@
 """The parts of a benchmark: rows of one line each, in suites with a target."""
 
-import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,8 +138,7 @@ def tensors_in(result: object) -> Iterator[torch.Tensor]:
 def counted_flops(call: Call) -> int:
     """Additions and multiplications of the products, convolutions and attentions in a
     call on CPU tensors, the backward's too. Causal attention counts in full."""
-    with _says_nothing("torch.utils.flop_counter"):  # it warns of missing Triton
-        from torch.utils import flop_counter  # takes long to import
+    from torch.utils import flop_counter  # takes long to import
 
     def forward(*shapes: Any, **options: Any) -> int:
         count: Any = flop_counter.sdpa_flop_count
@@ -160,18 +157,6 @@ def counted_flops(call: Call) -> int:
     with counter:
         call()
     return int(counter.get_total_flops())
-
-
-@contextmanager
-def _says_nothing(name: str) -> Iterator[None]:
-    """Silences a logger's warnings inside of the block."""
-    logger = logging.getLogger(name)
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def drawn(shapes: tuple[Shape, ...], dtype: torch.dtype) -> list[torch.Tensor]:

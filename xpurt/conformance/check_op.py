@@ -117,16 +117,18 @@ class OpCheck:
         def body(inputs: Inputs) -> Any:
             result = self.called(inputs)
             graph = differentiable(sample.output_process_fn_grad(result))
-            return {
-                "result": result,
-                "gradient": gradients(
-                    graph, leaves_that_require_grad(inputs), self.tiers
-                ),
-                "argument": self._changed(inputs),
-                "shares memory with argument": _aliases(result, inputs),
-            }
+            return self.compared(result, graph, inputs)
 
         self.attempt(variant, index, inputs or self.inputs(sample), body)
+
+    def compared(self, result: Any, graph: Any, inputs: Inputs) -> dict[str, Any]:
+        """What has to be as on the CPU. graph: the tensors that gradients begin with."""
+        return {
+            "result": result,
+            "gradient": gradients(graph, leaves_that_require_grad(inputs), self.tiers),
+            "argument": self._changed(inputs),
+            "shares memory with argument": _aliases(result, inputs),
+        }
 
     def strided(self, index: int, sample: Any) -> None:
         """The same numbers in memory with gaps."""
