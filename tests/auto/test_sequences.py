@@ -21,7 +21,7 @@ STEPS = st.builds(
 )
 
 MANY = settings(
-    max_examples=150,
+    max_examples=60,
     derandomize=True,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),
@@ -68,7 +68,7 @@ def random_steps(rng: random.Random) -> list[Step]:
     ]
 
 
-@pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_many(choices: Choices, streams: list[torch.Stream], count: int) -> None:
     for seed in range(count):
         rng = random.Random(seed)
