@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from own_process import fresh_output, fresh_run, output, run
 
 from xpurt.integrations import after_import
@@ -176,7 +177,7 @@ torch.manual_seed(1)
 x = torch.randn(4, 4, requires_grad=True)
 (x @ x).sum().backward()
 assert not x.is_pinned() and not torch.xpu.is_initialized()
-assert torch.version.xpu
+assert bool(torch.version.xpu) is not bool(torch.version.cuda)
 list(torch.utils.data.DataLoader([torch.ones(2)] * 4, batch_size=2))
 file = io.BytesIO()
 torch.save(x, file)
@@ -184,11 +185,18 @@ file.seek(0)
 assert torch.equal(torch.load(file), x)
 torch.from_dlpack(x.detach().numpy())
 x.detach().share_memory_()
+distributed = torch.distributed
+distributed.init_process_group(
+    "gloo", store=distributed.HashStore(), rank=0, world_size=1
+)
+distributed.all_reduce(x.detach(), group=distributed.new_group([0]))
+distributed.destroy_process_group()
 print([name for name in sys.modules if name.partition(".")[0] in ("xpurt", "dpctl")])
 print("sycl" in open("/proc/self/maps").read())
 """
+    asks_for_gpus = ["xpurt.startup.cuda_gpu"] if torch.version.cuda else []
     assert output(code).splitlines() == [
-        "['xpurt.startup.first_use', 'xpurt._first_use']",
+        str([*asks_for_gpus, "xpurt.startup.first_use", "xpurt._first_use"]),
         "False",
     ]
 

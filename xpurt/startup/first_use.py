@@ -218,7 +218,7 @@ def _follow_ops() -> None:
 
 
 def _intercept_functions() -> None:
-    _intercept(torch.accelerator, "current_accelerator", lambda *_, **__: True)
+    _intercept(torch.accelerator, "current_accelerator", _matters)
     _intercept(torch.library.Library, "impl", _is_for_xpu)
     _intercept(torch.library.Library, "fallback", _is_for_xpu)
     for owner in (torch, torch.utils.dlpack):
@@ -254,6 +254,26 @@ def _is_for_xpu(
     """Whether a kernel is registered for xpu; xpurt's own would replace it later."""
     named = __.get("dispatch_key", key) or function
     return "XPU" in f"{named} {library.dispatch_key}"
+
+
+# Functions of distributed_c10d that ask for the accelerator, and when the answer changes
+# nothing, by their local variables.
+_NO_MATTER: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
+    "init_process_group": lambda names: names.get("device_id") is None,
+    # Since 2.14. A group by a backend of the host has none for xpu.
+    "_get_default_backend_type_for_backend_config": lambda names: (
+        "xpu" not in names.get("device_backend_map", "xpu")
+    ),
+}
+
+
+def _matters(*_: Any, **__: Any) -> bool:
+    """Whether the accelerator is asked for by a function that uses the answer."""
+    asking = sys._getframe(2)
+    if asking.f_globals.get("__name__") != "torch.distributed.distributed_c10d":
+        return True
+    is_unused = _NO_MATTER.get(asking.f_code.co_name)
+    return is_unused is None or not is_unused(asking.f_locals)
 
 
 def _may_be_on_xpu(array: Any, *_: Any, **__: Any) -> bool:
