@@ -11,6 +11,7 @@
 # make release-check   install that wheel in an empty environment, and use it
 # make matrix     quick tests for each supported version of PyTorch: 5 GB for each
 # make sanitize   tests on builds with AddressSanitizer and ThreadSanitizer; half an hour
+# make mutants    200 small changes of the sources, of which tests have to find 95%: hours
 #
 # PYTHON, TORCH and CXX choose the interpreter, the torch wheel and the compiler, as in
 #   make test PYTHON=python3.12 TORCH=./torch-2.13.0-cp312-cp312-linux_x86_64.whl
@@ -53,7 +54,7 @@ CPP := $(shell find xpurt/csrc $(LAYERS) xpurt/include tests/cpp_extension -name
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc $(LAYERS) -type d 2>/dev/null)
 
-.PHONY: demo test test-quick matrix test-all test-bystander test-cuda test-pocl test-rusticl test-programs sanitize lint bench docs \
+.PHONY: demo test test-quick matrix test-all test-bystander test-cuda test-pocl test-rusticl test-programs sanitize mutants lint bench docs \
     clean install wheels release-check
 .DEFAULT_GOAL := demo
 
@@ -94,6 +95,10 @@ test-programs: install
 # Each build is in a folder of its own in build/. ARGS="thread --only random" is a part.
 sanitize: $(STAMPS)/tools install
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/sanitize/run_sanitizers.py $(ARGS)
+
+# ARGS="--only reduction.cpp" is a part. A run that was stopped goes on.
+mutants: $(STAMPS)/tools install
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/mutants/run_mutants.py $(ARGS)
 
 lint: $(STAMPS)/tools install
 	$(BIN)/ruff check --quiet .

@@ -48,7 +48,7 @@ def run(
             env=env,
         )
     modules = ("torch._inductor.compile_fx",) if compiles else ()
-    return _run_forked(code, timeout, env, modules)
+    return run_forked(code, timeout, env, modules)
 
 
 def output(
@@ -95,12 +95,13 @@ def _fork_server(modules: tuple[str, ...]) -> socket.socket:
     return ours
 
 
-def _run_forked(
+def run_forked(
     code: str,
-    timeout: float,
+    timeout: float | None,
     environment: dict[str, str],
     modules: tuple[str, ...],
 ) -> subprocess.CompletedProcess[str]:
+    """Runs Python code in a process that is forked from one with PyTorch and `modules`."""
     request = {"code": code, "environment": environment, "folder": str(Path.cwd())}
     reports, report = os.pipe()
     with (
@@ -120,5 +121,5 @@ def _run_forked(
         for each in (out, err):
             each.seek(0)
         if not in_time:
-            raise subprocess.TimeoutExpired(code, timeout, out.read(), err.read())
+            raise subprocess.TimeoutExpired(code, timeout or 0, out.read(), err.read())
         return subprocess.CompletedProcess(code, code_of_end, out.read(), err.read())
