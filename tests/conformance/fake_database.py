@@ -154,7 +154,8 @@ def wrong_if_compiled_anywhere(x: torch.Tensor) -> torch.Tensor:
 
 
 def ends_if_empty(x: torch.Tensor) -> torch.Tensor:
-    if x.is_xpu and x.shape[0] == 0:
+    """Without rows on xpu, and without rows and columns everywhere."""
+    if x.shape[0] == 0 and (x.is_xpu or x.shape[1] == 0):
         os.kill(os.getpid(), signal.SIGSEGV)
     return x * 2
 
@@ -193,12 +194,6 @@ def ignores_a_wider_operand(
 
 def overlapping(x: torch.Tensor, count: int, other: torch.Tensor) -> torch.Tensor:
     return torch.add(x, other, alpha=count)
-
-
-def ends_everywhere(x: torch.Tensor) -> torch.Tensor:
-    if x.shape[0] == 0:
-        os.kill(os.getpid(), signal.SIGSEGV)
-    return x * 2
 
 
 def overlapping_(x: torch.Tensor, count: int, other: torch.Tensor) -> torch.Tensor:
@@ -279,7 +274,6 @@ def entries() -> list[Entry]:
         ends_if_empty,
         divides_by_the_count,
         lays_empty_out_otherwise,
-        ends_everywhere,
     )
     return [
         *map(_entry, plain),

@@ -116,6 +116,8 @@ def test_losses(loss: Callable[..., Any], policy: str, xpu: torch.device) -> Non
     x, y = torch.tensor([1, 0, 1]), torch.tensor([0, 0, 1])
     for one, other in product(ALL, ALL):
         alike(policy, loss, x.to(one), y.to(other))
+    for one, other in ((torch.float32, torch.complex64), (torch.complex64,) * 2):
+        alike(policy, loss, x.to(one), y.to(other))
 
 
 OUT_OF_RANGE = [

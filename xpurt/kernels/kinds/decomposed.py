@@ -28,7 +28,8 @@ class Decomposed(BaseRow):
     op whose name ends with "_" writes to its arguments. The row is for the `overloads`;
     for all if there are none. With `same_type`, calls with tensors of other types than
     the first one's, results included, are left to PyTorch's kernel. With `of_kind`, so
-    are calls whose first tensor has a type that `kind` lacks. Most ops refuse an
+    are calls whose first tensor has a type that `kind` lacks, or any tensor a complex one
+    that it lacks. Most ops refuse an
     `out=` of another floating-point type, so such calls are left to it, too, unless the
     op `converts` its results. With `native_on_cpu` the policy `auto` takes PyTorch's
     kernel on a CPU without trying the function: a library of the processor's vendor
