@@ -13,7 +13,8 @@ from xpurt import kernel_policy
 from xpurt.conformance.record import Record
 from xpurt.conformance.sweeps import shapes, shapes_constants
 from xpurt.conformance.sweeps.shapes_calls import CALLS, NOT_SWEPT
-from xpurt.conformance.sweeps.shapes_cases import Call, Case, covering, whole
+from xpurt.conformance.sweeps.shapes_cases import Call, Case, whole
+from xpurt.conformance.sweeps.shapes_covering import covering
 from xpurt.conformance.sweeps.shapes_operands import (
     FENCE,
     LAYOUTS,

@@ -31,7 +31,7 @@ from xpurt.conformance.trial import Verdict
 from xpurt.testing import Disagreement, outcome
 
 RTOL_OF = {"float64": 1e-9, "float16": 4e-3, "bfloat16": 3e-2}
-# Of a float32 sum in any order, over many elements.
+# Of the operands: numbers that cancel each other leave a result as small as this.
 ROUNDING = 2.0**-24
 
 
@@ -111,7 +111,8 @@ def trial(
             torch.manual_seed(0)
         actual = _on_cpu(call.run(*there, **named))
         torch.xpu.synchronize()
-    _compare(call, expected, actual, dtype)
+    least = ROUNDING * max(map(_size, tree_leaves(inputs)), default=0.0)
+    _compare(call, expected, actual, dtype, least)
     if not all(map(is_intact, guards)):
         raise Disagreement("the kernel writes outside of its result")
     return "values"
@@ -135,7 +136,9 @@ def _spoil_free_memory(expected: Any, dtype: torch.dtype) -> None:
             torch.full((size,), 255, dtype=torch.uint8, device=tested_device())
 
 
-def _compare(call: Call, expected: Any, actual: Any, dtype: torch.dtype) -> None:
+def _compare(
+    call: Call, expected: Any, actual: Any, dtype: torch.dtype, least: float
+) -> None:
     wanted, found = tree_leaves(expected), tree_leaves(actual)
     if len(wanted) != len(found):
         raise Disagreement(f"{len(found)} results, not {len(wanted)}")
@@ -143,7 +146,7 @@ def _compare(call: Call, expected: Any, actual: Any, dtype: torch.dtype) -> None
     if rtol:
         rtol = max(rtol, RTOL_OF.get(str(dtype).removeprefix("torch."), 0))
     # Of all results: a gradient that is exactly 0 is a sum of numbers as large as others.
-    size = max(map(_size, wanted), default=0.0)
+    size = max([least, *map(_size, wanted)])
     for number, (one, other) in enumerate(zip(wanted, found, strict=True)):
         if not isinstance(one, Tensor):
             if one != other:

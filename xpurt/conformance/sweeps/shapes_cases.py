@@ -1,15 +1,16 @@
 """The sizes of a call, case by case."""
 
+import math
 import random
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from xpurt.conformance.sweeps.shapes_constants import boundaries, sizes
+from xpurt.conformance.sweeps.shapes_constants import sizes
 from xpurt.conformance.sweeps.shapes_operands import LAYOUTS, Operands
 
 
@@ -81,28 +82,22 @@ class Call:
     def arguments(self, case: Case, dtype: torch.dtype) -> tuple[Any, ...]:
         return self.make(Operands(case.layout, dtype, case.seed, case.seed % 3), case)
 
+    def work_of(self, case: Case) -> int:
+        return math.prod(case.sizes.values()) if self.work is None else self.work(case)
+
     def fits(self, case: Case) -> bool:
         """Whether it is not too much work. One of 16 cases may be ten times as much."""
-        most = self.most * (10 if case.seed % 16 == 0 else 1)
-        if self.work is not None:
-            return self.work(case) <= most
-        work = 1
-        for size in case.sizes.values():
-            work *= size
-        return work <= most
+        return self.work_of(case) <= self.most * (10 if case.seed % 16 == 0 else 1)
 
     @property
     def free_axes(self) -> list[str]:
         return [axis for axis in self.axes if not axis.endswith("!")]
 
-    def around(
-        self, axis: str, size: int, draw: random.Random, is_small: bool = False
-    ) -> Case | None:
+    def around(self, axis: str, size: int, draw: random.Random) -> Case | None:
         """A case with this size of the axis, and drawn ones of the others; None if it
-        would be too much work. `is_small`: as many dimensions as fit."""
+        would be too much work."""
         if size > self.most_size:
             return None
-        found = []
         for _ in range(8):
             chosen = {
                 other.rstrip("!"): size if other == axis else draw.choice(few)
@@ -111,12 +106,7 @@ class Call:
             layout, parts = draw.choice(self.layouts), draw.choice((1, 1, 2, 3))
             case = Case(chosen, layout, parts, draw.randrange(1 << 30))
             if self.fits(case):
-                found.append(case)
-            if found and not is_small:
                 return case
-        if found:
-            # Most boundaries matter beside others: two dimensions are more than one.
-            return max(found, key=lambda case: sum(n > 1 for n in case.sizes.values()))
         few_of = {
             other.rstrip("!"): size if other == axis else min(few)
             for other, few in self.axes.items()
@@ -139,33 +129,6 @@ def whole(call: Call, of: tuple[int, ...]) -> Iterator[Case]:
                 case = call.around(axis, size, draw)
                 if case is not None:
                     yield case
-
-
-LONG = 1000  # a constant this large is a chunk of a line
-
-
-def covering(calls: Sequence[Call], of: tuple[int, ...]) -> Iterator[tuple[Call, Case]]:
-    """The boundaries of each constant along the first axis, and each constant + 1 along
-    another one; those of chunks for each of the calls, in each layout. For a quick run:
-    a call has few forms, which are kernels to build, and few elements."""
-    draw = random.Random(0)
-    found = sorted({size for constant in of for size in boundaries(constant)})
-    wanted = [(0, size) for size in found if size < LONG]
-    wanted += [(1 + number, constant + 1) for number, constant in enumerate(of)]
-    for size in found:
-        if size > LONG:
-            wanted += (
-                [(0, size)] * len(calls) * (len(LAYOUTS) if size < 10 * LONG else 1)
-            )
-    for number, (at, size) in enumerate(wanted):
-        call = calls[number % len(calls)]
-        axes = call.free_axes
-        axis = axes[at and 1 + (at - 1) % (len(axes) - 1)] if len(axes) > 1 else axes[0]
-        few = replace(call, most=min(call.most, 1 << (19 if size > LONG else 15)))
-        case = few.around(axis, size, draw, is_small=True)
-        if case is not None:
-            form = number // len(calls) % len(call.layouts)
-            yield call, replace(case, layout=call.layouts[form], parts=1 + form % 3)
 
 
 def with_gradients(
