@@ -28,6 +28,7 @@ from xpurt.kernels import ROWS
 # Calls whose kernels, taken together, have each template and each form of a loop.
 SAMPLE = {
     "add", "mul, broadcast", "where", "row exp", "row addcdiv", "sum", "amax", "var",
+    "sum of two dimensions",
     "softmax", "softmax backward", "cumsum", "max", "sort", "cat", "mm", "bmm", "_int_mm",
     "index_select", "index_add", "embedding backward", "arange", "uniform_", "normal_",
     "attention", "attention backward", "layer_norm", "layer_norm backward",

@@ -2,16 +2,18 @@
 constant, each form of operands, and each path of a kernel that a form leads to."""
 
 import random
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from xpurt.conformance.sweeps.shapes_cases import Call, Case
 from xpurt.conformance.sweeps.shapes_constants import boundaries
 
 LONG = 1000  # a constant this large is a chunk of a line
 VERY_LONG = 10 * LONG
-MOST, MOST_LONG = 1 << 15, 300_000  # elements
+MOST, MOST_LONG, MOST_VERY_LONG = 1 << 15, 1 << 19, 300_000  # elements
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,10 @@ def covering(calls: Sequence[Call], of: tuple[int, ...]) -> Iterator[tuple[Call,
     for constant in of:
         below, at, above = boundaries(constant)
         if constant > VERY_LONG:
-            wanted += [(0, above), (0, at), (0, below)]
+            wanted += [(0, above), (0, at), (0, below), (1, above), (2, above)]
         elif constant > LONG:
-            # A second chunk matters most, and more beside some sizes than others.
-            wanted += [(0, size) for size in (at, below, *[above] * 6) for _ in calls]
+            # A second chunk matters most.
+            wanted += [(0, size) for size in (at, below, *[above] * 4) for _ in calls]
     turn: Counter[str] = Counter()
     for number, (axis, size) in enumerate(wanted):
         at = number % len(calls)
@@ -77,21 +79,33 @@ def _case(
     layout = form.layout if form.layout in call.layouts else draw.choice(call.layouts)
     others = [each for each in axes[1:] if each != axis]
     least = others[form.least] if others and form.least is not None else None
-    most = min(call.most, MOST_LONG if size > LONG else MOST)
-    for attempt in range(10):
-        sizes = {}
-        for each, few in call.axes.items():
-            if each == axis:
-                wanted: Sequence[int] = [size]
-            elif each.endswith("!"):  # kernels are built for each of these
-                wanted = few[:: max(len(few) // 2, 1)]
-            elif each == least or attempt == 9:
-                wanted = [min(few)]
-            else:  # the smaller, the more often it was too much
-                wanted = [n for n in few if n > 1]
-                wanted = wanted[: max(len(wanted) - attempt, 1)]
-            sizes[each.rstrip("!")] = draw.choice(wanted)
-        case = Case(sizes, layout, form.parts, draw.randrange(1 << 30))
-        if call.work_of(case) <= most and size <= call.most_size:
-            return case
+    wanted: dict[str, Sequence[int]] = {}
+    for each, few in call.axes.items():
+        name = each.rstrip("!")
+        if each == axis:
+            wanted[name] = [size]
+        elif name != each:  # kernels are built for each of these
+            wanted[name] = few[:: max(len(few) // 2, 1)]
+        else:
+            wanted[name] = [min(few)] if each == least else [n for n in few if n > 1]
+    seed = draw.randrange(1 << 30)
+    smallest = {name: [min(few)] for name, few in wanted.items()}
+    alone = {each: [size if each == axis else min(call.axes[each])] for each in axes}
+    for choice in (wanted, {**smallest, **alone}):
+        cases = [
+            Case(dict(zip(choice, sizes, strict=True)), layout, form.parts, seed)
+            for sizes in product(*choice.values())
+        ]
+        cases.sort(key=call.work_of)
+        most = min(call.most, _most(size))
+        count = bisect_right(cases, most, key=call.work_of)
+        if count and size <= call.most_size:
+            # With many work-groups one that writes too much does so after others.
+            return cases[draw.randrange(count // 2 if size > LONG else 0, count)]
     return None
+
+
+def _most(size: int) -> int:
+    if size < LONG:
+        return MOST
+    return MOST_LONG if size < VERY_LONG else MOST_VERY_LONG
