@@ -17,6 +17,9 @@ _LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _FILE = re.compile(
     r"`([\w./]+/[\w.]+\.(?:py|cpp|h|cl|json|txt|md|toml|yml))(?:::\w+)?`"
 )
+# Tables of places in PyTorch, of several versions: tests/bystander compares them with the
+# installed one.
+_TABLE_OF_PLACES = re.compile(r"^\| place \|.*\n(?:\|.*\n)+", re.MULTILINE)
 # The folders of files that are not named from the root. Some are PyTorch's.
 _TORCH = Path(find_spec("torch").origin).parent
 _PLACES = (ROOT, ROOT / "xpurt", ROOT / "tests", _TORCH, _TORCH / "include")
@@ -49,7 +52,7 @@ def broken_links(page: Path, text: str) -> list[str]:
 
 
 def missing_files(text: str) -> list[str]:
-    named = {match[1] for match in _FILE.finditer(text)}
+    named = {match[1] for match in _FILE.finditer(_TABLE_OF_PLACES.sub("", text))}
     return sorted(
         name for name in named if not any((place / name).is_file() for place in _PLACES)
     )
