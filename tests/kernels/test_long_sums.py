@@ -170,3 +170,33 @@ def test_variance_of_small_noise(xpu: torch.device) -> None:
         found = x.to(xpu).var(1).cpu().numpy()
     exact = x.numpy().astype(np.longdouble).var(axis=1, ddof=1)
     assert float((np.abs(found - exact) / exact).max()) < 1e-4
+
+
+LONG = 1_000_000
+
+
+def near_one(x: torch.Tensor) -> torch.Tensor:
+    """The same numbers in float and in double."""
+    return 1 + ((x * 2**12).round() / 2**12 - 0.5) / 2**8
+
+
+# Each with the most that may be lost, as a share of the largest result.
+LOSSES: dict[str, tuple[Call, float]] = {
+    "prod": (lambda x: near_one(x).prod(), 1e-6),
+    "prod along 0": (lambda x: near_one(x).view(-1, 4).prod(0), 1e-6),
+    "sum along 0": (lambda x: x.view(-1, 10).sum(0), 3.5e-7),
+    "sum along 1": (lambda x: x.view(10, -1, 10).sum(1), 5e-7),
+    "nll_loss": (lambda x: F.nll_loss(-x.view(-1, 1), torch.zeros_like(x).long()), 3e-7),
+    "layer_norm": (lambda x: F.layer_norm(x, x.shape), 6e-7),
+    "group_norm": (lambda x: F.group_norm(x.view(1, 4, -1), 2), 6e-7),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_long_sums_lose_little(name: str, xpu: torch.device) -> None:
+    op, most = LOSSES[name]
+    x = torch.rand(LONG, generator=torch.Generator().manual_seed(0))
+    with xpurt.kernel_policy("sycl"):
+        found = op(x.to(xpu)).cpu().double()
+    exact = op(x.double())
+    assert ((found - exact).abs().max() / exact.abs().max()).item() < most

@@ -325,9 +325,15 @@ Tensor& rrelu_out(const Tensor& self, Tensor& noise, const at::Scalar& lower,
   const ScalarType type = self.scalar_type();
   TORCH_CHECK(noise.scalar_type() == type, "expected scalar type ", type, " but found ",
               noise.scalar_type());
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, type, "rrelu_with_noise",
+                                  [&] {  // throws if they are out of range
+                                    lower.to<scalar_t>();
+                                    upper.to<scalar_t>();
+                                  });
   const double from = lower.toDouble(), to = upper.toDouble();
   TORCH_CHECK(from <= to);
   at::native::resize_output(out, self.sizes());
+  at::assert_no_internal_overlap(out);
   if (self.numel() == 0) return out;
   rrelu_row(take_draw(generator, self.device()), self, out, noise, from, to,
             last_below(to, type), digits_of(type));

@@ -40,6 +40,7 @@ struct WiderTypes {
   // The wider type, by type; Undefined: the type is unchanged.
   std::array<ScalarType, static_cast<size_t>(ScalarType::NumOptions)> wide;
   std::array<bool, static_cast<size_t>(ScalarType::NumOptions)> on_cpu{};
+  bool powers_of_two = false;
 
   ScalarType of(ScalarType type) const {
     const ScalarType found = wide[static_cast<size_t>(type)];
@@ -87,6 +88,7 @@ class WiderCall {
 
   // Runs the call, and returns the results.
   Stack run() const {
+    if (wider_.powers_of_two) check_lengths();
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     Stack wide;
     for (size_t i = 0; i < given_.size(); ++i) wide.push_back(argument(i));
@@ -103,6 +105,20 @@ class WiderCall {
   }
 
  private:
+  // The length of the last dimension of a real result is an argument.
+  void check_lengths() const {
+    const Tensor& self = given_[0].toTensor();
+    std::vector<int64_t> lengths;
+    for (const int64_t dim : given_[1].toIntVector()) lengths.push_back(self.size(dim));
+    if (!lengths.empty() && given_[3].isInt()) lengths.back() = given_[3].toInt();
+    TORCH_CHECK(
+        std::ranges::all_of(
+            lengths, [](int64_t each) { return each > 0 && (each & (each - 1)) == 0; }),
+        "FFT only supports dimensions whose sizes are powers of two when "
+        "computing in half precision, but got a signal size of ",
+        c10::IntArrayRef(lengths), ". Convert the tensor to float32.");
+  }
+
   Tensor converted(const Tensor& tensor) const {
     if (!tensor.defined() || !wider_.takes(tensor.scalar_type())) return tensor;
     return tensor.to(wider_.of(tensor.scalar_type()));
@@ -225,6 +241,7 @@ void add_wider_types(const std::vector<WiderRow>& rows) {
     for (const std::string& name : {row.name, row.name + '_'}) {
       const auto [found, is_new] = by_name.try_emplace(name);
       WiderTypes& wider = found->second;
+      wider.powers_of_two = row.powers_of_two;
       if (is_new) wider.wide.fill(ScalarType::Undefined);
       for (const auto& [from, to] : row.types) {
         wider.wide[static_cast<size_t>(from)] = to;

@@ -19,6 +19,7 @@ struct WiderRow {
   // The CPU supports these types, so the row is only for devices whose memory the host
   // cannot read.
   bool on_cpu = false;
+  bool powers_of_two = false;  // a Fourier transform, of such lengths only
 };
 
 // Called once per process, before the first call of an op.

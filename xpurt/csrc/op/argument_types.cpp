@@ -61,4 +61,14 @@ bool is_of_no_kernel(const c10::Argument& argument) {
   }
 }
 
+bool is_beyond_int(const c10::Argument& argument, const c10::IValue& value) {
+  constexpr std::string_view kNames[] = {"kernel_size", "stride", "padding",
+                                         "dilation"};
+  return value.isIntList() &&
+         std::ranges::find(kNames, argument.name()) != std::end(kNames) &&
+         std::ranges::any_of(value.toIntVector(), [](int64_t each) {
+           return static_cast<int>(each) != each;
+         });
+}
+
 }  // namespace xpurt

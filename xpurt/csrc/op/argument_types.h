@@ -14,5 +14,8 @@ bool is_optional_tensor_list(const c10::Argument& argument);  // Tensor?[]
 bool is_written(const c10::Argument& argument);
 // A type that no kernel receives: a dtype, a device, ...
 bool is_of_no_kernel(const c10::Argument& argument);
+// Whether it is the size, the stride, ... of a window, with a value beyond an int:
+// PyTorch's kernels refuse that.
+bool is_beyond_int(const c10::Argument& argument, const c10::IValue& value);
 
 }  // namespace xpurt

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "op/element_type.h"
 #include "op/meta/structured_metas.h"
 
 namespace xpurt {
@@ -69,6 +70,9 @@ CustomKernelSpec::CustomKernelSpec(RowFields& fields)
       rows(fields.take<RowFields::Strings>("rows")),
       same_type(fields.take<bool>("same_type")),
       alike(fields.take<RowFields::Strings>("alike")),
+      parameters(fields.take<RowFields::Strings>("parameters")),
+      per_channel(fields.take<bool>("per_channel")),
+      types(fields.take<RowFields::Strings>("types")),
       draws(fields.take<bool>("draws")),
       fault(fields.take<std::string>("fault")),
       primitive(fields.take<std::string>("primitive")) {}
@@ -79,9 +83,23 @@ void CustomKernelSpec::raise_fault() const {
   RowSpec::raise_fault();
 }
 
+bool CustomKernelSpec::takes(const std::string& argument, c10::ScalarType type) const {
+  const char letter = letter_of(type);
+  for (const std::string& each : types) {
+    const size_t end = each.find('=');
+    if (each.compare(0, end, argument) == 0) {
+      return each.find(letter, end + 1) != std::string::npos;
+    }
+  }
+  if (argument == "index" || argument == "indices")
+    return letter == 'i' || letter == 'l';
+  const bool is_listed = argument.starts_with("indices");
+  return !is_listed || std::string_view("iltu").find(letter) != std::string_view::npos;
+}
+
 CustomKernelOverload::CustomKernelOverload(const CustomKernelSpec& spec,
-                                           const c10::FunctionSchema& of)
-    : schema(of), has_meta(structured_meta(of) != nullptr) {
+                                           const c10::OperatorHandle& of)
+    : op(of), schema(op.schema()), has_meta(structured_meta(schema) != nullptr) {
   for (const c10::Argument& each : schema.arguments()) {
     const int at = static_cast<int>(arguments.size());
     arguments.push_back(&each);

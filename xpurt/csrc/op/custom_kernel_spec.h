@@ -1,6 +1,7 @@
 // The specification of a custom kernel, and an overload that its steps compute.
 #pragma once
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
 #include <array>
@@ -52,6 +53,9 @@ struct ResultSpec {
 struct CustomKernelSpec : RowSpec {
   explicit CustomKernelSpec(RowFields& fields);
   [[noreturn]] void raise_fault() const override;
+  // Whether an argument may have this type, by `types`. Indices that are not in there
+  // are int32 or int64, and masks in lists of indices bools.
+  bool takes(const std::string& argument, c10::ScalarType type) const;
 
   std::vector<Step> steps;
   std::vector<Scratch> scratch;
@@ -63,6 +67,9 @@ struct CustomKernelSpec : RowSpec {
   std::vector<std::string> rows;        // tensors whose rows can be computed separately
   bool same_type;                       // PyTorch requires tensors of one type
   std::vector<std::string> alike;       // arguments of the type of the first tensor
+  std::vector<std::string> parameters;  // of a normalization: of one type
+  bool per_channel;                     // they have as many elements as channels
+  RowFields::Strings types;             // "argument=letters": the types of arguments
   bool draws;                           // random numbers
   std::string fault;                    // the cause of a fault, if not a wrong index
   std::string primitive;                // of oneDNN, which can replace the steps
@@ -70,8 +77,9 @@ struct CustomKernelSpec : RowSpec {
 
 // One overload of the row's op: the positions of its arguments by their roles.
 struct CustomKernelOverload {
-  CustomKernelOverload(const CustomKernelSpec& spec, const c10::FunctionSchema& of);
+  CustomKernelOverload(const CustomKernelSpec& spec, const c10::OperatorHandle& of);
 
+  const c10::OperatorHandle op;
   const c10::FunctionSchema& schema;
   std::vector<const c10::Argument*> arguments;
   std::vector<int> written;

@@ -213,6 +213,7 @@ Stack throw_what_the_cpu_throws(const c10::OperatorHandle& op, const Stack& stac
   for (size_t at = first; at < stack.size(); ++at) for_each_tensor(stack[at], count);
   const bool runs =
       op.hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
+      op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
       op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   if (elements > kMost || !runs) return {};
   Stack zeros = arguments_as(op.schema(), stack, c10::DeviceType::CPU,
@@ -236,6 +237,15 @@ std::vector<Tensor> meta_call(const c10::OperatorHandle& op, const Stack& stack)
   CallKey key(op, stack);
   const auto make = [&] { return results_of(op, stack); };
   return key.is_whole() ? *known->find_unlocked(key.take(), make) : make();
+}
+
+bool has_type_of_result(const c10::OperatorHandle& op, const Stack& stack, size_t out) {
+  const auto& arguments = op.schema().arguments();
+  size_t result = 0;
+  for (size_t at = 0; at < out; ++at) result += arguments[at].is_out() ? 1 : 0;
+  const Tensor found = meta_call(op, stack)[result];
+  const Tensor& given = stack[stack.size() - arguments.size() + out].toTensor();
+  return !found.defined() || found.scalar_type() == given.scalar_type();
 }
 
 }  // namespace xpurt

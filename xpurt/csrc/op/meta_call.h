@@ -17,6 +17,11 @@ namespace xpurt {
 std::vector<at::Tensor> meta_call(const c10::OperatorHandle& op,
                                   const torch::jit::Stack& stack);
 
+// Whether the out= at position `out` of the arguments has the type of its result.
+// Throws like meta_call().
+bool has_type_of_result(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
+                        size_t out);
+
 // For a call that failed: throws the error of PyTorch's CPU kernel for zeros in place
 // of the operands, if it has one. Returns the kernel's results if it accepts the call.
 // A large call is left out; then there are no results.

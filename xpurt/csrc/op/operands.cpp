@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "op/stack_tensors.h"
+#include "stream/capture.h"
 
 namespace xpurt {
 namespace {
@@ -106,6 +107,23 @@ bool has_no_elements(const c10::FunctionSchema& schema,
     if (i == 0 && has_empty && stack[first].isTensor()) return true;
   }
   return has_empty && !has_elements;
+}
+
+bool is_left_to_host(bool has_cpu_kernel, const c10::FunctionSchema& schema,
+                     const torch::jit::Stack& stack, c10::Device device) {
+  return has_cpu_kernel && has_no_elements(schema, stack) &&
+         !(device.is_xpu() && is_capturing(device.index()));
+}
+
+bool has_wrong_length(const at::Tensor& parameter, const at::Tensor& input) {
+  return input.dim() > 1 && parameter.numel() != input.size(1);
+}
+
+void check_length(const at::Tensor& parameter, const at::Tensor& input,
+                  const std::string& name) {
+  if (!parameter.defined() || !has_wrong_length(parameter, input)) return;
+  TORCH_CHECK(false, name, " should contain ", input.size(1), " elements not ",
+              parameter.numel());
 }
 
 void check_same_device(const char* op, const at::Tensor& first, const at::Tensor& other,

@@ -107,7 +107,10 @@ RowFields as_row(const py::dict& given) {
 
 WiderRow as_wider(const py::dict& given) {
   const auto& types = c10::getStringToDtypeMap();
-  WiderRow row{given["name"].cast<std::string>(), {}, given["on_cpu"].cast<bool>()};
+  WiderRow row{given["name"].cast<std::string>(),
+               {},
+               given["on_cpu"].cast<bool>(),
+               given["powers_of_two"].cast<bool>()};
   for (const auto& [from, to] :
        given["types"].cast<std::vector<std::pair<std::string, std::string>>>()) {
     row.types.emplace_back(types.at(from), types.at(to));

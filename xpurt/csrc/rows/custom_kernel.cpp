@@ -7,6 +7,7 @@
 
 #include "onednn/rows.h"
 #include "op/element_type.h"
+#include "op/meta_call.h"
 #include "op/op_record.h"
 #include "op/operands.h"
 #include "op/plain_indices.h"
@@ -15,7 +16,6 @@
 #include "rows/custom_kernel_results.h"
 #include "rows/launch.h"
 #include "rows/run_split.h"
-#include "stream/capture.h"
 
 namespace xpurt {
 namespace {
@@ -47,13 +47,12 @@ class CustomKernelRun final : public RowCall {
   const c10::IValue& argument(const Stack& stack, size_t at) const {
     return overload_.argument(stack, at);
   }
-  bool is_captured() const {
-    return call_.device.is_xpu() && is_capturing(call_.device.index());
-  }
   void read_tensors(const Stack& stack);
   bool can_read() const;
+  bool has_parameters() const;
   bool can_write(const Tensor& target, bool is_out) const;
   bool is_apart(const Tensor& target, const std::string& name) const;
+  bool has_result_type(const Stack& stack, size_t out) const;
   void add_cost(const CustomKernelCall& call, OpCost* cost) const;
   int64_t work_items(const Step& step, const Stack& stack,
                      const CustomKernelCall& call) const;
@@ -120,14 +119,37 @@ bool is_plain(const Tensor& t, c10::Device device) {
          !t.is_conj() && letter_of(t.scalar_type()) != 0;
 }
 
+// PyTorch's kernel converts to another type, or raises the error.
+bool CustomKernelRun::has_result_type(const Stack& stack, size_t out) const {
+  const ScalarType type = argument(stack, out).toTensor().scalar_type();
+  const int of = overload_.copied >= 0 ? overload_.copied : overload_.like;
+  if (of >= 0) return type == argument(stack, of).toTensor().scalar_type();
+  return has_type_of_result(overload_.op, stack, out);
+}
+
+bool CustomKernelRun::has_parameters() const {
+  const Tensor& first = call_.tensors[0].tensor;
+  auto type = ScalarType::Undefined;
+  return std::ranges::all_of(spec_.parameters, [&](const std::string& name) {
+    const Tensor* parameter = call_.find(name);
+    if (parameter == nullptr) return true;
+    if (spec_.per_channel && has_wrong_length(*parameter, first)) return false;
+    const bool is_first = type == ScalarType::Undefined;
+    if (is_first) type = parameter->scalar_type();
+    return type == parameter->scalar_type() &&
+           (type == call_.type || type == computed_in(call_.type));
+  });
+}
+
 bool CustomKernelRun::can_read() const {
-  if (!spec_.has_type(call_.type)) return false;
+  if (!spec_.has_type(call_.type) || !has_parameters()) return false;
   // Complex tensors are not mixed with real ones, except indices and masks.
   const bool complex = c10::isComplexType(call_.type);
   return std::ranges::all_of(call_.tensors, [&](const NamedTensor& each) {
     const Tensor& t = each.tensor;
     if (!t.defined()) return true;
     if (names(spec_.alike, each.name) && t.scalar_type() != call_.type) return false;
+    if (has_cpu_kernel_ && !spec_.takes(each.name, t.scalar_type())) return false;
     return is_plain(t, call_.device) && t.dim() <= kMaxDims &&
            !(complex ? t.is_floating_point() : t.is_complex());
   });
@@ -161,10 +183,10 @@ bool CustomKernelRun::is_apart(const Tensor& target, const std::string& name) co
 bool CustomKernelRun::read(const Stack& stack) {
   read_tensors(stack);
   is_read_ = true;
-  if (has_cpu_kernel_ && has_no_elements(overload_.schema, stack) && !is_captured()) {
+  if (is_left_to_host(has_cpu_kernel_, overload_.schema, stack, call_.device) ||
+      !can_read()) {
     return false;
   }
-  if (!can_read()) return false;
   bool needs_fp64 = is_double(call_.type);  // a result may be wider than the operands
   for (size_t at = 0; at < overload_.arguments.size(); ++at) {
     const c10::IValue& value = argument(stack, at);
@@ -172,6 +194,8 @@ bool CustomKernelRun::read(const Stack& stack) {
     const c10::Argument& each = *overload_.arguments[at];
     if (is_written(each) && !can_write(value.toTensor(), each.is_out())) return false;
     if (is_written(each) && !is_apart(value.toTensor(), each.name())) return false;
+    if (each.is_out() && !has_result_type(stack, at)) return false;
+    if (is_beyond_int(each, value)) return false;
     if (kind_of(each) == c10::TypeKind::NumberType && !value.isNone() &&
         !converts(value.toScalar(), call_.type)) {
       return false;
@@ -346,7 +370,7 @@ struct CustomKernelKind final : CustomKernelSpec {
     }
     return make_row<CustomKernelRun>(
         prior_of(*this), static_cast<const CustomKernelSpec&>(*this),
-        CustomKernelRoles{CustomKernelOverload(*this, schema),
+        CustomKernelRoles{CustomKernelOverload(*this, overload.op),
                           find_primitive(primitive),
                           op_record(overload.op).has_cpu_kernel});
   }

@@ -72,7 +72,7 @@ bool Decomposition::accepts(const Stack& stack) const {
     });
   };
   size_t left = arguments_;
-  bool needs_fp64 = false;
+  bool needs_fp64 = false, asks_meta = false;
   const auto fits = [&](const c10::IValue& value) {
     if (!value.isTensor() || !value.toTensor().defined()) return true;
     const Tensor& tensor = value.toTensor();
@@ -94,6 +94,9 @@ bool Decomposition::accepts(const Stack& stack) const {
     if (!takes_type(spec_.same_type, tensor.scalar_type(),
                     is_out ? spec_.result_type(type) : type, is_out && !spec_.converts))
       return false;
+    const bool is_index = is_index_or_bool(tensor.scalar_type()) &&
+                          tensor.scalar_type() != spec_.result_type(type);
+    if (is_out && !spec_.converts && (is_index || has_meta_)) asks_meta = true;
     return tensor.device() == *device;
   };
   const auto is_number = [&](const c10::IValue& value) {
@@ -102,6 +105,11 @@ bool Decomposition::accepts(const Stack& stack) const {
   };
   for (auto value = stack.end() - arguments_; value != stack.end(); ++value, --left) {
     if (is_number(*value)) continue;
+    const c10::Argument& argument = op_.schema().arguments()[arguments_ - left];
+    if (kind_of(argument) == c10::TypeKind::NumberType && !value->isNone() &&
+        type != c10::ScalarType::Undefined && !converts(value->toScalar(), type)) {
+      return false;
+    }
     if (value->isList()) {
       const auto list = value->toListRef();
       if (!std::all_of(list.begin(), list.end(), fits)) return false;
@@ -110,10 +118,8 @@ bool Decomposition::accepts(const Stack& stack) const {
     }
   }
   if (!device.has_value()) return false;
-  if (has_cpu_kernel_ && has_no_elements(op_.schema(), stack) &&
-      !is_capturing(device->index())) {
-    return false;
-  }
+  if (is_left_to_host(has_cpu_kernel_, op_.schema(), stack, *device)) return false;
+  if (asks_meta && !have_types_of_results(stack)) return false;
   const Ordinal& there = ordinal(device->index());
   if (spec_.native_on_cpu && there.home_device().is_cpu &&
       kernel_policy() == KernelPolicy::automatic && !is_capturing(device->index())) {
@@ -122,6 +128,19 @@ bool Decomposition::accepts(const Stack& stack) const {
   // Without double, one copy of the operands for PyTorch's kernel is better than one
   // for each op of the function, some of which have no kernel for the CPU.
   return there.home_device().is_opencl && (!needs_fp64 || has_fp64(there));
+}
+
+// Whether each out= has the type of a new result.
+bool Decomposition::have_types_of_results(const Stack& stack) const {
+  const Stack inputs(stack.end() - arguments_, stack.end() - outs_);
+  const std::vector<Tensor> results = meta_call(functional_, inputs);
+  for (int k = 0; k < outs_; ++k) {
+    const Tensor& out = stack[stack.size() - outs_ + k].toTensor();
+    if (results[k].defined() && results[k].scalar_type() != out.scalar_type()) {
+      return false;
+    }
+  }
+  return true;
 }
 
 OperatorHandle Decomposition::form() const {

@@ -1,5 +1,6 @@
 // Rows that compute each element of the result from one element of each operand.
 #include <ATen/TensorIterator.h>
+#include <ATen/ops/empty.h>
 
 #include "op/element_type.h"
 #include "op/row_call.h"
@@ -174,8 +175,22 @@ at::TensorIterator PointwiseCall::iterator(Numbers* numbers) const {
   int count = 1;
   // The tensor of an in-place op takes part in the result's shape even if its values
   // are not read.
+  // A number has no place in the kernel's layout. Without elements there is no kernel,
+  // and PyTorch's iterator chooses other strides for the result if a number takes part.
+  bool is_empty = false;
+  for (int k = 0; k < binding_.operands; ++k) {
+    is_empty |= !call_.is_scalar(k) && call_.tensors[k]->numel() == 0;
+  }
+  const bool compares = spec_.result == ResultRule::boolean;
   const auto add_input = [&](int k) {
-    if (call_.is_scalar(k)) return;
+    if (call_.is_scalar(k)) {
+      if (is_empty && call_.present[k] && (compares || call_.tensors[k] != nullptr)) {
+        const auto options = at::TensorOptions(at::kFloat);
+        config.add_owned_const_input(
+            at::empty({}, options.device(c10::DeviceType::XPU, call_.device)));
+      }
+      return;
+    }
     config.add_const_input(*call_.tensors[k]);
     (*numbers)[k] = count++;
   };

@@ -139,11 +139,14 @@ class CustomKernel(BaseRow):
     "(arguments) -> results". `results`, if there are any, has one per result. PyTorch's
     kernel, if it has one for the CPU, computes calls whose first tensor is empty. It is
     called for its error, too, if an argument in `alike` has another type than the first
-    tensor, and with `same_type` if an `out=` has. A row that `draws` random numbers
-    receives contiguous tensors as one dimension. `fault` is the message of the
-    RuntimeError that a FAULT raises; without it a FAULT is a wrong index. `primitive`
-    names oneDNN's counterpart of the steps, for the calls that oneDNN computes as
-    PyTorch does (``csrc/onednn/rows.h``), on a CPU."""
+    tensor, with `same_type` if an `out=` has, and if an argument has a type that is not
+    in `types`: "name=letters". Indices that are not in there are int32 or int64.
+    `parameters` have one type, that of the first tensor, or float beside halves; and,
+    if they are `per_channel`, one element per channel of the input. A row that `draws`
+    random numbers receives contiguous tensors as one dimension. `fault` is the message
+    of the RuntimeError that a FAULT raises; without it a FAULT is a wrong index.
+    `primitive` names oneDNN's counterpart of the steps, for the calls that oneDNN
+    computes as PyTorch does (``csrc/onednn/rows.h``), on a CPU."""
 
     template: ClassVar[str] = "custom_kernel"
 
@@ -164,6 +167,9 @@ class CustomKernel(BaseRow):
     results: tuple[Result, ...] = ()
     same_type: bool = False
     alike: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    per_channel: bool = False
     draws: bool = False
     fault: str = ""
     primitive: str = ""
@@ -206,6 +212,9 @@ class CustomKernel(BaseRow):
             "rows": list(self.rows),
             "same_type": self.same_type,
             "alike": list(self.alike),
+            "types": list(self.types),
+            "parameters": list(self.parameters),
+            "per_channel": self.per_channel,
             "draws": self.draws,
             "fault": self.fault,
             "primitive": self.primitive,

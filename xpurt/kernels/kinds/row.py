@@ -164,7 +164,8 @@ class Row(BaseRow):
 class Reduction(BaseRow):
     """A reduction along any dimensions: ``transform`` is applied to each ``a0``, and
     the associative ``combine`` to two values ``a`` and ``b``; ``finish`` computes the
-    result from ``acc`` and the number ``n`` of elements."""
+    result from ``acc`` and the number ``n`` of elements. With `in_double` floats are
+    combined in double, on devices that have it."""
 
     template: ClassVar[str] = "reduction"
 
@@ -176,6 +177,7 @@ class Reduction(BaseRow):
     finish: str = "acc"
     flops: float = 1
     raises_on_empty: bool = False
+    in_double: bool = False
 
     def described(self) -> dict[str, object]:
         return {

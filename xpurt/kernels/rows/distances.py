@@ -183,7 +183,10 @@ ROWS: tuple[CustomKernel | Decomposed, ...] = (
         flops=60,
     ),
     CustomKernel(
-        "linalg_cross", (Step(over="out", along=("dim",), text=CROSS),), NUMERIC
+        "linalg_cross",
+        (Step(over="out", along=("dim",), text=CROSS),),
+        NUMERIC,
+        alike=("other",),
     ),
     Decomposed("renorm"),
 )

@@ -18,7 +18,6 @@ from xpurt.kernels.rows.fourier_passes import KIND, RADICES
 from xpurt.kernels.rows.fourier_passes import ROWS as PASSES
 
 ATEN = torch.ops.aten
-_FULL_TYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
 def factors_of(length: int) -> list[int] | None:
@@ -139,8 +138,6 @@ def transformed(
 def c2c(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
     if not dim:
         return self.clone()
-    if self.dtype not in _FULL_TYPES or not self.is_complex():
-        return ATEN._fft_c2c(self, dim, normalization, forward)  # type: ignore[no-any-return]
     dims = [d % self.dim() for d in dim]
     order = order_of(self, dims)
     scale = scale_of([self.shape[d] for d in dims], normalization)
@@ -150,8 +147,6 @@ def c2c(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> 
 
 
 def r2c(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
-    if self.dtype not in _FULL_TYPES or self.is_complex():
-        return ATEN._fft_r2c(self, dim, normalization, onesided)  # type: ignore[no-any-return]
     *dims, last = [d % self.dim() for d in dim]
     order = order_of(self, dims, last)
     scale = scale_of([self.shape[d] for d in (*dims, last)], normalization)
@@ -168,7 +163,7 @@ def c2r(
     *dims, last = [d % self.dim() for d in dim]
     half = last_dim_size // 2 + 1
     fits = self.shape[last] in (half, last_dim_size) and last_dim_size > 0
-    if self.dtype not in _FULL_TYPES or not self.is_complex() or not fits:
+    if not fits:
         return ATEN._fft_c2r(self, dim, normalization, last_dim_size)  # type: ignore[no-any-return]
     x = c2c(self, dims, normalization, False) if dims else self
     order = order_of(x, (), last)
@@ -186,7 +181,9 @@ def c2r(
 REAL = Kind("fd")
 ROWS = (
     *PASSES,
-    Decomposed("_fft_c2c", c2c, KIND, native_on_cpu=True),
-    Decomposed("_fft_r2c", r2c, REAL, native_on_cpu=True, result="complex"),
-    Decomposed("_fft_c2r", c2r, KIND, native_on_cpu=True, result="real"),
+    Decomposed("_fft_c2c", c2c, KIND, of_kind=True, native_on_cpu=True),
+    Decomposed(
+        "_fft_r2c", r2c, REAL, of_kind=True, native_on_cpu=True, result="complex"
+    ),
+    Decomposed("_fft_c2r", c2r, KIND, of_kind=True, native_on_cpu=True, result="real"),
 )

@@ -16,7 +16,10 @@ ANSWERING = Kind(BOOL, result="boolean")
 REDUCTIONS = (
     Reduction("sum", SUMMING, identity="0", combine="a + b"),
     Reduction("mean", AVERAGING, identity="0", combine="a + b", finish="acc / (C)n"),
-    Reduction("prod", SUMMING, identity="ONE", combine="times(a, b)"),
+    # The rounding errors of a product add up in any order.
+    Reduction(
+        "prod", SUMMING, identity="ONE", combine="times(a, b)", in_double=True
+    ),
     Reduction(
         "amax",
         ARITHMETIC,

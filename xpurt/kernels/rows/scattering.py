@@ -338,6 +338,7 @@ ROWS = (
         ARITHMETIC,
         begins_as="self",
         overloads=("int_Scalar", "int_Scalar_out"),
+        types=("index=l",),
     ),
     Decomposed("index_fill", index_fill, overloads=("int_Tensor", "int_Tensor_out")),
     CustomKernel(
@@ -354,7 +355,14 @@ ROWS = (
         begins_as="self",
         alike=("values",),
     ),
-    CustomKernel("put", (PUT_FLAT,), ARITHMETIC, begins_as="self", alike=("source",)),
+    CustomKernel(
+        "put",
+        (PUT_FLAT,),
+        ARITHMETIC,
+        begins_as="self",
+        alike=("source",),
+        types=("index=l",),
+    ),
     CustomKernel(
         "embedding_dense_backward",
         (OCCURRENCES, EMBEDDING_BACKWARD),

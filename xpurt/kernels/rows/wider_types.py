@@ -29,11 +29,14 @@ class WiderTypes:
 
     on_cpu: the CPU has kernels of these types. The wider type is used only on a device
     whose memory the host can't read, as the device has a kernel of it.
+    powers_of_two: the op is a Fourier transform, which GPUs compute in these types only
+    along dimensions of such sizes.
     """
 
     aten: str
     dtypes: tuple[str, ...]
     on_cpu: bool = False
+    powers_of_two: bool = False
 
     def described(self) -> dict[str, object]:
         """The row in the form that C++ reads."""
@@ -41,6 +44,7 @@ class WiderTypes:
             "name": f"aten::{self.aten}",
             "types": [(dtype, WIDE[dtype]) for dtype in self.dtypes],
             "on_cpu": self.on_cpu,
+            "powers_of_two": self.powers_of_two,
         }
 
 
@@ -60,8 +64,9 @@ ROWS: tuple[WiderTypes, ...] = (
     ),
     *_all("rrelu_with_noise rrelu_with_noise_backward", "float16"),
     # With out= one of the types is that of the results.
-    *_all("_fft_c2c", "complex32"),
-    *_all("_fft_r2c _fft_c2r", "float16", "complex32"),
+    WiderTypes("_fft_c2c", ("complex32",), powers_of_two=True),
+    WiderTypes("_fft_r2c", ("float16", "complex32"), powers_of_two=True),
+    WiderTypes("_fft_c2r", ("float16", "complex32"), powers_of_two=True),
     WiderTypes("abs", ("bool",)),
     *_all("trace", "bool", "complex32"),
     *_all("acos acosh asin asinh atan atanh cos cosh sin sinh tan tanh", "complex32"),

@@ -312,15 +312,16 @@ def reduction_source(
         }.get((template, inner), ""),
         "attributes": attributes,
     }
+    in_double = row.in_double and computed_as == "f"
     text = "\n".join(
         [
             lanes,
-            prelude(computed_as, stored_as),
+            prelude(computed_as, stored_as, in_double=in_double),
             fill("reduction", **values),
             fill(template, **values),
         ]
     )
-    return Source(entry, finished(text, computed_as))
+    return Source(entry, text if in_double else finished(text, computed_as))
 
 
 def softmax_source(

@@ -1,10 +1,11 @@
-// Ops whose CPU kernel in PyTorch reads beyond a table if an index is wrong, which may
-// end the process.
+// Ops whose CPU kernel in PyTorch reads beyond a tensor if an index or a length is
+// wrong, which may end the process.
 #include <ATen/ops/aminmax.h>
 
 #include <algorithm>
 
 #include "op/op_record.h"
+#include "op/operands.h"
 
 namespace xpurt {
 namespace {
@@ -57,11 +58,35 @@ void of_valid_labels(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
   op.redispatchBoxed(keys, stack);
 }
 
-const bool checks_registered =
-    set_host_kernels({{"aten::_ctc_loss", "", &of_valid_labels},
-                      {"aten::_ctc_loss", "Tensor", &of_valid_labels},
-                      {"aten::_embedding_bag", "", &of_valid_indices},
-                      {"aten::_embedding_bag_forward_only", "", &of_valid_indices}});
+// PyTorch's batch_norm() checks the lengths before it calls these ops.
+void of_whole_parameters(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                         torch::jit::Stack* stack) {
+  const auto& arguments = op.schema().arguments();
+  const auto a = torch::jit::last(*stack, arguments.size());
+  const size_t first = arguments[0].name() == "grad_out" ? 1 : 0;
+  const Tensor& input = a[first].toTensor();
+  for (size_t at = first + 1; at < arguments.size() && !arguments[at].is_out(); ++at) {
+    if (!a[at].isTensor()) continue;
+    const std::string& name = arguments[at].name();
+    // Those that the forward pass saved are empty in evaluation.
+    if (name.starts_with("save_") && a[at].toTensor().numel() == 0) continue;
+    if (name != "reserve") check_length(a[at].toTensor(), input, name);
+  }
+  op.redispatchBoxed(keys, stack);
+}
+
+const bool checks_registered = set_host_kernels(
+    {{"aten::native_batch_norm", "", &of_whole_parameters},
+     {"aten::native_batch_norm", "out", &of_whole_parameters},
+     {"aten::_native_batch_norm_legit", "", &of_whole_parameters},
+     {"aten::_native_batch_norm_legit", "out", &of_whole_parameters},
+     {"aten::_native_batch_norm_legit", "no_stats", &of_whole_parameters},
+     {"aten::_batch_norm_with_update", "", &of_whole_parameters},
+     {"aten::native_batch_norm_backward", "", &of_whole_parameters},
+     {"aten::_ctc_loss", "", &of_valid_labels},
+     {"aten::_ctc_loss", "Tensor", &of_valid_labels},
+     {"aten::_embedding_bag", "", &of_valid_indices},
+     {"aten::_embedding_bag_forward_only", "", &of_valid_indices}});
 
 }  // namespace
 }  // namespace xpurt

@@ -1,5 +1,6 @@
 // Normalization.
 #include "dispatch/unboxed/unboxed_op.h"
+#include "op/operands.h"
 
 // These headers need the declarations of unboxed_op.h.
 #include <ATen/ops/group_norm_native.h>
@@ -112,6 +113,23 @@ Tensor group_norm(const Tensor& input, int64_t groups, const OptionalTensor& wei
       input.contiguous(format), weight, bias, images, channels, area, groups, eps));
 }
 
+ThreeTensors native_batch_norm(c10::DispatchKeySet keys, const Tensor& input,
+                               const OptionalTensor& weight, const OptionalTensor& bias,
+                               const OptionalTensor& running_mean,
+                               const OptionalTensor& running_var, bool training,
+                               double momentum, double eps) {
+  using Op = at::_ops::native_batch_norm;
+  const auto check = [&](const OptionalTensor& parameter, const char* name) {
+    if (parameter.has_value()) check_length(*parameter, input, name);
+  };
+  check(weight, "weight");
+  check(bias, "bias");
+  check(running_mean, "running_mean");
+  check(running_var, "running_var");
+  return UnboxedOp<Op, void, Op>::call(keys, input, weight, bias, running_mean,
+                                       running_var, training, momentum, eps);
+}
+
 TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
   m.impl("group_norm", TORCH_FN(group_norm));
 }
@@ -119,7 +137,8 @@ TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
 TORCH_LIBRARY_IMPL(aten, XPU, m) {
   unboxed<at::_ops::native_layer_norm>(m);
   unboxed<at::_ops::native_layer_norm_backward>(m);
-  unboxed<at::_ops::native_batch_norm>(m);
+  m.impl("native_batch_norm", TORCH_FN(native_batch_norm));
+  unboxed_ops().emplace_back("aten::native_batch_norm");
   unboxed<at::_ops::native_batch_norm_backward>(m);
   m.impl("native_group_norm", TORCH_FN(native_group_norm));
   unboxed_ops().emplace_back("aten::native_group_norm");

@@ -38,13 +38,22 @@ PART_MOMENTS = Step(
   const long part = i / channels, c = i % channels;
   const long first = part * share, last = min(count, first + share);
   C sum = 0, rest = 0, squares = 0;
-  along(first, last, sum += input_load(in_channel(j, c, channels, inner));)
+  in_blocks(first, last,
+    C block = 0;
+    along(begin, end, block += input_load(in_channel(j, c, channels, inner));)
+    sum += block;
+  )
   across(sum, plus)
   const C mean = last > first ? sum / (last - first) : 0;
-  along(first, last,
-    const C x = input_load(in_channel(j, c, channels, inner)) - mean;
-    rest += x;
-    squares += x * x;
+  in_blocks(first, last,
+    C block = 0, block_squares = 0;
+    along(begin, end,
+      const C x = input_load(in_channel(j, c, channels, inner)) - mean;
+      block += x;
+      block_squares += x * x;
+    )
+    rest += block;
+    squares += block_squares;
   )
   across(rest, plus)
   across(squares, plus)
@@ -165,11 +174,16 @@ PART_SUMS = Step(
   const long first = part * share, last = min(count, first + share);
   const C mean = mean_of(c);
   C sum = 0, product = 0;
-  along(first, last,
-    const long at = in_channel(j, c, channels, inner);
-    const C g = grad_out_load(at);
-    sum += g;
-    product += g * (input_load(at) - mean);
+  in_blocks(first, last,
+    C block = 0, block_product = 0;
+    along(begin, end,
+      const long at = in_channel(j, c, channels, inner);
+      const C g = grad_out_load(at);
+      block += g;
+      block_product += g * (input_load(at) - mean);
+    )
+    sum += block;
+    product += block_product;
   )
   across(sum, plus)
   across(product, plus)
@@ -237,6 +251,8 @@ ROWS = (
             contiguous=("weight", "bias"),
             dense=("input",),
             results=(LIKE_INPUT, SAVED, SAVED),
+            parameters=("weight", "bias", "running_mean", "running_var"),
+            per_channel=True,
             overloads=overloads,
             flops=8,
             primitive="batch_norm",
@@ -263,6 +279,8 @@ ROWS = (
         contiguous=("weight", "save_mean", "save_invstd"),
         dense=("input", "grad_out"),
         results=(LIKE_INPUT,),
+        parameters=("weight", "running_mean", "running_var"),
+        per_channel=True,
         flops=12,
         primitive="batch_norm_backward",
     ),

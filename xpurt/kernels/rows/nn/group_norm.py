@@ -31,10 +31,23 @@ GROUP_FORWARD = Step(
 #define CHANNEL(j) (first + divided(j, spread))
 #define AT(j) (last ? image + (j) % spread * channels + CHANNEL(j) : base + (j))
   C sum = 0, rest = 0, squares = 0;
-  along(0, count, sum += input_load(AT(j));)
+  in_blocks(0, count,
+    C block = 0;
+    along(begin, end, block += input_load(AT(j));)
+    sum += block;
+  )
   across(sum, plus)
   const C mean = sum / count;
-  along(0, count, const C x = input_load(AT(j)) - mean; rest += x; squares += x * x;)
+  in_blocks(0, count,
+    C block = 0, block_squares = 0;
+    along(begin, end,
+      const C x = input_load(AT(j)) - mean;
+      block += x;
+      block_squares += x * x;
+    )
+    rest += block;
+    squares += block_squares;
+  )
   across(rest, plus)
   across(squares, plus)
   const C off = rest / count;
@@ -57,10 +70,15 @@ CHANNEL_SUMS = Step(
     text="""
   const long base = i * HxW;
   C sum = 0, product = 0;
-  along(0, HxW,
-    const C g = grad_out_load(base + j);
-    sum += g;
-    product += g * input_load(base + j);
+  in_blocks(0, HxW,
+    C block = 0, block_product = 0;
+    along(begin, end,
+      const C g = grad_out_load(base + j);
+      block += g;
+      block_product += g * input_load(base + j);
+    )
+    sum += block;
+    product += block_product;
   )
   across(sum, plus)
   across(product, plus)
@@ -132,6 +150,7 @@ ROWS = (
         "native_group_norm",
         (GROUP_FORWARD,),
         FLOATING_ONLY,
+        parameters=("weight", "bias"),
         functions=GROUPS,
         contiguous=("weight", "bias"),
         dense=("input",),

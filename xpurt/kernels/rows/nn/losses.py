@@ -29,7 +29,11 @@ def sum_of(samples: str, out: str) -> Step:
   if (reduction == 0) {{
     loss = losses_load(i);
   }} else {{
-    for (long k = lane; k < samples; k += LANES) loss += losses_load(k);
+    in_blocks(0, samples,
+      C block = 0;
+      for (long k = begin + lane; k < end; k += LANES) block += losses_load(k);
+      loss += block;
+    )
     across(loss, plus);
     if (reduction == 1) loss /= samples;
   }}
@@ -77,10 +81,15 @@ WEIGHTED_SUM = """
   if (reduction == 0) {
     loss = losses_load(i);
   } else {
-    for (long k = lane; k < target_numel; k += LANES) {
-      loss += losses_load(k);
-      share += shares_load(k);
-    }
+    in_blocks(0, target_numel,
+      C block = 0, block_share = 0;
+      for (long k = begin + lane; k < end; k += LANES) {
+        block += losses_load(k);
+        block_share += shares_load(k);
+      }
+      loss += block;
+      share += block_share;
+    )
     across(loss, plus);
     across(share, plus);
     if (reduction == 1) loss /= share;
@@ -125,12 +134,18 @@ def negative_log(aten: str) -> CustomKernel:
         FLOATING_ONLY,
         scratch=(Scratch("losses", "target"), Scratch("shares", "target")),
         functions=PLUS,
+        alike=("weight",),
+        types=("target=lu",),
     )
 
 
 def negative_log_backward(aten: str) -> CustomKernel:
     return CustomKernel(
-        aten, (Step(over="self", text=NEGATIVE_LOG_BACKWARD),), FLOATING_ONLY
+        aten,
+        (Step(over="self", text=NEGATIVE_LOG_BACKWARD),),
+        FLOATING_ONLY,
+        alike=("weight",),
+        types=("target=lu",),
     )
 
 
@@ -245,6 +260,8 @@ OF_CLASSES = (
         "multi_margin_loss",
         (Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_ONE), SUM_OF_LOSSES),
         FLOATING_ONLY,
+        alike=("weight",),
+        types=("target=l",),
         scratch=(Scratch("losses", "target"),),
         functions=PLUS,
     ),
@@ -252,6 +269,8 @@ OF_CLASSES = (
         "multi_margin_loss_backward",
         (Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_ONE_BACKWARD),),
         FLOATING_ONLY,
+        alike=("weight",),
+        types=("target=l",),
         like="self",
     ),
     CustomKernel(
@@ -261,6 +280,7 @@ OF_CLASSES = (
             SUM_OF_SOME,
         ),
         FLOATING_ONLY,
+        types=("target=l",),
         scratch=(Scratch("losses", "target"),),
         functions=PLUS,
     ),
@@ -268,6 +288,7 @@ OF_CLASSES = (
         "multilabel_margin_loss_backward",
         (Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_SOME_BACKWARD),),
         FLOATING_ONLY,
+        types=("target=l",),
         like="self",
     ),
 )

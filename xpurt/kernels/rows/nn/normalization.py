@@ -49,10 +49,23 @@ FORWARD = Step(
     text="""
   const long n = input_numel / out1_numel, base = i * n;
   C sum = 0, rest = 0, squares = 0;
-  along(0, n, sum += input_load(base + j);)
+  in_blocks(0, n,
+    C block = 0;
+    along(begin, end, block += input_load(base + j);)
+    sum += block;
+  )
   across(sum, plus)
   const C mean = sum / n;
-  along(0, n, const C x = input_load(base + j) - mean; rest += x; squares += x * x;)
+  in_blocks(0, n,
+    C block = 0, block_squares = 0;
+    along(begin, end,
+      const C x = input_load(base + j) - mean;
+      block += x;
+      block_squares += x * x;
+    )
+    rest += block;
+    squares += block_squares;
+  )
   across(rest, plus)
   across(squares, plus)
   const C off = rest / n;
@@ -97,10 +110,15 @@ TO_INPUT = Step(
   const long n = input_numel / mean_numel, base = i * n;
   const C middle = mean_load(i), scale = rstd_load(i);
   C sum = 0, product = 0;
-  along(0, n,
-    const C g = grad_out_load(base + j) * weight_of(j);
-    sum += g;
-    product += g * (input_load(base + j) - middle) * scale;
+  in_blocks(0, n,
+    C block = 0, block_product = 0;
+    along(begin, end,
+      const C g = grad_out_load(base + j) * weight_of(j);
+      block += g;
+      block_product += g * (input_load(base + j) - middle) * scale;
+    )
+    sum += block;
+    product += block_product;
   )
   across(sum, plus)
   across(product, plus)
@@ -165,6 +183,7 @@ ROWS = (
         "native_layer_norm",
         (FORWARD, RSTD),
         FLOATING_ONLY,
+        parameters=("weight", "bias"),
         scratch=(Scratch("variances", "out1"),),
         functions=SHARED,
         contiguous=("input", "weight", "bias"),

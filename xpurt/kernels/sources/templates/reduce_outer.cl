@@ -16,12 +16,18 @@ __kernel void $entry(__global $out_type* out, __global const $in_type* in,
   const long last = min(first + layout.inner_chunk, layout.inner);
   const long outer_first = chunk / layout.inner_chunks * layout.outer_chunk;
   const long outer_last = min(outer_first + layout.outer_chunk, layout.outer);
-  C acc = $identity;
+  Total total;
+  begin(&total);
   for (long o = outer_first; o < outer_last; ++o) {
     __global const $in_type* plane = in + outer_offset(&layout, o);
-    for (long j = first; j < last; ++j) {
-      acc = combine(acc, element(plane + j * layout.stride[0], x$inner_stride));
+    for (long j = first; j < last;) {
+      const long end = min(j + BLOCK, last);
+      C acc = $identity;
+      for (; j < end; ++j) {
+        acc = combine(acc, element(plane + j * layout.stride[0], x$inner_stride));
+      }
+      add_block(&total, acc);
     }
   }
-  leave(out, &layout, row, chunk, acc);
+  leave(out, &layout, row, chunk, whole(&total));
 }

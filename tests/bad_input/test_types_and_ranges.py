@@ -1,0 +1,184 @@
+"""Calls that PyTorch's CPU kernels refuse for a type, a number or a length are refused
+with the same error."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import xpurt
+
+Made = Callable[..., Tensor]
+Call = Callable[[Made], object]  # of a function that makes ones: o(2, 3), o(2, 3, long)
+HALF, DOUBLE, INT, LONG = torch.half, torch.double, torch.int32, torch.int64
+BYTE, BOOL = torch.uint8, torch.bool
+
+
+def into(op: Callable[..., Any], dtype: torch.dtype) -> Call:
+    return lambda o: op(o(3, 3, LONG), o(0, dtype))
+
+
+def zeros(x: Tensor) -> Tensor:
+    return torch.zeros_like(x, dtype=LONG)
+
+
+OUT: dict[str, Callable[[Tensor, Tensor], object]] = {
+    "addmv": lambda x, out: torch.addmv(x[0], x, x[0], out=out),
+    "argmax": lambda x, out: torch.argmax(x, 0, out=out),
+    "cross": lambda x, out: torch.cross(x, x, dim=1, out=out),
+    "index_add": lambda x, out: torch.index_add(x, 0, x[0] - 1, x, out=out),
+    "index_copy": lambda x, out: torch.index_copy(x, 0, x[0] - 1, x, out=out),
+    "masked_select": lambda x, out: torch.masked_select(x, x > 0, out=out),
+    "mode": lambda x, out: torch.mode(x, 0, out=(out, zeros(out))),
+    "msort": lambda x, out: torch.msort(x, out=out),
+    "pad": lambda x, out: torch._C._nn.reflection_pad1d(x, (1, 1), out=out),
+    "scatter_add": lambda x, out: torch.scatter_add(x, 0, zeros(x), x, out=out),
+    "scatter_reduce": lambda x, out: torch.scatter_reduce(
+        x, 0, zeros(x), x, "sum", out=out
+    ),
+    "tril": lambda x, out: torch.tril(x, out=out),
+}
+PARAMETERS = {"weight": 0, "bias": 1, "running_mean": 2, "running_var": 3}
+
+
+def batch_norm(o: Made, name: str, size: int, dtype: torch.dtype) -> object:
+    """Of halves, with parameters in float but one."""
+    given = [o(3) for _ in PARAMETERS]
+    given[PARAMETERS[name]] = o(size, dtype)
+    return torch.native_batch_norm(o(2, 3, 4, HALF), *given, True, 0.1, 1e-5)
+
+
+REFUSED: dict[str, Call] = {
+    **{f"{name}, out= of int": into(op, INT) for name, op in OUT.items()},
+    **{f"{name}, out= of bool": into(op, BOOL) for name, op in OUT.items()},
+    "argmax, out= of its input's type": lambda o: torch.argmax(o(3), 0, out=o(0)),
+    "index_select by floats": lambda o: o(3, 4).index_select(0, o(2)),
+    "index_select by bytes": lambda o: o(3, 4).index_select(0, o(2, BYTE)),
+    "index_fill by floats": lambda o: o(3, 4).index_fill(0, o(2), 1),
+    "index_fill by ints": lambda o: o(3, 4).index_fill(0, o(2, INT), 1),
+    "put by floats": lambda o: o(3, 4).put(o(2), o(2)),
+    "put by ints": lambda o: o(3, 4).put(o(2, INT), o(2)),
+    "index_put by floats": lambda o: o(3, 4).index_put((o(2),), o(4)),
+    "cross of two types": lambda o: torch.cross(o(2, 3), o(2, 3, DOUBLE), dim=1),
+    "nll_loss, weight": lambda o: F.nll_loss(o(2, 3), o(2, LONG), o(3, DOUBLE)),
+    "nll_loss2d, target": lambda o: F.nll_loss(o(2, 3, 2, 2), o(2, 2, 2, INT)),
+    "multi_margin_loss, target": lambda o: F.multi_margin_loss(o(2, 3), o(2, INT)),
+    "multi_margin_loss, weight": lambda o: F.multi_margin_loss(
+        o(2, 3), o(2, LONG), weight=o(3, DOUBLE)
+    ),
+    "layer_norm": lambda o: F.layer_norm(o(2, 3, HALF), (3,), o(3, HALF), o(3)),
+    "group_norm": lambda o: F.group_norm(o(2, 4, HALF), 2, o(4), o(4, HALF)),
+    **{
+        f"batch_norm, {name}": lambda o, name=name: batch_norm(o, name, 3, HALF)
+        for name in PARAMETERS
+    },
+    "addmv, complex alpha": lambda o: torch.addmv(o(3), o(3, 3), o(3), alpha=1 + 0.5j),
+    "addmv, large beta": lambda o: torch.addmv(o(3), o(3, 3), o(3), beta=1e300),
+    "addr, large alpha": lambda o: torch.addr(o(3, 3), o(3), o(3), alpha=1e300),
+    "pow of halves": lambda o: o(3, HALF) ** 1e6,
+    "max_pool3d, stride": lambda o: F.max_pool3d(o(1, 4, 4, 4), 3, stride=2**40),
+    "rrelu, upper": lambda o: F.rrelu(o(5), 0.0, 1e300, training=True),
+    "rrelu, lower": lambda o: F.rrelu(o(5), -1e300, 0.0, training=True),
+    "rrelu_, overlap": lambda o: F.rrelu_(o(1).expand(20), training=True),
+    "quantile": lambda o: torch.quantile(o(5), -o(2)),
+    "nanquantile": lambda o: torch.nanquantile(o(5), -o(2)),
+    "nanquantile of one": lambda o: torch.nanquantile(o(), 2 * o(2)),
+}
+
+
+def refusal(call: Call, device: torch.device | str) -> tuple[type, str]:
+    def ones(*sizes: Any) -> Tensor:
+        dtype = sizes[-1] if sizes and isinstance(sizes[-1], torch.dtype) else None
+        shape = sizes[:-1] if dtype else sizes
+        return torch.ones(shape, dtype=dtype).to(device)
+
+    with pytest.raises((RuntimeError, IndexError)) as found:
+        call(ones)
+        torch.xpu.synchronize()
+    return type(found.value), str(found.value).splitlines()[0]
+
+
+@pytest.mark.mappings("CPU", "GPU")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_cpu_refuses_is_refused(name: str, xpu: torch.device) -> None:
+    with xpurt.kernel_policy("sycl"):
+        found = refusal(REFUSED[name], xpu)
+    expected = refusal(REFUSED[name], "cpu")
+    assert found[0] is expected[0]
+    assert found[1].startswith(expected[1])
+
+
+@pytest.mark.mappings("CPU", "GPU")
+@pytest.mark.parametrize("policy", ["auto", "sycl"])
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_of_wrong_lengths(
+    name: str, policy: str, xpu: torch.device
+) -> None:
+    """The CPU's kernel reads them out of bounds."""
+
+    def made(size: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.ones(size, dtype=dtype, device=xpu)
+
+    given = [made(3) for _ in PARAMETERS]
+    wrong = f"{name} should contain 3 elements not 2"
+    given[PARAMETERS[name]] = made(2)
+    x = torch.ones(2, 3, 4, device=xpu)
+    for training in (True, False):
+        with xpurt.kernel_policy(policy), pytest.raises(RuntimeError, match=wrong):
+            torch.native_batch_norm(x, *given, training, 0.1, 1e-5)
+        with xpurt.kernel_policy(policy), pytest.raises(RuntimeError, match=wrong):
+            torch._native_batch_norm_legit(x, *given, training, 0.1, 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.complex32], ids=str)
+def test_halves_are_transformed_along_powers_of_two(
+    dtype: torch.dtype, xpu: torch.device
+) -> None:
+    """As on CUDA. CPU tensors are not transformed in this type at all."""
+    x = torch.arange(96.0).view(6, 16).to(dtype).to(xpu)
+    found = torch.fft.fft(x).to(torch.complex64).cpu()
+    exact = torch.fft.fft(x.cpu().to(torch.complex64))
+    torch.testing.assert_close(found, exact, rtol=2e-3, atol=2e-1)
+    for call in (
+        lambda: torch.fft.fft(x, dim=0),
+        lambda: torch.fft.fft2(x),
+        lambda: torch.fft.fft(x, n=12),
+        lambda: torch.fft.hfft(x, n=12),
+    ):
+        with pytest.raises(RuntimeError, match="sizes are powers of two when comp"):
+            call()
+
+
+def test_frequencies_go_to_their_places(xpu: torch.device) -> None:
+    """PyTorch's own function writes to a result with gaps as if it had none."""
+    whole = torch.full((12,), -9.0, device=xpu)
+    torch.fft.fftfreq(5, out=whole[:10:2])
+    assert torch.equal(whole[:10:2].cpu(), torch.fft.fftfreq(5))
+    assert torch.equal(whole[1::2].cpu(), torch.full((6,), -9.0))
+    out = torch.empty(0, device=xpu)
+    assert torch.equal(torch.fft.fftfreq(4, 0.5, out=out).cpu(), torch.fft.fftfreq(4, 0.5))
+    assert torch.fft.fftfreq(4, device=xpu).tolist() == [0, 0.25, -0.5, -0.25]
+
+
+@pytest.mark.parametrize("other", [torch.float32, torch.float64], ids=str)
+def test_nextafter_in_a_wider_type(other: torch.dtype, xpu: torch.device) -> None:
+    x, y = torch.ones((), dtype=torch.float16), torch.full((), 2.0, dtype=other)
+    with xpurt.kernel_policy("sycl"):
+        found = x.to(xpu).nextafter_(y.to(xpu))
+    assert found.item() == x.nextafter_(y).item() == 1
+
+
+@pytest.mark.mappings("CPU", "GPU")
+def test_strides_of_empty_results(xpu: torch.device) -> None:
+    def strides(device: torch.device | str) -> list[tuple[int, ...]]:
+        x = torch.empty(0, 2, 3, device=device).transpose(1, 2)
+        tensor = torch.ones((), device=device)
+        results = (x + 1, 2 * x, x.exp(), x > 1, x + tensor, torch.where(x > 1, 2.0, x))
+        numbers = (x**2, x.clamp(1), torch.lerp(x, x, 0.5), F.leaky_relu(x))
+        return [each.stride() for each in (*results, *numbers)]
+
+    with xpurt.kernel_policy("sycl"):
+        assert strides(xpu) == strides("cpu")
