@@ -188,3 +188,46 @@ def test_results_in_double_never_reach_a_compiler_without_it() -> None:
     assert wrong == {}
     assert any(line.startswith("xpurt::swiglu computes in") for line in said)
     assert len(said) == len(set(said))
+
+
+# With 8,300 bytes of local memory: the largest tiles of a product need 8,320 in float,
+# the next smaller ones 8,448 in double, and those of attention 8,320 for this size.
+TILES = """
+import json, warnings
+import torch, xpurt
+import torch.nn.functional as F
+
+xpurt.set_xpu_mapping("GPU")
+xpurt.set_kernel_policy("sycl")
+xpurt._C.testing.force_vector_width(1)  # tiles, not vectors
+torch.manual_seed(0)
+x, heads = torch.randn(70, 70), torch.randn(1, 2, 20, 23)
+
+def attention(x, heads):
+    heads = heads.requires_grad_()
+    F.scaled_dot_product_attention(heads, heads, heads).square().sum().backward()
+    return heads.grad
+
+CALLS = dict(
+    product=lambda x, heads: x @ x,
+    in_double=lambda x, heads: x.double() @ x.double(),
+    attention=attention,
+)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    for call in CALLS.values():
+        result = call(x.to("xpu"), heads.detach().to("xpu")).cpu()
+        torch.testing.assert_close(result, call(x, heads), rtol=1e-4, atol=1e-4)
+print(json.dumps([str(each.message)[:200] for each in said]))
+"""
+
+
+def test_tiles_that_need_a_few_bytes_too_many_are_not_launched() -> None:
+    done = run(
+        TILES,
+        XPURT_VIRTUAL_GPU="strict",
+        XPURT_VIRTUAL_GPU_LIMITS="local_memory=8300",
+        XPURT_MAPPING="",
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == []
