@@ -37,6 +37,7 @@ TIMEOUT_S = 120
 FILES = {
     "test_torch": 6,
     "test_autograd": 6,
+    "test_nn": 24,
     "test_dataloader": 6,
     "test_multiprocessing": 4,
     "test_optim": 16,
@@ -206,10 +207,13 @@ def _tests(values: Iterable[object]) -> Iterator[unittest.TestCase]:
 
 def _add_names() -> None:
     """Names that files call at their import, and this PyTorch lacks."""
-    from torch.testing._internal import common_cuda, common_mkldnn
+    from torch.testing._internal import common_cuda, common_mkldnn, common_nn
 
     vars(common_cuda).setdefault("tf32_is_not_fp32", lambda: False)
     vars(common_mkldnn).setdefault("bf32_on_and_off", lambda *_: lambda test: test)
+    # Descriptions of modules, from which test_nn makes tests; later it has them itself.
+    for name in ("module_tests", "new_module_tests", "criterion_tests"):
+        vars(common_nn).setdefault(name, [])
 
 
 def child(folder: str, file: str, report: str) -> None:
