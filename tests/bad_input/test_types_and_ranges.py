@@ -95,9 +95,12 @@ def refusal(call: Call, device: torch.device | str) -> tuple[type, str]:
         shape = sizes[:-1] if dtype else sizes
         return torch.ones(shape, dtype=dtype).to(device)
 
-    with pytest.raises((RuntimeError, IndexError)) as found:
+    def finished() -> None:
         call(ones)
         torch.xpu.synchronize()
+
+    with pytest.raises((RuntimeError, IndexError)) as found:
+        finished()
     return type(found.value), str(found.value).splitlines()[0]
 
 
@@ -114,9 +117,7 @@ def test_what_the_cpu_refuses_is_refused(name: str, xpu: torch.device) -> None:
 @pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("policy", ["auto", "sycl"])
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_parameters_of_wrong_lengths(
-    name: str, policy: str, xpu: torch.device
-) -> None:
+def test_parameters_of_wrong_lengths(name: str, policy: str, xpu: torch.device) -> None:
     """The CPU's kernel reads them out of bounds."""
 
     def made(size: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -159,7 +160,9 @@ def test_frequencies_go_to_their_places(xpu: torch.device) -> None:
     assert torch.equal(whole[:10:2].cpu(), torch.fft.fftfreq(5))
     assert torch.equal(whole[1::2].cpu(), torch.full((6,), -9.0))
     out = torch.empty(0, device=xpu)
-    assert torch.equal(torch.fft.fftfreq(4, 0.5, out=out).cpu(), torch.fft.fftfreq(4, 0.5))
+    assert torch.equal(
+        torch.fft.fftfreq(4, 0.5, out=out).cpu(), torch.fft.fftfreq(4, 0.5)
+    )
     assert torch.fft.fftfreq(4, device=xpu).tolist() == [0, 0.25, -0.5, -0.25]
 
 

@@ -186,7 +186,10 @@ LOSSES: dict[str, tuple[Call, float]] = {
     "prod along 0": (lambda x: near_one(x).view(-1, 4).prod(0), 1e-6),
     "sum along 0": (lambda x: x.view(-1, 10).sum(0), 3.5e-7),
     "sum along 1": (lambda x: x.view(10, -1, 10).sum(1), 5e-7),
-    "nll_loss": (lambda x: F.nll_loss(-x.view(-1, 1), torch.zeros_like(x).long()), 3e-7),
+    "nll_loss": (
+        lambda x: F.nll_loss(-x.view(-1, 1), torch.zeros_like(x).long()),
+        3e-7,
+    ),
     "layer_norm": (lambda x: F.layer_norm(x, x.shape), 6e-7),
     "group_norm": (lambda x: F.group_norm(x.view(1, 4, -1), 2), 6e-7),
 }

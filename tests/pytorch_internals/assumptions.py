@@ -25,6 +25,8 @@ MEMBERS = (
     Member("torch._C._rename_privateuse1_backend", "builtin_function_or_method", "names PrivateUse1 after a prototype device"),
     Member("torch._C.parse_schema", "builtin_function_or_method", "the overload of an op in TorchScript, by the schema that its node prints"),
     Member("torch._C._lazy._*", "builtin_function_or_method", "the lazy core's text of a graph, its counters, and its step, which a seed waits for"),
+    Member("torch._C._dispatch_get_registrations_for_dispatch_key", "builtin_function_or_method", "kernels that others registered for xpu before xpurt"),
+    Member("torch._C._dispatch_dump", "builtin_function_or_method", "which of them xpurt's kernels replaced"),
     Member("torch._C._dispatch_has_kernel", "builtin_function_or_method", "whether there is the op that a derivative is registered for"),
     Member("torch._C._lazy_ts_backend._init", "builtin_function_or_method", "replaced: PyTorch's lazy backend can't follow xpu's"),
     Member("torch._C._dispatch_get_all_op_names", "builtin_function_or_method", "xpurt's random ops of lazy graphs, for the compiler"),

@@ -33,6 +33,7 @@ NATIVE = (
     Native("c10::impl::getDeviceGuardImpl", "c10/core/impl/DeviceGuardImplInterface.h", "streams of a prototype device, and those of xpu behind it"),
     Native("c10::impl::hasDeviceGuardImpl", "c10/core/impl/DeviceGuardImplInterface.h", "whether a device type has a device already"),
     Native("c10::impl::device_guard_impl_registry", "c10/core/impl/DeviceGuardImplInterface.h", "whether another accelerator has devices"),
+    Native("c10::impl::dispatch_mode_enabled", "c10/core/impl/TorchDispatchModeTLS.h", "whether a program is recorded: the values of its tensors are not checked"),
     Native("c10::impl::TorchDispatchModeKey", "c10/core/impl/TorchDispatchModeTLS.h", "the modes of a compiler that records a program"),
     Native("c10::impl::TorchDispatchModeTLS", "c10/core/impl/TorchDispatchModeTLS.h", "whether they are on: attention becomes products and a softmax then"),
     Native("c10::impl::VirtualGuardImpl", "c10/core/impl/VirtualGuardImpl.h", "streams of the results of a collective"),

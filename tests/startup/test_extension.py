@@ -203,3 +203,29 @@ def test_the_doctor_tells_of_libraries_that_are_missing(tmp_path: Path) -> None:
     assert "FAIL  loader" in ended.stdout
     assert "FAIL  extension    not loaded: lib" in ended.stdout
     assert "Traceback" not in ended.stderr
+
+
+def test_kernels_of_others_are_not_replaced_in_silence() -> None:
+    """One that is registered in C++ before xpurt is loaded loses to xpurt's, with a
+    warning. An op that xpurt has no function of its own for keeps it."""
+    ended = run(
+        """
+        import sys
+        import warnings
+        import torch
+
+        theirs = torch._C._dispatch_library("IMPL", "aten", "XPU")
+        theirs.impl("mul.Tensor", "XPU", lambda a, b: a)
+        theirs.impl("special_i1e", "XPU", lambda a: a)
+        assert "xpurt" not in sys.modules
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            x = torch.full((2,), 0.5, device="xpu")
+        told = [str(each.message) for each in found if "before xpurt" in str(each.message)]
+        assert len(told) == 1 and "aten::mul.Tensor on XPU" in told[0], found
+        assert "i1e" not in told[0]
+        assert (x * x).tolist() == [0.25] * 2
+        assert torch.special.i1e(x).tolist() == [0.5] * 2
+        """
+    )
+    assert ended.returncode == 0, ended.stderr

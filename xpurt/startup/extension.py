@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import torch
 
-from xpurt.startup import driver, first_use
+from xpurt.startup import driver, first_use, replaced_kernels
 
 
 def refusal() -> str | None:
@@ -107,6 +107,7 @@ def _load() -> None:
     if reason is not None:
         raise ImportError(reason)
     missing = driver.load_libraries()
+    registered = replaced_kernels.registered()
     try:
         import_module("xpurt._C")
     except ImportError as error:
@@ -116,3 +117,4 @@ def _load() -> None:
             f"{error}. Not found beside the SYCL runtime: {', '.join(missing)}. "
             "Install xpurt's dependencies: pip install xpurt"
         ) from error
+    replaced_kernels.warn_of_replaced(registered)

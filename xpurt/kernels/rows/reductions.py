@@ -17,9 +17,7 @@ REDUCTIONS = (
     Reduction("sum", SUMMING, identity="0", combine="a + b"),
     Reduction("mean", AVERAGING, identity="0", combine="a + b", finish="acc / (C)n"),
     # The rounding errors of a product add up in any order.
-    Reduction(
-        "prod", SUMMING, identity="ONE", combine="times(a, b)", in_double=True
-    ),
+    Reduction("prod", SUMMING, identity="ONE", combine="times(a, b)", in_double=True),
     Reduction(
         "amax",
         ARITHMETIC,

@@ -313,14 +313,9 @@ def reduction_source(
         "attributes": attributes,
     }
     in_double = row.in_double and computed_as == "f"
-    text = "\n".join(
-        [
-            lanes,
-            prelude(computed_as, stored_as, in_double=in_double),
-            fill("reduction", **values),
-            fill(template, **values),
-        ]
-    )
+    parts = [lanes, prelude(computed_as, stored_as, in_double=in_double)]
+    parts += [fill("reduction", **values), fill(template, **values)]
+    text = "\n".join(parts)
     return Source(entry, text if in_double else finished(text, computed_as))
 
 
