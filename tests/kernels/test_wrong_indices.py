@@ -51,11 +51,15 @@ def test_a_wrong_index_is_raised_once(op: str, wrong: int, xpu: torch.device) ->
     x = torch.randn(5, 4).to(xpu)
     index = torch.tensor([1, wrong, 2]).to(xpu)
     torch.xpu.synchronize()
+
+    def call_and_wait() -> None:
+        OPS[op](x, index)
+        torch.xpu.synchronize()
+
     with xpurt.kernel_policy("sycl"):
         said = ERRORS.get(op, "index out of range in ")
         with pytest.raises((IndexError, RuntimeError), match=said):
-            OPS[op](x, index)
-            torch.xpu.synchronize()
+            call_and_wait()
         torch.xpu.synchronize()
         right = OPS[op](x, torch.tensor([1, 0, 2]).to(xpu))
     assert right.isfinite().all()

@@ -87,7 +87,9 @@ def _case(
         elif name != each:  # kernels are built for each of these
             wanted[name] = few[:: max(len(few) // 2, 1)]
         else:
-            wanted[name] = [min(few)] if each == least else [n for n in few if n > 1] or few
+            wanted[name] = (
+                [min(few)] if each == least else [n for n in few if n > 1] or few
+            )
     seed = draw.randrange(1 << 30)
     smallest = {name: [min(few)] for name, few in wanted.items()}
     alone = {each: [size if each == axis else min(call.axes[each])] for each in axes}
