@@ -2,7 +2,11 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <functional>
+#include <utility>
+
 #include "first_use/first_use.h"
+#include "host/torch_version.h"
 
 namespace xpurt {
 namespace {
@@ -59,6 +63,25 @@ struct FirstUseHostAllocator final : at::HostAllocator {
   at::HostStats get_stats() override { return loaded_host().get_stats(); }
   void reset_accumulated_stats() override { loaded_host().reset_accumulated_stats(); }
   void reset_peak_stats() override { loaded_host().reset_peak_stats(); }
+  void begin_allocate_to_pool(c10::MempoolId_t pool,
+                              std::function<bool(c10::Stream)> filter) override {
+    loaded_host().begin_allocate_to_pool(pool, std::move(filter));
+  }
+  void end_allocate_to_pool(c10::MempoolId_t pool) override {
+    loaded_host().end_allocate_to_pool(pool);
+  }
+  void release_pool(c10::MempoolId_t pool) override {
+    loaded_host().release_pool(pool);
+  }
+#if XPURT_TORCH_AT_LEAST(2, 14)
+  void record_history(bool enabled,
+                      c10::CachingDeviceAllocator::CreateContextFn context,
+                      size_t max_entries,
+                      c10::CachingDeviceAllocator::RecordContext when,
+                      bool clear) override {
+    loaded_host().record_history(enabled, std::move(context), max_entries, when, clear);
+  }
+#endif
 };
 
 }  // namespace
