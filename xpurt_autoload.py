@@ -41,8 +41,7 @@ def load() -> None:
 def _wait_for_first_use() -> bool:
     """Whether xpurt will be imported at the first use of xpu."""
     torch = sys.modules["torch"]
-    # A process has one accelerator, and a build with its own chooses now.
-    if torch._C._has_xpu or torch.version.cuda or torch.version.hip:
+    if torch._C._has_xpu:
         return False
     if any(os.environ.get(name, "").strip() for name in AT_ONCE):
         return False
@@ -51,6 +50,11 @@ def _wait_for_first_use() -> bool:
         return False
     package = Path(spec.origin).parent
     if not _is_built_for(torch.__version__, package):
+        return False
+    # A process has one accelerator. If another one may be it, that is decided now.
+    if (torch.version.cuda or torch.version.hip) and _load_by_path(
+        "xpurt.startup.cuda_gpu", package / "startup/cuda_gpu.py"
+    ).has_gpu():
         return False
     native = next(iter(sorted(package.glob(f"_first_use.{_TAG}*.so"))), None)
     if native is None:

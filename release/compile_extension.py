@@ -23,6 +23,7 @@ from torch.utils import cpp_extension
 ROOT = Path(__file__).resolve().parents[1]
 CSRC = Path("xpurt/csrc")
 FIRST_USE = CSRC / "first_use"  # the sources of a library of its own
+CUDA_BUILD = CSRC / "c10/cuda_build.cpp"  # in both libraries
 LAYERS = ("virtual_gpu", "usm_on_svm")  # OpenCL layers, in xpurt/NAME/layer
 BUNDLED = 8  # the largest number of sources of one folder compiled as one file
 
@@ -215,7 +216,7 @@ def first_use() -> Extension:
     It is linked to PyTorch alone."""
     made: Extension = _torch.CppExtension(
         "xpurt._first_use",
-        sorted(str(p) for p in FIRST_USE.glob("*.cpp")),
+        [*sorted(str(p) for p in FIRST_USE.glob("*.cpp")), str(CUDA_BUILD)],
         include_dirs=[
             str(ROOT / CSRC),
             include_dir("intel-sycl-rt", "sycl/version.hpp"),

@@ -33,5 +33,5 @@ def test_a_gpu_is_driven_by_the_build_for_its_vendor(
 ) -> None:
     monkeypatch.setattr(torch.version, "cuda", cuda)
     monkeypatch.setattr(torch.version, "hip", hip)
-    monkeypatch.setattr(accelerator, "_has_gpu", lambda: has_gpu)
+    monkeypatch.setattr(accelerator, "has_gpu", lambda: has_gpu)
     assert accelerator.type_that_drives(vendor_id, backend) == found

@@ -6,42 +6,15 @@ there, CUDA stays the accelerator until a mapping is requested. Then xpu takes o
 unless CUDA is in use already.
 """
 
-import ctypes
-import warnings
-from pathlib import Path
-
 import torch
 
 from xpurt import _C
 from xpurt.config import check_locks_at_import, guard_device_count, names_a_mapping
 from xpurt.errors import MappingError
+from xpurt.startup.cuda_gpu import has_gpu
 
-_CUDA_DRIVER = "libcuda.so.1"
-_ROCM_NODE = Path("/dev/kfd")
 # PCI vendors whose GPUs a build of PyTorch may drive as "cuda".
 _NVIDIA, _AMD = 0x10DE, 0x1002
-
-
-def _has_gpu() -> bool:
-    """Whether the accelerator of this build has a device.
-
-    NVML counts the GPUs, never CUDA: CUDA's count would initialize CUDA. A forked
-    process could then not use it, and CUDA_VISIBLE_DEVICES would have no effect.
-    """
-    if torch.version.hip:
-        return _ROCM_NODE.exists()
-    with warnings.catch_warnings():
-        # `import torch` must neither warn about a driver's faults, nor fail from them.
-        warnings.simplefilter("ignore")
-        count = torch.cuda._device_count_nvml()
-    if count >= 0:
-        return count > 0
-    # NVML has no answer. If the CUDA driver is there, a GPU may be, too: CUDA decides.
-    try:
-        ctypes.CDLL(_CUDA_DRIVER)
-    except OSError:
-        return False
-    return True
 
 
 def type_that_drives(vendor_id: int, backend: str) -> str:
@@ -56,7 +29,7 @@ def type_that_drives(vendor_id: int, backend: str) -> str:
         of_build = vendor_id == _NVIDIA or backend == "cuda"
     else:
         return ""
-    return "cuda" if of_build and _has_gpu() else ""
+    return "cuda" if of_build and has_gpu() else ""
 
 
 def activate_at_import() -> None:
@@ -71,11 +44,11 @@ def activate_at_import() -> None:
         return
     _C.yield_cuda_to_xpu()
     asked = names_a_mapping() and not _cuda_is_in_use()
-    _C.set_active(asked or not _has_gpu())
+    _C.set_active(asked or not has_gpu())
 
 
 def _cuda_is_there() -> bool:
-    return _C.is_cuda_build() and _has_gpu()
+    return _C.is_cuda_build() and has_gpu()
 
 
 def is_active() -> bool:

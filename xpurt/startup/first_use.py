@@ -34,6 +34,7 @@ import torch
 
 ROOT: Final = "torch.xpu"
 _torch: Any = torch  # it has few types here
+_has_cuda = bool(torch.version.cuda or torch.version.hip)
 
 # Modules before whose import xpurt is loaded. Those of PyTorch's compiler take functions
 # from torch.xpu; the others are in the list of xpurt.integrations.after_import.
@@ -78,8 +79,10 @@ def install(native: Any, report: Report) -> None:
     _report = report
     native.install(load)
     _undo.append(native.step_aside)
-    torch.version.xpu = native.sycl_version
-    _undo.append(lambda: setattr(torch.version, "xpu", None))
+    if not _has_cuda:  # some of PyTorch refuses a version of both
+        torch.version.xpu = native.sycl_version
+        _undo.append(lambda: setattr(torch.version, "xpu", None))
+        miss_no_triton()
     for name, module in list(sys.modules.items()):
         if name == ROOT or name.startswith(f"{ROOT}."):
             module.__class__ = _Stub
@@ -88,7 +91,6 @@ def install(native: Any, report: Report) -> None:
     _follow_ops()
     _intercept_functions()
     spare_steps_on_the_cpu()
-    miss_no_triton()
 
 
 def load() -> bool:
@@ -306,8 +308,8 @@ def _is_not_of_triton(record: logging.LogRecord) -> bool:
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~
 # Each step of an optimizer asks whether an accelerator is available, to refuse a step in
 # the capture of a graph, and warns of a `capturable` optimizer outside of one. For xpu
-# the answer loads the drivers. Before xpu was used nothing is captured, and what the
-# optimizer has is on the CPU.
+# the answer loads the drivers. While xpu is the accelerator and was not used, nothing is
+# captured, and what the optimizer has is on the CPU.
 _CHECKS: Final = (
     "_accelerator_graph_capture_health_check",
     "_cuda_graph_capture_health_check",  # the same, under the name that is called
@@ -326,7 +328,11 @@ def _once_xpu_is_used(before: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(before)
     def check(optimizer: Any) -> None:
         # While Dynamo traces, the check does nothing.
-        if not torch.compiler.is_compiling() and _torch.xpu.is_initialized():
+        if torch.compiler.is_compiling():
+            return
+        accelerator = torch._C._accelerator_getAccelerator()  # loads nothing
+        is_xpu = accelerator is not None and accelerator.type == "xpu"
+        if not is_xpu or _torch.xpu.is_initialized():
             before(optimizer)
 
     return check

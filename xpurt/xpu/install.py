@@ -74,8 +74,8 @@ class _Installed:
         else:
             torch.version.xpu = _C.sycl_version
             self.undo.append(profiles.name_xpu())
-            first_use.spare_steps_on_the_cpu()
             first_use.miss_no_triton()
+        first_use.spare_steps_on_the_cpu()
         _tell_dynamo(stub, self.module)
 
     def remove(self) -> None:

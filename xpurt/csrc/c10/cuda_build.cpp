@@ -5,8 +5,6 @@
 #include <memory>
 #include <new>
 
-#include "c10/hooks.h"
-
 namespace xpurt {
 namespace {
 
@@ -17,7 +15,7 @@ using c10::DeviceIndex;
 // ~~~~~~~~~~~~~~~~~~~~~~~
 // PyTorch allows one accelerator per process: with CUDA and XPU both "built", every
 // backward fails, also that of CPU tensors. So isBuilt() is true for at most one of the
-// two hooks objects at a time, and can change at run time (is_active(), is_hidden()).
+// two hooks objects at a time, and can change at run time.
 //
 // CUDA's object exists since `import torch`. A decorator is constructed in its place.
 // It forwards every call to a second object of CUDA's own class, except isBuilt(). The
@@ -28,15 +26,15 @@ std::unique_ptr<CUDAHooksInterface>& delegate() {
   return *leaked;
 }
 
+bool (*yields_now)() = nullptr;
+
 #define FORWARD(result, name, parameters, arguments) \
   result name parameters const override {            \
     return delegate()->name arguments;               \
   }
 
 struct YieldingCudaHooks final : CUDAHooksInterface {
-  bool isBuilt() const override {
-    return !is_active() && !is_hidden() && delegate()->isBuilt();
-  }
+  bool isBuilt() const override { return !yields_now() && delegate()->isBuilt(); }
 
   FORWARD(void, init, (), ())
   FORWARD(bool, isAvailable, (), ())
@@ -94,19 +92,16 @@ bool is_cuda_build() {
   return at::CUDAHooksRegistry()->Has("CUDAHooks");
 }
 
-void yield_cuda_to_xpu() {
+void yield_cuda_while(bool (*yields)()) {
   if (!is_cuda_build() || delegate() != nullptr) return;
   static_assert(sizeof(CUDAHooksInterface) == sizeof(YieldingCudaHooks));
   delegate() = at::CUDAHooksRegistry()->Create("CUDAHooks", at::CUDAHooksArgs{});
+  yields_now = yields;
   const CUDAHooksInterface& found = at::detail::getCUDAHooks();
-  auto* installed = new (const_cast<CUDAHooksInterface*>(&found)) YieldingCudaHooks();
-  // This call goes through PyTorch's own pointer, like all of PyTorch's calls.
-  const bool before = is_active();
-  set_active(true);
-  const bool yields = !at::detail::getCUDAHooks().isBuilt();
-  set_active(before);
-  TORCH_INTERNAL_ASSERT(installed == &found && yields,
-                        "PyTorch's CUDA hooks could not be decorated");
+  new (const_cast<CUDAHooksInterface*>(&found)) YieldingCudaHooks();
+  // Through PyTorch's own pointer, as all of PyTorch's calls.
+  const auto* now = dynamic_cast<const YieldingCudaHooks*>(&at::detail::getCUDAHooks());
+  TORCH_INTERNAL_ASSERT(now != nullptr, "PyTorch's CUDA hooks could not be decorated");
 }
 
 }  // namespace xpurt

@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "c10/cuda_build.h"
 #include "first_use/first_use.h"
 
 namespace xpurt {
@@ -75,6 +76,7 @@ struct FirstUseHooks final : Interface {
 void install_hooks() {
   static_assert(sizeof(Interface) == sizeof(FirstUseHooks));
   new (const_cast<Interface*>(&now())) FirstUseHooks();
+  yield_cuda_while([] { return !has_stepped_aside(); });
 }
 
 }  // namespace xpurt

@@ -75,7 +75,8 @@ void bind_placement(py::module_& m) {
   m.def("is_active", &is_active);
   m.def("hide_accelerator", &hide_accelerator);
   m.def("is_cuda_build", &is_cuda_build);
-  m.def("yield_cuda_to_xpu", &yield_cuda_to_xpu);
+  m.def("yield_cuda_to_xpu",
+        [] { yield_cuda_while([] { return is_active() || is_hidden(); }); });
   m.def("prefer_cpu_kernel", &prefer_cpu_kernel);
 }
 
