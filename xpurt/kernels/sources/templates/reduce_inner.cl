@@ -16,24 +16,15 @@ __kernel void $entry(__global $out_type* out, __global const $in_type* in,
   const long last = min(first + layout.inner_chunk, layout.inner);
   const long outer_first = chunk / layout.inner_chunks * layout.outer_chunk;
   const long outer_last = min(outer_first + layout.outer_chunk, layout.outer);
-  Total total;
-  begin(&total);
+  C acc = $identity;
   for (long o = outer_first; o < outer_last; ++o) {
     __global const $in_type* line = in + outer_offset(&layout, o);
-    for (long j = first; j < last;) {
-      const long end = min(j + BLOCK * LANES, last);
-      C block = $identity;
-      for (; j + LANES <= end; j += LANES) {
-        block = combine(block, element(line, (j + lane)$inner_stride));
-      }
-      if (j < end) {
-        if (j + lane < end) block = combine(block, element(line, (j + lane)$inner_stride));
-        j = end;
-      }
-      add_block(&total, block);
+    long j = first;
+    for (; j + LANES <= last; j += LANES) {
+      acc = combine(acc, element(line, (j + lane)$inner_stride));
     }
+    if (j + lane < last) acc = combine(acc, element(line, (j + lane)$inner_stride));
   }
-  C acc = whole(&total);
 #if LANES > 1
   for (uint far = LANES / 2; far > 0; far /= 2) {
     acc = combine(acc, SHUFFLED(acc, far));
