@@ -88,7 +88,8 @@ bool Decomposition::accepts(const Stack& stack) const {
       if (spec_.of_kind && !spec_.has_type(type)) return false;
     }
     // The others are converted to a real type, but not from a complex one.
-    if (spec_.of_kind && tensor.is_complex() && !spec_.has_type(tensor.scalar_type()))
+    if (spec_.of_kind && !is_out && tensor.is_complex() &&
+        !spec_.has_type(tensor.scalar_type()))
       return false;
     // PyTorch's kernel raises the error, or converts.
     if (!takes_type(spec_.same_type, tensor.scalar_type(),
