@@ -189,7 +189,7 @@ def outcome(tests: list[Recorded], number: int | None) -> str:
     rest = until(ordered[len(few) :], MOST_SECONDS, len(ordered))
     variables = {} if number is None else {"MUTANT_NUMBER": str(number)}
     for part in filter(None, (few, rest)):
-        limit = 60 + int(4 * sum(each.seconds for each in part))
+        limit = 20 + int(2 * sum(each.seconds for each in part))
         tests_of_part = [f"{ROOT}/{each.test}" for each in part]
         status, text = run(tests_of_part, limit, variables, "-x", "--tb=line")
         if status is None or status == -signal.SIGXCPU:
