@@ -186,7 +186,12 @@ def test_the_offset_grows_by_four(policy: str, xpu: torch.device) -> None:
     assert tiers_of("xpurt::normal_") <= {"sycl", "native", "copy"}
 
 
-def test_large_tensors_take_the_kernel(xpu: torch.device) -> None:
+def test_large_tensors_take_the_kernel(
+    xpu: torch.device, request: pytest.FixtureRequest
+) -> None:
+    """By the table of costs: learning tries both, and begins with what is built."""
+    _C.set_learning(False)
+    request.addfinalizer(lambda: _C.set_learning(True))
     _C.reset_op_report()
     torch.empty(1 << 20, device=xpu).normal_()
     assert tiers_of("xpurt::normal_") == {"sycl"}
