@@ -6,6 +6,7 @@ build. MUTANT_NUMBER chooses a change. MUTANTS_REACHED=PATH writes what is reach
 byte per number into PATH, and the keys of launched kernels to the end of PATH.kernels.
 """
 
+import fcntl
 import os
 import re
 import shlex
@@ -83,6 +84,14 @@ class Tree:
         self.in_csrc = in_csrc
         self._stamp = int(time.time())
         TREE.mkdir(parents=True, exist_ok=True)
+        self._lock = (TREE / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"{TREE} is used by another run: wait for its end")
+        for file in (TREE / "xpurt").rglob("*.[cp][ly]"):
+            if not file.is_symlink():  # a change whose run was killed
+                file.unlink()
         link_package(TREE)
         for built in (ROOT / "xpurt").rglob("*"):
             link = TREE / built.relative_to(ROOT)
