@@ -1,3 +1,27 @@
+// Long sums are sums of the sums of blocks: the rounding error grows with the length of a
+// block and with the number of blocks, not with their product (Higham, 1993).
+#define BLOCK 64  // terms, and sums of terms
+
+typedef struct {
+  C earlier, blocks;
+  int count;
+} Total;
+
+static void begin(Total* total) {
+  total->earlier = total->blocks = $identity;
+  total->count = 0;
+}
+
+static void add_block(Total* total, C block) {
+  total->blocks = combine(total->blocks, block);
+  if (++total->count < BLOCK) return;
+  total->earlier = combine(total->earlier, total->blocks);
+  total->blocks = $identity;
+  total->count = 0;
+}
+
+static C whole(const Total* total) { return combine(total->earlier, total->blocks); }
+
 // The kept elements are adjacent: one work-item per row; adjacent lanes have adjacent
 // rows.
 __kernel void $entry(__global $out_type* out, __global const $in_type* in,

@@ -16,30 +16,6 @@ typedef struct {
 
 static C combine(C a, C b) { return $combine; }
 
-// Long sums are sums of the sums of blocks: the rounding error grows with the length of a
-// block and with the number of blocks, not with their product (Higham, 1993).
-#define BLOCK 64  // terms, and sums of terms
-
-typedef struct {
-  C all, blocks;
-  int count;
-} Total;
-
-static void begin(Total* total) {
-  total->all = total->blocks = $identity;
-  total->count = 0;
-}
-
-static void add_block(Total* total, C block) {
-  total->blocks = combine(total->blocks, block);
-  if (++total->count < BLOCK) return;
-  total->all = combine(total->all, total->blocks);
-  total->blocks = $identity;
-  total->count = 0;
-}
-
-static C whole(const Total* total) { return combine(total->all, total->blocks); }
-
 static C element(__global const $in_type* in, long i) {
   const $in_compute a0 = $load;
   return $transform;
