@@ -46,6 +46,7 @@ MEMBERS = (
     Member("torch._prims_common.suggest_memory_format", "(x)", "memory formats of results"),
     Member("torch._C.DisableTorchFunction", "type", "no mode of a program sees what the first use of xpu imports"),
     Member("torch._C._DisableTorchDispatch", "pybind11_type", "the same"),
+    Member("torch._C._accelerator_getAccelerator", "builtin_function_or_method", "the accelerator, without loading xpurt"),
     Member("torch._ops._OpNamespace", "type", "`torch.ops.xpurt` before xpurt is loaded is one"),
     Member("torch.xpu._is_in_bad_fork", "()", "what `torch.manual_seed` asks; answered before xpurt is loaded"),
     Member("torch._dynamo", "", "its import loads xpurt: it takes functions of `torch.xpu`"),
