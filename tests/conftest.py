@@ -3,6 +3,7 @@
 import gc
 import os
 import random
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -30,7 +31,11 @@ pytest_plugins = ["pytest_xpurt", "pytester", "headless_browser"]
 MAPPINGS = ["CPU", "explicit", "GPU", "AUTO"]
 
 
+_chosen_by_user = pytest.StashKey[bool]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_chosen_by_user] = bool(config.option.xpu_mapping)
     if not config.option.xpu_mapping:
         config.option.xpu_mapping = list(MAPPINGS)
     config.addinivalue_line(
@@ -51,12 +56,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _is_chosen(item: pytest.Item, mapping: str) -> bool:
-    """Whether the test runs by default under the mapping. "explicit" puts the devices
-    of the others behind other ordinals, and "AUTO" sends ops to them: a sixth and a
-    quarter of the tests run under these. The tests of the choices of "AUTO" itself name it."""
+    """Whether the test runs by default under the mapping. A test runs under "CPU" or
+    "GPU", in turn by its name: both run the same kernels. "explicit" puts the devices of
+    the others behind other ordinals, and "AUTO" sends ops to them: a sixth and a quarter
+    of the tests run under these. The tests of the choices of "AUTO" itself name it, as
+    do those of a kind of device. `make test-all` runs all of them."""
     chosen = item.get_closest_marker("mappings")
     if chosen is not None:
         return mapping in chosen.args
+    if mapping in ("CPU", "GPU"):
+        if item.config.stash[_chosen_by_user] or item.get_closest_marker("beyond_cpu"):
+            return True
+        name = re.sub(rf"\b{mapping}\b", "", item.nodeid)
+        return zlib.crc32(name.encode()) % 2 == (mapping == "GPU")
     one_of = {"explicit": 6, "AUTO": 4}.get(mapping, 1)
     return zlib.crc32(item.nodeid.encode()) % one_of == 0
 

@@ -49,6 +49,7 @@ def test_compiled_rows_compute_the_same_on_xpu(row: Row) -> None:
         torch.testing.assert_close(other.cpu(), one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", rows("compile-eager")[:2])
 def test_rows_of_xpu_alone(row: Row, xpu: torch.device) -> None:
     torch.compiler.reset()  # the mapping may be another one now

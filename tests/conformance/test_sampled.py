@@ -37,7 +37,8 @@ AUTO = replace(GPU, mapping="AUTO", policy="sycl")
     "settings",
     [
         CPU,
-        CPU_SYCL,
+        # tests/kernels runs samples of every row.
+        pytest.param(CPU_SYCL, marks=pytest.mark.slow),
         # Kernels have to be built for them: minutes each.
         pytest.param(
             CPU_SYCL_HALF, marks=pytest.mark.slow, id="CPU+sycl, half of the ops"
