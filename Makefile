@@ -26,9 +26,8 @@ SHELL := /bin/bash
 # The version is written out: a local index may find a wheel by no other name.
 TORCH ?= torch==2.13.0
 VENV ?= .venv
-# The number of processes that run tests; each gets whole files. Some tests wait, so two
-# cores have work for three.
-WORKERS ?= 3
+# The number of processes that run tests; each gets whole files.
+WORKERS ?= 2
 CUDA_VENV ?= .venv-cuda
 ARGS ?=
 

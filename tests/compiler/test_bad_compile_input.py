@@ -140,6 +140,7 @@ def test_a_mapping_that_changes_after_code_for_the_host_was_compiled() -> None:
     assert ended.stdout.splitlines() == expected, ended.stderr
 
 
+@pytest.mark.slow
 def test_a_compiled_module_is_loaded_under_another_mapping() -> None:
     """It was native code, and becomes kernels."""
     ended = run(
@@ -204,6 +205,7 @@ def test_a_device_that_is_gone_between_compilation_and_call() -> None:
         pytest.param("sycl", "", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_no_compiler_of_c_plus_plus(policy: str, message: str) -> None:
     ended = run(
         """

@@ -49,6 +49,7 @@ def two_layers(device: torch.device) -> nn.Module:
     return nn.Sequential(*layers).to(device).eval()
 
 
+@pytest.mark.slow
 def test_a_package_takes_any_batch_and_other_constants(
     xpu: torch.device, tmp_path: Path
 ) -> None:

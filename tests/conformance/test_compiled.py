@@ -47,6 +47,7 @@ def test_what_is_wrong_when_compiled_fails(fake: Settings) -> None:
     ],
     ids=lambda settings: f"{settings.label} 1 of {settings.sample}",
 )
+@pytest.mark.slow
 def test_a_sample_of_compiled_ops_is_right(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:

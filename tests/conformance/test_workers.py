@@ -25,6 +25,7 @@ def test_a_crash_costs_one_pair_and_names_the_signal(fake: Settings) -> None:
     assert "in aborts" in failure.message  # the Python stack, by faulthandler
 
 
+@pytest.mark.slow
 def test_a_hang_costs_one_pair_and_shows_where(fake: Settings) -> None:
     wanted = [pair("sleeps"), pair("right")]
     hang, right = run_pairs(wanted, replace(fake, timeout_s=8))

@@ -167,6 +167,7 @@ def is_sample(dtype: torch.dtype, part: int) -> bool:
         for part in range(PARTS)
     ],
 )
+@pytest.mark.slow
 def test_rows_agree_with_stock_kernels(dtype: torch.dtype, part: int) -> None:
     xpurt.op_report(reset=True)
     found = [

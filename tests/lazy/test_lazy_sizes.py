@@ -47,6 +47,7 @@ print({each.sizes for each in rows[: compiled[0]]}, {each.sizes for each in rows
 )
 
 
+@pytest.mark.slow
 def test_the_third_batch_size_compiles_nothing() -> None:
     found = output(TRAINING, timeout=SLOW)
     assert found == "{'exact: the first of its kind'} {'symbolic'}"

@@ -35,11 +35,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def on_cpu() -> Iterator[None]:
     """xpu:0 is the CPU device, and the policy is "auto"."""
-    _C.set_learning(False)
     with xpurt.xpu_mapping("CPU"), xpurt.kernel_policy("auto"):
+        _C.set_learning(False)
         yield
         mapping.install_costs(mapping.current_placement())
-    _C.set_learning(config.config().learn)
+        _C.set_learning(config.config().learn)
 
 
 @pytest.fixture
