@@ -17,6 +17,9 @@ DTYPES = [
 
 @pytest.fixture
 def deterministic() -> Iterator[None]:
+    # Compiled code and some ops import these functions. Some refuse deterministic mode.
+    import torch._meta_registrations
+
     torch.use_deterministic_algorithms(True)
     yield
     torch.use_deterministic_algorithms(False)

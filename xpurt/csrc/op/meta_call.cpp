@@ -7,6 +7,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/WrapDimMinimal.h>
 
 #include <string_view>
 #include <unordered_map>
@@ -162,8 +163,24 @@ std::vector<Tensor> layer_norm_results(const Stack& metas) {
   return {at::empty(input.sizes(), input.options()), of_rows, of_rows};
 }
 
-const bool layer_norm_registered =
-    register_meta_functions({{"aten::native_layer_norm", &layer_norm_results}});
+// PyTorch's meta function of a median along a dimension refuses deterministic mode, as
+// CUDA's kernel does.
+std::vector<Tensor> median_results(const Stack& metas) {
+  const Tensor& input = metas[0].toTensor();
+  if (metas.size() == 1) return {at::empty({}, input.options())};
+  const int64_t dim = c10::maybe_wrap_dim(metas[1].toInt(), input.dim());
+  auto sizes = input.sizes().vec();
+  if (!sizes.empty()) sizes[dim] = 1;
+  if (!sizes.empty() && !metas[2].toBool()) sizes.erase(sizes.begin() + dim);
+  return {at::empty(sizes, input.options()),
+          at::empty(sizes, input.options().dtype(at::kLong))};
+}
+
+const bool registered = register_meta_functions({
+    {"aten::native_layer_norm", &layer_norm_results},
+    {"aten::median", &median_results},
+    {"aten::nanmedian", &median_results},
+});
 
 c10::DispatchKeySet meta_keys() {
   return c10::DispatchKeySet(c10::DispatchKey::Meta);
