@@ -41,6 +41,18 @@ OUT: dict[str, Callable[[Tensor, Tensor], object]] = {
     ),
     "tril": lambda x, out: torch.tril(x, out=out),
 }
+# Results that are indices.
+INDICES: dict[str, Callable[[Tensor, Tensor], object]] = {
+    "searchsorted": lambda x, out: torch.searchsorted(x[0], x, out=out),
+    "bucketize": lambda x, out: torch.bucketize(x, x[0], out=out),
+    "nonzero": lambda x, out: torch.nonzero(x, out=out),
+    "nonzero_static": lambda x, out: torch.nonzero_static(x, size=2, out=out),
+    "kthvalue": lambda x, out: torch.kthvalue(x, 2, out=(out.clone(), out)),
+    "median": lambda x, out: torch.median(x, 0, out=(out.clone(), out)),
+    "mode": lambda x, out: torch.mode(x, 0, out=(out.clone(), out)),
+    "max": lambda x, out: torch.max(x, 0, out=(out.clone(), out)),
+    "argmax": lambda x, out: torch.argmax(x, 0, out=out),
+}
 PARAMETERS = {"weight": 0, "bias": 1, "running_mean": 2, "running_var": 3}
 
 
@@ -54,7 +66,11 @@ def batch_norm(o: Made, name: str, size: int, dtype: torch.dtype) -> object:
 REFUSED: dict[str, Call] = {
     **{f"{name}, out= of int": into(op, INT) for name, op in OUT.items()},
     **{f"{name}, out= of bool": into(op, BOOL) for name, op in OUT.items()},
-    "argmax, out= of its input's type": lambda o: torch.argmax(o(3), 0, out=o(0)),
+    **{
+        f"{name}, indices as floats": lambda o, op=op: op(o(3, 3), o(0))
+        for name, op in INDICES.items()
+    },
+    "randperm of bools": lambda o: torch.randperm(1, out=o(1, BOOL)),
     "index_select by floats": lambda o: o(3, 4).index_select(0, o(2)),
     "index_select by bytes": lambda o: o(3, 4).index_select(0, o(2, BYTE)),
     "index_fill by floats": lambda o: o(3, 4).index_fill(0, o(2), 1),
@@ -68,6 +84,9 @@ REFUSED: dict[str, Call] = {
     "multi_margin_loss, target": lambda o: F.multi_margin_loss(o(2, 3), o(2, INT)),
     "multi_margin_loss, weight": lambda o: F.multi_margin_loss(
         o(2, 3), o(2, LONG), weight=o(3, DOUBLE)
+    ),
+    "multi_margin_loss, weight of half": lambda o: F.multi_margin_loss(
+        o(2, 3), o(2, LONG), weight=o(3, HALF)
     ),
     "layer_norm": lambda o: F.layer_norm(o(2, 3, HALF), (3,), o(3, HALF), o(3)),
     "group_norm": lambda o: F.group_norm(o(2, 4, HALF), 2, o(4), o(4, HALF)),

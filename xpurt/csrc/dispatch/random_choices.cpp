@@ -157,6 +157,8 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
 // The stable sort order of n random numbers of 64 bits.
 Tensor& randperm_out(int64_t n, Generator generator, Tensor& out) {
   TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
+  TORCH_CHECK_NOT_IMPLEMENTED(out.scalar_type() != at::kBool,
+                              "\"randperm\" not implemented for 'Bool'");
   at::native::check_supported_max_int_with_precision(n, out);
   at::native::resize_output(out, {n});
   if (n == 0) return out;

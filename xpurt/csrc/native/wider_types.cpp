@@ -74,16 +74,23 @@ class WiderCall {
         schema_(record.op.schema()),
         given_(stack.end() - static_cast<int64_t>(record.arguments), stack.end()) {}
 
+  // PyTorch's kernel refuses operands of several floating-point types.
   bool is_meant(bool host_reads) const {
-    bool found = false;
+    bool found = false, mixed = false;
+    auto first = ScalarType::Undefined;  // floating-point type
+    const auto see = [&](const Tensor& tensor) {
+      if (!tensor.defined()) return;
+      found |= wider_.asks(tensor.scalar_type(), host_reads);
+      if (!tensor.is_floating_point()) return;
+      if (first == ScalarType::Undefined) first = tensor.scalar_type();
+      mixed |= tensor.scalar_type() != first;
+    };
     for (size_t i = 0; i < given_.size(); ++i) {
-      for_each_tensor(given_[i], [&](const Tensor& tensor) {
-        if (tensor.defined()) found |= wider_.asks(tensor.scalar_type(), host_reads);
-      });
+      for_each_tensor(given_[i], see);
       found |= is_dtype(schema_.arguments()[i], given_[i]) &&
                wider_.asks(static_cast<ScalarType>(given_[i].toInt()), host_reads);
     }
-    return found;
+    return found && !mixed;
   }
 
   // Runs the call, and returns the results.

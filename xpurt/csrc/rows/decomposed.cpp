@@ -95,9 +95,7 @@ bool Decomposition::accepts(const Stack& stack) const {
     if (!takes_type(spec_.same_type, tensor.scalar_type(),
                     is_out ? spec_.result_type(type) : type, is_out && !spec_.converts))
       return false;
-    const bool is_index = is_index_or_bool(tensor.scalar_type()) &&
-                          tensor.scalar_type() != spec_.result_type(type);
-    if (is_out && !spec_.converts && (is_index || has_meta_)) asks_meta = true;
+    if (is_out && !spec_.converts) asks_meta = true;
     return tensor.device() == *device;
   };
   const auto is_number = [&](const c10::IValue& value) {
