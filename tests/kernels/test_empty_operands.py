@@ -122,7 +122,63 @@ SOME: dict[str, tuple[Op, tuple[torch.Tensor, ...]]] = {
         lambda x, index, y: x.index_add(0, index, y),
         (torch.ones(2, 3), torch.ones(0, dtype=torch.int64), torch.ones(0, 3)),
     ),
+    "no index, and a source": (
+        lambda x, index, y: x.put(index, y),
+        (torch.ones(2, 3), torch.ones(0, dtype=torch.int64), torch.ones(2)),
+    ),
+    "no source, and an index": (
+        lambda x, index, y: x.put(index, y, accumulate=True),
+        (torch.ones(2, 3), torch.tensor([0, 1]), torch.ones(0)),
+    ),
+    "a target without rows": (
+        F.nll_loss,
+        (torch.ones(2, 3, 2, 2), torch.ones(2, 0, 2, dtype=torch.int64)),
+    ),
+    "a target with a row too many": (
+        F.nll_loss,
+        (torch.ones(2, 3, 2, 2), torch.ones(2, 3, 2, dtype=torch.int64)),
+    ),
+    "products without rows": (
+        torch.addbmm,
+        (torch.ones(1), torch.ones(5, 0, 5), torch.ones(5, 5, 3)),
+    ),
+    "products without columns": (
+        torch.addbmm,
+        (torch.ones(1), torch.ones(5, 5, 5), torch.ones(5, 5, 0)),
+    ),
+    "attention without heads": (
+        F.scaled_dot_product_attention,
+        (torch.ones(2, 0, 3, 8), torch.ones(2, 0, 6, 8), torch.ones(2, 0, 6, 8)),
+    ),
 }
+
+
+# The CPU's kernel leaves the result of no samples unset.
+@pytest.mark.parametrize("loss", [F.multi_margin_loss, F.multilabel_margin_loss])
+def test_a_loss_of_no_samples(
+    loss: Callable[..., torch.Tensor], xpu: torch.device
+) -> None:
+    x = torch.ones(0, 5, device=xpu)
+    target = x.long() if loss is F.multilabel_margin_loss else x[:, 0].long()
+    before = torch.full((64,), 7.0, device=xpu)
+    del before
+    with xpurt.kernel_policy("sycl"):
+        assert loss(x, target).isnan()
+        assert loss(x, target, reduction="sum") == 0
+        assert loss(x, target, reduction="none").shape == (0,)
+
+
+# The CPU's kernel reads values that are not there.
+@pytest.mark.parametrize(("keys", "values"), [(6, 5), (6, 0)])
+def test_attention_has_a_value_for_each_key(
+    keys: int, values: int, xpu: torch.device
+) -> None:
+    query = torch.ones(2, 4, 3, 8, device=xpu)
+    for policy in ("auto", "sycl"):
+        with xpurt.kernel_policy(policy), pytest.raises(RuntimeError, match="to be: "):
+            F.scaled_dot_product_attention(
+                query, query.new_ones(2, 4, keys, 8), query.new_ones(2, 4, values, 8)
+            )
 
 
 @pytest.mark.parametrize("name", SOME)

@@ -230,15 +230,6 @@ class WiderCall {
   const Stack given_;
 };
 
-// The meta results of ops without a meta function in PyTorch: like the input.
-std::vector<Tensor> as_input(const Stack& metas) {
-  return {at::empty_like(metas[1].toTensor())};
-}
-
-const bool losses_are_known =
-    register_meta_functions({{"aten::multi_margin_loss_backward", &as_input},
-                             {"aten::multilabel_margin_loss_backward", &as_input}});
-
 }  // namespace
 
 void add_wider_types(const std::vector<WiderRow>& rows) {

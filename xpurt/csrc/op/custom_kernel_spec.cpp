@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "op/element_type.h"
-#include "op/meta/structured_metas.h"
+#include "op/meta_call.h"
 
 namespace xpurt {
 namespace {
@@ -99,7 +99,7 @@ bool CustomKernelSpec::takes(const std::string& argument, c10::ScalarType type) 
 
 CustomKernelOverload::CustomKernelOverload(const CustomKernelSpec& spec,
                                            const c10::OperatorHandle& of)
-    : op(of), schema(op.schema()), has_meta(structured_meta(schema) != nullptr) {
+    : op(of), schema(op.schema()), has_meta(has_strict_meta(schema)) {
   for (const c10::Argument& each : schema.arguments()) {
     const int at = static_cast<int>(arguments.size());
     arguments.push_back(&each);

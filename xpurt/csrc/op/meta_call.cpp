@@ -2,12 +2,9 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/native/cpu/mixed_data_type.h>
-#include <ATen/native/layer_norm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/WrapDimMinimal.h>
 
 #include <string_view>
 #include <unordered_map>
@@ -146,42 +143,6 @@ MetaFunctionsByName& meta_functions() {
   return *leaked;
 }
 
-// PyTorch's meta function of native_layer_norm imports its compiler, which takes a
-// second.
-std::vector<Tensor> layer_norm_results(const Stack& metas) {
-  const Tensor& input = metas[0].toTensor();
-  const auto normalized = metas[1].toIntVector();
-  const Tensor weight = metas[2].toOptional<Tensor>().value_or(Tensor());
-  const Tensor bias = metas[3].toOptional<Tensor>().value_or(Tensor());
-  at::native::_check_layer_norm_inputs(input, normalized, weight, bias);
-  if (at::native::is_mixed_type(input, weight, bias)) {
-    at::native::check_mixed_data_type(input, weight, bias);
-  }
-  auto sizes = input.sizes().vec();
-  std::fill(sizes.end() - static_cast<int64_t>(normalized.size()), sizes.end(), 1);
-  const Tensor of_rows = at::empty(sizes, input.options());
-  return {at::empty(input.sizes(), input.options()), of_rows, of_rows};
-}
-
-// PyTorch's meta function of a median along a dimension refuses deterministic mode, as
-// CUDA's kernel does.
-std::vector<Tensor> median_results(const Stack& metas) {
-  const Tensor& input = metas[0].toTensor();
-  if (metas.size() == 1) return {at::empty({}, input.options())};
-  const int64_t dim = c10::maybe_wrap_dim(metas[1].toInt(), input.dim());
-  auto sizes = input.sizes().vec();
-  if (!sizes.empty()) sizes[dim] = 1;
-  if (!sizes.empty() && !metas[2].toBool()) sizes.erase(sizes.begin() + dim);
-  return {at::empty(sizes, input.options()),
-          at::empty(sizes, input.options().dtype(at::kLong))};
-}
-
-const bool registered = register_meta_functions({
-    {"aten::native_layer_norm", &layer_norm_results},
-    {"aten::median", &median_results},
-    {"aten::nanmedian", &median_results},
-});
-
 c10::DispatchKeySet meta_keys() {
   return c10::DispatchKeySet(c10::DispatchKey::Meta);
 }
@@ -236,6 +197,10 @@ Stack throw_what_the_cpu_throws(const c10::OperatorHandle& op, const Stack& stac
                              [](const Tensor& tensor) { return as_zeros(tensor); });
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &zeros);
   return zeros;
+}
+
+bool has_strict_meta(const c10::FunctionSchema& schema) {
+  return structured_meta(schema) != nullptr || meta_functions().contains(schema.name());
 }
 
 bool register_meta_functions(

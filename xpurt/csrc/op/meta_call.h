@@ -17,6 +17,9 @@ namespace xpurt {
 std::vector<at::Tensor> meta_call(const c10::OperatorHandle& op,
                                   const torch::jit::Stack& stack);
 
+// Whether the op's meta function is in C++, with all checks of the CPU kernel.
+bool has_strict_meta(const c10::FunctionSchema& schema);
+
 // Whether the out= at position `out` of the arguments has the type of its result.
 // Throws like meta_call().
 bool has_type_of_result(const c10::OperatorHandle& op, const torch::jit::Stack& stack,

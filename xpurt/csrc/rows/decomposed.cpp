@@ -13,7 +13,6 @@
 #include "op/op_record.h"
 #include "op/operands.h"
 #include "op/row_call.h"
-#include "op/meta/structured_metas.h"
 #include "stream/capture.h"
 
 namespace xpurt {
@@ -48,7 +47,7 @@ Decomposition::Decomposition(const DecomposedSpec& spec, const OperatorHandle& o
     : spec_(spec),
       op_(op),
       functional_(std::move(functional)),
-      has_meta_(structured_meta(op.schema()) != nullptr),
+      has_meta_(has_strict_meta(op.schema())),
       has_cpu_kernel_(op_record(op).has_cpu_kernel) {
   writes_itself_ = op.operator_name() == functional_.operator_name() &&
                    std::ranges::any_of(op.schema().arguments(), is_written);

@@ -89,9 +89,9 @@ def addbmm(
     product: the batches are joined along the dimension of its sum. Raises RuntimeError
     for sizes or types that do not fit."""
     torch.addbmm(as_meta(self), as_meta(batch1), as_meta(batch2))
-    rows, columns = batch1.shape[1], batch2.shape[2]
-    left = batch1.transpose(0, 1).reshape(rows, -1)
-    right = batch2.reshape(-1, columns)
+    batches, rows, inner = batch1.shape
+    left = batch1.transpose(0, 1).reshape(rows, batches * inner)
+    right = batch2.reshape(batches * inner, batch2.shape[2])
     if self.is_floating_point() or self.is_complex():
         return torch.addmm(self, left, right, beta=beta, alpha=alpha)
     product = (left.unsqueeze(2) * right).sum(1, dtype=self.dtype)

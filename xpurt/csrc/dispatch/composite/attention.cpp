@@ -97,6 +97,11 @@ bool takes_fused(const Tensor& query, const Tensor& key, const Tensor& value,
   if (mask.has_value() && mask->requires_grad() && at::GradMode::is_enabled()) {
     return false;
   }
+  // PyTorch's kernel divides by the number of heads, and reads a value for each key.
+  if (query.dim() > 2 && query.sym_size(-3) == 0) return false;
+  if (key.dim() > 1 && value.dim() > 1 && key.sym_size(-2) != value.sym_size(-2)) {
+    return false;
+  }
   const c10::DeviceIndex index = query.device().index();
   if (!host_reads(index) || is_capturing(index)) {
     return (fused_is_required || !is_traced(query)) &&

@@ -1,8 +1,10 @@
 // Ops whose CPU kernel in PyTorch reads beyond a tensor if an index or a length is
-// wrong, which may end the process.
+// wrong, which may end the process, or leaves its result unset.
+#include <ATen/core/Reduction.h>
 #include <ATen/ops/aminmax.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "op/op_record.h"
 #include "op/operands.h"
@@ -21,10 +23,10 @@ void of_valid_indices(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
     const auto [least, most] = at::aminmax(indices);
     for (const Tensor& each : {least, most}) {
       const auto index = each.item<int64_t>();
-      TORCH_CHECK_INDEX(index >= 0 && index < weight.size(0),
-                        "embedding_bag: Expected idx >= 0 && idx < num_embeddings but "
-                        "found idx to be ",
-                        index);
+      TORCH_CHECK(index >= 0 && index < weight.size(0),
+                  "embedding_bag: Expected idx >= 0 && idx < num_embeddings but "
+                  "found idx to be ",
+                  index);
     }
   }
   op.redispatchBoxed(keys, stack);
@@ -75,6 +77,23 @@ void of_whole_parameters(const c10::OperatorHandle& op, c10::DispatchKeySet keys
   op.redispatchBoxed(keys, stack);
 }
 
+// PyTorch's kernel leaves the result of no samples unset. Here a sum is 0 and a mean
+// nan, as of other losses.
+void of_samples(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                torch::jit::Stack* stack) {
+  const auto& arguments = op.schema().arguments();
+  const auto a = torch::jit::last(*stack, arguments.size());
+  const bool is_empty = a[0].toTensor().numel() == 0;
+  const int64_t reduction =
+      a[op.schema().argumentIndexWithName("reduction").value()].toInt();
+  op.redispatchBoxed(keys, stack);
+  if (!is_empty || reduction == at::Reduction::None) return;
+  const size_t results = op.schema().returns().size();
+  const Tensor loss = torch::jit::peek(*stack, 0, results).toTensor();
+  const bool is_mean = reduction == at::Reduction::Mean;
+  loss.fill_(is_mean ? std::numeric_limits<double>::quiet_NaN() : 0);
+}
+
 const bool checks_registered = set_host_kernels(
     {{"aten::native_batch_norm", "", &of_whole_parameters},
      {"aten::native_batch_norm", "out", &of_whole_parameters},
@@ -83,6 +102,10 @@ const bool checks_registered = set_host_kernels(
      {"aten::_native_batch_norm_legit", "no_stats", &of_whole_parameters},
      {"aten::_batch_norm_with_update", "", &of_whole_parameters},
      {"aten::native_batch_norm_backward", "", &of_whole_parameters},
+     {"aten::multi_margin_loss", "", &of_samples},
+     {"aten::multi_margin_loss", "out", &of_samples},
+     {"aten::multilabel_margin_loss_forward", "", &of_samples},
+     {"aten::multilabel_margin_loss_forward", "output", &of_samples},
      {"aten::_ctc_loss", "", &of_valid_labels},
      {"aten::_ctc_loss", "Tensor", &of_valid_labels},
      {"aten::_embedding_bag", "", &of_valid_indices},
