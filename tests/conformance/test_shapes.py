@@ -33,7 +33,7 @@ SAMPLE = {
     "index_select", "index_add", "embedding backward", "arange", "uniform_", "normal_",
     "attention", "attention backward", "layer_norm", "layer_norm backward",
     "batch_norm backward", "group_norm", "nll_loss", "max_pool2d", "upsample bilinear 2d",
-    "lstm cell", "adam", "rms_norm_add", "swiglu",
+    "lstm cell", "adam", "rms_norm_add", "swiglu", "solve", "cholesky", "fft", "irfft",
 }  # fmt: skip
 KINDS: dict[str, list[Call]] = defaultdict(list)
 for each in CALLS:

@@ -162,7 +162,9 @@ def _compare(
 
 def _size(result: Any) -> float:
     """The largest number of a result."""
-    if not isinstance(result, Tensor) or not result.is_floating_point():
+    if not isinstance(result, Tensor):
+        return 0.0
+    if not (result.is_floating_point() or result.is_complex()):
         return 0.0
     finite = result.detach()[result.isfinite()]
     return float(finite.abs().max()) if finite.numel() else 0.0

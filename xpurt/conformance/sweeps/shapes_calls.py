@@ -17,6 +17,7 @@ from xpurt.conformance.sweeps.shapes_cases import (
 )
 from xpurt.conformance.sweeps.shapes_images import IMAGES
 from xpurt.conformance.sweeps.shapes_lines import LINES
+from xpurt.conformance.sweeps.shapes_matrices import MATRICES, TRANSFORMS
 from xpurt.conformance.sweeps.shapes_networks import NETWORKS
 from xpurt.conformance.sweeps.shapes_operands import Operands
 from xpurt.conformance.sweeps.shapes_programs import PROGRAMS
@@ -266,33 +267,16 @@ RANDOM = (
 
 CALLS: tuple[Call, ...] = (
     *POINTWISE, *OF_ROWS, *LINES, *PRODUCTS, *TABLES, *RANGES, *RANDOM, *NETWORKS,
-    *IMAGES, *TRAINING, *PROGRAMS
+    *IMAGES, *TRAINING, *MATRICES, *TRANSFORMS, *PROGRAMS
 )  # fmt: skip
 
 # Rows that the sweep leaves out, and why.
-OF_MATRICES = "tests/kernels/test_linear_algebra.py has sizes from 0 to 70"
-OF_TRANSFORMS = "tests/kernels/test_fourier.py has lengths around each pass"
 OF_WEIGHTS = "tests/kernels/test_weight_norm.py"
 NOT_SWEPT = {
-    **dict.fromkeys(
-        (
-            "_cholesky_solve_helper", "_linalg_det", "_linalg_slogdet", "_linalg_solve_ex",
-            "cholesky_inverse", "linalg_cholesky_ex", "linalg_inv_ex", "linalg_lu",
-            "linalg_lu_factor_ex", "linalg_lu_solve", "linalg_matrix_exp",
-            "linalg_solve_triangular", "lu_unpack", "triangular_solve",
-            "xpurt::cholesky_panel", "xpurt::exchange_rows", "xpurt::lu_columns",
-            "xpurt::lu_panel", "xpurt::substitute",
-        ),
-        OF_MATRICES,
-    ),
-    **dict.fromkeys(
-        ("_fft_c2c", "_fft_c2r", "_fft_r2c", "xpurt::fourier_pass", "xpurt::roots_of_unity"),
-        OF_TRANSFORMS,
-    ),
-    **dict.fromkeys(
-        ("_weight_norm_interface", "_weight_norm_interface_backward", "complex", "polar"),
-        OF_WEIGHTS,
-    ),
+    "_weight_norm_interface": OF_WEIGHTS,
+    "_weight_norm_interface_backward": OF_WEIGHTS,
+    "xpurt::exchange_rows": "a part of swept factorizations",
+    "xpurt::lu_columns": "a part of swept factorizations",
     "_assert_async": "a single number",
     "_functional_assert_async": "a single number",
     "xpurt::assert_true": "a single number",
