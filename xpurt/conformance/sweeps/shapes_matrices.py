@@ -115,7 +115,7 @@ def transform(name: str, run: Callable[..., Any], *rows: str, make: Make) -> Cal
     return Call(name, "transforms", make, run, LENGTH, rows, rtol=1e-5)
 
 
-def back(real: Tensor, imaginary: Tensor) -> Tensor:
+def back(real: Tensor, imaginary: Tensor) -> Any:
     half = torch.complex(real, imaginary)
     return torch.fft.irfft(half, n=max(2 * half.size(-1) - 2, 1))
 
