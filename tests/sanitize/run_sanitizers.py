@@ -250,7 +250,6 @@ def link_package(folder: Path) -> None:
         file.relative_to(ROOT): file
         for file in [*ROOT.glob("*xpurt*.py"), *(ROOT / "xpurt").rglob("*")]
         if file.is_file() and file.suffix not in BUILT and file.name != BY_SETUP
-        if "csrc" not in file.parts
     }
     for link in folder.rglob("*"):
         if link.is_symlink() and link.relative_to(folder) not in wanted:
