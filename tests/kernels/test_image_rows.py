@@ -55,6 +55,7 @@ def upsampling(
             to(scale_factor=1.7),
             to(scale_factor=2.0),
             to(size=(4, 13, 5)[:axes]),
+            to(size=(1, 13, 1)[:axes]),
         ]
     }
 
