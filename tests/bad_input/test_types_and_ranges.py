@@ -204,3 +204,12 @@ def test_strides_of_empty_results(xpu: torch.device) -> None:
 
     with xpurt.kernel_policy("sycl"):
         assert strides(xpu) == strides("cpu")
+
+
+@pytest.mark.parametrize("decimals", [2, 40, 2**31, -(2**62)])
+def test_rounding_to_any_number_of_decimals(decimals: int, xpu: torch.device) -> None:
+    x = torch.tensor([1.234, -5.678])
+    with xpurt.kernel_policy("sycl"):
+        found = torch.round(x.to(xpu), decimals=decimals).cpu()
+    expected = torch.round(x, decimals=decimals)
+    torch.testing.assert_close(found, expected, equal_nan=True)

@@ -192,7 +192,9 @@ def outcome(tests: list[Recorded], number: int | None) -> str:
     for part in filter(None, (few, rest)):
         limit = 20 + int(2 * sum(each.seconds for each in part))
         tests_of_part = [f"{ROOT}/{each.test}" for each in part]
-        status, text = run(tests_of_part, limit, variables, "-x", "--tb=line")
+        # Those that were recorded, whatever the default selection is now.
+        all_of_them = ("-m", "", "-x", "--tb=line")
+        status, text = run(tests_of_part, limit, variables, *all_of_them)
         if status is None or status == -signal.SIGXCPU:
             return "found: takes too long"
         if status < 0 or status >= 128:

@@ -44,7 +44,8 @@ static C power_by_scalar(C a, C b) {
 // negative.
 static C round_to(C x, C digits) {
   C power = 1;
-  for (int k = 0; k < fabs(digits); ++k) power *= 10;
+  const C most = fmin(fabs(digits), (C)400);  // infinite in every type
+  for (int k = 0; k < most; ++k) power *= 10;
   return digits < 0 ? rint(x / power) * power : rint(x * power) / power;
 }
 
