@@ -138,6 +138,14 @@ SOME: dict[str, tuple[Op, tuple[torch.Tensor, ...]]] = {
         F.nll_loss,
         (torch.ones(2, 3, 2, 2), torch.ones(2, 3, 2, dtype=torch.int64)),
     ),
+    **{
+        f"a weight of {count} of 3 classes, {x.dim()} dimensions": (
+            lambda x, target, weight: F.nll_loss(x, target, weight),
+            (x, torch.ones(2, *x.shape[2:], dtype=torch.int64), torch.ones(count)),
+        )
+        for count in (0, 2)
+        for x in (torch.ones(2, 3), torch.ones(2, 3, 2, 2))
+    },
     "products without rows": (
         torch.addbmm,
         (torch.ones(1), torch.ones(5, 0, 5), torch.ones(5, 5, 3)),

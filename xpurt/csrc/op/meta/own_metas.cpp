@@ -51,25 +51,29 @@ std::vector<Tensor> put_results(const Stack& metas) {
   return {at::empty_like(metas[0].toTensor())};
 }
 
-// The label of each pixel. PyTorch's checks the batch alone.
-void check_labels(const Tensor& image, const Tensor& target) {
+// A label for each pixel. PyTorch's checks the batch alone.
+void check_labels(const Tensor& image, const Tensor& target,
+                  const c10::IValue& weight) {
   TORCH_CHECK(
       image.dim() == 4 && target.dim() == 3 && image.size(0) == target.size(0) &&
           image.size(2) == target.size(1) && image.size(3) == target.size(2),
       "nll_loss: a target of ", target.sizes(), " for an input of ", image.sizes());
+  TORCH_CHECK(!weight.isTensor() || !weight.toTensor().defined() ||
+                  weight.toTensor().numel() == image.size(1),
+              "nll_loss: a weight of ", image.size(1), " classes is wanted");
 }
 
 std::vector<Tensor> nll_loss2d_results(const Stack& metas) {
   const Tensor& image = metas[0].toTensor();
   const Tensor& target = metas[1].toTensor();
-  check_labels(image, target);
+  check_labels(image, target, metas[2]);
   const bool is_reduced = metas[3].toInt() != at::Reduction::None;
   const Tensor number = at::empty({}, image.options());
   return {is_reduced ? number : at::empty(target.sizes(), image.options()), number};
 }
 
 std::vector<Tensor> nll_loss2d_gradient(const Stack& metas) {
-  check_labels(metas[1].toTensor(), metas[2].toTensor());
+  check_labels(metas[1].toTensor(), metas[2].toTensor(), metas[3]);
   return {at::empty_like(metas[1].toTensor())};
 }
 
