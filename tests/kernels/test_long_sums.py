@@ -203,3 +203,20 @@ def test_long_sums_lose_little(name: str, xpu: torch.device) -> None:
         found = op(x.to(xpu)).cpu().double()
     exact = op(x.double())
     assert ((found - exact).abs().max() / exact.abs().max()).item() < most
+
+
+# Wherever the mean is rounded, the differences from it add up to that.
+@pytest.mark.parametrize("value", [0.1, 33.3])
+def test_equal_numbers_have_no_variance(value: float, xpu: torch.device) -> None:
+    x = torch.full((262_147,), value, device=xpu)
+    with xpurt.kernel_policy("sycl"):
+        for found in (x.std(), x.view(-1, 1).expand(-1, 3).std(0).max()):
+            assert found.item() <= 1e-6 * value
+        half = x.half()
+        assert half.std().item() <= 1e-6 * value
+        alternate = x.view(-1).add(torch.arange(len(x), device=xpu) % 2 * 1e-3)
+        exact = alternate.cpu().double().std().item()
+        assert alternate.std().item() == pytest.approx(exact, rel=1e-5)
+        complex_ = torch.complex(x, alternate)
+        exact = complex_.cpu().to(torch.complex128).var().item()
+        assert complex_.var().item() == pytest.approx(exact, rel=1e-5)

@@ -7,6 +7,7 @@ import torch
 from xpurt.kernels.kinds.decomposed import Decomposed
 
 Dims = Sequence[int] | None
+MANY = 4096  # elements whose mean is rounded by more than a few units
 
 
 def real_type(x: torch.Tensor) -> torch.dtype:
@@ -17,7 +18,9 @@ def spread(
     self: torch.Tensor, dim: Dims, correction: float | None, keepdim: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Variance and mean, in the type of the sums. The elements are read twice: the mean
-    is computed before the squares of the differences from it."""
+    is computed before the squares of the differences from it. The differences add up to
+    the rounding of the mean, which the variance is corrected by (Chan, Golub and LeVeque,
+    1983, "Algorithms for computing the sample variance")."""
     if not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError("var and std only support floating point and complex dtypes")
     narrow = self.dtype in (torch.float16, torch.bfloat16)
@@ -25,19 +28,27 @@ def spread(
     dims = list(range(x.dim())) if not dim else list(dim)
     mean = x.mean(dims, keepdim=True)
     away = x - mean
-    if x.is_complex():
-        parts = torch.view_as_real(away)
-        squares = (parts * parts).sum(-1)
-    else:
-        squares = away * away
     count = 1
     for d in dims:
         count *= x.shape[d] if x.dim() else 1
     divisor = max(count - (1 if correction is None else correction), 0)
+    squares = squared(away)
     if x.dim() == 0:
         return squares / divisor, mean
-    variance = squares.sum(dims, keepdim=keepdim) / divisor
+    squares = squares.sum(dims, keepdim=keepdim)
+    if count > MANY:
+        rest = away.sum(dims, keepdim=keepdim)
+        squares = (squares - squared(rest) / count).clamp_(min=0)
+        mean = mean + (rest / count).view(mean.shape)
+    variance = squares / divisor
     return variance, mean if keepdim else mean.reshape(variance.shape)
+
+
+def squared(x: torch.Tensor) -> torch.Tensor:
+    if not x.is_complex():
+        return x * x
+    parts = torch.view_as_real(x)
+    return (parts * parts).sum(-1)
 
 
 def var(
