@@ -213,3 +213,11 @@ def test_rounding_to_any_number_of_decimals(decimals: int, xpu: torch.device) ->
         found = torch.round(x.to(xpu), decimals=decimals).cpu()
     expected = torch.round(x, decimals=decimals)
     torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+def test_a_factorial_beyond_float64(xpu: torch.device) -> None:
+    x = torch.tensor([0.3, 1.5, 20.0])
+    with xpurt.kernel_policy("sycl"):
+        found = torch.polygamma(171, x.to(xpu)).cpu()
+        assert torch.polygamma(2**40, x.to(xpu)).shape == x.shape  # ends
+    torch.testing.assert_close(found, torch.polygamma(171, x), equal_nan=True)

@@ -1,7 +1,7 @@
 """Rows of special functions. Their definitions are in templates of their own, which
 name the sources of the algorithms."""
 
-from math import factorial
+from math import factorial, inf
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import FLOATING, FLOATING_ONLY, Kind, Row
 from xpurt.kernels.rows.rearranging import as_meta
 
+MOST_FACTORIAL = 170  # 171! is more than the largest float64
 INVERSE_ERROR = ("chebyshev", "inverse_error")
 SCALED_ERROR = ("chebyshev", "scaled_error")
 BESSEL = ("chebyshev", "bessel")
@@ -67,7 +68,8 @@ def polygamma(n: int, x: Tensor) -> Any:
         return torch.ops.xpurt.trigamma(
             x if x.is_floating_point() else x.to(torch.get_default_dtype())
         )
-    return torch.special.zeta(n + 1, x) * float((-1) ** (n + 1) * factorial(n))
+    scale = float(factorial(n)) if n <= MOST_FACTORIAL else inf
+    return torch.special.zeta(n + 1, x) * (scale if n % 2 else -scale)
 
 
 GAMMA_GRADIENT = CustomKernel(
