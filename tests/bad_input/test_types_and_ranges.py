@@ -63,6 +63,10 @@ def batch_norm(o: Made, name: str, size: int, dtype: torch.dtype) -> object:
     return torch.native_batch_norm(o(2, 3, 4, HALF), *given, True, 0.1, 1e-5)
 
 
+def bernoulli(x: Tensor) -> Tensor:
+    return torch.bernoulli(x[:3], out=x[1:])
+
+
 REFUSED: dict[str, Call] = {
     **{f"{name}, out= of int": into(op, INT) for name, op in OUT.items()},
     **{f"{name}, out= of bool": into(op, BOOL) for name, op in OUT.items()},
@@ -72,6 +76,12 @@ REFUSED: dict[str, Call] = {
     },
     "randperm of bools": lambda o: torch.randperm(1, out=o(1, BOOL)),
     "index_select by floats": lambda o: o(3, 4).index_select(0, o(2)),
+    "index_select of a number": lambda o: o().index_select(1, zeros(o(1))),
+    "mean, out= with one element": lambda o: torch.mean(
+        o(3, 5), -1, out=o(1).expand(3)
+    ),
+    "index by nothing": lambda o: torch.ops.aten.index(o(2, 3), []),
+    "bernoulli into its operand": lambda o: bernoulli(o(4)),
     "index_select by bytes": lambda o: o(3, 4).index_select(0, o(2, BYTE)),
     "index_fill by floats": lambda o: o(3, 4).index_fill(0, o(2), 1),
     "index_fill by ints": lambda o: o(3, 4).index_fill(0, o(2, INT), 1),
@@ -204,6 +214,19 @@ def test_strides_of_empty_results(xpu: torch.device) -> None:
 
     with xpurt.kernel_policy("sycl"):
         assert strides(xpu) == strides("cpu")
+
+
+@pytest.mark.parametrize("pivot", [0, 4])
+def test_a_pivot_beyond_the_rows(pivot: int, xpu: torch.device) -> None:
+    pivots = torch.tensor([1, 2, pivot], dtype=torch.int32, device=xpu)
+    unit = torch.eye(3, device=xpu)
+    with xpurt.kernel_policy("sycl"):
+        for call in (
+            lambda: torch.linalg.lu_solve(unit, pivots, unit[:, :2]),
+            lambda: torch.lu_unpack(unit, pivots)[0],
+        ):
+            with pytest.raises(RuntimeError, match=r"ivots .*must .*between 1 and LU"):
+                call().cpu()
 
 
 @pytest.mark.parametrize("decimals", [2, 40, 2**31, -(2**62)])

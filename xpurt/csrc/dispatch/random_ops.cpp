@@ -2,6 +2,7 @@
 // devices, and the rows of random numbers fill the tensors.
 #include "dispatch/random_ops.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/DistributionTemplates.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/leaky_relu.h>
@@ -212,6 +213,7 @@ struct BernoulliTensor {
                 "devices, ",
                 self.device(), " and ", p.device(), "!");
     check_floating(p, "bernoulli_tensor_cpu_p_");
+    at::assert_no_partial_overlap(self, p);
     const Tensor chance = p.to(self.device()).expand(self.sizes());
     bernoulli_tensor_row(take_draw(generator, self.device()), chance, self);
   }

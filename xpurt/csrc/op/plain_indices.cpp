@@ -3,6 +3,8 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/native/IndexingUtils.h>
 
+#include <algorithm>
+
 namespace xpurt {
 namespace {
 
@@ -42,6 +44,9 @@ void make_indices_plain(const c10::FunctionSchema& schema, size_t position,
   TORCH_CHECK_INDEX(static_cast<int64_t>(indices.size()) <= self.dim(),
                     "too many indices for tensor of dimension ", self.dim(), " (got ",
                     indices.size(), ")");
+  const auto is_given = [](const Tensor& each) { return each.defined(); };
+  TORCH_CHECK_INDEX(std::ranges::any_of(indices, is_given),
+                    "at least one index must be provided");
   std::vector<int64_t> shape;
   try {
     for (const Tensor& each : indices) {

@@ -1,4 +1,5 @@
 // Rows that reduce a tensor along any of its dimensions.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
@@ -190,6 +191,8 @@ bool ReductionCall::read(const Stack& stack) {
                           out_->scalar_type() != result_)) {
     return false;
   }
+  // PyTorch's kernels of most reductions add up what they write there.
+  if (out_ != nullptr) at::assert_no_internal_overlap(*out_);
   cost_.elements = self.numel();
   cost_.flops = spec_.flops;
   cost_.read(self);

@@ -51,6 +51,19 @@ std::vector<Tensor> put_results(const Stack& metas) {
   return {at::empty_like(metas[0].toTensor())};
 }
 
+// PyTorch's takes any dimension of a number.
+std::vector<Tensor> index_select_results(const Stack& metas) {
+  const Tensor& input = metas[0].toTensor();
+  const Tensor& index = metas[2].toTensor();
+  const int64_t dim = c10::maybe_wrap_dim(metas[1].toInt(), input.dim());
+  TORCH_CHECK_INDEX(index.dim() <= 1, "index_select: the index is not a vector");
+  TORCH_CHECK(input.dim() > 0 || index.numel() == 1,
+              "index_select: several of a number");
+  auto sizes = input.sizes().vec();
+  if (!sizes.empty()) sizes[dim] = index.numel();
+  return {at::empty(sizes, input.options())};
+}
+
 // A label for each pixel. PyTorch's checks the batch alone.
 void check_labels(const Tensor& image, const Tensor& target,
                   const c10::IValue& weight) {
@@ -85,6 +98,7 @@ const bool registered = register_meta_functions({
     {"aten::native_layer_norm", &layer_norm_results},
     {"aten::median", &median_results},
     {"aten::nanmedian", &median_results},
+    {"aten::index_select", &index_select_results},
     {"aten::put", &put_results},
     {"aten::put_", &put_results},
     {"aten::nll_loss2d_forward", &nll_loss2d_results},

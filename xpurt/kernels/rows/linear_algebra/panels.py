@@ -215,6 +215,7 @@ EXCHANGES = Step(
   for (long k = 0; k < count; ++k) {{
     const long r = backward ? count - 1 - k : k;
     const long other = pivots_load(b * pivots_stride(0) + r * pivots_stride(1)) - 1;
+    if (other < 0 || other >= rhs_size(1)) FAULT;
     if (other == r || other < 0 || other >= rhs_size(1)) continue;
     const rhs_T upper = LOAD_rhs(r, c);
     rhs_store(IN_rhs(r, c), LOAD_rhs(other, c));
@@ -225,7 +226,11 @@ EXCHANGES = Step(
 
 
 def part(
-    name: str, steps: tuple[Step, ...], arguments: str, flops: float = 2 * WIDTH
+    name: str,
+    steps: tuple[Step, ...],
+    arguments: str,
+    flops: float = 2 * WIDTH,
+    fault: str = "",
 ) -> CustomKernel:
     return CustomKernel(
         f"xpurt::{name}",
@@ -234,6 +239,7 @@ def part(
         schema=f"({arguments}) -> ()",
         functions=FUNCTIONS,
         flops=flops,
+        fault=fault,
     )
 
 
@@ -263,5 +269,6 @@ ROWS = (
         (EXCHANGES,),
         "Tensor(a!) rhs, Tensor pivots, bool backward",
         flops=1,
+        fault="pivots must be between 1 and LU.size(-2), as of torch.linalg.lu_factor",
     ),
 )

@@ -5,6 +5,8 @@ custom kernels: one work-item per sample stores its loss in `losses`, and a sub-
 adds them up.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -193,7 +195,8 @@ MARGIN_OF_ONE_BACKWARD = """
   C sum = 0;
   for (long k = 0; k < classes; ++k) {
     const C over = margin - right + self_load(from + k * self_step);
-    const C slope = k == label || over <= 0 ? 0 : p == 1 ? each : 2 * over * each;
+    const bool counts = k != label && over > 0;
+    const C slope = !counts ? 0 : p == 1 ? each : 2 * over * each;
     sum += slope;
     out_store(to + k * out_step, slope);
   }
@@ -341,9 +344,26 @@ def binary_cross_entropy(
     return losses.mean() if reduction == 1 else losses.sum()
 
 
+def smooth_l1_loss_backward(
+    grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, beta: float
+) -> Tensor:
+    """NaN where an operand is NaN."""
+    dtype = torch.result_type(self, target)
+    if dtype in (torch.float16, torch.bfloat16):
+        self, grad_output = self.float(), grad_output.float()
+    difference = self - target
+    slope = (difference / beta).clamp_(-1, 1) if beta > 0 else difference.sign()
+    if reduction == 1:
+        slope = slope / slope.numel()
+    return (slope * grad_output).to(dtype)
+
+
 # PyTorch's kernels refuse integers. Of floats of several types the latter two are
 # refused, or the result has the type of the first.
-FORMS = {"binary_cross_entropy": binary_cross_entropy}
+FORMS: dict[str, Callable[..., Tensor]] = {
+    "binary_cross_entropy": binary_cross_entropy,
+    "smooth_l1_loss_backward": smooth_l1_loss_backward,
+}
 OF_NUMBERS = tuple(
     Decomposed(
         name, FORMS.get(name), kind=FLOATING_ONLY, of_kind=True, same_type=same_type
