@@ -82,6 +82,13 @@ REFUSED: dict[str, Call] = {
     ),
     "index by nothing": lambda o: torch.ops.aten.index(o(2, 3), []),
     "bernoulli into its operand": lambda o: bernoulli(o(4)),
+    "bucketize by a number": lambda o: torch.bucketize(o(2), o(DOUBLE)),
+    "grid_sample by halves": lambda o: torch.grid_sampler(
+        o(1, 1, 2, 2), o(1, 2, 2, 2, HALF), 0, 0, False
+    ),
+    "embedding_bag by halves": lambda o: F.embedding_bag(
+        zeros(o(2, 3)), o(4, 2), per_sample_weights=o(2, 3, HALF), mode="sum"
+    ),
     "index_select by bytes": lambda o: o(3, 4).index_select(0, o(2, BYTE)),
     "index_fill by floats": lambda o: o(3, 4).index_fill(0, o(2), 1),
     "index_fill by ints": lambda o: o(3, 4).index_fill(0, o(2, INT), 1),
@@ -180,6 +187,15 @@ def test_halves_are_transformed_along_powers_of_two(
     ):
         with pytest.raises(RuntimeError, match="sizes are powers of two when comp"):
             call()
+
+
+def test_a_transform_into_halves(xpu: torch.device) -> None:
+    """Of floats, so its length need not be a power of two."""
+    x = torch.arange(10.0).to(torch.complex64)
+    out = torch.empty(10, dtype=torch.float16)
+    expected = torch.fft.irfft(x, 10, out=out)
+    found = torch.fft.irfft(x.to(xpu), 10, out=out.to(xpu)).cpu()
+    torch.testing.assert_close(found, expected, rtol=2e-3, atol=1e-3)
 
 
 def test_frequencies_go_to_their_places(xpu: torch.device) -> None:

@@ -95,7 +95,8 @@ class WiderCall {
 
   // Runs the call, and returns the results.
   Stack run() const {
-    if (wider_.powers_of_two) check_lengths();
+    const bool is_narrow = wider_.takes(given_[0].toTensor().scalar_type());
+    if (wider_.powers_of_two && is_narrow) check_lengths();
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     Stack wide;
     for (size_t i = 0; i < given_.size(); ++i) wide.push_back(argument(i));

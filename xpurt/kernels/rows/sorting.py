@@ -265,6 +265,11 @@ def bucketize(
     out_int32: bool = False,
     right: bool = False,
 ) -> torch.Tensor:
+    """Raises RuntimeError unless `boundaries` is a vector."""
+    if boundaries.dim() != 1:
+        raise RuntimeError(
+            f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})"
+        )
     return searchsorted(boundaries, self, out_int32=out_int32, right=right)
 
 

@@ -161,7 +161,7 @@ def bags(
     op, samples = torch.ops.aten._embedding_bag, per_sample_weights
     how = (scale_grad_by_freq, mode, sparse)
     last = (include_last_offset, padding_idx)
-    if weight.numel() == 0:
+    if weight.numel() == 0 or (samples is not None and samples.dtype != weight.dtype):
         return op(weight, indices, offsets, *how, samples, *last)  # type: ignore[no-any-return]
     seen = None if samples is None else as_meta(samples)
     op(as_meta(weight), as_meta(indices), as_meta(offsets), *how, seen, *last)

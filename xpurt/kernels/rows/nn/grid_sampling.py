@@ -233,6 +233,7 @@ def rows(axes: int) -> tuple[CustomKernel, ...]:
             (forward(axes),),
             FLOATING_ONLY,
             functions=SAMPLING,
+            alike=("grid",),
             flops=40,
         ),
         CustomKernel(
@@ -241,6 +242,7 @@ def rows(axes: int) -> tuple[CustomKernel, ...]:
             FLOATING_ONLY,
             scratch=(Scratch("sums", "input"),),
             functions=SAMPLING,
+            alike=("grid",),
             flops=80,
         ),
     )
