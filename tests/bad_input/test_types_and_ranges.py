@@ -89,6 +89,9 @@ REFUSED: dict[str, Call] = {
     "embedding_bag by halves": lambda o: F.embedding_bag(
         zeros(o(2, 3)), o(4, 2), per_sample_weights=o(2, 3, HALF), mode="sum"
     ),
+    "conv_transpose2d, output_padding of 3": lambda o: F.conv_transpose2d(
+        o(1, 2, 4, 4), o(2, 3, 2, 2), stride=2, output_padding=(1, 1, 1)
+    ),
     "index_select by bytes": lambda o: o(3, 4).index_select(0, o(2, BYTE)),
     "index_fill by floats": lambda o: o(3, 4).index_fill(0, o(2), 1),
     "index_fill by ints": lambda o: o(3, 4).index_fill(0, o(2, INT), 1),

@@ -221,6 +221,25 @@ def test_layers(call: Layer, dtype: torch.dtype, xpu: torch.device) -> None:
     check_on_queue(LAYER, f"{LAYER}_backward")
 
 
+@pytest.mark.mappings("CPU", "GPU")
+@pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 2)], ids=str)
+def test_some_of_the_gradients_of_a_layer(
+    wanted: tuple[int, ...], xpu: torch.device
+) -> None:
+    given = Layer((7, 33)).operands(torch.float32)
+
+    def gradients(device: torch.device | str) -> list[Tensor]:
+        leaves = [t.to(device) for t in given]
+        picked = [leaves[each].requires_grad_() for each in wanted]
+        result = F.layer_norm(leaves[0], (33,), *leaves[1:])
+        return list(torch.autograd.grad(result.square().sum(), picked))
+
+    with kernel_policy("sycl"):
+        actual = gradients(xpu)
+    for mine, theirs in zip(actual, gradients("cpu"), strict=True):
+        assert_near(mine, theirs, 50)
+
+
 @pytest.mark.mappings("CPU", "AUTO")
 @pytest.mark.parametrize("call", LAYERS, ids=str)
 def test_onednn_takes_layers_on_a_cpu(call: Layer, xpu: torch.device) -> None:
