@@ -29,7 +29,7 @@ from xpurt.kernels import ROWS
 SAMPLE = {
     "add", "mul, broadcast", "where", "row exp", "row addcdiv", "sum", "amax", "var",
     "sum of two dimensions",
-    "softmax", "softmax backward", "cumsum", "max", "sort", "cat", "roll", "mm", "bmm", "_int_mm",
+    "softmax", "softmax backward", "cumsum", "max", "sort", "cat", "roll", "roll of all", "mm", "bmm", "_int_mm",
     "index_select", "index_add", "embedding backward", "arange", "uniform_", "normal_",
     "attention", "attention backward", "layer_norm", "layer_norm backward",
     "batch_norm backward", "group_norm", "nll_loss", "max_pool2d", "upsample bilinear 2d",

@@ -63,3 +63,21 @@ def test_as_on_the_cpu(op: str, in_place: bool, xpu: torch.device) -> None:
             if found.dtype.is_floating_point:
                 zeros = (found == 0) & (expected == 0)
                 assert not (zeros & (found.signbit() != expected.signbit())).any(), case
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_a_condition_without_dimensions(condition: bool, xpu: torch.device) -> None:
+    x, y = values(torch.float32), torch.arange(66.0)
+    with xpurt.kernel_policy("sycl"):
+        for chosen in (torch.tensor(condition), torch.tensor(condition, device=xpu)):
+            found = torch.where(chosen, x.to(xpu), y.to(xpu)).cpu()
+            torch.testing.assert_close(found, x if condition else y)
+
+
+def test_all_elements_are_rolled(xpu: torch.device) -> None:
+    x = torch.arange(15.0).view(3, 5)
+    with xpurt.kernel_policy("sycl"):
+        for shift in (0, 1, -1, 15, 16, -31):
+            assert torch.equal(x.to(xpu).roll(shift).cpu(), x.roll(shift))
+            found = x.to(xpu).t().roll(shift).cpu()
+            assert torch.equal(found, x.t().roll(shift))

@@ -183,6 +183,7 @@ SORTS = (
 ALONG = (
     line("flip", "rearranging", lambda x, d: x.flip(d), rtol=0.0),
     line("roll", "rearranging", lambda x, d: x.roll(3, d), rtol=0.0),
+    line("roll of all", "rearranging", lambda x, d: x.roll(-2), "roll", rtol=0.0),
     line("cat", "rearranging", lambda x, y, d: torch.cat([x, y[:1], y], d)
          if d == 0 else torch.cat([x, y], d), rtol=0.0, operands=2),
     line("stack", "rearranging", lambda x, y, d: torch.ops.aten._stack([x, y], d), "_stack", rtol=0.0,
