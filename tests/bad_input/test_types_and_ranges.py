@@ -92,6 +92,7 @@ REFUSED: dict[str, Call] = {
     "conv_transpose2d, output_padding of 3": lambda o: F.conv_transpose2d(
         o(1, 2, 4, 4), o(2, 3, 2, 2), stride=2, output_padding=(1, 1, 1)
     ),
+    "softshrink, lambda of NaN": lambda o: F.softshrink(o(3), float("nan")),
     "index_select by bytes": lambda o: o(3, 4).index_select(0, o(2, BYTE)),
     "index_fill by floats": lambda o: o(3, 4).index_fill(0, o(2), 1),
     "index_fill by ints": lambda o: o(3, 4).index_fill(0, o(2, INT), 1),

@@ -146,6 +146,18 @@ SOME: dict[str, tuple[Op, tuple[torch.Tensor, ...]]] = {
         for count in (0, 2)
         for x in (torch.ones(2, 3), torch.ones(2, 3, 2, 2))
     },
+    "an image without columns to put back": (
+        lambda x, at: torch._C._nn.max_unpool2d(x, at, [2, 0]),
+        (torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 2, 2, dtype=torch.int64)),
+    ),
+    "a weight of classes with two dimensions": (
+        F.nll_loss,
+        (
+            torch.arange(12.0).view(2, 2, 3),
+            torch.tensor([[0, 1, 1], [1, 0, 1]]),
+            torch.tensor([[1.0, 3.0]]),
+        ),
+    ),
     "products without rows": (
         torch.addbmm,
         (torch.ones(1), torch.ones(5, 0, 5), torch.ones(5, 5, 3)),

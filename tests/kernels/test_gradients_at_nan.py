@@ -66,3 +66,21 @@ def test_gradients_at_nan(name: str, xpu: torch.device) -> None:
         found = computed(xpu)
     for one, other in zip(found, computed("cpu"), strict=True):
         torch.testing.assert_close(one, other, equal_nan=True, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_a_grid_with_nan(mode: str, xpu: torch.device) -> None:
+    """The CPU has no gradients of points at NaN: it writes out of bounds."""
+    x = torch.arange(1.0, 10.0).view(1, 1, 3, 3)
+    nan = float("nan")
+    grid = torch.tensor([[nan, 0.0], [0.0, nan], [0.25, 0.25]]).view(1, 1, 3, 2)
+    image = x.to(xpu).requires_grad_()
+    with xpurt.kernel_policy("sycl"):
+        found = F.grid_sample(image, grid.to(xpu), mode=mode, align_corners=False)
+        found.sum().backward()
+    expected = F.grid_sample(x, grid, mode=mode, align_corners=False)
+    torch.testing.assert_close(found.detach().cpu(), expected, equal_nan=True)
+    x.requires_grad_()
+    F.grid_sample(x, grid[:, :, 2:], mode=mode, align_corners=False).sum().backward()
+    assert image.grad is not None
+    torch.testing.assert_close(image.grad.cpu(), x.grad)

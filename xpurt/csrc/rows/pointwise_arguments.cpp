@@ -160,7 +160,7 @@ bool PointwiseArguments::params_fit() const {
     if (!has_param[p]) continue;
     const c10::Scalar& param = params[p];
     if (!converts(param, compute)) return false;
-    if (spec.raises_on_negative && param.toDouble() < 0) return false;
+    if (spec.raises_on_negative && !(param.toDouble() >= 0)) return false;
     if (is_integral(compute) && param.isFloatingPoint()) return false;
     if (param.isBoolean() && compute != ScalarType::Bool) return false;
   }

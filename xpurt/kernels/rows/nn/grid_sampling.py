@@ -53,7 +53,10 @@ static C padded(C x, long size, long mode, bool align, C* slope) {
   return x;
 }
 
-static long inside(C x, long size) { return x >= 0 && x <= size - 1 ? (long)x : -1; }
+// NaN is inside, for its weights are NaN.
+static long inside(C x, long size) {
+  return x >= 0 && x <= size - 1 ? (long)x : x == x ? -1 : 0;
+}
 
 static Taps taps_of(C x, long size, long interpolation, long padding, bool align) {
   Taps taps;
@@ -77,7 +80,7 @@ static Taps taps_of(C x, long size, long interpolation, long padding, bool align
   x = padded(x, size, padding, align, &scale);
   if (interpolation == 1) {
     taps.count = 1;
-    taps.at[0] = inside(rint(x), size);
+    taps.at[0] = x == x ? inside(rint(x), size) : -1;
     taps.weight[0] = 1;
     taps.slope[0] = 0;
     return taps;
@@ -137,6 +140,14 @@ def forward(axes: int) -> Step:
     )
 
 
+# A point at NaN has no element.
+PUT = """\
+    const long at = base + {at};
+    const C share = {weight};
+    if (share == share) sums_store(at, sums_load(at) + g * share);
+"""
+
+
 def to_input(axes: int) -> Step:
     """A work-item computes one channel of an image, and alone writes to it."""
     at = offset("sums", axes, "y")
@@ -157,8 +168,7 @@ def to_input(axes: int) -> Step:
         loops(
             axes,
             HEAD,
-            f"    const long at = base + {at};"
-            f"    sums_store(at, sums_load(at) + g * {weight(axes)});{chr(10)}",
+            PUT.format(at=at, weight=weight(axes)),
         )
     }
 """

@@ -65,7 +65,7 @@ NEGATIVE_LOG = """
     FAULT;
   } else {
 #if HAS_weight
-    share = weight_load(label * weight_stride(0));
+    share = weight_load(label);
 #else
     share = 1;
 #endif
@@ -118,7 +118,7 @@ NEGATIVE_LOG_BACKWARD = """
   if (label == place && label != ignore_index) {
     slope = -grad_output_load(grad_output_at(sample));
 #if HAS_weight
-    slope *= weight_load(label * weight_stride(0));
+    slope *= weight_load(label);
 #endif
     if (reduction == 1) slope /= total_weight_load(0);
   }
@@ -137,6 +137,7 @@ def negative_log(aten: str) -> CustomKernel:
         scratch=(Scratch("losses", "target"), Scratch("shares", "target")),
         functions=PLUS,
         alike=("weight",),
+        contiguous=("weight",),
         types=("target=lu",),
     )
 
@@ -147,6 +148,7 @@ def negative_log_backward(aten: str) -> CustomKernel:
         (Step(over="self", text=NEGATIVE_LOG_BACKWARD),),
         FLOATING_ONLY,
         alike=("weight",),
+        contiguous=("weight",),
         types=("target=lu",),
     )
 
@@ -172,7 +174,7 @@ MARGIN_OF_ONE = """
       if (k != label && over > 0) loss += p == 1 ? over : over * over;
     }
 #if HAS_weight
-    loss *= weight_load(label * weight_stride(0));
+    loss *= weight_load(label);
 #endif
   }
   losses_store(i, loss / classes);
@@ -189,7 +191,7 @@ MARGIN_OF_ONE_BACKWARD = """
   each /= classes;
   if (reduction == 1) each /= target_numel;
 #if HAS_weight
-  each *= weight_load(label * weight_stride(0));
+  each *= weight_load(label);
 #endif
   const C right = self_load(from + label * self_step);
   C sum = 0;
@@ -264,6 +266,7 @@ OF_CLASSES = (
         (Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_ONE), SUM_OF_LOSSES),
         FLOATING_ONLY,
         alike=("weight",),
+        contiguous=("weight",),
         types=("target=l",),
         scratch=(Scratch("losses", "target"),),
         functions=PLUS,
@@ -273,6 +276,7 @@ OF_CLASSES = (
         (Step(over="self", along=("-1",), text=SAMPLE + MARGIN_OF_ONE_BACKWARD),),
         FLOATING_ONLY,
         alike=("weight",),
+        contiguous=("weight",),
         types=("target=l",),
         like="self",
     ),

@@ -45,7 +45,7 @@ PUT_BACK = Step(
 
 def unpool2d(self: Tensor, indices: Tensor, output_size: Sequence[int]) -> Tensor:
     """Raises RuntimeError for shapes that do not fit."""
-    if self.numel() == 0:
+    if self.numel() == 0 or 0 in output_size:
         return torch.ops.aten.max_unpool2d(self, indices, output_size)  # type: ignore[no-any-return]
     made = torch.ops.aten.max_unpool2d(as_meta(self), as_meta(indices), output_size)
     out = torch.empty(
@@ -67,7 +67,7 @@ def unpool3d(
 ) -> Tensor:
     """Raises RuntimeError for shapes that do not fit."""
     op, how = torch.ops.aten.max_unpool3d, (output_size, stride, padding)
-    if self.numel() == 0:
+    if self.numel() == 0 or 0 in output_size:
         return op(self, indices, *how)  # type: ignore[no-any-return]
     made = op(as_meta(self), as_meta(indices), *how)
     out = self.new_empty(made.shape)
