@@ -93,6 +93,11 @@ REFUSED: dict[str, Call] = {
         o(1, 2, 4, 4), o(2, 3, 2, 2), stride=2, output_padding=(1, 1, 1)
     ),
     "softshrink, lambda of NaN": lambda o: F.softshrink(o(3), float("nan")),
+    "masked_fill by bytes": lambda o: o(3).masked_fill(o(3, BYTE), 2.0),
+    "cdist of two types": lambda o: torch.cdist(o(2, 3), o(2, 3, DOUBLE), p=1.0),
+    "addbmm of two types": lambda o: torch.addbmm(
+        o(2, 2, LONG), o(3, 2, 2), o(3, 2, 2, LONG)
+    ),
     "index_select by bytes": lambda o: o(3, 4).index_select(0, o(2, BYTE)),
     "index_fill by floats": lambda o: o(3, 4).index_fill(0, o(2), 1),
     "index_fill by ints": lambda o: o(3, 4).index_fill(0, o(2, INT), 1),
@@ -200,6 +205,28 @@ def test_a_transform_into_halves(xpu: torch.device) -> None:
     expected = torch.fft.irfft(x, 10, out=out)
     found = torch.fft.irfft(x.to(xpu), 10, out=out.to(xpu)).cpu()
     torch.testing.assert_close(found, expected, rtol=2e-3, atol=1e-3)
+
+
+def test_a_factor_of_integers_is_rounded_first(xpu: torch.device) -> None:
+    x, index = torch.ones(3, dtype=torch.int64), torch.tensor([0, 1, 1])
+    source = torch.tensor([3, -3, 5])
+    expected = x.index_add(0, index, source, alpha=1.5)
+    with xpurt.kernel_policy("sycl"):
+        found = x.to(xpu).index_add(0, index.to(xpu), source.to(xpu), alpha=1.5)
+    assert torch.equal(found.cpu(), expected)
+
+
+def test_a_loss_beside_bools(xpu: torch.device) -> None:
+    x, target = torch.tensor([0.5, 3.0, -1.0]), torch.tensor([True, False, True])
+
+    def gradient(device: torch.device | str) -> Tensor:
+        given = x.to(device).requires_grad_()
+        F.smooth_l1_loss(given, target.to(device)).backward()
+        assert given.grad is not None
+        return given.grad.cpu()
+
+    with xpurt.kernel_policy("sycl"):
+        torch.testing.assert_close(gradient(xpu), gradient("cpu"))
 
 
 def test_frequencies_go_to_their_places(xpu: torch.device) -> None:

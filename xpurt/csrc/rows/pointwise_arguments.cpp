@@ -147,7 +147,8 @@ bool PointwiseArguments::operand_fits(int k) const {
   if (spec.is_condition(k)) {
     if (is_scalar(k)) return false;
     const ScalarType type = tensors[k]->scalar_type();
-    return type == ScalarType::Bool || type == ScalarType::Byte;
+    // Of bytes only where() takes a condition.
+    return type == ScalarType::Bool || (type == ScalarType::Byte && k == 0);
   }
   if (!is_scalar(k)) return true;
   const bool fits = spec.converts_scalars ? converts(scalars[k], compute)

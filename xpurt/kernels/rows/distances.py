@@ -157,6 +157,7 @@ ROWS: tuple[CustomKernel | Decomposed, ...] = (
         "_cdist_forward",
         (Step(over="out", text=CDIST),),
         FLOATING_ONLY,
+        alike=("x2",),
         functions=NORM + BATCHES,
         flops=30,
     ),

@@ -140,6 +140,6 @@ ROWS = (
     Decomposed("dot", dot),
     Decomposed("vdot", vdot),
     Decomposed("addmv", addmv),
-    Decomposed("addbmm", addbmm),
+    Decomposed("addbmm", addbmm, same_type=True),
     Decomposed("addr"),
 )

@@ -321,7 +321,7 @@ ROWS = (
     ),
     CustomKernel(
         "index_add",
-        (lines(ALONG, combining(SOURCE, "old + x * alpha"), SAME_SHAPE),),
+        (lines(ALONG, combining(SOURCE, "old + x * (C)alpha"), SAME_SHAPE),),
         ARITHMETIC,
         begins_as="self",
         scratch=ADDING,

@@ -355,7 +355,7 @@ def smooth_l1_loss_backward(
     dtype = torch.result_type(self, target)
     if dtype in (torch.float16, torch.bfloat16):
         self, grad_output = self.float(), grad_output.float()
-    difference = self - target
+    difference = self.to(grad_output.dtype) - target.to(grad_output.dtype)
     slope = (difference / beta).clamp_(-1, 1) if beta > 0 else difference.sign()
     if reduction == 1:
         slope = slope / slope.numel()
