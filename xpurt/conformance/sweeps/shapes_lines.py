@@ -14,7 +14,7 @@ from xpurt.conformance.sweeps.shapes_cases import (
     Make,
     with_gradients,
 )
-from xpurt.conformance.sweeps.shapes_operands import Operands
+from xpurt.conformance.sweeps.shapes_operands import UNEQUAL, Operands
 
 LINE = {
     "line": (2, 5, 37, 130),
@@ -61,7 +61,6 @@ def ends(x: Tensor, d: int) -> tuple[int, ...]:
 
 EXACT: dict[str, Any] = {"values": "small", "rtol": 0.0}
 INTEGERS = ("float32", "int64")
-UNEQUAL = ("contiguous", "turned", "stepped", "rolled")
 
 
 def softmax_backward(y: Tensor, grad: Tensor, d: int) -> Tensor:

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from xpurt.conformance.sweeps.shapes_cases import COMPANIONS, Call, Case, Make
-from xpurt.conformance.sweeps.shapes_operands import Operands
+from xpurt.conformance.sweeps.shapes_operands import UNEQUAL, Operands
 
 MATRIX = {"n": (1, 5, 33), "batch": (1, 2, 5)}
 SOLVED = {**MATRIX, "columns": (1, 3, 17)}
-LAYOUTS = ("contiguous", "turned", "stepped", "rolled")  # each matrix is written to
 FLOPS = 1 << 22
 
 
@@ -68,7 +67,7 @@ def of_matrices(
         rtol=1e-4,
         most=FLOPS,
         work=lambda case: case["batch"] * case["n"] ** 3,
-        layouts=LAYOUTS,
+        layouts=UNEQUAL,
         **more,
     )
 

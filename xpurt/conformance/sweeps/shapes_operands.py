@@ -59,6 +59,8 @@ LAYOUTS: Final[Mapping[str, Strides]] = {
     "rolled": _rolled,
     "expanded": _expanded,
 }
+# Those in which the elements of a line differ, and each has a place of its own.
+UNEQUAL: Final = tuple(name for name in LAYOUTS if name != "expanded")
 
 
 def fenced(values: Tensor, layout: str = "contiguous", shift: int = 0) -> Tensor:
@@ -146,9 +148,8 @@ class Operands:
         return fenced(found, layout, self.shift)
 
     def _next(self, number: int) -> str:
-        names = [name for name in LAYOUTS if name != "expanded"]
-        first = names.index(self.layout) if self.layout in names else 0
-        return names[(first + number) % len(names)]
+        first = UNEQUAL.index(self.layout) if self.layout in UNEQUAL else 0
+        return UNEQUAL[(first + number) % len(UNEQUAL)]
 
     def _drawn(self, shape: Sequence[int], values: str, most: int) -> Tensor:
         draw, dtype = self.draw, self.dtype
