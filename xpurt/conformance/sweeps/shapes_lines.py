@@ -105,9 +105,10 @@ REDUCTIONS = (
 )  # fmt: skip
 
 SOFTMAXES = (
-    line("softmax", "softmax", lambda x, d: x.softmax(d), "_softmax", values="logits"),
-    line("log_softmax", "softmax", lambda x, d: x.log_softmax(d), "_log_softmax",
-         values="logits"),
+    line("softmax", "softmax", lambda x, d, **k: torch.softmax(x, d, **k), "_softmax",
+         values="logits", takes_out=True),
+    line("log_softmax", "softmax", lambda x, d, **k: torch.log_softmax(x, d, **k),
+         "_log_softmax", values="logits", takes_out=True),
     line("softmax backward", "softmax", softmax_backward, "_softmax_backward_data",
          operands=2, rtol=1e-4),
     line("log_softmax backward", "softmax", log_softmax_backward, "_log_softmax_backward_data",
