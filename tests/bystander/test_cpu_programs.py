@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from own_process import compiling_run
+from own_process import compiling_run, output
 
 COMPILED = """
 import torch
@@ -41,3 +41,31 @@ def test_compiled_programs(tmp_path: Path) -> None:
     assert alone.stdout.startswith("True"), alone.stderr
     assert beside.stdout == alone.stdout, beside.stderr
     assert beside.stderr == alone.stderr
+
+
+SPREAD = """
+import sys
+import torch
+
+module = torch.nn.Linear(3, 2)
+spread = torch.nn.DataParallel(module)
+torch.nn.functional.mse_loss(spread(torch.ones(4, 3)), torch.ones(4, 2)).backward()
+print(module.weight.device, module.weight.grad.device, "xpurt._C" in sys.modules)
+"""
+
+
+def test_a_module_on_the_cpu_is_spread_over_no_devices() -> None:
+    assert output(SPREAD, XPURT_MAPPING="").split() == ["cpu", "cpu", "False"]
+
+
+def test_a_spread_module_that_moves_later_runs_on_its_device() -> None:
+    code = f"""{SPREAD}
+spread.eval().to("xpu")
+print(spread(torch.ones(4, 3)).device, spread.device_ids, spread.training)
+again = torch.nn.DataParallel(torch.nn.Linear(3, 2))
+print(again.device_ids, again(torch.ones(4, 3)).device)
+"""
+    assert output(code, XPURT_MAPPING="CPU").splitlines()[1:] == [
+        "xpu:0 [0] False",
+        "[0] xpu:0",
+    ]

@@ -90,7 +90,7 @@ def install(native: Any, report: Report) -> None:
     _undo.append(lambda: sys.meta_path.remove(_finder))
     _follow_ops()
     _intercept_functions()
-    spare_steps_on_the_cpu()
+    leave_cpu_programs()
 
 
 def load() -> bool:
@@ -316,8 +316,10 @@ _CHECKS: Final = (
 )
 
 
-def spare_steps_on_the_cpu() -> None:
-    """Leaves the check out until xpu is used. A second call does nothing."""
+def leave_cpu_programs() -> None:
+    """Leaves the check out until xpu is used, and modules on the CPU alone in
+    ``DataParallel``. A second call does nothing."""
+    _run_data_parallel_where_the_module_is()
     for name in _CHECKS:
         before = getattr(torch.optim.Optimizer, name, None)
         if before is not None and not hasattr(before, "__wrapped__"):
@@ -336,3 +338,52 @@ def _once_xpu_is_used(before: Callable[[Any], None]) -> Callable[[Any], None]:
             before(optimizer)
 
     return check
+
+
+# Note [DataParallel of CPU modules]
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# ``torch.nn.DataParallel(module)`` takes all accelerators that there are, moves the
+# module to the only one, and its results are there. Without an accelerator it calls the
+# module. That is what a program on CPU tensors has to get. So the devices are chosen
+# once the module has a tensor on xpu, unless the program names them or has used xpu.
+def _run_data_parallel_where_the_module_is() -> None:
+    kind: Any = torch.nn.DataParallel
+    choose, call = kind.__init__, kind.forward
+    if hasattr(choose, "__wrapped__"):
+        return
+
+    @functools.wraps(choose)
+    def __init__(
+        self: Any,
+        module: Any,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+    ) -> None:
+        tensors = [*module.parameters(), *module.buffers()]
+        is_of_the_cpu = (
+            device_ids is None
+            and not _torch.xpu.is_initialized()
+            and not torch.cuda.is_available()
+            and all(each.device.type == "cpu" for each in tensors)
+        )
+        if is_of_the_cpu:
+            torch.nn.Module.__init__(self)
+            self.module, self.device_ids, self.dim = module, [], dim
+            self._output_of_later_devices = output_device
+        else:
+            choose(self, module, device_ids, output_device, dim)
+
+    @functools.wraps(call)
+    def forward(self: Any, *inputs: Any, **options: Any) -> Any:
+        if "_output_of_later_devices" in vars(self):
+            tensors = [*self.module.parameters(), *self.module.buffers()]
+            if any(each.device.type == "xpu" for each in tensors):
+                made = kind.__new__(kind)
+                output = vars(self).pop("_output_of_later_devices")
+                choose(made, self.module, None, output, self.dim)
+                for name in ("device_ids", "output_device", "src_device_obj"):
+                    setattr(self, name, getattr(made, name))
+        return call(self, *inputs, **options)
+
+    kind.__init__, kind.forward = __init__, forward

@@ -75,7 +75,7 @@ class _Installed:
             torch.version.xpu = _C.sycl_version
             self.undo.append(profiles.name_xpu())
             first_use.miss_no_triton()
-        first_use.spare_steps_on_the_cpu()
+        first_use.leave_cpu_programs()
         _tell_dynamo(stub, self.module)
 
     def remove(self) -> None:
