@@ -272,7 +272,7 @@ def test_a_pivot_beyond_the_rows(pivot: int, xpu: torch.device) -> None:
             lambda: torch.linalg.lu_solve(unit, pivots, unit[:, :2]),
             lambda: torch.lu_unpack(unit, pivots)[0],
         ):
-            with pytest.raises(RuntimeError, match=r"ivots .*must .*between 1 and LU"):
+            with pytest.raises(RuntimeError, match=r"ivots .*must .*(1|LU)"):
                 call().cpu()
 
 

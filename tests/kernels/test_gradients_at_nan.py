@@ -1,5 +1,6 @@
-"""Where an operand is NaN, gradients are those of PyTorch's CPU kernels: NaN, the
-gradient that came in, or 0, by the comparisons of each."""
+"""Where an operand is NaN, gradients are those of PyTorch's vectorized CPU kernels: NaN,
+the gradient that came in, or 0, by the comparisons of each. The rest of a tensor beside
+whole vectors has others there."""
 
 from collections.abc import Callable
 
@@ -10,7 +11,7 @@ import torch.nn.functional as F
 import xpurt
 
 Op = Callable[[torch.Tensor], torch.Tensor]
-X = [1.0, -2.0, float("nan"), 7.0, 0.25, -0.25]
+X = [1.0, -2.0, float("nan"), 7.0, 0.25, -0.25] * 8  # whole vectors
 ACTIVATIONS = (
     "relu", "relu6", "selu", "elu", "celu", "gelu", "silu", "mish", "hardswish", "hardsigmoid",
     "hardtanh", "hardshrink", "softshrink", "tanhshrink", "leaky_relu", "softplus", "logsigmoid",
@@ -44,12 +45,14 @@ OPS: dict[str, Op] = {
         for name in LOSSES
         for reduction in ("none", "mean", "sum")
     },
-    "multi_margin_loss": lambda x: F.multi_margin_loss(x.view(2, 3), labels(x, 1, 0)),
+    "multi_margin_loss": lambda x: F.multi_margin_loss(
+        x[:6].view(2, 3), labels(x, 1, 0)
+    ),
     "multilabel_margin_loss": lambda x: F.multilabel_margin_loss(
-        x.view(2, 3), labels(x, 1, -1, 0, 0, 2, -1).view(2, 3)
+        x[:6].view(2, 3), labels(x, 1, -1, 0, 0, 2, -1).view(2, 3)
     ),
     "prelu": lambda x: F.prelu(x, x.new_full((1,), 0.25)),
-    "max_pool2d": lambda x: F.max_pool2d(x.view(1, 1, 2, 3), 2, 1),
+    "max_pool2d": lambda x: F.max_pool2d(x.view(1, 1, 16, 3), 2, 1),
     "threshold": lambda x: F.threshold(x, 0.5, 2.0),
 }
 

@@ -48,7 +48,7 @@ FORWARD = (
     Row("hardshrink", "a0 >= -lambd && a0 <= lambd ? 0 : a0", FLOATING_ONLY, flops=2),
     Row(
         "softshrink",
-        "a0 > lambd ? a0 - lambd : a0 < -lambd ? a0 + lambd : a0 * 0",
+        "a0 > lambd ? a0 - lambd : a0 < -lambd ? a0 + lambd : a0 != a0 ? a0 : 0",
         FLOATING_ONLY,
         flops=4,
         raises_on_negative=True,
@@ -70,9 +70,9 @@ BACKWARD = (
     Row(
         "elu_backward",
         {
-            "": "a1 <= 0 ? a0 * input_scale * alpha * scale * exp(a1 * input_scale) "
-            ": a0 * scale",
-            "true": "a1 <= 0 ? a0 * input_scale * (a1 + alpha * scale) : a0 * scale",
+            "": "a1 > 0 ? a0 * scale "
+            ": a0 * input_scale * alpha * scale * exp(a1 * input_scale)",
+            "true": "a1 > 0 ? a0 * scale : a0 * input_scale * (a1 + alpha * scale)",
         },
         FLOATING_ONLY,
         flops=14,
@@ -100,7 +100,7 @@ BACKWARD = (
     ),
     Row(
         "hardtanh_backward",
-        "a1 <= min_val || a1 >= max_val ? 0 : a0",
+        "a1 > min_val && a1 < max_val ? a0 : 0",
         FLOATING_ONLY,
         flops=2,
     ),
@@ -109,19 +109,19 @@ BACKWARD = (
     ),
     Row(
         "hardswish_backward",
-        "a1 <= -3 ? 0 : a1 < 3 ? a0 * (a1 / 3 + 0.5) : a0",
+        "a1 >= 3 ? a0 : a1 <= -3 ? 0 : a0 * (a1 / 3 + 0.5)",
         FLOATING_ONLY,
         flops=4,
     ),
     Row(
         "hardshrink_backward",
-        "a1 >= -lambd && a1 <= lambd ? 0 : a0",
+        "a1 < -lambd || a1 > lambd ? a0 : 0",
         FLOATING_ONLY,
         flops=2,
     ),
     Row(
         "softshrink_backward",
-        "a1 >= -lambd && a1 <= lambd ? 0 : a0",
+        "a1 < -lambd || a1 > lambd ? a0 : 0",
         FLOATING_ONLY,
         flops=2,
     ),
