@@ -22,7 +22,8 @@ int32_t number_of_message(const std::string& text) {
   for (const Message* each = newest; each != nullptr; each = each->next) {
     if (each->text == text) return each->number;
   }
-  const int32_t number = newest == nullptr ? -1 : newest->number - 1;
+  constexpr int32_t kFirst = -2;  // compiled kernels write -1
+  const int32_t number = newest == nullptr ? kFirst : newest->number - 1;
   messages = new Message{text, number, newest};
   return number;
 }

@@ -7,7 +7,8 @@
 namespace xpurt {
 
 // The number that a kernel writes to its stream's fault word if the assertion with this
-// message fails: negative, other than the numbers of rows. Called under the GIL.
+// message fails: below -1, other than the numbers of rows and of compiled kernels.
+// Called under the GIL.
 int32_t number_of_message(const std::string& text);
 
 // Throws c10::Error with the message of that number.
