@@ -360,12 +360,11 @@ def _run_data_parallel_where_the_module_is() -> None:
         output_device: Any = None,
         dim: int = 0,
     ) -> None:
-        tensors = [*module.parameters(), *module.buffers()]
         is_of_the_cpu = (
             device_ids is None
             and not _torch.xpu.is_initialized()
             and not torch.cuda.is_available()
-            and all(each.device.type == "cpu" for each in tensors)
+            and _device_types(module) <= {"cpu"}
         )
         if is_of_the_cpu:
             torch.nn.Module.__init__(self)
@@ -376,14 +375,18 @@ def _run_data_parallel_where_the_module_is() -> None:
 
     @functools.wraps(call)
     def forward(self: Any, *inputs: Any, **options: Any) -> Any:
-        if "_output_of_later_devices" in vars(self):
-            tensors = [*self.module.parameters(), *self.module.buffers()]
-            if any(each.device.type == "xpu" for each in tensors):
-                made = kind.__new__(kind)
-                output = vars(self).pop("_output_of_later_devices")
-                choose(made, self.module, None, output, self.dim)
-                for name in ("device_ids", "output_device", "src_device_obj"):
-                    setattr(self, name, getattr(made, name))
+        waits = "_output_of_later_devices" in vars(self)
+        if waits and "xpu" in _device_types(self.module):
+            made = kind.__new__(kind)
+            output = vars(self).pop("_output_of_later_devices")
+            choose(made, self.module, None, output, self.dim)
+            for name in ("device_ids", "output_device", "src_device_obj"):
+                setattr(self, name, getattr(made, name))
         return call(self, *inputs, **options)
 
     kind.__init__, kind.forward = __init__, forward
+
+
+def _device_types(module: Any) -> set[str]:
+    tensors = (*module.parameters(), *module.buffers())
+    return {each.device.type for each in tensors}

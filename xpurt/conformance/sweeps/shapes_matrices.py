@@ -17,7 +17,7 @@ FLOPS = 1 << 22
 
 def dominant(new: Operands, case: Case) -> Tensor:
     """Matrices whose diagonals outweigh the rest of their rows: a small error of an
-    operand stays one of the result. `n` before the batch: that may be another axis."""
+    operand stays one of the result."""
     n = case["n"]
     found = new(case["batch"], n, n, values="unit")
     found.diagonal(dim1=-2, dim2=-1).add_(n)
@@ -55,7 +55,6 @@ def of_matrices(
     run: Callable[..., Any],
     *rows: str,
     make: Make = exchanged,
-    **more: Any,
 ) -> Call:
     return Call(
         name,
@@ -68,7 +67,6 @@ def of_matrices(
         most=FLOPS,
         work=lambda case: case["batch"] * case["n"] ** 3,
         layouts=UNEQUAL,
-        **more,
     )
 
 

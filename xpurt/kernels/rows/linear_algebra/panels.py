@@ -215,8 +215,11 @@ EXCHANGES = Step(
   for (long k = 0; k < count; ++k) {{
     const long r = backward ? count - 1 - k : k;
     const long other = pivots_load(b * pivots_stride(0) + r * pivots_stride(1)) - 1;
-    if (other < 0 || other >= rhs_size(1)) FAULT;
-    if (other == r || other < 0 || other >= rhs_size(1)) continue;
+    if (other < 0 || other >= rhs_size(1)) {{
+      FAULT;
+      continue;
+    }}
+    if (other == r) continue;
     const rhs_T upper = LOAD_rhs(r, c);
     rhs_store(IN_rhs(r, c), LOAD_rhs(other, c));
     rhs_store(IN_rhs(other, c), upper);
