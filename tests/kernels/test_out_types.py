@@ -21,6 +21,7 @@ REFUSE: dict[str, Callable[..., Any]] = {
     "masked_select": lambda x, out: torch.masked_select(x, x > 0, out=out),
     "kthvalue": lambda x, out: torch.kthvalue(x, 2, out=(out, indices(out))),
     "topk": lambda x, out: torch.topk(x, 2, out=(out, indices(out))),
+    "frexp": lambda x, out: torch.frexp(x, out=(torch.empty_like(x), out)),
 }
 CONVERT: dict[str, Callable[..., Any]] = {
     "add": lambda x, out: torch.add(x, x, out=out),

@@ -1,5 +1,7 @@
 """Writing at indices: several to one element, masks among indices, overlaps."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -76,3 +78,30 @@ def test_out_that_is_an_operand_is_refused(xpu: torch.device) -> None:
         torch.gather(x, 0, index, out=x)
     with xpurt.kernel_policy("sycl"), pytest.raises(RuntimeError, match="single mem"):
         torch.cat([x, x], out=x)
+
+
+aten = torch.ops.aten
+SIZES_THAT_DO_NOT_FIT: dict[str, Callable[[torch.device | str], object]] = {
+    "embedding, fewer rows": lambda device: aten.embedding_dense_backward(
+        torch.ones(2, 4, device=device), torch.arange(3, device=device), 3, -1, False
+    ),
+    "embedding, more rows": lambda device: aten.embedding_dense_backward(
+        torch.ones(5, 4, device=device), torch.arange(3, device=device), 3, -1, False
+    ),
+    "windows, fewer": lambda device: aten.unfold_backward(
+        torch.ones(2, 2, device=device), [6], 0, 2, 2
+    ),
+    "windows, more": lambda device: aten.unfold_backward(
+        torch.ones(4, 2, device=device), [6], 0, 2, 2
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SIZES_THAT_DO_NOT_FIT)
+def test_a_gradient_of_another_size_is_refused(case: str, xpu: torch.device) -> None:
+    call = SIZES_THAT_DO_NOT_FIT[case]
+    with pytest.raises(RuntimeError) as expected:
+        call("cpu")
+    with xpurt.kernel_policy("sycl"), pytest.raises(RuntimeError) as found:
+        call(xpu)
+    assert str(found.value) == str(expected.value)

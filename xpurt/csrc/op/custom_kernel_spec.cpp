@@ -98,12 +98,16 @@ bool CustomKernelSpec::takes(const std::string& argument, c10::ScalarType type) 
 }
 
 CustomKernelOverload::CustomKernelOverload(const CustomKernelSpec& spec,
-                                           const c10::OperatorHandle& of)
-    : op(of), schema(op.schema()), has_meta(has_strict_meta(schema)) {
+                                           const Overload& overload)
+    : op(overload.op),
+      functional(overload.functional()),
+      schema(op.schema()),
+      has_meta(has_strict_meta(schema)) {
   for (const c10::Argument& each : schema.arguments()) {
     const int at = static_cast<int>(arguments.size());
     arguments.push_back(&each);
     if (is_written(each)) written.push_back(at);
+    if (each.is_out()) ++outs;
     if (each.name() == spec.begins_as) copied = at;
     if (is_optional_tensor_list(each)) indices = at;
     if (each.name() == spec.like) like = at;

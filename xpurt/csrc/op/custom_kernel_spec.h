@@ -5,6 +5,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <array>
+#include <optional>
 
 #include "op/row_spec.h"
 
@@ -77,12 +78,14 @@ struct CustomKernelSpec : RowSpec {
 
 // One overload of the row's op: the positions of its arguments by their roles.
 struct CustomKernelOverload {
-  CustomKernelOverload(const CustomKernelSpec& spec, const c10::OperatorHandle& of);
+  CustomKernelOverload(const CustomKernelSpec& spec, const Overload& overload);
 
   const c10::OperatorHandle op;
+  const std::optional<c10::OperatorHandle> functional;  // without out=
   const c10::FunctionSchema& schema;
   std::vector<const c10::Argument*> arguments;
   std::vector<int> written;
+  size_t outs = 0;        // the arguments that are out=, which are the last ones
   int copied = -1;        // the argument that the result begins as a copy of
   int indices = -1;       // the argument that is a list of indices or None
   int like = -1;          // the argument whose properties the result has

@@ -220,13 +220,18 @@ std::vector<Tensor> meta_call(const c10::OperatorHandle& op, const Stack& stack)
   return key.is_whole() ? *known->find_unlocked(key.take(), make) : make();
 }
 
-bool has_type_of_result(const c10::OperatorHandle& op, const Stack& stack, size_t out) {
-  const auto& arguments = op.schema().arguments();
-  size_t result = 0;
-  for (size_t at = 0; at < out; ++at) result += arguments[at].is_out() ? 1 : 0;
-  const Tensor found = meta_call(op, stack)[result];
-  const Tensor& given = stack[stack.size() - arguments.size() + out].toTensor();
-  return !found.defined() || found.scalar_type() == given.scalar_type();
+bool have_types_of_results(const c10::OperatorHandle& functional, const Stack& stack,
+                           size_t outs) {
+  const auto end = stack.end() - static_cast<ptrdiff_t>(outs);
+  const auto inputs = static_cast<ptrdiff_t>(functional.schema().arguments().size());
+  const std::vector<Tensor> results = meta_call(functional, Stack(end - inputs, end));
+  for (size_t k = 0; k < outs; ++k) {
+    const Tensor& out = (end + static_cast<ptrdiff_t>(k))->toTensor();
+    if (results[k].defined() && results[k].scalar_type() != out.scalar_type()) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace xpurt

@@ -20,10 +20,10 @@ std::vector<at::Tensor> meta_call(const c10::OperatorHandle& op,
 // Whether the op's meta function is in C++, with all checks of the CPU kernel.
 bool has_strict_meta(const c10::FunctionSchema& schema);
 
-// Whether the out= at position `out` of the arguments has the type of its result.
-// Throws like meta_call().
-bool has_type_of_result(const c10::OperatorHandle& op, const torch::jit::Stack& stack,
-                        size_t out);
+// Whether the `outs` arguments at the end of the stack, which are out=, have the types
+// of the results of `functional`, the overload without them. Throws like meta_call().
+bool have_types_of_results(const c10::OperatorHandle& functional,
+                           const torch::jit::Stack& stack, size_t outs);
 
 // For a call that failed: throws the error of PyTorch's CPU kernel for zeros in place
 // of the operands, if it has one. Returns the kernel's results if it accepts the call.

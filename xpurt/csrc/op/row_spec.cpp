@@ -87,6 +87,29 @@ bool Overload::returns_one_tensor() const {
   return returns.size() == 1 && is_tensor(returns[0]);
 }
 
+std::optional<c10::OperatorHandle> Overload::functional() const {
+  const auto& arguments = schema().arguments();
+  if (std::ranges::none_of(arguments, is_written)) return op;
+  std::vector<const c10::Argument*> wanted;
+  for (const c10::Argument& each : arguments) {
+    if (!each.is_out()) wanted.push_back(&each);
+  }
+  std::string name = schema().name();
+  const bool in_place = wanted.size() == arguments.size();
+  if (in_place && name.back() == '_') name.pop_back();
+  for (const c10::OperatorHandle& other : all) {
+    if (other.schema().name() != name) continue;
+    const auto& theirs = other.schema().arguments();
+    if (std::ranges::any_of(theirs, is_written)) continue;
+    const bool same =
+        std::ranges::equal(wanted, theirs, [](const auto* a, const c10::Argument& b) {
+          return a->name() == b.name() && *a->type() == *b.type();
+        });
+    if (same) return other;
+  }
+  return std::nullopt;
+}
+
 RowSpec::RowSpec(RowFields& fields)
     : index(static_cast<int>(fields.take<int64_t>("index"))),
       name(fields.take<std::string>("name")),

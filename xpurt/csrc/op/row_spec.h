@@ -5,6 +5,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct Overload {
 
   const c10::FunctionSchema& schema() const { return op.schema(); }
   bool returns_one_tensor() const;
+  // The overload with the same arguments that returns new tensors.
+  std::optional<c10::OperatorHandle> functional() const;
 };
 
 // Note [Kinds of rows]

@@ -52,7 +52,7 @@ class CustomKernelRun final : public RowCall {
   bool has_parameters() const;
   bool can_write(const Tensor& target, bool is_out) const;
   bool is_apart(const Tensor& target, const std::string& name) const;
-  bool has_result_type(const Stack& stack, size_t out) const;
+  bool has_result_types(const Stack& stack) const;
   void add_cost(const CustomKernelCall& call, OpCost* cost) const;
   int64_t work_items(const Step& step, const Stack& stack,
                      const CustomKernelCall& call) const;
@@ -120,11 +120,17 @@ bool is_plain(const Tensor& t, c10::Device device) {
 }
 
 // PyTorch's kernel converts to another type, or raises the error.
-bool CustomKernelRun::has_result_type(const Stack& stack, size_t out) const {
-  const ScalarType type = argument(stack, out).toTensor().scalar_type();
+bool CustomKernelRun::has_result_types(const Stack& stack) const {
+  const size_t outs = overload_.outs;
   const int of = overload_.copied >= 0 ? overload_.copied : overload_.like;
-  if (of >= 0) return type == argument(stack, of).toTensor().scalar_type();
-  return has_type_of_result(overload_.op, stack, out);
+  if (of < 0) {  // arange.out has no functional form, and takes any type
+    return outs == 0 || !overload_.functional.has_value() ||
+           have_types_of_results(*overload_.functional, stack, outs);
+  }
+  const ScalarType type = argument(stack, of).toTensor().scalar_type();
+  return std::all_of(
+      stack.end() - static_cast<ptrdiff_t>(outs), stack.end(),
+      [type](const c10::IValue& out) { return out.toTensor().scalar_type() == type; });
 }
 
 bool CustomKernelRun::has_parameters() const {
@@ -194,7 +200,6 @@ bool CustomKernelRun::read(const Stack& stack) {
     const c10::Argument& each = *overload_.arguments[at];
     if (is_written(each) && !can_write(value.toTensor(), each.is_out())) return false;
     if (is_written(each) && !is_apart(value.toTensor(), each.name())) return false;
-    if (each.is_out() && !has_result_type(stack, at)) return false;
     if (is_beyond_int(each, value)) return false;
     if (kind_of(each) == c10::TypeKind::NumberType && !value.isNone() &&
         !converts(value.toScalar(), call_.type)) {
@@ -205,6 +210,7 @@ bool CustomKernelRun::read(const Stack& stack) {
       needs_fp64 |= is_double(value.toScalarType());
     }
   }
+  if (!has_result_types(stack)) return false;
   add_cost(call_, &cost_);
   cost_.needs_fp64 |= needs_fp64;
   return can_run(xpurt::ordinal(call_.device.index()), cost_);
@@ -370,7 +376,7 @@ struct CustomKernelKind final : CustomKernelSpec {
     }
     return make_row<CustomKernelRun>(
         prior_of(*this), static_cast<const CustomKernelSpec&>(*this),
-        CustomKernelRoles{CustomKernelOverload(*this, overload.op),
+        CustomKernelRoles{CustomKernelOverload(*this, overload),
                           find_primitive(primitive),
                           op_record(overload.op).has_cpu_kernel});
   }

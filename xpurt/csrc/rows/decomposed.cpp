@@ -117,7 +117,7 @@ bool Decomposition::accepts(const Stack& stack) const {
   }
   if (!device.has_value()) return false;
   if (is_left_to_host(has_cpu_kernel_, op_.schema(), stack, *device)) return false;
-  if (asks_meta && !have_types_of_results(stack)) return false;
+  if (asks_meta && !have_types_of_results(functional_, stack, outs_)) return false;
   const Ordinal& there = ordinal(device->index());
   if (spec_.native_on_cpu && there.home_device().is_cpu &&
       kernel_policy() == KernelPolicy::automatic && !is_capturing(device->index())) {
@@ -126,19 +126,6 @@ bool Decomposition::accepts(const Stack& stack) const {
   // Without double, one copy of the operands for PyTorch's kernel is better than one
   // for each op of the function, some of which have no kernel for the CPU.
   return there.home_device().is_opencl && (!needs_fp64 || has_fp64(there));
-}
-
-// Whether each out= has the type of a new result.
-bool Decomposition::have_types_of_results(const Stack& stack) const {
-  const Stack inputs(stack.end() - arguments_, stack.end() - outs_);
-  const std::vector<Tensor> results = meta_call(functional_, inputs);
-  for (int k = 0; k < outs_; ++k) {
-    const Tensor& out = stack[stack.size() - outs_ + k].toTensor();
-    if (results[k].defined() && results[k].scalar_type() != out.scalar_type()) {
-      return false;
-    }
-  }
-  return true;
 }
 
 OperatorHandle Decomposition::form() const {
@@ -185,41 +172,6 @@ void Decomposition::run(Stack* stack) const {
   for (c10::IValue& value : parts) torch::jit::push(*stack, std::move(value));
 }
 
-namespace {
-
-// The overload with the same arguments that returns new tensors.
-std::optional<OperatorHandle> functional_of(
-    const OperatorHandle& op, const std::vector<OperatorHandle>& overloads) {
-  const auto inputs = [](const c10::FunctionSchema& schema) {
-    std::vector<const c10::Argument*> found;
-    for (const c10::Argument& each : schema.arguments()) {
-      if (!each.is_out()) found.push_back(&each);
-    }
-    return found;
-  };
-  const c10::FunctionSchema& schema = op.schema();
-  const auto& arguments = schema.arguments();
-  if (std::none_of(arguments.begin(), arguments.end(), is_written)) return op;
-  std::string name = schema.name();
-  const auto wanted = inputs(schema);
-  const bool in_place = wanted.size() == arguments.size();
-  if (in_place && name.back() == '_') name.pop_back();
-  for (const OperatorHandle& other : overloads) {
-    if (other.schema().name() != name) continue;
-    const auto& theirs = other.schema().arguments();
-    if (std::any_of(theirs.begin(), theirs.end(), is_written)) continue;
-    const bool same =
-        std::equal(wanted.begin(), wanted.end(), theirs.begin(), theirs.end(),
-                   [](const c10::Argument* a, const c10::Argument& b) {
-                     return a->name() == b.name() && *a->type() == *b.type();
-                   });
-    if (same) return other;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 void set_form_maker(FormMaker maker) {
   make_form = new FormMaker(std::move(maker));
 }
@@ -229,7 +181,7 @@ std::unique_ptr<Decomposition> Decomposition::of(const DecomposedSpec& spec,
   const OperatorHandle& op = overload.op;
   // The function of a row for an in-place op writes to the arguments.
   if (spec.name.back() == '_') return std::make_unique<Decomposition>(spec, op, op);
-  const auto functional = functional_of(op, overload.all);
+  const auto functional = overload.functional();
   if (!functional.has_value()) return nullptr;
   for (const c10::Argument& each : op.schema().arguments()) {
     if (is_written(each) && !is_tensor(each)) return nullptr;

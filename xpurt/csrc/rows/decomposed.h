@@ -47,7 +47,6 @@ class Decomposition {
   bool writes_itself() const { return writes_itself_; }
 
  private:
-  bool have_types_of_results(const torch::jit::Stack& stack) const;
   c10::OperatorHandle form() const;
 
   const DecomposedSpec& spec_;

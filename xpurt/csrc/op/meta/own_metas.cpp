@@ -94,6 +94,28 @@ std::vector<Tensor> as_second(const Stack& metas) {
   return {at::empty_like(metas[1].toTensor())};
 }
 
+// PyTorch's has no check.
+std::vector<Tensor> embedding_gradient(const Stack& metas) {
+  const Tensor& gradient = metas[0].toTensor();
+  const Tensor& indices = metas[1].toTensor();
+  const int64_t width = gradient.size(-1);
+  TORCH_CHECK(gradient.numel() == indices.numel() * width,
+              "embedding_dense_backward: a gradient of ", gradient.sizes(), " for ",
+              indices.numel(), " indices");
+  return {at::empty({metas[2].toInt(), width}, gradient.options())};
+}
+
+// Nor has this.
+std::vector<Tensor> unfold_gradient(const Stack& metas) {
+  const Tensor& gradient = metas[0].toTensor();
+  const Tensor folded = at::empty(metas[1].toIntVector(), gradient.options());
+  const Tensor windows =
+      folded.unfold(metas[2].toInt(), metas[3].toInt(), metas[4].toInt());
+  TORCH_CHECK(gradient.sizes() == windows.sizes(), "unfold_backward: a gradient of ",
+              gradient.sizes(), " for windows of ", windows.sizes());
+  return {folded};
+}
+
 const bool registered = register_meta_functions({
     {"aten::native_layer_norm", &layer_norm_results},
     {"aten::median", &median_results},
@@ -101,6 +123,8 @@ const bool registered = register_meta_functions({
     {"aten::index_select", &index_select_results},
     {"aten::put", &put_results},
     {"aten::put_", &put_results},
+    {"aten::embedding_dense_backward", &embedding_gradient},
+    {"aten::unfold_backward", &unfold_gradient},
     {"aten::nll_loss2d_forward", &nll_loss2d_results},
     {"aten::nll_loss2d_backward", &nll_loss2d_gradient},
     {"aten::multi_margin_loss_backward", &as_second},
