@@ -121,7 +121,9 @@ wheels: $(STAMPS)/wheels
 release-check: wheels
 	$(BIN)/python release/check_release.py "$$(ls -t dist/xpurt-*.whl | head -n 1)" --torch "$(TORCH)"
 
+# Where PYTHONDONTWRITEBYTECODE is set, each process would compile the sources anew.
 install: $(STAMPS)/extension
+	@$(BIN)/python -m compileall -q xpurt xpurt_autoload.py pytest_xpurt.py
 
 # Without --clear, `python -m venv` would accept a half-made environment.
 $(STAMPS)/venv:

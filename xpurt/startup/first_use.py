@@ -21,6 +21,7 @@ meanwhile wait for the end.
 """
 
 import functools
+import gc
 import importlib
 import logging
 import sys
@@ -100,6 +101,8 @@ def load() -> bool:
         return True
     if _failed or _loading_thread == threading.get_ident() or _torch_is_loading():
         return False
+    collects = gc.isenabled()
+    gc.disable()  # a collection would scan all of PyTorch: a tenth of a second
     try:
         # If another thread imports it, this waits. No mode of the caller may see what
         # the import calls.
@@ -109,6 +112,9 @@ def load() -> bool:
         _failed = True
         if _report is not None:
             _report(error)
+    finally:
+        if collects:
+            gc.enable()
     return _loaded
 
 
