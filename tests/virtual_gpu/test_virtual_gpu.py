@@ -248,3 +248,16 @@ def test_every_process_ends_cleanly() -> None:
     with ThreadPoolExecutor(2) as pool:
         ends = list(pool.map(run, range(8)))
     assert [end for end in ends if end != (0, "end\n", "")] == []
+
+
+def test_new_memory_is_nan_in_strict_mode() -> None:
+    """So a kernel that reads beyond its operands is seen."""
+    seen = on_gpu(
+        """
+        import dpctl, dpctl.memory, json
+        memory = dpctl.memory.MemoryUSMDevice(64, queue=dpctl.SyclQueue("gpu"))
+        print(json.dumps(memory.copy_to_host().tolist()))
+        """,
+        "strict",
+    )
+    assert seen == [255] * 64

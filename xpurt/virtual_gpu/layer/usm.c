@@ -62,6 +62,14 @@ static void* host_alloc(cl_context context, const cl_mem_properties_intel* prope
   return keep(context, HOST_MEMORY, real, size, alignment, error);
 }
 
+// The memory of a device begins with what was left there. These bytes are NaN as floats
+// and -1 as integers, so a kernel that reads beyond its operands computes something
+// else. A large allocation stays untouched: its pages may be more than the machine has.
+static void fill_with_nan(void* real, size_t size) {
+  const size_t most = (size_t)64 << 20;
+  if (real != NULL && settings.strict && size <= most) memset(real, 0xff, size);
+}
+
 static void* device_alloc(cl_context context, cl_device_id device,
                           const cl_mem_properties_intel* properties, size_t size,
                           cl_uint alignment, cl_int* error) {
@@ -71,6 +79,7 @@ static void* device_alloc(cl_context context, cl_device_id device,
   void* const real =
       below.device_alloc(context, device, properties, size, alignment, error);
   prefer_huge_pages(real, size);
+  fill_with_nan(real, size);
   return keep(context, DEVICE_MEMORY, real, size, alignment, error);
 }
 
