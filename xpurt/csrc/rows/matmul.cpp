@@ -314,7 +314,6 @@ void MatmulCall::multiply_rows(const Tensor& out, const Shard& shard) {
     b = rows_of(*call.b, shard);
     of_rows.b = &b;
   }
-  if (call.out != nullptr) of_rows.out = &rows;
   if (call.self != nullptr && call.self->is_same(out)) {
     of_rows.self = &rows;
   } else if (call.self != nullptr && call.self->dim() == out.dim() &&
