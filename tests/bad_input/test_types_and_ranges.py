@@ -63,6 +63,27 @@ def batch_norm(o: Made, name: str, size: int, dtype: torch.dtype) -> object:
     return torch.native_batch_norm(o(2, 3, 4, HALF), *given, True, 0.1, 1e-5)
 
 
+def gru(o: Made, parameters: int) -> object:
+    given = [o(12, 4), o(12, 4), o(12), o(12)][:parameters]
+    return torch.gru(o(3, 2, 4), o(1, 2, 4), given, True, 1, 0.0, False, False, False)
+
+
+def attention_gradient(o: Made) -> object:
+    x = o(1, 2, 3, 8)
+    of = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+    return backward(o(1, 2, 3, 8, HALF), x, x, x, *of(x, x, x), 0.0, False)
+
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], object]] = {
+    "mse_loss": F.mse_loss,
+    "smooth_l1_loss": F.smooth_l1_loss,
+    "huber_loss": F.huber_loss,
+    "soft_margin_loss": F.soft_margin_loss,
+    "binary_cross_entropy": F.binary_cross_entropy,
+}
+
+
 def bernoulli(x: Tensor) -> Tensor:
     return torch.bernoulli(x[:3], out=x[1:])
 
@@ -74,6 +95,18 @@ REFUSED: dict[str, Call] = {
         f"{name}, indices as floats": lambda o, op=op: op(o(3, 3), o(0))
         for name, op in INDICES.items()
     },
+    **{
+        f"{name} of integers": lambda o, loss=loss: loss(o(3, LONG), o(3, LONG))
+        for name, loss in LOSSES.items()
+    },
+    "Fourier transform of integers": lambda o: torch.ops.aten._fft_c2c(
+        o(4, LONG), [0], 0, True
+    ),
+    "real Fourier transform of integers": lambda o: torch.ops.aten._fft_r2c(
+        o(4, LONG), [0], 0, True
+    ),
+    "gru, parameters": lambda o: gru(o, 3),
+    "attention, gradient of halves": attention_gradient,
     "randperm of bools": lambda o: torch.randperm(1, out=o(1, BOOL)),
     "index_select by floats": lambda o: o(3, 4).index_select(0, o(2)),
     "index_select of a number": lambda o: o().index_select(1, zeros(o(1))),
