@@ -35,6 +35,7 @@ def integers(low: int, high: int, *sizes: int) -> Tensor:
 
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
 
+NARROW = (torch.int8, torch.uint8, torch.int16, torch.float16, torch.bfloat16)
 CASES: dict[str, Case] = {
     "pointwise": (lambda x, y: (x + y) * 2 - y.exp(), (floats(33, 70), floats(70))),
     "bfloat16": (lambda x: (x * 3).tanh(), (floats(300).bfloat16(),)),
@@ -102,6 +103,17 @@ CASES: dict[str, Case] = {
         lambda x, i: torch.zeros(9, dtype=x.dtype, device=x.device).index_add(0, i, x),
         (integers(0, 9, 330).int(), integers(0, 9, 330)),
     ),
+    "atomics of one word": (
+        lambda x, i: torch.zeros(3, device=x.device).index_add(0, i, x),
+        (torch.ones(100_000), integers(0, 3, 100_000)),
+    ),
+    **{
+        f"atomics of {dtype}": (
+            lambda x, i: torch.zeros_like(x[:9]).index_add(0, i, x),
+            (integers(-9, 9, 330).to(dtype), integers(0, 9, 330)),
+        )
+        for dtype in NARROW
+    },
     "special functions": (
         lambda x: (x.erf(), x.lgamma(), torch.special.i1(x), x.expm1(), x.log1p()),
         (floats(99).abs(),),
