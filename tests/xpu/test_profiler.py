@@ -3,6 +3,8 @@
 Kineto's state is the process's, so each test has a process of its own.
 """
 
+from pathlib import Path
+
 import pytest
 import torch
 from profiles_taken import output, profiled
@@ -187,6 +189,29 @@ tell(cpu=cpu, recorded=[e for e in trace(p) if e.get("cat") == "kernel"])
 """
     )
     assert found == {"cpu": 0, "recorded": []}
+
+
+def test_the_trace_of_a_program_on_the_cpu_has_no_span_of_xpu(tmp_path: Path) -> None:
+    """The activities are those of `profile` by default, with which xpu takes part."""
+    names = output(
+        f"""
+import json, torch
+from torch.profiler import profile
+with profile() as p:
+    torch.ones(3).exp()
+p.export_chrome_trace({str(tmp_path / "trace.json")!r})
+with open({str(tmp_path / "trace.json")!r}) as file:
+    events = json.load(file)["traceEvents"]
+print(*[each["name"] for each in events if each["pid"] in ("Spans", "Traces", "")],
+      sep=", ")
+"""
+    )
+    assert names.split(", ") == [
+        "PyTorch Profiler (0)",
+        "process_sort_index",
+        "Iteration Start: PyTorch Profiler",
+        "Record Window End",
+    ]
 
 
 def test_results_are_right_while_queues_change() -> None:

@@ -118,8 +118,9 @@ class Session : public libkineto::IActivityProfilerSession {
     return rows;
   }
 
+  // The trace of a program that does not use xpu is as without it.
   std::unique_ptr<libkineto::CpuTraceBuffer> getTraceBuffer() override {
-    return std::move(buffer_);
+    return recording_.works.empty() ? nullptr : std::move(buffer_);
   }
 
   void pushCorrelationId(uint64_t id) override { push_correlation(id); }
