@@ -10,14 +10,24 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 from functools import cache, partial
 from pathlib import Path
 
 # What is read after the import of PyTorch and of its compiler.
-READ_LATE = ("XPURT_", "OCL_ICD_", "TORCHINDUCTOR_CACHE_DIR")
+READ_LATE = (
+    *("XPURT_", "OCL_ICD_", "OPENCL_LAYERS", "ONEAPI_DEVICE_SELECTOR"),
+    *("TORCHINDUCTOR_CACHE_DIR", "TORCH_DEVICE_BACKEND_AUTOLOAD"),
+)
+
+# The processes in which Inductor compiles import PyTorch for more seconds than what is
+# compiled here takes.
+ONE_COMPILER = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
 # From 3.12 on Python warns of each fork of a process that has threads.
 FORKS_ARE_MEANT = "ignore:This process:DeprecationWarning"
+
+_starting = threading.Lock()
 
 
 def run(
@@ -36,7 +46,7 @@ def run(
     Those that are not read late are for fresh processes.
     """
     defaults = {"XPURT_MAPPING": "CPU", "PYTHONWARNINGS": FORKS_ARE_MEANT}
-    env = {**os.environ, **defaults, **environment}
+    env = {**os.environ, **ONE_COMPILER, **defaults, **environment}
     env = {name: value for name, value in env.items() if value}
     code = textwrap.dedent(code)
     if fresh or not all(name.startswith(READ_LATE) for name in environment):
@@ -80,11 +90,20 @@ compiling_run = partial(run, compiles=True)
 compiling_output = partial(output, compiles=True)
 
 
+def fork_server(modules: tuple[str, ...]) -> socket.socket:
+    with _starting:
+        return _fork_server(modules)
+
+
 @cache
 def _fork_server(modules: tuple[str, ...]) -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     script = Path(__file__).with_name("fork_server.py")
-    server = subprocess.Popen([sys.executable, script, *modules], stdin=theirs)
+    server = subprocess.Popen(
+        [sys.executable, script, *modules],
+        stdin=theirs,
+        env={**os.environ, **ONE_COMPILER},
+    )
     theirs.close()
 
     def end() -> None:
@@ -110,7 +129,7 @@ def run_forked(
         tempfile.TemporaryFile("w+") as err,
     ):
         descriptors = [out.fileno(), err.fileno(), report]
-        server = _fork_server(modules)
+        server = fork_server(modules)
         socket.send_fds(server, [json.dumps(request).encode()], descriptors)
         os.close(report)
         child = int(lines.readline())

@@ -1,4 +1,4 @@
-"""Starts the ranks of a process group, and collects what each one found.
+"""The ranks of a process group: what each of them does.
 
 A script for ranks defines functions, its *cases*, and ends with `main(globals())`. Each
 case raises an error if something is wrong. All cases run in one process per rank: to
@@ -7,15 +7,12 @@ start PyTorch takes longer than all of them.
 
 import json
 import os
-import socket
-import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,72 +24,7 @@ XPU = torch.device("xpu", int(os.environ.get("LOCAL_RANK", 0)))
 # How a rank that a launcher started names its mapping: the variable has precedence over
 # the argument of set_xpu_mapping().
 IN_PROGRAM = "SET_MAPPING"
-START_S = 240.0
 TIMEOUT = timedelta(seconds=60)
-
-Found = dict[str, str]
-
-
-def start(
-    script: Path, mapping: str, *arguments: str, **variables: str
-) -> list[subprocess.Popen[str]]:
-    """Starts the ranks of `script`, which talk to each other on 127.0.0.1 alone. No op of
-    theirs may be computed by the host on copies, unless `host_copies` allows it.
-
-    variables: more of them; LOCAL_WORLD_SIZE numbers the ranks as a launcher does.
-    """
-    launched = "LOCAL_WORLD_SIZE" in variables
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    return [
-        subprocess.Popen(
-            [sys.executable, str(script), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={
-                **os.environ,
-                "XPURT_MAPPING": mapping,
-                "XPURT_FALLBACK": "error",
-                "OMP_NUM_THREADS": "1",
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": str(port),
-                "GLOO_SOCKET_IFNAME": "lo",
-                "RANK": str(rank),
-                "WORLD_SIZE": str(RANKS),
-                **({"LOCAL_RANK": str(rank)} if launched else {}),
-                **variables,
-            },
-        )
-        for rank in range(RANKS)
-    ]
-
-
-@contextmanager
-def started(
-    script: Path, mapping: str, *arguments: str, **variables: str
-) -> Iterator[list[subprocess.Popen[str]]]:
-    """The ranks of `script`; none of them outlives it."""
-    ranks = start(script, mapping, *arguments, **variables)
-    try:
-        yield ranks
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
-            for pipe in (rank.stdout, rank.stderr):
-                assert pipe is not None
-                pipe.close()
-
-
-def run(script: Path, mapping: str, *arguments: str, **variables: str) -> list[Found]:
-    """What the cases of each rank found: "ok", or the error."""
-    with started(script, mapping, *arguments, **variables) as ranks:
-        ended = [rank.communicate(timeout=START_S) for rank in ranks]
-    for rank, (_, err) in zip(ranks, ended, strict=True):
-        assert rank.returncode == 0, err
-    return [json.loads(out.splitlines()[-1]) for out, _ in ended]
 
 
 @contextmanager

@@ -11,7 +11,8 @@ import collectives
 import ordering
 import pytest
 import training
-from ranks import RANKS, Found, cases, run
+from rank_processes import Found, run
+from ranks import RANKS, cases
 
 import xpurt
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import compiled
 import pytest
-from ranks import RANKS, Found, cases, run
+from rank_processes import Found, run
+from ranks import RANKS, cases
 
 import xpurt
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import faults
 import pytest
-from ranks import started
+from rank_processes import started
 
 import xpurt
 

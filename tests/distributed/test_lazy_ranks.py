@@ -5,7 +5,8 @@ from pathlib import Path
 
 import lazy_tensors
 import pytest
-from ranks import RANKS, Found, cases, run
+from rank_processes import Found, run
+from ranks import RANKS, cases
 
 SCRIPT = Path(__file__).parent / "lazy_tensors.py"
 

@@ -11,7 +11,8 @@ import ordering
 import pytest
 import training
 from own_process import output
-from ranks import IN_PROGRAM, RANKS, Found, cases, run
+from rank_processes import Found, run
+from ranks import IN_PROGRAM, RANKS, cases
 
 import xpurt
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import optimized_inference
 import pytest
 from cpu_types import need_bf16
-from ranks import RANKS, Found, cases, run
+from rank_processes import Found, run
+from ranks import RANKS, cases
 
 
 @functools.cache

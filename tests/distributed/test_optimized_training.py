@@ -5,7 +5,8 @@ from pathlib import Path
 
 import optimized
 import pytest
-from ranks import RANKS, Found, cases, run
+from rank_processes import Found, run
+from ranks import RANKS, cases
 
 
 @functools.cache

@@ -1,0 +1,102 @@
+"""Starts the ranks of a process group, and collects what each one found."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from own_process import ONE_COMPILER, run_forked
+from ranks import RANKS
+
+START_S = 240.0
+
+Found = dict[str, str]
+
+
+def environments(mapping: str, **variables: str) -> Iterator[dict[str, str]]:
+    """The environment of each rank. They talk to each other on 127.0.0.1 alone. No op of
+    theirs may be computed by the host on copies, unless `host_copies` allows it.
+
+    variables: more of them; LOCAL_WORLD_SIZE numbers the ranks as a launcher does.
+    """
+    launched = "LOCAL_WORLD_SIZE" in variables
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    for rank in range(RANKS):
+        yield {
+            **os.environ,
+            **ONE_COMPILER,
+            "XPURT_MAPPING": mapping,
+            "XPURT_FALLBACK": "error",
+            "OMP_NUM_THREADS": "1",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "GLOO_SOCKET_IFNAME": "lo",
+            "RANK": str(rank),
+            "WORLD_SIZE": str(RANKS),
+            **({"LOCAL_RANK": str(rank)} if launched else {}),
+            **variables,
+        }
+
+
+def start(
+    script: Path, mapping: str, *arguments: str, **variables: str
+) -> list[subprocess.Popen[str]]:
+    """Starts the ranks of `script` in new processes."""
+    return [
+        subprocess.Popen(
+            [sys.executable, str(script), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        for environment in environments(mapping, **variables)
+    ]
+
+
+@contextmanager
+def started(
+    script: Path, mapping: str, *arguments: str, **variables: str
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """The ranks of `script`; none of them outlives it."""
+    ranks = start(script, mapping, *arguments, **variables)
+    try:
+        yield ranks
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+            for pipe in (rank.stdout, rank.stderr):
+                assert pipe is not None
+                pipe.close()
+
+
+FORKED = """
+import runpy, sys, torch
+torch.set_num_threads(1)  # OMP_NUM_THREADS was read before
+sys.argv = {arguments}
+sys.path[0] = {folder!r}
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def run(script: Path, mapping: str, *arguments: str, **variables: str) -> list[Found]:
+    """What the cases of each rank found: "ok", or the error. The ranks are forked from a
+    process that has imported PyTorch."""
+    code = FORKED.format(arguments=[str(script), *arguments], folder=str(script.parent))
+
+    def ended(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        return run_forked(code, START_S, environment, ())
+
+    with ThreadPoolExecutor(RANKS) as at_once:
+        ranks = list(at_once.map(ended, environments(mapping, **variables)))
+    for rank in ranks:
+        assert rank.returncode == 0, rank.stderr
+    return [json.loads(rank.stdout.splitlines()[-1]) for rank in ranks]
