@@ -53,7 +53,14 @@ def test_import_torch_is_enough(distribution: Path) -> None:
     assert run(distribution, ROOT) == "loaded\n"
 
 
-@pytest.mark.parametrize("word", ["0", " Off ", "false", "NO"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "0",
+        " Off ",
+        *(pytest.param(word, marks=pytest.mark.slow) for word in ("false", "NO")),
+    ],
+)
 def test_the_switch_keeps_xpurt_out(distribution: Path, word: str) -> None:
     assert run(distribution, ROOT, XPURT_AUTOLOAD=word) == "left out\n"
 

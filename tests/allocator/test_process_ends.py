@@ -1,8 +1,6 @@
 """Memory in a forked child, and at the end of a process."""
 
-import os
-import subprocess
-import sys
+import own_process
 
 PREPARE = """
 import os, torch, xpurt
@@ -13,13 +11,7 @@ xpurt.set_xpu_mapping("CPU")
 
 
 def run(code: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", PREPARE + code],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env=os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
-    )
+    done = own_process.run(PREPARE + code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -29,7 +29,6 @@ def in_a_loop(factor: Tensor, added: Tensor, reverse: bool = False) -> Tensor:
     return torch.stack(found[::-1] if reverse else found, 1).sin()
 
 
-@pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("reverse", [False, True])
 def test_gradients(reverse: bool, xpu: torch.device) -> None:
     operands = [torch.rand(2, 5, 3, device=xpu, requires_grad=True) for _ in range(2)]

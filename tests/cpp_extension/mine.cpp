@@ -1,6 +1,8 @@
 // An extension as somebody else writes it: an op with a kernel of its own for xpu,
 // and one that reads bytes on the host.
-#include <torch/extension.h>
+#include <ATen/ATen.h>
+#include <pybind11/pybind11.h>
+#include <torch/library.h>
 #include <xpurt/opencl_kernel.h>
 #include <xpurt/queue.h>
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from made_up_devices import ARC, CPU, FPGA, NVIDIA, split_as_requested
-from own_process import fresh_run
+from own_process import run
 
 from xpurt.errors import MappingError
 from xpurt.mapping.resolve import resolve
@@ -176,8 +176,6 @@ def test_devices_says_that_doubles_are_missing() -> None:
 
 
 def _said_with(**environment: str) -> list[str]:
-    done = fresh_run(
-        DOCTOR, XPURT_VIRTUAL_GPU="strict", XPURT_MAPPING="AUTO", **environment
-    )
+    done = run(DOCTOR, XPURT_VIRTUAL_GPU="strict", XPURT_MAPPING="AUTO", **environment)
     assert done.returncode == 0, done.stderr
     return [str(line) for line in done.stdout.splitlines()]

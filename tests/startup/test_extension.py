@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from own_process import fresh_run as run
+from own_process import run
 
 import xpurt
 from xpurt import _built_for
@@ -61,6 +61,9 @@ def in_copy(
     )
 
 
+OF_COPY = "import sys; sys.path.insert(0, '{}'); import torch; "
+
+
 @pytest.fixture
 def another_torch(tmp_path: Path) -> Path:
     return built_for(tmp_path, "2.12.0", _built_for.CXX11_ABI)
@@ -73,7 +76,7 @@ def test_it_was_built_for_this_torch_whatever_its_local_version() -> None:
 
 
 def test_another_torch_is_refused(another_torch: Path) -> None:
-    done = in_copy(another_torch, "-c", "import torch, xpurt", **UNTOUCHED)
+    done = run(f"{OF_COPY.format(another_torch)}import xpurt", **UNTOUCHED)
     found = torch.__version__.partition("+")[0]
     assert done.returncode == 1
     assert "ImportError: xpurt was built for PyTorch 2.12.0; found " in done.stderr
@@ -111,7 +114,7 @@ def test_the_doctor_tells_of_another_torch(
 def test_another_abi_is_refused(tmp_path: Path) -> None:
     ours = _built_for.CXX11_ABI
     package = built_for(tmp_path, _built_for.TORCH, not ours)
-    done = in_copy(package, "-c", "import xpurt", **UNTOUCHED)
+    done = run(f"{OF_COPY.format(package)}import xpurt", **UNTOUCHED)
     assert done.returncode == 1
     assert (
         f"ImportError: xpurt was built with _GLIBCXX_USE_CXX11_ABI={not ours:d}; this "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from own_process import fresh_output, fresh_run, output, run
+from own_process import output, run
 
 from xpurt.integrations import after_import
 from xpurt.startup import first_use
@@ -250,9 +250,7 @@ def test_a_setting_of_cpu_tensors_loads_xpurt_at_once(name: str) -> None:
 def test_the_modules_that_xpurt_changes_load_it() -> None:
     """Those that `import torch` has imported have other ways."""
     loaded = set(
-        fresh_run(
-            "import sys, torch; print(*sys.modules)", XPURT_AUTOLOAD="0"
-        ).stdout.split()
+        output("import sys, torch; print(*sys.modules)", XPURT_AUTOLOAD="0").split()
     )
     for name in set(after_import._CHANGES) - loaded:
         assert any(f"{name}.".startswith(f"{each}.") for each in first_use.LOADS_XPURT)
@@ -275,4 +273,4 @@ def test_the_module_whose_import_is_the_first_use_is_changed() -> None:
     import torch.distributed.tensor
     print("xpurt.distributed.attention_sharding" in sys.modules)
     """
-    assert fresh_output(code) == "True"
+    assert output(code) == "True"

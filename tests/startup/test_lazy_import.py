@@ -1,7 +1,7 @@
 """Importing uses no device, so that a process forked after it may use xpu."""
 
 import pytest
-from own_process import fresh_output as output
+from own_process import fresh_output, output
 
 # In the process: SYCL's adapters and drivers, and threads of ours.
 PROCESS = """
@@ -37,7 +37,8 @@ print("dpctl" in sys.modules)
 torch.xpu.current_device()
 print(drivers() > 0)
 """
-    found = output(PROCESS + code, TORCH_DEVICE_BACKEND_AUTOLOAD="0").splitlines()
+    off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    found = fresh_output(PROCESS + code, **off).splitlines()
     assert found[0] == "0 0"
     assert found[1] == "[]"
     assert found[2:] == ["False", "True"]

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from own_process import fresh_output, output, run
+from own_process import output, run
 
 NO_DRIVER = {
     "OCL_ICD_FILENAMES": "/nonexistent/libdriver.so",
@@ -30,7 +30,7 @@ def test_nothing_is_there_and_nothing_raises(no_driver: dict[str, str]) -> None:
     print(xpurt.physical_devices(), xpurt.get_xpu_mapping())
     """
     # `output` requires silence: nothing was requested that is missing.
-    assert fresh_output(code, **no_driver).splitlines() == [
+    assert output(code, **no_driver).splitlines() == [
         "False 0",
         "False 0",
         "() AUTO",

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from own_process import fresh_run
+from own_process import run
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = Path(__file__).with_name("worker_test.cpp")
@@ -82,7 +82,7 @@ with xpurt.kernel_policy("sycl"):
 
 
 def test_many_waits_builds_and_events_at_once() -> None:
-    ended = fresh_run(
+    ended = run(
         MANY_AT_ONCE,
         timeout=100,
         XPURT_MAPPING="AUTO",

@@ -247,7 +247,7 @@ def test_uninstalling_restores_pytorch_s_engine() -> None:
     assert torch._C._is_multithreading_enabled is read
     assert torch.autograd.is_multithreading_enabled is read
     """
-    output(code, fresh=True, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    output(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
 
 
 def test_callbacks_are_queued_in_pytorch_s_engine(xpu: torch.device) -> None:

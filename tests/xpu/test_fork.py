@@ -1,6 +1,6 @@
 """Forked processes: safe before the first use of xpu, refused after it."""
 
-from own_process import fresh_output as output
+from own_process import output
 
 FORK = """
 import os, sys, torch, xpurt
