@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import own_process
 import pytest
 
 from xpurt import _built_for
@@ -129,28 +130,21 @@ def test_the_doctor_fails_on_a_mapping_that_cannot_be() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_the_doctor_comes_in_where_xpurt_cannot_be_imported(tmp_path: Path) -> None:
-    """The extension was built for another PyTorch: a script changes its version."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import torch, runpy, sys\n"
-        "torch.__version__ = '2.12.0'\n"
-        "sys.orig_argv = [sys.executable, '-m', 'xpurt', sys.argv[1]]\n"
-        "sys.argv[0] = '-m'\n"
-        "runpy.run_module('xpurt', run_name='__main__', alter_sys=True)\n"
-    )
-    environment = os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+def test_the_doctor_comes_in_where_xpurt_cannot_be_imported() -> None:
+    """The extension was built for another PyTorch: the program changes its version."""
+    program = """
+import torch, runpy, sys
+torch.__version__ = "2.12.0"
+sys.orig_argv = [sys.executable, "-m", "xpurt", {command!r}]
+sys.argv = ["-m", {command!r}]
+runpy.run_module("xpurt", run_name="__main__", alter_sys=True)
+"""
     for command, told in {
         "doctor": "FAIL  extension",
         "devices": "ImportError",
     }.items():
-        done = subprocess.run(
-            [sys.executable, str(script), command],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        code = program.format(command=command)
+        done = own_process.run(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
         assert done.returncode == 1
         assert told in done.stdout + done.stderr
         assert f"was built for PyTorch {_built_for.TORCH}" in done.stdout + done.stderr

@@ -92,9 +92,7 @@ def model_on(xpu: torch.device, dtype: torch.dtype, activation: str) -> nn.Modul
 EACH_ACTIVATION = [
     pytest.param(
         each,
-        marks=[]
-        if each in ("relu", "gelu", "silu", "hardswish")
-        else [pytest.mark.slow],
+        marks=[] if each in ("relu", "gelu", "silu") else [pytest.mark.slow],
     )
     for each in ACTIVATIONS
 ]

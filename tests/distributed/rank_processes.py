@@ -4,10 +4,8 @@ import json
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 from own_process import ONE_COMPILER, run_forked
@@ -45,58 +43,34 @@ def environments(mapping: str, **variables: str) -> Iterator[dict[str, str]]:
         }
 
 
-def start(
-    script: Path, mapping: str, *arguments: str, **variables: str
-) -> list[subprocess.Popen[str]]:
-    """Starts the ranks of `script` in new processes."""
-    return [
-        subprocess.Popen(
-            [sys.executable, str(script), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for environment in environments(mapping, **variables)
-    ]
-
-
-@contextmanager
-def started(
-    script: Path, mapping: str, *arguments: str, **variables: str
-) -> Iterator[list[subprocess.Popen[str]]]:
-    """The ranks of `script`; none of them outlives it."""
-    ranks = start(script, mapping, *arguments, **variables)
-    try:
-        yield ranks
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
-            for pipe in (rank.stdout, rank.stderr):
-                assert pipe is not None
-                pipe.close()
-
-
 FORKED = """
 import runpy, sys, torch
-torch.set_num_threads(1)  # OMP_NUM_THREADS was read before
+# Variables that were read before.
+torch.set_num_threads(1)
+torch.distributed.set_debug_level_from_env()
 sys.argv = {arguments}
 sys.path[0] = {folder!r}
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def run(script: Path, mapping: str, *arguments: str, **variables: str) -> list[Found]:
-    """What the cases of each rank found: "ok", or the error. The ranks are forked from a
-    process that has imported PyTorch."""
+def ended(
+    script: Path, mapping: str, *arguments: str, **variables: str
+) -> list[subprocess.CompletedProcess[str]]:
+    """The ranks of `script` at their end. They are forked from a process that has
+    imported PyTorch."""
     code = FORKED.format(arguments=[str(script), *arguments], folder=str(script.parent))
 
-    def ended(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    def rank(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         return run_forked(code, START_S, environment, ())
 
     with ThreadPoolExecutor(RANKS) as at_once:
-        ranks = list(at_once.map(ended, environments(mapping, **variables)))
+        return list(at_once.map(rank, environments(mapping, **variables)))
+
+
+def run(script: Path, mapping: str, *arguments: str, **variables: str) -> list[Found]:
+    """What the cases of each rank found: "ok", or the error."""
+    ranks = ended(script, mapping, *arguments, **variables)
     for rank in ranks:
         assert rank.returncode == 0, rank.stderr
     return [json.loads(rank.stdout.splitlines()[-1]) for rank in ranks]

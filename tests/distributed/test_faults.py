@@ -5,7 +5,7 @@ from pathlib import Path
 
 import faults
 import pytest
-from rank_processes import started
+from rank_processes import ended
 
 import xpurt
 
@@ -23,10 +23,9 @@ import xpurt
 def test_the_others_get_an_error(kind: str, mapping: str, pattern: str) -> None:
     if mapping != "CPU" and not any(d.kind == "gpu" for d in xpurt.physical_devices()):
         pytest.skip("the virtual GPU is switched off")
-    with started(Path(faults.__file__), mapping, kind) as ranks:
-        out, err = ranks[0].communicate(timeout=120)
-    assert ranks[0].returncode == 0, err
-    name, text, seconds = json.loads(out)
+    first, _ = ended(Path(faults.__file__), mapping, kind)
+    assert first.returncode == 0, first.stderr
+    name, text, seconds = json.loads(first.stdout)
     assert pattern in text
     assert seconds < 2 * faults.TIMEOUT.seconds
     if kind != "absent":
@@ -38,11 +37,10 @@ def test_other_shapes_are_an_error_of_all_ranks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
-    with started(Path(faults.__file__), "CPU", "other_shape") as ranks:
-        ended = [rank.communicate(timeout=120) for rank in ranks]
-    for number, (out, err) in enumerate(ended):
-        assert ranks[number].returncode == 0, err
-        _, text, seconds = json.loads(out)
+    ranks = ended(Path(faults.__file__), "CPU", "other_shape")
+    for number, rank in enumerate(ranks):
+        assert rank.returncode == 0, rank.stderr
+        _, text, seconds = json.loads(rank.stdout)
         assert f"Rank {number} is running collective" in text
         assert "ALLREDUCE" in text
         assert seconds < 2 * faults.TIMEOUT.seconds

@@ -2,8 +2,8 @@
 
 import os
 import signal
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -159,31 +159,23 @@ def test_nothing_is_kept_if_nobody_wants_it(tmp_path: Path) -> None:
 
 
 def test_processes_share_a_folder(tmp_path: Path) -> None:
-    env = os.environ | {"XPURT_CACHE_DIR": str(tmp_path)}
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(3)
-    ]
-    said = [run.communicate(timeout=300)[0].split()[0] for run in runs]
-    assert len(set(said)) == 1
+    program = partial(run, PROGRAM, XPURT_CACHE_DIR=str(tmp_path))
+    with ThreadPoolExecutor(3) as at_once:
+        runs = [each.result() for each in [at_once.submit(program) for _ in range(3)]]
     assert [run.returncode for run in runs] == [0, 0, 0]
+    assert len({run.stdout.split()[0] for run in runs}) == 1
     assert not list(tmp_path.glob("tmp*"))
 
 
 def test_the_command_shows_and_clears_it(tmp_path: Path) -> None:
-    env = os.environ | {"XPURT_CACHE_DIR": str(tmp_path)}
     DiskCache(tmp_path, 10_000).store(b"one", b"first")
 
     def said(*arguments: str) -> str:
-        command = [sys.executable, "-m", "xpurt", "cache", *arguments]
-        return subprocess.run(
-            command, env=env, capture_output=True, text=True, check=True
-        ).stdout
+        code = f"from xpurt.command_line.cli import main; main({['cache', *arguments]})"
+        return output(code, XPURT_CACHE_DIR=str(tmp_path))
 
     assert f"{tmp_path}: 1 kernels, 37 of" in said()
-    assert said("--clear") == f"removed 1 kernels from {tmp_path}\n"
+    assert said("--clear") == f"removed 1 kernels from {tmp_path}"
     assert DiskCache(tmp_path, 1).files() == []
 
 
