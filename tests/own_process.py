@@ -20,8 +20,8 @@ READ_LATE = (
     *("TORCHINDUCTOR_CACHE_DIR", "TORCH_DEVICE_BACKEND_AUTOLOAD"),
 )
 
-# The processes in which Inductor compiles import PyTorch for more seconds than what is
-# compiled here takes.
+# Inductor starts processes to compile in. They import PyTorch, which takes longer than
+# to compile what these tests do.
 ONE_COMPILER = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
 # From 3.12 on Python warns of each fork of a process that has threads.

@@ -90,9 +90,8 @@ def test_a_wrong_op_fails(name: str, said: str, xpu: torch.device) -> None:
     assert said in result.failures[0].message
 
 
-# A worker starts in the time that ten pairs take.
-CPU = Settings(gpu_types="only", sample=3, samples_per_pair=2)
-GPU = replace(CPU, mapping="GPU", virtual_gpu="strict", jobs=2, sample=12)
+CPU = Settings(gpu_types="only", jobs=2, sample=3, samples_per_pair=2)
+GPU = replace(CPU, mapping="GPU", virtual_gpu="strict", sample=12)
 
 
 @pytest.mark.takes_minutes
@@ -101,7 +100,7 @@ GPU = replace(CPU, mapping="GPU", virtual_gpu="strict", jobs=2, sample=12)
     [
         CPU,
         # Devices for which kernels have to be built: minutes each.
-        pytest.param(replace(CPU, policy="sycl", jobs=2), marks=pytest.mark.slow),
+        pytest.param(replace(CPU, policy="sycl"), marks=pytest.mark.slow),
         pytest.param(GPU, marks=pytest.mark.slow),
         pytest.param(replace(GPU, mapping="AUTO"), marks=pytest.mark.slow),
     ],
