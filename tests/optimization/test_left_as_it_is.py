@@ -1,5 +1,6 @@
 """What an optimized model leaves as it is, and says so; and what it refuses."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 import xpurt
+from xpurt.optimization import fused_layers
 from xpurt.optimization.comparison import Comparison
 from xpurt.optimization.fused_layers import types_of_cpu
 
@@ -187,6 +189,46 @@ def test_a_sample_finds_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     made: Any = xpurt.optimize(DecidedOutside().eval(), sample_input=sample)
     assert any("differed" in why for _, why in made.report.left), made.report
     assert not any("fused" in what for _, what in made.report.done)
+
+
+class Smooth(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(self.layer(x))
+
+
+FAULTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "scaled": lambda y: y * 0.93,
+    "small values gone": lambda y: torch.where(y.abs() < 0.25, 0, y),
+    "one of many": lambda y: y.index_fill(-1, torch.tensor([3]), 0.5),
+    "none": lambda y: y,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", [Smooth, lambda: nn.Linear(64, 64)])
+def test_a_sample_allows_no_more_than_rounding(
+    kind: Callable[[], nn.Module],
+    fault: str,
+    dtype: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right, wrong = fused_layers.linear, fault != "none"
+
+    def linear(*args: Any) -> Tensor:
+        return FAULTS[fault](right(*args))
+
+    monkeypatch.setattr(fused_layers, "linear", linear)
+    model, x = kind().eval().to(dtype), torch.randn(16, 64).to(dtype)
+    made: Any = xpurt.optimize(model, sample_input=x)
+    assert any("differed by" in why for _, why in made.report.left) == bool(wrong)
+    assert bool(made.report.done) == (not wrong)
+    with torch.no_grad():
+        assert torch.equal(made(x), model(x)) or not wrong
 
 
 def test_views_that_channels_last_does_not_allow() -> None:

@@ -8,13 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-# How far results may be apart, as a part of the largest magnitude.
-_TOLERANCES: Final = {
-    torch.float64: 1e-9,
-    torch.float32: 1e-4,
-    torch.float16: 2e-2,
-    torch.bfloat16: 1e-1,
-}
+from xpurt.optimization.in_float64 import InFloat64
+
+# Beside twice the original's own error: units in the last place of the largest number.
+_ULPS: Final = 2
 
 
 class Comparison:
@@ -30,22 +27,53 @@ class Comparison:
         fused: Callable[..., Any],
         args: tuple[Tensor, ...],
     ) -> Any:
-        """The original's result. Either may write to its arguments."""
-        copies = [each.clone() for each in args]
-        expected = original(module, *args)
-        with comparing(None):
-            try:
-                found = fused(module, *copies)
-            except Exception as error:  # of a form that does not fit this module
-                self.failures[module] = f"the fused form raised {error}"
-                return expected
-        for one, other in ((expected, found), (args, tuple(copies))):
-            if (difference := _difference(one, other)) is not None:
-                self.failures[module] = difference
+        """The result of the fused form, or the original's if that differs by more than
+        rounding. Either may write to its arguments."""
+        copies, wide = (tuple(each.clone() for each in args) for _ in range(2))
+        with as_written():
+            expected = original(module, *args)
+            with InFloat64():
+                exact = _outcome(original, module, *wide)
+        found = _outcome(fused, module, *copies)
+        if isinstance(exact, Exception):
+            why: str | None = f"it can't be compared in float64: {exact}"
+        elif isinstance(found, Exception):  # of a form that does not fit this module
+            why = f"the fused form raised {found}"
+        else:
+            why = difference_of(expected, found, exact) or difference_of(
+                args, copies, wide
+            )
+        if why is None:
+            return found
+        self.failures[module] = why
         return expected
 
 
+def _outcome(call: Callable[..., Any], *args: Any) -> Any:
+    """The result of a call, or the exception that it raises."""
+    try:
+        return call(*args)
+    except Exception as error:
+        return error
+
+
 _now: Comparison | None = None
+_as_written = False
+
+
+def runs_as_written() -> bool:
+    """Whether no primitive is to be taken now."""
+    return _as_written
+
+
+@contextmanager
+def as_written() -> Iterator[None]:
+    global _as_written
+    before, _as_written = _as_written, True
+    try:
+        yield
+    finally:
+        _as_written = before
 
 
 def comparison() -> Comparison | None:
@@ -63,35 +91,47 @@ def comparing(now: Comparison | None) -> Iterator[None]:
         _now = before
 
 
-def _difference(expected: Any, found: Any) -> str | None:
-    one, of_one = pytree.tree_flatten(expected)
-    other, of_other = pytree.tree_flatten(found)
-    if of_one != of_other:
-        return "the fused form gave another structure"
-    for a, b in zip(one, other, strict=True):
+def difference_of(expected: Any, found: Any, exact: Any) -> str | None:
+    """Why `found` is not `expected` but for rounding; None if it is. exact: the same in
+    float64."""
+    (one, of_one), (other, of_other), (third, of_third) = (
+        pytree.tree_flatten(each) for each in (expected, found, exact)
+    )
+    if not of_one == of_other == of_third:
+        return "the optimized form gave another structure"
+    for a, b, c in zip(one, other, third, strict=True):
         if not isinstance(a, Tensor):
             if not isinstance(b, type(a)) or a != b:
-                return f"the fused form gave {b}, not {a}"
-        elif (distance := distance_of(a, b)) is not None:
-            return f"the fused form differed by {distance}"
+                return f"the optimized form gave {b}, not {a}"
+        elif (distance := _distance(a, b, c)) is not None:
+            return f"it differed by {distance}"
     return None
 
 
-def distance_of(a: Tensor, b: Tensor) -> str | None:
-    """What is wrong with `b`, which should be `a` but for rounding; None if nothing."""
+def _distance(a: Tensor, b: Tensor, exact: Tensor) -> str | None:
+    """What is wrong with `b`, which should be `a` but for rounding; None if nothing.
+    exact: the same in float64. The error of `b` may be twice that of `a`, and some units
+    in the last place more."""
     if a.shape != b.shape or a.dtype != b.dtype or a.device != b.device:
         return f"{b.dtype} {list(b.shape)}, not {a.dtype} {list(a.shape)}"
     if a.numel() == 0:
         return None
     if not a.is_floating_point():
         return None if torch.equal(a, b) else "its values"
-    far = (a.double() - b.double()).abs()
-    far = far[~(a.isnan() & b.isnan()) & ~(a == b)]
-    if far.numel() == 0:
+    one, other, exact = a.double(), b.double(), exact.double()
+    finite = one.isfinite() & other.isfinite()
+    if not torch.equal(one[~finite].nan_to_num(), other[~finite].nan_to_num()):
+        return "which of its values are finite"
+    if not bool(finite.any()):
         return None
-    kind = a.device.type
-    lower = torch.is_autocast_enabled(kind) and a.dtype is torch.float32
-    computed_in = torch.get_autocast_dtype(kind) if lower else a.dtype
-    allowed = _TOLERANCES[computed_in] * float(a[a.isfinite()].abs().max())
-    worst = float(far.max())
+    own, worst, largest = (
+        float(each[finite].abs().max()) for each in (one - exact, other - exact, exact)
+    )
+    allowed = 2 * own + _ULPS * torch.finfo(_computed_in(a)).eps * largest
     return None if worst <= allowed else f"{worst:.2g}, where {allowed:.2g} is rounding"
+
+
+def _computed_in(result: Tensor) -> torch.dtype:
+    kind = result.device.type
+    lower = torch.is_autocast_enabled(kind) and result.dtype is torch.float32
+    return torch.get_autocast_dtype(kind) if lower else result.dtype

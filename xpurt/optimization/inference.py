@@ -5,16 +5,22 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.utils import _pytree as pytree
+from torch import nn
 
 from xpurt.optimization import fused_layers
-from xpurt.optimization.comparison import Comparison, comparing, distance_of
+from xpurt.optimization.comparison import (
+    Comparison,
+    as_written,
+    comparing,
+    difference_of,
+)
 from xpurt.optimization.fused_forward import FusedForward
+from xpurt.optimization.in_float64 import InFloat64
 from xpurt.optimization.joined_linears import join_linears
 from xpurt.optimization.module_classes import (
     LAYERS,
     RootSettings,
+    is_optimized,
     may_change_class,
     optimize_class,
     optimize_root,
@@ -37,8 +43,7 @@ def optimize_for_inference(
         _optimize_module(name, module, report)
     optimize_root(model, settings)
     if call is not None:
-        _drop_what_differs(model, call, report)
-        _take_channels_last(model, settings, call, report)
+        _compare(model, settings, call, report)
         report.times = times_of(original, model, call)
     model.report = report  # type: ignore[assignment]
     return model
@@ -95,7 +100,10 @@ def _below(name: str, layer: str) -> str:
     return ".".join(each for each in (name, layer) if each)
 
 
-def _drop_what_differs(model: nn.Module, call: Call, report: Report) -> None:
+def _compare(
+    model: nn.Module, settings: RootSettings, call: Call, report: Report
+) -> None:
+    """Takes back what makes results differ by more than rounding."""
     compared = Comparison()
     with comparing(compared):
         call(model)
@@ -108,29 +116,42 @@ def _drop_what_differs(model: nn.Module, call: Call, report: Report) -> None:
             report.done = [row for row in report.done if row not in rows]
             report.left.append((name, compared.failures[module]))
             restore_class(module)
+    with as_written():
+        expected = call(model)
+        try:
+            with InFloat64():
+                exact = call(model)
+        except Exception as error:  # whatever the user's code raises for the type
+            report.left.append(("", f"it can't be compared in float64: {error}"))
+            return
+    if (why := difference_of(expected, call(model), exact)) is not None:
+        for module in model.modules():
+            if is_optimized(module):
+                restore_class(module)
+        optimize_root(model, settings)
+        report.done.clear()
+        report.left.append(("", why))
+    elif any(isinstance(each, nn.Conv2d) for each in model.modules()):
+        _take_channels_last(model, settings, call, (expected, exact), report)
 
 
 def _take_channels_last(
-    model: nn.Module, settings: RootSettings, call: Call, report: Report
+    model: nn.Module,
+    settings: RootSettings,
+    call: Call,
+    results: tuple[Any, Any],
+    report: Report,
 ) -> None:
     """For images, which is the layout of packed weights, if the model computes the same
-    in it."""
-    if not any(isinstance(each, nn.Conv2d) for each in model.modules()):
-        return
-    expected = call(model)
+    in it. results: as written, and in float64."""
     optimize_root(model, replace(settings, channels_last=True))
+    expected, exact = results
     try:
-        same = _same(expected, call(model))
-        why = "the results differ"
+        why = difference_of(expected, call(model), exact)
     except Exception as error:  # as of a view that the layout does not allow
-        same, why = False, str(error)
-    if same:
+        why = str(error)
+    if why is None:
         report.done.append(("", "images in channels_last"))
     else:
         optimize_root(model, settings)
         report.left.append(("", f"not in channels_last: {why}"))
-
-
-def _same(expected: Any, found: Any) -> bool:
-    pairs = zip(pytree.tree_leaves(expected), pytree.tree_leaves(found), strict=True)
-    return all(distance_of(a, b) is None for a, b in pairs if isinstance(a, Tensor))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from xpurt.optimization import fused_layers
-from xpurt.optimization.comparison import comparison
+from xpurt.optimization.comparison import comparison, runs_as_written
 from xpurt.optimization.fused_forward import (
     ORIGINAL,
     forget_fused_forward,
@@ -114,7 +114,8 @@ def takes_primitives() -> bool:
     """Whether a call now may go to primitives: nothing records, transforms or compiles
     what runs."""
     return not (
-        torch.is_grad_enabled()
+        runs_as_written()
+        or torch.is_grad_enabled()
         or torch.compiler.is_compiling()
         or torch._C._get_tracing_state()
         or torch._C._len_torch_dispatch_stack()

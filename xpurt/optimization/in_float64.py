@@ -1,0 +1,36 @@
+"""A call computed in float64: how far rounding takes its results."""
+
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+_WIDER: Final = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+}
+
+
+class InFloat64(TorchFunctionMode):
+    """Functions of PyTorch get float64 in place of narrower floats. Each call converts
+    what it reads, so there is no copy of all parameters."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if getattr(func, "__name__", "") == "__get__":
+            # An attribute, such as the dtype. The value of the tensor is not read.
+            return _wider(func(*args))
+        args, kwargs = pytree.tree_map(_wider, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+def _wider(x: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x.to(_WIDER.get(x.dtype, x.dtype))
+    return _WIDER.get(x, x) if isinstance(x, torch.dtype) else x
