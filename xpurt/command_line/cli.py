@@ -169,9 +169,14 @@ def _add_conformance(commands: Any) -> None:
         action="store_true",
         help="run ops alone, by torch.compile on xpu: results and gradients",
     )
-    # Those of SWEEPS, whose import takes seconds.
+    # Those of SWEEPS and LAYERS, whose import takes seconds.
     sweeps = ("arguments", "dtypes", "empties", "shapes")
     command.add_argument("--sweep", choices=sweeps, help="instead of PyTorch's inputs")
+    command.add_argument(
+        "--through",
+        choices=("compile", "lazy", "optimize"),
+        help="run modules alone, through this layer, against eager mode",
+    )
     command.add_argument("--jobs", type=_positive, default=1, help="processes")
     command.add_argument(
         "--timeout",
@@ -353,6 +358,7 @@ def _conformance(options: argparse.Namespace) -> int:
     if unknown:
         wanted = ", ".join(ALL_DTYPES)
         return _failed(ValueError(f"no dtype {unknown[0]!r} here; there are {wanted}"))
+    alone = options.compiled or options.through is not None
     runs = [
         Settings(
             mapping=mapping,
@@ -364,11 +370,14 @@ def _conformance(options: argparse.Namespace) -> int:
             samples_per_pair=options.samples_per_pair,
             jobs=options.jobs,
             timeout_s=options.timeout,
-            gpu_types="not" if options.compiled else options.gpu_types,
+            gpu_types="not" if alone else options.gpu_types,
             compiled=options.compiled,
             device=options.device,
-            known_failures=known_failures_of(options.sweep, options.compiled),
+            known_failures=known_failures_of(
+                options.sweep, options.compiled, options.through
+            ),
             sweep=options.sweep,
+            through=options.through,
         )
         for mapping in options.mapping
     ]

@@ -40,8 +40,10 @@ def check_module(
     """Runs each of PyTorch's inputs for this module, in training and in evaluation."""
     allowed = tolerance(entry.info, dtype)
     ranks = NewRanks()
-    for index, (training, sample) in spread(_samples(entry.info, dtype), most_samples):
-        made, error = outcome(_made, entry.info, sample, dtype, training)
+    for index, (training, sample) in spread(
+        samples_of(entry.info, dtype), most_samples
+    ):
+        made, error = outcome(made_module, entry.info, sample, dtype, training)
         if error is not None or made is None:
             continue  # PyTorch can't make the module in this dtype
         _check_call("call", index, made, allowed, record)
@@ -132,7 +134,7 @@ def _check_errors(info: Any, record: Record) -> None:
         record.attempt("error", index, (made, given), run)
 
 
-def _samples(info: Any, dtype: torch.dtype) -> Iterator[tuple[bool, Any]]:
+def samples_of(info: Any, dtype: torch.dtype) -> Iterator[tuple[bool, Any]]:
     for training in (True, False):
         torch.manual_seed(0)
         try:
@@ -149,7 +151,7 @@ def _samples(info: Any, dtype: torch.dtype) -> Iterator[tuple[bool, Any]]:
             return
 
 
-def _made(info: Any, sample: Any, dtype: torch.dtype, training: bool) -> Made:
+def made_module(info: Any, sample: Any, dtype: torch.dtype, training: bool) -> Made:
     torch.manual_seed(0)
     made, given = sample.constructor_input, sample.forward_input
     module = info.module_cls(*made.args, **made.kwargs).to(dtype).train(training)

@@ -126,6 +126,9 @@ def _of_databases(settings: Settings) -> tuple[list[Pair], int]:
     if settings.compiled:
         entries = [entry for entry in entries if entry.kind == "op"]
     dtypes = settings.dtypes or DTYPES
+    if settings.through is not None:
+        entries = [entry for entry in entries if entry.kind == "module"]
+        dtypes = settings.dtypes or ("float32", "bfloat16")
     wanted: list[Pair] = []
     if settings.gpu_types != "only":
         if settings.compiled:

@@ -7,6 +7,7 @@ from typing import Literal
 PACKAGED_KNOWN_FAILURES = Path(__file__).with_name("known_failures.txt")
 KNOWN_FAILURES_COMPILED = Path(__file__).with_name("known_failures_compiled.txt")
 KNOWN_FAILURES_SWEEPS = Path(__file__).with_name("known_failures_sweeps.txt")
+KNOWN_FAILURES_THROUGH = Path(__file__).with_name("known_failures_through.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Settings:
     device: "xpu", "lazy", or the type of a prototype device, as "ipu".
     sweep: a name of `xpurt.conformance.sweeps`, whose pairs are run instead of those of
         the databases.
+    through: "optimize", "compile" or "lazy": modules alone are run, through this layer,
+        and compared with eager mode on the same device.
     """
 
     mapping: str = "CPU"
@@ -49,20 +52,24 @@ class Settings:
     compiled: bool = False
     device: str = "xpu"
     sweep: str | None = None
+    through: str | None = None
 
     @property
     def label(self) -> str:
         """The run's name in tables and in the file of known failures: "CPU",
-        "AUTO+sycl", "GPU+compiled", "CPU+lazy", "CPU+shapes"."""
+        "AUTO+sycl", "GPU+compiled", "CPU+lazy", "CPU+shapes", "CPU+optimize"."""
         policy = "" if self.policy == "auto" else f"+{self.policy}"
         device = "" if self.device == "xpu" else f"+{self.device}"
         compiled = "+compiled" if self.compiled else ""
         sweep = f"+{self.sweep}" if self.sweep else ""
-        return self.mapping + policy + device + compiled + sweep
+        through = f"+{self.through}" if self.through else ""
+        return self.mapping + policy + device + compiled + sweep + through
 
 
-def known_failures_of(sweep: str | None, compiled: bool) -> Path:
+def known_failures_of(sweep: str | None, compiled: bool, through: str | None) -> Path:
     """The packaged file for such a run."""
+    if through is not None:
+        return KNOWN_FAILURES_THROUGH
     if sweep is not None:
         return KNOWN_FAILURES_SWEEPS
     return KNOWN_FAILURES_COMPILED if compiled else PACKAGED_KNOWN_FAILURES

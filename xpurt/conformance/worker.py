@@ -17,6 +17,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,15 +28,17 @@ from xpurt.conformance.check_compiled import check_compiled
 from xpurt.conformance.check_module import check_module
 from xpurt.conformance.check_op import check_op
 from xpurt.conformance.check_optimizer import check_optimizer
+from xpurt.conformance.check_through import check_through
 from xpurt.conformance.databases import Entry, Kind, load
 from xpurt.conformance.gpu_types import CATEGORY
+from xpurt.conformance.layers_above import LAYERS
 from xpurt.conformance.pairs import Pair
 from xpurt.conformance.record import Record
 from xpurt.conformance.results import Result
 from xpurt.conformance.settings import Settings
 from xpurt.conformance.sweeps import SWEEPS
 
-Check = Callable[[Entry, torch.dtype, Record, int | None], None]
+Check = Callable[..., None]
 
 CHECKS: dict[Kind, Check] = {
     "op": check_op,
@@ -56,7 +59,12 @@ def main() -> None:
         answers.flush()
 
     entries = {} if settings.sweep else load(settings.database)
-    checks = {**CHECKS, "op": check_compiled} if settings.compiled else CHECKS
+    checks = CHECKS.copy()
+    if settings.compiled:
+        checks["op"] = check_compiled
+    if settings.through is not None:
+        layer = LAYERS[settings.through]
+        checks["module"] = partial(check_through, layer=layer)
     tested_device.use(settings.device)
     torch.zeros(1, device=tested_device.tested_device()).cpu()
     answer({"ready": xpurt.get_xpu_mapping()})
@@ -93,7 +101,7 @@ def check(
     category = CATEGORY if kind in entry.gpu_dtypes else entry.category
     record = Record(entry.name, dtype, category, tell)
     try:
-        checks[entry.kind](entry, kind, record, most_samples)
+        checks[entry.kind](entry, kind, record, most_samples=most_samples)
     except Exception:
         record.failed("harness", -1, None, traceback.format_exc()[-700:])
     return record.result()
