@@ -6,6 +6,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,13 @@ def _of_databases(settings: Settings) -> tuple[list[Pair], int]:
         entries = [entry for entry in entries if entry.kind == "op"]
     dtypes = settings.dtypes or DTYPES
     if settings.through is not None:
-        entries = [entry for entry in entries if entry.kind == "module"]
+        # PyTorch lists few modules in bfloat16; a model has all of them in it.
+        more = frozenset({torch.bfloat16})
+        entries = [
+            replace(entry, dtypes=entry.dtypes | more)
+            for entry in entries
+            if entry.kind == "module"
+        ]
         dtypes = settings.dtypes or ("float32", "bfloat16")
     wanted: list[Pair] = []
     if settings.gpu_types != "only":
