@@ -256,17 +256,23 @@ CASES = (
     ),
     *(
         Case(
-            f"paged_attention_{heads}_heads",
+            f"paged_attention_{heads}_heads_{tables}_{lengths}",
             "paged_attention",
-            lambda make, heads=heads: (
+            lambda make, heads=heads, tables=tables, lengths=lengths: (
                 make(3, heads, 8), make(7, 4, 2, 8), make(7, 4, 2, 8),
-                torch.tensor([[0, 3, 6], [5, 1, 0], [2, 2, 9]]), torch.tensor([9, 3, 0]),
-                0.3,
+                torch.tensor([[0, 3, 6], [5, 1, 0], [2, 2, 9]], dtype=tables),
+                torch.tensor([9, 3, 0], dtype=lengths), 0.3,
             ),
             paged,
             (),
         )
-        for heads in (2, 6)
+        for heads, tables, lengths in (
+            (2, torch.int64, torch.int64),
+            (6, torch.int64, torch.int64),
+            (6, torch.int32, torch.int32),
+            (6, torch.int32, torch.int64),
+            (6, torch.int64, torch.int32),
+        )
     ),
 )  # fmt: skip
 

@@ -149,11 +149,12 @@ RMS_NORM_TO_WEIGHT = Step(
 """,
 )
 
-# Where the blocks of a sequence begin: query head h of sequence b.
+# Where the blocks of a sequence begin: query head h of sequence b. Both tensors may have
+# int32, and OpenCL C has no `min` of an int and a long.
 BLOCKS = """
-#define LENGTH(b) context_lengths_load((b) * context_lengths_stride(0))
+#define LENGTH(b) (long)context_lengths_load((b) * context_lengths_stride(0))
 #define BLOCK(b, n) \\
-  block_tables_load((b) * block_tables_stride(0) + (n) * block_tables_stride(1))
+  (long)block_tables_load((b) * block_tables_stride(0) + (n) * block_tables_stride(1))
 #define EXISTS(block) ((block) >= 0 && (block) < key_cache_size(0))
 """
 
