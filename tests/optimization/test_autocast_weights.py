@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import math
 import pickle
 from collections.abc import Iterator
 from unittest.mock import patch
@@ -15,6 +16,7 @@ from torch.testing import assert_close
 import xpurt
 from xpurt.optimization.autocast import converted_weights
 from xpurt.optimization.autocast.packed_convolution import SMALLEST
+from xpurt.optimization.autocast.weight_sample import WeightSample, places
 
 
 @pytest.fixture
@@ -150,6 +152,72 @@ def test_a_write_within_the_block(write: object, device: str, layer: nn.Conv2d) 
         write(layer)  # type: ignore[operator]
         found = layer(x)
     assert_close(found, expected(layer, x), rtol=0.02, atol=0.02)
+
+
+def all_but_the_centre(weight: Tensor) -> None:
+    mask = torch.zeros_like(weight)
+    mask[:, :, 1, 1] = 1
+    weight.mul_(mask)
+
+
+def an_output(weight: Tensor) -> None:
+    weight[5].zero_()
+
+
+def an_input(weight: Tensor) -> None:
+    weight[:, 5].zero_()
+
+
+def a_tap(weight: Tensor) -> None:
+    weight[:, :, 2, 0].zero_()
+
+
+def two_of_four(weight: Tensor) -> None:
+    weight.view(-1, 4)[:, 2:].zero_()
+
+
+def the_last_outputs(weight: Tensor) -> None:
+    weight[-3:].neg_()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        all_but_the_centre,
+        an_output,
+        an_input,
+        a_tap,
+        two_of_four,
+        the_last_outputs,
+    ],
+)
+def test_a_part_is_written_through_data(write: object, device: str) -> None:
+    """The parts that pruning writes, of a weight that is not compared as a whole."""
+    layer, x = nn.Conv2d(32, 64, 3).to(device), torch.randn(2, 32, 9, 8).to(device)
+    before = run(layer, x)
+    write(layer.weight.data)  # type: ignore[operator]
+    found = run(layer, x)
+    assert not torch.equal(found, before)
+    assert_close(found, expected(layer, x), rtol=0.02, atol=0.02)
+
+
+def test_a_sample_is_aligned_with_no_dimension() -> None:
+    sizes = 64, 32, 3, 3
+    each = torch.tensor(places(math.prod(sizes)))
+    for size in reversed(sizes):
+        counts = torch.bincount(each % size, minlength=size)
+        # Far beyond 1024 draws of `size` values, of which each has as many on average.
+        mean = 1024 / size
+        assert (counts - mean).abs().max() < 6 * mean**0.5
+        each = each // size
+
+
+def test_a_sample_of_a_transposed_weight() -> None:
+    weight = torch.zeros(70, 50).t()
+    sample = WeightSample(weight)
+    assert sample.is_of(weight)
+    weight[:, 40:].fill_(1)
+    assert not sample.is_of(weight)
 
 
 def test_conversions_go_with_the_parameter(device: str, layer: nn.Conv2d) -> None:

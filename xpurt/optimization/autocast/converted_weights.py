@@ -6,10 +6,9 @@ torch.autocast keeps converted weights until its outermost block ends, and only 
 that require gradients. Here they are kept as long as the parameter lives and has the
 same version, storage and strides: an optimizer's step, `load_state_dict` and other
 writes under `torch.no_grad()` raise the version. A write through `.data` or through
-memory that another program shares does not. So in each outermost block, at first use, up
-to 64 elements that are spread over the weight are compared with those of the conversion.
-That finds steps and averages that write all of a weight through `.data`; a write to
-single elements has to be made on the parameter itself.
+memory that another program shares does not. So in each outermost block, at first use,
+elements of the weight are compared with those of the conversion: see weight_sample.py. A
+write that none of these shows has to be made on the parameter itself.
 """
 
 import weakref
@@ -20,9 +19,9 @@ import torch
 from torch import Tensor
 
 from xpurt import mapping
+from xpurt.optimization.autocast.weight_sample import WeightSample, reach
 from xpurt.optimization.weight_version import WeightVersion
 
-_SAMPLE: Final = 64  # elements
 _FORMS: Final = 4  # conversions that are kept of one weight
 
 
@@ -32,7 +31,7 @@ class _Entry:
     def __init__(self, weight: Tensor, block: object) -> None:
         self.writes = weight._version
         self.version = WeightVersion(weight)
-        self.sample = _sample(weight).clone()
+        self.sample = WeightSample(weight)
         self.block = block
         self.forms: dict[Hashable, Tensor] = {}
 
@@ -42,7 +41,7 @@ class _Entry:
             return self.writes == weight._version
         if not self.version.is_of(weight):
             return False
-        if not torch.equal(self.sample, _sample(weight)):
+        if not self.sample.is_of(weight):
             return False
         self.block = block
         return True
@@ -58,21 +57,9 @@ class _Entry:
         return made
 
 
-def _sample(weight: Tensor) -> Tensor:
-    """Elements that are spread over the memory of a weight."""
-    size = weight.numel()
-    count = min(_SAMPLE, size)
-    step = max(size // max(count, 1), 1)
-    return weight.detach().as_strided((count,), (step,), weight.storage_offset())
-
-
 def _fills_memory(weight: Tensor) -> bool:
     """Whether no two elements share memory, as those of an expanded tensor do."""
-    reach = sum(
-        (size - 1) * stride
-        for size, stride in zip(weight.shape, weight.stride(), strict=True)
-    )
-    return reach >= weight.numel() - 1
+    return reach(weight) >= weight.numel() - 1
 
 
 _entries: dict[int, tuple["weakref.ref[Tensor]", _Entry]] = {}
