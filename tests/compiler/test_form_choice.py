@@ -50,7 +50,9 @@ class Clock:
 
         return run
 
-    def choice(self, *, written: bool = False, build_us: float = 50_000) -> FormChoice:
+    def choice(
+        self, *, written: tuple[int, ...] = (), build_us: float = 50_000
+    ) -> FormChoice:
         expected = Estimate(native_us=1_000, kernels_us=500)
         made = FormChoice(
             self.form("native"), self.form("kernels"), 0, expected,
@@ -102,29 +104,33 @@ def test_results_that_have_to_repeat_are_of_one_form() -> None:
     assert set(clock.calls) == {"native"}
 
 
-@pytest.mark.parametrize("written", [False, True])
-def test_kernels_that_fail(*, written: bool) -> None:
-    """Native code computes the call, unless the kernels may have written to inputs."""
+@pytest.mark.parametrize("written", [(), (1,)])
+def test_kernels_that_fail(written: tuple[int, ...], xpu: torch.device) -> None:
+    """Native code computes the call, on inputs as they were, and all others."""
     clock = Clock(native=1_000, kernels=400)
     call = clock.choice(written=written, build_us=0)
+    counted = torch.zeros(3, device=xpu)
+    tried: list[None] = []
 
     def fail(inputs: list[Any]) -> Sequence[Any]:
+        tried.append(None)
+        for at in written:
+            inputs[at].fill_(-1)
         inputs.clear()
         raise RuntimeError("the kernel does not build\n<source>")
 
-    call.kernels = fail
+    native = call.native
 
-    def run() -> None:
-        for _ in range(30):
-            assert call([1.5]) == ["native"]
+    def count(inputs: list[Any]) -> Sequence[Any]:
+        inputs[1].add_(1)
+        return native(inputs)
 
-    if written:
-        with pytest.raises(RuntimeError, match="does not build"):
-            run()
-        return
+    call.native, call.kernels = count, fail
     with pytest.warns(RuntimeWarning, match="native code: kernels failed. the kernel"):
-        run()
-    assert len(clock.calls) == 30
+        for _ in range(30):
+            assert call([1.5, counted]) == ["native"]
+    assert counted.tolist() == [30] * 3
+    assert len(tried) == 1
 
 
 def test_a_mapping_whose_memory_the_host_does_not_read(

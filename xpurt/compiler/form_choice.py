@@ -12,10 +12,11 @@ Calls of other sizes are measured apart, by the power of two of each size.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from xpurt import _C
 from xpurt.compiler.call_time import clock_for
@@ -33,7 +34,7 @@ BUILD_US = 150_000.0
 class FormChoice:
     """Compiled code in two forms. See Note [Measured forms].
 
-    written: whether the graph writes to its inputs.
+    written: the positions of the inputs that the graph writes to.
     build_us: expected time until the kernels are built.
     """
 
@@ -46,7 +47,7 @@ class FormChoice:
         index: int,
         estimate: Estimate,
         *,
-        written: bool,
+        written: Collection[int],
         build_us: float,
     ) -> None:
         self.native = native
@@ -95,15 +96,19 @@ class FormChoice:
         stream = torch.xpu.current_stream(self.index)
         stream.synchronize()
         elapsed_us = self.clock()
-        results: Sequence[Any] = (self.kernels if turn.kernels else self.native)(inputs)
+        kernels = self.kernels if turn.kernels else None
+        results: Sequence[Any] = (kernels or self.native)(inputs)
         stream.synchronize()
         rounds.record(turn.kernels, elapsed_us())
         return results
 
     def _by_kernels(self, rounds: Rounds, inputs: list[Any]) -> Sequence[Any]:
+        kernels = self.kernels
+        if kernels is None:  # they failed in another thread, meanwhile
+            return self.native(inputs)
         if rounds.measured_us(kernels=True) is None:
-            return self._tried(inputs)
-        results: Sequence[Any] = self.kernels(inputs)
+            return self._tried(kernels, inputs)
+        results: Sequence[Any] = kernels(inputs)
         return results
 
     def _explained(self, turn: Turn, rounds: Rounds) -> ExplainedGraph:
@@ -114,19 +119,20 @@ class FormChoice:
             FormTimes(expected.kernels_us, rounds.measured_us(kernels=True)),
         )
 
-    def _tried(self, inputs: list[Any]) -> Sequence[Any]:
+    def _tried(self, kernels: Code, inputs: list[Any]) -> Sequence[Any]:
         """A call before kernels were timed. If they fail, native code computes it and
-        all others: the program did not ask for kernels."""
+        all others."""
         kept = list(inputs)
+        copies: dict[int, Tensor] = {}
         try:
-            results: Sequence[Any] = self.kernels(inputs)
-            return results
+            copies = {at: kept[at].detach().clone() for at in self.written}
+            return kernels(inputs)
         except RuntimeError as error:
-            if self.written:
-                raise
             self.kernels = None
             warn_once(
                 "torch.compile goes on with native code: kernels failed. "
                 f"{str(error).strip().splitlines()[0]}"
             )
+        for at, copy in copies.items():
+            kept[at].detach().copy_(copy)
         return self.native(kept)

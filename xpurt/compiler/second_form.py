@@ -66,7 +66,7 @@ def join(compiled: Any, kernels: Any, expected: Estimate, index: int) -> None:
         kernels,
         index,
         expected,
-        written=bool(compiled.mutated_input_idxs),
+        written=compiled.mutated_input_idxs,
         build_us=BUILD_US * kernels.source_code.count("= xpu_kernel("),
     )
     # AOTAutograd's cache would keep one form alone.

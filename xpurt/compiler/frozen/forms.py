@@ -78,6 +78,7 @@ def freeze(before: Freeze, graph: GraphModule, inputs: Sequence[Any]) -> Code:
     (index,) = host_graph.ordinals_in(graph, inputs)
     work = work_of(graph)
     expected = second_form.estimate_of(work, index)
+    written = _written_inputs(graph)
     kernels = None
     if _is_choice(graph, inputs, index) and _may_pay(work, expected):
         kernels = _frozen_kernels(before, graph, inputs)
@@ -87,10 +88,20 @@ def freeze(before: Freeze, graph: GraphModule, inputs: Sequence[Any]) -> Code:
         code, native = _with_graph(before, graph, inputs)
     if kernels is None or kernels[1].output_strides != native.output_strides:
         return code
-    written = bool(native.mutated_input_idxs)
     choice = OneOfTwo(code, kernels[0], index, expected, written=written, build_us=0.0)
     # AOTAutograd copies the attributes of what it calls, and would keep both.
     return host_code.boxed(choice)
+
+
+def _written_inputs(graph: GraphModule) -> list[int]:
+    """The positions of the inputs that the graph writes to. In a graph of AOTAutograd
+    each write is a copy into an input, at its end."""
+    copy = torch.ops.aten.copy_.default
+    return [
+        at
+        for at, each in enumerate(graph.graph.find_nodes(op="placeholder"))
+        if any(user.target is copy and user.args[0] is each for user in each.users)
+    ]
 
 
 def _is_choice(graph: GraphModule, inputs: Sequence[Any], index: int) -> bool:
