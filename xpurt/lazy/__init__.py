@@ -5,6 +5,7 @@ value is looked at, or `step` cuts the program. Then the traced graph runs on xp
 mapping in force.
 """
 
+from functools import partial
 from typing import Literal
 
 import torch
@@ -46,6 +47,8 @@ def init(
     compile: when a traced graph goes to the compiler of torch.compile. "auto": once its runs
     op by op have taken as long as compiling it is expected to take; the faster form, as
     measured, runs from then on. "always": before its first run. "never": graphs run op by op.
+    Under `torch.use_deterministic_algorithms(True)` no time chooses: "auto" runs graphs op by
+    op, and "always" runs them compiled.
 
     sizes: for which sizes compiled code is. "exact": for those of its graph. "symbolic":
     graphs that differ in sizes alone share code, from the second one on that is compiled.
@@ -61,12 +64,12 @@ def init(
         raise ValueError(f'sizes is one of "exact" and "symbolic"; found {sizes!r}')
     torch.xpu.init()
     _C.init_lazy_backend()
-    symbolic = sizes == "symbolic"
-    compiler = compile_sizes if symbolic else compile_graph
+    symbolic, always = sizes == "symbolic", compile == "always"
+    compiler = partial(compile_sizes if symbolic else compile_graph, always=always)
     _C.set_lazy_compiler(
         None if compile == "never" else compiler,
-        compile == "always",
-        find_sizes if symbolic else None,
+        always,
+        partial(find_sizes, always=always) if symbolic else None,
     )
     one_backend.keep()
     saved_tensors.define()

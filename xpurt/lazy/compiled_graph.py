@@ -33,13 +33,26 @@ def compilations() -> Compilations:
     return Compilations(tuple(_compilations))
 
 
-def compile_graph(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Program | None":
-    """A program that runs `graph` in the faster form. None if it can't be compiled."""
-    return _compile_recorded(graph, arguments, None, "exact")
+def compile_graph(
+    graph: _C.LazyGraph, arguments: list[Tensor], *, always: bool
+) -> "Program | None":
+    """A program that runs `graph` in the faster form. None if it can't be compiled.
+
+    always: graphs are compiled before their first run.
+    """
+    form = _compile_recorded(graph, arguments, None, "exact")
+    return _program(graph, form, arguments, always)
 
 
-def compile_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Program | None":
+def compile_sizes(
+    graph: _C.LazyGraph, arguments: list[Tensor], *, always: bool
+) -> "Program | None":
     """The same, for graphs that differ in sizes alone, if another one ran before."""
+    form = _compiled_sizes(graph, arguments)
+    return _program(graph, form, arguments, always)
+
+
+def _compiled_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Form | None":
     taken = sized(graph.script)
     if taken is None:
         return _compile_recorded(
@@ -52,15 +65,17 @@ def compile_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Program | No
         pattern = pattern_of(taken, family.others(taken))
     except NoPattern as error:
         return _compile_recorded(graph, arguments, None, f"exact: {error}")
-    program = _compile_recorded(graph, arguments, pattern, "symbolic")
-    if program is not None:
-        family.forms.append((pattern, program.form))
-        return program
+    form = _compile_recorded(graph, arguments, pattern, "symbolic")
+    if form is not None:
+        family.forms.append((pattern, form))
+        return form
     reason = f"exact: symbolic sizes raise {_compilations.pop().error}"
     return _compile_recorded(graph, arguments, None, reason)
 
 
-def find_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Program | None":
+def find_sizes(
+    graph: _C.LazyGraph, arguments: list[Tensor], *, always: bool
+) -> "Program | None":
     """A program from what was compiled for other sizes, before the first run of a graph."""
     taken = sized(graph.script)
     if taken is None:
@@ -68,8 +83,17 @@ def find_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Program | None"
     family = _family_of(taken)
     for pattern, form in family.forms:
         if pattern.fits(taken) and form.takes(arguments):
-            return Program(graph, form, _index_of(arguments))
+            return _program(graph, form, arguments, always)
     return None
+
+
+def _program(
+    graph: _C.LazyGraph, form: "Form | None", arguments: list[Tensor], always: bool
+) -> "Program | None":
+    if form is None:
+        return None
+    index = next((each.device.index for each in arguments if each.is_xpu), 0)
+    return Program(graph, form, index, always=always)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +131,9 @@ def _family_of(graph: Sized) -> _Family:
     return family
 
 
-def _index_of(arguments: list[Tensor]) -> int:
-    return next((each.device.index for each in arguments if each.is_xpu), 0)
-
-
 def _compile_recorded(
     graph: _C.LazyGraph, arguments: list[Tensor], pattern: Pattern | None, sizes: str
-) -> "Program | None":
+) -> Form | None:
     begin = time.perf_counter()
     reason = why_now(graph.runs - 1, graph.run_us)  # this run is counted already
     script = graph.script
@@ -138,7 +158,7 @@ def _compile_recorded(
             code="\n".join(code),
         )
     )
-    return Program(graph, form, _index_of(arguments)) if form else None
+    return form
 
 
 def _compile(graph: Any, arguments: list[Tensor], pattern: Pattern | None) -> Form:
@@ -172,17 +192,24 @@ def _compile(graph: Any, arguments: list[Tensor], pattern: Pattern | None) -> Fo
 
 class Program:
     """A graph op by op and compiled. Each call runs one form, the faster one as measured:
-    see Note [Paired rounds]. Runs with other constants are op by op."""
+    see Note [Paired rounds]. Runs with other constants are op by op.
+
+    Where results have to repeat bit for bit no time may choose the form. Then all runs
+    are op by op, as those before the graph was compiled; or all are compiled, if each
+    graph is compiled before its first run."""
 
     def __init__(
         self,
         graph: _C.LazyGraph,
         form: Form,
         index: int,
+        *,
+        always: bool,
     ) -> None:
         self._graph = graph
         self.form = form
         self._index = index
+        self._always = always
         self._clock = clock_for(index)
         # It is compiled already, and the time op by op is known to be worth the trial.
         self._rounds = PairedRounds(native_us=1.0, kernels_us=0.0, build_us=0.0)
@@ -193,6 +220,8 @@ class Program:
             for place, value in self.form.constants.items()
         ):
             return self._graph.run_op_by_op(arguments)
+        if not _C.learns():
+            return self._run(Turn(kernels=self._always), arguments)
         turn = self._rounds.next()
         if not turn.timed:
             return self._run(turn, arguments)
