@@ -31,6 +31,15 @@ def writes_to_aliases(x):
     first.mul_(3)
     return x + y, first
 
+def writes_to_windows(x):
+    # Elements that are in no window stay, and those in two are written once.
+    flat = x.view(24)
+    flat.unfold(0, 2, 3).mul_(2)
+    x.view(4, 6).unfold(0, 2, 1)[0].add_(10)
+    x.view(6, 4).unfold(1, 3, 2).sub_(1)
+    x[0].expand(2, 3, 4)[1].add_(5)
+    return x
+
 def last_views(x):
     x = x.view(6, 4).t()  # its base is gone
     x.add_(1)
@@ -68,7 +77,7 @@ def gradients(x):
     return x.grad, weight.grad, weight.detach()
 
 values = torch.linspace(-1, 2, 24).view(2, 3, 4)
-for program in (writes_to_views, writes_to_aliases, last_views, memory, new_tensors,
+for program in (writes_to_views, writes_to_aliases, writes_to_windows, last_views, memory, new_tensors,
                 writes_at_a_view, batch_of_a_view, gradients):
     on_cpu, lazy = program(values.clone()), program(values.to("lazy"))
     if isinstance(lazy, torch.Tensor):

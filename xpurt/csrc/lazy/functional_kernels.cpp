@@ -13,8 +13,12 @@
 #include <ATen/ops/squeeze_copy.h>
 #include <ATen/ops/t_copy.h>
 #include <ATen/ops/transpose_copy.h>
+#include <ATen/ops/unfold_backward.h>
+#include <ATen/ops/unfold_copy.h>
 #include <ATen/ops/unsqueeze_copy.h>
 #include <ATen/ops/view_copy.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -205,13 +209,47 @@ View unsqueeze(c10::ArrayRef<IValue> arguments) {
       [dim](const Tensor&, const Tensor& view) { return at::squeeze_copy(view, dim); });
 }
 
+// Note [Views that overlap]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~
+// An element of the base may be in a view several times, or not at all. A write reached
+// one of these, by a view of the view; the others are as before. So the elements of the
+// view that changed are added up where they came from, and the others of the base stay.
+// `sums`: of a tensor like the view, to the sizes of the base.
+ViewOf::Reverse of_changed(
+    ViewOf::Forward forward,
+    std::function<Tensor(const Tensor&, c10::IntArrayRef)> sums) {
+  return [forward = std::move(forward), sums = std::move(sums)](const Tensor& base,
+                                                                const Tensor& view) {
+    const Tensor before = forward(base);
+    // NaN that was there is no change.
+    const Tensor changed =
+        view.ne(before).logical_and(view.eq(view).logical_or(before.eq(before)));
+    const Tensor values = at::where(changed, view, at::zeros_like(view));
+    const Tensor counts = sums(changed.to(at::kFloat), base.sizes());
+    return at::where(counts.gt(0), sums(values, base.sizes()).to(base.scalar_type()),
+                     base);
+  };
+}
+
 View expand(c10::ArrayRef<IValue> arguments) {
-  return made(
-      [sizes = arguments[1].toIntVector(), implicit = arguments[2].toBool()](
-          const Tensor& base) { return at::expand_copy(base, sizes, implicit); },
-      [](const Tensor& base, const Tensor& view) {
-        return at::sum_to(view, base.sizes(), /*always_return_non_view=*/true);
-      });
+  const auto copy = [sizes = arguments[1].toIntVector(),
+                     implicit = arguments[2].toBool()](const Tensor& base) {
+    return at::expand_copy(base, sizes, implicit);
+  };
+  return made(copy, of_changed(copy, [](const Tensor& of, c10::IntArrayRef sizes) {
+                return at::sum_to(of, sizes, /*always_return_non_view=*/true);
+              }));
+}
+
+View unfold(c10::ArrayRef<IValue> arguments) {
+  const int64_t dim = arguments[1].toInt(), size = arguments[2].toInt(),
+                step = arguments[3].toInt();
+  const auto copy = [=](const Tensor& base) {
+    return at::unfold_copy(base, dim, size, step);
+  };
+  return made(copy, of_changed(copy, [=](const Tensor& of, c10::IntArrayRef sizes) {
+                return at::unfold_backward(of, sizes, dim, size, step);
+              }));
 }
 
 View select(c10::ArrayRef<IValue> arguments) {
@@ -240,6 +278,7 @@ const std::unordered_map<std::string_view, MakeView> kViews{
     {"aten::permute", &permute},
     {"aten::unsqueeze", &unsqueeze},
     {"aten::expand", &expand},
+    {"aten::unfold", &unfold},
     {"aten::select.int", &select},
     {"aten::slice.Tensor", &slice},
 };
