@@ -51,6 +51,12 @@ bool may_be_number(const Tensor& tensor) {
   return tensor.is_cpu() && tensor.dim() == 0;
 }
 
+void check_computed(const Tensor& tensor) {
+  TORCH_CHECK(tensor.defined(),
+              "the value of a lazy tensor was asked for, and the step that had to "
+              "compute it raised an error. Make the tensor again.");
+}
+
 class Backend final : public torch::lazy::BackendImplInterface {
  public:
   void InitializeAtenBindings() const override { init_lazy_kernels(); }
@@ -91,6 +97,7 @@ class Backend final : public torch::lazy::BackendImplInterface {
   Tensor MakeTensorFromComputationData(
       const BackendDataPtr data, std::optional<at::ScalarType> dtype) const override {
     const Tensor found = data_of(data).data();
+    check_computed(found);
     return dtype.has_value() ? found.to(*dtype) : found;
   }
 
@@ -126,6 +133,7 @@ class Backend final : public torch::lazy::BackendImplInterface {
         values.emplace_back(*data.scalar);
         continue;
       }
+      check_computed(data.data());
       if (may_be_number(data.data()) && !graph.is_number(at))
         data.Assign(TSData(data.data().to(xpu_of(device)), data.shape(), device));
       values.emplace_back(data.data());

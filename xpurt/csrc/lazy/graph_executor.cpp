@@ -2,7 +2,20 @@
 
 #include <unordered_map>
 
+#include "lazy/one_thread.h"
+
 namespace xpurt {
+
+void GraphExecutor::SyncLiveTensorsGraph(const torch::lazy::BackendDevice* device,
+                                         c10::ArrayRef<std::string> devices,
+                                         bool wait) {
+  with_lazy_core(
+      [&] { LazyGraphExecutor::SyncLiveTensorsGraph(device, devices, wait); });
+}
+
+void GraphExecutor::MarkStep(const torch::lazy::BackendDevice& device) {
+  with_lazy_core([&] { LazyGraphExecutor::MarkStep(device); });
+}
 
 GraphExecutor::PostOrderData GraphExecutor::RunPostOrder(
     const std::vector<torch::lazy::Value>& roots, SyncTensorCollection* collection) {

@@ -14,6 +14,12 @@ namespace xpurt {
 // the core, and the second one gets the first one's result (so in PyTorch 2.13, with
 // its own backend, too). So the places of all operands are added to what is hashed.
 class GraphExecutor final : public torch::lazy::LazyGraphExecutor {
+ public:
+  // See Note [Threads of lazy programs].
+  void SyncLiveTensorsGraph(const torch::lazy::BackendDevice* device,
+                            c10::ArrayRef<std::string> devices, bool wait) override;
+  void MarkStep(const torch::lazy::BackendDevice& device) override;
+
  protected:
   PostOrderData RunPostOrder(const std::vector<torch::lazy::Value>& roots,
                              SyncTensorCollection* collection) override;

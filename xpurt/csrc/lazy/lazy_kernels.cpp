@@ -14,6 +14,7 @@
 #include "lazy/composite_kernels.h"
 #include "lazy/functional_kernels.h"
 #include "lazy/mixed_copy.h"
+#include "lazy/one_thread.h"
 #include "host/no_warnings.h"
 #include "lazy/random_call.h"
 #include "lazy/traced_call.h"
@@ -209,6 +210,10 @@ bool register_lazy_kernels() {
 
 void init_lazy_kernels() {
   define_placed_ops();
+  {
+    const NoWarnings none;
+    lock_lazy_kernels();
+  }
   register_lazy_kernels();
   {
     const NoWarnings none;

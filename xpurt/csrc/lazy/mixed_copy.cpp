@@ -5,6 +5,8 @@
 #include <torch/csrc/lazy/core/tensor.h>
 #include <torch/library.h>
 
+#include "lazy/one_thread.h"
+
 namespace xpurt {
 namespace {
 
@@ -34,7 +36,7 @@ void mixed_copy(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack
   const auto lazy_from = torch::lazy::TryGetLtcTensor(from);
   if (lazy_from && !lazy_self) {
     at::functionalization::impl::sync(from);
-    source = torch::lazy::TryGetLtcTensor(from)->ToTensor(/*detached=*/false);
+    source = with_lazy_core([&] { return lazy_from->ToTensor(/*detached=*/false); });
     return op.callBoxed(stack);
   }
   if (lazy_self && !lazy_from && !isFunctionalTensor(from)) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "lazy/lazy_kernels.h"
+#include "lazy/one_thread.h"
 #include "lazy/random_call.h"
 #include "lazy/recorded_op.h"
 #include "op/meta_call.h"
@@ -192,7 +193,7 @@ void traced_call(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   const bool is_new =
       !has_operands(*stack, first) &&
       !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Functionalize);
-  trace(op, stack, device);
+  with_lazy_core([&] { trace(op, stack, device); });
   if (!is_new) return;
   for (size_t at = first; at < stack->size(); ++at) {
     change_tensors((*stack)[at], [](const Tensor& made) {

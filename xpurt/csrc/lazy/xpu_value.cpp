@@ -4,6 +4,8 @@
 #include <torch/csrc/lazy/backend/backend_device.h>
 #include <torch/csrc/lazy/core/tensor.h>
 
+#include "lazy/one_thread.h"
+
 namespace xpurt {
 
 using at::Tensor;
@@ -12,18 +14,22 @@ Tensor lazy_over(const Tensor& xpu) {
   TORCH_CHECK_TYPE(xpu.is_xpu(), "a tensor of xpu is needed; found one on ",
                    xpu.device());
   const c10::Device device(c10::DeviceType::Lazy, xpu.device().index());
-  return at::functionalization::impl::to_functional_tensor(
-      torch::lazy::CreateAtenFromLtcTensor(torch::lazy::LazyTensor::Create(
-          xpu, torch::lazy::atenDeviceToBackendDevice(device))));
+  return with_lazy_core([&] {
+    return at::functionalization::impl::to_functional_tensor(
+        torch::lazy::CreateAtenFromLtcTensor(torch::lazy::LazyTensor::Create(
+            xpu, torch::lazy::atenDeviceToBackendDevice(device))));
+  });
 }
 
 Tensor xpu_value(const Tensor& lazy) {
   TORCH_CHECK_TYPE(lazy.device().is_lazy(), "a lazy tensor is needed; found one on ",
                    lazy.device());
   at::functionalization::impl::sync(lazy);
-  return torch::lazy::TryGetLtcTensor(lazy)
-      ->ToTensor(/*detached=*/false)
-      .to(c10::Device(c10::DeviceType::XPU, lazy.device().index()));
+  return with_lazy_core([&] {
+    return torch::lazy::TryGetLtcTensor(lazy)
+        ->ToTensor(/*detached=*/false)
+        .to(c10::Device(c10::DeviceType::XPU, lazy.device().index()));
+  });
 }
 
 }  // namespace xpurt

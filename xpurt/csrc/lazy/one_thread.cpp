@@ -1,0 +1,78 @@
+#include "lazy/one_thread.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/lazy/core/lazy_graph_executor.h>
+#include <torch/library.h>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "host/gil.h"
+
+namespace xpurt {
+namespace {
+
+using c10::OperatorHandle;
+
+// It comes before all locks of host/mutex.h: graphs run under it.
+std::mutex& core() {
+  static auto* const leaked = new std::mutex;
+  return *leaked;
+}
+
+thread_local int depth = 0;
+
+class Locked final : public c10::OperatorKernel {
+ public:
+  explicit Locked(const OperatorHandle& op)
+      : before_(op.getComputedKernelForDispatchKey(c10::DispatchKey::Lazy)) {}
+
+  void operator()(const OperatorHandle& op, c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) {
+    with_lazy_core([&] { before_.callBoxed(op, keys, stack); });
+  }
+
+ private:
+  const c10::SafeKernelFunction before_;
+};
+
+}  // namespace
+
+LazyCoreInUse::LazyCoreInUse() : is_outermost_(depth == 0) {
+  if (is_outermost_) {
+    const WithoutGil released;
+    core().lock();
+  }
+  ++depth;
+}
+
+LazyCoreInUse::~LazyCoreInUse() {
+  --depth;
+  if (is_outermost_) core().unlock();
+}
+
+void LazyCoreInUse::drop_kept_error() const noexcept {
+  // Within a step this thread has the core's lock of the device itself.
+  if (!is_outermost_) return;
+  try {
+    torch::lazy::LazyGraphExecutor::Get()->WaitDeviceOps({});
+  } catch (...) {  // the exception that leaves already
+  }
+}
+
+void lock_lazy_kernels() {
+  static auto* const leaked = new std::vector<c10::RegistrationHandleRAII>;
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const auto op = dispatcher.findSchema(name);
+    if (!op.has_value() || !op->hasKernelForDispatchKey(c10::DispatchKey::Lazy))
+      continue;
+    leaked->push_back(dispatcher.registerImpl(
+        name, c10::DispatchKey::Lazy,
+        c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Locked>(*op)),
+        std::nullopt, nullptr, "holds the lock of the lazy core"));
+  }
+}
+
+}  // namespace xpurt
