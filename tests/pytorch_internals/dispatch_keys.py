@@ -22,4 +22,6 @@ KEYS = (
     Key("xpurt XPU", True, "ops of compiled graphs, of quantized layers and of optimized models"),
     Key("xpurt CPU", False, "attention of compiled host code, quantized layers, optimized models; the namespace is xpurt's"),
     Key("xpurt Meta", False, "the shapes of quantized layers' results"),
+    Key("xpurt Autograd", False, "quantized layers, whose calls are below autograd"),
+    Key("xpurt CompositeExplicitAutograd", False, "refuses gradients of quantized layers"),
 )  # fmt: skip

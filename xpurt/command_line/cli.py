@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from xpurt.command_line.arguments import failed, path, positive
+from xpurt.command_line.conformance_command import add_conformance
 from xpurt.errors import nearest
 
 
@@ -49,8 +51,8 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     demo.add_argument(
         "--mapping", help='as in XPURT_MAPPING: AUTO, CPU, "AUTO:GPU,CPU"'
     )
-    demo.add_argument("--epochs", type=_positive, default=10, help="default: 10")
-    demo.add_argument("--plot", type=_path, help="write a picture, as in out.png")
+    demo.add_argument("--epochs", type=positive, default=10, help="default: 10")
+    demo.add_argument("--plot", type=path, help="write a picture, as in out.png")
     demo.set_defaults(run=_demo)
 
     cache = commands.add_parser("cache", help="built kernels that are kept on disk")
@@ -59,7 +61,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
 
     ops = commands.add_parser("ops", help="list the ops that have kernels of xpurt's")
     ops.add_argument(
-        "--markdown", type=_path, metavar="FILE", help="write the list as a page"
+        "--markdown", type=path, metavar="FILE", help="write the list as a page"
     )
     ops.set_defaults(run=_ops)
 
@@ -70,9 +72,9 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     calibrate.add_argument(
         "--show", action="store_true", help="measure nothing: print what is known"
     )
-    calibrate.add_argument("--plot", type=_path, help="draw it, as in out.png")
+    calibrate.add_argument("--plot", type=path, help="draw it, as in out.png")
     calibrate.add_argument(
-        "--html", type=_path, metavar="FILE", help="write the report as a page"
+        "--html", type=path, metavar="FILE", help="write the report as a page"
     )
     calibrate.add_argument(
         "--force", action="store_true", help="keep what a busy machine gives, too"
@@ -85,7 +87,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     prototype.add_argument("action", choices=("new",))
     prototype.add_argument("name", help='the device type, as "mydevice" or "ipu"')
     prototype.add_argument(
-        "--folder", type=_path, default=Path(), help="default: this one"
+        "--folder", type=path, default=Path(), help="default: this one"
     )
     prototype.set_defaults(run=_prototype)
 
@@ -93,12 +95,12 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
         "simulate", help="compare scheduling policies on machines of 1 to 64 devices"
     )
     simulate.add_argument(
-        "--devices", nargs="+", type=_positive, default=[], metavar="N"
+        "--devices", nargs="+", type=positive, default=[], metavar="N"
     )
-    simulate.add_argument("--plot", type=_path, help="draw one run, as in gantt.png")
+    simulate.add_argument("--plot", type=path, help="draw one run, as in gantt.png")
     simulate.add_argument(
         "--markdown",
-        type=_path,
+        type=path,
         metavar="FILE",
         help="rewrite the tables in a page, as in docs/auto.md",
     )
@@ -114,80 +116,9 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     )
     simulate.set_defaults(run=_simulate)
 
-    _add_conformance(commands)
+    add_conformance(commands)
     _add_bench(commands)
     return parser, commands.choices
-
-
-def _add_conformance(commands: Any) -> None:
-    command = commands.add_parser(
-        "conformance", help="run PyTorch's own database of ops on xpu and on the CPU"
-    )
-    command.add_argument(
-        "--mapping",
-        nargs="+",
-        default=["CPU"],
-        metavar="M",
-        help="one run under each; default: CPU",
-    )
-    command.add_argument("--policy", choices=("auto", "sycl", "native"), default="auto")
-    command.add_argument(
-        "--virtual-gpu",
-        choices=("off", "lenient", "coherent", "strict", "svm"),
-        default="off",
-    )
-    command.add_argument(
-        "--device", default="xpu", help='"lazy", or a prototype as "ipu"; default: xpu'
-    )
-    command.add_argument(
-        "--dtypes", nargs="+", default=[], metavar="DTYPE", help="as in float32 int64"
-    )
-    command.add_argument(
-        "--ops", nargs="+", default=["*"], metavar="PATTERN", help="as in linalg.*"
-    )
-    command.add_argument(
-        "--sample",
-        type=_positive,
-        default=1,
-        metavar="N",
-        help="one of N dtypes of each op, and at least one; always the same ones",
-    )
-    command.add_argument(
-        "--samples-per-pair",
-        type=_positive,
-        metavar="N",
-        help="of PyTorch's samples for an op and dtype, at most N",
-    )
-    command.add_argument(
-        "--gpu-types",
-        choices=("also", "only", "not"),
-        default="also",
-        help="dtypes of ops that PyTorch has on GPUs and not on the CPU",
-    )
-    command.add_argument(
-        "--compiled",
-        action="store_true",
-        help="run ops alone, by torch.compile on xpu: results and gradients",
-    )
-    # Those of SWEEPS and LAYERS, whose import takes seconds.
-    sweeps = ("arguments", "dtypes", "empties", "shapes")
-    command.add_argument("--sweep", choices=sweeps, help="instead of PyTorch's inputs")
-    command.add_argument(
-        "--through",
-        choices=("compile", "lazy", "optimize"),
-        help="run modules alone, through this layer, against eager mode",
-    )
-    command.add_argument("--jobs", type=_positive, default=1, help="processes")
-    command.add_argument(
-        "--timeout",
-        type=_positive,
-        default=300,
-        metavar="S",
-        help="seconds for one op in one dtype; default: 300",
-    )
-    command.add_argument("--json", type=_path, help="write all results")
-    command.add_argument("--html", type=_path, help="write the report as a page")
-    command.set_defaults(run=_conformance)
 
 
 def _add_bench(commands: Any) -> None:
@@ -209,35 +140,18 @@ def _add_bench(commands: Any) -> None:
     command.add_argument(
         "--quick", action="store_true", help="few rounds, and no row that takes long"
     )
-    command.add_argument("--json", type=_path, metavar="FILE", help="write all numbers")
+    command.add_argument("--json", type=path, metavar="FILE", help="write all numbers")
     command.add_argument(
-        "--html", type=_path, metavar="FILE", help="write the report as a page"
+        "--html", type=path, metavar="FILE", help="write the report as a page"
     )
-    command.add_argument("--plot", type=_path, metavar="FILE", help="write a picture")
+    command.add_argument("--plot", type=path, metavar="FILE", help="write a picture")
     command.add_argument(
         "--markdown",
-        type=_path,
+        type=path,
         metavar="FILE",
         help="rewrite the tables in a page, as in docs/performance.md",
     )
     command.set_defaults(run=_bench)
-
-
-def _path(text: str) -> Path:
-    """`text` with "~" expanded: shells leave it in ``--json=~/out.json``."""
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:
-        raise argparse.ArgumentTypeError(
-            f"there is no user {text.split('/')[0]}: write the whole path"
-        ) from None
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not a positive number")
-    return number
 
 
 # Each command imports what it needs: `devices` needs no scikit-learn, and `doctor` has
@@ -251,7 +165,7 @@ def _devices(options: argparse.Namespace) -> int:
     try:
         print(devices_table())
     except XpurtError as error:
-        return _failed(error)
+        return failed(error)
     return 0
 
 
@@ -272,7 +186,7 @@ def _demo(options: argparse.Namespace) -> int:
     try:
         return run_demo(options.mapping, options.epochs, options.plot)
     except (MissingExtra, XpurtError) as error:
-        return _failed(error)
+        return failed(error)
 
 
 def _cache(options: argparse.Namespace) -> int:
@@ -290,7 +204,7 @@ def _cache(options: argparse.Namespace) -> int:
             f"{cache.limit_bytes:,} bytes"
         )
     except (OSError, XpurtError) as error:
-        return _failed(error)
+        return failed(error)
     return 0
 
 
@@ -307,7 +221,7 @@ def _calibrate(options: argparse.Namespace) -> int:
             force=options.force,
         )
     except (MissingExtra, OSError, ValueError, XpurtError) as error:
-        return _failed(error)
+        return failed(error)
 
 
 def _simulate(options: argparse.Namespace) -> int:
@@ -327,7 +241,7 @@ def _simulate(options: argparse.Namespace) -> int:
             return run_simulate_ranks(options.markdown)
         return run_simulate(devices, options.markdown, options.plot)
     except (BadMarkers, MissingExtra, OSError, RuntimeError, ValueError) as error:
-        return _failed(error)
+        return failed(error)
 
 
 def _prototype(options: argparse.Namespace) -> int:
@@ -336,55 +250,11 @@ def _prototype(options: argparse.Namespace) -> int:
     try:
         files = new_package(options.name, options.folder)
     except (OSError, ValueError) as error:
-        return _failed(error)
+        return failed(error)
     for file in files:
         print(file)
     print("\nNext: pytest, and the README beside it.")
     return 0
-
-
-def _conformance(options: argparse.Namespace) -> int:
-    from xpurt.conformance import (
-        ALL_DTYPES,
-        BadFile,
-        Settings,
-        WorkersFailed,
-        known_failures_of,
-        run_conformance,
-    )
-    from xpurt.startup.extras import MissingExtra
-
-    unknown = [name for name in options.dtypes if name not in ALL_DTYPES]
-    if unknown:
-        wanted = ", ".join(ALL_DTYPES)
-        return _failed(ValueError(f"no dtype {unknown[0]!r} here; there are {wanted}"))
-    alone = options.compiled or options.through is not None
-    runs = [
-        Settings(
-            mapping=mapping,
-            policy=options.policy,
-            virtual_gpu=options.virtual_gpu,
-            dtypes=tuple(options.dtypes),
-            ops=tuple(options.ops),
-            sample=options.sample,
-            samples_per_pair=options.samples_per_pair,
-            jobs=options.jobs,
-            timeout_s=options.timeout,
-            gpu_types="not" if alone else options.gpu_types,
-            compiled=options.compiled,
-            device=options.device,
-            known_failures=known_failures_of(
-                options.sweep, options.compiled, options.through
-            ),
-            sweep=options.sweep,
-            through=options.through,
-        )
-        for mapping in options.mapping
-    ]
-    try:
-        return run_conformance(runs, options.json, options.html)
-    except (BadFile, MissingExtra, OSError, WorkersFailed) as error:
-        return _failed(error)
 
 
 def _bench(options: argparse.Namespace) -> int:
@@ -406,7 +276,7 @@ def _bench(options: argparse.Namespace) -> int:
         # This suite sets the mappings in its own processes.
         return run_auto(request) if options.suite == [AUTO] else run_bench(request)
     except (BadRequest, MissingExtra, XpurtError) as error:
-        return _failed(error)
+        return failed(error)
 
 
 def _ops(options: argparse.Namespace) -> int:
@@ -418,10 +288,5 @@ def _ops(options: argparse.Namespace) -> int:
     try:
         options.markdown.write_text(op_page())
     except OSError as error:
-        return _failed(error)
+        return failed(error)
     return 0
-
-
-def _failed(error: Exception) -> int:
-    print(f"xpurt: {error}", file=sys.stderr)
-    return 1

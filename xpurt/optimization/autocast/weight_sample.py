@@ -27,15 +27,15 @@ MOST: Final = 1024  # elements; a weight of no more is compared in all of them
 class WeightSample:
     """The elements as they were when the sample was made."""
 
-    __slots__ = ("_places", "_values")
+    __slots__ = ("_places", "_seen")
 
     def __init__(self, weight: Tensor) -> None:
         self._places = _offsets(weight)
-        self._values = self._of(weight)
+        self._seen = self._of(weight)
 
     def is_of(self, weight: Tensor) -> bool:
         """Of a weight with the same place in its memory."""
-        return torch.equal(self._values, self._of(weight))
+        return torch.equal(self._seen, self._of(weight))
 
     def _of(self, weight: Tensor) -> Tensor:
         memory = weight.detach().as_strided(
