@@ -36,7 +36,10 @@ void mixed_copy(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack
   const auto lazy_from = torch::lazy::TryGetLtcTensor(from);
   if (lazy_from && !lazy_self) {
     at::functionalization::impl::sync(from);
-    source = with_lazy_core([&] { return lazy_from->ToTensor(/*detached=*/false); });
+    // After the writes, which may have exchanged the tensor.
+    source = with_lazy_core([&] {
+      return torch::lazy::TryGetLtcTensor(from)->ToTensor(/*detached=*/false);
+    });
     return op.callBoxed(stack);
   }
   if (lazy_self && !lazy_from && !isFunctionalTensor(from)) {
