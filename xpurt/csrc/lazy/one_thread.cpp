@@ -1,6 +1,5 @@
 #include "lazy/one_thread.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/lazy/core/lazy_graph_executor.h>
 #include <torch/library.h>
 
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "host/gil.h"
+#include "op/stack_tensors.h"
 
 namespace xpurt {
 namespace {
@@ -30,7 +30,10 @@ class Locked final : public c10::OperatorKernel {
 
   void operator()(const OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) {
-    with_lazy_core([&] { before_.callBoxed(op, keys, stack); });
+    with_lazy_core([&] {
+      before_.callBoxed(op, keys, stack);
+      find_sizes(op, *stack);
+    });
   }
 
  private:
@@ -58,6 +61,15 @@ void LazyCoreInUse::drop_kept_error() const noexcept {
   try {
     torch::lazy::LazyGraphExecutor::Get()->WaitDeviceOps({});
   } catch (...) {  // the exception that leaves already
+  }
+}
+
+void find_sizes(const OperatorHandle& op, const torch::jit::Stack& stack) {
+  for (const c10::IValue& each :
+       torch::jit::last(stack, op.schema().returns().size())) {
+    for_each_tensor(each, [](const at::Tensor& made) {
+      if (made.defined() && made.device().is_lazy()) made.sizes();
+    });
   }
 }
 

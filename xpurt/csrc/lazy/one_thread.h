@@ -1,7 +1,7 @@
 // One thread at a time uses PyTorch's lazy core.
 #pragma once
 
-#include <utility>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 namespace xpurt {
 
@@ -12,7 +12,9 @@ namespace xpurt {
 // holds. Two threads that traced and stepped got "Expected tensor_data to be true", or
 // read nodes that were freed. So whatever traces, reads or steps holds one lock here.
 // It is held while a graph runs, since the core runs it within the step. A thread waits
-// for it without Python's lock, as the graph may call Python.
+// for it without Python's lock, as the graph may call Python. Sizes are read without
+// this lock. A tensor keeps those that it has found, so each result finds its own
+// before the lock is given up.
 //
 // Note [Errors of lazy steps]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -44,6 +46,9 @@ auto with_lazy_core(Body body) {
     throw;
   }
 }
+
+// The results of an op find their sizes. See Note [Threads of lazy programs].
+void find_sizes(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
 // The core's kernels get the lock. Called before kernels of xpurt take their places.
 void lock_lazy_kernels();

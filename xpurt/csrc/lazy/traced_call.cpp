@@ -193,7 +193,10 @@ void traced_call(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   const bool is_new =
       !has_operands(*stack, first) &&
       !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Functionalize);
-  with_lazy_core([&] { trace(op, stack, device); });
+  with_lazy_core([&] {
+    trace(op, stack, device);
+    find_sizes(op, *stack);
+  });
   if (!is_new) return;
   for (size_t at = first; at < stack->size(); ++at) {
     change_tensors((*stack)[at], [](const Tensor& made) {
