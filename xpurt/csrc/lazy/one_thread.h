@@ -16,6 +16,11 @@ namespace xpurt {
 // this lock. A tensor keeps those that it has found, so each result finds its own
 // before the lock is given up.
 //
+// Not met: a step of another thread makes a tensor find its sizes anew, and kernels of
+// functionalization read them without the lock. Of 80 threads that traced and stepped
+// beside another one, about 10 still got that error, and none a wrong value (2 cores,
+// 2026-11-28, 60 steps each). What remains is the lock around those kernels.
+//
 // Note [Errors of lazy steps]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // The core keeps the exception of a graph, and throws it once more at the next step.
