@@ -24,7 +24,8 @@ std::atomic<size_t> out_of_order{0};
 
 // In the order of the enumeration.
 constexpr std::array<std::string_view, static_cast<size_t>(Rank::packed_weights) + 1>
-    kNames{"emptying_cache",
+    kNames{"lazy_core",
+           "emptying_cache",
            "kernel_build",
            "decomposition",
            "gil",

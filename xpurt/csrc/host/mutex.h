@@ -40,6 +40,7 @@ namespace xpurt {
 // the scheduler is told of a submission.
 enum class Rank : uint8_t {
   // Above the GIL:
+  lazy_core,             // runs graphs, which call Python and kernels
   emptying_cache,        // waits for the device, and frees cached memory
   kernel_build,          // a build calls Python for the source
   decomposition,         // Python defines the function of a row

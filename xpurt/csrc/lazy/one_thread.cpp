@@ -4,10 +4,10 @@
 #include <torch/library.h>
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "host/gil.h"
+#include "host/mutex.h"
 #include "op/stack_tensors.h"
 
 namespace xpurt {
@@ -15,9 +15,8 @@ namespace {
 
 using c10::OperatorHandle;
 
-// It comes before all locks of host/mutex.h: graphs run under it.
-std::mutex& core() {
-  static auto* const leaked = new std::mutex;
+Mutex& core() {
+  static auto* const leaked = new Mutex(Rank::lazy_core);
   return *leaked;
 }
 
