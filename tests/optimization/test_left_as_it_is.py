@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 import xpurt
 from xpurt.optimization import fused_layers
-from xpurt.optimization.comparison import Comparison
+from xpurt.optimization.comparison import Comparison, difference_of
 from xpurt.optimization.fused_layers import types_of_cpu
 
 
@@ -229,6 +229,12 @@ def test_a_sample_allows_no_more_than_rounding(
     assert bool(made.report.done) == (not wrong)
     with torch.no_grad():
         assert torch.equal(made(x), model(x)) or not wrong
+
+
+def test_a_nan_that_became_zero_is_found() -> None:
+    right, wrong = torch.tensor([1.0, torch.nan]), torch.tensor([1.0, 0.0])
+    assert difference_of(right, right, right.double()) is None
+    assert difference_of(right, wrong, right.double()) is not None
 
 
 def test_views_that_channels_last_does_not_allow() -> None:

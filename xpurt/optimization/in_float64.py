@@ -25,12 +25,13 @@ class InFloat64(TorchFunctionMode):
     ) -> Any:
         if getattr(func, "__name__", "") == "__get__":
             # An attribute, such as the dtype. The value of the tensor is not read.
-            return _wider(func(*args))
-        args, kwargs = pytree.tree_map(_wider, (args, kwargs or {}))
+            return in_float64(func(*args))
+        args, kwargs = pytree.tree_map(in_float64, (args, kwargs or {}))
         return func(*args, **kwargs)
 
 
-def _wider(x: Any) -> Any:
+def in_float64(x: Any) -> Any:
+    """A tensor or a dtype in the wider type; anything else as it is."""
     if isinstance(x, Tensor):
         return x.to(_WIDER.get(x.dtype, x.dtype))
     return _WIDER.get(x, x) if isinstance(x, torch.dtype) else x
