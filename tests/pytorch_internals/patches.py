@@ -49,6 +49,15 @@ PATCHES = (
         "until the first use of xpu loads xpurt, these stand for it, and are put back then; the last two decide about CPU tensors as without xpu",
     ),
     Patch(
+        ("output_graph.has_user_objects",),
+        (
+            ("torch._dynamo.output_graph.has_user_objects", "()"),
+            ("torch._dynamo.variables.streams.SymbolicStreamState:__init__", "(self)"),
+            ("torch._dynamo.variables.streams.SymbolicStreamState:cur_stream", "(self, device)"),
+        ),
+        "a trace of a program that has not used xpu begins without its stream, and code that reads no stream asks for none",
+    ),
+    Patch(
         ("package.associative_scan",),
         (("torch._higher_order_ops.associative_scan", "(combine_fn, xs, dim, reverse, combine_mode)"),),
         "scans of xpu tensors are composed of other ops, whose derivatives PyTorch computes correctly",
