@@ -1,9 +1,12 @@
 """Switching the virtual GPU on, from Python and from the environment."""
 
 import textwrap
+from pathlib import Path
 
 import pytest
 from virtual_gpu.gpu_child import ROOT, layer_library, start
+
+from xpurt import _C, opencl_layer
 
 # The package without what its __init__ loads: this part needs neither torch nor xpurt._C.
 MODULE = f"""
@@ -188,3 +191,11 @@ def test_users_switch_it_on_through_the_package() -> None:
     assert child.stdout.split("\n")[0] == "xpurt virtual GPU (strict) 1048576", (
         child.stderr
     )
+
+
+def test_a_loaded_library_is_known_by_a_link_to_it(tmp_path: Path) -> None:
+    """Some installers link packages into an environment."""
+    link = tmp_path / "linked.so"
+    link.symlink_to(_C.__file__)
+    assert opencl_layer.is_loaded(link)
+    assert not opencl_layer.is_loaded(tmp_path / "other.so")

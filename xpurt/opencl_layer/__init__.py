@@ -44,7 +44,7 @@ def is_listed(library: Path) -> bool:
 
 def is_loaded(library: Path) -> bool:
     """Whether `library` is in this process."""
-    return str(library) in _mapped_files()
+    return str(library.resolve()) in _mapped_files()
 
 
 def driver_is_loaded() -> bool:
