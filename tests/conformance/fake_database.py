@@ -192,6 +192,18 @@ def ignores_a_wider_operand(
     return result.to(x.dtype) if x.is_xpu else result
 
 
+def lacks_complex32(x: torch.Tensor, count: int, other: torch.Tensor) -> torch.Tensor:
+    if other.is_complex() and not x.is_xpu:
+        raise NotImplementedError("\"add\" not implemented for 'ComplexHalf'")
+    return x * count + other
+
+
+def lacks_integers(x: torch.Tensor, count: int, other: torch.Tensor) -> torch.Tensor:
+    if other.dtype is torch.int64 and not x.is_xpu:
+        raise NotImplementedError("\"add\" not implemented for 'Long'")
+    return x * count + other
+
+
 def overlapping(x: torch.Tensor, count: int, other: torch.Tensor) -> torch.Tensor:
     return torch.add(x, other, alpha=count)
 
@@ -279,7 +291,7 @@ def entries() -> list[Entry]:
         *map(_entry, plain),
         _entry(forgiving, error_inputs_func=_wrong_samples),
         *map(_of_three, (right_of_three, takes_any_count, mixes_devices)),
-        _of_three(ignores_a_wider_operand),
+        *map(_of_three, (ignores_a_wider_operand, lacks_complex32, lacks_integers)),
         _of_three(overlapping, inplace_variant=overlapping_),
         *map(_only_on_gpus, (only_on_gpus, stays_wide, also_refused_on_xpu)),
     ]

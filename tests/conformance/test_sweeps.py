@@ -41,6 +41,7 @@ def test_a_right_op_passes(sweep: str, xpu: torch.device) -> None:
         ("arguments", "overlapping", "in-place.expanded", "xpu:0 gave a result"),
         ("arguments", "mixes_devices", "device.2", "xpu gave a result"),
         ("dtypes", "ignores_a_wider_operand", "2=float64", "dtype torch.float32, not"),
+        ("dtypes", "lacks_integers", "2=int64", "'Long'), xpu:0 gave a result"),
     ],
 )
 def test_a_fault_is_found(
@@ -50,6 +51,12 @@ def test_a_fault_is_found(
     assert result.status == "failed"
     assert variant in result.failed_variants
     assert any(said in failure.message for failure in result.failures)
+
+
+def test_complex32_that_the_cpu_lacks_is_no_fault(xpu: torch.device) -> None:
+    result = checked("dtypes", "lacks_complex32")
+    assert result.status == "passed", result.failures
+    assert result.trials["stock"] > 0
 
 
 def test_a_crash_fails_its_call_and_the_others_run(fake: Settings) -> None:
