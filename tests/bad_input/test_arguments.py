@@ -242,3 +242,37 @@ def test_a_count_per_rank(xpu: torch.device) -> None:
             torch.batch_norm_gather_stats_with_counts(
                 means, means, means, None, None, 0.1, 1e-5, counts.to(xpu)
             )
+
+
+WRONG_OPERANDS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], int, str]] = {
+    "on the CPU": (torch.Tensor.cpu, 4, "on the same device"),
+    "sparse": (torch.Tensor.to_sparse, 4, "implemented|Could not run"),
+    "integers": (torch.Tensor.long, 0, "implemented|unsupported data type"),
+}
+
+
+@pytest.mark.parametrize(("kind", "gates"), [("gru", 3), ("lstm", 4)])
+@pytest.mark.parametrize("wrong", WRONG_OPERANDS)
+def test_operands_of_a_recurrent_layer(
+    wrong: str, kind: str, gates: int, xpu: torch.device
+) -> None:
+    """Integers in all of them, or one weight that is elsewhere or sparse."""
+    made, first, message = WRONG_OPERANDS[wrong]
+    sizes = [(3, 2, 4), (2, 4), (2, 4), (4 * gates, 4), (4 * gates, 4)]
+    given = [torch.ones(size, device=xpu) for size in sizes]
+    given = [made(x) if i >= first else x for i, x in enumerate(given)]
+    states = given[1:3] if kind == "lstm" else [given[1], None]
+    layer = getattr(torch.ops.xpurt, f"{kind}_layer")
+    with xpurt.kernel_policy("sycl"), pytest.raises(RuntimeError, match=message):
+        layer(given[0], *states, *given[3:], None, None, False, False)
+
+
+def test_a_raw_convolution_has_an_output_padding_per_axis(xpu: torch.device) -> None:
+    """PyTorch's function checks it before it calls this op."""
+    x, weight = torch.ones(1, 2, 4, 4, device=xpu), torch.ones(2, 3, 2, 2, device=xpu)
+    convolve = torch.ops.aten.convolution_overrideable
+    lists = [2, 2], [0, 0], [1, 1]
+    with xpurt.kernel_policy("sycl"):
+        with pytest.raises(RuntimeError, match="expected output_padding to be"):
+            convolve(x, weight, None, *lists, True, [1, 1, 1], 1)
+        assert convolve(x, weight, None, *lists, True, [1, 1], 1).shape[2] == 9

@@ -149,6 +149,15 @@ def test_a_feature(xpu: torch.device, name: str) -> None:
     assert_close(found, expected, equal_nan=True, **tolerance)
 
 
+def test_no_atomic_sum_is_lost(xpu: torch.device) -> None:
+    def total(x: Tensor, i: Tensor) -> Tensor:
+        return torch.zeros(1, device=x.device).index_add(0, i, x)
+
+    count = 1 << 20
+    x, i = on(xpu, torch.ones(count)), on(xpu, torch.zeros(count, dtype=torch.int64))
+    assert torch.compile(total)(x, i).item() == count
+
+
 def test_ops_are_fused(xpu: torch.device) -> None:
     x = torch.randn(64, 64).to(xpu)
     _, (code,) = run_and_get_code(torch.compile(lambda x: F.gelu(x + 1).sum(1)), x)

@@ -132,19 +132,22 @@ def test_dense_operands(xpu: torch.device) -> None:
 
 
 def test_operands_that_are_expanded(xpu: torch.device) -> None:
-    query = numbers(2, 3, 7, 8)
-    key, value = numbers(1, 1, 9, 8), numbers(2, 1, 9, 8)
+    """And the gradient that is sent back: along heads, batches, keys and queries."""
+    query, sent = numbers(2, 3, 7, 8), numbers(2, 1, 1, 8)
+    key, value = numbers(1, 1, 9, 8), numbers(2, 1, 1, 8)
 
-    def attend(device: torch.device | str) -> Tensor:
-        return F.scaled_dot_product_attention(
-            query.to(device),
-            key.to(device).expand(2, 3, 9, 8),
-            value.to(device).expand(2, 3, 9, 8),
-        )
+    def attend(device: torch.device | str) -> list[Tensor]:
+        leaves = [x.to(device).requires_grad_() for x in (query, key, value)]
+        tokens = (7, 9, 9)
+        expanded = [x.expand(2, 3, n, 8) for x, n in zip(leaves, tokens, strict=True)]
+        result = F.scaled_dot_product_attention(*expanded)
+        whole = sent.to(device).expand(2, 3, 7, 8)
+        return [result.detach(), *torch.autograd.grad(result, leaves, whole)]
 
     with kernel_policy("sycl"):
         actual = attend(xpu)
-    assert_near(actual, attend("cpu"), 10, check_stride=False)
+    for mine, theirs in zip(actual, attend("cpu"), strict=True):
+        assert_near(mine, theirs, 10, check_stride=False)
 
 
 @pytest.mark.mappings("CPU", "AUTO")

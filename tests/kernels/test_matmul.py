@@ -95,6 +95,18 @@ def test_in_place_and_into_out(xpu: torch.device) -> None:
     on_queue("aten::mm", lambda: torch.mm(a.to(xpu), b.to(xpu), out=gaps[:, ::2]))
     torch.testing.assert_close(gaps[:, ::2].cpu(), torch.mm(a, b))
     assert (gaps[:, 1::2] == 0).all()
+    out = torch.empty(0, device=xpu)
+    on_queue("aten::mm", lambda: torch.mm(a.to(xpu), b.to(xpu), out=out))
+    torch.testing.assert_close(out.cpu(), torch.mm(a, b))
+
+
+@pytest.mark.mappings("CPU", "GPU")
+def test_a_result_of_another_size_is_resized_with_a_warning(xpu: torch.device) -> None:
+    a, b = numbers(6, 4), numbers(4, 5)
+    out = torch.zeros(2, 2, device=xpu)
+    with kernel_policy("sycl"), pytest.warns(UserWarning, match="was resized"):
+        torch.mm(a.to(xpu), b.to(xpu), out=out)
+    torch.testing.assert_close(out.cpu(), torch.mm(a, b))
 
 
 @pytest.mark.beyond_cpu(dtype=[torch.float32])

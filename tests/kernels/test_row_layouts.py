@@ -79,6 +79,21 @@ def test_layer_norm_takes_a_permuted_gradient(xpu: torch.device) -> None:
 
 
 @pytest.mark.usefixtures("policy")
+@pytest.mark.mappings("CPU", "GPU")
+def test_layer_norm_with_a_bias_alone(xpu: torch.device) -> None:
+    x, bias, sent = torch.randn(4, 6, 8), torch.randn(8), torch.randn(4, 6, 8)
+
+    def gradients(device: torch.device) -> tuple[torch.Tensor, ...]:
+        inputs = [each.to(device).requires_grad_() for each in (x, bias)]
+        result = F.layer_norm(inputs[0], (8,), None, inputs[1])
+        return torch.autograd.grad(result, inputs, sent.to(device))
+
+    wanted = gradients(torch.device("cpu"))
+    for ours, theirs in zip(gradients(xpu), wanted, strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs)
+
+
+@pytest.mark.usefixtures("policy")
 @pytest.mark.parametrize("cell", [torch.nn.LSTMCell, torch.nn.GRUCell])
 def test_cells_take_permuted_states_and_gradients(xpu: torch.device, cell) -> None:
     module = cell(3, 5)
