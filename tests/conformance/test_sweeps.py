@@ -59,6 +59,14 @@ def test_complex32_that_the_cpu_lacks_is_no_fault(xpu: torch.device) -> None:
     assert result.trials["stock"] > 0
 
 
+@pytest.mark.mappings("GPU", "AUTO")
+def test_a_wide_result_of_integers_is_as_exact_as_float32(xpu: torch.device) -> None:
+    settings = Settings(sweep="dtypes", samples_per_pair=1)
+    with xpurt.kernel_policy("sycl"):
+        result = check_sweep(Pair("fft.ihfft2", "int64", "fft"), settings)
+    assert result.status == "passed", result.failures
+
+
 def test_a_crash_fails_its_call_and_the_others_run(fake: Settings) -> None:
     settings = replace(fake, sweep="empties")
     (result,) = run_pairs([Pair("ends_if_empty", "float32", "made up")], settings)

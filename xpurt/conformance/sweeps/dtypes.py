@@ -2,7 +2,6 @@
 without, numbers of each kind, out= of each dtype, and in place."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,7 +9,7 @@ import torch
 from xpurt.conformance.check_op import Inputs, OpCheck
 from xpurt.conformance.pairs import DTYPES
 from xpurt.conformance.sweeps.of_ops import OfOps, operands, with_leaves
-from xpurt.conformance.tolerance import tolerance
+from xpurt.conformance.tolerance import Tolerance, tolerance
 
 BESIDE = (*DTYPES, "int8", "int16", "complex128")
 
@@ -24,24 +23,30 @@ class Dtypes(OfOps):
     def check_sample(self, check: OpCheck, index: int, sample: Any) -> None:
         inputs = check.inputs(sample)
         own = check.tolerance
+        in_float32 = tolerance(check.op, torch.float32)
         for name in BESIDE:
             dtype = getattr(torch, name)
             wide = tolerance(check.op, dtype)
-            if own.rtol is not None and wide.rtol is not None:
-                check.tolerance = replace(
-                    own,
-                    rtol=max(own.rtol, wide.rtol),
-                    atol=max(own.atol or 0, wide.atol or 0),
-                )
+            check.tolerance = widest(own, wide)
             for variant, mixed in mixed_calls(inputs, dtype):
                 check.call(index, sample, mixed, f"{variant}={name}")
                 if check.op.inplace_variant and not sample.broadcasts_input:
                     check.in_place(index, sample, mixed, f"in-place.{variant}={name}")
             if check.op.supports_out:
+                # An op of integers computes in float32, however wide its out= is.
+                if own.rtol is None:
+                    check.tolerance = widest(wide, in_float32)
                 check.out_of_dtype(index, sample, dtype, f"out={name}")
         check.tolerance = own
         for variant, mixed in _other_numbers(inputs):
             check.call(index, sample, mixed, variant)
+
+
+def widest(one: Tolerance, other: Tolerance) -> Tolerance:
+    """The wider bounds of two; those of `one` if either has assert_close's defaults."""
+    if one.rtol is None or other.rtol is None:
+        return one
+    return Tolerance(max(one.rtol, other.rtol), max(one.atol or 0, other.atol or 0))
 
 
 def mixed_calls(inputs: Inputs, dtype: torch.dtype) -> Iterator[tuple[str, Inputs]]:
