@@ -324,3 +324,12 @@ def test_a_factorial_beyond_float64(xpu: torch.device) -> None:
         found = torch.polygamma(171, x.to(xpu)).cpu()
         assert torch.polygamma(2**40, x.to(xpu)).shape == x.shape  # ends
     torch.testing.assert_close(found, torch.polygamma(171, x), equal_nan=True)
+
+
+@pytest.mark.mappings("CPU", "GPU")
+def test_a_stride_beyond_the_image(xpu: torch.device) -> None:
+    x, weight = torch.rand(1, 3, 4, 4), torch.rand(3, 3, 3, 3)
+    for options in ({"stride": (2**62, 2), "padding": 2}, {"stride": 2**62}):
+        with xpurt.kernel_policy("sycl"):
+            found = F.conv2d(x.to(xpu), weight.to(xpu), **options)
+        torch.testing.assert_close(found.cpu(), F.conv2d(x, weight, **options))

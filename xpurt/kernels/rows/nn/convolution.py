@@ -76,6 +76,17 @@ class Windows:
         ]
 
 
+def steps(
+    counts: Sequence[int], apart: Sequence[int], strides: Sequence[int]
+) -> list[int]:
+    """The strides of every `apart`-th element. Those of one element can be any number,
+    and may be too large for a stride."""
+    return [
+        distance * stride if count > 1 else 0
+        for count, distance, stride in zip(counts, apart, strides, strict=True)
+    ]
+
+
 def columns(images: Tensor, windows: Windows) -> Tensor:
     """Images (N, C, ...) as a matrix (groups, C / groups * window, N * windows)."""
     if any(windows.padding):
@@ -92,9 +103,9 @@ def columns(images: Tensor, windows: Windows) -> Tensor:
         (
             by_channel * in_group,
             by_channel,
-            *(d * s for d, s in zip(windows.dilation, by_element, strict=True)),
+            *steps(windows.kernel, windows.dilation, by_element),
             by_batch,
-            *(d * s for d, s in zip(windows.stride, by_element, strict=True)),
+            *steps(counts, windows.stride, by_element),
         ),
     )
     return view.reshape(
