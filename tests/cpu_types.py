@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from xpurt.optimization.fused_layers import types_of_cpu
+from xpurt.optimization.primitives import types_of_cpu
 
 
 def has_bf16() -> bool:

@@ -48,6 +48,7 @@ IMPORTED_BY_NAME = {
     "xpurt.compiler.generated_code",
     "xpurt.compiler.random_ops",
     "xpurt.compiler.paired_rounds",
+    "xpurt.compiler.sequential_rounds",
     "xpurt.kernels.winograd",
     "xpurt.mapping.inventory",
     "xpurt.mapping.rank_placement",
@@ -85,7 +86,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "integrations": BELOW_XPU | {"xpu"},
     "cpu_tensors": BELOW_XPU,
     "fused_ops": {"base"},
-    "optimization": BELOW_XPU | {"xpu", "quantization"},
+    "optimization": BELOW_XPU | {"xpu", "compiler", "quantization"},
     "quantization": {"base", "startup", "text"},
     "face": BELOW_XPU
     | {"calibration", "integrations", "xpu", "runtime", "prototype", "sharing"}

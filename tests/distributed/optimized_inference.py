@@ -17,6 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.testing import assert_close
 
 import xpurt
+from xpurt.optimization.comparison import optimized as optimized_form
 
 warnings.simplefilter("ignore")
 
@@ -72,20 +73,20 @@ def _in_ddp(model: nn.Module, kind: str) -> nn.Module:
 def _values_over_steps(model: nn.Module, wrap: Wrap, kind: str) -> list[Tensor]:
     """Of inference, before each step of an optimizer and after the last."""
     x = _batch(kind)
-    with torch.no_grad():
+    with torch.no_grad(), optimized_form():
         model(x)  # weights are packed before they are sharded
     parallel = wrap(model, kind)
     optimizer = torch.optim.SGD(parallel.parameters(), 0.5)
     found = []
     for _ in range(STEPS):
-        with torch.no_grad():
+        with torch.no_grad(), optimized_form():
             found.append(parallel(x).float())
         parallel.train()
         optimizer.zero_grad()
         parallel(x).float().square().mean().backward()
         optimizer.step()
         parallel.eval()
-    with torch.no_grad():
+    with torch.no_grad(), optimized_form():
         found.append(parallel(x).float())
     return found
 
@@ -147,7 +148,7 @@ def a_sharded_model_is_optimized() -> None:
     """Its layers run as they were written."""
     model = _layer_by_layer(_network(), "cpu")
     x = _batch("cpu")
-    with torch.no_grad():
+    with torch.no_grad(), optimized_form():
         expected = model(x)
         optimized = xpurt.optimize(model, inplace=True)
         assert_close(optimized(x), expected)

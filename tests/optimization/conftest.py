@@ -1,11 +1,13 @@
 """The devices that tests of this folder run on."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 
 import xpurt
+from xpurt.optimization.comparison import optimized
 from xpurt.optimization.patterns import attention, rms_norm, swiglu
 
 
@@ -15,6 +17,13 @@ def device(request: pytest.FixtureRequest) -> str:
     if request.param == "xpu":
         xpurt.set_xpu_mapping("CPU")
     return str(request.param)
+
+
+@pytest.fixture
+def in_optimized_form() -> Iterator[None]:
+    """Calls run the optimized form, also where it takes longer."""
+    with optimized():
+        yield
 
 
 @pytest.fixture

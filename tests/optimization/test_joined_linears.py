@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +12,9 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 import xpurt
-from xpurt.optimization import joined_linears
-from xpurt.optimization.joined_linears import layer_is_joined
+from xpurt.optimization.patterns import joined_linears
 
+pytestmark = pytest.mark.usefixtures("in_optimized_form")
 SIZE = 16
 
 
@@ -38,8 +37,8 @@ def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     op = joined_linears.joined_linear
 
-    def note(layers: tuple[nn.Linear, ...], x: Tensor) -> Tensor | None:
-        made = op(layers, x)
+    def note(x: Tensor, layers: tuple[Any, ...]) -> Tensor | None:
+        made = op(x, layers)
         if made is not None:
             counts.append(len(layers))
         return made
@@ -71,8 +70,8 @@ def check(made: nn.Module, model: nn.Module, x: Tensor, **kwargs: Any) -> None:
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 2), (1,), (3, 1)])
 def test_values(device: str, sizes: tuple[int, ...], products: list[int]) -> None:
     model, made = made_of(Projections, device)
-    assert ("q_proj", "fused: one product with k_proj and v_proj") in made.report.done
     check(made, model, tokens(device, *sizes), anything=3)
+    assert ("q_proj", "fused: one product with k_proj and v_proj") in made.report.done
     assert products == [3]
     with torch.no_grad():
         for each in (model, made):
@@ -107,9 +106,10 @@ def test_with_gradients_layers_compute_by_themselves(products: list[int]) -> Non
     x = tokens("cpu", 1, 1)
     for one, other in zip(made(x), model(x), strict=True):
         assert torch.equal(one, other)
+    assert products == []
     with torch.inference_mode():
         made(tokens("cpu", 1, 1) + 0)
-    assert products == []
+    assert products == [3]
 
 
 class WritesBetween(Projections):
@@ -137,26 +137,26 @@ class InABranch(Projections):
 
 
 @pytest.mark.parametrize("kind", [WritesBetween, WritesWeight])
-def test_writes_between_the_calls(device: str, kind: Callable[[], nn.Module]) -> None:
+def test_writes_between_the_calls(
+    device: str, kind: Callable[[], nn.Module], products: list[int]
+) -> None:
     model, made = made_of(kind, device)
-    assert layer_is_joined(made.q_proj)
     for seed in range(3):
         with torch.no_grad():
             found = made(tokens(device, 1, 1, seed=seed))
             expected = model(tokens(device, 1, 1, seed=seed))
         for one, other in zip(found, expected, strict=True):
             assert_close(one, other, rtol=2e-2, atol=2e-2)
-    assert not layer_is_joined(made.q_proj)
+    assert 3 not in products
 
 
-def test_results_that_are_not_taken_part_the_layers(
-    device: str, products: list[int]
-) -> None:
+def test_each_branch_has_a_graph_of_its_own(device: str, products: list[int]) -> None:
     model, made = made_of(InABranch, device)
     for count in range(4):
         check(made, model, tokens(device, 1, 1, seed=count), known=[])
-    assert products == [3]
+    assert products == []
     check(made, model, tokens(device, 1, 1))
+    assert products == [3]
 
 
 class OtherInputs(Projections):
@@ -167,23 +167,21 @@ class OtherInputs(Projections):
         return [q, self.k_proj(x), self.v_proj(y)]
 
 
-class OtherSizes(Projections):
-    def __init__(self) -> None:
-        super().__init__()
-        self.k_proj, self.v_proj = nn.Linear(3, 8), nn.Linear(5, 8)
-
-
 class CalledTwice(Projections):
     def forward(self, x: Tensor) -> list[Tensor]:
         return [self.q_proj(x), self.q_proj(x)]
 
 
-@pytest.mark.parametrize("kind", [OtherInputs, OtherSizes, CalledTwice])
-def test_layers_that_are_not_joined(kind: Callable[[], nn.Module]) -> None:
-    model, made = made_of(kind, "cpu")
-    assert not any(layer_is_joined(each) for each in made.children())
-    if kind is not OtherSizes:
-        check(made, model, tokens("cpu", 1, 1))
+def test_layers_of_other_inputs_are_not_joined(products: list[int]) -> None:
+    model, made = made_of(OtherInputs, "cpu")
+    check(made, model, tokens("cpu", 1, 1))
+    assert products == []
+
+
+def test_a_layer_that_is_called_twice(products: list[int]) -> None:
+    model, made = made_of(CalledTwice, "cpu")
+    check(made, model, tokens("cpu", 1, 1))
+    assert products == [2]
 
 
 def test_hooks_see_each_layer(device: str) -> None:
@@ -221,18 +219,3 @@ def test_a_layer_that_is_replaced(device: str) -> None:
     made.k_proj = model.k_proj = other
     for seed in range(3):
         check(made, model, tokens(device, 1, 1, seed=seed))
-
-
-def test_threads_have_results_of_their_own(products: list[int]) -> None:
-    model, made = made_of(Projections, "cpu")
-    x = tokens("cpu", 1, 1)
-    with torch.no_grad():
-        made.q_proj(x)
-    thread = threading.Thread(target=check, args=(made, model, tokens("cpu", 1, 2)))
-    thread.start()
-    thread.join()
-    with torch.no_grad():
-        made.k_proj(x)
-        made.v_proj(x)
-    assert products == [3, 3]
-    assert layer_is_joined(made.q_proj)

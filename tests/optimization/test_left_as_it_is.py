@@ -11,9 +11,11 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 import xpurt
-from xpurt.optimization import fused_layers
-from xpurt.optimization.comparison import Comparison, difference_of
-from xpurt.optimization.fused_layers import types_of_cpu
+from xpurt.optimization import fused_linear, fusions, module_classes
+from xpurt.optimization.comparison import difference_of
+from xpurt.optimization.primitives import types_of_cpu
+
+pytestmark = pytest.mark.usefixtures("in_optimized_form")
 
 
 class Base(nn.Module):
@@ -62,27 +64,16 @@ class NoGradients(Base):
         return y.relu()
 
 
-@pytest.mark.parametrize(
-    ("kind", "reason"),
-    [
-        (ByType, "it calls isinstance"),
-        (ByValue, "can't trace it: symbolically traced variables"),
-        (Counts, "it assigns to an attribute"),
-        (AnyNumber, "any number of arguments"),
-        (NoGradients, "it has a with"),
-    ],
-)
-def test_a_forward_that_is_left(kind: type[nn.Module], reason: str) -> None:
+@pytest.mark.parametrize("kind", [ByType, ByValue, Counts, AnyNumber, NoGradients])
+def test_a_forward_that_a_symbolic_trace_can_t_have(kind: type[nn.Module]) -> None:
     model = kind().eval()
     made: Any = xpurt.optimize(model)
-    ((name, why),) = made.report.left
-    assert name == ""
-    assert kind.__name__ in why
-    assert reason in why
     for x in (torch.ones(2, 4), -torch.ones(2, 4)):
         with torch.no_grad():
             assert_close(made(x), model(x))
-    assert "left" in str(made.report)
+    assert ("layer", "fused: linear layer + relu") in made.report.done or (
+        kind is ByValue  # which decides between the layer and the activation
+    )
 
 
 def test_effects_happen_in_each_call() -> None:
@@ -166,31 +157,6 @@ def test_the_type_of_a_sum_is_that_of_autocast() -> None:
     assert_close(found, model(x), rtol=2e-2, atol=2e-2)
 
 
-_STATE = {"negative": False}
-
-
-class DecidedOutside(Base):
-    def forward(self, x: Tensor) -> Tensor:
-        y = F.relu(self.layer(x))
-        return -y if _STATE["negative"] else y
-
-
-def test_a_sample_finds_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A decision that a trace can't know of: the fused form is compared, and dropped."""
-    compare = Comparison.call
-
-    def call(*args: Any) -> Any:
-        _STATE["negative"] = True  # after the trace
-        return compare(*args)
-
-    monkeypatch.setattr(Comparison, "call", call)
-    monkeypatch.setitem(_STATE, "negative", False)
-    sample = torch.randn(2, 4)
-    made: Any = xpurt.optimize(DecidedOutside().eval(), sample_input=sample)
-    assert any("differed" in why for _, why in made.report.left), made.report
-    assert not any("fused" in what for _, what in made.report.done)
-
-
 class Smooth(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -217,12 +183,13 @@ def test_a_sample_allows_no_more_than_rounding(
     dtype: torch.dtype,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    right, wrong = fused_layers.linear, fault != "none"
+    right, wrong = fused_linear.linear, fault != "none"
 
     def linear(*args: Any) -> Tensor:
         return FAULTS[fault](right(*args))
 
-    monkeypatch.setattr(fused_layers, "linear", linear)
+    monkeypatch.setattr(fusions, "linear", linear)
+    monkeypatch.setattr(module_classes, "linear", linear)
     model, x = kind().eval().to(dtype), torch.randn(16, 64).to(dtype)
     made: Any = xpurt.optimize(model, sample_input=x)
     assert any("differed by" in why for _, why in made.report.left) == bool(wrong)
@@ -252,14 +219,6 @@ def test_views_that_channels_last_does_not_allow() -> None:
     assert any("not in channels_last" in why for _, why in made.report.left)
     with torch.no_grad():
         assert_close(made(x), model(x), rtol=1e-5, atol=1e-5)
-
-
-def test_times_per_module() -> None:
-    model = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 2))
-    made: Any = xpurt.optimize(model.eval(), sample_input=torch.randn(2, 4))
-    assert [each.name for each in made.report.times] == ["0", ""]
-    assert all(each.before_ms > 0 < each.after_ms for each in made.report.times)
-    assert "ms per call" in str(made.report)
 
 
 def test_bad_input() -> None:

@@ -12,8 +12,9 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import xpurt
-from xpurt.optimization import fused_layers, winograd_layers
+from xpurt.optimization import fused_convolution, winograd_layers
 from xpurt.optimization.activations import NONE, Activation
+from xpurt.optimization.fused_convolution import Geometry, Norm
 from xpurt.optimization.packed_weights import forget_packs
 from xpurt.optimization.winograd_layers import pack_winograd_weight
 
@@ -64,8 +65,10 @@ def images(*sizes: int) -> Tensor:
 
 
 def values(layer: nn.Conv2d, x: Tensor, *rest: Any) -> Tensor:
+    geometry = Geometry(layer.stride, layer.padding, layer.dilation, layer.groups)
+    operands = x, layer.weight, layer.bias, geometry
     with torch.no_grad():
-        return fused_layers.convolution(layer, x, *rest)
+        return fused_convolution.convolution(*operands, *rest)
 
 
 def used(layer: nn.Conv2d, x: Tensor, *rest: Any) -> bool:
@@ -122,7 +125,8 @@ def test_what_follows(
         norm.bias.detach().double(), eps=norm.eps,
     )  # fmt: skip
     layer, norm = layer.to(device), norm.to(device)
-    rest = norm, other.to(device), activation
+    statistics = norm.running_mean, norm.running_var, norm.weight, norm.bias
+    rest = Norm(*statistics, norm.eps), other.to(device), activation
     assert used(layer, x.to(device), *rest)
     found = values(layer, x.to(device), *rest).cpu().double()
     assert_close(found, activation(normal + other), rtol=0, atol=2 * TOLERANCE)
@@ -168,7 +172,7 @@ def test_a_weight_is_transformed_once(
         made.append(weight)
         return pack_winograd_weight(weight)
 
-    monkeypatch.setattr(fused_layers, "pack_winograd_weight", pack)
+    monkeypatch.setattr(fused_convolution, "pack_winograd_weight", pack)
     layer = layer_of()
     for sizes in (2, 32, 16, 16), (4, 32, 12, 12), (2, 32, 16, 16):
         values(layer, images(*sizes))
@@ -178,7 +182,7 @@ def test_a_weight_is_transformed_once(
     assert len(made) == 2
 
 
-def test_a_model(device: str, one_thread: None) -> None:
+def test_a_model(device: str, one_thread: None, in_optimized_form: None) -> None:
     model = nn.Sequential(layer_of(), nn.BatchNorm2d(32), nn.ReLU(), layer_of())
     model = model.eval().to(device)
     x = images(4, 32, 16, 16).to(device)

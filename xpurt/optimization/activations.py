@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.fx import Node
 from torch.nn import functional as F
 
 
@@ -54,54 +55,48 @@ _BY_NAME: Final = {
 }
 
 
-def of_module(module: nn.Module) -> Activation | None:
-    """The activation that the module is; None if it is none of them."""
-    kind = type(module)
-    if kind is nn.ReLU:
-        return Activation("relu")
-    if kind is nn.LeakyReLU:
-        return Activation("leaky_relu", module.negative_slope)  # type: ignore[arg-type]
-    if kind is nn.ReLU6 or kind is nn.Hardtanh:
-        return Activation("clamp", module.min_val, module.max_val)  # type: ignore[arg-type]
-    if kind is nn.GELU:
-        return Activation("gelu" if module.approximate == "none" else "gelu_tanh")
-    name = {
-        nn.SiLU: "silu",
-        nn.Sigmoid: "sigmoid",
-        nn.Tanh: "tanh",
-        nn.Hardswish: "hardswish",
-    }.get(kind)
-    return None if name is None else Activation(name)
+def of_call(node: Node) -> Activation | None:
+    """The activation that a node applies to its first argument; None if it is none."""
+    target: Any = node.target
+    if node.op not in ("call_function", "call_method") or target not in _CALLS:
+        return None
+    names, activation = _CALLS[target]
+    given = dict(zip(("input", *names), node.args, strict=False)) | node.kwargs
+    x, is_inplace = given.pop("input", None), given.pop("inplace", False)
+    if not isinstance(x, Node) or type(is_inplace) is not bool:
+        return None
+    if not set(given) <= set(names) or any(isinstance(e, Node) for e in given.values()):
+        return None
+    return activation(**given)
 
 
-def of_call(
-    target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Activation | None:
-    """The activation that a call of a function, or of a method by its name, applies to
-    `args[0]`; None if it is none of them."""
-    name = _FUNCTIONS.get(target)
-    rest = {key: value for key, value in kwargs.items() if key != "inplace"}
-    if name is not None and len(args) == 1 and not rest:
-        return Activation(name)
-    if target is F.gelu and len(args) == 1 and set(rest) == {"approximate"}:
-        return Activation("gelu" if rest["approximate"] == "none" else "gelu_tanh")
-    return None
+def _named(name: str) -> tuple[tuple[str, ...], Callable[..., Activation]]:
+    return ("inplace",), lambda: Activation(name)
 
 
-_FUNCTIONS: Final[dict[Any, str]] = {
-    F.relu: "relu",
-    F.relu_: "relu",
-    torch.relu: "relu",
-    torch.relu_: "relu",
-    "relu": "relu",
-    "relu_": "relu",
-    F.gelu: "gelu",
-    F.silu: "silu",
-    F.sigmoid: "sigmoid",
-    torch.sigmoid: "sigmoid",
-    "sigmoid": "sigmoid",
-    F.tanh: "tanh",
-    torch.tanh: "tanh",
-    "tanh": "tanh",
-    F.hardswish: "hardswish",
+def _clamp(min_val: float = -1.0, max_val: float = 1.0) -> Activation:
+    return Activation("clamp", min_val, max_val)
+
+
+def _leaky_relu(negative_slope: float = 0.01) -> Activation:
+    return Activation("leaky_relu", negative_slope)
+
+
+def _gelu(approximate: str = "none") -> Activation:
+    return Activation("gelu" if approximate == "none" else "gelu_tanh")
+
+
+# The names of the arguments after the tensor, and what makes the activation of them.
+_CALLS: Final[dict[Any, tuple[tuple[str, ...], Callable[..., Activation]]]] = {
+    **dict.fromkeys(
+        (F.relu, F.relu_, torch.relu, torch.relu_, "relu", "relu_"), _named("relu")
+    ),
+    **dict.fromkeys((F.sigmoid, torch.sigmoid, "sigmoid"), _named("sigmoid")),
+    **dict.fromkeys((F.tanh, torch.tanh, "tanh"), _named("tanh")),
+    F.silu: _named("silu"),
+    F.hardswish: _named("hardswish"),
+    F.relu6: (("inplace",), lambda: Activation("clamp", 0.0, 6.0)),
+    F.hardtanh: (("min_val", "max_val", "inplace"), _clamp),
+    F.leaky_relu: (("negative_slope", "inplace"), _leaky_relu),
+    F.gelu: (("approximate",), _gelu),
 }

@@ -1,96 +1,50 @@
-"""Fused forwards beside the original ones, on a sample."""
+"""An optimized model beside the original, on a sample."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
 from typing import Any, Final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils import _pytree as pytree
-
-from xpurt.optimization.in_float64 import InFloat64, in_float64
 
 # Beside twice the original's own error: units in the last place of the largest number.
 _ULPS: Final = 4
 
 
-class Comparison:
-    """`failures`: why the fused form of a module is not to be used."""
-
-    def __init__(self) -> None:
-        self.failures: dict[nn.Module, str] = {}
-
-    def call(
-        self,
-        module: nn.Module,
-        original: Callable[..., Any],
-        fused: Callable[..., Any],
-        args: tuple[Tensor, ...],
-    ) -> Any:
-        """The result of the fused form, or the original's if that differs by more than
-        rounding. Either may write to its arguments."""
-        copies = tuple(each.clone() for each in args)
-        # In float64 from the start: what is written to a copy of it would be lost.
-        wide = tuple(in_float64(each.clone()) for each in args)
-        with as_written():
-            expected = original(module, *args)
-            with InFloat64():
-                exact = _outcome(original, module, *wide)
-        found = _outcome(fused, module, *copies)
-        if isinstance(exact, Exception):
-            why: str | None = f"it can't be compared in float64: {exact}"
-        elif isinstance(found, Exception):  # of a form that does not fit this module
-            why = f"the fused form raised {found}"
-        else:
-            why = difference_of(expected, found, exact) or difference_of(
-                args, copies, wide
-            )
-        if why is None:
-            return found
-        self.failures[module] = why
-        return expected
+class _OfThread(threading.local):
+    form: bool | None = None  # whether it is the optimized one; None: any
 
 
-def _outcome(call: Callable[..., Any], *args: Any) -> Any:
-    """The result of a call, or the exception that it raises."""
-    try:
-        return call(*args)
-    except Exception as error:
-        return error
+_now = _OfThread()
 
 
-_now: Comparison | None = None
-_as_written = False
+def requested_form() -> bool | None:
+    """The form that calls in this thread have to take: False as written, True optimized,
+    None either."""
+    return _now.form
 
 
-def runs_as_written() -> bool:
-    """Whether no primitive is to be taken now."""
-    return _as_written
+class _InForm:
+    """A context, and quicker than those of contextlib."""
+
+    __slots__ = ("_before", "_form")
+
+    def __init__(self, form: bool) -> None:
+        self._form = form
+
+    def __enter__(self) -> None:
+        self._before, _now.form = _now.form, self._form
+
+    def __exit__(self, *_: object) -> None:
+        _now.form = self._before
 
 
-@contextmanager
-def as_written() -> Iterator[None]:
-    global _as_written
-    before, _as_written = _as_written, True
-    try:
-        yield
-    finally:
-        _as_written = before
+def as_written() -> _InForm:
+    return _InForm(False)
 
 
-def comparison() -> Comparison | None:
-    """The one that calls are part of now."""
-    return _now
-
-
-@contextmanager
-def comparing(now: Comparison | None) -> Iterator[None]:
-    global _now
-    before, _now = _now, now
-    try:
-        yield
-    finally:
-        _now = before
+def optimized() -> _InForm:
+    return _InForm(True)
 
 
 def difference_of(expected: Any, found: Any, exact: Any) -> str | None:

@@ -1,176 +1,142 @@
-"""What is fused in the graph of a module's own forward: the table of patterns, and a
-convolution or a linear layer with the batch norm, the addition and the activation that
-follow it; dropout goes.
+"""What is fused in a graph of Dynamo's: the table of patterns, then each convolution or
+linear layer with the batch norm, the addition and the activation that follow it, and
+linear layers of one input. Dropout that is not active goes.
 
 The longest chain is taken. A value that anything else reads ends it.
 """
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
-from torch import nn
-from torch.fx import Graph, Node
-from torch.nn import functional as F
+from torch import Tensor, nn
+from torch.fx import Graph, GraphModule, Node
 
-from xpurt.optimization import activations, fused_layers
+from xpurt.optimization import activations
 from xpurt.optimization.activations import NONE, Activation
-from xpurt.optimization.patterns.activation_modules import activation_of
-from xpurt.optimization.patterns.graph_calls import child_of, may_write
+from xpurt.optimization.fused_convolution import Norm, convolution
+from xpurt.optimization.fused_linear import linear
+from xpurt.optimization.patterns.graph_calls import value_of
+from xpurt.optimization.patterns.joined_linears import join_linears
+from xpurt.optimization.patterns.layers import (
+    ConvolutionNode,
+    LinearNode,
+    convolution_of,
+    is_no_dropout,
+    linear_of,
+    norm_of,
+)
+from xpurt.optimization.patterns.pattern import Match, Parameters, replace
 from xpurt.optimization.patterns.table import fuse_patterns
 
 _ADDITIONS: Final = (operator.add, operator.iadd, torch.add, "add", "add_")
-_DROPOUTS: Final = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
-_CONVOLUTIONS: Final = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-_NORMS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-
-
-@dataclass(slots=True)
-class Fused:
-    """What a graph now does as one. `members`: names of the modules that are no longer
-    called by themselves."""
-
-    members: set[str] = field(default_factory=set)
-    rows: list[tuple[str, str]] = field(default_factory=list)  # the layer, and what
 
 
 def fuse(
-    module: nn.Module, graph: Graph, kind_of: Callable[[nn.Module], type[nn.Module]]
-) -> Fused:
-    """Changes the graph of the module's own forward. kind_of: the class of a child
-    as the user wrote it."""
-    found = Fused()
-    for node in list(graph.nodes):
-        layer = child_of(module, node)
-        if layer is not None and kind_of(layer) in _DROPOUTS and len(node.args) == 1:
-            found.members.add(str(node.target))
-            _replace(graph, node, node.args[0])
-        elif node.target is F.dropout and not node.kwargs.get("training", True):
-            _replace(graph, node, node.args[0])
-    members, rows = fuse_patterns(module, graph, kind_of)
-    found.members |= members
-    found.rows += rows
-    for node in list(graph.nodes):
-        layer = child_of(module, node)
-        if layer is None or len(node.args) != 1 or node.kwargs:
-            continue
-        kind = kind_of(layer)
-        if kind is nn.Linear or kind in _CONVOLUTIONS:
-            _Chain(module, graph, node, kind, kind_of, found).fuse()
-    graph.lint()
-    return found
+    graph: GraphModule, inputs: list[Any], module: nn.Module
+) -> list[tuple[str, str]]:
+    """Changes the graph. inputs: what it is called with first. module: whose forward it
+    is part of. Returns the qualified name of each layer, and what it was fused to."""
+    nodes = graph.graph
+    if any(_enables_gradients(node) for node in nodes.nodes):
+        return []
+    parameters = _parameters_of(nodes, inputs, module)
+    for node in list(nodes.nodes):
+        if is_no_dropout(node):
+            node.replace_all_uses_with(node.args[0])
+            nodes.erase_node(node)
+    rows = fuse_patterns(nodes, parameters)
+    for node in list(nodes.nodes):
+        layer = linear_of(node, parameters) or convolution_of(node, parameters)
+        if layer is not None and (what := _fuse_chain(nodes, layer, parameters)):
+            rows.append((parameters[layer.weight], what))
+    rows += join_linears(nodes, parameters)
+    nodes.lint()
+    return [(_layer(name), what) for name, what in rows]
+
+
+def _layer(parameter: str) -> str:
+    return parameter.rpartition(".")[0]
+
+
+def _enables_gradients(node: Node) -> bool:
+    return node.target is torch._C._set_grad_enabled and node.args != (False,)
+
+
+def _parameters_of(graph: Graph, inputs: list[Any], module: nn.Module) -> Parameters:
+    names = {id(each): name for name, each in module.named_parameters()}
+    found = [node for node in graph.nodes if node.op == "placeholder"]
+    return {
+        node: names[id(value)]
+        for node, value in zip(found, inputs, strict=True)
+        if id(value) in names and type(value) is nn.Parameter
+    }
 
 
 @dataclass(slots=True)
 class _Chain:
-    module: nn.Module
-    graph: Graph
-    layer: Node
-    kind: type[nn.Module]
-    kind_of: Callable[[nn.Module], type[nn.Module]]
-    found: Fused
+    """The layer, and what follows it in this order."""
 
-    def fuse(self) -> None:
-        last, names = self.layer, []
-        norm: str | None = None
-        other: Node | None = None
-        activation = NONE
-        is_convolution = self.kind in _CONVOLUTIONS
-        if is_convolution:
-            layer: Any = child_of(self.module, self.layer)
-            if not fused_layers.is_regular(layer):
-                return
-            after = self._reader(last)
-            if after is not None and self._is_norm(after):
-                norm, last = str(after.target), after
-                names.append("batch norm")
-        after = self._reader(last)
-        if after is not None and (added := _added(after, last)) is not None:
-            other, last = added, after
-            names.append("addition")
-        after = self._reader(last)
-        if after is not None and (known := self._activation(after)) is not None:
-            activation, last = known, after
-            names.append(known.name)
-        if last is self.layer or self._is_written_between(last):
-            return
-        self._replace(last, norm, other, activation, is_convolution)
-        name = str(self.layer.target)
-        what = "convolution" if is_convolution else "linear layer"
-        self.found.rows.append((name, " + ".join([what, *names])))
+    nodes: list[Node]
+    norm: Norm | None = None
+    other: Node | None = None
+    activation: Activation = NONE
 
-    def _replace(
-        self,
-        last: Node,
-        norm: str | None,
-        other: Node | None,
-        activation: Activation,
-        is_convolution: bool,
-    ) -> None:
-        graph, (x,) = self.graph, self.layer.args
-        members = {str(self.layer.target)} | ({norm} if norm else set())
-        with graph.inserting_before(last):
-            layer = graph.get_attr(str(self.layer.target))
-            function: Callable[..., Any] = fused_layers.linear
-            args: tuple[Any, ...] = (layer, x, other, activation)
-            if is_convolution:
-                function = fused_layers.convolution
-                args = (layer, x, graph.get_attr(norm) if norm else None, *args[2:])
-            made = graph.call_function(function, args)
-        last.replace_all_uses_with(made)
-        node = last
-        while True:
-            if node.op == "call_module":
-                members.add(str(node.target))
-            before = self.layer if node is self.layer else self._before(node, other)
-            graph.erase_node(node)
-            if node is self.layer:
-                break
-            node = before
-        self.found.members |= members
+    def __str__(self) -> str:
+        names = ["batch norm"] if self.norm else []
+        names += ["addition"] if self.other else []
+        names += [self.activation.name] if self.activation is not NONE else []
+        return " + ".join(names)
 
-    def _is_written_between(self, last: Node) -> bool:
-        """Whether a node between may write to what the layer or the addition reads, which
-        the fused op reads later."""
-        node, chain = self.layer.next, {self.layer}
-        while node is not last:
-            if any(each in chain for each in node.all_input_nodes):
-                chain.add(node)
-            elif may_write(self.module, node):
-                return True
-            node = node.next
-        return False
 
-    def _before(self, node: Node, other: Node | None) -> Node:
-        """The value of the chain that the node reads."""
-        for each in node.all_input_nodes:
-            if each is not other:
-                return each
-        raise AssertionError(node)
+def _fuse_chain(
+    graph: Graph, layer: LinearNode | ConvolutionNode, parameters: Parameters
+) -> str:
+    """What was fused; "" if nothing was."""
+    chain = _chain_of(layer, parameters)
+    if len(chain.nodes) == 1:
+        return ""
+    function: Callable[..., Tensor] = linear
+    operands: tuple[Any, ...] = layer.x, layer.weight, layer.bias
+    if isinstance(layer, ConvolutionNode):
+        function, operands = convolution, (*operands, layer.geometry, chain.norm)
+    args = (*operands, chain.other, chain.activation)
+    if not replace(graph, Match(tuple(chain.nodes), function, args)):
+        return ""
+    kind = "convolution" if isinstance(layer, ConvolutionNode) else "linear layer"
+    return f"{kind} + {chain}"
 
-    def _reader(self, node: Node) -> Node | None:
-        """The only one."""
-        return next(iter(node.users)) if len(node.users) == 1 else None
 
-    def _is_norm(self, node: Node) -> bool:
-        child: Any = child_of(self.module, node)
-        return (
-            child is not None
-            and self.kind_of(child) in _NORMS
-            and child.track_running_stats
-        )
+def _chain_of(layer: LinearNode | ConvolutionNode, parameters: Parameters) -> _Chain:
+    chain = _Chain([layer.node])
+    after = _reader(chain)
+    if after is not None and isinstance(layer, ConvolutionNode):
+        chain.norm = norm_of(after, parameters)
+        if chain.norm is not None:
+            chain.nodes.append(after)
+            after = _reader(chain)
+    if after is not None:
+        chain.other = _added(after, chain.nodes[-1])
+        if chain.other is not None:
+            chain.nodes.append(after)
+            after = _reader(chain)
+    known = None if after is None else activations.of_call(after)
+    if after is not None and known is not None:
+        chain.activation = known
+        chain.nodes.append(after)
+    return chain
 
-    def _activation(self, node: Node) -> Activation | None:
-        child = child_of(self.module, node)
-        if child is not None:
-            return activation_of(child) if len(node.args) == 1 else None
-        return activations.of_call(node.target, node.args, node.kwargs)
+
+def _reader(chain: _Chain) -> Node | None:
+    """The only one."""
+    last = chain.nodes[-1]
+    return next(iter(last.users)) if len(last.users) == 1 else None
 
 
 def _added(node: Node, one: Node) -> Node | None:
-    """What the node adds to `one`."""
+    """The tensor that the node adds to `one`."""
     is_call = node.op in ("call_function", "call_method")
     if not is_call or node.target not in _ADDITIONS or node.kwargs:
         return None
@@ -182,9 +148,4 @@ def _added(node: Node, one: Node) -> Node | None:
     if node.target in ("add_", operator.iadd) and first is not one:
         return None  # it writes to what others may read
     other: Any = second if first is one else first
-    return other  # type: ignore[no-any-return]
-
-
-def _replace(graph: Graph, node: Node, by: Any) -> None:
-    node.replace_all_uses_with(by)
-    graph.erase_node(node)
+    return other if value_of(other) is not None else None

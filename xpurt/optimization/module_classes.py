@@ -7,20 +7,17 @@ before, and `copy.deepcopy` and pickle find the class by the one that it is made
 """
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import torch
 from torch import Tensor, nn
+from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 from torch.utils import _pytree as pytree
 
-from xpurt.optimization import fused_layers
-from xpurt.optimization.comparison import comparison, runs_as_written
-from xpurt.optimization.fused_forward import (
-    ORIGINAL,
-    forget_fused_forward,
-    fused_forward_of,
-)
-from xpurt.optimization.joined_linears import joined_result
+from xpurt.optimization.comparison import requested_form
+from xpurt.optimization.fused_convolution import Geometry, convolution
+from xpurt.optimization.fused_linear import linear
+from xpurt.optimization.module_state import forget_state, state_of
 from xpurt.optimization.named_class import subclass
 from xpurt.optimization.packed_weights import never_pack
 
@@ -40,34 +37,58 @@ class _OptimizedLayer(OptimizedModule):
     """A linear layer or a convolution: by a primitive, where no gradient is wanted."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # As `fully_shard` does with a shard, which is a DTensor.
-        if isinstance(value, Tensor) and type(value) is not nn.Parameter:
-            never_pack(cast(nn.Module, self))
+        # As `fully_shard` does with a shard, which is a DTensor, and with what it gathers.
+        if isinstance(value, Tensor):
+            if type(value) is not nn.Parameter:
+                object.__setattr__(self, _IS_SHARDED, True)
+            elif _IS_SHARDED in vars(self):
+                never_pack(value)
         super().__setattr__(name, value)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        layer = cast(Any, self)
         given_alone = len(args) == 1 and not kwargs and type(args[0]) is Tensor
-        if given_alone and takes_primitives():
-            if isinstance(layer, nn.Linear):
-                found = joined_result(layer, *args)
-                return fused_layers.linear(layer, *args) if found is None else found
-            return fused_layers.convolution(layer, *args)
-        return original_class(layer).forward(layer, *args, **kwargs)
+        if not (given_alone and takes_primitives()):
+            return super().forward(*args, **kwargs)  # type: ignore[misc]
+        (x,), layer = args, cast(Any, self)
+        written = original_class(layer).forward
+        return state_of(layer).forms.run(
+            lambda: written(layer, x), lambda: _by_primitive(layer, x), args, kwargs
+        )
+
+
+_IS_SHARDED: Final = "_has_sharded_parameters"
+
+
+def _by_primitive(layer: Any, x: Tensor) -> Tensor:
+    if isinstance(layer, nn.Linear):
+        return linear(x, layer.weight, layer.bias)
+    geometry = Geometry(layer.stride, layer.padding, layer.dilation, layer.groups)
+    return convolution(x, layer.weight, layer.bias, geometry)
 
 
 class _OptimizedForward(OptimizedModule):
-    """A module in whose own forward layers are fused."""
+    """A module in whose forward layers are fused, where the program calls it itself: in
+    the forward of another such module it is part of that one's graph."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if not takes_primitives() or any(map(_is_subclass, args)):
+            return super().forward(*args, **kwargs)  # type: ignore[misc]
         module = cast(nn.Module, self)
-        original = original_class(module).forward
-        plan = fused_forward_of(module, original_class) if takes_primitives() else None
-        if plan is None or not plan.takes(module, args, kwargs):
-            return original(module, *args, **kwargs)
-        if (now := comparison()) is not None:
-            return now.call(module, original, plan.run, args)
-        return plan.run(module, *args)
+        state = state_of(module)
+        return state.forms.run(
+            lambda: _as_written(module, *args, **kwargs),
+            lambda: state.captured(_as_written)(module, *args, **kwargs),
+            args,
+            kwargs,
+        )
+
+
+def _as_written(module: Any, *args: Any, **kwargs: Any) -> Any:
+    return super(_OptimizedForward, module).forward(*args, **kwargs)
+
+
+def _is_subclass(x: Any) -> bool:
+    return isinstance(x, Tensor) and type(x) not in (Tensor, nn.Parameter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +135,14 @@ def takes_primitives() -> bool:
     """Whether a call now may go to primitives: nothing records, transforms or compiles
     what runs."""
     return not (
-        runs_as_written()
+        torch.compiler.is_compiling()
+        or requested_form() is False
         or torch.is_grad_enabled()
-        or torch.compiler.is_compiling()
+        or nn.modules.module._has_any_global_hook()  # type: ignore[no-untyped-call]
         or torch._C._get_tracing_state()
         or torch._C._len_torch_dispatch_stack()
         or torch._C._len_torch_function_stack()
+        or is_fx_symbolic_tracing()
         or torch._C._functorch.peek_interpreter_stack() is not None
     )
 
@@ -156,7 +179,7 @@ def restore_class(module: nn.Module) -> None:
     parts = [_OptimizedRoot] if _OptimizedRoot in type(module).__mro__ else []
     kind = original_class(module)
     module.__class__ = _optimized(*parts, kind) if parts else kind
-    forget_fused_forward(module)
+    forget_state(module)
 
 
 def may_change_class(module: nn.Module) -> bool:
@@ -175,7 +198,7 @@ def _optimized(*made_of: type) -> type[nn.Module]:
     """made_of: some of _PARTS, and the class as the user wrote it."""
     if made_of not in _classes:
         *parts, kind = cast(Any, made_of)
-        _classes[made_of] = subclass(kind, *parts, **{ORIGINAL: kind.forward})
+        _classes[made_of] = subclass(kind, *parts)
     return _classes[made_of]
 
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from xpurt.optimization.fused_layers import types_of_cpu
 from xpurt.optimization.inference import optimize_for_inference
 from xpurt.optimization.module_classes import is_optimized
+from xpurt.optimization.primitives import types_of_cpu
 from xpurt.optimization.report import Report
 from xpurt.optimization.training.optimize_training import optimize_for_training
 
@@ -45,13 +45,13 @@ def optimize(
 ) -> nn.Module | tuple[nn.Module, Optimizer]:
     """A model that computes the same in less time, for tensors of the CPU and of xpu.
 
-    In calls without gradients, in evaluation mode, batch norms are folded into the
+    In calls without gradients, batch norms in evaluation mode are folded into the
     convolutions before them, and convolutions and linear layers are one primitive with
     the addition and the activation that follow. Weights are packed once per version of
-    the parameters. Any other call (with gradients, in training mode, under
-    `torch.compile`, of a module whose fused members have hooks) runs as written.
-    Parameters and their names stay: `state_dict` loads both ways, and new values are
-    seen.
+    the parameters. The graph comes from Dynamo, whose guards are checked in each call.
+    Any other call (with gradients, under `torch.compile`) runs as written. The first calls
+    measure both forms, and the faster one stays. Parameters and their names stay:
+    `state_dict` loads both ways, and new values are seen.
 
     optimizer: the model is for training instead, and is in training mode: parameters of
     its layers become bfloat16, the optimizer keeps the 16 bits that are missing to
@@ -59,10 +59,11 @@ def optimize(
     dtype: None, as the model; or float32, bfloat16, float16: each call then runs under
     `torch.autocast` of that type. Parameters keep theirs.
     sample_input: what one call takes: a tensor, a tuple of arguments, or a dict of
-    arguments by name. With it each fused part is compared with the original, and left
-    as it was if it differs by more than rounding; images are processed in
-    channels_last, the layout of packed weights of convolutions, if the model computes
-    the same in it; and `report.times` is filled.
+    arguments by name. With it the model is compared with the original, and left as it
+    was if it differs by more than rounding; images are processed in channels_last, the
+    layout of packed weights of convolutions, if the model computes the same in it; and
+    both forms are measured, which calls the model up to 48 times and fills
+    `report.times`.
     inplace: changes the model instead of a copy.
 
     Returns the model, or the model and the optimizer. The model's attribute `report`

@@ -1,12 +1,12 @@
 """Weights in the layout of a primitive, made once per version of the parameters.
 
-Note [Packs of a layer]
-~~~~~~~~~~~~~~~~~~~~~~~
-A pack is made of a layer's parameters, and of the statistics of a batch norm that is
+Note [Packs of a weight]
+~~~~~~~~~~~~~~~~~~~~~~~~
+A pack is made of a weight, of its bias, and of the statistics of a batch norm that is
 folded into them. It is good as long as these are the same memory in the same version: an
 optimizer's step, `load_state_dict` and any other write change the version. A write
 through `.data` or through NumPy does not; `forget_packs` is for those. Packs lie beside
-the module, are dropped with it, and are neither copied nor saved.
+the weight, are dropped with it, and are neither copied nor saved.
 
 `fully_shard` gathers parameters into the same memory in each call, and keeps the version
 as it was. So a layer that had a sharded parameter has no packs any more: they would be
@@ -15,20 +15,20 @@ wrong after the next step, and hold in each rank what was sharded.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, MutableMapping
 from typing import Any, Final
-from weakref import WeakKeyDictionary, WeakSet
 
 import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from xpurt.optimization.weight_version import WeightVersion
 
-# Of each layer: one per shape of the input that the primitive's layout depends on.
+# Of each weight: one per shape of the input that the primitive's layout depends on.
 _MOST: Final = 8
 
-_packs: WeakKeyDictionary[nn.Module, dict[int, "_Packs"]] = WeakKeyDictionary()
-_never_packed: WeakSet[nn.Module] = WeakSet()
+# By the weight; None if it is never packed.
+_packs: MutableMapping[Tensor, "dict[int, _Packs] | None"] = WeakIdKeyDictionary()
 _lock: Final = threading.Lock()
 
 
@@ -51,15 +51,18 @@ class _Packs:
 
 
 def packed(
-    layer: nn.Module,
     parameters: tuple[Tensor | None, ...],
     use: Hashable,
     pack: Callable[[], Any],
 ) -> Any:
-    """What `pack()` made for this use of the layer, made again if a parameter changed.
-    Parameters of other layers that are joined to it come after its own."""
+    """What `pack()` made for this use of the parameters, made again if one changed. The
+    first is the weight; its bias and what is folded into it, or joined to it, follow."""
+    weight, *_ = parameters
+    assert weight is not None
     with _lock:
-        by_count = _packs.setdefault(layer, {})
+        by_count = _packs.setdefault(weight, {})
+        if by_count is None:
+            return pack()
         found = by_count.get(len(parameters))
         if found is None or not found.are_of(parameters):
             found = by_count[len(parameters)] = _Packs(parameters)
@@ -75,24 +78,26 @@ def packed(
     return made
 
 
-def may_be_packed(layer: nn.Module) -> bool:
-    """Whether all writes to the parameters of the layer are counted. Those of
+def may_be_packed(*parameters: Tensor | None) -> bool:
+    """Whether all writes to the parameters are counted. Those of
     FullyShardedDataParallel are no parameters in a call."""
-    kinds = [type(each) for each in (layer.weight, layer.bias) if each is not None]
-    plain = all(kind is nn.Parameter for kind in kinds)
-    return plain and layer not in _never_packed
+    return all(
+        each is None
+        or (type(each) is nn.Parameter and _packs.get(each, {}) is not None)
+        for each in parameters
+    )
 
 
-def never_pack(layer: nn.Module) -> None:
-    """The parameters of the layer change without a count from now on."""
+def never_pack(parameter: Tensor) -> None:
+    """The parameter changes without a count from now on."""
     with _lock:
-        _never_packed.add(layer)
-        _packs.pop(layer, None)
+        _packs[parameter] = None
 
 
 def forget_packs(model: nn.Module) -> None:
     """Drops the packed weights of all layers of a model, as after writes that autograd
     does not count."""
     with _lock:
-        for each in model.modules():
-            _packs.pop(each, None)
+        for each in model.parameters():
+            if _packs.get(each) is not None:
+                del _packs[each]

@@ -31,17 +31,18 @@ _MOST_MULTIPLICATIONS: Final = 0.5  # of those of a direct convolution
 _LEAST_TILES: Final = 8  # per thread
 
 
-def takes_winograd(layer: Any, x: Tensor) -> bool:
-    """Whether the algorithm computes the layer's convolution of images in channels_last,
-    and is expected to take less time than a direct one. x: (batch, channels, ...)."""
+def takes_winograd(weight: Tensor, geometry: Any, x: Tensor) -> bool:
+    """Whether the algorithm computes the convolution of images in channels_last, and is
+    expected to take less time than a direct one. weight: (out, in, ...).
+    x: (batch, in, ...)."""
     return (
-        layer.kernel_size == (3, 3)
-        and layer.stride == layer.dilation == (1, 1)
-        and layer.groups == 1
+        weight.shape[2:] == (3, 3)
+        and geometry.stride == geometry.dilation == (1, 1)
+        and geometry.groups == 1
         and x.dtype == torch.float32
-        and layer.in_channels % _LANES == 0
-        and layer.out_channels % _PANEL == 0
-        and _pays(x.shape, layer.padding)
+        and weight.shape[1] % _LANES == 0
+        and weight.shape[0] % _PANEL == 0
+        and _pays(x.shape, geometry.padding)
         and is_allowed()
         and _has_lanes()
         and (x.device.type == "cpu" or _is_memory_of_host(x))

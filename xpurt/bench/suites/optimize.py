@@ -20,7 +20,7 @@ from xpurt.bench.other_libraries import (
 )
 from xpurt.bench.processor import at_most
 from xpurt.bench.row import LARGE, Other, Row, Suite, Unavailable, Work
-from xpurt.optimization.fused_layers import types_of_cpu
+from xpurt.optimization.primitives import types_of_cpu
 
 Forward = Callable[[Tensor], object]
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from xpurt import mapping
 from xpurt.optimization.autocast.converted_weights import can_be_kept, converted
-from xpurt.optimization.fused_layers import types_of_cpu
+from xpurt.optimization.primitives import types_of_cpu
 
 # On xpu the op with a packed weight costs more per call than PyTorch's, about 60 us on an
 # AMD EPYC (2026-11-26), so weights of fewer elements are reordered in each call.

@@ -5,17 +5,18 @@ import math
 from typing import Any, Final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.fx import Node
 from torch.nn import functional as F
 
 from xpurt.optimization.patterns.graph_calls import (
     arguments,
-    dtype_read_of,
+    cast_of,
+    dtype_of,
     name_of,
     operands,
 )
-from xpurt.optimization.patterns.pattern import KindOf, Match, Pattern
+from xpurt.optimization.patterns.pattern import Match, Parameters, Pattern
 
 # In bfloat16, PyTorch's op takes 0.3 to 0.8 of the time of the separate ops with 8 to 32
 # queries of 128 keys, but 1.1 to 1.5 with 64 and more, and 1.7 to 1.9 with one of 512 keys
@@ -103,20 +104,16 @@ def _is_mask(mask: Tensor, is_filled: bool, q: Tensor, k: Tensor) -> bool:
     )
 
 
-def _find(module: nn.Module, node: Node, kind_of: KindOf) -> Match | None:
+def _find(node: Node, parameters: Parameters) -> Match | None:
     if name_of(node) != "matmul" or len(node.args) != 2 or node.kwargs:
         return None
     weights: Any
     weights, v = node.args
     nodes: list[Any] = [node]
-    cast_to: Any = None
-    if name_of(weights) in ("to", "type_as") and len(weights.args) == 2:
-        is_read = name_of(weights) == "to"
-        cast_to = dtype_read_of(weights.args[1]) if is_read else weights.args[1]
-        if cast_to is None:
-            return None
-        nodes += [weights, *([weights.args[1]] if is_read else [])]
-        weights = weights.args[0]
+    cast_to = None
+    if (cast := cast_of(weights)) is not None:
+        nodes.append(weights)
+        weights, cast_to = cast
     given = None
     if name_of(weights) == "softmax":
         given = arguments(weights, "input", "dim", "_stacklevel", "dtype")
@@ -131,7 +128,7 @@ def _find(module: nn.Module, node: Node, kind_of: KindOf) -> Match | None:
         if found is None:
             continue
         q, k, scale, divisor, product = found
-        if cast_to is not None and cast_to is not q:
+        if cast_to is not None and cast_to != dtype_of(q):
             continue
         taken = [*nodes, *masking, *product]
         args = (

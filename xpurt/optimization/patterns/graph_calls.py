@@ -1,10 +1,14 @@
-"""What a node of a graph calls, in whichever of PyTorch's ways it is written."""
+"""What a node of a graph of Dynamo's calls, in whichever of PyTorch's ways it is
+written."""
 
+import inspect
+import math
 import operator
+from functools import cache
 from typing import Any, Final
 
 import torch
-from torch import nn
+from torch import Tensor
 from torch.fx import Node
 from torch.nn import functional as F
 
@@ -26,6 +30,10 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "type_as": (),
 }
 _NAMES: Final = {each: name for name, them in _FUNCTIONS.items() for each in them}
+
+# Where functions write to nothing but what their names or arguments say.
+_KNOWN: Final = ("torch", "torch.functional", "torch.nn.functional", "torch._C._nn")
+_READ_ONLY: Final = (operator.__name__, math.__name__, "_operator")
 
 
 def name_of(node: Any) -> str:
@@ -54,40 +62,71 @@ def operands(node: Any, name: str) -> tuple[tuple[Any, Any], ...]:
     return (one, other), (other, one)
 
 
-def dtype_read_of(node: Any) -> Node | None:
-    """Whose dtype the node reads."""
-    if isinstance(node, Node) and node.target is getattr and node.args[1] == "dtype":
-        read = node.args[0]
-        return read if isinstance(read, Node) else None
+def value_of(node: Any) -> Tensor | None:
+    """A tensor without elements, as the node's value is; None if that is none."""
+    value = node.meta.get("example_value") if isinstance(node, Node) else None
+    return value if isinstance(value, Tensor) else None
+
+
+def dtype_of(node: Any) -> torch.dtype | None:
+    value = value_of(node)
+    return None if value is None else value.dtype
+
+
+def cast_of(node: Any) -> tuple[Any, torch.dtype | None] | None:
+    """What a node casts, and to which dtype; None if it casts nothing."""
+    name = name_of(node)
+    if name == "float" and len(node.args) == 1 and not node.kwargs:
+        return node.args[0], torch.float32
+    if name == "type_as" and len(node.args) == 2 and not node.kwargs:
+        return node.args[0], dtype_of(node)
+    if name == "to":
+        given = arguments(node, "input", "dtype")
+        if given is not None and isinstance(given.get("dtype"), torch.dtype):
+            return given["input"], given["dtype"]
     return None
 
 
-def child_of(module: nn.Module, node: Any) -> nn.Module | None:
-    """The module that a node calls."""
-    if not isinstance(node, Node) or node.op != "call_module":
-        return None
-    return module.get_submodule(str(node.target))
-
-
-def may_write(module: nn.Module, node: Node) -> bool:
-    """Whether the call of a node may write to tensors that others read."""
-    child = child_of(module, node)
-    if child is not None:
-        return any(
-            getattr(each, "inplace", False)
-            or not type(each).__module__.startswith(("torch.nn.", "torch.ao.nn."))
-            for each in child.modules()
-        )
-    name = getattr(node.target, "__name__", str(node.target))
-    if node.kwargs.get("inplace") or "out" in node.kwargs:
+def may_write(node: Node) -> bool:
+    """Whether the call of a node may write to tensors that others read, or change what
+    the calls after it compute."""
+    target: Any = node.target
+    if node.op == "call_method":
+        return str(target).endswith("_") and not str(target).endswith("__")
+    if node.op != "call_function":
+        return False
+    if isinstance(target, torch._ops.OpOverload):
+        return bool(target._schema.is_mutable)
+    name, module = getattr(target, "__name__", ""), getattr(target, "__module__", "")
+    if module in _READ_ONLY:
+        return name in _WRITING_OPERATORS
+    if target in _NORMS:
+        return bool(_given(node).get("training", _given(node).get("use_input_stats")))
+    if name.endswith("_") or "out" in node.kwargs or module not in _KNOWN:
         return True
-    is_operator = node.target in vars(operator).values()
-    return (
-        name.endswith("_")
-        or name == "setitem"
-        or (
-            is_operator
-            and name.startswith("i")
-            and name not in ("inv", "invert", "index")
-        )
-    )
+    return _is_inplace(node)
+
+
+_WRITING_OPERATORS: Final = {"setitem", "delitem"} | {
+    name for name in dir(operator) if name.startswith("i") and name[1:] in dir(operator)
+}
+
+
+_NORMS: Final = (F.batch_norm, F.instance_norm)
+
+
+def _given(node: Node) -> dict[str, Any]:
+    return dict(zip(_parameters(node.target), node.args, strict=False)) | node.kwargs
+
+
+def _is_inplace(node: Node) -> bool:
+    given = _given(node)
+    return bool(given.get("inplace")) or given.get("max_norm") is not None
+
+
+@cache
+def _parameters(function: Any) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # a builtin one, which has no such argument
+        return ()

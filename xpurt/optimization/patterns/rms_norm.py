@@ -4,17 +4,18 @@ model writes it in ops, as the classes of transformers do."""
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.fx import Node
 from torch.nn import functional as F
 
 from xpurt.optimization.patterns.graph_calls import (
     arguments,
-    dtype_read_of,
+    cast_of,
+    dtype_of,
     name_of,
     operands,
 )
-from xpurt.optimization.patterns.pattern import KindOf, Match, Pattern
+from xpurt.optimization.patterns.pattern import Match, Parameters, Pattern
 
 
 def rms_norm(
@@ -43,52 +44,26 @@ def _as_written(
     return weight * (values.to(x.dtype) if is_cast_back else values)
 
 
-def _find(module: nn.Module, node: Node, kind_of: KindOf) -> Match | None:
+def _find(node: Node, parameters: Parameters) -> Match | None:
     for weight, normed in operands(node, "mul"):
-        if not isinstance(weight, Node) or weight.op != "get_attr":
+        if weight not in parameters:
             continue
-        casts: list[Node] = []
-        cast_from = _is_cast_to_type_of(normed)
-        if cast_from is not None:
-            read, inner = cast_from
-            casts.append(normed)
-            if normed.args[1] is not read:
-                casts.append(normed.args[1])
-        else:
-            read, inner = None, normed
+        back, inner = cast_of(normed), normed
+        if back is not None:
+            inner, _ = back
         for values, scale in operands(inner, "mul"):
             found = _scale(values, scale)
             if found is None:
                 continue
             eps, nodes = found
-            x, is_float32 = values, False
-            if (before := _is_float_of(values)) is not None:
-                x, is_float32 = before, True
-                nodes = [values, *nodes]
-            if not isinstance(x, Node) or (read is not None and read is not x):
+            x, before = values, cast_of(values)
+            if before is not None and before[1] == torch.float32:
+                x, nodes = before[0], [values, *nodes]
+            if not isinstance(x, Node) or (back and back[1] != dtype_of(x)):
                 continue
-            taken = (*nodes, inner, *reversed(casts), node)
-            args = (x, weight, eps, is_float32, read is not None)
-            return Match(tuple(taken), rms_norm, args)
-    return None
-
-
-def _is_cast_to_type_of(node: Any) -> tuple[Node, Any] | None:
-    """The tensor whose type a value is cast to, and the value."""
-    name = name_of(node)
-    if name not in ("to", "type_as") or len(node.args) != 2 or node.kwargs:
-        return None
-    value, other = node.args
-    read = dtype_read_of(other) if name == "to" else other
-    return None if not isinstance(read, Node) else (read, value)
-
-
-def _is_float_of(node: Any) -> Any:
-    """The value that is cast to float32."""
-    if name_of(node) == "float" and len(node.args) == 1:
-        return node.args[0]
-    if name_of(node) == "to" and node.args[1:] == (torch.float32,) and not node.kwargs:
-        return node.args[0]
+            taken = (*nodes, inner, *([normed] if back else []), node)
+            args = (x, weight, eps, x is not values, back is not None)
+            return Match(taken, rms_norm, args, weight)
     return None
 
 

@@ -14,30 +14,24 @@ float32 and bfloat16, 2026-11-26):
 
 from typing import Final
 
-from torch import nn
 from torch.fx import Graph
 
 from xpurt.optimization.patterns.attention import ATTENTION
-from xpurt.optimization.patterns.pattern import KindOf, replace
+from xpurt.optimization.patterns.pattern import Parameters, replace
 from xpurt.optimization.patterns.rms_norm import RMS_NORM
 from xpurt.optimization.patterns.swiglu import SWIGLU
 
 PATTERNS: Final = (ATTENTION, SWIGLU, RMS_NORM)
 
 
-def fuse_patterns(
-    module: nn.Module, graph: Graph, kind_of: KindOf
-) -> tuple[set[str], list[tuple[str, str]]]:
-    """The names of the modules that are no longer called by themselves, and for each
-    match the layer and the pattern's name."""
-    members: set[str] = set()
+def fuse_patterns(graph: Graph, parameters: Parameters) -> list[tuple[str, str]]:
+    """For each match the weight's name, or "", and the pattern's name."""
     rows: list[tuple[str, str]] = []
     for node in list(graph.nodes):
         for pattern in PATTERNS:
-            match = pattern.find(module, node, kind_of)
-            called = None if match is None else replace(module, graph, match)
-            if match is not None and called is not None:
-                members |= called
-                rows.append((match.layer, pattern.name))
+            match = pattern.find(node, parameters)
+            if match is not None and replace(graph, match):
+                name = parameters[match.weight] if match.weight else ""
+                rows.append((name, pattern.name))
                 break
-    return members, rows
+    return rows

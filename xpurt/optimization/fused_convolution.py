@@ -1,0 +1,216 @@
+"""Convolutions, each with what is around it as one primitive."""
+
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from xpurt.optimization.activations import NONE, Activation
+from xpurt.optimization.packed_weights import packed
+from xpurt.optimization.primitives import (
+    adds,
+    dtype_of_primitive,
+    finished,
+    in_type,
+    is_packed,
+)
+from xpurt.optimization.winograd_layers import pack_winograd_weight, takes_winograd
+
+# Formats of xpurt::fused_convolution.
+_CONTIGUOUS: Final = 0
+_CHANNELS_LAST: Final = 1
+
+
+class Geometry(NamedTuple):
+    """As the arguments of torch.convolution, a number per spatial dimension."""
+
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int = 1
+
+
+class Norm(NamedTuple):
+    """A batch norm by its running statistics."""
+
+    mean: Tensor
+    variance: Tensor
+    weight: Tensor | None
+    bias: Tensor | None
+    eps: float
+
+
+class _Layer(NamedTuple):
+    weight: Tensor  # (out, in / groups, ...)
+    bias: Tensor | None
+    geometry: Geometry
+    norm: Norm | None
+
+    @property
+    def parameters(self) -> tuple[Tensor | None, ...]:
+        if self.norm is None:
+            return self.weight, self.bias
+        mean, variance, weight, bias, _ = self.norm
+        return self.weight, self.bias, weight, bias, mean, variance
+
+    @property
+    def use(self) -> tuple[Any, ...]:
+        """What a pack depends on beside the parameters."""
+        return self.geometry, None if self.norm is None else self.norm.eps
+
+    def folded(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
+        """The weight and the bias with the norm folded in, which is done in float32."""
+        if self.norm is None:
+            return in_type(dtype, self.weight, self.bias)
+        weight, bias = in_type(torch.float32, self.weight, self.bias)
+        norm = self.norm
+        scale = torch.rsqrt(norm.variance.float() + norm.eps)
+        if norm.weight is not None:
+            scale = scale * norm.weight
+        shift = -norm.mean if bias is None else bias - norm.mean
+        shift = shift * scale
+        if norm.bias is not None:
+            shift = shift + norm.bias
+        weight = weight * scale.reshape(-1, *[1] * (weight.dim() - 1))
+        return in_type(dtype, weight, shift)
+
+
+def convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    geometry: Geometry,
+    norm: Norm | None = None,
+    other: Tensor | None = None,
+    activation: Activation = NONE,
+) -> Tensor:
+    """activation(norm(convolution of x) + other), without gradients.
+    x: (batch, channels, ...)."""
+    trained = () if norm is None else (norm.weight, norm.bias)
+    dtype = dtype_of_primitive(x, weight, bias, *trained)
+    if dtype is None or x.dim() != weight.dim():
+        y = _as_written(x, weight, bias, geometry)
+        if norm is not None:
+            y = F.batch_norm(y, *norm[:4], False, 0.0, norm.eps)
+        return finished(y, other, activation)
+    sizes = output_sizes(x, weight, geometry)
+    if not adds(other, dtype, sizes):
+        y = convolution(x, weight, bias, geometry, norm)
+        return finished(y, other, activation)
+    x, layer = x.to(dtype), _Layer(weight, bias, geometry, norm)
+    if x.device.type == "cpu":
+        return _on_cpu(layer, x, other, activation)
+    return _on_xpu(layer, x, other, activation, sizes)
+
+
+def _as_written(
+    x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry
+) -> Tensor:
+    op = (F.conv1d, F.conv2d, F.conv3d)[weight.dim() - 3]
+    return op(x, weight, bias, *geometry)
+
+
+def output_sizes(x: Tensor, weight: Tensor, geometry: Geometry) -> list[int]:
+    sizes = [x.shape[0], weight.shape[0]]
+    axes = zip(x.shape[2:], weight.shape[2:], *geometry[:3], strict=True)
+    for size, kernel, stride, padding, dilation in axes:
+        sizes.append((size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1)
+    return sizes
+
+
+def _on_cpu(
+    layer: _Layer, x: Tensor, other: Tensor | None, activation: Activation
+) -> Tensor:
+    """Packed weights make the result channels_last, so they are for such images. Others
+    would be copied, which takes longer than PyTorch's own convolution."""
+    stride, padding, dilation, groups = layer.geometry
+    geometry = padding, stride, dilation, groups
+    packs = _is_channels_last(x)
+    if packs and takes_winograd(layer.weight, layer.geometry, x):
+        return _by_winograd(layer, x, other, activation)
+
+    def pack() -> tuple[Tensor, Tensor | None]:
+        weight, bias = layer.folded(x.dtype)
+        if packs:
+            weight = torch.ops.mkldnn._reorder_convolution_weight(
+                weight, *geometry, x.shape
+            )
+        return weight, bias
+
+    weight, bias = packed(layer.parameters, (x.dtype, packs, *layer.use), pack)
+    if not packs:
+        y = torch.convolution(
+            x, weight, bias, stride, padding, dilation, False, [0] * len(stride), groups
+        )
+        return finished(y, other, activation)
+    op = torch.ops.mkldnn._convolution_pointwise
+    if other is None:
+        y = op(x, weight, bias, *geometry, *activation.of_mkldnn)
+    elif groups == 1:
+        after = "add", 1.0, *activation.of_mkldnn
+        y = op.binary(x, other, weight, bias, *geometry, *after)
+    else:  # the op has no primitive with an addition
+        y = activation(op(x, weight, bias, *geometry, *NONE.of_mkldnn) + other)
+    return y
+
+
+def _is_channels_last(x: Tensor) -> bool:
+    return x.dim() > 3 and x.is_contiguous(memory_format=_channels_last(x))
+
+
+def _channels_last(x: Tensor) -> torch.memory_format:
+    return torch.channels_last if x.dim() == 4 else torch.channels_last_3d
+
+
+def _on_xpu(
+    layer: _Layer,
+    x: Tensor,
+    other: Tensor | None,
+    activation: Activation,
+    sizes: list[int],
+) -> Tensor:
+    format, order = _CONTIGUOUS, torch.contiguous_format
+    if x.dim() > 3:
+        format, order = _CHANNELS_LAST, _channels_last(x)
+    images = x.contiguous(memory_format=order)
+    if other is not None:
+        other = other.contiguous(memory_format=order)
+    if takes_winograd(layer.weight, layer.geometry, images):
+        y: Tensor = _by_winograd(layer, images, other, activation)
+        return y if images is x else y.contiguous()
+    arguments: tuple[Any, ...] = (
+        list(layer.weight.shape), *layer.geometry, activation.name, activation.alpha,
+        activation.beta, format, format,
+    )  # fmt: skip
+
+    def pack() -> tuple[Tensor, Tensor | None] | None:
+        weight, bias = layer.folded(x.dtype)
+        op = torch.ops.xpurt.pack_convolution_weight
+        made = op(images, weight, bias, other, *arguments)
+        return (made if is_packed(made, x) else weight), bias
+
+    use = x.dtype, x.device, x.shape, other is None, activation, *layer.use
+    weight, bias = packed(layer.parameters, use, pack)
+    fused = torch.ops.xpurt.fused_convolution
+    y = fused(images, weight, bias, other, *arguments)
+    return y if images is x else y.contiguous()
+
+
+def _by_winograd(
+    layer: _Layer, images: Tensor, other: Tensor | None, activation: Activation
+) -> Tensor:
+    """images: in channels_last, as is the result."""
+
+    def pack() -> tuple[Tensor, Tensor | None]:
+        weight, bias = layer.folded(images.dtype)
+        return pack_winograd_weight(weight), bias
+
+    weight, bias = packed(layer.parameters, ("winograd", *layer.use), pack)
+    if other is not None:
+        other = other.contiguous(memory_format=torch.channels_last)
+    is_relu = activation == Activation("relu")
+    op = torch.ops.xpurt.winograd_conv2d
+    padding = layer.geometry.padding
+    y: Tensor = op(images, weight, bias, other, padding, is_relu)
+    return y if is_relu else activation(y)
