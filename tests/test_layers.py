@@ -46,7 +46,7 @@ IMPORTED_BY_NAME = {
     "text",
     "xpurt.compiler.call_time",
     "xpurt.compiler.generated_code",
-    "xpurt.compiler.random_ops",
+    "xpurt.compiler.device_ops",
     "xpurt.compiler.paired_rounds",
     "xpurt.compiler.sequential_rounds",
     "xpurt.kernels.winograd",

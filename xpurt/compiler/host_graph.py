@@ -19,11 +19,14 @@ from typing import Any, Final
 
 import torch
 from torch._inductor.virtualized import V
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
 from xpurt import _C
+from xpurt.compiler import device_ops
+from xpurt.compiler.device_only import ops as device_only
 
 _HOME: Final = "xpurt_home"
 _NAMES: Final = "xpurt_names"
@@ -150,9 +153,12 @@ def on_device_again(graph: GraphModule, home: Home) -> GraphModule | None:
         if node.op == "output":
             node.meta = {key: node.meta[key] for key in node.meta.keys() - _OUR_KEYS}
             continue
+        node.target = device_ops.of_device(node.target)
         node.args, node.kwargs = pytree.tree_map(moved, (node.args, node.kwargs))
         if "val" in node.meta:
-            found = pytree.tree_map(lambda each: _faked(each, device), node.meta["val"])
+            found = pytree.tree_map(
+                lambda each: device_ops.faked(each, device), node.meta["val"]
+            )
             node.meta["val"] = found
     made.recompile()
     return made
@@ -171,7 +177,7 @@ def is_on_device(graph: GraphModule) -> bool:
 def on_device_inputs(inputs: Sequence[Any], home: Home) -> list[Any]:
     """The inputs that the graph of on_device_again() is compiled with."""
     device = torch.device("xpu", home.index)
-    return [_faked(each, device) for each in inputs]
+    return [device_ops.faked(each, device) for each in inputs]
 
 
 def results_on_device(results: Sequence[Any], home: Home) -> list[Any]:
@@ -179,7 +185,7 @@ def results_on_device(results: Sequence[Any], home: Home) -> list[Any]:
     them."""
     device = torch.device("xpu", home.index)
     return [
-        _faked(each, device) if on_device else each
+        device_ops.faked(each, device) if on_device else each
         for each, on_device in zip(results, home.on_device, strict=True)
     ]
 
@@ -187,7 +193,7 @@ def results_on_device(results: Sequence[Any], home: Home) -> list[Any]:
 def _is_portable(node: Node) -> bool:
     if node.op != "call_function":
         return node.op in ("placeholder", "output")
-    namespace = getattr(node.target, "namespace", "")
+    namespace = getattr(device_ops.of_device(node.target), "namespace", "")
     is_python = namespace == "" and not isinstance(node.target, torch._ops.OpOverload)
     return (is_python or namespace in ("aten", "prims")) and not (
         "_for_cpu" in node.name or _is_random(node)
@@ -205,19 +211,6 @@ def _is_random(node: Node) -> bool:
     return True
 
 
-def _faked(value: Any, device: torch.device) -> Any:
-    """The tensor on a device, without memory. It is conjugated or negated if the tensor
-    is: Inductor removes a clone that changes no property, and such a clone resolves."""
-    if not isinstance(value, FakeTensor):
-        return value
-    with value.fake_mode:
-        made = torch.empty_strided(
-            value.size(), value.stride(), dtype=value.dtype, device=device
-        )
-        made = made.conj() if value.is_conj() else made
-        return torch._neg_view(made) if value.is_neg() else made
-
-
 def on_host(value: Any) -> Any:
     """The CPU tensor in place of an xpu tensor: without memory for a compiler's fake
     tensor, over the same bytes for any other. Other values are returned as they are.
@@ -225,7 +218,7 @@ def on_host(value: Any) -> Any:
     if not isinstance(value, torch.Tensor) or value.device.type != "xpu":
         return value
     if isinstance(value, FakeTensor):
-        return _faked(value, _CPU)
+        return device_ops.faked(value, _CPU)
     with unset_fake_temporarily():
         return _C.share_with_cpu(value.detach())
 
@@ -248,7 +241,8 @@ def divide_home(joint: Home, forward: GraphModule, backward: GraphModule) -> Non
 
 def _convert(module: GraphModule, node: Node, seen: dict[int, Any]) -> None:
     if node.op not in ("placeholder", "output"):
-        node.args, node.kwargs = pytree.tree_map(_host_device, (node.args, node.kwargs))
+        node.target = _for_host(node.target)
+        node.args, node.kwargs = pytree.tree_map(_for_host, (node.args, node.kwargs))
     if node.op == "get_attr":
         value = _attribute(module, node)
         if isinstance(value, torch.Tensor) and value.device.type == "xpu":
@@ -277,7 +271,11 @@ def _constant(value: Any) -> Any:
         return found.clone()
 
 
-def _host_device(value: Any) -> Any:
+def _for_host(value: Any) -> Any:
+    """A device or an op, which may be an operand of another op, in a graph for the
+    host."""
+    if isinstance(value, OpOverload) and value in device_only.found():
+        return device_ops.of_host(value)
     if isinstance(value, torch.device) and value.type == "xpu":
         return _CPU
     return value

@@ -31,6 +31,7 @@ from xpurt.compiler import (
     host_attention,
     host_code,
     host_graph,
+    inductor_devices,
     kernel_launch,
     op_by_op,
     other_programs,
@@ -40,6 +41,8 @@ from xpurt.compiler import (
     second_form,
     traced_layouts,
 )
+from xpurt.compiler.device_only import ops as device_only
+from xpurt.compiler.device_only import results
 from xpurt.compiler.form_estimate import Estimate, work_of
 from xpurt.compiler.frozen import code_constants, forms, primitives
 from xpurt.compiler.warn_once import warn_once
@@ -49,12 +52,12 @@ from xpurt.kernels import get_kernel_policy
 
 def change(compile_fx: ModuleType) -> None:
     """Makes torch.compile take xpu tensors."""
-    _leave_triton()
+    inductor_devices.define()
     called_ops.define()
-    _compute_beside_numbers()
     cpu_programs.decide_as_without_xpu()
-    _ask_the_cpu_for_convolutions()
     random_ops.define()
+    device_only.define()
+    results.define()
     host_attention.define()
     traced_layouts.define()
     divided_graphs.define()
@@ -74,43 +77,6 @@ def change(compile_fx: ModuleType) -> None:
     lowered.run_node = _check_devices(lowered.run_node)
     graph = compile_fx.CompiledFxGraph
     graph.post_compile = _post_compile(graph.post_compile)
-
-
-def _leave_triton() -> None:
-    """Inductor compiles for its list of GPUs by Triton, which has no xpu without
-    Intel's driver."""
-    from torch._inductor import utils
-    from torch._inductor.codegen import common
-
-    utils.GPU_TYPES.remove("xpu")
-    common.init_backend_registration()
-    common.custom_backend_passes["xpu"] = host_code.KeyOfHome()
-
-
-def _compute_beside_numbers() -> None:
-    """The result of an op of a CPU tensor without dimensions and of tensors on a GPU is
-    on the GPU, whichever is the first operand."""
-    from torch._inductor import lowering
-
-    before = vars(lowering)["is_gpu"]
-    vars(lowering)["is_gpu"] = lambda device: device == "xpu" or before(device)
-
-
-def _ask_the_cpu_for_convolutions() -> None:
-    """Inductor packs weights for oneDNN's convolutions and products, which the CPU's
-    kernels compute for xpu tensors, too. Of bfloat16 and float16 it expects that every
-    xpu device has them, but a CPU without AVX-512 has not."""
-    from torch._inductor.fx_passes import mkldnn_fusion
-
-    fusion = vars(mkldnn_fusion)
-    bf16 = fusion["is_mkldnn_bf16_supported"]
-    fp16 = fusion["is_mkldnn_fp16_supported"]
-    fusion["is_mkldnn_bf16_supported"] = functools.partial(_of_the_cpu, bf16)
-    fusion["is_mkldnn_fp16_supported"] = functools.partial(_of_the_cpu, fp16)
-
-
-def _of_the_cpu(before: Callable[[str], bool], device_type: str) -> bool:
-    return before("cpu" if device_type.startswith("xpu") else device_type)
 
 
 def _check_devices(before: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,6 +108,10 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         if not found:
             return before(model, inputs, *args, **kwargs)
         op_by_op.keep_fullgraph()
+        if unknown := device_only.without_functional_form(model):
+            packages.refuse(unknown)
+            op_by_op.announce(unknown)
+            return model.forward
         form = form_of(found, model)
         if form == Form.SYCL or config.freezing:
             encoder_layers.inline(model)
@@ -221,7 +191,8 @@ def _convert_before(before: Callable[..., Any]) -> Callable[..., Any]:
     def compile(
         graph: torch.fx.GraphModule, inputs: Sequence[Any], *args: Any, **kwargs: Any
     ) -> Any:
-        return before(graph, _to_host(graph, inputs), *args, **kwargs)
+        inputs = _to_host(graph, inputs)
+        return before(graph, inputs, *args, **kwargs)
 
     return compile
 
@@ -258,7 +229,8 @@ def _freeze(before: Callable[..., Any]) -> Callable[..., Any]:
         graph: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any
     ) -> Any:
         found = host_graph.ordinals_in(graph, inputs)
-        if not found or form_of(found, graph) != Form.NATIVE:
+        is_host = bool(found) and form_of(found, graph) == Form.NATIVE
+        if not is_host:
             return before(graph, inputs, **kwargs)
         return forms.freeze(functools.partial(before, **kwargs), graph, inputs)
 
@@ -280,12 +252,15 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
                 compile = functools.partial(before, *args, **kwargs)
                 if not wanted:  # primitives can't be recorded
                     primitives.fuse(graph, inputs, min(found))
-                with recording.recording(wanted=wanted):
+                with (
+                    recording.recording(wanted=wanted),
+                    ):
                     return _compile_kernels(compile, graph, inputs, min(found))
             with host_code.compiling(None):
                 compiled = before(graph, inputs, *args, **kwargs)
         else:
             compile = functools.partial(before, *args, **kwargs)
+            written = host_graph.written_inputs(graph)
             kernels = _compile_beside(compile, graph, inputs, home)
             random_ops.replace(graph)
             host_attention.replace(graph)
@@ -294,13 +269,14 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
                 host_code.compiling(home),
                 packages.described(graph, home),
             ):
-                compiled = before(graph, inputs, *args, **kwargs)
-            if kernels is not None:
+                compiled = _compile_or_interpret(compile, graph, inputs)
+            is_compiled = hasattr(compiled, "current_callable")
+            if kernels is not None and is_compiled:
                 second_form.join(compiled, *kernels, home.index)
-        if home is None or hasattr(compiled, "current_callable"):
-            return compiled
-        # A graph without a call is not compiled.
-        return host_code.boxed(host_code.host_code(compiled, home, []))
+            if not is_compiled:  # it has no call, or runs op by op
+                code = host_code.host_code(compiled, home, written)
+                return host_code.boxed(code)
+        return compiled
 
     return compile_fx_inner
 
@@ -314,15 +290,24 @@ def _compile_kernels(
     """Compiles a graph to kernels for xpu:index. A graph with an op that kernels do not
     have, or with a kernel that the driver refuses, runs op by op, with a warning."""
     other_programs.refuse()
+    with _generating(index, compile):
+        return _compile_or_interpret(compile, graph, inputs)
+
+
+def _compile_or_interpret(
+    compile: functools.partial[Any], graph: torch.fx.GraphModule, inputs: Sequence[Any]
+) -> Any:
+    """Compiles a graph. If it has what Inductor can't compile, it runs op by op, with a
+    warning."""
     # Passes change the graph before an op is found to be missing.
     before = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
     try:
-        with _generating(index, compile):
-            return compile(graph, inputs)
+        return compile(graph, inputs)
     except (InductorError, KernelBuildError) as error:
         reason = op_by_op.reason_of(error)
         if not reason:
             raise
+        packages.refuse(reason)
         op_by_op.announce(reason)
         return make_boxed_func(before.forward)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from xpurt.compiler import random_ops
+from xpurt.compiler import device_ops
 
 _NAMESPACE = "xpurt_lazy"
 
@@ -22,7 +22,8 @@ def define() -> None:
         packet, _, overload = of_aten.partition(".")
         aten = getattr(getattr(torch.ops.aten, packet), overload or "default")
         torch.library.register_fake(name, _fake(aten), allow_override=True)
-        random_ops.define_for(_NAMESPACE, packet, overload or "default")
+        ours = getattr(getattr(torch.ops, _NAMESPACE), packet)
+        device_ops.define_for(getattr(ours, overload or "default"))
 
 
 def _fake(aten: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Ops that xpu has and the CPU has not. Each module is imported by its name."""
