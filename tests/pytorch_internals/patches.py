@@ -142,7 +142,7 @@ PATCHES = (
         "fused loops become kernels of OpenCL C: methods of Inductor's classes that are overridden or called. The backend's name stays Triton's, by which Inductor deduces dtypes",
     ),
     Patch(
-        ("setattr(context, name)", "setattr(owner, each)", "setattr(owner, name)"),
+        ("setattr(context, name)", "setattr(owner, each)", "setattr(owner, name)", "setattr(owner, made.target)"),
         (),
         "the same: the parameters to freeze, for the time of that; constants of the graph itself",
     ),

@@ -43,8 +43,10 @@ from xpurt.compiler import (
 )
 from xpurt.compiler.device_only import ops as device_only
 from xpurt.compiler.device_only import results
+from xpurt.compiler.flex import decomposition as flex
 from xpurt.compiler.form_estimate import Estimate, work_of
 from xpurt.compiler.frozen import code_constants, forms, primitives
+from xpurt.compiler.higher_order import numbers_of_loops, triton_kernels
 from xpurt.compiler.warn_once import warn_once
 from xpurt.errors import KernelBuildError
 from xpurt.kernels import get_kernel_policy
@@ -107,6 +109,7 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         found = _ordinals(model, inputs)
         if not found:
             return before(model, inputs, *args, **kwargs)
+        triton_kernels.refuse(model)
         op_by_op.keep_fullgraph()
         if unknown := device_only.without_functional_form(model):
             packages.refuse(unknown)
@@ -192,6 +195,7 @@ def _convert_before(before: Callable[..., Any]) -> Callable[..., Any]:
         graph: torch.fx.GraphModule, inputs: Sequence[Any], *args: Any, **kwargs: Any
     ) -> Any:
         inputs = _to_host(graph, inputs)
+        _decompose(graph, inputs)
         return before(graph, inputs, *args, **kwargs)
 
     return compile
@@ -206,6 +210,12 @@ def _to_host(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
     return [host_graph.on_host(each) for each in inputs]
 
 
+def _decompose(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> None:
+    is_host = host_graph.home_of(graph) is not None
+    if is_host or host_graph.ordinals_in(graph, inputs):
+        flex.decompose(graph, for_host=is_host)
+
+
 def _partition(before: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(before)
     def partition_fn(
@@ -213,6 +223,8 @@ def _partition(before: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         # The inputs are a pair of lists: primals and tangents.
         flat, form = pytree.tree_flatten(inputs)
+        if host_graph.ordinals_in(joint, flat):
+            flex.leave_logarithms(joint)
         inputs = pytree.tree_unflatten(_to_host(joint, flat), form)
         forward, backward = before(joint, inputs, *args, **kwargs)
         home = host_graph.home_of(joint)
@@ -230,6 +242,8 @@ def _freeze(before: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         found = host_graph.ordinals_in(graph, inputs)
         is_host = bool(found) and form_of(found, graph) == Form.NATIVE
+        if found:
+            flex.decompose(graph, for_host=is_host)
         if not is_host:
             return before(graph, inputs, **kwargs)
         return forms.freeze(functools.partial(before, **kwargs), graph, inputs)
@@ -254,7 +268,8 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
                     primitives.fuse(graph, inputs, min(found))
                 with (
                     recording.recording(wanted=wanted),
-                    ):
+                    numbers_of_loops.allowed(graph),
+                ):
                     return _compile_kernels(compile, graph, inputs, min(found))
             with host_code.compiling(None):
                 compiled = before(graph, inputs, *args, **kwargs)
@@ -268,6 +283,7 @@ def _compile_with_home(before: Callable[..., Any]) -> Callable[..., Any]:
                 host_code.compiling_form(Form.NATIVE.value, home.index),
                 host_code.compiling(home),
                 packages.described(graph, home),
+                numbers_of_loops.allowed(graph),
             ):
                 compiled = _compile_or_interpret(compile, graph, inputs)
             is_compiled = hasattr(compiled, "current_callable")

@@ -25,7 +25,7 @@ _LIGHTNING = "xpurt.integrations.lightning"
 
 # For each foreign module, our module whose function `change` changes it.
 _CHANGES = {
-    "torch._higher_order_ops.associative_scan": "xpurt.compiler.associative_scans",
+    "torch._higher_order_ops.associative_scan": "xpurt.compiler.higher_order.associative_scans",
     "torch._dynamo.convert_frame": "xpurt.compiler.traced_streams",
     "torch.distributed.distributed_c10d": "xpurt.distributed.default_backend",
     "torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook": (

@@ -1,0 +1,1 @@
+"""`flex_attention` of compiled programs. Each module is imported by its name."""

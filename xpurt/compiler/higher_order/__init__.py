@@ -1,0 +1,1 @@
+"""Ops that take functions. Each module is imported by its name."""
