@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
+import pytest
 import torch
 from torch import Tensor
 from torch.nn.attention import flex_attention as flex
@@ -64,6 +65,17 @@ CASES = {
 }
 
 
+# The other combinations of a case, a form and a mapping are slow tests.
+FEW = ("table", "groups")
+
+
+def few_first() -> list[Any]:
+    return [
+        name if name in FEW else pytest.param(name, marks=pytest.mark.slow)
+        for name in CASES
+    ]
+
+
 def operands(case: Case) -> list[Tensor]:
     """Query, key, value, bias, table, and the gradients of the results."""
     of_keys = (case.key_batches, case.key_heads, KEYS, 16)
@@ -82,8 +94,9 @@ def run(
     )
     mask = None
     if case.mask is not None:
+        batches = None if case.key_batches == len(query) else len(query)
         mask = flex.create_block_mask(
-            case.mask, None, None, case.queries, KEYS, query.device, BLOCK_SIZE=16
+            case.mask, batches, None, case.queries, KEYS, query.device, BLOCK_SIZE=16
         )
     score = None if case.score is None else case.score(bias, table)
 

@@ -21,9 +21,22 @@ def test_each_op_has_a_call() -> None:
     assert found == set(CALLS)
 
 
-@pytest.mark.mappings("CPU", "GPU", "AUTO")
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("name", CALLS)
+def _of_each_policy() -> list[Any]:
+    """One in three ops by default, with one policy, in turn; the others are slow tests."""
+    return [
+        pytest.param(
+            name,
+            policy,
+            marks=[pytest.mark.slow] if (n + 3 * p) % 6 else [],
+            id=f"{name}-{policy}",
+        )
+        for n, name in enumerate(CALLS)
+        for p, policy in enumerate(POLICIES)
+    ]
+
+
+@pytest.mark.mappings("CPU")
+@pytest.mark.parametrize(("name", "policy"), _of_each_policy())
 def test_a_call_of_each(xpu: torch.device, name: str, policy: str) -> None:
     op = getattr(torch.ops.aten, name)
     given = CALLS[name]()
