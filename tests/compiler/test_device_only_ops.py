@@ -7,10 +7,13 @@ import pytest
 import torch
 from compiler.device_only_calls import CALLS
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.testing import assert_close
 from torch.utils import _pytree as pytree
 
 import xpurt
+from xpurt.compiler import device_ops
 from xpurt.compiler.device_only import ops
 
 POLICIES = ["auto", "sycl"]
@@ -19,6 +22,19 @@ POLICIES = ["auto", "sycl"]
 def test_each_op_has_a_call() -> None:
     found = {op._schema.name.partition("::")[2] for op in ops.found()}
     assert found == set(CALLS)
+
+
+def test_views_of_one_tensor_stay_views_of_one() -> None:
+    with FakeTensorMode():
+        base = torch.empty(4, 6, dtype=torch.complex64)
+        view = base.t()[1:, 2:].conj()
+    made = [device_ops.faked(each, torch.device("xpu")) for each in (base, view)]
+    refs = {StorageWeakRef(each.untyped_storage()) for each in made}
+    assert len(refs) == 1
+    assert made[1].stride() == (1, 6)
+    assert made[1].storage_offset() == 13
+    assert made[1].is_conj()
+    assert {each.device.type for each in made} == {"xpu"}
 
 
 def _of_each_policy() -> list[Any]:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 from torch.utils import _pytree as pytree
 
 from xpurt import _C
@@ -135,12 +135,14 @@ def _fake(op: OpOverload) -> Callable[..., Any]:
 
 def faked(value: Any, device: torch.device) -> Any:
     """The tensor on a device, without memory. It is conjugated or negated if the tensor
-    is: Inductor removes a clone that changes no property, and such a clone resolves."""
+    is: Inductor removes a clone that changes no property, and such a clone resolves. Views
+    of one tensor stay views of one: a backward graph writes to what it alone has."""
     if not isinstance(value, FakeTensor):
         return value
+    layout = value.storage_offset(), value.size(), value.stride()
     with value.fake_mode:
-        made = torch.empty_strided(
-            value.size(), value.stride(), dtype=value.dtype, device=device
-        )
+        made = torch.empty_strided(*layout[1:], dtype=value.dtype, device=device)
+        with in_kernel_invocation_manager(value.fake_mode):
+            made.set_(value.untyped_storage(), *layout)
         made = made.conj() if value.is_conj() else made
         return torch._neg_view(made) if value.is_neg() else made
