@@ -30,6 +30,33 @@ def constant(graph: GraphModule, name: str, value: Tensor, like: Node) -> Node:
     return node
 
 
+def copy_before(
+    node: Node, owner: GraphModule, other: GraphModule, operands: Sequence[Any]
+) -> list[Any]:
+    """Copies the nodes of another graph, called with these operands, before a node of
+    `owner`. Returns its results."""
+    inputs = other.graph.find_nodes(op="placeholder")
+    copied: dict[Node, Any] = dict(zip(inputs, operands, strict=True))
+    with owner.graph.inserting_before(node):
+        for each in other.graph.nodes:
+            if each.op == "output":
+                return list(torch.fx.node.map_arg(each.args[0], copied.__getitem__))
+            if each.op == "placeholder":
+                continue
+            copied[each] = made = owner.graph.node_copy(each, copied.__getitem__)
+            if each.op == "get_attr":
+                made.target = _fresh(owner, str(each.target))
+                setattr(owner, made.target, getattr(other, str(each.target)))
+    raise AssertionError("a graph has an output")
+
+
+def _fresh(owner: GraphModule, name: str) -> str:
+    count = 0
+    while hasattr(owner, f"{name}_{count}"):
+        count += 1
+    return f"{name}_{count}"
+
+
 def call_now(op: Any, *args: Any) -> Any:
     """Calls an op while a graph is compiled. A fake tensor becomes one of its size,
     dtype and device, without memory for its elements."""

@@ -71,9 +71,10 @@ def _call(
 def _rows(given: Attention, query: Tensor) -> int | None:
     """How many queries are computed at a time, by the sizes of the first call; None for
     all of them."""
-    batch, heads, count, _ = (_hint(size) for size in query.shape)
-    return blocks.rows_at_a_time(batch * heads * _hint(given.key.shape[2]), count)
+    batch, heads, count, _ = (hint(size) for size in query.shape)
+    return blocks.rows_at_a_time(batch * heads * hint(given.key.shape[2]), count)
 
 
-def _hint(size: int | torch.SymInt) -> int:
+def hint(size: int | torch.SymInt) -> int:
+    """The size in the first call."""
     return int(size.node.hint) if isinstance(size, torch.SymInt) else size

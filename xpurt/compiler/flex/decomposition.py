@@ -15,15 +15,18 @@ import operator
 from typing import Any, Final
 
 import torch
+from torch._inductor.utils import parallel_num_threads
 from torch.fx import GraphModule, Node
 
-from xpurt.compiler.flex import calls
+from xpurt.compiler.flex import blocks, calls
 from xpurt.compiler.flex.inlining import inline
 
 _FORWARD: Final = torch.ops.higher_order.flex_attention
 _BACKWARD: Final = torch.ops.higher_order.flex_attention_backward
 _LOGARITHMS: Final = 4  # the position among the backward call's arguments
-_OPTIONS: Final = 6  # that of the kernel's options among the forward call's
+_SCORE: Final = 3  # that of the function of scores among the forward call's
+_MASK: Final = 4
+_OPTIONS: Final = 6  # of the kernel
 
 
 def leave_logarithms(joint: GraphModule) -> None:
@@ -70,6 +73,8 @@ def _leave_to_cpp(node: Node) -> bool:
         and len(types) == 1
         and types <= {torch.float32, torch.bfloat16, torch.float16}
         and query.shape[0] == key.shape[0]
+        and _has_small_blocks(node)
+        and not _indexes_in_steps(node)
         and check_cpu_supported()  # type: ignore[no-untyped-call]
     )
     if can:
@@ -80,6 +85,36 @@ def _leave_to_cpp(node: Node) -> bool:
         for each in [each for each in node.users if not each.users]:
             node.graph.erase_node(each)
     return bool(can)
+
+
+def _has_small_blocks(node: Node) -> bool:
+    """Whether the C++ kernel, which has a block of the mask's size in memory per thread,
+    takes little memory. Without a mask the block has all scores of a head."""
+    query, key = (each.meta["val"] for each in node.args[:2])  # type: ignore[union-attr]
+    mask: Any = node.args[_MASK]
+    *_, rows_of_block, columns_of_block, _ = mask
+    rows_of_block, columns_of_block = (
+        calls.hint(each.meta["val"] if isinstance(each, Node) else each)
+        for each in (rows_of_block, columns_of_block)
+    )
+    rows = min(calls.hint(query.shape[2]), rows_of_block)
+    columns = min(calls.hint(key.shape[2]), columns_of_block)
+    return blocks.rows_at_a_time(parallel_num_threads() * columns, rows) is None
+
+
+def _indexes_in_steps(node: Node) -> bool:
+    """Whether a function of the call has `bias[head][query]`: the C++ kernel takes sizes
+    of its blocks for those of `bias[head]`, and raises."""
+    owner: Any = node.graph.owning_module
+    score: Any = node.args[_SCORE]
+    mask: Any = node.args[_MASK]
+    return any(
+        isinstance(found := each.args[0], Node) and found.op == "call_function"
+        for function in (score, mask[-1])
+        for each in getattr(owner, str(function.target)).graph.find_nodes(
+            op="call_function", target=torch.ops.aten.index.Tensor
+        )
+    )
 
 
 def _graph_modules(graph: GraphModule) -> list[GraphModule]:

@@ -12,6 +12,9 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from xpurt.compiler.flex.scores import precise
+from xpurt.compiler.graph_nodes import copy_before
+
 
 def inline(owner: GraphModule, node: Node, function: Callable[..., Any]) -> None:
     """Replaces a node with several results by the nodes that `function` is traced to.
@@ -50,7 +53,7 @@ def inline(owner: GraphModule, node: Node, function: Callable[..., Any]) -> None
             *(each.meta["val"] for each in operands)
         )
     traced.graph.eliminate_dead_code()
-    results = _copy(owner, node, traced, operands)
+    results = copy_before(node, owner, traced, operands)
     for i, nodes in readers.items():
         for each in nodes:
             each.replace_all_uses_with(results[i])
@@ -65,8 +68,17 @@ def _decompositions() -> dict[Any, Any]:
 
 
 def _zeros_and_scatter(shape: list[int], indices: list[Tensor], values: Tensor) -> Any:
-    zeros = torch.zeros(shape, dtype=values.dtype, device=values.device)
-    return torch.ops.aten.index_put(zeros, indices, values, accumulate=True)
+    """Sums of values, in float32, by their indices. Dimensions along which no index
+    changes are summed first: Inductor's code for the CPU cannot add a vector to one
+    place."""
+    found = precise(values)
+    for dim in reversed(range(values.dim())):
+        if all(each.stride(dim) == 0 for each in indices):
+            found = found.sum(dim)
+            indices = [each.select(dim, 0) for each in indices]
+    zeros = torch.zeros(shape, dtype=found.dtype, device=values.device)
+    made = torch.ops.aten.index_put(zeros, indices, found, accumulate=True)
+    return made.to(values.dtype)
 
 
 def _readers(node: Node) -> dict[int, list[Node]]:
@@ -96,30 +108,3 @@ def _like(found: Tensor, like: Tensor) -> Tensor:
     if found.stride() != like.stride():
         found = torch.ops.prims.inductor_force_stride_order(found, like.stride())
     return found
-
-
-def _copy(
-    owner: GraphModule, node: Node, traced: GraphModule, operands: list[Node]
-) -> list[Any]:
-    """The results of the nodes of a traced function, before `node`."""
-    copied: dict[Node, Any] = dict(
-        zip(traced.graph.find_nodes(op="placeholder"), operands, strict=True)
-    )
-    with owner.graph.inserting_before(node):
-        for each in traced.graph.nodes:
-            if each.op == "output":
-                return list(torch.fx.node.map_arg(each.args[0], copied.__getitem__))
-            if each.op == "placeholder":
-                continue
-            copied[each] = made = owner.graph.node_copy(each, copied.__getitem__)
-            if each.op == "get_attr":
-                made.target = _fresh(owner, str(each.target))
-                setattr(owner, made.target, getattr(traced, str(each.target)))
-    raise AssertionError("a graph has an output")
-
-
-def _fresh(owner: GraphModule, name: str) -> str:
-    count = 0
-    while hasattr(owner, f"{name}_{count}"):
-        count += 1
-    return f"{name}_{count}"

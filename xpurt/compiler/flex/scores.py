@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch.fx import GraphModule, Interpreter
 
 # A mask without blocks has one of this many rows and columns.
 _WHOLE: Final = 1 << 30
@@ -89,11 +90,41 @@ def scores_of(given: Attention, query: Tensor, first: Tensor | None) -> Scores:
     return Scores(positions, plain, hidden, shown)
 
 
+class _Mapped(Interpreter):
+    """Runs a graph of Inductor's ops, of which vmap() knows all but this one. For others
+    vmap() would add a node per score to the graph."""
+
+    def call_function(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if target is torch.ops.prims.convert_element_type.default:
+            return args[0].to(args[1])
+        return super().call_function(target, args, kwargs)
+
+    def output(self, target: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        found = super().output(target, args, kwargs)
+        return list(found) if isinstance(found, list) else found  # as vmap() requires
+
+
 def over_positions(function: Callable[..., Any], **dimensions: Any) -> Any:
-    """A function of one score, or of its position, as one of all."""
+    """A function of one score, or of its position, as one of all. Raises RuntimeError
+    if it has an op without a batching rule."""
     from torch.nn.attention.flex_attention import _vmap_for_bhqkv
 
-    return _vmap_for_bhqkv(function, **dimensions)
+    if isinstance(function, GraphModule):
+        function = _Mapped(function).run
+    mapped = _vmap_for_bhqkv(function, **dimensions)
+
+    def run(*given: Any) -> Any:
+        functorch: Any = torch._C._functorch
+        before = functorch._is_vmap_fallback_enabled()
+        functorch._set_vmap_fallback_enabled(False)
+        try:
+            return mapped(*given)
+        finally:
+            functorch._set_vmap_fallback_enabled(before)
+
+    return run
 
 
 def precise(tensor: Tensor) -> Tensor:
