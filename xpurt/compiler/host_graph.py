@@ -257,8 +257,9 @@ def _convert(module: GraphModule, node: Node, seen: dict[int, Any]) -> None:
     value = node.meta.get("val")
     if isinstance(value, torch.Tensor) and value.device.type == "cpu":
         node.meta[_WAS_ON_CPU] = True
-    if value is not None:
-        node.meta["val"] = pytree.tree_map(convert, value)
+    for key in ("val", "eager_input_vals"):
+        if node.meta.get(key) is not None:
+            node.meta[key] = pytree.tree_map(convert, node.meta[key])
 
 
 def _constant(value: Any) -> Any:

@@ -46,7 +46,7 @@ from xpurt.compiler.device_only import results
 from xpurt.compiler.flex import decomposition as flex
 from xpurt.compiler.form_estimate import Estimate, work_of
 from xpurt.compiler.frozen import code_constants, forms, primitives
-from xpurt.compiler.higher_order import numbers_of_loops, triton_kernels
+from xpurt.compiler.higher_order import numbers_of_loops, regions, triton_kernels
 from xpurt.compiler.warn_once import warn_once
 from xpurt.errors import KernelBuildError
 from xpurt.kernels import get_kernel_policy
@@ -223,7 +223,10 @@ def _partition(before: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         # The inputs are a pair of lists: primals and tangents.
         flat, form = pytree.tree_flatten(inputs)
+        if not flat:  # a region, which is changed with the whole graph
+            return before(joint, inputs, *args, **kwargs)
         if host_graph.ordinals_in(joint, flat):
+            regions.inline(joint)
             flex.leave_logarithms(joint)
         inputs = pytree.tree_unflatten(_to_host(joint, flat), form)
         forward, backward = before(joint, inputs, *args, **kwargs)
@@ -317,15 +320,17 @@ def _compile_or_interpret(
     warning."""
     # Passes change the graph before an op is found to be missing.
     before = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
+    reason = numbers_of_loops.why_op_by_op(graph)
     try:
-        return compile(graph, inputs)
+        if not reason:
+            return compile(graph, inputs)
     except (InductorError, KernelBuildError) as error:
         reason = op_by_op.reason_of(error)
         if not reason:
             raise
-        packages.refuse(reason)
-        op_by_op.announce(reason)
-        return make_boxed_func(before.forward)
+    packages.refuse(reason)
+    op_by_op.announce(reason)
+    return make_boxed_func(before.forward)
 
 
 @contextmanager

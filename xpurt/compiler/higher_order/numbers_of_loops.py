@@ -1,4 +1,5 @@
-"""Numbers that a compiled loop reads from tensors.
+"""Numbers of loops: those that a compiled loop reads from tensors, and those that a
+loop carries.
 
 Inductor makes a `while_loop` of `scan`, whose body takes the number of its step from a
 tensor. A compiler's tensors have no elements, so PyTorch refuses that unless a program
@@ -27,6 +28,20 @@ def allowed(graph: GraphModule) -> Iterator[None]:
         yield
     finally:
         mode.allow_scalar_outputs = before
+
+
+def why_op_by_op(graph: GraphModule) -> str:
+    """Why Inductor can't compile the loops of a graph; "" if it can. One of its passes
+    refuses numbers among the carried values, for CPU tensors, too."""
+    for module in graph.modules():
+        nodes = module.graph.nodes if isinstance(module, GraphModule) else ()
+        for node in nodes:
+            if node.target is torch.ops.higher_order.while_loop and any(
+                not isinstance(getattr(each, "meta", {}).get("val"), torch.Tensor)
+                for each in node.args[2]
+            ):
+                return "while_loop carries a Python number, which Inductor refuses"
+    return ""
 
 
 def _has_scan(graph: GraphModule) -> bool:
