@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch._higher_order_ops.while_loop import while_loop_op
 from torch.utils import _pytree as pytree
 
 from xpurt.compiler.flex.rows import Gradients, Upstream, attend, differentiate
@@ -116,7 +115,7 @@ def _loop(
         return [number + 1, *found]
 
     first = torch.zeros((), dtype=torch.int64, device=carried[0].device)
-    loop: Any = while_loop_op
+    loop: Any = torch.ops.higher_order.while_loop
     made: Sequence[Tensor] = loop(goes_on, body, (first, *carried), operands)[1:]
     return made
 
