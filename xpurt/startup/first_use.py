@@ -234,6 +234,11 @@ def _intercept_functions() -> None:
     # A program that was traced may call xpurt's ops.
     for name in ("import_ir_module", "import_ir_module_from_buffer"):
         _intercept(torch._C, name, lambda *_, **__: True)
+    # A program may keep this function before xpurt replaces it.
+    scans = sys.modules.get("torch._higher_order_ops.associative_scan")
+    if scans is not None:
+        for module in (scans, torch._higher_order_ops):
+            _intercept(module, "associative_scan", lambda *_, **__: False)
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     if c10d is not None and hasattr(c10d, "BackendConfig"):
         _intercept(c10d.BackendConfig, "__init__", _may_have_xpu)
