@@ -154,6 +154,7 @@ MEMBERS = (
     Member("torch._dynamo.output_graph.has_user_objects", "()", "is replaced"),
     Member("torch._dynamo.variables.streams", "module", "a replaced class member: the stream that a trace begins with"),
     Member("torch._dynamo.variables.streams.SymbolicStreamState", "type", "its members are replaced"),
+    Member("torch._higher_order_ops", "module", "has a function that programs may keep before xpurt replaces it"),
     Member("torch._higher_order_ops.associative_scan", "function", "a replaced function, of the package and of its module of the same name"),
     Member("torch._inductor.config", "", "has `patch`; the settings of AOTInductor"),
     Member("torch._inductor.config.aot_inductor.metadata", "dict", "is written to AOTInductor's package"),
