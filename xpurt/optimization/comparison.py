@@ -47,9 +47,11 @@ def optimized() -> _InForm:
     return _InForm(True)
 
 
-def difference_of(expected: Any, found: Any, exact: Any) -> str | None:
+def difference_of(
+    expected: Any, found: Any, exact: Any, scale: float = 0.0
+) -> str | None:
     """Why `found` is not `expected` but for rounding; None if it is. exact: the same in
-    float64."""
+    float64. scale: of the terms, where results are small because terms cancel."""
     (one, of_one), (other, of_other), (third, of_third) = (
         pytree.tree_flatten(each) for each in (expected, found, exact)
     )
@@ -59,12 +61,12 @@ def difference_of(expected: Any, found: Any, exact: Any) -> str | None:
         if not isinstance(a, Tensor):
             if not isinstance(b, type(a)) or a != b:
                 return f"the optimized form gave {b}, not {a}"
-        elif (distance := _distance(a, b, c)) is not None:
+        elif (distance := _distance(a, b, c, scale)) is not None:
             return f"it differed by {distance}"
     return None
 
 
-def _distance(a: Tensor, b: Tensor, exact: Tensor) -> str | None:
+def _distance(a: Tensor, b: Tensor, exact: Tensor, scale: float) -> str | None:
     """What is wrong with `b`, which should be `a` but for rounding; None if nothing.
     exact: the same in float64. The error of `b` may be twice that of `a`, and some units
     in the last place more."""
@@ -84,7 +86,7 @@ def _distance(a: Tensor, b: Tensor, exact: Tensor) -> str | None:
     own, worst, largest = (
         float(each[finite].abs().max()) for each in (one - exact, other - exact, exact)
     )
-    allowed = 2 * own + _ULPS * torch.finfo(_computed_in(a)).eps * largest
+    allowed = 2 * own + _ULPS * torch.finfo(_computed_in(a)).eps * max(largest, scale)
     return None if worst <= allowed else f"{worst:.2g}, where {allowed:.2g} is rounding"
 
 

@@ -1,0 +1,75 @@
+"""Plants faults in a layer above eager mode, one at a time, and runs its tests.
+
+    python tests/mutants/run_faults_of_layers.py optimize [--only TEXT]
+
+Ends with 1 if fewer than 95 of 100 were found, or if a line is no longer there.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from faults_of_layers import FAULTS, TESTS, Fault
+from switched_tree import ROOT, environment, link_package
+
+WANTED = 0.95
+MOST_SECONDS = 600
+
+
+def is_found(fault: Fault, tree: Path, tests: tuple[str, ...]) -> bool:
+    source = (ROOT / "xpurt" / fault.file).read_text()
+    if source.count(f"{fault.line}\n") != 1:
+        sys.exit(f"{fault.file} has not one line {fault.line!r}")
+    file = tree / "xpurt" / fault.file
+    file.unlink()
+    file.write_text(source.replace(f"{fault.line}\n", f"{fault.becomes}\n"))
+    # -P: the working directory is no place to import from.
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+    ]
+    variables = environment() | {"PYTHONPATH": f"{tree}"}
+    try:
+        ended = subprocess.run(
+            [*command, *tests], env=variables, cwd=ROOT, capture_output=True,
+            timeout=MOST_SECONDS,
+        )  # fmt: skip
+        return ended.returncode != 0
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        file.unlink()
+        file.symlink_to(ROOT / "xpurt" / fault.file)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Runs tests on planted faults.")
+    parser.add_argument("layer", choices=sorted(FAULTS))
+    parser.add_argument("--only", default="", help="faults whose text contains this")
+    given = parser.parse_args()
+    faults = [each for each in FAULTS[given.layer] if given.only in str(each)]
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder)
+        link_package(tree)
+        for built in (ROOT / "xpurt").rglob("*"):
+            if built.suffix == ".so" or built.name == "_built_for.py":
+                (tree / built.relative_to(ROOT)).symlink_to(built)
+        found = 0
+        for fault in faults:
+            was_found = is_found(fault, tree, TESTS[given.layer])
+            found += was_found
+            print("found    " if was_found else "NOT FOUND", fault, flush=True)
+    print(f"{found} of {len(faults)} faults in {given.layer} are found")
+    return 0 if found >= WANTED * len(faults) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
