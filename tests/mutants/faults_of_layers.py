@@ -76,7 +76,7 @@ TESTS: Final = {
         "tests/optimization/test_patterns.py",
         "tests/optimization/test_optimize.py",
         "tests/optimization/test_winograd_layers.py",
-        "tests/generated/test_through_optimize.py",
+        "tests/generated/test_through_layers.py",
         "tests/distributed/test_optimized_inference.py",
     ),
 }

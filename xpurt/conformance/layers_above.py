@@ -16,8 +16,10 @@ Call = Callable[..., Any]
 
 
 def _optimized(module: nn.Module) -> Call:
-    model = xpurt.optimize(module, inplace=True)
+    return _in_optimized_form(xpurt.optimize(module, inplace=True))
 
+
+def _in_optimized_form(model: nn.Module) -> Call:
     def call(*args: Any, **kwargs: Any) -> Any:
         with optimized():  # also where it takes longer
             return model(*args, **kwargs)
@@ -45,11 +47,13 @@ def _lazily() -> Iterator[None]:
 @dataclass(frozen=True, slots=True)
 class Layer:
     """made: the module's call through the layer.
+    of: the same of a copy of a module that `made` had.
     within: what the call and its backward are made in.
     on_cpu: it is for CPU tensors, too.
     trains: it is for training mode and gradients, too."""
 
     made: Callable[[nn.Module], Call] = _itself
+    of: Callable[[nn.Module], Call] = _itself
     within: Callable[[], contextlib.AbstractContextManager[Any]] = (
         contextlib.nullcontext
     )
@@ -58,7 +62,7 @@ class Layer:
 
 
 LAYERS: Final = {
-    "optimize": Layer(_optimized, on_cpu=True, trains=False),
-    "compile": Layer(_compiled),
+    "optimize": Layer(_optimized, _in_optimized_form, on_cpu=True, trains=False),
+    "compile": Layer(_compiled, _compiled),
     "lazy": Layer(within=_lazily),
 }

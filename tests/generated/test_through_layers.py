@@ -1,0 +1,87 @@
+"""Generated programs through the layers above eager mode: its values, gradients and side
+effects."""
+
+import copy
+import os
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from programs import after, hooked, made, outside, programs, state_of
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from xpurt.conformance.layers_above import LAYERS, Layer
+from xpurt.optimization.comparison import difference_of
+
+SCALE = 8.0  # sums of terms of about 1
+
+# Of the slow test, which draws others in each run.
+COUNT = int(os.environ.get("GENERATED_PROGRAMS", "300"))
+
+Program = tuple[list[str], list[tuple[str, int, bool]]]
+
+
+def outcome(module: Any, call: Any, trains: bool, *given: Tensor) -> Any:
+    """The result, the gradients and the state after a call, or the type of what it
+    raised."""
+    torch.manual_seed(1)
+    module.zero_grad()
+    try:
+        with torch.set_grad_enabled(trains):
+            result = call(*given)
+            leaves = [each for each in pytree.tree_leaves(result) if each.requires_grad]
+            if leaves:
+                torch.stack([each.square().mean() for each in leaves]).sum().backward()
+    except Exception as error:
+        return type(error).__name__
+    found = result, [each.grad for each in module.parameters()], state_of(module)
+    return pytree.tree_map_only(Tensor, lambda x: x.detach().clone(), found)
+
+
+def exact(module: Any, trains: bool, *given: Tensor) -> Any:
+    wide = copy.deepcopy(module).double()
+    return outcome(wide, wide, trains, *(each.double() for each in given))
+
+
+def check(program: Program, layer: Layer, device: str) -> None:
+    steps, calls = program
+    reference = made(steps).to(device)
+    model = copy.deepcopy(reference)
+    call = layer.made(model)
+    for event, batch, has_extra in calls:
+        number = outside()
+        reference = after(event, reference, number)
+        changed = after(event, model, number)
+        if changed is not model:  # a copy
+            model, call = changed, layer.of(changed)
+        x = torch.randn(batch, 6).to(device)
+        given = (x, torch.ones(1, 5 if "keep a view" in steps else 6, device=device))
+        given = given if has_extra else given[:1]
+        with hooked(event):
+            wide = exact(reference, layer.trains, *given)
+            expected = outcome(reference, reference, layer.trains, *given)
+            with layer.within():
+                found = outcome(model, call, layer.trains, *given)
+        why = difference_of(expected, found, wide, SCALE)
+        assert why is None, f"{why} after {event!r}"
+
+
+@pytest.mark.parametrize(
+    ("name", "device"), [("optimize", "cpu"), ("optimize", "xpu"), ("lazy", "xpu")]
+)
+@pytest.mark.parametrize("count", [12, pytest.param(COUNT, marks=pytest.mark.slow)])
+def test_programs(count: int, name: str, device: str) -> None:
+    @settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=count == 12,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(programs())
+    def run(program: Program) -> None:
+        check(program, LAYERS[name], device)
+
+    run()
