@@ -36,3 +36,9 @@ def wait() -> None:
     if _name == "lazy":
         xpurt.lazy.step(wait=True)
     torch.xpu.synchronize()
+
+
+def is_of_earlier_work(error: Exception | None) -> bool:
+    """Whether a kernel found the error, and a wait raised it, maybe that of a later call:
+    under AUTO each timed sample waits."""
+    return "submitted earlier" in str(error)

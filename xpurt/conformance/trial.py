@@ -8,7 +8,12 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from xpurt.conformance.gpu_types import Oracle
-from xpurt.conformance.tested_device import has_layouts, tested_device, wait
+from xpurt.conformance.tested_device import (
+    has_layouts,
+    is_of_earlier_work,
+    tested_device,
+    wait,
+)
 from xpurt.conformance.tiers import Tiers
 from xpurt.conformance.ties import in_stable_order
 from xpurt.conformance.tolerance import Tolerance
@@ -161,9 +166,8 @@ def _raised_at_the_wait() -> Exception | None:
 
 def _is_late(error: Exception | None) -> bool:
     """Whether an error is of a kernel that found a wrong index. It is raised as
-    IndexError for every op, at the next wait; under AUTO that can be the wait of a
-    timed sample."""
-    return isinstance(error, IndexError) and "submitted earlier" in str(error)
+    IndexError for every op, at the next wait."""
+    return isinstance(error, IndexError) and is_of_earlier_work(error)
 
 
 def _states(inputs: Any) -> list[bytes]:
