@@ -9,6 +9,7 @@ import torch
 from made_choices import made_choices
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn import functional as F
 from torch.testing import assert_close
 
 import xpurt
@@ -135,6 +136,29 @@ def test_kernels_that_fail(written: tuple[int, ...], xpu: torch.device) -> None:
         run()
     assert counted.tolist() == [30] * 3
     assert len(tried) == 1
+
+
+@pytest.mark.mappings("CPU")  # under AUTO the call may be timed, and raise at once
+def test_a_wrong_index_of_earlier_work_is_no_failure_of_kernels(
+    xpu: torch.device,
+) -> None:
+    clock = Clock(native=1_000, kernels=400)
+    call = clock.choice(build_us=0)
+    run = clock.form("kernels")
+
+    def wait(inputs: list[Any]) -> Sequence[Any]:
+        torch.xpu.synchronize()
+        return run(inputs)
+
+    call.kernels = wait
+    index = torch.tensor([[9]], device=xpu)
+    with xpurt.kernel_policy("sycl"):
+        # Its wrong index is a RuntimeError.
+        F.embedding_bag(index, torch.ones(3, 4, device=xpu))
+    with pytest.raises(RuntimeError, match="submitted earlier"):
+        call._tried(wait, [1.5])
+    assert call.kernels is wait
+    assert call._tried(wait, [1.5]) == ["kernels"]
 
 
 def test_a_mapping_whose_memory_the_host_does_not_read(

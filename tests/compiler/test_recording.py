@@ -197,6 +197,21 @@ def test_what_cannot_be_recorded_runs_with_a_warning(records: torch.device) -> N
         assert compiled(x, held[0] * i)[0].tolist() == [float(i)] * 4
 
 
+def test_a_wrong_index_of_earlier_work_is_no_failure_of_the_recording(
+    records: torch.device, made: list[RecordedCode]
+) -> None:
+    compiled = fast(lambda x: x * 2 + 1)
+    x = torch.ones(4, device=records)
+    compiled(x)
+    # Its wrong index is a RuntimeError.
+    nn.functional.embedding_bag(x[None].long() + 8, torch.ones(3, 4, device=records))
+    with pytest.raises(RuntimeError, match="submitted earlier"):
+        compiled(x)
+    torch.xpu.synchronize()
+    assert compiled(x).tolist() == [3.0] * 4
+    assert recordings(made[0]) == 1
+
+
 def test_a_device_that_cannot_record_says_so(xpu: torch.device) -> None:
     try:
         torch.xpu.XPUGraph()

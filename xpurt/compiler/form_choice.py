@@ -124,6 +124,8 @@ class FormChoice:
         all others."""
         kept = list(inputs)
         copies: dict[int, Tensor] = {}
+        # An error of earlier work is raised here: it is no failure of the kernels.
+        torch.xpu.current_stream(self.index).synchronize()
         try:
             copies = {at: kept[at].detach().clone() for at in self.written}
             return kernels(inputs)

@@ -209,6 +209,8 @@ class RecordedCode:
                 self.records = False
                 _tell_once("a graph has inputs on other devices")
                 return None
+        # A capture waits for earlier work, whose errors are none of the recording.
+        torch.xpu.synchronize(self.index)
         try:
             with _one_capture:
                 made = Recording(self.code, inputs, self.fixed, self.index)
