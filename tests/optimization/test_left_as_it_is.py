@@ -13,6 +13,7 @@ from torch.testing import assert_close
 import xpurt
 from xpurt.optimization import fused_linear, fusions, module_classes
 from xpurt.optimization.comparison import difference_of
+from xpurt.optimization.in_float64 import InFloat64
 from xpurt.optimization.primitives import types_of_cpu
 
 pytestmark = pytest.mark.usefixtures("in_optimized_form")
@@ -258,3 +259,43 @@ def test_shared_and_frozen_parameters() -> None:
         for each in (model, made):
             each[0].weight.mul_(2)
         assert_close(made(x), model(x))
+
+
+class Accumulates(Base):
+    kept: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("kept", torch.zeros(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.kept += x.mean(0)
+        return F.relu(self.layer(x)) + self.kept
+
+
+def test_a_write_that_float64_would_lose_is_named() -> None:
+    """The bound of the comparison would be as wide as what is lost."""
+    made: Any = xpurt.optimize(Accumulates().eval(), sample_input=torch.randn(2, 4))
+    assert any("writes to torch.float32" in why for _, why in made.report.left)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.add_(1),
+        lambda x: x.__setitem__(0, 1.0),
+        lambda x: torch.add(x, 1, out=x),
+        lambda x: F.relu(x, inplace=True),
+        lambda x: x.__imul__(2),
+    ],
+)
+def test_writes_in_float64(write: Callable[[Tensor], Any]) -> None:
+    with InFloat64():
+        with pytest.raises(RuntimeError, match=r"writes to torch\.float32"):
+            write(torch.ones(3).float())
+        wide = torch.ones(3) * 2
+        write(wide)
+    assert wide.dtype is torch.float64
+    assert not torch.equal(wide, torch.full((3,), 2.0, dtype=torch.float64)) or (
+        write(torch.full((3,), 2.0)) is not None  # of ReLU, which keeps them
+    )

@@ -82,6 +82,7 @@ def _compare(
     """Takes all back if results differ by more than rounding."""
     with as_written():
         expected = call(model)
+        _wait()  # an error of earlier work is none of what follows
         try:
             with InFloat64():
                 exact = call(model)
@@ -98,6 +99,11 @@ def _compare(
         return
     if any(isinstance(each, nn.Conv2d) for each in model.modules()):
         _take_channels_last(model, settings, call, (expected, exact), report)
+
+
+def _wait() -> None:
+    if torch.xpu.is_initialized():  # type: ignore[no-untyped-call]
+        torch.xpu.synchronize()
 
 
 def _difference(model: nn.Module, call: Call, results: tuple[Any, Any]) -> str | None:
