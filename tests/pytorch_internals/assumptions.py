@@ -146,6 +146,7 @@ MEMBERS = (
     Member("torch._dynamo.config", "", "has `patch`; the settings of a capture"),
     Member("torch._dynamo.config.patch", "", "sets them while a frame is captured"),
     Member("torch._dynamo.optimize", "function", "captures graphs with guards; its result has a `callback`"),
+    Member("torch._dynamo.trace_rules", "module", "has `add`: a module whose frames are not captured"),
     Member("torch._dynamo.trace_rules.add", "function", "a module whose frames are not captured"),
     Member("torch._dynamo.convert_frame", "module", "its import, after which functions of Dynamo are replaced"),
     Member("torch._dynamo.exc.unimplemented", "function", "runs what can't be traced as it is written"),

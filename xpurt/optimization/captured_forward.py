@@ -12,7 +12,9 @@ Parameters are inputs of the graph, so new values are seen.
 """
 
 import itertools
+import sys
 from collections.abc import Callable
+from functools import cache
 from types import FunctionType
 from typing import Any, Final, cast
 from weakref import ref
@@ -55,8 +57,7 @@ class CapturedForward:
     def _captured(self, run: Forward) -> Forward:
         import torch._dynamo
 
-        # Between two graphs a child may choose its form, which is none of a graph's.
-        torch._dynamo.trace_rules.add(measured_forms.__name__)
+        _leave_choices()
         context: Any = torch._dynamo.optimize(
             self._fused, recompile_limit=_MOST_FORMS, isolate_recompiles=True
         )
@@ -71,6 +72,14 @@ class CapturedForward:
         if not _is_sharded(module):
             self._note(fuse(graph, inputs, module))
         return _function(graph)
+
+
+@cache
+def _leave_choices() -> None:
+    """Between two graphs a child may choose its form, which is none of a graph's."""
+    from torch._dynamo import trace_rules
+
+    trace_rules.add(measured_forms.__name__)
 
 
 class _WithSettings:
@@ -101,6 +110,8 @@ def _with_code_of_its_own(run: Forward) -> Forward:
 
 def _is_sharded(module: nn.Module) -> bool:
     """Whether the parameters are gathered anew in each call."""
+    if "torch.distributed.fsdp" not in sys.modules:
+        return False
     from torch.distributed.fsdp import FSDPModule
 
     return any(isinstance(each, FSDPModule) for each in module.modules())
