@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from drawn_programs import after, hooked, made, outside, programs, state_of
 from hypothesis import HealthCheck, given, settings
-from programs import after, hooked, made, outside, programs, state_of
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
