@@ -9,6 +9,8 @@ from torch import Tensor
 from torch.fx import Node
 from torch.nn import functional as F
 
+from xpurt.optimization.patterns.graph_calls import arguments
+
 
 class Activation(NamedTuple):
     """`name`, `alpha` and `beta` are as in onednn/activation.h."""
@@ -61,11 +63,13 @@ def of_call(node: Node) -> Activation | None:
     if node.op not in ("call_function", "call_method") or target not in _CALLS:
         return None
     names, activation = _CALLS[target]
-    given = dict(zip(("input", *names), node.args, strict=False)) | node.kwargs
+    given = arguments(node, "input", *names)
+    if given is None:
+        return None
     x, is_inplace = given.pop("input", None), given.pop("inplace", False)
     if not isinstance(x, Node) or type(is_inplace) is not bool:
         return None
-    if not set(given) <= set(names) or any(isinstance(e, Node) for e in given.values()):
+    if any(isinstance(each, Node) for each in given.values()):
         return None
     return activation(**given)
 

@@ -64,8 +64,7 @@ class MeasuredForms:
         if faster is not None:
             if faster:
                 return optimized()
-            with as_written():
-                return written()
+            return _as_written(written)
         with self._lock:
             rounds = self._rounds.setdefault(key, SequentialRounds())
             turn = rounds.next()
