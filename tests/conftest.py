@@ -78,11 +78,20 @@ _modules = 0  # those that are frozen
 
 def freeze_what_lives() -> None:
     """What is loaded by now lives to the end. Frozen, it is not scanned again by each
-    collection, for example at a change of the mapping."""
+    collection, for example at a change of the mapping. Tensors on xpu are never frozen:
+    a cycle that holds them would keep them, and with them the mapping, for good."""
     global _modules
     _modules = len(sys.modules)
+    if _storages_on_xpu():
+        gc.unfreeze()  # what was frozen alive may be garbage by now
     gc.collect()
-    gc.freeze()
+    if not _storages_on_xpu():
+        gc.freeze()
+
+
+def _storages_on_xpu() -> int:
+    extension = sys.modules.get("xpurt._C")
+    return extension.live_memory()[0] if extension else 0
 
 
 def pytest_collection_finish() -> None:
@@ -95,6 +104,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     ends_file = nextitem is None or nextitem.path != item.path
     if ends_file or len(sys.modules) > _modules + 50:
         freeze_what_lives()
+    if ends_file and (left := _storages_on_xpu()):
+        pytest.fail(
+            f"{item.path.name} leaves {left} storages on xpu alive", pytrace=False
+        )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -112,6 +112,28 @@ def test_values_and_memory_are_those_of_eager_tensors() -> None:
     ]
 
 
+NUMBERS = (
+    START
+    + """
+xpurt.lazy.init(compile="never")
+x = torch.ones(3, device="xpu")
+with xpurt.lazy.mode():
+    y = (x + 1).clamp(max=1.5).fill_(4)
+print(y.tolist())
+del x, y
+xpurt.set_xpu_mapping("GPU")
+print(torch.xpu.get_device_name())
+"""
+)
+
+
+def test_numbers_of_a_program_do_not_hold_the_mapping() -> None:
+    assert output(NUMBERS).splitlines() == [
+        "[4.0, 4.0, 4.0]",
+        "xpurt virtual GPU (strict)",
+    ]
+
+
 ERRORS = (
     START
     + """

@@ -45,8 +45,9 @@ TSData& data_of(const BackendDataPtr& data) {
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // The lazy core makes a tensor without dimensions of each Python number, so that
 // another number needs no other graph. Most ops of the graph read it back as a number.
-// So it stays in the host's memory, and only a graph that uses it as a tensor moves it
-// to the device.
+// So it stays in the host's memory, and only a run of a graph that uses it as a tensor
+// copies it to the device. The core caches these tensors for good: one on xpu would
+// keep the mapping from changing.
 bool may_be_number(const Tensor& tensor) {
   return tensor.is_cpu() && tensor.dim() == 0;
 }
@@ -134,9 +135,8 @@ class Backend final : public torch::lazy::BackendImplInterface {
         continue;
       }
       check_computed(data.data());
-      if (may_be_number(data.data()) && !graph.is_number(at))
-        data.Assign(TSData(data.data().to(xpu_of(device)), data.shape(), device));
-      values.emplace_back(data.data());
+      const bool moves = may_be_number(data.data()) && !graph.is_number(at);
+      values.emplace_back(moves ? data.data().to(xpu_of(device)) : data.data());
       // No later graph reads it: its memory is free after its last use in this one.
       if (arguments[at].use_count() == 1) data.Assign(TSData(data.shape(), device));
     }
