@@ -6,12 +6,12 @@ channel are adjacent in memory.
 
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Result, Scratch, Step
 from xpurt.kernels.kinds.row import FLOATING_ONLY
-from xpurt.kernels.rows.nn.normalization import PARTS, SHARED
+from xpurt.kernels.rows.nn.normalization import NORMALIZES, PARTS
 
 # The offset of element e of a channel, and the channel of an offset. 32-bit divisions
 # are much faster than 64-bit ones.
 CHANNELS = (
-    SHARED
+    NORMALIZES
     + """
 // The condition is the same for all lanes.
 #define divided(x, y) \\
@@ -38,14 +38,14 @@ PART_MOMENTS = Step(
   const long part = i / channels, c = i % channels;
   const long first = part * share, last = min(count, first + share);
   C sum = 0, rest = 0, squares = 0;
-  in_blocks(first, last,
+  in_blocks(first, last) {
     C block = 0;
     along(begin, end, block += input_load(in_channel(j, c, channels, inner));)
     sum += block;
-  )
+  }
   across(sum, plus)
   const C mean = last > first ? sum / (last - first) : 0;
-  in_blocks(first, last,
+  in_blocks(first, last) {
     C block = 0, block_squares = 0;
     along(begin, end,
       const C x = input_load(in_channel(j, c, channels, inner)) - mean;
@@ -54,7 +54,7 @@ PART_MOMENTS = Step(
     )
     rest += block;
     squares += block_squares;
-  )
+  }
   across(rest, plus)
   across(squares, plus)
   if (lane == 0) {
@@ -174,7 +174,7 @@ PART_SUMS = Step(
   const long first = part * share, last = min(count, first + share);
   const C mean = mean_of(c);
   C sum = 0, product = 0;
-  in_blocks(first, last,
+  in_blocks(first, last) {
     C block = 0, block_product = 0;
     along(begin, end,
       const long at = in_channel(j, c, channels, inner);
@@ -184,7 +184,7 @@ PART_SUMS = Step(
     )
     sum += block;
     product += block_product;
-  )
+  }
   across(sum, plus)
   across(product, plus)
   if (lane == 0) {

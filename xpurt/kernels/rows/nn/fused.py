@@ -31,7 +31,8 @@ SWIGLU_BACKWARD = Step(
   const long n = grad_gate_size(1), base = i * n, d = i * grad_stride(0);
   const long g = i * gate_stride(0), u = i * up_stride(0);
   along(0, n,
-    const C x = gate_load(g + j), dy = grad_load(d + j);
+    const C x = gate_load(g + j);
+    const C dy = grad_load(d + j);
     const C s = 1 / (1 + exp(-x));
     grad_gate_store(base + j, dy * up_load(u + j) * s * (1 + x * (1 - s)));
     grad_up_store(base + j, dy * x * s);
@@ -54,7 +55,8 @@ ROTATE = Step(
   along(0, pairs,                                                     \\
     const C first = self_load(x + (far) * j);                         \\
     const C next = self_load(x + (far) * j + (second));               \\
-    const C cosine = cos_load(c + j), sine = sin_load(s + j);         \\
+    const C cosine = cos_load(c + j);                                 \\
+    const C sine = sin_load(s + j);                                   \\
     out_store(to + (far) * j, first * cosine - next * sine);          \\
     out_store(to + (far) * j + (second), next * cosine + first * sine); \\
   )
@@ -235,7 +237,8 @@ PAGED_VALUES = Step(
       if (!EXISTS(block)) break;
       const long value = block * value_cache_stride(0) +
                          kv_head * value_cache_stride(2) + j;
-      const long count = min(in_block, context - first), from = i * slots + first;
+      const long count = min(in_block, context - first);
+      const long from = i * slots + first;
       for (long k = 0; k < count; ++k) {
         total += scores_load(from + k) *
                  value_cache_load(value + k * value_cache_stride(1));

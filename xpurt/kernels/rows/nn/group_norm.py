@@ -31,14 +31,14 @@ GROUP_FORWARD = Step(
 #define CHANNEL(j) (first + divided(j, spread))
 #define AT(j) (last ? image + (j) % spread * channels + CHANNEL(j) : base + (j))
   C sum = 0, rest = 0, squares = 0;
-  in_blocks(0, count,
+  in_blocks(0, count) {
     C block = 0;
     along(begin, end, block += input_load(AT(j));)
     sum += block;
-  )
+  }
   across(sum, plus)
   const C mean = sum / count;
-  in_blocks(0, count,
+  in_blocks(0, count) {
     C block = 0, block_squares = 0;
     along(begin, end,
       const C x = input_load(AT(j)) - mean;
@@ -47,7 +47,7 @@ GROUP_FORWARD = Step(
     )
     rest += block;
     squares += block_squares;
-  )
+  }
   across(rest, plus)
   across(squares, plus)
   const C off = rest / count;
@@ -70,7 +70,7 @@ CHANNEL_SUMS = Step(
     text="""
   const long base = i * HxW;
   C sum = 0, product = 0;
-  in_blocks(0, HxW,
+  in_blocks(0, HxW) {
     C block = 0, block_product = 0;
     along(begin, end,
       const C g = grad_out_load(base + j);
@@ -79,7 +79,7 @@ CHANNEL_SUMS = Step(
     )
     sum += block;
     product += block_product;
-  )
+  }
   across(sum, plus)
   across(product, plus)
   if (lane == 0) {

@@ -31,11 +31,11 @@ def sum_of(samples: str, out: str) -> Step:
   if (reduction == 0) {{
     loss = losses_load(i);
   }} else {{
-    in_blocks(0, samples,
+    in_blocks(0, samples) {{
       C block = 0;
       for (long k = begin + lane; k < end; k += LANES) block += losses_load(k);
       loss += block;
-    )
+    }}
     across(loss, plus);
     if (reduction == 1) loss /= samples;
   }}
@@ -83,7 +83,7 @@ WEIGHTED_SUM = """
   if (reduction == 0) {
     loss = losses_load(i);
   } else {
-    in_blocks(0, target_numel,
+    in_blocks(0, target_numel) {
       C block = 0, block_share = 0;
       for (long k = begin + lane; k < end; k += LANES) {
         block += losses_load(k);
@@ -91,7 +91,7 @@ WEIGHTED_SUM = """
       }
       loss += block;
       share += block_share;
-    )
+    }
     across(loss, plus);
     across(share, plus);
     if (reduction == 1) loss /= share;

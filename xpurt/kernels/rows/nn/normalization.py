@@ -14,21 +14,22 @@ PARTS = 16  # parts of a sum
 # Means and deviations have the type of the parameters, if there are any.
 OF_PARAMETERS = Result(type_of=("weight", "bias", "input"))
 
-# along(first, last, ...) runs the statements for each j; adjacent lanes have adjacent
-# j. The vectorizer of a CPU device needs a loop without a condition inside.
+# along(first, last, statements) runs the statements for each j; adjacent lanes have
+# adjacent j. The vectorizer of a CPU device needs a loop without a condition inside. OpenCL
+# C has no variadic macros, so a comma stands in parentheses only.
 SHARED = """
 #define plus(a, b) ((a) + (b))
-#define along(first, last, ...)                      \\
-  {                                                  \\
-    long before = (first);                           \\
+#define along(first, last, statements)                  \\
+  {                                                     \\
+    long before = (first);                              \\
     for (; before + LANES <= (last); before += LANES) { \\
-      const long j = before + lane;                  \\
-      __VA_ARGS__                                    \\
-    }                                                \\
-    if (before + lane < (last)) {                    \\
-      const long j = before + lane;                  \\
-      __VA_ARGS__                                    \\
-    }                                                \\
+      const long j = before + lane;                     \\
+      statements                                        \\
+    }                                                   \\
+    if (before + lane < (last)) {                       \\
+      const long j = before + lane;                     \\
+      statements                                        \\
+    }                                                   \\
   }
 #if HAS_weight
 #define weight_of(j) weight_load(j)
@@ -42,6 +43,10 @@ SHARED = """
 #endif
 """
 
+# Products are rounded wherever they are used, so that a line of one element has
+# differences of exactly 0.
+NORMALIZES = "#pragma OPENCL FP_CONTRACT OFF" + SHARED
+
 FORWARD = Step(
     over="out1",
     lanes=True,
@@ -49,14 +54,14 @@ FORWARD = Step(
     text="""
   const long n = input_numel / out1_numel, base = i * n;
   C sum = 0, rest = 0, squares = 0;
-  in_blocks(0, n,
+  in_blocks(0, n) {
     C block = 0;
     along(begin, end, block += input_load(base + j);)
     sum += block;
-  )
+  }
   across(sum, plus)
   const C mean = sum / n;
-  in_blocks(0, n,
+  in_blocks(0, n) {
     C block = 0, block_squares = 0;
     along(begin, end,
       const C x = input_load(base + j) - mean;
@@ -65,7 +70,7 @@ FORWARD = Step(
     )
     rest += block;
     squares += block_squares;
-  )
+  }
   across(rest, plus)
   across(squares, plus)
   const C off = rest / n;
@@ -110,7 +115,7 @@ TO_INPUT = Step(
   const long n = input_numel / mean_numel, base = i * n;
   const C middle = mean_load(i), scale = rstd_load(i);
   C sum = 0, product = 0;
-  in_blocks(0, n,
+  in_blocks(0, n) {
     C block = 0, block_product = 0;
     along(begin, end,
       const C g = grad_out_load(base + j) * weight_of(j);
@@ -119,7 +124,7 @@ TO_INPUT = Step(
     )
     sum += block;
     product += block_product;
-  )
+  }
   across(sum, plus)
   across(product, plus)
   sum /= n;
@@ -185,7 +190,7 @@ ROWS = (
         FLOATING_ONLY,
         parameters=("weight", "bias"),
         scratch=(Scratch("variances", "out1"),),
-        functions=SHARED,
+        functions=NORMALIZES,
         contiguous=("input", "weight", "bias"),
         rows=("input", "out0", "out1", "out2", "variances"),
         results=(Result(), OF_PARAMETERS, OF_PARAMETERS),
@@ -201,7 +206,7 @@ ROWS = (
             Scratch("bias_parts", "out1", copies=PARTS),
             Scratch("variances", "mean"),
         ),
-        functions=SHARED,
+        functions=NORMALIZES,
         contiguous=("grad_out", "input", "mean", "rstd", "weight"),
         flops=16,
         primitive="layer_norm_backward",

@@ -7,10 +7,8 @@ const int lane = lane_id();
 #else
 #define across(acc, combine)
 #endif
-// Long sums are sums of the sums of blocks: the statements run for each block, from
-// `begin` to `end`.
-#define in_blocks(first, last, ...)                            \
-  for (long begin = (first), end; begin < (last); begin = end) { \
-    end = min(begin + 256 * LANES, (long)(last));              \
-    __VA_ARGS__                                                \
-  }
+// Long sums are sums of the sums of blocks: the statement that follows runs for each
+// block, from `begin` to `end`.
+#define in_blocks(first, last)                                                   \
+  for (long begin = (first), end = min(begin + 256 * LANES, (long)(last));       \
+       begin < (last); begin = end, end = min(end + 256 * LANES, (long)(last)))
