@@ -96,6 +96,7 @@ REFUSED = {
     "a fill of mapped memory": "fill(a)",
     "a kernel that gets memory of malloc": "run(kernel('add', b, host))",
     "a fill of memory of malloc": "fill(host)",
+    "a kernel that gets null": "cl.clSetKernelArgSVMPointer(kernel('add'), 0, None)",
     "memory of another context": "copy(b, svm(of=there))",
     "a range beyond the end": "copy(b, host, 512)",
     "an unmap without a map": "change('Unmap', b)",

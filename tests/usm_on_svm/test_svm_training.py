@@ -41,6 +41,25 @@ def test_a_model_trains_to_the_losses_of_the_cpu(
     assert found["xpu"] == pytest.approx(found["cpu"], rel=1e-4)
 
 
+def test_operands_without_elements_have_no_address() -> None:
+    child = run(
+        """
+        import json, torch
+        x = torch.zeros(0, 3, device="xpu", requires_grad=True)
+        weight = torch.ones(3, device="xpu", requires_grad=True)
+        torch.nn.functional.rms_norm(x, (3,), weight).sum().backward()
+        table = torch.zeros(2, device="xpu")
+        table[torch.tensor([], dtype=torch.long, device="xpu")] = 1.0
+        print(json.dumps([weight.grad.tolist(), table.tolist()]))
+        """,
+        XPURT_VIRTUAL_GPU="svm",
+        XPURT_MAPPING="GPU",
+        XPURT_KERNEL_POLICY="sycl",
+    )
+    assert child.returncode == 0, child.stderr
+    assert json.loads(child.stdout) == [[0, 0, 0], [0, 0]]
+
+
 def test_pinned_memory_and_a_fault_of_a_kernel_reach_the_host() -> None:
     """Copies take pinned memory as it is; a kernel writes the word of a fault there."""
     child = run(

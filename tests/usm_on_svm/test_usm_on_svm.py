@@ -211,8 +211,17 @@ def test_a_kernel_reaches_all_memory_of_its_context() -> None:
     assert seen(child) == [3, 4]
 
 
-@pytest.mark.parametrize(("indirect", "code"), [(1, 0), (0, -signal.SIGSEGV)])
-def test_indirect_access_is_what_lists_it(indirect: int, code: int) -> None:
+@pytest.mark.parametrize(
+    ("indirect", "options", "code"),
+    [
+        (1, "", 0),
+        (0, "", -signal.SIGSEGV),
+        (1, "-DXPURT_ARGUMENTS_ONLY", -signal.SIGSEGV),
+    ],
+)
+def test_indirect_access_is_what_lists_it(
+    indirect: int, options: str, code: int
+) -> None:
     child = on_svm(
         f"""
         import ctypes, time
@@ -236,7 +245,7 @@ def test_indirect_access_is_what_lists_it(indirect: int, code: int) -> None:
         program = from_source(here, '''kernel void follow(
             global const ulong *a, global float *b) {{
           b[0] = ((global float *)a[0])[0];
-        }}''')
+        }}''', {options!r})
         follow = made("clCreateKernel", program, b"follow")
         ok(set_arg(follow, 0, a)), ok(set_arg(follow, 1, b))
         ok(cl.clSetKernelExecInfo(follow, 0x4201, c_size_t(4), byref(c_int({indirect}))))
@@ -249,7 +258,7 @@ def test_indirect_access_is_what_lists_it(indirect: int, code: int) -> None:
         """
     )
     assert child.returncode == code, child.stderr
-    assert child.stdout.strip() == ("7.0" if indirect else "")
+    assert child.stdout.strip() == ("" if code else "7.0")
 
 
 @pytest.mark.parametrize("released", [False, True])

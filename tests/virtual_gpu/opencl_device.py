@@ -63,14 +63,15 @@ def context(*of: c_void_p) -> c_void_p:
     return made("clCreateContext", None, len(of), handles, None, None)
 
 
-def built(program: c_void_p) -> c_void_p:
-    ok(cl.clBuildProgram(program, 0, None, None, None, None))
+def built(program: c_void_p, options: str = "") -> c_void_p:
+    ok(cl.clBuildProgram(program, 0, None, options.encode(), None, None))
     return program
 
 
-def from_source(where: c_void_p, source: str) -> c_void_p:
+def from_source(where: c_void_p, source: str, options: str = "") -> c_void_p:
     text = c_char_p(source.encode())
-    return built(made("clCreateProgramWithSource", where, 1, byref(text), None))
+    made_program = made("clCreateProgramWithSource", where, 1, byref(text), None)
+    return built(made_program, options)
 
 
 def binary(program: c_void_p) -> bytes:

@@ -12,6 +12,29 @@ static bool is_indirect(cl_kernel_exec_info param) {
          param == CL_KERNEL_EXEC_INFO_INDIRECT_SHARED_ACCESS_INTEL;
 }
 
+// Whether the kernel's program was built with this option: its kernels use no memory
+// but their arguments.
+static bool uses_arguments_only(cl_kernel kernel) {
+  cl_program program = NULL;
+  cl_device_id device = NULL;
+  size_t size = 0;
+  if (next.clGetKernelInfo(kernel, CL_KERNEL_PROGRAM, sizeof program, &program, NULL) ||
+      next.clGetProgramInfo(program, CL_PROGRAM_DEVICES, 0, NULL, &size) ||
+      size != sizeof device ||
+      next.clGetProgramInfo(program, CL_PROGRAM_DEVICES, size, &device, NULL) ||
+      next.clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_OPTIONS, 0, NULL,
+                                 &size))
+    return false;
+  char* const options = calloc(size + 1, 1);
+  const bool found =
+      options != NULL &&
+      !next.clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_OPTIONS, size,
+                                  options, NULL) &&
+      has_word(options, "-DXPURT_ARGUMENTS_ONLY");
+  free(options);
+  return found;
+}
+
 cl_int usm_set_arg(cl_kernel kernel, cl_uint index, const void* address) {
   KernelPointers* const pointers = pointers_of(kernel);
   const cl_context context = context_of_kernel(kernel);
@@ -31,8 +54,10 @@ cl_int usm_set_arg(cl_kernel kernel, cl_uint index, const void* address) {
   // Only the arguments with a mirror need more than the driver does.
   if (error == CL_SUCCESS && !keep_argument(pointers, index, mirrored ? address : NULL))
     error = CL_OUT_OF_HOST_MEMORY;
-  return error == CL_SUCCESS ? next.clSetKernelArgSVMPointer(kernel, index, real)
-                             : error;
+  if (error != CL_SUCCESS) return error;
+  // NVIDIA's driver refuses a null pointer to SVM, and takes a null buffer.
+  return real == NULL ? next.clSetKernelArg(kernel, index, sizeof(cl_mem), NULL)
+                      : next.clSetKernelArgSVMPointer(kernel, index, real);
 }
 
 static cl_int set_svm_arg(cl_kernel kernel, cl_uint index, const void* address) {
@@ -52,7 +77,7 @@ static cl_int set_exec_info(cl_kernel kernel, cl_kernel_exec_info param, size_t 
   if (is_indirect(param)) {
     if (size != sizeof(cl_bool) || value == NULL) return CL_INVALID_VALUE;
     // SYCL sets the three one after the other, to one value.
-    of->indirect = *(const cl_bool*)value != CL_FALSE;
+    of->indirect = *(const cl_bool*)value != CL_FALSE && !uses_arguments_only(kernel);
   } else {
     if (value == NULL || size % sizeof(void*) != 0) return CL_INVALID_VALUE;
     if (!keep_listed(of, value, size / sizeof(void*))) return CL_OUT_OF_HOST_MEMORY;

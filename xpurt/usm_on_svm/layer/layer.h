@@ -15,7 +15,8 @@
 // between it and memory of the host is clEnqueueSVMMemcpy, which takes both. A kernel
 // may use SVM that is an argument or in the list of clSetKernelExecInfo. A kernel that
 // has an indirect access set, as SYCL sets it for each, gets the list of all live SVM
-// of its context. The list is made again only after an allocation or a free.
+// of its context. The list is made again only after an allocation or a free. A program
+// that is built with -DXPURT_ARGUMENTS_ONLY says that its kernels have no such access.
 //
 // Note [Host memory]
 // On coarse-grained SVM the host may use memory only while it is mapped, and a kernel

@@ -9,8 +9,18 @@ static clEnqueueNDRangeKernel_t* run_kernel;  // that of failure.c
 
 cl_int coarse_set_arg(cl_kernel kernel, cl_uint index, const void* address) {
   KernelPointers* const of = pointers_of(kernel);
+  if (address == NULL)  // as NVIDIA's driver does
+    return refuse(CL_INVALID_ARG_VALUE, "clSetKernelArgSVMPointer",
+                  "null is no address of SVM; set a null buffer by clSetKernelArg");
   if (of == NULL || !keep_argument(of, index, address)) return CL_OUT_OF_HOST_MEMORY;
   return next.clSetKernelArgSVMPointer(kernel, index, address);
+}
+
+// The argument is no pointer to SVM any more.
+static cl_int set_arg(cl_kernel kernel, cl_uint index, size_t size, const void* value) {
+  KernelPointers* const of = pointers_of(kernel);
+  if (of != NULL) keep_argument(of, index, NULL);
+  return next.clSetKernelArg(kernel, index, size, value);
 }
 
 cl_int coarse_set_exec_info(cl_kernel kernel, cl_kernel_exec_info param, size_t size,
@@ -58,4 +68,5 @@ void hook_coarse_kernels(cl_icd_dispatch* table) {
   hook_kernel_pointers(table);
   table->clEnqueueNDRangeKernel = enqueue_kernel;
   table->clEnqueueTask = enqueue_task;
+  table->clSetKernelArg = set_arg;
 }
