@@ -57,6 +57,16 @@ def test_a_product_is_onednns(sycl: Ran) -> None:
     torch.testing.assert_close(product, x @ x)
 
 
+def test_an_error_of_earlier_work_is_not_lost(sycl: Ran) -> None:
+    with xpurt.kernel_policy("sycl"):
+        index = torch.tensor([[9]], device="xpu")
+        torch.nn.functional.embedding_bag(index, torch.ones(3, 4, device="xpu"))
+    x = torch.randn(N)
+    with pytest.raises(RuntimeError, match="submitted earlier"):
+        x.tanh()
+    torch.testing.assert_close(x.tanh().double(), x.double().tanh())
+
+
 def test_an_explanation_names_the_op_and_the_tier(
     sycl: Ran, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,6 +27,30 @@ for look in (xpurt.lazy.step, y.cpu, later):
 """
 
 
+BEFORE_INIT = """
+import torch
+import xpurt.lazy
+
+def traced():
+    with xpurt.lazy.mode():
+        torch.ones(3, device="xpu") + 1
+
+for call in (traced, xpurt.lazy.step):
+    try:
+        call()
+    except RuntimeError as error:
+        print(error)
+"""
+
+
+def test_what_needs_the_backend_says_so() -> None:
+    why = "needs xpu as the backend of lazy tensors: call xpurt.lazy.init() before"
+    assert output(BEFORE_INIT).splitlines() == [
+        f"xpurt.lazy.mode() {why}",
+        f"xpurt.lazy.step() {why}",
+    ]
+
+
 def test_an_exception_of_a_kernel_in_python_is_raised_at_the_step() -> None:
     assert output(ERRORS).splitlines() == [
         "ValueError",

@@ -79,7 +79,8 @@ def init(
 
 def step(wait: bool = False) -> None:
     """Runs what was traced on the current device. Without `wait` the host goes on while the
-    devices compute."""
+    devices compute. Raises RuntimeError before `init`."""
+    one_backend.check_there("xpurt.lazy.step()")
     run()
     if wait:
         torch.xpu.synchronize()

@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from xpurt import _C
+from xpurt.lazy import one_backend
 from xpurt.lazy.shadowed_storages import ShadowedStorages
 
 _thread = threading.local()
@@ -93,8 +94,11 @@ def mode() -> Iterator[None]:
     computed when they are looked at, at `xpurt.lazy.step()`, and at the end of the mode.
 
     The addresses of tensors that are written to (`data_ptr`) have the new values after a
-    step. A mode within a mode is a part of it. Raises NotImplementedError for an op that changes the sizes of its argument.
+    step. A mode within a mode is a part of it. Raises RuntimeError before
+    `xpurt.lazy.init()`, and NotImplementedError for an op that changes the sizes of its
+    argument.
     """
+    one_backend.check_there("xpurt.lazy.mode()")
     if _thread_mode() is not None:
         try:
             yield

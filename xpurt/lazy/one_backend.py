@@ -1,4 +1,4 @@
-"""PyTorch's own lazy backend is refused once xpu is the backend."""
+"""Whether xpu is the backend of lazy tensors; PyTorch's own is refused then."""
 
 import functools
 from typing import NoReturn
@@ -19,3 +19,11 @@ def keep() -> None:
         )
 
     torch._C._lazy_ts_backend._init = refuse
+
+
+def check_there(what: str) -> None:
+    """Raises RuntimeError before xpu is the backend; `what` names what needs it."""
+    if not keep.cache_info().currsize:
+        raise RuntimeError(
+            f"{what} needs xpu as the backend of lazy tensors: call xpurt.lazy.init() before"
+        )

@@ -14,6 +14,7 @@
 #include "schedule/learning_mode.h"
 #include "schedule/row_run.h"
 #include "schedule/stream_clock.h"
+#include "stream/earlier_errors.h"
 #include "stream/stream.h"
 
 namespace xpurt {
@@ -57,11 +58,14 @@ Stack on_device(const OpRecord& record, const Stack& stack, DeviceCall* call) {
   return made;
 }
 
-void wait_quietly(Stream& stream) noexcept {
+// The error that the wait throws, if any.
+std::exception_ptr error_of_wait(Stream& stream) noexcept {
   try {
     stream.wait();
-  } catch (...) {  // the error that was thrown first is the one that counts
+  } catch (...) {
+    return std::current_exception();
   }
+  return nullptr;
 }
 
 void replace_arguments(const OpRecord& record, Stack results, const DeviceCall& call,
@@ -94,6 +98,7 @@ bool run_row_on_cpu(OpRecord& record, c10::DeviceIndex index, const std::string&
   const double begin_us = is_explaining() ? now_us() : 0;
   const bool was_idle = stream.was_waited_for();
   const size_t refusals = last_refusal().count;
+  const uint64_t earlier = earlier_errors_thrown();
   Stack operands = on_device(record, *stack, &call);
   Tier tier;
   try {
@@ -109,8 +114,11 @@ bool run_row_on_cpu(OpRecord& record, c10::DeviceIndex index, const std::string&
     const bool writes = std::ranges::find(record.written, true) != record.written.end();
     const bool unchanged = !writes || (was_idle && stream.was_waited_for() &&
                                        row->is_repeatable() && !row->prior.in_parts);
-    wait_quietly(stream);
-    if (!unchanged) throw;
+    // Unless the stream was idle, an error that a wait throws may be earlier work's.
+    const bool is_earlier = !was_idle && earlier_errors_thrown() != earlier;
+    const std::exception_ptr left = error_of_wait(stream);
+    if (!unchanged || is_earlier) throw;
+    if (left && !was_idle) std::rethrow_exception(left);
     if (last_refusal().count != refusals) remember_refusal(record, *row, type, home);
     return false;
   }

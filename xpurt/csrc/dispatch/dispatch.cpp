@@ -22,6 +22,7 @@
 #include "schedule/partition.h"
 #include "schedule/stream_clock.h"
 #include "stream/capture.h"
+#include "stream/earlier_errors.h"
 
 namespace xpurt {
 namespace {
@@ -118,6 +119,7 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
   const bool moves_home =
       is_on_shard() && static_cast<size_t>(shard_position()) != on.home;
   const size_t refused = last_refusal().count;
+  const uint64_t earlier = earlier_errors_thrown();
   // The predicted time of a call that does not run as decided is booked no more.
   bool dropped = false;
   const auto drop = [&] {
@@ -147,7 +149,7 @@ bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
       if (moves_home || at_home.has_value() || !can_repeat(failure, row, on)) throw;
     } catch (...) {
       if (moves_home || last_refusal().count == refused ||
-          !has_next_tier(record, row, index)) {
+          earlier_errors_thrown() != earlier || !has_next_tier(record, row, index)) {
         throw;
       }
       remember_refusal(record, row, type, on.home_device());

@@ -9,6 +9,7 @@
 #include "memory/replica/device_override.h"
 #include "program/program.h"
 #include "schedule/policy.h"
+#include "stream/earlier_errors.h"
 
 namespace xpurt {
 
@@ -73,9 +74,11 @@ void run_shards(const ShardList& shards, const Ordinal& devices, RowRun& run,
   }
   for (const Shard& shard : shards) {
     if (shard.position == devices.home) continue;
+    const uint64_t earlier = earlier_errors_thrown();
     try {
       run_at(shard.position, shard);
     } catch (...) {
+      if (earlier_errors_thrown() != earlier) throw;
       record_moved_shard(std::current_exception(), run);
       const WaitsForBuilds all{BuildWaits{}};
       run_at(devices.home, shard);

@@ -13,6 +13,7 @@
 #include "host/waiting.h"
 #include "stream/capture.h"
 #include "stream/capture_waits.h"
+#include "stream/earlier_errors.h"
 #include "stream/work_recording.h"
 
 namespace xpurt {
@@ -24,6 +25,13 @@ std::atomic<int> errors_kept{0};
 
 void (*raise_fault)(int32_t) = nullptr;
 
+thread_local uint64_t errors_thrown = 0;
+
+// The number in the word, which is 0 then. A kernel may write another meanwhile.
+int32_t taken_from(int32_t* word) {
+  return *word == 0 ? 0 : std::atomic_ref<int32_t>(*word).exchange(0);
+}
+
 // The fault words that kernels of graphs write to. They are checked by every stream,
 // since a graph may be replayed on any. Leaked: see Note [Leaked on purpose].
 Mutex captured_faults_mutex{Rank::captured_faults};
@@ -34,6 +42,10 @@ std::set<int32_t*>& captured_faults() {
 }
 
 }  // namespace
+
+uint64_t earlier_errors_thrown() noexcept {
+  return errors_thrown;
+}
 
 void set_fault(void (*raise)(int32_t number)) {
   raise_fault = raise;
@@ -241,16 +253,19 @@ void Stream::raise_faults() {
   {
     std::lock_guard<Mutex> lock(error_mutex_);
     for (int32_t* word : faults_) {
-      if (word != nullptr && *word != 0) found = std::exchange(*word, 0);
+      if (word == nullptr) continue;
+      if (const int32_t number = taken_from(word)) found = number;
     }
   }
   if (captures_may_fault.load()) {
     std::lock_guard<Mutex> lock(captured_faults_mutex);
     for (int32_t* word : captured_faults()) {
-      if (*word != 0) found = std::exchange(*word, 0);
+      if (const int32_t number = taken_from(word)) found = number;
     }
   }
-  if (found != 0) raise_fault(found);
+  if (found == 0) return;
+  ++errors_thrown;
+  raise_fault(found);
 }
 
 void Stream::rethrow() {
@@ -267,6 +282,7 @@ void Stream::rethrow() {
   }
   if (!error) return;
   --errors_kept;
+  ++errors_thrown;
   const PhysicalDevice& device = *ordinal_.devices[position];
   try {
     std::rethrow_exception(error);
