@@ -74,6 +74,7 @@ def _is_chosen(item: pytest.Item, mapping: str) -> bool:
 
 
 _modules = 0  # those that are frozen
+_left = 0  # storages on xpu that files have left
 
 
 def freeze_what_lives() -> None:
@@ -100,14 +101,20 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """A collection that scans PyTorch's compiler, which a test imported, takes a second."""
+    """A collection that scans PyTorch's compiler, which a test imported, takes a second.
+    No file leaves tensors on xpu, which would hold the mapping in the tests of others."""
+    global _left
     ends_file = nextitem is None or nextitem.path != item.path
+    if isinstance(item, pytest.Function):
+        item.funcargs.clear()  # pytest keeps the values of fixtures until the report
     if ends_file or len(sys.modules) > _modules + 50:
         freeze_what_lives()
-    if ends_file and (left := _storages_on_xpu()):
-        pytest.fail(
-            f"{item.path.name} leaves {left} storages on xpu alive", pytrace=False
-        )
+    if ends_file:
+        more, _left = _storages_on_xpu() - _left, _storages_on_xpu()
+        if more > 0:
+            pytest.fail(
+                f"{item.path.name} leaves {more} storages on xpu alive", pytrace=False
+            )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
