@@ -23,6 +23,7 @@ typedef struct KernelPointers {
   size_t listed_count;
   bool indirect;           // it may use memory that is neither argument nor listed
   uint64_t listed_change;  // for the layer: which state of its memory is listed
+  bool arguments_only;     // for the layer: what the kernel's program says
   struct KernelPointers* next;
 } KernelPointers;
 

@@ -12,16 +12,15 @@ static bool is_indirect(cl_kernel_exec_info param) {
          param == CL_KERNEL_EXEC_INFO_INDIRECT_SHARED_ACCESS_INTEL;
 }
 
-// Whether the kernel's program was built with this option: its kernels use no memory
-// but their arguments.
-static bool uses_arguments_only(cl_kernel kernel) {
-  cl_program program = NULL;
+static clCreateKernel_t* create_below;  // that of kernel_pointers.c
+
+// Whether the program was built with this option: its kernels use no memory but their
+// arguments, and use none at all of one that is null.
+static bool uses_arguments_only(cl_program program) {
   cl_device_id device = NULL;
   size_t size = 0;
-  if (next.clGetKernelInfo(kernel, CL_KERNEL_PROGRAM, sizeof program, &program, NULL) ||
-      next.clGetProgramInfo(program, CL_PROGRAM_DEVICES, 0, NULL, &size) ||
-      size != sizeof device ||
-      next.clGetProgramInfo(program, CL_PROGRAM_DEVICES, size, &device, NULL) ||
+  if (next.clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof device, &device,
+                            NULL) ||
       next.clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_OPTIONS, 0, NULL,
                                  &size))
     return false;
@@ -33,6 +32,15 @@ static bool uses_arguments_only(cl_kernel kernel) {
       has_word(options, "-DXPURT_ARGUMENTS_ONLY");
   free(options);
   return found;
+}
+
+// Some drivers know the program of a kernel no more once it is released, so it is asked
+// here.
+static cl_kernel create_kernel(cl_program program, const char* name, cl_int* error) {
+  const cl_kernel kernel = create_below(program, name, error);
+  KernelPointers* const of = kernel == NULL ? NULL : pointers_of(kernel);
+  if (of != NULL) of->arguments_only = uses_arguments_only(program);
+  return kernel;
 }
 
 cl_int usm_set_arg(cl_kernel kernel, cl_uint index, const void* address) {
@@ -50,14 +58,18 @@ cl_int usm_set_arg(cl_kernel kernel, cl_uint index, const void* address) {
     else
       error = CL_OUT_OF_RESOURCES;
   }
+  // NVIDIA's driver refuses a null pointer to SVM.
+  if (address == NULL && pointers->arguments_only) real = empty_place(context);
   unlock_memory();
+  if (real == NULL) {
+    keep_argument(pointers, index, NULL);
+    return next.clSetKernelArg(kernel, index, sizeof(cl_mem), NULL);
+  }
   // Only the arguments with a mirror need more than the driver does.
   if (error == CL_SUCCESS && !keep_argument(pointers, index, mirrored ? address : NULL))
     error = CL_OUT_OF_HOST_MEMORY;
-  if (error != CL_SUCCESS) return error;
-  // NVIDIA's driver refuses a null pointer to SVM, and takes a null buffer.
-  return real == NULL ? next.clSetKernelArg(kernel, index, sizeof(cl_mem), NULL)
-                      : next.clSetKernelArgSVMPointer(kernel, index, real);
+  return error == CL_SUCCESS ? next.clSetKernelArgSVMPointer(kernel, index, real)
+                             : error;
 }
 
 static cl_int set_svm_arg(cl_kernel kernel, cl_uint index, const void* address) {
@@ -77,7 +89,7 @@ static cl_int set_exec_info(cl_kernel kernel, cl_kernel_exec_info param, size_t 
   if (is_indirect(param)) {
     if (size != sizeof(cl_bool) || value == NULL) return CL_INVALID_VALUE;
     // SYCL sets the three one after the other, to one value.
-    of->indirect = *(const cl_bool*)value != CL_FALSE && !uses_arguments_only(kernel);
+    of->indirect = *(const cl_bool*)value != CL_FALSE && !of->arguments_only;
   } else {
     if (value == NULL || size % sizeof(void*) != 0) return CL_INVALID_VALUE;
     if (!keep_listed(of, value, size / sizeof(void*))) return CL_OUT_OF_HOST_MEMORY;
@@ -217,6 +229,9 @@ static cl_int enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint wai
 }
 
 void hook_kernels(cl_icd_dispatch* table) {
+  hook_kernel_pointers(table);
+  create_below = table->clCreateKernel;
+  table->clCreateKernel = create_kernel;
   table->clSetKernelArgSVMPointer = set_svm_arg;
   table->clSetKernelExecInfo = set_exec_info;
   table->clEnqueueNDRangeKernel = enqueue_kernel;

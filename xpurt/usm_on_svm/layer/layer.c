@@ -27,7 +27,6 @@ void hook_all(cl_icd_dispatch* table) {
   hook_platforms(table);
   hook_contexts(table);
   hook_queues(table);
-  hook_kernel_pointers(table);
   hook_kernels(table);
 }
 

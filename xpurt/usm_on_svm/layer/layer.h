@@ -18,6 +18,13 @@
 // of its context. The list is made again only after an allocation or a free. A program
 // that is built with -DXPURT_ARGUMENTS_ONLY says that its kernels have no such access.
 //
+// Note [Null pointers]
+// A pointer of an operand without elements is null. NVIDIA's driver (580.159) refuses
+// null as a pointer to SVM. It takes a null buffer, but not in place of a pointer that
+// an earlier run of the kernel had, as far as was seen. So a kernel of such a program
+// gets an address in SVM at which nothing is, and one of another program, which may ask
+// whether a pointer is null, gets a null buffer.
+//
 // Note [Host memory]
 // On coarse-grained SVM the host may use memory only while it is mapped, and a kernel
 // only while it is not; USM lets both use host memory. So host USM is memory of malloc.

@@ -164,6 +164,16 @@ static cl_svm_mem_flags fine_flags(const ContextFacts* facts) {
   return facts->has_atomics ? FINE | CL_MEM_SVM_ATOMICS : FINE;
 }
 
+void* empty_place(cl_context context) {
+  for (size_t i = 0; i < live.count; i++) {
+    const Allocation* const each = (const Allocation*)live.live[i];
+    if (each->context == context && each->kind == CL_MEM_TYPE_UNKNOWN_INTEL)
+      return each->range.address;
+  }
+  const Allocation wanted = {.context = context, .kind = CL_MEM_TYPE_UNKNOWN_INTEL};
+  return allocate(wanted, true, COARSE, NULL, LARGEST_TYPE, 0, NULL);
+}
+
 void* usm_host_alloc(cl_context context, const cl_mem_properties_intel* properties,
                      size_t size, cl_uint alignment, cl_int* error) {
   const ContextFacts facts = facts_of(context);

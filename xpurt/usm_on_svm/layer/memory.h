@@ -34,6 +34,10 @@ Allocation* allocation_around(cl_context context, const void* address);
 const void* const* all_svm(cl_context context, size_t* count);
 uint64_t memory_change(void);
 
+// Under the lock: an address in SVM of a context at which nothing is; null if there is
+// no memory.
+void* empty_place(cl_context context);
+
 // Under the lock: makes the mirror of an allocation; false if there is no memory.
 bool make_mirror(Allocation* of);
 

@@ -16,10 +16,12 @@ cl_int coarse_set_arg(cl_kernel kernel, cl_uint index, const void* address) {
   return next.clSetKernelArgSVMPointer(kernel, index, address);
 }
 
-// The argument is no pointer to SVM any more.
 static cl_int set_arg(cl_kernel kernel, cl_uint index, size_t size, const void* value) {
-  KernelPointers* const of = pointers_of(kernel);
-  if (of != NULL) keep_argument(of, index, NULL);
+  const KernelPointers* const of = pointers_of(kernel);
+  for (size_t i = 0; of != NULL && i < of->argument_count; i++)
+    if (of->arguments[i].index == index)  // as NVIDIA's driver seems to do
+      return refuse(CL_INVALID_ARG_VALUE, "clSetKernelArg",
+                    "the argument was a pointer to SVM before");
   return next.clSetKernelArg(kernel, index, size, value);
 }
 
