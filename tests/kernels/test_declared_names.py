@@ -64,6 +64,11 @@ def test_generated_kernels(path: Path) -> None:
     assert not any(map(is_refused, texts_in(path)))
 
 
+def test_a_variadic_macro_is_found() -> None:
+    assert is_refused("#define along(first, last, ...) \\\n  { __VA_ARGS__ }")
+    assert not is_refused("#define along(first, last, statements) { statements }")
+
+
 def test_the_functions_are_those_of_opencl() -> None:
     assert {"step", "sign", "max", "sub_group_broadcast"} <= functions_of_opencl()
     assert not {"if", "defined", "long", "pitch"} & functions_of_opencl()

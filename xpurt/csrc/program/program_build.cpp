@@ -16,8 +16,9 @@ namespace {
 
 constexpr const char* kStandard = "-cl-std=";
 constexpr const char* kExactDivision = " -cl-fp32-correctly-rounded-divide-sqrt";
-// No kernel of a row finds an address in memory. The layer USM on SVM need not list all
-// memory for them: with NVIDIA's driver, each entry costs a microsecond of each run.
+// No kernel of a row finds an address in memory, or uses an argument that is null. So
+// the layer USM on SVM need not list all memory for them, where each entry costs a
+// microsecond of each run with NVIDIA's driver, and may set another address for null.
 constexpr const char* kArgumentsOnly = " -DXPURT_ARGUMENTS_ONLY";
 
 struct Callbacks {
