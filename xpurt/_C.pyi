@@ -59,6 +59,9 @@ def define_backend(make_inner: Callable[..., Any]) -> Any:
 def init_lazy_backend() -> None:
     """Makes xpu the backend of the device "lazy", once per process."""
 
+def refuse_as_data(wrapper: Tensor) -> None:
+    """PyTorch raises RuntimeError at `ordinary.data = wrapper` from now on."""
+
 def lazy_over(xpu: Tensor) -> Tensor:
     """A lazy tensor with the value of an xpu tensor, whose memory graphs read. Who changes it
     has to run the graphs before. Raises TypeError for a tensor of another device."""

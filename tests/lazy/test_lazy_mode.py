@@ -112,6 +112,59 @@ def test_values_and_memory_are_those_of_eager_tensors() -> None:
     ]
 
 
+MADE_WITHIN = (
+    START
+    + """
+xpurt.set_xpu_mapping("{mapping}")
+xpurt.lazy.init(compile="never")
+
+def trained(device):
+    x = torch.arange(12.0, device=device).view(3, 4).cos()
+    model = nn.BatchNorm1d(4).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    (model(x) * x).sum().backward()
+    optimizer.step()
+    return model
+
+plain, other = torch.ones(3, device="xpu"), torch.zeros(3, device="xpu")
+expected = trained("cpu")
+with xpurt.lazy.mode():
+    model = trained("xpu")
+    print(torch.allclose(model.running_mean.cpu(), expected.running_mean))
+    print(repr(model.running_mean) == repr(expected.running_mean.to("xpu")))
+    plain + 1
+    plain.data = other
+    print((plain + 1).tolist())
+    traced = plain * 2
+    try:
+        plain.data = traced
+    except RuntimeError as error:
+        print("incompatible tensor type" in str(error))
+try:
+    plain.data = traced
+except RuntimeError as error:
+    print("incompatible tensor type" in str(error))
+for found in model.parameters():
+    print(isinstance(found, nn.Parameter), found.requires_grad)
+print(all(torch.allclose(a.cpu(), b) for a, b in
+          zip(model.state_dict().values(), expected.state_dict().values())))
+"""
+)
+
+
+@pytest.mark.parametrize("mapping", ["CPU", "GPU", "AUTO"])
+def test_modules_are_made_and_moved_in_the_mode(mapping: str) -> None:
+    code = MADE_WITHIN.replace("{mapping}", with_gpu(mapping))
+    assert output(code).splitlines() == [
+        "True",
+        "True",
+        "[1.0, 1.0, 1.0]",
+        *["True"] * 2,
+        *["True True"] * 2,
+        "True",
+    ]
+
+
 NUMBERS = (
     START
     + """

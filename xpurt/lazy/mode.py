@@ -46,11 +46,13 @@ class TracedTensor(torch.Tensor):
             device=torch.device("xpu", lazy.device.index),
         )
         made.lazy = lazy
+        _C.refuse_as_data(made)
         return made
 
     def value(self) -> Tensor:
         """An ordinary xpu tensor with the value. Runs what was traced for it."""
-        return _C.xpu_value(self.lazy).clone()
+        with torch.utils._python_dispatch._disable_current_modes():
+            return _C.xpu_value(self.lazy).clone()
 
     def tolist(self) -> Any:
         return self.value().tolist()

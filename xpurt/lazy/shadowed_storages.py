@@ -28,10 +28,11 @@ class ShadowedStorages:
     def lazy(self, tensor: Tensor) -> Tensor:
         """The lazy tensor that stands for an xpu tensor. Raises NotImplementedError if
         tensors of two dtypes share memory."""
-        found: Tensor | None = self._lazy.get(tensor)
-        if found is None:
-            found = self._lazy[tensor] = self._made(tensor.data)
-        return found
+        place = _place(tensor)
+        found: tuple[Any, Tensor] | None = self._lazy.get(tensor)
+        if found is None or found[0] != place:  # such as after `tensor.data = other`
+            found = self._lazy[tensor] = place, self._made(tensor.data)
+        return found[1]
 
     def write_back(self) -> None:
         """Copies what was written, after the graphs have run."""
@@ -55,6 +56,11 @@ class ShadowedStorages:
                 f"can't be traced. Clone one of them before the mode."
             )
         return _view(shadow.lazy, tensor)
+
+
+def _place(tensor: Tensor) -> Any:
+    storage = tensor.untyped_storage()._cdata
+    return storage, tensor.storage_offset(), tensor.size(), tensor.stride()
 
 
 def _view(memory: Tensor, like: Tensor) -> Tensor:

@@ -22,6 +22,11 @@ Mutex& core() {
 
 thread_local int depth = 0;
 
+// Opens what TensorImpl protects.
+struct PolicyOfSizes : c10::TensorImpl {
+  using TensorImpl::set_custom_sizes_strides;
+};
+
 class Locked final : public c10::OperatorKernel {
  public:
   explicit Locked(const OperatorHandle& op)
@@ -31,7 +36,7 @@ class Locked final : public c10::OperatorKernel {
                   torch::jit::Stack* stack) {
     with_lazy_core([&] {
       before_.callBoxed(op, keys, stack);
-      find_sizes(op, *stack);
+      keep_sizes_of_results(op, *stack);
     });
   }
 
@@ -63,11 +68,20 @@ void LazyCoreInUse::drop_kept_error() const noexcept {
   }
 }
 
-void find_sizes(const OperatorHandle& op, const torch::jit::Stack& stack) {
+void keep_sizes(const at::Tensor& lazy) {
+  using Policy = c10::TensorImpl::SizesStridesPolicy;
+  c10::TensorImpl& impl = *lazy.unsafeGetTensorImpl();
+  const auto set = &PolicyOfSizes::set_custom_sizes_strides;
+  (impl.*set)(Policy::CustomSizes);  // what `resize_` returns has kept others
+  lazy.sizes();
+  (impl.*set)(Policy::Default);
+}
+
+void keep_sizes_of_results(const OperatorHandle& op, const torch::jit::Stack& stack) {
   for (const c10::IValue& each :
        torch::jit::last(stack, op.schema().returns().size())) {
     for_each_tensor(each, [](const at::Tensor& made) {
-      if (made.defined() && made.device().is_lazy()) made.sizes();
+      if (made.defined() && made.device().is_lazy()) keep_sizes(made);
     });
   }
 }

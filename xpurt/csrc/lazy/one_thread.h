@@ -12,14 +12,13 @@ namespace xpurt {
 // holds. Two threads that traced and stepped got "Expected tensor_data to be true", or
 // read nodes that were freed. So whatever traces, reads or steps holds one lock here.
 // It is held while a graph runs, since the core runs it within the step. A thread waits
-// for it without Python's lock, as the graph may call Python. Sizes are read without
-// this lock. A tensor keeps those that it has found, so each result finds its own
-// before the lock is given up.
+// for it without Python's lock, as the graph may call Python.
 //
-// Not met: a step of another thread makes a tensor find its sizes anew, and kernels of
-// functionalization read them without the lock. Of 80 threads that traced and stepped
-// beside another one, about 10 still got that error, and none a wrong value (2 cores,
-// 2026-11-28, 60 steps each). What remains is the lock around those kernels.
+// Sizes are read everywhere, by autograd too, and without this lock. PyTorch's lazy
+// tensors look theirs up again after each step, while the step of another thread has
+// taken away what they are read from. But only an op that returns a lazy tensor changes
+// its sizes. So each result finds its own before the lock is given up, and keeps them
+// as an ordinary tensor does.
 //
 // Note [Errors of lazy steps]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -52,8 +51,10 @@ auto with_lazy_core(Body body) {
   }
 }
 
-// The results of an op find their sizes. See Note [Threads of lazy programs].
-void find_sizes(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+// Called with the lock. See Note [Threads of lazy programs].
+void keep_sizes(const at::Tensor& lazy);
+void keep_sizes_of_results(const c10::OperatorHandle& op,
+                           const torch::jit::Stack& stack);
 
 // The core's kernels get the lock. Called before kernels of xpurt take their places.
 void lock_lazy_kernels();

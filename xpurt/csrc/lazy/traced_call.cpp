@@ -195,7 +195,7 @@ void traced_call(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
       !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Functionalize);
   with_lazy_core([&] {
     trace(op, stack, device);
-    find_sizes(op, *stack);
+    keep_sizes_of_results(op, *stack);
   });
   if (!is_new) return;
   for (size_t at = first; at < stack->size(); ++at) {

@@ -10,14 +10,25 @@ namespace xpurt {
 
 using at::Tensor;
 
+namespace {
+
+// Opens what TensorImpl protects.
+struct Keys : c10::TensorImpl {
+  using TensorImpl::key_set_;
+};
+
+}  // namespace
+
 Tensor lazy_over(const Tensor& xpu) {
   TORCH_CHECK_TYPE(xpu.is_xpu(), "a tensor of xpu is needed; found one on ",
                    xpu.device());
   const c10::Device device(c10::DeviceType::Lazy, xpu.device().index());
   return with_lazy_core([&] {
-    return at::functionalization::impl::to_functional_tensor(
+    const Tensor lazy =
         torch::lazy::CreateAtenFromLtcTensor(torch::lazy::LazyTensor::Create(
-            xpu, torch::lazy::atenDeviceToBackendDevice(device))));
+            xpu, torch::lazy::atenDeviceToBackendDevice(device)));
+    keep_sizes(lazy);
+    return at::functionalization::impl::to_functional_tensor(lazy);
   });
 }
 
@@ -30,6 +41,12 @@ Tensor xpu_value(const Tensor& lazy) {
         ->ToTensor(/*detached=*/false)
         .to(c10::Device(c10::DeviceType::XPU, lazy.device().index()));
   });
+}
+
+// PyTorch lets two tensors with kernels of dense memory exchange their data.
+void refuse_as_data(const Tensor& wrapper) {
+  auto& keys = wrapper.unsafeGetTensorImpl()->*&Keys::key_set_;
+  keys = keys.remove(c10::DispatchKey::Dense);
 }
 
 }  // namespace xpurt

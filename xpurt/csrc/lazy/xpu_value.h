@@ -12,4 +12,9 @@ at::Tensor lazy_over(const at::Tensor& xpu);
 // The value of a lazy tensor: runs its graph if need be. Nobody may write to it.
 at::Tensor xpu_value(const at::Tensor& lazy);
 
+// For a Python tensor that stands for a lazy one: it has no memory, so no ordinary
+// tensor can take its place by `ordinary.data = wrapper`. PyTorch refuses it then, and
+// modules that are moved get new parameters.
+void refuse_as_data(const at::Tensor& wrapper);
+
 }  // namespace xpurt

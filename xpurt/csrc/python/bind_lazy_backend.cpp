@@ -110,6 +110,7 @@ void bind_lazy_backend(py::module_& m) {
   m.def("reset_lazy_graph_runs", &reset_lazy_graph_runs);
   m.def("init_lazy_backend", &init_lazy_backend);
   m.def("lazy_over", &lazy_over, py::arg("xpu"));
+  m.def("refuse_as_data", &refuse_as_data, py::arg("wrapper"));
   m.def(
       "xpu_value",
       [](const at::Tensor& lazy) {
