@@ -17,7 +17,7 @@ class Fault:
 
 _OPTIMIZE: Final = (
     ("fusions.py", "        if is_no_dropout(node):", "        if is_no_dropout(node) and False:"),
-    ("fusions.py", "    if any(_enables_gradients(node) for node in nodes.nodes):", "    if False:"),
+    ("primitives.py", "    if torch.is_grad_enabled():", "    if False:"),
     ("fusions.py", "    if first is second:", "    if False:"),
     ("fusions.py", '    if node.target in ("add_", operator.iadd) and first is not one:', "    if False:"),
     ("fusions.py", "    return next(iter(last.users)) if len(last.users) == 1 else None", "    return next(iter(last.users), None)"),

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import xpurt
+from xpurt.optimization import captured_forward, fusions
 from xpurt.optimization.comparison import optimized
 from xpurt.optimization.patterns import attention, rms_norm, swiglu
 
@@ -17,6 +18,23 @@ def device(request: pytest.FixtureRequest) -> str:
     if request.param == "xpu":
         xpurt.set_xpu_mapping("CPU")
     return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def _fusing_raises_nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Dynamo runs a graph whose fusing fails as it is written."""
+    errors: list[Exception] = []
+
+    def fuse(*args: Any) -> Any:
+        try:
+            return fusions.fuse(*args)
+        except Exception as error:
+            errors.append(error)
+            raise
+
+    monkeypatch.setattr(captured_forward, "fuse", fuse)
+    yield
+    assert errors == []
 
 
 @pytest.fixture

@@ -181,6 +181,28 @@ def test_more_forms_than_are_kept_run_as_written() -> None:
         same(made, model, IMAGES, "x" * count)  # type: ignore[arg-type]
 
 
+def test_an_addition_that_writes_to_a_value_that_is_read() -> None:
+    class Adds(Model):
+        def forward(self, x: Tensor) -> Any:
+            total = torch.zeros(2, 4, 4, 4)
+            before, part = total, total[:1]
+            total += self.conv(x)
+            return before + 1, part
+
+    model = Adds().eval()
+    same(xpurt.optimize(model), model, IMAGES)
+
+
+def test_a_layer_that_is_added_to_itself() -> None:
+    class Doubles(Model):
+        def forward(self, x: Tensor) -> Any:
+            y = self.conv(x)
+            return F.relu(y + y)
+
+    model = Doubles().eval()
+    same(xpurt.optimize(model), model, IMAGES)
+
+
 def test_gradients_that_a_forward_enables() -> None:
     class Enables(Model):
         def forward(self, x: Tensor) -> Tensor:

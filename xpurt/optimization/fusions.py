@@ -40,8 +40,6 @@ def fuse(
     """Changes the graph. inputs: what it is called with first. module: whose forward it
     is part of. Returns the qualified name of each layer, and what it was fused to."""
     nodes = graph.graph
-    if any(_enables_gradients(node) for node in nodes.nodes):
-        return []
     parameters = _parameters_of(nodes, inputs, module)
     for node in list(nodes.nodes):
         if is_no_dropout(node):
@@ -59,10 +57,6 @@ def fuse(
 
 def _layer(parameter: str) -> str:
     return parameter.rpartition(".")[0]
-
-
-def _enables_gradients(node: Node) -> bool:
-    return node.target is torch._C._set_grad_enabled and node.args != (False,)
 
 
 def _parameters_of(graph: Graph, inputs: list[Any], module: nn.Module) -> Parameters:
