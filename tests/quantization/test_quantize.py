@@ -81,6 +81,17 @@ def test_a_fold_that_would_change_the_result_is_undone() -> None:
         assert (made(x) - model(x)).abs().max() < 0.1
 
 
+def test_of_two_folds_the_one_that_holds_is_done() -> None:
+    holds = nn.Sequential(nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
+    model = nn.Sequential(Shortcut(), holds).eval()
+    x = torch.randn(2, 3, 8, 8)
+    made = xpurt.quantize(model, "static", calibration=[x])
+    assert type(made[0].norm) is nn.BatchNorm2d
+    assert [type(each) for each in made[1][1:]] == [nn.Identity, nn.Identity]
+    assert made[1][0].relu
+    assert not made[0].conv.relu
+
+
 def test_smooth_quant_moves_outliers_from_activations_to_weights(device: str) -> None:
     torch.manual_seed(0)
     norm, linear = nn.LayerNorm(64), nn.Linear(64, 32)
