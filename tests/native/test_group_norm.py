@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 import xpurt
 from xpurt.conformance.layouts import channels_last, expanded, permuted, with_gaps
+from xpurt.testing import outcome
 
 Layout = Callable[[torch.Tensor], torch.Tensor]
 
@@ -76,3 +77,29 @@ def test_weights_may_be_expanded(xpu: torch.device) -> None:
     wanted = torch.native_group_norm(x, weight.contiguous(), bias.contiguous(), *given)
     for ours, theirs in zip(found, wanted, strict=True):
         torch.testing.assert_close(ours.cpu(), theirs)
+
+
+COUNTS = [
+    *((-1, 4, 9), (-2, 4, 9), (-2, 4, -9), (2, -4, -9), (0, 4, 9), (2, 4, 0)),
+    *((1, 4, 9), (4, 2, 9), (2, 2, 18), (1, 8, 9), (6, 4, 3)),
+]
+
+
+@pytest.mark.parametrize("policy", ["native", "sycl"])
+@pytest.mark.parametrize("has_weight", [True, False])
+@pytest.mark.parametrize("counts", COUNTS, ids=str)
+def test_counts_that_are_not_the_sizes_of_the_input(
+    xpu: torch.device, policy: str, has_weight: bool, counts: tuple[int, int, int]
+) -> None:
+    x, weight = torch.randn(2, 4, 3, 3), torch.rand(4)
+
+    def normalized(device: torch.device) -> list[torch.Tensor]:
+        of_channels = weight.to(device) if has_weight else None
+        args = (x.to(device), of_channels, of_channels, *counts, 2, 1e-5)
+        return [each.cpu() for each in torch.native_group_norm(*args)]
+
+    with xpurt.kernel_policy(policy):
+        found, error = outcome(normalized, xpu)
+    wanted, expected = outcome(normalized, torch.device("cpu"))
+    assert (type(error), str(error)) == (type(expected), str(expected))
+    torch.testing.assert_close(found, wanted)

@@ -72,6 +72,7 @@ CustomKernelSpec::CustomKernelSpec(RowFields& fields)
       alike(fields.take<RowFields::Strings>("alike")),
       parameters(fields.take<RowFields::Strings>("parameters")),
       per_channel(fields.take<bool>("per_channel")),
+      counts(fields.take<RowFields::Strings>("counts")),
       types(fields.take<RowFields::Strings>("types")),
       draws(fields.take<bool>("draws")),
       fault(fields.take<std::string>("fault")),
@@ -111,6 +112,9 @@ CustomKernelOverload::CustomKernelOverload(const CustomKernelSpec& spec,
     if (each.name() == spec.begins_as) copied = at;
     if (is_optional_tensor_list(each)) indices = at;
     if (each.name() == spec.like) like = at;
+    if (std::ranges::find(spec.counts, each.name()) != spec.counts.end()) {
+      counts.push_back(at);
+    }
   }
   // The steps write arguments that are written and not returned, such as running
   // statistics. The results are new tensors.

@@ -70,6 +70,7 @@ struct CustomKernelSpec : RowSpec {
   std::vector<std::string> alike;       // arguments of the type of the first tensor
   std::vector<std::string> parameters;  // of a normalization: of one type
   bool per_channel;                     // they have as many elements as channels
+  std::vector<std::string> counts;      // arguments that are sizes of the input
   RowFields::Strings types;             // "argument=letters": the types of arguments
   bool draws;                           // random numbers
   std::string fault;                    // the cause of a fault, if not a wrong index
@@ -85,11 +86,12 @@ struct CustomKernelOverload {
   const c10::FunctionSchema& schema;
   std::vector<const c10::Argument*> arguments;
   std::vector<int> written;
-  size_t outs = 0;        // the arguments that are out=, which are the last ones
-  int copied = -1;        // the argument that the result begins as a copy of
-  int indices = -1;       // the argument that is a list of indices or None
-  int like = -1;          // the argument whose properties the result has
-  bool has_meta = false;  // see Note [Structured meta functions]
+  std::vector<int> counts;  // the arguments that are sizes of the input
+  size_t outs = 0;          // the arguments that are out=, which are the last ones
+  int copied = -1;          // the argument that the result begins as a copy of
+  int indices = -1;         // the argument that is a list of indices or None
+  int like = -1;            // the argument whose properties the result has
+  bool has_meta = false;    // see Note [Structured meta functions]
 
   const c10::IValue& argument(const torch::jit::Stack& stack, size_t at) const {
     return stack[stack.size() - arguments.size() + at];

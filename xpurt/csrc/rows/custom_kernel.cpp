@@ -50,6 +50,7 @@ class CustomKernelRun final : public RowCall {
   void read_tensors(const Stack& stack);
   bool can_read() const;
   bool has_parameters() const;
+  bool has_counts(const Stack& stack) const;
   bool can_write(const Tensor& target, bool is_out) const;
   bool is_apart(const Tensor& target, const std::string& name) const;
   bool has_result_types(const Stack& stack) const;
@@ -147,6 +148,21 @@ bool CustomKernelRun::has_parameters() const {
   });
 }
 
+// Whether the counts are sizes of the input, and the last one the product of the
+// others.
+bool CustomKernelRun::has_counts(const Stack& stack) const {
+  const std::vector<int>& counts = overload_.counts;
+  if (counts.empty()) return true;
+  const auto sizes = call_.named("input").sizes();
+  const size_t last = counts.size() - 1;
+  if (sizes.size() < last) return false;
+  for (size_t i = 0; i < last; ++i) {
+    if (argument(stack, counts[i]).toInt() != sizes[i]) return false;
+  }
+  return argument(stack, counts[last]).toInt() ==
+         c10::multiply_integers(sizes.slice(last));
+}
+
 bool CustomKernelRun::can_read() const {
   if (!spec_.has_type(call_.type) || !has_parameters()) return false;
   // Complex tensors are not mixed with real ones, except indices and masks.
@@ -190,7 +206,7 @@ bool CustomKernelRun::read(const Stack& stack) {
   read_tensors(stack);
   is_read_ = true;
   if (is_left_to_host(has_cpu_kernel_, overload_.schema, stack, call_.device) ||
-      !can_read()) {
+      !can_read() || !has_counts(stack)) {
     return false;
   }
   bool needs_fp64 = is_double(call_.type);  // a result may be wider than the operands

@@ -142,7 +142,9 @@ class CustomKernel(BaseRow):
     tensor, with `same_type` if an `out=` has, and if an argument has a type that is not
     in `types`: "name=letters". Indices that are not in there are int32 or int64.
     `parameters` have one type, that of the first tensor, or float beside halves; and,
-    if they are `per_channel`, one element per channel of the input. A row that `draws`
+    if they are `per_channel`, one element per channel of the input. The numbers in
+    `counts` are the first sizes of the input, and the last one is the product of the
+    other sizes; PyTorch's kernel computes calls with other numbers. A row that `draws`
     random numbers receives contiguous tensors as one dimension. `fault` is the message
     of the RuntimeError that a FAULT raises; without it a FAULT is a wrong index.
     `primitive` names oneDNN's counterpart of the steps, for the calls that oneDNN
@@ -170,6 +172,7 @@ class CustomKernel(BaseRow):
     types: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     per_channel: bool = False
+    counts: tuple[str, ...] = ()
     draws: bool = False
     fault: str = ""
     primitive: str = ""
@@ -215,6 +218,7 @@ class CustomKernel(BaseRow):
             "types": list(self.types),
             "parameters": list(self.parameters),
             "per_channel": self.per_channel,
+            "counts": list(self.counts),
             "draws": self.draws,
             "fault": self.fault,
             "primitive": self.primitive,

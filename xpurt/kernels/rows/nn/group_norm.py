@@ -145,12 +145,16 @@ GROUP_TO_BIAS = Step(
 """,
 )
 
+# PyTorch's CPU kernel takes the sizes from these alone.
+COUNTS = ("N", "C", "HxW")
+
 ROWS = (
     CustomKernel(
         "native_group_norm",
         (GROUP_FORWARD,),
         FLOATING_ONLY,
         parameters=("weight", "bias"),
+        counts=COUNTS,
         functions=GROUPS,
         contiguous=("weight", "bias"),
         dense=("input",),
@@ -167,6 +171,7 @@ ROWS = (
             Scratch("slopes", "mean"),
             Scratch("offsets", "mean"),
         ),
+        counts=COUNTS,
         functions=GROUPS,
         contiguous=("grad_out", "input", "mean", "rstd", "weight"),
         flops=12,
