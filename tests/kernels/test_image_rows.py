@@ -219,3 +219,27 @@ def test_one_channel_of_many_in_channels_last(mode: str, xpu: torch.device) -> N
     x = x.contiguous(memory_format=torch.channels_last)[:, :1]
     with xpurt.kernel_policy("sycl"):
         agree(F.interpolate, x, size=(3, 9), mode=mode, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_a_point_of_no_place_gives_what_the_cpu_gives(
+    xpu: torch.device, mode: str, padding: str, number: float
+) -> None:
+    x = torch.rand(1, 2, 3, 5)
+    grid = torch.tensor([[number, 0.5], [0.5, number], [number, 9.0], [-9.0, number]])
+    grid = grid.view(1, 4, 1, 2).expand(1, 4, 9, 2).contiguous()
+
+    def sampled(device: torch.device) -> list[torch.Tensor]:
+        leaves = [each.to(device).requires_grad_() for each in (x, grid)]
+        y = F.grid_sample(*leaves, mode, padding, align_corners=False)
+        if mode == "bilinear" and padding != "zeros":  # the CPU's ends the process
+            return [y.detach().cpu()]
+        gradients = torch.autograd.grad(y.sum(), leaves)
+        return [each.detach().cpu() for each in (y, *gradients)]
+
+    with xpurt.kernel_policy("sycl"):
+        found = sampled(xpu)
+    wanted = sampled(torch.device("cpu"))
+    torch.testing.assert_close(found, wanted, equal_nan=True)

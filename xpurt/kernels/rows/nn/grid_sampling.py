@@ -122,6 +122,16 @@ def weight(axes: int, steep: int | None = None) -> str:
     )
 
 
+# PyTorch's CPU kernel of images multiplies taps outside, as 0, by their weights: a
+# coordinate that is NaN or infinite makes NaN wherever the others are.
+OUTSIDE = "  sum += 0 * (taps0.weight[0] + taps1.weight[0]);\n"
+OUTSIDE_GRADIENTS = """\
+  const C none0 = 0 * taps0.weight[0], none1 = 0 * taps1.weight[0];
+  sum0 += interpolation_mode == 2 ? none0 + none1 : none1;
+  sum1 += interpolation_mode == 2 ? none0 + none1 : none0;
+"""
+
+
 def forward(axes: int) -> Step:
     place = " + ".join(f"index[{d + 2}] * grid_stride({d + 1})" for d in range(axes))
     at = offset("input", axes, "y")
@@ -135,16 +145,18 @@ def forward(axes: int) -> Step:
 {taps(axes)}
   C sum = 0;
 {loops(axes, HEAD, f"    sum += {weight(axes)} * input_load(base + {at});{chr(10)}")}
+{OUTSIDE if axes == 2 else ""}
   out_store(to, sum);
 """,
     )
 
 
-# A point at NaN has no element.
+# A point at NaN has no element, unless each tap of it is moved into the image.
 PUT = """\
     const long at = base + {at};
     const C share = {weight};
-    if (share == share) sums_store(at, sums_load(at) + g * share);
+    const bool moved = interpolation_mode == 2 && padding_mode != 0;
+    if (share == share || moved) sums_store(at, sums_load(at) + g * share);
 """
 
 
@@ -231,6 +243,7 @@ def to_grid(axes: int) -> Step:
   C {", ".join(f"sum{d} = 0" for d in range(axes))};
 {taps(axes)}
 {loops(axes, HEAD, body)}
+{OUTSIDE_GRADIENTS if axes == 2 else ""}
 {stores}
 """,
     )
