@@ -343,3 +343,31 @@ def test_few_of_the_calls_that_are_divided_are_timed() -> None:
     """Also if whole calls, of which there are none any more, were timed too few times. In one
     of three programs: a device that other processes delay is timed more often."""
     assert any(few_are_timed() for _ in range(3))
+
+
+def test_an_error_of_earlier_work_is_not_taken_for_the_shards() -> None:
+    """The GPU's shard begins with a wait, which raises. Without that error the shard
+    would move home."""
+    assert auto(
+        """
+from torch.nn import functional as F
+from xpurt.kernels import registration
+costs(10, 1e6)
+operands = torch.randn(8, 8, 20, 20), torch.randn(8, 8, 3, 3)
+x, w = (each.to("xpu") for each in operands)
+with xpurt.kernel_policy("sycl"):
+    F.embedding_bag(torch.tensor([[9]], device="xpu"), torch.ones(3, 4, device="xpu"))
+def make_form(*of_products):
+    torch.xpu.synchronize()
+    return registration.make_form(*of_products)
+_C.set_form_maker(make_form)
+_C.testing.set_split_proportions([0.5, 0.5])
+before = _C.testing.shards_run(0)
+try: F.conv2d(x, w, padding=1)
+except RuntimeError as error: print("submitted earlier" in str(error))
+print([now - then for now, then in zip(_C.testing.shards_run(0), before)])
+y, wanted = F.conv2d(x, w, padding=1), F.conv2d(*operands, padding=1)
+print(torch.allclose(y.cpu(), wanted, rtol=1e-4, atol=1e-4))
+""",
+        XPURT_LEARN="0",
+    ) == ["True", "[1, 1]", "True"]

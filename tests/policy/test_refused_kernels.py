@@ -173,3 +173,24 @@ print(torch.equal(found.cpu(), cpu.t()), "native" in tiers("aten::copy_"))
         XPURT_MAPPING=mapping,
     )
     assert said == "True True"
+
+
+def test_an_error_of_earlier_work_is_not_taken_for_a_refusal() -> None:
+    """A part of the op is refused. The copy on which it runs instead waits for earlier
+    work, and raises that error out of the op."""
+    said = output(
+        SPOILT
+        + """
+x, y = torch.rand(2, 9).to("xpu")
+wrong = torch.tensor([[9]], device="xpu")
+spoil("sub")
+torch.nn.functional.embedding_bag(wrong, torch.ones(3, 4, device="xpu"))
+for _ in range(2):
+    try: quietly(lambda: torch.nn.functional.mse_loss(x, y))
+    except RuntimeError as error: print("submitted earlier" in str(error))
+print(tiers("aten::mse_loss"))
+""",
+        XPURT_MAPPING="GPU",
+        XPURT_VIRTUAL_GPU="strict",
+    )
+    assert said.splitlines() == ["True", "['sycl']"]
