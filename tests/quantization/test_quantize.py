@@ -81,6 +81,29 @@ def test_a_fold_that_would_change_the_result_is_undone() -> None:
         assert (made(x) - model(x)).abs().max() < 0.1
 
 
+class Rectified(nn.Module):
+    """What comes before the ReLU is needed again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.relu = nn.Conv2d(3, 4, 3), nn.ReLU()
+        self.then = nn.Conv2d(4, 4, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.conv(x)
+        result: Tensor = self.then(self.relu(y) / 8 + y)
+        return result
+
+
+def test_a_relu_that_can_not_be_folded_leaves_later_layers_their_ranges() -> None:
+    model = Rectified().eval()
+    x = torch.randn(2, 3, 8, 8)
+    made = xpurt.quantize(model, "static", calibration=[x])
+    assert type(made.relu) is nn.ReLU
+    with torch.no_grad():
+        assert (made(x) - model(x)).abs().max() < 0.1
+
+
 def test_of_two_folds_the_one_that_holds_is_done() -> None:
     holds = nn.Sequential(nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4), nn.ReLU())
     model = nn.Sequential(Shortcut(), holds).eval()
@@ -107,6 +130,16 @@ def test_smooth_quant_moves_outliers_from_activations_to_weights(device: str) ->
         errors.append((made(x) - wanted).abs().max().item())
     assert errors[1] < errors[0] / 3
     assert report_of(made).quantized[0].note == "with 0"
+
+
+def test_the_scales_of_smooth_quant() -> None:
+    norm, linear = nn.LayerNorm(64), nn.Linear(64, 32)
+    model = nn.Sequential(norm, linear).eval()
+    x = torch.randn(16, 64)
+    made = xpurt.quantize(model, "dynamic", calibration=[x], smooth_quant=0.75)
+    largest = norm(x).abs().amax(0)
+    scale = largest**0.75 / linear.weight.abs().amax(0) ** 0.25
+    torch.testing.assert_close(made[0].weight, norm.weight / scale)
 
 
 class Odd(nn.Linear):
