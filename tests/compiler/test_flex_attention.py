@@ -64,9 +64,15 @@ def test_without_gradients(xpu: torch.device, name: str) -> None:
     _check(xpu, name, grad=False)
 
 
-@pytest.mark.mappings("GPU", "AUTO")
+@pytest.mark.mappings("GPU")
 @pytest.mark.parametrize("name", few_first())
-def test_beside_and_on_gpus(xpu: torch.device, name: str) -> None:
+def test_on_gpus(xpu: torch.device, name: str) -> None:
+    _check(xpu, name, grad=True)
+
+
+@pytest.mark.mappings("AUTO")
+@pytest.mark.parametrize("name", few_first(1))
+def test_beside_gpus(xpu: torch.device, name: str) -> None:
     _check(xpu, name, grad=True)
 
 
