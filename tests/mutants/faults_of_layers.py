@@ -20,7 +20,6 @@ _OPTIMIZE: Final = (
     ("primitives.py", "    if torch.is_grad_enabled():", "    if False:"),
     ("fusions.py", "    if first is second:", "    if False:"),
     ("fusions.py", '    if node.target in ("add_", operator.iadd) and first is not one:', "    if False:"),
-    ("fusions.py", "    return next(iter(last.users)) if len(last.users) == 1 else None", "    return next(iter(last.users), None)"),
     ("fusions.py", "    other: Any = second if first is one else first", "    other: Any = first if first is one else second"),
     ("fusions.py", "    args = (*operands, chain.other, chain.activation)", "    args = (*operands, chain.other, NONE)"),
     ("fusions.py", "        if id(value) in names and type(value) is nn.Parameter", "        if id(value) in names and False"),
