@@ -424,6 +424,12 @@ def set_source_callbacks(
     raises for a device, name, source and build log. Both are kept for the process.
     """
 
+def meta_results(
+    name: str, overload: str, *arguments: Any, **named: Any
+) -> list[Tensor]:
+    """Meta tensors like the op's results: sizes, strides and dtypes. Raises what the op
+    raises for arguments that do not fit."""
+
 def set_form_maker(maker: Callable[[int, str, str], str]) -> None:
     """`maker` defines the op that computes an overload of a decomposed row. It takes
     the row's number, the name and the overload, and returns the op's name. It is kept

@@ -140,7 +140,6 @@ MEMBERS = (
     Member("torch.utils._sympy.printers.ExprPrinter", "type", "index expressions as text"),
     Member("torch.utils._sympy.symbol.*", "", "sizes that are floats"),
     Member("torch._inductor.compile_fx", "module", "replaced functions: torch.compile"),
-    Member("torch._C._set_grad_enabled", "builtin_function_or_method", "what a traced `torch.enable_grad` calls"),
     Member("torch.fx._symbolic_trace.is_fx_symbolic_tracing", "()", "optimized models are traced as written"),
     Member("torch.nn.modules.module._has_any_global_hook", "()", "with hooks on all modules, models run as written"),
     Member("torch._dynamo.config", "", "has `patch`; the settings of a capture"),

@@ -60,6 +60,19 @@ print(sorted(rooms()))
     assert after == "['kinds', 'registration', 'rows', 'sources']"
 
 
+def test_kernels_load_no_compiler() -> None:
+    """Functions of PyTorch that tell shapes are in part in Python, and load Dynamo."""
+    code = """
+import sys, torch
+x = torch.ones(3, 3, device="xpu")
+torch.cat([x, x]), torch.stack([x, x]), x @ x, x @ x[0], x[0] @ x[0], torch.vdot(x[0], x[0])
+torch.baddbmm(x[None], x[None], x[None]), torch.addbmm(x, x[None], x[None])
+torch.nn.functional.layer_norm(x, (3,)).softmax(0)
+print("torch._dynamo" in sys.modules)
+"""
+    assert fresh_output(code, XPURT_KERNEL_POLICY="sycl") == "False"
+
+
 def test_questions_that_need_no_device_load_no_driver() -> None:
     code = """
 import torch, xpurt

@@ -1,11 +1,14 @@
 // Ops in Python: counts and policies.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/jit/python/pybind_utils.h>
 
 #include "device/device.h"
 #include "dispatch/unboxed/unboxed_run.h"
+#include "host/gil.h"
 #include "native/unsafe_copies.h"
 #include "op/fallback_mode.h"
+#include "op/meta_call.h"
 #include "op/op_report.h"
 #include "python/bind.h"
 
@@ -49,10 +52,23 @@ constexpr Choices<CopyRule, 4> kCopyRules{{{"trusted", CopyRule::trusted},
                                            {"refused", CopyRule::refused},
                                            {"never", CopyRule::never}}};
 
+std::vector<at::Tensor> meta_results(const std::string& name,
+                                     const std::string& overload,
+                                     const py::args& arguments,
+                                     const py::kwargs& named) {
+  const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), overload.c_str());
+  const torch::jit::Stack stack = torch::jit::createStackForSchema(
+      op.schema(), arguments, named, /*self=*/std::nullopt);
+  const WithoutGil released;
+  return meta_call(op, stack);
+}
+
 }  // namespace
 
 void bind_ops(py::module_& m) {
   py::module_ testing = m.def_submodule("testing");
+  m.def("meta_results", &meta_results, py::arg("name"), py::arg("overload"));
   m.def("op_report", [] {
     py::list rows;
     for (const OpReportRow& row : op_report()) {

@@ -2,10 +2,10 @@
 
 import torch
 
+from xpurt import _C
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import FLOATING_ONLY
-from xpurt.kernels.rows.rearranging import as_meta
 
 # Terms that a product adds up one after the other. The sums of longer parts are added
 # up by a reduction, whose error grows with the logarithm of their number, not with the
@@ -33,12 +33,12 @@ def multiplied(mat: torch.Tensor, vec: torch.Tensor) -> torch.Tensor:
 
 def dot(self: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     """Raises RuntimeError unless both are vectors of one size and type."""
-    torch.dot(as_meta(self), as_meta(tensor))
+    _C.meta_results("aten::dot", "", self, tensor)
     return multiplied(self.unsqueeze(0), tensor).squeeze(0)
 
 
 def vdot(self: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    torch.vdot(as_meta(self), as_meta(other))
+    _C.meta_results("aten::vdot", "", self, other)
     return multiplied(self.conj_physical().unsqueeze(0), other).squeeze(0)
 
 
@@ -64,7 +64,7 @@ def addmv(
 ) -> torch.Tensor:
     """beta * self + alpha * (mat @ vec). Raises RuntimeError for sizes or types that do
     not fit."""
-    torch.addmv(as_meta(self), as_meta(mat), as_meta(vec))
+    _C.meta_results("aten::addmv", "", self, mat, vec)
     if mat.dtype in (torch.float16, torch.bfloat16):
         product = torch.addmm(
             self.expand(mat.shape[0]).unsqueeze(1),
@@ -88,7 +88,7 @@ def addbmm(
     """beta * self + alpha * (the sum of the products of batches), as one matrix
     product: the batches are joined along the dimension of its sum. Raises RuntimeError
     for sizes or types that do not fit."""
-    torch.addbmm(as_meta(self), as_meta(batch1), as_meta(batch2))
+    _C.meta_results("aten::addbmm", "", self, batch1, batch2)
     batches, rows, inner = batch1.shape
     left = batch1.transpose(0, 1).reshape(rows, batches * inner)
     right = batch2.reshape(batches * inner, batch2.shape[2])
@@ -119,7 +119,7 @@ def ldexp(self: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         return self * torch.pow(2.0, other)
     if other.dtype == torch.bool:
         raise NotImplementedError("ldexp of bools")
-    laid_out = as_meta(self) + as_meta(other)  # also throws for shapes
+    (laid_out,) = _C.meta_results("aten::add", "Tensor", self, other)
     result = torch.empty_strided(
         laid_out.shape, laid_out.stride(), dtype=self.dtype, device=self.device
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from xpurt import _C
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import FLOATING_ONLY, MOVING
@@ -92,7 +93,7 @@ def cat(tensors: Sequence[torch.Tensor], dim: int = 0) -> torch.Tensor:
                 f"zero-dimensional tensor (at position {position}) cannot be "
                 "concatenated"
             )
-    like = torch.cat([as_meta(each) for each in tensors], dim)
+    (like,) = _C.meta_results("aten::cat", "", tensors, dim)
     joined = torch.empty_strided(
         like.shape, like.stride(), dtype=like.dtype, device=tensors[0].device
     )
@@ -108,7 +109,15 @@ def cat(tensors: Sequence[torch.Tensor], dim: int = 0) -> torch.Tensor:
 
 def stack(tensors: Sequence[torch.Tensor], dim: int = 0) -> torch.Tensor:
     """Raises RuntimeError for tensors of different sizes."""
-    like = torch.stack([as_meta(each) for each in tensors], dim)
+    first = tensors[0].shape
+    for position, each in enumerate(tensors):
+        if each.shape != first:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first)} at "
+                f"entry 0 and {list(each.shape)} at entry {position}"
+            )
+    parts = [each.unsqueeze(dim) for each in tensors]
+    (like,) = _C.meta_results("aten::cat", "", parts, dim)
     stacked = torch.empty(like.shape, dtype=like.dtype, device=tensors[0].device)
     for index, each in enumerate(tensors):
         stacked.select(dim, index).copy_(each)

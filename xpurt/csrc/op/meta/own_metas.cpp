@@ -44,6 +44,16 @@ std::vector<Tensor> median_results(const Stack& metas) {
           at::empty(sizes, input.options().dtype(at::kLong))};
 }
 
+// PyTorch's imports its compiler, too.
+std::vector<Tensor> dot_results(const Stack& metas) {
+  const Tensor& one = metas[0].toTensor();
+  const Tensor& other = metas[1].toTensor();
+  TORCH_CHECK(one.dim() == 1 && one.sizes() == other.sizes() &&
+                  one.scalar_type() == other.scalar_type(),
+              "dot: two vectors of one size and type are wanted");
+  return {at::empty({}, one.options())};
+}
+
 // PyTorch's has no check.
 std::vector<Tensor> put_results(const Stack& metas) {
   TORCH_CHECK_INDEX(metas[1].toTensor().numel() == metas[2].toTensor().numel(),
@@ -120,6 +130,8 @@ const bool registered = register_meta_functions({
     {"aten::native_layer_norm", &layer_norm_results},
     {"aten::median", &median_results},
     {"aten::nanmedian", &median_results},
+    {"aten::dot", &dot_results},
+    {"aten::vdot", &dot_results},
     {"aten::index_select", &index_select_results},
     {"aten::put", &put_results},
     {"aten::put_", &put_results},
