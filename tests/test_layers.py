@@ -53,6 +53,7 @@ IMPORTED_BY_NAME = {
     "xpurt.mapping.inventory",
     "xpurt.mapping.rank_placement",
     "xpurt.mapping.auto.simulation",
+    "xpurt.quantization.in_plain_ops",
     "xpurt.quantization.weights",
 }
 

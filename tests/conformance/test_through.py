@@ -1,6 +1,7 @@
 """Modules through the layers above eager mode, against eager mode."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from xpurt.conformance import Settings, known_failures_of
 from xpurt.conformance.check_through import check_through
 from xpurt.conformance.command import run_conformance
 from xpurt.conformance.databases import load
-from xpurt.conformance.layers_above import Layer
+from xpurt.conformance.layers_above import LAYERS, Layer
 from xpurt.conformance.record import Record
+from xpurt.conformance.results import Result
 
 
 def faulty(change: Callable[[Tensor], Tensor]) -> Callable[[nn.Module], Any]:
@@ -49,24 +51,81 @@ FAULTS = {
 }
 
 
+def run(
+    name: str,
+    layers: Sequence[Layer],
+    dtype: torch.dtype = torch.float32,
+    most: int = 2,
+) -> Result:
+    entry = load(Settings().database)[name]
+    record = Record(name, str(dtype), entry.category, lambda where: None)
+    check_through(entry, dtype, record, layers, most_samples=most)
+    return record.result()
+
+
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found(fault: str, dtype: torch.dtype, xpu: torch.device) -> None:
-    entry = load(Settings().database)["nn.Linear"]
-    record = Record("nn.Linear", str(dtype), "modules", lambda where: None)
-    check_through(entry, dtype, record, Layer(FAULTS[fault]), most_samples=2)
-    found = record.result()
+    found = run("nn.Linear", [Layer(FAULTS[fault])], dtype)
     assert bool(found.failures) == (fault != "none"), found
 
 
-@pytest.mark.parametrize("layer", ["optimize", "compile", "lazy"])
-def test_a_sample_of_modules_is_right(layer: str) -> None:
+FORMS = {f"{name} {each.form}": each for name in LAYERS for each in LAYERS[name]}
+# It takes longer; no module of the database has 16 inputs, the smallest group.
+APART = ("compile ", "quantize int4_weight_only")
+
+
+@pytest.mark.mappings("CPU")
+@pytest.mark.parametrize("form", [each for each in FORMS if each not in APART])
+def test_each_layer_is_compared(form: str, xpu: torch.device) -> None:
+    """With a fault behind the layer, and without one."""
+    layer = FORMS[form]
+
+    def made(module: nn.Module) -> Any:
+        return faulty(lambda y: y * 0.93)(layer.made(module))
+
+    assert run("nn.Linear", [layer], most=1).ok
+    wrong = run("nn.Linear", [replace(layer, made=made)], most=1)
+    assert wrong.failed == sum(wrong.trials.values()), wrong
+
+
+@pytest.mark.mappings("CPU")
+def test_weights_that_are_cut_are_found(
+    xpu: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(weight: Tensor) -> tuple[Tensor, Tensor]:
+        scale = weight.detach().abs().flatten(1).amax(1) / 127
+        return (weight.detach() / scale[:, None]).to(torch.int8), scale
+
+    monkeypatch.setattr("xpurt.quantization.layers.int8_per_channel", cut)
+    found = run("nn.Linear", [FORMS["quantize dynamic"]], most=1)
+    assert "a weight of '' is off by" in found.failures[0].message
+
+
+@pytest.mark.mappings("CPU")
+def test_an_activation_of_another_kind_is_found(xpu: torch.device) -> None:
+    def made(module: nn.Module) -> Any:
+        if module.activation == "gelu_tanh":
+            module.activation = "gelu"
+        return module.fused
+
+    found = run("nn.Linear", [replace(FORMS["fused "], made=made)], most=1)
+    assert found.failed_variants.keys() == {"gelu_tanh", "gelu_tanh on CPU tensors"}
+
+
+@pytest.mark.parametrize("layer", ["lazy"])
+def test_a_sample_by_the_command(layer: str) -> None:
     settings = Settings(
         dtypes=("float32",),
-        ops=("nn.Linear", "nn.Conv2d", "nn.BatchNorm2d", "nn.GELU"),
-        samples_per_pair=2,
+        ops=("nn.Linear", "nn.BatchNorm2d"),
+        samples_per_pair=1,
         known_failures=known_failures_of(None, False, layer),
         through=layer,
     )
     assert run_conformance([settings]) == 0
+
+
+@pytest.mark.mappings("CPU")
+def test_a_compiled_module_is_right(xpu: torch.device) -> None:
+    assert run("nn.Linear", LAYERS["compile"], most=1).ok

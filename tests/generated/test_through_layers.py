@@ -62,7 +62,7 @@ def check(program: Program, layer: Layer, device: str) -> None:
         with hooked(event):
             wide = exact(reference, layer.trains, *given)
             expected = outcome(reference, reference, layer.trains, *given)
-            with layer.within():
+            with layer.within(device):
                 found = outcome(model, call, layer.trains, *given)
         why = difference_of(expected, found, wide, SCALE)
         assert why is None, f"{why} after {event!r}"
@@ -82,6 +82,6 @@ def test_programs(count: int, name: str, device: str) -> None:
     )
     @given(programs())
     def run(program: Program) -> None:
-        check(program, LAYERS[name], device)
+        check(program, LAYERS[name][0], device)
 
     run()

@@ -61,8 +61,16 @@ def add_conformance(commands: Any) -> None:
     command.add_argument("--sweep", choices=sweeps, help="instead of PyTorch's inputs")
     command.add_argument(
         "--through",
-        choices=("compile", "lazy", "optimize"),
-        help="run modules alone, through this layer, against eager mode",
+        choices=(
+            "autocast",
+            "compile",
+            "cpu_kernels",
+            "fused",
+            "lazy",
+            "optimize",
+            "quantize",
+        ),
+        help="run what it is for through this layer, against eager mode",
     )
     command.add_argument("--jobs", type=positive, default=1, help="processes")
     command.add_argument(

@@ -40,12 +40,7 @@ def check_module(
     """Runs each of PyTorch's inputs for this module, in training and in evaluation."""
     allowed = tolerance(entry.info, dtype)
     ranks = NewRanks()
-    for index, (training, sample) in spread(
-        samples_of(entry.info, dtype), most_samples
-    ):
-        made, error = outcome(made_module, entry.info, sample, dtype, training)
-        if error is not None or made is None:
-            continue  # PyTorch can't make the module in this dtype
+    for index, made in made_modules(entry, dtype, most_samples):
         _check_call("call", index, made, allowed, record)
         if not (ranks.has(made[1:]) and has_layouts()):
             continue
@@ -134,8 +129,26 @@ def _check_errors(info: Any, record: Record) -> None:
         record.attempt("error", index, (made, given), run)
 
 
-def samples_of(info: Any, dtype: torch.dtype) -> Iterator[tuple[bool, Any]]:
-    for training in (True, False):
+def made_modules(
+    entry: Entry,
+    dtype: torch.dtype,
+    most_samples: int | None = None,
+    modes: tuple[bool, ...] = (True, False),
+) -> Iterator[tuple[int, Made]]:
+    """PyTorch's samples for this module, in training (True) and in evaluation, by
+    position."""
+    for index, (training, sample) in spread(
+        _samples_of(entry.info, dtype, modes), most_samples
+    ):
+        made, error = outcome(_made_module, entry.info, sample, dtype, training)
+        if error is None and made is not None:  # PyTorch can make it in this dtype
+            yield index, made
+
+
+def _samples_of(
+    info: Any, dtype: torch.dtype, modes: tuple[bool, ...]
+) -> Iterator[tuple[bool, Any]]:
+    for training in modes:
         torch.manual_seed(0)
         try:
             for sample in info.module_inputs_func(
@@ -151,7 +164,7 @@ def samples_of(info: Any, dtype: torch.dtype) -> Iterator[tuple[bool, Any]]:
             return
 
 
-def made_module(info: Any, sample: Any, dtype: torch.dtype, training: bool) -> Made:
+def _made_module(info: Any, sample: Any, dtype: torch.dtype, training: bool) -> Made:
     torch.manual_seed(0)
     made, given = sample.constructor_input, sample.forward_input
     module = info.module_cls(*made.args, **made.kwargs).to(dtype).train(training)

@@ -16,6 +16,7 @@ from xpurt.conformance import gpu_types
 from xpurt.conformance.databases import Entry, load
 from xpurt.conformance.extras import progress_bar
 from xpurt.conformance.known import read_known, stale_entries, unknown_failures
+from xpurt.conformance.layers_above import LAYERS
 from xpurt.conformance.pairs import DTYPES, Pair, gpu_pairs, left_out, pairs
 from xpurt.conformance.pool import run_pairs
 from xpurt.conformance.refused import mark_refused
@@ -128,12 +129,13 @@ def _of_databases(settings: Settings) -> tuple[list[Pair], int]:
         entries = [entry for entry in entries if entry.kind == "op"]
     dtypes = settings.dtypes or DTYPES
     if settings.through is not None:
+        kinds = {kind for form in LAYERS[settings.through] for kind in form.kinds}
         # PyTorch lists few modules in bfloat16; a model has all of them in it.
         more = frozenset({torch.bfloat16})
         entries = [
-            replace(entry, dtypes=entry.dtypes | more)
+            entry if entry.kind == "op" else replace(entry, dtypes=entry.dtypes | more)
             for entry in entries
-            if entry.kind == "module"
+            if entry.kind in kinds
         ]
         dtypes = settings.dtypes or ("float32", "bfloat16")
     wanted: list[Pair] = []

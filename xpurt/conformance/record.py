@@ -72,7 +72,7 @@ class Record:
             return
         self._trials[verdict] += 1
         self._runs_on_cpu |= self._swept or (
-            variant == "call" and verdict not in NOT_ON_CPU
+            variant.startswith("call") and verdict not in NOT_ON_CPU
         )
 
     def tell_side(self, side: str) -> None:

@@ -33,8 +33,8 @@ class Settings:
     device: "xpu", "lazy", or the type of a prototype device, as "ipu".
     sweep: a name of `xpurt.conformance.sweeps`, whose pairs are run instead of those of
         the databases.
-    through: "optimize", "compile" or "lazy": modules alone are run, through this layer,
-        and compared with eager mode on the same device.
+    through: a name of LAYERS: what it is for is run through this layer, and compared with
+        eager mode on the same device.
     """
 
     mapping: str = "CPU"

@@ -28,7 +28,7 @@ from xpurt.conformance.check_compiled import check_compiled
 from xpurt.conformance.check_module import check_module
 from xpurt.conformance.check_op import check_op
 from xpurt.conformance.check_optimizer import check_optimizer
-from xpurt.conformance.check_through import check_through
+from xpurt.conformance.check_through import SOURCES, check_through
 from xpurt.conformance.databases import Entry, Kind, load
 from xpurt.conformance.gpu_types import CATEGORY
 from xpurt.conformance.layers_above import LAYERS
@@ -63,8 +63,8 @@ def main() -> None:
     if settings.compiled:
         checks["op"] = check_compiled
     if settings.through is not None:
-        layer = LAYERS[settings.through]
-        checks["module"] = partial(check_through, layer=layer)
+        through = partial(check_through, layers=LAYERS[settings.through])
+        checks.update(dict.fromkeys(SOURCES, through))
     tested_device.use(settings.device)
     torch.zeros(1, device=tested_device.tested_device()).cpu()
     answer({"ready": xpurt.get_xpu_mapping()})

@@ -74,6 +74,11 @@ def _distance(a: Tensor, b: Tensor, exact: Tensor, scale: float) -> str | None:
         return f"{b.dtype} {list(b.shape)}, not {a.dtype} {list(a.shape)}"
     if a.numel() == 0:
         return None
+    if a.is_complex():
+        a, b, exact = (
+            torch.view_as_real(each.resolve_conj())
+            for each in (a, b, exact.to(torch.complex128))
+        )
     if not a.is_floating_point():
         return None if torch.equal(a, b) else "its values"
     one, other, exact = a.double(), b.double(), exact.double()
