@@ -14,6 +14,7 @@ from xpurt.conformance.check_through import check_through
 from xpurt.conformance.command import run_conformance
 from xpurt.conformance.databases import load
 from xpurt.conformance.layers_above import LAYERS, Layer
+from xpurt.conformance.programs import Normed
 from xpurt.conformance.record import Record
 from xpurt.conformance.results import Result
 
@@ -129,3 +130,47 @@ def test_a_sample_by_the_command(layer: str) -> None:
 @pytest.mark.mappings("CPU")
 def test_a_compiled_module_is_right(xpu: torch.device) -> None:
     assert run("nn.Linear", LAYERS["compile"], most=1).ok
+
+
+class Scaled(torch.overrides.TorchFunctionMode):
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        found = function(*args, **(kwargs or {}))
+        return found * 1.001 if function in (torch.add, torch.Tensor.add_) else found
+
+
+@pytest.mark.mappings("CPU")
+@pytest.mark.parametrize("name", ["lazy", "autocast", "cpu_kernels"])
+def test_ops_are_compared(name: str, xpu: torch.device) -> None:
+    layer = LAYERS[name][-1 if name != "autocast" else 1]
+    found = run("add", [layer], most=1)
+    assert found.ok
+    assert found.trials == {"values": 2 * len(layer.devices)}
+    wrong = run("add", [replace(layer, made=Scaling)], most=1)
+    assert wrong.failed == 2 * len(layer.devices)
+
+
+class Scaling:
+    def __init__(self, program: nn.Module) -> None:
+        self.program = program
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with Scaled():
+            return self.program(*args, **kwargs)
+
+
+@pytest.mark.mappings("CPU")
+def test_gradients_that_cancel_are_right(xpu: torch.device) -> None:
+    """That of a bias before a batch norm is what rounding leaves of zero."""
+
+    def noisy(noise: float) -> Result:
+        def made(module: Any) -> Any:
+            if isinstance(module, Normed):
+                module.module.bias.register_hook(lambda gradient: gradient + noise)
+            return module
+
+        return run("nn.Conv3d", [Layer(made, devices=("cpu",))], most=1)
+
+    assert noisy(2e-7).trials["wider"] == 1
+    assert noisy(1e-4).failed_variants == {"batch norm on CPU tensors": 1}

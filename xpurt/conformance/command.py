@@ -140,7 +140,7 @@ def _of_databases(settings: Settings) -> tuple[list[Pair], int]:
         dtypes = settings.dtypes or ("float32", "bfloat16")
     wanted: list[Pair] = []
     if settings.gpu_types != "only":
-        if settings.compiled:
+        if settings.compiled or settings.through:
             wanted += pairs(entries, dtypes, settings.ops)[:: settings.sample]
         else:
             wanted += pairs(entries, dtypes, settings.ops, settings.sample)

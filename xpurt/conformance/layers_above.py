@@ -21,6 +21,7 @@ from xpurt.quantization.in_plain_ops import QuantizedLayer, in_plain_ops, weight
 from xpurt.testing import Disagreement, outcome
 
 Call = Callable[..., Any]
+OPS_TOO: Final[tuple[Kind, ...]] = ("module", "op")
 Block = contextlib.AbstractContextManager[Any]
 
 
@@ -164,6 +165,7 @@ def _autocast(dtype: torch.dtype, layout: torch.layout = torch.strided) -> Layer
         within=within,
         form=name,
         beside=beside,
+        kinds=OPS_TOO,
         devices=("xpu", "cpu"),
         dtype=dtype if narrow else None,
     )
@@ -194,9 +196,9 @@ LAYERS: Final[dict[str, tuple[Layer, ...]]] = {
             trains=False,
         ),
     ),
-    "compile": (Layer(_compiled, _compiled, of_pytorch=True),),
-    "lazy": (Layer(within=_lazily),),
-    "cpu_kernels": (Layer(within=_by_rows, devices=("cpu",)),),
+    "compile": (Layer(_compiled, _compiled, kinds=OPS_TOO, of_pytorch=True),),
+    "lazy": (Layer(within=_lazily, kinds=OPS_TOO),),
+    "cpu_kernels": (Layer(within=_by_rows, kinds=OPS_TOO, devices=("cpu",)),),
     "fused": (Layer(_fused, programs=lambda _: fused_forms, devices=("xpu", "cpu")),),
     "autocast": (
         _autocast(torch.bfloat16, torch.mkldnn),  # type: ignore[attr-defined]

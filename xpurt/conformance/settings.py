@@ -19,8 +19,8 @@ class Settings:
     virtual_gpu: "strict", "lenient", "coherent", "svm" or "off", as `XPURT_VIRTUAL_GPU`.
     dtypes: names, as in "float32".
     ops: shell patterns for names of ops; a pair is run if one of them matches.
-    sample: one in this many pairs is run, and at least one of each op, unless they are
-        compiled; 1 runs all.
+    sample: one in this many pairs is run, and at least one of each op, unless it is
+        compiled or goes through a layer; 1 runs all.
     samples_per_pair: the largest number of PyTorch's samples that are run per pair,
         spread evenly; None runs all.
     jobs: the number of worker processes.
