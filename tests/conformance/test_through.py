@@ -1,5 +1,6 @@
 """Modules through the layers above eager mode, against eager mode."""
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,11 +13,13 @@ from torch.utils._pytree import tree_map_only
 from xpurt.conformance import Settings, known_failures_of
 from xpurt.conformance.check_through import check_through
 from xpurt.conformance.command import run_conformance
-from xpurt.conformance.databases import load
+from xpurt.conformance.databases import Entry, load
 from xpurt.conformance.layers_above import LAYERS, Layer
+from xpurt.conformance.models import of_packages
 from xpurt.conformance.programs import Normed
 from xpurt.conformance.record import Record
 from xpurt.conformance.results import Result
+from xpurt.startup.extras import MissingExtra
 
 
 def faulty(change: Callable[[Tensor], Tensor]) -> Callable[[nn.Module], Any]:
@@ -174,3 +177,30 @@ def test_gradients_that_cancel_are_right(xpu: torch.device) -> None:
 
     assert noisy(2e-7).trials["wider"] == 1
     assert noisy(1e-4).failed_variants == {"batch norm on CPU tensors": 1}
+
+
+def test_models_want_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(MissingExtra, match=r'timm.*pip install "xpurt\[programs\]"'):
+        of_packages()
+
+
+@pytest.mark.mappings("CPU")
+@pytest.mark.parametrize("form", ["quantize int8_weight_only", "optimize ", "lazy "])
+def test_models_are_compared(form: str, xpu: torch.device) -> None:
+    def built() -> Any:
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(16, 8), nn.GELU()), (torch.randn(3, 16),)
+
+    def trials(layer: Layer) -> Record:
+        record = Record("mine", "float32", "models", lambda where: None)
+        check_through(model, torch.float32, record, [layer])
+        return record
+
+    def made(module: nn.Module) -> Any:
+        return faulty(lambda y: y * 0.93)(FORMS[form].made(module))
+
+    model = Entry("model", "mine", "models", built, frozenset({torch.float32}))
+    assert trials(FORMS[form]).result().trials.keys() == {"values"}
+    wrong = trials(replace(FORMS[form], made=made)).result()
+    assert wrong.failed == sum(wrong.trials.values())

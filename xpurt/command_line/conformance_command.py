@@ -72,6 +72,11 @@ def add_conformance(commands: Any) -> None:
         ),
         help="run what it is for through this layer, against eager mode",
     )
+    command.add_argument(
+        "--models",
+        action="store_true",
+        help="with --through: small models of timm, torchvision and transformers alone",
+    )
     command.add_argument("--jobs", type=positive, default=1, help="processes")
     command.add_argument(
         "--timeout",
@@ -88,6 +93,7 @@ def add_conformance(commands: Any) -> None:
 def _conformance(options: argparse.Namespace) -> int:
     from xpurt.conformance import (
         ALL_DTYPES,
+        MODELS,
         BadFile,
         Settings,
         WorkersFailed,
@@ -100,6 +106,9 @@ def _conformance(options: argparse.Namespace) -> int:
     if unknown:
         wanted = ", ".join(ALL_DTYPES)
         return failed(ValueError(f"no dtype {unknown[0]!r} here; there are {wanted}"))
+    if options.models and options.through is None:
+        return failed(ValueError("--models wants --through, the layer to run them in"))
+    database = {"database": MODELS} if options.models else {}
     alone = options.compiled or options.through is not None
     runs = [
         Settings(
@@ -120,6 +129,7 @@ def _conformance(options: argparse.Namespace) -> int:
             ),
             sweep=options.sweep,
             through=options.through,
+            **database,
         )
         for mapping in options.mapping
     ]

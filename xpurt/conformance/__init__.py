@@ -9,6 +9,7 @@ from xpurt.conformance.pool import WorkersFailed
 from xpurt.conformance.settings import (
     KNOWN_FAILURES_COMPILED,
     KNOWN_FAILURES_SWEEPS,
+    MODELS,
     PACKAGED_KNOWN_FAILURES,
     Settings,
     known_failures_of,
@@ -22,6 +23,7 @@ __all__ = [
     "DTYPES",
     "KNOWN_FAILURES_COMPILED",
     "KNOWN_FAILURES_SWEEPS",
+    "MODELS",
     "PACKAGED_KNOWN_FAILURES",
     "SWEEPS",
     "BadFile",

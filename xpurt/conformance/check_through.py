@@ -24,6 +24,7 @@ from xpurt.conformance.gradients import (
 )
 from xpurt.conformance.inputs import moved
 from xpurt.conformance.layers_above import Layer
+from xpurt.conformance.models import made_models
 from xpurt.conformance.programs import Programs, around, by_position
 from xpurt.conformance.record import Record
 from xpurt.conformance.trial import CPU, Verdict
@@ -47,6 +48,7 @@ class Source:
 SOURCES: Final[dict[Kind, Source]] = {
     "module": Source(made_modules, around),
     "op": Source(made_calls, call_and_in_place),
+    "model": Source(made_models, lambda made: iter([("call", made)])),
 }
 
 

@@ -10,7 +10,7 @@ import torch
 
 from xpurt.conformance.extras import needs
 
-Kind = Literal["op", "module", "optimizer"]
+Kind = Literal["op", "module", "optimizer", "model"]
 
 _INTERNAL = "torch.testing._internal."
 

@@ -21,7 +21,9 @@ from xpurt.quantization.in_plain_ops import QuantizedLayer, in_plain_ops, weight
 from xpurt.testing import Disagreement, outcome
 
 Call = Callable[..., Any]
+MODELS_TOO: Final[tuple[Kind, ...]] = ("module", "model")
 OPS_TOO: Final[tuple[Kind, ...]] = ("module", "op")
+ALL: Final[tuple[Kind, ...]] = ("module", "op", "model")
 Block = contextlib.AbstractContextManager[Any]
 
 
@@ -119,6 +121,7 @@ def _quantized(kind: str) -> Layer:
         made,
         form=kind,
         reference=lambda module: in_plain_ops(quantized(module)),
+        kinds=MODELS_TOO if kind.endswith("weight_only") else ("module",),
         takes=takes,
         devices=("xpu", "cpu"),
         trains=False,
@@ -165,7 +168,7 @@ def _autocast(dtype: torch.dtype, layout: torch.layout = torch.strided) -> Layer
         within=within,
         form=name,
         beside=beside,
-        kinds=OPS_TOO,
+        kinds=ALL,
         devices=("xpu", "cpu"),
         dtype=dtype if narrow else None,
     )
@@ -182,7 +185,13 @@ def _fused(module: nn.Module) -> Call:
 
 LAYERS: Final[dict[str, tuple[Layer, ...]]] = {
     "optimize": (
-        Layer(_optimized, _in_optimized_form, devices=("xpu", "cpu"), trains=False),
+        Layer(
+            _optimized,
+            _in_optimized_form,
+            kinds=MODELS_TOO,
+            devices=("xpu", "cpu"),
+            trains=False,
+        ),
     ),
     "quantize": (
         _quantized("dynamic"),
@@ -196,8 +205,8 @@ LAYERS: Final[dict[str, tuple[Layer, ...]]] = {
             trains=False,
         ),
     ),
-    "compile": (Layer(_compiled, _compiled, kinds=OPS_TOO, of_pytorch=True),),
-    "lazy": (Layer(within=_lazily, kinds=OPS_TOO),),
+    "compile": (Layer(_compiled, _compiled, kinds=ALL, of_pytorch=True),),
+    "lazy": (Layer(within=_lazily, kinds=ALL),),
     "cpu_kernels": (Layer(within=_by_rows, kinds=OPS_TOO, devices=("cpu",)),),
     "fused": (Layer(_fused, programs=lambda _: fused_forms, devices=("xpu", "cpu")),),
     "autocast": (

@@ -7,6 +7,7 @@ from typing import Literal
 PACKAGED_KNOWN_FAILURES = Path(__file__).with_name("known_failures.txt")
 KNOWN_FAILURES_COMPILED = Path(__file__).with_name("known_failures_compiled.txt")
 KNOWN_FAILURES_SWEEPS = Path(__file__).with_name("known_failures_sweeps.txt")
+MODELS = "xpurt.conformance.models:of_packages"  # a database
 KNOWN_FAILURES_THROUGH = Path(__file__).with_name("known_failures_through.txt")
 
 

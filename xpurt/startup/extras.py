@@ -15,8 +15,10 @@ class MissingExtra(ModuleNotFoundError):
         )
 
 
-def needs(module: str, wanted_by: str, package: str | None = None) -> ModuleType:
-    """Imports a module of a package of the extra `demo`.
+def needs(
+    module: str, wanted_by: str, package: str | None = None, extra: str = "demo"
+) -> ModuleType:
+    """Imports a module of a package of the extra.
 
     package: the name to install, if it differs from the module's name.
 
@@ -29,4 +31,4 @@ def needs(module: str, wanted_by: str, package: str | None = None) -> ModuleType
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != name:
             raise
-        raise MissingExtra(wanted_by, package or name) from None
+        raise MissingExtra(wanted_by, package or name, extra) from None
