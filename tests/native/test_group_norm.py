@@ -1,5 +1,6 @@
 """PyTorch prepares the arguments of group norm by the device type, and not for xpu."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -102,4 +103,7 @@ def test_counts_that_are_not_the_sizes_of_the_input(
         found, error = outcome(normalized, xpu)
     wanted, expected = outcome(normalized, torch.device("cpu"))
     assert (type(error), str(error)) == (type(expected), str(expected))
-    torch.testing.assert_close(found, wanted)
+    if min(counts) > 0 and math.prod(counts) == x.numel():
+        torch.testing.assert_close(found, wanted)
+    elif wanted is not None:  # elements that nothing has written
+        assert [each.shape for each in found] == [each.shape for each in wanted]
