@@ -14,6 +14,7 @@ from xpurt.quantization.layers import (
     Int8Linear,
     QuantizedLayer,
 )
+from xpurt.quantization.model import with_layers
 
 __all__ = ["QuantizedLayer", "in_plain_ops", "weight_of"]
 
@@ -25,15 +26,11 @@ def in_plain_ops(model: nn.Module) -> nn.Module:
     converted to float64."""
     model = copy.deepcopy(model)
     made = {
-        each: _plain(each)
+        id(each): _plain(each)
         for each in model.modules()
         if isinstance(each, QuantizedLayer)
     }
-    for parent in list(model.modules()):
-        for name, child in list(parent._modules.items()):
-            if child in made:
-                parent.add_module(name, made[child])
-    return made.get(model, model)  # type: ignore[call-overload, no-any-return]
+    return with_layers(model, made)  # type: ignore[no-any-return]
 
 
 def _plain(layer: QuantizedLayer) -> nn.Module:

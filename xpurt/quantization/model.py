@@ -1,7 +1,7 @@
 """`quantize`: a model with quantized layers in the places of others."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import torch
@@ -196,7 +196,7 @@ def _quantize(model: Module, scheme: Scheme, calibration: Calibration | None) ->
             if isinstance(module, _OTHERS)
         ),
     )
-    result: Module = _replace(model, {id(chosen[name]): made[name] for name in made})
+    result: Module = with_layers(model, {id(chosen[name]): made[name] for name in made})
     result.quantization_report = report  # type: ignore[assignment]
     return result
 
@@ -273,8 +273,9 @@ def _quantized(
     return made.eval()
 
 
-def _replace(model: Module, made: dict[int, QuantizedLayer]) -> Any:
-    """Puts the layers in their places, also in several: a layer may be shared."""
+def with_layers(model: Module, made: Mapping[int, nn.Module]) -> Any:
+    """Puts layers in the places of those with these ids, also in several: a layer may be
+    shared. Returns the model, or what takes its own place."""
     if id(model) in made:
         return made[id(model)]
     for parent in list(model.modules()):
