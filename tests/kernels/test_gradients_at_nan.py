@@ -11,7 +11,7 @@ import torch.nn.functional as F
 import xpurt
 
 Op = Callable[[torch.Tensor], torch.Tensor]
-X = [1.0, -2.0, float("nan"), 7.0, 0.25, -0.25] * 8  # whole vectors
+X = [1.0, -2.0, float("nan"), 7.0, 0.25, -0.25] * 16  # whole vectors, also of AVX-512
 ACTIVATIONS = (
     "relu", "relu6", "selu", "elu", "celu", "gelu", "silu", "mish", "hardswish", "hardsigmoid",
     "hardtanh", "hardshrink", "softshrink", "tanhshrink", "leaky_relu", "softplus", "logsigmoid",
@@ -52,7 +52,7 @@ OPS: dict[str, Op] = {
         x[:6].view(2, 3), labels(x, 1, -1, 0, 0, 2, -1).view(2, 3)
     ),
     "prelu": lambda x: F.prelu(x, x.new_full((1,), 0.25)),
-    "max_pool2d": lambda x: F.max_pool2d(x.view(1, 1, 16, 3), 2, 1),
+    "max_pool2d": lambda x: F.max_pool2d(x.view(1, 1, 32, 3), 2, 1),
     "threshold": lambda x: F.threshold(x, 0.5, 2.0),
 }
 

@@ -79,12 +79,6 @@ UNFOLD_BACKWARD = Step(
 )
 
 
-def as_meta(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty_strided(
-        tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta"
-    )
-
-
 def cat(tensors: Sequence[torch.Tensor], dim: int = 0) -> torch.Tensor:
     """Raises PyTorch's error for tensors that do not fit."""
     for position, each in enumerate(tensors):

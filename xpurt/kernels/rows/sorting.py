@@ -3,10 +3,10 @@ and equal elements keep their order."""
 
 import torch
 
+from xpurt import _C
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Scratch, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import ARITHMETIC, NUMERIC
-from xpurt.kernels.rows.rearranging import as_meta
 
 # A merge sort, bottom up: runs of 16 by insertion, then runs of twice the length each
 # time. It moves the indices of the elements, between the second result and `spare`.
@@ -239,10 +239,8 @@ def searchsorted(
     dtype = torch.result_type(sorted_sequence, self)
     if not isinstance(self, torch.Tensor):
         self = sorted_sequence.new_full((), self, dtype=dtype)
-    given = None if sorter is None else as_meta(sorter)
-    torch.searchsorted(
-        as_meta(sorted_sequence), as_meta(self), right=right, side=side, sorter=given
-    )
+    how = {"right": right, "side": side, "sorter": sorter}
+    _C.meta_results("aten::searchsorted", "Tensor", sorted_sequence, self, **how)
     if dtype.is_complex or dtype == torch.bool:
         raise NotImplementedError("there is no order")
     places = torch.empty(

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from xpurt import _C
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import FLOATING, FLOATING_ONLY, Kind, Row
-from xpurt.kernels.rows.rearranging import as_meta
 
 MOST_FACTORIAL = 170  # 171! is more than the largest float64
 INVERSE_ERROR = ("chebyshev", "inverse_error")
@@ -95,7 +95,7 @@ GAMMA_GRADIENT = CustomKernel(
 def standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
     if self.dtype != output.dtype or self.dtype not in (torch.float32, torch.float64):
         return torch._standard_gamma_grad(self, output)
-    like = as_meta(self) + as_meta(output)
+    (like,) = _C.meta_results("aten::add", "Tensor", self, output)
     out = torch.empty_like(like, device=self.device)
     operands = (each.expand(like.shape) for each in (self, output))
     torch.ops.xpurt.gamma_gradient(*operands, out)

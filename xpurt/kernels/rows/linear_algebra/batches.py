@@ -1,25 +1,23 @@
 """Matrices of a batch of any rank, and results like those of PyTorch's CPU kernels."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverloadPacket
 
-from xpurt.kernels.rows.rearranging import as_meta
+from xpurt import _C
 
 TYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
-def results_of(op: Callable[..., Any], *arguments: Any, **named: Any) -> list[Tensor]:
+def results_of(op: OpOverloadPacket, *arguments: Any, **named: Any) -> list[Tensor]:
     """Uninitialized results, with the sizes, types and strides of the op's. Raises what
     the op raises for arguments that do not fit."""
     device = next(each.device for each in arguments if isinstance(each, Tensor))
-    given = [as_meta(each) if isinstance(each, Tensor) else each for each in arguments]
-    found = op(*given, **named)
     return [
         torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device=device)
-        for each in ((found,) if isinstance(found, Tensor) else found)
+        for each in _C.meta_results(op._qualified_op_name, "", *arguments, **named)
     ]
 
 

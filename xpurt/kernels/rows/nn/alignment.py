@@ -12,10 +12,10 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
+from xpurt import _C
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import Kind
-from xpurt.kernels.rows.rearranging import as_meta
 
 # PyTorch's CPU kernel has these types only.
 KIND = Kind("fd")
@@ -180,11 +180,11 @@ def loss(
     op, how = torch.ops.aten._ctc_loss, (blank, zero_infinity)
     if log_probs.dtype not in (torch.float32, torch.float64) or log_probs.numel() == 0:
         return op(log_probs, targets, input_lengths, target_lengths, *how)  # type: ignore[no-any-return]
-    losses, log_alpha = op(
-        as_meta(log_probs), as_meta(targets), input_lengths, target_lengths, *how
+    given = log_probs, targets, input_lengths, target_lengths, *how
+    losses, log_alpha = (
+        log_probs.new_empty(each.shape)
+        for each in _C.meta_results("aten::_ctc_loss", "", *given)
     )
-    losses = log_probs.new_empty(losses.shape)
-    log_alpha = log_probs.new_empty(log_alpha.shape)
     labels, lengths = laid_out(targets, input_lengths, target_lengths)
     torch.ops.xpurt.ctc_loss(log_probs, labels, lengths, blank, losses, log_alpha)
     return losses, log_alpha

@@ -8,10 +8,10 @@ mode, so that forward and backward may run on different tiers.
 import torch
 from torch import Tensor
 
+from xpurt import _C
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import FLOATING_ONLY
-from xpurt.kernels.rows.rearranging import as_meta
 
 SUM, MEAN, LARGEST = range(3)
 
@@ -163,8 +163,8 @@ def bags(
     last = (include_last_offset, padding_idx)
     if weight.numel() == 0 or (samples is not None and samples.dtype != weight.dtype):
         return op(weight, indices, offsets, *how, samples, *last)  # type: ignore[no-any-return]
-    seen = None if samples is None else as_meta(samples)
-    op(as_meta(weight), as_meta(indices), as_meta(offsets), *how, seen, *last)
+    given = weight, indices, offsets, *how, samples, *last
+    _C.meta_results("aten::_embedding_bag", "", *given)
     count = offsets.numel() - int(include_last_offset)
     type_ = torch.promote_types(indices.dtype, offsets.dtype)
     out = weight.new_empty(count, weight.shape[1])

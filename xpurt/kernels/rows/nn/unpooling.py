@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch._prims_common import suggest_memory_format
 
+from xpurt import _C
 from xpurt.kernels.kinds.custom_kernel import CustomKernel, Step
 from xpurt.kernels.kinds.decomposed import Decomposed
 from xpurt.kernels.kinds.row import NUMERIC
-from xpurt.kernels.rows.rearranging import as_meta
 
 ZERO = Step(
     over="out",
@@ -47,7 +47,7 @@ def unpool2d(self: Tensor, indices: Tensor, output_size: Sequence[int]) -> Tenso
     """Raises RuntimeError for shapes that do not fit."""
     if self.numel() == 0 or 0 in output_size:
         return torch.ops.aten.max_unpool2d(self, indices, output_size)  # type: ignore[no-any-return]
-    made = torch.ops.aten.max_unpool2d(as_meta(self), as_meta(indices), output_size)
+    (made,) = _C.meta_results("aten::max_unpool2d", "", self, indices, output_size)
     out = torch.empty(
         made.shape,
         dtype=self.dtype,
@@ -69,7 +69,7 @@ def unpool3d(
     op, how = torch.ops.aten.max_unpool3d, (output_size, stride, padding)
     if self.numel() == 0 or 0 in output_size:
         return op(self, indices, *how)  # type: ignore[no-any-return]
-    made = op(as_meta(self), as_meta(indices), *how)
+    (made,) = _C.meta_results("aten::max_unpool3d", "", self, indices, *how)
     out = self.new_empty(made.shape)
     torch.ops.xpurt.max_unpool(self, indices, 3, out)
     return out
