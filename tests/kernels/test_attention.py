@@ -150,6 +150,22 @@ def test_operands_that_are_expanded(xpu: torch.device) -> None:
         assert_near(mine, theirs, 10, check_stride=False)
 
 
+@pytest.mark.mappings("CPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_lone_key_has_no_gradient(dtype: torch.dtype, xpu: torch.device) -> None:
+    q, k, v = (
+        (numbers(2, 2, 5, 7, dtype=dtype) * scale).to(xpu).requires_grad_()
+        for scale in (1, 1, 100)
+    )
+    with kernel_policy("sycl"):
+        made = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        (of_query,) = torch.autograd.grad(
+            made, q, numbers(2, 2, 5, 7, dtype=dtype).to(xpu)
+        )
+    assert of_query[:, :, 0].count_nonzero() == 0  # its weight is 1, whatever the score
+    assert of_query[:, :, 1:].count_nonzero() > 0
+
+
 @pytest.mark.mappings("CPU", "AUTO")
 def test_several_blocks_of_queries(xpu: torch.device) -> None:
     """More scores than one block holds: a causal mask cuts each block's keys."""

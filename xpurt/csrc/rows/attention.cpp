@@ -166,11 +166,7 @@ void AttentionCall::backward(const Attention& asked, size_t position, bool produ
   AttentionBackward given;
   given.grad = plain_operand(argument(*stack, roles_.grad).toTensor());
   given.sums = argument(*stack, roles_.sums).toTensor();
-  const Tensor& out = argument(*stack, roles_.out).toTensor();
-  const auto compute = computed_in(asked.query.scalar_type());
-  given.inner =
-      at::empty_strided(given.sums.sizes(), given.sums.strides(), given.sums.options());
-  given.inner.copy_(given.grad.to(compute).mul(out.to(compute)).sum(-1));
+  given.out = argument(*stack, roles_.out).toTensor();
   const AttentionGradients made{heads_inside(asked, asked.queries()),
                                 heads_inside(asked, asked.keys()),
                                 heads_inside(asked, asked.keys())};

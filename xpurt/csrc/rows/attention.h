@@ -37,9 +37,9 @@ using AttentionGradients = std::array<at::Tensor, 3>;  // of query, key and valu
 
 // Further inputs of the backward pass.
 struct AttentionBackward {
-  at::Tensor grad;   // of out
-  at::Tensor sums;   // from the forward pass
-  at::Tensor inner;  // (N, H, L): products of out and its gradient; strides as sums
+  at::Tensor grad;  // of out
+  at::Tensor sums;  // from the forward pass
+  at::Tensor out;
 };
 
 // By xpurt's kernels, on any device with enough local memory.

@@ -162,9 +162,9 @@ void attend_backward_by_products(const Attention& attention,
     by.multiply(grads, grad, block.of_keys(attention.value).mT());
     const Tensor weights = by.room_like(block, scores);
     const Tensor changes = by.room_like(block, grads);
-    const Tensor sums = block.of(backward.sums), inner = block.of(backward.inner);
-    by.submit("attention_change", block, sums, {&weights, &changes},
-              {&scores, &grads, &sums, &inner});
+    const Tensor sums = block.of(backward.sums);
+    by.submit("attention_change", block, sums, {&weights, &changes, &scores},
+              {&grads, &sums});
     const Tensor query = block.of_queries(attention.query);
     by.multiply(block.of_queries(of_query), changes, block.of_keys(attention.key),
                 attention.scale);

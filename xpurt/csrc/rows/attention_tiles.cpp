@@ -1,4 +1,6 @@
 // Attention by kernels that iterate over tiles of queries and keys.
+#include <ATen/ops/empty_strided.h>
+
 #include "op/element_type.h"
 #include "program/program.h"
 #include "rows/attention.h"
@@ -99,12 +101,16 @@ void attend_backward_by_tiles(const Attention& attention,
   layout.grad = four_strides(backward.grad);
   layout.sums = three_strides(backward.sums);
   const auto& [of_query, of_key, of_value] = made;
+  const auto compute = computed_in(attention.query.scalar_type());
+  const at::Tensor inner = at::empty_strided(
+      backward.sums.sizes(), backward.sums.strides(), backward.sums.options());
+  inner.copy_(backward.grad.to(compute).mul(backward.out.to(compute)).sum(-1));
   {
     layout.out = four_strides(of_query);
     Launch launch(stream, position);
     launch.tensor(of_query, Access::write);
     launch.tensor(backward.sums, Access::read);
-    launch.tensor(backward.inner, Access::read);
+    launch.tensor(inner, Access::read);
     add_inputs(&launch, attention, {&backward.grad});
     launch.structure(&layout, sizeof(layout));
     launch.submit(
@@ -116,7 +122,7 @@ void attend_backward_by_tiles(const Attention& attention,
   launch.tensor(of_key, Access::write);
   launch.tensor(of_value, Access::write);
   launch.tensor(backward.sums, Access::read);
-  launch.tensor(backward.inner, Access::read);
+  launch.tensor(inner, Access::read);
   add_inputs(&launch, attention, {&backward.grad});
   launch.structure(&layout, sizeof(layout));
   launch.submit(kernel_for(launch.device(), attention_key(attention, "attention_keys")),
