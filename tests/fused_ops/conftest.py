@@ -17,10 +17,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "/fused_ops/" in item.nodeid and isinstance(item, pytest.Function):
             params = item.callspec.params if hasattr(item, "callspec") else {}
             mapping = params.get("xpu", "CPU")
-            repeated = params.get("device") == "cpu" and mapping != "CPU"
             alone = item.get_closest_marker("on_cpu") is not None
-            if repeated or mapping not in (("CPU",) if alone else ("CPU", "GPU")):
+            alone = alone or params.get("device") == "cpu"
+            if mapping not in (("CPU",) if alone else ("CPU", "GPU")):
                 item.add_marker("slow")
+            elif alone:
+                item.add_marker(pytest.mark.mappings("CPU"))
 
 
 @pytest.fixture(params=["cpu", "xpu"])

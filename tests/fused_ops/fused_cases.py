@@ -65,6 +65,15 @@ def on(device: str, arguments: Sequence[Any]) -> list[Any]:
     ]
 
 
+def transposed(each: Any) -> Any:
+    """A tensor with its dimensions in reversed order in memory."""
+    if not isinstance(each, Tensor):
+        return each
+    order = list(reversed(range(each.dim())))
+    moved = each.detach().permute(order).contiguous().permute(order)
+    return moved.requires_grad_(each.requires_grad)
+
+
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor:
     return ACTIVATIONS[activation](F.linear(x, weight, bias))
 
@@ -200,6 +209,16 @@ CASES = (
         for axes, activation in ((1, "silu"), (2, "relu"), (2, "gelu"), (3, "none"))
     ),
     Case(
+        "convolution_of_other_windows_per_axis",
+        "conv_bn_activation",
+        lambda make: (
+            make(2, 4, 9, 8), make(6, 4, 3, 2), None, None, make(6), make(6),
+            make(6).square() + 0.5, 1e-3, [2, 1], [0, 1], [1, 2], 1, "none",
+        ),
+        convolution,
+        (0, 1, 4),
+    ),
+    Case(
         "convolution_without_parameters",
         "conv_bn_activation",
         _convolution_operands(2, "sigmoid", plain=True),
@@ -232,12 +251,15 @@ CASES = (
         rms_norm_add,
         (0, 2),
     ),
-    Case(
-        "swiglu",
-        "swiglu",
-        lambda make: (make(2, 3, 8), make(2, 3, 8)),
-        lambda gate, up: F.silu(gate) * up,
-        (0, 1),
+    *(
+        Case(
+            name,
+            "swiglu",
+            lambda make, sizes=sizes: (make(*sizes), make(*sizes)),
+            lambda gate, up: F.silu(gate) * up,
+            (0, 1),
+        )
+        for name, sizes in (("swiglu", (2, 3, 8)), ("swiglu_whole_rows", (16, 1024)))
     ),
     *(
         Case(

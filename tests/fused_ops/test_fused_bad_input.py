@@ -58,6 +58,8 @@ BAD: list[tuple[str, list[Any], type[Exception], str]] = [
     ("conv_bn_activation", conv(activation="relu6"), ValueError, 'found "relu6"'),
     ("conv_bn_activation", conv(x=tensor(2, 5)), ValueError, r"found x \[2, 5\]"),
     ("conv_bn_activation", conv(groups=2), ValueError, r"in 2 groups does not fit"),
+    ("conv_bn_activation", conv(groups=-1, x=tensor(1, 0, 5), weight=tensor(4, 0, 3)), ValueError,
+     r"in -1 groups does not fit"),
     ("conv_bn_activation", conv(bn_bias=tensor(3)), ValueError,
      r"has a bn_bias \[4\]; found \[3\]"),
     ("conv_bn_activation", conv(stride=[1, 1]), ValueError,

@@ -9,7 +9,7 @@ from own_process import output
 from torch import Tensor
 
 import xpurt
-from fused_ops.fused_cases import CASES, OPS, Case, on
+from fused_ops.fused_cases import CASES, OPS, Case, on, transposed
 from fused_ops.test_fused_values import gradients, near, results_of
 
 BACKWARDS: dict[str, Any] = {
@@ -46,7 +46,24 @@ def test_opcheck(case: Case, device: str, xpu: torch.device) -> None:
 @pytest.mark.parametrize("name", BACKWARDS)
 def test_opcheck_of_gradients(name: str, device: str, xpu: torch.device) -> None:
     arguments = on(device, BACKWARDS[name]())
-    torch.library.opcheck(getattr(torch.ops.xpurt, name).default, tuple(arguments))
+    op = getattr(torch.ops.xpurt, name).default
+    torch.library.opcheck(op, tuple(arguments))
+    checked_in_layout_and_aliases(op, [transposed(each) for each in arguments])
+
+
+def checked_in_layout_and_aliases(op: Any, arguments: list[Any]) -> None:
+    """The results have the strides of fake ones, and memory of their own."""
+    utils = "test_schema", "test_faketensor"
+    torch.library.opcheck(op, tuple(arguments), test_utils=utils)
+
+
+@pytest.mark.on_cpu
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_layouts_and_aliases(case: Case, device: str, xpu: torch.device) -> None:
+    op = getattr(torch.ops.xpurt, case.op).default
+    arguments = on(device, case.made(torch.float32))
+    for given in (arguments, [transposed(each) for each in arguments]):
+        checked_in_layout_and_aliases(op, given)
 
 
 def chosen(cases: Iterable[Case], names: Collection[str]) -> list[Any]:
@@ -84,7 +101,9 @@ def test_gradcheck(case: Case, device: str, xpu: torch.device) -> None:
 
 
 @pytest.mark.on_cpu
-@pytest.mark.parametrize("case", chosen(TWICE, [case.name for case in OPS]), ids=str)
+@pytest.mark.parametrize(
+    "case", chosen(TWICE, ["linear_silu", *(case.name for case in OPS)]), ids=str
+)
 def test_second_derivatives(case: Case, device: str, xpu: torch.device) -> None:
     function, inputs = of_tensors(case, on(device, case.made(torch.float64)))
     assert torch.autograd.gradgradcheck(function, inputs, fast_mode=True, atol=1e-4)

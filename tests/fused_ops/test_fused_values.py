@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fused_ops.fused_cases import CASES, Case, on
+from fused_ops.fused_cases import CASES, Case, on, transposed
 from xpurt import _C
 from xpurt.optimization.comparison import difference_of
 
@@ -17,7 +17,9 @@ def results_of(made: Any) -> list[Tensor]:
     return list(made) if isinstance(made, tuple) else [made]
 
 
-def gradients(made: Any, arguments: list[Any], seed: int = 1) -> list[Tensor]:
+def gradients(
+    made: Any, arguments: list[Any], seed: int = 1, create_graph: bool = False
+) -> list[Tensor]:
     """Those of every result with random weights, for all arguments that have some."""
     generator = torch.Generator().manual_seed(seed)
     weighted = [
@@ -29,7 +31,9 @@ def gradients(made: Any, arguments: list[Any], seed: int = 1) -> list[Tensor]:
         return []
     counted = [pair for pair in weighted if pair[0].requires_grad]
     results, weights = [each for each, _ in counted], [weight for _, weight in counted]
-    return list(torch.autograd.grad(results, wanted, weights))
+    return list(
+        torch.autograd.grad(results, wanted, weights, create_graph=create_graph)
+    )
 
 
 def bounded(found: list[Tensor], plain: list[Tensor], exact: list[Tensor]) -> None:
@@ -85,6 +89,18 @@ def test_values_and_gradients(
     )
 
 
+@pytest.mark.on_cpu
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_gradients_that_have_gradients(
+    case: Case, device: str, xpu: torch.device
+) -> None:
+    given = case.made(torch.float64)
+    expected = gradients(case.plain(*given), given)
+    arguments = on(device, given)
+    found = gradients(case.fused(*arguments), arguments, create_graph=True)
+    near(found, expected, 4 * NEAR[torch.float64])
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_nothing_is_copied_to_the_host(case: Case, xpu: torch.device) -> None:
     arguments = on("xpu", case.made(torch.float32))
@@ -118,21 +134,8 @@ def test_operands_in_other_strides(
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_transposed_operands(case: Case, device: str, xpu: torch.device) -> None:
     """Dense, in another order of the dimensions."""
-
-    def transposed(each: Any) -> Any:
-        if not isinstance(each, Tensor):
-            return each
-        moved = each.detach().to(device)
-        order = list(reversed(range(moved.dim())))
-        return (
-            moved.permute(order)
-            .contiguous()
-            .permute(order)
-            .requires_grad_(each.requires_grad)
-        )
-
-    given = case.made(torch.float32)
-    dense, apart = on(device, given), [transposed(each) for each in given]
+    dense = on(device, case.made(torch.float32))
+    apart = [transposed(each) for each in dense]
     made, same = case.fused(*apart), case.fused(*dense)
     near(results_of(made), results_of(same), NEAR[torch.float32])
     near(gradients(made, apart), gradients(same, dense), 4 * NEAR[torch.float32])

@@ -120,7 +120,6 @@ _FUSED: Final = (
     ("linear.py", "    values = F.linear(x, weight, bias) if output is None else output", "    values = F.linear(x, weight) if output is None else output"),
     ("linear.py", "        rows.sum(0) if to_bias else None,", "        rows.mean(0) if to_bias else None,"),
     ("paged_attention.py", "        if not 0 <= length <= slots:", "        if False:"),
-    ("paged_attention.py", "        if length == 0:", "        if False:"),
     ("paged_attention.py", "        if bool(((table < 0) | (table >= blocks)).any()):", "        if bool((table >= blocks).any()):"),
     ("paged_attention.py", "        return out.zero_()", "        return out"),
     ("paged_attention.py", "        rows = query[b].reshape(keys.shape[0], -1, keys.shape[2])", "        rows = query[b].reshape(-1, keys.shape[0], keys.shape[2]).transpose(0, 1)"),
@@ -145,7 +144,6 @@ _FUSED: Final = (
     ("cross_entropy.py", "    losses = losses.where(loss.is_counted(), 0)", "    losses = losses"),
     ("cross_entropy.py", "        made = [(each * grad).to(each.dtype) for each in found]", "        made = found"),
     ("definition.py", "            and argument.dtype != torch.float64", "            and True"),
-    ("definition.py", "            and argument.device.type == device", "            and True"),
 )  # fmt: skip
 
 _AUTOCAST: Final = (

@@ -1,6 +1,6 @@
 """Plants faults in a layer above eager mode, one at a time, and runs its tests.
 
-    python tests/mutants/run_faults_of_layers.py optimize [--only TEXT]
+    python tests/mutants/run_faults_of_layers.py optimize [--only TEXT ...]
 
 Ends with 1 if fewer than 95 of 100 were found, if a line is no longer there, or if the
 tests fail without a fault.
@@ -62,9 +62,18 @@ def is_found(
 def main() -> int:
     parser = argparse.ArgumentParser(description="Runs tests on planted faults.")
     parser.add_argument("layer", choices=sorted(FAULTS))
-    parser.add_argument("--only", default="", help="faults whose text contains this")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[""],
+        help="faults whose text contains one of these",
+    )
     given = parser.parse_args()
-    faults = [each for each in FAULTS[given.layer] if given.only in str(each)]
+    faults = [
+        each
+        for each in FAULTS[given.layer]
+        if any(text in str(each) for text in given.only)
+    ]
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
         link_package(tree)

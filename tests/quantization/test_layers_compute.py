@@ -45,7 +45,10 @@ def test_a_dynamic_linear_layer(device: str, rows: int, bias: bool) -> None:
 @pytest.mark.parametrize("outputs", [1, 50, 700])
 def test_int8_weights(device: str, rows: int, outputs: int) -> None:
     layer = nn.Linear(601, outputs).eval().to(device)
+    with torch.no_grad():
+        layer.weight[-1] = 0
     quantized = xpurt.quantize(layer, "int8_weight_only")
+    assert quantized.weight_scale.min() > 0
     x = torch.randn(rows, 601)
     wanted = x.double() @ int8_weight(quantized).T + layer.bias.detach().cpu().double()
     assert_close(quantized(x.to(device)), wanted)

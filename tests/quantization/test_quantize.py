@@ -134,12 +134,29 @@ def test_smooth_quant_moves_outliers_from_activations_to_weights(device: str) ->
 
 def test_the_scales_of_smooth_quant() -> None:
     norm, linear = nn.LayerNorm(64), nn.Linear(64, 32)
+    with torch.no_grad():
+        norm.bias.normal_()
+        norm.weight[3] = norm.bias[3] = 0  # a channel that is always 0 stays
     model = nn.Sequential(norm, linear).eval()
-    x = torch.randn(16, 64)
-    made = xpurt.quantize(model, "dynamic", calibration=[x], smooth_quant=0.75)
-    largest = norm(x).abs().amax(0)
+    batches = [torch.randn(16, 64) * scale for scale in (1, 4, 1)]
+    made = xpurt.quantize(model, "dynamic", calibration=batches, smooth_quant=0.75)
+    largest = torch.cat([norm(x) for x in batches]).abs().amax(0)
     scale = largest**0.75 / linear.weight.abs().amax(0) ** 0.25
+    scale[3] = 1
     torch.testing.assert_close(made[0].weight, norm.weight / scale)
+    torch.testing.assert_close(made[0].bias, norm.bias / scale)
+    assert report_of(made).quantized[0].note == "with 0"
+
+
+def test_a_batch_norm_without_a_relu_is_folded_alone() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).eval()
+    x = torch.randn(2, 3, 8, 8)
+    made = xpurt.quantize(model, "static", calibration=[x])
+    assert type(made[1]) is nn.Identity
+    assert not made[0].relu
+    with torch.no_grad():
+        assert model(x).min() < -0.5  # which a ReLU would take away
+        assert (made(x) - model(x)).abs().max() < 0.1
 
 
 class Odd(nn.Linear):
@@ -147,14 +164,15 @@ class Odd(nn.Linear):
 
 
 def test_what_can_not_be_quantized_stays_and_is_named() -> None:
-    hooked, spoilt = nn.Linear(64, 64), nn.Linear(64, 64)
+    hooked, spoilt, watched = (nn.Linear(64, 64) for _ in range(3))
     hooked.register_forward_hook(lambda _, __, x: x)
+    watched.register_forward_pre_hook(lambda _, x: x)
     with torch.no_grad():
         spoilt.weight[0, 0] = float("nan")
     model = nn.Sequential(
         nn.Linear(64, 64), hooked, spoilt, Odd(64, 64), nn.Linear(64, 64).double(),
         nn.Linear(40, 8), nn.Conv2d(1, 1, 1), nn.ConvTranspose2d(1, 1, 1),
-        nn.MultiheadAttention(8, 2), nn.Linear(64, 64),
+        nn.MultiheadAttention(8, 2), nn.Linear(64, 64), watched,
     ).eval()  # fmt: skip
     made = xpurt.quantize(model, "int4_weight_only", skip=["9"])
     report = report_of(made)
@@ -167,7 +185,8 @@ def test_what_can_not_be_quantized_stays_and_is_named() -> None:
     assert "not quantized by xpurt" in notes["8"]
     assert "subclass" in notes["8.out_proj"]
     assert "skip" in notes["9"]
-    assert "int4_weight_only: 1 of 11 layers" in str(report)
+    assert "hooks" in notes["10"]
+    assert "int4_weight_only: 1 of 12 layers" in str(report)
     assert all(name in str(report) for name in notes)
 
 
@@ -176,8 +195,10 @@ def test_circular_padding_and_lopsided_padding_stay() -> None:
         nn.Conv2d(1, 1, 3, padding=1, padding_mode="circular"),
         nn.Conv2d(1, 1, 2, padding="same"),
         nn.Conv2d(1, 1, 3),
+        nn.Conv2d(1, 1, 2, padding="same", dilation=2),  # one zero on each side
     ).eval()
     kept = report_of(xpurt.quantize(model, "dynamic")).kept
+    assert [each.name for each in kept] == ["0", "1"]
     assert ["circular" in kept[0].note, "same" in kept[1].note] == [True, True]
 
 
@@ -322,9 +343,45 @@ def test_a_layer_that_the_calibration_does_not_reach_stays() -> None:
     assert kept == {"spare": "it was not called in the calibration"}
 
 
+class ReadsWeight(nn.Module):
+    """Its layer is never called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read, self.called = nn.Linear(64, 64), nn.Linear(64, 64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.called(x @ self.read.weight)
+        return result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_layer_whose_weight_its_parent_reads_stays(kind: str) -> None:
+    made = quantized(ReadsWeight().eval(), kind)
+    kept = {layer.name: layer.note for layer in report_of(made).kept}
+    assert kept == {"read": "it was not called in the calibration"}
+    made(torch.randn(8, 64))
+
+
 def test_inputs_may_be_tuples_and_mappings() -> None:
     model = GPT(30, 48, width=32, heads=2, layers=1).eval()
     tokens = windows("cpu")[0].clamp(max=29)
     for given in ((tokens,), [tokens], {"tokens": tokens}):
         made = xpurt.quantize(model, "static", calibration=[given])
         assert len(report_of(made).quantized) == 5
+
+
+class Difference(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(64, 64)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        result: Tensor = self.linear(x - y.clamp(max=0))
+        return result
+
+
+def test_named_inputs_are_given_by_name() -> None:
+    x, y = torch.rand(4, 64), torch.rand(4, 64) * 100
+    made = xpurt.quantize(Difference().eval(), "static", calibration=[{"y": y, "x": x}])
+    assert made.linear.x_scale.item() < 0.01  # of x, from 0 to 1

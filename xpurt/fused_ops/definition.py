@@ -74,7 +74,6 @@ def _casting(name: str, device: str, positions: Sequence[int]) -> Function:
             isinstance(argument, Tensor)
             and argument.is_floating_point()
             and argument.dtype != torch.float64
-            and argument.device.type == device
         )
         return argument.to(dtype) if casts else argument
 

@@ -96,9 +96,6 @@ def _on_cpu(
                 f"{_OP}: the context of sequence {b} has {length} tokens; its "
                 f"{block_tables.shape[1]} blocks hold {slots}"
             )
-        if length == 0:
-            out[b] = 0
-            continue
         table = block_tables[b, : -(-length // block_size)].long()
         if bool(((table < 0) | (table >= blocks)).any()):
             raise IndexError(
