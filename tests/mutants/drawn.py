@@ -5,14 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from rooms import ROOM
 from sites import Site, sites
 from switched_tree import ROOT
 
-CSRC = ("xpurt/csrc/rows/*.cpp", "xpurt/csrc/op/custom_kernel*.cpp")
-TEMPLATES = (
-    "xpurt/kernels/sources/templates/**/*.cl",
-    "xpurt/kernels/rows/**/*.py",  # the texts of custom kernels
-)
 # Functions of numbers: no geometry, bounds or strides. The conformance run and the
 # sweeps of values test them.
 FUNCTIONS = {
@@ -31,8 +27,11 @@ class Mutant:
 
 
 def drawn(in_csrc: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
-    """Each second one is in csrc. Each file has the same share, or all of its mutants."""
+    """Each second one is in csrc, or all, if there are no texts. Each file has the same
+    share, or all of its mutants."""
     draw = random.Random(seed)
+    if not ROOM.texts:
+        return share(in_csrc, count, draw)
     halves = (share(each, count // 2, draw) for each in (in_csrc, of_texts()))
     return [each for pair in zip(*halves, strict=False) for each in pair]
 
@@ -53,12 +52,12 @@ def share(mutants: Iterable[Mutant], count: int, draw: random.Random) -> list[Mu
 
 def of_csrc() -> list[Mutant]:
     """All of csrc, with numbers."""
-    found = [each for path in files_of(CSRC) for each in apart(mutants_of(path))]
+    found = [each for path in files_of(ROOM.csrc) for each in apart(mutants_of(path))]
     return [replace(each, number=n) for n, each in enumerate(found)]
 
 
 def of_texts() -> list[Mutant]:
-    return [each for path in files_of(TEMPLATES) for each in mutants_of(path)]
+    return [each for path in files_of(ROOM.texts) for each in mutants_of(path)]
 
 
 def files_of(patterns: Iterable[str]) -> list[str]:

@@ -219,12 +219,52 @@ _COMPILE: Final = (
     ("code_constants.py", "    if attributes is None or not _has_tensors(attributes):", "    if True:"),
 )  # fmt: skip
 
+_LAZY: Final = (
+    ("casts.py", "        if function in NARROW:", "        if False:"),
+    ("casts.py", "            args, kwargs = _cast((args, kwargs), torch.float32)", "            pass"),
+    ("casts.py", '            and value.device.type == "lazy"', '            and True'),
+    ("compiled_graph.py", "            for place, value in self.form.constants.items()", "            for place, value in ()"),
+    ("compiled_graph.py", "            return self._run(Turn(kernels=self._always), arguments)", "            return self._run(Turn(kernels=not self._always), arguments)"),
+    ("compiled_graph.py", "        if pattern.fits(taken) and form.takes(arguments):", "        if form.takes(arguments):"),
+    ("compiled_graph.py", "        if not _C.learns():", "        if False:"),
+    ("compiled_graph.py", "        lambda given: bool(environment.evaluate_guards_expression(guards, given)),", "        lambda given: True,"),
+    ("mode.py", "            return _C.xpu_value(self.lazy).clone()", "            return _C.xpu_value(self.lazy)"),
+    ("mode.py", "        value: Any = self.value().requires_grad_(self.requires_grad)", "        value: Any = self.value()"),
+    ("mode.py", "        made = self.value().requires_grad_(self.requires_grad)", "        made = self.value()"),
+    ("mode.py", "        memo[id(self)] = made", "        pass"),
+    ("mode.py", "            traced.storages.write_back()", "            pass"),
+    ("mode.py", "        if before.size() != each.size():", "        if False:"),
+    ("mode.py", "        _C.refuse_as_data(made)", "        pass"),
+    ("mode.py", "    is_view = any(each is not None for each in aliases) and not written", "    is_view = False"),
+    ("mode.py", "    return torch.xpu.current_device() if device.index is None else device.index", "    return 0"),
+    ("mode.py", '    one_backend.check_there("xpurt.lazy.mode()")', '    pass'),
+    ("new_ops.py", "        _C.register_lazy_kernels()", "        pass"),
+    ("placed_draws.py", "        return aten(*arguments, **named)", "        return aten(*arguments, **named).contiguous()"),
+    ("saved_tensors.py", "                tensor.requires_grad,", "                False,"),
+    ("saved_tensors.py", '                str(tensor.device),', '                "cpu",'),
+    ("shadowed_storages.py", "        if found is None or found[0] != place:  # such as after `tensor.data = other`", "        if found is None:"),
+    ("shadowed_storages.py", "                each.value = value", "                pass"),
+    ("shadowed_storages.py", "        if shadow.memory.dtype != tensor.dtype:", "        if False:"),
+    ("shadowed_storages.py", "    if not dense.is_contiguous():", "    if False:"),
+    ("shadowed_storages.py", "    if like.numel() != memory.numel():", "    if False:"),
+    ("shadowed_storages.py", "    return found.permute([order.index(dim) for dim in range(like.dim())])", "    return found.permute(order)"),
+    ("size_families.py", "            place in self.symbols or size == self.example.sizes[place]", "            True"),
+    ("size_families.py", "    if small := [place for place in symbols if graph.sizes[place] < 2]:", "    if small := []:"),
+    ("size_families.py", "        factor = (second[1] - first[1]) // (second[0] - first[0])", "        factor = (second[1] - first[1]) * (second[0] - first[0])"),
+    ("traced_graph.py", "        if self.tensor.dtype in kinds and not other.dtype.is_floating_point:", "        if False:"),
+    ("traced_graph.py", "    aten.view_copy.dtype: lambda self, dtype: self.contiguous().view(DTYPES[dtype]),", "    aten.view_copy.dtype: lambda self, dtype: self.view(DTYPES[dtype]),"),
+    ("traced_graph.py", "    aten.addcdiv.default: lambda self, a, b, value: self + _scaled(value, a / b),", "    aten.addcdiv.default: lambda self, a, b, value: self + _scaled(value, a * b),"),
+    ("traced_graph.py", "    aten.lerp.Scalar: lambda self, end, weight: self + _scaled(weight, end - self),", "    aten.lerp.Scalar: lambda self, end, weight: self + _scaled(weight, end),"),
+    ("traced_graph.py", "        if names is not None and isinstance(each, int):", "        if False:"),
+)  # fmt: skip
+
 _FOLDERS: Final = {
     "optimize": ("optimization", _OPTIMIZE),
     "quantize": ("quantization", _QUANTIZE),
     "fused": ("fused_ops", _FUSED),
     "autocast": ("optimization/autocast", _AUTOCAST),
     "compile": ("compiler/frozen", _COMPILE),
+    "lazy": ("lazy", _LAZY),
 }
 
 FAULTS: Final = {
@@ -270,5 +310,11 @@ TESTS: Final = {
         "tests/fused_ops/test_fused_edges.py",
         "tests/fused_ops/test_fused_bad_input.py",
         "tests/fused_ops",
+    ),
+    "lazy": (
+        "tests/lazy/test_lazy_mode.py",
+        "tests/lazy/test_lazy_tensors.py",
+        "tests/lazy",
+        "tests/generated",
     ),
 }

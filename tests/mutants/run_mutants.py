@@ -4,8 +4,8 @@
         [--again TEXT] [--record [TEST ...]] [--minutes N]
 
 Half of the mutants are in csrc, half in OpenCL C: in the templates and in the texts of
-custom kernels. See sites.py and drawn.py. They are made in build/mutants, whose
-extension is compiled once, with all changes of csrc behind a switch.
+custom kernels. See rooms.py, sites.py and drawn.py. They are made in a folder of
+build/mutants, whose extension is compiled once, with all changes of csrc behind a switch.
 
 First the tests run without a change, and it is recorded which of them reach which change
 and launch which kernel (--record does this anew, for the tests that are given). Then
@@ -33,6 +33,7 @@ from pathlib import Path
 
 from drawn import Mutant, drawn, of_csrc
 from own_process import run_forked
+from rooms import ROOM
 from switched_tree import ROOT, TREE, Tree, environment
 
 FOUND = TREE / "found.json"
@@ -44,21 +45,6 @@ FEW, FEW_SECONDS = 25, 10.0
 MOST_SECONDS = 60.0
 WANTED = 0.95
 
-# What runs kernels of rows. A test elsewhere that finds a mutant is not counted.
-RECORDED = (
-    "tests/kernels",
-    "tests/fused_ops",
-    "tests/native",
-    "tests/bad_input/test_arguments.py",
-    "tests/bad_input/test_types_and_ranges.py",
-    "tests/conformance/test_sampled.py",
-    "tests/conformance/test_shapes.py",
-    "tests/layouts",
-    "tests/robustness",
-    "tests/auto",
-    "tests/compiler",
-    "tests/ecosystem",
-)
 # What tests import takes longer than most tests.
 IMPORTED = (
     "pytest",
@@ -235,7 +221,7 @@ def main() -> int:
     os.chdir(TREE)
     mutants = drawn(in_csrc, given.count, given.seed)
     if given.record or not RECORD.exists():
-        record(given.record or RECORDED)
+        record(given.record or ROOM.tests)
     known = json.loads(FOUND.read_text()) if FOUND.exists() else {}
     if given.again is not None:
         text = given.again

@@ -1,4 +1,4 @@
-"""The folder in which mutants run: build/mutants. It has links to the package's files,
+"""The folder in which mutants run, in build/mutants. It has links to the package's files,
 and an extension with all changes of csrc behind a switch.
 
 Only the files with changes are compiled; the other objects are those of the ordinary
@@ -16,10 +16,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from rooms import NAME
 from sites import Site, replaced, switched
 
 ROOT = Path(__file__).resolve().parents[2]
-TREE = ROOT / "build" / "mutants"
+TREE = ROOT / "build" / "mutants" / NAME
 sys.path[:0] = [str(ROOT / each) for each in ("tests", "tests/sanitize", "release")]
 
 import compile_extension  # noqa: E402
