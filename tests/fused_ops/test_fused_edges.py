@@ -175,6 +175,9 @@ def test_a_convolution_keeps_channels_last(
     made = ops.conv_bn_activation(x.to(memory_format=format), weight, *rest)
     assert made.is_contiguous(memory_format=format)
     near([made], [expected], 1e-5)
+    # PyTorch's convolution takes the format of a weight, too.
+    made = ops.conv_bn_activation(x, weight.to(memory_format=format), *rest)
+    assert made.is_contiguous()
 
 
 def test_halves_of_one_projection(device: str, xpu: torch.device) -> None:

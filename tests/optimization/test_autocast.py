@@ -74,6 +74,7 @@ def test_on_every_mapping(xpu: torch.device) -> None:
     compare(model, x, torch.bfloat16, gradients=True)
 
 
+@pytest.mark.mappings("CPU", "AUTO")
 def test_packed_weights_on_every_mapping(xpu: torch.device) -> None:
     model = nn.Conv2d(64, 64, 3, padding=1, stride=2).to(xpu)
     assert model.weight.numel() >= SMALLEST
@@ -170,6 +171,17 @@ def test_nested_blocks(device: str) -> None:
         assert y.dtype == torch.bfloat16
     with torch.autocast(device, torch.float16), with_layout(device):
         assert model(x).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_enabled_of_blocks_and_decorators(enabled: bool, device: str) -> None:
+    model = Images().to(device)
+    block = xpurt.autocast(device, None, enabled, layout=torch._mkldnn)  # type: ignore[attr-defined]
+    with seen_strides(model.second) as found:
+        with block:
+            model(images(device=device))
+        block(model)(images(device=device))
+    assert [is_channels_last(each) for each in found] == [enabled, enabled]
 
 
 def test_a_decorator_serves_recursive_calls_and_threads(device: str) -> None:
@@ -287,15 +299,26 @@ def test_transforms_of_functions(op: str) -> None:
     assert_close(found, expected)
 
 
-def test_bad_operands_have_the_errors_of_pytorch(device: str) -> None:
-    weight = torch.randn(8, 3, 3, 3, device=device)
-    for operands in [
-        (images(device=device)[:, :2], weight),
-        (images(device=device), weight, torch.randn(3, device=device)),
-        (images(device=device)[..., :1], weight),
-    ]:
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+def test_bad_operands_have_the_errors_of_pytorch(
+    dtype: torch.dtype, device: str
+) -> None:
+    weight, x = torch.randn(8, 3, 3, 3, device=device), images(device=device)
+    large = torch.randn(64, 64, 3, 3, device=device)  # packed on xpu
+    wide = torch.randn(2, 64, 9, 8, device=device)
+    calls: list[tuple[Any, ...]] = [
+        (x[:, :2], weight),
+        (x, weight, torch.randn(3, device=device)),
+        (x[..., :1], weight),
+        (wide[:, :32], large),
+        (wide, large, None, 1, -1),
+        (wide, large, None, 1, 0, 1, 2),
+    ]
+    if dtype == torch.float32:
+        calls.append((x, weight.to(torch.bfloat16)))
+    for operands in calls:
         errors = []
-        for block in (stock(device, torch.bfloat16), with_layout(device)):
+        for block in (stock(device, dtype), with_layout(device, dtype)):
             with pytest.raises(RuntimeError) as error, torch.no_grad(), block:
                 torch.conv2d(*operands)
             errors.append(str(error.value))

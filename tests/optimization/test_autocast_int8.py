@@ -95,6 +95,11 @@ def test_layouts_stay_hidden(device: str, has_layout: bool) -> None:
         rows = model(x).view(len(x), -1)
     assert found.is_contiguous()
     assert torch.equal(rows, found.flatten(1))
+    columns = nn.Linear(found.shape[-1], 2).to(device)
+    with int8(device, layout=layout):
+        seen = columns(model(x))
+    assert seen.is_contiguous()
+    assert_close(seen, xpurt.quantize(columns.eval(), "dynamic")(found))
     last = x.to(memory_format=torch.channels_last)
     with int8(device, layout=layout):
         seen = model[2](model[0](last))

@@ -80,6 +80,10 @@ LOOKS: dict[str, Callable[[Tensor], object]] = {
     "stack": lambda y: torch.stack([y, y]).view(4, -1),
     "as_strided": lambda y: y.as_strided((3,), (1,)),
     "iteration": lambda y: [each.stride() for each in y],
+    "named": lambda y: torch.permute(input=y, dims=(0, 2, 3, 1)).stride(),
+    "requested format": lambda y: (
+        y.float(memory_format=torch.channels_last).sqrt().stride()
+    ),
     "kept ops": lambda y: F.pad(F.max_pool2d(y.relu() + 1, 2), (1, 1)).view(2, -1),
     "casts": lambda y: y.float().sqrt().nan_to_num().view(2, -1),
 }

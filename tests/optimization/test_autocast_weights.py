@@ -66,6 +66,16 @@ def test_once_per_version(
     assert_close(found.detach(), expected(layer, x), rtol=0.02, atol=0.02)
 
 
+def test_a_weight_whose_elements_share_memory_is_not_kept(
+    device: str, layer: nn.Conv2d, conversions: list[torch.Size]
+) -> None:
+    with torch.no_grad():
+        layer.weight = nn.Parameter(layer.weight[:, :1].expand_as(layer.weight), False)
+    for _ in range(2):
+        run(layer, images(device=device))
+    assert conversions.count(layer.weight.shape) == 0
+
+
 def test_linear_layers_too(device: str, conversions: list[torch.Size]) -> None:
     layer, x = nn.Linear(3, 5).to(device), torch.randn(2, 3, device=device)
     for _ in range(3):

@@ -125,14 +125,13 @@ class _Converted(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, made: "_Made") -> Tensor:
-        ctx.dtype = weight.dtype
         ctx.is_plain = weight.is_contiguous()
         return made.tensor.detach()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        grad = grads[0].contiguous() if ctx.is_plain else grads[0]
-        return grad.to(ctx.dtype), None
+        # Autograd gives it the dtype of the weight.
+        return grads[0].contiguous() if ctx.is_plain else grads[0], None
 
 
 class _Made:
