@@ -43,6 +43,7 @@ IMPORTED_BY_NAME = {
     "cpu_tensors",
     "sharing",
     "optimization",
+    "functional",
     "text",
     "xpurt.compiler.call_time",
     "xpurt.compiler.generated_code",
@@ -59,7 +60,7 @@ IMPORTED_BY_NAME = {
 
 BELOW_XPU = {"base", "startup", "text", "kernels", "mapping", "streams"}
 BELOW_TOOLS = BELOW_XPU | {
-    "reports", "xpu", "compiler", "lazy", "distributed", "runtime", "sharing", "virtual_gpu",
+    "reports", "xpu", "compiler", "functional", "lazy", "distributed", "runtime", "sharing", "virtual_gpu",
     "usm_on_svm", "prototype", "optimization", "fused_ops", "quantization", "cpu_tensors"
 }  # fmt: skip
 
@@ -72,13 +73,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "usm_on_svm": {"base", "opencl_layer"},
     "startup": {"base", "virtual_gpu", "usm_on_svm"},
     "text": {"base"},
+    "functional": {"base"},
     "kernels": {"base", "text"},
     "mapping": {"base", "startup", "text", "kernels", "usm_on_svm"},
     "reports": {"base", "startup", "text", "kernels", "mapping"},
     "streams": {"base", "startup", "text", "kernels", "mapping"},
     "calibration": BELOW_XPU | {"reports"},
     "xpu": BELOW_XPU,
-    "compiler": {"base", "kernels", "mapping", "streams", "xpu"},
+    "compiler": {"base", "functional", "kernels", "mapping", "streams", "xpu"},
     "lazy": {"base", "text", "kernels", "streams", "xpu", "compiler"},
     "prototype": {"base", "mapping", "runtime"},
     "distributed": {"base", "streams", "xpu"},
@@ -86,9 +88,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sharing": BELOW_XPU | {"xpu"},
     "integrations": BELOW_XPU | {"xpu"},
     "cpu_tensors": BELOW_XPU,
-    "fused_ops": {"base"},
-    "optimization": BELOW_XPU | {"xpu", "compiler", "quantization"},
-    "quantization": {"base", "startup", "text"},
+    "fused_ops": {"base", "functional"},
+    "optimization": BELOW_XPU | {"xpu", "compiler", "functional", "quantization"},
+    "quantization": {"base", "startup", "text", "functional"},
     "face": BELOW_XPU
     | {"calibration", "integrations", "xpu", "runtime", "prototype", "sharing"}
     | {"cpu_tensors", "fused_ops", "optimization", "quantization"},

@@ -762,6 +762,8 @@ class testing:
         def refuse(self, key: int) -> None: ...
 
     @staticmethod
+    def activation_names() -> list[str]: ...
+    @staticmethod
     def unboxed_ops() -> list[str]:
         """Ops registered with their own signature: "aten::add.Tensor"."""
 

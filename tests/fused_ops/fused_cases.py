@@ -20,6 +20,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
+    "hardswish": F.hardswish,
 }
 
 

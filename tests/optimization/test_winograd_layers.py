@@ -12,9 +12,10 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import xpurt
+from xpurt.functional.activations import NONE, Activation
+from xpurt.functional.convolutions import BatchNorm
 from xpurt.optimization import fused_convolution, winograd_layers
-from xpurt.optimization.activations import NONE, Activation
-from xpurt.optimization.fused_convolution import Geometry, Norm
+from xpurt.optimization.fused_convolution import Geometry
 from xpurt.optimization.packed_weights import forget_packs
 from xpurt.optimization.winograd_layers import pack_winograd_weight
 
@@ -126,7 +127,7 @@ def test_what_follows(
     )  # fmt: skip
     layer, norm = layer.to(device), norm.to(device)
     statistics = norm.running_mean, norm.running_var, norm.weight, norm.bias
-    rest = Norm(*statistics, norm.eps), other.to(device), activation
+    rest = BatchNorm(*statistics, norm.eps), other.to(device), activation
     assert used(layer, x.to(device), *rest)
     found = values(layer, x.to(device), *rest).cpu().double()
     assert_close(found, activation(normal + other), rtol=0, atol=2 * TOLERANCE)

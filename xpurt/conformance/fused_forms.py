@@ -4,7 +4,7 @@
 tests/fused_ops has them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import torch
@@ -13,17 +13,14 @@ from torch.nn import functional as F
 
 from xpurt.conformance.check_module import Made
 from xpurt.conformance.programs import norm_after, result_of_one
+from xpurt.functional.activations import FUNCTIONS, Activation
 
 _ops: Any = torch.ops.xpurt
 
-ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
-    "none": lambda y: y,
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "gelu_tanh": lambda y: F.gelu(y, approximate="tanh"),
-    "silu": F.silu,
-    "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
+ACTIVATIONS: Final = {
+    name: Activation(name)
+    for name, function in FUNCTIONS.items()
+    if function.trained is not None
 }
 
 

@@ -1,22 +1,27 @@
 """conv_bn_activation: a convolution, a batch norm with running statistics, and an
 activation in one step.
 
-With the scale s = bn_weight / sqrt(running_var + eps) of each channel, the norm is a part
-of the convolution: its weight is s * weight, and its bias (bias - running_mean) * s +
-bn_bias (Jacob et al., Quantization and training of neural networks for efficient
-integer-arithmetic-only inference, 2018). Both are computed in float32, or float64, and
-rounded once. The gradients are those of the plain composition. Its convolution is not kept
+The norm is a part of the convolution: see `functional.convolutions.folded`. The gradients are those of the plain composition. Its convolution is not kept
 for them, but computed again.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from xpurt.fused_ops.activations import Activation, activation_named
+from xpurt.functional.activations import Trained, trained
+from xpurt.functional.convolutions import (
+    CHANNELS_LAST,
+    BatchNorm,
+    by_axis,
+    channels_last,
+    folded,
+    is_channels_last,
+    output_sizes,
+)
 from xpurt.fused_ops.definition import cast_under_autocast, define
 from xpurt.fused_ops.operands import (
     computed_in,
@@ -28,8 +33,6 @@ from xpurt.fused_ops.operands import (
 )
 
 _OP = "conv_bn_activation"
-_CHANNELS_LAST: Final = 1  # see Note [Formats of images]
-_FORMATS: Final = {4: torch.channels_last, 5: torch.channels_last_3d}
 _SCHEMA = (
     f"{_OP}(Tensor x, Tensor weight, Tensor? bias, Tensor? bn_weight, Tensor? bn_bias, "
     "Tensor running_mean, Tensor running_var, float eps=1e-5, int[] stride=[1], "
@@ -58,7 +61,7 @@ class _Layer:
 
     def __post_init__(self) -> None:
         x, weight, axes = self.x, self.weight, self.axes
-        activation_named(_OP, self.activation)
+        trained(_OP, self.activation)
         require_floating(_OP, "x", x)
         require_same_device(_OP, x=x, weight=weight, **self._by_channel)
         require_same_type(_OP, x=x, weight=weight, bias=self.bias)
@@ -111,54 +114,34 @@ class _Layer:
     def windows(self) -> tuple[list[int], list[int], list[int]]:
         """stride, padding and dilation, one number per axis."""
         stride, padding, dilation = (
-            list(each) * (self.axes // len(each))
+            by_axis(each, self.axes)
             for each in (self.stride, self.padding, self.dilation)
         )
         return stride, padding, dilation
 
     @property
     def output_sizes(self) -> list[int]:
-        of_axes = zip(
-            self.x.shape[2:], self.weight.shape[2:], *self.windows, strict=True
-        )
-        return [
-            self.x.shape[0],
-            self.weight.shape[0],
-            *(
-                (size + 2 * padding - dilation * (window - 1) - 1) // stride + 1
-                for size, window, stride, padding, dilation in of_axes
-            ),
-        ]
+        return output_sizes(self.x.shape, self.weight.shape, *self.windows)
 
     @property
-    def after(self) -> Activation:
-        return activation_named(_OP, self.activation)
+    def after(self) -> Trained:
+        return trained(_OP, self.activation)
 
     @property
     def format(self) -> torch.memory_format:
         """Of the result: that of x."""
-        last = _FORMATS.get(self.x.dim(), torch.contiguous_format)
-        is_last = self.x.is_contiguous(memory_format=last)
-        return (
-            last if is_last and not self.x.is_contiguous() else torch.contiguous_format
-        )
+        last = channels_last(self.x.dim())
+        return last if last and is_channels_last(self.x) else torch.contiguous_format
 
-    def scale(self) -> Tensor:
-        """The factor of each channel."""
-        dtype = computed_in(self.weight.dtype)
-        scale = torch.rsqrt(self.running_var.to(dtype) + self.eps)
-        return scale if self.bn_weight is None else scale * self.bn_weight
+    @property
+    def norm(self) -> BatchNorm:
+        parameters = self.bn_weight, self.bn_bias
+        return BatchNorm(self.running_mean, self.running_var, *parameters, self.eps)
 
     def folded(self) -> tuple[Tensor, Tensor]:
         """The weight and the bias of the convolution that includes the norm."""
-        scale, dtype = self.scale(), self.weight.dtype
-        shift = -self.running_mean * scale
-        if self.bias is not None:
-            shift = shift + self.bias * scale
-        if self.bn_bias is not None:
-            shift = shift + self.bn_bias
-        weight = self.weight * scale.view(-1, *[1] * (self.axes + 1))
-        return weight.to(dtype), shift.to(dtype)
+        weight, bias = folded(self.weight, self.bias, self.norm)
+        return weight.to(self.weight.dtype), bias.to(self.weight.dtype)
 
     def convolution(self, weight: Tensor, bias: Tensor | None) -> Tensor:
         zeros = [0] * self.axes
@@ -182,7 +165,7 @@ def _on_xpu(*arguments: Any) -> Tensor:
     # with an activation: 1.19 and 1.23 of the processor time of two ops, but 0.83 here (silu,
     # one thread of an AMD EPYC, 2026-11-26). It has no primitive of empty tensors.
     pays = (
-        layer.after.is_fused
+        layer.after.by_primitive
         and layer.x.dtype == torch.float32
         and layer.format != torch.contiguous_format
         and layer.x.numel()
@@ -200,7 +183,7 @@ def _on_xpu(*arguments: Any) -> Tensor:
         layer.activation,
         0.0,
         0.0,
-        *(_CHANNELS_LAST, _CHANNELS_LAST),
+        *(CHANNELS_LAST, CHANNELS_LAST),
     )
     return made
 
@@ -225,7 +208,8 @@ def _gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     *tensors, output = ctx.saved_tensors
     layer = _Layer(*tensors, *ctx.rest)
     to_x, to_weight, to_bias, to_bn_weight, to_bn_bias, *_ = ctx.needs_input_grad
-    scale, values, before = layer.scale(), None, grad
+    scale = layer.norm.scale(computed_in(layer.weight.dtype))
+    values, before = None, grad
     if output is None or to_bn_weight:
         values = layer.convolution(layer.weight, layer.bias)
         values = values - layer.per_channel(layer.running_mean)

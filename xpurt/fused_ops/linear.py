@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from xpurt.fused_ops.activations import activation_named
+from xpurt.functional.activations import trained
 from xpurt.fused_ops.definition import cast_under_autocast, define
 from xpurt.fused_ops.operands import (
     as_matrix,
@@ -31,7 +31,7 @@ _FEWEST_ROWS: Final = 512
 
 
 def _check(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> None:
-    activation_named(_OP, activation)
+    trained(_OP, activation)
     require_floating(_OP, "x", x)
     require_same_device(_OP, x=x, weight=weight, bias=bias)
     require_same_type(_OP, x=x, weight=weight, bias=bias)
@@ -51,15 +51,15 @@ def _on_cpu(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none"
 ) -> Tensor:
     _check(x, weight, bias, activation)
-    return activation_named(_OP, activation).in_place(F.linear(x, weight, bias))
+    return trained(_OP, activation).in_place(F.linear(x, weight, bias))
 
 
 def _on_xpu(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str = "none"
 ) -> Tensor:
     _check(x, weight, bias, activation)
-    rows, after = as_matrix(x), activation_named(_OP, activation)
-    if not after.is_fused or rows.shape[0] < _FEWEST_ROWS or not weight.numel():
+    rows, after = as_matrix(x), trained(_OP, activation)
+    if not after.by_primitive or rows.shape[0] < _FEWEST_ROWS or not weight.numel():
         return after.in_place(F.linear(x, weight, bias))
     made: Tensor = torch.ops.xpurt.fused_product(
         rows,
@@ -83,13 +83,13 @@ def _fake(
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     x, weight, bias, ctx.activation = inputs
-    by_result = activation_named(_OP, ctx.activation).by_result
+    by_result = trained(_OP, ctx.activation).by_result
     ctx.save_for_backward(x, weight, bias, output if by_result else None)
 
 
 def _gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     x, weight, bias, output = ctx.saved_tensors
-    after = activation_named(_OP, ctx.activation)
+    after = trained(_OP, ctx.activation)
     values = F.linear(x, weight, bias) if output is None else output
     before = after.gradient(grad, values)
     to_x, to_weight, *_ = ctx.needs_input_grad

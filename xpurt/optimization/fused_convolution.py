@@ -1,12 +1,20 @@
 """Convolutions, each with what is around it as one primitive."""
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from xpurt.optimization.activations import NONE, Activation
+from xpurt.functional.activations import NONE, Activation
+from xpurt.functional.convolutions import (
+    CHANNELS_LAST,
+    CONTIGUOUS,
+    BatchNorm,
+    channels_last,
+    folded,
+    output_sizes,
+)
 from xpurt.optimization.packed_weights import packed
 from xpurt.optimization.primitives import (
     adds,
@@ -16,10 +24,6 @@ from xpurt.optimization.primitives import (
     is_packed,
 )
 from xpurt.optimization.winograd_layers import pack_winograd_weight, takes_winograd
-
-# Formats of xpurt::fused_convolution.
-_CONTIGUOUS: Final = 0
-_CHANNELS_LAST: Final = 1
 
 
 class Geometry(NamedTuple):
@@ -31,21 +35,11 @@ class Geometry(NamedTuple):
     groups: int = 1
 
 
-class Norm(NamedTuple):
-    """A batch norm by its running statistics."""
-
-    mean: Tensor
-    variance: Tensor
-    weight: Tensor | None
-    bias: Tensor | None
-    eps: float
-
-
 class _Layer(NamedTuple):
     weight: Tensor  # (out, in / groups, ...)
     bias: Tensor | None
     geometry: Geometry
-    norm: Norm | None
+    norm: BatchNorm | None
 
     @property
     def parameters(self) -> tuple[Tensor | None, ...]:
@@ -60,20 +54,10 @@ class _Layer(NamedTuple):
         return self.geometry, None if self.norm is None else self.norm.eps
 
     def folded(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
-        """The weight and the bias with the norm folded in, which is done in float32."""
+        """The weight and the bias with the norm folded in."""
         if self.norm is None:
             return in_type(dtype, self.weight, self.bias)
-        weight, bias = in_type(torch.float32, self.weight, self.bias)
-        norm = self.norm
-        scale = torch.rsqrt(norm.variance.float() + norm.eps)
-        if norm.weight is not None:
-            scale = scale * norm.weight
-        shift = -norm.mean if bias is None else bias - norm.mean
-        shift = shift * scale
-        if norm.bias is not None:
-            shift = shift + norm.bias
-        weight = weight * scale.reshape(-1, *[1] * (weight.dim() - 1))
-        return in_type(dtype, weight, shift)
+        return in_type(dtype, *folded(self.weight, self.bias, self.norm))
 
 
 def convolution(
@@ -81,7 +65,7 @@ def convolution(
     weight: Tensor,
     bias: Tensor | None,
     geometry: Geometry,
-    norm: Norm | None = None,
+    norm: BatchNorm | None = None,
     other: Tensor | None = None,
     activation: Activation = NONE,
 ) -> Tensor:
@@ -94,7 +78,7 @@ def convolution(
         if norm is not None:
             y = F.batch_norm(y, *norm[:4], False, 0.0, norm.eps)
         return finished(y, other, activation)
-    sizes = output_sizes(x, weight, geometry)
+    sizes = output_sizes(x.shape, weight.shape, *geometry[:3])
     if not adds(other, dtype, sizes):
         y = convolution(x, weight, bias, geometry, norm)
         return finished(y, other, activation)
@@ -111,14 +95,6 @@ def _as_written(
     return op(x, weight, bias, *geometry)
 
 
-def output_sizes(x: Tensor, weight: Tensor, geometry: Geometry) -> list[int]:
-    sizes = [x.shape[0], weight.shape[0]]
-    axes = zip(x.shape[2:], weight.shape[2:], *geometry[:3], strict=True)
-    for size, kernel, stride, padding, dilation in axes:
-        sizes.append((size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1)
-    return sizes
-
-
 def _on_cpu(
     layer: _Layer, x: Tensor, other: Tensor | None, activation: Activation
 ) -> Tensor:
@@ -126,7 +102,8 @@ def _on_cpu(
     would be copied, which takes longer than PyTorch's own convolution."""
     stride, padding, dilation, groups = layer.geometry
     geometry = padding, stride, dilation, groups
-    packs = _is_channels_last(x)
+    order = channels_last(x.dim())
+    packs = order is not None and x.is_contiguous(memory_format=order)
     if packs and takes_winograd(layer.weight, layer.geometry, x):
         return _by_winograd(layer, x, other, activation)
 
@@ -155,14 +132,6 @@ def _on_cpu(
     return y
 
 
-def _is_channels_last(x: Tensor) -> bool:
-    return x.dim() > 3 and x.is_contiguous(memory_format=_channels_last(x))
-
-
-def _channels_last(x: Tensor) -> torch.memory_format:
-    return torch.channels_last if x.dim() == 4 else torch.channels_last_3d
-
-
 def _on_xpu(
     layer: _Layer,
     x: Tensor,
@@ -170,9 +139,9 @@ def _on_xpu(
     activation: Activation,
     sizes: list[int],
 ) -> Tensor:
-    format, order = _CONTIGUOUS, torch.contiguous_format
-    if x.dim() > 3:
-        format, order = _CHANNELS_LAST, _channels_last(x)
+    last = channels_last(x.dim())
+    format = CONTIGUOUS if last is None else CHANNELS_LAST
+    order = torch.contiguous_format if last is None else last
     images = x.contiguous(memory_format=order)
     if other is not None:
         other = other.contiguous(memory_format=order)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from xpurt.optimization.activations import NONE, Activation
+from xpurt.functional.activations import NONE, Activation
 from xpurt.optimization.packed_weights import packed
 from xpurt.optimization.primitives import (
     adds,

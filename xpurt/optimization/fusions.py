@@ -14,9 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
 
-from xpurt.optimization import activations
-from xpurt.optimization.activations import NONE, Activation
-from xpurt.optimization.fused_convolution import Norm, convolution
+from xpurt.functional.activations import NONE, Activation
+from xpurt.functional.convolutions import BatchNorm
+from xpurt.optimization.activation_calls import of_call
+from xpurt.optimization.fused_convolution import convolution
 from xpurt.optimization.fused_linear import linear
 from xpurt.optimization.patterns.graph_calls import value_of
 from xpurt.optimization.patterns.joined_linears import join_linears
@@ -74,7 +75,7 @@ class _Chain:
     """The layer, and what follows it in this order."""
 
     nodes: list[Node]
-    norm: Norm | None = None
+    norm: BatchNorm | None = None
     other: Node | None = None
     activation: Activation = NONE
 
@@ -116,7 +117,7 @@ def _chain_of(layer: LinearNode | ConvolutionNode, parameters: Parameters) -> _C
         if chain.other is not None:
             chain.nodes.append(after)
             after = _reader(chain)
-    known = None if after is None else activations.of_call(after)
+    known = None if after is None else of_call(after)
     if after is not None and known is not None:
         chain.activation = known
         chain.nodes.append(after)

@@ -11,8 +11,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from xpurt.functional.activations import Activation
 from xpurt.mapping import current_placement
-from xpurt.optimization.activations import Activation
 from xpurt.optimization.packed_weights import may_be_packed
 
 

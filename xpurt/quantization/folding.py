@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.fusion import fuse_conv_bn_weights
 from torch.utils._pytree import tree_leaves
 
+from xpurt.functional.convolutions import BatchNorm, folded
 from xpurt.quantization.calibration import Calibration, Links
 
 TOLERANCE = 1e-3  # of the largest magnitude of a result
@@ -104,10 +104,19 @@ def _batch_norm_fold(model: nn.Module, layer_name: str, norm_name: str) -> Fold:
     old = layer.weight, layer.bias
 
     def do() -> None:
-        layer.weight, layer.bias = fuse_conv_bn_weights(
-            layer.weight, layer.bias, norm.running_mean, norm.running_var, norm.eps,
-            norm.weight, norm.bias,
-        )  # fmt: skip
+        layer.weight, layer.bias = (
+            nn.Parameter(each.to(old[0].dtype))
+            for each in folded(
+                *old,
+                BatchNorm(
+                    norm.running_mean,
+                    norm.running_var,
+                    norm.weight,
+                    norm.bias,
+                    norm.eps,
+                ),
+            )
+        )
         model.set_submodule(norm_name, nn.Identity())
 
     def undo() -> None:

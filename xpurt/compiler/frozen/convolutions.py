@@ -15,7 +15,7 @@ a program under training has to see.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,10 +29,14 @@ from xpurt.compiler.frozen.weights import (
     packing_operands,
 )
 from xpurt.compiler.graph_nodes import call, call_now, constant
+from xpurt.functional.convolutions import (
+    CHANNELS_LAST,
+    CONTIGUOUS,
+    by_axis,
+    channels_last,
+    output_sizes,
+)
 from xpurt.kernels.winograd import is_allowed
-
-_CONTIGUOUS: Final = 0
-_CHANNELS_LAST: Final = 1
 
 
 def replace(graph: GraphModule) -> bool:
@@ -74,12 +78,7 @@ class _Convolution:
         if constant is None or not 1 <= constant.dim() - 2 <= 3:
             return None
         axes = constant.dim() - 2
-
-        def by_axis(given: Any) -> list[int]:
-            found: list[int] = list(given) * (axes // len(given))
-            return found
-
-        lists = by_axis(stride), by_axis(padding), by_axis(dilation)
+        lists = by_axis(stride, axes), by_axis(padding, axes), by_axis(dilation, axes)
         return _Convolution(node, input, weight, bias, *lists, groups, constant)
 
     @property
@@ -98,7 +97,7 @@ class _Convolution:
                 bias,
                 None,
                 Epilogue(self.node),
-                (_CONTIGUOUS, _CONTIGUOUS),
+                (CONTIGUOUS, CONTIGUOUS),
             ),
         )
         return found
@@ -115,7 +114,7 @@ class _Convolution:
         """Of `xpurt::fused_convolution`."""
         return (
             input, weight, bias, other, self.weight_sizes, self.stride, self.padding,
-            self.dilation, self.groups, after.activation, after.alpha, after.beta, *formats,
+            self.dilation, self.groups, *after.activation, *formats,
         )  # fmt: skip
 
 
@@ -133,7 +132,7 @@ def _replace(graph: GraphModule, of: _Convolution, images: "_Images") -> bool:
         if layer is not None:
             weight = _transformed(graph, of, layer)
         if weight is not None:
-            channels, relu = of.weight_sizes[0], after.activation == "relu"
+            channels, relu = of.weight_sizes[0], after.activation.name == "relu"
             op = torch.ops.xpurt.winograd_convolution.default
             arguments = (input, weight, of.bias, other, channels, relu)
         else:
@@ -156,7 +155,7 @@ def _winograd_layer(
         and of.weight_sizes[2:] == [3, 3]
         and all(each == 1 for each in ones)
         and formats == (winograd.BLOCK, winograd.BLOCK)
-        and after.activation in ("none", "relu")
+        and after.activation.name in ("none", "relu")
         and is_allowed()
     )
     if not fits:
@@ -188,7 +187,7 @@ class _Images:
     def in_format(self, node: Node, format: int) -> Node:
         """The node's images for a primitive. Blocks are only made of whole ones."""
         sizes = list(node.meta["val"].size())
-        if format <= _CHANNELS_LAST or sizes[1] % format:
+        if format <= CHANNELS_LAST or sizes[1] % format:
             return node
         known = self._blocked.get((node, format))
         if known is None:
@@ -209,7 +208,7 @@ class _Images:
     def replace(self, before: Node, result: Node, format: int) -> None:
         """Replaces a node by the result of a primitive."""
         plain = result
-        if format > _CHANNELS_LAST:
+        if format > CHANNELS_LAST:
             aten = torch.ops.aten
             sizes = list(before.meta["val"].size())
             order = [0, 1, len(sizes), *range(2, len(sizes))]
@@ -250,14 +249,12 @@ def fake(
     format: int,
 ) -> Tensor:
     """The result of `xpurt::fused_convolution`, without elements."""
-    sizes = [input.size(0), weight_sizes[0]]
-    for d, size in enumerate(input.shape[2 : len(weight_sizes)]):
-        window = dilation[d] * (weight_sizes[d + 2] - 1) + 1
-        sizes.append((size + 2 * padding[d] - window) // stride[d] + 1)
-    if format > _CHANNELS_LAST:
+    images = input.shape[: len(weight_sizes)]
+    sizes = output_sizes(images, weight_sizes, stride, padding, dilation)
+    if format > CHANNELS_LAST:
         return input.new_empty([sizes[0], sizes[1] // format, *sizes[2:], format])
     made = input.new_empty(sizes)
-    if format == _CHANNELS_LAST and len(sizes) > 3:
-        order = torch.channels_last if len(sizes) == 4 else torch.channels_last_3d
+    order = channels_last(len(sizes))
+    if format == CHANNELS_LAST and order is not None:
         made = made.to(memory_format=order)
     return made

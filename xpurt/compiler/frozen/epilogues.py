@@ -5,17 +5,18 @@ elements. So a pattern is traced with the same decompositions, and found again i
 program's graph by its structure.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.nn import functional as F
 from torch.utils import _pytree as pytree
+
+from xpurt.functional.activations import FUNCTIONS, NONE, Activation
 
 _ADD = torch.ops.aten.add.Tensor
 
@@ -23,13 +24,11 @@ _ADD = torch.ops.aten.add.Tensor
 @dataclass(frozen=True, slots=True)
 class Epilogue:
     """`last`: the node whose value the fused op computes. `other`: the node that is added
-    first. `activation`, `alpha`, `beta`: as in csrc/onednn/activation.h."""
+    first."""
 
     last: Node
     other: Node | None = None
-    activation: str = "none"
-    alpha: float = 0.0
-    beta: float = 0.0
+    activation: Activation = NONE
 
 
 def epilogue_of(node: Node) -> Epilogue:
@@ -41,7 +40,7 @@ def epilogue_of(node: Node) -> Epilogue:
     for pattern in _patterns(dtype):
         end = _match(pattern.graph, last)
         if end is not None:
-            return Epilogue(end, other, pattern.name, pattern.alpha, pattern.beta)
+            return Epilogue(end, other, pattern.activation)
     return Epilogue(last, other)
 
 
@@ -70,42 +69,36 @@ def _added(node: Node) -> Node | None:
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    name: str
-    alpha: float
-    beta: float
+    activation: Activation
     graph: GraphModule
+
+
+# The numbers are those of programs: a pattern is a graph with its constants.
+_WITH_NUMBERS: Final = (
+    *(Activation("clamp", 0, 6), Activation("clamp", -1, 1), Activation("clamp", 0, 1)),
+    *(Activation("leaky_relu", slope) for slope in (0.01, 0.1, 0.2)),
+)
 
 
 @cache
 def _patterns(dtype: torch.dtype) -> list[_Pattern]:
-    functions: list[tuple[str, float, float, Callable[[Tensor], Tensor]]] = [
-        ("relu", 0, 0, torch.relu),
-        ("gelu", 0, 0, lambda x: F.gelu(x)),
-        ("gelu_tanh", 0, 0, lambda x: F.gelu(x, approximate="tanh")),
-        ("silu", 0, 0, lambda x: F.silu(x)),
-        ("sigmoid", 0, 0, torch.sigmoid),
-        ("tanh", 0, 0, torch.tanh),
-        ("hardswish", 0, 0, lambda x: F.hardswish(x)),
-        ("clamp", 0, 6, lambda x: F.relu6(x)),
-        ("clamp", -1, 1, lambda x: F.hardtanh(x)),
-        ("clamp", 0, 1, lambda x: x.clamp(0, 1)),
-        ("leaky_relu", 0.01, 0, lambda x: F.leaky_relu(x)),
-        ("leaky_relu", 0.1, 0, lambda x: F.leaky_relu(x, 0.1)),
-        ("leaky_relu", 0.2, 0, lambda x: F.leaky_relu(x, 0.2)),
-    ]
+    without = [Activation(each.name) for each in FUNCTIONS.values() if not each.numbers]
     made = [
-        _Pattern(name, alpha, beta, _traced(function, dtype))
-        for name, alpha, beta, function in functions
+        _Pattern(each, _traced(each, dtype))
+        for each in (*without, *_WITH_NUMBERS)
+        if each != NONE
     ]
     # The longest first: one may begin as another one does.
     return sorted(made, key=lambda each: -len(each.graph.graph.nodes))
 
 
-def _traced(function: Callable[[Tensor], Tensor], dtype: torch.dtype) -> GraphModule:
+def _traced(activation: Activation, dtype: torch.dtype) -> GraphModule:
     from torch._inductor.decomposition import select_decomp_table
 
     with torch.no_grad():
-        trace = make_fx(function, decomposition_table=select_decomp_table())
+        trace = make_fx(
+            lambda x: activation(x), decomposition_table=select_decomp_table()
+        )
         made: GraphModule = trace(torch.empty(2, 2, dtype=dtype))
     return made
 

@@ -66,7 +66,7 @@ class _Product:
         sizes = list(self.weight.meta["val"].size())
         return (
             input, weight, bias, other, sizes,
-            after.activation, after.alpha, after.beta,
+            *after.activation,
         )  # fmt: skip
 
 

@@ -7,6 +7,7 @@
 #include "dispatch/unboxed/unboxed_run.h"
 #include "host/gil.h"
 #include "native/unsafe_copies.h"
+#include "onednn/activation.h"
 #include "op/fallback_mode.h"
 #include "op/meta_call.h"
 #include "op/op_report.h"
@@ -68,6 +69,7 @@ std::vector<at::Tensor> meta_results(const std::string& name,
 
 void bind_ops(py::module_& m) {
   py::module_ testing = m.def_submodule("testing");
+  testing.def("activation_names", &activation_names);
   m.def("meta_results", &meta_results, py::arg("name"), py::arg("overload"));
   m.def("op_report", [] {
     py::list rows;

@@ -8,7 +8,6 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "rows/activation.h"
 #include "rows/fused_op.h"
 
 namespace xpurt {

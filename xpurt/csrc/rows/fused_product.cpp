@@ -9,7 +9,6 @@
 #include <ATen/ops/mm.h>
 #include <torch/library.h>
 
-#include "rows/activation.h"
 #include "rows/fused_op.h"
 
 namespace xpurt {

@@ -14,10 +14,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from xpurt.functional.convolutions import is_channels_last
 from xpurt.optimization.autocast.converted_weights import converted
 from xpurt.optimization.autocast.layout_state import LayoutState
 from xpurt.optimization.autocast.packed_convolution import sound_lists
-from xpurt.optimization.autocast.temporary_layouts import is_channels_last
 from xpurt.quantization.weights import int8_per_channel
 
 _DTYPES: Final = (torch.float32, torch.bfloat16, torch.float16)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from xpurt.functional.convolutions import channels_last, is_channels_last
 from xpurt.optimization.autocast.converted_weights import (
     can_be_kept,
     converted,
@@ -18,7 +19,6 @@ from xpurt.optimization.autocast.converted_weights import (
 )
 from xpurt.optimization.autocast.layout_state import LayoutState
 from xpurt.optimization.autocast.packed_convolution import packed_convolution
-from xpurt.optimization.autocast.temporary_layouts import format_of, is_channels_last
 
 _DTYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -63,7 +63,7 @@ def _in_dtype(state: LayoutState, value: Tensor | None, dtype: torch.dtype) -> A
 
 def _in_layout(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """The tensor, of four or five dimensions, in the dtype and in channels last."""
-    format = format_of(tensor.dim())
+    format = channels_last(tensor.dim())
     assert format is not None
     # The layout of the smaller elements is changed: one op takes twice the time.
     return tensor.to(dtype).contiguous(memory_format=format)
@@ -111,7 +111,7 @@ def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor 
             dtype is not None
             and input.dim() == weight.dim()
             and input.numel() > 0
-            and format_of(input.dim()) is not None
+            and channels_last(input.dim()) is not None
         )
         if not fits or dtype is None:
             return None

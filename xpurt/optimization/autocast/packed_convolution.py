@@ -12,14 +12,13 @@ import torch
 from torch import Tensor
 
 from xpurt import mapping
+from xpurt.functional.convolutions import CHANNELS_LAST, by_axis, output_sizes
 from xpurt.optimization.autocast.converted_weights import can_be_kept, converted
 from xpurt.optimization.primitives import types_of_cpu
 
 # On xpu the op with a packed weight costs more per call than PyTorch's, about 60 us on an
 # AMD EPYC (2026-11-26), so weights of fewer elements are reordered in each call.
 SMALLEST: Final = 1 << 15
-
-_CHANNELS_LAST: Final = 1  # as a format of xpurt::fused_convolution
 
 
 def packed_convolution(
@@ -73,13 +72,9 @@ def sound_lists(
 ) -> _Lists | None:
     """None if PyTorch would raise an error."""
     axes = len(window) - 2
-
-    def by_axis(given: Any) -> list[int]:
-        if isinstance(given, int):
-            return [given] * axes
-        return list(given) * (axes // len(given)) if given else []
-
-    lists = _Lists(by_axis(stride), by_axis(padding), by_axis(dilation), groups)
+    lists = _Lists(
+        by_axis(stride, axes), by_axis(padding, axes), by_axis(dilation, axes), groups
+    )
     is_sound = (
         groups > 0
         and window[1] * groups == sizes[1]
@@ -88,11 +83,7 @@ def sound_lists(
         and min(lists.stride) > 0
         and min(lists.padding) >= 0
         and min(lists.dilation) > 0
-        and all(
-            sizes[i + 2] + 2 * lists.padding[i]
-            > lists.dilation[i] * (window[i + 2] - 1)
-            for i in range(axes)
-        )
+        and min(output_sizes(sizes, window, *lists[:3])[2:]) > 0
     )
     return lists if is_sound else None
 
@@ -133,7 +124,7 @@ def _on_xpu(
     devices = mapping.current_placement().ordinals[images.device.index]
     if weight.numel() < SMALLEST or len(devices) != 1:
         return None
-    after = "none", 1.0, 0.0, _CHANNELS_LAST, _CHANNELS_LAST
+    after = "none", 1.0, 0.0, CHANNELS_LAST, CHANNELS_LAST
     rest = bias, None, list(weight.shape), *lists, *after
 
     def pack(weight: Tensor) -> Tensor:

@@ -24,27 +24,12 @@ at them, and the backward pass wants the layout.
 
 import sys
 import weakref
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
 
-_FORMATS: Final = {4: torch.channels_last, 5: torch.channels_last_3d}
-
-
-def format_of(dims: int) -> torch.memory_format | None:
-    """The layout of images with this many dimensions; None if they have none."""
-    return _FORMATS.get(dims)
-
-
-def is_channels_last(tensor: Tensor) -> bool:
-    """Whether it is, and not plain at the same time."""
-    wanted = _FORMATS.get(tensor.dim())
-    return (
-        wanted is not None
-        and not tensor.is_contiguous()
-        and tensor.is_contiguous(memory_format=wanted)
-    )
+from xpurt.functional.convolutions import is_channels_last
 
 
 class TemporaryLayouts:

@@ -7,7 +7,8 @@ from torch import Tensor
 from torch.fx import Node
 from torch.nn import functional as F
 
-from xpurt.optimization.fused_convolution import Geometry, Norm
+from xpurt.functional.convolutions import BatchNorm
+from xpurt.optimization.fused_convolution import Geometry
 from xpurt.optimization.patterns.graph_calls import arguments, value_of
 from xpurt.optimization.patterns.pattern import Parameters
 
@@ -98,7 +99,7 @@ def _value(node: Node) -> Tensor:
     return value
 
 
-def norm_of(node: Node, parameters: Parameters) -> Norm | None:
+def norm_of(node: Node, parameters: Parameters) -> BatchNorm | None:
     """The batch norm by its running statistics that a node is. Its tensors are inputs of
     the graph."""
     if node.target is not F.batch_norm:
@@ -108,7 +109,7 @@ def norm_of(node: Node, parameters: Parameters) -> Norm | None:
         return None
     tensors: Any = [given.get(name) for name in _BATCH_NORM[1:5]]
     mean, variance, weight, bias = tensors
-    made = Norm(mean, variance, weight, bias, given.get("eps", 1e-5))
+    made = BatchNorm(mean, variance, weight, bias, given.get("eps", 1e-5))
     statistics, trained = made[:2], made[2:4]
     is_of_inputs = all(
         isinstance(each, Node) and each.op == "placeholder" for each in statistics

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from xpurt.optimization import activations
-from xpurt.optimization.activations import Activation
+from xpurt.functional.activations import Activation
+from xpurt.optimization.activation_calls import of_call
 from xpurt.optimization.fused_linear import Layer, joined_linear, linear
 from xpurt.optimization.patterns.graph_calls import operands
 from xpurt.optimization.patterns.layers import linear_of
@@ -29,7 +29,7 @@ def swiglu(x: Tensor, gate: Layer, up: Layer) -> Tensor:
 
 def _find(node: Node, parameters: Parameters) -> Match | None:
     for one, other in operands(node, "mul"):
-        if not isinstance(one, Node) or activations.of_call(one) != _SILU:
+        if not isinstance(one, Node) or of_call(one) != _SILU:
             continue
         gate, up = (linear_of(each, parameters) for each in (one.args[0], other))
         if gate is None or up is None or gate.weight is up.weight:

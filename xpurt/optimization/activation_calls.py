@@ -1,60 +1,14 @@
-"""Activations that a primitive of oneDNN applies to its result."""
+"""Calls of activations in a graph."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import torch
-from torch import Tensor
 from torch.fx import Node
 from torch.nn import functional as F
 
+from xpurt.functional.activations import Activation
 from xpurt.optimization.patterns.graph_calls import arguments
-
-
-class Activation(NamedTuple):
-    """`name`, `alpha` and `beta` are as in onednn/activation.h."""
-
-    name: str = "none"
-    alpha: float = 0.0
-    beta: float = 0.0
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return _BY_NAME[self.name].apply(x, self.alpha, self.beta)
-
-    @property
-    def of_mkldnn(self) -> tuple[str, list[float], str]:
-        """The attribute, its numbers and the algorithm, for ops of the namespace
-        mkldnn."""
-        known = _BY_NAME[self.name]
-        numbers = [self.alpha, self.beta][: known.numbers]
-        return known.attribute, numbers, known.algorithm
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    apply: Callable[[Tensor, float, float], Tensor]
-    attribute: str
-    numbers: int = 0
-    algorithm: str = ""
-
-
-NONE: Final = Activation()
-
-_BY_NAME: Final = {
-    "none": _Known(lambda x, a, b: x, "none"),
-    "relu": _Known(lambda x, a, b: torch.relu(x), "relu"),
-    "leaky_relu": _Known(lambda x, a, b: F.leaky_relu(x, a), "leaky_relu", 1),
-    "clamp": _Known(lambda x, a, b: x.clamp(a, b), "hardtanh", 2),
-    "gelu": _Known(lambda x, a, b: F.gelu(x), "gelu", 0, "none"),
-    "gelu_tanh": _Known(
-        lambda x, a, b: F.gelu(x, approximate="tanh"), "gelu", 0, "tanh"
-    ),
-    "silu": _Known(lambda x, a, b: F.silu(x), "swish"),
-    "sigmoid": _Known(lambda x, a, b: torch.sigmoid(x), "sigmoid"),
-    "tanh": _Known(lambda x, a, b: torch.tanh(x), "tanh"),
-    "hardswish": _Known(lambda x, a, b: F.hardswish(x), "hardswish"),
-}
 
 
 def of_call(node: Node) -> Activation | None:
