@@ -83,13 +83,11 @@ _WITH_NUMBERS: Final = (
 @cache
 def _patterns(dtype: torch.dtype) -> list[_Pattern]:
     without = [Activation(each.name) for each in FUNCTIONS.values() if not each.numbers]
-    made = [
+    return [
         _Pattern(each, _traced(each, dtype))
         for each in (*without, *_WITH_NUMBERS)
         if each != NONE
     ]
-    # The longest first: one may begin as another one does.
-    return sorted(made, key=lambda each: -len(each.graph.graph.nodes))
 
 
 def _traced(activation: Activation, dtype: torch.dtype) -> GraphModule:

@@ -15,16 +15,14 @@ _TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 def constant_weight(
     graph: GraphModule, input: Node, weight: Node, bias: Node | None
 ) -> Tensor | None:
-    """The weight, if it is a constant and a primitive can have the operands: of one
-    dtype that oneDNN computes, and of known sizes, none of which is 0."""
+    """The weight, if it is a constant and a primitive can have the operands: of a dtype
+    that oneDNN computes, and of known sizes, none of which is 0."""
     if weight.op != "get_attr":
         return None
     nodes = [input, weight] if bias is None else [input, weight, bias]
     values = [each.meta["val"] for each in nodes]
-    dtype = values[0].dtype
-    fits = dtype in _TYPES and all(
-        each.dtype == dtype and all(isinstance(n, int) and n for n in each.size())
-        for each in values
+    fits = values[0].dtype in _TYPES and all(
+        isinstance(n, int) and n for each in values for n in each.size()
     )
     found: Tensor | None = getattr(graph, str(weight.target)) if fits else None
     return found
