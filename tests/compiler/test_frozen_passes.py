@@ -183,6 +183,20 @@ def test_other_convolutions(numbers: Callable[..., Tensor]) -> None:
     assert len({each.args[1] for each in made}) == len(made) == 2
 
 
+def test_images_in_blocks_of_channels(numbers: Callable[..., Tensor]) -> None:
+    one, two = numbers(32, 32, 3, 3) / 32, numbers(32, 32, 3, 3) / 32
+    odd = numbers(32, 20, 3, 3) / 32
+
+    def of_two_images(x: Tensor) -> Tensor:
+        y = F.conv2d(x.exp(), one) + F.conv2d(x, two)
+        return F.conv2d(y, two) + F.conv2d(y, one)
+
+    assert len(fused(convolutions.replace, of_two_images, numbers(2, 32, 9, 8))) == 4
+    images = numbers(2, 20, 9, 8)  # no whole blocks
+    function = lambda x: F.conv2d(F.conv2d(x, odd), one)  # noqa: E731
+    assert len(fused(convolutions.replace, function, images)) == 2
+
+
 def test_a_convolution_of_pytorchs_with_an_activation_stays() -> None:
     """Inductor makes it for the CPU."""
     weight, x = torch.randn(16, 4, 3, 3), torch.randn(2, 4, 6, 6)
