@@ -19,6 +19,8 @@ from xpurt.compiler.form_choice import FormChoice
 from xpurt.compiler.form_estimate import Estimate
 from xpurt.mapping import FormTimes
 
+pytestmark = pytest.mark.mappings("CPU")
+
 
 @pytest.fixture(autouse=True)
 def learning(xpu: torch.device) -> Iterator[None]:

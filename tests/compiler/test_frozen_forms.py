@@ -4,6 +4,7 @@ import gc
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import torch
@@ -20,7 +21,10 @@ from xpurt.compiler.frozen.forms import OneOfTwo
 from xpurt.compiler.sequential_rounds import MOST_ROUNDS
 from xpurt.mapping import current_placement
 
-pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
+pytestmark = [
+    pytest.mark.filterwarnings("error:torch.compile runs"),
+    pytest.mark.mappings("CPU"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -121,6 +125,24 @@ def test_calls_of_several_threads_while_forms_are_measured(
     assert choice.native is choice.kernels
     for x, found in zip(inputs, results, strict=True):
         assert_close(found, model(x), rtol=1e-5, atol=1e-5)
+
+
+def test_forms_whose_results_have_other_strides_are_no_choice(
+    xpu: torch.device, made: list[OneOfTwo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile = forms._with_graph
+
+    def turned(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        code, graph = compile(*args, **kwargs)
+        strides = [each and each[::-1] for each in graph.output_strides]
+        monkeypatch.setattr(graph, "output_strides", strides)
+        monkeypatch.setattr(forms, "_with_graph", compile)
+        return code, graph
+
+    monkeypatch.setattr(forms, "_with_graph", turned)
+    model, x = nn.Linear(16, 32).eval().to(xpu), torch.randn(4, 16).to(xpu)
+    assert_close(frozen(model, x)(x), model(x), rtol=1e-5, atol=1e-5)
+    assert made == []
 
 
 class Attention(nn.Linear):

@@ -16,7 +16,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from xpurt.compiler.frozen import convolutions, primitives, products
+from xpurt.compiler.frozen import convolutions, forms, primitives, products
 
 pytestmark = pytest.mark.mappings("CPU")
 
@@ -204,3 +204,9 @@ def test_a_convolution_of_pytorchs_with_an_activation_stays() -> None:
     geometry = [0, 0], [1, 1], [1, 1], 1
     graph = graph_of(lambda x: op(x, weight, None, *geometry, "relu", [], ""), x)
     assert not convolutions.replace(graph)
+
+
+def test_the_inputs_that_a_graph_writes_to() -> None:
+    x, y = torch.zeros(3), torch.ones(3)
+    assert forms._written_inputs(graph_of(lambda x, y: y.copy_(x + 1), x, y)) == [1]
+    assert forms._written_inputs(graph_of(lambda x, y: x + y, x, y)) == []

@@ -147,6 +147,7 @@ def test_a_value_that_others_read_is_not_fused(xpu: torch.device) -> None:
     assert_close(activated, expected.relu(), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.mappings("CPU")
 def test_weights_are_packed_constants(xpu: torch.device) -> None:
     if not has_primitives(xpu):
         pytest.skip("there are no primitives here")
@@ -182,6 +183,7 @@ def test_code_from_the_cache_has_the_weights_of_its_model(xpu: torch.device) -> 
         assert counters["inductor"]["fxgraph_cache_hit"] == 1
 
 
+@pytest.mark.mappings("CPU")
 def test_images_stay_in_blocks(xpu: torch.device) -> None:
     """Between convolutions, no kernel reads or writes them."""
     if not has_primitives(xpu):

@@ -13,6 +13,8 @@ import xpurt
 from xpurt import _C
 from xpurt.mapping import current_placement
 
+pytestmark = pytest.mark.mappings("CPU")
+
 ATEN = "aten::_scaled_dot_product_flash_attention_for_cpu"
 
 

@@ -13,7 +13,10 @@ from torch.testing import assert_close
 from xpurt.compiler.frozen import winograd
 from xpurt.compiler.frozen.winograd import Layer
 
-pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
+pytestmark = [
+    pytest.mark.filterwarnings("error:torch.compile runs"),
+    pytest.mark.mappings("CPU"),
+]
 
 
 def formats_of_images(device: torch.device) -> list[int]:
