@@ -20,7 +20,7 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 import xpurt
-from xpurt.optimization.autocast import converted_weights
+from xpurt.optimization import packed_weights
 from xpurt.optimization.autocast.packed_convolution import SMALLEST
 
 
@@ -84,9 +84,11 @@ def test_packed_weights_on_every_mapping(xpu: torch.device) -> None:
             compare(model, each, torch.bfloat16)
         model.weight.neg_()
         compare(model, x, torch.bfloat16)
-    _, entry = converted_weights._entries[id(model.weight)]
+    _, packs = packed_weights._known[id(model.weight)]
+    assert packs is not None
     is_packed = [
-        form.numel() == 0 or form.dtype == torch.uint8 for form in entry.forms.values()
+        form.numel() == 0 or form.dtype == torch.uint8
+        for form in packs[1].by_use.values()
     ]
     assert any(is_packed) == (len(xpurt.mapping.current_placement().ordinals[0]) == 1)
 

@@ -12,7 +12,8 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 import xpurt
-from xpurt.optimization.autocast import converted_weights, int8_ops
+from xpurt.optimization import packed_weights
+from xpurt.optimization.autocast import int8_ops
 
 LAYERS: list[Callable[[], nn.Module]] = [
     lambda: nn.Conv1d(3, 6, 3, stride=2, padding=1),
@@ -133,9 +134,9 @@ def test_a_weight_is_quantized_once_per_version(
         assert torch.equal(layer(x), found)
         layer(x)
     assert len(made) == 4
-    count = converted_weights.count()
+    count = packed_weights.count()
     del layer
-    assert converted_weights.count() == count - 1
+    assert packed_weights.count() == count - 1
 
 
 def test_with_gradients_it_stays_in_float32(device: str) -> None:

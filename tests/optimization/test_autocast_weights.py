@@ -5,6 +5,7 @@ import gc
 import math
 import pickle
 from collections.abc import Iterator
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -14,9 +15,9 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 import xpurt
-from xpurt.optimization.autocast import converted_weights
+from xpurt.optimization import packed_weights
 from xpurt.optimization.autocast.packed_convolution import SMALLEST
-from xpurt.optimization.autocast.weight_sample import WeightSample, places
+from xpurt.optimization.weight_sample import WeightSample, places
 
 
 @pytest.fixture
@@ -28,13 +29,14 @@ def layer(device: str) -> nn.Conv2d:
 def conversions() -> Iterator[list[torch.Size]]:
     """The shapes of the weights that were converted, one for each time."""
     found: list[torch.Size] = []
-    original = converted_weights._Entry.converted
+    original = packed_weights._Packs.make
 
-    def note(entry: converted_weights._Entry, weight: Tensor, *rest: object) -> Tensor:
+    def note(packs: packed_weights._Packs, weight: Tensor, *rest: Any) -> Tensor:
         found.append(weight.shape)
-        return original(entry, weight, *rest)  # type: ignore[arg-type]
+        made: Tensor = original(packs, weight, *rest)
+        return made
 
-    with patch.object(converted_weights._Entry, "converted", note):
+    with patch.object(packed_weights._Packs, "make", note):
         yield found
 
 
@@ -232,29 +234,30 @@ def test_a_sample_of_a_transposed_weight() -> None:
 
 def test_conversions_go_with_the_parameter(device: str, layer: nn.Conv2d) -> None:
     gc.collect()
-    before = converted_weights.count()
+    before = packed_weights.count()
     other = copy.deepcopy(layer)
     run(other, images(device=device))
-    assert converted_weights.count() > before
+    assert packed_weights.count() > before
     del other
     gc.collect()
-    assert converted_weights.count() == before
+    assert packed_weights.count() == before
 
 
 def test_images_of_many_sizes_keep_few_conversions(cpu: torch.device) -> None:
     layer = nn.Conv2d(64, 64, 3).to(cpu)
     assert layer.weight.numel() >= SMALLEST
-    for size in range(6, 16):
+    for size in range(6, 20):
         x = torch.randn(1, 64, size, size, device=cpu)
         assert_close(run(layer, x), expected(layer, x), rtol=0.02, atol=0.02)
-    _, entry = converted_weights._entries[id(layer.weight)]
-    assert len(entry.forms) == 4
+    _, packs = packed_weights._known[id(layer.weight)]
+    assert packs is not None
+    assert len(packs[1].by_use) == packed_weights.MOST
 
 
 def test_without_a_cache(
     device: str, layer: nn.Conv2d, conversions: list[torch.Size]
 ) -> None:
-    x, before = images(device=device), converted_weights.count()
+    x, before = images(device=device), packed_weights.count()
     for gradients in (False, True):
         block = xpurt.autocast(
             device,
@@ -266,16 +269,16 @@ def test_without_a_cache(
             found = layer(x)
         assert_close(found.detach(), expected(layer, x), rtol=0.02, atol=0.02)
     assert conversions == []
-    assert converted_weights.count() == before
+    assert packed_weights.count() == before
 
 
 def test_a_weight_that_is_computed(device: str, layer: nn.Conv2d) -> None:
     nn.utils.parametrizations.weight_norm(layer)
-    x, before = images(device=device), converted_weights.count()
+    x, before = images(device=device), packed_weights.count()
     run(layer, x, gradients=True).float().sum().backward()
     assert layer.parametrizations.weight.original0.grad is not None  # type: ignore[union-attr]
     assert_close(run(layer, x), expected(layer, x), rtol=0.02, atol=0.02)
-    assert converted_weights.count() <= before + 1  # that of the bias
+    assert packed_weights.count() <= before + 1  # that of the bias
 
 
 def test_weights_of_inference_mode(device: str) -> None:

@@ -1,12 +1,17 @@
-"""Weights in the layout of a primitive, made once per version of the parameters.
+"""Weights in another dtype or layout, made once per version of the parameters.
 
 Note [Packs of a weight]
 ~~~~~~~~~~~~~~~~~~~~~~~~
 A pack is made of a weight, of its bias, and of the statistics of a batch norm that is
 folded into them. It is good as long as these are the same memory in the same version: an
-optimizer's step, `load_state_dict` and any other write change the version. A write
-through `.data` or through NumPy does not; `forget_packs` is for those. Packs lie beside
+optimizer's step, `load_state_dict` and any other write change the version. Packs lie beside
 the weight, are dropped with it, and are neither copied nor saved.
+
+A write through `.data`, through NumPy or through memory that another program shares changes
+no version. For `xpurt.optimize` there is `forget_packs`. A block of autocast compares, at
+the first use in each outermost block, elements of the weight with those of the pack: see
+weight_sample.py. (torch.autocast keeps converted weights until its outermost block
+ends, and only of leaves that require gradients.)
 
 `fully_shard` gathers parameters into the same memory in each call, and keeps the version
 as it was. So a layer that had a sharded parameter has no packs any more: they would be
@@ -14,68 +19,113 @@ wrong after the next step, and hold in each rank what was sharded.
 """
 
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, MutableMapping
+from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
-from torch.utils.weak import WeakIdKeyDictionary
 
+from xpurt import mapping
+from xpurt.optimization.weight_sample import WeightSample
 from xpurt.optimization.weight_version import WeightVersion
 
 # Of each weight: one per shape of the input that the primitive's layout depends on.
-_MOST: Final = 8
-
-# By the weight; None if it is never packed.
-_packs: MutableMapping[Tensor, "dict[int, _Packs] | None"] = WeakIdKeyDictionary()
-_lock: Final = threading.Lock()
+MOST: Final = 8
 
 
 class _Packs:
-    """Those of one version of the parameters."""
+    """Those of one version of the parameters. block: the outermost block of autocast in
+    which the weight was compared last, if it is for that."""
 
-    def __init__(self, parameters: tuple[Tensor | None, ...]) -> None:
+    def __init__(self, parameters: tuple[Tensor | None, ...], block: object) -> None:
         self.versions = tuple(
             None if each is None else WeightVersion(each) for each in parameters
         )
+        weight = parameters[0]
+        assert weight is not None
+        self.block, self.writes = block, weight._version
+        self.sample = None if block is None else WeightSample(weight)
         self.by_use: OrderedDict[Hashable, Any] = OrderedDict()
 
-    def are_of(self, parameters: tuple[Tensor | None, ...]) -> bool:
-        return len(self.versions) == len(parameters) and all(
+    def are_of(self, parameters: tuple[Tensor | None, ...], block: object) -> bool:
+        weight = parameters[0]
+        assert weight is not None
+        if block is not None and self.block is block:
+            # Other memory comes by `weight.data = ...`, which makes another `block`.
+            return self.writes == weight._version
+        same = len(self.versions) == len(parameters) and all(
             each is None
             if version is None
             else each is not None and version.is_of(each)
             for version, each in zip(self.versions, parameters, strict=True)
         )
+        if not same or block is None:
+            return same
+        if self.sample is None or not self.sample.is_of(weight):
+            return False
+        self.block = block
+        return True
+
+    def make(self, weight: Tensor, use: Hashable, pack: Callable[[], Any]) -> Any:
+        with torch.no_grad():
+            made = pack()
+        with _lock:
+            self.by_use[use] = made
+            if len(self.by_use) > MOST:
+                self.by_use.popitem(last=False)
+        return made
+
+
+# By the id of the weight: the weight, and its packs by the number of the parameters; None
+# if it is never packed.
+_known: dict[int, tuple["weakref.ref[Tensor]", dict[int, _Packs] | None]] = {}
+_lock: Final = threading.RLock()
 
 
 def packed(
     parameters: tuple[Tensor | None, ...],
     use: Hashable,
     pack: Callable[[], Any],
+    block: object = None,
 ) -> Any:
     """What `pack()` made for this use of the parameters, made again if one changed. The
-    first is the weight; its bias and what is folded into it, or joined to it, follow."""
-    weight, *_ = parameters
+    first is the weight; its bias and what is folded into it, or joined to it, follow.
+    block: the outermost block of autocast, None outside of one."""
+    weight = parameters[0]
     assert weight is not None
     with _lock:
-        by_count = _packs.setdefault(weight, {})
+        by_count = _by_count(weight)
         if by_count is None:
             return pack()
         found = by_count.get(len(parameters))
-        if found is None or not found.are_of(parameters):
-            found = by_count[len(parameters)] = _Packs(parameters)
+        if found is None or not found.are_of(parameters, block):
+            found = by_count[len(parameters)] = _Packs(parameters, block)
         if use in found.by_use:
             found.by_use.move_to_end(use)
             return found.by_use[use]
-    with torch.no_grad():
-        made = pack()
-    with _lock:
-        found.by_use[use] = made
-        if len(found.by_use) > _MOST:
-            found.by_use.popitem(last=False)
+    return found.make(weight, use, pack)
+
+
+def _by_count(weight: Tensor) -> dict[int, _Packs] | None:
+    known = _known.get(id(weight))
+    if known is not None:
+        return known[1]
+    made: dict[int, _Packs] = {}
+    _put(weight, made)
     return made
+
+
+def _put(weight: Tensor, packs: dict[int, _Packs] | None) -> None:
+    key = id(weight)
+    _known[key] = weakref.ref(weight, lambda _: _known.pop(key, None)), packs
+
+
+def is_packed(weight: Tensor) -> bool:
+    """Whether there is a pack of the weight now."""
+    known = _known.get(id(weight))
+    return known is not None and bool(known[1])
 
 
 def may_be_packed(*parameters: Tensor | None) -> bool:
@@ -83,7 +133,10 @@ def may_be_packed(*parameters: Tensor | None) -> bool:
     FullyShardedDataParallel are no parameters in a call."""
     return all(
         each is None
-        or (type(each) is nn.Parameter and _packs.get(each, {}) is not None)
+        or (
+            type(each) is nn.Parameter
+            and (id(each) not in _known or _known[id(each)][1] is not None)
+        )
         for each in parameters
     )
 
@@ -91,7 +144,7 @@ def may_be_packed(*parameters: Tensor | None) -> bool:
 def never_pack(parameter: Tensor) -> None:
     """The parameter changes without a count from now on."""
     with _lock:
-        _packs[parameter] = None
+        _put(parameter, None)
 
 
 def forget_packs(model: nn.Module) -> None:
@@ -99,5 +152,20 @@ def forget_packs(model: nn.Module) -> None:
     does not count."""
     with _lock:
         for each in model.parameters():
-            if _packs.get(each) is not None:
-                del _packs[each]
+            if is_packed(each):
+                del _known[id(each)]
+
+
+def _forget_all() -> None:
+    """A packed weight is for one device."""
+    with _lock:
+        for key in [key for key, (_, packs) in _known.items() if packs is not None]:
+            del _known[key]
+
+
+mapping.on_change(_forget_all)
+
+
+def count() -> int:
+    """How many weights have packs."""
+    return sum(bool(packs) for _, packs in _known.values())
