@@ -103,7 +103,8 @@ mutants: $(STAMPS)/tools install
 lint: $(STAMPS)/tools install
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet --diff .
-	$(if $(CPP),$(BIN)/clang-format --dry-run -Werror $(CPP))
+	@echo "clang-format of $(words $(CPP)) files"
+	@$(if $(CPP),$(BIN)/clang-format --dry-run -Werror $(CPP))
 	$(BIN)/mypy $(IGNORES)
 
 bench: install
