@@ -33,6 +33,29 @@ def test_save_load_and_copy() -> None:
     assert "saved" in output(SAVED)
 
 
+AUTOCAST = (
+    START
+    + """
+x, host = torch.randn(4, 4, device="lazy"), torch.randn(4, 4)
+for dtype in (torch.bfloat16, torch.float16):
+    with xpurt.lazy.autocast(dtype):
+        made = nn.functional.linear(x, x, x[0])
+        assert made.dtype == (x @ x).dtype == dtype, made.dtype
+        assert made.softmax(-1).dtype == made.sum().dtype == torch.float32
+        assert (made + made).dtype == made.relu().dtype == dtype
+        assert (x + x).dtype == torch.float32
+        assert (host @ host).dtype == torch.float32
+        assert (x.double() @ x.double()).dtype == torch.float64
+    assert (x @ x).dtype == torch.float32
+print("cast")
+"""
+)
+
+
+def test_autocast_chooses_the_types() -> None:
+    assert "cast" in output(AUTOCAST)
+
+
 RECURRENT = (
     START
     + """
