@@ -109,6 +109,26 @@ def test_what_a_forward_reads_may_change(
     assert (same(made, model, IMAGES) - before).abs().max() > 1e-3
 
 
+class TwoEps(Model):
+    """The same parameters, folded in two ways."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        norm = self.bn
+        given = norm.running_mean, norm.running_var, norm.weight, norm.bias
+        one, two = (
+            F.batch_norm(self.conv(x), *given, training=False, eps=each)
+            for each in (1e-5, 2.0)
+        )
+        return one * 2 + two
+
+
+def test_one_norm_with_two_eps() -> None:
+    model = TwoEps().eval()
+    made: Any = xpurt.optimize(model)
+    same(made, model, IMAGES)
+    assert sum("batch norm" in what for _, what in made.report.done) == 2
+
+
 @pytest.mark.parametrize("kind", [Model, IsTensor])
 def test_helpers_that_ask_for_types(kind: type[nn.Module]) -> None:
     model = kind().eval()
