@@ -1,5 +1,5 @@
 """What a row costs on CPU tensors, over PyTorch's kernel: the table of
-docs/cpu_kernels.md.
+docs/measured/cpu_kernels.md.
 
 Processor time of one thread on one core; both forms alternate in one process, and the
 least of several rounds counts. Run it from the root, with the names of ops or without:

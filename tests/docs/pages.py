@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SITE = sorted((ROOT / "docs").glob("*.md"))
+DOCS = ROOT / "docs"
+SITE = sorted(DOCS.rglob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *SITE]
 
 _BLOCK = re.compile(

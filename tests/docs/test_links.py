@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from markdown import Markdown
-from pages import PAGES, ROOT
+from pages import DOCS, PAGES, ROOT, SITE
 
 OUTSIDE_OF_THE_SITE = [
     ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")
@@ -63,7 +63,7 @@ def test_no_link_is_broken(page: Path) -> None:
     assert broken_links(page, page.read_text()) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_file_that_is_named_is_there(page: Path) -> None:
     assert missing_files(page.read_text()) == []
 
@@ -94,5 +94,5 @@ def test_the_readme_is_short() -> None:
 def test_every_page_is_in_the_navigation() -> None:
     """The site's build would leave it out with a warning at most."""
     config = (ROOT / "mkdocs.yml").read_text()
-    listed = set(re.findall(r": (\w+\.md)$", config, re.MULTILINE))
-    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")}
+    listed = set(re.findall(r": ([\w/]+\.md)$", config, re.MULTILINE))
+    assert listed == {str(page.relative_to(DOCS)) for page in SITE}

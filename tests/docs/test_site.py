@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from headless_browser import hidden_pictures, overflow
-from pages import ROOT, SITE
+from pages import DOCS, ROOT, SITE
 
 import xpurt
 
+PATHS = [str(page.relative_to(DOCS).with_suffix(".html")) for page in SITE]
 PHONE = {"width": 390, "height": 844}
 # Material for MkDocs advertises its successor in each build.
 QUIET = {"NO_MKDOCS_2_WARNING": "1"}
@@ -98,11 +99,11 @@ def test_the_build_fails_on_what_is_broken(
     assert warning in done.stderr
 
 
-@pytest.mark.parametrize("page", SITE, ids=lambda page: page.stem)
-def test_markdown_became_html(site: Path, page: Path) -> None:
+@pytest.mark.parametrize("path", PATHS)
+def test_markdown_became_html(site: Path, path: str) -> None:
     """A list or a table without an empty line before it stays text on the site, but not
     where the pages are read on GitHub."""
-    html = (site / f"{page.stem}.html").read_text()
+    html = (site / path).read_text()
     article = re.search(r"(?s)<article.*</article>", html)[0]
     prose = re.sub(r"(?s)<(pre|code)\b.*?</\1>", "", article)
     text = unescape(re.sub(r"<[^>]+>", "", prose))
@@ -133,9 +134,9 @@ def test_arguments_in_docstrings_are_a_list(site: Path) -> None:
     assert re.search(r"<li>\s*(<p>)?<code>partition</code>: splits", html)
 
 
-@pytest.mark.parametrize("page", SITE, ids=lambda page: page.stem)
-def test_a_page_is_shown(open_page, address: str, page: Path) -> None:
-    shown = open_page(f"{address}/{page.stem}.html")
+@pytest.mark.parametrize("path", PATHS)
+def test_a_page_is_shown(open_page, address: str, path: str) -> None:
+    shown = open_page(f"{address}/{path}")
     for _ in ("desk", "phone"):
         assert shown.locator("article h1").is_visible()
         assert hidden_pictures(shown) == []
@@ -164,10 +165,10 @@ def test_the_navigation_leads_to_every_page(
     shown = open_page(f"{address}/index.html")
     links = shown.locator("nav.md-nav--primary a[href]")
     paths = {
-        str(link).rpartition("/")[2].partition("#")[0]
+        str(link).removeprefix(f"{address}/").partition("#")[0]
         for link in links.evaluate_all("all => all.map(each => each.href)")
     }
-    assert {f"{page.stem}.html" for page in SITE} <= paths
+    assert set(PATHS) <= paths
     shown.get_by_role("link", name="Getting started").first.click()
     shown.wait_for_url("**/getting_started.html")
     assert shown.locator("article h1").inner_text().startswith("Getting started")

@@ -1,4 +1,4 @@
-"""Writes the table of docs/accuracy.md from the rows: run from the folder `tests` as
+"""Writes the table of docs/measured/accuracy.md from the rows: run from the folder `tests` as
 `python -m kernels.accuracy_page`."""
 
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from kernels.value_sweep import COMPUTING
 from xpurt.text.markdown_section import Section, head_of, line_of
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "accuracy.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "measured" / "accuracy.md"
 SECTION = Section("<!-- bounds -->", "<!-- end of bounds -->")
 
 

@@ -1,4 +1,4 @@
-"""docs/accuracy.md has the bounds that the rows have."""
+"""docs/measured/accuracy.md has the bounds that the rows have."""
 
 from kernels.accuracy_page import PAGE, SECTION, lines
 

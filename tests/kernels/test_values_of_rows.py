@@ -1,5 +1,5 @@
 """Every row that computes, on all 65,536 values of the halves or on values at the edges
-of the other types: see value_sweep.py for what is right. The page docs/accuracy.md has
+of the other types: see value_sweep.py for what is right. The page docs/measured/accuracy.md has
 the bounds."""
 
 from collections.abc import Iterator

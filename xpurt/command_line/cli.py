@@ -102,12 +102,12 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
         "--markdown",
         type=path,
         metavar="FILE",
-        help="rewrite the tables in a page, as in docs/auto.md",
+        help="rewrite the tables in a page, as in docs/measured/policies.md",
     )
     simulate.add_argument(
         "--ranks",
         action="store_true",
-        help="training in parallel on 8 to 4,096 ranks instead, as in docs/distributed.md",
+        help="training in parallel on 8 to 4,096 ranks instead",
     )
     simulate.add_argument(
         "--check",
@@ -149,7 +149,7 @@ def _add_bench(commands: Any) -> None:
         "--markdown",
         type=path,
         metavar="FILE",
-        help="rewrite the tables in a page, as in docs/performance.md",
+        help="rewrite the tables in a page, as in docs/measured/performance.md",
     )
     command.set_defaults(run=_bench)
 

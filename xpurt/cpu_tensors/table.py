@@ -16,7 +16,7 @@ class CpuOp:
     op: its name; all overloads that have a row are meant.
     reason: why the row can be faster.
     ratio: processor time of the row over that of PyTorch's kernel, in the best example
-        of docs/cpu_kernels.md, which also names the machine.
+        of docs/measured/cpu_kernels.md, which also names the machine.
     by_scalars: whether numbers of floating point change what it costs, as an exponent.
     """
 
