@@ -1,4 +1,4 @@
-"""docs/device_type_branches.md has each place of PyTorch that asks whether an xpu is there.
+"""asked_places.md has each place of PyTorch that asks whether an xpu is there.
 
 A place that is new in another version of PyTorch is to be read, and gets a row.
 """
@@ -12,7 +12,7 @@ from bystander.places import places
 
 from xpurt.torch_versions import SERIES, series_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "device_type_branches.md"
+PAGE = Path(__file__).with_name("asked_places.md")
 FOUND = places(Path(torch.__file__).parent)
 
 

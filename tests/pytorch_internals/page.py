@@ -13,30 +13,31 @@ from pytorch_internals.used import ROOT, Uses, all_uses
 from xpurt.torch_versions import listed
 
 PAGE = ROOT / "docs" / "pytorch_internals.md"
+# Written by hand, and read by the tests beside them.
+TABLES = [
+    ROOT / "tests" / "native" / "device_type_branches.md",
+    ROOT / "tests" / "bystander" / "asked_places.md",
+]
 
 HEAD = f"""\
-# What xpurt assumes of PyTorch's internals
+# PyTorch internals that xpurt relies on
 
-Written by `cd tests && python -m pytorch_internals.page`. The rows are in
-`tests/pytorch_internals`; the files are read from the sources.
+Written by `cd tests && python -m pytorch_internals.page` from the rows in
+`tests/pytorch_internals`, and checked with PyTorch {listed(CHECKED_WITH, "and")}. Where these
+differ, the table has both forms, with the first series that has the second one.
 
-Everything here was last checked with PyTorch {listed(CHECKED_WITH, "and")}. Where they
-differ, the table has both forms, with the first series that has the second one. Older
-versions were not looked at. A new version is asked by
+In an environment that has a new version, xpurt need not be built for it:
 
 ```sh
 cd tests && python -m pytorch_internals.changed
 ```
 
-in an environment that has it. xpurt need not be built for that PyTorch. It prints what
-changed, a line each: a member that is gone or takes other arguments, a function that a
-header no longer declares or the wheel no longer exports, a name that `torch.xpu` wants
-and xpurt lacks, a virtual function of the CUDA hooks that is not forwarded, a dispatch
-key that has kernels of PyTorch's own now. `tests/pytorch_internals` runs the same, and
-fails for a use in the sources that has no row.
-
-What a check can't see: a function that keeps its name and arguments and does something
-else. The other tests are for that.
+prints a line for each change: a member that is gone or takes other arguments, a function
+that a header no longer declares or the wheel no longer exports, a name that `torch.xpu`
+needs and xpurt lacks, a virtual function of the CUDA hooks that is not forwarded, a
+dispatch key that has kernels of PyTorch's own now. `tests/pytorch_internals` runs the
+same checks, and fails for a use in the sources that has no row. A function that keeps its
+name and arguments and does something else is found by the other tests only.
 """
 
 
@@ -163,6 +164,7 @@ def page() -> str:
             ),
         ),
     ]
+    parts += [f"\n{each.read_text().rstrip()}" for each in TABLES]
     return "\n".join(parts) + "\n"
 
 

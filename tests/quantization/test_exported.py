@@ -53,7 +53,7 @@ def test_without_torchao_the_error_says_what_to_install(
 )
 def test_a_converted_program_is_close(device: str, mapping: str, dynamic: bool) -> None:
     pytest.importorskip("torchao", reason="torchao is not installed")
-    # Compiled with dynamic activations on xpu: docs/quantization.md says why not.
+    # Compiled with dynamic activations on xpu: docs/optimize.md says why not.
     compiled = device == "cpu" or not dynamic
     code = FLOW.format(device=device, dynamic=dynamic, compiled=compiled)
     ended = run(code, timeout=300, XPURT_MAPPING=mapping)

@@ -6,7 +6,7 @@ Some functions of Inductor that decide about a graph of CPU tensors ask
 ``torch.xpu.is_available()``, as the builds of PyTorch that have XPU compiled in differ
 in what they support on the CPU. xpurt's PyTorch is a stock build, so the answer for CPU
 tensors has to be that of a stock build: `without_xpu` makes a function of PyTorch decide
-so. The functions are few, and docs/device_type_branches.md lists all places that ask.
+so. The functions are few, and docs/pytorch_internals.md lists all places that ask.
 Rejected: an `is_available` whose answer depends on its caller, which Inductor's caches
 and compiled guards would keep for other callers.
 """

@@ -1,5 +1,5 @@
 """Fused ops for CPU tensors and xpu, `torch.ops.xpurt.*`: with gradients, fake kernels for
-the compiler, and autocast. docs/fused_ops.md has the table of them."""
+the compiler, and autocast. docs/kernels.md has the table of them."""
 
 from xpurt.fused_ops import (
     convolution,

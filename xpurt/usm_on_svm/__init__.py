@@ -59,8 +59,8 @@ def way_out() -> str:
             "update the driver, or use another device"
         )
     return (
-        f"set {VARIABLE}=on to try it on the shared virtual memory of its driver; this "
-        "has not run on a GPU of another vendor yet (docs/other_gpus.md)"
+        f"set {VARIABLE}=on to try it on the shared virtual memory of its driver; one "
+        "NVIDIA GPU has run so (docs/supported.md)"
     )
 
 
