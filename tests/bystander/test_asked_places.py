@@ -18,7 +18,7 @@ FOUND = places(Path(torch.__file__).parent)
 
 def listed(end: str) -> set[str]:
     """The places of the tables up to the line that begins with `end`."""
-    _, _, section = PAGE.read_text().partition("## Where PyTorch asks")
+    _, _, section = PAGE.read_text().partition("## Where PyTorch checks")
     tables, found, _ = section.partition(f"\n{end}")
     assert found
     cells = [
@@ -29,7 +29,7 @@ def listed(end: str) -> set[str]:
 
 def test_each_place_has_a_row() -> None:
     assert len(FOUND) > 80
-    assert set(FOUND) - listed("C++ asks") == set()
+    assert set(FOUND) - listed("C++ checks") == set()
 
 
 @pytest.mark.skipif(
@@ -37,4 +37,4 @@ def test_each_place_has_a_row() -> None:
     reason=f"the first table is of {SERIES[0]}",
 )
 def test_each_row_is_a_place() -> None:
-    assert listed("PyTorch 2.14 asks") - set(FOUND) == set()
+    assert listed("PyTorch 2.14 checks") - set(FOUND) == set()

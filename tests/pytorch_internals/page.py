@@ -102,7 +102,7 @@ def page() -> str:
     parts = [
         HEAD,
         "## Private members of Python modules\n",
-        "Seen to have changed when the name is gone, or has another type or other "
+        "The check reports a name that is gone, or has another type or other "
         "parameters.\n",
         table(
             ("what", "what it is", "where", "why"),
@@ -117,8 +117,8 @@ def page() -> str:
             ),
         ),
         "\n## Python that is set, replaced or removed\n",
-        "As the sources write it. Seen to have changed when what is replaced is gone, or "
-        "takes other arguments.\n",
+        "As the sources write it. The check reports what is gone, or takes other "
+        "arguments.\n",
         table(
             ("what", "what has to be there", "where", "why"),
             (
@@ -132,9 +132,8 @@ def page() -> str:
             ),
         ),
         "\n## C++ that is no public interface\n",
-        "Seen to have changed when a header no longer declares it, when the wheel does "
-        "not export the mangled name that the extension was linked to, or when the "
-        "extension does not compile. xpurt looks up no symbol of PyTorch by name at run "
+        "The check reports what a header no longer declares, and a mangled name that the "
+        "wheel no longer exports; other changes fail the build. xpurt looks up no symbol of PyTorch by name at run "
         "time.\n",
         table(
             ("what", "declared in", "where", "why"),
@@ -149,8 +148,8 @@ def page() -> str:
             ),
         ),
         "\n## Dispatch keys\n",
-        "`_` is the fallback of all ops. Seen to have changed when PyTorch itself has "
-        "kernels of aten on a key that was empty.\n",
+        "`_` is the fallback of all ops. The check reports a key that "
+        "was empty and has kernels of aten in PyTorch now.\n",
         table(
             ("namespace and key", "empty in PyTorch", "where", "why"),
             (
