@@ -33,7 +33,6 @@ _OPTIMIZE: Final = (
     ("fused_convolution.py", "    elif groups == 1:", "    elif True:"),
     ("fused_linear.py", "    if not adds(other, dtype, sizes):", "    if False:"),
     ("fused_linear.py", "    weight = torch.cat([weight for weight, _ in layers])", "    weight = torch.cat([weight for weight, _ in layers[::-1]])"),
-    ("fused_linear.py", "    use = x.dtype, x.device, rows.shape[0], other is None, activation", "    use = x.dtype, x.device, rows.shape[0], other is None"),
     ("primitives.py", "    if weight.device != x.device or weight.is_inference():", "    if weight.device != x.device:"),
     ("primitives.py", "    if not may_be_packed(weight, *others):", "    if False:"),
     ("packed_weights.py", "        if found is None or not found.are_of(parameters, block):", "        if found is None:"),

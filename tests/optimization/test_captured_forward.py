@@ -129,6 +129,30 @@ def test_one_norm_with_two_eps() -> None:
     assert sum("batch norm" in what for _, what in made.report.done) == 2
 
 
+class Grouped(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 4, 3, padding=1, groups=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.conv(x) + x)
+
+
+def test_an_addition_to_a_convolution_of_groups() -> None:
+    model = Grouped().eval()
+    made = xpurt.optimize(model)
+    x = torch.randn(2, 4, 6, 6).to(memory_format=torch.channels_last)
+    same(made, model, x)
+
+
+def test_weights_of_inference_mode() -> None:
+    with torch.inference_mode():
+        model = nn.Sequential(nn.Linear(3, 4), nn.ReLU()).eval()
+        made = xpurt.optimize(model)
+    for _ in range(2):
+        same(made, model, torch.randn(2, 3))
+
+
 @pytest.mark.parametrize("kind", [Model, IsTensor])
 def test_helpers_that_ask_for_types(kind: type[nn.Module]) -> None:
     model = kind().eval()
