@@ -310,9 +310,13 @@ TESTS: Final = {
         "tests/fused_ops",
     ),
     "lazy": (
-        "tests/lazy/test_lazy_mode.py",
         "tests/lazy/test_lazy_tensors.py",
-        "tests/lazy",
+        "tests/lazy/test_lazy_mode.py",
+        "tests/lazy/test_lazy_views.py",
+        "tests/lazy/test_lazy_values.py",
+        "tests/lazy/test_lazy_sizes.py",
+        "tests/lazy/test_lazy_determinism.py",
+        "tests/lazy/test_compiled_graphs.py",
         "tests/generated/test_through_layers.py::test_programs[12-lazy-xpu]",
     ),
 }
