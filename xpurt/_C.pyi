@@ -1,7 +1,7 @@
 """The types of the extension's functions; their bodies are in csrc/python/module.cpp."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from numpy.typing import ArrayLike
 from torch import Event, Generator, Stream, Tensor, dtype
@@ -475,7 +475,39 @@ def ordinal_of_host() -> int:
 def blocks_of_cpu_tensors() -> int:
     """The blocks of xpu memory that CPU tensors own."""
 
-# Which device runs an op: csrc/python/bind_planning.cpp
+# Which device runs an op, and in which form: csrc/python/bind_planning.cpp
+
+class TwoForms:
+    """Chooses for the calls of one class between two forms: see Note [Two forms] in
+    csrc/schedule/planning/two_forms.h. False is the first form, which is in use at the
+    start, and True the second one. Not for calls of results that have to repeat: ask
+    `learns` first."""
+
+    most_calls: ClassVar[int]  # of the first rounds
+    def __init__(self, price_us: float, lost_us: float, ends: bool) -> None:
+        """price_us: of trying the second form. lost_us: what a call is expected to lose
+        without it; 0: a whole call. `ends`: the first rounds decide for good."""
+
+    def next(self) -> tuple[bool, bool]:
+        """The form of the next call, and whether `record` wants its time, from an idle
+        device until it is idle again."""
+
+    def record(self, second: bool, us: float) -> None: ...
+    def refuse(self) -> None:
+        """The second form cannot run these calls."""
+
+    @property
+    def in_use(self) -> bool: ...
+    @property
+    def decided(self) -> bool | None:
+        """The form in use once it stays; None before."""
+
+    def least_us(self, second: bool) -> float:
+        """The least time of the newest rounds; 0: not measured."""
+
+    @property
+    def lost_us(self) -> float:
+        """As given, or as measured; 0: not known yet."""
 
 class OnlinePolicy:
     """Earliest finish, never far behind the best device alone; see

@@ -15,6 +15,7 @@
 #include "schedule/planning/lost_division.h"
 #include "schedule/planning/online_policy.h"
 #include "schedule/planning/parallelism.h"
+#include "schedule/planning/two_forms.h"
 
 namespace py = pybind11;
 
@@ -40,6 +41,9 @@ size_t choose(OnlinePolicy& policy, const Doubles& free_at, const Doubles& ready
   }
   return policy.choose(candidates, now, is_idle);
 }
+
+// Of the first rounds of two forms.
+constexpr int kMostCalls = TwoForms::kTurns * TwoForms::kMostRounds;
 
 double device_choice_ns(OnlinePolicy& policy, size_t calls) {
   const std::vector<Candidate> candidates(policy.alone().size(), {.cost_us = 1});
@@ -138,6 +142,21 @@ void bind_planning(py::module_& m) {
       .def("prefers_queue", &Overlap::prefers_queue, py::arg("parallelism"),
            py::arg("is_in_use"))
       .def("always_blocks", &Overlap::always_blocks);
+  py::class_<TwoForms>(m, "TwoForms", "See Note [Two forms].")
+      .def(py::init<double, double, bool>(), py::arg("price_us"), py::arg("lost_us"),
+           py::arg("ends"))
+      .def("next",
+           [](TwoForms& forms) {
+             const FormTurn turn = forms.next();
+             return std::pair(turn.second, turn.timed);
+           })
+      .def("record", &TwoForms::record, py::arg("second"), py::arg("us"))
+      .def("refuse", &TwoForms::refuse)
+      .def_property_readonly("in_use", &TwoForms::in_use)
+      .def_property_readonly("decided", &TwoForms::decided)
+      .def("least_us", &TwoForms::least_us, py::arg("second"))
+      .def_property_readonly("lost_us", &TwoForms::lost_us)
+      .def_readonly_static("most_calls", &kMostCalls);
   py::class_<CopyRegret>(m, "CopyRegret", "See Note [Copies that stay].")
       .def(py::init<>());
   py::class_<LostDivision>(m, "LostDivision", "See Note [Divisions that lost].")
