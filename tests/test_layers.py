@@ -48,8 +48,6 @@ IMPORTED_BY_NAME = {
     "xpurt.compiler.call_time",
     "xpurt.compiler.generated_code",
     "xpurt.compiler.device_ops",
-    "xpurt.compiler.paired_rounds",
-    "xpurt.compiler.sequential_rounds",
     "xpurt.kernels.winograd",
     "xpurt.mapping.inventory",
     "xpurt.mapping.rank_placement",

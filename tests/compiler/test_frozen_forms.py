@@ -4,7 +4,7 @@ import gc
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -18,7 +18,6 @@ from xpurt import _C
 from xpurt.compiler import form_estimate
 from xpurt.compiler.frozen import forms
 from xpurt.compiler.frozen.forms import OneOfTwo
-from xpurt.compiler.sequential_rounds import MOST_ROUNDS
 from xpurt.mapping import current_placement
 
 pytestmark = [
@@ -75,16 +74,18 @@ def frozen(model: nn.Module, x: Tensor) -> Callable[[Tensor], Tensor]:
     return call
 
 
-def slow(choice: OneOfTwo, form: str) -> None:
-    """Makes one of the two forms the slower one: a second is added to its times. A
-    pause would not do, since a busy machine delays the other form by as much."""
-    rounds = choice._all_rounds
-    record = rounds.record
+class Slowed:
+    """Forms of which one is the slower one: a second is added to its times. A pause would
+    not do, since a busy machine delays the other form by as much."""
 
-    def slowed(kernels: bool, us: float) -> None:
-        record(kernels, us + (1e6 if kernels == (form == "kernels") else 0))
+    def __init__(self, forms: _C.TwoForms, slower: str) -> None:
+        self._forms, self._slower = forms, slower == "kernels"
 
-    setattr(rounds, "record", slowed)  # noqa: B010
+    def record(self, second: bool, us: float) -> None:
+        self._forms.record(second, us + 1e6 * (second == self._slower))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._forms, name)
 
 
 @pytest.mark.parametrize("slower", ["native", "kernels"])
@@ -98,10 +99,10 @@ def test_the_faster_form_is_kept_and_the_other_freed(
     (choice,) = made
     lost = weakref.ref(getattr(choice, slower))
     won = getattr(choice, "kernels" if slower == "native" else "native")
-    slow(choice, slower)
+    choice._both = cast(_C.TwoForms, Slowed(choice._both, slower))
     before = _C.live_memory()
     eager(x)
-    for _ in range(4 * MOST_ROUNDS + 2):  # the two write to the same buffer
+    for _ in range(_C.TwoForms.most_calls + 2):  # the two write to the same buffer
         with torch.no_grad():
             expected = eager(x)
         assert_close(call(x.to(xpu)).cpu(), expected, rtol=1e-4, atol=1e-4)
@@ -116,7 +117,7 @@ def test_calls_of_several_threads_while_forms_are_measured(
     xpu: torch.device, made: list[OneOfTwo]
 ) -> None:
     model = nn.Sequential(nn.Linear(16, 32), nn.GELU()).eval().to(xpu)
-    inputs = [torch.randn(4, 16).to(xpu) for _ in range(8 * MOST_ROUNDS)]
+    inputs = [torch.randn(4, 16).to(xpu) for _ in range(2 * _C.TwoForms.most_calls)]
     call = frozen(model, inputs[0])
     (choice,) = made
     with ThreadPoolExecutor(4) as threads:

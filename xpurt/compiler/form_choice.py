@@ -6,7 +6,8 @@ Where the host reads the device's memory a graph can be native code or kernels. 
 faster depends on the functions in it: of ten on 16 million elements, kernels took 0.58
 of the time; of cheap ops 1.55 (form_estimate.py has a time per function). So a graph
 whose kernels may pay is compiled in both forms, and its calls measure both: see Note
-[Paired rounds]. A call runs one form only, since it may write to its inputs.
+[Two forms] in csrc/schedule/planning/two_forms.h. A call runs one form only, since it
+may write to its inputs.
 
 Calls of other sizes are measured apart, by the power of two of each size.
 """
@@ -21,7 +22,6 @@ from torch import Tensor
 from xpurt import _C
 from xpurt.compiler.call_time import clock_for
 from xpurt.compiler.form_estimate import Estimate
-from xpurt.compiler.paired_rounds import PairedRounds, Rounds, Turn
 from xpurt.compiler.warn_once import warn_once
 from xpurt.mapping import ExplainedGraph, FormTimes, explain_graph, is_explaining
 
@@ -29,6 +29,12 @@ Code = Callable[[list[Any]], Sequence[Any]]
 
 # Expected time of building a kernel, if it is not in the disk cache.
 BUILD_US = 150_000.0
+
+# The price of a trial has that many calls of kernels, about those of the first rounds.
+_TRIED_CALLS = 3
+# Kernels save at least that fraction of a call of native code, as far as the price of
+# a trial is concerned.
+_LEAST_SAVED = 0.01
 
 
 class FormChoice:
@@ -57,7 +63,7 @@ class FormChoice:
         self.written = written
         self.build_us = build_us
         self.clock = clock_for(index)
-        self._rounds: dict[tuple[int, ...], PairedRounds] = {}
+        self._forms: dict[tuple[int, ...], _C.TwoForms] = {}
         self._one_thread = threading.Lock()
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
@@ -66,14 +72,14 @@ class FormChoice:
         if not _C.learns() or not _C.host_reads(self.index):
             return self._without_times(inputs)
         with self._one_thread:
-            rounds = self._rounds_of(inputs)
-            turn = rounds.next()
+            forms = self._forms_of(inputs)
+            by_kernels, timed = forms.next()
         if is_explaining():
-            explain_graph(self._explained(turn, rounds))
-        if turn.timed:
-            return self._timed(turn, rounds, inputs)
-        if turn.kernels:
-            return self._by_kernels(rounds, inputs)
+            explain_graph(self._explained(by_kernels, forms))
+        if timed:
+            return self._timed(by_kernels, forms, inputs)
+        if by_kernels:
+            return self._by_kernels(forms, inputs)
         return self.native(inputs)
 
     def _without_times(self, inputs: list[Any]) -> Sequence[Any]:
@@ -82,41 +88,46 @@ class FormChoice:
         must = torch.xpu.is_current_stream_capturing() or not _C.host_reads(self.index)
         return (self.kernels if must else self.native)(inputs)
 
-    def _rounds_of(self, inputs: list[Any]) -> Rounds:
+    def _forms_of(self, inputs: list[Any]) -> _C.TwoForms:
+        """Native code and kernels, for inputs of about these sizes."""
         key = tuple([each.bit_length() for each in inputs if isinstance(each, int)])
-        found = self._rounds.get(key)
+        found = self._forms.get(key)
         if found is None:
-            expected = self.estimate
-            found = self._rounds[key] = PairedRounds(
-                expected.native_us, expected.kernels_us, self.build_us
+            native_us, kernels_us = self.estimate.native_us, self.estimate.kernels_us
+            found = self._forms[key] = _C.TwoForms(
+                price_us=self.build_us + _TRIED_CALLS * kernels_us,
+                lost_us=max(native_us - kernels_us, _LEAST_SAVED * native_us),
+                ends=False,
             )
         return found
 
-    def _timed(self, turn: Turn, rounds: Rounds, inputs: list[Any]) -> Sequence[Any]:
+    def _timed(
+        self, by_kernels: bool, forms: _C.TwoForms, inputs: list[Any]
+    ) -> Sequence[Any]:
         stream = torch.xpu.current_stream(self.index)
         stream.synchronize()
         elapsed_us = self.clock()
-        kernels = self.kernels if turn.kernels else None
+        kernels = self.kernels if by_kernels else None
         results: Sequence[Any] = (kernels or self.native)(inputs)
         stream.synchronize()
-        rounds.record(turn.kernels, elapsed_us())
+        forms.record(by_kernels, elapsed_us())
         return results
 
-    def _by_kernels(self, rounds: Rounds, inputs: list[Any]) -> Sequence[Any]:
+    def _by_kernels(self, forms: _C.TwoForms, inputs: list[Any]) -> Sequence[Any]:
         kernels = self.kernels
         if kernels is None:  # they failed in another thread, meanwhile
             return self.native(inputs)
-        if rounds.measured_us(kernels=True) is None:
+        if forms.least_us(True) == 0:
             return self._tried(kernels, inputs)
         results: Sequence[Any] = kernels(inputs)
         return results
 
-    def _explained(self, turn: Turn, rounds: Rounds) -> ExplainedGraph:
+    def _explained(self, by_kernels: bool, forms: _C.TwoForms) -> ExplainedGraph:
         expected = self.estimate
         return ExplainedGraph(
-            "kernels" if turn.kernels else "native code",
-            FormTimes(expected.native_us, rounds.measured_us(kernels=False)),
-            FormTimes(expected.kernels_us, rounds.measured_us(kernels=True)),
+            "kernels" if by_kernels else "native code",
+            FormTimes(expected.native_us, forms.least_us(False) or None),
+            FormTimes(expected.kernels_us, forms.least_us(True) or None),
         )
 
     def _tried(self, kernels: Code, inputs: list[Any]) -> Sequence[Any]:

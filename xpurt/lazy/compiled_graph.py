@@ -11,7 +11,6 @@ from torch import Tensor
 from xpurt import _C
 from xpurt.compiler import generated_code
 from xpurt.compiler.call_time import clock_for
-from xpurt.compiler.paired_rounds import PairedRounds, Turn
 from xpurt.lazy import placed_draws
 from xpurt.lazy.compilations import Compilation, Compilations, why_now
 from xpurt.lazy.size_families import (
@@ -192,7 +191,7 @@ def _compile(graph: Any, arguments: list[Tensor], pattern: Pattern | None) -> Fo
 
 class Program:
     """A graph op by op and compiled. Each call runs one form, the faster one as measured:
-    see Note [Paired rounds]. Runs with other constants are op by op.
+    see Note [Two forms]. Runs with other constants are op by op.
 
     Where results have to repeat bit for bit no time may choose the form. Then all runs
     are op by op, as those before the graph was compiled; or all are compiled, if each
@@ -212,7 +211,7 @@ class Program:
         self._always = always
         self._clock = clock_for(index)
         # It is compiled already, and the time op by op is known to be worth the trial.
-        self._rounds = PairedRounds(native_us=1.0, kernels_us=0.0, build_us=0.0)
+        self._forms = _C.TwoForms(price_us=0, lost_us=0, ends=False)
 
     def __call__(self, arguments: list[Tensor]) -> list[Tensor]:
         if any(
@@ -221,20 +220,20 @@ class Program:
         ):
             return self._graph.run_op_by_op(arguments)
         if not _C.learns():
-            return self._run(Turn(kernels=self._always), arguments)
-        turn = self._rounds.next()
-        if not turn.timed:
-            return self._run(turn, arguments)
+            return self._run(self._always, arguments)
+        compiled, timed = self._forms.next()
+        if not timed:
+            return self._run(compiled, arguments)
         stream = torch.xpu.current_stream(self._index)
         stream.synchronize()
         elapsed_us = self._clock()
-        results = self._run(turn, arguments)
+        results = self._run(compiled, arguments)
         stream.synchronize()
-        self._rounds.record(turn.kernels, elapsed_us())
+        self._forms.record(compiled, elapsed_us())
         return results
 
-    def _run(self, turn: Turn, arguments: list[Tensor]) -> list[Tensor]:
-        if not turn.kernels:
+    def _run(self, compiled: bool, arguments: list[Tensor]) -> list[Tensor]:
+        if not compiled:
             return self._graph.run_op_by_op(arguments)
         return self._graph.run_compiled(self._run_compiled, arguments)
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from xpurt.compiler.sequential_rounds import MOST_ROUNDS
+from xpurt import _C
 from xpurt.optimization.comparison import as_written, difference_of, optimized
 from xpurt.optimization.in_float64 import InFloat64
 from xpurt.optimization.measured_forms import measures
@@ -140,7 +140,7 @@ def _times(original: nn.Module, model: nn.Module, call: Call) -> list[ModuleTime
     if not measures():
         return []
     forms = state_of(model).forms
-    for _ in range(4 * MOST_ROUNDS):
+    for _ in range(_C.TwoForms.most_calls):
         call(model)
         if forms.is_decided:
             break

@@ -6,8 +6,9 @@ What a primitive gains depends on the processor, on its libraries and on the siz
 guards of a graph and the choice of a primitive cost up to 100 us per call. On an AMD EPYC
 with AVX2, two linear layers of 64 took 26 us as written and 190 us as primitives, and
 oneDNN's product in float32 takes 1.3 times that of MKL. No rule of sizes tells that. So
-the first calls measure both forms, see Note [Rounds that end] of the compiler, and the
-faster one stays, for inputs of about that size. A call runs one form only.
+the first calls measure both forms, and one of them stays, for inputs of about that
+size: see Note [Two forms] in csrc/schedule/planning/two_forms.h. A call runs one form
+only.
 
 Where results have to repeat bit for bit (`torch.use_deterministic_algorithms`), and with
 XPURT_LEARN=0, nothing is measured: the optimized form runs.
@@ -22,34 +23,33 @@ from torch import Tensor
 
 from xpurt import _C
 from xpurt.compiler.call_time import clock_for, processor_clock
-from xpurt.compiler.sequential_rounds import SequentialRounds
 from xpurt.optimization.comparison import as_written, requested_form
 
 Call = Callable[[], Any]
-# Told when the rounds for inputs of one size end: the least microseconds of both forms.
-Decided = Callable[[float, float], object]
+# Told when the form as written stays for inputs of one size: the least microseconds as
+# written, and optimized.
+WrittenStays = Callable[[float, float], object]
 
 
 class MeasuredForms:
     """The two forms of one module."""
 
-    def __init__(self, decided: Decided) -> None:
-        self._decided = decided
-        self._rounds: dict[Any, SequentialRounds] = {}
-        self._faster: dict[Any, bool] = {}  # whether the optimized form is
+    def __init__(self, written_stays: WrittenStays) -> None:
+        self._written_stays = written_stays
+        self._forms: dict[Any, _C.TwoForms] = {}
         self._lock = threading.Lock()
 
     @property
     def is_decided(self) -> bool:
-        return len(self._faster) == len(self._rounds) > 0
+        found = [forms.decided for forms in self._forms.values()]
+        return len(found) > 0 and None not in found
 
     @property
     def times_ms(self) -> tuple[float, float] | None:
         """Of both forms, for inputs of the first size; None if they are not measured."""
-        for rounds in self._rounds.values():
-            before = rounds.measured_us(kernels=False)
-            after = rounds.measured_us(kernels=True)
-            if before is not None and after is not None:
+        for forms in self._forms.values():
+            before, after = forms.least_us(False), forms.least_us(True)
+            if before > 0 and after > 0:
                 return before / 1e3, after / 1e3
         return None
 
@@ -60,41 +60,28 @@ class MeasuredForms:
         if not measures():
             return optimized()
         key, x = _about_the_size_of(args, kwargs)
-        faster = self._faster.get(key)
-        if faster is not None:
-            if faster:
-                return optimized()
-            return _as_written(written)
+        forms = self._forms.get(key)
+        chosen = None if forms is None else forms.decided
+        if chosen is not None:
+            return optimized() if chosen else _as_written(written)
         with self._lock:
-            rounds = self._rounds.setdefault(key, SequentialRounds())
-            turn = rounds.next()
-        call = optimized if turn.kernels else lambda: _as_written(written)
-        if not turn.timed:
+            forms = self._forms.setdefault(key, _C.TwoForms(0, 0, ends=True))
+            is_optimized, timed = forms.next()
+        call = optimized if is_optimized else lambda: _as_written(written)
+        if not timed:
             return call()
         result, us = _timed(call, x)
         with self._lock:
-            rounds.record(turn.kernels, us)
-            self._settle(key, rounds)
+            known = forms.decided
+            forms.record(is_optimized, us)
+            if known is None and forms.decided is False:
+                self._written_stays(forms.least_us(False), forms.least_us(True))
         return result
-
-    def _settle(self, key: Any, rounds: SequentialRounds) -> None:
-        faster = rounds.faster()
-        if faster is not None and key not in self._faster:
-            self._faster[key] = faster
-            before = rounds.measured_us(kernels=False)
-            after = rounds.measured_us(kernels=True)
-            assert before is not None
-            assert after is not None
-            self._decided(before, after)
 
 
 def measures() -> bool:
     """Whether a call now may run either form, and is measured."""
-    return (
-        requested_form() is None
-        and _C.learns()
-        and not torch.are_deterministic_algorithms_enabled()
-    )
+    return requested_form() is None and _C.learns()
 
 
 def _as_written(call: Call) -> Any:

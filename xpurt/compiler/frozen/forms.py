@@ -8,8 +8,9 @@ passes for its device, so each form starts from the graph before it is frozen.
 
 Which form is faster depends on layouts and on what is fused, and the two differ by a
 few percent. No estimate can tell them apart, so both are compiled, and measured in the
-first calls, see Note [Rounds that end]. Other graphs keep both forms, since either may become the faster one. Here
-each has a copy of the weights. So the faster one stays, and the other is freed.
+first calls: see Note [Two forms] in csrc/schedule/planning/two_forms.h. Other graphs
+keep both forms, since either may become the faster one. Here each has a copy of the
+weights. So one stays, and the other is freed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,6 @@ from xpurt.compiler import (
 )
 from xpurt.compiler.form_choice import Code, FormChoice
 from xpurt.compiler.form_estimate import Estimate, GraphWork, work_of
-from xpurt.compiler.sequential_rounds import SequentialRounds
 from xpurt.kernels import get_kernel_policy
 from xpurt.mapping import current_placement
 
@@ -44,26 +44,26 @@ _LISTS: Final = ("params_flat", "params_flat_unwrap_subclasses")
 
 
 class OneOfTwo(FormChoice):
-    """Compiled code in two forms. Once both are measured, the faster one is kept."""
+    """Compiled code in two forms. Once both are measured, one is kept."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._kept: Code | None = None
-        self._all_rounds = SequentialRounds()
+        self._both = _C.TwoForms(price_us=0, lost_us=0, ends=True)
 
     def __call__(self, inputs: list[Any]) -> Sequence[Any]:
-        kept = self._kept or self._faster()
+        kept = self._kept or self._chosen()
         return super().__call__(inputs) if kept is None else kept(inputs)
 
-    def _rounds_of(self, inputs: list[Any]) -> SequentialRounds:
-        return self._all_rounds  # the graph is of one size
+    def _forms_of(self, inputs: list[Any]) -> _C.TwoForms:
+        return self._both  # the graph is of one size
 
-    def _faster(self) -> Code | None:
+    def _chosen(self) -> Code | None:
         """The form to keep; None if it is not known yet."""
-        with self._one_thread:  # a late time may change which one is faster
+        with self._one_thread:
             if self._kept is not None:
                 return self._kept
-            by_kernels = False if self.kernels is None else self._all_rounds.faster()
+            by_kernels = False if self.kernels is None else self._both.decided
             if by_kernels is None:
                 return None
             kept: Code = self.kernels if by_kernels else self.native
