@@ -119,6 +119,20 @@ class WritesBetween(Projections):
         return [q, self.k_proj(x), self.v_proj(x)]
 
 
+class WritesByOperator(Projections):
+    def forward(self, x: Tensor) -> list[Tensor]:
+        q = self.q_proj(x)
+        x *= 2
+        return [q, self.k_proj(x), self.v_proj(x)]
+
+
+class WritesItem(Projections):
+    def forward(self, x: Tensor) -> list[Tensor]:
+        q = self.q_proj(x)
+        x[0] = 0.5
+        return [q, self.k_proj(x), self.v_proj(x)]
+
+
 class WritesWeight(Projections):
     def forward(self, x: Tensor) -> list[Tensor]:
         q = self.q_proj(x)
@@ -136,7 +150,9 @@ class InABranch(Projections):
         return [q, self.k_proj(x), self.v_proj(x)]
 
 
-@pytest.mark.parametrize("kind", [WritesBetween, WritesWeight])
+@pytest.mark.parametrize(
+    "kind", [WritesBetween, WritesByOperator, WritesItem, WritesWeight]
+)
 def test_writes_between_the_calls(
     device: str, kind: Callable[[], nn.Module], products: list[int]
 ) -> None:
