@@ -73,6 +73,24 @@ def test_a_constant_that_follows_from_no_size_keeps_a_graph_exact() -> None:
     assert "symbolic" not in found
 
 
+PATTERN = (
+    START
+    + """
+xpurt.lazy.init(compile="always", sizes="symbolic")
+for size, taken in ((16, 12), (24, 20), (20, 16), (20, 7), (30, 4)):
+    found = torch.arange(float(size)).to("lazy")[:taken] * 2
+    assert found.cpu().tolist() == [2.0 * each for each in range(taken)]
+print([each.sizes for each in xpurt.lazy.compilations()])
+"""
+)
+
+
+def test_code_for_other_sizes_is_not_for_other_constants() -> None:
+    found = output(PATTERN, timeout=SLOW)
+    assert found.count("symbolic") == 1
+    assert found.count("exact") == 3
+
+
 def test_other_sizes_are_refused() -> None:
     code = 'import xpurt.lazy; xpurt.lazy.init(sizes="padded")'
     with pytest.raises(AssertionError, match='sizes is one of "exact" and "symbolic"'):

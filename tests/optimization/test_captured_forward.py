@@ -129,6 +129,23 @@ def test_one_norm_with_two_eps() -> None:
     assert sum("batch norm" in what for _, what in made.report.done) == 2
 
 
+class OfTheBatch(Model):
+    """Its norm takes the statistics of the batch in evaluation mode, too."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        norm = self.bn
+        given = norm.running_mean, norm.running_var, norm.weight, norm.bias
+        return F.relu(F.batch_norm(self.conv(x), *given, training=True))
+
+
+def test_a_norm_of_the_batch_is_not_folded() -> None:
+    model = OfTheBatch().eval()
+    made: Any = xpurt.optimize(model)
+    for _ in range(2):
+        same(made, model, IMAGES)
+    assert_close(made.bn.running_mean, model.bn.running_mean)
+
+
 class Grouped(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -157,6 +157,15 @@ class ScaleReturned(LlamaNorm):
         return self.weight * (x * scale), scale
 
 
+class RoundedNorm(LlamaNorm):
+    """Cast to a type that is not that of the values."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x.float()
+        y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return self.weight * y.to(torch.bfloat16)
+
+
 class GateOfOther(GatedLayers):
     def forward(self, x: Tensor) -> Tensor:
         made: Tensor = F.silu(self.gate_proj(x)) * self.up_proj(x + 1)
@@ -182,6 +191,7 @@ class GateByGelu(GatedLayers):
         NormAlongTokens,
         CubicNorm,
         ScaleReturned,
+        RoundedNorm,
         GateOfOther,
         GateRead,
         GateByGelu,
