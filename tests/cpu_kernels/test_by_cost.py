@@ -11,7 +11,7 @@ from xpurt import _C
 from xpurt.cpu_tensors import table
 
 LARGE = 1 << 18
-MOST_CALLS = 3000  # until a class has been measured
+MOST_CALLS = 10_000  # until a class has been measured
 
 
 @pytest.fixture
@@ -37,14 +37,28 @@ def test_small_calls_are_pytorchs(auto: Ran) -> None:
     assert auto() == set()
 
 
+def call_until_a_trial_would_pay() -> None:
+    x = torch.randn(1 << 22).bfloat16()
+    for _ in range(150):
+        x.erfc()
+
+
 def test_times_decide_nothing_in_deterministic_mode(auto: Ran) -> None:
-    x = torch.randn(LARGE).bfloat16()
     torch.use_deterministic_algorithms(True)
     try:
-        for _ in range(200):
-            x.erf()
+        call_until_a_trial_would_pay()
     finally:
         torch.use_deterministic_algorithms(False)
+    assert auto() == set()
+
+
+def test_times_decide_nothing_while_learning_is_off(auto: Ran) -> None:
+    before = _C.learning()
+    _C.set_learning(False)
+    try:
+        call_until_a_trial_would_pay()
+    finally:
+        _C.set_learning(before)
     assert auto() == set()
 
 

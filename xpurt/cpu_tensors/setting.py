@@ -23,7 +23,8 @@ def set_cpu_kernels(mode: str) -> None:
     mode: "native", the default: PyTorch's, as if xpurt weren't there. "sycl": xpurt's
         kernels and oneDNN's primitives, for each op that has one and each call that it
         accepts. "auto": these for the ops of a table, where they were measured to be
-        faster; large CPU memory comes from xpurt's cache.
+        faster; large CPU memory comes from xpurt's cache. Nothing is measured with
+        XPURT_LEARN=0: PyTorch's kernels compute then.
 
     The tensors stay ordinary CPU tensors: nothing is copied, and results, errors and
     gradients are PyTorch's, up to rounding. An op waits for its kernel, which runs on

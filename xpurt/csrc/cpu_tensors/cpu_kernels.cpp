@@ -95,9 +95,9 @@ void run_by_cost(CpuOp& op, const CallClass& call, const OperatorHandle& handle,
   const double build_us = row == nullptr            ? 0
                           : row->prior.build_us < 0 ? expected_build_us()
                                                     : row->prior.build_us;
-  const CallTurn turn = op.choice.next(call.key, build_us);
+  const FormTurn turn = op.choice.next(call.key, build_us);
   const double begin_us = turn.timed ? now_us() : 0;
-  if (turn.by_row) {
+  if (turn.second) {
     if (run_row(op, reason(op, call.key), stack)) {
       if (turn.timed) op.choice.record(call.key, true, now_us() - begin_us);
       return;
@@ -105,7 +105,7 @@ void run_by_cost(CpuOp& op, const CallClass& call, const OperatorHandle& handle,
     op.choice.refuse(call.key);
   }
   op.stock.load()->callBoxed(handle, keys, stack);
-  if (turn.timed && !turn.by_row) {
+  if (turn.timed && !turn.second) {
     op.choice.record(call.key, false, now_us() - begin_us);
   }
 }
@@ -119,7 +119,7 @@ void run_cpu_op(const OperatorHandle& handle, DispatchKeySet keys,
     if (call.accepted && mode == CpuKernels::sycl) {
       if (run_row(op, "the CPU kernels are sycl", stack)) return;
     } else if (call.accepted && call.elements >= kLeastElements &&
-               !is_deterministic()) {
+               learning_mode() == LearningMode::learns) {
       return run_by_cost(op, call, handle, keys, stack);
     }
   }

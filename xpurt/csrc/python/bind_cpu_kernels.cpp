@@ -56,8 +56,8 @@ void bind_cpu_kernels(py::module_& m) {
       .def(
           "next",
           [](PairedChoice& choice, uint64_t key, double build_us) {
-            const CallTurn turn = choice.next(key, build_us);
-            return std::pair(turn.by_row, turn.timed);
+            const FormTurn turn = choice.next(key, build_us);
+            return std::pair(turn.second, turn.timed);
           },
           py::arg("key"), py::arg("build_us"))
       .def("record", &PairedChoice::record, py::arg("key"), py::arg("by_row"),
