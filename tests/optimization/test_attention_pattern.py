@@ -158,6 +158,15 @@ class AlwaysDrops(Attention):
         return F.dropout(weights, 0.5) @ v
 
 
+class RoundedWeights(Attention):
+    """Cast to a type that is not that of the queries."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.heads(self.q(x)), self.heads(self.k(x)), self.heads(self.v(x))
+        weights = (q @ k.transpose(-2, -1) * self.scale).softmax(dim=-1)
+        return weights.to(torch.bfloat16) @ v.to(torch.bfloat16)
+
+
 class WritesValues(Attention):
     """The values change after the scores are made."""
 
@@ -177,6 +186,7 @@ class WritesValues(Attention):
         AlongQueries,
         OtherAxes,
         AlwaysDrops,
+        RoundedWeights,
         WritesValues,
     ],
 )
