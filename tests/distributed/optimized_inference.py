@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.testing import assert_close
 
 import xpurt
-from xpurt.optimization.comparison import optimized as optimized_form
+from xpurt.optimization.requested_form import optimized as optimized_form
 
 warnings.simplefilter("ignore")
 

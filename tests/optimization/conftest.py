@@ -8,8 +8,8 @@ import torch
 
 import xpurt
 from xpurt.optimization import captured_forward, fusions
-from xpurt.optimization.comparison import optimized
 from xpurt.optimization.patterns import attention, rms_norm, swiglu
+from xpurt.optimization.requested_form import optimized
 
 
 @pytest.fixture(params=["cpu", "xpu"])

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 import xpurt
 from programs.optimized_models import NAMES, made
-from xpurt.optimization.comparison import optimized as in_optimized_form
+from xpurt.optimization.requested_form import optimized as in_optimized_form
 
 # A part of some models, and what was done to it.
 FUSED = {

@@ -16,7 +16,7 @@ from xpurt.conformance.fused_forms import Fused, fused_forms
 from xpurt.conformance.inputs import moved
 from xpurt.conformance.programs import Programs
 from xpurt.conformance.trial import CPU
-from xpurt.optimization.comparison import optimized
+from xpurt.optimization.requested_form import optimized
 from xpurt.quantization.in_plain_ops import QuantizedLayer, in_plain_ops, weight_of
 from xpurt.testing import Disagreement, outcome
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from xpurt import _C
-from xpurt.optimization.comparison import as_written, difference_of, optimized
+from xpurt.optimization.comparison import difference_of
 from xpurt.optimization.in_float64 import InFloat64
 from xpurt.optimization.measured_forms import measures
 from xpurt.optimization.module_classes import (
@@ -22,6 +22,7 @@ from xpurt.optimization.module_classes import (
 )
 from xpurt.optimization.module_state import begin_state, state_of
 from xpurt.optimization.report import ModuleTime, Report
+from xpurt.optimization.requested_form import as_written, optimized
 
 Call = Callable[[nn.Module], Any]
 

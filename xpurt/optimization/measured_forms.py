@@ -23,7 +23,7 @@ from torch import Tensor
 
 from xpurt import _C
 from xpurt.compiler.call_time import clock_for, processor_clock
-from xpurt.optimization.comparison import as_written, requested_form
+from xpurt.optimization.requested_form import as_written, requested_form
 
 Call = Callable[[], Any]
 # Told when the form as written stays for inputs of one size: the least microseconds as

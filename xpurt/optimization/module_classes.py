@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 from torch.utils import _pytree as pytree
 
-from xpurt.optimization.comparison import requested_form
 from xpurt.optimization.fused_convolution import Geometry, convolution
 from xpurt.optimization.fused_linear import linear
 from xpurt.optimization.module_state import forget_state, state_of
 from xpurt.optimization.named_class import subclass
 from xpurt.optimization.packed_weights import never_pack
+from xpurt.optimization.requested_form import requested_form
 
 LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
