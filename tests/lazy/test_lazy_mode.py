@@ -97,6 +97,13 @@ saved = io.BytesIO()
 torch.save(y, saved)
 saved.seek(0)
 print(torch.equal(torch.load(saved), y.value()), torch.equal(copy.deepcopy(y), y.value()))
+y.value().zero_()                    # a copy
+trained = y.detach().requires_grad_()
+one, two = copy.deepcopy([trained, trained])
+saved = io.BytesIO()
+torch.save(trained, saved)
+saved.seek(0)
+print(y.sum().item(), one is two, one.requires_grad, torch.load(saved).requires_grad)
 """
 )
 
@@ -109,6 +116,7 @@ def test_values_and_memory_are_those_of_eager_tensors() -> None:
         "[5.0, 3.0, 6.0, 0.0, 0.0, 0.0] 14.0 15.0",
         "tensor([[ 0.,  2.,  4.],",
         "True True",
+        "30.0 True True True",
     ]
 
 
