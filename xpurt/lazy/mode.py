@@ -68,9 +68,7 @@ class TracedTensor(torch.Tensor):
         return value.__reduce_ex__(protocol)
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        made = self.value().requires_grad_(self.requires_grad)
-        memo[id(self)] = made
-        return made
+        return self.value().requires_grad_(self.requires_grad)
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
