@@ -79,10 +79,12 @@ def set_lazy_compiler(
     find: Callable[..., Any] | None = None,
 ) -> None:
     """Traced graphs are compiled by it from now on: before their first run, or once that
-    pays. `compile` takes the graph and the arguments of its run. It returns a function
-    that takes the arguments in a list, which it clears, and returns the results; or
-    None. The function does not outlive the graph. `find` is called like `compile`, before
-    the first run of a graph, for what was compiled for another one."""
+    pays. `compile` takes the graph and the arguments of its run. It returns None, or two
+    functions, which do not outlive the graph. The first one takes the arguments in a
+    list, which it may clear, and returns the results. The second one takes them, too, and
+    returns whether the first one computes them; None: it always does. `find` is called
+    like `compile`, before the first run of a graph, for what was compiled for another
+    one."""
 
 class LazyGraph:
     """A traced graph."""
@@ -102,12 +104,6 @@ class LazyGraph:
     @property
     def run_us(self) -> float:
         """How long a run op by op takes; 0: that was not timed."""
-
-    def run_op_by_op(self, arguments: list[Tensor]) -> list[Tensor]: ...
-    def run_compiled(
-        self, code: Callable[[list[Tensor]], list[Tensor]], arguments: list[Tensor]
-    ) -> list[Tensor]:
-        """Calls `code`, and counts it as a run in compiled form."""
 
 def lazy_graph_states() -> list[tuple[str, str, int, float, float]]:
     """Of each graph that ran: its name, its text, its runs until it was compiled, the

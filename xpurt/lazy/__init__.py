@@ -5,7 +5,6 @@ value is looked at, or `step` cuts the program. Then the traced graph runs on xp
 mapping in force.
 """
 
-from functools import partial
 from typing import Literal
 
 import torch
@@ -64,12 +63,12 @@ def init(
         raise ValueError(f'sizes is one of "exact" and "symbolic"; found {sizes!r}')
     torch.xpu.init()
     _C.init_lazy_backend()
-    symbolic, always = sizes == "symbolic", compile == "always"
-    compiler = partial(compile_sizes if symbolic else compile_graph, always=always)
+    symbolic = sizes == "symbolic"
+    compiler = compile_sizes if symbolic else compile_graph
     _C.set_lazy_compiler(
         None if compile == "never" else compiler,
-        always,
-        partial(find_sizes, always=always) if symbolic else None,
+        compile == "always",
+        find_sizes if symbolic else None,
     )
     one_backend.keep()
     saved_tensors.define()

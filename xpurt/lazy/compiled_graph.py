@@ -1,4 +1,4 @@
-"""Compiles traced graphs by torch.compile's own compiler, and runs each in the faster form."""
+"""Compiles traced graphs by torch.compile's own compiler."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,6 @@ from torch import Tensor
 
 from xpurt import _C
 from xpurt.compiler import generated_code
-from xpurt.compiler.call_time import clock_for
 from xpurt.lazy import placed_draws
 from xpurt.lazy.compilations import Compilation, Compilations, why_now
 from xpurt.lazy.size_families import (
@@ -32,23 +31,21 @@ def compilations() -> Compilations:
     return Compilations(tuple(_compilations))
 
 
-def compile_graph(
-    graph: _C.LazyGraph, arguments: list[Tensor], *, always: bool
-) -> "Program | None":
-    """A program that runs `graph` in the faster form. None if it can't be compiled.
-
-    always: graphs are compiled before their first run.
-    """
-    form = _compile_recorded(graph, arguments, None, "exact")
-    return _program(graph, form, arguments, always)
+# Runs a graph in compiled form; and returns whether it may, for such arguments, if that
+# depends on them.
+Program = tuple[
+    Callable[[list[Tensor]], list[Tensor]], Callable[[list[Tensor]], bool] | None
+]
 
 
-def compile_sizes(
-    graph: _C.LazyGraph, arguments: list[Tensor], *, always: bool
-) -> "Program | None":
+def compile_graph(graph: _C.LazyGraph, arguments: list[Tensor]) -> Program | None:
+    """`graph` in compiled form. None if it can't be compiled."""
+    return _program(_compile_recorded(graph, arguments, None, "exact"))
+
+
+def compile_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> Program | None:
     """The same, for graphs that differ in sizes alone, if another one ran before."""
-    form = _compiled_sizes(graph, arguments)
-    return _program(graph, form, arguments, always)
+    return _program(_compiled_sizes(graph, arguments))
 
 
 def _compiled_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Form | None":
@@ -72,9 +69,7 @@ def _compiled_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Form | Non
     return _compile_recorded(graph, arguments, None, reason)
 
 
-def find_sizes(
-    graph: _C.LazyGraph, arguments: list[Tensor], *, always: bool
-) -> "Program | None":
+def find_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> Program | None:
     """A program from what was compiled for other sizes, before the first run of a graph."""
     taken = sized(graph.script)
     if taken is None:
@@ -82,22 +77,22 @@ def find_sizes(
     family = _family_of(taken)
     for pattern, form in family.forms:
         if pattern.fits(taken) and form.takes(arguments):
-            return _program(graph, form, arguments, always)
+            return _program(form)
     return None
 
 
-def _program(
-    graph: _C.LazyGraph, form: "Form | None", arguments: list[Tensor], always: bool
-) -> "Program | None":
+def _program(form: "Form | None") -> Program | None:
     if form is None:
         return None
-    index = next((each.device.index for each in arguments if each.is_xpu), 0)
-    return Program(graph, form, index, always=always)
+    return form.run, form.has_constants_of if form.constants else None
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A graph in compiled form. `guards`: what has to hold of its arguments."""
+    """A graph in compiled form.
+
+    constants: the numbers of the program that the code has, by parameter.
+    guards: what has to hold of the sizes of its arguments."""
 
     code: Callable[..., Any]
     constants: dict[int, NumberValue]
@@ -105,6 +100,16 @@ class Form:
 
     def takes(self, arguments: list[Tensor]) -> bool:
         return self.guards(arguments)
+
+    def has_constants_of(self, arguments: list[Tensor]) -> bool:
+        """Whether the numbers that it was compiled for are those of the arguments."""
+        return all(
+            arguments[place].item() == value for place, value in self.constants.items()
+        )
+
+    def run(self, arguments: list[Tensor]) -> list[Tensor]:
+        with torch.no_grad():
+            return list(self.code(*arguments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,56 +192,3 @@ def _compile(graph: Any, arguments: list[Tensor], pattern: Pattern | None) -> Fo
         constants,
         lambda given: bool(environment.evaluate_guards_expression(guards, given)),
     )
-
-
-class Program:
-    """A graph op by op and compiled. Each call runs one form, the faster one as measured:
-    see Note [Two forms]. Runs with other constants are op by op.
-
-    Where results have to repeat bit for bit no time may choose the form. Then all runs
-    are op by op, as those before the graph was compiled; or all are compiled, if each
-    graph is compiled before its first run."""
-
-    def __init__(
-        self,
-        graph: _C.LazyGraph,
-        form: Form,
-        index: int,
-        *,
-        always: bool,
-    ) -> None:
-        self._graph = graph
-        self.form = form
-        self._index = index
-        self._always = always
-        self._clock = clock_for(index)
-        # It is compiled already, and the time op by op is known to be worth the trial.
-        self._forms = _C.TwoForms(price_us=0, lost_us=0, ends=False)
-
-    def __call__(self, arguments: list[Tensor]) -> list[Tensor]:
-        if any(
-            arguments[place].item() != value
-            for place, value in self.form.constants.items()
-        ):
-            return self._graph.run_op_by_op(arguments)
-        if not _C.learns():
-            return self._run(self._always, arguments)
-        compiled, timed = self._forms.next()
-        if not timed:
-            return self._run(compiled, arguments)
-        stream = torch.xpu.current_stream(self._index)
-        stream.synchronize()
-        elapsed_us = self._clock()
-        results = self._run(compiled, arguments)
-        stream.synchronize()
-        self._forms.record(compiled, elapsed_us())
-        return results
-
-    def _run(self, compiled: bool, arguments: list[Tensor]) -> list[Tensor]:
-        if not compiled:
-            return self._graph.run_op_by_op(arguments)
-        return self._graph.run_compiled(self._run_compiled, arguments)
-
-    def _run_compiled(self, arguments: list[Tensor]) -> list[Tensor]:
-        with torch.no_grad():
-            return list(self.form.code(*arguments))

@@ -1,14 +1,15 @@
 #include "lazy/graph.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 #include <torch/csrc/jit/passes/lower_tuples.h>
 
 #include <algorithm>
-#include <chrono>
 
-#include "host/mutex.h"
 #include "lazy/transposed_products.h"
+#include "schedule/learning_mode.h"
+#include "schedule/stream_clock.h"
 #include "stream/stream.h"
 
 namespace xpurt {
@@ -74,56 +75,92 @@ double LazyGraph::due_us() const {
 std::vector<at::Tensor> LazyGraph::run(std::vector<IValue> arguments,
                                        c10::DeviceIndex index) {
   counts_.begin(index);
+  const FormTurn turn = next_turn(arguments);
+  if (turn.timed) return run_timed(turn.second, std::move(arguments), index);
+  return run_in_form(turn.second, std::move(arguments));
+}
+
+FormTurn LazyGraph::next_turn(const std::vector<IValue>& arguments) {
+  const auto in_use = compiler();
+  const bool learns = learning_mode() == LearningMode::learns;
   if (!has_program_) {
-    const int run = runs_++;
-    const auto compiler_in_use = compiler();
-    if (!compiler_in_use->compile) return run_op_by_op(std::move(arguments));
-    if (run == 0) find_program(compiler_in_use->find, arguments);
-    if (!has_program_) {
-      if (!compiler_in_use->at_once) {
-        if (run == 1) return run_timed(std::move(arguments), index);
-        if (run * run_us_ < due_us()) return run_op_by_op(std::move(arguments));
-      }
-      compile_program(compiler_in_use->compile, arguments);
-      if (!has_program_) return run_op_by_op(std::move(arguments));
+    ++runs_;
+    if (!in_use->compile || !(learns || in_use->at_once)) return {};
+    if (!is_searched_.exchange(true)) find_program(in_use->find, arguments);
+    if (in_use->at_once && !has_program_) {
+      compile_program(in_use->compile, arguments);
+      if (!has_program_) return {};
+      const std::lock_guard<Mutex> lock(forms_mutex_);
+      forms_.reset();  // from before graphs were compiled at once: the price is paid
     }
   }
-  std::vector<at::Tensor> results = program_(std::move(arguments));
-  for (at::Tensor& each : results) each = each.contiguous();
-  return results;
+  if (has_program_ && program_.takes && !program_.takes(arguments)) return {};
+  if (!learns) return {in_use->at_once, false};
+  const FormTurn turn = next_of_both();
+  if (turn.second && !has_program_) {
+    compile_program(in_use->compile, arguments);
+    if (!has_program_) return {};
+  }
+  return turn;
+}
+
+FormTurn LazyGraph::next_of_both() {
+  const std::lock_guard<Mutex> lock(forms_mutex_);
+  if (!forms_) forms_.emplace(has_program_ ? 0 : due_us(), 0, false);
+  return forms_->next();
 }
 
 void LazyGraph::find_program(const LazyCompiler::Make& find,
                              const std::vector<IValue>& arguments) {
   if (!find || is_claimed_.exchange(true)) return;
   program_ = find(*this, arguments);
-  has_program_ = static_cast<bool>(program_);
+  has_program_ = static_cast<bool>(program_.run);
   is_claimed_ = has_program_.load();
 }
 
 void LazyGraph::compile_program(const LazyCompiler::Make& compile,
                                 const std::vector<IValue>& arguments) {
   if (is_claimed_.exchange(true)) return;  // or it could not be compiled
+  const auto refused = c10::make_scope_exit([this] {
+    if (!has_program_) refuse_program();
+  });
   program_ = compile(*this, arguments);
-  has_program_ = static_cast<bool>(program_);
+  has_program_ = static_cast<bool>(program_.run);
 }
 
-std::vector<at::Tensor> LazyGraph::run_timed(std::vector<IValue> arguments,
+void LazyGraph::refuse_program() {
+  const std::lock_guard<Mutex> lock(forms_mutex_);
+  if (!forms_) forms_.emplace(due_us(), 0, false);
+  forms_->refuse();
+}
+
+std::vector<at::Tensor> LazyGraph::run_in_form(bool compiled,
+                                               std::vector<IValue> arguments) {
+  return compiled ? run_compiled(std::move(arguments))
+                  : run_op_by_op(std::move(arguments));
+}
+
+std::vector<at::Tensor> LazyGraph::run_timed(bool compiled,
+                                             std::vector<IValue> arguments,
                                              c10::DeviceIndex index) {
-  using Clock = std::chrono::steady_clock;
   Stream& stream = current_stream(index);
   stream.wait();
-  const Clock::time_point begin = Clock::now();
-  std::vector<at::Tensor> results = run_op_by_op(std::move(arguments));
+  const double begin_us = now_us();
+  std::vector<at::Tensor> results = run_in_form(compiled, std::move(arguments));
   stream.wait();
-  run_us_ = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  const double us = now_us() - begin_us;
+  const std::lock_guard<Mutex> lock(forms_mutex_);
+  if (!forms_) return results;
+  forms_->record(compiled, us);
+  run_us_ = forms_->lost_us();
   return results;
 }
 
-std::vector<at::Tensor> LazyGraph::run_compiled(
-    const std::function<std::vector<at::Tensor>()>& code) {
+std::vector<at::Tensor> LazyGraph::run_compiled(std::vector<IValue> arguments) {
   const CountedRun counted(counts_, GraphForm::compiled);
-  return code();
+  std::vector<at::Tensor> results = program_.run(std::move(arguments));
+  for (at::Tensor& each : results) each = each.contiguous();
+  return results;
 }
 
 std::vector<at::Tensor> LazyGraph::run_op_by_op(std::vector<IValue> arguments) {

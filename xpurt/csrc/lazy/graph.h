@@ -10,15 +10,22 @@
 #include <optional>
 #include <vector>
 
+#include "host/mutex.h"
 #include "lazy/graph_runs.h"
 #include "lazy/steps.h"
+#include "schedule/planning/two_forms.h"
 
 namespace xpurt {
 
 class LazyGraph;
 
-// A graph in compiled form: takes its arguments, and returns its results.
-using LazyProgram = std::function<std::vector<at::Tensor>(std::vector<c10::IValue>)>;
+// A graph in compiled form.
+struct LazyProgram {
+  // Takes the arguments, and returns the results. Empty: there is no program.
+  std::function<std::vector<at::Tensor>(std::vector<c10::IValue>)> run;
+  // Whether it is compiled for these arguments. Empty: it is for all.
+  std::function<bool(const std::vector<c10::IValue>&)> takes;
+};
 
 struct LazyCompiler {
   // Returns an empty program if the graph can't be compiled. `arguments` are those of
@@ -40,12 +47,14 @@ void set_lazy_compiler(LazyCompiler compiler);
 
 // Note [When a graph is compiled]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// A graph runs op by op at first. It is compiled once its runs have taken as long as
-// compiling it is expected to take: a program then takes at most twice the time of the
-// best choice made in advance. That is the rule of ski rental (Karlin, Manasse, Rudolph
-// and Sleator, 1988). The second run is timed, from an idle stream until it is idle
-// again; the first one builds kernels. From then on the program decides by itself which
-// form is faster.
+// A graph op by op is the first form of Note [Two forms], and the compiled graph is the
+// second one. Its price is the time that compiling is expected to take. So the first
+// round compiles the graph. If it is compiled before, the price is 0. If compiling
+// fails, the second form is refused.
+//
+// A run whose arguments the program does not take is op by op, and no turn of a round.
+// Where results have to repeat bit for bit no time may choose the form. Then all runs
+// are op by op; or all are compiled, if each graph is compiled before its first run.
 class LazyGraph final : public torch::lazy::TSComputation {
  public:
   LazyGraph(const std::shared_ptr<torch::jit::Graph>& graph,
@@ -65,10 +74,6 @@ class LazyGraph final : public torch::lazy::TSComputation {
   // On xpu:`index`, in the form that is due.
   std::vector<at::Tensor> run(std::vector<c10::IValue> arguments,
                               c10::DeviceIndex index);
-  std::vector<at::Tensor> run_op_by_op(std::vector<c10::IValue> arguments);
-  // Counted as a run in compiled form: `code` is called.
-  std::vector<at::Tensor> run_compiled(
-      const std::function<std::vector<at::Tensor>()>& code);
 
   // "lazy graph 3 of 71 ops"
   std::string name() const { return counts_.name(); }
@@ -79,12 +84,20 @@ class LazyGraph final : public torch::lazy::TSComputation {
   double due_us() const;
 
  private:
+  // How to run with these arguments. Compiles the graph if the form needs it.
+  FormTurn next_turn(const std::vector<c10::IValue>& arguments);
   // Another thread that runs the graph meanwhile does so op by op.
   void find_program(const LazyCompiler::Make& find,
                     const std::vector<c10::IValue>& arguments);
   void compile_program(const LazyCompiler::Make& compile,
                        const std::vector<c10::IValue>& arguments);
-  std::vector<at::Tensor> run_timed(std::vector<c10::IValue> arguments,
+  FormTurn next_of_both();
+  void refuse_program();
+  std::vector<at::Tensor> run_in_form(bool compiled,
+                                      std::vector<c10::IValue> arguments);
+  std::vector<at::Tensor> run_op_by_op(std::vector<c10::IValue> arguments);
+  std::vector<at::Tensor> run_compiled(std::vector<c10::IValue> arguments);
+  std::vector<at::Tensor> run_timed(bool compiled, std::vector<c10::IValue> arguments,
                                     c10::DeviceIndex index);
 
   const std::vector<torch::lazy::Shape> parameters_, results_;
@@ -92,9 +105,11 @@ class LazyGraph final : public torch::lazy::TSComputation {
   const Steps steps_;
   std::atomic<int> runs_{0};
   std::atomic<double> run_us_{0};  // op by op; 0 before it was timed
-  std::atomic<bool> is_claimed_{false}, has_program_{false};
+  std::atomic<bool> is_searched_{false}, is_claimed_{false}, has_program_{false};
   LazyProgram program_;  // written once, before has_program_
-  GraphRuns counts_;     // the last member: a visitor of it reads the others
+  Mutex forms_mutex_{Rank::lazy_compiler};
+  std::optional<TwoForms> forms_;  // none: nothing was measured yet
+  GraphRuns counts_;               // the last member: a visitor of it reads the others
 };
 
 // A graph that ran, as it is now.

@@ -31,15 +31,11 @@ Tensors as_tensors(std::vector<IValue> arguments) {
   return tensors;
 }
 
-Tensors run_op_by_op(LazyGraph& graph, Tensors arguments) {
-  const WithoutGil released;
-  return graph.run_op_by_op({std::make_move_iterator(arguments.begin()),
-                             std::make_move_iterator(arguments.end())});
-}
+using SharedObject = std::shared_ptr<py::object>;
 
 // Freed under Python's lock, by whichever thread drops the graph; not after Python's
 // end.
-std::shared_ptr<py::object> shared(py::object callable) {
+SharedObject shared(py::object callable) {
   return {new py::object(std::move(callable)), [](py::object* kept) {
             if (!Py_IsInitialized() || python_ends()) return;
             const WithGil held;
@@ -47,29 +43,37 @@ std::shared_ptr<py::object> shared(py::object callable) {
           }};
 }
 
-// `code` takes the arguments in a list, which it clears.
-Tensors run_compiled(LazyGraph& graph, const py::function& code,
-                     const py::list& arguments) {
-  return graph.run_compiled([&] { return code(arguments).cast<Tensors>(); });
+LazyProgram program_of(const SharedObject& code, const SharedObject& takes) {
+  LazyProgram program;
+  program.run = [code](std::vector<IValue> given) {
+    const WithGil held;
+    return from_python([&] {
+      py::list list = py::cast(as_tensors(std::move(given)));
+      return (*code)(list).cast<Tensors>();
+    });
+  };
+  if (!takes) return program;
+  program.takes = [takes](const std::vector<IValue>& given) {
+    const WithGil held;
+    return from_python([&] { return (*takes)(as_tensors(given)).cast<bool>(); });
+  };
+  return program;
 }
 
-// `compile`(graph, arguments) returns a callable that takes a list of
-// tensors, which it clears, and returns the results; or None.
+// `compile`(graph, arguments) returns None, or two callables. The first one takes a
+// list of tensors, which it clears, and returns the results. The second one takes one,
+// too, and returns whether the first one may be called; or it is None.
 LazyProgram compile_in_python(const py::function& compile, LazyGraph& graph,
                               const std::vector<IValue>& arguments) {
   const WithGil held;
   return from_python([&]() -> LazyProgram {
     // The graph owns the program, and so outlives it.
-    py::object made = compile(py::cast(&graph, py::return_value_policy::reference),
-                              as_tensors(arguments));
+    const py::object made = compile(
+        py::cast(&graph, py::return_value_policy::reference), as_tensors(arguments));
     if (made.is_none()) return {};
-    return [program = shared(std::move(made))](std::vector<IValue> given) {
-      const WithGil held;
-      return from_python([&] {
-        py::list list = py::cast(as_tensors(std::move(given)));
-        return (*program)(list).cast<Tensors>();
-      });
-    };
+    auto [code, takes] = made.cast<std::pair<py::object, py::object>>();
+    return program_of(shared(std::move(code)),
+                      takes.is_none() ? SharedObject() : shared(std::move(takes)));
   });
 }
 
@@ -88,9 +92,7 @@ void bind_lazy_backend(py::module_& m) {
       .def_property_readonly("script", &LazyGraph::graph)
       .def_property_readonly("name", &LazyGraph::name)
       .def_property_readonly("runs", &LazyGraph::runs)
-      .def_property_readonly("run_us", &LazyGraph::run_us)
-      .def("run_op_by_op", &run_op_by_op)
-      .def("run_compiled", &run_compiled);
+      .def_property_readonly("run_us", &LazyGraph::run_us);
   m.def("lazy_graph_states", [] {
     py::list found;
     for (const LazyGraphState& each : lazy_graph_states()) {
