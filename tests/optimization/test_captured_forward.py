@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._dynamo.utils import counters
 from torch.nn import functional as F
 from torch.testing import assert_close
 
@@ -127,6 +128,16 @@ def test_one_norm_with_two_eps() -> None:
     made: Any = xpurt.optimize(model)
     same(made, model, IMAGES)
     assert sum("batch norm" in what for _, what in made.report.done) == 2
+
+
+def test_nothing_is_captured_with_gradients() -> None:
+    model = Model().eval()
+    made = xpurt.optimize(model)
+    counters.clear()
+    assert_close(made(IMAGES), model(IMAGES))
+    assert not counters["frames"]
+    same(made, model, IMAGES)
+    assert counters["frames"]
 
 
 class OfTheBatch(Model):
