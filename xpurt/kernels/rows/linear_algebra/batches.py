@@ -4,20 +4,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverloadPacket
 
 from xpurt import _C
 
 TYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
-def results_of(op: OpOverloadPacket, *arguments: Any, **named: Any) -> list[Tensor]:
+def results_of(op: Any, *arguments: Any, **named: Any) -> list[Tensor]:
     """Uninitialized results, with the sizes, types and strides of the op's. Raises what
     the op raises for arguments that do not fit."""
     device = next(each.device for each in arguments if isinstance(each, Tensor))
     return [
         torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device=device)
-        for each in _C.meta_results(op._qualified_op_name, "", *arguments, **named)
+        for each in _C.meta_results(f"aten::{op.__name__}", "", *arguments, **named)
     ]
 
 
