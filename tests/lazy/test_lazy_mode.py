@@ -173,6 +173,22 @@ def test_modules_are_made_and_moved_in_the_mode(mapping: str) -> None:
     ]
 
 
+ORDINALS = (
+    START
+    + """
+xpurt.lazy.init(compile="never")
+with xpurt.lazy.mode(), torch.xpu.device(1):
+    made = torch.ones(2, device="xpu")
+print(made.device, made.tolist())
+"""
+)
+
+
+def test_a_device_without_an_index_is_the_current_one() -> None:
+    found = output(ORDINALS, XPURT_MAPPING=with_gpu("explicit"))
+    assert found == "xpu:1 [1.0, 1.0]"
+
+
 NUMBERS = (
     START
     + """

@@ -309,6 +309,7 @@ TESTS: Final = {
     "lazy": (
         "tests/lazy/test_lazy_tensors.py",
         "tests/lazy/test_lazy_mode.py",
+        "tests/lazy/test_lazy_errors.py",
         "tests/lazy/test_lazy_views.py",
         "tests/lazy/test_lazy_values.py",
         "tests/lazy/test_lazy_sizes.py",
