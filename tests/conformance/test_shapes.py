@@ -153,4 +153,5 @@ def test_a_sample_by_covering(kind: str, xpu: torch.device) -> None:
     result = found.result()
     assert not result.failures, result.failures
     assert result.trials["values"] > 50
-    assert result.tiers["sycl"] + result.tiers.get("onednn", 0) > 50
+    # With AVX-512 all products of attention may be oneDNN's.
+    assert result.tiers.get("sycl", 0) + result.tiers.get("onednn", 0) > 50

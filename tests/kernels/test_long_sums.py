@@ -106,13 +106,14 @@ ALONG: dict[str, Call] = {
 
 @pytest.mark.parametrize("name", ALONG)
 def test_floats_add_up(name: str, xpu: torch.device) -> None:
-    """Sequential sums in float would be 1e-5 off."""
+    """Sequential sums in float would be 1e-5 off. oneDNN's product of a matrix and a vector
+    has 16 sums with AVX-512, and is 1.05e-6 off."""
     x = torch.rand(MANY, generator=torch.Generator().manual_seed(0))
     x = (x * 2**10).round() / 2**10  # 1 + (x - 1/2) / 2**12 is exact
     with xpurt.kernel_policy("sycl"):
         found = ALONG[name](x.to(xpu)).cpu().double()
     exact = ALONG[name](x.double())
-    assert ((found - exact).abs().max() / exact.abs().max()).item() < 1e-6
+    assert ((found - exact).abs().max() / exact.abs().max()).item() < 2e-6
 
 
 def test_infinities_and_nan_stay_in_a_cumsum(xpu: torch.device) -> None:
