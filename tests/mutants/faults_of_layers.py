@@ -313,7 +313,7 @@ TESTS: Final = {
         "tests/lazy/test_lazy_views.py",
         "tests/lazy/test_lazy_values.py",
         "tests/lazy/test_lazy_sizes.py",
-        "tests/lazy/test_lazy_determinism.py",
+        "tests/lazy/test_lazy_forms.py",
         "tests/lazy/test_compiled_graphs.py",
         "tests/generated/test_through_layers.py::test_programs[12-lazy-xpu]",
     ),
