@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 import xpurt
+from xpurt.optimization import packed_weights
 
 pytestmark = pytest.mark.usefixtures("in_optimized_form")
 
@@ -171,6 +172,30 @@ def test_an_addition_to_a_convolution_of_groups() -> None:
     made = xpurt.optimize(model)
     x = torch.randn(2, 4, 6, 6).to(memory_format=torch.channels_last)
     same(made, model, x)
+
+
+def test_a_weight_that_is_no_parameter_is_not_packed() -> None:
+    """FullyShardedDataParallel puts a view of its memory in the place of the parameter,
+    and writes there without a count."""
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU()).eval()
+    made: Any = xpurt.optimize(model)
+    weight = made[0].weight.detach().clone()
+    for each in (model, made):
+        del each[0]._parameters["weight"]
+        each[0].weight = weight
+    x = torch.randn(2, 4)
+    same(made, model, x)
+    weight.data.mul_(2)
+    same(made, model, x)
+
+
+def test_a_parameter_that_is_never_packed() -> None:
+    weight = nn.Parameter(torch.ones(2, 2), False)
+    assert packed_weights.may_be_packed(weight)
+    packed_weights.never_pack(weight)
+    assert not packed_weights.may_be_packed(weight)
+    packs = [packed_weights.packed((weight,), "use", lambda: object()) for _ in "ab"]
+    assert packs[0] is not packs[1]
 
 
 def test_weights_of_inference_mode() -> None:
