@@ -15,12 +15,14 @@ SAVED = (
     + """
 net = nn.Linear(3, 2).to("lazy")
 file = io.BytesIO()
-torch.save({"net": net.state_dict(), "x": torch.arange(4, device="lazy")}, file)
+leaf = torch.ones(2, device="lazy", requires_grad=True)
+torch.save({"net": net.state_dict(), "x": torch.arange(4, device="lazy"), "leaf": leaf}, file)
 for where in (None, "cpu", "xpu"):
     file.seek(0)
     found = torch.load(file, map_location=where)
     assert found["x"].device.type == (where or "lazy"), found["x"].device
     assert found["x"].tolist() == [0, 1, 2, 3]
+    assert found["leaf"].requires_grad and not found["x"].requires_grad
     torch.testing.assert_close(found["net"]["weight"].cpu(), net.weight.detach().cpu())
 copied = copy.deepcopy(net)
 assert copied.weight.device.type == "lazy" and isinstance(copied.weight, nn.Parameter)
