@@ -74,8 +74,9 @@ there = torch.arange(6.0, device="xpu").view(2, 3)
 row, turned = there[1], there.t()
 kept = there.clone()
 gaps = torch.arange(12.0, device="xpu").view(3, 4)[:, ::2]
+moved = torch.arange(24.0, device="xpu").view(2, 3, 4).permute(1, 2, 0)
 with xpurt.lazy.mode():
-    doubled = gaps * 2
+    doubled, shifted = gaps * 2, moved + 1
     y = there * 2
     assert type(y) is xpurt.lazy.TracedTensor and y.device == there.device
     row.add_(10)                     # seen by all that share the memory
@@ -105,7 +106,7 @@ one, two = copy.deepcopy([trained, trained])
 saved = io.BytesIO()
 torch.save(trained, saved)
 saved.seek(0)
-print(doubled.tolist())
+print(doubled.tolist(), torch.equal(shifted.cpu(), moved.cpu() + 1))
 print(y.sum().item(), one is two, one.requires_grad, torch.load(saved).requires_grad)
 """
 )
@@ -119,7 +120,7 @@ def test_values_and_memory_are_those_of_eager_tensors() -> None:
         "[5.0, 3.0, 6.0, 0.0, 0.0, 0.0] 14.0 15.0",
         "tensor([[ 0.,  2.,  4.],",
         "True True",
-        "[[0.0, 4.0], [8.0, 12.0], [16.0, 20.0]]",
+        "[[0.0, 4.0], [8.0, 12.0], [16.0, 20.0]] True",
         "30.0 True True True",
     ]
 
