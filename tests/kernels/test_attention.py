@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from cpu_types import has_bf16
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -153,6 +154,8 @@ def test_operands_that_are_expanded(xpu: torch.device) -> None:
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_a_lone_key_has_no_gradient(dtype: torch.dtype, xpu: torch.device) -> None:
+    if dtype == torch.bfloat16 and not has_bf16():
+        pytest.skip("tiles compute it here, which compare with a sum in another order")
     q, k, v = (
         (numbers(2, 2, 5, 7, dtype=dtype) * scale).to(xpu).requires_grad_()
         for scale in (1, 1, 100)
