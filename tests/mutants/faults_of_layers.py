@@ -37,7 +37,7 @@ _OPTIMIZE: Final = (
     ("primitives.py", "    if not may_be_packed(weight, *others):", "    if False:"),
     ("packed_weights.py", "        if found is None or not found.are_of(parameters, block):", "        if found is None:"),
     ("packed_weights.py", "        _put(parameter, None)", "        pass"),
-    ("packed_weights.py", "            if is_packed(each):", "            if False:"),
+    ("packed_weights.py", "            if has_packs(each):", "            if False:"),
     ("patterns/graph_calls.py", '        return str(target).endswith("_") and not str(target).endswith("__")', "        return False"),
     ("patterns/graph_calls.py", "        return name in _WRITING_OPERATORS", "        return False"),
     ("patterns/layers.py", '    return given is not None and given.get("training") is False', "    return given is not None"),

@@ -1,8 +1,9 @@
 """conv_bn_activation: a convolution, a batch norm with running statistics, and an
 activation in one step.
 
-The norm is a part of the convolution: see `functional.convolutions.folded`. The gradients are those of the plain composition. Its convolution is not kept
-for them, but computed again.
+The norm is a part of the convolution: see `functional.convolutions.folded`. The gradients
+are those of the plain composition. Its convolution is not kept for them, but computed
+again.
 """
 
 from collections.abc import Sequence

@@ -122,7 +122,7 @@ def _put(weight: Tensor, packs: dict[int, _Packs] | None) -> None:
     _known[key] = weakref.ref(weight, lambda _: _known.pop(key, None)), packs
 
 
-def is_packed(weight: Tensor) -> bool:
+def has_packs(weight: Tensor) -> bool:
     """Whether there is a pack of the weight now."""
     known = _known.get(id(weight))
     return known is not None and bool(known[1])
@@ -152,7 +152,7 @@ def forget_packs(model: nn.Module) -> None:
     does not count."""
     with _lock:
         for each in model.parameters():
-            if is_packed(each):
+            if has_packs(each):
                 del _known[id(each)]
 
 

@@ -104,18 +104,10 @@ def _batch_norm_fold(model: nn.Module, layer_name: str, norm_name: str) -> Fold:
     old = layer.weight, layer.bias
 
     def do() -> None:
+        statistics = norm.running_mean, norm.running_var
+        made = folded(*old, BatchNorm(*statistics, norm.weight, norm.bias, norm.eps))
         layer.weight, layer.bias = (
-            nn.Parameter(each.to(old[0].dtype))
-            for each in folded(
-                *old,
-                BatchNorm(
-                    norm.running_mean,
-                    norm.running_var,
-                    norm.weight,
-                    norm.bias,
-                    norm.eps,
-                ),
-            )
+            nn.Parameter(each.to(old[0].dtype)) for each in made
         )
         model.set_submodule(norm_name, nn.Identity())
 

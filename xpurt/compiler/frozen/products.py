@@ -64,10 +64,7 @@ class _Product:
     ) -> tuple[Any, ...]:
         """Of `xpurt::fused_product`."""
         sizes = list(self.weight.meta["val"].size())
-        return (
-            input, weight, bias, other, sizes,
-            *after.activation,
-        )  # fmt: skip
+        return (input, weight, bias, other, sizes, *after.activation)
 
 
 def _replace(graph: GraphModule, of: _Product) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from xpurt.optimization.packed_weights import is_packed, packed
+from xpurt.optimization.packed_weights import has_packs, packed
 from xpurt.optimization.weight_sample import reach
 
 
@@ -32,7 +32,7 @@ def converted(
 def can_be_kept(weight: Tensor) -> bool:
     """Whether conversions of the weight are kept: versions of it can be told apart, and it
     is used again, as a leaf of its own memory."""
-    return is_packed(weight) or (
+    return has_packs(weight) or (
         weight.is_leaf
         and not weight.is_inference()
         and weight._base is None
