@@ -216,6 +216,42 @@ def test_numbers_of_a_program_do_not_hold_the_mapping() -> None:
     ]
 
 
+SET = (
+    START
+    + """
+import contextlib
+xpurt.lazy.init(compile="never")
+
+def program(mode):
+    x, y = torch.arange(4.0, device="xpu"), torch.arange(6.0, device="xpu")
+    left = x[1:]
+    with mode:
+        x.add_(1)
+        x.set_(y[2:])
+        x.mul_(2)
+        y.add_(1)
+        left.sub_(3)
+        z = x + left.sum()
+        z.sub_(x.unbind(0)[1])
+    return [each.tolist() for each in (x, y, left, z)]
+
+print(program(xpurt.lazy.mode()) == program(contextlib.nullcontext()))
+x = torch.ones(3, device="xpu")
+with xpurt.lazy.mode():
+    z = x + 1
+    for wrong in lambda: x.set_(z[1:]), lambda: z.set_(x):
+        try:
+            wrong()
+        except NotImplementedError as error:
+            print(str(error)[:10])
+"""
+)
+
+
+def test_set_in_the_mode_gives_a_tensor_the_memory_of_another() -> None:
+    assert output(SET).splitlines() == ["True", "set_ gives", "set_ gives"]
+
+
 ERRORS = (
     START
     + """

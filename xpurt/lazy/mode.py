@@ -21,19 +21,28 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from xpurt import _C
 from xpurt.lazy import one_backend
 from xpurt.lazy.shadowed_storages import ShadowedStorages
 
+aten = torch.ops.aten
+
 _thread = threading.local()
+
+_NO_MEMORY = (
+    "set_ gives a tensor the memory of another one, and a traced tensor has none yet. Use "
+    "copy_, or set_ with traced.clone() after the mode."
+)
 
 
 class TracedTensor(torch.Tensor):
     """An xpu tensor whose value is computed when it is looked at."""
 
     lazy: Tensor
+    # The op and its arguments of which this result is a view, and its place among results.
+    view_of: tuple[Any, Any, int] | None = None
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
@@ -85,6 +94,9 @@ class _Mode(TorchDispatchMode):
     def __torch_dispatch__(
         self, op: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
+        if op.overloadpacket is aten.set_ and not isinstance(args[0], TracedTensor):
+            run()  # what was written to the memory that the tensor leaves
+            return op(*map(_ordinary, args))
         return _traced(op, args, kwargs or {}, self.storages.lazy)
 
 
@@ -95,8 +107,8 @@ def mode() -> Iterator[None]:
 
     The addresses of tensors that are written to (`data_ptr`) have the new values after a
     step. A mode within a mode is a part of it. Raises RuntimeError before
-    `xpurt.lazy.init()`, and NotImplementedError for an op that changes the sizes of its
-    argument.
+    `xpurt.lazy.init()`, and NotImplementedError for an op that changes the sizes or
+    the memory of a traced tensor.
     """
     one_backend.check_there("xpurt.lazy.mode()")
     if _thread_mode() is not None:
@@ -126,6 +138,17 @@ def run() -> None:
             traced.storages.write_back()
 
 
+def _ordinary(each: Any) -> Any:
+    """An ordinary tensor of the same memory. Raises NotImplementedError if a traced tensor
+    is no view of an ordinary one."""
+    if not isinstance(each, TracedTensor):
+        return each
+    if each.view_of is None:
+        raise NotImplementedError(_NO_MEMORY)
+    op, args, place = each.view_of
+    return tree_leaves(op(*tree_map(_ordinary, args)))[place]
+
+
 def _thread_mode() -> _Mode | None:
     return getattr(_thread, "mode", None)
 
@@ -134,6 +157,8 @@ def _traced(
     op: Any, args: Any, kwargs: Any, lazy_of_xpu: Callable[[Tensor], Tensor]
 ) -> Any:
     """Calls the op on lazy tensors in place of those of xpu."""
+    if op.overloadpacket is aten.set_:
+        raise NotImplementedError(_NO_MEMORY)
     given: dict[int, Tensor] = {}  # by its lazy tensor: an argument
 
     def lazy(each: Any) -> Any:
@@ -166,7 +191,11 @@ def _traced(
 
     with _functionalized():
         lazy_args, lazy_kwargs = tree_map(lazy, (args, kwargs))
-        return tree_map(xpu, op(*lazy_args, **lazy_kwargs))
+        result = tree_map(xpu, op(*lazy_args, **lazy_kwargs))
+    if op.is_view and not kwargs:
+        for place, each in enumerate(tree_leaves(result)):
+            each.view_of = op, args, place
+    return result
 
 
 def _functionalized() -> Any:
