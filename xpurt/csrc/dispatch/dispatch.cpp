@@ -94,79 +94,100 @@ void run_kept(RowCall& call, const c10::OperatorHandle& op, torch::jit::Stack* s
   }
 }
 
-// Runs the row. False if the next tier has to run the call: the home device's driver
-// refuses to build a kernel of the row, or a kernel is still being built.
-bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
-             torch::jit::Stack* stack, RowRun& run) {
-  const RowKernel& row = *choice.row;
-  const c10::ScalarType type = choice.signature.type();
-  const uint64_t begin = ticks_now();
-  const Ordinal& on = ordinal(index);
-  const int home = on.home_device().id;
-  run.device_id = home;
-  const bool has_others = on.devices.size() > 1;
-  const auto refused_elsewhere = [&] {
-    return has_others && std::ranges::any_of(on.devices, [&](const auto* device) {
-             return is_refused(record, device->id, type);
-           });
-  };
-  std::optional<HomeOnlyScope> at_home;
-  if (refused_elsewhere()) at_home.emplace();
-  // A part of a shard waits for the builds that the divided op waits for.
-  std::optional<WaitsForBuilds> waits;
-  if (!is_on_shard()) waits.emplace(waits_of(record, choice, index));
-  // The divided op computes a shard at home that another device cannot compute.
-  const bool moves_home =
-      is_on_shard() && static_cast<size_t>(shard_position()) != on.home;
-  const size_t refused = last_refusal().count;
-  const uint64_t earlier = earlier_errors_thrown();
-  // The predicted time of a call that does not run as decided is booked no more.
-  bool dropped = false;
-  const auto drop = [&] {
-    dropped = true;
-    if (run.decision != nullptr) take_back(*run.decision, current_stream(index));
-  };
-  for (;;) {
+enum class Attempt { done, again_at_home, next_tier };
+
+// A row's call, which may fail on the devices that were chosen.
+class RowAttempts {
+ public:
+  RowAttempts(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
+              RowRun& run)
+      : record_(record), choice_(choice), index_(index), run_(run) {
+    if (has_others_ && std::ranges::any_of(on_.devices, [&](const auto* device) {
+          return is_refused(record_, device->id, type_);
+        })) {
+      at_home_.emplace();
+    }
+    // A part of a shard waits for the builds that the divided op waits for.
+    if (!is_on_shard()) waits_.emplace(waits_of(record_, choice_, index_));
+  }
+
+  // False if the next tier has to run the call: the home device's driver refuses to
+  // build a kernel of the row, or a kernel is still being built.
+  bool run(torch::jit::Stack* stack) {
+    run_.device_id = on_.home_device().id;
+    bool repeated = false;
+    for (;;) {
+      const Attempt attempt = once(stack);
+      if (attempt == Attempt::done) break;
+      // Its predicted time is booked no more.
+      if (run_.decision != nullptr) take_back(*run_.decision, current_stream(index_));
+      if (attempt == Attempt::next_tier) return false;
+      repeated = true;
+      run_.device_id = on_.home_device().id;
+      run_.fractions.clear();  // the repeated call is not divided
+      run_.shard_moved = false;
+      at_home_.emplace();
+    }
+    if (run_.decision != nullptr && run_.fractions.empty() && !repeated) {
+      take_back_undivided(*run_.decision, current_stream(index_));
+    }
+    return true;
+  }
+
+ private:
+  Attempt once(torch::jit::Stack* stack) {
+    const RowKernel& row = *choice_.row;
     try {
-      run_kept(*choice.call, record.op, stack, run);
-      if (run.shard_moved && last_refusal().count != refused) {
-        remember_refusal(record, row, type, on.home_device());
-      }
-      break;
+      run_kept(*choice_.call, record_.op, stack, run_);
+      if (run_.shard_moved && is_refused_now()) remember();
+      return Attempt::done;
     } catch (const c10::OutOfMemoryError&) {
       // Under AUTO the home device may have room if another one has not. A call that
       // may have written to its operands is not repeated: they may have changed.
-      if (!has_others || moves_home || at_home.has_value() || !row.is_repeatable()) {
-        throw;
-      }
+      if (!has_others_ || is_home_alone() || !row.is_repeatable()) throw;
     } catch (const KernelIsBuilding& building) {
-      if (!choice.decision.has_value()) throw;
-      if (record_building(*choice.decision, current_stream(index), building.device)) {
-        drop();
-        return false;
+      if (!choice_.decision.has_value()) throw;
+      if (record_building(*choice_.decision, current_stream(index_), building.device)) {
+        return Attempt::next_tier;
       }
     } catch (const DeviceFailure& failure) {
-      if (moves_home || at_home.has_value() || !can_repeat(failure, row, on)) throw;
+      if (is_home_alone() || !can_repeat(failure, row, on_)) throw;
     } catch (...) {
-      if (moves_home || last_refusal().count == refused ||
-          earlier_errors_thrown() != earlier || !has_next_tier(record, row, index)) {
+      if (moves_home_ || !is_refused_now() || earlier_errors_thrown() != earlier_ ||
+          !has_next_tier(record_, row, index_)) {
         throw;
       }
-      remember_refusal(record, row, type, on.home_device());
-      if (run.device_id == home) {
-        drop();
-        return false;
-      }
+      remember();
+      if (run_.device_id == on_.home_device().id) return Attempt::next_tier;
     }
-    drop();
-    run.device_id = home;
-    run.fractions.clear();  // the repeated call is not divided
-    run.shard_moved = false;
-    at_home.emplace();
+    return Attempt::again_at_home;
   }
-  if (run.decision != nullptr && run.fractions.empty() && !dropped) {
-    take_back_undivided(*run.decision, current_stream(index));
-  }
+
+  bool is_home_alone() const { return moves_home_ || at_home_.has_value(); }
+  bool is_refused_now() const { return last_refusal().count != refused_; }
+  void remember() { remember_refusal(record_, *choice_.row, type_, on_.home_device()); }
+
+  OpRecord& record_;
+  const RowChoice& choice_;
+  const c10::DeviceIndex index_;
+  RowRun& run_;
+  const Ordinal& on_ = ordinal(index_);
+  const bool has_others_ = on_.devices.size() > 1;
+  const c10::ScalarType type_ = choice_.signature.type();
+  // The divided op computes a shard at home that another device cannot compute.
+  const bool moves_home_ =
+      is_on_shard() && static_cast<size_t>(shard_position()) != on_.home;
+  const size_t refused_ = last_refusal().count;
+  const uint64_t earlier_ = earlier_errors_thrown();
+  std::optional<HomeOnlyScope> at_home_;
+  std::optional<WaitsForBuilds> waits_;
+};
+
+// Runs the row. False if the next tier has to run the call.
+bool run_row(OpRecord& record, const RowChoice& choice, c10::DeviceIndex index,
+             torch::jit::Stack* stack, RowRun& run) {
+  const uint64_t begin = ticks_now();
+  if (!RowAttempts(record, choice, index, run).run(stack)) return false;
   const Tier tier = choice.call->tier();
   count_op(record, tier, run.device_id, ticks_now() - begin, 0);
   if (C10_UNLIKELY(is_explaining())) explain_op(record, tier, run, 0);

@@ -196,114 +196,163 @@ void suspect_late_devices(const Ordinal& devices, StreamClock& clock) {
   }
 }
 
+// The steps of one decision.
+class Deciding {
+ public:
+  Deciding(const CallToDecide& call, Stream& stream)
+      : call_(call),
+        stream_(stream),
+        devices_(stream.ordinal()),
+        work_(work_of(call.cost, devices_)) {}
+
+  Decision run() {
+    decision_.costs_version = costs_version();
+    if (reuses_cached()) return decision_;
+    if (several_) costs_ = device_costs(index_);
+    std::lock_guard<Mutex> lock(scheduler_mutex());
+    const FoundBucket found =
+        find_or_make_bucket(call_.record, index_, call_.signature, call_.elements);
+    look_at_clock(found);
+    if (several_ && costs_.empty()) return at_home();
+    if (several_) {
+      compare(call_, work_, stream_, costs_, found, clock_, learns_, &decision_);
+    } else {
+      compare_on_one(call_, devices_, found, learns_, &decision_);
+    }
+    const uint32_t calls = calls_since_the_last(found.bucket());
+    const size_t candidate = choose(found, calls);
+    if (clock_ != nullptr) {
+      partition_call(call_, work_, stream_, costs_, found, *clock_, calls, &decision_);
+      report(decision_, devices_);
+      if (learns_ && !has_preference()) count_in_program(decision_, stream_, *clock_);
+      if (!decision_.proportions.empty()) return decision_;
+      if (!decision_.native) {
+        clock_->book(decision_.position, decision_.finish_us, decision_.now_us);
+      }
+    }
+    decision_.timed = samples_ && is_sample(candidate);
+    keep(candidate);
+    return decision_;
+  }
+
+ private:
+  bool reuses_cached() {
+    version_ = choice_version();
+    if (!cacheable_ || !several_) return false;
+    holders_ = work_.residency.holders();
+    return reuse(call_, index_, devices_, holders_, &decision_);
+  }
+
+  void look_at_clock(const FoundBucket& found) {
+    decision_.bucket = &found.bucket();
+    decision_.sizes = &found.sizes;
+    if (!several_ || mode_ == LearningMode::planned) return;
+    clock_ = &clock_of(stream_);
+    decision_.now_us = now_us();
+    clock_->catch_up(stream_, decision_.now_us);
+    if (learns_) suspect_late_devices(devices_, *clock_);
+  }
+
+  // Of devices without costs.
+  Decision at_home() {
+    decision_.position = devices_.home;
+    decision_.native = call_.native && !call_.home_kernel;
+    return decision_;
+  }
+
+  // Those that reused the cached choice, and this one.
+  uint32_t calls_since_the_last(StatisticsBucket& bucket) {
+    const uint32_t left = std::min(bucket.interval, bucket.calls_left.load());
+    const uint32_t reused = bucket.interval - left;
+    bucket.interval = left;
+    if (several_) report_reused(bucket, devices_, reused);
+    return 1 + reused;
+  }
+
+  // The candidate that is best, or is tried in its place.
+  size_t choose(const FoundBucket& found, uint32_t calls) {
+    decision_.may_try = samples_ && !is_timing_program(devices_);
+    double parallelism = 1;
+    if (clock_ != nullptr) {
+      add_long_op(call_, devices_, *clock_, &decision_);
+      parallelism = clock_->dependences.parallelism();
+    }
+    const Exploration exploration(found, call_.build_us, samples_ ? calls : 0,
+                                  parallelism,
+                                  several_ && is_divisible(call_, work_, stream_));
+    if (learns_) exploration.hold_back_unproven(&decision_.candidates, devices_.home);
+    if (decision_.path_us > 0) {
+      decision_.overlapped_us =
+          Overlap(decision_.candidates, devices_.home, false).us(parallelism);
+    }
+    const size_t best = best_by(exploration);
+    const size_t taken =
+        decision_.may_try ? exploration.trial(decision_.candidates, best) : best;
+    take(&decision_, taken, devices_);
+    decision_.explores = taken != best;
+    if (decision_.explores) {
+      decision_.gained_us += decision_.candidates[best].finish_us() -
+                             decision_.candidates[taken].finish_us();
+    }
+    return taken;
+  }
+
+  size_t best_by(const Exploration& exploration) {
+    if (clock_ != nullptr) {
+      return choose_candidate(work_, devices_, costs_, exploration, clock_->policy,
+                              &decision_);
+    }
+    if (learns_) return exploration.choose_at_home(decision_.candidates, devices_.home);
+    return earliest(decision_.candidates, call_.native ? count_ : devices_.home);
+  }
+
+  bool is_sample(size_t candidate) const {
+    StatisticsBucket& bucket = *decision_.bucket;
+    const CandidateStatistics& chosen = bucket.candidates[candidate];
+    return decision_.explores ||
+           is_sample_due(bucket, chosen.factor, decision_.candidates[candidate].cost_us,
+                         chosen.stall_us) ||
+           (several_ && slowdown_of(devices_, candidate).wants_samples());
+  }
+
+  // Caches the choice if the next call may reuse it.
+  void keep(size_t candidate) {
+    StatisticsBucket& bucket = *decision_.bucket;
+    const bool is_short = decision_.native
+                              ? !bucket.is_long || is_settled_alone(devices_)
+                              : decision_.cost_us < kTooShortToBook;
+    const bool lasts =
+        !decision_.timed && !decision_.provisional && (samples_ || !learns_);
+    if (!cacheable_ || (several_ && !is_short) || !lasts) return;
+    const uint64_t word = choice_word(version_, holders_, candidate);
+    keep_choice(decision_, mode_, word, candidate, bucket);
+  }
+
+  const CallToDecide& call_;
+  Stream& stream_;
+  const Ordinal& devices_;
+  const Work work_;
+  const c10::DeviceIndex index_ = stream_.id().device_index();
+  const size_t count_ = devices_.devices.size();
+  const bool several_ = count_ > 1;
+  const LearningMode mode_ = learning_mode();
+  const bool learns_ = mode_ == LearningMode::learns;
+  const bool samples_ = learns_ && call_.learns;
+  const bool cacheable_ =
+      !is_explaining() &&
+      (!several_ || (mode_ != LearningMode::planned && !has_preference() &&
+                     !is_home_only() && count_ <= kHolderBits && stream_.idle()));
+  uint64_t version_ = 0;
+  uint64_t holders_ = 1;
+  std::vector<DeviceCost> costs_;
+  StreamClock* clock_ = nullptr;  // of several devices whose choices are not planned
+  Decision decision_;
+};
+
 }  // namespace
 
 Decision decide(const CallToDecide& call, Stream& stream) {
-  const Ordinal& devices = stream.ordinal();
-  const c10::DeviceIndex index = stream.id().device_index();
-  const size_t count = devices.devices.size();
-  const bool several = count > 1;
-  const Work work = work_of(call.cost, devices);
-  const LearningMode mode = learning_mode();
-  const bool planned = mode == LearningMode::planned;
-  const bool learns = mode == LearningMode::learns;
-  const bool cacheable =
-      !is_explaining() &&
-      (!several || (!planned && !has_preference() && !is_home_only() &&
-                    count <= kHolderBits && stream.idle()));
-  Decision decision;
-  decision.costs_version = costs_version();
-  uint64_t holders = 1;
-  const uint64_t version = choice_version();
-  if (cacheable && several) {
-    holders = work.residency.holders();
-    if (reuse(call, index, devices, holders, &decision)) return decision;
-  }
-  const auto costs = several ? device_costs(index) : std::vector<DeviceCost>();
-  std::lock_guard<Mutex> lock(scheduler_mutex());
-  const FoundBucket found =
-      find_or_make_bucket(call.record, index, call.signature, call.elements);
-  StatisticsBucket& bucket = found.bucket();
-  decision.bucket = &bucket;
-  decision.sizes = &found.sizes;
-  StreamClock* clock = several && !planned ? &clock_of(stream) : nullptr;
-  if (clock != nullptr) {
-    decision.now_us = now_us();
-    clock->catch_up(stream, decision.now_us);
-    if (learns) suspect_late_devices(devices, *clock);
-  }
-  if (several && costs.empty()) {
-    decision.position = devices.home;
-    decision.native = call.native && !call.home_kernel;
-    return decision;
-  }
-  if (several) {
-    compare(call, work, stream, costs, found, clock, learns, &decision);
-  } else {
-    compare_on_one(call, devices, found, learns, &decision);
-  }
-  // Calls since the last full decision: those that reused the cached one, and this one.
-  const uint32_t left = std::min(bucket.interval, bucket.calls_left.load());
-  const uint32_t reused = bucket.interval - left;
-  bucket.interval = left;
-  if (several) report_reused(bucket, devices, reused);
-  const bool samples = learns && call.learns;
-  decision.may_try = samples && !is_timing_program(devices);
-  double parallelism = 1;
-  if (clock != nullptr) {
-    add_long_op(call, devices, *clock, &decision);
-    parallelism = clock->dependences.parallelism();
-  }
-  const Exploration exploration(found, call.build_us, samples ? 1 + reused : 0,
-                                parallelism,
-                                several && is_divisible(call, work, stream));
-  if (learns) exploration.hold_back_unproven(&decision.candidates, devices.home);
-  if (decision.path_us > 0) {
-    decision.overlapped_us =
-        Overlap(decision.candidates, devices.home, false).us(parallelism);
-  }
-  size_t best = call.native ? count : devices.home;
-  if (clock != nullptr) {
-    best =
-        choose_candidate(work, devices, costs, exploration, clock->policy, &decision);
-  } else if (learns) {
-    best = exploration.choose_at_home(decision.candidates, devices.home);
-  } else {
-    best = earliest(decision.candidates, best);
-  }
-  size_t candidate = best;
-  if (samples && decision.may_try) {
-    candidate = exploration.trial(decision.candidates, best);
-    decision.explores = candidate != best;
-  }
-  take(&decision, candidate, devices);
-  if (decision.explores) {
-    decision.gained_us += decision.candidates[best].finish_us() -
-                          decision.candidates[candidate].finish_us();
-  }
-  if (clock != nullptr) {
-    partition_call(call, work, stream, costs, found, *clock, 1 + reused, &decision);
-    report(decision, devices);
-    if (learns && !has_preference()) count_in_program(decision, stream, *clock);
-    if (!decision.proportions.empty()) return decision;
-    if (!decision.native)
-      clock->book(decision.position, decision.finish_us, decision.now_us);
-  }
-  if (samples) {
-    const CandidateStatistics& chosen = bucket.candidates[candidate];
-    const bool is_due = is_sample_due(
-        bucket, chosen.factor, decision.candidates[candidate].cost_us, chosen.stall_us);
-    decision.timed = decision.explores || is_due ||
-                     (several && slowdown_of(devices, candidate).wants_samples());
-  }
-  const bool is_short = decision.native ? !bucket.is_long || is_settled_alone(devices)
-                                        : decision.cost_us < kTooShortToBook;
-  const bool lasts = !decision.timed && !decision.provisional && (samples || !learns);
-  if (cacheable && (!several || is_short) && lasts) {
-    keep_choice(decision, mode, choice_word(version, holders, candidate), candidate,
-                bucket);
-  }
-  return decision;
+  return Deciding(call, stream).run();
 }
 
 size_t choose_position(const Work& work, Stream& stream, const Decision* decision) {
