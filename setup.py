@@ -25,13 +25,18 @@ class Refused(build_ext):
 
 if REFUSAL is not None:
     command = Refused
-    extensions = [Extension("xpurt._C", []), Extension("xpurt._first_use", [])]
+    names = ("_C", "_lazy", "_prototype", "_first_use")
+    extensions = [Extension(f"xpurt.{name}", []) for name in names]
 else:
     import compile_extension
 
     os.environ.setdefault("MAX_JOBS", str(os.cpu_count() or 1))
     command = compile_extension.Build
-    extensions = [compile_extension.extension(), compile_extension.first_use()]
+    extensions = [
+        compile_extension.extension(),
+        *compile_extension.rooms(),
+        compile_extension.first_use(),
+    ]
 
 # A source archive is for each PyTorch; what is compiled, for the one that is there.
 series = None if "sdist" in sys.argv else package_version.series_to_build_for()

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import partial
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 CSRC = Path("xpurt/csrc")
 FIRST_USE = CSRC / "first_use"  # the sources of a library of its own
 CUDA_BUILD = CSRC / "c10/cuda_build.cpp"  # in both libraries
+# Folders whose sources are a library of their own: see Note [Rooms of their own].
+ROOMS = ("lazy", "prototype")
 LAYERS = ("virtual_gpu", "usm_on_svm")  # OpenCL layers, in xpurt/NAME/layer
 BUNDLED = 8  # the largest number of sources of one folder compiled as one file
 
@@ -45,7 +48,7 @@ INSTRUMENT = SANITIZERS[SANITIZE]
 STATIC_UBSAN = ["-static-libubsan", "-Wl,--exclude-libs,libubsan.a"]
 LINK_SANITIZER = [*INSTRUMENT, *(STATIC_UBSAN if SANITIZE == "address" else [])]
 # From site-packages/xpurt: PyTorch's libraries, and <prefix>/lib with those of SYCL.
-RUN_PATH = "-Wl,-rpath,$ORIGIN/../torch/lib:$ORIGIN/../../.."
+RUN_PATH = "-Wl,-rpath,$ORIGIN:$ORIGIN/../torch/lib:$ORIGIN/../../.."
 OPTIMIZE = ["-O1", "-g1", "-fno-omit-frame-pointer"] if SANITIZE else ["-O2", "-g0"]
 
 
@@ -155,6 +158,11 @@ def bundle(folder: Path, sources: list[str]) -> list[str]:
     return [str(file.relative_to(ROOT)) for file in wanted]
 
 
+def room_of(file: Path) -> str:
+    """The room of a source or of an object; "" for the core."""
+    return next((room for room in ROOMS if room in file.parts), "")
+
+
 class Build(cpp_extension.BuildExtension):
     """Keeps the objects in build/, so that a second build compiles only changed files.
     Each series of PyTorch has objects of its own there. Writes the version of PyTorch
@@ -168,6 +176,8 @@ class Build(cpp_extension.BuildExtension):
         self.build_temp = str(ROOT / "build" / f"objects-{tag}")
 
     def build_extension(self, extension: Extension) -> None:
+        if extension.name.removeprefix("xpurt._") in ROOMS:
+            return
         if extension.name == "xpurt._first_use":
             # ninja forgets the objects that are not in its last file.
             with_all = self.build_temp
@@ -193,8 +203,31 @@ class Build(cpp_extension.BuildExtension):
         if not is_cached(compiler[0]):
             folder = Path(self.build_temp)
             extension.extra_compile_args += precompile(folder, compiler, gcc, flags)
-            extension.sources = bundle(folder / "bundles", extension.sources)
+            extension.sources = [
+                each
+                for room in ("", *ROOMS)
+                for each in bundle(
+                    folder / "bundles" / room,
+                    [each for each in extension.sources if room_of(Path(each)) == room],
+                )
+            ]
+        link = self.compiler.link_shared_object
+        self.compiler.link_shared_object = partial(self._link, link)
         super().build_extension(extension)
+        self.compiler.link_shared_object = link
+
+    def _link(
+        self, link: Any, objects: list[str], core: str, *args: Any, **named: Any
+    ) -> None:
+        """Links the core, and each room with it."""
+        by_room: dict[str, list[str]] = {room: [] for room in ("", *ROOMS)}
+        for each in objects:
+            by_room[room_of(Path(each).relative_to(self.build_temp))].append(each)
+        link(by_room.pop(""), core, *args, **named)
+        named["libraries"] = [*named["libraries"], f":{Path(core).name}"]
+        named["library_dirs"] = [*named["library_dirs"], str(Path(core).parent)]
+        for room, of_room in by_room.items():
+            link(of_room, self.get_ext_fullpath(f"xpurt._{room}"), *args, **named)
 
     def run(self) -> None:
         if (reason := check_ops.fault()) is not None:
@@ -232,6 +265,11 @@ def first_use() -> Extension:
         ],
     )
     return made
+
+
+def rooms() -> list[Extension]:
+    """The libraries that are linked with the extension."""
+    return [Extension(f"xpurt._{room}", []) for room in ROOMS]
 
 
 def extension() -> Extension:

@@ -12,8 +12,7 @@ from package_version import ROOT, SERIES
 # package-data; the tree is asked, so a file that is forgotten there is missing here.
 DATA = {".pyi", ".typed", ".txt", ".json", ".cl", ".template", ".html", ".css", ".js"}
 HEADERS = "xpurt/include/"  # for C++ extensions of users: xpurt/cpp_extension.py
-EXTENSION = r"xpurt/_C\..*\.so"
-FIRST_USE = r"xpurt/_first_use\..*\.so"
+EXTENSIONS = ("_C", "_first_use", "_lazy", "_prototype")
 BUILT_FOR = "xpurt/_built_for.py"
 COMPILED = (
     BUILT_FOR,
@@ -61,7 +60,8 @@ def _faults_of_files(names: set[str], wanted: set[str]) -> Iterator[str]:
             yield f"{name} is a source of the extension, which no program needs"
         if name.split("/")[0] in {"tests", "docs", "release", "examples", "build"}:
             yield f"{name} is outside of the package"
-    for name, pattern in (("_C", EXTENSION), ("_first_use", FIRST_USE)):
+    for name in EXTENSIONS:
+        pattern = rf"xpurt/{name}\..*\.so"
         found = [each for each in names if re.fullmatch(pattern, each)]
         if len(found) != 1:
             yield f"one xpurt.{name} is wanted, found {sorted(found) or 'none'}"

@@ -62,9 +62,8 @@ def test_planning_uses_no_device(path: Path) -> None:
     """The simulator and the run time share it: nothing of SYCL, of ATen, of a clock, or
     of the other folders."""
     source = path.read_text()
-    assert {name.rpartition("/")[0] for name in includes_of(source)} <= {
-        "schedule/planning"
-    }
+    own = includes_of(source) - {"host/api.h"}
+    assert {name.rpartition("/")[0] for name in own} <= {"schedule/planning"}
     others = set(re.findall(r"^#include <([^>]+)>", source, re.MULTILINE))
     refused = ("sycl", "ATen", "torch", "chrono", "thread", "mutex", "atomic")
     assert [name for name in others if name.startswith(refused)] == []

@@ -25,6 +25,8 @@ FULLEST_FOLDER = 40  # files
 ROOM_OF_MODULE = {
     "_C": "base",
     "_built_for": "base",
+    "_lazy": "lazy",
+    "_prototype": "prototype",
     "arguments": "base",
     "config": "base",
     "cpp_extension": "base",
@@ -80,7 +82,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "xpu": BELOW_XPU,
     "compiler": {"base", "functional", "kernels", "mapping", "streams", "xpu"},
     "lazy": {"base", "text", "kernels", "streams", "xpu", "compiler"},
-    "prototype": {"base", "mapping", "runtime"},
+    "prototype": {"base", "kernels", "mapping", "runtime"},
     "distributed": {"base", "streams", "xpu"},
     "runtime": BELOW_XPU | {"xpu"},
     "sharing": BELOW_XPU | {"xpu"},
@@ -156,7 +158,7 @@ def imports_of(source: str) -> set[str]:
 
 
 def is_module(name: str) -> bool:
-    if name == "xpurt._C":
+    if name in ("xpurt._C", "xpurt._lazy", "xpurt._prototype"):
         return True
     path = ROOT.joinpath(*name.split("."))
     return path.with_suffix(".py").exists() or (path / "__init__.py").exists()

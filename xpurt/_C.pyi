@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from numpy.typing import ArrayLike
-from torch import Event, Generator, Stream, Tensor, dtype
+from torch import Event, Generator, Tensor, dtype
 
 torch_version: str
 sycl_version: str  # of the SYCL headers, as "20250301"
@@ -56,64 +56,6 @@ def define_backend(make_inner: Callable[..., Any]) -> Any:
     """The class `ProcessGroupXCCL`. `make_inner` takes a store, a rank, the number of
     ranks and a timeout, and returns a c10d backend for CPU tensors."""
 
-def init_lazy_backend() -> None:
-    """Makes xpu the backend of the device "lazy", once per process."""
-
-def refuse_as_data(wrapper: Tensor) -> None:
-    """PyTorch raises RuntimeError at `ordinary.data = wrapper` from now on."""
-
-def lazy_over(xpu: Tensor) -> Tensor:
-    """A lazy tensor with the value of an xpu tensor, whose memory graphs read. Who changes it
-    has to run the graphs before. Raises TypeError for a tensor of another device."""
-
-def xpu_value(lazy: Tensor) -> Tensor:
-    """The value of a lazy tensor: runs its graph if need be. Nobody may write to it. Raises
-    TypeError for a tensor of another device."""
-
-def register_lazy_kernels() -> bool:
-    """Gives kernels of the Lazy key to ops that were defined since the last call."""
-
-def set_lazy_compiler(
-    compile: Callable[..., Any] | None,
-    at_once: bool,
-    find: Callable[..., Any] | None = None,
-) -> None:
-    """Traced graphs are compiled by it from now on: before their first run, or once that
-    pays. `compile` takes the graph and the arguments of its run. It returns None, or two
-    functions, which do not outlive the graph. The first one takes the arguments in a
-    list, which it may clear, and returns the results. The second one takes them, too, and
-    returns whether the first one computes them; None: it always does. `find` is called
-    like `compile`, before the first run of a graph, for what was compiled for another
-    one."""
-
-class LazyGraph:
-    """A traced graph."""
-
-    @property
-    def script(self) -> Any:
-        """Its torch._C.Graph."""
-
-    @property
-    def name(self) -> str:
-        """As "lazy graph 3 of 71 ops"."""
-
-    @property
-    def runs(self) -> int:
-        """Until it was compiled."""
-
-    @property
-    def run_us(self) -> float:
-        """How long a run op by op takes; 0: that was not timed."""
-
-def lazy_graph_states() -> list[tuple[str, str, int, float, float]]:
-    """Of each graph that ran: its name, its text, its runs until it was compiled, the
-    microseconds that one took, and those that all of them take before it is compiled."""
-
-def lazy_graph_runs() -> list[tuple[str, str, int, int, float]]:
-    """Of each graph that ran, and each form: its name, the form, the ordinal of xpu, the
-    calls, and the host's seconds in them."""
-
-def reset_lazy_graph_runs() -> None: ...
 def require_fused_attention(required: bool) -> None:
     """Whether attention of tensor subclasses has to be the fused op; another form is an
     error then."""
@@ -176,39 +118,6 @@ def memory_info(index: int) -> tuple[int, int]:
     """Free and total bytes, counted over all processes."""
 
 def synchronize_all() -> None: ...
-def make_prototype_device(
-    type: str, behind: str, count: int, sycl_devices: Sequence[int]
-) -> None:
-    """A device of a type without one. behind: "cpu" or "xpu". sycl_devices: the addresses of
-    the `sycl::device` objects that have the memory, one per device; empty if it is that of
-    `behind`."""
-
-def register_derivative(op: str, type: str, function: Callable[..., object]) -> None:
-    """Autograd calls `function` for the op on tensors of the type, from now on."""
-
-def prototype_copies(type: str) -> bool:
-    """Whether the CPU's kernels get copies, as the host can't read the memory."""
-
-def prototype_queue(stream: Stream) -> object:
-    """A capsule, as `xpurt.mapping.queue_from_capsule` takes it."""
-
-def prototype_current(type: str) -> int: ...
-def prototype_exchange(type: str, index: int) -> int:
-    """Sets this thread's current device, and returns the one before."""
-
-def prototypes() -> list[str]:
-    """The device types that have a prototype."""
-
-def prototype_calls(type: str) -> list[tuple[str, bool, int, int, float]]:
-    """Op, whether the vendor's kernel ran, calls, bytes copied, seconds."""
-
-def count_vendor_kernels(type: str) -> None:
-    """From now on calls of kernels that the vendor has registered are counted."""
-
-def reset_prototype_calls(type: str) -> None: ...
-def prototype_generator(type: str, index: int) -> Generator: ...
-def prototype_stream(type: str, index: int) -> Stream: ...
-def prototype_exchange_stream(stream: Stream) -> Stream: ...
 def set_active(active: bool) -> None: ...
 def is_active() -> bool: ...
 def hide_accelerator() -> None:

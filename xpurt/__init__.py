@@ -1,7 +1,8 @@
 """A working ``xpu`` device for a stock PyTorch wheel."""
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xpurt.startup import extension, first_use
 
@@ -31,7 +32,6 @@ from xpurt.mapping import (
 )
 from xpurt.optimization import optimize
 from xpurt.optimization.autocast.block import autocast
-from xpurt.prototype import PrototypeDevice, prototype_device
 from xpurt.quantization import quantize
 from xpurt.runtime import register_runtime
 from xpurt.sharing.lazy_copies import lazy_copies
@@ -88,11 +88,16 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from xpurt.prototype import PrototypeDevice, prototype_device
+
     __version__: str
 else:
 
-    def __getattr__(name: str) -> str:
-        """`__version__` is read from the metadata of the installed package."""
+    def __getattr__(name: str) -> Any:
+        """`__version__` is read from the metadata of the installed package, and prototypes
+        are a room that is loaded when it is asked for."""
+        if name in ("PrototypeDevice", "prototype_device"):
+            return getattr(import_module("xpurt.prototype"), name)
         if name != "__version__":
             raise AttributeError(f"module 'xpurt' has no attribute {name!r}")
         try:

@@ -153,7 +153,7 @@ FAILURE = (
     START
     + """
 xpurt.lazy.init(compile="always")
-xpurt._C.set_lazy_compiler(lambda *_: (_ for _ in ()).throw(KeyError("from the compiler")), True)
+xpurt._lazy.set_lazy_compiler(lambda *_: (_ for _ in ()).throw(KeyError("from the compiler")), True)
 x = torch.ones(3, device="lazy")
 for _ in range(2):  # the lazy core raises it once more, when the device is used next
     try:

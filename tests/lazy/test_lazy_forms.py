@@ -6,7 +6,7 @@ from own_process import compiling_output as output
 
 START = """
 import torch, xpurt, xpurt.lazy
-from xpurt import _C
+from xpurt import _C, _lazy
 SIZE = 100
 xpurt.lazy.init(compile="never")
 compiled = []
@@ -40,7 +40,7 @@ BOTH = ([1.0, 7.0], ["compiled", "op by op"])
 def test_no_time_chooses_where_results_have_to_repeat(
     at_once: bool, setting: str, found: object
 ) -> None:
-    program = f"_C.set_lazy_compiler(compile, {at_once})\n{setting}\nprint(runs(60))"
+    program = f"_lazy.set_lazy_compiler(compile, {at_once})\n{setting}\nprint(runs(60))"
     # Else 60 runs take less time than compiling is expected to take.
     size = 100 if at_once else 1 << 24
     start = START.replace("SIZE = 100", f"SIZE = {size}")
@@ -51,7 +51,7 @@ TAKES = """
 takes = False
 def compile_for_some(graph, arguments):
     return compile(graph, arguments)[0], lambda given: takes and len(given) == 1
-_C.set_lazy_compiler(compile_for_some, True)
+_lazy.set_lazy_compiler(compile_for_some, True)
 print(runs(60))
 takes = True
 print([torch.cos(x).mean().item() for _ in range(4)])  # the first round
@@ -67,9 +67,9 @@ def test_arguments_that_the_program_does_not_take_are_no_turn_of_a_round() -> No
 FAILS = """
 def fail(graph, arguments):
     compiled.append(graph.name)
-_C.set_lazy_compiler(fail, True)
+_lazy.set_lazy_compiler(fail, True)
 print(runs(60))
-_C.set_lazy_compiler(fail, False)
+_lazy.set_lazy_compiler(fail, False)
 print(runs(60))
 """
 
@@ -79,9 +79,9 @@ def test_a_graph_that_cannot_be_compiled_is_tried_once() -> None:
 
 
 LATER = """
-_C.set_lazy_compiler(compile, False)
+_lazy.set_lazy_compiler(compile, False)
 print(runs(3))
-_C.set_lazy_compiler(compile, True)
+_lazy.set_lazy_compiler(compile, True)
 print([torch.cos(x).mean().item() for _ in range(4)])  # the first round
 """
 

@@ -35,6 +35,7 @@ from xpurt.kernels.report import (
     DeviceRow,
     OpReport,
     OpRow,
+    add_rows,
     devices_table,
     op_report,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "ROWS",
     "Rates",
     "TYPES",
+    "add_rows",
     "apply_costs",
     "calibration_path",
     "call",

@@ -1,6 +1,6 @@
 """What ran where: counts of the extension per op, tier and device."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xpurt import _C
@@ -160,36 +160,21 @@ def op_report(*, reset: bool = False) -> OpReport:
         for op, tier, device, calls, size_bytes, seconds in _C.op_report()
     ]
     devices = _devices(rows)
-    rows += _rows_of_prototypes(reset)
-    rows += [
-        OpRow(graph, form, f"xpu:{index}", calls, 0, seconds * 1e3)
-        for graph, form, index, calls, seconds in _C.lazy_graph_runs()
-    ]
+    for more in _more_rows:
+        rows += more(reset)
     if reset:
-        _C.reset_lazy_graph_runs()
         _C.reset_op_report()
         _C.reset_device_report()
     rows.sort(key=lambda row: (-row.time_ms, row.op, row.tier, row.device))
     return OpReport(tuple(rows), devices)
 
 
-def _rows_of_prototypes(reset: bool) -> list[OpRow]:
-    rows = []
-    for device in _C.prototypes():
-        rows += [
-            OpRow(
-                op,
-                "vendor" if own else "alias",
-                device,
-                calls,
-                size_bytes,
-                seconds * 1e3,
-            )
-            for op, own, calls, size_bytes, seconds in _C.prototype_calls(device)
-        ]
-        if reset:
-            _C.reset_prototype_calls(device)
-    return rows
+_more_rows: list[Callable[[bool], list[OpRow]]] = []
+
+
+def add_rows(rows: Callable[[bool], list[OpRow]]) -> None:
+    """Reports also have what `rows(reset)` returns. reset: the counts begin anew."""
+    _more_rows.append(rows)
 
 
 def _devices(rows: Sequence[OpRow]) -> tuple[DeviceRow, ...]:

@@ -10,8 +10,8 @@ from typing import Literal
 import torch
 import torch._lazy
 
-from xpurt import _C
-from xpurt.lazy import device_module, new_ops, one_backend, saved_tensors
+from xpurt import _lazy
+from xpurt.lazy import device_module, new_ops, one_backend, report, saved_tensors
 from xpurt.lazy.casts import autocast
 from xpurt.lazy.compilations import Compilation, Compilations
 from xpurt.lazy.compiled_graph import (
@@ -62,15 +62,16 @@ def init(
     if sizes not in ("exact", "symbolic"):
         raise ValueError(f'sizes is one of "exact" and "symbolic"; found {sizes!r}')
     torch.xpu.init()
-    _C.init_lazy_backend()
+    _lazy.init_lazy_backend()
     symbolic = sizes == "symbolic"
     compiler = compile_sizes if symbolic else compile_graph
-    _C.set_lazy_compiler(
+    _lazy.set_lazy_compiler(
         None if compile == "never" else compiler,
         compile == "always",
         find_sizes if symbolic else None,
     )
     one_backend.keep()
+    report.join()
     saved_tensors.define()
     new_ops.define()
     device_module.define()

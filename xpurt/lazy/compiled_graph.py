@@ -8,7 +8,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from xpurt import _C
+from xpurt import _lazy
 from xpurt.compiler import generated_code
 from xpurt.lazy import placed_draws
 from xpurt.lazy.compilations import Compilation, Compilations, why_now
@@ -38,17 +38,17 @@ Program = tuple[
 ]
 
 
-def compile_graph(graph: _C.LazyGraph, arguments: list[Tensor]) -> Program | None:
+def compile_graph(graph: "_lazy.LazyGraph", arguments: list[Tensor]) -> Program | None:
     """`graph` in compiled form. None if it can't be compiled."""
     return _program(_compile_recorded(graph, arguments, None, "exact"))
 
 
-def compile_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> Program | None:
+def compile_sizes(graph: "_lazy.LazyGraph", arguments: list[Tensor]) -> Program | None:
     """The same, for graphs that differ in sizes alone, if another one ran before."""
     return _program(_compiled_sizes(graph, arguments))
 
 
-def _compiled_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Form | None":
+def _compiled_sizes(graph: "_lazy.LazyGraph", arguments: list[Tensor]) -> "Form | None":
     taken = sized(graph.script)
     if taken is None:
         return _compile_recorded(
@@ -69,7 +69,7 @@ def _compiled_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> "Form | Non
     return _compile_recorded(graph, arguments, None, reason)
 
 
-def find_sizes(graph: _C.LazyGraph, arguments: list[Tensor]) -> Program | None:
+def find_sizes(graph: "_lazy.LazyGraph", arguments: list[Tensor]) -> Program | None:
     """A program from what was compiled for other sizes, before the first run of a graph."""
     taken = sized(graph.script)
     if taken is None:
@@ -136,7 +136,10 @@ def _family_of(graph: Sized) -> _Family:
 
 
 def _compile_recorded(
-    graph: _C.LazyGraph, arguments: list[Tensor], pattern: Pattern | None, sizes: str
+    graph: "_lazy.LazyGraph",
+    arguments: list[Tensor],
+    pattern: Pattern | None,
+    sizes: str,
 ) -> Form | None:
     begin = time.perf_counter()
     reason = why_now(graph.runs - 1, graph.run_us)  # this run is counted already

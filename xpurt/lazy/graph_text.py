@@ -5,7 +5,7 @@ import re
 import torch
 from torch import Tensor
 
-from xpurt import _C
+from xpurt import _lazy
 from xpurt.lazy.compilations import Compilation
 from xpurt.lazy.compiled_graph import compilations
 
@@ -35,7 +35,7 @@ def _code_of(graph: str) -> str:
     for each in reversed(compilations()):
         if _without_lines(each.text) == wanted:
             return _result_of(each)
-    for name, text, runs, run_us, due_us in _C.lazy_graph_states():
+    for name, text, runs, run_us, due_us in _lazy.lazy_graph_states():
         if _without_lines(text) == wanted:
             return f"{name} is not compiled yet: {_why_not(runs, run_us, due_us)}"
     return (

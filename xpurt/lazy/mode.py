@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from xpurt import _C
+from xpurt import _lazy
 from xpurt.lazy import one_backend
 from xpurt.lazy.shadowed_storages import ShadowedStorages
 
@@ -55,13 +55,13 @@ class TracedTensor(torch.Tensor):
             device=torch.device("xpu", lazy.device.index),
         )
         made.lazy = lazy
-        _C.refuse_as_data(made)
+        _lazy.refuse_as_data(made)
         return made
 
     def value(self) -> Tensor:
         """An ordinary xpu tensor with the value. Runs what was traced for it."""
         with torch.utils._python_dispatch._disable_current_modes():
-            return _C.xpu_value(self.lazy).clone()
+            return _lazy.xpu_value(self.lazy).clone()
 
     def tolist(self) -> Any:
         return self.value().tolist()
@@ -216,10 +216,10 @@ def _call_after_the_mode(op: Any, args: Any, kwargs: Any) -> Any:
     ]
     is_view = any(each is not None for each in aliases) and not written
     if is_view or any(isinstance(each, TracedTensor) for each in written):
-        return _traced(op, args, kwargs, lambda each: _C.lazy_over(each.clone()))
+        return _traced(op, args, kwargs, lambda each: _lazy.lazy_over(each.clone()))
 
     def value(each: Any) -> Any:
-        return _C.xpu_value(each.lazy) if isinstance(each, TracedTensor) else each
+        return _lazy.xpu_value(each.lazy) if isinstance(each, TracedTensor) else each
 
     args, kwargs = tree_map(value, (args, kwargs))
     return op(*args, **kwargs)

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch.library import Library
 
-from xpurt import _C
+from xpurt import _lazy
 
 
 @functools.cache
@@ -17,7 +17,7 @@ def define() -> None:
     @functools.wraps(before)
     def impl(library: Library, *arguments: Any, **named: Any) -> Any:
         result = before(library, *arguments, **named)
-        _C.register_lazy_kernels()
+        _lazy.register_lazy_kernels()
         return result
 
     Library.impl = impl  # type: ignore[assignment, method-assign]

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-from xpurt import _C
+from xpurt import _lazy
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class ShadowedStorages:
     def write_back(self) -> None:
         """Copies what was written, after the graphs have run."""
         for each in self._shadows.values():
-            value = _C.xpu_value(each.lazy)
+            value = _lazy.xpu_value(each.lazy)
             if value.untyped_storage()._cdata != each.value.untyped_storage()._cdata:
                 each.memory.copy_(value)
                 each.value = value
@@ -48,7 +48,7 @@ class ShadowedStorages:
         if shadow is None:
             count = storage.nbytes() // tensor.element_size()
             memory = tensor.as_strided((count,), (1,), 0)
-            shadow = _Shadow(memory, _C.lazy_over(memory), memory)
+            shadow = _Shadow(memory, _lazy.lazy_over(memory), memory)
             self._shadows[storage._cdata] = shadow
         if shadow.memory.dtype != tensor.dtype:
             raise NotImplementedError(

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import torch
 
-from xpurt import _C
+from xpurt import _C, _prototype
 from xpurt.errors import MappingError, nearest
 from xpurt.mapping import (
     PhysicalDevice,
@@ -23,6 +23,7 @@ from xpurt.mapping import (
 from xpurt.prototype import (
     methods,
     package_template,
+    report,
     saved_storages,
     seeds,
     tied_weights,
@@ -67,12 +68,12 @@ class PrototypeDevice:
     def calls(self) -> dict[str, int]:
         """How often each op ran on the device behind this one, for which the vendor has no
         kernel yet. Overloads are apart: "aten::add.Tensor"."""
-        rows = _C.prototype_calls(_type_of(self.name))
+        rows = _prototype.prototype_calls(_type_of(self.name))
         return {op: calls for op, vendors, calls, *_ in rows if not vendors}
 
     def default_generator(self, index: int = 0) -> torch.Generator:
         """The generator that random ops on device `index` draw from."""
-        return _C.prototype_generator(_type_of(self.name), index)
+        return _prototype.prototype_generator(_type_of(self.name), index)
 
     def sycl_queue(self, stream: torch.Stream | None = None) -> Any:
         """The queue of a stream as a ``dpctl.SyclQueue``; by default of the current one.
@@ -81,7 +82,7 @@ class PrototypeDevice:
         """
         if stream is None:
             stream = self.runtime.current_stream()
-        return queue_from_capsule(_C.prototype_queue(stream))
+        return queue_from_capsule(_prototype.prototype_queue(stream))
 
 
 def prototype_device(
@@ -130,7 +131,7 @@ def prototype_device(
                 f"{name} has {found.devices} devices with memory={found.memory!r} in this "
                 "process already. Start another one to change that."
             )
-        _C.count_vendor_kernels(_type_of(name))
+        _prototype.count_vendor_kernels(_type_of(name))
         return found
 
 
@@ -151,7 +152,7 @@ def register_derivative(op: str, function: Callable[..., object], name: str) -> 
             f'a derivative is for an op of aten, as "mish" or "add.Tensor"; found {op!r}, '
             "which PyTorch does not have"
         )
-    _C.register_derivative(op, _type_of(name), function)
+    _prototype.register_derivative(op, _type_of(name), function)
 
 
 def new_package(name: str, folder: Path) -> list[Path]:
@@ -231,7 +232,7 @@ def _make(
             )
     if name not in TYPES:
         torch._C._rename_privateuse1_backend(name)
-    _C.make_prototype_device(
+    _prototype.make_prototype_device(
         _type_of(name),
         "xpu" if memory == "xpu" else "cpu",
         devices,
@@ -246,7 +247,8 @@ def _make(
         seeds.follow(runtime)
     saved_storages.register(name)
     tied_weights.keep()
-    copies = _C.prototype_copies(_type_of(name))
+    report.join()
+    copies = _prototype.prototype_copies(_type_of(name))
     return PrototypeDevice(name, memory, devices, runtime, copies)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from xpurt import _C
+from xpurt import _prototype
 
 Device = torch.device | str | int | None
 # The attribute of a generator's state that carries other states.
@@ -68,11 +68,11 @@ class RuntimeModule(ModuleType):
 
     def current_device(self) -> int:
         """The index of this thread's current device."""
-        return _C.prototype_current(self._type)
+        return _prototype.prototype_current(self._type)
 
     def set_device(self, device: Device) -> None:
         """Raises IndexError if there is no such device. A negative index does nothing."""
-        _C.prototype_exchange(self._type, self._index(device))
+        _prototype.prototype_exchange(self._type, self._index(device))
 
     def get_device_name(self, device: Device = None) -> str:
         return f"prototype of {self._name}"
@@ -82,11 +82,11 @@ class RuntimeModule(ModuleType):
         self.current_stream(device).synchronize()
 
     def current_stream(self, device: Device = None) -> torch.Stream:
-        return _C.prototype_stream(self._type, self._index(device))
+        return _prototype.prototype_stream(self._type, self._index(device))
 
     def set_stream(self, stream: torch.Stream) -> None:
         """Makes `stream` the current one."""
-        _C.prototype_exchange_stream(stream)
+        _prototype.prototype_exchange_stream(stream)
 
     @contextmanager
     def stream(self, stream: torch.Stream | None) -> Iterator[None]:
@@ -94,34 +94,39 @@ class RuntimeModule(ModuleType):
         if stream is None:
             yield
             return
-        before = _C.prototype_exchange_stream(stream)
+        before = _prototype.prototype_exchange_stream(stream)
         try:
             yield
         finally:
-            _C.prototype_exchange_stream(before)
+            _prototype.prototype_exchange_stream(before)
 
     def default_generators(self) -> list[torch.Generator]:
         """One per device."""
         return [
-            _C.prototype_generator(self._type, index) for index in range(self._devices)
+            _prototype.prototype_generator(self._type, index)
+            for index in range(self._devices)
         ]
 
     def manual_seed(self, seed: int) -> None:
         """Seeds the generator of the current device."""
-        _C.prototype_generator(self._type, self.current_device()).manual_seed(seed)
+        _prototype.prototype_generator(self._type, self.current_device()).manual_seed(
+            seed
+        )
 
     def manual_seed_all(self, seed: int) -> None:
         for each in self.default_generators():
             each.manual_seed(seed)
 
     def initial_seed(self) -> int:
-        return _C.prototype_generator(self._type, self.current_device()).initial_seed()
+        return _prototype.prototype_generator(
+            self._type, self.current_device()
+        ).initial_seed()
 
     def get_rng_state(self, device: Device = None) -> torch.Tensor:
         """A copy of the generator's state, uint8 on the CPU. It carries what
         `keep_for_recomputation` asks for."""
         index = self._index(device)
-        state = _C.prototype_generator(self._type, index).get_state()
+        state = _prototype.prototype_generator(self._type, index).get_state()
         if self._kept:
             setattr(state, _KEPT, [save(index) for save, _ in self._kept])
         return state
@@ -129,7 +134,7 @@ class RuntimeModule(ModuleType):
     def set_rng_state(self, new_state: torch.Tensor, device: Device = None) -> None:
         """Raises RuntimeError for what is no state of a generator."""
         index = self._index(device)
-        _C.prototype_generator(self._type, index).set_state(new_state)
+        _prototype.prototype_generator(self._type, index).set_state(new_state)
         for (_, restore), value in zip(
             self._kept, getattr(new_state, _KEPT, ()), strict=False
         ):
@@ -181,9 +186,9 @@ def _device_class(module: RuntimeModule) -> type:
             self._before = -1
 
         def __enter__(self) -> None:
-            self._before = _C.prototype_exchange(module._type, self._index)
+            self._before = _prototype.prototype_exchange(module._type, self._index)
 
         def __exit__(self, *error: object) -> None:
-            _C.prototype_exchange(module._type, self._before)
+            _prototype.prototype_exchange(module._type, self._before)
 
     return device

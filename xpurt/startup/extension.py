@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 
@@ -49,6 +49,19 @@ class Absent(ModuleType):
         raise RuntimeError(f"xpurt is inactive: {self.reason}")
 
 
+class Room(ModuleType):
+    """Stands for an extension module that is loaded when something of it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if _inactive_reason is not None:
+            raise RuntimeError(f"xpurt is inactive: {_inactive_reason}")
+        module = import_module(self.__name__)
+        self.__dict__.update(vars(module))
+        return getattr(module, name)
+
+
 OWN_XPU = (
     "this PyTorch has XPU compiled in, and its own xpu device is left alone. Use it "
     "as it is, or install a PyTorch build without XPU."
@@ -71,6 +84,8 @@ def load() -> bool:
             libraries that it needs is missing.
     """
     first_use.begin()
+    for room in ("lazy", "prototype"):
+        vars(sys.modules["xpurt"])[f"_{room}"] = Room(f"xpurt._{room}")
     if has_own_xpu():
         _leave_out(OWN_XPU)
         return False

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/current_device.h"
+#include "host/api.h"
 
 namespace xpurt {
 
@@ -65,7 +66,7 @@ const Placement* installed_placement() noexcept;
 const PhysicalDevice* find_physical_device(int id) noexcept;
 
 // Number of ordinals; 0 if no placement can be resolved. Never throws.
-c10::DeviceIndex device_count() noexcept;
+XPURT_API c10::DeviceIndex device_count() noexcept;
 
 // The ordinal of that index; for -1, that of the current device. Throws MappingError
 // unless xpu:index exists.

@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include "host/api.h"
 #include "host/mutex.h"
 
 namespace xpurt {
@@ -23,10 +24,10 @@ namespace xpurt {
 void let_python_end() noexcept;
 
 // True once the interpreter finalizes: from then on no other thread gets its lock.
-bool python_ends() noexcept;
+XPURT_API bool python_ends() noexcept;
 
 // Releases the lock, if this thread holds it, for the object's lifetime.
-class WithoutGil {
+class XPURT_API WithoutGil {
  public:
   WithoutGil() {
     if (!Py_IsInitialized() || !PyGILState_Check()) return;
@@ -42,7 +43,7 @@ class WithoutGil {
 };
 
 // Holds the lock for the object's lifetime.
-class WithGil {
+class XPURT_API WithGil {
  public:
   WithGil();
   ~WithGil() { PyGILState_Release(state_); }

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "host/api.h"
+
 namespace xpurt {
 
 struct Interval {
@@ -15,7 +17,7 @@ struct Interval {
 };
 
 // Sorted ranges, with gaps between them.
-class Intervals {
+class XPURT_API Intervals {
  public:
   using List = c10::SmallVector<Interval, 1>;
 

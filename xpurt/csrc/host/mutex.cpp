@@ -9,6 +9,8 @@
 #include <string>
 
 namespace xpurt {
+
+std::atomic<bool> locks_are_checked{false};
 namespace {
 
 // The locks that a thread holds, in the order in which it took them. A plain array, so

@@ -9,6 +9,8 @@
 #include <shared_mutex>
 #include <string_view>
 
+#include "host/api.h"
+
 namespace xpurt {
 
 // Note [Order of locks]
@@ -103,7 +105,7 @@ enum class Rank : uint8_t {
 };
 
 // Whether locks are checked; set by check_locks().
-inline std::atomic<bool> locks_are_checked{false};
+extern XPURT_API std::atomic<bool> locks_are_checked;
 void check_locks(bool on);
 
 const char* name_of(Rank rank) noexcept;
@@ -114,12 +116,12 @@ Rank rank_named(std::string_view name);
 size_t locks_out_of_order() noexcept;
 
 // Raises an error if a lock of this rank is out of order; else counts it as held.
-void enter_lock(Rank rank);
-void leave_lock(Rank rank) noexcept;
+XPURT_API void enter_lock(Rank rank);
+XPURT_API void leave_lock(Rank rank) noexcept;
 
 // Raises an error if the thread holds a lock below the GIL's line. Called where the GIL
 // is about to be taken, or to be released and taken back.
-void check_gil_order();
+XPURT_API void check_gil_order();
 
 // A mutex of the standard library with a rank.
 template <typename Native>

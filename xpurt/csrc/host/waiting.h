@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "host/api.h"
+
 namespace xpurt {
 
 // Returns when `wait` has returned, and throws what it throws. `finished` returns,
@@ -12,7 +14,8 @@ namespace xpurt {
 // In Python's main thread an exception of a signal handler, such as KeyboardInterrupt,
 // ends the call early. `wait` then continues in another thread, so both functions must
 // own what they use, or use what is never destroyed.
-void wait_for_device(const std::function<bool()>& finished, std::function<void()> wait);
+XPURT_API void wait_for_device(const std::function<bool()>& finished,
+                               std::function<void()> wait);
 
 // Runs all of them at the same time: the first one in the calling thread, the others in
 // threads of a Worker. If the system can start no more threads, the calling thread runs

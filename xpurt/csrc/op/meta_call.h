@@ -9,13 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "host/api.h"
+
 namespace xpurt {
 
 // The results of an op as meta tensors: sizes, strides and dtypes. The arguments are at
 // the end of the stack, which stays unchanged. A result that is not a tensor is
 // undefined. Throws what the op throws for invalid arguments.
-std::vector<at::Tensor> meta_call(const c10::OperatorHandle& op,
-                                  const torch::jit::Stack& stack);
+XPURT_API std::vector<at::Tensor> meta_call(const c10::OperatorHandle& op,
+                                            const torch::jit::Stack& stack);
 
 // Whether the op's meta function is in C++, with all checks of the CPU kernel.
 bool has_strict_meta(const c10::FunctionSchema& schema);

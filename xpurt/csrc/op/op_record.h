@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/device_counts.h"
+#include "host/api.h"
 #include "op/row_kernel.h"
 #include "op/tier.h"
 
@@ -70,7 +71,7 @@ struct OpRecord {
 };
 
 // Made at the first call; valid for the life of the process.
-OpRecord& op_record(const c10::OperatorHandle& op);
+XPURT_API OpRecord& op_record(const c10::OperatorHandle& op);
 
 // Called when the op is unregistered: its handle may be reused for another op.
 void retire_op_record(const c10::OperatorHandle& op);
@@ -87,7 +88,7 @@ struct HostKernelEntry {
   const char* overload;
   HostKernel kernel;
 };
-bool has_host_kernel(const c10::OperatorHandle& op);
+XPURT_API bool has_host_kernel(const c10::OperatorHandle& op);
 bool set_host_kernels(std::initializer_list<HostKernelEntry> entries);
 
 void for_each_op_record(const std::function<void(OpRecord&)>& visit);

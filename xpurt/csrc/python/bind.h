@@ -1,4 +1,5 @@
-// The parts of the Python interface; module.cpp calls each once.
+// The parts of the Python interface; each is called once, by module.cpp or by the module
+// of its room.
 #pragma once
 
 #include <pybind11/pybind11.h>

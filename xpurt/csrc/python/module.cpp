@@ -21,6 +21,7 @@
 #include "memory/replica/replica.h"
 #include "native/share.h"
 #include "python/bind.h"
+#include "python/index_errors.h"
 #include "stream/stream.h"
 
 namespace py = pybind11;
@@ -84,15 +85,7 @@ void bind_placement(py::module_& m) {
 }  // namespace xpurt
 
 PYBIND11_MODULE(_C, m) {
-  // A wait throws IndexError for a kernel's fault; pybind11 would make it a
-  // RuntimeError.
-  py::register_local_exception_translator([](std::exception_ptr thrown) {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const c10::IndexError& error) {
-      PyErr_SetString(PyExc_IndexError, error.what_without_backtrace());
-    }
-  });
+  xpurt::translate_index_errors();
   m.attr("torch_version") = TORCH_VERSION;
   m.attr("sycl_version") = std::to_string(__SYCL_COMPILER_VERSION);
   xpurt::bind_locks(m);
@@ -103,7 +96,6 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_device(m);
   xpurt::bind_distributed(m);
   xpurt::bind_lazy(m);
-  xpurt::bind_lazy_backend(m);
   xpurt::bind_learner(m);
   xpurt::bind_raw_pointers(m);
   xpurt::bind_memory(m);
@@ -115,7 +107,6 @@ PYBIND11_MODULE(_C, m) {
   xpurt::bind_ops(m);
   xpurt::bind_planning(m);
   xpurt::bind_policy(m);
-  xpurt::bind_prototype(m);
   xpurt::bind_schedule(m);
   xpurt::register_remaining_ops();
   xpurt::watch_foreign_kernels();

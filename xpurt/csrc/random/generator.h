@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "host/api.h"
 #include "host/mutex.h"
 
 namespace xpurt {
@@ -47,12 +48,12 @@ class PhiloxState {
 // generator of a mapping that has been replaced.
 std::shared_ptr<PhiloxState> state_of(const at::Generator& generator);
 // The same; without a generator, the state of the default generator of xpu:index.
-std::shared_ptr<PhiloxState> state_of(const std::optional<at::Generator>& generator,
-                                      c10::DeviceIndex index);
+XPURT_API std::shared_ptr<PhiloxState> state_of(
+    const std::optional<at::Generator>& generator, c10::DeviceIndex index);
 
 // The default generator of xpu:index; index -1 is the current device.
 const at::Generator& default_generator(c10::DeviceIndex index);
 
-at::Generator make_generator(c10::DeviceIndex index);
+XPURT_API at::Generator make_generator(c10::DeviceIndex index);
 
 }  // namespace xpurt

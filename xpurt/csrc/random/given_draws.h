@@ -1,6 +1,7 @@
 // Random ops that draw from a position that is given, and not from a generator.
 #pragma once
 
+#include "host/api.h"
 #include "random/generator.h"
 
 namespace xpurt {
@@ -13,7 +14,7 @@ namespace xpurt {
 //
 // While one is alive, the random ops of this thread draw from its position on, and
 // generators stay as they are.
-class GivenDraws {
+class XPURT_API GivenDraws {
  public:
   explicit GivenDraws(PhiloxPosition position);
   ~GivenDraws();
@@ -31,6 +32,6 @@ class GivenDraws {
 };
 
 // Takes the position that one op draws from: a given one, or that of `state`.
-PhiloxPosition position_of_draw(PhiloxState& state);
+XPURT_API PhiloxPosition position_of_draw(PhiloxState& state);
 
 }  // namespace xpurt

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "host/api.h"
 #include "op/cost_table.h"
 
 namespace xpurt {
@@ -16,7 +17,7 @@ enum class LearningMode : uint8_t {
 };
 constexpr size_t kLearningModes = 3;
 
-LearningMode learning_mode();
+XPURT_API LearningMode learning_mode();
 
 void set_learning(bool on);
 bool learning_is_on();

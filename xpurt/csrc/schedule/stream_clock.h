@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "host/api.h"
 #include "host/mutex.h"
 #include "schedule/dependences.h"
 #include "schedule/planning/backlog.h"
@@ -17,7 +18,7 @@ namespace xpurt {
 Mutex& scheduler_mutex();
 
 // Microseconds of a steady clock.
-double now_us() noexcept;
+XPURT_API double now_us() noexcept;
 
 // The clock of one stream. Under the mutex.
 struct StreamClock {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "host/api.h"
 #include "host/mutex.h"
 #include "stream/stream_order.h"
 
@@ -85,7 +86,7 @@ class Stream {
 
   // Waits for everything submitted. Releases the GIL during the wait. Throws an
   // asynchronous error once.
-  void wait();
+  XPURT_API void wait();
 
   // The same. Returns, by position, what `clock` returned when the device was done.
   std::vector<double> wait_for_each(double (*clock)());
@@ -184,7 +185,7 @@ constexpr int kHighestPriority = -1;
 // mapping, or if there is no such stream.
 Stream& stream(c10::Stream id);
 
-Stream& current_stream(c10::DeviceIndex index = -1);
+XPURT_API Stream& current_stream(c10::DeviceIndex index = -1);
 c10::Stream current_stream_id(c10::DeviceIndex index = -1);
 c10::Stream default_stream_id(c10::DeviceIndex index);
 c10::Stream pool_stream_id(c10::DeviceIndex index, int priority);
@@ -198,6 +199,6 @@ std::vector<Stream*> busy_streams(c10::DeviceIndex index);
 // Waits for every stream of an ordinal, or of the whole process, including those of
 // replaced mappings. Throws the first asynchronous error after all waits have ended.
 void synchronize_device(c10::DeviceIndex index);
-void synchronize_all();
+XPURT_API void synchronize_all();
 
 }  // namespace xpurt

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "host/api.h"
+
 namespace xpurt {
 
 // Note [Two forms]
@@ -56,7 +58,7 @@ struct FormTurn {
 
 // Chooses for the calls of one class. The first form is in use at the start. It has no
 // clock, and is not thread-safe.
-class TwoForms {
+class XPURT_API TwoForms {
  public:
   static constexpr int kTurns = 4;  // of a round
   static constexpr int kMostRounds = 12;

@@ -1,4 +1,4 @@
-#include "python/derivative.h"
+#include "python/prototype/derivative.h"
 
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/library.h>

@@ -8,7 +8,7 @@
 #include "prototype/prototype_parts.h"
 #include "prototype/sycl_memory.h"
 #include "python/bind.h"
-#include "python/derivative.h"
+#include "python/prototype/derivative.h"
 #include "python/queue_capsule.h"
 
 namespace py = pybind11;

@@ -1,0 +1,39 @@
+"""The types of the functions of csrc/python/prototype."""
+
+from collections.abc import Callable, Sequence
+
+from torch import Generator, Stream
+
+def make_prototype_device(
+    type: str, behind: str, count: int, sycl_devices: Sequence[int]
+) -> None:
+    """A device of a type without one. behind: "cpu" or "xpu". sycl_devices: the addresses of
+    the `sycl::device` objects that have the memory, one per device; empty if it is that of
+    `behind`."""
+
+def register_derivative(op: str, type: str, function: Callable[..., object]) -> None:
+    """Autograd calls `function` for the op on tensors of the type, from now on."""
+
+def prototype_copies(type: str) -> bool:
+    """Whether the CPU's kernels get copies, as the host can't read the memory."""
+
+def prototype_queue(stream: Stream) -> object:
+    """A capsule, as `xpurt.mapping.queue_from_capsule` takes it."""
+
+def prototype_current(type: str) -> int: ...
+def prototype_exchange(type: str, index: int) -> int:
+    """Sets this thread's current device, and returns the one before."""
+
+def prototypes() -> list[str]:
+    """The device types that have a prototype."""
+
+def prototype_calls(type: str) -> list[tuple[str, bool, int, int, float]]:
+    """Op, whether the vendor's kernel ran, calls, bytes copied, seconds."""
+
+def count_vendor_kernels(type: str) -> None:
+    """From now on calls of kernels that the vendor has registered are counted."""
+
+def reset_prototype_calls(type: str) -> None: ...
+def prototype_generator(type: str, index: int) -> Generator: ...
+def prototype_stream(type: str, index: int) -> Stream: ...
+def prototype_exchange_stream(stream: Stream) -> Stream: ...
