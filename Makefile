@@ -7,8 +7,8 @@
 # make test-pocl   kernels on PoCL, another vendor's OpenCL driver for CPUs: 160 MB of packages
 # make test-rusticl   kernels on rusticl, a driver without unified shared memory: 80 MB of packages
 # make test-bystander   PyTorch's own tests on CPU tensors, with xpurt and without: 27 MB
-# make wheels     the wheel for this Python and PyTorch, into dist
-# make release-check   install that wheel in an empty environment, and use it
+# make wheels     the wheels for this Python and PyTorch, into dist
+# make release-check   install them in an empty environment, and use them
 # make matrix     quick tests for each supported version of PyTorch: 5 GB for each
 # make sanitize   tests on builds with AddressSanitizer and ThreadSanitizer; half an hour
 # make mutants    200 small changes of the sources, of which tests have to find 95%: hours
@@ -39,6 +39,8 @@ endif
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+# xpurt with an extra, and xpurt-tools: they have one version, so they are installed together.
+EDITABLE = PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable tools --editable
 STAMPS := $(VENV)/stamps
 # Named after the requirement, so that another one is another file.
 TORCH_STAMP := $(STAMPS)/torch-$(subst =,-,$(subst /,-,$(subst *,x,$(TORCH))))
@@ -124,7 +126,7 @@ release-check: wheels
 
 # Where PYTHONDONTWRITEBYTECODE is set, each process would compile the sources anew.
 install: $(STAMPS)/extension
-	@$(BIN)/python -m compileall -q xpurt xpurt_autoload.py pytest_xpurt.py
+	@$(BIN)/python -m compileall -q xpurt tools/xpurt_tools xpurt_autoload.py pytest_xpurt.py
 
 # Without --clear, `python -m venv` would accept a half-made environment.
 $(STAMPS)/venv:
@@ -149,12 +151,12 @@ $(TORCH_STAMP): $(STAMPS)/venv
 
 # Without build isolation the extension is built for the torch that it will run on, and
 # a second build reuses the objects of the first one in build/.
-$(STAMPS)/package: $(TORCH_STAMP) pyproject.toml setup.py xpurt/torch_versions.py $(wildcard release/*.py)
+$(STAMPS)/package: $(TORCH_STAMP) pyproject.toml setup.py tools/pyproject.toml tools/setup.py xpurt/torch_versions.py $(wildcard release/*.py)
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(STAMPS)/build-requires.txt
 	$(PIP) install -r $(STAMPS)/build-requires.txt
 	@$(BIN)/python release/build_backend.py > $(STAMPS)/compile-requires.txt
 	$(PIP) install -r $(STAMPS)/compile-requires.txt
-	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[demo]'
+	$(EDITABLE) '.[demo]'
 	@touch $@ $(STAMPS)/extension
 
 $(STAMPS)/extension: $(STAMPS)/package $(CPP) $(CPP_FOLDERS)
@@ -162,18 +164,18 @@ $(STAMPS)/extension: $(STAMPS)/package $(CPP) $(CPP_FOLDERS)
 	@touch $@
 
 $(STAMPS)/tools: $(STAMPS)/package
-	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[test,dev]'
+	$(EDITABLE) '.[test,dev]'
 	@touch $@
 
 $(STAMPS)/wheels: $(STAMPS)/package
-	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[wheels]'
+	$(EDITABLE) '.[wheels]'
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/package
-	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable '.[docs]'
+	$(EDITABLE) '.[docs]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(CUDA_VENV) build dist *.egg-info xpurt/_built_for.py .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(CUDA_VENV) build dist *.egg-info tools/*.egg-info xpurt/_built_for.py .mypy_cache .ruff_cache .pytest_cache
 	find xpurt -name '*.so' -delete
-	find xpurt tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find xpurt tools tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,5 @@
-"""Builds the wheel for this Python and the installed PyTorch: `make wheels`.
+"""Builds the wheel for this Python and the installed PyTorch, and that of xpurt-tools:
+`make wheels`.
 
     python release/build_wheels.py [--directory DIRECTORY]
 
@@ -18,7 +19,13 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from package_version import ROOT
-from wheel_contents import EXTENSION, faults, files_of_the_tree
+from wheel_contents import (
+    EXTENSION,
+    faults,
+    faults_of_tools,
+    files_of_the_tools,
+    files_of_the_tree,
+)
 
 IN_OTHER_PACKAGES = (
     "libtorch*.so",
@@ -40,6 +47,18 @@ def build(folder: Path) -> Path:
     _run("pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, ROOT)
     (wheel,) = folder.glob("xpurt-*.whl")
     return wheel
+
+
+def build_tools(directory: Path) -> Path:
+    """Builds the wheel of xpurt-tools in the directory. Ends if it is not complete."""
+    shutil.rmtree(ROOT / "build" / "tools", ignore_errors=True)
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("-q", "--no-deps", "--no-build-isolation")
+        _run("pip", "wheel", *options, "-w", folder, ROOT / "tools")
+        (built,) = Path(folder).glob("xpurt_tools-*.whl")
+        if found := faults_of_tools(built, files_of_the_tools()):
+            sys.exit("\n".join([f"{built.name} is not complete:", *found]))
+        return Path(shutil.copy(built, directory))
 
 
 def with_tag(wheel: Path, directory: Path) -> Path:
@@ -104,7 +123,8 @@ def main() -> None:
     if found:
         wheel.unlink()
         sys.exit("\n".join([f"{wheel.name} is not complete:", *found]))
-    print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB)")
+    for made in (wheel, build_tools(directory)):
+        print(f"{made} ({made.stat().st_size / 1e6:.1f} MB)")
     if (linux := linux_of(wheel.name)) > PYTORCH_TAG:
         print(
             f"It needs glibc {linux[0]}.{linux[1]}, since this compiler's libraries are "

@@ -2,8 +2,8 @@
 
     python release/check_release.py WHEEL [--torch REQUIREMENT] [--beside FOLDER]
 
-It makes an empty environment in a temporary folder, installs PyTorch and the wheel, and
-uses them there: without a compiler, without this tree in the path of imports. Each step
+It makes an empty environment in a temporary folder, installs PyTorch, the wheel and the
+wheel of xpurt-tools beside it, and uses them there: without a compiler, without this tree in the path of imports. Each step
 is printed with its time. The exit status is 1 if a step fails; its output is printed.
 
 --beside names a folder site-packages whose PyTorch, SYCL and other packages are used
@@ -17,10 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from package_version import ROOT, project
+from package_version import ROOT, project, version_of_tools
 from wheel_contents import series_of
 
 # A minute or two; they need no compiler, and of the extra `test` only these packages.
@@ -54,14 +55,25 @@ def version_of(wheel: Path) -> str:
     return wheel.name.split("-")[1]
 
 
-def installation(python: str, wheel: Path, torch: str, beside: Path | None) -> Step:
+def tools_of(wheel: Path, series: str) -> Path:
+    """The wheel of xpurt-tools that belongs to a wheel of xpurt, in its folder."""
+    version = version_of_tools(version_of(wheel), series)
+    return wheel.with_name(f"xpurt_tools-{version}-py3-none-any.whl")
+
+
+def installation(
+    python: str, wheels: Sequence[Path], torch: str, beside: Path | None
+) -> Step:
+    """wheels: of xpurt, and of xpurt-tools."""
+    wheel, tools = map(str, wheels)
     pip = [python, "-m", "pip", "install", "-q"]
     if beside is None:
         extra = project()["optional-dependencies"]["test"]
         tests = [each for each in extra if each.startswith(TEST_PACKAGES)]
-        command = [*pip, torch, f"{wheel}[demo]", *tests]
-        return Step("install PyTorch and the wheel", command)
-    return Step(f"install the wheel beside {beside}", [*pip, "--no-deps", str(wheel)])
+        command = [*pip, torch, f"{wheel}[demo]", tools, *tests]
+        return Step("install PyTorch and the wheels", command)
+    command = [*pip, "--no-deps", wheel, tools]
+    return Step(f"install the wheels beside {beside}", command)
 
 
 def uses(python: str, version: str) -> list[Step]:
@@ -72,6 +84,7 @@ def uses(python: str, version: str) -> list[Step]:
         Step("import torch alone", [python, "-c", ADDITION]),
         Step("doctor", [*run, "xpurt", "doctor"]),
         Step("demo", [*run, "xpurt", "demo", "--epochs", "2"]),
+        Step("tools", [*run, "xpurt", "bench", "--quick", "--suite", "reduce"]),
         Step("tests", [*run, "pytest", "-q", "-x", "--xpu-mapping", "CPU", *TESTS]),
     ]
 
@@ -120,6 +133,9 @@ def main() -> None:
     series = series_of(version_of(wheel))
     if series is None:
         parser.error(f"{wheel.name} names no supported PyTorch, as +pt2.13 does")
+    tools = tools_of(wheel, series)
+    if not tools.is_file():
+        parser.error(f"there is no file {tools}: `make wheels` builds it, too")
     torch = options.torch or f"torch=={series}.*"
     with tempfile.TemporaryDirectory(prefix="xpurt-release-") as name:
         folder = Path(name)
@@ -131,7 +147,7 @@ def main() -> None:
             (packages / "beside.pth").write_text(f"{options.beside.resolve()}\n")
         copy_tests(folder)
         variables = environment(folder, made / "bin")
-        first = installation(python, wheel, torch, options.beside)
+        first = installation(python, (wheel, tools), torch, options.beside)
         if not passes(first, folder, variables):
             sys.exit(1)
         results = [

@@ -2,7 +2,8 @@
 
 The source tree serves several series of PyTorch (xpurt/torch_versions.py). A wheel is
 compiled for the PyTorch that is installed: it requires that series alone, and its version
-ends in `+pt2.15`. A source archive has neither.
+ends in `+pt2.15`. A source archive has neither, and so has xpurt-tools, which is no
+compiled code.
 """
 
 import runpy
@@ -99,6 +100,28 @@ def version_arguments(series: str | None) -> dict[str, Any]:
         metadata = message_from_string(of_archive.read_text())
         return {"version": with_pytorch(metadata["Version"], series)}
     return {"use_scm_version": scm_options(series)}
+
+
+def version_of_tree() -> str:
+    """The version of a source archive of the tree, and of xpurt-tools."""
+    arguments = version_arguments(None)
+    if "version" in arguments:
+        return str(arguments["version"])
+    from setuptools_scm import get_version  # it is there where something is built
+
+    return get_version(**arguments["use_scm_version"])
+
+
+def version_of_tools(version: str, series: str) -> str:
+    """The version of the xpurt-tools that belongs to a wheel of xpurt for a series."""
+    public, _, local = version.partition("+")
+    rest = local.removeprefix(f"pt{series}").removeprefix(".")
+    return public + _local(None, [rest] if rest else [])
+
+
+def requirement_of_tools(version: str) -> str:
+    """What xpurt-tools of a version requires: that xpurt, for any PyTorch."""
+    return f"xpurt=={version.partition('+')[0]}"
 
 
 def scm_options(series: str | None) -> dict[str, Any]:

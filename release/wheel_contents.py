@@ -1,4 +1,5 @@
-"""What a wheel of xpurt has to contain, and what it must not; read from its list of files."""
+"""What the wheels of xpurt and xpurt-tools have to contain, and what they must not; read
+from their lists of files."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +7,7 @@ from email import message_from_string
 from pathlib import Path
 from zipfile import ZipFile
 
-from package_version import ROOT, SERIES
+from package_version import ROOT, SERIES, requirement_of_tools
 
 # Files of the tree that programs use, beside Python's. Names as in pyproject.toml's
 # package-data; the tree is asked, so a file that is forgotten there is missing here.
@@ -21,19 +22,39 @@ COMPILED = (
 )
 SOURCES = (".c", ".cpp", ".cc", ".h", ".hpp")
 ENDS = [f"+pt{series}" for series in SERIES]
+OTHER_FOLDERS = {
+    "tests",
+    "docs",
+    "release",
+    "examples",
+    "build",
+    "tools",
+    "xpurt_tools",
+}
 METADATA = ("Summary", "License-Expression", "Requires-Python", "Classifier")
 
 
 def files_of_the_tree(root: Path = ROOT) -> set[str]:
     """The files of the package that a wheel has to contain, compiled ones apart."""
     found = {file.name for file in root.glob("*xpurt*.py")}
-    for file in (root / "xpurt").rglob("*"):
+    found |= _files_of(root, "xpurt")
+    return {name for name in found if (root / name).is_file()}
+
+
+def files_of_the_tools(root: Path = ROOT / "tools") -> set[str]:
+    """The files that a wheel of xpurt-tools has to contain."""
+    return {name for name in _files_of(root, "xpurt_tools") if (root / name).is_file()}
+
+
+def _files_of(root: Path, package: str) -> set[str]:
+    found = set()
+    for file in (root / package).rglob("*"):
         name = file.relative_to(root).as_posix()
         if "__pycache__" in name or "/csrc/" in name or name in COMPILED:
             continue
         if file.suffix in DATA | {".py"} or name.startswith(HEADERS):
             found.add(name)
-    return {name for name in found if (root / name).is_file()}
+    return found
 
 
 def faults(wheel: Path, wanted: set[str]) -> list[str]:
@@ -41,15 +62,36 @@ def faults(wheel: Path, wanted: set[str]) -> list[str]:
 
     wanted: names of files, with slashes, as `files_of_the_tree` returns them.
     """
+    names, metadata = _names_and_metadata(wheel)
     with ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-        metadata = next(
-            archive.read(name).decode()
-            for name in names
-            if name.endswith(".dist-info/METADATA")
-        )
         built_for = archive.read(BUILT_FOR).decode() if BUILT_FOR in names else ""
     return [*_faults_of_files(names, wanted), *_faults_of_metadata(metadata, built_for)]
+
+
+def faults_of_tools(wheel: Path, wanted: set[str]) -> list[str]:
+    """The same for a wheel of xpurt-tools, whose files `files_of_the_tools` returns."""
+    names, text = _names_and_metadata(wheel)
+    found = [
+        f"{name} is missing: list it in tools/pyproject.toml, package-data"
+        for name in sorted(wanted - names)
+    ]
+    found += [
+        f"{name} is outside of the package"
+        for name in sorted(names)
+        if not name.startswith(("xpurt_tools/", "xpurt_tools-"))
+    ]
+    metadata = message_from_string(text)
+    requirement = requirement_of_tools(metadata["Version"])
+    if metadata.get_all("Requires-Dist") != [requirement]:
+        found.append(f"{requirement} is not what it requires")
+    return found
+
+
+def _names_and_metadata(wheel: Path) -> tuple[set[str], str]:
+    with ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        (metadata,) = (n for n in names if n.endswith(".dist-info/METADATA"))
+        return names, archive.read(metadata).decode()
 
 
 def _faults_of_files(names: set[str], wanted: set[str]) -> Iterator[str]:
@@ -58,7 +100,7 @@ def _faults_of_files(names: set[str], wanted: set[str]) -> Iterator[str]:
     for name in sorted(names):
         if name.endswith(SOURCES) and not name.startswith(HEADERS):
             yield f"{name} is a source of the extension, which no program needs"
-        if name.split("/")[0] in {"tests", "docs", "release", "examples", "build"}:
+        if name.split("/")[0] in OTHER_FOLDERS:
             yield f"{name} is outside of the package"
     for name in EXTENSIONS:
         pattern = rf"xpurt/{name}\..*\.so"

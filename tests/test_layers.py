@@ -15,13 +15,14 @@ from test_csrc_layers import may_include
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "xpurt"
+TOOLS = ROOT / "tools" / "xpurt_tools"
 CSRC = PACKAGE / "csrc"
 
 LONGEST_FILE = 420  # lines; the aim is 400
 FULLEST_FOLDER = 40  # files
 
 # Modules that lie in the package's own folder, and the room that each belongs to. Any
-# other name below xpurt is a room by itself.
+# other name below xpurt is a room by itself, and so is each below xpurt_tools.
 ROOM_OF_MODULE = {
     "_C": "base",
     "_built_for": "base",
@@ -53,11 +54,16 @@ IMPORTED_BY_NAME = {
     "xpurt.kernels.winograd",
     "xpurt.mapping.inventory",
     "xpurt.mapping.rank_placement",
-    "xpurt.mapping.auto.simulation",
+    "xpurt.command_line.arguments",
+    "xpurt.mapping.auto.planning",
     "xpurt.quantization.in_plain_ops",
     "xpurt.quantization.weights",
 }
 
+TOOL_ROOMS = {
+    f"xpurt_tools.{name}"
+    for name in ("workloads", "simulation", "vendor_package", "bench", "conformance")
+}
 BELOW_XPU = {"base", "startup", "text", "kernels", "mapping", "streams"}
 BELOW_TOOLS = BELOW_XPU | {
     "reports", "xpu", "compiler", "functional", "lazy", "distributed", "runtime", "sharing", "virtual_gpu",
@@ -82,7 +88,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "xpu": BELOW_XPU,
     "compiler": {"base", "functional", "kernels", "mapping", "streams", "xpu"},
     "lazy": {"base", "text", "kernels", "streams", "xpu", "compiler"},
-    "prototype": {"base", "kernels", "mapping", "runtime"},
+    "prototype": {"base", "startup", "kernels", "mapping", "runtime"},
     "distributed": {"base", "streams", "xpu"},
     "runtime": BELOW_XPU | {"xpu"},
     "sharing": BELOW_XPU | {"xpu"},
@@ -96,11 +102,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"cpu_tensors", "fused_ops", "optimization", "quantization"},
     "autoload": {"face"},
     "testing": BELOW_TOOLS | {"face"},
-    "bench": BELOW_TOOLS | {"face", "testing"},
-    "conformance": BELOW_TOOLS | {"face", "testing"},
     "demo": BELOW_TOOLS | {"face"},
     "command_line": BELOW_TOOLS
-    | {"autoload", "calibration", "face", "testing", "bench", "conformance", "demo"},
+    | {"autoload", "calibration", "face", "testing", "demo"},
+    # The other package. No room of xpurt imports one of these.
+    "xpurt_tools": set(),
+    "xpurt_tools.workloads": set(),
+    "xpurt_tools.simulation": {"base", "mapping", "xpurt_tools.workloads"},
+    "xpurt_tools.vendor_package": set(),
+    "xpurt_tools.bench": BELOW_TOOLS | {"face", "xpurt_tools.simulation"},
+    "xpurt_tools.conformance": BELOW_TOOLS | {"face", "testing"},
+    "xpurt_tools.commands": BELOW_TOOLS | {"face", "command_line"} | TOOL_ROOMS,
 }
 
 
@@ -115,12 +127,16 @@ KERNELS_MAY_IMPORT: dict[str, set[str]] = {
     "": {"kinds", "rows", "sources", "cache", "costs"},
 }
 
-OUR_TOP_LEVEL = {"xpurt", *(path.stem for path in ROOT.glob("*xpurt*.py"))}
-PYTHON_FILES = [*ROOT.glob("*xpurt*.py"), *sorted(PACKAGE.rglob("*.py"))]
+OUR_TOP_LEVEL = {
+    *("xpurt", "xpurt_tools"),
+    *(path.stem for path in ROOT.glob("*xpurt*.py")),
+}
+FILES_OF_XPURT = [*ROOT.glob("*xpurt*.py"), *sorted(PACKAGE.rglob("*.py"))]
+PYTHON_FILES = [*FILES_OF_XPURT, *sorted(TOOLS.rglob("*.py"))]
 CPP_FILES = sorted(p for p in PACKAGE.rglob("*") if p.suffix in {".cpp", ".h", ".c"})
 FOLDERS = sorted(
     path
-    for path in [PACKAGE, *PACKAGE.rglob("*")]
+    for path in [PACKAGE, *PACKAGE.rglob("*"), TOOLS, *TOOLS.rglob("*")]
     if path.is_dir() and path.name != "__pycache__"
 )
 TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
@@ -128,7 +144,8 @@ TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 
 def module_name(path: Path) -> str:
     """`xpurt.mapping.spec` for xpurt/mapping/spec.py, `xpurt` for its __init__.py."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
+    root = TOOLS.parent if TOOLS in [path, *path.parents] else ROOT
+    parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -136,6 +153,8 @@ def room_of(module: str) -> str:
     parts = module.split(".")
     if parts[0] == "xpurt" and len(parts) == 1:
         return "face"
+    if parts[0] == "xpurt_tools":
+        return ".".join(parts[:2])
     name = parts[0] if parts[0] != "xpurt" else parts[1]
     return ROOM_OF_MODULE.get(name, name)
 
@@ -143,7 +162,8 @@ def room_of(module: str) -> str:
 def imports_of(source: str) -> set[str]:
     """Every module of ours that `source` imports, anywhere in it.
 
-    `from xpurt import x` counts as `xpurt.x` where that is a module, else as `xpurt`.
+    `from xpurt import x` counts as `xpurt.x` where that is a module that the face of xpurt
+    does not export, else as `xpurt`.
     """
     found = set()
     for node in ast.walk(ast.parse(source)):
@@ -153,15 +173,27 @@ def imports_of(source: str) -> set[str]:
             assert node.level == 0, "a relative import"
             for alias in node.names:
                 below = f"{node.module}.{alias.name}"
-                found.add(below if is_module(below) else str(node.module))
+                inner = is_module(below) and not exports(str(node.module), alias.name)
+                found.add(below if inner else str(node.module))
     return {name for name in found if name.split(".")[0] in OUR_TOP_LEVEL}
 
 
 def is_module(name: str) -> bool:
     if name in ("xpurt._C", "xpurt._lazy", "xpurt._prototype"):
         return True
-    path = ROOT.joinpath(*name.split("."))
+    path = path_of(name)
     return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
+
+
+def path_of(module: str) -> Path:
+    root = TOOLS.parent if module.startswith("xpurt_tools") else ROOT
+    return root.joinpath(*module.split("."))
+
+
+def exports(package: str, name: str) -> bool:
+    """Whether `__all__` of a package has the name."""
+    face = path_of(package) / "__init__.py"
+    return face.exists() and f'    "{name}",\n' in face.read_text()
 
 
 def faults(importer: str, source: str) -> list[str]:
@@ -295,6 +327,13 @@ def test_the_table_has_no_circle(table: dict[str, set[str]]) -> None:
             "past the face of mapping",
         ),
         ("xpurt.attic", "import torch", "is in no room"),
+        ("xpurt.demo", "import xpurt_tools", "may not import xpurt_tools"),
+        ("xpurt_tools.attic", "import torch", "is in no room"),
+        (
+            "xpurt_tools.workloads.grids",
+            "from xpurt_tools import simulation",
+            "may not import xpurt_tools.simulation",
+        ),
     ],
 )
 def test_a_fault_is_seen(importer: str, source: str, fault: str) -> None:

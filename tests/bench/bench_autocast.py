@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import xpurt
-from xpurt.bench.models import resnet18
+from xpurt_tools.bench.models import resnet18
 
 Block = Callable[[], contextlib.AbstractContextManager[object]]
 

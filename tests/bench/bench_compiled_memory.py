@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.profiler import profile
 
 import xpurt
-from xpurt.bench.models import gpt
+from xpurt_tools.bench.models import gpt
 
 CASES = (
     ("cpu", "eager", "auto"),

@@ -17,10 +17,10 @@ import sys
 import threading
 import time
 
-from xpurt.bench.auto.case import ALONE
-from xpurt.bench.auto.cases import CASES
-from xpurt.bench.auto.mapping_process import AUTO_MAPPING, mapping_processes
-from xpurt.bench.auto.run import calls_of_measurement
+from xpurt_tools.bench.auto.case import ALONE
+from xpurt_tools.bench.auto.cases import CASES
+from xpurt_tools.bench.auto.mapping_process import AUTO_MAPPING, mapping_processes
+from xpurt_tools.bench.auto.run import calls_of_measurement
 
 MINUTE_S = 60.0
 WARM_S = 4.0

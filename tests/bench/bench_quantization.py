@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 import xpurt
-from xpurt.bench.models import TransformerLayer, resnet18
-from xpurt.bench.networks import decoder
+from xpurt_tools.bench.models import TransformerLayer, resnet18
+from xpurt_tools.bench.networks import decoder
 
 WIDTH, HEADS, LAYERS = 768, 12, 12
 

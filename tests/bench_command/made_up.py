@@ -1,10 +1,10 @@
 """Suites and results that no device made."""
 
-from xpurt.bench.limits import Limits
-from xpurt.bench.results import OtherResult, RowResult, SuiteResult
-from xpurt.bench.row import LARGE, Reach, Suite
-from xpurt.bench.timing import Ratio
 from xpurt.reports import Machine
+from xpurt_tools.bench.limits import Limits
+from xpurt_tools.bench.results import OtherResult, RowResult, SuiteResult
+from xpurt_tools.bench.row import LARGE, Reach, Suite
+from xpurt_tools.bench.timing import Ratio
 
 LIMITS = Limits(
     triad=20.0,

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from xpurt.bench import BadRequest, Request
-from xpurt.bench.auto import run
-from xpurt.bench.auto.calibration_loop import MOST, CalibrationLoop
-from xpurt.bench.auto.case import ALONE, AutoCase, Limit
-from xpurt.bench.auto.cases import CASES, CO_EXECUTED, GROUP_LIMITS
-from xpurt.bench.auto.mapping_process import MappingProcess
-from xpurt.bench.auto.measured import Measured, group_sentences
-from xpurt.bench.auto.memory_rate import memory_gain
-from xpurt.bench.auto.report import SECTION, as_table
-from xpurt.bench.auto.training import NETWORKS
+from xpurt_tools.bench import BadRequest, Request
+from xpurt_tools.bench.auto import run
+from xpurt_tools.bench.auto.calibration_loop import MOST, CalibrationLoop
+from xpurt_tools.bench.auto.case import ALONE, AutoCase, Limit
+from xpurt_tools.bench.auto.cases import CASES, CO_EXECUTED, GROUP_LIMITS
+from xpurt_tools.bench.auto.mapping_process import MappingProcess
+from xpurt_tools.bench.auto.measured import Measured, group_sentences
+from xpurt_tools.bench.auto.memory_rate import memory_gain
+from xpurt_tools.bench.auto.report import SECTION, as_table
+from xpurt_tools.bench.auto.training import NETWORKS
 
 
 def case(most: float, against: tuple[str, ...] = ALONE, group: str = "") -> AutoCase:

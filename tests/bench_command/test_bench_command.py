@@ -9,10 +9,10 @@ import torch
 
 import xpurt
 from bench_command.made_up import LIMITS
-from xpurt.bench import SUITES, BadRequest, Request, run_bench
-from xpurt.bench.row import Row, Suite, Unavailable, Work, on
-from xpurt.bench.timing import Budget
 from xpurt.command_line import cli
+from xpurt_tools.bench import SUITES, BadRequest, Request, run_bench
+from xpurt_tools.bench.row import Row, Suite, Unavailable, Work, on
+from xpurt_tools.bench.timing import Budget
 
 SHORT = Budget(seconds=10, fewest=2, most=2)
 

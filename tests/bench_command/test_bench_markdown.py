@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from bench_command.made_up import LIMITS, MACHINE, results
-from xpurt.bench import markdown
-from xpurt.bench.markdown import section, update
-from xpurt.bench.row import on
 from xpurt.text.markdown_section import BadMarkers, line_of
+from xpurt_tools.bench import markdown
+from xpurt_tools.bench.markdown import section, update
+from xpurt_tools.bench.row import on
 
 
 @pytest.fixture

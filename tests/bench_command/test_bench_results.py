@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from bench_command.made_up import FAILED, FAST, LIMITS, SLOW, ratio, results, suite
-from xpurt.bench.report import (
+from xpurt_tools.bench.report import (
     duration,
     limits_sentence,
     suite_table,
     target_table,
 )
-from xpurt.bench.results import OtherResult, SuiteResult, geomean
-from xpurt.bench.row import Mean, Row, Work
+from xpurt_tools.bench.results import OtherResult, SuiteResult, geomean
+from xpurt_tools.bench.row import Mean, Row, Work
 
 
 def no_work(device: torch.device) -> Work:

@@ -4,9 +4,9 @@ import numpy
 import pytest
 import torch
 
-from xpurt.bench.row import Row, tensors_in
-from xpurt.bench.suites import SUITES
-from xpurt.bench.suites.compile import COMPILE
+from xpurt_tools.bench.row import Row, tensors_in
+from xpurt_tools.bench.suites import SUITES
+from xpurt_tools.bench.suites.compile import COMPILE
 
 CPU = torch.device("cpu")
 SMALL_SUITES = ("dispatch", "pointwise-64k")

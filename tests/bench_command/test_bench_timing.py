@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from xpurt.bench import timing
-from xpurt.bench.timing import Budget, Side, Times, interleaved, ratio_of
+from xpurt_tools.bench import timing
+from xpurt_tools.bench.timing import Budget, Side, Times, interleaved, ratio_of
 
 
 class Clock:

@@ -9,17 +9,23 @@ import torch
 
 import xpurt
 from bench_command.made_up import LIMITS
-from xpurt.bench import processor
-from xpurt.bench.measure import measure
-from xpurt.bench.models import Case, Residual, mlp
-from xpurt.bench.networks import Bottleneck, EncoderLayer, Inference, decoder, resnet
-from xpurt.bench.report import suite_table
-from xpurt.bench.results import SuiteResult
-from xpurt.bench.row import Row, Suite, Unavailable, tensors_in
-from xpurt.bench.suites.cpu_kernels import kernel_row
-from xpurt.bench.suites.optimize import OPTIMIZE, beside_compiled, inference_rows
-from xpurt.bench.suites.optimize_train import training_rows
-from xpurt.bench.timing import Budget
+from xpurt_tools.bench import processor
+from xpurt_tools.bench.measure import measure
+from xpurt_tools.bench.models import Case, Residual, mlp
+from xpurt_tools.bench.networks import (
+    Bottleneck,
+    EncoderLayer,
+    Inference,
+    decoder,
+    resnet,
+)
+from xpurt_tools.bench.report import suite_table
+from xpurt_tools.bench.results import SuiteResult
+from xpurt_tools.bench.row import Row, Suite, Unavailable, tensors_in
+from xpurt_tools.bench.suites.cpu_kernels import kernel_row
+from xpurt_tools.bench.suites.optimize import OPTIMIZE, beside_compiled, inference_rows
+from xpurt_tools.bench.suites.optimize_train import training_rows
+from xpurt_tools.bench.timing import Budget
 
 SHORT = Budget(seconds=10, fewest=2, most=2)
 CPU = torch.device("cpu")

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from xpurt.command_line import cli, co_execution_table, policy_table
-from xpurt.mapping import workloads
+from xpurt.command_line import cli
+from xpurt_tools import workloads
+from xpurt_tools.commands import co_execution_table, policy_table
 
 TOGETHER = f"{policy_table.CO_EXECUTION.begin}\nold\n{policy_table.CO_EXECUTION.end}\n"
 PAGE = f"# AUTO\n\n{policy_table.TABLES.begin}\nold\n{policy_table.TABLES.end}\n\n{TOGETHER}and more\n"

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from xpurt.command_line import cli, rank_check
-from xpurt.mapping.auto.simulation import Layer
+from xpurt.command_line import cli
+from xpurt_tools.commands import rank_check
+from xpurt_tools.simulation import Layer
 
 LATENCY_US, BYTES_PER_US = 100.0, 1e3
 LAYERS, OTHER_US = [Layer(1 << 20, 5e4), Layer(1 << 20, 3e4)], 2e4

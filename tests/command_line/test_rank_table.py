@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from xpurt.bench import Case
-from xpurt.command_line import cli, rank_table
-from xpurt.mapping.auto.simulation import buckets_of
+from xpurt.command_line import cli
+from xpurt_tools.bench import Case
+from xpurt_tools.commands import rank_table
+from xpurt_tools.simulation import buckets_of
 
 
 def small() -> Case:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from xpurt.conformance import Settings
+from xpurt_tools.conformance import Settings
 
 FOLDER = str(Path(__file__).parent)
 

@@ -10,7 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.testing._internal.opinfo.core import ErrorInput, OpInfo, SampleInput
 
-from xpurt.conformance.databases import Entry
+from xpurt_tools.conformance.databases import Entry
 
 DTYPES = (torch.float32, torch.int64)
 

@@ -71,10 +71,10 @@ def cases_of(kind: str) -> Iterator[tuple[str, Any, Any, int]]:
     runs, then those of the whole sweep, one of each call in turn."""
     import test_shapes
 
-    from xpurt.conformance.sweeps.shapes_calls import CALLS
-    from xpurt.conformance.sweeps.shapes_cases import whole
-    from xpurt.conformance.sweeps.shapes_constants import constants
-    from xpurt.conformance.sweeps.shapes_covering import covering
+    from xpurt_tools.conformance.sweeps.shapes_calls import CALLS
+    from xpurt_tools.conformance.sweeps.shapes_cases import whole
+    from xpurt_tools.conformance.sweeps.shapes_constants import constants
+    from xpurt_tools.conformance.sweeps.shapes_covering import covering
 
     if calls := test_shapes.sampled(kind):
         for number, case in enumerate(covering(calls, constants())):
@@ -103,8 +103,8 @@ def message_of(call: Any, case: Any, number: int) -> str:
     """What is wrong with the result; "" if nothing is."""
     import torch
 
-    from xpurt.conformance.record import Record
-    from xpurt.conformance.sweeps import shapes
+    from xpurt_tools.conformance.record import Record
+    from xpurt_tools.conformance.sweeps import shapes
 
     record = Record(call.name, "", "", lambda where: None)
     shapes.run_case(call, case, getattr(torch, call.dtypes[0]), record, number)

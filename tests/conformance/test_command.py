@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from xpurt.conformance import Settings, run_conformance
+from xpurt_tools.conformance import Settings, run_conformance
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from xpurt.conformance import KNOWN_FAILURES_COMPILED, Settings, run_conformance
-from xpurt.conformance.pairs import Pair
-from xpurt.conformance.pool import run_pairs
+from xpurt_tools.conformance import KNOWN_FAILURES_COMPILED, Settings, run_conformance
+from xpurt_tools.conformance.pairs import Pair
+from xpurt_tools.conformance.pool import run_pairs
 
 SAMPLED = Settings(
     dtypes=("float32",),

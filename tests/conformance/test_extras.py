@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from xpurt.conformance.extras import needs, progress_bar
 from xpurt.startup.extras import MissingExtra
+from xpurt_tools.conformance.extras import needs, progress_bar
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

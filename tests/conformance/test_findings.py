@@ -4,8 +4,8 @@ import pytest
 import torch
 from fake_database import entries
 
-from xpurt.conformance.results import Result
-from xpurt.conformance.worker import check
+from xpurt_tools.conformance.results import Result
+from xpurt_tools.conformance.worker import check
 
 ENTRIES = {entry.name: entry for entry in entries()}
 
@@ -82,9 +82,9 @@ def test_a_wrong_gradient_is_no_matter_of_integers(xpu: torch.device) -> None:
 def test_a_wrong_kernel_of_pytorchs_own_op_is_found(
     xpu: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from xpurt.conformance.databases import load
+    from xpurt_tools.conformance.databases import load
 
-    entry = load("xpurt.conformance.databases:of_pytorch")["atan2"]
+    entry = load("xpurt_tools.conformance.databases:of_pytorch")["atan2"]
     real = entry.info.op
 
     def spoiled(*args: torch.Tensor, **kwargs: object) -> torch.Tensor:
@@ -137,9 +137,9 @@ def test_what_only_the_cpu_refuses_is_found(
     attribute: str,
     spoiled: type,
 ) -> None:
-    from xpurt.conformance.databases import load
+    from xpurt_tools.conformance.databases import load
 
-    entry = load("xpurt.conformance.databases:of_pytorch")[name]
+    entry = load("xpurt_tools.conformance.databases:of_pytorch")[name]
     monkeypatch.setattr(entry.info, attribute, spoiled)
     result = check(entry, "float32", 1, lambda where: None)
     assert result.status == "failed"

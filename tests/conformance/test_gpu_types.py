@@ -8,12 +8,12 @@ import pytest
 import torch
 from fake_database import entries
 
-from xpurt.conformance import Settings, run_conformance
-from xpurt.conformance.databases import Entry
-from xpurt.conformance.gpu_types import CATEGORY, ORACLE_TYPES, wide_oracle
-from xpurt.conformance.pairs import Pair, gpu_pairs, pairs
-from xpurt.conformance.results import Result
-from xpurt.conformance.worker import check
+from xpurt_tools.conformance import Settings, run_conformance
+from xpurt_tools.conformance.databases import Entry
+from xpurt_tools.conformance.gpu_types import CATEGORY, ORACLE_TYPES, wide_oracle
+from xpurt_tools.conformance.pairs import Pair, gpu_pairs, pairs
+from xpurt_tools.conformance.results import Result
+from xpurt_tools.conformance.worker import check
 
 ENTRIES = {entry.name: entry for entry in entries()}
 HALF = torch.float16

@@ -6,8 +6,8 @@ import torch
 from torch.testing._internal.common_device_type import tol, toleranceOverride
 from torch.testing._internal.opinfo.core import DecorateInfo
 
-from xpurt.conformance.inputs import described, moved
-from xpurt.conformance.tolerance import tolerance
+from xpurt_tools.conformance.inputs import described, moved
+from xpurt_tools.conformance.tolerance import tolerance
 
 
 def test_all_that_names_the_cpu_moves(xpu: torch.device) -> None:

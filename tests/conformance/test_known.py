@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from xpurt.conformance import BadFile
-from xpurt.conformance.known import (
+from xpurt_tools.conformance import BadFile
+from xpurt_tools.conformance.known import (
     Known,
     read_known,
     stale_entries,
     unknown_failures,
 )
-from xpurt.conformance.results import Result
-from xpurt.conformance.settings import PACKAGED_KNOWN_FAILURES
+from xpurt_tools.conformance.results import Result
+from xpurt_tools.conformance.settings import PACKAGED_KNOWN_FAILURES
 
 ADD = Result("add", "float32", "pointwise", "failed")
 ADD_INT = Result("add", "int64", "pointwise", "passed")

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import xpurt
-from xpurt.conformance.gradients import gradients
-from xpurt.conformance.layouts import OF_GRADIENTS, gradients_by_layout
-from xpurt.conformance.tiers import Tiers
+from xpurt_tools.conformance.gradients import gradients
+from xpurt_tools.conformance.layouts import OF_GRADIENTS, gradients_by_layout
+from xpurt_tools.conformance.tiers import Tiers
 
 
 class WrongIndex(torch.autograd.Function):

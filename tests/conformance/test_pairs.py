@@ -2,9 +2,9 @@
 
 import torch
 
-from xpurt.conformance.databases import Entry
-from xpurt.conformance.pairs import DTYPES, Pair, left_out, pairs
-from xpurt.conformance.spread import spread
+from xpurt_tools.conformance.databases import Entry
+from xpurt_tools.conformance.pairs import DTYPES, Pair, left_out, pairs
+from xpurt_tools.conformance.spread import spread
 
 ALL = frozenset(getattr(torch, dtype) for dtype in DTYPES)
 FLOATS = frozenset({torch.float32, torch.float64})

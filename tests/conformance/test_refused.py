@@ -4,8 +4,8 @@ import pytest
 import torch
 from own_process import output
 
-from xpurt.conformance.refused import REFUSALS, mark_refused
-from xpurt.conformance.results import Failure, Result, tally
+from xpurt_tools.conformance.refused import REFUSALS, mark_refused
+from xpurt_tools.conformance.results import Failure, Result, tally
 
 
 def failed(name: str, *messages: str) -> Result:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from xpurt.conformance import Settings, run_conformance
+from xpurt_tools.conformance import Settings, run_conformance
 
 pytestmark = pytest.mark.takes_minutes
 

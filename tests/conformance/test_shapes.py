@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from xpurt import kernel_policy
-from xpurt.conformance.record import Record
-from xpurt.conformance.sweeps import shapes, shapes_constants
-from xpurt.conformance.sweeps.shapes_calls import CALLS, NOT_SWEPT
-from xpurt.conformance.sweeps.shapes_cases import Call, Case, whole
-from xpurt.conformance.sweeps.shapes_covering import covering
-from xpurt.conformance.sweeps.shapes_operands import (
+from xpurt.kernels import ROWS
+from xpurt_tools.conformance.record import Record
+from xpurt_tools.conformance.sweeps import shapes, shapes_constants
+from xpurt_tools.conformance.sweeps.shapes_calls import CALLS, NOT_SWEPT
+from xpurt_tools.conformance.sweeps.shapes_cases import Call, Case, whole
+from xpurt_tools.conformance.sweeps.shapes_covering import covering
+from xpurt_tools.conformance.sweeps.shapes_operands import (
     FENCE,
     LAYOUTS,
     Operands,
@@ -23,7 +24,6 @@ from xpurt.conformance.sweeps.shapes_operands import (
     fenced,
     is_intact,
 )
-from xpurt.kernels import ROWS
 
 # Calls whose kernels, taken together, have each template and each form of a loop.
 SAMPLE = {

@@ -2,11 +2,11 @@
 
 import json
 
-from xpurt.conformance.report import failures, headline, summary
-from xpurt.conformance.report_html import conformance_page
-from xpurt.conformance.results import Failure, Result, from_data, tallies, tally
-from xpurt.conformance.settings import Settings
 from xpurt.reports import describe_machine
+from xpurt_tools.conformance.report import failures, headline, summary
+from xpurt_tools.conformance.report_html import conformance_page
+from xpurt_tools.conformance.results import Failure, Result, from_data, tallies, tally
+from xpurt_tools.conformance.settings import Settings
 
 WRONG = Result(
     "add",

@@ -7,15 +7,15 @@ import torch
 from fake_database import entries
 
 import xpurt
-from xpurt.conformance import SWEEPS, Settings
-from xpurt.conformance.known import Known, unknown_failures
-from xpurt.conformance.pairs import Pair
-from xpurt.conformance.pool import run_pairs
-from xpurt.conformance.report import failures
-from xpurt.conformance.results import Result
-from xpurt.conformance.sweeps.arguments import wrong_calls
-from xpurt.conformance.sweeps.empties import emptied_calls
-from xpurt.conformance.worker import check_sweep
+from xpurt_tools.conformance import SWEEPS, Settings
+from xpurt_tools.conformance.known import Known, unknown_failures
+from xpurt_tools.conformance.pairs import Pair
+from xpurt_tools.conformance.pool import run_pairs
+from xpurt_tools.conformance.report import failures
+from xpurt_tools.conformance.results import Result
+from xpurt_tools.conformance.sweeps.arguments import wrong_calls
+from xpurt_tools.conformance.sweeps.empties import emptied_calls
+from xpurt_tools.conformance.worker import check_sweep
 
 ENTRIES = {entry.name: entry for entry in entries()}
 

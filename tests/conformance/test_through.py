@@ -10,16 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
-from xpurt.conformance import Settings, known_failures_of
-from xpurt.conformance.check_through import check_through
-from xpurt.conformance.command import run_conformance
-from xpurt.conformance.databases import Entry, load
-from xpurt.conformance.layers_above import LAYERS, Layer
-from xpurt.conformance.models import of_packages
-from xpurt.conformance.programs import Normed
-from xpurt.conformance.record import Record
-from xpurt.conformance.results import Result
 from xpurt.startup.extras import MissingExtra
+from xpurt_tools.conformance import Settings, known_failures_of
+from xpurt_tools.conformance.check_through import check_through
+from xpurt_tools.conformance.command import run_conformance
+from xpurt_tools.conformance.databases import Entry, load
+from xpurt_tools.conformance.layers_above import LAYERS, Layer
+from xpurt_tools.conformance.models import of_packages
+from xpurt_tools.conformance.programs import Normed
+from xpurt_tools.conformance.record import Record
+from xpurt_tools.conformance.results import Result
 
 
 def faulty(change: Callable[[Tensor], Tensor]) -> Callable[[nn.Module], Any]:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from xpurt.conformance import Settings, WorkersFailed
-from xpurt.conformance.pairs import Pair
-from xpurt.conformance.pool import environment, run_pairs
+from xpurt_tools.conformance import Settings, WorkersFailed
+from xpurt_tools.conformance.pairs import Pair
+from xpurt_tools.conformance.pool import environment, run_pairs
 
 
 def pair(name: str) -> Pair:

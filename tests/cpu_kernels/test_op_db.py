@@ -10,10 +10,6 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 import xpurt
-from xpurt.conformance.check_op import existing
-from xpurt.conformance.databases import Entry, of_pytorch
-from xpurt.conformance.spread import spread
-from xpurt.conformance.tolerance import tolerance
 from xpurt.testing.oracle import (
     Comparison,
     Disagreement,
@@ -21,6 +17,10 @@ from xpurt.testing.oracle import (
     copied,
     outcome,
 )
+from xpurt_tools.conformance.check_op import existing
+from xpurt_tools.conformance.databases import Entry, of_pytorch
+from xpurt_tools.conformance.spread import spread
+from xpurt_tools.conformance.tolerance import tolerance
 
 pytestmark = [pytest.mark.usefixtures("mapped"), pytest.mark.takes_minutes]
 

@@ -5,9 +5,9 @@ import shlex
 import pytest
 from pages import DOCS, blocks_of
 
-from xpurt.bench import markdown
-from xpurt.bench.suites import SUITES
-from xpurt.command_line import policy_table, rank_check, rank_table
+from xpurt_tools.bench import markdown
+from xpurt_tools.bench.suites import SUITES
+from xpurt_tools.commands import policy_table, rank_check, rank_table
 
 PAGES = sorted((DOCS / "measured").glob("*.md"))
 SECTIONS = {

@@ -23,8 +23,8 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 import xpurt
-from xpurt.conformance.layers_above import LAYERS, Layer
 from xpurt.optimization.comparison import difference_of
+from xpurt_tools.conformance.layers_above import LAYERS, Layer
 
 SCALE = 8.0  # sums of terms of about 1
 

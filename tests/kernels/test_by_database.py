@@ -9,13 +9,13 @@ import torch
 import xpurt
 from kernels.database_names import NAMES, TESTED_APART
 from kernels.kernel_samples import has_elements
-from xpurt.conformance.check_op import OpCheck
-from xpurt.conformance.databases import of_pytorch
-from xpurt.conformance.record import Record
-from xpurt.conformance.tolerance import tolerance
 from xpurt.kernels import ROWS
 from xpurt.kernels.kinds.custom_kernel import CustomKernel
 from xpurt.kernels.kinds.decomposed import Decomposed
+from xpurt_tools.conformance.check_op import OpCheck
+from xpurt_tools.conformance.databases import of_pytorch
+from xpurt_tools.conformance.record import Record
+from xpurt_tools.conformance.tolerance import tolerance
 
 SAMPLES = {"float": 4, "narrow": 1, "whole": 1}
 DTYPES = {"float": torch.float32, "narrow": torch.bfloat16, "whole": torch.int32}

@@ -11,11 +11,11 @@ from kernels.database_names import NAMES, TESTED_APART
 from kernels.kernel_forced import ON_THE_QUEUE, on_queue, tiers_of
 from kernels.kernel_samples import has_elements
 from xpurt import _C
-from xpurt.conformance.databases import of_pytorch
 from xpurt.kernels import ROWS
 from xpurt.kernels.kinds.element_types import COMPLEX
 from xpurt.kernels.rows.table import dtypes_of
 from xpurt.testing.oracle import agree
+from xpurt_tools.conformance.databases import of_pytorch
 
 ENTRIES = NAMES | {
     "_logcumsumexp": "logcumsumexp",

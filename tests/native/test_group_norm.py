@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 
 import xpurt
-from xpurt.conformance.layouts import channels_last, expanded, permuted, with_gaps
 from xpurt.testing import outcome
+from xpurt_tools.conformance.layouts import channels_last, expanded, permuted, with_gaps
 
 Layout = Callable[[torch.Tensor], torch.Tensor]
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 import xpurt
-from xpurt.bench.models import GPT, resnet18
+from xpurt_tools.bench.models import GPT, resnet18
 
 pytestmark = pytest.mark.usefixtures("in_optimized_form")
 DEVICES = ("cpu", "xpu")

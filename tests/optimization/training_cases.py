@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from xpurt.bench.models import GPT, Case, classification, next_token
 from xpurt.optimization.training.optimize_training import optimize_for_training
+from xpurt_tools.bench.models import GPT, Case, classification, next_token
 
 MakeOptimizer = Callable[[Iterable[Tensor]], Optimizer]
 

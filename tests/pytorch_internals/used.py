@@ -13,7 +13,11 @@ from pathlib import Path
 import torch
 
 ROOT = Path(__file__).parents[2]
-PYTHON = [*sorted((ROOT / "xpurt").rglob("*.py")), ROOT / "pytest_xpurt.py"]
+PYTHON = [
+    *sorted((ROOT / "xpurt").rglob("*.py")),
+    *sorted((ROOT / "tools" / "xpurt_tools").rglob("*.py")),
+    ROOT / "pytest_xpurt.py",
+]
 CPP = sorted(
     path
     for path in (ROOT / "xpurt" / "csrc").rglob("*")
@@ -134,7 +138,7 @@ def _foreign_names(tree: ast.AST) -> set[str]:
 
 
 def _is_ours(origin: str) -> bool:
-    return origin.partition(".")[0] == "xpurt"
+    return origin.partition(".")[0] in ("xpurt", "xpurt_tools")
 
 
 def patches(source: str) -> set[str]:

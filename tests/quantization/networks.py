@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from xpurt.bench.models import GPT, next_token
 from xpurt.demo.data import Digits, load_digits
 from xpurt.demo.network import DigitNet
 from xpurt.demo.training import BATCH_SIZE
+from xpurt_tools.bench.models import GPT, next_token
 
 Trained = TypeVar("Trained", bound=nn.Module)
 

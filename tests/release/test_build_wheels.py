@@ -49,6 +49,16 @@ def test_a_step_that_fails_is_shown_with_its_output(
     assert "quiet" not in out
 
 
+def test_both_wheels_are_installed(tmp_path: Path) -> None:
+    wheel = tmp_path / "xpurt-0.1.0+pt2.13-cp311-cp311-manylinux_2_28_x86_64.whl"
+    tools = check_release.tools_of(wheel, "2.13")
+    assert tools == tmp_path / "xpurt_tools-0.1.0-py3-none-any.whl"
+    for beside in (None, tmp_path):
+        step = check_release.installation("python", (wheel, tools), "torch", beside)
+        assert str(tools) in step.command
+        assert any(str(wheel) in word for word in step.command)
+
+
 def test_the_tests_of_the_checklist_exist() -> None:
     assert [name for name in check_release.TESTS if not (ROOT / name).exists()] == []
 

@@ -70,6 +70,37 @@ def test_the_series_is_that_of_the_pytorch_that_is_installed(
     assert package_version.series_to_build_for() == "2.14"
 
 
+@pytest.mark.parametrize(
+    ("wheel", "tools"),
+    [
+        ("1.2.0+pt2.14", "1.2.0"),
+        ("1.2.1.dev3+pt2.14.g1a2b3c4", "1.2.1.dev3+g1a2b3c4"),
+        ("1.2.1.dev3+pt2.14.g1a2b3c4.changed", "1.2.1.dev3+g1a2b3c4.changed"),
+    ],
+)
+def test_tools_are_for_every_pytorch_and_one_version(wheel: str, tools: str) -> None:
+    assert package_version.version_of_tools(wheel, "2.14") == tools
+    requirement = Requirement(package_version.requirement_of_tools(tools))
+    assert requirement.name == "xpurt"
+    assert requirement.specifier.contains(wheel)
+    assert not requirement.specifier.contains("1.2.0.dev1+pt2.14")
+    assert not requirement.specifier.contains("1.2.2+pt2.14")
+
+
+def test_the_tree_has_one_version() -> None:
+    done = subprocess.run(
+        [sys.executable, "setup.py", "--version"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    of_xpurt = done.stdout.splitlines()[-1]
+    series = package_version.series_to_build_for()
+    assert series is not None
+    found = package_version.version_of_tools(of_xpurt, series)
+    assert package_version.version_of_tree() == found
+
+
 def version_in(folder: Path, *commands: str) -> str:
     """What setuptools-scm makes of a repository in the folder."""
     pytest.importorskip("setuptools_scm", reason="it is needed to build, not to run")

@@ -55,6 +55,7 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
         ("xpurt/virtual_gpu/layer/layer.h", "a source of the extension"),
         ("tests/conftest.py", "outside of the package"),
         ("release/build_backend.py", "outside of the package"),
+        ("xpurt_tools/__init__.py", "outside of the package"),
     ],
 )
 def test_a_file_that_no_program_needs_is_refused(
@@ -112,28 +113,68 @@ def test_the_series_in_a_version(version: str, series: str | None) -> None:
     assert wheel_contents.series_of(version) == series
 
 
-def test_every_file_that_the_tree_has_for_programs_is_listed() -> None:
-    """By package-data, so that no wheel has to be built to find a forgotten one."""
-    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+def forgotten(root: Path, wanted: set[str]) -> set[str]:
+    """What pyproject.toml in `root` does not list."""
+    tool = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
     assert tool["include-package-data"] is False
     listed = {
-        file.relative_to(ROOT).as_posix()
+        file.relative_to(root).as_posix()
         for package, patterns in tool["package-data"].items()
         for pattern in patterns
-        for file in (ROOT / package).glob(pattern)
+        for file in (root / package).glob(pattern)
     }
-    modules = {f"{name}.py" for name in tool["py-modules"]}
-    wanted = wheel_contents.files_of_the_tree()
-    assert "xpurt/include/xpurt/queue.h" in wanted
-    forgotten = {
+    modules = {f"{name}.py" for name in tool.get("py-modules", ())}
+    return {
         name
         for name in wanted - listed - modules
         # A folder with an __init__.py is a package, and its modules are found.
         if not (
-            name.endswith(".py") and (ROOT / name).with_name("__init__.py").exists()
+            name.endswith(".py") and (root / name).with_name("__init__.py").exists()
         )
     }
-    assert forgotten == set()
+
+
+def test_every_file_that_the_tree_has_for_programs_is_listed() -> None:
+    """By package-data, so that no wheel has to be built to find a forgotten one."""
+    wanted = wheel_contents.files_of_the_tree()
+    assert "xpurt/include/xpurt/queue.h" in wanted
+    assert forgotten(ROOT, wanted) == set()
+
+
+def test_every_file_of_the_tools_is_listed() -> None:
+    wanted = wheel_contents.files_of_the_tools()
+    assert "xpurt_tools/conformance/known_failures.txt" in wanted
+    assert "xpurt_tools/vendor_package/template/README.md.template" in wanted
+    assert forgotten(ROOT / "tools", wanted) == set()
+
+
+TOOLS = {"xpurt_tools/__init__.py", "xpurt_tools/conformance/known_failures.txt"}
+OF_TOOLS = "Name: xpurt-tools\nVersion: 0.1.0\nRequires-Dist: xpurt==0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "metadata", "fault"),
+    [
+        (TOOLS, OF_TOOLS, None),
+        (
+            TOOLS - {"xpurt_tools/conformance/known_failures.txt"},
+            OF_TOOLS,
+            "known_failures.txt is missing: list it in tools/pyproject.toml",
+        ),
+        (TOOLS | {"setup.py"}, OF_TOOLS, "setup.py is outside of the package"),
+        (TOOLS, OF_TOOLS.replace("==", ">="), "xpurt==0.1.0 is not what it requires"),
+    ],
+)
+def test_what_is_refused_in_a_wheel_of_the_tools(
+    tmp_path: Path, names: set[str], metadata: str, fault: str | None
+) -> None:
+    wheel = tmp_path / "xpurt_tools.whl"
+    with ZipFile(wheel, "w") as archive:
+        for name in names:
+            archive.writestr(name, "")
+        archive.writestr("xpurt_tools-0.1.0.dist-info/METADATA", metadata)
+    found = wheel_contents.faults_of_tools(wheel, TOOLS)
+    assert [fault in each for each in found] == ([True] if fault else [])
 
 
 def test_sources_of_the_extension_are_listed_nowhere() -> None:

@@ -10,11 +10,11 @@ import torch
 from bench_command.made_up import LIMITS
 
 import xpurt
-from xpurt.bench import Request, run_bench
-from xpurt.bench.row import Row, Suite, Unavailable, Work, on
-from xpurt.bench.timing import Budget
 from xpurt.command_line import cli
-from xpurt.conformance import Settings, run_conformance
+from xpurt_tools.bench import Request, run_bench
+from xpurt_tools.bench.row import Row, Suite, Unavailable, Work, on
+from xpurt_tools.bench.timing import Budget
+from xpurt_tools.conformance import Settings, run_conformance
 
 MADE_UP_OPS = Path(__file__).parents[1] / "conformance"
 

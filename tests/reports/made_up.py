@@ -6,11 +6,11 @@ from pathlib import Path
 
 from bench_command.made_up import FAST, LIMITS, MACHINE, results
 
-from xpurt.bench.report_html import bench_page
-from xpurt.bench.results import RowResult, SuiteResult
-from xpurt.conformance.report_html import conformance_page
-from xpurt.conformance.results import Result
-from xpurt.conformance.settings import Settings
+from xpurt_tools.bench.report_html import bench_page
+from xpurt_tools.bench.results import RowResult, SuiteResult
+from xpurt_tools.conformance.report_html import conformance_page
+from xpurt_tools.conformance.results import Result
+from xpurt_tools.conformance.settings import Settings
 
 
 def bench_of(folder: Path, seconds: dict[str, float]) -> Path:

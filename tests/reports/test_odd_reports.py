@@ -8,9 +8,9 @@ from bench_command.made_up import FAST, suite
 from headless_browser import overflow
 
 from reports.made_up import bench_page_of, conformance_page_of, failed_row
-from xpurt.bench.results import SuiteResult
-from xpurt.conformance.report_html import rate_text
-from xpurt.conformance.results import Failure, Result, Tally
+from xpurt_tools.bench.results import SuiteResult
+from xpurt_tools.conformance.report_html import rate_text
+from xpurt_tools.conformance.results import Failure, Result, Tally
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

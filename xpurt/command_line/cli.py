@@ -4,12 +4,19 @@ import argparse
 import shutil
 import sys
 from collections.abc import Collection, Sequence
-from pathlib import Path
-from typing import Any
 
 from xpurt.command_line.arguments import failed, path, positive
-from xpurt.command_line.conformance_command import add_conformance
 from xpurt.errors import nearest
+from xpurt.startup.extras import MissingExtra, tool
+
+# Commands of the package xpurt_tools: modules of xpurt_tools.commands, with the functions
+# `add_arguments` and `run`.
+TOOLS = {
+    "prototype": "write a package for a new device type of PyTorch",
+    "simulate": "compare scheduling policies on machines of 1 to 64 devices",
+    "conformance": "run PyTorch's own database of ops on xpu and on the CPU",
+    "bench": "time the same work on stock CPU tensors and on xpu",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,8 +24,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0: success; 1: failure, and the output gives the reason; 2: bad usage.
     """
-    parser, commands = _parser()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        parser, commands = _parser(next((x for x in given if x[:1] != "-"), ""))
+    except MissingExtra as error:
+        return failed(error)
     if not given:
         parser.print_help(sys.stderr)
         parser.exit(2)
@@ -34,8 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
-    """The parser, and the names of the commands."""
+def _parser(given: str) -> tuple[argparse.ArgumentParser, Collection[str]]:
+    """The parser, and the names of the commands. Those of TOOLS have arguments if they are
+    `given`: the import of their modules takes time.
+
+    Raises MissingExtra if the package of that command is not installed.
+    """
     parser = argparse.ArgumentParser(
         prog="xpurt", description="PyTorch's xpu device on SYCL"
     )
@@ -81,77 +95,13 @@ def _parser() -> tuple[argparse.ArgumentParser, Collection[str]]:
     )
     calibrate.set_defaults(run=_calibrate)
 
-    prototype = commands.add_parser(
-        "prototype", help="write a package for a new device type of PyTorch"
-    )
-    prototype.add_argument("action", choices=("new",))
-    prototype.add_argument("name", help='the device type, as "mydevice" or "ipu"')
-    prototype.add_argument(
-        "--folder", type=path, default=Path(), help="default: this one"
-    )
-    prototype.set_defaults(run=_prototype)
-
-    simulate = commands.add_parser(
-        "simulate", help="compare scheduling policies on machines of 1 to 64 devices"
-    )
-    simulate.add_argument(
-        "--devices", nargs="+", type=positive, default=[], metavar="N"
-    )
-    simulate.add_argument("--plot", type=path, help="draw one run, as in gantt.png")
-    simulate.add_argument(
-        "--markdown",
-        type=path,
-        metavar="FILE",
-        help="rewrite the tables in a page, as in docs/measured/policies.md",
-    )
-    simulate.add_argument(
-        "--ranks",
-        action="store_true",
-        help="training in parallel on 8 to 4,096 ranks instead",
-    )
-    simulate.add_argument(
-        "--check",
-        action="store_true",
-        help="with --ranks: start 2, 4 and 8 ranks here, and compare",
-    )
-    simulate.set_defaults(run=_simulate)
-
-    add_conformance(commands)
-    _add_bench(commands)
+    for name, text in TOOLS.items():
+        command = commands.add_parser(name, help=text)
+        if name == given:
+            module = tool(f"commands.{name}", f'the command "{name}"')
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
     return parser, commands.choices
-
-
-def _add_bench(commands: Any) -> None:
-    command = commands.add_parser(
-        "bench", help="time the same work on stock CPU tensors and on xpu"
-    )
-    command.add_argument(
-        "--suite",
-        action="extend",
-        nargs="+",
-        default=[],
-        metavar="S",
-        help="as in dispatch or gemm, or auto alone; default: all but that",
-    )
-    command.add_argument(
-        "--rows", default="*", metavar="PATTERN", help='rows by name, as in "add*"'
-    )
-    command.add_argument("--mapping", default="CPU", metavar="M", help="default: CPU")
-    command.add_argument(
-        "--quick", action="store_true", help="few rounds, and no row that takes long"
-    )
-    command.add_argument("--json", type=path, metavar="FILE", help="write all numbers")
-    command.add_argument(
-        "--html", type=path, metavar="FILE", help="write the report as a page"
-    )
-    command.add_argument("--plot", type=path, metavar="FILE", help="write a picture")
-    command.add_argument(
-        "--markdown",
-        type=path,
-        metavar="FILE",
-        help="rewrite the tables in a page, as in docs/measured/performance.md",
-    )
-    command.set_defaults(run=_bench)
 
 
 # Each command imports what it needs: `devices` needs no scikit-learn, and `doctor` has
@@ -181,7 +131,6 @@ def _doctor(options: argparse.Namespace) -> int:
 def _demo(options: argparse.Namespace) -> int:
     from xpurt.demo import run_demo
     from xpurt.errors import XpurtError
-    from xpurt.startup.extras import MissingExtra
 
     try:
         return run_demo(options.mapping, options.epochs, options.plot)
@@ -211,7 +160,6 @@ def _cache(options: argparse.Namespace) -> int:
 def _calibrate(options: argparse.Namespace) -> int:
     from xpurt.calibration import run_calibrate
     from xpurt.errors import XpurtError
-    from xpurt.startup.extras import MissingExtra
 
     try:
         return run_calibrate(
@@ -221,61 +169,6 @@ def _calibrate(options: argparse.Namespace) -> int:
             force=options.force,
         )
     except (MissingExtra, OSError, ValueError, XpurtError) as error:
-        return failed(error)
-
-
-def _simulate(options: argparse.Namespace) -> int:
-    from xpurt.command_line.policy_table import DEVICES, run_simulate
-    from xpurt.startup.extras import MissingExtra
-    from xpurt.text.markdown_section import BadMarkers
-
-    devices = options.devices or DEVICES
-    try:
-        if options.ranks and options.check:
-            from xpurt.command_line.rank_check import run_check_ranks
-
-            return run_check_ranks(options.markdown)
-        if options.ranks:
-            from xpurt.command_line.rank_table import run_simulate_ranks
-
-            return run_simulate_ranks(options.markdown)
-        return run_simulate(devices, options.markdown, options.plot)
-    except (BadMarkers, MissingExtra, OSError, RuntimeError, ValueError) as error:
-        return failed(error)
-
-
-def _prototype(options: argparse.Namespace) -> int:
-    from xpurt.prototype import new_package
-
-    try:
-        files = new_package(options.name, options.folder)
-    except (OSError, ValueError) as error:
-        return failed(error)
-    for file in files:
-        print(file)
-    print("\nNext: pytest, and the README beside it.")
-    return 0
-
-
-def _bench(options: argparse.Namespace) -> int:
-    from xpurt.bench import AUTO, BadRequest, Request, run_auto, run_bench
-    from xpurt.errors import XpurtError
-    from xpurt.startup.extras import MissingExtra
-
-    request = Request(
-        suites=tuple(options.suite),
-        rows=options.rows,
-        mapping=options.mapping,
-        quick=options.quick,
-        json=options.json,
-        html=options.html,
-        plot=options.plot,
-        markdown=options.markdown,
-    )
-    try:
-        # This suite sets the mappings in its own processes.
-        return run_auto(request) if options.suite == [AUTO] else run_bench(request)
-    except (BadRequest, MissingExtra, XpurtError) as error:
         return failed(error)
 
 

@@ -48,48 +48,27 @@ from xpurt.mapping.resolve import Placement, devices_named
 from xpurt.mapping.spec import MappingSpec, parse
 from xpurt.mapping.usability import UnusableDevice, remarks
 from xpurt.startup import accelerator, extension, launch
+from xpurt.startup.extras import tool
 
 if TYPE_CHECKING:
-    from xpurt.mapping.auto.ahead import (
-        CoExecution,
-        IndependentChains,
-        Schedule,
-        SimulatedDevice,
-        Simulation,
-        TaskGraph,
-        co_execute,
-        divided_ops,
-        fleets,
-        on_devices,
-        plan,
-        product_forms,
-        run_chains,
-        simulate,
-        workloads,
-    )
+    from xpurt.mapping.auto.planning import Schedule, TaskGraph
+    from xpurt.mapping.auto.planning.plan import plan
 
 __all__ = [
-    "CoExecution",
     "ExplainedGraph",
     "Explanation",
     "FormTimes",
-    "IndependentChains",
     "PhysicalDevice",
     "Placement",
     "Schedule",
-    "SimulatedDevice",
-    "Simulation",
     "TaskGraph",
     "Timeline",
     "UnusableDevice",
     "before_change",
     "check_device_index",
-    "co_execute",
     "count_ordinals",
     "current_placement",
     "devices_named",
-    "divided_ops",
-    "fleets",
     "explain",
     "explain_graph",
     "get_xpu_mapping",
@@ -98,22 +77,26 @@ __all__ = [
     "is_explaining",
     "install_costs",
     "on_change",
-    "on_devices",
     "physical_devices",
     "placement_for_rank",
     "plan",
-    "product_forms",
     "prefer",
     "queue_from_capsule",
     "remarks",
-    "run_chains",
     "set_xpu_mapping",
-    "simulate",
-    "workloads",
     "timeline",
     "unusable_devices",
     "xpu_mapping",
 ]
+
+# Imported at their first use, since most programs never plan, and the import takes time.
+_OF_PLANNING = ("Schedule", "TaskGraph", "plan")
+# These are in the package xpurt_tools.
+_OF_THE_SIMULATOR = (
+    *("CoExecution", "IndependentChains", "SimulatedDevice", "Simulation"),
+    *("co_execute", "divided_ops", "fleets", "on_devices", "product_forms"),
+    *("run_chains", "simulate", "workloads"),
+)
 
 Callback = Callable[[], object]
 
@@ -134,8 +117,10 @@ _after: dict[object, Callback] = {}
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(import_module("xpurt.mapping.auto.ahead"), name)
+    if name in _OF_PLANNING:
+        return getattr(import_module("xpurt.mapping.auto.planning"), name)
+    if name in _OF_THE_SIMULATOR:
+        return getattr(tool("simulation", f"xpurt.mapping.{name}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -20,16 +20,10 @@ from xpurt.mapping import (
     physical_devices,
     queue_from_capsule,
 )
-from xpurt.prototype import (
-    methods,
-    package_template,
-    report,
-    saved_storages,
-    seeds,
-    tied_weights,
-)
+from xpurt.prototype import methods, report, saved_storages, seeds, tied_weights
 from xpurt.prototype.runtime_module import RuntimeModule
 from xpurt.runtime import register_runtime
+from xpurt.startup.extras import tool
 
 __all__ = [
     "PrototypeDevice",
@@ -159,12 +153,14 @@ def new_package(name: str, folder: Path) -> list[Path]:
     """Writes a vendor's package for the device type `name` into `folder`: a kernel, a
     derivative, a runtime module, and tests that pass. Returns the files.
 
-    Raises ValueError if the type can't be prototyped, and FileExistsError if one of the
-    files is there already.
+    Raises ValueError if the type can't be prototyped, FileExistsError if one of the files
+    is there already, and MissingExtra without the extra `tools`, which has the template.
     """
     _check_name(name)
     key = name.upper() if name in TYPES else "PrivateUse1"
-    return package_template.write_package(name, key, folder)
+    template = tool("vendor_package", "xpurt.prototype.new_package")
+    files: list[Path] = template.write_package(name, key, folder)
+    return files
 
 
 def _type_of(name: str) -> str:

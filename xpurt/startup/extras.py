@@ -1,4 +1,4 @@
-"""Packages that only some commands need, imported on demand."""
+"""Packages that only some programs and commands need, imported on demand."""
 
 import importlib
 from types import ModuleType
@@ -32,3 +32,9 @@ def needs(
         if (missing.name or "").partition(".")[0] != name:
             raise
         raise MissingExtra(wanted_by, package or name, extra) from None
+
+
+def tool(module: str, wanted_by: str) -> ModuleType:
+    """Imports a module of xpurt_tools, the package of the extra `tools`. Nothing else in
+    xpurt imports that package. Raises MissingExtra as `needs` does."""
+    return needs(f"xpurt_tools.{module}", wanted_by, "xpurt-tools", extra="tools")

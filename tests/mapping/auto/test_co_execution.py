@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from xpurt.command_line.co_execution_table import (
+from xpurt.errors import PlanningError
+from xpurt.mapping import co_execute, divided_ops, fleets
+from xpurt.mapping import product_forms as forms
+from xpurt_tools.commands.co_execution_table import (
     APART,
     MACHINES,
     ONE_MEMORY,
@@ -13,9 +16,6 @@ from xpurt.command_line.co_execution_table import (
     fleet_work,
     times_of,
 )
-from xpurt.errors import PlanningError
-from xpurt.mapping import co_execute, divided_ops, fleets
-from xpurt.mapping import product_forms as forms
 
 MIDDLE = fleets.CARDS[1]
 

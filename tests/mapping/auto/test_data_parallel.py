@@ -5,7 +5,7 @@ import math
 import pytest
 
 from xpurt.errors import PlanningError
-from xpurt.mapping.auto.simulation import (
+from xpurt_tools.simulation import (
     ALGORITHMS,
     Cluster,
     Layer,
