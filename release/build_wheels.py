@@ -36,7 +36,7 @@ IN_OTHER_PACKAGES = (
 )
 # The tag of PyTorch's own wheels.
 PYTORCH_TAG = (2, 28)
-RUN_PATH = "$ORIGIN/../torch/lib:$ORIGIN/../../.."
+RUN_PATH = "$ORIGIN:$ORIGIN/../torch/lib:$ORIGIN/../../.."
 
 
 def build(folder: Path) -> Path:

@@ -13,7 +13,11 @@ from package_version import ROOT, SERIES, requirement_of_tools
 # package-data; the tree is asked, so a file that is forgotten there is missing here.
 DATA = {".pyi", ".typed", ".txt", ".json", ".cl", ".template", ".html", ".css", ".js"}
 HEADERS = "xpurt/include/"  # for C++ extensions of users: xpurt/cpp_extension.py
-EXTENSIONS = ("_C", "_first_use", "_lazy", "_prototype")
+EXTENSION = r"xpurt/_C\..*\.so"
+LIBRARIES = (
+    EXTENSION,
+    *(EXTENSION.replace("_C", f"_{n}") for n in ("first_use", "lazy", "prototype")),
+)
 BUILT_FOR = "xpurt/_built_for.py"
 COMPILED = (
     BUILT_FOR,
@@ -102,11 +106,11 @@ def _faults_of_files(names: set[str], wanted: set[str]) -> Iterator[str]:
             yield f"{name} is a source of the extension, which no program needs"
         if name.split("/")[0] in OTHER_FOLDERS:
             yield f"{name} is outside of the package"
-    for name in EXTENSIONS:
-        pattern = rf"xpurt/{name}\..*\.so"
+    for pattern in LIBRARIES:
         found = [each for each in names if re.fullmatch(pattern, each)]
         if len(found) != 1:
-            yield f"one xpurt.{name} is wanted, found {sorted(found) or 'none'}"
+            name = pattern[: pattern.index("\\")].replace("/", ".")
+            yield f"one {name} is wanted, found {sorted(found) or 'none'}"
 
 
 def series_of(version: str) -> str | None:

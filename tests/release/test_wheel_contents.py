@@ -9,7 +9,10 @@ import pytest
 from release_tools import ROOT, wheel_contents
 
 EXTENSION = "xpurt/_C.cpython-311-x86_64-linux-gnu.so"
-FIRST_USE = "xpurt/_first_use.cpython-311-x86_64-linux-gnu.so"
+LIBRARIES = [
+    EXTENSION.replace("_C", name)
+    for name in ("_C", "_first_use", "_lazy", "_prototype")
+]
 METADATA = """\
 Metadata-Version: 2.4
 Name: xpurt
@@ -23,7 +26,7 @@ Requires-Dist: torch==2.13.*
 # xpurt
 """
 WANTED = {"xpurt/__init__.py", "xpurt/include/xpurt/queue.h"}
-COMPLETE = WANTED | {EXTENSION, FIRST_USE, *wheel_contents.COMPILED}
+COMPLETE = WANTED | {*LIBRARIES, *wheel_contents.COMPILED}
 
 
 def faults(
@@ -70,7 +73,7 @@ def test_one_extension_is_wanted(tmp_path: Path) -> None:
     """Another Python's, built in the tree before, would come along."""
     other = EXTENSION.replace("311", "312")
     assert "found ['xpurt/_C.cp" in faults(tmp_path, COMPLETE | {other})[0]
-    for each in (EXTENSION, FIRST_USE):
+    for each in LIBRARIES:
         assert "found none" in faults(tmp_path, COMPLETE - {each})[0]
 
 

@@ -84,8 +84,8 @@ def load() -> bool:
             libraries that it needs is missing.
     """
     first_use.begin()
-    for room in ("lazy", "prototype"):
-        vars(sys.modules["xpurt"])[f"_{room}"] = Room(f"xpurt._{room}")
+    sys.modules["xpurt"]._lazy = Room("xpurt._lazy")  # type: ignore[attr-defined]
+    sys.modules["xpurt"]._prototype = Room("xpurt._prototype")  # type: ignore[attr-defined]
     if has_own_xpu():
         _leave_out(OWN_XPU)
         return False
