@@ -39,8 +39,8 @@ endif
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
-# xpurt with an extra, and xpurt-tools: they have one version, so they are installed together.
-EDITABLE = PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable tools --editable
+# xpurt and then xpurt-tools, at once, since they have one version.
+EDITABLE = PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --no-build-isolation --editable
 STAMPS := $(VENV)/stamps
 # Named after the requirement, so that another one is another file.
 TORCH_STAMP := $(STAMPS)/torch-$(subst =,-,$(subst /,-,$(subst *,x,$(TORCH))))
@@ -156,7 +156,7 @@ $(STAMPS)/package: $(TORCH_STAMP) pyproject.toml setup.py tools/pyproject.toml t
 	$(PIP) install -r $(STAMPS)/build-requires.txt
 	@$(BIN)/python release/build_backend.py > $(STAMPS)/compile-requires.txt
 	$(PIP) install -r $(STAMPS)/compile-requires.txt
-	$(EDITABLE) '.[demo]'
+	$(EDITABLE) '.[demo]' --editable tools
 	@touch $@ $(STAMPS)/extension
 
 $(STAMPS)/extension: $(STAMPS)/package $(CPP) $(CPP_FOLDERS)
@@ -164,15 +164,15 @@ $(STAMPS)/extension: $(STAMPS)/package $(CPP) $(CPP_FOLDERS)
 	@touch $@
 
 $(STAMPS)/tools: $(STAMPS)/package
-	$(EDITABLE) '.[test,dev]'
+	$(EDITABLE) '.[test,dev]' --editable tools
 	@touch $@
 
 $(STAMPS)/wheels: $(STAMPS)/package
-	$(EDITABLE) '.[wheels]'
+	$(EDITABLE) '.[wheels]' --editable tools
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/package
-	$(EDITABLE) '.[docs]'
+	$(EDITABLE) '.[docs]' --editable tools
 	@touch $@
 
 clean:
