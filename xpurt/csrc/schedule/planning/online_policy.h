@@ -1,7 +1,7 @@
 // The online scheduling policy: chooses the device of each op as it arrives, by
 // earliest finish, and never falls far behind the best device alone. Uses no clock, no
-// queue and no tensor. The scheduler and the simulator (xpurt/mapping/auto) use the
-// same class.
+// queue and no tensor. The scheduler and the simulator of xpurt_tools use the same
+// class.
 #pragma once
 
 #include <c10/util/ArrayRef.h>
