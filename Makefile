@@ -1,7 +1,7 @@
-# make demo    train a network on xpu          make test    linters and tests
+# make demo    train a network on xpu          make test    linters and tests, ten minutes
 # make lint    linters alone                   make bench   benchmarks
-# make docs    the site, into build/site       make test-all   the slow tests too
-# make clean   remove what these made
+# make docs    the site, into build/site       make test-rest  more cases of the same tests
+# make clean   remove what these made          make test-all   these, and the slow tests
 # make test-cuda   every test once more on a CUDA build of PyTorch: 5 GB, no GPU needed
 # make test-programs   what other packages compute and train, in the same environment: 8 GB
 # make test-pocl   kernels on PoCL, another vendor's OpenCL driver for CPUs: 160 MB of packages
@@ -56,7 +56,7 @@ CPP := $(shell find xpurt/csrc $(LAYERS) xpurt/include tests/cpp_extension -name
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc $(LAYERS) -type d 2>/dev/null)
 
-.PHONY: demo test test-quick matrix test-all test-bystander test-cuda test-pocl test-rusticl test-programs sanitize mutants lint bench docs \
+.PHONY: demo test test-rest test-quick matrix test-all test-bystander test-cuda test-pocl test-rusticl test-programs sanitize mutants lint bench docs \
     clean install wheels release-check
 .DEFAULT_GOAL := demo
 
@@ -65,6 +65,10 @@ demo: install
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# The cases that tests/pairwise.py leaves out, and what is marked so.
+test-rest: $(STAMPS)/tools install
+	$(BIN)/python -m pytest -m rest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # A few minutes: what depends most on the version of PyTorch.
 test-quick: $(STAMPS)/tools install

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pairwise
 import pytest
 from hypothesis import settings
 
@@ -42,6 +43,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "mappings(*names): those that the test runs under by default",
     )
+    config.addinivalue_line(
+        "markers",
+        "each_value: by default, the cases in which each value of each parameter occurs",
+    )
+    config.addinivalue_line("markers", "one_in(n): by default, one case of n")
 
 
 # Runs before -m reads the marks.
@@ -53,6 +59,40 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         params = item.callspec.params if hasattr(item, "callspec") else {}
         if "xpu" in params and not _is_chosen(item, params["xpu"]):
             item.add_marker("slow")
+    leave_to_the_rest(items)
+
+
+def leave_to_the_rest(items: list[pytest.Item]) -> None:
+    """Marks what the cases of a function leave out that `make test` runs."""
+    functions: dict[str, dict[str, pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and not is_left_out(item):
+            cases = functions.setdefault(item.nodeid.partition("[")[0], {})
+            cases[item.nodeid] = item
+    for cases in functions.values():
+        chosen = chosen_cases(cases)
+        for name, item in cases.items():
+            if name not in chosen:
+                item.add_marker("rest")
+
+
+def is_left_out(item: pytest.Item) -> bool:
+    return any(map(item.get_closest_marker, ("slow", "programs", "rest")))
+
+
+def chosen_cases(cases: dict[str, pytest.Function]) -> set[str]:
+    params = {
+        name: {key: id(value) for key, value in item.callspec.params.items()}
+        for name, item in cases.items()
+        if hasattr(item, "callspec")
+    }
+    if not params:
+        return set(cases)
+    item = next(iter(cases.values()))
+    if (sample := item.get_closest_marker("one_in")) is not None:
+        return pairwise.one_in(*sample.args, params)
+    alone = item.get_closest_marker("each_value") is not None
+    return pairwise.covering(params, 1 if alone else 2)
 
 
 def _is_chosen(item: pytest.Item, mapping: str) -> bool:

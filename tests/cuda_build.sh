@@ -50,4 +50,4 @@ END
 version=$("$venv/bin/python" -c 'import importlib.metadata as m; print(m.version("torch"))')
 PIP_FIND_LINKS= "$venv/bin/python" -m pip install -qq "torch===$version" -r "$venv/requirements.txt"
 
-exec env PYTHONPATH="$PWD:$PWD/tools" "$venv/bin/python" -m pytest "$@"
+exec env PYTHONPATH="$PWD:$PWD/tools" "$venv/bin/python" -m pytest -m "not slow and not programs" "$@"

@@ -6,6 +6,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 TESTS = Path(__file__).resolve().parents[1]
+# What `make test` runs, and the rest.
+BOTH = ("-m", "not slow and not programs")
 
 
 class Run(NamedTuple):
@@ -17,7 +19,13 @@ class Run(NamedTuple):
 def tests(name: str, *paths: str) -> Run:
     """Tests, by their paths in the folder `tests`; arguments of pytest begin with -."""
     at = [each if each.startswith("-") else str(TESTS / each) for each in paths]
-    settings = ("-c", str(TESTS.parent / "pyproject.toml"), "-p", "no:cacheprovider")
+    settings = (
+        "-c",
+        str(TESTS.parent / "pyproject.toml"),
+        "-p",
+        "no:cacheprovider",
+        *BOTH,
+    )
     return Run(name, ("-m", "pytest", "-q", *settings, *at))
 
 
