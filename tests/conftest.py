@@ -12,6 +12,7 @@ from pathlib import Path
 import pairwise
 import pytest
 from hypothesis import settings
+from never_run import NeverRun, runs_all_forms
 
 # In the environment, so that processes that tests start have the same devices; and set
 # before devices are listed. A machine with a GPU of its own sets it to "off".
@@ -37,6 +38,8 @@ _chosen_by_user = pytest.StashKey[bool]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_chosen_by_user] = bool(config.option.xpu_mapping)
+    if runs_all_forms(config):
+        config.pluginmanager.register(NeverRun())
     if not config.option.xpu_mapping:
         config.option.xpu_mapping = list(MAPPINGS)
     config.addinivalue_line(
