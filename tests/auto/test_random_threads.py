@@ -34,6 +34,7 @@ def two_devices() -> None:
         pytest.skip("AUTO needs two devices: the virtual GPU is switched off")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("seed", "switches"), [(0, ()), (101, ALIASES)])
 def test_short_rounds(seed: int, switches: tuple[str, ...]) -> None:
     run(seed, 1, 4, *switches)

@@ -52,6 +52,7 @@ def test_a_mapping_that_cannot_be_is_one_line() -> None:
     assert line.startswith('xpurt: XPURT_MAPPING: mapping "nonsense" is unknown')
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     "mapping",
     [

@@ -51,6 +51,7 @@ def test_another_program_than_one_of_kernels(
         compiled(torch.ones(2, device=xpu))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU")
 @FORMS
 @pytest.mark.usefixtures("form")
@@ -119,6 +120,7 @@ def test_a_mapping_that_changes_after_kernels_were_compiled() -> None:
     assert ended.stdout.splitlines() == ["[2.0, 2.0]"] * 4 + ["True"], ended.stderr
 
 
+@pytest.mark.rest
 def test_a_mapping_that_changes_after_code_for_the_host_was_compiled() -> None:
     ended = run(
         CHANGES

@@ -178,6 +178,7 @@ def test_tensors_of_the_cpu_beside_those_of_xpu(xpu: torch.device) -> None:
     assert (first.tolist(), second.tolist()) == ([2.0] * 3, [4.0] * 3)
 
 
+@pytest.mark.mappings("CPU")
 def test_a_mode_that_would_record_graphs_tells_that_it_does_not(
     xpu: torch.device,
 ) -> None:

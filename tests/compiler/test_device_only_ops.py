@@ -51,6 +51,7 @@ def _of_each_policy() -> list[Any]:
     ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize(("name", "policy"), _of_each_policy())
 def test_a_call_of_each(xpu: torch.device, name: str, policy: str) -> None:

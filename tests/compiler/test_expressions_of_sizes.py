@@ -9,7 +9,10 @@ from torch.testing import assert_close
 
 from xpurt import _C
 
-pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
+pytestmark = [
+    pytest.mark.mappings("GPU"),
+    pytest.mark.filterwarnings("error:torch.compile runs"),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -52,6 +52,7 @@ def _check_error(found: Tensor, plain: Tensor, exact: Tensor) -> None:
     assert (found - exact).abs().max() <= allowed
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("name", few_first())
 def test_each_case(xpu: torch.device, name: str) -> None:
@@ -64,18 +65,21 @@ def test_without_gradients(xpu: torch.device, name: str) -> None:
     _check(xpu, name, grad=False)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("GPU")
 @pytest.mark.parametrize("name", few_first())
 def test_on_gpus(xpu: torch.device, name: str) -> None:
     _check(xpu, name, grad=True)
 
 
+@pytest.mark.rest
 @pytest.mark.mappings("AUTO")
 @pytest.mark.parametrize("name", few_first(1))
 def test_beside_gpus(xpu: torch.device, name: str) -> None:
     _check(xpu, name, grad=True)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("name", few_first())
 def test_kernels(xpu: torch.device, name: str) -> None:
@@ -115,6 +119,7 @@ def test_blocks_that_are_not_listed_are_masked(xpu: torch.device) -> None:
         assert_close(found, expected)
 
 
+@pytest.mark.rest
 def test_sizes_that_change(xpu: torch.device) -> None:
     """Of the queries, of the mask and of a captured tensor that is differentiated."""
 
@@ -191,6 +196,7 @@ def test_greatest_scores(xpu: torch.device) -> None:
     assert_close(others.lse, scores.logsumexp(-1))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU", "GPU")
 def test_pages_of_keys(xpu: torch.device) -> None:
     """A program that decodes: one query a sequence, whose keys are in pages in any order,
@@ -218,6 +224,7 @@ def test_pages_of_keys(xpu: torch.device) -> None:
     assert_close(found, flex.flex_attention(query, *given, None, mask))
 
 
+@pytest.mark.rest
 @pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("grad", [False, True])
 def test_memory_of_long_sequences(

@@ -91,6 +91,7 @@ def test_the_result_has_the_layout_of_the_query(xpu: torch.device, order: str) -
     assert actual.stride() == torch.empty_like(query).stride()
 
 
+@pytest.mark.each_value
 @pytest.mark.beyond_cpu(dtype=[torch.float32], causal=[True])
 @pytest.mark.parametrize(
     "dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64], ids=str

@@ -84,6 +84,7 @@ def test_tails_of_the_normal_distribution(xpu: torch.device) -> None:
         assert abs(found - expected) < 4.5 * math.sqrt(expected), bound
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("policy", ["sycl", "native"])
 def test_bounds(policy: str, dtype: torch.dtype, xpu: torch.device) -> None:

@@ -42,6 +42,7 @@ def assert_transformed(transform: Transform, x: Tensor, xpu: torch.device) -> No
     assert error < 8 * EPS[x.real.dtype], error.item()
 
 
+@pytest.mark.each_value
 @pytest.mark.beyond_cpu(dtype=[torch.complex64])
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 @pytest.mark.parametrize("length", LENGTHS)
