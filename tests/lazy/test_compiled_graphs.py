@@ -108,6 +108,9 @@ assert any(each.constants for each in xpurt.lazy.compilations())
 ints = torch.arange(10)
 torch.testing.assert_close((ints.to("lazy") * 2.5 + 3).cpu(), ints * 2.5 + 3)
 torch.testing.assert_close((ints.to("lazy") * 7).cpu(), ints * 7)
+# Lazy tensors are in the order of their dimensions, whatever compiled code makes of them.
+turned = (on_lazy.view(5, 10) * 2).t().view(torch.int16).cpu()
+assert torch.equal(turned, (x.view(5, 10) * 2).t().contiguous().view(torch.int16))
 print("the same", [each.constants for each in xpurt.lazy.compilations()])
 """
 )
@@ -115,6 +118,48 @@ print("the same", [each.constants for each in xpurt.lazy.compilations()])
 
 def test_numbers_of_a_compiled_graph_may_change() -> None:
     assert "the same" in output(NUMBERS)
+
+
+NUMBERS_BESIDE = (
+    START
+    + """
+xpurt.lazy.init(compile={compile!r})
+whole, floats, half = torch.arange(9), torch.arange(9.0), torch.arange(9).half()
+exact = torch.tensor(0.1, dtype=torch.float64)  # no number of Python
+cases = [
+    lambda at: whole.to(at) * 0.1,
+    lambda at: (whole.to(at) * 0.1).view(torch.int32),  # of the memory, too
+    lambda at: (whole.to(at) ** 0.5).view(torch.int32),
+    lambda at: 1.5 - whole.to(at),
+    lambda at: whole.to(at) / 0.3,
+    lambda at: whole.to(at) * 2j,
+    lambda at: torch.view_as_real(floats.to(at) * 2j),
+    lambda at: torch.view_as_real((whole.to(at) + 1) ** 2j),
+    lambda at: whole.to(at) * exact,
+    lambda at: whole.to(at) * exact.to(at),
+    lambda at: floats.to(at) + exact,
+    lambda at: half.to(at) * 0.1,
+    lambda at: (whole.to(at) > 3) * 3,
+    lambda at: torch.where(whole.to(at) > 3, 0.1, whole.to(at)),
+    lambda at: torch.xlogy(whole.to(at), 2.5),
+    lambda at: torch.fmod(whole.to(at), 2.5),
+    lambda at: torch.copysign(whole.to(at), -2.5),
+]
+for place, case in enumerate(cases):
+    found, expected = case("lazy"), case("cpu")
+    assert found.dtype == expected.dtype, (place, found.dtype)
+    xpurt.lazy.step()
+    torch.testing.assert_close(found.cpu(), expected, rtol=1e-6, atol=1e-6, msg=str(place))
+print([each.error for each in xpurt.lazy.compilations() if each.error])
+"""
+)
+
+
+@pytest.mark.parametrize("compile", ["never", "always"])
+def test_a_number_beside_a_tensor_has_the_type_that_eager_mode_gives_it(
+    compile: str,
+) -> None:
+    assert output(NUMBERS_BESIDE.format(compile=compile)) == "[]"
 
 
 AUTO = (

@@ -46,18 +46,11 @@ FromSizes = Callable[[Sequence[Tensor], Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of the program, which is a tensor without dimensions here."""
+    """A number of the program, which is a tensor without dimensions here. It has its type:
+    see Note [Numbers beside lazy tensors] in csrc/lazy/numbers.h."""
 
     parameter: int  # its index
     tensor: Tensor
-
-    def beside(self, other: Tensor) -> Tensor:
-        """The number as an operand beside `other`, which has the type that the result has
-        with a Python number."""
-        kinds = torch.float64, torch.complex128
-        if self.tensor.dtype in kinds and not other.dtype.is_floating_point:
-            return self.tensor.to(torch.result_type(other, 1.0))
-        return self.tensor
 
 
 class NumberIsNeeded(Exception):
@@ -148,24 +141,24 @@ def _beside(op: Any) -> Callable[..., Any]:
     """An op of a tensor and a number as that of two tensors."""
 
     def call(self: Tensor, number: Number, *rest: Any) -> Any:
-        return op(self, number.beside(self), *rest)
+        return op(self, number.tensor, *rest)
 
     return call
 
 
 def _scaled(value: Any, by: Tensor) -> Tensor:
-    return by * (value.beside(by) if isinstance(value, Number) else value)
+    return by * (value.tensor if isinstance(value, Number) else value)
 
 
 def _plus(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     if isinstance(other, Number):
-        other = other.beside(self)
+        other = other.tensor
     return self + _scaled(alpha, other)
 
 
 def _minus(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     if isinstance(other, Number):
-        other = other.beside(self)
+        other = other.tensor
     return self - _scaled(alpha, other)
 
 

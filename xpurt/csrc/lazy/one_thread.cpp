@@ -8,6 +8,7 @@
 
 #include "host/gil.h"
 #include "host/mutex.h"
+#include "lazy/numbers.h"
 #include "op/stack_tensors.h"
 
 namespace xpurt {
@@ -30,10 +31,15 @@ struct PolicyOfSizes : c10::TensorImpl {
 class Locked final : public c10::OperatorKernel {
  public:
   explicit Locked(const OperatorHandle& op)
-      : before_(op.getComputedKernelForDispatchKey(c10::DispatchKey::Lazy)) {}
+      : before_(op.getComputedKernelForDispatchKey(c10::DispatchKey::Lazy)),
+        of_tensors_(overload_of_tensors(op)) {}
 
   void operator()(const OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) {
+    give_types_to_numbers(op, stack);
+    if (of_tensors_.has_value() && is_number_made_tensor(op, stack)) {
+      return of_tensors_->callBoxedForDispatchKey(c10::DispatchKey::Lazy, *stack);
+    }
     with_lazy_core([&] {
       before_.callBoxed(op, keys, stack);
       keep_sizes_of_results(op, *stack);
@@ -42,6 +48,7 @@ class Locked final : public c10::OperatorKernel {
 
  private:
   const c10::SafeKernelFunction before_;
+  const std::optional<OperatorHandle> of_tensors_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "lazy/lazy_kernels.h"
+#include "lazy/numbers.h"
 #include "lazy/one_thread.h"
 #include "lazy/random_call.h"
 #include "lazy/recorded_op.h"
@@ -193,6 +194,7 @@ void traced_call(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   const bool is_new =
       !has_operands(*stack, first) &&
       !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Functionalize);
+  give_types_to_numbers(op, stack);
   with_lazy_core([&] {
     trace(op, stack, device);
     keep_sizes_of_results(op, *stack);
