@@ -171,3 +171,10 @@ def test_every_op_is_counted(xpu: torch.device) -> None:
     assert row.device in {d.name for d in xpurt.physical_devices()}
     assert row.time_ms > 0
     assert "aten::add.Tensor" in str(xpurt.op_report())
+
+
+def test_autocast_of_the_cpu_ignores_a_sparse_result(xpu: torch.device) -> None:
+    made = torch.eye(3).to(xpu).to_sparse()
+    keys = torch._C._dispatch_keys(made)
+    assert keys.has(torch._C.DispatchKey.AutocastXPU)
+    assert not keys.has(torch._C.DispatchKey.AutocastCPU)

@@ -159,3 +159,16 @@ except ValueError as error:
     print(error)
 """
     assert 'memory="cpu"' in run(code, "ipu", "host")
+
+
+GROWN = """
+whole = torch.zeros(4, device=name)
+torch.sin(torch.ones(4, device=name), out=whole[:0])
+torch.testing.assert_close(whole.cpu(), torch.ones(4).sin())
+print("copied back")
+"""
+
+
+@on_sycl
+def test_a_result_that_grows_within_its_storage(name: str, memory: str) -> None:
+    assert "copied back" in run(GROWN, name, memory)

@@ -43,6 +43,11 @@ c10::ScalarType type_of(const OpRecord& record, const Stack& stack) {
   return type;
 }
 
+bool is_number(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.dim() == 0 &&
+         tensor.unsafeGetTensorImpl()->is_wrapped_number();
+}
+
 Stack on_device(const OpRecord& record, const Stack& stack, DeviceCall* call) {
   Stack made;
   made.reserve(record.arguments);
@@ -51,7 +56,9 @@ Stack on_device(const OpRecord& record, const Stack& stack, DeviceCall* call) {
     made.push_back(with_tensors(
         stack[first + i],
         [&](const at::Tensor& tensor) {
-          return call->to_xpu(tensor, record.written[i]);
+          const bool written = record.written[i];
+          return is_number(tensor) && !written ? tensor
+                                               : call->to_other(tensor, written);
         },
         false));
   }
@@ -68,11 +75,11 @@ std::exception_ptr error_of_wait(Stream& stream) noexcept {
   return nullptr;
 }
 
-void replace_arguments(const OpRecord& record, Stack results, const DeviceCall& call,
+void replace_arguments(const OpRecord& record, Stack results, DeviceCall* call,
                        Stack* stack) {
   for (c10::IValue& value : results) {
     value = with_tensors(
-        std::move(value), [&](at::Tensor t) { return call.to_cpu(std::move(t)); },
+        std::move(value), [&](at::Tensor t) { return call->to_own(std::move(t)); },
         true);
   }
   torch::jit::drop(*stack, record.arguments);
@@ -123,7 +130,7 @@ bool run_row_on_cpu(OpRecord& record, c10::DeviceIndex index, const std::string&
     return false;
   }
   call.finish_arguments();
-  replace_arguments(record, std::move(operands), call, stack);
+  replace_arguments(record, std::move(operands), &call, stack);
   count_op(record, tier, kCpuTensors, ticks_now() - begin, 0);
   if (C10_UNLIKELY(is_explaining())) {
     explain_other(record.name, "cpu", tier, why, now_us() - begin_us);

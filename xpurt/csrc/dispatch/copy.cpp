@@ -20,7 +20,7 @@
 #include "memory/replica/device_override.h"
 #include "memory/replica/host_writes.h"
 #include "memory/replica/replica.h"
-#include "native/alias.h"
+#include "native/host_call.h"
 #include "native/lazy_copy.h"
 #include "op/op_report.h"
 #include "schedule/scheduler.h"
@@ -146,8 +146,8 @@ void copy_on_host(const Copy& copy) {
   HostCall call(copy.index);
   call.announce(copy.self, false);
   call.announce(copy.source, false);
-  const at::Tensor self = call.to_host(copy.self, true);
-  const at::Tensor source = call.to_host(copy.source, false);
+  const at::Tensor self = call.to_other(copy.self, true);
+  const at::Tensor source = call.to_other(copy.source, false);
   call.wait();
   self.copy_(source);
   call.finish_arguments();

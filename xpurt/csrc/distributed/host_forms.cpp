@@ -10,7 +10,6 @@
 #include "device/device_scope.h"
 #include "memory/replica/replica.h"
 #include "native/alias.h"
-#include "native/alias_storage.h"
 #include "stream/capture.h"
 
 namespace xpurt {
@@ -108,7 +107,7 @@ void HostForms::take_alias(Form& form) {
     writes_.begin(*impl);
   }
   bring_home(*storage, form.written ? Access::read_write : Access::read);
-  form.alias = host_tensor(*impl, alias_of(storage), impl->storage_offset());
+  form.alias = alias_of(form.original);
   const bool is_own = changes_inputs_ && form.read && !form.written;
   if (is_plain_memory(form.alias) && !is_own) form.host = form.alias;
 }

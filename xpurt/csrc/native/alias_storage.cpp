@@ -22,10 +22,10 @@ void make_original_private(c10::StorageImpl* alias) {
 
 }  // namespace
 
-c10::DataPtr alias_data(c10::StorageImpl* original) {
+c10::DataPtr alias_data(c10::StorageImpl* original, c10::Device device) {
   c10::raw::intrusive_ptr::incref(original);
   void* data = const_cast<void*>(original->data());
-  return {data, original, &release_original, c10::Device(c10::DeviceType::CPU)};
+  return {data, original, &release_original, device};
 }
 
 c10::Storage alias_of(c10::StorageImpl* original) {

@@ -1,4 +1,4 @@
-// CPU storages over the memory of xpu storages.
+// Storages over the memory of storages of another device.
 #pragma once
 
 #include <c10/core/Storage.h>
@@ -6,7 +6,7 @@
 namespace xpurt {
 
 // The memory of an alias. It holds a reference to the original storage.
-c10::DataPtr alias_data(c10::StorageImpl* original);
+c10::DataPtr alias_data(c10::StorageImpl* original, c10::Device device = c10::kCPU);
 
 // A CPU storage over all bytes of an xpu storage. It follows the original, see below.
 c10::Storage alias_of(c10::StorageImpl* original);

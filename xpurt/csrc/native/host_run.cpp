@@ -79,7 +79,7 @@ at::Tensor HostRun::to_host(at::Tensor tensor, size_t i,
   const bool written =
       is_plain(tensor) ? may_write(i, tensor.device()) : record_.written[i];
   const bool wants_grad = record_.uses_requires_grad && tensor.requires_grad();
-  at::Tensor host = call_->to_host(tensor, written);
+  at::Tensor host = call_->to_other(tensor, written);
   if (C10_UNLIKELY(!record_.is_aten_op)) watch(tensor, host);
   if (audit) audit->record_argument(i, tensor, host);
   if (is_asked_elsewhere_) hosts_.push_back(host);
@@ -126,7 +126,7 @@ void HostRun::convert_arguments(std::optional<CopyAudit>& audit) {
           [&](at::Tensor t) { return to_host(std::move(t), i, audit); }, false);
     } else if (value.isStorage()) {
       const c10::Storage storage = value.toStorage();
-      value = call_->to_host(storage, may_write(i, storage.device()));
+      value = call_->to_other(storage, may_write(i, storage.device()));
     } else if (static_cast<int>(i) == record_.pin_memory) {
       TORCH_CHECK(value.isNone() || !value.toBool() || is_asked_elsewhere_,
                   record_.name,
@@ -179,7 +179,14 @@ void HostRun::convert_results() {
       continue;
     }
     value = with_tensors(
-        std::move(value), [&](at::Tensor t) { return call_->to_xpu(std::move(t)); },
+        std::move(value),
+        [&](at::Tensor t) {
+          TORCH_CHECK_NOT_IMPLEMENTED(
+              !t.is_mkldnn(),
+              "xpu tensors have no mkldnn layout, which the op's result has on the "
+              "CPU. Move its operands to the CPU first: tensor.cpu()");
+          return call_->to_own(std::move(t));
+        },
         true);
   }
 }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "native/alias.h"
+#include "native/host_call.h"
 #include "native/unsafe_copies.h"
 #include "op/op_record.h"
 

@@ -9,6 +9,7 @@
 #include "native/alias.h"
 #include "native/alias_storage.h"
 #include "native/host_bytes.h"
+#include "native/host_call.h"
 #include "stream/stream.h"
 
 namespace xpurt {
@@ -139,7 +140,7 @@ HostViews::~HostViews() {
   views_.used = first_;
 }
 
-at::Tensor& HostViews::to_host(const at::Tensor& tensor, bool written) {
+at::Tensor& HostViews::to_other(const at::Tensor& tensor, bool written) {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!impl->is_xpu()) return const_cast<at::Tensor&>(tensor);
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
@@ -171,10 +172,10 @@ void HostViews::wait() {
   current_stream(index_).wait_for(pending_);
 }
 
-at::Tensor HostViews::to_xpu(at::Tensor result) {
+at::Tensor HostViews::to_own(at::Tensor result) {
   if (!result.defined() || !result.is_cpu()) return result;
   if (!is_plain(result) || !result.has_storage() || !result.storage()) {
-    return HostCall(index_).to_xpu(std::move(result));
+    return HostCall(index_).to_own(std::move(result));
   }
   c10::StorageImpl* memory = result.storage().unsafeGetStorageImpl();
   for (const Operand& known : operands_) {
@@ -186,7 +187,7 @@ at::Tensor HostViews::to_xpu(at::Tensor result) {
     return result;
   }
   if (!label_as(*memory, c10::Device(c10::DeviceType::XPU, index_))) {
-    return HostCall(index_).to_xpu(std::move(result));
+    return HostCall(index_).to_own(std::move(result));
   }
   relabel(result, storage_of(memory));
   return result;

@@ -29,16 +29,16 @@ class HostViews {
 
   // The view of a plain tensor of this ordinal. CPU tensors are returned unchanged.
   // Valid until the end of the call.
-  at::Tensor& to_host(const at::Tensor& tensor, bool written);
+  at::Tensor& to_other(const at::Tensor& tensor, bool written);
 
   // Waits until the operands' bytes can be used on the host. Called between the last
-  // to_host() and the kernel.
+  // to_other() and the kernel.
   void wait();
 
   void finish_arguments() {}
 
   // The xpu form of a tensor that the kernel returned: see HostCall.
-  at::Tensor to_xpu(at::Tensor result);
+  at::Tensor to_own(at::Tensor result);
 
  private:
   struct Operand {

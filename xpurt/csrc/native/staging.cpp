@@ -8,7 +8,7 @@
 #include "memory/allocator.h"
 #include "memory/cpu_allocator.h"
 #include "memory/element_span.h"
-#include "native/alias.h"
+#include "native/host_call.h"
 #include "stream/stream.h"
 #include "stream/work_recording.h"
 
@@ -29,25 +29,17 @@ struct WritesElements {
   static inline thread_local bool is_under_way = false;
 };
 
-// Whether a written tensor still has its elements, in the host form of its storage.
-bool has_kept_its_elements(const HostTensor& each, const HostStorage& storage) {
-  return is_plain(each.original) && each.host.has_storage() &&
-         each.host.storage().is_alias_of(storage.host) &&
-         each.host.sizes() == each.original.sizes() &&
-         each.host.strides() == each.original.strides();
-}
-
 // Copies the elements of a tensor from its host form, and no byte between them: the
 // bytes go to memory of the device, and a kernel moves the elements. `skipped`: bytes
 // of the storage before those of the host form. Returns the bytes copied.
-size_t write_elements(const HostTensor& each, size_t skipped) {
-  const at::Tensor& to = each.original;
+size_t write_elements(const ExchangedTensor& each, size_t skipped) {
+  const at::Tensor& to = each.own;
   if (to.numel() == 0) return 0;
   const Interval span = element_span(*to.unsafeGetTensorImpl());
   const size_t bytes = span.size();
   const c10::DeviceIndex index = to.device().index();
   const auto* from =
-      static_cast<const char*>(each.host.storage().data()) + (span.begin - skipped);
+      static_cast<const char*>(each.other.storage().data()) + (span.begin - skipped);
   if (to.is_non_overlapping_and_dense()) {
     auto* memory = static_cast<char*>(to.storage().mutable_data());
     copy_on_queue(index, memory + span.begin, from, bytes);
@@ -72,46 +64,37 @@ size_t write_elements(const HostTensor& each, size_t skipped) {
 
 }  // namespace
 
-void HostCall::stage(HostStorage& storage) {
-  const c10::StorageImpl* original = storage.original.unsafeGetStorageImpl();
-  storage.end = std::min(storage.end, original->nbytes());
+void HostCall::stage(ExchangedStorage& storage) {
+  const c10::StorageImpl* own = storage.own.unsafeGetStorageImpl();
+  storage.end = std::min(storage.end, own->nbytes());
   storage.begin = std::min(storage.begin, storage.end);
   const size_t bytes = storage.end - storage.begin;
   c10::Allocator& allocator = switching_allocator();
-  storage.host = c10::Storage(c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), bytes, &allocator, original->resizable()));
+  storage.other = c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), bytes, &allocator, own->resizable()));
   if (bytes == 0) return;
-  const auto* from = static_cast<const char*>(original->data()) + storage.begin;
-  copy_on_queue(storage.original.device().index(), storage.host.mutable_data(), from,
+  const auto* from = static_cast<const char*>(own->data()) + storage.begin;
+  copy_on_queue(storage.own.device().index(), storage.other.mutable_data(), from,
                 bytes);
   bytes_copied_ += bytes;
 }
 
 // Another thread may write to other bytes of the storage meanwhile, such as those
 // between the elements of a column. So only elements of written tensors are copied
-// back, unless the kernel changed a tensor's sizes, or was given the storage itself.
-void HostCall::write_back(HostStorage& storage) {
+// back, if nothing else has changed.
+void HostCall::write_back(ExchangedStorage& storage) {
   const size_t bytes = storage.end - storage.begin;
   if (bytes == 0) return;
-  const c10::DeviceIndex index = storage.original.device().index();
-  c10::SmallVector<const HostTensor*, 4> written;
-  bool by_elements = !WritesElements::is_under_way;
-  for (const HostTensor& each : tensors_) {
-    if (!each.written || !each.original.has_storage() ||
-        !each.original.storage().is_alias_of(storage.original)) {
-      continue;
-    }
-    by_elements &= has_kept_its_elements(each, storage);
-    written.push_back(&each);
-  }
-  if (by_elements && !written.empty()) {
+  const c10::DeviceIndex index = storage.own.device().index();
+  const auto written = written_in(storage);
+  if (!written.empty() && !WritesElements::is_under_way) {
     const WritesElements under_way;
-    for (const HostTensor* each : written) {
+    for (const ExchangedTensor* each : written) {
       bytes_copied_ += write_elements(*each, storage.begin);
     }
   } else {
-    auto* to = static_cast<char*>(storage.original.mutable_data()) + storage.begin;
-    copy_on_queue(index, to, storage.host.data(), bytes);
+    auto* to = static_cast<char*>(storage.own.mutable_data()) + storage.begin;
+    copy_on_queue(index, to, storage.other.data(), bytes);
     bytes_copied_ += bytes;
   }
   // The host's bytes are freed when the op ends.
@@ -119,13 +102,13 @@ void HostCall::write_back(HostStorage& storage) {
 }
 
 c10::Storage HostCall::upload(const c10::Storage& storage) {
-  const DeviceScope scope(device_.index());
+  const DeviceScope scope(own_.index());
   const size_t bytes = storage.nbytes();
   c10::Storage made(c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(), bytes, &device_allocator(), true));
   if (bytes == 0) return made;
-  copy_on_queue(device_.index(), made.mutable_data(), storage.data(), bytes);
-  current_stream(device_.index()).wait();
+  copy_on_queue(own_.index(), made.mutable_data(), storage.data(), bytes);
+  current_stream(own_.index()).wait();
   bytes_copied_ += bytes;
   return made;
 }

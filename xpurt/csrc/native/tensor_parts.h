@@ -1,7 +1,6 @@
 // Sparse tensors by their parts: indices and values, which are plain tensors.
 #pragma once
 
-#include <ATen/NestedTensorImpl.h>
 #include <ATen/SparseCsrTensorImpl.h>
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/core/Tensor.h>
@@ -23,6 +22,18 @@ inline at::SparseTensorImpl* coo(const at::Tensor& tensor) {
 }
 inline at::SparseCsrTensorImpl* compressed(const at::Tensor& tensor) {
   return static_cast<at::SparseCsrTensorImpl*>(tensor.unsafeGetTensorImpl());
+}
+
+template <typename Visit>
+void for_each_part(const at::Tensor& tensor, const Visit& visit) {
+  if (is_coo(tensor)) {
+    visit(coo(tensor)->indices());
+    visit(coo(tensor)->values());
+  } else {
+    visit(compressed(tensor)->compressed_indices());
+    visit(compressed(tensor)->plain_indices());
+    visit(compressed(tensor)->values());
+  }
 }
 
 // Fills a sparse tensor with the parts of another one, each through `part`.

@@ -18,7 +18,6 @@ namespace {
 using c10::DeviceIndex;
 using c10::DeviceType;
 using c10::DispatchKey;
-using c10::DispatchKeySet;
 using c10::Storage;
 using c10::StorageImpl;
 
@@ -73,15 +72,6 @@ c10::BackendComponent component_of(DeviceType type) {
       c10::computeDispatchKey(c10::ScalarType::Float, c10::Layout::Strided, type));
 }
 
-DispatchKeySet exchanged(DispatchKeySet keys, c10::BackendComponent from,
-                         c10::BackendComponent to) {
-  constexpr DispatchKeySet python(
-      {DispatchKey::Python, DispatchKey::PythonTLSSnapshot});
-  return ((keys.remove_backend(from) - c10::getAutocastRelatedKeySetFromBackend(from)) |
-          DispatchKeySet(to) | c10::getAutocastRelatedKeySetFromBackend(to)) -
-         python;
-}
-
 }  // namespace
 
 PrototypeDevice::PrototypeDevice(DeviceType type, DeviceType behind, DeviceIndex count,
@@ -90,8 +80,7 @@ PrototypeDevice::PrototypeDevice(DeviceType type, DeviceType behind, DeviceIndex
       behind_(behind),
       count_(count),
       sycl_(sycl),
-      component_(component_of(type)),
-      component_behind_(component_of(behind)) {}
+      keys_{component_of(type), component_of(behind)} {}
 
 bool PrototypeDevice::copies() const {
   return sycl_ != nullptr && !sycl_->is_host_accessible();
@@ -110,20 +99,12 @@ c10::Device PrototypeDevice::behind(c10::Device own) const {
   return {behind_, own.has_index() ? own.index() : current()};
 }
 
-DispatchKeySet PrototypeDevice::keys_behind(DispatchKeySet own) const {
-  return exchanged(own, component_, component_behind_);
-}
-
-DispatchKeySet PrototypeDevice::own_keys(DispatchKeySet behind) const {
-  return exchanged(behind, component_behind_, component_);
-}
-
 DispatchKey PrototypeDevice::own_key(DispatchKey layout) const {
-  return c10::toRuntimePerBackendFunctionalityKey(layout, component_);
+  return c10::toRuntimePerBackendFunctionalityKey(layout, keys_.from);
 }
 
 DispatchKey PrototypeDevice::key_behind(DispatchKey layout) const {
-  return c10::toRuntimePerBackendFunctionalityKey(layout, component_behind_);
+  return c10::toRuntimePerBackendFunctionalityKey(layout, keys_.to);
 }
 
 DeviceIndex PrototypeDevice::current() const {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <c10/core/Device.h>
-#include <c10/core/DispatchKeySet.h>
+#include <c10/core/DispatchKey.h>
 #include <c10/core/Storage.h>
+
+#include "native/alias.h"
 
 namespace xpurt {
 
@@ -44,9 +46,7 @@ class PrototypeDevice {
   c10::Device own(c10::DeviceIndex index) const;
   c10::Device behind(c10::Device own) const;
 
-  // The keys of the same layout, on the other device.
-  c10::DispatchKeySet keys_behind(c10::DispatchKeySet own) const;
-  c10::DispatchKeySet own_keys(c10::DispatchKeySet behind) const;
+  KeyExchange to_behind() const { return keys_; }
   // The runtime key of a layout: Dense, Sparse, SparseCsr, Quantized, NestedTensor.
   c10::DispatchKey own_key(c10::DispatchKey layout) const;
   c10::DispatchKey key_behind(c10::DispatchKey layout) const;
@@ -59,7 +59,7 @@ class PrototypeDevice {
   const c10::DeviceType type_, behind_;
   const c10::DeviceIndex count_;
   const SyclMemory* const sycl_;
-  const c10::BackendComponent component_, component_behind_;
+  const KeyExchange keys_;
 };
 
 // The storage of the device behind it that a prototype's storage owns. If it owns none,

@@ -85,9 +85,8 @@ void run_behind(const PrototypeDevice& device, const OperatorHandle& op, Stack* 
   RenamedCall call(device, own);
   const OpRecord* record = device.copies() ? &op_record(op) : nullptr;
   for (size_t i = 0; i < op.schema().arguments().size(); ++i) {
-    // Not all libraries mark what their ops write to.
-    const bool written =
-        record != nullptr && (record->written[i] || !record->is_aten_op);
+    // What is not copied may be marked as written. Not all libraries mark it.
+    const bool written = record == nullptr || record->written[i] || !record->is_aten_op;
     arguments[i] = call.to_behind(std::move(arguments[i]), written);
   }
   if (computes_more_for_gradients(op.schema().name())) call.mark_gradients();

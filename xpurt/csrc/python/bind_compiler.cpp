@@ -99,11 +99,7 @@ class HostCode {
         const bool is_written = std::ranges::binary_search(written_, i);
         ready_for_host(*tensor.storage().unsafeGetStorageImpl(),
                        tensor.unsafeGetTensorImpl(), is_written, writes, &pending);
-        const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-        const Kept input{
-            tensor,
-            host_tensor(impl, alias_of(impl.unsafe_storage().unsafeGetStorageImpl()),
-                        impl.storage_offset())};
+        const Kept input{tensor, alias_of(tensor)};
         keep(i, input);
         tensor = input.host;
       }

@@ -5,7 +5,7 @@
 #include <torch/library.h>
 
 #include "device/device_scope.h"
-#include "native/alias.h"
+#include "native/host_call.h"
 
 namespace xpurt {
 namespace {
@@ -22,8 +22,8 @@ Tensor& copy_quantized_(Tensor& self, const Tensor& source, bool /*non_blocking*
     call.announce(self, false);
     call.announce(source, false);
   }
-  Tensor to = call.to_host(self, true);
-  const Tensor from = call.to_host(source, false);
+  Tensor to = call.to_other(self, true);
+  const Tensor from = call.to_other(source, false);
   call.wait();
   {
     const at::AutoDispatchBelowADInplaceOrView as_a_kernel;

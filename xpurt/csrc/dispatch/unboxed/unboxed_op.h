@@ -13,7 +13,7 @@
 #include "dispatch/unboxed/direct_form.h"
 #include "dispatch/unboxed/unboxed_run.h"
 #include "memory/cpu_allocator.h"
-#include "native/alias.h"
+#include "native/host_call.h"
 #include "native/host_views.h"
 #include "native/structured.h"
 
@@ -50,12 +50,12 @@ struct UnboxedArgument {
 
 template <typename Host>
 using HostForm =
-    decltype(std::declval<Host&>().to_host(std::declval<const at::Tensor&>(), true));
+    decltype(std::declval<Host&>().to_other(std::declval<const at::Tensor&>(), true));
 
 template <typename Host>
 struct UnboxedArgument<const at::Tensor&, Host> {
   UnboxedArgument(Host& call, bool written, const at::Tensor& arg)
-      : host_(call.to_host(arg, written)) {}
+      : host_(call.to_other(arg, written)) {}
   const at::Tensor& host() { return host_; }
 
  private:
@@ -64,7 +64,8 @@ struct UnboxedArgument<const at::Tensor&, Host> {
 
 template <typename Host>
 struct UnboxedArgument<at::Tensor&, Host> {
-  UnboxedArgument(Host& call, bool, at::Tensor& arg) : host_(call.to_host(arg, true)) {}
+  UnboxedArgument(Host& call, bool, at::Tensor& arg)
+      : host_(call.to_other(arg, true)) {}
   at::Tensor& host() { return host_; }
 
  private:
@@ -75,7 +76,7 @@ template <typename Host>
 struct UnboxedArgument<const std::optional<at::Tensor>&, Host> {
   using Optional = std::optional<at::Tensor>;
   UnboxedArgument(Host& call, bool written, const Optional& arg) {
-    if (arg) host_ = call.to_host(*arg, written);
+    if (arg) host_ = call.to_other(*arg, written);
   }
   const Optional& host() { return host_; }
 
@@ -88,7 +89,7 @@ struct UnboxedList {
   template <typename List>
   UnboxedList(Host& call, bool written, const List& list) {
     for (const at::Tensor& tensor : list) {
-      tensors_.push_back(call.to_host(tensor, written));
+      tensors_.push_back(call.to_other(tensor, written));
     }
   }
   at::TensorList host() { return tensors_; }
@@ -113,7 +114,7 @@ struct UnboxedArgument<const c10::List<std::optional<at::Tensor>>&, Host> {
     tensors_.reserve(list.size());
     for (const std::optional<at::Tensor> tensor : list) {
       tensors_.push_back(tensor
-                             ? std::optional(at::Tensor(call.to_host(*tensor, false)))
+                             ? std::optional(at::Tensor(call.to_other(*tensor, false)))
                              : std::nullopt);
     }
   }
@@ -184,16 +185,16 @@ auto returned(std::remove_reference_t<Arg>& arg) {
 }
 
 template <typename Host, typename Result>
-Result to_xpu(Host& call, Result result) {
+Result to_own(Host& call, Result result) {
   if constexpr (std::is_same_v<Result, at::Tensor>) {
-    return call.to_xpu(std::move(result));
+    return call.to_own(std::move(result));
   } else {
     return result;
   }
 }
 template <typename Host, typename... Results>
-std::tuple<Results...> to_xpu(Host& call, std::tuple<Results...> result) {
-  std::apply([&](auto&... each) { ((each = to_xpu(call, std::move(each))), ...); },
+std::tuple<Results...> to_own(Host& call, std::tuple<Results...> result) {
+  std::apply([&](auto&... each) { ((each = to_own(call, std::move(each))), ...); },
              result);
   return result;
 }
@@ -304,7 +305,7 @@ struct UnboxedOp<Op, Native, Kernel, Result(Args...)> {
         return Kernel::redispatch(cpu_keys, std::get<I>(host).host()...);
       }();
       call.finish_arguments();
-      result = to_xpu(call, std::move(result));
+      result = to_own(call, std::move(result));
       run.done();
       return result;
     }
