@@ -9,8 +9,8 @@
 #include "onednn/matmul.h"
 #include "op/element_type.h"
 #include "op/row_call.h"
-#include "op/row_spec.h"
 #include "program/program.h"
+#include "rows/argument_roles.h"
 #include "rows/matmul_inner.h"
 #include "rows/matmul_vectors.h"
 #include "rows/run_split.h"
@@ -24,10 +24,9 @@ using c10::ScalarType;
 using torch::jit::Stack;
 
 // Positions of the arguments; -1 for an argument that the op does not have.
-struct MatmulRoles {
-  int self = -1, beta = -1, alpha = -1, out = -1, use_gelu = -1;
-  int a = 0, b = 1;
-  int count = 0;
+struct MatmulRoles : ArgumentRoles {
+  int self = -1, beta = -1, alpha = -1, use_gelu = -1;
+  int a = -1, b = -1;
   bool batched = false;
   c10::OperatorName name{"", ""};
 };
@@ -384,30 +383,18 @@ std::unique_ptr<RowKernel> MatmulSpec::make(const Overload& overload) const {
   if (!overload.returns_one_tensor()) return nullptr;
   MatmulRoles roles;
   roles.name = schema.operator_name();
-  int matrices = 0;
-  for (const c10::Argument& argument : schema.arguments()) {
-    const int at = roles.count++;
-    const std::string& called = argument.name();
-    const bool adds =
-        name == "addmm" || name == "baddbmm" || name == "_addmm_activation";
-    if (argument.is_out()) {
-      roles.out = at;
-    } else if (called == "beta") {
-      roles.beta = at;
-    } else if (called == "alpha") {
-      roles.alpha = at;
-    } else if (called == "self" && adds) {
-      roles.self = at;
-      if (is_written(argument)) roles.out = at;
-    } else if (called == "use_gelu") {
-      roles.use_gelu = at;
-    } else if (called == "out_dtype") {
-      return nullptr;
-    } else {
-      (matrices++ == 0 ? roles.a : roles.b) = at;
-    }
-  }
-  if (matrices != 2) return nullptr;
+  const bool adds = name == "addmm" || name == "baddbmm" || name == "_addmm_activation";
+  const bool known = find_roles(overload, &roles,
+                                {{"self", adds ? &roles.self : &roles.a},
+                                 {"mat1", &roles.a},
+                                 {"batch1", &roles.a},
+                                 {"mat2", &roles.b},
+                                 {"batch2", &roles.b},
+                                 {"beta", &roles.beta},
+                                 {"alpha", &roles.alpha},
+                                 {"use_gelu", &roles.use_gelu}});
+  if (!known || roles.a < 0 || roles.b < 0) return nullptr;
+  if (adds && is_written(schema.arguments()[roles.self])) roles.out = roles.self;
   roles.batched = name == "bmm" || name == "baddbmm";
   return make_row<MatmulCall>(asked_prior(*this, kPrimitiveUs), *this,
                               std::move(roles));

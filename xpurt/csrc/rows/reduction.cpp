@@ -9,8 +9,8 @@
 
 #include "op/element_type.h"
 #include "op/row_call.h"
-#include "op/row_spec.h"
 #include "program/program.h"
+#include "rows/argument_roles.h"
 #include "rows/launch.h"
 #include "rows/run_split.h"
 
@@ -65,10 +65,8 @@ int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Positions of the arguments in the schema; -1 for one that the overload does not have.
-struct ReductionRoles {
-  int dim = -1, keepdim = -1, dtype = -1, out = -1;
-  int count = 0;
+struct ReductionRoles : ArgumentRoles {
+  int self = -1, dim = -1, keepdim = -1, dtype = -1;
 };
 
 struct ReductionSpec final : RowSpec {
@@ -339,21 +337,12 @@ void ReductionCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
 std::unique_ptr<RowKernel> ReductionSpec::make(const Overload& overload) const {
   if (!overload.returns_one_tensor()) return nullptr;
   ReductionRoles roles;
-  for (const c10::Argument& argument : overload.schema().arguments()) {
-    const int at = roles.count++;
-    const std::string& name = argument.name();
-    if (argument.is_out()) {
-      roles.out = at;
-    } else if (name == "dim") {
-      roles.dim = at;
-    } else if (name == "keepdim") {
-      roles.keepdim = at;
-    } else if (name == "dtype") {
-      roles.dtype = at;
-    } else if (name != "self" || at != 0) {
-      return nullptr;
-    }
-  }
+  const bool known = find_roles(overload, &roles,
+                                {{"self", &roles.self},
+                                 {"dim", &roles.dim},
+                                 {"keepdim", &roles.keepdim},
+                                 {"dtype", &roles.dtype}});
+  if (!known || roles.self != 0) return nullptr;
   return make_row<ReductionCall>(prior_of(*this), *this, roles);
 }
 

@@ -5,8 +5,8 @@
 
 #include "op/element_type.h"
 #include "op/row_call.h"
-#include "op/row_spec.h"
 #include "program/program.h"
+#include "rows/argument_roles.h"
 #include "rows/launch.h"
 #include "rows/run_split.h"
 
@@ -21,11 +21,9 @@ struct SoftmaxSpec final : RowSpec {
   std::unique_ptr<RowKernel> make(const Overload& overload) const override;
 };
 
-// Positions of the arguments in the schema; -1 for one that the overload does not have.
-struct SoftmaxRoles {
+struct SoftmaxRoles : ArgumentRoles {
   int inputs = 1;  // 2: the gradient and the forward result
-  int dim = -1, half_to_float = -1, input_dtype = -1, out = -1;
-  int count = 0;
+  int self = -1, output = -1, dim = -1, half_to_float = -1, input_dtype = -1;
 };
 
 class SoftmaxCall final : public RowCall {
@@ -154,23 +152,15 @@ void SoftmaxCall::run(const c10::OperatorHandle&, Stack* stack, RowRun& run) {
 std::unique_ptr<RowKernel> SoftmaxSpec::make(const Overload& overload) const {
   if (!overload.returns_one_tensor()) return nullptr;
   SoftmaxRoles roles;
-  for (const c10::Argument& argument : overload.schema().arguments()) {
-    const int at = roles.count++;
-    const std::string& name = argument.name();
-    if (argument.is_out()) {
-      roles.out = at;
-    } else if (name == "dim") {
-      roles.dim = at;
-    } else if (name == "half_to_float") {
-      roles.half_to_float = at;
-    } else if (name == "input_dtype") {
-      roles.input_dtype = at;
-    } else if (name == "output" && at == 1) {
-      roles.inputs = 2;
-    } else if (at != 0) {
-      return nullptr;
-    }
-  }
+  const bool known = find_roles(overload, &roles,
+                                {{"self", &roles.self},
+                                 {"grad_output", &roles.self},
+                                 {"output", &roles.output},
+                                 {"dim", &roles.dim},
+                                 {"half_to_float", &roles.half_to_float},
+                                 {"input_dtype", &roles.input_dtype}});
+  if (!known || roles.self != 0) return nullptr;
+  if (roles.output == 1) roles.inputs = 2;
   return make_row<SoftmaxCall>(prior_of(*this), *this, roles);
 }
 
