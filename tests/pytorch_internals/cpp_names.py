@@ -69,7 +69,7 @@ NATIVE = (
     Native("torch::lazy::*", "torch/csrc/lazy/core/ir.h", "nodes, their operands and results"),
     Native("torch::unwind::*", "torch/csrc/profiler/unwind/unwind.h", "stack traces in snapshots of memory"),
     Native("torch::utils::*", "torch/csrc/utils/device_lazy_init.h", "forked processes"),
-    Native("&Keys::key_set_", "c10/core/TensorImpl.h", "traced tensors are no data of ordinary ones: a protected member of TensorImpl"),
+    Native("&OpenedTensor::key_set_", "c10/core/TensorImpl.h", "traced tensors are no data of ordinary ones: a protected member of TensorImpl"),
     Native("&EngineTable::device_ready_queues_", "torch/csrc/autograd/engine.h", "Note [Autograd's threads]: the table of queues is extended"),
     Native("&EngineTable::thread_pool_shared_", "torch/csrc/autograd/engine.h", "Note [Autograd's threads after a fork]"),
     Native("&ReadyQueue::*_", "torch/csrc/autograd/engine.h", "Note [Autograd's threads at exit]"),

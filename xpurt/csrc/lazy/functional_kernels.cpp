@@ -28,6 +28,7 @@
 #include <unordered_set>
 
 #include "lazy/batch_norm.h"
+#include "op/row_spec.h"
 #include "op/stack_tensors.h"
 
 namespace xpurt {
@@ -358,26 +359,16 @@ std::optional<OperatorHandle> functional_of(const OperatorHandle& op) {
   if (!name.ends_with('_') || name.ends_with("__") ||
       op.hasTag(at::Tag::inplace_view) || schema.returns().size() != 1)
     return std::nullopt;
-  const auto functional = c10::Dispatcher::singleton().findSchema(
+  const auto found = c10::Dispatcher::singleton().findSchema(
       {name.substr(0, name.size() - 1), schema.overload_name()});
-  if (!functional.has_value()) return std::nullopt;
   const auto& arguments = schema.arguments();
-  const auto writes = [](const c10::Argument& each) {
-    return each.alias_info() != nullptr && each.alias_info()->isWrite();
-  };
-  if (arguments.empty() || !writes(arguments[0]) ||
-      std::any_of(arguments.begin() + 1, arguments.end(), writes) ||
-      std::ranges::any_of(
-          arguments, [](const auto& each) { return each.name() == "generator"; }) ||
-      functional->schema().arguments().size() != arguments.size() ||
-      functional->schema().returns().size() != 1)
+  if (!found.has_value() || found->schema().returns().size() != 1 ||
+      arguments.empty() || !is_written(arguments[0]) ||
+      std::any_of(arguments.begin() + 1, arguments.end(), is_written) ||
+      std::ranges::any_of(arguments,
+                          [](const auto& each) { return each.name() == "generator"; }))
     return std::nullopt;
-  for (size_t at = 0; at < arguments.size(); ++at) {
-    const c10::Argument& same = functional->schema().arguments()[at];
-    if (same.name() != arguments[at].name() || *same.type() != *arguments[at].type())
-      return std::nullopt;
-  }
-  return functional;
+  return Overload{op, {*found}}.functional();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "host/gil.h"
 #include "host/mutex.h"
 #include "lazy/numbers.h"
+#include "lazy/opened_tensor.h"
 #include "op/stack_tensors.h"
 
 namespace xpurt {
@@ -22,11 +23,6 @@ Mutex& core() {
 }
 
 thread_local int depth = 0;
-
-// Opens what TensorImpl protects.
-struct PolicyOfSizes : c10::TensorImpl {
-  using TensorImpl::set_custom_sizes_strides;
-};
 
 class Locked final : public c10::OperatorKernel {
  public:
@@ -78,7 +74,7 @@ void LazyCoreInUse::drop_kept_error() const noexcept {
 void keep_sizes(const at::Tensor& lazy) {
   using Policy = c10::TensorImpl::SizesStridesPolicy;
   c10::TensorImpl& impl = *lazy.unsafeGetTensorImpl();
-  const auto set = &PolicyOfSizes::set_custom_sizes_strides;
+  const auto set = &OpenedTensor::set_custom_sizes_strides;
   (impl.*set)(Policy::CustomSizes);  // what `resize_` returns has kept others
   lazy.sizes();
   (impl.*set)(Policy::Default);

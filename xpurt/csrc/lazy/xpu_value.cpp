@@ -5,19 +5,11 @@
 #include <torch/csrc/lazy/core/tensor.h>
 
 #include "lazy/one_thread.h"
+#include "lazy/opened_tensor.h"
 
 namespace xpurt {
 
 using at::Tensor;
-
-namespace {
-
-// Opens what TensorImpl protects.
-struct Keys : c10::TensorImpl {
-  using TensorImpl::key_set_;
-};
-
-}  // namespace
 
 Tensor lazy_over(const Tensor& xpu) {
   TORCH_CHECK_TYPE(xpu.is_xpu(), "a tensor of xpu is needed; found one on ",
@@ -45,7 +37,7 @@ Tensor xpu_value(const Tensor& lazy) {
 
 // PyTorch lets two tensors with kernels of dense memory exchange their data.
 void refuse_as_data(const Tensor& wrapper) {
-  auto& keys = wrapper.unsafeGetTensorImpl()->*&Keys::key_set_;
+  auto& keys = wrapper.unsafeGetTensorImpl()->*&OpenedTensor::key_set_;
   keys = keys.remove(c10::DispatchKey::Dense);
 }
 
