@@ -16,7 +16,10 @@ from torch.testing import assert_close
 
 from xpurt import _C
 
-pytestmark = pytest.mark.filterwarnings("error:torch.compile runs")
+pytestmark = [
+    pytest.mark.mappings("GPU"),
+    pytest.mark.filterwarnings("error:torch.compile runs"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -137,6 +140,7 @@ def on(device: torch.device, value: Any) -> Any:
     return value.to(device) if isinstance(value, Tensor) else torch.tensor(value)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("name", CASES)
 def test_a_feature(xpu: torch.device, name: str) -> None:

@@ -32,6 +32,7 @@ def draws(x: Tensor) -> list[Tensor]:
     ]
 
 
+@pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("fallback", [True, False])
 def test_numbers_follow_the_seed_of_xpu(xpu: torch.device, fallback: bool) -> None:
     if not _C.host_reads(xpu.index):

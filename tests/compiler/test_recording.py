@@ -14,6 +14,8 @@ import xpurt
 from xpurt.compiler import recording
 from xpurt.compiler.recording import RecordedCode
 
+pytestmark = pytest.mark.mappings("CPU")
+
 
 @pytest.fixture
 def records(xpu: torch.device) -> Iterator[torch.device]:
@@ -212,6 +214,7 @@ def test_a_wrong_index_of_earlier_work_is_no_failure_of_the_recording(
     assert recordings(made[0]) == 1
 
 
+@pytest.mark.mappings("GPU")
 def test_a_device_that_cannot_record_says_so(xpu: torch.device) -> None:
     try:
         torch.xpu.XPUGraph()

@@ -164,6 +164,7 @@ def test_an_op_that_has_no_lowering(
     torch.testing.assert_close(found, x.asinh().sin())
 
 
+@pytest.mark.mappings("CPU")
 def test_native_code_needs_no_kernels(
     xpu: torch.device,
     spoil: Callable[[str], None],

@@ -143,6 +143,7 @@ def test_every_row_has_a_case() -> None:
     } == set(OF_IMAGES)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.beyond_cpu(case=[])
 @pytest.mark.parametrize("case", CASES, ids="{0[0]}".format)
 def test_rows(case: tuple[str, int], xpu: torch.device) -> None:

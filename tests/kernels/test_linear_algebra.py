@@ -111,6 +111,7 @@ def assert_like(actual: Any, expected: Any) -> None:
         assert_close(found.cpu(), wanted, rtol=0, atol=near * scale, check_stride=True)
 
 
+@pytest.mark.each_value
 @pytest.mark.beyond_cpu(dtype=[torch.float32, torch.complex64])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES)

@@ -33,6 +33,7 @@ def outcome(call: Callable[[], torch.Tensor]) -> torch.Tensor | str:
         return str(error)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("in_place", [False, True], ids=["new", "in_place"])
 @pytest.mark.parametrize("op", OPS)

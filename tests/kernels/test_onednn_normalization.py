@@ -94,6 +94,7 @@ def both(call: Batch, given: dict[str, Tensor], xpu: torch.device) -> list[Tenso
     return actual
 
 
+@pytest.mark.each_value
 @pytest.mark.beyond_cpu(dtype=[torch.float32])
 @pytest.mark.parametrize(
     "dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str

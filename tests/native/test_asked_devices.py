@@ -197,6 +197,7 @@ def test_from_file(xpu: torch.device, tmp_path) -> None:
         torch.from_file(str(file), shared=True, size=24, device=xpu)
 
 
+@pytest.mark.mappings("explicit")
 def test_the_current_device_is_meant_without_an_index(xpu: torch.device) -> None:
     if torch.xpu.device_count() < 2:
         pytest.skip("one ordinal")

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import xpurt
+from xpurt import _C
 
 PLACES: dict[str, dict[str, object]] = {
     "two devices": {"mapping": "explicit"},
@@ -128,3 +129,12 @@ def test_a_model_on_two_ordinals_trains_as_on_the_cpu() -> None:
             optimizer.step()
         weights.append([p.detach().cpu() for p in model.parameters()])
     torch.testing.assert_close(*weights)
+
+
+def test_code_for_the_host_takes_tensors_of_its_ordinal() -> None:
+    mine = next(index for index in (1, 0) if _C.host_reads(index))
+    code = _C.HostCode(lambda inputs: [], mine, [], [], [])
+    with pytest.raises(
+        RuntimeError, match=f"compiled for tensors of xpu:{mine}, called with"
+    ):
+        code([torch.ones(2, device=f"xpu:{1 - mine}")])

@@ -9,6 +9,8 @@ from own_process import output
 import xpurt
 from xpurt import _C
 
+pytestmark = pytest.mark.mappings("CPU")
+
 
 @pytest.fixture
 def unreadable(xpu: torch.device) -> Iterator[torch.device]:

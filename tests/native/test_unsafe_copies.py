@@ -264,6 +264,7 @@ def test_types_that_may_hide_tensors(given: str, returned: bool) -> None:
         library._destroy()
 
 
+@pytest.mark.mappings("GPU")
 def test_no_op_of_aten_s_writes_what_it_does_not_say(xpu: torch.device) -> None:
     """The checks that others get, for a few of those that are trusted."""
     if host_reads():

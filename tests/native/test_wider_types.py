@@ -181,6 +181,7 @@ def test_what_is_wrong_is_refused(
         refused(torch.rand(3, 3, device=xpu))
 
 
+@pytest.mark.mappings("GPU")
 def test_a_wide_kernel_serves_a_device_that_the_host_cannot_read(
     xpu: torch.device,
 ) -> None:

@@ -65,6 +65,7 @@ def test_an_out_of_order_queue(xpu: torch.device) -> None:
         streams.stream_from_queue(queue)
 
 
+@pytest.mark.mappings("GPU")
 def test_a_queue_of_another_device(xpu: torch.device) -> None:
     behind = {
         streams.sycl_queue(torch.xpu.current_stream(i)).sycl_device
