@@ -67,6 +67,7 @@ def test_a_wide_result_of_integers_is_as_exact_as_float32(xpu: torch.device) -> 
     assert result.status == "passed", result.failures
 
 
+@pytest.mark.rest
 def test_a_crash_fails_its_call_and_the_others_run(fake: Settings) -> None:
     settings = replace(fake, sweep="empties")
     (result,) = run_pairs([Pair("ends_if_empty", "float32", "made up")], settings)
@@ -145,6 +146,7 @@ def test_topk_of_a_number_is_a_number_for_any_k(xpu: torch.device) -> None:
     assert (values.item(), indices.item()) == (3, 0)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("GPU")
 @pytest.mark.parametrize("sweep", SAMPLED)
 def test_a_sample_of_ops_is_right(sweep: str, xpu: torch.device) -> None:

@@ -135,6 +135,7 @@ def compiled_anew() -> Iterator[None]:
 BY_KIND = ("linear_none", "rms_norm_add", "cross_entropy_mean")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("case", chosen(OPS, BY_KIND), ids=str)
 def test_compiled(
     case: Case, device: str, xpu: torch.device, compiled_anew: None

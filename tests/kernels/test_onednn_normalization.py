@@ -212,6 +212,7 @@ def both_of_layers(call: Layer, given: list[Tensor], xpu: torch.device) -> None:
         assert_near(mine, theirs, 500 if call.sizes[-1] == 1 else 20)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.beyond_cpu(dtype=[torch.float32])
 @pytest.mark.parametrize(
     "dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str

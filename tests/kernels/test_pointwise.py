@@ -242,6 +242,7 @@ def failures_of(row: Row, cases: Iterable[Case], place: Place) -> list[str]:
     return found
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize(
     "row",
