@@ -102,7 +102,8 @@ test-programs: install
 sanitize: $(STAMPS)/tools install
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/sanitize/run_sanitizers.py $(ARGS)
 
-# ARGS="--only reduction.cpp" is a part. A run that was stopped goes on.
+# ARGS="--only reduction.cpp" is a part. A run that was stopped goes on. MUTANTS_ROOM=all
+# has all sources, and compares the tests of `make test` with the rest.
 mutants: $(STAMPS)/tools install
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/mutants/run_mutants.py $(ARGS)
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from python_sites import python_sites
 from rooms import ROOM
 from sites import Site, sites
 from switched_tree import ROOT
@@ -23,17 +24,22 @@ class Mutant:
     path: str
     site: Site
     name: str  # without the number of the line, which changes
-    number: int = -1  # that switches it on; of csrc
+    number: int = -1  # that switches it on; not of texts
 
 
-def drawn(in_csrc: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
-    """Each second one is in csrc, or all, if there are no texts. Each file has the same
-    share, or all of its mutants."""
+def drawn(switched: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
+    """In turn one of csrc, one of the texts, and one of Python, where the room has these.
+    Each file has the same share, or all of its mutants."""
     draw = random.Random(seed)
-    if not ROOM.texts:
-        return share(in_csrc, count, draw)
-    halves = (share(each, count // 2, draw) for each in (in_csrc, of_texts()))
-    return [each for pair in zip(*halves, strict=False) for each in pair]
+    switched = list(switched)
+    kinds = [
+        [each for each in switched if each.path.startswith("xpurt/csrc/")],
+        of_texts(),
+        [each for each in switched if each.path.endswith(".py")],
+    ]
+    kinds = [each for each in kinds if each]
+    shares = [share(each, count // len(kinds), draw) for each in kinds]
+    return [each for turn in zip(*shares, strict=False) for each in turn]
 
 
 def share(mutants: Iterable[Mutant], count: int, draw: random.Random) -> list[Mutant]:
@@ -50,9 +56,10 @@ def share(mutants: Iterable[Mutant], count: int, draw: random.Random) -> list[Mu
     return taken[:count]
 
 
-def of_csrc() -> list[Mutant]:
-    """All of csrc, with numbers."""
-    found = [each for path in files_of(ROOM.csrc) for each in apart(mutants_of(path))]
+def of_switches() -> list[Mutant]:
+    """All of csrc and of Python, with numbers."""
+    paths = [*files_of(ROOM.csrc), *files_of(ROOM.python)]
+    found = [each for path in paths for each in apart(mutants_of(path, of_code=True))]
     return [replace(each, number=n) for n, each in enumerate(found)]
 
 
@@ -75,15 +82,17 @@ def apart(mutants: Iterable[Mutant]) -> Iterator[Mutant]:
             yield each
 
 
-def mutants_of(path: str) -> list[Mutant]:
+def mutants_of(path: str, of_code: bool = False) -> list[Mutant]:
+    """of_code: of a Python file, those of its code, not of the texts in it."""
     text = (ROOT / path).read_text()
     lines = text.split("\n")
     seen: Counter[str] = Counter()
     made = []
-    for site in sites(text):
+    is_python = path.endswith(".py")
+    for site in python_sites(text) if is_python and of_code else sites(text):
         line = lines[site.line]
         # Python's own lines, between the texts.
-        if path.endswith(".py") and not line.endswith((";", "{", "{{")):
+        if is_python and not of_code and not line.endswith((";", "{", "{{")):
             continue
         name = f"{path}: {line.strip()} // {site.old} -> {site.new}"
         seen[name] += 1

@@ -42,6 +42,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         "test": item.nodeid,
         "seconds": round(time.monotonic() - begun, 3),
         "numbers": numbers,
+        "is_rest": item.get_closest_marker("rest") is not None,
         "kernels": sorted(keys),
     }
     with RECORD.open("a") as record:

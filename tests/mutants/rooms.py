@@ -1,5 +1,6 @@
 """Where changes are made, and the tests that are to find them. The environment's
-MUTANTS_ROOM chooses one: "rows", the default, or "layers"."""
+MUTANTS_ROOM chooses one: "rows", the default, "layers", "interpreted", which compiles
+one file, or "all"."""
 
 import os
 from dataclasses import dataclass
@@ -9,18 +10,30 @@ from typing import Final
 @dataclass(frozen=True, slots=True)
 class Room:
     """csrc: patterns of sources in C++. texts: of templates in OpenCL C, and of Python
-    files with the texts of custom kernels. tests: what runs this code; a test elsewhere
-    that finds a mutant is not counted."""
+    files with the texts of custom kernels. python: of sources in Python. tests: what runs
+    this code; a test elsewhere that finds a mutant is not counted.
+
+    is_sampled: only the changes that are drawn are built, as all would be too many. Then
+    a record of the tests is one of that draw."""
 
     csrc: tuple[str, ...]
     texts: tuple[str, ...]
     tests: tuple[str, ...]
+    python: tuple[str, ...] = ()
+    is_sampled: bool = False
 
+
+_TEXTS: Final = (
+    "xpurt/kernels/sources/templates/**/*.cl",
+    "xpurt/kernels/rows/**/*.py",
+)
+_TESTS: Final = ("tests/*/test_*.py", "tests/test_*.py")
+_PYTHON: Final = ("xpurt/**/*.py",)
 
 _ROOMS: Final = {
     "rows": Room(
         ("xpurt/csrc/rows/*.cpp", "xpurt/csrc/op/custom_kernel*.cpp"),
-        ("xpurt/kernels/sources/templates/**/*.cl", "xpurt/kernels/rows/**/*.py"),
+        _TEXTS,
         (
             "tests/kernels",
             "tests/fused_ops",
@@ -41,6 +54,8 @@ _ROOMS: Final = {
         (),
         ("tests/lazy", "tests/cpu_kernels", "tests/generated"),
     ),
+    "interpreted": Room((), _TEXTS, _TESTS, _PYTHON, is_sampled=True),
+    "all": Room(("xpurt/csrc/**/*.cpp",), _TEXTS, _TESTS, _PYTHON, is_sampled=True),
 }
 NAME: Final = os.environ.get("MUTANTS_ROOM", "rows")
 ROOM: Final = _ROOMS[NAME]

@@ -1,5 +1,5 @@
 """The folder in which mutants run, in build/mutants. It has links to the package's files,
-and an extension with all changes of csrc behind a switch.
+and an extension with all changes of csrc behind a switch. Those of Python are, too.
 
 Only the files with changes are compiled; the other objects are those of the ordinary
 build. MUTANT_NUMBER chooses a change. MUTANTS_REACHED=PATH writes what is reached: one
@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from python_sites import switched_python
+from python_switch import MOST
 from rooms import NAME
 from sites import Site, replaced, switched
 
@@ -25,8 +27,6 @@ sys.path[:0] = [str(ROOT / each) for each in ("tests", "tests/sanitize", "releas
 
 import compile_extension  # noqa: E402
 from run_sanitizers import link_package  # noqa: E402
-
-MOST = 4096  # numbers
 
 SWITCH = f"""\
 #ifndef XPURT_MUTANTS
@@ -79,10 +79,16 @@ def launches_told(text: str) -> str:
 
 
 class Tree:
-    """The tree with the changes of csrc that are given, by number and path."""
+    """The tree with changes behind switches, of csrc and of Python, by number."""
 
-    def __init__(self, in_csrc: dict[int, tuple[str, Site]]) -> None:
-        self.in_csrc = in_csrc
+    def __init__(self, numbered: dict[int, tuple[str, Site]]) -> None:
+        self.in_csrc: dict[int, tuple[str, Site]] = {}
+        in_python: dict[str, dict[int, Site]] = {}
+        for number, (path, site) in numbered.items():
+            if path.endswith(".py"):
+                in_python.setdefault(path, {})[number] = site
+            else:
+                self.in_csrc[number] = (path, site)
         self._stamp = int(time.time())
         TREE.mkdir(parents=True, exist_ok=True)
         self._lock = (TREE / "lock").open("w")
@@ -101,6 +107,12 @@ class Tree:
                     self.library = link
                 elif not link.exists():
                     link.symlink_to(built)
+        self.in_python = {
+            path: switched_python((ROOT / path).read_text(), sites)
+            for path, sites in in_python.items()
+        }
+        for path in self.in_python:
+            self.restore(path)
 
     def build(self) -> list[int]:
         """Compiles, and returns the numbers of changes that do not compile."""
@@ -179,8 +191,10 @@ class Tree:
 
     def change(self, path: str, site: Site) -> None:
         """Makes a change of a file that is not compiled."""
+        self._write(path, replaced((ROOT / path).read_text(), site))
+
+    def _write(self, path: str, text: str) -> None:
         target = TREE / path
-        text = replaced((ROOT / path).read_text(), site)
         target.unlink()
         target.write_text(text)
         # Bytecode is valid for a time and a size.
@@ -188,8 +202,11 @@ class Tree:
         os.utime(target, (self._stamp, self._stamp))
 
     def restore(self, path: str) -> None:
-        (TREE / path).unlink()
-        (TREE / path).symlink_to(ROOT / path)
+        if path in self.in_python:
+            self._write(path, self.in_python[path])
+        else:
+            (TREE / path).unlink()
+            (TREE / path).symlink_to(ROOT / path)
 
 
 class Rules:
