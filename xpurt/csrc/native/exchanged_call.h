@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
+#include "host/api.h"
 #include "native/alias.h"
 
 namespace xpurt {
@@ -37,7 +38,7 @@ struct ExchangedTensor {
   bool written;
 };
 
-class ExchangedCall {
+class XPURT_API ExchangedCall {
  public:
   ExchangedCall(const ExchangedCall&) = delete;
   ExchangedCall& operator=(const ExchangedCall&) = delete;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "host/api.h"
 #include "op/argument_types.h"
 #include "op/row_fields.h"
 #include "op/row_kernel.h"
@@ -23,7 +24,7 @@ struct Overload {
   const c10::FunctionSchema& schema() const { return op.schema(); }
   bool returns_one_tensor() const;
   // The overload with the same arguments that returns new tensors.
-  std::optional<c10::OperatorHandle> functional() const;
+  XPURT_API std::optional<c10::OperatorHandle> functional() const;
 };
 
 // Note [Kinds of rows]
