@@ -130,6 +130,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.rest
 def test_two_processes_train_one_network(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(HOGWILD)

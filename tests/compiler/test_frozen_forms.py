@@ -88,6 +88,7 @@ class Slowed:
         return getattr(self._forms, name)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("slower", ["native", "kernels"])
 def test_the_faster_form_is_kept_and_the_other_freed(
     xpu: torch.device, made: list[OneOfTwo], slower: str

@@ -140,7 +140,7 @@ def on(device: torch.device, value: Any) -> Any:
     return value.to(device) if isinstance(value, Tensor) else torch.tensor(value)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("name", CASES)
 def test_a_feature(xpu: torch.device, name: str) -> None:

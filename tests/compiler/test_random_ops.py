@@ -97,6 +97,7 @@ def test_every_random_op_is_replaced() -> None:
     assert found <= set(random_ops.ATEN)
 
 
+@pytest.mark.rest
 def test_compiled_code_leaves_no_memory_of_xpu_behind() -> None:
     code = """
 import torch

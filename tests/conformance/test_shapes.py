@@ -134,6 +134,7 @@ def test_a_wrong_result_is_a_failure(xpu: torch.device) -> None:
     assert found.result().failed == 1
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sample_by_covering(kind: str, xpu: torch.device) -> None:

@@ -118,6 +118,7 @@ def test_an_activation_of_another_kind_is_found(xpu: torch.device) -> None:
     assert found.failed_variants.keys() == {"gelu_tanh", "gelu_tanh on CPU tensors"}
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("layer", ["lazy"])
 def test_a_sample_by_the_command(layer: str) -> None:
     settings = Settings(
@@ -130,6 +131,7 @@ def test_a_sample_by_the_command(layer: str) -> None:
     assert run_conformance([settings]) == 0
 
 
+@pytest.mark.rest
 @pytest.mark.mappings("CPU")
 def test_a_compiled_module_is_right(xpu: torch.device) -> None:
     assert run("nn.Linear", LAYERS["compile"], most=1).ok

@@ -24,6 +24,7 @@ def found(mapping: str, by_default: bool) -> list[Found]:
     return run(Path(compiled.__file__), mapping, *names)
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     "mapping", ["CPU", pytest.param("GPU", marks=pytest.mark.slow)]
 )

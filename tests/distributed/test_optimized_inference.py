@@ -15,6 +15,7 @@ def found() -> list[Found]:
     return run(Path(optimized_inference.__file__), "CPU")
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("case", cases(vars(optimized_inference)))
 def test_on_two_ranks(case: str) -> None:
     if case == "layers_in_bfloat16_on_the_cpu":

@@ -33,7 +33,7 @@ def outcome(call: Callable[[], torch.Tensor]) -> torch.Tensor | str:
         return str(error)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("in_place", [False, True], ids=["new", "in_place"])
 @pytest.mark.parametrize("op", OPS)

@@ -191,6 +191,7 @@ TYPES = [
 
 
 # Each pair of types takes kernels of its own, and each pair is there in two orders.
+@pytest.mark.one_in(2)
 @pytest.mark.beyond_cpu(left=[torch.bfloat16])
 @pytest.mark.parametrize(
     "left",
@@ -234,6 +235,7 @@ def test_clamp_with_one_bound(
     assert_near(actual, SPECIAL.clamp(low, high))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.beyond_cpu(source=[torch.int32, torch.bfloat16])
 @pytest.mark.parametrize("source", TYPES, ids=str)
 def test_copy_converts_every_type(source: torch.dtype, xpu: torch.device) -> None:

@@ -87,7 +87,7 @@ class Record:
                 each["seconds"],
                 frozenset(each["numbers"]),
                 frozenset(each["kernels"]),
-                each["is_rest"],
+                each.get("is_rest", False),
             )
             for each in {each["test"]: each for each in lines}.values()
         ]
