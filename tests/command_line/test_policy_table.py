@@ -68,3 +68,10 @@ def test_a_broken_limit_is_an_exit_code(
     monkeypatch.setattr(policy_table, "MOST_OF_HEFT", 0.5)
     assert cli.main(["simulate", "--devices", "2"]) == 1
     assert "at most 0.50: not met" in capsys.readouterr().out
+
+
+def test_one_device_leaves_nothing_to_compare(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["simulate", "--devices", "1"]) == 1
+    assert "2 devices and more; found --devices 1" in capsys.readouterr().err

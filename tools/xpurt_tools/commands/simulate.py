@@ -34,6 +34,8 @@ def run(options: argparse.Namespace) -> int:
 
     devices = options.devices or DEVICES
     try:
+        if max(devices) < 2:
+            raise ValueError("policies differ on 2 devices and more; found --devices 1")
         if options.ranks and options.check:
             from xpurt_tools.commands.rank_check import run_check_ranks
 
