@@ -20,6 +20,7 @@ def auto(ran: Ran) -> Iterator[Ran]:
         yield ran
 
 
+@pytest.mark.rest
 def test_both_forms_are_measured_and_agree(auto: Ran) -> None:
     x = torch.randn(LARGE).bfloat16()
     expected = torch.tanh(x.float()).bfloat16()

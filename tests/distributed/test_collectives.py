@@ -37,13 +37,20 @@ def found(script: str, mapping: str) -> list[Found]:
     return run(FOLDER / script, mapping)
 
 
+def marks(script: str, mapping: str) -> list[pytest.MarkDecorator]:
+    if mapping not in BY_DEFAULT[script]:
+        return [pytest.mark.slow]
+    # Attention over ranks takes 9 s: make test-rest runs it.
+    return [pytest.mark.rest] if script == "attention.py" else []
+
+
 # A script runs once per mapping, which takes 10 s.
 @pytest.mark.parametrize(
     ("script", "case", "mapping"),
     [
         pytest.param(
             *(script, case, mapping),
-            marks=[] if mapping in BY_DEFAULT[script] else [pytest.mark.slow],
+            marks=marks(script, mapping),
         )
         for script, module in SCRIPTS.items()
         for case in cases(vars(module))

@@ -33,6 +33,7 @@ def test_each_rank_gets_its_part(tmp_path: Path) -> None:
         }
 
 
+@pytest.mark.rest
 def test_a_rank_dies_and_the_training_goes_on(tmp_path: Path) -> None:
     torchrun(
         elastic.__file__,

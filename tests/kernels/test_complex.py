@@ -39,7 +39,7 @@ def database() -> dict[str, Any]:
     return {entry.name: entry.info for entry in of_pytorch()}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.beyond_cpu(aten=ROWS_OF_COMPLEX[::3])
 @pytest.mark.parametrize("aten", ROWS_OF_COMPLEX)
 def test_samples(aten: str, xpu: torch.device) -> None:

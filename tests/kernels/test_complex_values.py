@@ -16,6 +16,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("sweep", sweeps(), ids=str)
 def test_values(sweep: ComplexSweep, xpu: torch.device) -> None:

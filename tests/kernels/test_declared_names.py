@@ -47,6 +47,7 @@ def texts_in(path: Path) -> list[str]:
     return strings
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("row", ROWS_WITH_SOURCES, ids=lambda row: row.aten)
 def test_sources_of_rows(row: AnyRow) -> None:
     for source in sources_of(row):

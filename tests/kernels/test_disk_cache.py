@@ -158,6 +158,7 @@ def test_nothing_is_kept_if_nobody_wants_it(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.rest
 def test_processes_share_a_folder(tmp_path: Path) -> None:
     program = partial(run, PROGRAM, XPURT_CACHE_DIR=str(tmp_path))
     with ThreadPoolExecutor(3) as at_once:

@@ -53,6 +53,7 @@ MEANS: dict[str, Call] = {
 HALVES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 
 
+@pytest.mark.one_in(2)
 @HALVES
 @pytest.mark.parametrize("name", SUMS)
 def test_halves_add_up(name: str, dtype: torch.dtype, xpu: torch.device) -> None:

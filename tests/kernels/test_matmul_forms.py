@@ -58,6 +58,7 @@ def test_every_size(width: int, xpu: torch.device) -> None:
         assert_near(room, expected, 20)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_layout(width: int, dtype: torch.dtype, xpu: torch.device) -> None:
     for m, n, k in [(1, 33, 100), (13, 31, 12), (100, 11, 257), (150, 170, 140)]:
@@ -78,6 +79,7 @@ def test_every_layout(width: int, dtype: torch.dtype, xpu: torch.device) -> None
         assert (room.t()[1::2] == 0).all()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_batches_and_what_is_added(
     width: int, dtype: torch.dtype, xpu: torch.device

@@ -259,7 +259,7 @@ def test_every_dtype_layout_and_overload(row: Row, xpu: torch.device) -> None:
     assert not failures, "\n\n".join(failures)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.beyond_cpu(row=IN_FULL)
 @pytest.mark.parametrize("row", POINTWISE, ids=name_of)

@@ -92,6 +92,7 @@ def random_ops() -> set[str]:
     return {row.aten for row in xpurt.kernels.ROWS if getattr(row, "draws", False)}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.beyond_cpu(case=ON_OTHER_DEVICES)
 @pytest.mark.parametrize("case", cases(), ids=lambda c: f"{c[0]}-{str(c[1])[6:]}")
 def test_fills(case: tuple[str, torch.dtype], xpu: torch.device) -> None:

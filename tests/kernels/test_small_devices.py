@@ -96,6 +96,7 @@ def computed(
 LEFT_OUT = ("as the CPU", "sub-groups of 8", "no sub-groups, small groups")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "device",
     [

@@ -24,7 +24,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("sweep", SWEEPS)
 def test_values(sweep: Sweep, xpu: torch.device) -> None:

@@ -43,6 +43,7 @@ print("graphs", len(found), "errors", [each.error for each in found if each.erro
 )
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     "mapping",
     [

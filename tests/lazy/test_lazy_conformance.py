@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 # Two that are known to fail, and kinds of ops: random, linear algebra, by other ops.
 OPS = (
     "amax",
@@ -15,6 +17,7 @@ OPS = (
 )
 
 
+@pytest.mark.rest
 def test_a_sample_of_ops_is_right_or_known_to_fail() -> None:
     ended = subprocess.run(
         [

@@ -28,6 +28,7 @@ COMPILED, OP_BY_OP = ([7.0], ["compiled"]), ([1.0], ["op by op"])
 BOTH = ([1.0, 7.0], ["compiled", "op by op"])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("at_once", "setting", "found"),
     [

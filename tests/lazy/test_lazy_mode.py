@@ -50,6 +50,7 @@ print("the same", [each.error for each in xpurt.lazy.compilations() if each.erro
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("mapping", "compile"),
     [

@@ -69,6 +69,7 @@ print("the same", xpurt.lazy.fallbacks())
 )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("code", "mapping"),
     [

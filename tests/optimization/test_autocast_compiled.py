@@ -83,6 +83,7 @@ def test_blocks_share_a_graph(device: str) -> None:
     assert counter.frame_count == 1
 
 
+@pytest.mark.rest
 def test_by_inductor() -> None:
     model, x = (
         nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3)),
