@@ -19,6 +19,8 @@ OF_THE_MACHINE = re.compile(
             "compiles a program in C",
             "Chromium",
             "switched off",
+            "no xpu under the mapping",
+            "new in PyTorch",
             "needs the virtual GPU",
             "there is no GPU",
             "only root",
