@@ -1,5 +1,5 @@
-// The parts of the Python interface; each is called once, by module.cpp or by the module
-// of its room.
+// The parts of the Python interface; each is called once, by module.cpp or by the
+// module of its room.
 #pragma once
 
 #include <pybind11/pybind11.h>
