@@ -82,6 +82,7 @@ print(found.has_fp64, torch.xpu.device_count())
     ) == ["True", "True", "True 1"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "end",
     [

@@ -105,6 +105,7 @@ def _tensors(values: Any) -> list[Tensor]:
     return [each for each in pytree.tree_leaves(values) if isinstance(each, Tensor)]
 
 
+@pytest.mark.each_value
 @pytest.mark.mappings("CPU", "GPU", "AUTO")
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", [nn.LSTMCell, nn.GRUCell])

@@ -59,6 +59,7 @@ def test_each_case(xpu: torch.device, name: str) -> None:
     _check(xpu, name, grad=True)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("name", few_first())
 def test_without_gradients(xpu: torch.device, name: str) -> None:
@@ -87,6 +88,7 @@ def test_kernels(xpu: torch.device, name: str) -> None:
         _check(xpu, name, grad=True)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("name", few_first())
 def test_blocks_of_queries(

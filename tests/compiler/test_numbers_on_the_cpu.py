@@ -20,6 +20,7 @@ PROGRAMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.filterwarnings("error:torch.compile runs op by op")
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())

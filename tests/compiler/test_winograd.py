@@ -92,6 +92,7 @@ def test_direct_convolutions_if_asked(blocks: torch.device) -> None:
     assert calls == 3
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "convolution",
     [

@@ -94,6 +94,7 @@ CPU = Settings(gpu_types="only", jobs=2, sample=3, samples_per_pair=2)
 GPU = replace(CPU, mapping="GPU", virtual_gpu="strict", sample=12)
 
 
+@pytest.mark.rest
 @pytest.mark.takes_minutes
 @pytest.mark.parametrize(
     "settings",

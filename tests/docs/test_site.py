@@ -134,6 +134,7 @@ def test_arguments_in_docstrings_are_a_list(site: Path) -> None:
     assert re.search(r"<li>\s*(<p>)?<code>partition</code>: splits", html)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_is_shown(open_page, address: str, path: str) -> None:
     shown = open_page(f"{address}/{path}")

@@ -216,6 +216,7 @@ def test_poisson(dtype: torch.dtype, mean: float, xpu: torch.device) -> None:
     assert fits(sample, of_poisson(mean, int(mean + 12 * math.sqrt(mean) + 12)))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
     ("n", "p"), [(1, 0.5), (40, 0.1), (40, 0.75), (30, 0.5), (2000, 0.02), (5000, 0.9)]
@@ -228,6 +229,7 @@ def test_binomial(n: int, p: float, dtype: torch.dtype, xpu: torch.device) -> No
     assert fits(sample, of_binomial(n, torch.tensor(p, dtype=dtype).item()))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("shape", [0.25, 1, 2.5, 40, 1e4])
 def test_gamma(dtype: torch.dtype, shape: float, xpu: torch.device) -> None:

@@ -55,6 +55,7 @@ def test_lengths(length: int, dtype: torch.dtype, xpu: torch.device) -> None:
         assert_transformed(lambda x: torch.fft.irfft(x, length), x, xpu)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dims", DIMS)
 def test_dimensions_and_strides(dims: tuple[int, ...], xpu: torch.device) -> None:
     whole = torch.randn(2, 3, 4, 5, 6, dtype=torch.complex64)

@@ -122,6 +122,7 @@ def assert_close(found: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("causal", "left", "right", "dtype"),
     [

@@ -108,6 +108,7 @@ def test_equal_compares_in_the_common_type(policy: str, xpu: torch.device) -> No
     alike(policy, torch.equal, torch.ones(3), torch.ones(2).double())
 
 
+@pytest.mark.one_in(2)
 @POLICIES
 @pytest.mark.parametrize(
     "loss", [F.huber_loss, F.smooth_l1_loss, F.mse_loss, F.binary_cross_entropy]

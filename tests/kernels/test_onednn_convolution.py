@@ -110,6 +110,7 @@ def check(case: Case, host: list[Tensor], xpu: torch.device, factor: float) -> N
     check_on_queue(FORWARD, BACKWARD)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.beyond_cpu(dtype=[torch.float32])
 @pytest.mark.parametrize(
     "dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64], ids=str

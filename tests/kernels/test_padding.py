@@ -17,6 +17,7 @@ def sample(dims: int) -> torch.Tensor:
     return torch.randn(shape, generator=generator, requires_grad=True)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("mode", ["reflect", "replicate"])
 @pytest.mark.parametrize("dims", PADDINGS)
 def test_padding_and_its_gradient(mode: str, dims: int, xpu: torch.device) -> None:

@@ -117,6 +117,7 @@ def test_the_smallest_integer(dtype: torch.dtype, xpu: torch.device) -> None:
         assert_near(actual, function(a))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.beyond_cpu(dtype=[torch.uint8, torch.int64])
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.int64])
 def test_shift_amounts(dtype: torch.dtype, xpu: torch.device) -> None:

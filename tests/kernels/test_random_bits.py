@@ -108,6 +108,7 @@ def test_fills(case: tuple[str, torch.dtype], xpu: torch.device) -> None:
     assert torch.equal(kernel, drawn("auto", fill))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("draw", RESULTS.values(), ids=list(RESULTS))
 def test_results(
     draw: Callable[[torch.device], torch.Tensor], xpu: torch.device

@@ -23,6 +23,7 @@ def numbers(dtype: torch.dtype, shape: tuple[int, ...] = SHAPE) -> torch.Tensor:
     return (values if dtype.is_floating_point else values * 3).to(dtype)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.beyond_cpu(keepdim=[False], name=["mean", "amax"])
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin"])
@@ -177,6 +178,7 @@ def test_results_go_where_the_caller_wants_them(xpu: torch.device) -> None:
     del out
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.beyond_cpu(dtype=[torch.float32, torch.float16])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])

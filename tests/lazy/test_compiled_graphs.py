@@ -117,6 +117,7 @@ print("the same", [each.constants for each in xpurt.lazy.compilations()])
 )
 
 
+@pytest.mark.rest
 def test_numbers_of_a_compiled_graph_may_change() -> None:
     assert "the same" in output(NUMBERS)
 

@@ -166,6 +166,7 @@ print(all(torch.allclose(a.cpu(), b) for a, b in
 )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mapping", ["CPU", "GPU", "AUTO"])
 def test_modules_are_made_and_moved_in_the_mode(mapping: str) -> None:
     code = MADE_WITHIN.replace("{mapping}", with_gpu(mapping))

@@ -196,6 +196,7 @@ torch.testing.assert_close(x.grad.cpu(), torch.arange(3.0).cos())
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("first", "found"),
     [

@@ -62,6 +62,7 @@ IDLE_SECONDS = 120.0
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 SKIPPED = re.compile(r"\d+ (?:skipped|deselected)")
 BY_THE_REST = "found by the rest"
+NOT_IMPORTED = "ImportError while loading conftest"
 # What `make test` and `make test-rest` run.
 BOTH = ("-m", "not slow and not programs")
 NOT_BUILT = ("KernelBuildError", "refuses the kernel", "SyntaxError")
@@ -221,6 +222,8 @@ def outcome_of(tests: list[Recorded], number: int | None) -> str:
         # A change of csrc that makes a kernel that does not build is found by that.
         if status != 0 and number is None and any(each in text for each in NOT_BUILT):
             return "does not build"
+        if status != 0 and NOT_IMPORTED in text:
+            return "found: at import"
         if status != 0 and (failed := FAILED.search(text)):
             return f"found: {failed[1]}"
         if status != 0 or SKIPPED.search(text):  # all of them passed before

@@ -18,6 +18,7 @@ from xpurt.startup.extras import MissingExtra
 matplotlib = pytest.importorskip("matplotlib.figure", reason="what draws the picture")
 
 
+@pytest.mark.rest
 def test_the_picture_is_drawn(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,7 @@ for end in ("xpu", "cpu"):
 """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("mapping", ["", "CPU"])
 @pytest.mark.parametrize("name", ["hpu", "mtia", "mydevice"])
 def test_xpu_computes_beside_it(name: str, mapping: str) -> None:

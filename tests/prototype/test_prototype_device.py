@@ -45,6 +45,7 @@ print("the same")
 """
 
 
+@pytest.mark.one_in(4)
 @all_kinds
 def test_ops_of_all_layouts(name: str, memory: str) -> None:
     assert "the same" in run(OPS, name, memory)
@@ -66,6 +67,7 @@ print("saved")
 """.replace("{{", "{").replace("}}", "}")
 
 
+@pytest.mark.one_in(4)
 @few_kinds
 def test_save_load_and_copy(name: str, memory: str) -> None:
     assert "saved" in run(SAVED, name, memory)
@@ -174,6 +176,7 @@ print("reduced")
 """
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("memory", ["host", "xpu", "gpu"])
 def test_reduced_sparse_products_have_gradients(memory: str) -> None:
     assert "reduced" in run(REDUCED, "mydevice", memory)

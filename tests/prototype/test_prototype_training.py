@@ -77,6 +77,7 @@ print("the same")
 """
 
 
+@pytest.mark.one_in(4)
 @few_kinds
 def test_networks_train_to_the_losses_of_the_cpu(name: str, memory: str) -> None:
     assert "the same" in run(TRAINING, name, memory)
@@ -97,6 +98,7 @@ print("bit-equal")
 """
 
 
+@pytest.mark.one_in(4)
 @few_kinds
 def test_a_checkpoint_with_dropout_is_bit_equal(name: str, memory: str) -> None:
     assert "bit-equal" in run(CHECKPOINT, name, memory)
@@ -184,6 +186,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     ("name", "memory"),
     [

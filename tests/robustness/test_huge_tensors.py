@@ -112,6 +112,7 @@ def run(code: str, policy: str, needed_gib: float, mapping: str = "CPU") -> list
     ).splitlines()
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     "kernels", ["sycl", pytest.param("native", marks=pytest.mark.slow)]
 )
@@ -156,6 +157,7 @@ ADDED_RESULT = [
 ]
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     "mapping", ["CPU", pytest.param("GPU", marks=pytest.mark.slow)]
 )

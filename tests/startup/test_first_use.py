@@ -162,6 +162,7 @@ def parameters() -> list[object]:
     return [pytest.param(u, marks=[slow] if u in SLOW else []) for u in USES]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("use", parameters())
 def test_a_first_use(use: str) -> None:
     end = "" if use in NO_SEED else END

@@ -15,6 +15,7 @@ sys.exit(main([{name!r}]))
 
 
 # Their kernels have to be built for this device.
+@pytest.mark.rest
 @pytest.mark.parametrize(
     "name",
     [
