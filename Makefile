@@ -1,4 +1,4 @@
-# make demo    train a network on xpu          make test    linters and tests, ten minutes
+# make demo    train a network on xpu          make test    linters and tests
 # make lint    linters alone                   make bench   benchmarks
 # make docs    the site, into build/site       make test-rest  more cases of the same tests
 # make clean   remove what these made          make test-all   these, and the slow tests

@@ -33,7 +33,6 @@ def test_every_row_is_tested() -> None:
     assert rows == set(NAMES) | TESTED_APART
 
 
-@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "dtype",
     # The conformance run has samples of all types.
