@@ -38,8 +38,10 @@ def assert_transformed(transform: Transform, x: Tensor, xpu: torch.device) -> No
     assert found.dtype == expected.dtype
     assert found.stride() == expected.stride()
     error = (found.cpu() - exact).abs().max() / exact.abs().max()
-    # The reference of a double is a double.
-    assert error < 8 * EPS[x.real.dtype], error.item()
+    # The reference of a double is a double, and MKL's on Intel is 40 units in the last
+    # place off at a length of 74 (xpurt's is 2 off, by a sum of long doubles).
+    units = 64 if x.real.dtype == torch.float64 else 8
+    assert error < units * EPS[x.real.dtype], error.item()
 
 
 @pytest.mark.each_value
