@@ -68,7 +68,7 @@ test: lint
 
 # The cases that tests/pairwise.py leaves out, and what is marked so.
 test-rest: $(STAMPS)/tools install
-	$(BIN)/python -m pytest -m rest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -m "rest and not slow and not programs" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # A few minutes: what depends most on the version of PyTorch.
 test-quick: $(STAMPS)/tools install
