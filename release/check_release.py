@@ -3,8 +3,9 @@
     python release/check_release.py WHEEL [--torch REQUIREMENT] [--beside FOLDER]
 
 It makes an empty environment in a temporary folder, installs PyTorch, the wheel and the
-wheel of xpurt-tools beside it, and uses them there: without a compiler, without this tree in the path of imports. Each step
-is printed with its time. The exit status is 1 if a step fails; its output is printed.
+wheel of xpurt-tools beside it, and uses them there: without a compiler, without this
+tree in the path of imports. Each step is printed with its time. The exit status is 1 if
+a step fails; its output is printed.
 
 --beside names a folder site-packages whose PyTorch, SYCL and other packages are used
 instead of downloads. That checks the wheel, and not its requirements.

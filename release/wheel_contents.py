@@ -13,11 +13,9 @@ from package_version import ROOT, SERIES, requirement_of_tools
 # package-data; the tree is asked, so a file that is forgotten there is missing here.
 DATA = {".pyi", ".typed", ".txt", ".json", ".cl", ".template", ".html", ".css", ".js"}
 HEADERS = "xpurt/include/"  # for C++ extensions of users: xpurt/cpp_extension.py
-EXTENSION = r"xpurt/_C\..*\.so"
-LIBRARIES = (
-    EXTENSION,
-    *(EXTENSION.replace("_C", f"_{n}") for n in ("first_use", "lazy", "prototype")),
-)
+LIBRARY = r"xpurt/{}\..*\.so"
+LIBRARIES = ("_C", "_first_use", "_lazy", "_prototype")
+EXTENSION = LIBRARY.format("_C")
 BUILT_FOR = "xpurt/_built_for.py"
 COMPILED = (
     BUILT_FOR,
@@ -41,13 +39,12 @@ METADATA = ("Summary", "License-Expression", "Requires-Python", "Classifier")
 def files_of_the_tree(root: Path = ROOT) -> set[str]:
     """The files of the package that a wheel has to contain, compiled ones apart."""
     found = {file.name for file in root.glob("*xpurt*.py")}
-    found |= _files_of(root, "xpurt")
-    return {name for name in found if (root / name).is_file()}
+    return found | _files_of(root, "xpurt")
 
 
 def files_of_the_tools(root: Path = ROOT / "tools") -> set[str]:
     """The files that a wheel of xpurt-tools has to contain."""
-    return {name for name in _files_of(root, "xpurt_tools") if (root / name).is_file()}
+    return _files_of(root, "xpurt_tools")
 
 
 def _files_of(root: Path, package: str) -> set[str]:
@@ -58,7 +55,7 @@ def _files_of(root: Path, package: str) -> set[str]:
             continue
         if file.suffix in DATA | {".py"} or name.startswith(HEADERS):
             found.add(name)
-    return found
+    return {name for name in found if (root / name).is_file()}
 
 
 def faults(wheel: Path, wanted: set[str]) -> list[str]:
@@ -106,11 +103,10 @@ def _faults_of_files(names: set[str], wanted: set[str]) -> Iterator[str]:
             yield f"{name} is a source of the extension, which no program needs"
         if name.split("/")[0] in OTHER_FOLDERS:
             yield f"{name} is outside of the package"
-    for pattern in LIBRARIES:
-        found = [each for each in names if re.fullmatch(pattern, each)]
+    for name in LIBRARIES:
+        found = [each for each in names if re.fullmatch(LIBRARY.format(name), each)]
         if len(found) != 1:
-            name = pattern[: pattern.index("\\")].replace("/", ".")
-            yield f"one {name} is wanted, found {sorted(found) or 'none'}"
+            yield f"one xpurt.{name} is wanted, found {sorted(found) or 'none'}"
 
 
 def series_of(version: str) -> str | None:

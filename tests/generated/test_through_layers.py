@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 
 import xpurt
 from xpurt.optimization.comparison import difference_of
+from xpurt_tools.conformance.check_through import in_type_of, rounded_as
 from xpurt_tools.conformance.layers_above import LAYERS, Layer
 
 SCALE = 8.0  # sums of terms of about 1
@@ -57,17 +58,12 @@ def exact(module: Any, trains: bool, *given: Tensor, rounded: bool = False) -> A
     wide = copy.deepcopy(module).double()
     given = tuple(each.double() for each in given)
     if rounded:
-        draw, ulp = torch.Generator().manual_seed(0), torch.finfo(torch.float32).eps
+        draw = torch.Generator().manual_seed(0)
         with torch.no_grad():
             for each in (*wide.parameters(), *wide.buffers(), *given):
-                signs = torch.randint(0, 2, each.shape, generator=draw) * 2 - 1
                 if each.is_floating_point():
-                    each.mul_(1 + ulp * signs.to(each.device))
+                    each.copy_(rounded_as(torch.float32, each, draw))
     return outcome(wide, wide, trains, *given)
-
-
-def as_kind_of(one: Any, other: Any) -> Any:
-    return one.to(other.dtype) if isinstance(one, Tensor) else other
 
 
 def check(program: Program, layer: Layer, device: str) -> None:
@@ -90,15 +86,18 @@ def check(program: Program, layer: Layer, device: str) -> None:
         given = given if has_extra else given[:1]
         with hooked(event):
             wide = exact(reference, layer.trains, *given)
-            near = exact(reference, layer.trains, *given, rounded=True)
+            before = copy.deepcopy(reference)
             expected = outcome(reference, reference, layer.trains, *given)
             with layer.within(device):
                 found = outcome(model, call, layer.trains, *given)
         why = difference_of(expected, found, wide, SCALE)
-        if why is not None and isinstance(near, tuple):
+        if why is not None:
+            with hooked(event):
+                near = exact(before, layer.trains, *given, rounded=True)
             # A norm of two rows enlarges rounding, of which eager mode may have little.
-            near = pytree.tree_map(as_kind_of, near, expected)
-            why = difference_of(near, found, wide, SCALE) and why
+            if isinstance(near, tuple):
+                near = pytree.tree_map(in_type_of, near, expected)
+                why = difference_of(near, found, wide, SCALE) and why
         assert why is None, f"{why} after {event!r}"
 
 

@@ -34,8 +34,6 @@ def run(options: argparse.Namespace) -> int:
 
     devices = options.devices or DEVICES
     try:
-        if max(devices) < 2:
-            raise ValueError("policies differ on 2 devices and more; found --devices 1")
         if options.ranks and options.check:
             from xpurt_tools.commands.rank_check import run_check_ranks
 
@@ -44,6 +42,8 @@ def run(options: argparse.Namespace) -> int:
             from xpurt_tools.commands.rank_table import run_simulate_ranks
 
             return run_simulate_ranks(options.markdown)
+        if max(devices) < 2:
+            raise ValueError("policies differ on 2 devices and more; found --devices 1")
         return run_simulate(devices, options.markdown, options.plot)
     except (BadMarkers, MissingExtra, OSError, RuntimeError, ValueError) as error:
         return failed(error)

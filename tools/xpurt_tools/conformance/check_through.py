@@ -120,7 +120,9 @@ class _Trial:
         if why is None:
             return "values"
         near = self._exact(expected, rounded=True)
-        near = [_as(one, other) for one, other in zip(near, expected, strict=True)]
+        near = [
+            in_type_of(one, other) for one, other in zip(near, expected, strict=True)
+        ]
         # A gradient whose terms cancel, as of a bias before a norm: rounded as these are.
         if self._difference(near, found, exact, _largest(exact)) is not None:
             raise Disagreement(why)
@@ -165,9 +167,7 @@ class _Trial:
             if id(each) not in made:
                 values = in_float64(each.detach())
                 if rounded and each.is_floating_point():
-                    ulp = torch.finfo(self.layer.dtype or each.dtype).eps
-                    signs = torch.randint(0, 2, values.shape, generator=draw) * 2 - 1
-                    values = values * (1 + ulp * signs.to(values.device))
+                    values = rounded_as(self.layer.dtype or each.dtype, values, draw)
                 is_parameter = isinstance(each, nn.Parameter)
                 values = nn.Parameter(values, False) if is_parameter else values
                 made[id(each)] = values.requires_grad_(each.requires_grad)
@@ -250,7 +250,14 @@ def _alike(found: list[Any], expected: list[Any]) -> bool:
     )
 
 
-def _as(one: Any, other: Any) -> Any:
+def rounded_as(dtype: torch.dtype, values: Tensor, draw: torch.Generator) -> Tensor:
+    """Values that differ by a unit in the last place of `dtype`, up or down."""
+    signs = torch.randint(0, 2, values.shape, generator=draw) * 2 - 1
+    return values * (1 + torch.finfo(dtype).eps * signs.to(values.device))
+
+
+def in_type_of(one: Any, other: Any) -> Any:
+    """A tensor in the dtype of another one; `other` where they are no tensors."""
     return one.to(other.dtype) if isinstance(one, Tensor) else other
 
 
