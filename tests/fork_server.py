@@ -3,17 +3,20 @@ of what a short process takes.
 
 Run as a program, with a socket of packets as its standard input, and the names of other
 modules to import as its arguments. A packet is a request in JSON and three file
-descriptors; the forked process runs the code as `python -c` would, to the end of the
-interpreter. Its number, and then how it ended, are written to the last descriptor; the
+descriptors; the forked process runs the code as `python -c` would, `to_the_end` of the
+interpreter if that is asked. Its number, and then how it ended, are written to the last descriptor; the
 others are what it writes to.
 """
 
+import atexit
 import gc
 import importlib
 import json
+import multiprocessing.util
 import os
 import socket
 import sys
+import threading
 from typing import Any
 
 LARGEST_REQUEST = 1 << 17  # bytes
@@ -57,6 +60,16 @@ def forget_the_ended() -> None:
         pass
 
 
+def leave() -> None:
+    """Ends the process after its threads and what it registered. The interpreter's own
+    end, with PyTorch's, takes as long as the import of xpurt and its first op."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
 if __name__ == "__main__":
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     torch = importlib.import_module("torch")
@@ -69,8 +82,13 @@ if __name__ == "__main__":
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
     sys.argv, sys.path[0] = ["-c"], ""
+    if not asked["to_the_end"]:
+        atexit._clear()  # what PyTorch registered
+        atexit.register(multiprocessing.util._exit_function)
     del __file__
     # The last step of `import torch`.
     if torch._is_device_backend_autoload_enabled():
         torch._import_device_backends()
     exec(compile(asked["code"], "<string>", "exec"))
+    if not asked["to_the_end"]:
+        leave()

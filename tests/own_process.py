@@ -11,8 +11,10 @@ import sys
 import tempfile
 import textwrap
 import threading
+import zlib
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 # What is read after the import of PyTorch and of its compiler.
 READ_LATE = (
@@ -36,12 +38,15 @@ def run(
     timeout: float = 240,
     fresh: bool = False,
     compiles: bool = False,
+    to_the_end: bool = False,
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     """Runs Python code in a new process, by default under the mapping CPU.
 
     fresh: it imports PyTorch itself. Others are forked from one that has, but not
     xpurt. compiles: the process that it is forked from has imported Inductor, too.
+    to_the_end: of the interpreter, as fresh ones and one in eight by the code; others
+    leave before, if their code raises nothing.
     environment: variables on top of this process's own; an empty one counts as unset.
     Those that are not read late are for fresh processes.
     """
@@ -58,23 +63,18 @@ def run(
             env=env,
         )
     modules = ("torch._inductor.compile_fx",) if compiles else ()
-    return run_forked(code, timeout, env, modules)
+    to_the_end = to_the_end or zlib.crc32(code.encode()) % 8 == 0
+    return run_forked(code, timeout, env, modules, to_the_end)
 
 
-def output(
-    code: str,
-    *,
-    timeout: float = 240,
-    fresh: bool = False,
-    compiles: bool = False,
-    **environment: str,
-) -> str:
-    """The code's output; fails unless the process ends well and silently.
+def output(code: str, **options: Any) -> str:
+    """The code's output; fails unless the process ends well and silently. options: of
+    `run`.
 
     Triton's binding, which Inductor imports on a CUDA build, lists at the end what was
     not collected, and nothing of a fork server is.
     """
-    ended = run(code, timeout=timeout, fresh=fresh, compiles=compiles, **environment)
+    ended = run(code, **options)
     assert ended.returncode == 0, f"exit {ended.returncode}\n{ended.stderr}"
     stderr = ended.stderr.partition("nanobind: leaked")[0]
     assert stderr == "", stderr
@@ -84,6 +84,10 @@ def output(
 # For what importing PyTorch does, and what it may depend on.
 fresh_run = partial(run, fresh=True)
 fresh_output = partial(output, fresh=True)
+
+# For what is seen when the interpreter ends.
+run_to_the_end = partial(run, to_the_end=True)
+output_to_the_end = partial(output, to_the_end=True)
 
 # Inductor takes longer to import than PyTorch.
 compiling_run = partial(run, compiles=True)
@@ -119,9 +123,15 @@ def run_forked(
     timeout: float | None,
     environment: dict[str, str],
     modules: tuple[str, ...],
+    to_the_end: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Runs Python code in a process that is forked from one with PyTorch and `modules`."""
-    request = {"code": code, "environment": environment, "folder": str(Path.cwd())}
+    request = {
+        "code": code,
+        "environment": environment,
+        "folder": str(Path.cwd()),
+        "to_the_end": to_the_end,
+    }
     reports, report = os.pipe()
     with (
         os.fdopen(reports) as lines,

@@ -832,6 +832,10 @@ class testing:
         measured to be faster there; None ends it."""
 
     @staticmethod
+    def stop_clock(us: float | None) -> None:
+        """The scheduler's clock stands at this time; None: it runs."""
+
+    @staticmethod
     def left_out_us() -> float:
         """Microseconds in which the program had waited and gave no work to the devices
         of the current ordinal."""

@@ -11,7 +11,7 @@ xpurt.set_xpu_mapping("CPU")
 
 
 def run(code: str) -> str:
-    done = own_process.run(PREPARE + code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    done = own_process.run_to_the_end(PREPARE + code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert done.returncode == 0, done.stderr
     return done.stdout
 

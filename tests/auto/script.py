@@ -1,5 +1,7 @@
 """Scripts under AUTO, in processes of their own."""
 
+from typing import Any
+
 from own_process import output
 
 BEGIN = """
@@ -17,11 +19,11 @@ def ran_on(op):
 """
 
 
-def auto(code: str, **environment: str) -> list[str]:
+def auto(code: str, **options: Any) -> list[str]:
     settings = {
         "XPURT_MAPPING": "AUTO",
         "XPURT_VIRTUAL_GPU": "strict",
         "XPURT_LEARN": "1",
-        **environment,
+        **options,
     }
     return output(BEGIN + code, **settings).splitlines()

@@ -166,7 +166,7 @@ x = torch.ones(1 << 14, device="xpu")
 for op in (torch.tanh, torch.exp, torch.sin, torch.cos, torch.erf): op(x)
 print(_C.testing.builds_pending() > 0)
 """
-    assert auto(code, XPURT_CACHE_DIR=str(tmp_path)) == ["True"]
+    assert auto(code, XPURT_CACHE_DIR=str(tmp_path), to_the_end=True) == ["True"]
 
 
 def test_a_fork_while_kernels_are_built_is_clean(tmp_path) -> None:
@@ -180,7 +180,7 @@ if child == 0:
     import sys; sys.exit(3)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-    assert auto(code, XPURT_CACHE_DIR=str(tmp_path)) == ["3"]
+    assert auto(code, XPURT_CACHE_DIR=str(tmp_path), to_the_end=True) == ["3"]
 
 
 def test_deterministic_runs_repeat_bit_for_bit() -> None:

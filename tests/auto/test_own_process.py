@@ -1,7 +1,8 @@
 """AUTO with devices that this process does not have, and how processes end."""
 
 import pytest
-from own_process import output, run
+from own_process import output
+from own_process import run_to_the_end as run
 
 BEGIN = """
 import torch, xpurt

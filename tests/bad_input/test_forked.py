@@ -1,6 +1,7 @@
 """The error in a forked child, which never hangs. See also tests/xpu/test_fork.py."""
 
-from own_process import output, run
+from own_process import output_to_the_end as output
+from own_process import run_to_the_end as run
 
 REFUSED = "Cannot re-initialize XPU in forked subprocess"
 

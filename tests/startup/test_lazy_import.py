@@ -1,7 +1,8 @@
 """Importing uses no device, so that a process forked after it may use xpu."""
 
 import pytest
-from own_process import fresh_output, output
+from own_process import fresh_output
+from own_process import output_to_the_end as output
 
 # In the process: SYCL's adapters and drivers, and threads of ours.
 PROCESS = """

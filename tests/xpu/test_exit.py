@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from own_process import run
+from own_process import run_to_the_end as run
 
 pytestmark = pytest.mark.takes_minutes
 

@@ -1,6 +1,6 @@
 """Forked processes: safe before the first use of xpu, refused after it."""
 
-from own_process import output
+from own_process import output_to_the_end as output
 
 FORK = """
 import os, sys, torch, xpurt

@@ -153,6 +153,8 @@ void bind_schedule(py::module_& m) {
       py::arg("position"),
       "Holds all work of the current ordinal to one position, as if the program was "
       "measured to be faster there; None ends it. See Note [Baseline].");
+  testing.def("stop_clock", &stop_clock, py::arg("us"),
+              "The scheduler's clock stands at this time; None: it runs.");
   testing.def(
       "left_out_us", [] { return left_out_us(ordinal(-1)); },
       "Microseconds in which the program had waited and gave no work to the devices of "

@@ -1,9 +1,11 @@
 #include "schedule/stream_clock.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "device/device_failure.h"
@@ -23,6 +25,9 @@ constexpr double kBetweenLooksUs = 50;
 constexpr double kLateRatio = 2;
 constexpr double kLateUs = 200;
 
+constexpr double kRuns = -1;
+std::atomic<double> stopped_at_us{kRuns};
+
 }  // namespace
 
 // Leaked: see Note [Leaked on purpose].
@@ -31,7 +36,13 @@ Mutex& scheduler_mutex() {
   return *leaked;
 }
 
+void stop_clock(std::optional<double> us) noexcept {
+  stopped_at_us = us.value_or(kRuns);
+}
+
 double now_us() noexcept {
+  const double stopped_us = stopped_at_us.load(std::memory_order_relaxed);
+  if (C10_UNLIKELY(stopped_us != kRuns)) return stopped_us;
   return std::chrono::duration<double, std::micro>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();

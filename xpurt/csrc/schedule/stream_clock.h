@@ -20,6 +20,9 @@ Mutex& scheduler_mutex();
 // Microseconds of a steady clock.
 XPURT_API double now_us() noexcept;
 
+// For tests: the clock stands at `us`, which is not negative; none: it runs.
+void stop_clock(std::optional<double> us) noexcept;
+
 // The clock of one stream. Under the mutex.
 struct StreamClock {
   explicit StreamClock(size_t devices)
