@@ -13,7 +13,11 @@ from bystander.places import places
 from xpurt.torch_versions import SERIES, series_of
 
 PAGE = Path(__file__).with_name("asked_places.md")
-FOUND = places(Path(torch.__file__).parent)
+
+
+@pytest.fixture(scope="module")
+def found() -> set[str]:
+    return set(places(Path(torch.__file__).parent))
 
 
 def listed(end: str) -> set[str]:
@@ -27,14 +31,14 @@ def listed(end: str) -> set[str]:
     return set(re.findall("`([^`]+)`", "".join(cells)))
 
 
-def test_each_place_has_a_row() -> None:
-    assert len(FOUND) > 80
-    assert set(FOUND) - listed("C++ checks") == set()
+def test_each_place_has_a_row(found: set[str]) -> None:
+    assert len(found) > 80
+    assert found - listed("C++ checks") == set()
 
 
 @pytest.mark.skipif(
     series_of(torch.__version__) != SERIES[0],
     reason=f"the first table is of {SERIES[0]}",
 )
-def test_each_row_is_a_place() -> None:
-    assert listed("PyTorch 2.14 checks") - set(FOUND) == set()
+def test_each_row_is_a_place(found: set[str]) -> None:
+    assert listed("PyTorch 2.14 checks") - found == set()

@@ -18,7 +18,6 @@ from pytorch_internals.patches import PATCHES
 from xpurt.torch_versions import SERIES, series_of
 
 TESTS = Path(__file__).parents[1]
-USES = used.all_uses()
 
 PATTERNS = {
     "python": [row.name for row in MEMBERS],
@@ -37,7 +36,7 @@ def fits(kind: str, name: str, pattern: str) -> bool:
 def test_each_use_has_a_row(kind: str) -> None:
     missing = {
         name: sorted(files)
-        for name, files in USES[kind].items()
+        for name, files in used.all_uses()[kind].items()
         if not any(fits(kind, name, pattern) for pattern in PATTERNS[kind])
     }
     assert missing == {}, "add it to tests/pytorch_internals"
@@ -48,7 +47,7 @@ def test_each_row_is_used(kind: str) -> None:
     unused = [
         pattern
         for pattern in PATTERNS[kind]
-        if not any(fits(kind, name, pattern) for name in USES[kind])
+        if not any(fits(kind, name, pattern) for name in used.all_uses()[kind])
     ]
     assert unused == []
 
