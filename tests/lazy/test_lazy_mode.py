@@ -126,6 +126,24 @@ def test_values_and_memory_are_those_of_eager_tensors() -> None:
     ]
 
 
+def test_a_view_that_is_made_after_the_mode_is_one() -> None:
+    code = """
+xpurt.lazy.init(compile="never")
+x = torch.arange(4.0, device="xpu")
+with xpurt.lazy.mode():
+    y = x * 2
+view = y[1:]
+y.mul_(3)
+print(view.tolist())
+view.add_(1)
+print(y.tolist())
+"""
+    assert output(START + code).splitlines() == [
+        "[6.0, 12.0, 18.0]",
+        "[0.0, 7.0, 13.0, 19.0]",
+    ]
+
+
 MADE_WITHIN = (
     START
     + """

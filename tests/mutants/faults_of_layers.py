@@ -237,7 +237,6 @@ _LAZY: Final = (
     ("saved_tensors.py", "                tensor.requires_grad,", "                False,"),
     ("saved_tensors.py", '                str(tensor.device),', '                "cpu",'),
     ("shadowed_storages.py", "        if found is None or found[0] != place:  # such as after `tensor.data = other`", "        if found is None:"),
-    ("shadowed_storages.py", "                each.value = value", "                pass"),
     ("shadowed_storages.py", "        if shadow.memory.dtype != tensor.dtype:", "        if False:"),
     ("shadowed_storages.py", "    if not dense.is_contiguous():", "    if False:"),
     ("shadowed_storages.py", "    if like.numel() != memory.numel():", "    if False:"),
