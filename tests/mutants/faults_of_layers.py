@@ -204,7 +204,6 @@ _COMPILE: Final = (
     ("convolutions.py", "        if node.target is torch.ops.aten.convolution.default and not args[6]:", "        if node.target is torch.ops.aten.convolution.default:"),
     ("convolutions.py", '            if after != "none":', "            if False:"),
     ("../../functional/convolutions.py", "    return numbers * (axes // len(numbers)) if numbers else []", "    return numbers[:1] * axes if numbers else []"),
-    ("convolutions.py", "        if format <= CHANNELS_LAST or sizes[1] % format:", "        if format <= CHANNELS_LAST:"),
     ("convolutions.py", "            order = [0, 1, *range(3, len(blocks)), 2]", "            order = [0, 1, 2, *range(3, len(blocks))]"),
     ("convolutions.py", "            self._blocked[node, format] = known", "            self._blocked[next(iter(self._graph.nodes)), format] = known"),
     ("convolutions.py", "            order = [0, 1, len(sizes), *range(2, len(sizes))]", "            order = [0, len(sizes), 1, *range(2, len(sizes))]"),
