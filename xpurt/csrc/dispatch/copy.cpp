@@ -1,5 +1,6 @@
 #include "dispatch/copy.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_local_scalar_dense.h>
 #include <ATen/ops/_neg_view.h>
@@ -320,6 +321,15 @@ at::Tensor& copy_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& 
   TORCH_CHECK(source.defined(), "src is undefined");
   const c10::DeviceIndex index = (self.is_xpu() ? self : source).device().index();
   if (is_same_data(self, source)) return self;
+  TORCH_CHECK(!self._is_zerotensor(),
+              "aten::copy_: self is zeros without memory, which "
+              "can't be written to; clone() makes a tensor of them");
+  if (source._is_zerotensor()) {
+    TORCH_CHECK(at::is_expandable_to(source.sizes(), self.sizes()),
+                "aten::copy_: src of ", source.sizes(), " can't be expanded to self's ",
+                self.sizes());
+    return self.zero_();
+  }
   const bool within = self.device() == source.device();
   if (within && !host_reads(index) && copy_resolved(self, source)) return self;
   if (within && current_stream(index).idle() && host_memcpy(record, self, source)) {

@@ -25,6 +25,16 @@ const c10::TensorImpl* operand_of(const at::Tensor& tensor) {
   return is_plain(tensor) ? tensor.unsafeGetTensorImpl() : nullptr;
 }
 
+// The same zeros on another device. They have no memory, which the key says.
+at::Tensor zeros_on(c10::Device device, const at::Tensor& zeros,
+                    c10::DispatchKeySet keys) {
+  const size_t bytes = zeros.storage().nbytes();
+  c10::Storage nothing(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), bytes, at::DataPtr(nullptr, device), nullptr,
+      /*resizable=*/false));
+  return tensor_over(std::move(nothing), zeros, keys, zeros.storage_offset());
+}
+
 }  // namespace
 
 ExchangedStorage& ExchangedCall::storage_of(const c10::Storage& own,
@@ -87,15 +97,17 @@ at::Tensor ExchangedCall::to_other(at::Tensor tensor, bool written) {
   }
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   const c10::DispatchKeySet keys = keys_(impl->key_set());
+  const c10::Device device(other_.type(),
+                           other_.has_index() ? tensor.device().index() : -1);
   at::Tensor other;
   if (has_parts(tensor)) {
-    const c10::Device device(other_.type(),
-                             other_.has_index() ? tensor.device().index() : -1);
     other = made_of_parts(tensor, device, keys, [&](const at::Tensor& part) {
       return to_other(part, written);
     });
   } else if (!impl->has_storage()) {
     return tensor;
+  } else if (tensor._is_zerotensor()) {
+    other = zeros_on(device, tensor, keys);
   } else {
     const ExchangedStorage& storage =
         exchanged(impl->unsafe_storage(), operand_of(tensor), written);
@@ -224,6 +236,7 @@ at::Tensor ExchangedCall::to_own(at::Tensor result) {
                          [&](const at::Tensor& part) { return to_own(part); });
   }
   if (!result.has_storage()) return result;
+  if (result._is_zerotensor()) return zeros_on(own_, result, keys);
   const c10::TensorImpl& impl = *result.unsafeGetTensorImpl();
   const c10::Storage& storage = impl.unsafe_storage();
   int64_t offset = impl.storage_offset();
