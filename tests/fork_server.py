@@ -12,7 +12,6 @@ import atexit
 import gc
 import importlib
 import json
-import multiprocessing.util
 import os
 import socket
 import sys
@@ -82,9 +81,6 @@ if __name__ == "__main__":
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
     sys.argv, sys.path[0] = ["-c"], ""
-    if not asked["to_the_end"]:
-        atexit._clear()  # what PyTorch registered
-        atexit.register(multiprocessing.util._exit_function)
     del __file__
     # The last step of `import torch`.
     if torch._is_device_backend_autoload_enabled():

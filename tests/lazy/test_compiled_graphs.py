@@ -166,6 +166,44 @@ def test_a_number_beside_a_tensor_has_the_type_that_eager_mode_gives_it(
     assert output(NUMBERS_BESIDE.format(compile=compile)) == "[]"
 
 
+BY_TENSORS = (
+    START
+    + """
+from xpurt.lazy.traced_graph import BY_TENSORS
+xpurt.lazy.init(compile="always")
+torch.manual_seed(0)
+given = torch.rand(3, 5) + 0.5
+cases = {
+    "add": lambda x, y, z, n: [x + n, torch.add(x, y, alpha=n), y.add(n, alpha=2)],
+    "sub": lambda x, y, z, n: [x - n, torch.sub(x, y, alpha=n), y.sub(n, alpha=2)],
+    "mul": lambda x, y, z, n: [x * n],
+    "div": lambda x, y, z, n: [x / n],
+    "pow": lambda x, y, z, n: [x ** n],
+    "addcmul": lambda x, y, z, n: [torch.addcmul(x, y, z, value=n)],
+    "addcdiv": lambda x, y, z, n: [torch.addcdiv(x, y, z, value=n)],
+    "eq": lambda x, y, z, n: [x == n], "ne": lambda x, y, z, n: [x != n],
+    "lt": lambda x, y, z, n: [x < n], "le": lambda x, y, z, n: [x <= n],
+    "gt": lambda x, y, z, n: [x > n], "ge": lambda x, y, z, n: [x >= n],
+}
+assert set(cases) == {op._overloadpacket.__name__ for op in BY_TENSORS}
+def results(n, device):
+    x, y, z = given.to(device)
+    return [each for case in cases.values() for each in case(x, y, z, n)] + [
+        x.sum(dtype=torch.float64), x.to(torch.int64), torch.zeros_like(x, dtype=torch.half)]
+for n in (0.7, given[0, 2].item(), 1.3):
+    found = results(n, "lazy")
+    xpurt.lazy.step()
+    for place, (mine, theirs) in enumerate(zip(found, results(n, "cpu"), strict=True)):
+        torch.testing.assert_close(mine.cpu(), theirs, rtol=1e-6, atol=1e-6, msg=str((n, place)))
+print([(each.error, each.constants) for each in xpurt.lazy.compilations()])
+"""
+)
+
+
+def test_ops_of_numbers_take_tensors_in_compiled_graphs() -> None:
+    assert output(BY_TENSORS) == "[('', {})]"  # one graph for all numbers
+
+
 AUTO = (
     START
     + """

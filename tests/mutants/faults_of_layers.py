@@ -245,7 +245,6 @@ _LAZY: Final = (
     ("size_families.py", "        factor = (second[1] - first[1]) // (second[0] - first[0])", "        factor = (second[1] - first[1]) * (second[0] - first[0])"),
     ("traced_graph.py", "    aten.view_copy.dtype: lambda self, dtype: self.contiguous().view(DTYPES[dtype]),", "    aten.view_copy.dtype: lambda self, dtype: self.view(DTYPES[dtype]),"),
     ("traced_graph.py", "    aten.addcdiv.default: lambda self, a, b, value: self + _scaled(value, a / b),", "    aten.addcdiv.default: lambda self, a, b, value: self + _scaled(value, a * b),"),
-    ("traced_graph.py", "    aten.lerp.Scalar: lambda self, end, weight: self + _scaled(weight, end - self),", "    aten.lerp.Scalar: lambda self, end, weight: self + _scaled(weight, end),"),
     ("traced_graph.py", "        if names is not None and isinstance(each, int):", "        if False:"),
 )  # fmt: skip
 

@@ -70,7 +70,8 @@ def function_of(
     and returns the results.
 
     `constants` has the numbers that are constants of the function, by the index of their
-    parameter. `from_sizes`: by the name of a value in the graph. Raises NumberIsNeeded, when called, if another one has to be.
+    parameter. `from_sizes`: by the name of a value in the graph. Raises NumberIsNeeded, when
+    called, if another one has to be.
     """
 
     def run(*parameters: Tensor) -> list[Tensor]:
@@ -197,7 +198,6 @@ BY_TENSORS: dict[Any, Callable[..., Any]] = {
     aten.pow.Tensor_Scalar: _beside(aten.pow.Tensor_Tensor),
     aten.addcmul.default: lambda self, a, b, value: self + _scaled(value, a * b),
     aten.addcdiv.default: lambda self, a, b, value: self + _scaled(value, a / b),
-    aten.lerp.Scalar: lambda self, end, weight: self + _scaled(weight, end - self),
     aten.eq.Scalar: _beside(aten.eq.Tensor),
     aten.ne.Scalar: _beside(aten.ne.Tensor),
     aten.lt.Scalar: _beside(aten.lt.Tensor),
