@@ -125,8 +125,11 @@ def _on_cpu(
     if other is None:
         y = op(x, weight, bias, *geometry, *activation.of_mkldnn)
     elif groups == 1:
-        after = "add", 1.0, *activation.of_mkldnn
-        y = op.binary(x, other, weight, bias, *geometry, *after)
+        # Of the activations the op applies ReLU alone after an addition.
+        is_relu = activation.name == "relu"
+        after = "relu" if is_relu else None
+        y = op.binary(x, other, weight, bias, *geometry, "add", 1.0, after, [], None)
+        y = y if is_relu else activation(y)
     else:  # the op has no primitive with an addition
         y = activation(op(x, weight, bias, *geometry, *NONE.of_mkldnn) + other)
     return y
