@@ -133,6 +133,11 @@ def _attention(m: Generated, x: Tensor, _: Tensor) -> Tensor:
     return (scores.softmax(-1) @ v).reshape(x.shape)
 
 
+def _added_image(m: Generated, x: Tensor, given: Tensor) -> Tensor:
+    image, other = x[:, None, None], given[:, None, None]
+    return (m.image[:2](image) + other.repeat(1, 2, 1, 1)).mean((1, 2))
+
+
 def _rows(x: Tensor) -> Iterator[Tensor]:
     yield from x.unbind(0)
 
@@ -152,6 +157,7 @@ STEPS: Final[dict[str, Step]] = {
     "rms norm": _normed,
     "attention": _attention,
     "image": lambda m, x, _: m.image(x[:, None, None]).mean((1, 2)),
+    "image, added": _added_image,
     "dropout": lambda m, x, _: m.drop(m.one(x)).relu(),
     "dict of modules": lambda m, x, _: m.several["b"](m.several["a"](x)),
     "list of modules": lambda m, x, _: m.chain[1](m.chain[0](x)),
