@@ -16,6 +16,7 @@ import os
 import socket
 import sys
 import threading
+from types import ModuleType
 from typing import Any
 
 LARGEST_REQUEST = 1 << 17  # bytes
@@ -69,22 +70,27 @@ def leave() -> None:
     os._exit(0)
 
 
-if __name__ == "__main__":
-    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    torch = importlib.import_module("torch")
-    for name in sys.argv[1:]:
-        importlib.import_module(name)
-    gc.freeze()
-    asked = serve(socket.socket(fileno=os.dup(0)))
+def run(asked: dict[str, Any]) -> None:
+    """Runs the code in a module of its own, whose names are none of this one's."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
     sys.argv, sys.path[0] = ["-c"], ""
-    del __file__
+    own = sys.modules["__main__"]  # kept until the end
+    module = sys.modules["__main__"] = ModuleType("__main__")
     # The last step of `import torch`.
-    if torch._is_device_backend_autoload_enabled():
-        torch._import_device_backends()
-    exec(compile(asked["code"], "<string>", "exec"))
+    if sys.modules["torch"]._is_device_backend_autoload_enabled():
+        sys.modules["torch"]._import_device_backends()
+    exec(compile(asked["code"], "<string>", "exec"), vars(module))
     if not asked["to_the_end"]:
         leave()
+    del own
+
+
+if __name__ == "__main__":
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    for name in ("torch", *sys.argv[1:]):
+        importlib.import_module(name)
+    gc.freeze()
+    run(serve(socket.socket(fileno=os.dup(0))))
