@@ -30,6 +30,8 @@ def run_tests(tree: Path, tests: tuple[str, ...], most_seconds: float | None) ->
         "-x",
         "-p",
         "no:cacheprovider",
+        "-m",
+        "not slow and not programs",  # the rest of a layer's tests is run, too
     ]
     variables = environment() | {"PYTHONPATH": f"{tree}"}
     try:
