@@ -4,8 +4,8 @@ of what a short process takes.
 Run as a program, with a socket of packets as its standard input, and the names of other
 modules to import as its arguments. A packet is a request in JSON and three file
 descriptors; the forked process runs the code as `python -c` would, `to_the_end` of the
-interpreter if that is asked. Its number, and then how it ended, are written to the last descriptor; the
-others are what it writes to.
+interpreter if that is asked. Its number, and then how it ended, are written to the last
+descriptor; the others are what it writes to.
 """
 
 import atexit
@@ -77,15 +77,14 @@ def run(asked: dict[str, Any]) -> None:
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
     sys.argv, sys.path[0] = ["-c"], ""
-    own = sys.modules["__main__"]  # kept until the end
     module = sys.modules["__main__"] = ModuleType("__main__")
+    torch = importlib.import_module("torch")
     # The last step of `import torch`.
-    if sys.modules["torch"]._is_device_backend_autoload_enabled():
-        sys.modules["torch"]._import_device_backends()
+    if torch._is_device_backend_autoload_enabled():
+        torch._import_device_backends()
     exec(compile(asked["code"], "<string>", "exec"), vars(module))
     if not asked["to_the_end"]:
         leave()
-    del own
 
 
 if __name__ == "__main__":
