@@ -91,6 +91,25 @@ def test_code_for_other_sizes_is_not_for_other_constants() -> None:
     assert found.count("exact") == 3
 
 
+EQUAL = (
+    START
+    + """
+xpurt.lazy.init(compile="always", sizes="symbolic")
+for first, second in ((3, 5), (6, 6), (7, 9), (12, 8)):
+    given = torch.arange(float(first)), torch.arange(float(second))
+    found = torch.cat([each.to("lazy") for each in given]) * 2
+    assert found.cpu().equal(torch.cat(given) * 2), (first, second)
+print([each.sizes for each in xpurt.lazy.compilations()])
+"""
+)
+
+
+def test_code_for_two_equal_sizes_is_not_for_two_others() -> None:
+    """A symbol stands for both: the compiler's guards say so."""
+    found = output(EQUAL, timeout=SLOW)
+    assert found == "['exact: the first of its kind', 'symbolic', 'symbolic']"
+
+
 def test_other_sizes_are_refused() -> None:
     code = 'import xpurt.lazy; xpurt.lazy.init(sizes="padded")'
     with pytest.raises(AssertionError, match='sizes is one of "exact" and "symbolic"'):

@@ -243,9 +243,9 @@ _LAZY: Final = (
     ("size_families.py", "            place in self.symbols or size == self.example.sizes[place]", "            True"),
     ("size_families.py", "    if small := [place for place in symbols if graph.sizes[place] < 2]:", "    if small := []:"),
     ("size_families.py", "        factor = (second[1] - first[1]) // (second[0] - first[0])", "        factor = (second[1] - first[1]) * (second[0] - first[0])"),
-    ("traced_graph.py", "    aten.view_copy.dtype: lambda self, dtype: self.contiguous().view(DTYPES[dtype]),", "    aten.view_copy.dtype: lambda self, dtype: self.view(DTYPES[dtype]),"),
+    ("traced_graph.py", "    aten.view_copy.dtype: lambda self, dtype: aten.view.dtype(self.contiguous(), dtype),", "    aten.view_copy.dtype: lambda self, dtype: aten.view.dtype(self, dtype),"),
+    ("traced_graph.py", "    return self - _scaled(alpha, other)", "    return self + _scaled(alpha, other)"),
     ("traced_graph.py", "    aten.addcdiv.default: lambda self, a, b, value: self + _scaled(value, a / b),", "    aten.addcdiv.default: lambda self, a, b, value: self + _scaled(value, a * b),"),
-    ("traced_graph.py", "        if names is not None and isinstance(each, int):", "        if False:"),
 )  # fmt: skip
 
 _FOLDERS: Final = {

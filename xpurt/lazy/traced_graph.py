@@ -11,31 +11,12 @@ compiled code, which then serves runs with the same numbers alone.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
 
 aten = torch.ops.aten
-
-# TorchScript has these types as numbers.
-DTYPES: Final = (
-    *(torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
-    *(torch.float16, torch.float32, torch.float64),
-    *(torch.complex32, torch.complex64, torch.complex128, torch.bool),
-    *(torch.qint8, torch.quint8, torch.qint32, torch.bfloat16),
-)
-LAYOUTS: Final = (torch.strided, torch.sparse_coo, torch.sparse_csr)
-MEMORY_FORMATS: Final = (
-    *(torch.contiguous_format, torch.preserve_format),
-    *(torch.channels_last, torch.channels_last_3d),
-)
-BY_NAME: Final[dict[str, tuple[Any, ...]]] = {
-    "dtype": DTYPES,
-    "out_dtype": DTYPES,
-    "layout": LAYOUTS,
-    "memory_format": MEMORY_FORMATS,
-}
 
 NumberValue = bool | int | float | complex
 
@@ -128,12 +109,9 @@ def _call(op: Any, inputs: list[Any]) -> Any:
         return view(*inputs)
     positional, named = [], {}
     for each, of in zip(inputs, op._schema.arguments, strict=True):
-        names = BY_NAME.get(of.name)
-        if names is not None and isinstance(each, int):
-            each = names[each]
         if not of.kwarg_only:
             positional.append(each)
-        elif of.name != "generator":
+        else:
             named[of.name] = each
     return op(*positional, **named)
 
@@ -180,7 +158,7 @@ VIEWS: dict[Any, Callable[..., Any]] = {
     aten.select_copy.int: aten.select.int,
     aten.slice_copy.Tensor: aten.slice.Tensor,
     aten.diagonal_copy.default: aten.diagonal.default,
-    aten.view_copy.dtype: lambda self, dtype: self.contiguous().view(DTYPES[dtype]),
+    aten.view_copy.dtype: lambda self, dtype: aten.view.dtype(self.contiguous(), dtype),
     aten.as_strided_copy.default: lambda self, *of: self.contiguous().as_strided(*of),
     aten.as_strided_scatter.default: lambda self, *of: aten.as_strided_scatter(
         self.contiguous(), *of
