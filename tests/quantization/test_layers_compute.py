@@ -5,6 +5,8 @@ import torch
 from torch import Tensor, nn
 
 import xpurt
+from xpurt.optimization.comparison import difference_of
+from xpurt.quantization.in_plain_ops import in_plain_ops
 from xpurt.quantization.layers import Int4WeightLinear, Int8Convolution, Int8Linear
 
 
@@ -70,6 +72,21 @@ def test_int4_weights(device: str, rows: int, group_size: int) -> None:
     x = torch.randn(rows, 192)
     wanted = x.double() @ weight.T + layer.bias.detach().cpu().double()
     assert_close(quantized(x.to(device)), wanted)
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("group_size", [16, 32, 64])
+def test_int4_weights_and_positive_inputs(
+    device: str, rows: int, group_size: int
+) -> None:
+    """Sums of the inputs, which are large, cancel."""
+    layer = nn.Linear(1536, 200).eval().to(device)
+    quantized = xpurt.quantize(layer, "int4_weight_only", group_size=group_size)
+    plain = in_plain_ops(quantized)
+    x = torch.rand(rows, 1536, device=device) + 1
+    expected, found = plain(x), quantized(x)
+    wanted = plain.double().cpu()(x.cpu().double())
+    assert difference_of(expected, found, wanted.to(device)) is None
 
 
 CONVOLUTIONS = {

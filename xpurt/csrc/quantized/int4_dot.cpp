@@ -8,6 +8,7 @@ namespace xpurt {
 namespace {
 
 constexpr int64_t kNibbles = 8;  // of an integer
+constexpr auto kEights = static_cast<int32_t>(0x88888888U);
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "the order of nibbles is that of a processor with the lowest byte first");
@@ -18,7 +19,10 @@ struct Vectors {
   using Floats [[gnu::vector_size(4 * lanes)]] = float;
 };
 
-// `bytes`: of a group, a multiple of those of a vector.
+// The sum of x * (value * scale + minimum), as (value - 8) * scale + (minimum + 8 * scale):
+// a weight is about as often negative as positive, so the second part is small. As
+// value * scale + minimum, two large sums of positive x would cancel. `bytes`: of a group, a
+// multiple of those of a vector.
 template <int lanes>
 inline float dot_of(const float* __restrict x, const float* __restrict sums,
                     const uint8_t* __restrict weight, const float* __restrict scale,
@@ -32,12 +36,14 @@ inline float dot_of(const float* __restrict x, const float* __restrict sums,
     for (int64_t k = 0; k < bytes; k += sizeof(Integers)) {
       Integers packed;
       std::memcpy(&packed, weight + g * bytes + k, sizeof(packed));
+      packed ^= kEights;
       const float* const first = x + 2 * (g * bytes + k);
 #pragma GCC unroll 8
       for (int64_t n = 0; n < kNibbles; ++n) {
         Floats values;
         std::memcpy(&values, first + n * lanes, sizeof(values));
-        const Integers nibbles = (packed >> static_cast<int32_t>(4 * n)) & 15;
+        // Shifted as a signed number: one that was 0..15 is -8..7 now.
+        const Integers nibbles = packed << static_cast<int32_t>(28 - 4 * n) >> 28;
         (n % 2 ? odd : even) += values * __builtin_convertvector(nibbles, Floats);
       }
     }
@@ -45,7 +51,7 @@ inline float dot_of(const float* __restrict x, const float* __restrict sums,
   }
   float sum = 0;
   for (int lane = 0; lane < lanes; ++lane) sum += total[lane];
-  for (int64_t g = 0; g < groups; ++g) sum += minimum[g] * sums[g];
+  for (int64_t g = 0; g < groups; ++g) sum += (minimum[g] + 8 * scale[g]) * sums[g];
   return sum;
 }
 
