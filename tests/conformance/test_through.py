@@ -206,3 +206,20 @@ def test_models_are_compared(form: str, xpu: torch.device) -> None:
     assert trials(FORMS[form]).result().trials.keys() == {"values"}
     wrong = trials(replace(FORMS[form], made=made)).result()
     assert wrong.failed == sum(wrong.trials.values())
+
+
+@pytest.mark.mappings("CPU")
+def test_a_result_that_cannot_be_compared_fails(xpu: torch.device) -> None:
+    """It is not taken for one that draws numbers."""
+
+    class WithCache(nn.Linear):
+        def forward(self, x: torch.Tensor) -> Any:
+            return super().forward(x), object()
+
+    built = lambda: (WithCache(4, 4), (torch.randn(3, 4),))  # noqa: E731
+    model = Entry("model", "mine", "models", built, frozenset({torch.float32}))
+    record = Record("mine", "float32", "models", lambda where: None)
+    check_through(model, torch.float32, record, [FORMS["optimize "]])
+    result = record.result()
+    assert result.trials.keys() == {"failed"}
+    assert "object can't be compared" in result.failures[0].message

@@ -135,7 +135,11 @@ def _of_images(made: Callable[[], Any], side: int) -> tuple[nn.Module, tuple[Any
 
 
 def _of_configuration(transformers: Any, name: str, given: dict[str, Any]) -> Any:
-    configuration = getattr(transformers, f"{name}Config")(**given, return_dict=False)
+    configuration = getattr(transformers, f"{name}Config")(
+        **given,
+        return_dict=False,
+        use_cache=False,  # an object, whose tensors nothing here would see
+    )
     return getattr(transformers, f"{name}Model")(configuration)
 
 
