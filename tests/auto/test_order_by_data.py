@@ -4,6 +4,8 @@ The GPU of these processes takes DELAY longer for each kernel. An unneeded wait 
 the GPU's work is done after it.
 """
 
+import pytest
+
 from auto.test_own_process import auto
 
 DELAY_S = 0.6
@@ -60,6 +62,7 @@ with xpurt.kernel_policy("native"):
     ) == ["3.0 3.0 False", "6.0 False", "2.0 True"]
 
 
+@pytest.mark.rest
 def test_writers_wait_for_readers_of_the_same_copy() -> None:
     assert delayed(
         """
@@ -86,6 +89,7 @@ print(c.cpu()[0].item(), b.cpu()[0].item(), is_done())
     ) == ["8.0 20.0 True"]
 
 
+@pytest.mark.rest
 def test_memory_that_is_handed_out_again_is_left_to_what_reads_it() -> None:
     assert delayed(
         """
@@ -127,6 +131,7 @@ print(is_done())
     ) == ["False", "True True", "True", "True"]
 
 
+@pytest.mark.rest
 def test_a_wait_for_an_event_holds_up_every_device() -> None:
     assert delayed(
         """
@@ -142,6 +147,7 @@ print(done.query())
     ) == ["True"]
 
 
+@pytest.mark.rest
 def test_work_of_others_keeps_total_order() -> None:
     assert delayed(
         """

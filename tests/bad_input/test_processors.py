@@ -48,6 +48,7 @@ def counts(
     return set(output(code, timeout=120).splitlines())
 
 
+@pytest.mark.rest
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a single processor")
 def test_the_number_of_threads_of_native_ops() -> None:
     assert counts(then="torch.set_num_threads(1)") == {"native 1"}

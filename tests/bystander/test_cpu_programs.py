@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from own_process import compiling_run, output
 
 COMPILED = """
@@ -25,6 +26,7 @@ for each in ("aten.index_put", "aten.index_reduce", "atomic_add"):
 """
 
 
+@pytest.mark.rest
 def test_compiled_programs(tmp_path: Path) -> None:
     """Inductor asks whether an xpu is there, in functions that decide about CPU tensors."""
     beside, alone = (

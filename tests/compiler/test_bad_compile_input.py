@@ -98,6 +98,7 @@ CHANGES = """
 """
 
 
+@pytest.mark.rest
 def test_a_mapping_that_changes_after_kernels_were_compiled() -> None:
     ended = run(
         CHANGES

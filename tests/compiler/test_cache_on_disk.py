@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from own_process import compiling_run as run
 
 
@@ -27,6 +28,7 @@ print([counters["inductor"][f"fxgraph_cache_{{each}}"] for each in ("miss", "hit
     return ended.stdout.strip()
 
 
+@pytest.mark.rest
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     assert compile_in(tmp_path) == "[2, 0]"
     assert compile_in(tmp_path) == "[0, 2]"

@@ -1,5 +1,6 @@
 """Ops that Inductor calls as in eager mode."""
 
+import pytest
 from own_process import compiling_output
 
 EMBEDDING = """
@@ -19,5 +20,6 @@ print("the same")
 """
 
 
+@pytest.mark.rest
 def test_an_embedding_trains_where_inductor_was_imported_before_xpurt() -> None:
     assert compiling_output(EMBEDDING) == "the same"

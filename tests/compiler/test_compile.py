@@ -64,7 +64,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Sequence[int]]] = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("name", MODELS)
 def test_a_training_step(xpu: torch.device, name: str) -> None:

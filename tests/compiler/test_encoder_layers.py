@@ -54,6 +54,7 @@ def test_a_layer_becomes_its_parts(
         assert OP not in ops_of(model, torch.randn(2, 7, 32))
 
 
+@pytest.mark.rest
 def test_frozen_layers_are_fused(xpu: torch.device) -> None:
     model = layers(norm_first=False, activation="gelu")
     with xpurt.kernel_policy("sycl"), config.patch(freezing=True):

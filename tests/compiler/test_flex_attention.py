@@ -80,6 +80,7 @@ def test_beside_gpus(xpu: torch.device, name: str) -> None:
     _check(xpu, name, grad=True)
 
 
+@pytest.mark.rest
 @pytest.mark.one_in(2)
 @pytest.mark.mappings("CPU")
 @pytest.mark.parametrize("name", few_first())

@@ -81,7 +81,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.mappings("CPU", "GPU", "AUTO")
 @pytest.mark.parametrize("policy", ["auto", "native", "sycl"])
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -93,7 +93,7 @@ def test_values(xpu: torch.device, program: Any, policy: str) -> None:
     assert_close(found.cpu(), expected)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(6)
 @pytest.mark.mappings("CPU", "GPU")
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_gradients(xpu: torch.device, program: Any) -> None:

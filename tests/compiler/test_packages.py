@@ -88,6 +88,7 @@ def test_what_the_model_writes_arrives(xpu: torch.device, tmp_path: Path) -> Non
             assert (total.device.type, other.device.type) == ("xpu", "cpu")
 
 
+@pytest.mark.rest
 def test_a_package_of_a_cpu_model_stays_one(tmp_path: Path) -> None:
     x = torch.randn(3, 8)
     loaded = packaged(nn.Linear(8, 4), (x,), tmp_path / "m.pt2")

@@ -1,8 +1,10 @@
 """Compiled programs on several devices: processes of their own."""
 
+import pytest
 from own_process import compiling_run as run
 
 
+@pytest.mark.rest
 def test_a_gradient_in_the_memory_of_a_saved_tensor_is_seen_by_all_devices() -> None:
     code = """
 import torch, xpurt

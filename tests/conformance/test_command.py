@@ -32,6 +32,7 @@ def test_a_failure_that_is_not_known_is_the_exit_code(
     assert "wrong_by_one" in files[1].read_text()
 
 
+@pytest.mark.rest
 def test_known_failures_are_well_and_known_passes_are_not(
     fake: Settings, known: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

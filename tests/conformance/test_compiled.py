@@ -20,6 +20,7 @@ NATIVE = replace(SAMPLED, policy="native")
 SYCL = replace(SAMPLED, policy="sycl")
 
 
+@pytest.mark.rest
 def test_what_is_wrong_when_compiled_fails(fake: Settings) -> None:
     names = ("right", "wrong_if_compiled", "wrong_if_compiled_anywhere", "wrong_by_one")
     wanted = [Pair(name, "float32", "made up") for name in names]

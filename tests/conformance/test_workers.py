@@ -13,6 +13,7 @@ def pair(name: str) -> Pair:
     return Pair(name, "float32", "made up")
 
 
+@pytest.mark.rest
 def test_a_crash_costs_one_pair_and_names_the_signal(fake: Settings) -> None:
     wanted = [pair("right"), pair("aborts"), pair("wrong_by_one"), pair("right")]
     first, crash, wrong, last = run_pairs(wanted, fake)
@@ -36,6 +37,7 @@ def test_a_hang_costs_one_pair_and_shows_where(fake: Settings) -> None:
     assert right.status == "passed"
 
 
+@pytest.mark.rest
 def test_a_device_that_is_not_there_ends_the_run(fake: Settings) -> None:
     settings = replace(fake, mapping="GPU", virtual_gpu="off")
     with pytest.raises(WorkersFailed, match='mapping "GPU" wants a GPU'):

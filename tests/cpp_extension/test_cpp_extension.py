@@ -52,6 +52,7 @@ print(torch.equal(z.cpu(), (torch.arange(4096.) * 3 + 1) * 2))
 """
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     "environment",
     [
@@ -83,6 +84,7 @@ def auto(library: str, code: str) -> list[str]:
     )
 
 
+@pytest.mark.rest
 def test_what_another_device_wrote_is_there_for_an_op_that_is_loaded_then(
     library: str,
 ) -> None:
@@ -97,6 +99,7 @@ print(torch.ops.mine.first_on_host(y))
     ) == ["('opencl:gpu:0',)", "2.0"]
 
 
+@pytest.mark.rest
 def test_every_call_finds_and_leaves_valid_bytes(library: str) -> None:
     assert auto(
         library,
@@ -116,6 +119,7 @@ print("done")
     ) == ["done"]
 
 
+@pytest.mark.rest
 def test_a_kernel_that_does_not_build_shows_the_log(library: str) -> None:
     ended = run(
         f"library = {library!r}\n{LOAD}\nload()\n"

@@ -45,6 +45,7 @@ def marks(script: str, mapping: str) -> list[pytest.MarkDecorator]:
 
 
 # A script runs once per mapping, which takes 10 s.
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("script", "case", "mapping"),
     [

@@ -10,6 +10,7 @@ from rank_processes import ended
 import xpurt
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("kind", "mapping", "pattern"),
     [

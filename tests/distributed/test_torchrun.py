@@ -13,6 +13,7 @@ from torchrun import torchrun
 from xpurt.startup.launch import LocalRank, processors_of, usable_nodes
 
 
+@pytest.mark.rest
 def test_each_rank_gets_its_part(tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < (os.cpu_count() or 1):
         pytest.skip("this process has a part already")

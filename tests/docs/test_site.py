@@ -17,6 +17,8 @@ from pages import DOCS, ROOT, SITE
 
 import xpurt
 
+pytestmark = pytest.mark.rest
+
 PATHS = [str(page.relative_to(DOCS).with_suffix(".html")) for page in SITE]
 PHONE = {"width": 390, "height": 844}
 # Material for MkDocs advertises its successor in each build.

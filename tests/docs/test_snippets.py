@@ -38,6 +38,7 @@ def run_block(block: Block, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("block", PROGRAMS, ids=str)
 def test_a_program_runs(block: Block, tmp_path: Path) -> None:
     done = run_block(block, tmp_path)

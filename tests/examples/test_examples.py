@@ -43,6 +43,7 @@ def test_every_example_is_tested() -> None:
     assert found == tested
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("device", ["CPU", "GPU"])
 def test_training_lowers_the_loss(tmp_path: Path, device: str) -> None:
     virtual_gpu = "strict" if device == "GPU" else "off"
@@ -57,6 +58,7 @@ def test_training_lowers_the_loss(tmp_path: Path, device: str) -> None:
     assert ("virtual GPU" in printed) == (device == "GPU")
 
 
+@pytest.mark.rest
 def test_two_processes_train_one_network(tmp_path: Path) -> None:
     options = ["--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
     program = EXAMPLES / "train_ddp.py"
@@ -115,6 +117,7 @@ def test_the_gpu_test_runs_without_a_gpu(project: Path) -> None:
     assert "2 passed" in done.stdout
 
 
+@pytest.mark.rest
 def test_the_gpu_test_fails_for_a_layer_that_is_wrong_on_a_gpu(project: Path) -> None:
     layer = project / "layer.py"
     right = "weights @ value"
@@ -127,6 +130,7 @@ def test_the_gpu_test_fails_for_a_layer_that_is_wrong_on_a_gpu(project: Path) ->
     assert "Disagreement: result" in done.stdout
 
 
+@pytest.mark.rest
 def test_a_kernel_of_ones_own_is_built_and_runs_in_order(tmp_path: Path) -> None:
     # PyTorch keeps the built extension there; a second run finds it.
     printed = output(
@@ -139,6 +143,7 @@ def test_a_kernel_of_ones_own_is_built_and_runs_in_order(tmp_path: Path) -> None
     assert list((tmp_path / "built").rglob("mine.so"))
 
 
+@pytest.mark.rest
 def test_the_timeline_and_the_profile_show_the_kernels(tmp_path: Path) -> None:
     import torch
 

@@ -38,7 +38,7 @@ def test_every_row_is_tested() -> None:
     # The conformance run has samples of all types.
     ["float", *(pytest.param(each, marks=pytest.mark.slow) for each in SELDOM)],
 )
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.beyond_cpu(aten=sorted(rows - TESTED_APART)[::3])
 @pytest.mark.parametrize("aten", sorted(rows - TESTED_APART))
 def test_samples(aten: str, dtype: str, xpu: torch.device) -> None:

@@ -136,6 +136,7 @@ def test_no_room_is_said_once(tmp_path: Path) -> None:
     assert cache.load(b"one") == b""
 
 
+@pytest.mark.rest
 def test_a_process_takes_what_another_built(tmp_path: Path) -> None:
     first = output(PROGRAM, XPURT_CACHE_DIR=str(tmp_path)).split()
     assert first[1:] == [first[1], "0"]

@@ -192,7 +192,7 @@ TYPES = [
 
 
 # Each pair of types takes kernels of its own, and each pair is there in two orders.
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.beyond_cpu(left=[torch.bfloat16])
 @pytest.mark.parametrize(
     "left",

@@ -109,6 +109,7 @@ def test_kernels_fit_the_device(device: str) -> None:
     assert (wrong, copied, said) == ({}, [], [])
 
 
+@pytest.mark.rest
 def test_halves_need_no_arithmetic_in_half() -> None:
     wrong, copied, said = computed("float16", ("losses",), FP16="0")
     assert (wrong, copied, said) == ({}, [], [])

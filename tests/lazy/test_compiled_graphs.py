@@ -159,6 +159,7 @@ print([each.error for each in xpurt.lazy.compilations() if each.error])
 )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("compile", ["never", "always"])
 def test_a_number_beside_a_tensor_has_the_type_that_eager_mode_gives_it(
     compile: str,
@@ -230,6 +231,7 @@ print(row.reason if not row.error else row)
 )
 
 
+@pytest.mark.rest
 def test_a_graph_is_compiled_once_its_runs_paid_for_it() -> None:
     runs, _, rest = output(AUTO).partition(" runs op by op of ")
     ms = float(rest.split()[0])

@@ -35,6 +35,7 @@ print(xpurt.lazy.compilations())
 )
 
 
+@pytest.mark.rest
 def test_the_text_of_a_compiled_graph_has_its_code() -> None:
     heading, _, row = output(CODE).splitlines()
     assert heading.split() == ["graph", "seconds", "why", "then", "sizes", "result"]
@@ -117,6 +118,7 @@ print(sorted({{row.tier for row in xpurt.op_report() if "lazy graph 1 " in row.o
 )
 
 
+@pytest.mark.rest
 @pytest.mark.skipif(torch.cuda._is_compiled(), reason="no timelines beside CUDA's")
 def test_the_runs_of_graphs_are_in_the_report_and_in_the_timeline(tmp_path) -> None:
     picture = tmp_path / "graphs.png"

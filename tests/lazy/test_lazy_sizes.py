@@ -66,6 +66,7 @@ print([each.sizes for each in xpurt.lazy.compilations()])
 )
 
 
+@pytest.mark.rest
 def test_a_constant_that_follows_from_no_size_keeps_a_graph_exact() -> None:
     found = output(EXACT, timeout=SLOW)
     assert "is 8, 5, which follows from no size of a parameter" in found
@@ -85,6 +86,7 @@ print([each.sizes for each in xpurt.lazy.compilations()])
 )
 
 
+@pytest.mark.rest
 def test_code_for_other_sizes_is_not_for_other_constants() -> None:
     found = output(PATTERN, timeout=SLOW)
     assert found.count("symbolic") == 1
@@ -104,6 +106,7 @@ print([each.sizes for each in xpurt.lazy.compilations()])
 )
 
 
+@pytest.mark.rest
 def test_code_for_two_equal_sizes_is_not_for_two_others() -> None:
     """A symbol stands for both: the compiler's guards say so."""
     found = output(EQUAL, timeout=SLOW)

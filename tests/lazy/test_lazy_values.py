@@ -46,6 +46,7 @@ print("the same", [each.error for each in xpurt.lazy.compilations() if each.erro
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("compile", ["never", "always"])
 def test_random_ops_draw_the_numbers_of_their_call(compile: str) -> None:
     assert output(DRAWS.format(compile=compile)) == "the same []"
@@ -155,6 +156,7 @@ print("the same")
 """
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     ("compile", "batches"),
     [

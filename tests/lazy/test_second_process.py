@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from own_process import compiling_run as run
 
 PROGRAM = """
@@ -43,6 +44,7 @@ def built(folder: Path) -> dict[Path, int]:
     return {each: each.stat().st_mtime_ns for each in folder.rglob("*.so")}
 
 
+@pytest.mark.rest
 def test_a_second_process_compiles_nothing_that_the_first_one_did(
     tmp_path: Path,
 ) -> None:

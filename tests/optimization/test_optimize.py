@@ -135,6 +135,7 @@ def test_activations(device: torch.device, activation: Callable[[], nn.Module]) 
     assert set(fused(made)) == {"0", "2"}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_another_type(device: torch.device, dtype: torch.dtype) -> None:
     """As autocast has it, also for what is left as it is."""

@@ -19,6 +19,7 @@ def new(name: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 NAMES = ["mydevice", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)]
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("name", NAMES)
 def test_a_new_package_passes_its_own_tests(name: str, tmp_path: Path) -> None:
     made = new(name, tmp_path)
@@ -32,6 +33,7 @@ def test_a_new_package_passes_its_own_tests(name: str, tmp_path: Path) -> None:
     assert "5 passed" in tests.stdout, tests.stdout + tests.stderr
 
 
+@pytest.mark.rest
 def test_files_are_not_written_over(tmp_path: Path) -> None:
     assert new("ipu", tmp_path).returncode == 0
     (tmp_path / "README.md").write_text("mine")

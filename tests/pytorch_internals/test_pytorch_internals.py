@@ -104,6 +104,7 @@ def test_the_installed_pytorch_is_as_assumed() -> None:
     assert [line for line in changes(code) if line] == []
 
 
+@pytest.mark.rest
 def test_a_change_is_seen() -> None:
     """A PyTorch that lacks things, or has them otherwise: a line for each."""
     code = """

@@ -28,6 +28,7 @@ def test_a_page_is_whole_in_itself(
     assert overflow(page) == 0
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_page_fits_a_phone(
     kind: str, reports: dict[str, Path], open_page: Open
@@ -129,6 +130,7 @@ def number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
+@pytest.mark.rest
 def test_numbers_with_units_are_sorted_by_what_they_measure(
     open_page: Open, tmp_path: Path
 ) -> None:
@@ -168,6 +170,7 @@ def visible(table: "Locator") -> int:
     return int(table.locator("tbody tr:visible").count())
 
 
+@pytest.mark.rest
 def test_the_filter_stays_when_the_order_changes(
     reports: dict[str, Path], open_page: Open
 ) -> None:
@@ -189,6 +192,7 @@ def test_a_failure_is_unfolded(reports: dict[str, Path], open_page: Open) -> Non
     assert sample.is_visible()
 
 
+@pytest.mark.rest
 def test_dark_is_dark(reports: dict[str, Path], open_page: Open) -> None:
     def brightness(scheme: str) -> int:
         page = open_page(reports["bench"], color_scheme=scheme)

@@ -35,6 +35,7 @@ def run(variables: dict[str, str], *arguments: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("command", TOOLS)
 def test_a_command_names_the_extra(command: str, without_tools: dict[str, str]) -> None:
     done = run(without_tools, "-m", "xpurt", command, "--help")
@@ -50,6 +51,7 @@ def test_help_lists_every_command(without_tools: dict[str, str]) -> None:
         assert f"    {command}" in done.stdout
 
 
+@pytest.mark.rest
 def test_names_of_the_simulator(without_tools: dict[str, str]) -> None:
     """Plans are xpurt's own: the compiler makes them."""
     code = "from xpurt.mapping import *; print(plan(TaskGraph([[1.0]], [])).makespan)"

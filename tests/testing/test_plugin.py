@@ -57,6 +57,7 @@ def test_pytest_starts_without_torch(pytester: pytest.Pytester) -> None:
     run(pytester).assert_outcomes(passed=1)
 
 
+@pytest.mark.rest
 def test_leaks_are_errors_of_the_test_that_leaves_them(
     pytester: pytest.Pytester,
 ) -> None:

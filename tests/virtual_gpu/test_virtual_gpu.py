@@ -48,6 +48,7 @@ def test_is_listed_beside_the_cpu(mode: str) -> None:
     }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("mode", [None, "0", "", "off", "unknown"])
 def test_is_absent_unless_it_is_asked_for(mode: str | None) -> None:
     child = start(
@@ -224,6 +225,7 @@ kernel void add(global const float *a, global float *b, float c) {
 """
 
 
+@pytest.mark.rest
 def test_every_process_ends_cleanly() -> None:
     # Kernels are in flight at the end, without a wait. Each takes 0.1 s and more.
     script = """

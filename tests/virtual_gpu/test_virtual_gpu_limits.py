@@ -84,6 +84,7 @@ def test_without_fp16_half_is_a_type_of_storage() -> None:
     assert outcomes(*calls, FP16="0") == ["runs", "not built"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("limits", ["usm=1", "work_group", "cores=3", "usm=0;x"])
 def test_an_unknown_limit_is_an_error(limits: str) -> None:
     child = start(

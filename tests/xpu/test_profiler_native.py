@@ -50,6 +50,7 @@ tell(kernels=[e.time_range.elapsed_us() for e in kernels],
     assert found["columns"]
 
 
+@pytest.mark.rest
 def test_ops_that_are_run_from_a_stack_are_there_too() -> None:
     """Those without an unboxed kernel, copies, zeros, and the backward's."""
     found = profiled(
@@ -70,6 +71,7 @@ tell(names=sorted({e.name for e in on_device(p)}), back=rows["CumsumBackward0"])
     assert found["back"] > 0
 
 
+@pytest.mark.rest
 def test_the_wait_for_operands_is_not_the_kernels_time() -> None:
     found = profiled(
         """
@@ -132,6 +134,7 @@ def test_on_a_gpu_that_the_host_cannot_read_there_are_copies_alone() -> None:
     assert found["names"] == ["memcpy"]
 
 
+@pytest.mark.rest
 def test_each_cycle_of_a_schedule_has_its_own() -> None:
     found = profiled(
         """
