@@ -24,11 +24,10 @@ from torch.utils import _pytree as pytree
 
 import xpurt
 from xpurt.optimization.comparison import difference_of
-from xpurt_tools.conformance.check_through import in_type_of, rounded_as
+from xpurt_tools.conformance.check_through import ROUNDINGS, in_type_of, rounded_as
 from xpurt_tools.conformance.layers_above import LAYERS, Layer
 
 SCALE = 8.0  # sums of terms of about 1
-ROUNDINGS = 8  # of the inputs, of which the largest effect counts
 
 # Of the slow test, which draws others in each run.
 COUNT = int(os.environ.get("GENERATED_PROGRAMS", "300"))
