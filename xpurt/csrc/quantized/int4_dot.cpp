@@ -19,10 +19,10 @@ struct Vectors {
   using Floats [[gnu::vector_size(4 * lanes)]] = float;
 };
 
-// The sum of x * (value * scale + minimum), as (value - 8) * scale + (minimum + 8 * scale):
-// a weight is about as often negative as positive, so the second part is small. As
-// value * scale + minimum, two large sums of positive x would cancel. `bytes`: of a group, a
-// multiple of those of a vector.
+// The sum of x * (value * scale + minimum), as (value - 8) * scale + (minimum + 8 *
+// scale): a weight is about as often negative as positive, so the second part is small.
+// As value * scale + minimum, two large sums of positive x would cancel. `bytes`: of a
+// group, a multiple of those of a vector.
 template <int lanes>
 inline float dot_of(const float* __restrict x, const float* __restrict sums,
                     const uint8_t* __restrict weight, const float* __restrict scale,
