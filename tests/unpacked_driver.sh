@@ -3,7 +3,7 @@
 # is installed, and no rights of root are needed. They set these first:
 #
 #   name      what messages call the driver
-#   package   the package of Debian, which brings the others
+#   package   the packages of Debian, which bring the others
 #   folder    where it goes; $folder/root is the root of the packages' files
 #   suite     the release of Debian
 #   mirror    the address of a Debian archive; empty for the one that apt uses
@@ -19,7 +19,7 @@ with its libraries into $folder/root." apt-get dpkg-deb
     [ "$(uname -m)" = x86_64 ] || stop "this machine is $(uname -m): the packages are for x86_64"
     echo "fetching $name of Debian $suite into $folder: $size, once"
     open_archive deb
-    apt-get -qq --download-only --no-install-recommends install "$package"
+    apt-get -qq --download-only --no-install-recommends install $package
     local each
     for each in "$folder"/apt/archives/*.deb; do
         dpkg-deb -x "$each" "$folder/root"

@@ -73,13 +73,13 @@ _VIRTUAL_GPU: dict[str, VirtualGpu] = {
 
 _LIMIT: Final = (
     r"(?:usm=0|compiler=0|address_bits=32|vendor_id=\d+|opencl=[123]\.[0-3]"
-    r"|sub_groups=\d\d?(?:\+\d\d?)*|(?:work_group|local_memory)=[1-9]\d*)"
+    r"|sub_groups=\d\d?(?:\+\d\d?)*|(?:work_group|local_memory|vector_width)=[1-9]\d*)"
 )
 VIRTUAL_GPU_LIMITS: Final = re.compile(f"{_LIMIT}(?:,{_LIMIT})*")
 VIRTUAL_GPU_LIMITS_SHOWN: Final = (
     "a list, separated by commas, of usm=0, compiler=0, address_bits=32, opencl=1.2, "
     "vendor_id=4318, "
-    "sub_groups=0 or sub_groups=8+32, work_group=64, local_memory=16384"
+    "sub_groups=0 or sub_groups=8+32, work_group=64, local_memory=16384, vector_width=1"
 )
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from kinds_of_gpus import AMD, INTEL, NVIDIA
 from own_process import run
 
 # Ops of each kind of kernel, with sizes beyond a work-group and a tile.
@@ -73,6 +74,9 @@ DEVICES = {
     "sub-groups of 8": {"LIMITS": "sub_groups=8,work_group=32"},
     "no sub-groups, small groups": {"LIMITS": SMALL},
     "OpenCL 1.2": {"LIMITS": f"opencl=1.2,{SMALL}"},
+    "as an Intel GPU": INTEL,
+    "as an NVIDIA GPU": NVIDIA,
+    "as an AMD GPU": AMD,
     "no doubles, no halves": {"FP64": "0", "FP16": "0", "LIMITS": "work_group=128"},
 }
 

@@ -8,20 +8,23 @@ REPORTED = """
     gpu = dpctl.SyclDevice("gpu")
     print(json.dumps([gpu.max_work_group_size, gpu.local_mem_size,
                       list(gpu.sub_group_sizes), gpu.has_aspect_fp16,
-                      gpu.has_aspect_usm_device_allocations]))
+                      gpu.has_aspect_usm_device_allocations,
+                      gpu.native_vector_width_float]))
     """
 
 
 def test_limits_are_reported() -> None:
-    limits = "work_group=64,local_memory=16384,sub_groups=8+32,usm=0"
+    limits = "work_group=64,local_memory=16384,sub_groups=8+32,usm=0,vector_width=1"
     assert on_gpu(REPORTED, LIMITS=limits, FP16="0") == [
         64,
         16384,
         [8, 32],
         False,
         False,
+        1,
     ]
-    assert on_gpu(REPORTED)[3:] == [True, True]  # type: ignore[index]
+    assert on_gpu(REPORTED)[3:5] == [True, True]  # type: ignore[index]
+    assert on_gpu(REPORTED)[5] > 1  # type: ignore[index]
 
 
 RUNS = """

@@ -58,10 +58,10 @@ def activate(
     ``usm=0`` (no unified shared memory), ``compiler=0``, ``address_bits=32``,
     ``opencl=1.2``, ``vendor_id=4318`` (the PCI vendor), ``sub_groups=0`` or
     ``sub_groups=8+32`` (sizes in lanes), ``work_group=64`` (work-items),
-    ``local_memory=16384`` (bytes). ``coherent`` makes it an integrated GPU, whose kernels
-    use any memory of the host; it refuses nothing, whatever ``strict`` is. ``svm`` makes
-    it a GPU without unified shared memory, which SYCL can use only with
-    ``xpurt.usm_on_svm``; it is strict, whatever ``strict`` is.
+    ``local_memory=16384`` (bytes), ``vector_width=1`` (floats). ``coherent`` makes it an
+    integrated GPU, whose kernels use any memory of the host; it refuses nothing, whatever
+    ``strict`` is. ``svm`` makes it a GPU without unified shared memory, which SYCL can use
+    only with ``xpurt.usm_on_svm``; it is strict, whatever ``strict`` is.
 
     Raises ValueError for numbers out of range, and for ``coherent`` with ``svm``.
     Raises RuntimeError if SYCL has already queried the devices in this process, which

@@ -31,6 +31,7 @@ typedef struct {
   uint64_t sub_groups;    // a bit per size in lanes; 0: the CPU's
   uint64_t work_group;    // work-items; 0: the CPU's
   uint64_t local_memory;  // bytes; 0: the CPU's
+  uint64_t vector_width;  // floats of a work-item's instruction; 0: the CPU's
 } Limits;
 
 enum { NO_SUB_GROUPS = 1 };  // of Limits.sub_groups: the bit for 0 lanes

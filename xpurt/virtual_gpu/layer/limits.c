@@ -142,6 +142,12 @@ bool limits_answer(cl_device_info param, size_t room, void* out, size_t* size_re
         *error =
             lesser(param, limits->local_memory, sizeof(cl_ulong), room, out, size_ret);
       break;
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT:
+      limited = limits->vector_width != 0;
+      if (limited)
+        *error =
+            lesser(param, limits->vector_width, sizeof(cl_uint), room, out, size_ret);
+      break;
     default:
       limited = false;
   }

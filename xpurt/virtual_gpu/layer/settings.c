@@ -69,6 +69,8 @@ static void read_limits(const char* text, Limits* limits) {
       limits->work_group = number;
     else if (is_name(text, name, "local_memory"))
       limits->local_memory = number;
+    else if (is_name(text, name, "vector_width"))
+      limits->vector_width = number;
     else
       fprintf(stderr, "xpurt virtual GPU: the limit %.*s is unknown; ignored\n",
               (int)length, text);

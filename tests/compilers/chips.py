@@ -1,0 +1,206 @@
+"""The compilers of vendors' GPUs, which need no GPU, and the chips that they compile for."""
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kinds_of_gpus import AMD, INTEL, INTEL_WITHOUT_DOUBLES, NVIDIA
+from recorded_programs import Program
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+# Where compilers.sh puts the packages.
+PACKAGES: Final = Path(os.environ.get("COMPILERS_DIR", ROOT / "build" / "compilers"))
+_LIBRARIES: Final = "usr/lib/x86_64-linux-gnu"
+
+
+class DoesNotCompile(Exception):
+    """Its text is what the compiler said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a compiler says of one kernel.
+
+    registers: of a work-item; Intel's are of a thread, which has one for each 32 bytes
+    (64 on Ponte Vecchio and later). spilled, local, private: bytes; `private` includes
+    arrays that are not in registers. lanes: work-items that run together."""
+
+    kernel: str
+    registers: int
+    spilled: int
+    local: int
+    private: int
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """kind: what it has less of than the CPU's driver. Chips of one kind have the same
+    sources."""
+
+    name: str
+    vendor: str
+    compile: Callable[[Program, str], list[Figures]]
+    kind: Mapping[str, str]
+
+    def figures(self, program: Program) -> list[Figures]:
+        """Raises DoesNotCompile."""
+        return self.compile(program, self.name)
+
+
+def _intel(program: Program, chip: str) -> list[Figures]:
+    root = PACKAGES / "intel" / "root"
+    libraries = root / _LIBRARIES
+    (ocloc,) = (root / "usr" / "bin").glob("ocloc-*")
+    with tempfile.TemporaryDirectory() as folder:
+        source = program.written_to(Path(folder))
+        command = [
+            *(libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, ocloc),
+            *("compile", "-file", source, "-device", chip, "-options", program.options),
+            *("-out_dir", folder, "-output", "made", "-output_no_suffix"),
+        ]
+        _run(command)
+        (made,) = Path(folder).glob("made*.bin")
+        return zeinfo(made.read_bytes())
+
+
+def zeinfo(binary: bytes) -> list[Figures]:
+    """Of the section .ze_info, which is text."""
+    text = re.search(rb"^version: .*?^kernels:.*?\0", binary, re.M | re.S)
+    assert text is not None, "the binary has no .ze_info"
+    kernels, _, _ = text[0].decode().partition("\nkernels_misc_info:")
+    found = re.split(r"^  - name: +", kernels, flags=re.M)[1:]
+
+    def number(each: str, name: str) -> int:
+        return sum(map(int, re.findall(rf"^ +{name}: +(\d+)", each, re.M)))
+
+    return [
+        Figures(
+            kernel=each.partition("\n")[0].strip("'\""),
+            registers=number(each, "grf_count"),
+            spilled=number(each, "spill_size"),
+            local=number(each, "slm_size"),
+            private=number(each, "private_size"),
+            lanes=number(each, "simd_size"),
+        )
+        for each in found
+        if "Intel_Symbol_Table_Void_Program" not in each
+    ]
+
+
+def _clang(program: Program, folder: Path, *flags: str | Path) -> Path:
+    """Assembler's text of the program."""
+    root = PACKAGES / "clang" / "root"
+    made = folder / "made.s"
+    libraries = f"{root / _LIBRARIES}:{root / 'usr/lib/llvm-19/lib'}"
+    command = [
+        *(root / "usr/bin/clang-19", "-x", "cl", *program.options.split()),
+        *("-Xclang", "-finclude-default-header", "-O2", "-w", "-nogpulib", *flags),
+        *("-S", program.written_to(folder), "-o", made),
+    ]
+    _run(command, LD_LIBRARY_PATH=libraries)
+    return made
+
+
+def _bitcode(name: str) -> tuple[str | Path, ...]:
+    library = PACKAGES / "clang" / "root" / "usr" / "lib" / "clc" / f"{name}.bc"
+    return "-Xclang", "-mlink-builtin-bitcode", "-Xclang", library
+
+
+def _nvidia(program: Program, chip: str) -> list[Figures]:
+    (ptxas,) = (PACKAGES / "nvidia").glob("nvidia/*/bin/ptxas")
+    with tempfile.TemporaryDirectory() as folder:
+        made = _clang(
+            program,
+            Path(folder),
+            *("-target", "nvptx64-nvidia-nvcl", *_bitcode("nvptx64--nvidiacl")),
+        )
+        binary = Path(folder) / "made.cubin"
+        return nvidia_figures(_run([ptxas, f"-arch={chip}", "-v", made, "-o", binary]))
+
+
+def nvidia_figures(told: str) -> list[Figures]:
+    """Of what the assembler says."""
+    return [
+        Figures(
+            kernel=name,
+            registers=_number(r"Used (\d+) registers", each),
+            spilled=_number(r"(\d+) bytes spill stores", each),
+            local=_number(r"(\d+) bytes smem", each),
+            private=_number(r"(\d+) bytes stack frame", each),
+            lanes=32,
+        )
+        for name, each in _parts(r"Compiling entry function '(\w+)'", told)
+    ]
+
+
+def _amd(program: Program, chip: str) -> list[Figures]:
+    with tempfile.TemporaryDirectory() as folder:
+        library = _bitcode("amdgcn--amdhsa")
+        target = ("-target", "amdgcn-amd-amdhsa", f"-mcpu={chip}")
+        return amd_figures(_clang(program, Path(folder), *target, *library).read_text())
+
+
+def amd_figures(text: str) -> list[Figures]:
+    """Of the description of kernels at the end of the assembler's text."""
+    _, _, kernels = text.rpartition("amdhsa.kernels:")
+    return [
+        Figures(
+            kernel=_word(r"^    \.name: +(\w+)", each),
+            registers=_number(r"\.vgpr_count: +(\d+)", each),
+            spilled=4 * _number(r"\.vgpr_spill_count: +(\d+)", each),
+            local=_number(r"\.group_segment_fixed_size: +(\d+)", each),
+            private=_number(r"\.private_segment_fixed_size: +(\d+)", each),
+            lanes=_number(r"\.wavefront_size: +(\d+)", each),
+        )
+        for each in re.split(r"^  - (?=\.a)", kernels, flags=re.M)[1:]
+    ]
+
+
+def _parts(of: str, text: str) -> list[tuple[str, str]]:
+    found = re.split(of, text)
+    return list(zip(found[1::2], found[2::2], strict=True))
+
+
+def _number(of: str, text: str) -> int:
+    found = re.search(of, text)
+    return 0 if found is None else int(found[1])
+
+
+def _word(of: str, text: str) -> str:
+    found = re.search(of, text, re.M)
+    assert found is not None, text
+    return found[1]
+
+
+def _run(command: list[str | Path], **settings: str) -> str:
+    done = subprocess.run(
+        command, env={**os.environ, **settings}, capture_output=True, text=True
+    )
+    told = done.stdout + done.stderr
+    if done.returncode != 0:
+        raise DoesNotCompile(told)
+    return told
+
+
+CHIPS: Final = (
+    Chip("tgllp", "Intel", _intel, INTEL_WITHOUT_DOUBLES),  # Tiger Lake
+    Chip("dg2", "Intel", _intel, INTEL_WITHOUT_DOUBLES),  # Alchemist
+    Chip("mtl", "Intel", _intel, INTEL_WITHOUT_DOUBLES),  # Meteor Lake
+    Chip("pvc", "Intel", _intel, INTEL),  # Ponte Vecchio
+    Chip("lnl", "Intel", _intel, INTEL),  # Lunar Lake
+    Chip("bmg", "Intel", _intel, INTEL),  # Battlemage
+    *(
+        Chip(name, "NVIDIA", _nvidia, NVIDIA)
+        for name in ("sm_75", "sm_86", "sm_90", "sm_120")
+    ),
+    *(
+        Chip(name, "AMD", _amd, AMD)
+        for name in ("gfx90a", "gfx1030", "gfx1100", "gfx1201")
+    ),
+)

@@ -1,0 +1,80 @@
+"""Programs of kernels, as xpurt gives them to a driver, recorded by a layer."""
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from xpurt.cpp_extension import include_dir
+
+HERE = Path(__file__).parent
+SHARED = HERE.parents[1] / "xpurt" / "opencl_layer"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    options: str
+    source: str
+
+    @property
+    def name(self) -> str:
+        return hashlib.sha256(f"{self.options}\n{self.source}".encode()).hexdigest()[
+            :16
+        ]
+
+    def written_to(self, folder: Path) -> Path:
+        path = folder / "program.cl"
+        path.write_text(self.source)
+        return path
+
+
+def programs_in(folder: Path) -> list[Program]:
+    """What the layer wrote there. The first line of a file has the options."""
+    found = []
+    for path in sorted(folder.glob("*.cl")):
+        first, _, source = path.read_text().partition("\n")
+        found.append(Program(first.removeprefix("// "), source))
+    return found
+
+
+def compile_layer(folder: Path) -> Path:
+    """Compiles record_programs.c into `folder`; returns the library's path."""
+    library = folder / "record_programs.so"
+    sources = [HERE / "record_programs.c", SHARED / "opencl_layer.c"]
+    command = [
+        *("gcc", "-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"),
+        *("-Werror", "-DCL_TARGET_OPENCL_VERSION=300", f"-I{SHARED}"),
+        f"-I{include_dir('intel-sycl-rt', 'CL/cl_layer.h')}",
+        *map(str, sources),
+        *("-o", str(library)),
+    ]
+    subprocess.run(command, check=True)
+    return library
+
+
+def record(
+    folder: Path, commands: Iterable[Sequence[str]], settings: Mapping[str, str]
+) -> list[Program]:
+    """The programs that the commands build, in processes with these variables, on a
+    strict virtual GPU. Kernels are built anew: none comes from the disk cache. What the
+    commands compute is not judged here."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as made:
+        library = compile_layer(Path(made))
+        variables = {
+            **os.environ,
+            "XPURT_VIRTUAL_GPU": "strict",
+            "XPURT_MAPPING": "GPU",
+            "XPURT_CACHE_DIR": f"{made}/cache",
+            "OPENCL_LAYERS": str(library),
+            "RECORDED_PROGRAMS": str(folder),
+            **settings,
+        }
+        for command in commands:
+            done = subprocess.run(command, env=variables, check=False)
+            if done.returncode != 0:
+                print(f"ended with {done.returncode}: {' '.join(command)}")
+    return programs_in(folder)

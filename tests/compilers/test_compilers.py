@@ -1,0 +1,120 @@
+"""What runs the compilers of vendors' GPUs. The compilers themselves are packages of
+several hundred MB: see compilers.sh."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from chips import CHIPS, DoesNotCompile, Figures, amd_figures, nvidia_figures, zeinfo
+from recorded_programs import Program, record
+from run_compilers import Result, compiled, faults, table, unused
+
+ZEINFO = b"""\0ELF\0---
+version:         '1.64'
+kernels:
+  - name:            sum_of_rows
+    execution_env:
+      grf_count:       128
+      simd_size:       16
+      slm_size:        4096
+      spill_size:      2304
+    per_thread_memory_buffers:
+      - type:            scratch
+        size:            4608
+  - name:            Intel_Symbol_Table_Void_Program
+    execution_env:
+      grf_count:       128
+      simd_size:       8
+kernels_misc_info:
+  - name:            sum_of_rows
+    args_info:
+      - index:           0
+\0\0"""
+
+PTXAS = """\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'first' for 'sm_90'
+ptxas info    : Function properties for first
+    64 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads
+ptxas info    : Used 40 registers, used 1 barriers, 1024 bytes smem
+ptxas info    : Compiling entry function 'second' for 'sm_90'
+ptxas info    : Function properties for second
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 12 registers, used 0 barriers
+"""
+
+AMD = """\
+\t.section .text
+amdhsa.kernels:
+  - .args:
+      - .address_space:  global
+        .name:           result
+        .size:           8
+    .group_segment_fixed_size: 512
+    .language:       OpenCL C
+    .name:           rows
+    .private_segment_fixed_size: 32
+    .vgpr_count:     18
+    .vgpr_spill_count: 3
+    .wavefront_size: 64
+amdhsa.target:   amdgcn-amd-amdhsa--gfx90a
+"""
+
+PROGRAM = Program("-cl-std=CL3.0", "__kernel void k() {}")
+
+
+def test_figures_of_intel() -> None:
+    assert zeinfo(ZEINFO) == [Figures("sum_of_rows", 128, 2304, 4096, 0, 16)]
+
+
+def test_figures_of_nvidia() -> None:
+    assert nvidia_figures(PTXAS) == [
+        Figures("first", 40, 12, 1024, 64, 32),
+        Figures("second", 12, 0, 0, 0, 32),
+    ]
+
+
+def test_figures_of_amd() -> None:
+    assert amd_figures(AMD) == [Figures("rows", 18, 12, 512, 32, 64)]
+
+
+def results(spilled: int = 0, error: str = "") -> list[Result]:
+    figures = [Figures("rows", 128, spilled, 0, 0, 16)]
+    return [Result(CHIPS[0], PROGRAM, [] if error else figures, error)]
+
+
+def test_a_spill_and_an_error_are_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert faults(results()) == []
+    (spill,) = faults(results(spilled=64))
+    assert "rows" in spill
+    assert "spills 64 bytes" in spill
+    (error,) = faults(results(error="in line 3\nline 3: error: no such name\n"))
+    assert error.endswith("line 3: error: no such name")
+    known = {(CHIPS[0].name, "rows"): "a reason"}
+    monkeypatch.setattr("run_compilers.known_spills", lambda: known)
+    assert faults(results(spilled=64)) == []
+    assert unused(results(spilled=64)) == []
+    (entry,) = unused(results())
+    assert "rows does not spill" in entry
+
+
+def test_the_table_counts() -> None:
+    made = table([*results(spilled=64), *results(error="error")])
+    assert f"| Intel {CHIPS[0].name} | 2 | 1 | 1 | 128, 128 | 0 | 16 |" in made
+
+
+def test_a_compiler_that_refuses_is_a_result() -> None:
+    def refuses(program: Program, chip: str) -> list[Figures]:
+        raise DoesNotCompile("error: no such type")
+
+    found = compiled(replace(CHIPS[0], compile=refuses), PROGRAM)
+    assert found.error == "error: no such type"
+
+
+def test_a_program_is_recorded_as_the_driver_gets_it(tmp_path: Path) -> None:
+    code = "import torch; (torch.ones(3, device='xpu') + 1).cpu()"
+    settings = {"XPURT_KERNEL_POLICY": "sycl"}
+    programs = record(tmp_path, [(sys.executable, "-c", code)], settings)
+    assert any("-cl-std=CL3.0" in each.options for each in programs)
+    assert all("__kernel void" in each.source for each in programs)
