@@ -265,6 +265,9 @@ class MemoryPool:
     def source(self) -> MemorySource | None: ...
     def use_count(self) -> int: ...
 
+def set_memory_caching(on: bool) -> None:
+    """Off: each tensor has an allocation of its own. Before xpu has memory."""
+
 def set_memory_source(source: MemorySource | None) -> None:
     """Takes all memory from `source`; RuntimeError if some has been allocated."""
 

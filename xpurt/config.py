@@ -48,6 +48,7 @@ VARIABLES: Final = (
     "XPURT_LEARN",
     "XPURT_MAPPING",
     "XPURT_MAX_DEVICES",
+    "XPURT_NO_MEMORY_CACHING",
     "XPURT_USM_ON_SVM",
     "XPURT_VIRTUAL_GPU",
     "XPURT_VIRTUAL_GPU_DELAY_US",
@@ -120,6 +121,8 @@ class Config:
         ``xpurt.set_cpu_kernels``.
     lazy_copies: ``XPURT_LAZY_COPIES``, whether conversions are copy-on-write as in
         ``xpurt.lazy_copies()``.
+    no_memory_caching: ``XPURT_NO_MEMORY_CACHING``, whether each tensor has an
+        allocation of its own, which is given back with it.
     autoload: ``XPURT_AUTOLOAD``, whether ``import torch`` alone adds the device; if
         off, ``import xpurt`` adds it.
     learn: ``XPURT_LEARN``, whether the policy "auto" learns from times of the running
@@ -148,6 +151,7 @@ class Config:
     check_locks: bool
     cpu_kernels: CpuKernels
     lazy_copies: bool
+    no_memory_caching: bool
     autoload: bool
     learn: bool
     deterministic: bool
@@ -226,6 +230,7 @@ def read_config(env: Mapping[str, str]) -> Config:
         check_locks=_off(env, "XPURT_CHECK_LOCKS"),
         cpu_kernels=_cpu_kernels(env),
         lazy_copies=_lazy_copies(env),
+        no_memory_caching=_off(env, "XPURT_NO_MEMORY_CACHING"),
         autoload=_switch(env, "XPURT_AUTOLOAD"),
         learn=_switch(env, "XPURT_LEARN"),
         deterministic=_off(env, "XPURT_DETERMINISTIC"),

@@ -1,6 +1,7 @@
 """Kernels on devices that have less than a CPU: each is a process with a virtual GPU."""
 
 import json
+from collections.abc import Mapping
 
 import pytest
 from kinds_of_gpus import AMD, INTEL, NVIDIA
@@ -82,7 +83,10 @@ DEVICES = {
 
 
 def computed(
-    dtype: str, skipped: tuple[str, ...] = (), **settings: str
+    dtype: str,
+    skipped: tuple[str, ...] = (),
+    more: Mapping[str, str] | None = None,
+    **settings: str,
 ) -> tuple[dict[str, str], list[str], list[str]]:
     variables = {f"XPURT_VIRTUAL_GPU_{name}": text for name, text in settings.items()}
     done = run(
@@ -90,6 +94,7 @@ def computed(
         XPURT_VIRTUAL_GPU="strict",
         XPURT_MAPPING="",
         **variables,
+        **(more or {}),
     )
     assert done.returncode == 0, done.stderr
     wrong, copied, said = json.loads(done.stdout.splitlines()[-1])
@@ -110,6 +115,13 @@ LEFT_OUT = ("as the CPU", "sub-groups of 8", "no sub-groups, small groups")
 )
 def test_kernels_fit_the_device(device: str) -> None:
     wrong, copied, said = computed("float32", **DEVICES[device])
+    assert (wrong, copied, said) == ({}, [], [])
+
+
+@pytest.mark.parametrize("device", ["as an Intel GPU", "as an NVIDIA GPU"])
+def test_kernels_stay_within_their_tensors(device: str) -> None:
+    alone = {"XPURT_NO_MEMORY_CACHING": "1"}
+    wrong, copied, said = computed("float32", more=alone, **DEVICES[device])
     assert (wrong, copied, said) == ({}, [], [])
 
 

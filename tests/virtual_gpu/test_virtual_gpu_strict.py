@@ -79,6 +79,27 @@ def test_strict_finds_freed_memory_and_overruns() -> None:
     assert [overrun, fill_overrun, freed, freed_kernel, stale] == [False] * 5
 
 
+def test_a_kernel_that_writes_beyond_its_allocation_is_found_at_the_free() -> None:
+    child = start(
+        """
+        from sycl_device import Device
+        gpu, N = Device("gpu"), 100
+        add, a, b = gpu.kernel(), gpu.upload([1.0] * (N + 1)), gpu.allocate(N)
+        whole = gpu.allocate(N)
+        gpu.run(add, a, whole, 1, N)
+        gpu.free(whole)
+        print("the whole allocation", flush=True)
+        gpu.run(add, a, b, 1, N + 1)
+        gpu.free(b)
+        """,
+        XPURT_VIRTUAL_GPU="strict",
+        OPENCL_LAYERS=layer_library(),
+    )
+    assert child.stdout == "the whole allocation\n"
+    assert "a kernel wrote beyond the end of this allocation" in child.stderr
+    assert child.stderr.count("refused") == 1
+
+
 def test_says_on_stderr_why_a_call_is_refused() -> None:
     child = start(
         """

@@ -342,6 +342,7 @@ def _install(spec: MappingSpec, placement: Placement) -> _Installed:
         ) from error
     if _C.placement_epoch() == 1:
         kernels.configure(config())
+        _C.set_memory_caching(not config().no_memory_caching)
     _installed = _Installed(spec, placement)
     return _installed
 

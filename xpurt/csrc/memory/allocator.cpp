@@ -30,6 +30,7 @@ struct Memories {
   std::array<std::atomic<OrdinalMemory*>, kMaxDevices> of_ordinal{};
   std::array<std::atomic<FreeCallback>, kMaxCallbacks> callbacks{};
   const MemorySource* source = nullptr;
+  bool cached = true;
   Mutex mutex{Rank::memories};
   std::vector<std::unique_ptr<OrdinalMemory>> all;
 };
@@ -53,7 +54,7 @@ OrdinalMemory& memory_for(c10::DeviceIndex index, uint64_t epoch,
     }
   }
   all.push_back(std::make_unique<OrdinalMemory>(index, epoch, home, memories().table,
-                                                memories().source));
+                                                memories().source, memories().cached));
   return *all.back();
 }
 
@@ -307,6 +308,11 @@ void set_memory_source(const MemorySource* source) {
   TORCH_CHECK(memories().all.empty(),
               "the allocator of xpu is in use already. Change it before xpu is used.");
   memories().source = source;
+}
+
+void set_memory_caching(bool on) {
+  std::lock_guard<Mutex> lock(memories().mutex);
+  memories().cached = on;
 }
 
 const MemorySource* memory_source() {

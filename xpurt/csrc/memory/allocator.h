@@ -87,6 +87,9 @@ class MemoryPool {
 // From now on all memory of xpu comes from `source`, uncached. Throws if a mapping has
 // already allocated any.
 void set_memory_source(const MemorySource* source);
+// Off: each tensor has an allocation of the driver of its own. Of memories that are
+// opened later.
+void set_memory_caching(bool on);
 const MemorySource* memory_source();
 
 // The segments of a private pool, or of every pool for {0, 0}, sorted by ordinal and

@@ -22,13 +22,14 @@ uint64_t total_memory(const PhysicalDevice& home) {
 
 OrdinalMemory::OrdinalMemory(c10::DeviceIndex index, uint64_t epoch,
                              const PhysicalDevice& home, SegmentTable& table,
-                             const MemorySource* source)
+                             const MemorySource* source, bool cached)
     : index_(index),
       epoch_(epoch),
       home_(home),
       total_(total_memory(home)),
       table_(table),
       source_(source),
+      cached_(cached && source == nullptr),
       limit_(total_) {}
 
 bool OrdinalMemory::begin_again(uint64_t epoch) {
@@ -106,7 +107,7 @@ void* OrdinalMemory::allocate(size_t bytes, Stream& stream) {
   // Checked before any rounding, which could overflow.
   if (bytes > total_) fail(request);
   request.rounded = round_block(bytes);
-  if (source_ != nullptr) return allocate_uncached(request);
+  if (!cached_) return allocate_uncached(request);
   {
     std::unique_lock<Mutex> lock(mutex_);
     if (!pending_.empty() || !releasing_.empty()) release_completed();
@@ -174,7 +175,7 @@ void OrdinalMemory::free(Segment& segment, void* pointer) noexcept {
   statistics_.freed(*block);
   if (is_recording())
     record(TraceEntry::FREE_REQUESTED, *block, stack ? stack : block->stack);
-  if (source_ != nullptr) return free_uncached(block, lock);
+  if (!cached_) return free_uncached(block, lock);
   const auto bytes = static_cast<int64_t>(block->bytes);
   if (!block->users.empty()) {
     // The block stays active, so no other thread uses it meanwhile. Recording takes
@@ -214,7 +215,7 @@ void OrdinalMemory::release(Block* block, const CallStack& stack) {
   statistics_.inactive(*block);
   needed_ -= round_block(block->requested);
   BlockPool& pool = *block->segment->pool;
-  if (C10_LIKELY(source_ == nullptr && pool.keep(block))) return;
+  if (C10_LIKELY(cached_ && pool.keep(block))) return;
   const size_t blocks = pool.inactive_split_blocks();
   const size_t bytes = pool.inactive_split_bytes();
   if (block->bytes <= kLargestKept) pool.merge_kept();  // too many are kept

@@ -44,9 +44,9 @@ constexpr c10::MempoolId_t kDefaultPool{0, 0};  // for all that have no private 
 class OrdinalMemory {
  public:
   // source: allocates each block and frees it uncached. nullptr is the driver, with the
-  // cache.
+  // cache unless cached is false.
   OrdinalMemory(c10::DeviceIndex index, uint64_t epoch, const PhysicalDevice& home,
-                SegmentTable& table, const MemorySource* source);
+                SegmentTable& table, const MemorySource* source, bool cached);
 
   uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
   c10::DeviceIndex index() const { return index_; }
@@ -206,6 +206,7 @@ class OrdinalMemory {
   const uint64_t total_;
   SegmentTable& table_;
   const MemorySource* const source_;
+  const bool cached_;
   Mutex emptying_{Rank::emptying_cache};
   Mutex mutex_{Rank::memory};
   // Few: one for each stream that allocated memory, and for each stream of a private

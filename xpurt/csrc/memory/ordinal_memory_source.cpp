@@ -1,4 +1,5 @@
-// Memory of an ordinal that does not come from the driver. See MemorySource.
+// Memory of an ordinal that is not cached: of other code, see MemorySource, or of the
+// driver.
 #include <c10/util/Exception.h>
 
 #include "device/event_status.h"
@@ -39,7 +40,9 @@ void OrdinalMemory::to_source(Segment& segment) noexcept {
 }
 
 void* OrdinalMemory::allocate_uncached(const Request& request) {
-  void* pointer = from_source(*source_, request.bytes, request.stream);
+  void* pointer = source_ != nullptr
+                      ? from_source(*source_, request.bytes, request.stream)
+                      : from_driver(request.bytes);
   if (pointer == nullptr) fail(request);
   std::unique_lock<Mutex> lock(mutex_);
   StreamPools& pools = pools_of(request.stream);
@@ -48,7 +51,7 @@ void* OrdinalMemory::allocate_uncached(const Request& request) {
   return handed_out(pool.take_whole(*pool.segments().back()), request, lock);
 }
 
-// The source may give the memory to any other code, so queued work must end first.
+// The memory may go to any other code, so queued work must end first.
 void OrdinalMemory::free_uncached(Block* block,
                                   std::unique_lock<Mutex>& lock) noexcept {
   Segment& segment = *block->segment;
@@ -75,7 +78,7 @@ void OrdinalMemory::free_uncached(Block* block,
   statistics_.segment_dropped(segment);
   const std::unique_ptr<Segment> taken = pool.take_out(segment);
   report(pointer, -bytes, lock);
-  to_source(*taken);
+  give_back(*taken);
 }
 
 }  // namespace xpurt

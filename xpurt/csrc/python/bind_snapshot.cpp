@@ -229,6 +229,7 @@ void bind_snapshot(py::module_& m) {
                              py::return_value_policy::reference)
       .def("use_count", &MemoryPool::use_count);
   m.def("set_memory_source", &set_memory_source);
+  m.def("set_memory_caching", &set_memory_caching);
   m.def("memory_source", &memory_source, py::return_value_policy::reference);
 }
 

@@ -70,16 +70,30 @@ static void fill_with_nan(void* real, size_t size) {
   if (real != NULL && settings.strict && size <= most) memset(real, 0xff, size);
 }
 
+// Behind a strict device's allocation are bytes that nothing may write. They are looked
+// at when it is freed.
+enum { TAIL = 64 };
+
+static bool is_overrun(const Allocation* of) {
+  if (!settings.strict || of->kind != DEVICE_MEMORY) return false;
+  const unsigned char* const tail = (unsigned char*)of->real + of->range.size;
+  for (int i = 0; i < TAIL; i++)
+    if (tail[i] != 0xff) return true;
+  return false;
+}
+
 static void* device_alloc(cl_context context, cl_device_id device,
                           const cl_mem_properties_intel* properties, size_t size,
                           cl_uint alignment, cl_int* error) {
   if (!is_gpu_context(context))
     return below.device_alloc(context, device, properties, size, alignment, error);
   if (!take_device_memory(size)) return fail(CL_MEM_OBJECT_ALLOCATION_FAILURE, error);
+  const size_t tail = settings.strict ? TAIL : 0;
   void* const real =
-      below.device_alloc(context, device, properties, size, alignment, error);
+      below.device_alloc(context, device, properties, size + tail, alignment, error);
   prefer_huge_pages(real, size);
   fill_with_nan(real, size);
+  if (real != NULL) memset((char*)real + size, 0xff, tail);
   return keep(context, DEVICE_MEMORY, real, size, alignment, error);
 }
 
@@ -97,8 +111,13 @@ static void* shared_alloc(cl_context context, cl_device_id device,
 static cl_int free_with(clMemFreeINTEL_fn free_below, const char* call,
                         cl_context context, void* address) {
   Allocation freed;
-  if (address != NULL && forget(context, address, &freed))
-    return free_below(context, freed.real);
+  if (address != NULL && forget(context, address, &freed)) {
+    const bool overrun = is_overrun(&freed);
+    const cl_int error = free_below(context, freed.real);
+    return overrun ? refuse(CL_INVALID_MEM_OBJECT, call,
+                            "a kernel wrote beyond the end of this allocation")
+                   : error;
+  }
   if (address != NULL && settings.strict) {
     if (is_gpu_context(context))
       return refuse(CL_INVALID_MEM_OBJECT, call,
