@@ -42,6 +42,7 @@ def test_nothing_set_gives_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None
         check_locks=False,
         cpu_kernels="native",
         lazy_copies=False,
+        no_memory_caching=False,
         autoload=True,
         learn=True,
         deterministic=False,

@@ -1,5 +1,5 @@
-// An OpenCL layer that writes the source of each program that is built, with its options,
-// into the folder RECORDED_PROGRAMS: one file per source and options.
+// An OpenCL layer that writes the source of each program that is built, with its
+// options, into the folder RECORDED_PROGRAMS: one file per source and options.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
