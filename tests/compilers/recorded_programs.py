@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from xpurt.cpp_extension import include_dir
+from layer_library import compiled_layer
 
 HERE = Path(__file__).parent
-SHARED = HERE.parents[1] / "xpurt" / "opencl_layer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +39,6 @@ def programs_in(folder: Path) -> list[Program]:
     return found
 
 
-def compile_layer(folder: Path) -> Path:
-    """Compiles record_programs.c into `folder`; returns the library's path."""
-    library = folder / "record_programs.so"
-    sources = [HERE / "record_programs.c", SHARED / "opencl_layer.c"]
-    command = [
-        *("gcc", "-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"),
-        *("-Werror", "-DCL_TARGET_OPENCL_VERSION=300", f"-I{SHARED}"),
-        f"-I{include_dir('intel-sycl-rt', 'CL/cl_layer.h')}",
-        *map(str, sources),
-        *("-o", str(library)),
-    ]
-    subprocess.run(command, check=True)
-    return library
-
-
 def record(
     folder: Path, commands: Iterable[Sequence[str]], settings: Mapping[str, str]
 ) -> list[Program]:
@@ -63,7 +47,7 @@ def record(
     commands compute is not judged here."""
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as made:
-        library = compile_layer(Path(made))
+        library = compiled_layer(HERE / "record_programs.c", Path(made))
         variables = {
             **os.environ,
             "XPURT_VIRTUAL_GPU": "strict",

@@ -6,12 +6,10 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+from layer_library import compiled_layer
 from virtual_gpu.gpu_child import ROOT, layer_library, start
 
-from xpurt.cpp_extension import include_dir
-
 HERE = Path(__file__).parent
-SHARED = ROOT / "xpurt" / "opencl_layer"
 
 
 def usm_library() -> str:
@@ -27,14 +25,7 @@ def hiding_library() -> str:
 
 def compile_hiding_library(folder: Path) -> str:
     """Compiles driver_without_usm.c into `folder`; returns the library's path."""
-    library = folder / "driver_without_usm.so"
-    sources = [HERE / "driver_without_usm.c", SHARED / "opencl_layer.c"]
-    headers = [f"-I{SHARED}", f"-I{include_dir('intel-sycl-rt', 'CL/cl_layer.h')}"]
-    flags = ["-std=gnu11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"]
-    version = "-DCL_TARGET_OPENCL_VERSION=300"
-    command = ["gcc", *flags, version, *headers, *map(str, sources), "-o", str(library)]
-    subprocess.run(command, check=True)
-    return str(library)
+    return str(compiled_layer(HERE / "driver_without_usm.c", folder))
 
 
 def on_svm(
