@@ -32,6 +32,8 @@ open_archive() {
     cat > "$apt/apt.conf" <<END
 APT::Sandbox::User "";
 Debug::NoLocking "true";
+Acquire::http::Timeout "30";
+Acquire::https::Timeout "30";
 Dir::State "$apt";
 Dir::State::status "$apt/status";
 Dir::Cache "$apt";
