@@ -145,6 +145,8 @@ static cl_int info(cl_context context, const void* address, cl_mem_info_intel pa
     return below.info(context, address, param, room, out, size_ret);
   if (param == CL_MEM_ALLOC_BASE_PTR_INTEL)
     return answer(&in.range.address, sizeof in.range.address, room, out, size_ret);
+  if (param == CL_MEM_ALLOC_SIZE_INTEL)  // without the tail
+    return answer(&in.range.size, sizeof in.range.size, room, out, size_ret);
   const size_t offset = (size_t)((const char*)address - in.range.address);
   return below.info(context, in.real + offset, param, room, out, size_ret);
 }
