@@ -81,12 +81,22 @@ static void record(const char* text, const char* options) {
   if (fclose(out) != 0 || rename(made, path) != 0) perror(path);
 }
 
+// Of a context with one device.
+static bool is_for_gpu(cl_program program) {
+  cl_device_id device = NULL;
+  cl_device_type type = 0;
+  next.clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof device, &device, NULL);
+  next.clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+  return (type & CL_DEVICE_TYPE_GPU) != 0;
+}
+
 static cl_int build_program(cl_program program, cl_uint count,
                             const cl_device_id* devices, const char* options,
                             void(CL_CALLBACK* notify)(cl_program, void*), void* data) {
   pthread_mutex_lock(&one_thread);
   const Source* const of = source_of(program);
-  if (of != NULL && of->text != NULL) record(of->text, options ? options : "");
+  if (of != NULL && of->text != NULL && is_for_gpu(program))
+    record(of->text, options ? options : "");
   pthread_mutex_unlock(&one_thread);
   return next.clBuildProgram(program, count, devices, options, notify, data);
 }

@@ -10,6 +10,8 @@ from tempfile import TemporaryDirectory
 
 from layer_library import compiled_layer
 
+from xpurt import virtual_gpu
+
 HERE = Path(__file__).parent
 
 
@@ -53,7 +55,8 @@ def record(
             "XPURT_VIRTUAL_GPU": "strict",
             "XPURT_MAPPING": "GPU",
             "XPURT_CACHE_DIR": f"{made}/cache",
-            "OPENCL_LAYERS": str(library),
+            # Above the virtual GPU: its programs, as xpurt gives them to it.
+            "OPENCL_LAYERS": f"{virtual_gpu.library_path()}:{library}",
             "RECORDED_PROGRAMS": str(folder),
             **settings,
         }

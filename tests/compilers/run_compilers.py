@@ -48,10 +48,15 @@ SAMPLE = (
         *OPS,
     ),
 )
+# Their kernels are spoilt, or for other devices.
+LEFT_OUT = ("test_refused_compiled_kernels", "test_on_small_devices")
 WHOLE = (
     ("-m", "xpurt", *CONFORMANCE, "--sample", "6", "--samples-per-pair", "1"),
     *(
-        ("-m", "pytest", "-q", "--xpu-mapping", "GPU", "--xpu-required", path)
+        (
+            *("-m", "pytest", "-q", "--xpu-mapping", "GPU", "--xpu-required", path),
+            *(f"--ignore=tests/compiler/{each}.py" for each in LEFT_OUT),
+        )
         for path in ("tests/compiler", "tests/kernels/test_models.py")
     ),
 )
