@@ -55,7 +55,8 @@ def record(
             "XPURT_VIRTUAL_GPU": "strict",
             "XPURT_MAPPING": "GPU",
             "XPURT_CACHE_DIR": f"{made}/cache",
-            # Above the virtual GPU: its programs, as xpurt gives them to it.
+            # Above the virtual GPU, whose type it asks for. The sources have the lines by
+            # which the virtual GPU takes away what the device lacks.
             "OPENCL_LAYERS": f"{virtual_gpu.library_path()}:{library}",
             "RECORDED_PROGRAMS": str(folder),
             **settings,
