@@ -5,6 +5,7 @@ import os
 import random
 import re
 import sys
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -162,7 +163,11 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test draws the same numbers and begins with the same choices each time,
-    independently of the tests before it."""
+    independently of the tests before it. Where time is limited, what `make test` leaves
+    out is skipped at the end of it: REST_UNTIL is in seconds, as time.time()."""
+    until = float(os.environ.get("REST_UNTIL", "inf"))
+    if time.time() > until and item.get_closest_marker("rest"):
+        pytest.skip("the time for more cases is over")
     random.seed(0)
     if "torch" in sys.modules:
         # The CPU's generator alone: torch.manual_seed would seed every device.

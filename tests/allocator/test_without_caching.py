@@ -46,6 +46,7 @@ print(f"{loss.item():.4f}")
 """
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mapping", ["CPU", "GPU", "AUTO"])
 def test_training_is_the_same(mapping: str) -> None:
     settings = {"XPURT_MAPPING": mapping, "XPURT_VIRTUAL_GPU": "strict"}

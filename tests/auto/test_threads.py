@@ -88,7 +88,7 @@ def two_devices() -> None:
         pytest.skip("AUTO needs two devices: the virtual GPU is switched off")
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("body", "learn"),
     [

@@ -70,6 +70,7 @@ def test_a_package_takes_any_batch_and_other_constants(
     assert_close(loaded(x), other(x))
 
 
+@pytest.mark.rest
 @pytest.mark.mappings("CPU")
 def test_what_the_model_writes_arrives(xpu: torch.device, tmp_path: Path) -> None:
     only_under("CPU")

@@ -118,6 +118,7 @@ def test_kernels_fit_the_device(device: str) -> None:
     assert (wrong, copied, said) == ({}, [], [])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("device", ["as an Intel GPU", "as an NVIDIA GPU"])
 def test_kernels_stay_within_their_tensors(device: str) -> None:
     alone = {"XPURT_NO_MEMORY_CACHING": "1"}

@@ -64,6 +64,7 @@ tell(count=len(kernels), kernels=sum(e.time_range.elapsed_us() for e in kernels)
     assert found["column"]
 
 
+@pytest.mark.rest
 def test_work_of_one_stream_is_in_order_and_does_not_overlap() -> None:
     found = profiled(
         """
@@ -78,6 +79,7 @@ tell(count=len(works), ordered=all(
     assert found == {"count": 40, "ordered": True}
 
 
+@pytest.mark.rest
 def test_copies_say_how_many_bytes() -> None:
     found = profiled(
         """
@@ -163,6 +165,7 @@ tell(queued=queued, us=[e.time_range.elapsed_us() for e in on_device(p)])
     assert 0 < us < 150_000
 
 
+@pytest.mark.rest
 def test_two_profiles_one_after_the_other() -> None:
     found = profiled(
         """
@@ -179,6 +182,7 @@ tell(counts=counts)
     assert found == {"counts": [1, 2]}
 
 
+@pytest.mark.rest
 def test_a_profile_of_the_cpu_records_no_device() -> None:
     found = profiled(
         """
@@ -234,6 +238,7 @@ tell(right=right)
     assert found["right"] == [True] * 6
 
 
+@pytest.mark.rest
 def test_work_on_a_queue_that_others_know_is_timed_too() -> None:
     found = profiled(
         """
@@ -250,6 +255,7 @@ tell(us=[e.time_range.elapsed_us() for e in on_device(p)],
     assert found["op"] > 0
 
 
+@pytest.mark.rest
 def test_a_profile_begun_before_the_import() -> None:
     code = """
 import torch
