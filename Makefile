@@ -7,6 +7,7 @@
 # make test-pocl   kernels on PoCL, another vendor's OpenCL driver for CPUs: 160 MB of packages
 # make test-rusticl   kernels on rusticl, a driver without unified shared memory: 80 MB of packages
 # make test-compilers   kernels by the compilers of Intel's, NVIDIA's and AMD's GPUs: 250 MB of packages
+# make test-oclgrind   kernels on a simulator that finds races: 50 MB of packages
 # make test-bystander   PyTorch's own tests on CPU tensors, with xpurt and without: 27 MB
 # make wheels     the wheels for this Python and PyTorch, into dist
 # make release-check   install them in an empty environment, and use them
@@ -51,13 +52,14 @@ QUICK := tests/startup tests/pytorch_internals tests/release tests/xpu tests/str
     tests/kernels/test_reductions.py tests/kernels/test_matmul.py
 # What has to be ignored of PyTorch's types is written for the first series.
 IGNORES := $(if $(findstring $(firstword $(SERIES)),$(TORCH)),,--no-warn-unused-ignores)
-# The OpenCL layers: the virtual GPU, and USM on SVM.
-LAYERS := xpurt/opencl_layer xpurt/virtual_gpu/layer xpurt/usm_on_svm/layer
+# The OpenCL layers.
+LAYERS := xpurt/opencl_layer xpurt/virtual_gpu/layer xpurt/usm_on_svm/layer \
+    xpurt/launch_recorder/layer
 CPP := $(shell find xpurt/csrc $(LAYERS) xpurt/include tests/cpp_extension tests/compilers -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc $(LAYERS) -type d 2>/dev/null)
 
-.PHONY: demo test test-rest test-quick matrix test-all test-bystander test-cuda test-pocl test-rusticl test-compilers test-programs sanitize mutants lint bench docs \
+.PHONY: demo test test-rest test-quick matrix test-all test-bystander test-cuda test-pocl test-rusticl test-compilers test-oclgrind test-programs sanitize mutants lint bench docs \
     clean install wheels release-check
 .DEFAULT_GOAL := demo
 
@@ -94,6 +96,10 @@ test-rusticl: $(STAMPS)/tools install
 # ARGS="--sample" takes a few minutes; without it, hours.
 test-compilers: $(STAMPS)/tools install
 	PYTHON=$(BIN)/python tests/compilers/compilers.sh $(ARGS)
+
+# ARGS="--ops" has all ops; ARGS="--spoilt 40" spoils kernels, which it then has to find.
+test-oclgrind: $(STAMPS)/tools install
+	PYTHON=$(BIN)/python tests/oclgrind/oclgrind.sh $(ARGS)
 
 test-bystander: $(STAMPS)/tools install
 	PYTHON=$(BIN)/python tests/bystander/pytorch.sh $(ARGS)

@@ -21,6 +21,7 @@ COMPILED = (
     BUILT_FOR,
     "xpurt/virtual_gpu/_virtual_gpu.so",
     "xpurt/usm_on_svm/_usm_on_svm.so",
+    "xpurt/launch_recorder/_launch_recorder.so",
 )
 SOURCES = (".c", ".cpp", ".cc", ".h", ".hpp")
 ENDS = [f"+pt{series}" for series in SERIES]

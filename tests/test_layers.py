@@ -77,6 +77,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "opencl_layer": set(),
     "virtual_gpu": {"base", "opencl_layer"},
     "usm_on_svm": {"base", "opencl_layer"},
+    "launch_recorder": {"opencl_layer"},
     "startup": {"base", "virtual_gpu", "usm_on_svm"},
     "text": {"base"},
     "functional": {"base"},
@@ -101,7 +102,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"calibration", "integrations", "xpu", "runtime", "prototype", "sharing"}
     | {"cpu_tensors", "fused_ops", "optimization", "quantization"},
     "autoload": {"face"},
-    "testing": BELOW_TOOLS | {"face"},
+    "testing": BELOW_TOOLS | {"face", "launch_recorder", "opencl_layer"},
     "demo": BELOW_TOOLS | {"face"},
     "command_line": BELOW_TOOLS
     | {"autoload", "calibration", "face", "testing", "demo"},
@@ -273,7 +274,7 @@ def test_files_of_tests_have_names_of_their_own() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("name", ["virtual_gpu", "usm_on_svm"])
+@pytest.mark.parametrize("name", ["virtual_gpu", "usm_on_svm", "launch_recorder"])
 def test_an_opencl_layer_stands_alone(name: str) -> None:
     """It needs the OpenCL headers, itself and what layers share; its face, the base."""
     folder, shared = PACKAGE / name / "layer", PACKAGE / "opencl_layer"

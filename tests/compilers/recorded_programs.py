@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from layer_library import compiled_layer
-
-from xpurt import virtual_gpu
-
-HERE = Path(__file__).parent
+from xpurt import launch_recorder, virtual_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,6 @@ def record(
     commands compute is not judged here."""
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as made:
-        library = compiled_layer(HERE / "record_programs.c", Path(made))
         variables = {
             **os.environ,
             "XPURT_VIRTUAL_GPU": "strict",
@@ -57,8 +52,8 @@ def record(
             "XPURT_CACHE_DIR": f"{made}/cache",
             # Above the virtual GPU, whose type it asks for. The sources have the lines by
             # which the virtual GPU takes away what the device lacks.
-            "OPENCL_LAYERS": f"{virtual_gpu.library_path()}:{library}",
-            "RECORDED_PROGRAMS": str(folder),
+            "OPENCL_LAYERS": f"{virtual_gpu.library_path()}:{launch_recorder.library_path()}",
+            launch_recorder.PROGRAMS: str(folder),
             **settings,
         }
         for command in commands:

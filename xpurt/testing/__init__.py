@@ -1,6 +1,7 @@
 """Tools for users to test code for devices that they do not have."""
 
 from xpurt.testing.gpu import delay_virtual_gpu, fail_virtual_gpu, virtual_gpu
+from xpurt.testing.kernels import KernelCheck, KernelFault, check_kernels
 from xpurt.testing.oracle import (
     Comparison,
     Disagreement,
@@ -13,7 +14,10 @@ from xpurt.testing.oracle import (
 __all__ = [
     "Comparison",
     "Disagreement",
+    "KernelCheck",
+    "KernelFault",
     "agree",
+    "check_kernels",
     "compare_errors",
     "copied",
     "delay_virtual_gpu",

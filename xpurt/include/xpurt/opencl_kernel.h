@@ -25,8 +25,8 @@ namespace xpurt {
 // One kernel, built once for each device and context that it is used in.
 class OpenClKernels {
  public:
-  OpenClKernels(std::string source, std::string entry,
-                std::string options = "-cl-std=CL3.0")
+  // options: of the compiler; by default OpenCL C 3.0, or 1.2 on an older device.
+  OpenClKernels(std::string source, std::string entry, std::string options = "")
       : source_(std::move(source)),
         entry_(std::move(entry)),
         options_(std::move(options)) {}
@@ -45,6 +45,12 @@ class OpenClKernels {
  private:
   static constexpr auto kBackend = sycl::backend::opencl;
 
+  static std::string newest(cl_device_id device) {
+    char version[64] = "";  // "OpenCL 3.0 ..."
+    clGetDeviceInfo(device, CL_DEVICE_VERSION, sizeof version, version, nullptr);
+    return std::string(version).rfind("OpenCL 3", 0) == 0 ? "-cl-std=CL3.0" : "";
+  }
+
   sycl::kernel build(const sycl::queue& queue, cl_device_id device,
                      cl_context context) const {
     const char* text = source_.c_str();
@@ -53,7 +59,8 @@ class OpenClKernels {
     TORCH_CHECK(status == CL_SUCCESS, "clCreateProgramWithSource failed with ", status);
     const std::unique_ptr<_cl_program, decltype(&clReleaseProgram)> owner(
         program, &clReleaseProgram);
-    status = clBuildProgram(program, 1, &device, options_.c_str(), nullptr, nullptr);
+    const std::string options = options_.empty() ? newest(device) : options_;
+    status = clBuildProgram(program, 1, &device, options.c_str(), nullptr, nullptr);
     cl_kernel kernel = nullptr;
     if (status == CL_SUCCESS) kernel = clCreateKernel(program, entry_.c_str(), &status);
     TORCH_CHECK(status == CL_SUCCESS, "kernel ", entry_, " does not build (", status,
