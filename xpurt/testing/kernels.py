@@ -199,8 +199,6 @@ def _replayed(
                 else:
                     results[line["launch"]] = line
             if begun not in results:
-                if not begun:
-                    raise RuntimeError(f"Oclgrind does not start: {library}")
                 results[begun] = {"refusal": "the simulator crashed or took too long"}
             left = [each for each in left if each.name not in results]
     return results
@@ -223,6 +221,8 @@ def _lines_of_simulator(
             command, capture_output=True, text=True, env=environment, timeout=timeout
         )
         said = done.stdout
+        if not said:
+            raise RuntimeError(f"Oclgrind does not start: {done.stderr.strip()}")
     except subprocess.TimeoutExpired as late:
         said = (late.stdout or b"").decode()
     return map(json.loads, said.splitlines())
