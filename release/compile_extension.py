@@ -27,11 +27,8 @@ FIRST_USE = CSRC / "first_use"  # the sources of a library of its own
 CUDA_BUILD = CSRC / "c10/cuda_build.cpp"  # in both libraries
 # Folders whose sources are a library of their own: see Note [Rooms of their own].
 ROOMS = ("lazy", "prototype")
-LAYERS = (
-    "virtual_gpu",
-    "usm_on_svm",
-    "launch_recorder",
-)  # OpenCL layers, in xpurt/NAME/layer
+# OpenCL layers, in xpurt/NAME/layer.
+LAYERS = ("accelerator_layer", "virtual_gpu", "usm_on_svm", "launch_recorder")
 BUNDLED = 8  # the largest number of sources of one folder compiled as one file
 
 # XPURT_SANITIZE compiles the extension and the OpenCL layers with sanitizers. Such a

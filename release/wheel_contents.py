@@ -22,6 +22,7 @@ COMPILED = (
     "xpurt/virtual_gpu/_virtual_gpu.so",
     "xpurt/usm_on_svm/_usm_on_svm.so",
     "xpurt/launch_recorder/_launch_recorder.so",
+    "xpurt/accelerator_layer/_accelerator_layer.so",
 )
 SOURCES = (".c", ".cpp", ".cc", ".h", ".hpp")
 ENDS = [f"+pt{series}" for series in SERIES]

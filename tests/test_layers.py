@@ -67,7 +67,7 @@ TOOL_ROOMS = {
 BELOW_XPU = {"base", "startup", "text", "kernels", "mapping", "streams"}
 BELOW_TOOLS = BELOW_XPU | {
     "reports", "xpu", "compiler", "functional", "lazy", "distributed", "runtime", "sharing", "virtual_gpu",
-    "usm_on_svm", "prototype", "optimization", "fused_ops", "quantization", "cpu_tensors"
+    "usm_on_svm", "accelerator_layer", "prototype", "optimization", "fused_ops", "quantization", "cpu_tensors"
 }  # fmt: skip
 
 # The table of rooms. "face" is xpurt/__init__.py, the public names: the tools above
@@ -78,11 +78,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "virtual_gpu": {"base", "opencl_layer"},
     "usm_on_svm": {"base", "opencl_layer"},
     "launch_recorder": {"opencl_layer"},
-    "startup": {"base", "virtual_gpu", "usm_on_svm"},
+    "accelerator_layer": {"base", "opencl_layer"},
+    "startup": {"base", "virtual_gpu", "usm_on_svm", "accelerator_layer"},
     "text": {"base"},
     "functional": {"base"},
     "kernels": {"base", "text"},
-    "mapping": {"base", "startup", "text", "kernels", "usm_on_svm"},
+    "mapping": {
+        "base",
+        "startup",
+        "text",
+        "kernels",
+        "usm_on_svm",
+        "accelerator_layer",
+    },
     "reports": {"base", "startup", "text", "kernels", "mapping"},
     "streams": {"base", "startup", "text", "kernels", "mapping"},
     "calibration": BELOW_XPU | {"reports"},
@@ -274,7 +282,9 @@ def test_files_of_tests_have_names_of_their_own() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("name", ["virtual_gpu", "usm_on_svm", "launch_recorder"])
+@pytest.mark.parametrize(
+    "name", ["accelerator_layer", "virtual_gpu", "usm_on_svm", "launch_recorder"]
+)
 def test_an_opencl_layer_stands_alone(name: str) -> None:
     """It needs the OpenCL headers, itself and what layers share; its face, the base."""
     folder, shared = PACKAGE / name / "layer", PACKAGE / "opencl_layer"

@@ -24,6 +24,7 @@ FallbackPolicy = Literal["warn", "error", "silent"]
 KernelPolicy = Literal["auto", "sycl", "native"]
 CpuKernels = Literal["native", "sycl", "auto"]
 BackwardThread = Literal["caller", "device"]
+Accelerators = Literal["auto", "on", "off"]
 VirtualGpu = Literal["off", "lenient", "coherent", "strict", "svm"]
 
 DEFAULT_MAX_DEVICES: Final = 16
@@ -35,6 +36,7 @@ DEFAULT_CACHE_BYTES: Final = 256 << 20
 
 # All variables of xpurt. Any other XPURT_* variable is reported as a typing mistake.
 VARIABLES: Final = (
+    "XPURT_ACCELERATORS",
     "XPURT_AUTOLOAD",
     "XPURT_BACKWARD_THREAD",
     "XPURT_CACHE_DIR",
@@ -62,6 +64,13 @@ VARIABLES: Final = (
 _CPU_KERNELS: Final = ("native", "sycl", "auto")  # the default is the first one
 _ON = ("1", "on", "true", "yes")
 _OFF = ("0", "off", "false", "no")
+_ACCELERATORS: dict[str, Accelerators] = {
+    "auto": "auto",
+    "on": "on",
+    "1": "on",
+    "off": "off",
+    "0": "off",
+}
 _VIRTUAL_GPU: dict[str, VirtualGpu] = {
     "off": "off",
     "0": "off",
@@ -98,6 +107,8 @@ class Config:
         host memory: warn once per op, raise FallbackError, or stay silent.
     kernel_policy: ``XPURT_KERNEL_POLICY``, the tier of an op: by cost, SYCL or oneDNN
         where there is one, or PyTorch's native CPU kernel.
+    accelerators: ``XPURT_ACCELERATORS``, whether SYCL is made to list OpenCL's
+        accelerators; "auto": if a driver is listed that may have some.
     usm_on_svm: ``XPURT_USM_ON_SVM``, whether devices whose OpenCL driver has no unified
         shared memory get it, made from their shared virtual memory.
     virtual_gpu: ``XPURT_VIRTUAL_GPU``, a GPU for machines that have none.
@@ -138,6 +149,7 @@ class Config:
     max_devices: int
     fallback: FallbackPolicy
     kernel_policy: KernelPolicy
+    accelerators: Accelerators
     usm_on_svm: bool
     virtual_gpu: VirtualGpu
     virtual_gpu_delay_us: int
@@ -207,6 +219,9 @@ def read_config(env: Mapping[str, str]) -> Config:
             KernelPolicy,
             _choice(env, "XPURT_KERNEL_POLICY", ("auto", "sycl", "native")),
         ),
+        accelerators=_ACCELERATORS[
+            _choice(env, "XPURT_ACCELERATORS", tuple(_ACCELERATORS))
+        ],
         usm_on_svm=_off(env, "XPURT_USM_ON_SVM"),
         virtual_gpu=_VIRTUAL_GPU[
             _choice(env, "XPURT_VIRTUAL_GPU", tuple(_VIRTUAL_GPU))

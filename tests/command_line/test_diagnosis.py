@@ -11,7 +11,7 @@ import pytest
 
 from xpurt import _built_for
 from xpurt.command_line import diagnosis
-from xpurt.command_line.diagnosis import Finding, diagnose, listed_drivers, missing_gpus
+from xpurt.command_line.diagnosis import Finding, diagnose, missing_gpus
 from xpurt.startup import driver
 from xpurt.torch_versions import series_of
 
@@ -66,13 +66,15 @@ def test_drivers_are_listed_as_the_loader_reads_them(tmp_path: Path) -> None:
     (tmp_path / "empty.icd").write_text("")
     (tmp_path / "notes.txt").write_text("no driver")
     environment = {"OCL_ICD_FILENAMES": "/a/libone.so:libtwo.so"}
-    assert list(listed_drivers(environment, tmp_path)) == [
+    assert list(driver.listed_drivers(environment, tmp_path)) == [
         (str(tmp_path / "intel.icd"), "libigdrcl.so"),
         ("OCL_ICD_FILENAMES", "/a/libone.so"),
         ("OCL_ICD_FILENAMES", "libtwo.so"),
     ]
     elsewhere = tmp_path / "elsewhere"
-    assert list(listed_drivers({"OCL_ICD_VENDORS": str(elsewhere)}, tmp_path)) == []
+    assert (
+        list(driver.listed_drivers({"OCL_ICD_VENDORS": str(elsewhere)}, tmp_path)) == []
+    )
 
 
 def test_a_driver_that_does_not_load_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

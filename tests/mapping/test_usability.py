@@ -76,6 +76,7 @@ def test_the_reason_names_what_is_missing(
             "ONEAPI_DEVICE_SELECTOR=opencl:cpu hides it",
         ),
         ({"type": 1 << 4}, {}, "", "type custom"),
+        ({"type": 1 << 3}, {}, "", "start Python with XPURT_ACCELERATORS=on"),
         ({}, {}, "", "SYCL does not list it"),
     ],
 )
@@ -131,7 +132,7 @@ def test_what_a_usable_device_lacks_is_said() -> None:
     assert "no float64" in remarks(replace(ARC, has_fp64=False))[0]
     assert "no OpenCL driver" in remarks(NVIDIA)[0]
     assert "drives it as cuda" in remarks(LEFT)[0]
-    assert remarks(FPGA) == []
+    assert "the mappings explicit and AUTO" in remarks(FPGA)[0]
 
 
 DOCTOR = """

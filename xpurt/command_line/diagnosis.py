@@ -10,7 +10,7 @@ import grp
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -122,7 +122,7 @@ def check_drivers() -> Iterator[Finding]:
     from xpurt.startup import driver
 
     driver.prepare()
-    drivers = list(listed_drivers(os.environ, driver.SYSTEM_ICD_DIRECTORY))
+    drivers = list(driver.listed_drivers(os.environ, driver.SYSTEM_ICD_DIRECTORY))
     for source, library in drivers:
         try:
             ctypes.CDLL(library)
@@ -138,20 +138,6 @@ def check_drivers() -> Iterator[Finding]:
         yield Finding(
             "driver", "no OpenCL driver", 'pip install "intel-opencl-rt>=2026.2"'
         )
-
-
-def listed_drivers(
-    environment: Mapping[str, str], system: Path
-) -> Iterator[tuple[str, str]]:
-    """Pairs (source, library) of drivers, in the order in which the loader reads."""
-    vendors = environment.get("OCL_ICD_VENDORS")
-    for icd in sorted((Path(vendors) if vendors else system).glob("*.icd")):
-        library = icd.read_text(errors="replace").strip()
-        if library:
-            yield str(icd), library
-    for library in environment.get("OCL_ICD_FILENAMES", "").split(os.pathsep):
-        if library:
-            yield "OCL_ICD_FILENAMES", library
 
 
 def check_permissions() -> Iterator[Finding]:

@@ -18,7 +18,7 @@ import os
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -30,6 +30,7 @@ from xpurt.mapping.opencl_listing import (
     hidden_device,
     opencl_facts,
     opencl_handle,
+    own_filter_string,
     unusable_listing,
 )
 from xpurt.mapping.spec import (
@@ -68,7 +69,8 @@ class PhysicalDevice:
     left_to: "cuda" for a GPU that this build of PyTorch drives as cuda. A mapping has
         it only if ``devices=`` names it. Else an empty string.
     filter_string: SYCL's name for it, ``backend:kind:number``; a part has a further
-        ``.n``, which SYCL does not understand.
+        ``.n``, which SYCL does not understand. SYCL counts accelerators among the GPUs,
+        and xpurt does not.
     aliases: other filter strings under which SYCL lists the same hardware.
     parent: the root device, if this is a part of one.
     sycl_device: the ``dpctl.SyclDevice``; two equal devices may hold different ones.
@@ -101,7 +103,7 @@ class PhysicalDevice:
     @property
     def number(self) -> int:
         """SYCL's number among the root devices of the same backend and kind."""
-        return int(self.filter_string.rpartition(":")[2].partition(".")[0])
+        return _number_of(self.filter_string)
 
     @property
     def address(self) -> int:
@@ -182,6 +184,11 @@ def _enumerate() -> _Found:
 
     before = _threads()
     in_opencl = opencl_facts()
+    accelerators = [
+        _number_of(each.get_filter_string())
+        for each in dpctl.get_devices(backend="opencl", device_type="gpu")
+        if _kind_of(each, in_opencl.get(opencl_handle(each))) == "accelerator"
+    ]
     listed: list[PhysicalDevice] = []
     unusable: list[UnusableDevice] = []
     for platform_index, platform in enumerate(dpctl.get_platforms()):
@@ -189,7 +196,7 @@ def _enumerate() -> _Found:
             facts = in_opencl.pop(opencl_handle(sycl_device), None)
             if sycl_device.device_type.name not in KINDS:
                 continue
-            device = _describe(sycl_device, platform_index, facts)
+            device = _describe(sycl_device, platform_index, facts, accelerators)
             reason = why_unusable(
                 has_usm=sycl_device.has_aspect_usm_device_allocations, facts=facts
             )
@@ -298,11 +305,14 @@ def _unsplittable(
 
 
 def _describe(
-    sycl_device: SyclDevice, platform_index: int, facts: OpenCLFacts | None = None
+    sycl_device: SyclDevice,
+    platform_index: int,
+    facts: OpenCLFacts | None = None,
+    accelerators: Sequence[int] = (),
 ) -> PhysicalDevice:
-    kind: Kind = sycl_device.device_type.name
+    kind = _kind_of(sycl_device, facts)
     platform = sycl_device.sycl_platform
-    filter_string = sycl_device.get_filter_string()
+    listed_as = sycl_device.get_filter_string()
     from_driver = _driver_uuid(sycl_device)
     system_usm = sycl_device.has_aspect_usm_system_allocations
     vendor_id = facts.vendor_id if facts is not None else 0
@@ -323,12 +333,25 @@ def _describe(
         system_usm=system_usm,
         host_accessible=system_usm or kind == "cpu",
         sub_group_sizes=tuple(sycl_device.sub_group_sizes),
-        filter_string=filter_string,
+        filter_string=own_filter_string(listed_as, kind, accelerators),
         platform_index=platform_index,
         vendor_id=vendor_id,
         left_to=driven_as(kind, sycl_device.backend.name, vendor_id),
         sycl_device=sycl_device,
     )
+
+
+def _kind_of(sycl_device: SyclDevice, facts: OpenCLFacts | None) -> Kind:
+    """Its kind. SYCL may take an accelerator for a GPU; OpenCL does not."""
+    if facts is not None and facts.kind == "accelerator":
+        return "accelerator"
+    kind: Kind = sycl_device.device_type.name
+    return kind
+
+
+def _number_of(filter_string: str) -> int:
+    """The number in ``backend:kind:number``, also if ``.part`` follows."""
+    return int(filter_string.rpartition(":")[2].partition(".")[0])
 
 
 def _driver_uuid(sycl_device: SyclDevice) -> uuid.UUID | None:

@@ -1,9 +1,11 @@
 """The devices as OpenCL lists them, and which of them SYCL or PyTorch takes."""
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xpurt import _C
+from xpurt.mapping.spec import Kind
 from xpurt.mapping.usability import OpenCLFacts, UnusableDevice, why_hidden
 from xpurt.startup import accelerator, extension
 
@@ -26,6 +28,22 @@ def opencl_handle(sycl_device: SyclDevice) -> int:
     if extension.inactive_reason() is not None:
         return 0
     return _C.opencl_handle(sycl_device.addressof_ref())
+
+
+def own_filter_string(
+    filter_string: str, kind: Kind, accelerators: Sequence[int]
+) -> str:
+    """The filter string of a device by xpurt's kinds.
+
+    filter_string: SYCL's, which counts OpenCL's accelerators among the GPUs.
+    accelerators: the numbers that SYCL gives to accelerators as GPUs of OpenCL.
+    """
+    backend, listed_as, number = filter_string.split(":")
+    if (backend, listed_as) != ("opencl", "gpu"):
+        return filter_string
+    earlier = sum(each < int(number) for each in accelerators)
+    own = earlier if kind == "accelerator" else int(number) - earlier
+    return f"{backend}:{kind}:{own}"
 
 
 def unusable_listing(device: "PhysicalDevice", reason: str) -> UnusableDevice:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xpurt import usm_on_svm
+from xpurt import accelerator_layer, usm_on_svm
 
 if TYPE_CHECKING:
     from xpurt.mapping.devices import PhysicalDevice
@@ -145,6 +145,8 @@ def why_hidden(
                 f"{name}={environment[name]} hides it from SYCL: unset the variable, or "
                 "add the device to it"
             )
+    if facts.kind == "accelerator":
+        return accelerator_layer.way_out()
     if facts.kind == "custom":
         return "it is a device of OpenCL's type custom, which runs no kernels"
     return "SYCL does not list it, though OpenCL does: update its driver"
@@ -153,6 +155,11 @@ def why_hidden(
 def remarks(device: "PhysicalDevice") -> list[str]:
     """What a device lacks that can be used nevertheless, and what follows."""
     found = []
+    if device.kind == "accelerator":
+        found.append(
+            "an accelerator, which SYCL takes for a GPU: the mappings explicit and AUTO "
+            "have it, and GPU does not"
+        )
     if device.left_to:
         found.append(
             f"this build of PyTorch drives it as {device.left_to}, so a mapping has it "

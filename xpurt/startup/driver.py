@@ -7,11 +7,12 @@ SYCL's own parts find each other in any directory that pip has chosen.
 import ctypes
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from xpurt import usm_on_svm, virtual_gpu
+from xpurt import accelerator_layer, usm_on_svm, virtual_gpu
 from xpurt.startup import cpu_quota, launch, tbb_threads
 
 TBB = "libtbb.so.12"
@@ -79,6 +80,23 @@ def system_has_cpu_driver() -> bool:
     return False
 
 
+def listed_drivers(
+    environment: Mapping[str, str], system: Path
+) -> Iterator[tuple[str, str]]:
+    """Pairs (source, library) of OpenCL drivers, in the order in which the loader reads.
+
+    system: the folder of the system's list.
+    """
+    vendors = environment.get("OCL_ICD_VENDORS")
+    for icd in sorted((Path(vendors) if vendors else system).glob("*.icd")):
+        library = icd.read_text(errors="replace").strip()
+        if library:
+            yield str(icd), library
+    for library in environment.get("OCL_ICD_FILENAMES", "").split(os.pathsep):
+        if library:
+            yield "OCL_ICD_FILENAMES", library
+
+
 def may_be_there() -> bool:
     """Whether any driver could be found; True in doubt. Loads none of OpenCL's."""
     listed = os.environ.get("OCL_ICD_FILENAMES")
@@ -115,11 +133,14 @@ def prepare() -> None:
     A driver list that the user set, or a CPU driver of the system, is left alone.
     OCL_ICD_FILENAMES adds to the system's list, so GPU drivers stay visible. The
     virtual GPU is added if XPURT_VIRTUAL_GPU requests it, and USM on SVM, above it, if
-    XPURT_USM_ON_SVM does; raises ConfigError if a request is invalid, and RuntimeError
-    if it is too late. In a control group with a
+    XPURT_USM_ON_SVM does; below both the layer for accelerators, if a driver may have
+    some. Raises ConfigError if a request is invalid, and RuntimeError if it is too late.
+    In a control group with a
     quota of processor time, the CPU driver starts no more threads than the quota pays
     for, unless DPCPP_CPU_NUM_CUS is set. oneDNN has no more threads than the driver.
     """
+    listed = listed_drivers(os.environ, SYSTEM_ICD_DIRECTORY)
+    accelerator_layer.activate_from_environment(library for _, library in listed)
     virtual_gpu.activate_from_environment()
     usm_on_svm.activate_from_environment()
     launch.take_processors()

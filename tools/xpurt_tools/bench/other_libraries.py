@@ -31,10 +31,8 @@ def dpnp_call(
     """
     dpnp = importlib.import_module("dpnp")
     (device, *_) = current_placement().ordinals[torch.xpu.current_device()]
-    arrays = [
-        dpnp.asarray(each.numpy(), device=device.filter_string) for each in tensors
-    ]
-    queue = dpnp.empty(0, device=device.filter_string).sycl_queue
+    arrays = [dpnp.asarray(each.numpy(), device=device.sycl_device) for each in tensors]
+    queue = dpnp.empty(0, device=device.sycl_device).sycl_queue
     return lambda: function(dpnp, *arrays), queue.wait
 
 

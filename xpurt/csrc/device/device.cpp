@@ -10,6 +10,7 @@
 
 #include "device/autograd_threads.h"
 #include "device/open_contexts.h"
+#include "device/opencl_devices.h"
 #include "host/errors.h"
 #include "host/gil.h"
 #include "host/mutex.h"
@@ -121,6 +122,7 @@ PhysicalDevice& physical_device(const sycl::device& device) {
   made->name = device.get_info<sycl::info::device::name>();
   made->id = static_cast<int>(known.size());
   made->is_cpu = device.is_cpu();
+  made->is_accelerator = is_accelerator(device);
   made->system_usm = device.has(sycl::aspect::usm_system_allocations);
   made->host_accessible = made->is_cpu || made->system_usm;
   made->has_fp64 = device.has(sycl::aspect::fp64);

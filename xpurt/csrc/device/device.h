@@ -33,12 +33,17 @@ struct PhysicalDevice {
   std::string name;
   int id = 0;  // position in the process's table of physical devices
   bool is_cpu = false;
+  bool is_accelerator = false;   // SYCL may take it for a GPU
   bool host_accessible = false;  // the host can read and write its allocations
   bool system_usm = false;       // its kernels can use any host pointer
   bool has_fp64 = false;
   bool has_fp16 = false;
   bool is_opencl = false;     // can run kernels in OpenCL C
   uint64_t total_memory = 0;  // bytes
+
+  const char* kind() const {
+    return is_cpu ? "cpu" : is_accelerator ? "accelerator" : "gpu";
+  }
 };
 
 struct Ordinal {

@@ -2,6 +2,7 @@
 
 #include <CL/cl.h>
 
+#include <algorithm>
 #include <sycl/backend/opencl.hpp>
 
 namespace xpurt {
@@ -33,6 +34,34 @@ T number_of(cl_device_id device, cl_device_info what) {
   return value;
 }
 
+// In the driver's order; empty if there are none, or the driver does not answer.
+std::vector<cl_device_id> devices_of(cl_platform_id platform, cl_device_type type) {
+  cl_uint count = 0;
+  if (clGetDeviceIDs(platform, type, 0, nullptr, &count) != CL_SUCCESS) return {};
+  std::vector<cl_device_id> devices(count);
+  if (clGetDeviceIDs(platform, type, count, devices.data(), nullptr) != CL_SUCCESS) {
+    return {};
+  }
+  return devices;
+}
+
+// Bits of cl_device_type. SYCL lists CPUs and GPUs only, so a layer reports GPU as the
+// type of an accelerator. A query for accelerators still finds it. See Note [Type of an
+// accelerator] in accelerator_layer/layer/layer.c.
+cl_device_type type_of(cl_device_id device) {
+  const auto type = number_of<cl_device_type>(device, CL_DEVICE_TYPE);
+  if (type != CL_DEVICE_TYPE_GPU) return type;
+  cl_device_id root = device;
+  while (auto* const parent = number_of<cl_device_id>(root, CL_DEVICE_PARENT_DEVICE)) {
+    root = parent;
+  }
+  const auto platform = number_of<cl_platform_id>(root, CL_DEVICE_PLATFORM);
+  const auto accelerators = devices_of(platform, CL_DEVICE_TYPE_ACCELERATOR);
+  return std::ranges::find(accelerators, root) != accelerators.end()
+             ? CL_DEVICE_TYPE_ACCELERATOR
+             : type;
+}
+
 OpenCLDevice describe(const std::string& platform, cl_device_id device) {
   OpenCLDevice found;
   found.handle = reinterpret_cast<uintptr_t>(device);
@@ -41,7 +70,7 @@ OpenCLDevice describe(const std::string& platform, cl_device_id device) {
   found.version = text_of(device, CL_DEVICE_VERSION);
   found.driver_version = text_of(device, CL_DRIVER_VERSION);
   found.extensions = text_of(device, CL_DEVICE_EXTENSIONS);
-  found.type = number_of<cl_device_type>(device, CL_DEVICE_TYPE);
+  found.type = type_of(device);
   found.svm = number_of<cl_device_svm_capabilities>(device, CL_DEVICE_SVM_CAPABILITIES);
   found.vendor_id = number_of<cl_uint>(device, CL_DEVICE_VENDOR_ID);
   found.address_bits = number_of<cl_uint>(device, CL_DEVICE_ADDRESS_BITS);
@@ -67,18 +96,10 @@ std::vector<OpenCLDevice> opencl_devices() {
   if (clGetPlatformIDs(count, platforms.data(), nullptr) != CL_SUCCESS) return {};
   std::vector<OpenCLDevice> found;
   for (cl_platform_id platform : platforms) {
-    cl_uint there = 0;
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &there) !=
-        CL_SUCCESS) {
-      continue;  // CL_DEVICE_NOT_FOUND, in most cases
-    }
-    std::vector<cl_device_id> devices(there);
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, there, devices.data(), nullptr) !=
-        CL_SUCCESS) {
-      continue;
-    }
     const std::string name = answer_of<clGetPlatformInfo>(platform, CL_PLATFORM_NAME);
-    for (cl_device_id device : devices) found.push_back(describe(name, device));
+    for (cl_device_id device : devices_of(platform, CL_DEVICE_TYPE_ALL)) {
+      found.push_back(describe(name, device));
+    }
   }
   return found;
 }
@@ -87,6 +108,11 @@ uintptr_t opencl_handle(DevicePointer pointer) {
   const auto& device = *reinterpret_cast<const sycl::device*>(pointer);
   if (device.get_backend() != kOpenCL) return 0;
   return reinterpret_cast<uintptr_t>(sycl::get_native<kOpenCL>(device));
+}
+
+bool is_accelerator(const sycl::device& device) {
+  if (device.get_backend() != kOpenCL) return device.is_accelerator();
+  return (type_of(sycl::get_native<kOpenCL>(device)) & CL_DEVICE_TYPE_ACCELERATOR) != 0;
 }
 
 std::string opencl_c_standard(uintptr_t handle) {

@@ -31,6 +31,9 @@ std::vector<OpenCLDevice> opencl_devices();
 // The cl_device_id of a SYCL device; 0 if its backend is not OpenCL.
 uintptr_t opencl_handle(DevicePointer device);
 
+// Whether it is an accelerator, also where SYCL takes it for a GPU.
+bool is_accelerator(const sycl::device& device);
+
 // The newest standard of OpenCL C that the device's compiler has: "CL3.0", "CL2.0" or
 // "CL1.2", as the option -cl-std has it.
 std::string opencl_c_standard(uintptr_t handle);

@@ -41,6 +41,7 @@ OnednnDevice::OnednnDevice(const PhysicalDevice& device)
   // them.
   constexpr uint32_t kIntel = 0x8086;
   using sycl::info::device::vendor_id;
+  if (device.is_accelerator) return;
   if (!device.is_cpu && device.device.get_info<vendor_id>() != kIntel) return;
   try {
     engine_ = dnnl::sycl_interop::make_engine(device.device, device.context);

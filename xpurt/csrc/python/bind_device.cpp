@@ -21,12 +21,6 @@ namespace {
 namespace info = sycl::info::device;
 namespace intel = sycl::ext::intel::info::device;
 
-const char* type_name(const sycl::device& device) {
-  if (device.is_cpu()) return "cpu";
-  if (device.is_gpu()) return "gpu";
-  return device.is_accelerator() ? "accelerator" : "unknown";
-}
-
 bool has_extension(const sycl::device& device, const std::string& name) {
   const auto extensions = device.get_info<info::extensions>();
   return std::ranges::find(extensions, name) != extensions.end();
@@ -55,7 +49,7 @@ py::dict facts_of(const PhysicalDevice& physical) {
   facts["vendor"] = device.get_info<info::vendor>();
   facts["driver_version"] = device.get_info<info::driver_version>();
   facts["version"] = device.get_info<info::version>();
-  facts["type"] = type_name(device);
+  facts["type"] = physical.kind();
   facts["max_compute_units"] = device.get_info<info::max_compute_units>();
   facts["max_work_group_size"] = device.get_info<info::max_work_group_size>();
   facts["max_num_sub_groups"] = device.get_info<info::max_num_sub_groups>();
@@ -74,8 +68,8 @@ py::dict facts_of(const PhysicalDevice& physical) {
       device, "cl_intel_subgroup_matrix_multiply_accumulate_tensor_float32");
   facts["has_subgroup_2d_block_io"] =
       has_extension(device, "cl_intel_subgroup_2d_block_io");
-  facts["is_integrated_gpu"] =
-      device.is_gpu() && device.has(aspect::ext_oneapi_is_integrated_gpu);
+  facts["is_integrated_gpu"] = !physical.is_cpu && !physical.is_accelerator &&
+                               device.has(aspect::ext_oneapi_is_integrated_gpu);
 
   add_if<intel::device_id>(facts, "device_id", device, aspect::ext_intel_device_id);
   add_if<intel::gpu_eu_count>(facts, "gpu_eu_count", device,

@@ -42,11 +42,6 @@ Correction& correction_of(const Ordinal& devices, size_t candidate) {
   return leaked->each[std::min(devices.devices[candidate]->id, kCountedDevices - 1)];
 }
 
-std::string kind_of(const sycl::device& device) {
-  if (device.is_cpu()) return "cpu";
-  return device.is_gpu() ? "gpu" : "accelerator";
-}
-
 // Fills in the expected times on the only device. They are those of the size class, not
 // of the call, since the choice is cached for the class.
 void expect_on_one(const CallToDecide& call, const PhysicalDevice& device,
@@ -172,7 +167,7 @@ uint64_t positions_for(const Work& work, const Ordinal& devices) {
     if (position != devices.home && is_excluded(device.id)) continue;
     if (!can_run(work, device)) continue;
     able |= uint64_t{1} << position;
-    if (kind.empty() || kind_of(device.device) == kind) {
+    if (kind.empty() || device.kind() == kind) {
       preferred |= uint64_t{1} << position;
     }
   }
