@@ -9,6 +9,10 @@
 #   mirror    the address of a Debian archive; empty for the one that apt uses
 #   size      of the download, for the message
 #   python    the interpreter of the environment that xpurt is installed in
+#
+# tests/accelerator.sh has a driver from elsewhere; of this it uses what runs tests. It sets
+# `mapping`, under which they run; it is CPU otherwise.
+mapping=${mapping:-CPU}
 libraries=$folder/root/usr/lib/x86_64-linux-gnu
 
 source "$(dirname "${BASH_SOURCE[0]}")/debian_archive.sh"
@@ -50,7 +54,7 @@ END
 use_driver() {
     export OCL_ICD_FILENAMES=$libraries/$1 OCL_ICD_VENDORS=/nonexistent
     export XPURT_CACHE_DIR=$folder/xpurt-cache XPURT_VIRTUAL_GPU=off PYTHONPATH=$PWD
-    export XPURT_MAPPING=CPU
+    export XPURT_MAPPING=$mapping
     make_environment
     "$python" -c "import torch, xpurt
 print('$name device:', torch.xpu.get_device_name(0))
@@ -64,7 +68,7 @@ run_arguments() {
         shift
         exec "$python" "$@"
     fi
-    exec "$python" -m pytest --xpu-mapping CPU --xpu-required "$@"
+    exec "$python" -m pytest --xpu-mapping "$mapping" --xpu-required "$@"
 }
 
 # Samples of the conformance run and of tests/kernels: ops of each kind of kernel. The
@@ -83,6 +87,6 @@ run_samples() {
     # Both run, and each may fail.
     "$python" -m xpurt conformance --policy sycl --dtypes float32 int64 --sample 8 \
         --samples-per-pair 3 --ops "${ops[@]}" || status=$?
-    "$python" -m pytest --xpu-mapping CPU --xpu-required -q "${paths[@]/%/.py}" || status=$?
+    "$python" -m pytest --xpu-mapping "$mapping" --xpu-required -q "${paths[@]/%/.py}" || status=$?
     exit $status
 }
