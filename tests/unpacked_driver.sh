@@ -85,8 +85,9 @@ run_samples() {
         unique_consecutive var where)
     paths=("${@/#/tests/kernels/test_}")
     # Both run, and each may fail.
-    "$python" -m xpurt conformance --policy sycl --dtypes float32 int64 --sample 8 \
-        --samples-per-pair 3 --ops "${ops[@]}" || status=$?
-    "$python" -m pytest --xpu-mapping "$mapping" --xpu-required -q "${paths[@]/%/.py}" || status=$?
+    "$python" -m xpurt conformance --mapping "$mapping" --policy sycl --sample 8 \
+        --dtypes float32 int64 --samples-per-pair 3 --ops "${ops[@]}" || status=$?
+    "$python" -m pytest --xpu-mapping "$mapping" --xpu-required -q "${paths[@]/%/.py}" ||
+        status=$?
     exit $status
 }

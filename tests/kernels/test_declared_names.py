@@ -1,5 +1,5 @@
 """What compilers of OpenCL C refuse, and Intel's takes: no kernel declares a name of a
-function of OpenCL C, or a macro with a variable number of arguments."""
+function of OpenCL C or a word of an extension, or a macro with a variable number of arguments."""
 
 import ast
 import re
@@ -22,10 +22,13 @@ ROWS_WITH_SOURCES = [row for row in ROWS if isinstance(row, SOURCES)]
 VARIADIC_MACRO = re.compile(r"#\s*define\s+\w+\([^)]*\.\.\.")
 
 
+# Keywords of compilers for FPGAs (cl_intel_channels).
+KEYWORDS = {"channel"}
+
+
 def is_refused(text: str) -> bool:
-    return bool(
-        declared_names(text) & functions_of_opencl() or VARIADIC_MACRO.search(text)
-    )
+    taken = functions_of_opencl() | KEYWORDS
+    return bool(declared_names(text) & taken or VARIADIC_MACRO.search(text))
 
 
 def texts_in(path: Path) -> list[str]:

@@ -125,7 +125,7 @@ class _Kernels:
             }}
             EVERY_OF_6 WINOGRAD_TO(d[i][0], d[i][1], d[i][2], d[i][3], d[i][4], d[i][5])
             EVERY_OF_6 WINOGRAD_TO(d[0][i], d[1][i], d[2][i], d[3][i], d[4][i], d[5][i])
-            EVERY_OF_36 made[(i * 6 + j) * stride + place * {self.layer.into} + channel]
+            EVERY_OF_36 made[(i * 6 + j) * stride + place * {self.layer.into} + plane]
                 = d[i][j];
             """,
             "wr",
@@ -136,7 +136,7 @@ class _Kernels:
         others = [("bias", self.bias), ("other", self.other)]
         given = [name for name, is_given in others if is_given]
         value = "m[i][j]"
-        value += " + bias[channel]" if self.bias else ""
+        value += " + bias[plane]" if self.bias else ""
         value += " + other[at]" if self.other else ""
         store = "value < 0 ? 0 : value" if self.relu else "value"  # keeps NaN
         return self._made(
@@ -152,7 +152,7 @@ class _Kernels:
             WINOGRAD_TILE({self.layer.out})
             float m[6][6];
             EVERY_OF_36 m[i][j] =
-                products[(i * 6 + j) * stride + place * {self.layer.out} + channel];
+                products[(i * 6 + j) * stride + place * {self.layer.out} + plane];
             EVERY_OF_6 WINOGRAD_FROM(m[0][i], m[1][i], m[2][i], m[3][i], m[4][i], m[5][i])
             for (int i = 0; i < 4; ++i)
               WINOGRAD_FROM(m[i][0], m[i][1], m[i][2], m[i][3], m[i][4], m[i][5])

@@ -38,7 +38,7 @@ TO_IMAGE = Step(
     text="""
   long index[8];
   const long to = out_unravel(i, index);
-  const long channel = index[out_RANK - 3];
+  const long plane = index[out_RANK - 3];
   const int y = index[out_RANK - 2] + PADDING(0);
   const int x = index[out_RANK - 1] + PADDING(1);
   const int rows = WINDOWS(output_size[0], 0), columns = WINDOWS(output_size[1], 1);
@@ -52,7 +52,7 @@ TO_IMAGE = Step(
     for (int j = 0; j < KERNEL(1); ++j) {
       const int from_x = x - j * (int)DILATION(1);
       if (from_x < 0 || from_x % right != 0 || from_x / right >= columns) continue;
-      const long row = (channel * KERNEL(0) + k) * KERNEL(1) + j;
+      const long row = (plane * KERNEL(0) + k) * KERNEL(1) + j;
       const long column = (long)(from_y / down) * columns + from_x / right;
       sum += self_load(base + row * self_stride(self_RANK - 2)
                        + column * self_stride(self_RANK - 1));

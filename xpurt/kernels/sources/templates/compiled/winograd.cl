@@ -31,14 +31,14 @@
   }
 
 #define WINOGRAD_TILE(channels)                                      \
-  const long channel = get_global_id(0), place = get_global_id(1);   \
-  if (channel >= channels || place >= tiles) return;                 \
+  const long plane = get_global_id(0), place = get_global_id(1);     \
+  if (plane >= channels || place >= tiles) return;                   \
   const long tile = first + place;                                   \
   const long columns = (WIDTH + 3) / 4, rows = (HEIGHT + 3) / 4;     \
   const long top = tile / columns % rows * 4, left = tile % columns * 4; \
   const long image = tile / columns / rows;                          \
   const long base =                                                  \
-      (image * (channels / 16) + channel / 16) * HEIGHT * WIDTH * 16 + channel % 16;
+      (image * (channels / 16) + plane / 16) * HEIGHT * WIDTH * 16 + plane % 16;
 
 #define EVERY_OF_6 _Pragma("unroll") for (int i = 0; i < 6; ++i)
 #define EVERY_OF_36 EVERY_OF_6 _Pragma("unroll") for (int j = 0; j < 6; ++j)
