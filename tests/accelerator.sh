@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 name="the emulation of an FPGA"
 folder=$(realpath -m "${ACCELERATOR_DIR:-build/accelerator}")
 python=${PYTHON:-.venv/bin/python}
-mapping=AUTO:accelerator
+mapping=AUTO:accelerator marks="not programs"
 . tests/unpacked_driver.sh
 
 version=2025.0.5

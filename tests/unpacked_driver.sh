@@ -11,8 +11,10 @@
 #   python    the interpreter of the environment that xpurt is installed in
 #
 # tests/accelerator.sh has a driver from elsewhere; of this it uses what runs tests. It sets
-# `mapping`, under which they run; it is CPU otherwise.
+# `mapping`, under which they run, instead of CPU. The tests of kernels are marked `slow`
+# under a mapping of its kind, so it sets `marks`, too.
 mapping=${mapping:-CPU}
+marks=${marks:-not slow and not programs and not rest}
 libraries=$folder/root/usr/lib/x86_64-linux-gnu
 
 source "$(dirname "${BASH_SOURCE[0]}")/debian_archive.sh"
@@ -87,7 +89,7 @@ run_samples() {
     # Both run, and each may fail.
     "$python" -m xpurt conformance --mapping "$mapping" --policy sycl --sample 8 \
         --dtypes float32 int64 --samples-per-pair 3 --ops "${ops[@]}" || status=$?
-    "$python" -m pytest --xpu-mapping "$mapping" --xpu-required -q "${paths[@]/%/.py}" ||
-        status=$?
+    "$python" -m pytest --xpu-mapping "$mapping" --xpu-required -m "$marks" -q \
+        "${paths[@]/%/.py}" || status=$?
     exit $status
 }
