@@ -215,6 +215,9 @@ CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
         (lambda it: testing.Comparison(it, 1), ["x", True]),
         (lambda it: testing.Comparison(values=it), NO_FLAGS),
     ],
+    "testing.check_kernels": [
+        (lambda it: testing.check_kernels(it, library=__file__), [3, None, "x"]),
+    ],
     "testing.outcome": [(testing.outcome, [3, None, "x"])],
     "testing.virtual_gpu": [
         (lambda it: testing.virtual_gpu(strict=it), NO_FLAGS),
@@ -240,6 +243,8 @@ WITHOUT = {
     "get_xpu_mapping",
     "physical_devices",
     "testing.Disagreement",
+    "testing.KernelCheck",
+    "testing.KernelFault",
     "unusable_devices",
 }
 

@@ -112,9 +112,11 @@ def check_kernels(
     library: Oclgrind's ``liboclgrind-rt.so`` (Debian, Ubuntu: ``apt install oclgrind``).
     timeout: seconds for the function, and for each hundred launches in the simulator.
 
-    Raises FileNotFoundError without Oclgrind, RuntimeError if the function raises or
+    Raises TypeError if the function is none, FileNotFoundError without Oclgrind, RuntimeError if the function raises or
     ends its process, or launches nothing, TimeoutError if it takes longer.
     """
+    if not callable(function):
+        raise TypeError(f"check_kernels wants a function; found {function!r}")
     if not Path(library).exists():
         raise FileNotFoundError(
             f"check_kernels wants Oclgrind, a simulator of OpenCL devices; {library} is "
