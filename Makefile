@@ -56,7 +56,7 @@ IGNORES := $(if $(findstring $(firstword $(SERIES)),$(TORCH)),,--no-warn-unused-
 # The OpenCL layers.
 LAYERS := xpurt/opencl_layer xpurt/accelerator_layer/layer xpurt/virtual_gpu/layer \
     xpurt/usm_on_svm/layer xpurt/launch_recorder/layer
-CPP := $(shell find xpurt/csrc $(LAYERS) xpurt/include tests/cpp_extension tests/compilers -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
+CPP := $(shell find xpurt/csrc $(LAYERS) xpurt/include tests/cpp_extension tests/accelerators -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc $(LAYERS) -type d 2>/dev/null)
 

@@ -23,6 +23,7 @@ else:
 DEVICE_OF_ANY_TYPE = 0xFFFFFFFF
 BUILD_LOG = 0x1183
 READ_WRITE, COPY_HOST = 1 << 0, 1 << 5
+REGION = 0x1220
 # With its optimizations Oclgrind 21.10 meets intrinsics of LLVM that it does not have.
 OPTIONS = "-cl-std=CL1.2 -cl-opt-disable"
 STANDARD = re.compile(r"-cl-std=\S+")
@@ -36,11 +37,8 @@ class Simulator:
     def __init__(self, library: str) -> None:
         self.cl = ctypes.CDLL(library)
         for name in (
-            "Context",
-            "CommandQueue",
-            "ProgramWithSource",
-            "Kernel",
-            "Buffer",
+            *("Context", "CommandQueue", "ProgramWithSource", "Kernel"),
+            *("Buffer", "SubBuffer"),
         ):
             getattr(self.cl, f"clCreate{name}").restype = c_void_p
         platform, self.device = c_void_p(), c_void_p()
@@ -137,10 +135,9 @@ class Simulator:
         if offset:
             left = launch.allocations[number].size - offset
             region = (c_size_t * 2)(offset, max(left, 1))
-            self.cl.clCreateSubBuffer.restype = c_void_p
             buffer = c_void_p(
                 self.cl.clCreateSubBuffer(
-                    buffer, c_ulong(READ_WRITE), 0x1220, region, None
+                    buffer, c_ulong(READ_WRITE), REGION, region, None
                 )
             )
             if not buffer:

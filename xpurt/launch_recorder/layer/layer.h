@@ -10,9 +10,8 @@
 //
 //   program HASH                    the name of a file in the same folder
 //   kernel NAME
-//   sizes D O O O G G G L L L       dimensions; offsets, global and local sizes; a
-//   local
-//                                   size of 0 is the driver's choice
+//   sizes D O O O G G G L L L       dimensions; offsets, global and local sizes (0: the
+//                                   driver's choice)
 //   value SIZE | local SIZE | null | memory I OFFSET | outside     one per argument
 //   allocation SIZE WRITTEN         one per allocation; 0 if nothing wrote to it before
 //   end
@@ -42,7 +41,7 @@ typedef struct {
   bool is_written;
 } Allocation;
 
-// All functions below are called with the lock.
+// The lock of kernels, allocations and launches.
 void lock_records(void);
 void unlock_records(void);
 
@@ -51,10 +50,10 @@ typedef struct {
   Argument arguments[MAX_ARGUMENTS];
 } KernelFacts;
 
-// Null for a kernel that was made past this layer.
+// Null for a kernel that was made past this layer. Called with the lock.
 const KernelFacts* facts_of(cl_kernel kernel);
 
-// Null if the layer has not seen it.
+// Null if the layer has not seen it. Called with the lock.
 Allocation* allocation_around(const void* address);
 
 // The address of an extension's function below this layer, for a context or a queue.
