@@ -2,7 +2,8 @@
 
 By default a test runs under some mappings and with some of its parameters. One that skips
 itself under those does not run at all, and nobody sees it: it needs a mark such as
-`mappings("GPU")`. Reasons that another machine does not have are no fault.
+`mappings("GPU")`. Reasons that another machine does not have are no fault, nor is the end
+of the time.
 """
 
 import re
@@ -31,6 +32,7 @@ OF_THE_MACHINE = re.compile(
             "CUDA",
             "compute units have no two equal parts",
             "the driver (tells|does)",
+            "the time for more cases is over",
         ]
     )
 )
