@@ -17,6 +17,7 @@ OF_THE_MACHINE = re.compile(
             "could not import",
             "not installed",
             "needs a C compiler",
+            "needs Oclgrind",
             "compiles a program in C",
             "Chromium",
             "switched off",

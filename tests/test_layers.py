@@ -51,7 +51,6 @@ IMPORTED_BY_NAME = {
     "xpurt.compiler.call_time",
     "xpurt.compiler.generated_code",
     "xpurt.compiler.device_ops",
-    "xpurt.kernels.winograd",
     "xpurt.mapping.inventory",
     "xpurt.mapping.rank_placement",
     "xpurt.command_line.arguments",

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from xpurt.functional.activations import FUNCTIONS, Activation
-from xpurt.functional.convolutions import BatchNorm
+from xpurt.functional.convolutions import BatchNorm, Geometry
 from xpurt.optimization.comparison import difference_of
-from xpurt.optimization.fused_convolution import Geometry, convolution
+from xpurt.optimization.fused_convolution import convolution
 from xpurt.optimization.fused_linear import linear
 
 CPU = torch.device("cpu")

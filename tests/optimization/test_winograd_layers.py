@@ -12,12 +12,12 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import xpurt
+from xpurt.functional import winograd
 from xpurt.functional.activations import NONE, Activation
-from xpurt.functional.convolutions import BatchNorm
-from xpurt.optimization import fused_convolution, winograd_layers
-from xpurt.optimization.fused_convolution import Geometry
+from xpurt.functional.convolutions import BatchNorm, Geometry
+from xpurt.functional.winograd import BLOCK, pack_winograd_weight
+from xpurt.optimization import fused_convolution
 from xpurt.optimization.packed_weights import forget_packs
-from xpurt.optimization.winograd_layers import pack_winograd_weight
 
 RELU = Activation("relu")
 TOLERANCE = 2e-5  # of results of standard deviation 1
@@ -244,7 +244,7 @@ def test_direct_convolutions_if_asked(one_thread: None) -> None:
 
 
 def test_another_processor(one_thread: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(winograd_layers, "_has_lanes", lambda: False)
+    monkeypatch.setattr(winograd, "_has_lanes", lambda: False)
     assert not used(layer_of(), images(4, 32, 32, 32))
 
 
@@ -265,11 +265,11 @@ REFUSED: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
     ),
     "dimensions": (
         (torch.zeros(16, 8, 8), WEIGHT, None, None, [1, 1], False),
-        ValueError, "4 dimensions",
+        ValueError, "4 dimensions, or of 5 of which the last is a block of 16",
     ),
     "format": (
-        (torch.zeros(1, 16, 8, 8), WEIGHT, None, None, [1, 1], False),
-        ValueError, "images in the ChannelsLast format",
+        (images(1, 16, 8, 8), torch.zeros(36, 1, 32, 16).mT, None, None, [1, 1], False),
+        ValueError, "a weight that is contiguous",
     ),
     "weight": (
         (images(1, 32, 8, 8), WEIGHT, None, None, [1, 1], False),
@@ -303,6 +303,24 @@ def test_refusals(case: str) -> None:
     args, error, message = REFUSED[case]
     with pytest.raises(error, match=message):
         torch.ops.xpurt.winograd_conv2d(*args)
+
+
+def test_images_in_blocks(one_thread: None) -> None:
+    """The values of images in channels_last, whatever the strides."""
+    x, other, bias = images(3, 32, 17, 9), images(3, 64, 17, 9), torch.randn(64)
+    weight = pack_winograd_weight(layer_of(32, 64).weight.detach())
+
+    def in_blocks(x: Tensor) -> Tensor:
+        return x.unflatten(1, (-1, BLOCK)).permute(0, 1, 3, 4, 2)
+
+    op = torch.ops.xpurt.winograd_conv2d
+    expected = op(x, weight, bias, other, [1, 1], True)
+    for made in (in_blocks(x), in_blocks(x).contiguous()):
+        found = op(made, weight, bias, in_blocks(other), [1, 1], True)
+        assert found.is_contiguous()
+        assert_close(found, in_blocks(expected), rtol=0, atol=0)
+    found = op(x.contiguous(), weight, bias, other.contiguous(), [1, 1], True)
+    assert_close(found, expected, rtol=0, atol=0)
 
 
 def test_no_images() -> None:

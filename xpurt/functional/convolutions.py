@@ -54,6 +54,15 @@ def output_sizes(
     ]
 
 
+class Geometry(NamedTuple):
+    """As the arguments of torch.convolution, a number per spatial dimension."""
+
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int = 1
+
+
 class BatchNorm(NamedTuple):
     """A batch norm by its running statistics, each (channels)."""
 

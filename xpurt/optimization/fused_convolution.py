@@ -11,10 +11,12 @@ from xpurt.functional.convolutions import (
     CHANNELS_LAST,
     CONTIGUOUS,
     BatchNorm,
+    Geometry,
     channels_last,
     folded,
     output_sizes,
 )
+from xpurt.functional.winograd import pack_winograd_weight, takes_winograd
 from xpurt.optimization.packed_weights import packed
 from xpurt.optimization.primitives import (
     adds,
@@ -23,16 +25,6 @@ from xpurt.optimization.primitives import (
     in_type,
     is_packed,
 )
-from xpurt.optimization.winograd_layers import pack_winograd_weight, takes_winograd
-
-
-class Geometry(NamedTuple):
-    """As the arguments of torch.convolution, a number per spatial dimension."""
-
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int = 1
 
 
 class _Layer(NamedTuple):

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 from torch.utils import _pytree as pytree
 
-from xpurt.optimization.fused_convolution import Geometry, convolution
+from xpurt.functional.convolutions import Geometry
+from xpurt.optimization.fused_convolution import convolution
 from xpurt.optimization.fused_linear import linear
 from xpurt.optimization.module_state import forget_state, state_of
 from xpurt.optimization.named_class import subclass

@@ -19,9 +19,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Graph, GraphModule, Node
 
-from xpurt.compiler.frozen import winograd
 from xpurt.compiler.frozen.epilogues import Epilogue, epilogue_of
 from xpurt.compiler.frozen.weights import (
     constant_weight,
@@ -32,11 +32,12 @@ from xpurt.compiler.graph_nodes import call, call_now, constant
 from xpurt.functional.convolutions import (
     CHANNELS_LAST,
     CONTIGUOUS,
+    Geometry,
     by_axis,
     channels_last,
     output_sizes,
 )
-from xpurt.kernels.winograd import is_allowed
+from xpurt.functional.winograd import BLOCK, pack_winograd_weight, takes_winograd
 
 
 def replace(graph: GraphModule) -> bool:
@@ -124,17 +125,13 @@ def _replace(graph: GraphModule, of: _Convolution, images: "_Images") -> bool:
     if not preferred:
         return False
     taken, made = formats = preferred[0], preferred[1]
-    layer = _winograd_layer(of, after, formats)
     with graph.graph.inserting_before(after.last):
         input = images.in_format(of.input, taken)
         other = None if after.other is None else images.in_format(after.other, made)
-        weight = None
-        if layer is not None:
-            weight = _transformed(graph, of, layer)
-        if weight is not None:
-            channels, relu = of.weight_sizes[0], after.activation.name == "relu"
-            op = torch.ops.xpurt.winograd_convolution.default
-            arguments = (input, weight, of.bias, other, channels, relu)
+        if _takes_winograd(of, after, formats):
+            weight, relu = _transformed(graph, of), after.activation.name == "relu"
+            op = torch.ops.xpurt.winograd_conv2d.default
+            arguments = (input, weight, of.bias, other, of.padding, relu)
         else:
             weight = _packed(graph, of, after, input, formats)
             op = torch.ops.xpurt.fused_convolution.default
@@ -144,34 +141,25 @@ def _replace(graph: GraphModule, of: _Convolution, images: "_Images") -> bool:
     return True
 
 
-def _winograd_layer(
+def _takes_winograd(
     of: _Convolution, after: Epilogue, formats: tuple[int, int]
-) -> winograd.Layer | None:
-    """The convolution as one of Winograd's, if it pays."""
-    ones = [*of.stride, *of.padding, *of.dilation, of.groups]
-    sizes = of.input.meta["val"].size()
-    fits = (
-        of.constant.dtype == torch.float32
-        and of.weight_sizes[2:] == [3, 3]
-        and all(each == 1 for each in ones)
-        and formats == (winograd.BLOCK, winograd.BLOCK)
+) -> bool:
+    stride, padding, dilation = map(tuple, (of.stride, of.padding, of.dilation))
+    return (
+        formats in ((BLOCK, BLOCK), (CHANNELS_LAST, CHANNELS_LAST))
         and after.activation.name in ("none", "relu")
-        and is_allowed()
+        and takes_winograd(
+            of.constant,
+            Geometry(stride, padding, dilation, of.groups),
+            of.input.meta["val"],
+        )
     )
-    if not fits:
-        return None
-    images, into, height, width = (int(each) for each in sizes)
-    found = winograd.Layer(images, into, of.weight_sizes[0], height, width)
-    return found if found.pays else None
 
 
-def _transformed(
-    graph: GraphModule, of: _Convolution, layer: winograd.Layer
-) -> Node | None:
-    """The transformed weight as a constant of the graph."""
-    made = winograd.pack(of.constant, layer)
-    if made is None:
-        return None
+def _transformed(graph: GraphModule, of: _Convolution) -> Node:
+    """The weight of Winograd's algorithm as a constant of the graph."""
+    with unset_fake_temporarily():
+        made = pack_winograd_weight(of.constant)
     return constant(
         graph, f"_winograd_{of.weight.target}_{of.node.name}", made, of.node
     )
@@ -258,3 +246,22 @@ def fake(
     if format == CHANNELS_LAST and order is not None:
         made = made.to(memory_format=order)
     return made
+
+
+def fake_winograd(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    other: Tensor | None,
+    padding: list[int],
+    relu: bool,
+) -> Tensor:
+    """The result of `xpurt::winograd_conv2d`, without elements."""
+    _, panels, _, panel = weight.shape
+    in_blocks = input.dim() == 5
+    images = (input.shape[0], 0, *input.shape[2:4])
+    channels, ones = panels * panel, [1, 1]
+    sizes = output_sizes(images, [channels, 0, 3, 3], ones, padding, ones)
+    if in_blocks:
+        return input.new_empty([sizes[0], channels // BLOCK, *sizes[2:], BLOCK])
+    return input.new_empty(sizes).to(memory_format=torch.channels_last)

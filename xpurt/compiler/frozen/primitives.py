@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from xpurt.compiler.frozen import convolutions, products, winograd
+from xpurt.compiler.frozen import convolutions, products
 from xpurt.compiler.graph_nodes import complete
 from xpurt.mapping import current_placement
 
@@ -20,10 +20,10 @@ def define() -> None:
     if _defined:
         return
     _defined = True
-    winograd.define()
     fakes: dict[str, Callable[..., torch.Tensor]] = {
         "fused_convolution": convolutions.fake,
         "fused_product": products.fake,
+        "winograd_conv2d": convolutions.fake_winograd,
     }
     for name, fake in fakes.items():
         torch.library.register_fake(f"xpurt::{name}", fake)

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "winograd/tiles.h"
+
 // Functions of lanes are compiled for AVX-512, whatever the rest is compiled for. On
 // other processors has_lanes() is false, and they are not to be called.
 #if defined(__x86_64__) && defined(__clang__)
@@ -17,7 +19,7 @@
 
 namespace xpurt {
 
-constexpr int64_t kLanes = 16;
+constexpr int64_t kLanes = kBlock;
 
 using Lanes = float __attribute__((vector_size(64)));
 

@@ -22,13 +22,31 @@ bool is_given(const MaybeTensor& tensor) {
   return tensor.has_value() && tensor->defined();
 }
 
-void check_values(const char* what, const Tensor& tensor, at::MemoryFormat format) {
+void check_type(const char* what, const Tensor& tensor) {
   TORCH_CHECK_TYPE(tensor.scalar_type() == at::kFloat, kName, " wants ", what,
                    " in float32; found ", tensor.scalar_type(),
                    ". Convert it by .float()");
-  TORCH_CHECK_VALUE(tensor.is_contiguous(format), kName, " wants ", what, " in the ",
-                    format, " format; found sizes ", tensor.sizes(), " with strides ",
-                    tensor.strides(), ". Convert it by .contiguous()");
+}
+
+void check_values(const char* what, const Tensor& tensor) {
+  check_type(what, tensor);
+  TORCH_CHECK_VALUE(tensor.is_contiguous(), kName, " wants ", what,
+                    " that is contiguous; found sizes ", tensor.sizes(),
+                    " with strides ", tensor.strides(),
+                    ". Convert it by .contiguous()");
+}
+
+at::MemoryFormat format_of(const TiledConvolution& conv) {
+  return conv.in_blocks ? at::MemoryFormat::Contiguous : at::MemoryFormat::ChannelsLast;
+}
+
+// The sizes of a convolution's result.
+std::vector<int64_t> sizes_of(const TiledConvolution& conv) {
+  if (!conv.in_blocks) {
+    return {conv.images, conv.out_channels, conv.out_height(), conv.out_width()};
+  }
+  return {conv.images, conv.out_channels / kBlock, conv.out_height(), conv.out_width(),
+          kBlock};
 }
 
 TiledConvolution checked(const Tensor& input, const Tensor& weight,
@@ -37,43 +55,47 @@ TiledConvolution checked(const Tensor& input, const Tensor& weight,
   TORCH_CHECK_NOT_IMPLEMENTED(has_lanes(), kName,
                               " wants a processor with AVX-512, which this one has "
                               "not. Use torch.nn.functional.conv2d");
-  TORCH_CHECK_VALUE(input.dim() == 4, kName, " wants images of 4 dimensions; found ",
-                    input.sizes(), ". Add the dimension of the batch by .unsqueeze(0)");
-  check_values("images", input, at::MemoryFormat::ChannelsLast);
-  check_values("a weight", weight, at::MemoryFormat::Contiguous);
+  const bool in_blocks = input.dim() == 5 && input.size(4) == kBlock;
+  TORCH_CHECK_VALUE(input.dim() == 4 || in_blocks, kName,
+                    " wants images of 4 dimensions, or of 5 of which the last is a "
+                    "block of ",
+                    kBlock, " channels; found ", input.sizes(),
+                    ". Add the dimension of the batch by .unsqueeze(0)");
+  const int64_t channels = input.size(1) * (in_blocks ? kBlock : 1);
+  check_type("images", input);
+  check_values("a weight", weight);
   TORCH_CHECK_VALUE(weight.dim() == 4 && weight.size(0) == kProducts &&
-                        weight.size(2) == input.size(1) && weight.size(3) == kPanel,
+                        weight.size(2) == channels && weight.size(3) == kPanel,
                     kName, " wants a transformed weight of shape (", kProducts,
-                    ", out_channels / ", kPanel, ", ", input.size(1), ", ", kPanel,
+                    ", out_channels / ", kPanel, ", ", channels, ", ", kPanel,
                     "); found ", weight.sizes(),
                     ". Pack the weight for these images again");
-  TORCH_CHECK_VALUE(input.size(1) % kLanes == 0, kName, " wants a multiple of ", kLanes,
-                    " input channels; found ", input.size(1),
+  TORCH_CHECK_VALUE(channels % kLanes == 0, kName, " wants a multiple of ", kLanes,
+                    " input channels; found ", channels,
                     ". Use torch.nn.functional.conv2d");
   TORCH_CHECK_VALUE(padding.size() == 2 && padding[0] >= 0 && padding[1] >= 0, kName,
                     " wants a padding of two numbers that are not negative; found ",
                     padding);
-  const TiledConvolution conv{input.size(0), input.size(1), weight.size(1) * kPanel,
-                              input.size(2), input.size(3), padding[0],
-                              padding[1]};
+  const TiledConvolution conv{
+      in_blocks,     input.size(0), channels,   weight.size(1) * kPanel,
+      input.size(2), input.size(3), padding[0], padding[1]};
   TORCH_CHECK_VALUE(conv.out_height() > 0 && conv.out_width() > 0, kName,
                     " wants images of 3x3 or more with their padding; found ",
                     input.sizes(), " and a padding of ", padding,
                     ". Pad them, or leave the layer out");
   if (is_given(bias)) {
-    check_values("a bias", *bias, at::MemoryFormat::Contiguous);
+    check_values("a bias", *bias);
     TORCH_CHECK_VALUE(bias->sizes() == IntArrayRef{conv.out_channels}, kName,
                       " wants a bias of shape (", conv.out_channels, "); found ",
                       bias->sizes());
   }
   if (is_given(other)) {
-    check_values("what is added", *other, at::MemoryFormat::ChannelsLast);
-    const int64_t sizes[] = {conv.images, conv.out_channels, conv.out_height(),
-                             conv.out_width()};
+    const std::vector<int64_t> sizes = sizes_of(conv);
     TORCH_CHECK_VALUE(other->sizes() == IntArrayRef(sizes), kName,
                       " wants what is added in the shape of the result, ",
                       IntArrayRef(sizes), "; found ", other->sizes(),
                       ". Expand it by .expand()");
+    check_type("what is added", *other);
   }
   return conv;
 }
@@ -85,13 +107,13 @@ const float* values_of(const MaybeTensor& tensor) {
 Tensor on_cpu(const Tensor& input, const Tensor& weight, const MaybeTensor& bias,
               const MaybeTensor& other, IntArrayRef padding, bool relu) {
   const TiledConvolution conv = checked(input, weight, bias, other, padding);
-  const Tensor result =
-      at::empty({conv.images, conv.out_channels, conv.out_height(), conv.out_width()},
-                input.options(), at::MemoryFormat::ChannelsLast);
+  const Tensor result = at::empty(sizes_of(conv), input.options(), format_of(conv));
   if (result.numel() == 0) return result;
+  const Tensor images = input.contiguous(format_of(conv));
+  const Tensor added = is_given(other) ? other->contiguous(format_of(conv)) : Tensor();
   winograd_convolution(
-      conv, input.const_data_ptr<float>(), weight.const_data_ptr<float>(),
-      {values_of(bias), values_of(other), relu}, result.mutable_data_ptr<float>());
+      conv, images.const_data_ptr<float>(), weight.const_data_ptr<float>(),
+      {values_of(bias), values_of(added), relu}, result.mutable_data_ptr<float>());
   return result;
 }
 

@@ -38,14 +38,23 @@ INLINE_OF_LANES void transform_products(Lanes* m, int64_t step) {
   m[3 * step] = kA2 * difference_a + kB2 * difference_b + m[5 * step];
 }
 
-// pixels: the addresses of the tile's pixels.
-OF_LANES void transform_tile(const float* const* pixels, int64_t channels,
+// The first channels of a pixel. `block`: as in Places.
+template <typename Float>
+struct Pixel {
+  Float* at(int64_t channel) const { return first + channel / kLanes * block; }
+
+  Float* first;
+  int64_t block;
+};
+
+// pixels: those of the tile.
+OF_LANES void transform_tile(const Pixel<const float>* pixels, int64_t channels,
                              int64_t stride, float* made) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     Lanes d[kProducts];
     for (int64_t i = 0; i < kPixels; ++i) {
       for (int64_t j = 0; j < kPixels; ++j) {
-        load(d[i * kPixels + j], pixels[i * kPixels + j] + c);
+        load(d[i * kPixels + j], pixels[i * kPixels + j].at(c));
       }
       transform_pixels(d + i * kPixels, 1);
     }
@@ -59,10 +68,10 @@ OF_LANES void transform_tile(const float* const* pixels, int64_t channels,
   }
 }
 
-// results, others: the addresses of the tile's results, and of what is added to each.
+// results, others: those of the tile, and what is added to each.
 OF_LANES void finish_tile(const float* products, int64_t stride, int64_t channels,
-                          const Epilogue& epilogue, const float* const* others,
-                          float* const* results) {
+                          const Epilogue& epilogue, const Pixel<const float>* others,
+                          const Pixel<float>* results) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     Lanes m[kProducts];
     for (int64_t j = 0; j < kPixels; ++j) {
@@ -80,11 +89,11 @@ OF_LANES void finish_tile(const float* products, int64_t stride, int64_t channel
         Lanes value = m[i * kPixels + j] + bias;
         if (epilogue.other != nullptr) {
           Lanes other;
-          load(other, others[i * kResults + j] + c);
+          load(other, others[i * kResults + j].at(c));
           value += other;
         }
         if (epilogue.relu) value = value < 0 ? Lanes{} : value;
-        store(results[i * kResults + j] + c, value);
+        store(results[i * kResults + j].at(c), value);
       }
     }
   }
@@ -94,18 +103,19 @@ OF_LANES void finish_tile(const float* products, int64_t stride, int64_t channel
 
 void transform_input(const TiledConvolution& conv, const float* input, int64_t first,
                      int64_t count, const Matrices& matrices, float* made) {
-  const std::vector<float> zeros(conv.in_channels);  // a pixel of the padding
+  const std::vector<float> zeros(kLanes);  // a pixel of the padding
+  const Places places(conv.in_blocks, conv.in_channels, conv.height, conv.width);
   for (int64_t row = 0; row < count; ++row) {
     const Tile tile(conv, first + row);
-    const float* pixels[kProducts];
+    Pixel<const float> pixels[kProducts];
     for (int64_t i = 0; i < kPixels; ++i) {
       for (int64_t j = 0; j < kPixels; ++j) {
         const int64_t y = tile.top + i - conv.padding_height;
         const int64_t x = tile.left + j - conv.padding_width;
         const bool inside = y >= 0 && y < conv.height && x >= 0 && x < conv.width;
-        const int64_t pixel = (tile.image * conv.height + y) * conv.width + x;
-        pixels[i * kPixels + j] =
-            inside ? input + pixel * conv.in_channels : zeros.data();
+        Pixel<const float>& pixel = pixels[i * kPixels + j];
+        pixel = {zeros.data(), 0};
+        if (inside) pixel = {input + places.of(tile.image, y, x), places.block};
       }
     }
     transform_tile(pixels, conv.in_channels, matrices.stride,
@@ -116,22 +126,26 @@ void transform_input(const TiledConvolution& conv, const float* input, int64_t f
 void transform_output(const TiledConvolution& conv, const float* products,
                       const Matrices& matrices, int64_t first, int64_t count,
                       const Epilogue& epilogue, float* result) {
-  std::vector<float> outside(conv.out_channels);  // written, and not used
+  std::vector<float> outside(kLanes);  // written, and not used
+  const Places places(conv.in_blocks, conv.out_channels, conv.out_height(),
+                      conv.out_width());
   for (int64_t row = 0; row < count; ++row) {
     const Tile tile(conv, first + row);
-    float* results[kResults * kResults];
-    const float* others[kResults * kResults];
+    Pixel<float> results[kResults * kResults];
+    Pixel<const float> others[kResults * kResults];
     for (int64_t i = 0; i < kResults; ++i) {
       for (int64_t j = 0; j < kResults; ++j) {
         const int64_t y = tile.top + i;
         const int64_t x = tile.left + j;
         const bool inside = y < conv.out_height() && x < conv.out_width();
-        const int64_t pixel =
-            (tile.image * conv.out_height() + y) * conv.out_width() + x;
-        const int64_t at = pixel * conv.out_channels;
-        results[i * kResults + j] = inside ? result + at : outside.data();
-        others[i * kResults + j] =
-            inside && epilogue.other != nullptr ? epilogue.other + at : outside.data();
+        const int64_t index = i * kResults + j;
+        results[index] = {outside.data(), 0};
+        others[index] = {outside.data(), 0};
+        if (!inside) continue;
+        const int64_t at = places.of(tile.image, y, x);
+        results[index] = {result + at, places.block};
+        if (epilogue.other != nullptr)
+          others[index] = {epilogue.other + at, places.block};
       }
     }
     finish_tile(products + row * matrices.row_stride, matrices.stride,

@@ -7,8 +7,7 @@ from torch import Tensor
 from torch.fx import Node
 from torch.nn import functional as F
 
-from xpurt.functional.convolutions import BatchNorm
-from xpurt.optimization.fused_convolution import Geometry
+from xpurt.functional.convolutions import BatchNorm, Geometry
 from xpurt.optimization.patterns.graph_calls import arguments, value_of
 from xpurt.optimization.patterns.pattern import Parameters
 
