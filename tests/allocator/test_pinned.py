@@ -12,6 +12,7 @@ from xpurt import _C
 @pytest.fixture(autouse=True)
 def mapping(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with xpurt.xpu_mapping("CPU"):
+        torch.accelerator.synchronize()  # PyTorch empties no cache before its first use
         torch._C._accelerator_emptyHostCache()
         yield
         torch._C._accelerator_emptyHostCache()
