@@ -7,6 +7,7 @@ import torch
 from cpu_types import has_bf16
 from torch import Tensor
 from torch.nn import functional as F
+from torch.testing import assert_close
 
 from kernels.kernel_forced import check_on_queue, tiers_of
 from kernels.kernel_tolerance import assert_near
@@ -247,3 +248,32 @@ def test_operands_without_a_batch(
     expected = run(inputs, mask, "cpu")
     for found, wanted in zip(run(inputs, mask, xpu), expected, strict=True):
         assert_near(found, wanted)
+
+
+# Of shape (2, 3, 7, 8). PyTorch's kernels for the CPU take rows of adjacent numbers alone.
+LAYOUTS = {
+    "contiguous": lambda x: x,
+    "heads inside": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2),
+    "batch inside": lambda x: x.transpose(0, 1).contiguous().transpose(0, 1),
+    "channels_last": lambda x: x.to(memory_format=torch.channels_last),
+    "transposed": lambda x: x.mT.contiguous().mT,
+    "every other": lambda x: x.repeat_interleave(2, -1)[..., ::2],
+}
+
+
+@pytest.mark.beyond_cpu
+@pytest.mark.parametrize("policy", ["auto", "sycl", "native"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_layout_of_the_result_is_pytorch_s(
+    layout: str, policy: str, xpu: torch.device
+) -> None:
+    inputs = [LAYOUTS[layout](numbers(2, 3, 7, 8).roll(i)) for i in range(3)]
+    expected = F.scaled_dot_product_attention(*inputs)
+    with kernel_policy(policy):
+        found = F.scaled_dot_product_attention(*(x.to(xpu) for x in inputs))
+    assert found.stride() == expected.stride()
+    assert_close(found.cpu(), expected, rtol=0, atol=1e-6)
+    for results in zip(
+        run(tuple(inputs), None, xpu), run(tuple(inputs), None, "cpu"), strict=True
+    ):
+        assert_close(results[0].cpu(), results[1], rtol=0, atol=1e-5)

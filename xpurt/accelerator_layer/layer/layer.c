@@ -8,6 +8,7 @@
 // needed.
 
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #include "opencl_layer.h"

@@ -124,15 +124,17 @@ Tensor as_batch(const Tensor& tensor) {
 Tensor fused(const Tensor& query, const Tensor& key, const Tensor& value,
              const std::optional<Tensor>& mask, double dropout, bool causal,
              std::optional<double> scale) {
-  const auto run = [&](const Tensor& q, const Tensor& k, const Tensor& v,
-                       const std::optional<Tensor>& added) {
-    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
-        q, k, v, dropout, causal, added, scale));
+  const auto run = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    std::optional<Tensor> added = mask;
+    if (mask.has_value() && mask->defined()) added = as_batch(*mask);
+    const Tensor result = std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+        as_batch(q), as_batch(k), as_batch(v), dropout, causal, added, scale));
+    return query.dim() == 4 ? result : result.squeeze(0);
   };
-  if (query.dim() == 4) return run(query, key, value, mask);
-  std::optional<Tensor> added;
-  if (mask.has_value() && mask->defined()) added = as_batch(*mask);
-  return run(as_batch(query), as_batch(key), as_batch(value), added).squeeze(0);
+  const Tensor q = in_rows(query), k = in_rows(key), v = in_rows(value);
+  const bool as_given = q.is_same(query) && k.is_same(key) && v.is_same(value);
+  // PyTorch computes other operands by products and a softmax: a contiguous result.
+  return as_given ? run(q, k, v) : run(q, k, v).contiguous();
 }
 
 bool of_valid_types(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -182,6 +184,11 @@ TORCH_LIBRARY_IMPL(aten, AutogradXPU, m) {
 }
 
 }  // namespace
+
+Tensor in_rows(const Tensor& tensor) {
+  return tensor.sym_stride(-1) == 1 ? tensor
+                                    : tensor.clone(at::MemoryFormat::Contiguous);
+}
 
 void require_fused_attention(bool required) {
   fused_is_required = required;

@@ -16,6 +16,8 @@
 
 #include "dispatch/composite/varlen_math.h"
 
+#include "dispatch/composite/attention.h"
+
 namespace xpurt {
 namespace {
 
@@ -152,8 +154,8 @@ BandedResult attend_banded(const BandedAttention& asked) {
   if (is_fused(asked)) {
     const FusedMask mask(asked);
     auto [out, sums] = at::_scaled_dot_product_flash_attention_for_cpu(
-        query, shared(asked, asked.key), shared(asked, asked.value), 0, mask.causal,
-        mask.mask, asked.scale);
+        in_rows(query), in_rows(shared(asked, asked.key)),
+        in_rows(shared(asked, asked.value)), 0, mask.causal, mask.mask, asked.scale);
     return {out, sums.to(at::kFloat)};
   }
   if (asked.keys() == 0) {
@@ -178,8 +180,9 @@ BandedGradients attend_banded_backward(const BandedAttention& asked, const Tenso
   if (is_fused(asked) && !wants_bias && sums.defined() && sums.numel() > 0) {
     const FusedMask mask(asked);
     auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        grad, asked.query, shared(asked, asked.key), shared(asked, asked.value), out,
-        sums, 0, mask.causal, mask.mask, asked.scale);
+        in_rows(grad), in_rows(asked.query), in_rows(shared(asked, asked.key)),
+        in_rows(shared(asked, asked.value)), in_rows(out), sums, 0, mask.causal,
+        mask.mask, asked.scale);
     return {query, sum_of_shared(asked, key), sum_of_shared(asked, value), {}};
   }
   BandedGradients made;
