@@ -9,6 +9,19 @@ stop() {
     exit 1
 }
 
+# or_skip WHAT MISSING COMMAND...: runs what fetches WHAT. Where it fails, the script ends,
+# without an error if MISSING is "skip".
+or_skip() {
+    set +e
+    (set -e; "${@:3}")  # a subshell ends at the first error
+    local status=$?
+    set -e
+    [ $status != 0 ] || return 0
+    echo "$1 can't be had here, so no kernel is checked" >&2
+    [ "$2" = skip ] && exit 0
+    exit 1
+}
+
 # need WHY TOOL...: ends the script if a tool is missing
 need() {
     local tool why=$1

@@ -34,20 +34,8 @@ fetch_ptxas() {
     touch "$root/nvidia/complete"
 }
 
-missing() {
-    echo "$1 can't be had here, so no kernel is compiled" >&2
-    [ "${COMPILERS_MISSING:-fail}" = skip ] && exit 0
-    exit 1
-}
-
-# In subshells, which end at the first error.
-part() {
-    set +e
-    (set -e; "${@:2}")
-    local status=$?
-    set -e
-    [ $status = 0 ] || missing "$1"
-}
+. tests/debian_archive.sh
+part() { or_skip "$1" "${COMPILERS_MISSING:-fail}" "${@:2}"; }
 part "Intel's compiler" fetch "Intel's compiler for GPUs" intel forky "70 MB" \
     intel-ocloc libigc2 libigdfcl2
 part "clang" fetch "clang with libclc" clang bookworm "130 MB" clang-19 libclc-19

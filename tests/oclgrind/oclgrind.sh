@@ -30,18 +30,7 @@ fetch() {
     touch "$folder/complete"
 }
 
-# In a subshell, which ends at the first error.
-if [ ! -e "$folder/complete" ]; then
-    set +e
-    (set -e; fetch)
-    status=$?
-    set -e
-    if [ $status != 0 ]; then
-        echo "Oclgrind can't be had here, so no kernel is checked" >&2
-        [ "${OCLGRIND_MISSING:-fail}" = skip ] && exit 0
-        exit 1
-    fi
-fi
+[ -e "$folder/complete" ] || or_skip Oclgrind "${OCLGRIND_MISSING:-fail}" fetch
 export LD_LIBRARY_PATH=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export OCLGRIND=$folder/root/usr/lib/oclgrind/liboclgrind-rt.so
 "$python" -m pytest -q tests/oclgrind
