@@ -141,6 +141,10 @@ def _storages_on_xpu() -> int:
 
 def pytest_collection_finish() -> None:
     freeze_what_lives()
+    if "xpurt._C" in sys.modules:
+        from kernels.refused_sources import check_sources
+
+        check_sources()
 
 
 @pytest.hookimpl(trylast=True)

@@ -7,6 +7,7 @@ import torch
 from cpu_types import has_bf16
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.attention.varlen import varlen_attn
 from torch.testing import assert_close
 
 from kernels.kernel_forced import check_on_queue, tiers_of
@@ -277,3 +278,21 @@ def test_the_layout_of_the_result_is_pytorch_s(
         run(tuple(inputs), None, xpu), run(tuple(inputs), None, "cpu"), strict=True
     ):
         assert_close(results[0].cpu(), results[1], rtol=0, atol=1e-5)
+
+
+@pytest.mark.beyond_cpu
+@pytest.mark.parametrize("policy", ["sycl", "native"])
+def test_sequences_whose_rows_are_not_adjacent(policy: str, xpu: torch.device) -> None:
+    x = [numbers(7, 3, 8).roll(i).requires_grad_() for i in range(3)]
+    parts = zip(*(each.transpose(0, 1).split([4, 3], 1) for each in x), strict=True)
+    expected = torch.cat([F.scaled_dot_product_attention(*p) for p in parts], 1)
+    starts = torch.tensor([0, 4, 7], dtype=torch.int32, device=xpu)
+    y = [each.detach().to(xpu).mT.contiguous().mT.requires_grad_() for each in x]
+    with kernel_policy(policy):
+        found = varlen_attn(*y, starts, starts, 4, 4)
+        assert_close(found.cpu(), expected.transpose(0, 1), rtol=0, atol=1e-6)
+        grad = numbers(7, 3, 8).to(xpu).mT.contiguous().mT
+        gradients = torch.autograd.grad(found, y, grad)
+    wanted = torch.autograd.grad(expected, x, numbers(7, 3, 8).transpose(0, 1))
+    for mine, theirs in zip(gradients, wanted, strict=True):
+        assert_close(mine.cpu(), theirs, rtol=0, atol=1e-5)

@@ -201,23 +201,6 @@ def test_varlen_attn(window: tuple[int, int], xpu: torch.device) -> None:
         assert_close(into, expected.detach(), torch.float32)
 
 
-def test_rows_of_numbers_that_are_not_adjacent(xpu: torch.device) -> None:
-    """PyTorch's kernel for CPU tensors computes wrong numbers of them."""
-    packed = Packed()
-    operands = [e.detach().to(xpu).mT.contiguous().mT for e in packed.operands()]
-    assert all(e.stride(-1) != 1 for e in operands)
-    operands = [e.requires_grad_() for e in operands]
-    out = varlen_attn(*operands, packed.starts_q.to(xpu), packed.starts_k.to(xpu), 7, 9)
-    expected, _ = packed.expected(lambda q, k: flash_band(q, k, False, -1, -1))
-    assert_close(out, expected, torch.float32)
-    weights = numbers(*out.shape, seed=4)
-    grad = weights.to(xpu).mT.contiguous().mT
-    found = torch.autograd.grad(out, operands, grad)
-    wanted = torch.autograd.grad(expected, packed.operands(), weights)
-    for mine, theirs in zip(found, wanted, strict=True):
-        assert_close(mine, theirs, torch.float32)
-
-
 @torch.no_grad()
 def test_paged_keys_and_their_used_lengths(xpu: torch.device) -> None:
     """Two sequences, whose keys are in pages of four rows in any order."""
