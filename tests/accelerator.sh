@@ -51,12 +51,15 @@ export XPURT_CACHE_DIR=$folder/xpurt-cache XPURT_VIRTUAL_GPU=off XPURT_MAPPING=$
 "$python" -m xpurt devices
 run_arguments "$@"
 
+models=(resnet gpt)
+! "$python" -c "import transformers" 2> /dev/null || models+=(bert vit)
+
 status=0
 "$python" -m pytest -q tests/accelerators || status=$?
 for each in "$mapping" AUTO; do
     echo "mapping $each"
     "$python" -m xpurt demo --mapping "$each" --epochs 2 || status=$?
-    XPURT_MAPPING=$each "$python" tests/usm_on_svm/train_models.py resnet gpt || status=$?
+    XPURT_MAPPING=$each "$python" tests/usm_on_svm/train_models.py "${models[@]}" || status=$?
 done
 (run_samples chunks ranges scattering sorting) || status=$?
 exit $status
