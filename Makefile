@@ -6,6 +6,7 @@
 # make test-programs   what other packages compute and train, in the same environment: 8 GB
 # make test-pocl   kernels on PoCL, another vendor's OpenCL driver for CPUs: 160 MB of packages
 # make test-rusticl   kernels on rusticl, a driver without unified shared memory: 80 MB of packages
+# make test-neo   Intel's GPU driver above a GPU that runs no kernel: 77 MB of packages
 # make test-accelerator   an accelerator beside the CPU, an emulation of an FPGA: 300 MB of packages
 # make test-compilers   kernels by the compilers of Intel's, NVIDIA's and AMD's GPUs: 250 MB of packages
 # make test-oclgrind   kernels on a simulator that finds races: 50 MB of packages
@@ -56,11 +57,11 @@ IGNORES := $(if $(findstring $(firstword $(SERIES)),$(TORCH)),,--no-warn-unused-
 # The OpenCL layers.
 LAYERS := xpurt/opencl_layer xpurt/accelerator_layer/layer xpurt/virtual_gpu/layer \
     xpurt/usm_on_svm/layer xpurt/launch_recorder/layer
-CPP := $(shell find xpurt/csrc $(LAYERS) xpurt/include tests/cpp_extension tests/accelerators -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
+CPP := $(shell find xpurt/csrc $(LAYERS) xpurt/include tests/cpp_extension tests/accelerators tests/neo -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
 # A folder is newer than the extension when a source was added or removed.
 CPP_FOLDERS := $(shell find xpurt/csrc $(LAYERS) -type d 2>/dev/null)
 
-.PHONY: demo test test-rest test-quick matrix test-all test-bystander test-cuda test-pocl test-rusticl test-compilers test-oclgrind test-accelerator test-programs sanitize mutants lint bench docs \
+.PHONY: demo test test-rest test-quick matrix test-all test-bystander test-cuda test-pocl test-rusticl test-neo test-compilers test-oclgrind test-accelerator test-programs sanitize mutants lint bench docs \
     clean install wheels release-check
 .DEFAULT_GOAL := demo
 
@@ -93,6 +94,9 @@ test-pocl: $(STAMPS)/tools install
 
 test-rusticl: $(STAMPS)/tools install
 	PYTHON=$(BIN)/python tests/rusticl.sh $(ARGS)
+
+test-neo: $(STAMPS)/tools install
+	PYTHON=$(BIN)/python tests/neo.sh $(ARGS)
 
 test-accelerator: $(STAMPS)/tools install
 	PYTHON=$(BIN)/python tests/accelerator.sh $(ARGS)

@@ -1,6 +1,6 @@
-# For tests/pocl.sh and tests/rusticl.sh, which source it: an OpenCL driver from Debian's
-# packages, with the C library that it is linked with, unpacked into a folder once. Nothing
-# is installed, and no rights of root are needed. They set these first:
+# For tests/pocl.sh, tests/rusticl.sh and tests/neo.sh, which source it: an OpenCL driver
+# from Debian's packages, with the C library that it is linked with, unpacked into a folder
+# once. Nothing is installed, and no rights of root are needed. They set these first:
 #
 #   name      what messages call the driver
 #   package   the packages of Debian, which bring the others

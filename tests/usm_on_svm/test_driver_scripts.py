@@ -1,4 +1,4 @@
-"""What tests/pocl.sh and tests/rusticl.sh print where they can't run."""
+"""What tests/pocl.sh, tests/rusticl.sh and tests/neo.sh print where they can't run."""
 
 import os
 import subprocess
@@ -34,7 +34,11 @@ def folder_of_tools(folder: Path, **tools: str) -> Path:
 
 @pytest.mark.parametrize(
     ("script", "variable", "driver"),
-    [("pocl.sh", "POCL_DIR", "PoCL"), ("rusticl.sh", "RUSTICL_DIR", "rusticl")],
+    [
+        ("pocl.sh", "POCL_DIR", "PoCL"),
+        ("rusticl.sh", "RUSTICL_DIR", "rusticl"),
+        ("neo.sh", "NEO_DIR", "NEO"),
+    ],
 )
 def test_names_the_tool_that_is_missing(
     script: str, variable: str, driver: str, tmp_path: Path
