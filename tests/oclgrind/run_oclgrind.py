@@ -79,6 +79,9 @@ def tell(check: KernelCheck) -> None:
     print(f"kernels whose results differ: {len(check.differing)}")
     for kernel, count in sorted(check.differing.items()):
         print(f"    {kernel}: {count}")
+    print(f"kernels whose results are rounded otherwise: {len(check.rounded)}")
+    for kernel, count in sorted(check.rounded.items()):
+        print(f"    {kernel}: {count}")
     print(f"faults: {len(check.faults)}")
     for fault in check.faults:
         reason = KNOWN.get(fault.kernel, "")

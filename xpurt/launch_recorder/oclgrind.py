@@ -4,7 +4,8 @@ accesses out of bounds and uses of what was never written (Price and McIntosh-Sm
 
 Run as a program, with Oclgrind's library, its log and the files of launches as arguments;
 it prints a line of JSON for each launch. A process of its own: the simulator may crash,
-and no other driver shares its libraries.
+and no other driver shares its libraries. It ends before the last launch if the simulator
+has found so many errors that it tells no more.
 """
 
 import ctypes
@@ -17,16 +18,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from xpurt.launch_recorder.launches import Launch, read_launch
+    from xpurt.launch_recorder.results import Difference, difference, start_of
 else:
     from launches import Launch, read_launch
+    from results import Difference, difference, start_of
 
 DEVICE_OF_ANY_TYPE = 0xFFFFFFFF
 BUILD_LOG = 0x1183
 READ_WRITE, COPY_HOST = 1 << 0, 1 << 5
+MAP_READ = 1 << 0
 REGION = 0x1220
+ARGUMENT_TYPE = 0x1198
+TYPEDEF = re.compile(r"\btypedef (\w+) (\w+);")
 # With its optimizations Oclgrind 21.10 meets intrinsics of LLVM that it does not have.
-OPTIONS = "-cl-std=CL1.2 -cl-opt-disable"
+OPTIONS = "-cl-std=CL1.2 -cl-opt-disable -cl-kernel-arg-info"
 STANDARD = re.compile(r"-cl-std=\S+")
+
+
+TOO_MANY = "suppressing further errors"
 
 
 class Refused(Exception):
@@ -41,6 +50,7 @@ class Simulator:
             *("Buffer", "SubBuffer"),
         ):
             getattr(self.cl, f"clCreate{name}").restype = c_void_p
+        self.cl.clEnqueueMapBuffer.restype = c_void_p
         platform, self.device = c_void_p(), c_void_p()
         self.cl.clGetPlatformIDs(1, byref(platform), None)
         types = c_ulong(DEVICE_OF_ANY_TYPE)
@@ -76,8 +86,8 @@ class Simulator:
             raise Refused(f"does not build: {log.value.decode()[:400]}")
         return program
 
-    def run(self, launch: Launch) -> bool:
-        """Whether the memory is as it was after the launch that was recorded."""
+    def run(self, launch: Launch) -> Difference:
+        """In which way the memory is not as it was after the launch that was recorded."""
         if not launch.program:
             raise Refused("no source: the program was made from a binary")
         if any(each.kind == "outside" for each in launch.arguments):
@@ -86,27 +96,59 @@ class Simulator:
             raise Refused("more than 64 MiB")
         program = self.program(launch.path.with_name(f"{launch.program}.cl"))
         kernel = c_void_p(self.cl.clCreateKernel(program, launch.kernel.encode(), None))
-        buffers = self._buffers(launch)
+        starts = [start_of(each) for each in launch.allocations]
+        buffers = self._buffers(launch, starts)
         self._set_arguments(kernel, launch, buffers)
         self._launch(kernel, launch)
-        return self._is_same(launch, buffers)
+        ends = self._bytes(launch, buffers)
+        elements = self._elements(kernel, launch)
+        rows = zip(launch.allocations, starts, ends, elements, strict=True)
+        found = {difference(*row) for row in rows}
+        return "other" if "other" in found else "rounded" if "rounded" in found else ""
 
-    def _buffers(self, launch: Launch) -> list[c_void_p]:
-        """Of allocations; what nobody wrote has no value. They are never released: for
-        Oclgrind 21.10 a later one at the same address has the values of an earlier one.
+    def _elements(self, kernel: c_void_p, launch: Launch) -> list[str]:
+        """The types that the kernel has for allocations; empty where it has several."""
+        found: list[set[str]] = [set() for _ in launch.allocations]
+        typedefs = {new: old for old, new in TYPEDEF.findall(self._source(launch))}
+        for index, each in enumerate(launch.arguments):
+            if each.kind == "memory":
+                name = ctypes.create_string_buffer(256)
+                self.cl.clGetKernelArgInfo(
+                    kernel, index, ARGUMENT_TYPE, c_size_t(len(name)), name, None
+                )
+                element = name.value.decode().removesuffix("*").strip()
+                found[each.allocation].add(typedefs.get(element, element))
+        return [each.pop() if len(each) == 1 else "" for each in found]
+
+    def _source(self, launch: Launch) -> str:
+        return launch.path.with_name(f"{launch.program}.cl").read_text()
+
+    def _buffers(self, launch: Launch, starts: list[bytes]) -> list[c_void_p]:
+        """Of allocations. They are never released: for Oclgrind 21.10 a later one at the
+        same address has the values of an earlier one.
         """
         return [
-            c_void_p(
-                self.cl.clCreateBuffer(
-                    self.context,
-                    c_ulong(READ_WRITE | (COPY_HOST if each.is_written else 0)),
-                    c_size_t(each.size),
-                    each.before if each.is_written else None,
-                    None,
-                )
-            )
-            for each in launch.allocations
+            self._buffer(start, each.is_written)
+            for each, start in zip(launch.allocations, starts, strict=True)
         ]
+
+    def _buffer(self, start: bytes, is_written: bool) -> c_void_p:
+        flags = c_ulong(READ_WRITE | (COPY_HOST if is_written else 0))
+        size, content = c_size_t(len(start)), start if is_written else None
+        buffer = c_void_p(
+            self.cl.clCreateBuffer(self.context, flags, size, content, None)
+        )
+        if not is_written:
+            # What is written through a map for reading has no value for the simulator.
+            begin = self.cl.clEnqueueMapBuffer(
+                *(self.queue, buffer, 1, c_ulong(MAP_READ), c_size_t(0), size),
+                *(0, None, None, None),
+            )
+            ctypes.memmove(begin, start, len(start))
+            self.cl.clEnqueueUnmapMemObject(
+                self.queue, buffer, c_void_p(begin), 0, None, None
+            )
+        return buffer
 
     def _set_arguments(
         self, kernel: c_void_p, launch: Launch, buffers: list[c_void_p]
@@ -157,16 +199,16 @@ class Simulator:
             raise Refused(f"launch: error {error}")
         self.cl.clFinish(self.queue)
 
-    def _is_same(self, launch: Launch, buffers: list[c_void_p]) -> bool:
-        same = True
+    def _bytes(self, launch: Launch, buffers: list[c_void_p]) -> list[bytes]:
+        found = []
         for each, buffer in zip(launch.allocations, buffers, strict=True):
-            found = ctypes.create_string_buffer(each.size)
+            into = ctypes.create_string_buffer(each.size)
             size = c_size_t(each.size)
             self.cl.clEnqueueReadBuffer(
-                self.queue, buffer, 1, c_size_t(0), size, found, 0, None, None
+                self.queue, buffer, 1, c_size_t(0), size, into, 0, None, None
             )
-            same &= found.raw == each.after or not each.is_written
-        return same
+            found.append(into.raw)
+        return found
 
 
 def main(library: str, log: str, *paths: str) -> None:
@@ -175,9 +217,9 @@ def main(library: str, log: str, *paths: str) -> None:
     for each in map(Path, paths):
         launch = read_launch(each)
         print(json.dumps({"begins": each.name}), flush=True)
-        refusal, is_same = "", False
+        refusal, differs = "", ""
         try:
-            is_same = simulator.run(launch)
+            differs = simulator.run(launch)
         except Refused as error:
             refusal = str(error)
         said = Path(log).read_text(errors="replace") if Path(log).exists() else ""
@@ -185,11 +227,13 @@ def main(library: str, log: str, *paths: str) -> None:
             "launch": each.name,
             "kernel": launch.kernel,
             "refusal": refusal,
-            "is_same": is_same,
+            "differs": differs,
             "said": said[read:],
         }
-        read = len(said)
         print(json.dumps(result), flush=True)
+        if TOO_MANY in said[read:]:
+            break
+        read = len(said)
 
 
 if __name__ == "__main__":

@@ -35,13 +35,13 @@ DEVICE: Final = {
 SIMULATOR: Final = {
     "OCLGRIND_DATA_RACES": "1",
     "OCLGRIND_UNINITIALIZED": "1",
-    "OCLGRIND_MAX_ERRORS": "20",
+    "OCLGRIND_MAX_ERRORS": "200",
     "OCLGRIND_MAX_WGSIZE": "1024",
     "OCLGRIND_GLOBAL_MEM_SIZE": str(16 << 30),
 }
 _KINDS: Final[tuple[tuple[str, FaultKind], ...]] = (
     ("data race", "race"),
-    ("Uninitialized", "uninitialized"),
+    ("ninitialized", "uninitialized"),  # also "Controlflow depends on uninitialized"
     ("Invalid read", "out of bounds"),
     ("Invalid write", "out of bounds"),
     ("Index", "out of bounds"),
@@ -75,14 +75,16 @@ class KernelCheck:
     """faults: one of each kind, kernel and line.
     launches: how many were launched.
     not_run: what the simulator could not run, and how many launches of it.
-    differing: kernels whose results in the simulator are other bits, as by a race, or by
-        functions that round in another way.
+    differing: kernels whose results in the simulator are others, as by a race.
+    rounded: kernels whose floating-point results differ by less than a hundred-thousandth
+        of the largest: devices round functions and sums of products in different ways.
     """
 
     faults: list[KernelFault]
     launches: int
     not_run: dict[str, int]
     differing: dict[str, int]
+    rounded: dict[str, int]
 
 
 def check_kernels(
@@ -236,6 +238,7 @@ def _summary(
     faults: dict[tuple[str, str, str], KernelFault] = {}
     not_run: Counter[str] = Counter()
     differing: Counter[str] = Counter()
+    rounded: Counter[str] = Counter()
     for number, path in enumerate(paths):
         result = results[path.name]
         if result["refusal"]:
@@ -243,9 +246,10 @@ def _summary(
             continue
         for fault in faults_in(result["said"], number):
             faults.setdefault((fault.kind, fault.kernel, fault.line), fault)
-        if not result["is_same"]:
-            differing[result["kernel"]] += 1
-    return KernelCheck(list(faults.values()), len(paths), not_run, differing)
+        if result["differs"]:
+            counter = rounded if result["differs"] == "rounded" else differing
+            counter[result["kernel"]] += 1
+    return KernelCheck(list(faults.values()), len(paths), not_run, differing, rounded)
 
 
 def faults_in(said: str, launch: int) -> Iterator[KernelFault]:

@@ -1,0 +1,62 @@
+"""Which differences of what launches wrote are found."""
+
+import struct
+import sys
+
+import pytest
+
+from xpurt.launch_recorder import SIMULATOR
+from xpurt.launch_recorder.launches import Allocation
+
+sys.path.insert(0, str(SIMULATOR.parent))  # it imports what is beside it
+from results import difference, is_same
+
+
+def floats(*numbers: float) -> bytes:
+    return struct.pack(f"{len(numbers)}f", *numbers)
+
+
+def recorded(after: bytes, before: bytes = b"", is_written: bool = True) -> Allocation:
+    return Allocation(len(after), is_written, before or bytes(len(after)), after)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "found"),
+    [
+        ((1, 100), ""),
+        ((1.0001, 100), "rounded"),
+        ((1.01, 100), "other"),
+        ((float("nan"), 100), "other"),
+    ],
+)
+def test_rounding(numbers: tuple[float, float], found: str) -> None:
+    memory = recorded(floats(1, 100))
+    assert difference(memory, bytes(8), floats(*numbers), "float") == found
+
+
+def test_whole_numbers_are_not_rounded() -> None:
+    memory = recorded(struct.pack("q", 1 << 40))
+    assert difference(memory, bytes(8), struct.pack("q", (1 << 40) + 1), "long") == (
+        "other"
+    )
+
+
+def test_nan_and_infinity_are_themselves() -> None:
+    memory = recorded(floats(float("inf"), float("nan")))
+    end = struct.pack("fI", float("inf"), 0x7FC00001)
+    assert difference(memory, bytes(8), end, "float") == "rounded"
+    assert difference(memory, bytes(8), floats(1, 1), "float") == "other"
+
+
+@pytest.mark.parametrize(
+    ("end", "same"),
+    [
+        (b"\5\7", True),  # the second byte is not written
+        (b"\5\2", False),  # it is, here
+        (b"\7\7", False),  # the first is not
+    ],
+)
+def test_memory_that_nothing_wrote(end: bytes, same: bool) -> None:
+    memory = recorded(b"\5\1", b"\0\1", is_written=False)
+    assert is_same(memory, b"\7\7", end) == same
+    assert (difference(memory, b"\7\7", end, "") == "") == same
