@@ -3,9 +3,10 @@
     OCLGRIND=liboclgrind-rt.so python tests/oclgrind/run_oclgrind.py [--ops NAME ...]
         [--sample N] [--spoilt N]
 
-The launches are recorded on a strict virtual GPU, and each is replayed. The exit status
-is 1 if a kernel has a fault that is not known, or other results, or does not run. --spoilt N then spoils N of the
-kernels, one at a time, and replays their launches: 95 of 100 have to be found.
+The launches are recorded on a strict virtual GPU, and each is replayed. The exit status is
+1 if a kernel has a fault that is not known, or other results, or does not run. --spoilt N
+then spoils N of the kernels, one change in each, and replays their launches: 95 of 100 have
+to be found. A change counts if a plain device sees it (spoilt.py).
 """
 
 import argparse

@@ -103,11 +103,12 @@ def check_kernels(
         assert not check.faults, check.faults
 
     Found are races between work-items, accesses outside of a tensor's memory, values
-    that are used and that nothing wrote, and barriers that not all work-items of a group
-    reach. The process has a virtual GPU (`virtual_gpu`) with OpenCL 1.2 and neither
-    sub-groups nor half precision; each launch is recorded there with its memory, and
-    replayed on Oclgrind (Price and McIntosh-Smith, IWOCL 2015), a simulator that is some
-    thousand times slower than a device: take small tensors.
+    that are used and that nothing wrote, barriers that not all work-items of a group
+    reach, and results that differ from those of the process. The process has a virtual
+    GPU (`virtual_gpu`) with OpenCL 1.2 and neither sub-groups nor half precision; each
+    launch is recorded there with its memory, and replayed on Oclgrind (Price and
+    McIntosh-Smith, IWOCL 2015), a simulator that is some thousand times slower than a
+    device: take small tensors.
 
     function, arguments: of a module that another process can import, as for
         ``multiprocessing``; what they draw or read is up to them.
