@@ -5,7 +5,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -139,11 +139,34 @@ def nvidia_figures(told: str) -> list[Figures]:
     ]
 
 
+# From OpenCL C 2.0 on clang declares these for pointers without an address space alone,
+# and libclc defines them for pointers with one.
+_MISSING_IN_LIBCLC = """\
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+float __attribute__((overloadable)) vload_half(size_t i, const half* p) { return p[i]; }
+void __attribute__((overloadable)) vstore_half_rte(float value, size_t i, half* p) {
+  p[i] = value;
+}
+"""
+
+
 def _amd(program: Program, chip: str) -> list[Figures]:
+    if "-cl-std=CL1" not in program.options:
+        program = replace(program, source=_MISSING_IN_LIBCLC + program.source)
     with tempfile.TemporaryDirectory() as folder:
         library = _bitcode("amdgcn--amdhsa")
         target = ("-target", "amdgcn-amd-amdhsa", f"-mcpu={chip}")
-        return amd_figures(_clang(program, Path(folder), *target, *library).read_text())
+        text = _clang(program, Path(folder), *target, *library).read_text()
+    if missing := undefined_functions(text):
+        raise DoesNotCompile(f"no library has {', '.join(sorted(missing))}")
+    return amd_figures(text)
+
+
+def undefined_functions(text: str) -> set[str]:
+    """Those that AMD's assembler's text calls. Registers are saved around a call."""
+    return set(re.findall(r"(\w+)@rel32@lo", text)) - set(
+        re.findall(r"^(\w+):", text, flags=re.M)
+    )
 
 
 def amd_figures(text: str) -> list[Figures]:

@@ -6,7 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chips import CHIPS, DoesNotCompile, Figures, amd_figures, nvidia_figures, zeinfo
+from chips import (
+    CHIPS,
+    DoesNotCompile,
+    Figures,
+    amd_figures,
+    nvidia_figures,
+    undefined_functions,
+    zeinfo,
+)
 from recorded_programs import Program, record
 from run_compilers import Result, compiled, faults, table, unused
 
@@ -77,6 +85,16 @@ def test_figures_of_nvidia() -> None:
 
 def test_figures_of_amd() -> None:
     assert amd_figures(AMD) == [Figures("rows", 18, 12, 512, 32, 64)]
+
+
+def test_a_function_that_no_library_has_is_found() -> None:
+    text = """
+here:
+  s_add_u32 s0, s0, here@rel32@lo+4
+  s_add_u32 s0, s0, _Z3expf@rel32@lo+4
+  s_addc_u32 s1, s1, _Z3expf@rel32@hi+12
+"""
+    assert undefined_functions(text) == {"_Z3expf"}
 
 
 def results(spilled: int = 0, error: str = "") -> list[Result]:

@@ -79,7 +79,9 @@ def test_a_bound_that_is_met_exactly_is_equivalent(tmp_path: Path) -> None:
 
 
 @needs_driver
-@pytest.mark.skipif("OCLGRIND" not in os.environ, reason="make test-oclgrind")
+@pytest.mark.skipif(
+    "OCLGRIND" not in os.environ, reason="needs Oclgrind: make test-oclgrind"
+)
 def test_spoilt_kernels_are_found(tmp_path: Path) -> None:
     output(ADD.format(size=100), fresh=True, **recording(tmp_path))
     assert spoil_and_check(tmp_path, os.environ["OCLGRIND"], 3) == (1, 1)
