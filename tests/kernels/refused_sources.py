@@ -3,7 +3,6 @@ function of OpenCL C or a word of an extension, and a macro with a variable numb
 arguments."""
 
 import re
-from functools import cache
 
 from kernels.declared_names import declared_names, functions_of_opencl
 from xpurt import _C
@@ -24,16 +23,11 @@ def is_refused(text: str) -> bool:
     return bool(declared_names(text) & taken or VARIADIC_MACRO.search(text))
 
 
-@cache
-def _is_refused(text: str) -> bool:
-    return is_refused(text)
-
-
 def make_checked_source(key: str, device: DeviceTraits) -> tuple[str, str]:
     """As make_source of the registration. A source that is in the cache of kernels is not
     made: it was checked when it was new."""
     entry, text = make_source(key, device)
-    assert not _is_refused(text), f"compilers refuse a name in {entry}:\n{text}"
+    assert not is_refused(text), f"compilers refuse a name in {entry}:\n{text}"
     return entry, text
 
 

@@ -16,7 +16,7 @@ from xpurt.launch_recorder.launches import Argument, Launch, read_launch
 
 sys.path.insert(0, str(SIMULATOR.parent))  # it imports what is beside it
 from oclgrind import Refused, Simulator
-from results import is_same
+from results import difference
 
 GUARD = 1 << 16  # bytes before and behind each allocation
 # What guards and memory without a value are full of: as floats large, and negative.
@@ -61,7 +61,8 @@ class PlainDevice(Simulator):
         ):
             return "it writes outside of its memory"
         ends = [each.raw[GUARD:-GUARD] for each in memory]
-        same = all(map(is_same, launch.allocations, starts, ends))
+        rows = zip(launch.allocations, starts, ends, strict=True)
+        same = not any(difference(*row, element="") for row in rows)
         return "" if same else "it writes other bytes"
 
     def _set(

@@ -28,16 +28,12 @@ def start_of(recorded: Allocation) -> bytes:
     return bytes(each ^ 0xFF for each in recorded.after)
 
 
-def is_same(recorded: Allocation, start: bytes, end: bytes) -> bool:
-    """Whether each byte that the recorded launch or this one wrote is as recorded. The
-    others differ where nothing wrote them before."""
-    return end == recorded.after or _expected(recorded, start, end) == end
-
-
 def difference(
     recorded: Allocation, start: bytes, end: bytes, element: str
 ) -> Difference:
-    """element: the type of numbers in OpenCL C; those of FORMATS may be rounded."""
+    """Of the bytes that the recorded launch or this one wrote; the others differ where
+    nothing wrote them before. element: the type of numbers in OpenCL C; those of FORMATS
+    may be rounded."""
     expected = _expected(recorded, start, end)
     if end == expected:
         return ""

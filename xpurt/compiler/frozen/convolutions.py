@@ -19,7 +19,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Graph, GraphModule, Node
 
 from xpurt.compiler.frozen.epilogues import Epilogue, epilogue_of
@@ -28,7 +27,7 @@ from xpurt.compiler.frozen.weights import (
     packed_weight,
     packing_operands,
 )
-from xpurt.compiler.graph_nodes import call, call_now, constant
+from xpurt.compiler.graph_nodes import call, call_now
 from xpurt.functional.convolutions import (
     CHANNELS_LAST,
     CONTIGUOUS,
@@ -129,7 +128,8 @@ def _replace(graph: GraphModule, of: _Convolution, images: "_Images") -> bool:
         input = images.in_format(of.input, taken)
         other = None if after.other is None else images.in_format(after.other, made)
         if _takes_winograd(of, after, formats):
-            weight, relu = _transformed(graph, of), after.activation.name == "relu"
+            pack, relu = pack_winograd_weight, after.activation.name == "relu"
+            weight = packed_weight(graph, pack, (of.constant,), of.weight, of.node)
             op = torch.ops.xpurt.winograd_conv2d.default
             arguments = (input, weight, of.bias, other, of.padding, relu)
         else:
@@ -153,15 +153,6 @@ def _takes_winograd(
             Geometry(stride, padding, dilation, of.groups),
             of.input.meta["val"],
         )
-    )
-
-
-def _transformed(graph: GraphModule, of: _Convolution) -> Node:
-    """The weight of Winograd's algorithm as a constant of the graph."""
-    with unset_fake_temporarily():
-        made = pack_winograd_weight(of.constant)
-    return constant(
-        graph, f"_winograd_{of.weight.target}_{of.node.name}", made, of.node
     )
 
 

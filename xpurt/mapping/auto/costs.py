@@ -9,11 +9,13 @@ added), and corrects it by times of the running program
 (csrc/schedule/planning/learned_cost.h).
 """
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
+from typing import Final
 
 from xpurt import _C, kernels
 from xpurt.mapping.devices import PhysicalDevice
 from xpurt.mapping.resolve import Placement
+from xpurt.mapping.spec import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +40,16 @@ class DeviceCost:
         return astuple(self)
 
 
-# Per compute unit: a core of a CPU with its share of the memory's bandwidth, a
-# sub-slice or multiprocessor of a GPU. Orders of magnitude, not measurements. Of an
-# accelerator less is known: what builds OpenCL C while a program runs, as the emulation
-# of an FPGA does, computes on processors (measured: 9,200 and 64,000 per unit, 30 us to
-# launch, 22 us to copy; Intel Xeon with AVX-512, 2026-11-29).
-_CPU_BYTES_PER_US = 5_000.0
-_CPU_FLOPS_PER_US = 50_000.0
-_GPU_BYTES_PER_US = 10_000.0
-_GPU_FLOPS_PER_US = 100_000.0
-
-_PCI_BYTES_PER_US = 8_000.0
-_HOST_BYTES_PER_US = 5_000.0
+# Bytes and operations are per compute unit: a core of a CPU with its share of the memory's
+# bandwidth, a sub-slice or multiprocessor of a GPU. Orders of magnitude, not measurements.
+# Of an accelerator less is known: what builds OpenCL C while a program runs, as the
+# emulation of an FPGA does, computes on processors (measured: 9,200 and 64,000 per unit,
+# 30 us to launch, 22 us to copy; Intel Xeon with AVX-512, 2026-11-29).
+_NOT_CALIBRATED: Final[dict[Kind, DeviceCost]] = {
+    "cpu": DeviceCost(10.0, 5_000.0, 50_000.0, 5.0, 5_000.0),
+    "gpu": DeviceCost(15.0, 10_000.0, 100_000.0, 15.0, 8_000.0),
+    "accelerator": DeviceCost(30.0, 5_000.0, 50_000.0, 20.0, 8_000.0),
+}
 
 
 def install_costs(placement: Placement) -> None:
@@ -88,26 +88,9 @@ def device_cost(
             copy_bytes_per_us=rates.copy_bytes_per_us,
         )
     units = float(max(device.compute_units, 1))
-    if device.kind == "cpu":
-        return DeviceCost(
-            launch_us=10.0,
-            bytes_per_us=_CPU_BYTES_PER_US * units,
-            flops_per_us=_CPU_FLOPS_PER_US * units,
-            copy_launch_us=5.0,
-            copy_bytes_per_us=_HOST_BYTES_PER_US,
-        )
-    if device.kind == "accelerator":
-        return DeviceCost(
-            launch_us=30.0,
-            bytes_per_us=_CPU_BYTES_PER_US * units,
-            flops_per_us=_CPU_FLOPS_PER_US * units,
-            copy_launch_us=20.0,
-            copy_bytes_per_us=_PCI_BYTES_PER_US,
-        )
-    return DeviceCost(
-        launch_us=15.0,
-        bytes_per_us=_GPU_BYTES_PER_US * units,
-        flops_per_us=_GPU_FLOPS_PER_US * units,
-        copy_launch_us=15.0,
-        copy_bytes_per_us=_PCI_BYTES_PER_US,
+    cost = _NOT_CALIBRATED[device.kind]
+    return replace(
+        cost,
+        bytes_per_us=cost.bytes_per_us * units,
+        flops_per_us=cost.flops_per_us * units,
     )
