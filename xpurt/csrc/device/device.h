@@ -51,6 +51,12 @@ struct Ordinal {
   size_t home = 0;  // position in `devices` of the device that holds home copies
 
   PhysicalDevice& home_device() const { return *devices[home]; }
+  // Whether it is one CPU device, whose memory the host reads in place.
+  bool is_host() const {
+    return devices.size() == 1 && home_device().is_cpu && home_device().host_accessible;
+  }
+  // The same, and its kernels use any memory of the host.
+  bool shares_memory_with_host() const { return is_host() && home_device().system_usm; }
 };
 
 struct Placement {

@@ -23,13 +23,6 @@ namespace {
 std::atomic<bool> on_in_process{false};
 thread_local Lazy on_here = Lazy::unset;
 
-// Whether the ordinal is a single CPU device that works in the host's memory.
-bool is_shared_memory(const Ordinal& ordinal) {
-  const PhysicalDevice& home = ordinal.home_device();
-  return ordinal.devices.size() == 1 && home.is_cpu && home.host_accessible &&
-         home.system_usm;
-}
-
 // Whether only this tensor, and lazy copies of it, use the memory. Views and DLPack
 // hold a reference to the storage, numpy and share() fix its size, and borrowed memory
 // has a context.
@@ -56,7 +49,7 @@ std::optional<at::Tensor> lazily(const at::Tensor& self, c10::Device device) {
   c10::DeviceIndex index = up ? device.index() : self.device().index();
   if (index < 0) index = current_device();
   c10::StorageImpl& storage = *self.storage().unsafeGetStorageImpl();
-  if (!is_shared_memory(ordinal(index)) || self.storage().use_count() != 1 ||
+  if (!ordinal(index).shares_memory_with_host() || self.storage().use_count() != 1 ||
       !is_unknown(storage) || capture_is_underway()) {
     return std::nullopt;
   }

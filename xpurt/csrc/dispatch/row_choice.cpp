@@ -298,6 +298,7 @@ void SampleTimer::done() {
     ends_us = stream_.wait_for_each(&now_us);
   } else {
     stream_.wait();
+    pass_time_of(candidate_of(*run_.decision, stream_.ordinal()));
   }
   const double end_us = now_us(), us = end_us - begin_us_;
   if (pages_given() > pages_ && discard_sample(*run_.decision)) return;

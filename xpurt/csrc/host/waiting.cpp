@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "host/blocked_wait.h"
+#include "host/clock.h"
 #include "host/gil.h"
 #include "host/recording_now.h"
 #include "host/worker.h"
@@ -34,10 +35,7 @@ constexpr auto kBlocked = std::chrono::microseconds(50);
 thread_local double blocked_until = 0;
 
 void record_wait(Clock::time_point begin) {
-  const Clock::time_point end = Clock::now();
-  if (end - begin < kBlocked) return;
-  blocked_until =
-      std::chrono::duration<double, std::micro>(end.time_since_epoch()).count();
+  if (Clock::now() - begin >= kBlocked) blocked_until = now_us();
 }
 
 std::atomic<void (*)()> interrupt_check{nullptr};

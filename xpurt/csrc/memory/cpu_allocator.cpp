@@ -105,10 +105,7 @@ c10::DeviceIndex ordinal_of_host() noexcept {
   const Placement* now = installed_placement();
   if (now == nullptr) return -1;
   for (size_t i = 0; i < now->ordinals.size(); ++i) {
-    const Ordinal& each = now->ordinals[i];
-    const PhysicalDevice& home = each.home_device();
-    if (each.devices.size() == 1 && home.is_cpu && home.host_accessible &&
-        home.system_usm) {
+    if (now->ordinals[i].shares_memory_with_host()) {
       return static_cast<c10::DeviceIndex>(i);
     }
   }

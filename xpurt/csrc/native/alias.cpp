@@ -11,11 +11,6 @@ bool host_reads(c10::DeviceIndex index) {
   return ordinal(index).home_device().host_accessible;
 }
 
-bool is_host(c10::DeviceIndex index) {
-  const Ordinal& found = ordinal(index);
-  return found.devices.size() == 1 && found.home_device().is_cpu && host_reads(index);
-}
-
 c10::DispatchKeySet host_keys(c10::DispatchKeySet keys) {
   return kXpuToHost(keys);
 }

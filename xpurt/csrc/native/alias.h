@@ -27,9 +27,6 @@ c10::DispatchKeySet host_keys(c10::DispatchKeySet keys);
 // Whether native kernels use tensors of xpu:index in place.
 bool host_reads(c10::DeviceIndex index);
 
-// Whether xpu:index is one CPU device, whose memory the host reads in place.
-bool is_host(c10::DeviceIndex index);
-
 // Whether a tensor is only sizes and strides over one storage.
 inline bool is_plain(c10::DispatchKeySet keys) {
   constexpr c10::DispatchKeySet others(

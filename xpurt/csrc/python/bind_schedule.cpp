@@ -155,6 +155,10 @@ void bind_schedule(py::module_& m) {
       "measured to be faster there; None ends it. See Note [Baseline].");
   testing.def("stop_clock", &stop_clock, py::arg("us"),
               "The scheduler's clock stands at this time; None: it runs.");
+  testing.def("pretend_times", &pretend_times, py::arg("us"),
+              "The scheduler's clock stands, and goes on by so many microseconds with "
+              "each timed call that is not divided, by position, behind them PyTorch's "
+              "kernel. Empty: it runs.");
   testing.def(
       "left_out_us", [] { return left_out_us(ordinal(-1)); },
       "Microseconds in which the program had waited and gave no work to the devices of "

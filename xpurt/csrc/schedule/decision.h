@@ -57,6 +57,11 @@ struct Decision {
   }
 };
 
+// The candidate that runs the call: a position, or behind them the native kernel.
+inline size_t candidate_of(const Decision& decision, const Ordinal& devices) {
+  return decision.native ? devices.devices.size() : decision.position;
+}
+
 // Chooses the candidate that runs the call, and whether the call is a timed sample. A
 // choice that is cached is reused on several devices: see Note [Cached choices]. On one
 // device the caller looks it up before.

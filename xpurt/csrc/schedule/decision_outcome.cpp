@@ -79,8 +79,7 @@ bool discard_sample(const Decision& decision) {
 
 void record_call_time(const Decision& decision, Stream& stream, double us,
                       double stall_us) {
-  const size_t candidate =
-      decision.native ? stream.ordinal().devices.size() : decision.position;
+  const size_t candidate = candidate_of(decision, stream.ordinal());
   us += decision.native ? learning_bias().native : learning_bias().kernel;
   std::lock_guard<Mutex> lock(scheduler_mutex());
   if (!is_current(decision)) return;

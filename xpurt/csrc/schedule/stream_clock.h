@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "host/api.h"
+#include "host/clock.h"
 #include "host/mutex.h"
 #include "schedule/dependences.h"
 #include "schedule/planning/backlog.h"
@@ -17,11 +17,11 @@ namespace xpurt {
 // the GIL.
 Mutex& scheduler_mutex();
 
-// Microseconds of a steady clock.
-XPURT_API double now_us() noexcept;
-
-// For tests: the clock stands at `us`, which is not negative; none: it runs.
-void stop_clock(std::optional<double> us) noexcept;
+// For tests: the clock stands, and goes on by `us[candidate]` with each timed call that
+// is not divided. Empty: it runs.
+void pretend_times(std::vector<double> us);
+// A timed call of the candidate has ended.
+void pass_time_of(size_t candidate);
 
 // The clock of one stream. Under the mutex.
 struct StreamClock {
