@@ -41,12 +41,18 @@ class Figures:
 @dataclass(frozen=True, slots=True)
 class Chip:
     """kind: what it has less of than the CPU's driver. Chips of one kind have the same
-    sources."""
+    sources. full_registers: the most registers of a work-item, on Intel's of a thread, with
+    which a compute unit holds as many of them as it can."""
 
     name: str
     vendor: str
     compile: Callable[[Program, str], list[Figures]]
     kind: Mapping[str, str]
+    full_registers: int
+
+    def occupancy(self, figures: Figures) -> float:
+        """The part of a compute unit's threads that registers leave to the kernel."""
+        return min(1.0, self.full_registers / max(figures.registers, 1))
 
     def figures(self, program: Program) -> list[Figures]:
         """Raises DoesNotCompile."""
@@ -54,19 +60,36 @@ class Chip:
 
 
 def _intel(program: Program, chip: str) -> list[Figures]:
+    with tempfile.TemporaryDirectory() as folder:
+        return zeinfo(_built(program, chip, Path(folder)).read_bytes())
+
+
+def intel_assembly(program: Program, chip: str, kernel: str) -> tuple[str, int]:
+    """The instructions of a kernel, and the work-items that run together."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        binary = _built(program, chip, folder)
+        (figures,) = zeinfo(binary.read_bytes())
+        _ocloc("disasm", "-file", binary, "-dump", folder / "parts", "-device", chip)
+        return (folder / "parts" / f".text.{kernel}.asm").read_text(), figures.lanes
+
+
+def _built(program: Program, chip: str, folder: Path) -> Path:
+    _ocloc(
+        *("compile", "-file", program.written_to(folder), "-device", chip),
+        *("-options", program.options, "-out_dir", folder),
+        *("-output", "made", "-output_no_suffix"),
+    )
+    (made,) = folder.glob("made*.bin")
+    return made
+
+
+def _ocloc(*arguments: str | Path) -> None:
     root = PACKAGES / "intel" / "root"
     libraries = root / _LIBRARIES
     (ocloc,) = (root / "usr" / "bin").glob("ocloc-*")
-    with tempfile.TemporaryDirectory() as folder:
-        source = program.written_to(Path(folder))
-        command = [
-            *(libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, ocloc),
-            *("compile", "-file", source, "-device", chip, "-options", program.options),
-            *("-out_dir", folder, "-output", "made", "-output_no_suffix"),
-        ]
-        _run(command)
-        (made,) = Path(folder).glob("made*.bin")
-        return zeinfo(made.read_bytes())
+    command: list[str | Path] = [libraries / "ld-linux-x86-64.so.2", "--library-path"]
+    _run([*command, libraries, ocloc, *arguments])
 
 
 def zeinfo(binary: bytes) -> list[Figures]:
@@ -151,15 +174,19 @@ void __attribute__((overloadable)) vstore_half_rte(float value, size_t i, half* 
 
 
 def _amd(program: Program, chip: str) -> list[Figures]:
+    text = amd_assembly(program, chip)
+    if missing := undefined_functions(text):
+        raise DoesNotCompile(f"no library has {', '.join(sorted(missing))}")
+    return amd_figures(text)
+
+
+def amd_assembly(program: Program, chip: str) -> str:
     if "-cl-std=CL1" not in program.options:
         program = replace(program, source=_MISSING_IN_LIBCLC + program.source)
     with tempfile.TemporaryDirectory() as folder:
         library = _bitcode("amdgcn--amdhsa")
         target = ("-target", "amdgcn-amd-amdhsa", f"-mcpu={chip}")
-        text = _clang(program, Path(folder), *target, *library).read_text()
-    if missing := undefined_functions(text):
-        raise DoesNotCompile(f"no library has {', '.join(sorted(missing))}")
-    return amd_figures(text)
+        return _clang(program, Path(folder), *target, *library).read_text()
 
 
 def undefined_functions(text: str) -> set[str]:
@@ -211,19 +238,21 @@ def _run(command: list[str | Path], **settings: str) -> str:
     return told
 
 
+# A compute unit of NVIDIA's has 65,536 registers for 1,024, 1,536 or 2,048 work-items. A SIMD
+# of AMD's has for each lane 512 for 8 wavefronts (CDNA), or 1,024 or 1,536 for 16 (RDNA).
 CHIPS: Final = (
-    Chip("tgllp", "Intel", _intel, INTEL_WITHOUT_DOUBLES),  # Tiger Lake
-    Chip("dg2", "Intel", _intel, INTEL_WITHOUT_DOUBLES),  # Alchemist
-    Chip("mtl", "Intel", _intel, INTEL_WITHOUT_DOUBLES),  # Meteor Lake
-    Chip("pvc", "Intel", _intel, INTEL),  # Ponte Vecchio
-    Chip("lnl", "Intel", _intel, INTEL),  # Lunar Lake
-    Chip("bmg", "Intel", _intel, INTEL),  # Battlemage
-    *(
-        Chip(name, "NVIDIA", _nvidia, NVIDIA)
-        for name in ("sm_75", "sm_86", "sm_90", "sm_120")
-    ),
-    *(
-        Chip(name, "AMD", _amd, AMD)
-        for name in ("gfx90a", "gfx1030", "gfx1100", "gfx1201")
-    ),
+    Chip("tgllp", "Intel", _intel, INTEL_WITHOUT_DOUBLES, 128),  # Tiger Lake
+    Chip("dg2", "Intel", _intel, INTEL_WITHOUT_DOUBLES, 128),  # Alchemist
+    Chip("mtl", "Intel", _intel, INTEL_WITHOUT_DOUBLES, 128),  # Meteor Lake
+    Chip("pvc", "Intel", _intel, INTEL, 128),  # Ponte Vecchio
+    Chip("lnl", "Intel", _intel, INTEL, 128),  # Lunar Lake
+    Chip("bmg", "Intel", _intel, INTEL, 128),  # Battlemage
+    Chip("sm_75", "NVIDIA", _nvidia, NVIDIA, 64),
+    Chip("sm_86", "NVIDIA", _nvidia, NVIDIA, 42),
+    Chip("sm_90", "NVIDIA", _nvidia, NVIDIA, 32),
+    Chip("sm_120", "NVIDIA", _nvidia, NVIDIA, 42),
+    Chip("gfx90a", "AMD", _amd, AMD, 64),
+    Chip("gfx1030", "AMD", _amd, AMD, 64),
+    Chip("gfx1100", "AMD", _amd, AMD, 96),
+    Chip("gfx1201", "AMD", _amd, AMD, 96),
 )

@@ -22,6 +22,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # of kinds_of_gpus.py
 
 from chips import CHIPS, PACKAGES, Chip, DoesNotCompile, Figures
 from recorded_programs import Program, record
+from work_of_rows import AMD, INTEL, off
 
 HERE = Path(__file__).parent
 KNOWN = HERE / "known_spills.txt"
@@ -48,6 +49,7 @@ SAMPLE = (
         *OPS,
     ),
 )
+ROWS_OF_SAMPLE = ("exp", "gelu", "lgamma", "erfinv", "remainder")
 # Their kernels are spoilt, or for other devices.
 LEFT_OUT = ("test_refused_compiled_kernels", "test_on_small_devices")
 WHOLE = (
@@ -106,20 +108,22 @@ def recorded(chips: Sequence[Chip], is_sample: bool) -> list[tuple[Chip, Program
 def table(results: Sequence[Result]) -> str:
     lines = [
         "| chip | programs | do not compile | kernels that spill | registers: median, most"
-        " | most local memory | work-items together |",
-        "|---|---:|---:|---:|---:|---:|---|",
+        " | occupancy: median, least | most local memory | work-items together |",
+        "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     by_chip: dict[str, list[Result]] = defaultdict(list)
     for each in results:
         by_chip[f"{each.chip.vendor} {each.chip.name}"].append(each)
     for name, of in by_chip.items():
         figures = [figure for each in of for figure in each.figures]
+        occupancy = [of[0].chip.occupancy(each) for each in figures] or [1.0]
         registers = [each.registers for each in figures] or [0]
         lanes = sorted({each.lanes for each in figures})
         lines.append(
             f"| {name} | {len(of)} | {sum(bool(each.error) for each in of)} | "
             f"{sum(each.spilled > 0 for each in figures)} | "
             f"{median(registers):.0f}, {max(registers)} | "
+            f"{median(occupancy):.2f}, {min(occupancy):.2f} | "
             f"{max((each.local for each in figures), default=0)} | "
             f"{', '.join(map(str, lanes))} |"
         )
@@ -186,6 +190,8 @@ def main() -> int:
     found = faults(results)
     if not arguments.sample:
         found += unused(results)
+    if {INTEL, AMD} <= set(arguments.chips):
+        found += off(ROWS_OF_SAMPLE if arguments.sample else None)
     print(*found, sep="\n")
     return 1 if found else 0
 

@@ -17,6 +17,7 @@ from chips import (
 )
 from recorded_programs import Program, record
 from run_compilers import Result, compiled, faults, table, unused
+from work_of_rows import Counted, amd_instructions, intel_instructions, pointwise_rows
 
 ZEINFO = b"""\0ELF\0---
 version:         '1.64'
@@ -119,7 +120,51 @@ def test_a_spill_and_an_error_are_faults(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_table_counts() -> None:
     made = table([*results(spilled=64), *results(error="error")])
-    assert f"| Intel {CHIPS[0].name} | 2 | 1 | 1 | 128, 128 | 0 | 16 |" in made
+    assert (
+        f"| Intel {CHIPS[0].name} | 2 | 1 | 1 | 128, 128 | 1.00, 1.00 | 0 | 16 |"
+        in made
+    )
+
+
+def test_registers_leave_room_for_fewer_threads() -> None:
+    (hopper,) = (each for each in CHIPS if each.name == "sm_90")
+    occupancy = [hopper.occupancy(Figures("", n, 0, 0, 0, 32)) for n in (0, 32, 64)]
+    assert occupancy == [1, 1, 0.5]
+
+
+def test_instructions_are_those_of_a_work_item() -> None:
+    intel = """L0:
+(W)     mov (16|M0)              r127.0<1>:ud  0x0:ud
+        add (32|M0)              r8.0<1>:f     r4.0<0;1,0>:f     r6.0<4;1,0>:f   {I@2}
+(~f2.0) goto (32|M0)                         L4784                  L4784
+L496:
+(W&f0)  mov (1|M0)               r2.0<1>:ud    0x3EA2F983:ud
+        illegal
+"""
+    assert intel_instructions(intel, 32) == 0.5 + 1 + 1 + 0.5
+    amd = """
+other:
+\tv_mov_b32_e32 v0, 0
+\ts_endpgm
+exp_f:
+\ts_load_b32 s0, s[0:1], 0x0
+\tv_add_f32_e32 v0, v0, v1
+\tglobal_store_b32 v[0:1], v0, off
+\tv_exp_f32_e32 v0, v0
+\ts_endpgm
+\tv_nop
+"""
+    assert amd_instructions(amd, "exp_f") == 2
+    assert amd_instructions(amd.replace("v_exp_f32_e32", "s_swappc_b64"), "exp_f") == 0
+
+
+@pytest.mark.parametrize(("flops", "is_off"), [(20, False), (9, True), (41, True)])
+def test_a_row_whose_flops_are_far_from_the_figure_is_off(
+    flops: float, is_off: bool
+) -> None:
+    row = replace(pointwise_rows()[0], flops=flops)
+    assert Counted(row, intel=10, amd=40).is_off == is_off
+    assert Counted(row, intel=20, amd=0).is_off == is_off
 
 
 def test_a_compiler_that_refuses_is_a_result() -> None:

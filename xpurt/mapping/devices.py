@@ -63,6 +63,7 @@ class PhysicalDevice:
         a hash of platform, name, driver version and number among equals: the same in
         every process, but not across machines, nor after an update of the driver.
     memory_bytes: all of the device's global memory.
+    clock_mhz: the highest clock of its compute units; 0 if the driver does not say.
     system_usm: kernels may read and write plain malloc memory.
     host_accessible: the host may read and write the memory of tensors on the device.
     vendor_id: the number of the PCI vendor; 0 if the driver is not OpenCL's.
@@ -93,6 +94,7 @@ class PhysicalDevice:
     host_accessible: bool
     sub_group_sizes: tuple[int, ...]
     filter_string: str
+    clock_mhz: int = 0
     platform_index: int = 0
     vendor_id: int = 0
     left_to: str = ""
@@ -334,6 +336,7 @@ def _describe(
         host_accessible=system_usm or kind == "cpu",
         sub_group_sizes=tuple(sycl_device.sub_group_sizes),
         filter_string=own_filter_string(listed_as, kind, accelerators),
+        clock_mhz=sycl_device.max_clock_frequency,
         platform_index=platform_index,
         vendor_id=vendor_id,
         left_to=driven_as(kind, sycl_device.backend.name, vendor_id),

@@ -13,8 +13,8 @@ from xpurt.config import check_locks_at_import, guard_device_count, names_a_mapp
 from xpurt.errors import MappingError
 from xpurt.startup.cuda_gpu import has_gpu
 
-# PCI vendors whose GPUs a build of PyTorch may drive as "cuda".
-_NVIDIA, _AMD = 0x10DE, 0x1002
+# PCI vendors. A build of PyTorch may drive the GPUs of the first two as "cuda".
+NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
 
 
 def type_that_drives(vendor_id: int, backend: str) -> str:
@@ -24,9 +24,9 @@ def type_that_drives(vendor_id: int, backend: str) -> str:
     vendor_id: the GPU's PCI vendor; 0 if unknown. backend: SYCL's name for its driver.
     """
     if torch.version.hip:
-        of_build = vendor_id == _AMD or backend == "hip"
+        of_build = vendor_id == AMD or backend == "hip"
     elif torch.version.cuda:
-        of_build = vendor_id == _NVIDIA or backend == "cuda"
+        of_build = vendor_id == NVIDIA or backend == "cuda"
     else:
         return ""
     return "cuda" if of_build and has_gpu() else ""

@@ -71,8 +71,9 @@ class Row(BaseRow):
     computation is in integers or bools. With `complex` the row covers complex numbers,
     too, as vectors of two (see ``templates/complex.cl``). `functions` are the templates
     that the expressions need beside those of every kernel. `defaults` are the values of
-    parameters and operands that a call leaves out. `flops` is the work per element, in
-    additions. With `in_double` narrower floats are computed in double, on devices that
+    parameters and operands that a call leaves out. `flops` is the work per element: the
+    instructions that a GPU needs for it, beyond those of a copy
+    (``tests/compilers/work_of_rows.py`` counts them). With `in_double` narrower floats are computed in double, on devices that
     have double.
 
     `ulp` is the largest distance between a result and the exact one rounded to its

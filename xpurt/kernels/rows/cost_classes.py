@@ -6,10 +6,14 @@ from xpurt.kernels.kinds.row import Matmul, Reduction, Row, Softmax
 from xpurt.kernels.rows.nn.attention import Attention
 from xpurt.kernels.rows.nn.recurrent import Recurrent
 
-# Work per element, in additions: from the first value on the arithmetic limits an op,
-# and no longer the memory; from the second on PyTorch has no vector code.
-_DEAR_FLOPS = 8
-_SPECIAL_FLOPS = 40
+# Instructions per element from which on they limit an op on a CPU, and no longer the
+# memory.
+_DEAR_FLOPS = 20
+
+# Rows for which PyTorch has no vector code, by the beginnings of their names, and those of
+# them for which it has.
+_SPECIAL = ("special_", "digamma", "erfinv", "gcd", "i0", "igamma", "lcm", "mish_back")
+_NOT_SPECIAL = ("special_entr", "special_xlog1py", "special_spherical_bessel_j0")
 
 # Expensive ops with a class of their own. PyTorch has vector code for some of them, in
 # some types, and no two of them cost alike.
@@ -57,11 +61,12 @@ def cost_class(
 ) -> str:
     """The name of the row's class. An op that costs like no other is its own class."""
     if isinstance(row, Row):
-        if row.flops < _DEAR_FLOPS:
-            return "cheap"
         if row.aten in OPS_OF_THEIR_OWN:
             return row.aten
-        return "dear" if row.flops < _SPECIAL_FLOPS else "special"
+        if row.flops < _DEAR_FLOPS:
+            return "cheap"
+        is_special = row.aten.startswith(_SPECIAL) and row.aten not in _NOT_SPECIAL
+        return "special" if is_special else "dear"
     if isinstance(row, CustomKernel) and row.draws:
         return "draws"
     if isinstance(row, CustomKernel | Decomposed):

@@ -24,7 +24,7 @@ ROWS = (
         "addcdiv",
         "a0 + value * a1 / a2",
         FLOATING_ONLY,
-        flops=6,
+        flops=18,
         complex="a0 + over(times(value, a1), a2)",
     ),
     Row(

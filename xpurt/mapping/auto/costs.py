@@ -16,6 +16,7 @@ from xpurt import _C, kernels
 from xpurt.mapping.devices import PhysicalDevice
 from xpurt.mapping.resolve import Placement
 from xpurt.mapping.spec import Kind
+from xpurt.startup.accelerator import AMD, INTEL, NVIDIA
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,23 @@ class DeviceCost:
         return astuple(self)
 
 
-# Bytes and operations are per compute unit: a core of a CPU with its share of the memory's
-# bandwidth, a sub-slice or multiprocessor of a GPU. Orders of magnitude, not measurements.
-# Of an accelerator less is known: what builds OpenCL C while a program runs, as the
-# emulation of an FPGA does, computes on processors (measured: 9,200 and 64,000 per unit,
-# 30 us to launch, 22 us to copy; Intel Xeon with AVX-512, 2026-11-29).
+# Note [Costs that nothing has measured]
+# A GPU's rates follow from what its driver says: each lane of a compute unit starts an
+# instruction per clock. So `flops_per_us` is lanes * units * clock, half of the peak that
+# vendors give, which counts a multiply-add as two. Kernels do not reach the peak, and
+# `flops` of a row counts instructions. No driver tells the memory's rate: it is the
+# peak divided by the balance of a machine (McCalpin, 1995), operations per byte. By their
+# data sheets GPUs have 12 to 82 of them (tests/mapping/test_costs.py).
+#
+# A device whose driver does not tell all of this, and a CPU, whose driver tells no clock,
+# has rates per unit: a core of a CPU with its share of the memory's rate. Of an accelerator
+# less is known: what builds OpenCL C while a program runs, as the emulation of an FPGA
+# does, computes on processors (measured: 9,200 bytes and 64,000 operations per unit, 30 us
+# to launch, 22 us to copy; Intel Xeon with AVX-512, 2026-11-29).
+_OPERATIONS_PER_BYTE: Final = 33.0
+# Of a multiprocessor, or of AMD's compute unit. Intel's GPUs have vector engines as units,
+# as wide as their smallest sub-group.
+_LANES: Final = {NVIDIA: 128, AMD: 64}
 _NOT_CALIBRATED: Final[dict[Kind, DeviceCost]] = {
     "cpu": DeviceCost(10.0, 5_000.0, 50_000.0, 5.0, 5_000.0),
     "gpu": DeviceCost(15.0, 10_000.0, 100_000.0, 15.0, 8_000.0),
@@ -77,8 +90,8 @@ def identity(device: PhysicalDevice) -> kernels.Identity:
 def device_cost(
     device: PhysicalDevice, rates: kernels.Rates | None = None
 ) -> DeviceCost:
-    """The costs from a calibration's rates; without one, an estimate from the kind and
-    the compute units of the device."""
+    """The costs from a calibration's rates; without one, an estimate by
+    Note [Costs that nothing has measured]."""
     if rates is not None:
         return DeviceCost(
             launch_us=rates.launch_us,
@@ -89,8 +102,20 @@ def device_cost(
         )
     units = float(max(device.compute_units, 1))
     cost = _NOT_CALIBRATED[device.kind]
+    if rate := units * device.clock_mhz * _lanes(device):
+        memory = 2 * rate / _OPERATIONS_PER_BYTE
+        return replace(cost, bytes_per_us=memory, flops_per_us=rate)
     return replace(
         cost,
         bytes_per_us=cost.bytes_per_us * units,
         flops_per_us=cost.flops_per_us * units,
     )
+
+
+def _lanes(device: PhysicalDevice) -> int:
+    """The float32 lanes of a GPU's compute unit; 0 if that is not known."""
+    if device.kind != "gpu":
+        return 0
+    if device.vendor_id == INTEL:
+        return min(device.sub_group_sizes, default=0)
+    return _LANES.get(device.vendor_id, 0)
