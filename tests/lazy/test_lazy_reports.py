@@ -6,7 +6,7 @@ from own_process import compiling_output as output
 from own_process import compiling_run as run
 
 START = """
-import logging, torch
+import logging, time, torch
 logging.disable(logging.WARNING)  # of PyTorch's compiler
 import xpurt, xpurt.lazy
 def chain(x, n=5):
@@ -94,16 +94,19 @@ xpurt.lazy.init(compile="never")
 x = torch.rand(1000).to("lazy")
 chain(x).cpu()
 xpurt.op_report(reset=True)
+begin = time.perf_counter()
 with xpurt.timeline({path!r}) as found:
     for _ in range(3):
         chain(x).cpu()
     chain(x, 2).cpu()
+spent_ms = (time.perf_counter() - begin) * 1e3
 names = [run.name for run in found.graphs]
 rows = [row for row in xpurt.op_report() if row.op.startswith("lazy graph ")]
 print(names)
 print([(row.op, row.tier, row.device, row.calls) for row in rows])
 assert all(run.end_us > run.start_us for run in found.graphs)
 assert all(row.time_ms > 0 for row in rows)
+assert sum(row.time_ms for row in rows) < spent_ms
 xpurt.op_report(reset=True)
 assert not [row for row in xpurt.op_report() if row.op.startswith("lazy graph ")]
 xpurt.lazy.init(compile="always")

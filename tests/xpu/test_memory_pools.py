@@ -144,6 +144,15 @@ def test_a_pool_of_a_replaced_mapping() -> None:
     assert _C.live_memory() == (0, 0)
 
 
+def test_the_numbers_of_a_device_that_is_not_the_current_one() -> None:
+    with xpurt.xpu_mapping("explicit"), torch.xpu.device(1):
+        before = [torch.xpu.memory_allocated(index) for index in (0, 1)]
+        held = torch.empty(1 << 20, device="xpu:0")
+        after = [torch.xpu.memory_allocated(index) for index in (0, 1)]
+        assert [b - a for a, b in zip(before, after, strict=True)] == [held.nbytes, 0]
+        del held
+
+
 def test_two_devices() -> None:
     with xpurt.xpu_mapping("explicit"):
         pool = torch.xpu.MemPool()
