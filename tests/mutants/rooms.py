@@ -27,8 +27,10 @@ _TEXTS: Final = (
     "xpurt/kernels/sources/templates/**/*.cl",
     "xpurt/kernels/rows/**/*.py",
 )
-_TESTS: Final = ("tests/*/test_*.py", "tests/test_*.py")
+_TESTS: Final = ("tests/*/*/test_*.py", "tests/*/test_*.py", "tests/test_*.py")
 _PYTHON: Final = ("xpurt/**/*.py",)
+# All but the library that stands for the extension until xpu is used.
+_LINKED: Final = ("xpurt/csrc/[!f]*/**/*.cpp",)
 
 _ROOMS: Final = {
     "rows": Room(
@@ -55,7 +57,7 @@ _ROOMS: Final = {
         ("tests/lazy", "tests/cpu_kernels", "tests/generated"),
     ),
     "interpreted": Room((), _TEXTS, _TESTS, _PYTHON, is_sampled=True),
-    "all": Room(("xpurt/csrc/**/*.cpp",), _TEXTS, _TESTS, _PYTHON, is_sampled=True),
+    "all": Room(_LINKED, _TEXTS, _TESTS, _PYTHON, is_sampled=True),
 }
 NAME: Final = os.environ.get("MUTANTS_ROOM", "rows")
 ROOM: Final = _ROOMS[NAME]

@@ -68,6 +68,8 @@ namespace {{
 }}  // namespace
 #endif
 """
+# The core and the rooms with a library of their own, by the names of the libraries.
+LIBRARIES = {"C": "", **{room: room for room in compile_extension.ROOMS}}
 # Each launch asks for its kernel here.
 LAUNCH = ("xpurt/csrc/program/program.cpp", "const sycl::kernel& kernel_for(")
 
@@ -100,11 +102,13 @@ class Tree:
             if not file.is_symlink():  # a change whose run was killed
                 file.unlink()
         link_package(TREE)
+        self.libraries: dict[str, Path] = {}
         for built in (ROOT / "xpurt").rglob("*"):
             link = TREE / built.relative_to(ROOT)
             if built.suffix == ".so" or built.name == "_built_for.py":
-                if built.name.startswith("_C."):
-                    self.library = link
+                library = built.name.partition(".")[0].removeprefix("_")
+                if library in LIBRARIES:
+                    self.libraries[LIBRARIES[library]] = link
                 elif not link.exists():
                     link.symlink_to(built)
         self.in_python = {
@@ -124,19 +128,28 @@ class Tree:
                 dropped += wrong
                 for number in wrong:
                     del self.in_csrc[number]
-        if changed or not self.library.exists():
-            extension = compile_extension.extension()
-            ours = [TREE / "objects" / each.name for each in rules.bundles]
-            paths = zip(ours, rules.bundles, strict=True)
-            objects = [str(own if own.exists() else each) for own, each in paths]
+        if changed or not all(each.exists() for each in self.libraries.values()):
+            self._link(rules)
+        return dropped
+
+    def _link(self, rules: "Rules") -> None:
+        """The core, and each room with it, as compile_extension.py does."""
+        extension = compile_extension.extension()
+        core = self.libraries[""]
+        by_room: dict[str, list[str]] = {room: [] for room in self.libraries}
+        for each in rules.bundles:
+            own = TREE / "objects" / each.name
+            room = compile_extension.room_of(each.relative_to(rules.folder))
+            by_room[room].append(str(own if own.exists() else each))
+        for room, objects in by_room.items():
+            beside = [f"-L{core.parent}", f"-l:{core.name}"] if room else []
             link = [
-                *(*rules.compiler, "-shared", *objects, "-fopenmp"),
+                *(*rules.compiler, "-shared", *objects, "-fopenmp", *beside),
                 *(f"-L{folder}" for folder in extension.library_dirs),
                 *(f"-l{name}" for name in extension.libraries),
-                *(*extension.extra_link_args, "-o", str(self.library)),
+                *(*extension.extra_link_args, "-o", str(self.libraries[room])),
             ]
             subprocess.run(link, check=True)
-        return dropped
 
     def _wrong_in(
         self, object_file: Path, bundle: Path, rules: "Rules", changed: set[Path]
@@ -213,6 +226,7 @@ class Rules:
     """How the ordinary build compiles: by its ninja file."""
 
     def __init__(self, file: Path) -> None:
+        self.folder = file.parent
         text = file.read_text()
         values = dict(re.findall(r"^(\w+) = (.*)$", text, re.MULTILINE))
         self.compiler = shlex.split(values["cxx"])
