@@ -102,6 +102,10 @@ class Tree:
             if not file.is_symlink():  # a change whose run was killed
                 file.unlink()
         link_package(TREE)
+        # Here, too, for processes of tests that have another PYTHONPATH.
+        switch = TREE / "python_switch.py"
+        if not switch.exists():
+            switch.symlink_to(Path(__file__).with_name("python_switch.py"))
         self.libraries: dict[str, Path] = {}
         for built in (ROOT / "xpurt").rglob("*"):
             link = TREE / built.relative_to(ROOT)
