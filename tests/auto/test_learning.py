@@ -2,37 +2,44 @@
 
 from auto.script import auto
 
+RUN = """
+xpurt.set_kernel_policy("sycl")
+x = torch.ones(1 << 12, device="xpu")
+def run(calls):
+    for _ in range(calls): x.tanh(); torch.xpu.synchronize()
+    return ran_on("aten::tanh")
+"""
+
 
 def test_a_device_that_is_slower_than_expected_is_declined() -> None:
     assert auto(
         """
 costs(100, 10)                    # the GPU is believed to be ten times as fast
 times(100, 20_000)
-xpurt.set_kernel_policy("sycl")
-x = torch.ones(1 << 12, device="xpu")
-for _ in range(12): x.tanh(); torch.xpu.synchronize()
-ran_on("aten::tanh")
-for _ in range(20): x.tanh(); torch.xpu.synchronize()
-print(ran_on("aten::tanh"))
+"""
+        + RUN
+        + """
+run(12)
+print(run(20))
 """
     ) == ["{'cpu': 20}"]
 
 
 # The GPU is the faster one, until it gets slower. No call of the CPU is timed before.
-ON_A_GPU_THAT_GETS_SLOWER = """
+ON_A_GPU_THAT_GETS_SLOWER = (
+    """
 costs(20_000, 10)
 times(20_000, 1_000)
-xpurt.set_kernel_policy("sycl")
-x = torch.ones(1 << 12, device="xpu")
-def run(calls):
-    for _ in range(calls): x.tanh(); torch.xpu.synchronize()
-    return ran_on("aten::tanh")
+"""
+    + RUN
+    + """
 run(60)
 print(run(20))
 times(20_000, 100_000)
 run(50)  # up to 31 are reused, and four samples follow the next one
 print(run(20))
 """
+)
 
 
 def test_a_device_that_got_slower_is_left_within_some_calls() -> None:
@@ -45,11 +52,9 @@ def test_a_late_wait_tells_it_before_the_next_sample() -> None:
         """
 from xpurt.testing import delay_virtual_gpu
 costs(5_000, 10)
-xpurt.set_kernel_policy("sycl")
-x = torch.ones(1 << 12, device="xpu")
-def run(calls):
-    for _ in range(calls): x.tanh(); torch.xpu.synchronize()
-    return ran_on("aten::tanh")
+"""
+        + RUN
+        + """
 run(80)
 delay_virtual_gpu(20_000)
 print(run(40).get("gpu", 0) < 30)
