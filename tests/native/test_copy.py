@@ -74,6 +74,16 @@ def test_conjugate_and_negative_bits_are_resolved(xpu: torch.device) -> None:
     )
 
 
+def test_a_tensor_becomes_its_own_conjugate(xpu: torch.device) -> None:
+    """Both are the same bytes, and a copy is needed nevertheless."""
+    source = torch.tensor([1 + 2j, 3 - 4j])
+    there = source.to(xpu)
+    assert torch.equal(there.copy_(there.conj()).cpu(), source.conj().resolve_conj())
+    assert torch.equal(there.copy_(there).cpu(), source.conj().resolve_conj())
+    part = source.real.to(xpu)
+    assert torch.equal(part.copy_(torch._neg_view(part)).cpu(), -source.real)
+
+
 def test_overlapping_memory_is_refused(xpu: torch.device) -> None:
     flat = VALUES.to(xpu).view(-1)
     with pytest.raises(RuntimeError, match="single memory location"):

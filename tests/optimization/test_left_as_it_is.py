@@ -280,6 +280,20 @@ def test_a_write_that_float64_would_lose_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.to(torch.float32),
+        lambda x: torch.zeros(2, dtype=torch.float16),
+        lambda x: x.to(torch.complex64).real,
+        lambda x: x.sum(dtype=torch.bfloat16),
+    ],
+)
+def test_dtypes_in_float64(make: Callable[[Tensor], Tensor]) -> None:
+    with InFloat64():
+        assert make(torch.ones(3)).dtype is torch.float64
+
+
+@pytest.mark.parametrize(
     "write",
     [
         lambda x: x.add_(1),

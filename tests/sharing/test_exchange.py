@@ -258,6 +258,11 @@ def test_what_has_no_interface(mapping: str) -> None:
     odd.__sycl_usm_array_interface__ = {**found, "typestr": ">f4"}
     with pytest.raises(TypeError, match=">f4"):
         xpurt.from_usm(odd)
-    odd.__sycl_usm_array_interface__ = {**found, "strides": (-1,)}
-    with pytest.raises(ValueError, match="negative strides"):
-        xpurt.from_usm(odd)
+    for shape, strides in (((3,), (-1,)), ((1, 3), (3, -1))):
+        odd.__sycl_usm_array_interface__ = {
+            **found,
+            "shape": shape,
+            "strides": strides,
+        }
+        with pytest.raises(ValueError, match="negative strides"):
+            xpurt.from_usm(odd)
