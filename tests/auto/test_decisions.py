@@ -8,6 +8,8 @@ import torch
 import xpurt
 from auto.choices import Choices, calls
 from xpurt import _C
+from xpurt.compiler.form_estimate import GraphWork
+from xpurt.compiler.second_form import estimate_of
 
 
 @pytest.fixture
@@ -24,6 +26,16 @@ def set_costs(
     _C.set_device_costs(
         0, [(times[kind], 1e9, 1e9, copy_us, 1e9) for kind in choices.kinds]
     )
+
+
+def test_a_graph_is_estimated_by_the_devices_beside_home(choices: Choices) -> None:
+    rates = {"fast": (10.0, 1e9, 1e9, 10.0, 1e9), "slow": (10.0, 1.0, 1.0, 10.0, 1e9)}
+
+    def kernels_us(**costs: str) -> float:
+        _C.set_device_costs(0, [rates[costs[kind]] for kind in choices.kinds])
+        return estimate_of(GraphWork(size_bytes=1e9), 0).kernels_us
+
+    assert kernels_us(cpu="slow", gpu="fast") < 100 < kernels_us(cpu="fast", gpu="slow")
 
 
 def kinds_of(choices: Choices, function) -> list[str]:

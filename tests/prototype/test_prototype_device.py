@@ -91,6 +91,8 @@ first = torch.rand(4, device=name), nn.functional.dropout(torch.ones(8, device=n
 runtime.manual_seed_all(5)
 again = torch.rand(4, device=name), nn.functional.dropout(torch.ones(8, device=name), 0.5)
 assert all(torch.equal(one, other) for one, other in zip(first, again))
+dropped, _ = torch.native_dropout(torch.ones(8, device=name), 1.0, True)
+assert torch.equal(dropped.cpu(), torch.zeros(8)), dropped.cpu()
 cpu_state = torch.get_rng_state()
 torch.rand(4, device=name)
 assert torch.equal(cpu_state, torch.get_rng_state()), "it drew from the CPU's generator"
