@@ -15,6 +15,7 @@ import torch
 from torch.nn import functional
 
 import xpurt
+from xpurt.mapping.auto import device_cost
 
 GIB = 1 << 30
 GPU, CPU = "opencl:gpu:0", "opencl:cpu:0"
@@ -48,6 +49,13 @@ def test_lists_the_gpu() -> None:
     assert (gpu.filter_string, cpu.filter_string) == (GPU, CPU)
     assert (gpu.kind, gpu.name) == ("gpu", ARC)
     assert (gpu.has_fp16, gpu.has_fp64, gpu.host_accessible) == (True, False, False)
+
+
+def test_its_rates_follow_from_what_the_driver_says() -> None:
+    """512 vector engines of 8 lanes at 2.4 GHz."""
+    gpu, _ = xpurt.physical_devices()
+    assert (gpu.compute_units, gpu.clock_mhz) == (512, 2400)
+    assert device_cost(gpu).flops_per_us == 512 * 8 * 2400
 
 
 def test_lists_no_gpu_without_the_library() -> None:
