@@ -33,6 +33,7 @@ ACTIVATIONS: dict[str, tuple[Function, tuple[str, float, float]]] = {
     "sigmoid": (torch.sigmoid, ("sigmoid", 0, 0)),
     "tanh": (torch.tanh, ("tanh", 0, 0)),
     "hardswish": (F.hardswish, ("hardswish", 0, 0)),
+    "elu": (F.elu, ("elu", 1, 0)),
     "relu6": (F.relu6, ("clamp", 0, 6)),
     "hardtanh": (F.hardtanh, ("clamp", -1, 1)),
     "clamp": (lambda y: y.clamp(0, 1), ("clamp", 0, 1)),

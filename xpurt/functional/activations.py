@@ -39,14 +39,17 @@ class Function:
     """An activation of values, and of two numbers.
 
     attribute, numbers, algorithm: what ops of the namespace mkldnn call it, how many of
-    the numbers they take, and which of two formulas.
+    the numbers they take, and which of two formulas. No attribute: they do not have it.
+    usual: the numbers of programs; frozen graphs, where they are constants of other ops,
+    fuse it with these alone.
     trained: None if it has no form for fused ops."""
 
     name: str
     apply: Callable[[Tensor, float, float], Tensor]
-    attribute: str
+    attribute: str = ""
     numbers: int = 0
     algorithm: str = ""
+    usual: tuple[tuple[float, ...], ...] = ((),)
     trained: Trained | None = None
 
 
@@ -79,8 +82,21 @@ FUNCTIONS: Final = {
                 by_primitive=False,
             ),
         ),
-        Function("leaky_relu", lambda x, a, b: F.leaky_relu(x, a), "leaky_relu", 1),
-        Function("clamp", lambda x, a, b: x.clamp(a, b), "hardtanh", 2),
+        Function(
+            "leaky_relu",
+            lambda x, a, b: F.leaky_relu(x, a),
+            "leaky_relu",
+            1,
+            usual=((0.01,), (0.1,), (0.2,)),
+        ),
+        Function("elu", lambda x, a, b: F.elu(x, a), usual=((1.0,),)),
+        Function(
+            "clamp",
+            lambda x, a, b: x.clamp(a, b),
+            "hardtanh",
+            2,
+            usual=((0, 6), (-1, 1), (0, 1)),
+        ),
         Function(
             "gelu",
             lambda x, a, b: F.gelu(x),
@@ -135,8 +151,8 @@ FUNCTIONS: Final = {
 
 
 class Activation(NamedTuple):
-    """A function with its numbers. leaky_relu: `alpha` is the slope below 0. clamp: the
-    result is between `alpha` and `beta`."""
+    """A function with its numbers. leaky_relu: `alpha` is the slope below 0. elu: the
+    result is above -`alpha`. clamp: it is between `alpha` and `beta`."""
 
     name: str = "none"
     alpha: float = 0.0
@@ -148,10 +164,17 @@ class Activation(NamedTuple):
     @property
     def of_mkldnn(self) -> tuple[str, list[float], str]:
         """The attribute, its numbers and the algorithm, for ops of the namespace
-        mkldnn."""
+        mkldnn; those of no activation if they do not have it."""
         known = FUNCTIONS[self.name]
+        if not known.attribute:
+            return NONE.of_mkldnn
         numbers = [self.alpha, self.beta][: known.numbers]
         return known.attribute, numbers, known.algorithm
+
+    @property
+    def after_mkldnn(self) -> "Activation":
+        """What is left to apply to the result of such an op."""
+        return NONE if FUNCTIONS[self.name].attribute else self
 
 
 NONE: Final = Activation()

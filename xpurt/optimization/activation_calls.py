@@ -56,5 +56,6 @@ _CALLS: Final[dict[Any, tuple[tuple[str, ...], Callable[..., Activation]]]] = {
     F.relu6: (("inplace",), lambda: Activation("clamp", 0.0, 6.0)),
     F.hardtanh: (("min_val", "max_val", "inplace"), _clamp),
     F.leaky_relu: (("negative_slope", "inplace"), _leaky_relu),
+    F.elu: (("alpha", "inplace"), lambda alpha=1.0: Activation("elu", alpha)),
     F.gelu: (("approximate",), _gelu),
 }

@@ -116,6 +116,7 @@ def _on_cpu(
     op = torch.ops.mkldnn._convolution_pointwise
     if other is None:
         y = op(x, weight, bias, *geometry, *activation.of_mkldnn)
+        y = activation.after_mkldnn(y)
     elif groups == 1:
         # Of the activations the op applies ReLU alone after an addition.
         is_relu = activation.name == "relu"

@@ -80,7 +80,7 @@ def _on_cpu(
         y: Tensor = torch.ops.mkldnn._linear_pointwise(
             x, weight, bias, *activation.of_mkldnn
         )
-        return y
+        return activation.after_mkldnn(y)
     y = torch.ops.mkldnn._linear_pointwise.binary(x, other, weight, bias, "add")
     return activation(y)
 

@@ -8,7 +8,7 @@ program's graph by its structure.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -73,20 +73,15 @@ class _Pattern:
     graph: GraphModule
 
 
-# The numbers are those of programs: a pattern is a graph with its constants.
-_WITH_NUMBERS: Final = (
-    *(Activation("clamp", 0, 6), Activation("clamp", -1, 1), Activation("clamp", 0, 1)),
-    *(Activation("leaky_relu", slope) for slope in (0.01, 0.1, 0.2)),
-)
-
-
 @cache
 def _patterns(dtype: torch.dtype) -> list[_Pattern]:
-    without = [Activation(each.name) for each in FUNCTIONS.values() if not each.numbers]
+    activations = (
+        Activation(each.name, *numbers)
+        for each in FUNCTIONS.values()
+        for numbers in each.usual
+    )
     return [
-        _Pattern(each, _traced(each, dtype))
-        for each in (*without, *_WITH_NUMBERS)
-        if each != NONE
+        _Pattern(each, _traced(each, dtype)) for each in activations if each != NONE
     ]
 
 

@@ -3,6 +3,7 @@
 #include "onednn/activation.h"
 
 #include <ATen/ops/clamp.h>
+#include <ATen/ops/elu.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/hardswish.h>
 #include <ATen/ops/leaky_relu.h>
@@ -33,6 +34,8 @@ constexpr Function kFunctions[] = {
      [](Tensor& x, double, double) { return at::relu_(x); }},
     {"leaky_relu", algorithm::eltwise_relu,
      [](Tensor& x, double slope, double) { return at::leaky_relu_(x, slope); }},
+    {"elu", algorithm::eltwise_elu,
+     [](Tensor& x, double alpha, double) { return at::elu_(x, alpha); }},
     {"clamp", algorithm::eltwise_clip,
      [](Tensor& x, double low, double high) { return at::clamp_(x, low, high); }},
     {"gelu", algorithm::eltwise_gelu_erf,
