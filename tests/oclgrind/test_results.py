@@ -59,4 +59,3 @@ def test_nan_and_infinity_are_themselves() -> None:
 def test_memory_that_nothing_wrote(end: bytes, same: bool) -> None:
     memory = recorded(b"\5\1", b"\0\1", is_written=False)
     assert (difference(memory, b"\7\7", end, "") == "") == same
-    assert (difference(memory, b"\7\7", end, "") == "") == same

@@ -200,9 +200,6 @@ def hold_alone(position: int | None) -> None:
     """Holds all work of the current ordinal to one position, as if the program was
     measured to be faster there; None ends it."""
 
-def stop_clock(us: float | None) -> None:
-    """The scheduler's clock stands at this time; None: it runs."""
-
 def pretend_times(us: Sequence[float]) -> None:
     """The scheduler's clock stands, and goes on by so many microseconds with each timed
     call that is not divided, by position, behind them PyTorch's kernel. Empty: it

@@ -36,10 +36,10 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """An activation of values, and of two numbers.
+    """An activation of values, and of two numbers at most.
 
-    attribute, numbers, algorithm: what ops of the namespace mkldnn call it, how many of
-    the numbers they take, and which of two formulas. No attribute: they do not have it.
+    attribute, algorithm: what ops of the namespace mkldnn call it, and which of two
+    formulas. No attribute: they do not have it.
     usual: the numbers of programs; frozen graphs, where they are constants of other ops,
     fuse it with these alone.
     trained: None if it has no form for fused ops."""
@@ -47,10 +47,14 @@ class Function:
     name: str
     apply: Callable[[Tensor, float, float], Tensor]
     attribute: str = ""
-    numbers: int = 0
     algorithm: str = ""
     usual: tuple[tuple[float, ...], ...] = ((),)
     trained: Trained | None = None
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it has."""
+        return len(self.usual[0])
 
 
 def _silu_gradient(grad: Tensor, values: Tensor) -> Tensor:
@@ -86,7 +90,6 @@ FUNCTIONS: Final = {
             "leaky_relu",
             lambda x, a, b: F.leaky_relu(x, a),
             "leaky_relu",
-            1,
             usual=((0.01,), (0.1,), (0.2,)),
         ),
         Function("elu", lambda x, a, b: F.elu(x, a), usual=((1.0,),)),
@@ -94,7 +97,6 @@ FUNCTIONS: Final = {
             "clamp",
             lambda x, a, b: x.clamp(a, b),
             "hardtanh",
-            2,
             usual=((0, 6), (-1, 1), (0, 1)),
         ),
         Function(

@@ -11,6 +11,7 @@
 #include "cpu_tensors/paired_choice.h"
 #include "cpu_tensors/row_on_cpu.h"
 #include "device/device.h"
+#include "host/clock.h"
 #include "host/mutex.h"
 #include "host/no_warnings.h"
 #include "memory/cpu_allocator.h"
@@ -18,7 +19,6 @@
 #include "program/program_build.h"
 #include "schedule/explain.h"
 #include "schedule/learning_mode.h"
-#include "schedule/stream_clock.h"
 #include "stream/capture.h"
 
 namespace xpurt {

@@ -4,6 +4,7 @@
 
 #include "cpu_tensors/device_call.h"
 #include "device/device_scope.h"
+#include "host/clock.h"
 #include "memory/cpu_allocator.h"
 #include "op/op_report.h"
 #include "op/row_call.h"
@@ -13,7 +14,6 @@
 #include "schedule/kernel_refusal.h"
 #include "schedule/learning_mode.h"
 #include "schedule/row_run.h"
-#include "schedule/stream_clock.h"
 #include "stream/earlier_errors.h"
 #include "stream/stream.h"
 

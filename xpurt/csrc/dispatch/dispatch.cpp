@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "device/device_failure.h"
 #include "device/device_scope.h"
+#include "host/clock.h"
 #include "host/kept_error.h"
 #include "memory/replica/device_override.h"
 #include "native/alias.h"
@@ -20,7 +21,6 @@
 #include "schedule/explain.h"
 #include "schedule/kernel_refusal.h"
 #include "schedule/partition.h"
-#include "schedule/stream_clock.h"
 #include "stream/capture.h"
 #include "stream/earlier_errors.h"
 

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
+#include "host/clock.h"
 #include "lazy/transposed_products.h"
 #include "schedule/learning_mode.h"
-#include "schedule/stream_clock.h"
 #include "stream/stream.h"
 
 namespace xpurt {

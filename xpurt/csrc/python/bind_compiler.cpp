@@ -6,6 +6,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "device/device.h"
+#include "host/clock.h"
 #include "host/gil.h"
 #include "memory/cpu_allocator.h"
 #include "native/alias.h"
@@ -13,7 +14,6 @@
 #include "native/host_bytes.h"
 #include "python/bind.h"
 #include "schedule/explain.h"
-#include "schedule/stream_clock.h"
 #include "stream/capture.h"
 
 namespace py = pybind11;

@@ -153,8 +153,6 @@ void bind_schedule(py::module_& m) {
       py::arg("position"),
       "Holds all work of the current ordinal to one position, as if the program was "
       "measured to be faster there; None ends it. See Note [Baseline].");
-  testing.def("stop_clock", &stop_clock, py::arg("us"),
-              "The scheduler's clock stands at this time; None: it runs.");
   testing.def("pretend_times", &pretend_times, py::arg("us"),
               "The scheduler's clock stands, and goes on by so many microseconds with "
               "each timed call that is not divided, by position, behind them PyTorch's "
