@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -138,13 +139,18 @@ def _bitcode(name: str) -> tuple[str | Path, ...]:
 def _nvidia(program: Program, chip: str) -> list[Figures]:
     (ptxas,) = (PACKAGES / "nvidia").glob("nvidia/*/bin/ptxas")
     with tempfile.TemporaryDirectory() as folder:
-        made = _clang(
-            program,
-            Path(folder),
-            *("-target", "nvptx64-nvidia-nvcl", *_bitcode("nvptx64--nvidiacl")),
-        )
+        made = Path(folder) / "made.ptx"
+        made.write_text(_ptx(program))
         binary = Path(folder) / "made.cubin"
         return nvidia_figures(_run([ptxas, f"-arch={chip}", "-v", made, "-o", binary]))
+
+
+@lru_cache(maxsize=8)
+def _ptx(program: Program) -> str:
+    """The same for all chips."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = ("-target", "nvptx64-nvidia-nvcl", *_bitcode("nvptx64--nvidiacl"))
+        return _clang(program, Path(folder), *target).read_text()
 
 
 def nvidia_figures(told: str) -> list[Figures]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,8 +43,9 @@ def record(
 ) -> list[Program]:
     """The programs that the commands build, in processes with these variables, on a
     strict virtual GPU. Kernels are built anew: none comes from the disk cache. What the
-    commands compute is not judged here."""
-    folder.mkdir(parents=True, exist_ok=True)
+    commands compute is not judged here. What was in the folder goes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     with TemporaryDirectory() as made:
         variables = {
             **os.environ,

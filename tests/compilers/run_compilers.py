@@ -2,6 +2,7 @@
 `make test-compilers`. No GPU is needed.
 
     python tests/compilers/run_compilers.py [--sample] [--chips NAME ...] [--table FILE]
+        [--recorded]
 
 The kernels are recorded on a strict virtual GPU with what a chip has, for each kind of
 chip. The exit status is 1 if one does not compile, or needs more registers than there
@@ -21,7 +22,7 @@ from statistics import median
 sys.path.append(str(Path(__file__).parents[1]))  # of kinds_of_gpus.py
 
 from chips import CHIPS, PACKAGES, Chip, DoesNotCompile, Figures
-from recorded_programs import Program, record
+from recorded_programs import Program, programs_in, record
 from work_of_rows import AMD, INTEL, off
 
 HERE = Path(__file__).parent
@@ -84,7 +85,9 @@ def all_compiled(programs: Iterable[tuple[Chip, Program]]) -> list[Result]:
         return list(pool.map(lambda each: compiled(*each), programs))
 
 
-def recorded(chips: Sequence[Chip], is_sample: bool) -> list[tuple[Chip, Program]]:
+def recorded(
+    chips: Sequence[Chip], is_sample: bool, anew: bool
+) -> list[tuple[Chip, Program]]:
     """Each chip with each program for its kind."""
     kinds: dict[str, list[Chip]] = defaultdict(list)
     for chip in chips:
@@ -99,9 +102,9 @@ def recorded(chips: Sequence[Chip], is_sample: bool) -> list[tuple[Chip, Program
         settings = {
             f"XPURT_VIRTUAL_GPU_{name}": each for name, each in chip.kind.items()
         }
-        programs = record(folder, commands, settings)
+        programs = record(folder, commands, settings) if anew else programs_in(folder)
         print(f"{', '.join(each.name for each in alike)}: {len(programs)} programs")
-        found += [(each, program) for each in alike for program in programs]
+        found += [(each, program) for program in programs for each in alike]
     return found
 
 
@@ -180,9 +183,12 @@ def main() -> int:
     parser.add_argument("--sample", action="store_true", help="16 ops alone")
     parser.add_argument("--chips", nargs="+", default=[each.name for each in CHIPS])
     parser.add_argument("--table", type=Path, help="write the table")
+    parser.add_argument(
+        "--recorded", action="store_true", help="what an earlier run recorded"
+    )
     arguments = parser.parse_args()
     chips = [each for each in CHIPS if each.name in arguments.chips]
-    results = all_compiled(recorded(chips, arguments.sample))
+    results = all_compiled(recorded(chips, arguments.sample, not arguments.recorded))
     made = table(results)
     print(made)
     if arguments.table is not None:

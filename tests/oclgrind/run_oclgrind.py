@@ -1,7 +1,7 @@
 """Checks the kernels of a conformance run on Oclgrind: `make test-oclgrind`.
 
     OCLGRIND=liboclgrind-rt.so python tests/oclgrind/run_oclgrind.py [--ops NAME ...]
-        [--sample N] [--spoilt N]
+        [--sample N] [--repeats N] [--spoilt N] [--folder FOLDER]
 
 The launches are recorded on a strict virtual GPU, and each is replayed. The exit status is
 1 if a kernel has a fault that is not known, or other results, or does not run. --spoilt N
@@ -94,6 +94,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--ops", nargs="*", default=OPS, help="no name: all ops")
     parser.add_argument("--sample", type=int, default=2, help="calls of each op")
+    parser.add_argument(
+        "--repeats", type=int, help="launches that differ in their data alone: all"
+    )
     parser.add_argument("--spoilt", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="keeps what is recorded there")
     arguments = parser.parse_args()
@@ -103,7 +106,7 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         if not any(folder.glob("*.launch")):
             record(folder, arguments.sample, arguments.ops)
-        check = check_recorded(folder, library, 600)
+        check = check_recorded(folder, library, 600, arguments.repeats)
         tell(check)
         wrong = bool(check.not_run or check.differing)
         wrong |= any(each.kernel not in KNOWN for each in check.faults)

@@ -2,11 +2,13 @@
 
 import struct
 import sys
+from pathlib import Path
 
 import pytest
 
 from xpurt.launch_recorder import SIMULATOR
 from xpurt.launch_recorder.launches import Allocation
+from xpurt.testing.kernels import without_repeats
 
 sys.path.insert(0, str(SIMULATOR.parent))  # it imports what is beside it
 from results import difference
@@ -59,3 +61,23 @@ def test_nan_and_infinity_are_themselves() -> None:
 def test_memory_that_nothing_wrote(end: bytes, same: bool) -> None:
     memory = recorded(b"\5\1", b"\0\1", is_written=False)
     assert (difference(memory, b"\7\7", end, "") == "") == same
+
+
+HEADER = "kernel copy\nsizes 1 0 0 0 8 1 1 4 1 1\nmemory 0 0\nallocation 8 1\nend\n"
+
+
+def test_repeats_are_left_out(tmp_path: Path) -> None:
+    """Launches that differ in what is in memory alone."""
+    other = HEADER.replace("0 8 1 1", "0 4 1 1")
+    for number, (header, byte) in enumerate(
+        [(HEADER, b"a"), (HEADER, b"b"), (other, b"a"), (HEADER, b"c")]
+    ):
+        launch = tmp_path / f"{number}.launch"
+        launch.write_bytes(header.encode() + byte * 16)
+    paths = sorted(tmp_path.iterdir())
+
+    def kept(most: int) -> list[str]:
+        return [each.stem for each in without_repeats(paths, most)]
+
+    assert kept(1) == ["0", "2"]
+    assert kept(2) == ["0", "1", "2"]

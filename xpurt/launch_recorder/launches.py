@@ -3,8 +3,8 @@
 The program that replays them imports this by its path, so it needs nothing of xpurt.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -43,6 +43,16 @@ class Launch:
     def has_bytes(self) -> bool:
         """False for a launch that was too large to be written."""
         return all(len(each.after) == each.size for each in self.allocations)
+
+    @property
+    def form(self) -> tuple[Hashable, ...]:
+        """Equal for launches that differ in what is in memory alone."""
+        return (
+            *(self.program, self.kernel),
+            *(self.offset, self.global_size, self.local_size),
+            tuple(astuple(each) for each in self.arguments),
+            tuple((each.size, each.is_written) for each in self.allocations),
+        )
 
 
 def launches_in(folder: Path) -> Iterator[Path]:

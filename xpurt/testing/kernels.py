@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -137,10 +137,27 @@ def check_kernels(
     return check
 
 
-def check_recorded(folder: Path, library: str | Path, timeout: float) -> KernelCheck:
-    """Replays the launches in `folder`; the rest is as for `check_kernels`."""
+def check_recorded(
+    folder: Path, library: str | Path, timeout: float, repeats: int | None = None
+) -> KernelCheck:
+    """Replays the launches in `folder`; of those that differ in what is in memory alone
+    the first `repeats`. The rest is as for `check_kernels`."""
     paths = list(launch_recorder.launches_in(folder))
+    if repeats is not None:
+        paths = without_repeats(paths, repeats)
     return _summary(paths, _replayed(paths, str(library), folder, timeout))
+
+
+def without_repeats(paths: Sequence[Path], most: int) -> list[Path]:
+    """Of launches that differ in what is in memory alone the first `most`."""
+    found: Counter[Hashable] = Counter()
+    kept = []
+    for path in paths:
+        form = launch_recorder.read_launch(path).form
+        found[form] += 1
+        if found[form] <= most:
+            kept.append(path)
+    return kept
 
 
 def recording(folder: Path) -> dict[str, str]:
