@@ -1,5 +1,7 @@
 """xpurt.autocast with a layout computes what torch.autocast computes."""
 
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -173,6 +175,63 @@ def test_nested_blocks(device: str) -> None:
         assert y.dtype == torch.bfloat16
     with torch.autocast(device, torch.float16), with_layout(device):
         assert model(x).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+def test_a_block_without_a_device_type_is_for_both(dtype: torch.dtype) -> None:
+    for device in ("cpu", "xpu"):
+        model, x = Images().to(device), images(device=device)
+        second = model.second
+        with stock(device, dtype):
+            expected = model(x)
+        block = xpurt.autocast(dtype=dtype, layout=torch._mkldnn)  # type: ignore[attr-defined]
+        with seen_strides(second) as found, torch.no_grad(), block:
+            result = model(x)
+        with block, xpurt.autocast(enabled=False):
+            assert model(x).dtype == torch.float32
+        assert is_channels_last(found[0])
+        assert result.dtype == expected.dtype
+        assert_close(result, expected, **tolerance(dtype))
+        assert not torch.is_autocast_enabled(device)
+
+
+def test_the_rfc_s_program_with_torch_autocast() -> None:
+    """In a process of its own: torch.autocast changes."""
+    program = """
+import torch, xpurt
+
+model, data = torch.nn.Sequential(torch.nn.Conv2d(3, 5, 5), torch.nn.Softmax(1)), torch.rand(2, 3, 9, 9)
+try:
+    torch.autocast(dtype=torch.bfloat16, layout=torch.mkldnn)
+except TypeError:
+    pass
+else:
+    raise AssertionError("torch.autocast takes a layout by itself")
+pytorchs = torch.autocast("cpu", torch.bfloat16)
+xpurt.autocast.add_to_torch()
+xpurt.autocast.add_to_torch()
+for device in ("cpu", "xpu"):
+    with torch.autocast(dtype=torch.bfloat16, layout=torch.mkldnn):
+        res = model.to(device)(data.to(device))
+    with torch.autocast(device, torch.bfloat16):
+        wanted = model(data.to(device))
+    assert res.dtype == wanted.dtype and res.is_contiguous()
+    torch.testing.assert_close(res, wanted, rtol=0.02, atol=0.02)
+model.cpu()
+run = torch.compile(
+    torch.autocast(dtype=torch.bfloat16, layout=torch.mkldnn)(model), backend="eager"
+)
+assert run(data).dtype == torch.bfloat16
+assert type(torch.autocast("cpu", torch.bfloat16)) is type(pytorchs) is torch.autocast
+torch.autocast.__init__ = lambda self, layout: None
+try:
+    xpurt.autocast.add_to_torch()
+except RuntimeError as error:
+    assert "takes a layout already" in str(error)
+else:
+    raise AssertionError("a torch.autocast with a layout was replaced")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.parametrize("enabled", [False, True])

@@ -197,6 +197,13 @@ PATCHES = (
         "`add_to_torch()`, when it is called: PyTorch has no such function",
     ),
     Patch(
+        ("setattr(torch.autocast, '__init__')",),
+        (
+            ("torch.autocast.__init__", "(self, device_type, dtype, enabled, cache_enabled)"),
+        ),
+        "`xpurt.autocast.add_to_torch()`, when it is called: `torch.autocast` takes a layout",
+    ),
+    Patch(
         ("setattr(nn.Module, '_apply')", "setattr(state, _KEPT)"),
         (("torch.nn.Module._apply", "(self, fn, recurse)"),),
         "prototype devices: tied weights stay tied; the state of a generator carries other states",

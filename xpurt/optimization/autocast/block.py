@@ -1,6 +1,7 @@
 """`xpurt.autocast`: torch.autocast with a layout."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,7 +23,8 @@ class autocast(torch.autocast):
     `dtype`, as in torch.autocast, and convolutions in the layout that oneDNN computes
     fastest.
 
-    device_type: "cpu" or "xpu".
+    device_type: "cpu" or "xpu"; None, the default, is both: an op takes the type of its
+    operands' device.
     dtype: torch.bfloat16 or torch.float16; by default that of torch.autocast for the
     device. torch.float32 changes the layout alone. torch.int8 is for inference: linear
     layers and convolutions compute in int8 as those of `xpurt.quantize(model, "dynamic")`,
@@ -42,7 +44,7 @@ class autocast(torch.autocast):
 
     def __init__(
         self,
-        device_type: str,
+        device_type: str | None = None,
         dtype: torch.dtype | None = None,
         enabled: bool = True,
         cache_enabled: bool | None = None,
@@ -53,15 +55,38 @@ class autocast(torch.autocast):
         self._arguments = (device_type, dtype, enabled, cache_enabled)
         self._layout = layout
         self._has_layout = enabled and layout is torch._mkldnn  # type: ignore[attr-defined]
-        self._before: list[tuple[bool, bool]] = []
+        self._types = _DEVICE_TYPES if device_type is None else (device_type,)
+        self._before: list[list[tuple[bool, bool]]] = []
         self._has_int8 = enabled and dtype == torch.int8
         # PyTorch's autocast has no float32 and no int8; not enabled, it leaves all dtypes
         # as they are.
         casts = enabled and dtype not in (torch.float32, torch.int8)
-        super().__init__(device_type, dtype if casts else None, casts, cache_enabled)
+        given = dtype if casts else None, casts, cache_enabled
+        first, *others = self._types
+        super().__init__(first, *given)
+        self._others = [autocast(each, *given) for each in others]
+
+    @staticmethod
+    def add_to_torch() -> None:
+        """Makes ``torch.autocast`` take a layout, and need no device type, as here. Its
+        calls without a layout and with a device type stay PyTorch's. Nothing else does so;
+        a second call does nothing.
+
+        Raises RuntimeError if PyTorch's own takes a layout.
+        """
+        init = torch.autocast.__init__
+        if init is _init_of_torch:
+            return
+        if "layout" in inspect.signature(init).parameters:
+            raise RuntimeError(
+                f"torch.autocast takes a layout already, by {init!r}. Call xpurt.autocast."
+            )
+        setattr(torch.autocast, "__init__", _init_of_torch)  # noqa: B010
 
     def __enter__(self) -> "autocast":
         super().__enter__()  # type: ignore[no-untyped-call]
+        for each in self._others:
+            each.__enter__()
         if not torch.compiler.is_compiling():
             self._begin_layout()
         elif self._has_int8:
@@ -71,6 +96,8 @@ class autocast(torch.autocast):
     def __exit__(self, *error: Any) -> None:
         if not torch.compiler.is_compiling():
             self._end_layout()
+        for each in self._others:
+            each.__exit__(*error)
         super().__exit__(*error)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,22 +119,48 @@ class autocast(torch.autocast):
     def _begin_layout(self) -> None:
         mode = LayoutMode.of_thread()
         enabled, int8 = mode.state.enabled, mode.state.int8
-        before = enabled.get(self.device, False), int8.get(self.device, False)
-        self._before.append(before)
-        enabled[self.device], int8[self.device] = self._has_layout, self._has_int8
+        self._before.append(
+            [(enabled.get(each, False), int8.get(each, False)) for each in self._types]
+        )
+        for each in self._types:
+            enabled[each], int8[each] = self._has_layout, self._has_int8
         if self._has_layout or self._has_int8:
             mode.begin_block()
 
     def _end_layout(self) -> None:
         mode = LayoutMode.of_thread()
-        device = self.device
-        mode.state.enabled[device], mode.state.int8[device] = self._before.pop()
+        enabled, int8 = mode.state.enabled, mode.state.int8
+        for each, before in zip(self._types, self._before.pop(), strict=True):
+            enabled[each], int8[each] = before
         if self._has_layout or self._has_int8:
             mode.end_block()
 
 
+_pytorchs_init: Final = torch.autocast.__init__
+
+
+def _init_of_torch(
+    self: torch.autocast,
+    device_type: str | None = None,
+    dtype: torch.dtype | None = None,
+    enabled: bool = True,
+    cache_enabled: bool | None = None,
+    *,
+    layout: torch.layout | None = None,
+) -> None:
+    """That of `torch.autocast` after `add_to_torch`."""
+    if device_type is not None and layout is None:
+        _pytorchs_init(self, device_type, dtype, enabled, cache_enabled)
+        return
+    self.__class__ = autocast
+    assert isinstance(self, autocast)
+    autocast.__init__(
+        self, device_type, dtype, enabled, cache_enabled, layout=layout or torch.strided
+    )
+
+
 def _check(device_type: Any, dtype: Any, layout: Any) -> None:
-    if device_type not in _DEVICE_TYPES:
+    if device_type not in (None, *_DEVICE_TYPES):
         near = nearest(str(device_type), _DEVICE_TYPES)
         meant = f' Did you mean "{near}"?' if near else ""
         raise ValueError(
