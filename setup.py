@@ -25,7 +25,7 @@ class Refused(build_ext):
 
 if REFUSAL is not None:
     command = Refused
-    names = ("_C", "_lazy", "_prototype", "_first_use")
+    names = ("_C", "_layouts", "_lazy", "_prototype", "_first_use")
     extensions = [Extension(f"xpurt.{name}", []) for name in names]
 else:
     import compile_extension

@@ -26,7 +26,7 @@ CSRC = Path("xpurt/csrc")
 FIRST_USE = CSRC / "first_use"  # the sources of a library of its own
 CUDA_BUILD = CSRC / "c10/cuda_build.cpp"  # in both libraries
 # Folders whose sources are a library of their own: see Note [Rooms of their own].
-ROOMS = ("lazy", "prototype")
+ROOMS = ("layouts", "lazy", "prototype")
 # OpenCL layers, in xpurt/NAME/layer.
 LAYERS = ("accelerator_layer", "virtual_gpu", "usm_on_svm", "launch_recorder")
 BUNDLED = 8  # the largest number of sources of one folder compiled as one file

@@ -14,7 +14,7 @@ from package_version import ROOT, SERIES, requirement_of_tools
 DATA = {".pyi", ".typed", ".txt", ".json", ".cl", ".template", ".html", ".css", ".js"}
 HEADERS = "xpurt/include/"  # for C++ extensions of users: xpurt/cpp_extension.py
 LIBRARY = r"xpurt/{}\..*\.so"
-LIBRARIES = ("_C", "_first_use", "_lazy", "_prototype")
+LIBRARIES = ("_C", "_first_use", "_layouts", "_lazy", "_prototype")
 EXTENSION = LIBRARY.format("_C")
 BUILT_FOR = "xpurt/_built_for.py"
 COMPILED = (

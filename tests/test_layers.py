@@ -26,6 +26,7 @@ FULLEST_FOLDER = 40  # files
 ROOM_OF_MODULE = {
     "_C": "base",
     "_built_for": "base",
+    "_layouts": "optimization",
     "_lazy": "lazy",
     "_prototype": "prototype",
     "arguments": "base",
@@ -187,7 +188,7 @@ def imports_of(source: str) -> set[str]:
 
 
 def is_module(name: str) -> bool:
-    if name in ("xpurt._C", "xpurt._lazy", "xpurt._prototype"):
+    if name in ("xpurt._C", "xpurt._layouts", "xpurt._lazy", "xpurt._prototype"):
         return True
     path = path_of(name)
     return path.with_suffix(".py").exists() or (path / "__init__.py").exists()

@@ -1,7 +1,5 @@
 """xpurt.autocast with a layout computes what torch.autocast computes."""
 
-import subprocess
-import sys
 import threading
 from typing import Any
 
@@ -124,12 +122,13 @@ def test_channels_last_of_the_program_is_kept(device: str) -> None:
     model = nn.Conv2d(3, 8, 3).to(device)
     last = torch.channels_last
     with with_layout(device):
-        assert model(images(device=device)).is_contiguous()
-        assert model(images(device=device).to(memory_format=last)).is_contiguous(
-            memory_format=last
-        )
+        plain = model(images(device=device))
+        of_images = model(images(device=device).to(memory_format=last))
         model.to(memory_format=last)
-        assert model(images(device=device)).is_contiguous(memory_format=last)
+        of_weights = model(images(device=device))
+    assert plain.is_contiguous()
+    assert of_images.is_contiguous(memory_format=last)
+    assert of_weights.is_contiguous(memory_format=last)
 
 
 def test_training_converts_the_weight_of_each_step(device: str) -> None:
@@ -193,45 +192,6 @@ def test_a_block_without_a_device_type_is_for_both(dtype: torch.dtype) -> None:
         assert result.dtype == expected.dtype
         assert_close(result, expected, **tolerance(dtype))
         assert not torch.is_autocast_enabled(device)
-
-
-def test_the_rfc_s_program_with_torch_autocast() -> None:
-    """In a process of its own: torch.autocast changes."""
-    program = """
-import torch, xpurt
-
-model, data = torch.nn.Sequential(torch.nn.Conv2d(3, 5, 5), torch.nn.Softmax(1)), torch.rand(2, 3, 9, 9)
-try:
-    torch.autocast(dtype=torch.bfloat16, layout=torch.mkldnn)
-except TypeError:
-    pass
-else:
-    raise AssertionError("torch.autocast takes a layout by itself")
-pytorchs = torch.autocast("cpu", torch.bfloat16)
-xpurt.autocast.add_to_torch()
-xpurt.autocast.add_to_torch()
-for device in ("cpu", "xpu"):
-    with torch.autocast(dtype=torch.bfloat16, layout=torch.mkldnn):
-        res = model.to(device)(data.to(device))
-    with torch.autocast(device, torch.bfloat16):
-        wanted = model(data.to(device))
-    assert res.dtype == wanted.dtype and res.is_contiguous()
-    torch.testing.assert_close(res, wanted, rtol=0.02, atol=0.02)
-model.cpu()
-run = torch.compile(
-    torch.autocast(dtype=torch.bfloat16, layout=torch.mkldnn)(model), backend="eager"
-)
-assert run(data).dtype == torch.bfloat16
-assert type(torch.autocast("cpu", torch.bfloat16)) is type(pytorchs) is torch.autocast
-torch.autocast.__init__ = lambda self, layout: None
-try:
-    xpurt.autocast.add_to_torch()
-except RuntimeError as error:
-    assert "takes a layout already" in str(error)
-else:
-    raise AssertionError("a torch.autocast with a layout was replaced")
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.parametrize("enabled", [False, True])
@@ -404,16 +364,3 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
 def test_a_decorator_takes_functions() -> None:
     with pytest.raises(TypeError, match="write `with"):
         xpurt.autocast("cpu")(3)  # type: ignore[arg-type]
-
-
-def test_outside_of_a_block_pytorch_is_as_it_was() -> None:
-    """Kernels on the Autocast keys are PyTorch's, and Python functions run at once."""
-    name, key = "aten::conv2d", "AutocastCPU"
-    before = torch._C._dispatch_dump(name)
-    with with_layout("cpu"):
-        nn.Conv2d(3, 8, 3)(images())
-        assert torch._C._dispatch_dump(name) == before
-    assert torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
-    assert "xpurt" not in torch._C._dispatch_dump(name)
-    with xpurt.autocast("cpu", torch.bfloat16):
-        assert not torch._C._is_torch_function_mode_enabled()

@@ -39,6 +39,8 @@ NATIVE = (
     Native("c10::impl::VirtualGuardImpl", "c10/core/impl/VirtualGuardImpl.h", "streams of the results of a collective"),
     Native("c10::impl::GPUTrace", "c10/core/impl/GPUTrace.h", "callbacks of `torch.xpu._gpu_trace`"),
     Native("c10::impl::PyInterpreter*", "c10/core/impl/PyInterpreter.h", "callbacks of `torch.xpu._gpu_trace`"),
+    Native("c10::impl::tls_*_dispatch_key_*cluded", "c10/core/impl/LocalDispatchKeySet.h", "the keys of a block of autocast with a layout, and whether torch.func is at work"),
+    Native("&KeySet::key_set_", "c10/core/TensorImpl.h", "a tensor with a temporary layout has a key: Note [Keys of autocast with a layout]"),
     Native("c10::impl::tls_is_dispatch_key_excluded", "c10/core/impl/LocalDispatchKeySet.h", "whether a new lazy tensor is made within functionalization"),
     Native("c10::impl::ExcludeDispatchKeyGuard", "c10/core/impl/LocalDispatchKeySet.h", "ops are called again below autocast"),
     Native("c10::impl::GenericList", "ATen/core/ivalue.h", "lists in a traced graph, whose types are known at run time alone"),

@@ -287,7 +287,7 @@ PATCHES = (
         "marks of a step whose hooks run, and that schedulers need not wrap; it sets their `_opt_called`. tests/optimization holds it",
     ),
     Patch(
-        ("sys.modules['xpurt._C']", "sys.modules['xpurt']._C", "sys.modules['xpurt']._lazy", "sys.modules['xpurt']._prototype"),
+        ("sys.modules['xpurt._C']", "sys.modules['xpurt']._C", "sys.modules['xpurt']._layouts", "sys.modules['xpurt']._lazy", "sys.modules['xpurt']._prototype"),
         (),
         "xpurt's own: stand in for extensions that are not loaded",
     ),

@@ -11,7 +11,7 @@ from release_tools import ROOT, wheel_contents
 EXTENSION = "xpurt/_C.cpython-311-x86_64-linux-gnu.so"
 LIBRARIES = [
     EXTENSION.replace("_C", name)
-    for name in ("_C", "_first_use", "_lazy", "_prototype")
+    for name in ("_C", "_first_use", "_layouts", "_lazy", "_prototype")
 ]
 METADATA = """\
 Metadata-Version: 2.4

@@ -4,6 +4,12 @@ import pytest
 from own_process import output
 
 USE = {
+    "_layouts": """
+with xpurt.autocast("cpu"):
+    assert "xpurt._layouts" not in sys.modules
+with xpurt.autocast("cpu", layout=torch.mkldnn):
+    pass
+""",
     "_lazy": "import xpurt.lazy; xpurt.lazy.init()",
     "_prototype": 'xpurt.prototype_device("ipu")',
 }

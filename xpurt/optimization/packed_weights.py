@@ -10,7 +10,7 @@ the weight, are dropped with it, and are neither copied nor saved.
 A write through `.data`, through NumPy or through memory that another program shares changes
 no version. For `xpurt.optimize` there is `forget_packs`. A block of autocast compares, at
 the first use in each outermost block, elements of the weight with those of the pack: see
-weight_sample.py. (torch.autocast keeps converted weights until its outermost block
+weight_sample.py. From then on it is noticed if somebody takes a pointer to write by. (torch.autocast keeps converted weights until its outermost block
 ends, and only of leaves that require gradients.)
 
 `fully_shard` gathers parameters into the same memory in each call, and keeps the version
@@ -22,7 +22,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -35,11 +35,21 @@ from xpurt.optimization.weight_version import WeightVersion
 MOST: Final = 8
 
 
+class Block(NamedTuple):
+    """The outermost block of autocast of a thread. watch: notices from now on that somebody
+    takes a pointer to write to a weight by. is_watched: whether nobody has."""
+
+    watch: Callable[[Tensor], None]
+    is_watched: Callable[[Tensor], bool]
+
+
 class _Packs:
     """Those of one version of the parameters. block: the outermost block of autocast in
     which the weight was compared last, if it is for that."""
 
-    def __init__(self, parameters: tuple[Tensor | None, ...], block: object) -> None:
+    def __init__(
+        self, parameters: tuple[Tensor | None, ...], block: Block | None
+    ) -> None:
         self.versions = tuple(
             None if each is None else WeightVersion(each) for each in parameters
         )
@@ -47,13 +57,17 @@ class _Packs:
         assert weight is not None
         self.block, self.writes = block, weight._version
         self.sample = None if block is None else WeightSample(weight)
+        if block is not None:
+            block.watch(weight)
         self.by_use: OrderedDict[Hashable, Any] = OrderedDict()
 
-    def are_of(self, parameters: tuple[Tensor | None, ...], block: object) -> bool:
+    def are_of(
+        self, parameters: tuple[Tensor | None, ...], block: Block | None
+    ) -> bool:
         weight = parameters[0]
         assert weight is not None
-        if block is not None and self.block is block:
-            # Other memory comes by `weight.data = ...`, which makes another `block`.
+        if block is not None and self.block is block and block.is_watched(weight):
+            # Other memory comes by `weight.data = ...`, and is not watched.
             return self.writes == weight._version
         same = len(self.versions) == len(parameters) and all(
             each is None
@@ -66,6 +80,7 @@ class _Packs:
         if self.sample is None or not self.sample.is_of(weight):
             return False
         self.block = block
+        block.watch(weight)
         return True
 
     def make(self, weight: Tensor, use: Hashable, pack: Callable[[], Any]) -> Any:
@@ -88,7 +103,7 @@ def packed(
     parameters: tuple[Tensor | None, ...],
     use: Hashable,
     pack: Callable[[], Any],
-    block: object = None,
+    block: Block | None = None,
 ) -> Any:
     """What `pack()` made for this use of the parameters, made again if one changed. The
     first is the weight; its bias and what is folded into it, or joined to it, follow.

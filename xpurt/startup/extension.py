@@ -84,6 +84,7 @@ def load() -> bool:
             libraries that it needs is missing.
     """
     first_use.begin()
+    sys.modules["xpurt"]._layouts = Room("xpurt._layouts")  # type: ignore[attr-defined]
     sys.modules["xpurt"]._lazy = Room("xpurt._lazy")  # type: ignore[attr-defined]
     sys.modules["xpurt"]._prototype = Room("xpurt._prototype")  # type: ignore[attr-defined]
     if has_own_xpu():

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include "stream/capture_waits.h"
+#include "stream/captured_now.h"
 
 namespace xpurt {
 namespace {
@@ -23,6 +24,10 @@ void invalidate_capture(const std::string& reason) {
 }  // namespace
 
 std::atomic<const Stream*> captured_stream{nullptr};
+
+bool current_stream_is_captured() {
+  return is_capturing(c10::DeviceIndex(-1));
+}
 
 uint64_t capture_number() {
   return captures.load();

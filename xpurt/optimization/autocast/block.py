@@ -2,13 +2,15 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import torch
 
+from xpurt import _layouts
 from xpurt.errors import nearest
-from xpurt.optimization.autocast.layout_mode import NOT_COMPILED, LayoutMode
+from xpurt.optimization.autocast import open_block
 
 _DEVICE_TYPES: Final = ("cpu", "xpu")
 _DTYPES: Final = (torch.bfloat16, torch.float16, torch.float32, torch.int8)
@@ -83,6 +85,50 @@ class autocast(torch.autocast):
             )
         setattr(torch.autocast, "__init__", _init_of_torch)  # noqa: B010
 
+    @staticmethod
+    def register_op(
+        op: str,
+        *,
+        dtypes: Mapping[str, torch.dtype | str] | None = None,
+        layouts: Mapping[str, torch.layout] | None = None,
+    ) -> None:
+        """Registers which operands an op of another library gets within a block with a
+        layout or in int8, once per op::
+
+            xpurt.autocast.register_op(
+                "mylib::conv",
+                dtypes={"images": "block", "weight": "block", "scale": torch.float32},
+                layouts={"images": torch.mkldnn},
+            )
+
+        op: "library::op" or "library::op.overload".
+        dtypes: by the argument's name; "block" is that of torch.autocast. Only operands of
+        floating point are cast, and none of float64.
+        layouts: torch.mkldnn gives channels last to a tensor of four or five dimensions.
+        All others are plain, as are those of ops that are not registered. A new result in
+        channels last is treated as one of PyTorch's convolutions.
+
+        Raises ValueError if there is no such op or argument, for another dtype or layout,
+        and if the op is registered already.
+        """
+        dtypes, layouts = dtypes or {}, layouts or {}
+        for each in dtypes.values():
+            if each != "block" and not isinstance(each, torch.dtype):
+                raise ValueError(
+                    f'an operand of {op} has a torch.dtype or "block"; found {each!r}'
+                )
+        for layout in layouts.values():
+            _check(None, None, layout)
+        open_block.register()
+        mkldnn = torch._mkldnn  # type: ignore[attr-defined]
+        _layouts.register_operands(
+            op,
+            {
+                name: (dtypes.get(name), layouts.get(name) is mkldnn)
+                for name in {*dtypes, *layouts}
+            },
+        )
+
     def __enter__(self) -> "autocast":
         super().__enter__()  # type: ignore[no-untyped-call]
         for each in self._others:
@@ -90,7 +136,7 @@ class autocast(torch.autocast):
         if not torch.compiler.is_compiling():
             self._begin_layout()
         elif self._has_int8:
-            raise RuntimeError(NOT_COMPILED)
+            raise RuntimeError(open_block.NOT_COMPILED)
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -117,23 +163,26 @@ class autocast(torch.autocast):
         return in_block
 
     def _begin_layout(self) -> None:
-        mode = LayoutMode.of_thread()
-        enabled, int8 = mode.state.enabled, mode.state.int8
-        self._before.append(
-            [(enabled.get(each, False), int8.get(each, False)) for each in self._types]
-        )
+        if not self._has_layout and not self._has_int8 and not _is_in_block():
+            return
+        self._before.append([_layouts.ops_of_block(each) for each in self._types])
         for each in self._types:
-            enabled[each], int8[each] = self._has_layout, self._has_int8
-        if self._has_layout or self._has_int8:
-            mode.begin_block()
+            _layouts.set_ops_of_block(each, self._has_layout, self._has_int8)
+        open_block.begin()
 
     def _end_layout(self) -> None:
-        mode = LayoutMode.of_thread()
-        enabled, int8 = mode.state.enabled, mode.state.int8
+        if not self._has_layout and not self._has_int8 and not _is_in_block():
+            return
         for each, before in zip(self._types, self._before.pop(), strict=True):
-            enabled[each], int8[each] = before
-        if self._has_layout or self._has_int8:
-            mode.end_block()
+            _layouts.set_ops_of_block(each, *before)
+        open_block.end()
+
+
+def _is_in_block() -> bool:
+    """Whether this thread is in a block with a layout, or in int8. The library is loaded by
+    the first one."""
+    layouts = sys.modules.get("xpurt._layouts")
+    return layouts is not None and layouts.depth() > 0
 
 
 _pytorchs_init: Final = torch.autocast.__init__

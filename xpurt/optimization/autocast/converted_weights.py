@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from xpurt.optimization.packed_weights import has_packs, packed
+from xpurt.optimization.packed_weights import Block, has_packs, packed
 from xpurt.optimization.weight_sample import reach
 
 
@@ -15,7 +15,7 @@ def converted(
     weight: Tensor,
     form: Hashable,
     convert: Callable[[Tensor], Tensor],
-    block: object,
+    block: Block | None,
 ) -> Tensor:
     """`convert(weight)`, without gradients, made once per version of the weight.
 

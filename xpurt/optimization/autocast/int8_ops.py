@@ -3,8 +3,8 @@
 The values are those of `xpurt.quantize(model, "dynamic")`: weights have a scale for each
 output channel and are quantized once per version; of the activations each token, a row of
 a linear layer's input, and each call of a convolution has a scale. Each function has the
-arguments of PyTorch's function, after the state of the thread. It returns None where
-PyTorch's own function is to run: where a gradient is wanted, and for what
+arguments of PyTorch's op, after the outermost block, which is None if no weights are to be
+kept. It returns None where PyTorch's own op is to run: where a gradient is wanted, and for what
 `xpurt.quantize` leaves as it is.
 """
 
@@ -14,33 +14,34 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from xpurt import _layouts
 from xpurt.functional.convolutions import is_channels_last
 from xpurt.optimization.autocast.converted_weights import converted
-from xpurt.optimization.autocast.layout_state import LayoutState
 from xpurt.optimization.autocast.packed_convolution import sound_lists
+from xpurt.optimization.packed_weights import Block
 from xpurt.quantization.weights import int8_per_channel
 
 _DTYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def _linear(
-    state: LayoutState, input: Any, weight: Any, bias: Tensor | None = None
+    block: Block | None, input: Any, weight: Any, bias: Tensor | None = None
 ) -> Tensor | None:
-    if not _takes(state, input, weight, bias):
+    if not _takes(input, weight, bias):
         return None
     if weight.dim() != 2 or input.dim() < 1 or input.shape[-1] != weight.shape[1]:
         return None
-    quantized = _quantized(state, weight)
+    quantized = _quantized(block, weight)
     if quantized is None:
         return None
-    state.temporary.make_plain(input)
+    _layouts.make_plain(input)
     op = torch.ops.xpurt.int8_linear
     made: Tensor = op(input.detach(), *quantized, _in_float32(bias), None, None)
     return made
 
 
 def _convolution(
-    state: LayoutState,
+    block: Block | None,
     input: Any,
     weight: Any,
     bias: Tensor | None = None,
@@ -49,7 +50,7 @@ def _convolution(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor | None:
-    if not _takes(state, input, weight, bias):
+    if not _takes(input, weight, bias):
         return None
     images = input.detach()
     has_batch = input.dim() == weight.dim()
@@ -65,11 +66,11 @@ def _convolution(
         for each in (stride, padding, dilation)
     )
     lists = sound_lists(*by_axis, groups, images.shape, weight.shape)
-    quantized = None if lists is None else _quantized(state, weight)
+    quantized = None if lists is None else _quantized(block, weight)
     if lists is None or quantized is None:
         return None
     # The op has its results in channels last; PyTorch's would be in that of the operands.
-    given = input not in state.temporary and is_channels_last(input)
+    given = not _layouts.is_temporary(input) and is_channels_last(input)
     given = given or is_channels_last(weight)
     op = torch.ops.xpurt.int8_convolution
     made: Tensor = op(images, *quantized, _in_float32(bias), None, None, *lists, False)
@@ -78,19 +79,19 @@ def _convolution(
     if made.dim() == 3:
         return made.contiguous()
     if not given:
-        state.temporary.add(made)
+        _layouts.note_temporary(made)
     return made
 
 
-INT8_OPS: Final[dict[Any, Callable[..., Tensor | None]]] = {
-    torch.nn.functional.linear: _linear,
-    torch.conv1d: _convolution,
-    torch.conv2d: _convolution,
-    torch.conv3d: _convolution,
+INT8_OPS: Final[dict[str, Callable[..., Tensor | None]]] = {
+    "linear": _linear,
+    "conv1d": _convolution,
+    "conv2d": _convolution,
+    "conv3d": _convolution,
 }
 
 
-def _takes(state: LayoutState, input: Any, weight: Any, bias: Any) -> bool:
+def _takes(input: Any, weight: Any, bias: Any) -> bool:
     if type(input) is not Tensor or type(weight) not in (Tensor, torch.nn.Parameter):
         return False
     operands = [input, weight] if bias is None else [input, weight, bias]
@@ -100,8 +101,7 @@ def _takes(state: LayoutState, input: Any, weight: Any, bias: Any) -> bool:
     if device.type == "xpu" and torch.xpu.is_current_stream_capturing():
         return False
     return (
-        state.int8.get(device.type, False)
-        and not torch.is_autocast_enabled(device.type)  # of a block within
+        not torch.is_autocast_enabled(device.type)  # of a block within
         and all(
             each.device == device
             and each.layout is torch.strided
@@ -113,9 +113,8 @@ def _takes(state: LayoutState, input: Any, weight: Any, bias: Any) -> bool:
     )
 
 
-def _quantized(state: LayoutState, weight: Tensor) -> tuple[Tensor, Tensor] | None:
+def _quantized(block: Block | None, weight: Tensor) -> tuple[Tensor, Tensor] | None:
     """The values and the scales; None for a weight that is not finite."""
-    block = state.block if torch.is_autocast_cache_enabled() else None
     values = converted(weight, "int8 values", _values, block)
     if values.numel() == 0:
         return None

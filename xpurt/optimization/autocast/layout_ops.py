@@ -1,7 +1,7 @@
 """Convolutions and linear layers in the dtype and layout of a block of autocast.
 
-Each function has the arguments of PyTorch's function, after the state of the thread. It
-returns None where PyTorch's own function is to run, under torch.autocast: for operands
+Each function has the arguments of PyTorch's op, after the outermost block, which is None if
+no weights are to be kept. It returns None where PyTorch's own function is to run, under torch.autocast: for operands
 that autocast leaves alone, and such as oneDNN has no layout for.
 """
 
@@ -11,24 +11,25 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from xpurt import _layouts
 from xpurt.functional.convolutions import channels_last, is_channels_last
 from xpurt.optimization.autocast.converted_weights import (
     can_be_kept,
     converted,
     differentiable,
 )
-from xpurt.optimization.autocast.layout_state import LayoutState
 from xpurt.optimization.autocast.packed_convolution import packed_convolution
+from xpurt.optimization.packed_weights import Block
 
 _DTYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def _dtype(state: LayoutState, input: Any, weight: Any) -> torch.dtype | None:
+def _dtype(input: Any, weight: Any) -> torch.dtype | None:
     """The dtype in which an op with these operands computes; None if it is left alone."""
     if type(input) is not Tensor or type(weight) not in (Tensor, torch.nn.Parameter):
         return None
     device = input.device.type
-    if not state.enabled.get(device, False) or weight.device != input.device:
+    if weight.device != input.device:
         return None
     if not input.layout is weight.layout is torch.strided:
         return None
@@ -48,17 +49,13 @@ def _wants_gradient(*operands: Any) -> bool:
     )
 
 
-def _kept_in(state: LayoutState) -> object:
-    return state.block if torch.is_autocast_cache_enabled() else None
-
-
-def _in_dtype(state: LayoutState, value: Tensor | None, dtype: torch.dtype) -> Any:
+def _in_dtype(block: Block | None, value: Tensor | None, dtype: torch.dtype) -> Any:
     """A bias, or a weight that needs no layout."""
     if value is None or value.dtype == dtype:
         return value
     if _wants_gradient(value):
         return value.to(dtype)
-    return converted(value, dtype, lambda each: each.to(dtype), _kept_in(state))
+    return converted(value, dtype, lambda each: each.to(dtype), block)
 
 
 def _in_layout(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -69,9 +66,9 @@ def _in_layout(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     return tensor.to(dtype).contiguous(memory_format=format)
 
 
-def _images(state: LayoutState, input: Tensor, dtype: torch.dtype) -> Tensor:
+def _images(input: Tensor, dtype: torch.dtype) -> Tensor:
     """The input in the layout. A plain one has a plain gradient."""
-    is_ours = input in state.temporary or is_channels_last(input)
+    is_ours = _layouts.is_temporary(input) or is_channels_last(input)
     if is_ours or not _wants_gradient(input):
         return _in_layout(input, dtype)
     with torch.no_grad():
@@ -79,7 +76,7 @@ def _images(state: LayoutState, input: Tensor, dtype: torch.dtype) -> Tensor:
     return differentiable(input, made)
 
 
-def _weight(state: LayoutState, weight: Tensor, dtype: torch.dtype) -> Tensor:
+def _weight(block: Block | None, weight: Tensor, dtype: torch.dtype) -> Tensor:
     """The weight in the layout, with a gradient if one is wanted."""
     if weight.dtype == dtype and is_channels_last(weight):
         return weight
@@ -89,24 +86,24 @@ def _weight(state: LayoutState, weight: Tensor, dtype: torch.dtype) -> Tensor:
 
     form = ("channels last", dtype)
     if not _wants_gradient(weight):
-        return converted(weight, form, convert, _kept_in(state))
+        return converted(weight, form, convert, block)
     if not can_be_kept(weight) or not torch.is_autocast_cache_enabled():
         return convert(weight)
-    return differentiable(weight, converted(weight, form, convert, _kept_in(state)))
+    return differentiable(weight, converted(weight, form, convert, block))
 
 
 def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor | None]:
     """function: PyTorch's. can_pack: whether there is a form with a packed weight."""
 
     def run(
-        state: LayoutState,
+        block: Block | None,
         input: Any,
         weight: Any,
         bias: Tensor | None = None,
         *args: Any,
         **kwargs: Any,
     ) -> Tensor | None:
-        dtype = _dtype(state, input, weight)
+        dtype = _dtype(input, weight)
         fits = (
             dtype is not None
             and input.dim() == weight.dim()
@@ -116,22 +113,21 @@ def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor 
         if not fits or dtype is None:
             return None
         # PyTorch's result would be in channels last.
-        given = input not in state.temporary and is_channels_last(input)
+        given = not _layouts.is_temporary(input) and is_channels_last(input)
         given = given or is_channels_last(weight)
-        images = _images(state, input, dtype)
+        images = _images(input, dtype)
         result = None
-        keep = _kept_in(state)
-        if can_pack and keep and not _wants_gradient(input, weight, bias):
-            cast_bias = _in_dtype(state, bias, dtype)
+        if can_pack and block and not _wants_gradient(input, weight, bias):
+            cast_bias = _in_dtype(block, bias, dtype)
             result = packed_convolution(
-                keep, images, weight, cast_bias, *args, **kwargs
+                block, images, weight, cast_bias, *args, **kwargs
             )
         if result is None:
-            in_layout = _weight(state, weight, dtype)
-            cast_bias = _in_dtype(state, bias, dtype)
+            in_layout = _weight(block, weight, dtype)
+            cast_bias = _in_dtype(block, bias, dtype)
             result = function(images, in_layout, cast_bias, *args, **kwargs)
         if not given:
-            state.temporary.add(result)
+            _layouts.note_temporary(result)
         made: Tensor = result
         return made
 
@@ -139,22 +135,22 @@ def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor 
 
 
 def _linear(
-    state: LayoutState, input: Any, weight: Any, bias: Tensor | None = None
+    block: Block | None, input: Any, weight: Any, bias: Tensor | None = None
 ) -> Tensor | None:
     """A linear layer whose weight is cast once, where no gradient is wanted."""
-    dtype = _dtype(state, input, weight)
+    dtype = _dtype(input, weight)
     if dtype is None or weight.dtype == dtype or _wants_gradient(input, weight, bias):
         return None
-    state.temporary.make_plain(input)
+    _layouts.make_plain(input)
     return torch.nn.functional.linear(
-        input, _in_dtype(state, weight, dtype), _in_dtype(state, bias, dtype)
+        input, _in_dtype(block, weight, dtype), _in_dtype(block, bias, dtype)
     )
 
 
-LAYOUT_OPS: Final[dict[Any, Callable[..., Tensor | None]]] = {
-    torch.conv2d: _convolution(torch.conv2d, can_pack=True),
-    torch.conv3d: _convolution(torch.conv3d, can_pack=True),
-    torch.conv_transpose2d: _convolution(torch.conv_transpose2d),
-    torch.conv_transpose3d: _convolution(torch.conv_transpose3d),
-    torch.nn.functional.linear: _linear,
+LAYOUT_OPS: Final[dict[str, Callable[..., Tensor | None]]] = {
+    "conv2d": _convolution(torch.conv2d, can_pack=True),
+    "conv3d": _convolution(torch.conv3d, can_pack=True),
+    "conv_transpose2d": _convolution(torch.conv_transpose2d),
+    "conv_transpose3d": _convolution(torch.conv_transpose3d),
+    "linear": _linear,
 }

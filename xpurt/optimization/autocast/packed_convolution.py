@@ -14,6 +14,7 @@ from torch import Tensor
 from xpurt import mapping
 from xpurt.functional.convolutions import CHANNELS_LAST, by_axis, output_sizes
 from xpurt.optimization.autocast.converted_weights import can_be_kept, converted
+from xpurt.optimization.packed_weights import Block
 from xpurt.optimization.primitives import types_of_cpu
 
 # On xpu the op with a packed weight costs more per call than PyTorch's, about 60 us on an
@@ -22,7 +23,7 @@ SMALLEST: Final = 1 << 15
 
 
 def packed_convolution(
-    block: object,
+    block: Block | None,
     images: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -94,7 +95,7 @@ def _on_cpu(
     bias: Tensor | None,
     lists: _Lists,
     form: Hashable,
-    block: object,
+    block: Block | None,
 ) -> Tensor | None:
     dtype = images.dtype
     if not torch._C._get_mkldnn_enabled() or dtype not in types_of_cpu():
@@ -118,7 +119,7 @@ def _on_xpu(
     bias: Tensor | None,
     lists: _Lists,
     form: Hashable,
-    block: object,
+    block: Block | None,
 ) -> Tensor | None:
     # A packed weight is for one device.
     devices = mapping.current_placement().ordinals[images.device.index]

@@ -1,0 +1,51 @@
+"""The types of the functions of csrc/python/layouts. Blocks and tensors are those of the
+calling thread."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+def register_kernels(compute: Callable[..., Tensor | None]) -> None:
+    """Once per process. `compute` gets the name of an op of a block, as "conv2d", and its
+    arguments, and returns None where PyTorch computes."""
+
+def register_operands(
+    op: str, operands: dict[str, tuple[torch.dtype | str | None, bool]]
+) -> None:
+    """By argument: its type, "block" or None, and whether it is in channels last. Raises
+    ValueError if there is no such op or argument, or if the op has operands already."""
+
+def begin_block() -> None: ...
+def end_block() -> None:
+    """Temporary tensors are tensors as any other from the end of the outermost one."""
+
+def depth() -> int:
+    """How many blocks are open."""
+
+def tensors_are_transformed() -> bool:
+    """Under torch.func, in fake tensors, and while a program is traced."""
+
+def ops_of_block(device_type: str) -> tuple[bool, bool]:
+    """Whether ops on these devices get a layout, and whether they compute in int8."""
+
+def set_ops_of_block(device_type: str, layout: bool, int8: bool) -> None: ...
+def note_temporary(tensor: Tensor) -> None:
+    """If it is in channels last: it becomes plain when a program asks for a view, or when
+    the outermost block ends."""
+
+def is_temporary(tensor: Tensor) -> bool: ...
+def make_plain(tensor: Tensor) -> None:
+    """Exchanges the memory of a temporary tensor, unless something else looks at it."""
+
+def known_to_python() -> list[Tensor]:
+    """The temporary tensors that have been objects of Python."""
+
+def watch_weight(weight: Tensor) -> None:
+    """Until the outermost block ends it is noticed if somebody takes a pointer to write by,
+    as through `weight.data`."""
+
+def is_watched(weight: Tensor) -> bool:
+    """False if such a pointer was taken."""
+
+def count_temporaries() -> int: ...

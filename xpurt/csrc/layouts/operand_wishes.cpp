@@ -1,0 +1,130 @@
+#include "layouts/operand_wishes.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include "layouts/layout_block.h"
+#include "layouts/layout_keys.h"
+#include "layouts/temporary_layout.h"
+#include "op/stack_tensors.h"
+
+namespace xpurt {
+namespace {
+
+using at::Tensor;
+using c10::DispatchKeySet;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+// By the number of the argument.
+using Wishes = std::vector<std::optional<OperandWish>>;
+
+Tensor in_type(const Tensor& operand, const OperandWish& wish) {
+  const auto device = operand.device().type();
+  if (wish.type.has_value())
+    return at::autocast::cached_cast(*wish.type, operand, device);
+  if (!wish.type_of_block || !at::autocast::is_autocast_enabled(device)) return operand;
+  return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), operand,
+                                   device);
+}
+
+Tensor in_layout(const Tensor& operand, bool is_channels_last) {
+  if (operand.layout() != at::kStrided) return operand;
+  if (is_channels_last && (operand.dim() == 4 || operand.dim() == 5)) {
+    return operand.contiguous(operand.dim() == 4 ? at::MemoryFormat::ChannelsLast
+                                                 : at::MemoryFormat::ChannelsLast3d);
+  }
+  if (!is_temporary(operand)) return operand;
+  make_plain(operand);
+  return operand.is_contiguous() ? operand : operand.contiguous();
+}
+
+class RunWithWishes final : public c10::OperatorKernel {
+ public:
+  explicit RunWithWishes(Wishes wishes) : wishes_(std::move(wishes)) {}
+
+  void operator()(const OperatorHandle& op, DispatchKeySet all_keys, Stack* stack) {
+    const LayoutKeys& keys = layout_keys();
+    if (layout_block().depth == 0 || tensors_are_transformed()) {
+      return op.redispatchBoxed(after(all_keys, keys.block), stack);
+    }
+    const size_t start = stack->size() - wishes_.size();
+    std::vector<Tensor> given;
+    for (size_t i = 0; i < wishes_.size(); ++i) {
+      give((*stack)[start + i], wishes_[i], given);
+    }
+    op.redispatchBoxed(after(all_keys, keys.tensor), stack);
+    const size_t count = op.schema().returns().size();
+    for (size_t i = stack->size() - count; i < stack->size(); ++i) {
+      for_each_tensor((*stack)[i],
+                      [&](const Tensor& each) { note_if_new(each, given); });
+    }
+  }
+
+ private:
+  static void give(c10::IValue& value, const std::optional<OperandWish>& wish,
+                   std::vector<Tensor>& given) {
+    const WithoutLayouts without;
+    value = with_tensors(
+        std::move(value),
+        [&](const Tensor& each) {
+          if (!each.defined()) return each;
+          const Tensor typed = wish.has_value() ? in_type(each, *wish) : each;
+          given.push_back(
+              in_layout(typed, wish.has_value() && wish->is_channels_last &&
+                                   layout_block().of(each.device().type()).layout));
+          return given.back();
+        },
+        /*in_place=*/false);
+  }
+
+  static void note_if_new(const Tensor& result, const std::vector<Tensor>& given) {
+    if (!result.defined() || !result.has_storage()) return;
+    for (const Tensor& each : given) {
+      if (each.has_storage() && each.storage().is_alias_of(result.storage())) return;
+    }
+    note_temporary(result);
+  }
+
+  const Wishes wishes_;
+};
+
+Wishes by_argument(const c10::FunctionSchema& schema,
+                   const std::vector<OperandWish>& wishes) {
+  Wishes found(schema.arguments().size());
+  for (const OperandWish& wish : wishes) {
+    const auto at = schema.argumentIndexWithName(wish.argument);
+    TORCH_CHECK_VALUE(at.has_value(), "an operand of ", schema.name(),
+                      " was asked for by \"", wish.argument, "\"; found ", schema);
+    found[*at] = wish;
+  }
+  return found;
+}
+
+}  // namespace
+
+void register_operand_wishes(const std::string& op,
+                             const std::vector<OperandWish>& wishes) {
+  const auto key = layout_keys().block;
+  const size_t dot = op.find('.');
+  const std::string name = op.substr(0, dot);
+  const std::string overload = dot == std::string::npos ? "" : op.substr(dot + 1);
+  const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
+  TORCH_CHECK_VALUE(
+      handle.has_value(),
+      "operands are registered for an op of a library, as \"mylib::conv\" or "
+      "\"mylib::conv.out\"; found ",
+      op, ", which PyTorch does not know. Define it before");
+  TORCH_CHECK_VALUE(!handle->hasKernelForDispatchKey(key), op,
+                    " has registered its operands already, or is one of PyTorch's that "
+                    "xpurt.autocast knows");
+  const std::string library = name.substr(0, name.find("::"));
+  auto* kept =
+      new torch::Library(torch::Library::IMPL, library, key, __FILE__, __LINE__);
+  kept->impl(op.substr(library.size() + 2).c_str(),
+             torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RunWithWishes>(
+                 by_argument(handle->schema(), wishes))));
+}
+
+}  // namespace xpurt

@@ -1,0 +1,90 @@
+// The Python interface of autocast with a layout: see Note [Rooms of their own].
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/jit/python/pybind.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "host/gil.h"
+#include "layouts/layout_block.h"
+#include "layouts/operand_wishes.h"
+#include "layouts/register_layouts.h"
+#include "layouts/temporary_layout.h"
+#include "layouts/watched_weights.h"
+#include "python/from_python.h"
+
+namespace py = pybind11;
+
+namespace xpurt {
+namespace {
+
+// `compute` is called with the name of an op, and its arguments. It returns None where
+// PyTorch computes.
+LayoutOp computed_by(const py::function& compute) {
+  auto* kept = new py::function(compute);  // for the process
+  return [kept](const std::string& op,
+                c10::ArrayRef<c10::IValue> arguments) -> std::optional<at::Tensor> {
+    const WithGil held;
+    return from_python([&]() -> std::optional<at::Tensor> {
+      py::tuple given(arguments.size());
+      for (size_t i = 0; i < arguments.size(); ++i) {
+        given[i] = torch::jit::toPyObject(arguments[i]);
+      }
+      const py::object result = (*kept)(op, *given);
+      if (result.is_none()) return std::nullopt;
+      return result.cast<at::Tensor>();
+    });
+  };
+}
+
+// By argument: its type, "block" or None, and whether it is in channels last.
+void register_operands(
+    const std::string& op,
+    const std::map<std::string, std::pair<py::object, bool>>& operands) {
+  std::vector<OperandWish> wishes;
+  for (const auto& [argument, wish] : operands) {
+    const auto& [type, is_channels_last] = wish;
+    OperandWish made{argument};
+    if (py::isinstance<py::str>(type)) {
+      made.type_of_block = true;
+    } else if (!type.is_none()) {
+      made.type = type.cast<c10::ScalarType>();
+    }
+    made.is_channels_last = is_channels_last;
+    wishes.push_back(std::move(made));
+  }
+  register_operand_wishes(op, wishes);
+}
+
+OpsOfBlock& ops_on(const std::string& type) {
+  LayoutBlock& block = layout_block();
+  return type == "xpu" ? block.xpu : block.cpu;
+}
+
+}  // namespace
+}  // namespace xpurt
+
+PYBIND11_MODULE(_layouts, m) {
+  using namespace xpurt;
+  m.def("register_kernels", [](const py::function& compute) {
+    register_tensor_kernels();
+    register_block_kernels(computed_by(compute));
+  });
+  m.def("register_operands", &register_operands);
+  m.def("begin_block", &begin_layout_block);
+  m.def("end_block", &end_layout_block);
+  m.def("tensors_are_transformed", &tensors_are_transformed);
+  m.def("depth", [] { return layout_block().depth; });
+  m.def("ops_of_block", [](const std::string& type) {
+    return std::make_pair(ops_on(type).layout, ops_on(type).int8);
+  });
+  m.def("set_ops_of_block", [](const std::string& type, bool layout, bool int8) {
+    ops_on(type) = {layout, int8};
+  });
+  m.def("note_temporary", &note_temporary);
+  m.def("is_temporary", &is_temporary);
+  m.def("make_plain", &make_plain);
+  m.def("known_to_python", &known_to_python);
+  m.def("watch_weight", &watch_weight);
+  m.def("is_watched", &is_watched);
+  m.def("count_temporaries", &count_temporaries);
+}
