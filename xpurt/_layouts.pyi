@@ -41,11 +41,11 @@ def make_plain(tensor: Tensor) -> None:
 def known_to_python() -> list[Tensor]:
     """The temporary tensors that have been objects of Python."""
 
-def watch_weight(weight: Tensor) -> None:
+def watch_weight(weight: Tensor) -> int:
     """Until the outermost block ends it is noticed if somebody takes a pointer to write by,
-    as through `weight.data`."""
+    as through `weight.data`. Returns the number of the watch."""
 
-def is_watched(weight: Tensor) -> bool:
-    """False if such a pointer was taken."""
+def is_unwritten(weight: Tensor, watch: int) -> bool:
+    """False if such a pointer was taken since that watch began."""
 
 def count_temporaries() -> int: ...

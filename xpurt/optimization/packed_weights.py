@@ -37,10 +37,11 @@ MOST: Final = 8
 
 class Block(NamedTuple):
     """The outermost block of autocast of a thread. watch: notices from now on that somebody
-    takes a pointer to write to a weight by. is_watched: whether nobody has."""
+    takes a pointer to write to a weight by, and returns the number of the watch.
+    is_unwritten: whether nobody has since that watch began."""
 
-    watch: Callable[[Tensor], None]
-    is_watched: Callable[[Tensor], bool]
+    watch: Callable[[Tensor], int]
+    is_unwritten: Callable[[Tensor, int], bool]
 
 
 class _Packs:
@@ -57,8 +58,7 @@ class _Packs:
         assert weight is not None
         self.block, self.writes = block, weight._version
         self.sample = None if block is None else WeightSample(weight)
-        if block is not None:
-            block.watch(weight)
+        self.watch = 0 if block is None else block.watch(weight)
         self.by_use: OrderedDict[Hashable, Any] = OrderedDict()
 
     def are_of(
@@ -66,8 +66,12 @@ class _Packs:
     ) -> bool:
         weight = parameters[0]
         assert weight is not None
-        if block is not None and self.block is block and block.is_watched(weight):
+        if (
+            block is not None
+            and self.block is block
             # Other memory comes by `weight.data = ...`, and is not watched.
+            and block.is_unwritten(weight, self.watch)
+        ):
             return self.writes == weight._version
         same = len(self.versions) == len(parameters) and all(
             each is None
@@ -79,8 +83,7 @@ class _Packs:
             return same
         if self.sample is None or not self.sample.is_of(weight):
             return False
-        self.block = block
-        block.watch(weight)
+        self.block, self.watch = block, block.watch(weight)
         return True
 
     def make(self, weight: Tensor, use: Hashable, pack: Callable[[], Any]) -> Any:

@@ -3,7 +3,7 @@
 #include <c10/core/StorageImpl.h>
 
 #include <mutex>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 namespace xpurt {
@@ -11,12 +11,14 @@ namespace {
 
 using c10::StorageImpl;
 
-// Of all threads: storages whose materializer is the one below.
+// Of all threads: storages whose materializer is the one below, and the number of the
+// watch.
 std::mutex mutex;
-std::unordered_set<const StorageImpl*>& watched() {
-  static auto* const leaked = new std::unordered_set<const StorageImpl*>;
+std::unordered_map<const StorageImpl*, uint64_t>& watched() {
+  static auto* const leaked = new std::unordered_map<const StorageImpl*, uint64_t>;
   return *leaked;
 }
+uint64_t watches = 0;
 
 // Those that this thread watches. The weak references keep the addresses from being
 // used again.
@@ -31,20 +33,26 @@ void written(StorageImpl* storage) {
   watched().erase(storage);
 }
 
-}  // namespace
-
-void watch_weight(const at::Tensor& weight) {
-  const std::lock_guard held(mutex);
-  StorageImpl* storage = weight.storage().unsafeGetStorageImpl();
-  if (storage->has_materializer()) return;  // watched already, or a copy on write
-  of_thread().push_back(weight.storage().getWeakStorageImpl());
-  watched().insert(storage);
-  storage->set_materializer(&written);
+uint64_t watch_of(const StorageImpl* storage) {
+  const auto at = watched().find(storage);
+  return at == watched().end() ? 0 : at->second;
 }
 
-bool is_watched(const at::Tensor& weight) {
+}  // namespace
+
+uint64_t watch_weight(const at::Tensor& weight) {
   const std::lock_guard held(mutex);
-  return watched().contains(weight.storage().unsafeGetStorageImpl());
+  StorageImpl* storage = weight.storage().unsafeGetStorageImpl();
+  // It is watched already, or a copy on write.
+  if (storage->has_materializer()) return watch_of(storage);
+  of_thread().push_back(weight.storage().getWeakStorageImpl());
+  storage->set_materializer(&written);
+  return watched()[storage] = ++watches;
+}
+
+bool is_unwritten(const at::Tensor& weight, uint64_t watch) {
+  const std::lock_guard held(mutex);
+  return watch != 0 && watch_of(weight.storage().unsafeGetStorageImpl()) == watch;
 }
 
 void end_watches() {

@@ -35,7 +35,7 @@ NOT_COMPILED: Final = (
 def begin() -> None:
     register()
     if _layouts.depth() == 0:
-        _of_thread.block = Block(_layouts.watch_weight, _layouts.is_watched)
+        _of_thread.block = Block(_layouts.watch_weight, _layouts.is_unwritten)
     _layouts.begin_block()
 
 

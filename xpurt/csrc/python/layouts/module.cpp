@@ -85,6 +85,6 @@ PYBIND11_MODULE(_layouts, m) {
   m.def("make_plain", &make_plain);
   m.def("known_to_python", &known_to_python);
   m.def("watch_weight", &watch_weight);
-  m.def("is_watched", &is_watched);
+  m.def("is_unwritten", &is_unwritten);
   m.def("count_temporaries", &count_temporaries);
 }
