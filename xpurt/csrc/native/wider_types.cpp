@@ -143,6 +143,10 @@ class WiderCall {
       const Tensor& out = value.toTensor();
       return at::empty({0}, out.options().dtype(out_type(out.scalar_type())));
     }
+    if (i == 0 && fills() && wider_.takes(value.toTensor().scalar_type())) {
+      const Tensor& self = value.toTensor();
+      return at::empty_like(self, self.options().dtype(wider_.of(self.scalar_type())));
+    }
     if (value.isTensor()) return converted(value.toTensor());
     if (value.isTensorList()) {
       c10::List<Tensor> list;
@@ -150,6 +154,11 @@ class WiderCall {
       return list;
     }
     return value;
+  }
+
+  // Whether the op reads nothing of the tensor that it writes.
+  bool fills() const {
+    return schema_.name() == "aten::zero_" || schema_.name() == "aten::fill_";
   }
 
   // The type of the tensor that replaces an out= of this type. If `out` has the wider
