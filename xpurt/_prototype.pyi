@@ -1,8 +1,9 @@
 """The types of the functions of csrc/python/prototype."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from torch import Generator, Stream
+from torch import Generator, Stream, Tensor
 
 def make_prototype_device(
     type: str, behind: str, count: int, sycl_devices: Sequence[int]
@@ -37,3 +38,24 @@ def reset_prototype_calls(type: str) -> None: ...
 def prototype_generator(type: str, index: int) -> Generator: ...
 def prototype_stream(type: str, index: int) -> Stream: ...
 def prototype_exchange_stream(stream: Stream) -> Stream: ...
+
+class RenamedCode:
+    """A function of tensors of a prototype that calls `function` with those of the device
+    behind. See Note [Compiled host code], whose arguments these are."""
+
+    def __init__(
+        self,
+        function: Callable[[list[Any]], Sequence[Any]],
+        type: str,
+        index: int,
+        written: list[int],
+        on_device: list[bool],
+    ) -> None: ...
+    def __call__(self, inputs: list[Any]) -> list[Any]: ...
+
+def to_prototype(tensor: Tensor, type: str, index: int) -> Tensor:
+    """The prototype's tensor over the bytes of one of the device behind, or over a copy
+    where the prototype's memory is another one."""
+
+def from_prototype(tensor: Tensor) -> Tensor:
+    """The tensor of the device behind, likewise."""

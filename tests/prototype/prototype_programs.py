@@ -41,10 +41,18 @@ few_kinds = pytest.mark.parametrize(
 )
 
 
-def run(code: str, name: str, memory: str, devices: int = 1, **environment: str) -> str:
-    """The output of a program that begins with START."""
+def run(
+    code: str,
+    name: str,
+    memory: str,
+    devices: int = 1,
+    compiles: bool = False,
+    **environment: str,
+) -> str:
+    """The output of a program that begins with START. compiles: as `own_process.run`."""
     start = START.format(name=name, memory=memory, devices=devices)
-    return output(start + code, timeout=120, **environment_of(memory), **environment)
+    options = {**environment_of(memory), **environment}
+    return output(start + code, timeout=120, compiles=compiles, **options)
 
 
 def environment_of(memory: str) -> dict[str, str]:

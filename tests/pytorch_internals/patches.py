@@ -107,6 +107,11 @@ PATCHES = (
         "hooks that would hang with gloo, which PyTorch tells by a backend's name alone",
     ),
     Patch(
+        ("setattr(op, 'decompose')", "delattr(op, 'decompose')"),
+        (("torch._ops.OpOverload:decompose", "(self, args, kwargs)"),),
+        "while a graph of a prototype is traced: an op that the vendor has a kernel for stays one op",
+    ),
+    Patch(
         ("setattr(context, _FULLGRAPH)",),
         (("torch._guards.TracingContext", "type"),),
         "whether a program has to be one graph is kept for its backward graph",

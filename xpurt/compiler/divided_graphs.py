@@ -24,8 +24,7 @@ def _on_device(before: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(before)
     def pre_compile(wrapper: Any, graph: Any, *args: Any, **kwargs: Any) -> None:
         before(wrapper, graph, *args, **kwargs)
-        home = host_graph.home_of(graph)
-        if home is not None and wrapper.out_metas:
+        for home in host_graph.homes_of(graph) if wrapper.out_metas else ():
             wrapper.out_metas = host_graph.results_on_device(wrapper.out_metas, home)
 
     return pre_compile

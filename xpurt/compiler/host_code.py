@@ -21,7 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._inductor import config
+from torch._inductor.cpp_builder import get_cpp_compiler
 from torch._inductor.custom_graph_pass import CustomGraphModulePass
+from torch._inductor.exc import InvalidCxxCompiler
 from torch._inductor.utils import get_donated_idxs
 
 from xpurt import _C
@@ -29,6 +32,19 @@ from xpurt.compiler.host_graph import Home
 
 _home: ContextVar[Home | None] = ContextVar("xpurt_home", default=None)
 _form: ContextVar[str] = ContextVar("xpurt_form", default="")
+
+
+def why_none() -> str:
+    """Why code for the host can't be compiled on this machine; "" if it can."""
+    try:
+        get_cpp_compiler()
+    except InvalidCxxCompiler:
+        tried = " or ".join(repr(name) for name in config.cpp.cxx if name)
+        return (
+            f"code for the host needs a C++ compiler, and {tried} does not work (install "
+            "g++, or name one by the variable CXX)"
+        )
+    return ""
 
 
 class KeyOfHome(CustomGraphModulePass):

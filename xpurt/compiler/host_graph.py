@@ -10,10 +10,13 @@ and decisions of the program are those of xpu. From then on nothing in the graph
 
 The output node keeps which outputs have to become xpu tensors, in its `meta`: passes
 replace other nodes.
+
+Graphs of renamed devices are changed by the same functions: see Note [Graphs of renamed
+devices].
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -27,11 +30,12 @@ from torch.utils import _pytree as pytree
 from xpurt import _C
 from xpurt.compiler import device_ops
 from xpurt.compiler.device_only import ops as device_only
+from xpurt.compiler.renamed import devices
 
-_HOME: Final = "xpurt_home"
-_NAMES: Final = "xpurt_names"
+_HOME: Final = "xpurt_home "  # and the device type
+_NAMES: Final = "xpurt_names "
 _WAS_ON_CPU: Final = "xpurt_was_on_cpu"
-_OUR_KEYS: Final = {_HOME, _NAMES}
+_OUR_KEYS: Final = {_HOME + "xpu", _NAMES + "xpu"}
 _CPU: Final = torch.device("cpu")
 _COLLECTIVES: Final = ("_c10d_functional", "_c10d_functional_autograd")
 
@@ -43,23 +47,52 @@ class Home:
     index: the ordinal of the xpu tensors.
     on_device: for each output, whether it was on xpu.
     returned: for each output, the position of the input that it may be, or -1.
+    type: the device type, "xpu" or a renamed one.
     """
 
     index: int
     on_device: tuple[bool, ...]
     returned: tuple[int, ...] = ()
+    type: str = "xpu"
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device(self.type, self.index)
 
 
-def home_of(graph: GraphModule) -> Home | None:
-    """Where the outputs of a graph for the host belong; None for any other graph."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a graph of a device becomes one of another device.
+
+    tensor, constant: the tensor there in place of one of the device; of a constant, too.
+    argument: the same for a device or an op. Each returns other values as they are.
+    target: what a node calls then; by default argument() of its target.
+    """
+
+    tensor: Callable[[Any], Any]
+    constant: Callable[[Any], Any]
+    argument: Callable[[Any], Any]
+    target: Callable[[Node], Any] | None = None
+
+
+def homes_of(graph: GraphModule) -> list[Home]:
+    """The homes of a graph that was changed once or more, the last one first."""
+    keys = [each for each in graph.graph.output_node().meta if each.startswith(_HOME)]
+    homes = [home_of(graph, key.removeprefix(_HOME)) for key in reversed(keys)]
+    return [each for each in homes if each is not None]
+
+
+def home_of(graph: GraphModule, type: str = "xpu") -> Home | None:
+    """Where the outputs of a graph for the host belong; None for any other graph. type:
+    the device type that the graph was changed from."""
     output = graph.graph.output_node()
-    found: Home | None = output.meta.get(_HOME)
+    found: Home | None = output.meta.get(_HOME + type)
     if found is None:
         return None
     outputs = _outputs(output)
     if len(outputs) != len(found.on_device):
         # Tokens that order effects are outputs only until a graph has been divided.
-        on_device = dict(zip(output.meta[_NAMES], found.on_device, strict=True))
+        on_device = dict(zip(output.meta[_NAMES + type], found.on_device, strict=True))
         found = replace(
             found, on_device=tuple(on_device[_name(each)] for each in outputs)
         )
@@ -71,13 +104,20 @@ def home_of(graph: GraphModule) -> Home | None:
 
 
 def ordinals_in(graph: GraphModule, inputs: Sequence[Any]) -> set[int]:
-    """The xpu ordinals of the tensors and the device arguments of a graph."""
-    found: set[int] = set()
+    """The xpu ordinals of the tensors and the device arguments of a graph, and those
+    behind renamed devices."""
+    behind = map(devices.behind, devices_in(graph, inputs))
+    return {_index(device) for device in behind if device.type == "xpu"}
+
+
+def devices_in(graph: GraphModule, inputs: Sequence[Any]) -> set[torch.device]:
+    """The devices of the tensors and the device arguments of a graph."""
+    found: set[torch.device] = set()
 
     def add(value: Any) -> None:
         device = value.device if isinstance(value, torch.Tensor) else value
-        if isinstance(device, torch.device) and device.type == "xpu":
-            found.add(_index(device))
+        if isinstance(device, torch.device):
+            found.add(device)
 
     for value in inputs:
         add(value)
@@ -120,16 +160,22 @@ def written_inputs(graph: GraphModule) -> list[int]:
 
 def to_host(graph: GraphModule, index: int) -> None:
     """Changes a graph of tensors on xpu:index and on the CPU to one on the CPU alone."""
+    change(graph, torch.device("xpu", index), Change(on_host, _constant, _for_host))
+
+
+def change(graph: GraphModule, device: torch.device, by: Change) -> None:
+    """Changes a graph of tensors on a device and on the CPU. The device is the home of
+    its outputs."""
     output = graph.graph.output_node()
-    on_device = tuple(_is_on_xpu(each) for each in _outputs(output))
+    on_device = tuple(_is_on(each, device.type) for each in _outputs(output))
     seen: dict[int, Any] = {}
     for module in _graph_modules(graph):
         for node in module.graph.nodes:
-            _convert(module, node, seen)
+            _convert(module, node, seen, by)
         module.recompile()
     # AOTInductor keeps first values of the buffers there.
-    graph.meta.update({key: _constant(value) for key, value in graph.meta.items()})
-    _set_home(output, Home(index, on_device))
+    graph.meta.update({key: by.constant(value) for key, value in graph.meta.items()})
+    _set_home(output, Home(device.index, on_device, type=device.type))
 
 
 def on_device_again(graph: GraphModule, home: Home) -> GraphModule | None:
@@ -144,7 +190,7 @@ def on_device_again(graph: GraphModule, home: Home) -> GraphModule | None:
             return None
     made = GraphModule(graph, copy.deepcopy(graph.graph))
     made.meta = dict(graph.meta)
-    device = torch.device("xpu", home.index)
+    device = home.device
 
     def moved(value: Any) -> Any:
         return device if isinstance(value, torch.device) else value
@@ -176,16 +222,14 @@ def is_on_device(graph: GraphModule) -> bool:
 
 def on_device_inputs(inputs: Sequence[Any], home: Home) -> list[Any]:
     """The inputs that the graph of on_device_again() is compiled with."""
-    device = torch.device("xpu", home.index)
-    return [device_ops.faked(each, device) for each in inputs]
+    return [device_ops.faked(each, home.device) for each in inputs]
 
 
 def results_on_device(results: Sequence[Any], home: Home) -> list[Any]:
     """The results of a graph for the host, without memory, where the program has
     them."""
-    device = torch.device("xpu", home.index)
     return [
-        device_ops.faked(each, device) if on_device else each
+        device_ops.faked(each, home.device) if on_device else each
         for each, on_device in zip(results, home.on_device, strict=True)
     ]
 
@@ -233,25 +277,30 @@ def divide_home(joint: Home, forward: GraphModule, backward: GraphModule) -> Non
     results = joint.on_device[: len(joint.on_device) - gradients]
     output = forward.graph.output_node()
     saved = _outputs(output)[len(results) :]
-    on_device = results + tuple(not _was_on_cpu(each) for each in saved)
-    _set_home(output, Home(joint.index, on_device))
+    on_device = results + tuple(not was_on_cpu(each) for each in saved)
+    _set_home(output, replace(joint, on_device=on_device))
     on_device = joint.on_device[len(results) :]
-    _set_home(backward.graph.output_node(), Home(joint.index, on_device))
+    _set_home(backward.graph.output_node(), replace(joint, on_device=on_device))
 
 
-def _convert(module: GraphModule, node: Node, seen: dict[int, Any]) -> None:
+def _target(by: Change) -> Callable[[Node], Any]:
+    return lambda node: by.argument(node.target)
+
+
+def _convert(module: GraphModule, node: Node, seen: dict[int, Any], by: Change) -> None:
     if node.op not in ("placeholder", "output"):
-        node.target = _for_host(node.target)
-        node.args, node.kwargs = pytree.tree_map(_for_host, (node.args, node.kwargs))
+        node.target = (by.target or _target(by))(node)
+        node.args, node.kwargs = pytree.tree_map(by.argument, (node.args, node.kwargs))
     if node.op == "get_attr":
         value = _attribute(module, node)
-        if isinstance(value, torch.Tensor) and value.device.type == "xpu":
-            _set_attribute(module, node, _constant(value))
+        made = by.constant(value) if isinstance(value, torch.Tensor) else value
+        if made is not value:
+            _set_attribute(module, node, made)
 
     def convert(value: Any) -> Any:
         if id(value) not in seen:
             # The value is kept, so that its id stays its own.
-            seen[id(value)] = (value, on_host(value))
+            seen[id(value)] = (value, by.tensor(value))
         return seen[id(value)][1]
 
     value = node.meta.get("val")
@@ -287,8 +336,8 @@ def _graph_modules(graph: GraphModule) -> list[GraphModule]:
 
 
 def _set_home(output: Node, home: Home) -> None:
-    output.meta[_HOME] = home
-    output.meta[_NAMES] = [_name(each) for each in _outputs(output)]
+    output.meta[_HOME + home.type] = home
+    output.meta[_NAMES + home.type] = [_name(each) for each in _outputs(output)]
 
 
 def _name(output: Any) -> str:
@@ -299,11 +348,11 @@ def _outputs(output: Node) -> list[Any]:
     return list(output.args[0])  # type: ignore[arg-type]
 
 
-def _is_on_xpu(output: Any) -> bool:
+def _is_on(output: Any, type: str) -> bool:
     if isinstance(output, Node) and output.target is torch.ops.aten.copy_.default:
         output = output.args[0]  # an input; the copy itself has no value
     value = output.meta.get("val") if isinstance(output, Node) else None
-    return isinstance(value, torch.Tensor) and value.device.type == "xpu"
+    return isinstance(value, torch.Tensor) and value.device.type == type
 
 
 def _is_tensor(output: Any) -> bool:
@@ -311,7 +360,7 @@ def _is_tensor(output: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def _was_on_cpu(output: Any) -> bool:
+def was_on_cpu(output: Any) -> bool:
     return isinstance(output, Node) and _WAS_ON_CPU in output.meta
 
 

@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._inductor import config
-from torch._inductor.cpp_builder import get_cpp_compiler
-from torch._inductor.exc import InductorError, InvalidCxxCompiler
+from torch._inductor.exc import InductorError
 from torch._inductor.freezing_utils import has_frozen_params
 from torch._inductor.utils import BoxedBool
 from torch.utils import _pytree as pytree
@@ -47,6 +46,7 @@ from xpurt.compiler.flex import decomposition as flex
 from xpurt.compiler.form_estimate import Estimate, work_of
 from xpurt.compiler.frozen import code_constants, forms, primitives
 from xpurt.compiler.higher_order import numbers_of_loops, regions, triton_kernels
+from xpurt.compiler.renamed import graphs as renamed_graphs
 from xpurt.compiler.warn_once import warn_once
 from xpurt.errors import KernelBuildError
 from xpurt.kernels import get_kernel_policy
@@ -79,6 +79,7 @@ def change(compile_fx: ModuleType) -> None:
     lowered.run_node = _check_devices(lowered.run_node)
     graph = compile_fx.CompiledFxGraph
     graph.post_compile = _post_compile(graph.post_compile)
+    renamed_graphs.define(compile_fx)
 
 
 def _check_devices(before: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,7 +129,7 @@ def _choose_form(before: Callable[..., Any]) -> Callable[..., Any]:
         )
         if form != Form.NATIVE:
             packages.refuse(reason)
-        if get_kernel_policy() == "auto" and reason == _why_no_host_code():
+        if get_kernel_policy() == "auto" and reason == host_code.why_none():
             warn_once(f"torch.compile makes kernels of OpenCL C: {reason}")
         if form != Form.EAGER:
             with host_code.compiling_form(form.value, min(found)):
@@ -174,19 +175,7 @@ def _why_not_host(ordinals: set[int], graph: torch.fx.GraphModule) -> str:
             return f"the host can't read the memory of xpu:{index}"
     if name := host_graph.group_without_cpu(graph):
         return f'the process group "{name}" has no backend for CPU tensors'
-    return _why_no_host_code()
-
-
-def _why_no_host_code() -> str:
-    try:
-        get_cpp_compiler()
-    except InvalidCxxCompiler:
-        tried = " or ".join(repr(name) for name in config.cpp.cxx if name)
-        return (
-            f"code for the host needs a C++ compiler, and {tried} does not work (install "
-            "g++, or name one by the variable CXX)"
-        )
-    return ""
+    return host_code.why_none()
 
 
 def _convert_before(before: Callable[..., Any]) -> Callable[..., Any]:

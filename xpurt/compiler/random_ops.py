@@ -12,9 +12,12 @@ op that draws the seeds is replaced as well. With `fallback_random` the numbers 
 to those of eager xpu.
 """
 
-from typing import Final
+import functools
+from collections.abc import Callable
+from typing import Any, Final
 
 import torch
+from torch._ops import OpOverload
 
 from xpurt.compiler import device_ops
 
@@ -34,20 +37,31 @@ _PRIMS: Final = (
 ).split()
 
 
-def define() -> None:
-    """Defines the ops. A second call does nothing."""
+@functools.cache
+def found() -> frozenset[OpOverload]:
+    """The ops, as PyTorch has them."""
+    ops = set()
     for namespace, names in (("aten", ATEN), ("prims", _PRIMS)):
         for name in names:
             packet, _, overload = name.partition(".")
-            op = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
-            device_ops.define_for(op)
+            packets = getattr(torch.ops, namespace)
+            ops.add(getattr(getattr(packets, packet), overload))
+    return frozenset(ops)
 
 
-def replace(graph: torch.fx.GraphModule) -> None:
+def define(define_for: Callable[[OpOverload], Any] = device_ops.define_for) -> None:
+    """Defines the ops. A second call does nothing."""
+    for op in found():
+        define_for(op)
+
+
+def replace(
+    graph: torch.fx.GraphModule, of_host: Callable[[Any], Any] = device_ops.of_host
+) -> None:
     """Replaces the random ops of a graph for the host. Inductor's passes before it know
     the ops of PyTorch."""
     for node in graph.graph.nodes:
-        node.target = device_ops.of_host(node.target)
+        node.target = of_host(node.target)
         if device_ops.is_called(node.target):
             device_ops.call(node.target)
     graph.recompile()

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_impls import op_implementations_dict, register_op_impl
 
+from xpurt.compiler.renamed import devices
+
 _TRANSFORM = torch.ops.aten._fft_r2c
 _OPS = (_TRANSFORM.default,)
 
@@ -22,7 +24,7 @@ def define() -> None:
 
 
 def _as_on_cpu(fake_mode: Any, op: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-    if x.device.type != "xpu":
+    if not devices.is_ours(x.device):
         return NotImplemented  # PyTorch's own function is next
     with fake_mode:
         there = torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device="cpu")

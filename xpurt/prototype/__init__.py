@@ -13,6 +13,7 @@ from typing import Any, Final
 import torch
 
 from xpurt import _C, _prototype
+from xpurt.compiler.renamed.devices import CompilesGraphs
 from xpurt.errors import MappingError, nearest
 from xpurt.mapping import (
     PhysicalDevice,
@@ -20,15 +21,27 @@ from xpurt.mapping import (
     physical_devices,
     queue_from_capsule,
 )
-from xpurt.prototype import methods, report, saved_storages, seeds, tied_weights
+from xpurt.prototype import (
+    compiled,
+    methods,
+    report,
+    saved_storages,
+    seeds,
+    tied_weights,
+)
 from xpurt.prototype.runtime_module import RuntimeModule
+from xpurt.prototype.vendor_kernels import KernelRow, rows_of
 from xpurt.runtime import register_runtime
 from xpurt.startup.extras import tool
 
 __all__ = [
+    "CompilesGraphs",
+    "KernelRow",
     "PrototypeDevice",
+    "kernels_of",
     "new_package",
     "prototype_device",
+    "register_compiler",
     "register_derivative",
 ]
 
@@ -149,6 +162,36 @@ def register_derivative(op: str, function: Callable[..., object], name: str) -> 
     _prototype.register_derivative(op, _type_of(name), function)
 
 
+def register_compiler(name: str, function: CompilesGraphs | None) -> None:
+    """From now on torch.compile calls `function` for graphs on the device type `name`; a
+    device of the type may be made later. None: the device behind compiles again.
+
+    function: is called with a torch.fx.GraphModule, which writes to no input, of PyTorch's
+        core ATen ops and the ops that the vendor has kernels for, and with its inputs,
+        tensors without memory. Returns a function of these inputs that returns the list
+        of the results. The forward and the backward of a graph are one each. If it raises
+        NotImplementedError, the graph runs op by op, with a warning.
+
+    Programs that have been compiled before are compiled again. Raises ValueError if the
+    type can't be prototyped, and TypeError if `function` can't be called.
+    """
+    _check_name(name)
+    compiled.register_compiler(name, function)
+
+
+def kernels_of(name: str) -> list[KernelRow]:
+    """Whose kernel each op has at each dispatch key of the device type `name`. Makes the
+    device, if need be.
+
+    Raises ValueError as prototype_device() does.
+    """
+    with _lock:
+        is_made = name in _made
+    if not is_made:
+        prototype_device(name)
+    return list(rows_of(_type_of(name)))
+
+
 def new_package(name: str, folder: Path) -> list[Path]:
     """Writes a vendor's package for the device type `name` into `folder`: a kernel, a
     derivative, a runtime module, and tests that pass. Returns the files.
@@ -243,6 +286,7 @@ def _make(
         seeds.follow(runtime)
     saved_storages.register(name)
     tied_weights.keep()
+    compiled.take_graphs(name, _type_of(name), "xpu" if memory == "xpu" else "cpu")
     report.join()
     copies = _prototype.prototype_copies(_type_of(name))
     return PrototypeDevice(name, memory, devices, runtime, copies)

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_impls import op_implementations_dict, register_op_impl
 
+from xpurt.compiler.renamed import devices
+
 _ATEN: Final = torch.ops.aten
 
 Results = Tensor | tuple[Tensor | None, ...]
@@ -25,7 +27,7 @@ def define() -> None:
 
 def _of_xpu(results: Callable[..., Results]) -> Callable[..., Any]:
     def of_xpu(fake_mode: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
-        if args[0].device.type != "xpu":
+        if not devices.is_ours(args[0].device):
             return NotImplemented  # PyTorch's own function is next
         with fake_mode:
             return results(*args, **kwargs)

@@ -19,6 +19,11 @@ class RenamedCall final : public ExchangedCall {
   // may write to it.
   c10::IValue to_behind(c10::IValue value, bool written);
 
+  // Whether it is the storage of an argument, or of a result, on the device behind.
+  bool has_behind(const c10::Storage& behind) const {
+    return find_other(behind) != nullptr;
+  }
+
   // The tensors of the device behind require gradients where their own do.
   void mark_gradients();
 
