@@ -12,7 +12,7 @@ from xpurt.startup.extras import MissingExtra, tool
 # Commands of the package xpurt_tools: modules of xpurt_tools.commands, with the functions
 # `add_arguments` and `run`.
 TOOLS = {
-    "prototype": "write a package for a new device type of PyTorch",
+    "prototype": "write a package for a new device type of PyTorch, or list its kernels",
     "simulate": "compare scheduling policies on machines of 1 to 64 devices",
     "conformance": "run PyTorch's own database of ops on xpu and on the CPU",
     "bench": "time the same work on stock CPU tensors and on xpu",

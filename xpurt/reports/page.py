@@ -15,7 +15,7 @@ from xpurt.reports.machine import Machine
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-Body = Literal["conformance", "bench", "calibration"]
+Body = Literal["conformance", "bench", "calibration", "prototype"]
 
 
 @dataclass(frozen=True, slots=True)
