@@ -30,7 +30,7 @@ def test_a_new_package_passes_its_own_tests(name: str, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert "5 passed" in tests.stdout, tests.stdout + tests.stderr
+    assert "7 passed" in tests.stdout, tests.stdout + tests.stderr
 
 
 @pytest.mark.rest
