@@ -87,7 +87,8 @@ def step(wait: bool = False) -> None:
 
 
 def fallbacks() -> dict[str, int]:
-    """How often each op was computed by the CPU, on copies, since the metrics were reset."""
+    """How often each op of a lazy program was computed by the CPU, on copies, since
+    `torch._lazy.metrics.reset()`."""
     return {
         name: torch._C._lazy._counter_value(name)
         for name in torch._C._lazy._counter_names()

@@ -2,13 +2,13 @@
 
 #include <ATen/Context.h>
 #include <torch/csrc/lazy/backend/backend_interface.h>
-#include <torch/csrc/lazy/core/metrics.h>
 #include <torch/csrc/lazy/ts_backend/ts_backend_impl.h>
 
 #include "device/device.h"
 #include "lazy/graph.h"
 #include "lazy/graph_executor.h"
 #include "lazy/lazy_kernels.h"
+#include "lazy/metrics.h"
 #include "stream/stream.h"
 
 namespace xpurt {
@@ -35,6 +35,11 @@ BackendDevice backend_device(int64_t ordinal) {
 
 c10::Device xpu_of(const BackendDevice& device) {
   return {c10::DeviceType::XPU, static_cast<c10::DeviceIndex>(device.ordinal())};
+}
+
+Tensor moved(const Tensor& tensor, const BackendDevice& device) {
+  if (tensor.is_cpu()) count_to_device(tensor);
+  return tensor.to(xpu_of(device));
 }
 
 TSData& data_of(const BackendDataPtr& data) {
@@ -79,8 +84,9 @@ class Backend final : public torch::lazy::BackendImplInterface {
       const Tensor& tensor, const Shape& shape,
       const BackendDevice& device) const override {
     register_lazy_kernels();
-    const Tensor kept =
-        may_be_number(tensor) ? tensor.clone() : tensor.to(xpu_of(device)).contiguous();
+    if (may_be_number(tensor))
+      return std::make_shared<TSData>(tensor.clone(), shape, device);
+    const Tensor kept = moved(tensor, device).contiguous();
     return std::make_shared<TSData>(kept, shape, device);
   }
   BackendDataPtr MakeComputationDataFromScalar(
@@ -125,7 +131,6 @@ class Backend final : public torch::lazy::BackendImplInterface {
   std::vector<BackendDataPtr> ExecuteComputation(
       ComputationPtr computation, c10::ArrayRef<BackendDataPtr> arguments,
       const BackendDevice& device) const override {
-    TORCH_LAZY_TIMED("ExecuteOnXpu");
     auto& graph = static_cast<LazyGraph&>(*computation);
     std::vector<c10::IValue> values;
     for (size_t at = 0; at < arguments.size(); ++at) {
@@ -136,7 +141,7 @@ class Backend final : public torch::lazy::BackendImplInterface {
       }
       check_computed(data.data());
       const bool moves = may_be_number(data.data()) && !graph.is_number(at);
-      values.emplace_back(moves ? data.data().to(xpu_of(device)) : data.data());
+      values.emplace_back(moves ? moved(data.data(), device) : data.data());
       // No later graph reads it: its memory is free after its last use in this one.
       if (arguments[at].use_count() == 1) data.Assign(TSData(data.shape(), device));
     }
@@ -175,6 +180,12 @@ class Backend final : public torch::lazy::BackendImplInterface {
   BackendDevice GetBackendDevice(c10::Device device) const override {
     return backend_device(device.has_index() ? device.index() : current_device());
   }
+  std::string CreateMetricReport() const override {
+    std::vector<c10::Device> devices;
+    for (const BackendDevice& each : GetBackendDevices())
+      devices.push_back(xpu_of(each));
+    return memory_report(devices);
+  }
   std::string GetComputationBackendText(
       const ComputationPtr computation) const override {
     return computation->to_string();
@@ -195,6 +206,7 @@ void init_lazy_backend() {
     static const Backend backend;
     static const torch::lazy::BackendRegistrar registrar(&backend);
     backend.InitializeAtenBindings();
+    count_fallbacks();
     return true;
   }();
   (void)once;

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "host/clock.h"
+#include "lazy/metrics.h"
 #include "lazy/transposed_products.h"
 #include "schedule/learning_mode.h"
 #include "stream/stream.h"
@@ -75,6 +76,7 @@ double LazyGraph::due_us() const {
 std::vector<at::Tensor> LazyGraph::run(std::vector<IValue> arguments,
                                        c10::DeviceIndex index) {
   counts_.begin(index);
+  const LazyOpsRun ops(c10::Device(c10::DeviceType::XPU, index));
   const FormTurn turn = next_turn(arguments);
   if (turn.timed) return run_timed(turn.second, std::move(arguments), index);
   return run_in_form(turn.second, std::move(arguments));
@@ -116,12 +118,15 @@ void LazyGraph::find_program(const LazyCompiler::Make& find,
   program_ = find(*this, arguments);
   has_program_ = static_cast<bool>(program_.run);
   is_claimed_ = has_program_.load();
+  if (has_program_) count_found_code();
 }
 
 void LazyGraph::compile_program(const LazyCompiler::Make& compile,
                                 const std::vector<IValue>& arguments) {
   if (is_claimed_.exchange(true)) return;  // or it could not be compiled
-  const auto refused = c10::make_scope_exit([this] {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto ended = c10::make_scope_exit([this, begin] {
+    count_compilation(std::chrono::steady_clock::now() - begin, !has_program_);
     if (!has_program_) refuse_program();
   });
   program_ = compile(*this, arguments);

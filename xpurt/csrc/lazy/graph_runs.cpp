@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/mutex.h"
+#include "lazy/metrics.h"
 
 namespace xpurt {
 namespace {
@@ -70,9 +71,10 @@ CountedRun::CountedRun(GraphRuns& runs, GraphForm form)
 }
 
 CountedRun::~CountedRun() {
-  const auto took = std::chrono::steady_clock::now() - start_;
-  runs_.count(form_,
-              std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
+  const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::steady_clock::now() - start_);
+  runs_.count(form_, took.count());
+  count_run(took, form_ == GraphForm::compiled);
 }
 
 void for_each_lazy_graph(const std::function<void(GraphRuns&)>& visit) {

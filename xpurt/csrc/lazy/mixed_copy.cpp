@@ -5,6 +5,7 @@
 #include <torch/csrc/lazy/core/tensor.h>
 #include <torch/library.h>
 
+#include "lazy/metrics.h"
 #include "lazy/one_thread.h"
 
 namespace xpurt {
@@ -38,7 +39,9 @@ void mixed_copy(const OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack
     at::functionalization::impl::sync(from);
     // After the writes, which may have exchanged the tensor.
     source = with_lazy_core([&] {
-      return torch::lazy::TryGetLtcTensor(from)->ToTensor(/*detached=*/false);
+      torch::lazy::LazyTensor& written = *torch::lazy::TryGetLtcTensor(from);
+      if (self.is_cpu() && !is_on_host(written)) count_from_device(from.nbytes());
+      return written.ToTensor(/*detached=*/false);
     });
     return op.callBoxed(stack);
   }

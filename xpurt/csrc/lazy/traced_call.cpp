@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "lazy/lazy_kernels.h"
+#include "lazy/metrics.h"
 #include "lazy/numbers.h"
 #include "lazy/one_thread.h"
 #include "lazy/random_call.h"
@@ -139,7 +140,10 @@ void record(const OperatorHandle& op, Stack* stack, const BackendDevice& device,
 // A tensor that no graph has read yet is on the host still.
 Tensor on_xpu(const Tensor& tensor, c10::Device xpu) {
   const auto lazy = torch::lazy::TryGetLtcTensor(tensor);
-  return lazy ? lazy->ToTensor(/*detached=*/false).to(xpu) : tensor;
+  if (!lazy) return tensor;
+  const Tensor value = lazy->ToTensor(/*detached=*/false);
+  if (value.is_cpu()) count_to_device(value);
+  return value.to(xpu);
 }
 
 // Computes what the op reads, and the op on xpu.
@@ -153,9 +157,13 @@ void run_now(const OperatorHandle& op, Stack* stack, const BackendDevice& device
     change_tensors(value, [&](const Tensor& each) { return on_xpu(each, xpu); });
     if (value.isDevice() && value.toDevice().is_lazy()) value = xpu;
   }
-  op.callBoxed(stack);
+  {
+    const LazyOpsRun ops(xpu);
+    op.callBoxed(stack);
+  }
   for (size_t at = stack->size() - op.schema().returns().size(); at < stack->size();
        ++at) {
+    if ((*stack)[at].isScalar()) count_from_device(sizeof(double));
     change_tensors((*stack)[at], [&](const Tensor& made) {
       if (!made.is_xpu()) return made;
       check_layout(op, made);

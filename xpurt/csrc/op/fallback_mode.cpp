@@ -8,6 +8,7 @@
 namespace xpurt {
 namespace {
 std::atomic<FallbackMode> mode{FallbackMode::warn};
+std::atomic<CopyListener> copy_listener{nullptr};
 
 const char* shown(MissingFor reason) {
   return reason == MissingFor::operands
@@ -21,12 +22,18 @@ void set_fallback_mode(FallbackMode value) {
   mode = value;
 }
 
+void set_copy_listener(CopyListener listener) {
+  copy_listener = listener;
+}
+
 FallbackMode fallback_mode() {
   return mode.load(std::memory_order_relaxed);
 }
 
 void about_to_copy(OpRecord& record, c10::DeviceIndex index, MissingFor reason) {
   const FallbackMode now = fallback_mode();
+  const CopyListener listener = copy_listener.load(std::memory_order_relaxed);
+  if (listener != nullptr && now != FallbackMode::error) listener(record.name);
   if (now == FallbackMode::silent) return;
   const std::string& device = ordinal(index).home_device().name;
   if (now == FallbackMode::error) {

@@ -19,6 +19,10 @@ enum class MissingFor {
   determinism,  // its kernel writes in any order, and deterministic mode is on
 };
 
+// Called with the name of each op that copies, as "aten::add.Tensor"; null: nobody is.
+using CopyListener = void (*)(const std::string& op);
+XPURT_API void set_copy_listener(CopyListener listener);
+
 // Warns or throws, by the mode. Called before an op copies.
 void about_to_copy(OpRecord& record, c10::DeviceIndex index, MissingFor reason);
 
