@@ -78,6 +78,23 @@ def test_an_op_of_a_program_may_write_to_a_view() -> None:
     ]
 
 
+BOUNDS = (
+    START
+    + """
+xpurt.lazy.init(compile="never")
+x, bound = torch.tensor([-5.0, 0.0, 5.0]), torch.tensor([-1.0, 1.0, 7.0])
+for bounds in ((bound, None), (None, bound), (bound, bound + 1)):
+    lazy = [None if each is None else each.to("lazy") for each in bounds]
+    assert torch.clamp(x.to("lazy"), *lazy).cpu().equal(torch.clamp(x, *bounds)), bounds
+print("the same")
+"""
+)
+
+
+def test_which_optional_tensors_are_given_is_a_part_of_a_graph() -> None:
+    assert output(BOUNDS) == "the same"
+
+
 COMPOSITE = (
     START
     + """

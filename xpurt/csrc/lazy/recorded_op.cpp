@@ -27,10 +27,13 @@ hash_t hash_of(const IValue& value) {
       found = HashCombine(found, hash_of(each));
     return found;
   }
-  return {};  // the place of a tensor
+  // The place of a tensor. One that is not given is no operand: see `clamp`, whose
+  // bounds may be None.
+  const bool is_given = !value.isTensor() || value.toTensor().defined();
+  return is_given ? hash_t() : torch::lazy::Hash(torch::lazy::kNullOpt);
 }
 
-// By the op, its overload, and its arguments that are not tensors.
+// By the op, its overload, its arguments that are not tensors, and which ones are.
 hash_t seed_of(const c10::OperatorHandle& op, const Stack& arguments) {
   hash_t found = torch::lazy::Hash(toString(op.operator_name()));
   for (const IValue& each : arguments) found = HashCombine(found, hash_of(each));
@@ -86,7 +89,7 @@ RecordedOp::RecordedOp(c10::OperatorHandle op, Stack arguments,
                        std::vector<torch::lazy::Shape> shapes)
     : TsNode(torch::lazy::OpKind(c10::Symbol::fromQualString(op.schema().name())),
              operands, std::vector(shapes), shapes.size(),
-             seed_of(op, constants_of(arguments))),
+             seed_of(op, arguments)),
       op_(std::move(op)),
       arguments_(constants_of(arguments)) {
   for (const IValue& each : arguments) {
