@@ -1,5 +1,7 @@
 """Lazy graphs that raise. A process has one lazy backend."""
 
+import pytest
+import torch
 from own_process import output
 
 ERRORS = """
@@ -56,4 +58,53 @@ def test_an_exception_of_a_kernel_in_python_is_raised_at_the_step() -> None:
         "ValueError",
         "RuntimeError",
         "[2.0, 2.0, 2.0]",
+    ]
+
+
+WITHOUT_CORE = """
+import sys, torch
+for name in {missing}:
+    delattr(torch._C, name)
+    sys.modules.pop("torch._C." + name, None)
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {library!r}:
+            raise ImportError("undefined symbol: GetTSBackendImpl")
+
+sys.meta_path.insert(0, Finder())
+import xpurt.lazy
+try:
+    xpurt.lazy.init()
+except RuntimeError as error:
+    print(error)
+print((torch.ones(2, device="xpu") + 1).tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "library", "lacks"),
+    [
+        (["_lazy_ts_backend"], "", "torch._C._lazy_ts_backend"),
+        (
+            ["_lazy", "_lazy_ts_backend"],
+            "",
+            "torch._C._lazy and torch._C._lazy_ts_backend",
+        ),
+        (
+            [],
+            "xpurt._lazy",
+            "what xpurt._lazy needs (undefined symbol: GetTSBackendImpl)",
+        ),
+    ],
+)
+def test_a_pytorch_without_the_lazy_core_is_named(
+    missing: list[str], library: str, lacks: str
+) -> None:
+    found = output(WITHOUT_CORE.format(missing=missing, library=library)).splitlines()
+    assert found == [
+        "xpurt.lazy.init() needs PyTorch's lazy core and its TorchScript backend, and this "
+        f"PyTorch {torch.__version__} lacks {lacks}: install a build that has them, or use "
+        "torch.compile.",
+        "[2.0, 2.0]",
     ]

@@ -52,7 +52,11 @@ _ROOMS: Final = {
         ),
     ),
     "layers": Room(
-        ("xpurt/csrc/lazy/*.cpp", "xpurt/csrc/cpu_tensors/*.cpp"),
+        (
+            "xpurt/csrc/lazy/*.cpp",
+            "xpurt/csrc/lazy/kernels/*.cpp",
+            "xpurt/csrc/cpu_tensors/*.cpp",
+        ),
         (),
         ("tests/lazy", "tests/cpu_kernels", "tests/generated"),
     ),

@@ -40,6 +40,20 @@ same checks, and fails for a use in the sources that has no row. A function that
 name and arguments and does something else is found by the other tests only.
 """
 
+LAZY = """
+## The TorchScript backend of lazy tensors
+
+PyTorch may be built without it. Of it `xpurt.lazy` needs:
+
+- `InitTorchScriptBackend`: the kernels of the Lazy key that record nodes;
+- `GetTSBackendImpl`: its `IrBuilder`, and the data of a node;
+- `TSData`, `TsNode`, `TSLoweringContext` and `TSComputation`, which xpurt's classes hold or extend;
+- of the lazy core `LazyGraphExecutor`, `LazyTensor`, `BackendRegistrar` and the metrics;
+- `torch._C._lazy` and `torch._C._lazy_ts_backend` in Python.
+
+If one is missing, `xpurt.lazy.init()` raises a RuntimeError that names it, and the rest of xpurt works.
+"""
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
@@ -147,7 +161,8 @@ def page() -> str:
                 for row in NATIVE
             ),
         ),
-        "\n## Dispatch keys\n",
+        LAZY,
+        "## Dispatch keys\n",
         "`_` is the fallback of all ops. The check reports a key that "
         "was empty and has kernels of aten in PyTorch now.\n",
         table(

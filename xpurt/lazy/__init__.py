@@ -1,14 +1,13 @@
-"""Lazy tensors whose graphs run on xpu.
+"""Lazy tensors whose graphs run on xpu, or on another device.
 
 Ops on the device "lazy" are traced by PyTorch's lazy core, and nothing is computed until a
 value is looked at, or `step` cuts the program. Then the traced graph runs on xpu, under the
-mapping in force.
+mapping in force, or on what `init` chooses.
 """
 
 from typing import Literal
 
 import torch
-import torch._lazy
 
 from xpurt import _lazy
 from xpurt.lazy import device_module, new_ops, one_backend, report, saved_tensors
@@ -20,6 +19,7 @@ from xpurt.lazy.compiled_graph import (
     compile_sizes,
     find_sizes,
 )
+from xpurt.lazy.devices import check_type, choose_type, lazy_device, real_device
 from xpurt.lazy.graph_text import text
 from xpurt.lazy.mode import TracedTensor, mode, run
 
@@ -31,7 +31,9 @@ __all__ = [
     "compilations",
     "fallbacks",
     "init",
+    "lazy_device",
     "mode",
+    "real_device",
     "step",
     "text",
 ]
@@ -40,8 +42,9 @@ __all__ = [
 def init(
     compile: Literal["auto", "always", "never"] = "auto",
     sizes: Literal["exact", "symbolic"] = "exact",
+    device: str | None = None,
 ) -> None:
-    """Makes xpu the backend of the device "lazy". More calls change the arguments alone.
+    """Makes xpurt the backend of the device "lazy". More calls change the arguments alone.
 
     compile: when a traced graph goes to the compiler of torch.compile. "auto": once its runs
     op by op have taken as long as compiling it is expected to take; the faster form, as
@@ -52,8 +55,13 @@ def init(
     sizes: for which sizes compiled code is. "exact": for those of its graph. "symbolic":
     graphs that differ in sizes alone share code, from the second one on that is compiled.
 
+    device: the type of the devices that lazy tensors are on: "xpu", "cpu" or the name of a
+    prototype device; `lazy:1` is number 1 of them. None: the type in use, at first "xpu".
+    It changes while no lazy tensor is alive.
+
     Raises ValueError for another value of these, and RuntimeError if no xpu device is
-    there or if another backend of lazy tensors is in use.
+    there, if another backend of lazy tensors is in use, if PyTorch lacks the lazy core, or
+    if lazy tensors are alive on devices of another type.
     """
     if compile not in ("auto", "always", "never"):
         raise ValueError(
@@ -61,8 +69,13 @@ def init(
         )
     if sizes not in ("exact", "symbolic"):
         raise ValueError(f'sizes is one of "exact" and "symbolic"; found {sizes!r}')
-    torch.xpu.init()
+    one_backend.check_core()
+    device = _lazy.lazy_device_type() if device is None else device
+    check_type(device)
+    if device == "xpu":
+        torch.xpu.init()
     _lazy.init_lazy_backend()
+    choose_type(device)
     symbolic = sizes == "symbolic"
     compiler = compile_sizes if symbolic else compile_graph
     _lazy.set_lazy_compiler(
@@ -83,7 +96,7 @@ def step(wait: bool = False) -> None:
     one_backend.check_there("xpurt.lazy.step()")
     run()
     if wait:
-        torch.xpu.synchronize()
+        device_module.wait()
 
 
 def fallbacks() -> dict[str, int]:

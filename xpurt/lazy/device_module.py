@@ -1,33 +1,56 @@
 """The module `torch.lazy`, which PyTorch asks for the state of a device of this type."""
 
 import functools
+from collections.abc import Callable
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any, Final
 
 import torch
-import torch._lazy
+
+from xpurt import _lazy
 
 # Of an ordinal: lazy:1 is xpu:1, with its memory and its random generator.
-_OF_XPU: Final = (
+_OF_DEVICE: Final = (
     *("current_device", "set_device", "device_count", "is_available", "device"),
     *("manual_seed", "manual_seed_all", "initial_seed", "seed", "seed_all"),
+    *("get_rng_state", "set_rng_state"),
     *("mem_get_info", "memory_stats", "empty_cache", "reset_peak_memory_stats"),
     *("memory_allocated", "max_memory_allocated"),
     *("memory_reserved", "max_memory_reserved"),
 )
 
 
+def _of_cpu() -> dict[str, Callable[..., Any]]:
+    """PyTorch has one CPU, whose generator is the default one, and counts no memory."""
+    generator = torch.default_generator
+    return {
+        "current_device": lambda: 0,
+        "set_device": lambda device: None,
+        "device_count": lambda: 1,
+        "is_available": lambda: True,
+        "device": lambda device: nullcontext(),
+        "manual_seed": generator.manual_seed,
+        "manual_seed_all": generator.manual_seed,
+        "initial_seed": generator.initial_seed,
+        "seed": generator.seed,
+        "seed_all": generator.seed,
+        "get_rng_state": lambda device=None: generator.get_state(),
+        "set_rng_state": lambda state, device=None: generator.set_state(state),
+        "empty_cache": lambda: None,
+        "synchronize": lambda device=None: None,
+    }
+
+
 @functools.cache
 def define() -> None:
     """A second call does nothing."""
     module = ModuleType("torch.lazy", __doc__)
-    for name in _OF_XPU:
-        setattr(module, name, _of_xpu(name))
+    for name in _OF_DEVICE:
+        setattr(module, name, _of_device(name))
     members: dict[str, Any] = {
         "_initialized": True,  # checkpoints keep the state of such a device alone
         "synchronize": synchronize,
-        "get_rng_state": get_rng_state,
-        "set_rng_state": set_rng_state,
     }
     vars(module).update(members)
     torch._register_device_module("lazy", module)  # type: ignore[no-untyped-call]
@@ -35,41 +58,51 @@ def define() -> None:
 
 def synchronize(device: Any = None) -> None:
     """Runs what was traced, and waits for it."""
-    torch._lazy.mark_step(wait=True)
-    torch.xpu.synchronize(_xpu(device))
+    from torch._lazy import mark_step  # not there in every build of PyTorch
+
+    mark_step(wait=True)
+    wait(device)
 
 
-def get_rng_state(device: Any = "lazy") -> torch.Tensor:
-    """The state of the generator after the random ops that were called."""
-    return torch.xpu.get_rng_state(_xpu(device))
+def wait(device: Any = None) -> None:
+    """Waits for what ran."""
+    _function("synchronize")(_real(device) if _is_device(device) else device)
 
 
-def set_rng_state(new_state: torch.Tensor, device: Any = "lazy") -> None:
-    """Random ops that were called before draw from where the generator was."""
-    torch.xpu.set_rng_state(new_state, _xpu(device))
-
-
-def _xpu(device: Any) -> Any:
-    if device is None or isinstance(device, int):
-        return device
-    found = torch.device(device)
-    return torch.device("xpu", found.index) if found.index is not None else "xpu"
-
-
-def _of_xpu(name: str) -> Any:
-    of_xpu = getattr(torch.xpu, name)
-    if isinstance(of_xpu, type):  # a context of a device
-        return of_xpu
-
-    @functools.wraps(of_xpu)
+def _of_device(name: str) -> Callable[..., Any]:
     def call(*arguments: Any, **named: Any) -> Any:
-        moved = [_xpu(each) if _is_device(each) else each for each in arguments]
+        function = _function(name)
+        moved = [_real(each) if _is_device(each) else each for each in arguments]
         named = {
-            key: _xpu(each) if _is_device(each) else each for key, each in named.items()
+            key: _real(each) if _is_device(each) else each
+            for key, each in named.items()
         }
-        return of_xpu(*moved, **named)
+        return function(*moved, **named)
 
+    of_xpu = getattr(torch.xpu, name)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = of_xpu.__doc__
     return call
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """That of the type behind lazy devices."""
+    behind = _lazy.lazy_device_type()
+    if behind == "cpu":
+        found = _of_cpu().get(name)
+    else:
+        found = getattr(torch.get_device_module(behind), name, None)
+    if found is None:
+        raise NotImplementedError(
+            f'torch.lazy.{name} is that of the device behind lazy tensors, "{behind}", '
+            'which has none. xpurt.lazy.init(device="xpu") chooses one that has.'
+        )
+    return found
+
+
+def _real(device: Any) -> Any:
+    behind, index = _lazy.lazy_device_type(), torch.device(device).index
+    return behind if index is None or behind == "cpu" else torch.device(behind, index)
 
 
 def _is_device(value: Any) -> bool:

@@ -61,7 +61,7 @@ class TracedTensor(torch.Tensor):
     def value(self) -> Tensor:
         """An ordinary xpu tensor with the value. Runs what was traced for it."""
         with torch.utils._python_dispatch._disable_current_modes():
-            return _lazy.xpu_value(self.lazy).clone()
+            return _lazy.real_value(self.lazy).clone()
 
     def tolist(self) -> Any:
         return self.value().tolist()
@@ -107,10 +107,10 @@ def mode() -> Iterator[None]:
 
     The addresses of tensors that are written to (`data_ptr`) have the new values after a
     step. A mode within a mode is a part of it. Raises RuntimeError before
-    `xpurt.lazy.init()`, and NotImplementedError for an op that changes the sizes or
+    `xpurt.lazy.init()` and if lazy tensors are on another device, and NotImplementedError for an op that changes the sizes or
     the memory of a traced tensor.
     """
-    one_backend.check_there("xpurt.lazy.mode()")
+    one_backend.check_on_xpu("xpurt.lazy.mode()")
     if _thread_mode() is not None:
         try:
             yield
@@ -219,7 +219,7 @@ def _call_after_the_mode(op: Any, args: Any, kwargs: Any) -> Any:
         return _traced(op, args, kwargs, lambda each: _lazy.lazy_over(each.clone()))
 
     def value(each: Any) -> Any:
-        return _lazy.xpu_value(each.lazy) if isinstance(each, TracedTensor) else each
+        return _lazy.real_value(each.lazy) if isinstance(each, TracedTensor) else each
 
     args, kwargs = tree_map(value, (args, kwargs))
     return op(*args, **kwargs)

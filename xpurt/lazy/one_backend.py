@@ -1,9 +1,34 @@
-"""Whether xpu is the backend of lazy tensors; PyTorch's own is refused then."""
+"""Whether xpurt is the backend of lazy tensors; PyTorch's own is refused then."""
 
 import functools
+from importlib import import_module
 from typing import NoReturn
 
-import torch._C._lazy_ts_backend
+import torch
+
+from xpurt import _lazy
+
+
+def check_core() -> None:
+    """Raises RuntimeError if this PyTorch lacks what xpurt's backend is made of: the lazy
+    core, and its TorchScript backend with the builder of nodes and their lowering."""
+    lacking = [
+        f"torch._C.{name}"
+        for name in ("_lazy", "_lazy_ts_backend")
+        if not hasattr(torch._C, name)
+    ]
+    if not lacking:
+        try:
+            import_module("torch._lazy")  # functions of PyTorch take it for granted
+            _lazy.lazy_device_type  # noqa: B018 - loads the library
+            return
+        except ImportError as error:  # it needs symbols of PyTorch's libraries
+            lacking = [f"what xpurt._lazy needs ({error})"]
+    raise RuntimeError(
+        "xpurt.lazy.init() needs PyTorch's lazy core and its TorchScript backend, and this "
+        f"PyTorch {torch.__version__} lacks {' and '.join(lacking)}: install a build that "
+        "has them, or use torch.compile."
+    )
 
 
 @functools.cache
@@ -26,4 +51,15 @@ def check_there(what: str) -> None:
     if not keep.cache_info().currsize:
         raise RuntimeError(
             f"{what} needs xpu as the backend of lazy tensors: call xpurt.lazy.init() before"
+        )
+
+
+def check_on_xpu(what: str) -> None:
+    """The same; raises it if lazy tensors are on devices of another type, too."""
+    check_there(what)
+    behind = _lazy.lazy_device_type()
+    if behind != "xpu":
+        raise RuntimeError(
+            f'{what} traces tensors of xpu, and lazy tensors are on "{behind}": call '
+            'xpurt.lazy.init(device="xpu") before'
         )

@@ -14,8 +14,8 @@ def join() -> None:
 
 def _rows(reset: bool) -> list[OpRow]:
     found = [
-        OpRow(graph, form, f"xpu:{index}", calls, 0, seconds * 1e3)
-        for graph, form, index, calls, seconds in _lazy.lazy_graph_runs()
+        OpRow(graph, form, device, calls, 0, seconds * 1e3)
+        for graph, form, device, calls, seconds in _lazy.lazy_graph_runs()
     ]
     if reset:
         _lazy.reset_lazy_graph_runs()

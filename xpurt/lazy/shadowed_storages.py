@@ -37,7 +37,7 @@ class ShadowedStorages:
     def write_back(self) -> None:
         """Copies what was written, after the graphs have run."""
         for each in self._shadows.values():
-            value = _lazy.xpu_value(each.lazy)
+            value = _lazy.real_value(each.lazy)
             if value.untyped_storage()._cdata != each.value.untyped_storage()._cdata:
                 each.memory.copy_(value)
                 each.value = value

@@ -4,11 +4,11 @@
 #include <torch/csrc/lazy/backend/backend_interface.h>
 #include <torch/csrc/lazy/ts_backend/ts_backend_impl.h>
 
-#include "device/device.h"
 #include "lazy/graph.h"
 #include "lazy/graph_executor.h"
 #include "lazy/lazy_kernels.h"
 #include "lazy/metrics.h"
+#include "lazy/real_devices.h"
 #include "stream/stream.h"
 
 namespace xpurt {
@@ -23,24 +23,6 @@ using torch::lazy::LoweringContext;
 using torch::lazy::Shape;
 using torch::lazy::TSData;
 using torch::lazy::Util;
-
-struct Xpu final : BackendDeviceType {
-  Xpu() : BackendDeviceType(static_cast<int8_t>(c10::DeviceType::XPU)) {}
-  std::string toString() const override { return "XPU"; }
-};
-
-BackendDevice backend_device(int64_t ordinal) {
-  return {std::make_shared<Xpu>(), ordinal};
-}
-
-c10::Device xpu_of(const BackendDevice& device) {
-  return {c10::DeviceType::XPU, static_cast<c10::DeviceIndex>(device.ordinal())};
-}
-
-Tensor moved(const Tensor& tensor, const BackendDevice& device) {
-  if (tensor.is_cpu()) count_to_device(tensor);
-  return tensor.to(xpu_of(device));
-}
 
 TSData& data_of(const BackendDataPtr& data) {
   return static_cast<TSData&>(*data);
@@ -69,9 +51,10 @@ class Backend final : public torch::lazy::BackendImplInterface {
   void PrepareToExit() const override { synchronize_all(); }
 
   void SetRngSeed(size_t seed) const override {
-    for (int index = 0; index < device_count(); ++index) {
-      at::Generator generator =
-          at::globalContext().defaultGenerator(xpu_of(backend_device(index)));
+    for (const BackendDevice& each : backend_devices()) {
+      const c10::Device device = real_device(each);
+      if (device.type() != lazy_device_type()) continue;
+      at::Generator generator = at::globalContext().defaultGenerator(device);
       generator.set_current_seed(seed);
     }
   }
@@ -86,7 +69,7 @@ class Backend final : public torch::lazy::BackendImplInterface {
     register_lazy_kernels();
     if (may_be_number(tensor))
       return std::make_shared<TSData>(tensor.clone(), shape, device);
-    const Tensor kept = moved(tensor, device).contiguous();
+    const Tensor kept = moved_to(tensor, real_device(device)).contiguous();
     return std::make_shared<TSData>(kept, shape, device);
   }
   BackendDataPtr MakeComputationDataFromScalar(
@@ -132,6 +115,7 @@ class Backend final : public torch::lazy::BackendImplInterface {
       ComputationPtr computation, c10::ArrayRef<BackendDataPtr> arguments,
       const BackendDevice& device) const override {
     auto& graph = static_cast<LazyGraph&>(*computation);
+    const c10::Device real = real_device(device);
     std::vector<c10::IValue> values;
     for (size_t at = 0; at < arguments.size(); ++at) {
       TSData& data = data_of(arguments[at]);
@@ -141,12 +125,12 @@ class Backend final : public torch::lazy::BackendImplInterface {
       }
       check_computed(data.data());
       const bool moves = may_be_number(data.data()) && !graph.is_number(at);
-      values.emplace_back(moves ? moved(data.data(), device) : data.data());
+      values.emplace_back(moves ? moved_to(data.data(), real) : data.data());
       // No later graph reads it: its memory is free after its last use in this one.
       if (arguments[at].use_count() == 1) data.Assign(TSData(data.shape(), device));
     }
     std::vector<BackendDataPtr> results;
-    for (Tensor& each : graph.run(std::move(values), xpu_of(device).index())) {
+    for (Tensor& each : graph.run(std::move(values), real)) {
       const Shape shape(each.scalar_type(), each.sizes());
       results.push_back(std::make_shared<TSData>(std::move(each), shape, device));
     }
@@ -154,36 +138,32 @@ class Backend final : public torch::lazy::BackendImplInterface {
   }
 
   std::shared_ptr<BackendDeviceType> GetDefaultDeviceType() const override {
-    return std::make_shared<Xpu>();
+    // torch::lazy takes the type from a device.
+    return std::make_shared<RealType>(lazy_device_type());
   }
   void SetDefaultDeviceType(int8_t type) override {
-    TORCH_CHECK(type == static_cast<int8_t>(c10::DeviceType::XPU),
-                "the lazy backend of xpurt runs graphs on xpu alone, and ",
-                c10::DeviceTypeName(static_cast<c10::DeviceType>(type)),
-                " was asked for. The mapping says which devices xpu is: "
-                "xpurt.set_xpu_mapping(\"CPU\").");
+    set_lazy_device_type(static_cast<c10::DeviceType>(type));
   }
-  int64_t GetDefaultDeviceOrdinal() const override { return current_device(); }
+  int64_t GetDefaultDeviceOrdinal() const override { return current_ordinal(); }
   void SetDefaultDeviceOrdinal(int64_t index) override {
-    exchange_device(static_cast<c10::DeviceIndex>(index));
+    set_current_ordinal(static_cast<c10::DeviceIndex>(index));
   }
-  // Not xpu: the lazy core's fallback knows CPU and CUDA alone. Ops that the core lacks
-  // have kernels of xpurt (lazy_kernels.h) instead of that fallback.
+  // Under any type: the lazy core's fallback knows CPU and CUDA alone. Ops that the
+  // core lacks have kernels of xpurt (lazy_kernels.h) instead of that fallback. New
+  // tensors without elements that count are made there, and moved when a graph reads
+  // them.
   at::DeviceType EagerFallbackDeviceType() const override { return at::kCPU; }
 
   std::vector<BackendDevice> GetBackendDevices() const override {
-    std::vector<BackendDevice> found;
-    for (int index = 0; index < device_count(); ++index)
-      found.push_back(backend_device(index));
-    return found;
+    return backend_devices();
   }
   BackendDevice GetBackendDevice(c10::Device device) const override {
-    return backend_device(device.has_index() ? device.index() : current_device());
+    return backend_device(device.is_lazy() ? real_device(device) : device);
   }
   std::string CreateMetricReport() const override {
     std::vector<c10::Device> devices;
-    for (const BackendDevice& each : GetBackendDevices())
-      devices.push_back(xpu_of(each));
+    for (const BackendDevice& each : backend_devices())
+      devices.push_back(real_device(each));
     return memory_report(devices);
   }
   std::string GetComputationBackendText(

@@ -9,9 +9,9 @@
 
 #include "host/clock.h"
 #include "lazy/metrics.h"
+#include "lazy/real_devices.h"
 #include "lazy/transposed_products.h"
 #include "schedule/learning_mode.h"
-#include "stream/stream.h"
 
 namespace xpurt {
 namespace {
@@ -42,7 +42,7 @@ std::shared_ptr<const LazyCompiler> compiler() {
 // As the text of a graph shows it.
 c10::TensorTypePtr type_of(const Shape& shape) {
   return c10::TensorType::createContiguous(
-      shape.scalar_type(), c10::Device(c10::DeviceType::XPU), shape.sizes());
+      shape.scalar_type(), c10::Device(lazy_device_type()), shape.sizes());
 }
 
 }  // namespace
@@ -74,11 +74,11 @@ double LazyGraph::due_us() const {
 }
 
 std::vector<at::Tensor> LazyGraph::run(std::vector<IValue> arguments,
-                                       c10::DeviceIndex index) {
-  counts_.begin(index);
-  const LazyOpsRun ops(c10::Device(c10::DeviceType::XPU, index));
+                                       c10::Device device) {
+  counts_.begin(device);
+  const LazyOpsRun ops(device);
   const FormTurn turn = next_turn(arguments);
-  if (turn.timed) return run_timed(turn.second, std::move(arguments), index);
+  if (turn.timed) return run_timed(turn.second, std::move(arguments), device);
   return run_in_form(turn.second, std::move(arguments));
 }
 
@@ -147,12 +147,11 @@ std::vector<at::Tensor> LazyGraph::run_in_form(bool compiled,
 
 std::vector<at::Tensor> LazyGraph::run_timed(bool compiled,
                                              std::vector<IValue> arguments,
-                                             c10::DeviceIndex index) {
-  Stream& stream = current_stream(index);
-  stream.wait();
+                                             c10::Device device) {
+  synchronize_current_stream(device);
   const double begin_us = now_us();
   std::vector<at::Tensor> results = run_in_form(compiled, std::move(arguments));
-  stream.wait();
+  synchronize_current_stream(device);
   const double us = now_us() - begin_us;
   const std::lock_guard<Mutex> lock(forms_mutex_);
   if (!forms_) return results;

@@ -71,9 +71,8 @@ class LazyGraph final : public torch::lazy::TSComputation {
   // Whether each parameter is used as a number alone. Such a one stays on the host.
   bool is_number(size_t parameter) const { return is_number_.at(parameter); }
 
-  // On xpu:`index`, in the form that is due.
-  std::vector<at::Tensor> run(std::vector<c10::IValue> arguments,
-                              c10::DeviceIndex index);
+  // On the device, in the form that is due.
+  std::vector<at::Tensor> run(std::vector<c10::IValue> arguments, c10::Device device);
 
   // "lazy graph 3 of 71 ops"
   std::string name() const { return counts_.name(); }
@@ -98,7 +97,7 @@ class LazyGraph final : public torch::lazy::TSComputation {
   std::vector<at::Tensor> run_op_by_op(std::vector<c10::IValue> arguments);
   std::vector<at::Tensor> run_compiled(std::vector<c10::IValue> arguments);
   std::vector<at::Tensor> run_timed(bool compiled, std::vector<c10::IValue> arguments,
-                                    c10::DeviceIndex index);
+                                    c10::Device device);
 
   const std::vector<torch::lazy::Shape> parameters_, results_;
   std::vector<bool> is_number_;

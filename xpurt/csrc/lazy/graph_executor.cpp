@@ -34,6 +34,8 @@ GraphExecutor::PostOrderData GraphExecutor::RunPostOrder(
     places.emplace(node, places.size());
   }
   for (const torch::lazy::Value& root : roots) add(root.node.get(), root.index);
+  found.parameter_sequence.push_back(static_cast<size_t>(collection->device.type()));
+  found.parameter_sequence.push_back(static_cast<size_t>(collection->device.ordinal()));
   return found;
 }
 

@@ -13,6 +13,7 @@ namespace xpurt {
 // the operand of which node is not in it: x / (x * y) and y / (x * y) are one graph to
 // the core, and the second one gets the first one's result (so in PyTorch 2.13, with
 // its own backend, too). So the places of all operands are added to what is hashed.
+// The device is, too: it is in the types of a graph, and in its compiled code.
 class GraphExecutor final : public torch::lazy::LazyGraphExecutor {
  public:
   // See Note [Threads of lazy programs].

@@ -21,11 +21,11 @@ GraphsThatRan& graphs_that_ran() {
 
 }  // namespace
 
-void GraphRuns::begin(int index) {
+void GraphRuns::begin(c10::Device device) {
   if (number_ != 0) return;
   const std::lock_guard<Mutex> lock(graphs_that_ran().mutex);
   if (number_ != 0) return;
-  index_ = index;
+  device_ = device;
   graphs_that_ran().all.push_back(this);
   number_ = ++graphs_that_ran().numbers;
 }
@@ -52,7 +52,7 @@ void GraphRuns::append_rows(std::vector<GraphRunsRow>& rows) const {
   for (size_t form = 0; form < kGraphForms; ++form) {
     const uint64_t calls = counts_[form].calls;
     if (calls == 0) continue;
-    rows.push_back({name(), kGraphFormNames[form], index_, calls,
+    rows.push_back({name(), kGraphFormNames[form], device_.str(), calls,
                     static_cast<double>(counts_[form].ns) * 1e-9});
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/record_function.h>
+#include <c10/core/Device.h>
 
 #include <array>
 #include <atomic>
@@ -22,7 +23,7 @@ constexpr std::array<const char*, kGraphForms> kGraphFormNames{"op by op", "comp
 struct GraphRunsRow {
   std::string graph;
   const char* form;
-  int index;  // of xpu
+  std::string device;
   uint64_t calls;
   double seconds;  // of the host
 };
@@ -37,8 +38,8 @@ class GraphRuns {
   GraphRuns(const GraphRuns&) = delete;
   GraphRuns& operator=(const GraphRuns&) = delete;
 
-  // Before the first run, on xpu:`index`. More calls do nothing.
-  void begin(int index);
+  // Before the first run, on the device. More calls do nothing.
+  void begin(c10::Device device);
 
   // "lazy graph 3 of 71 ops"; without the number before `begin`.
   std::string name() const;
@@ -56,7 +57,7 @@ class GraphRuns {
   const LazyGraph& graph_;
   const size_t ops_;
   std::atomic<int> number_{0};
-  std::atomic<int> index_{0};
+  c10::Device device_{c10::DeviceType::XPU};  // written once, before number_
   std::array<Count, kGraphForms> counts_;
 };
 

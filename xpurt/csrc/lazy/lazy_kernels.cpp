@@ -9,14 +9,16 @@
 #include <unordered_set>
 
 #include "host/mutex.h"
-#include "lazy/batch_norm.h"
-#include "lazy/collectives.h"
-#include "lazy/composite_kernels.h"
-#include "lazy/functional_kernels.h"
-#include "lazy/mixed_copy.h"
+#include "lazy/kernels/batch_norm.h"
+#include "lazy/kernels/collectives.h"
+#include "lazy/kernels/composite_kernels.h"
+#include "lazy/kernels/device_copy.h"
+#include "lazy/kernels/functional_kernels.h"
+#include "lazy/kernels/mixed_copy.h"
 #include "lazy/one_thread.h"
 #include "host/no_warnings.h"
 #include "lazy/random_call.h"
+#include "lazy/real_devices.h"
 #include "lazy/traced_call.h"
 
 namespace xpurt {
@@ -139,6 +141,13 @@ bool is_whole(const OperatorHandle& op) {
   return takes_tensor && returns_tensors;
 }
 
+bool runs_on_device(const OperatorHandle& op) {
+  const c10::Device device(lazy_device_type());
+  return op.hasComputedKernelForDispatchKey(DispatchKey::XPU) ||
+         op.hasComputedKernelForDispatchKey(
+             c10::computeDispatchKey(std::nullopt, at::kStrided, device));
+}
+
 // A view that is copied, such as `t_copy`. The core finds its shape by a meta function
 // in Python.
 bool is_copied_view(const OperatorHandle& op) {
@@ -157,7 +166,7 @@ bool is_lacking(const OperatorHandle& op) {
   if (has_kernel(op, DispatchKey::Lazy)) return false;
   if (!name.starts_with("aten::")) return !op.schema().hasAnyAliasInfo();
   if (has_kernel(op, DispatchKey::CompositeExplicitAutograd)) return is_whole(op);
-  return op.hasComputedKernelForDispatchKey(DispatchKey::XPU);
+  return runs_on_device(op);
 }
 
 struct Registered {
@@ -188,6 +197,11 @@ void give_kernel(const OperatorName& op, c10::KernelFunction kernel,
 
 }  // namespace
 
+bool register_kernels_of_type() {
+  ops_were_defined = true;
+  return register_lazy_kernels();
+}
+
 bool register_lazy_kernels() {
   if (C10_LIKELY(!ops_were_defined.load(std::memory_order_acquire))) return false;
   auto& dispatcher = c10::Dispatcher::singleton();
@@ -198,7 +212,7 @@ bool register_lazy_kernels() {
   for (const OperatorName& name : names) {
     const auto op = dispatcher.findSchema(name);
     if (!op.has_value()) continue;
-    if (!op->hasComputedKernelForDispatchKey(DispatchKey::XPU)) {
+    if (!runs_on_device(*op)) {
       // Its kernels are registered after its definition.
       ops_were_defined = ops_were_defined || !name.name.starts_with("aten::");
     } else if (registered().known.insert(name).second && is_lacking(*op)) {
@@ -236,6 +250,7 @@ void init_lazy_kernels() {
     register_composite_kernels();
     register_lazy_collectives();
     register_mixed_copy();
+    register_device_copy();
   }
   static auto* const watched = new c10::RegistrationHandleRAII(
       c10::Dispatcher::singleton().addRegistrationListener(

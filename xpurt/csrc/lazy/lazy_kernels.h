@@ -18,6 +18,10 @@ namespace xpurt {
 // Registers them, once, after the core's own kernels.
 void init_lazy_kernels();
 
+// Registers those of ops that run on the type behind lazy devices, after it has
+// changed.
+bool register_kernels_of_type();
+
 // Registers those of ops that were defined since the last call. Returns whether there
 // were any.
 bool register_lazy_kernels();

@@ -6,6 +6,7 @@
 
 #include <sstream>
 
+#include "lazy/real_devices.h"
 #include "op/fallback_mode.h"
 
 namespace xpurt {
@@ -62,6 +63,7 @@ void count_from_device(size_t bytes) {
 }
 
 bool is_on_host(torch::lazy::LazyTensor& lazy) {
+  if (real_device(lazy.GetDevice()).is_cpu()) return true;
   if (const auto tensor = lazy.CurrentTensorData()) return tensor->is_cpu();
   const auto data = lazy.CurrentDataHandle();
   return data != nullptr && data->HasValue() &&

@@ -8,7 +8,6 @@
 
 #include "host/gil.h"
 #include "host/mutex.h"
-#include "lazy/metrics.h"
 #include "lazy/numbers.h"
 #include "lazy/opened_tensor.h"
 #include "op/stack_tensors.h"
@@ -25,20 +24,11 @@ Mutex& core() {
 
 thread_local int depth = 0;
 
-// Whether `_to_copy` is called for a copy of the device's memory on the host.
-bool leaves_device(const OperatorHandle& op, const torch::jit::Stack& stack) {
-  const auto given = torch::jit::last(stack, op.schema().arguments().size());
-  const c10::IValue& to = given[3];
-  const auto lazy = torch::lazy::TryGetLtcTensor(given[0].toTensor());
-  return lazy && to.isDevice() && to.toDevice().is_cpu() && !is_on_host(*lazy);
-}
-
 class Locked final : public c10::OperatorKernel {
  public:
   explicit Locked(const OperatorHandle& op)
       : before_(op.getComputedKernelForDispatchKey(c10::DispatchKey::Lazy)),
-        of_tensors_(overload_of_tensors(op)),
-        may_leave_(op.schema().name() == "aten::_to_copy") {}
+        of_tensors_(overload_of_tensors(op)) {}
 
   void operator()(const OperatorHandle& op, c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) {
@@ -47,9 +37,7 @@ class Locked final : public c10::OperatorKernel {
       return of_tensors_->callBoxedForDispatchKey(c10::DispatchKey::Lazy, *stack);
     }
     with_lazy_core([&] {
-      const bool leaves = may_leave_ && leaves_device(op, *stack);
       before_.callBoxed(op, keys, stack);
-      if (leaves) count_from_device(stack->back().toTensor().nbytes());
       keep_sizes_of_results(op, *stack);
     });
   }
@@ -57,7 +45,6 @@ class Locked final : public c10::OperatorKernel {
  private:
   const c10::SafeKernelFunction before_;
   const std::optional<OperatorHandle> of_tensors_;
-  const bool may_leave_;  // its result may be a tensor of the host
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "lazy/real_devices.h"
+
 namespace xpurt {
 namespace {
 
@@ -47,7 +49,7 @@ Stack constants_of(Stack arguments) {
     if (each.isTensor() || each.isTensorList() || each.isOptionalTensorList()) {
       each = IValue();
     } else if (each.isDevice() && each.toDevice().type() == c10::DeviceType::Lazy) {
-      each = c10::Device(c10::DeviceType::XPU, each.toDevice().index());
+      each = real_device(each.toDevice());
     }
   }
   return arguments;
@@ -88,8 +90,7 @@ RecordedOp::RecordedOp(c10::OperatorHandle op, Stack arguments,
                        const std::vector<torch::lazy::Value>& operands,
                        std::vector<torch::lazy::Shape> shapes)
     : TsNode(torch::lazy::OpKind(c10::Symbol::fromQualString(op.schema().name())),
-             operands, std::vector(shapes), shapes.size(),
-             seed_of(op, arguments)),
+             operands, std::vector(shapes), shapes.size(), seed_of(op, arguments)),
       op_(std::move(op)),
       arguments_(constants_of(arguments)) {
   for (const IValue& each : arguments) {

@@ -14,6 +14,7 @@
 #include "lazy/numbers.h"
 #include "lazy/one_thread.h"
 #include "lazy/random_call.h"
+#include "lazy/real_devices.h"
 #include "lazy/recorded_op.h"
 #include "op/meta_call.h"
 #include "op/stack_tensors.h"
@@ -40,12 +41,14 @@ std::optional<BackendDevice> device_in(const Stack& stack, size_t first) {
   return std::nullopt;
 }
 
+// For a tensor that is not lazy. To ask for xpu is to ask for its lazy tensors.
 bool asks_for_another_device(const Stack& stack, const OperatorHandle& op) {
+  const bool is_xpu = lazy_device_type() == c10::DeviceType::XPU;
   return std::any_of(
       stack.end() - static_cast<ptrdiff_t>(op.schema().arguments().size()), stack.end(),
-      [](const IValue& each) {
+      [is_xpu](const IValue& each) {
         return each.isDevice() && !each.toDevice().is_lazy() &&
-               !each.toDevice().is_xpu();
+               !(is_xpu && each.toDevice().is_xpu());
       });
 }
 
@@ -138,34 +141,30 @@ void record(const OperatorHandle& op, Stack* stack, const BackendDevice& device,
 }
 
 // A tensor that no graph has read yet is on the host still.
-Tensor on_xpu(const Tensor& tensor, c10::Device xpu) {
+Tensor on_real(const Tensor& tensor, c10::Device real) {
   const auto lazy = torch::lazy::TryGetLtcTensor(tensor);
-  if (!lazy) return tensor;
-  const Tensor value = lazy->ToTensor(/*detached=*/false);
-  if (value.is_cpu()) count_to_device(value);
-  return value.to(xpu);
+  return lazy ? moved_to(lazy->ToTensor(/*detached=*/false), real) : tensor;
 }
 
-// Computes what the op reads, and the op on xpu.
+// Computes what the op reads, and the op on the device.
 void run_now(const OperatorHandle& op, Stack* stack, const BackendDevice& device) {
   TORCH_LAZY_COUNTER("xpurt::run_now", 1);
-  const c10::Device xpu(c10::DeviceType::XPU,
-                        static_cast<c10::DeviceIndex>(device.ordinal()));
+  const c10::Device real = real_device(device);
   for (size_t at = stack->size() - op.schema().arguments().size(); at < stack->size();
        ++at) {
     IValue& value = (*stack)[at];
-    change_tensors(value, [&](const Tensor& each) { return on_xpu(each, xpu); });
-    if (value.isDevice() && value.toDevice().is_lazy()) value = xpu;
+    change_tensors(value, [&](const Tensor& each) { return on_real(each, real); });
+    if (value.isDevice() && value.toDevice().is_lazy()) value = real;
   }
   {
-    const LazyOpsRun ops(xpu);
+    const LazyOpsRun ops(real);
     op.callBoxed(stack);
   }
   for (size_t at = stack->size() - op.schema().returns().size(); at < stack->size();
        ++at) {
-    if ((*stack)[at].isScalar()) count_from_device(sizeof(double));
+    if ((*stack)[at].isScalar() && !real.is_cpu()) count_from_device(sizeof(double));
     change_tensors((*stack)[at], [&](const Tensor& made) {
-      if (!made.is_xpu()) return made;
+      if (made.device().type() != real.type()) return made;
       check_layout(op, made);
       return torch::lazy::CreateAtenFromLtcTensor(LazyTensor::Create(made, device));
     });
@@ -176,6 +175,8 @@ void trace(const OperatorHandle& op, Stack* stack, const BackendDevice& device) 
   auto shapes = shapes_of(op, *stack);
   if (!shapes) return run_now(op, stack, device);
   if (!draws(op)) return record(op, stack, device, std::move(*shapes));
+  // Generators of other types have no positions. Their numbers are those of the call.
+  if (lazy_device_type() != c10::DeviceType::XPU) return run_now(op, stack, device);
   const OperatorHandle placed = place_draws(op, stack, device, *shapes);
   record(placed, stack, device, std::move(*shapes));
 }

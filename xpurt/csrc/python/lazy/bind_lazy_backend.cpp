@@ -2,13 +2,15 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/jit/python/pybind.h>
+#include <torch/csrc/lazy/backend/backend_interface.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "host/gil.h"
 #include "lazy/backend.h"
 #include "lazy/graph.h"
-#include "lazy/xpu_value.h"
 #include "lazy/lazy_kernels.h"
+#include "lazy/real_devices.h"
+#include "lazy/real_value.h"
 #include "python/bind.h"
 #include "python/from_python.h"
 
@@ -105,19 +107,47 @@ void bind_lazy_backend(py::module_& m) {
     py::list rows;
     for (const GraphRunsRow& each : lazy_graph_runs()) {
       rows.append(
-          py::make_tuple(each.graph, each.form, each.index, each.calls, each.seconds));
+          py::make_tuple(each.graph, each.form, each.device, each.calls, each.seconds));
     }
     return rows;
   });
   m.def("reset_lazy_graph_runs", &reset_lazy_graph_runs);
   m.def("init_lazy_backend", &init_lazy_backend);
+  m.def("lazy_device_type",
+        [] { return c10::DeviceTypeName(lazy_device_type(), true); });
+  m.def("lazy_device_types", [] {
+    std::vector<std::string> found;
+    for (const c10::DeviceType each : real_device_types())
+      found.push_back(c10::DeviceTypeName(each, true));
+    return found;
+  });
+  m.def("set_lazy_device_type", [](const std::string& name) {
+    {
+      const WithoutGil released;
+      set_lazy_device_type(c10::Device(name).type());
+    }
+    register_kernels_of_type();
+  });
+  m.def("real_device", [](c10::Device lazy) {
+    return real_device(torch::lazy::atenDeviceToBackendDevice(lazy));
+  });
+  m.def("lazy_device", [](c10::Device real) {
+    return torch::lazy::backendDeviceToAtenDevice(
+        torch::lazy::getBackend()->GetBackendDevice(real));
+  });
+  m.def("backend_devices", [] {
+    py::list found;
+    for (const auto& each : torch::lazy::getBackend()->GetBackendDevices())
+      found.append(py::make_tuple(each.toString(), real_device(each)));
+    return found;
+  });
   m.def("lazy_over", &lazy_over, py::arg("xpu"));
   m.def("refuse_as_data", &refuse_as_data, py::arg("wrapper"));
   m.def(
-      "xpu_value",
+      "real_value",
       [](const at::Tensor& lazy) {
         const WithoutGil released;
-        return xpu_value(lazy);
+        return real_value(lazy);
       },
       py::arg("lazy"));
   m.def("register_lazy_kernels", &register_lazy_kernels);

@@ -1,4 +1,4 @@
-#include "lazy/composite_kernels.h"
+#include "lazy/kernels/composite_kernels.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>

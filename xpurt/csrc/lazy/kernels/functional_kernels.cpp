@@ -1,4 +1,4 @@
-#include "lazy/functional_kernels.h"
+#include "lazy/kernels/functional_kernels.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/FunctionalTensorWrapper.h>
@@ -27,7 +27,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "lazy/batch_norm.h"
+#include "lazy/kernels/batch_norm.h"
 #include "op/row_spec.h"
 #include "op/stack_tensors.h"
 

@@ -1,7 +1,8 @@
-#include "lazy/collectives.h"
+#include "lazy/kernels/collectives.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <torch/csrc/lazy/core/tensor.h>
 #include <torch/library.h>
@@ -9,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/device_scope.h"
-#include "lazy/xpu_value.h"
+#include "lazy/real_value.h"
 #include "op/stack_tensors.h"
 
 namespace xpurt {
@@ -29,8 +29,8 @@ LazyTensorPtr lazy_in(const Tensor& tensor) {
 // Ops of process groups have their outputs in the first argument.
 void run_collective(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   const size_t first = stack->size() - op.schema().arguments().size();
-  std::vector<std::pair<Tensor, Tensor>> written;  // lazy, xpu
-  c10::DeviceIndex index = -1;
+  std::vector<std::pair<Tensor, Tensor>> written;  // lazy, real
+  c10::OptionalDeviceGuard guard;
   for (size_t at = first; at < stack->size(); ++at) {
     (*stack)[at] = with_tensors(
         (*stack)[at],
@@ -40,8 +40,8 @@ void run_collective(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack)
             at::functionalization::impl::sync(each);
             return at::functionalization::impl::from_functional_tensor(each, false);
           }
-          const Tensor made = xpu_value(each).clone();
-          index = made.device().index();
+          const Tensor made = real_value(each).clone();
+          if (!made.is_cpu()) guard.reset_device(made.device());
           if (at == first) written.emplace_back(each, made);
           return made;
         },
@@ -51,16 +51,15 @@ void run_collective(const OperatorHandle& op, c10::DispatchKeySet, Stack* stack)
     const at::AutoDispatchSkipFunctionalize below;
     return op.callBoxed(stack);
   }
-  const DeviceScope scope(index);
   op.callBoxed(stack);
   for (size_t at = stack->size() - op.schema().returns().size(); at < stack->size();
        ++at) {
     const IValue& returned = (*stack)[at];
     if (returned.isCustomClass()) returned.toCustomClass<c10d::Work>()->wait();
   }
-  for (const auto& [tensor, xpu] : written) {
+  for (const auto& [tensor, real] : written) {
     const Tensor made = torch::lazy::CreateAtenFromLtcTensor(
-        torch::lazy::LazyTensor::Create(xpu, lazy_in(tensor)->GetDevice()));
+        torch::lazy::LazyTensor::Create(real, lazy_in(tensor)->GetDevice()));
     const bool is_functional = at::functionalization::impl::isFunctionalTensor(tensor);
     tensor.copy_(is_functional ? at::functionalization::impl::to_functional_tensor(made)
                                : made);

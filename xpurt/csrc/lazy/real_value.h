@@ -1,4 +1,4 @@
-// Between lazy tensors and the xpu tensors that have their values.
+// Between lazy tensors and the tensors that have their values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,8 +9,9 @@ namespace xpurt {
 // memory, and write to none. Who changes the xpu tensor has to run the graphs before.
 at::Tensor lazy_over(const at::Tensor& xpu);
 
-// The value of a lazy tensor: runs its graph if need be. Nobody may write to it.
-at::Tensor xpu_value(const at::Tensor& lazy);
+// The value of a lazy tensor, on its real device: runs its graph if need be. Nobody may
+// write to it.
+at::Tensor real_value(const at::Tensor& lazy);
 
 // For a Python tensor that stands for a lazy one: it has no memory, so no ordinary
 // tensor can take its place by `ordinary.data = wrapper`. PyTorch refuses it then, and

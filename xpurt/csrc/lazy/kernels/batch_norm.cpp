@@ -1,4 +1,4 @@
-#include "lazy/batch_norm.h"
+#include "lazy/kernels/batch_norm.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 

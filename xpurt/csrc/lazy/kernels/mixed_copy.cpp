@@ -1,4 +1,4 @@
-#include "lazy/mixed_copy.h"
+#include "lazy/kernels/mixed_copy.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/core/dispatch/Dispatcher.h>

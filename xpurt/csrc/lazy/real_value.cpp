@@ -1,4 +1,4 @@
-#include "lazy/xpu_value.h"
+#include "lazy/real_value.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
 #include <torch/csrc/lazy/backend/backend_device.h>
@@ -6,6 +6,7 @@
 
 #include "lazy/one_thread.h"
 #include "lazy/opened_tensor.h"
+#include "lazy/real_devices.h"
 
 namespace xpurt {
 
@@ -24,14 +25,13 @@ Tensor lazy_over(const Tensor& xpu) {
   });
 }
 
-Tensor xpu_value(const Tensor& lazy) {
+Tensor real_value(const Tensor& lazy) {
   TORCH_CHECK_TYPE(lazy.device().is_lazy(), "a lazy tensor is needed; found one on ",
                    lazy.device());
   at::functionalization::impl::sync(lazy);
   return with_lazy_core([&] {
-    return torch::lazy::TryGetLtcTensor(lazy)
-        ->ToTensor(/*detached=*/false)
-        .to(c10::Device(c10::DeviceType::XPU, lazy.device().index()));
+    torch::lazy::LazyTensor& of = *torch::lazy::TryGetLtcTensor(lazy);
+    return moved_to(of.ToTensor(/*detached=*/false), real_device(of.GetDevice()));
   });
 }
 
