@@ -14,10 +14,11 @@ else:
 
 Difference = Literal["", "rounded", "other"]
 
-FORMATS: Final = {"float": "f", "double": "d"}
+FORMATS: Final = {"float": "f", "float2": "f", "double": "d", "double2": "d"}
 # Of the largest number of an allocation. Devices round sums of products and functions
-# in different ways.
+# in different ways, and where all cancel, something is left.
 TOLERANCE: Final = 1e-5
+SMALLEST: Final = 1e-10
 
 
 def start_of(recorded: Allocation) -> bytes:
@@ -34,32 +35,35 @@ def difference(
     """Of the bytes that the recorded launch or this one wrote; the others differ where
     nothing wrote them before. element: the type of numbers in OpenCL C; those of FORMATS
     may be rounded."""
-    expected = _expected(recorded, start, end)
+    letter = FORMATS.get(element)
+    expected = _expected(recorded, start, end, struct.calcsize(letter or "b"))
     if end == expected:
         return ""
-    letter = FORMATS.get(element)
     if letter is None:
         return "other"
     count = len(end) // struct.calcsize(letter)
     whole = count * struct.calcsize(letter)
     wanted = struct.unpack(f"{count}{letter}", expected[:whole])
     found = struct.unpack(f"{count}{letter}", end[:whole])
-    largest = max((abs(each) for each in wanted if math.isfinite(each)), default=0)
+    finite = (abs(each) for each in wanted if math.isfinite(each))
+    largest = max(finite, default=0.0)
     is_rounded = end[whole:] == expected[whole:] and all(
         one == two
-        or abs(one - two) <= TOLERANCE * largest
+        or abs(one - two) <= TOLERANCE * max(largest, SMALLEST)
         or (one != one and two != two)
         for one, two in zip(wanted, found, strict=True)
     )
     return "rounded" if is_rounded else "other"
 
 
-def _expected(recorded: Allocation, start: bytes, end: bytes) -> bytes:
-    """The recorded bytes, and those of `end` where nothing wrote anything."""
+def _expected(recorded: Allocation, start: bytes, end: bytes, size: int) -> bytes:
+    """The recorded numbers of `size` bytes, and those of `end` where nothing wrote any."""
     if recorded.is_written or end == recorded.after:
         return recorded.after
-    rows = zip(recorded.before, recorded.after, start, end, strict=True)
-    return bytes(
-        now if before == after and begun == now else after
-        for before, after, begun, now in rows
-    )
+    before, after = recorded.before, recorded.after
+    found = bytearray(after)
+    for begin in range(0, len(after), size):
+        number = slice(begin, begin + size)
+        if before[number] == after[number] and start[number] == end[number]:
+            found[number] = end[number]
+    return bytes(found)

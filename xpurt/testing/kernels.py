@@ -221,7 +221,10 @@ def _replayed(
                 else:
                     results[line["launch"]] = line
             if begun not in results:
-                results[begun] = {"refusal": "the simulator crashed or took too long"}
+                kernel = launch_recorder.read_launch(folder / begun).kernel
+                results[begun] = {
+                    "refusal": f"the simulator crashed or took too long in {kernel}"
+                }
             left = [each for each in left if each.name not in results]
     return results
 
