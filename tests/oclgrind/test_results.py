@@ -36,6 +36,29 @@ def test_rounding(numbers: tuple[float, float], found: str) -> None:
     assert difference(memory, bytes(8), floats(*numbers), "float") == found
 
 
+def test_complex_numbers_are_rounded_by_part() -> None:
+    memory = recorded(floats(1, 100, 0, 0))
+    ends = floats(1.0001, 100, 0, 0), floats(1.01, 100, 0, 0)
+    found = [difference(memory, bytes(16), end, "float2") for end in ends]
+    assert found == ["rounded", "other"]
+
+
+def test_what_is_left_where_all_cancels() -> None:
+    memory = recorded(floats(0, 0))
+    ends = floats(4e-17, 0), floats(1e-14, 0)
+    found = [difference(memory, bytes(8), end, "float") for end in ends]
+    assert found == ["rounded", "other"]
+
+
+def test_a_number_is_written_as_a_whole() -> None:
+    """Some of its bytes were there before, in the process and in the simulator."""
+    memory = recorded(
+        struct.pack("<I", 0xBF7FFFFF), struct.pack("<I", 0xBF7F0000), is_written=False
+    )
+    start, end = struct.pack("<I", 0xBF801234), struct.pack("<I", 0xBF800000)
+    assert difference(memory, start, end, "float") == "rounded"
+
+
 def test_whole_numbers_are_not_rounded() -> None:
     memory = recorded(struct.pack("q", 1 << 40))
     assert difference(memory, bytes(8), struct.pack("q", (1 << 40) + 1), "long") == (
