@@ -267,7 +267,7 @@ def _make(
         if devices > there:
             raise ValueError(
                 f"{devices} devices need {devices} ordinals of xpu behind them; found "
-                f'{there}. xpurt.set_xpu_mapping("CPU", partition={devices}) makes them.'
+                f'{there}. xpurt.set_xpu_mapping("explicit", devices="cpu", partition={devices}) makes them.'
             )
     if name not in TYPES:
         torch._C._rename_privateuse1_backend(name)
