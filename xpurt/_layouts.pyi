@@ -16,6 +16,9 @@ def register_operands(
     """By argument: its type, "block" or None, and whether it is in channels last. Raises
     ValueError if there is no such op or argument, or if the op has operands already."""
 
+def types_of_keys() -> list[str]:
+    """The device types whose Autocast keys are those of blocks."""
+
 def begin_block() -> None: ...
 def end_block() -> None:
     """Temporary tensors are tensors as any other from the end of the outermost one."""

@@ -73,3 +73,26 @@ for key in ("AutocastCPU", "AutocastXPU", "AutogradCPU", "CPU"):
     assert "layouts" not in "".join(lines), lines
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_keys_of_prototype_devices() -> None:
+    """A block takes Autocast keys of types that are free when it is the first one."""
+    program = """
+import torch, xpurt
+
+xpurt.prototype_device("xla")
+layer, x = torch.nn.Conv2d(3, 8, 3), torch.randn(1, 3, 8, 8)
+with xpurt.autocast("cpu", torch.bfloat16, layout=torch.mkldnn):
+    y = layer(x)
+    assert not y.is_contiguous()
+    y.view(-1)
+with torch.autocast("xla", torch.bfloat16):
+    assert (x.to("xla").flatten(1) @ x.to("xla").flatten(1).T).dtype == torch.bfloat16
+try:
+    xpurt.prototype_device("ipu")
+except ValueError as error:
+    assert "Make the device before" in str(error)
+else:
+    raise AssertionError("the key of ipu is used for two things")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

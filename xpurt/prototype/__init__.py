@@ -4,6 +4,7 @@ Its tensors are those of the CPU, or of xpu, under the type's own name, or have 
 SYCL device. All ops work, and a vendor replaces their kernels one by one.
 """
 
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -258,6 +259,12 @@ def _take_accelerator(name: str, memory: str) -> None:
 def _make(
     name: str, memory: str, devices: int, vendor: object | None
 ) -> PrototypeDevice:
+    layouts = sys.modules.get("xpurt._layouts")
+    if layouts is not None and name in layouts.types_of_keys():
+        raise ValueError(
+            f"the Autocast key of {name} is that of xpurt.autocast with a layout in this "
+            "process. Make the device before its first block."
+        )
     sycl_devices = () if memory in ("host", "xpu") else _sycl_devices(memory, devices)
     if name not in WITHOUT_HOOKS:
         _take_accelerator(name, memory)

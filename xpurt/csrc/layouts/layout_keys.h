@@ -4,6 +4,9 @@
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <string>
+#include <vector>
+
 namespace xpurt {
 
 // Note [Keys of autocast with a layout]
@@ -25,6 +28,7 @@ struct LayoutKeys {
   c10::DispatchKey block;  // comes before `tensor`
   c10::DispatchKey tensor;
   c10::DispatchKeySet both;
+  std::vector<std::string> types;  // the device types that they are of, as "xla"
 };
 
 // Chosen at the first call. Raises NotImplementedError if fewer than two are free.

@@ -6,6 +6,7 @@
 
 #include "host/gil.h"
 #include "layouts/layout_block.h"
+#include "layouts/layout_keys.h"
 #include "layouts/operand_wishes.h"
 #include "layouts/register_layouts.h"
 #include "layouts/temporary_layout.h"
@@ -69,6 +70,7 @@ PYBIND11_MODULE(_layouts, m) {
     register_tensor_kernels();
     register_block_kernels(computed_by(compute));
   });
+  m.def("types_of_keys", [] { return layout_keys().types; });
   m.def("register_operands", &register_operands);
   m.def("begin_block", &begin_layout_block);
   m.def("end_block", &end_layout_block);
