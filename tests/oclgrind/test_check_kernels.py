@@ -26,6 +26,10 @@ def reads_what_nothing_wrote() -> None:
     torch.empty(5, device="xpu").add_(1).cpu()
 
 
+def fills_complex_halves() -> None:
+    torch.zeros(4, 6, dtype=torch.complex32, device="xpu").fill_(2)
+
+
 def raises() -> None:
     raise ValueError("no kernel")
 
@@ -97,6 +101,12 @@ def test_kernels_without_a_fault() -> None:
     assert check.launches >= 2
     assert (check.faults, check.not_run) == ([], {})
     assert (check.differing, check.rounded) == ({}, {})
+
+
+@needs_oclgrind
+def test_a_fill_reads_nothing() -> None:
+    check = xpurt.testing.check_kernels(fills_complex_halves, library=LIBRARY)
+    assert (check.faults, check.differing) == ([], {})
 
 
 @needs_oclgrind
