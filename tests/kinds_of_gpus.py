@@ -7,7 +7,7 @@ from typing import Final
 INTEL: Final = {
     "LIMITS": "vector_width=1,sub_groups=16+32,work_group=1024,local_memory=65536",
 }
-# Before Lunar Lake, except for Ponte Vecchio.
+# Tiger Lake and Alchemist.
 INTEL_WITHOUT_DOUBLES: Final = {**INTEL, "FP64": "0"}
 NVIDIA: Final = {
     "LIMITS": "vector_width=1,opencl=1.2,sub_groups=0,work_group=1024,local_memory=49152",

@@ -249,7 +249,7 @@ def _run(command: list[str | Path], **settings: str) -> str:
 CHIPS: Final = (
     Chip("tgllp", "Intel", _intel, INTEL_WITHOUT_DOUBLES, 128),  # Tiger Lake
     Chip("dg2", "Intel", _intel, INTEL_WITHOUT_DOUBLES, 128),  # Alchemist
-    Chip("mtl", "Intel", _intel, INTEL_WITHOUT_DOUBLES, 128),  # Meteor Lake
+    Chip("mtl", "Intel", _intel, INTEL, 128),  # Meteor Lake
     Chip("pvc", "Intel", _intel, INTEL, 128),  # Ponte Vecchio
     Chip("lnl", "Intel", _intel, INTEL, 128),  # Lunar Lake
     Chip("bmg", "Intel", _intel, INTEL, 128),  # Battlemage

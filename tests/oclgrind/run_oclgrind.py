@@ -22,10 +22,9 @@ from spoilt import spoil_and_check
 from xpurt.testing.kernels import KernelCheck, check_recorded, recording
 
 WANTED = 0.95
-# Kernels with a fault of their inputs or of the simulator, and the reason.
+# Kernels with a fault of their inputs, and the reason.
 KNOWN = {
     "native_batch_norm_1_f": "running statistics are expanded: all channels write one",
-    "frexp_0_f": "Oclgrind's frexp takes no pointer to private memory",
 }
 # One for each template and way of writing a custom kernel.
 OPS = (

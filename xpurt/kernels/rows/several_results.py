@@ -8,10 +8,11 @@ from xpurt.kernels.kinds.row import FLOATING_ONLY
 FREXP = """
   long index[8];
   const long to = out0_unravel(i, index);
-  int exponent = 0;
   const C x = self_load(self_at(index));
-  out0_store(to, frexp(x, &exponent));
-  out1_store(out1_at(index), isfinite(x) ? exponent : 0);
+  // Not by frexp: compilers differ in the pointers that it takes.
+  const int exponent = isfinite(x) && x != 0 ? ilogb(x) + 1 : 0;
+  out0_store(to, ldexp(x, -exponent));
+  out1_store(out1_at(index), exponent);
 """
 
 # The second result is the buffer that PyTorch's CPU kernel of the gradient reads.
