@@ -105,7 +105,7 @@ test-accelerator: $(STAMPS)/tools install
 test-compilers: $(STAMPS)/tools install
 	PYTHON=$(BIN)/python tests/compilers/compilers.sh $(ARGS)
 
-# ARGS="--ops" has all ops; ARGS="--spoilt 40" spoils kernels, which it has to find.
+# ARGS="--ops --repeats 1" has all ops, in an hour; ARGS="--spoilt 40" spoils kernels, which it has to find.
 test-oclgrind: $(STAMPS)/tools install
 	PYTHON=$(BIN)/python tests/oclgrind/oclgrind.sh $(ARGS)
 
