@@ -94,7 +94,7 @@ PARTS: list[Any] = [
 # By function: a call with each of some values.
 CALLS: dict[str, list[tuple[Callable[[Any], Any], list[Any]]]] = {
     "autocast": [
-        (xpurt.autocast, [*WRONG, "cuda", "cpuu", ""]),
+        (xpurt.autocast, [*filter(None, WRONG), "cuda", "cpuu", ""]),
         (lambda it: xpurt.autocast("cpu", it), [*WRONG[:2], "bfloat16", torch.int16]),
         (lambda it: xpurt.autocast("cpu", layout=it), [*WRONG, torch.sparse_csr]),
         (lambda it: xpurt.autocast("xpu")(it), [3, None, "f"]),

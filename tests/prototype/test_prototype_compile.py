@@ -140,11 +140,14 @@ def f(x, w):
 
 compiled = torch.compile(f, fullgraph=True)
 x, w = torch.zeros(2, 2, device=name), torch.ones(2, 2, device=name)
-assert compiled(x, w).tolist() == f(x, w).tolist() == [[303, 303]] * 2
-assert seen == [name, "linear"] * 2, seen
+# On mtia PyTorch takes linear apart, whatever the vendor has.
+is_whole = name != "mtia"
+assert compiled(x, w).tolist() == f(x, w).tolist() == [[303 if is_whole else 202] * 2] * 2
+assert seen == ([name, "linear"] if is_whole else [name]) * 2, seen
 # CPU tensors of the same graph have PyTorch's kernels.
+before = len(seen)
 mixed = torch.compile(lambda x, y: (nn.functional.hardswish(x), nn.functional.hardswish(y)))
-assert mixed(x, torch.zeros(2))[1].tolist() == [0, 0] and seen[4:] == [name]
+assert mixed(x, torch.zeros(2))[1].tolist() == [0, 0] and seen[before:] == [name]
 y = torch.ones(3, device=name, requires_grad=True)
 torch.compile(lambda y: y.sin() * 2)(y).sum().backward()
 assert y.grad.tolist() == [14, 14, 14]

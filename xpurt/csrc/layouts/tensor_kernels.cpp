@@ -4,10 +4,10 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <mutex>
 #include <string_view>
 #include <unordered_map>
 
+#include "host/mutex.h"
 #include "layouts/layout_block.h"
 #include "layouts/layout_keys.h"
 #include "layouts/register_layouts.h"
@@ -206,12 +206,12 @@ void run_plain(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
 
 // From now on the op passes this key at no cost.
 void let_pass(const OperatorHandle& op) {
-  static std::mutex mutex;
+  static Mutex mutex{Rank::foreign_kernels};
   static auto* kept = new torch::Library(torch::Library::IMPL, "aten",
                                          layout_keys().tensor, __FILE__, __LINE__);
   const c10::OperatorName name = op.operator_name();
   if (!name.name.starts_with("aten::")) return;
-  const std::lock_guard held(mutex);
+  const std::lock_guard<Mutex> held(mutex);
   if (op.hasKernelForDispatchKey(layout_keys().tensor)) return;
   kept->impl(toString(name).c_str(), torch::CppFunction::makeFallthrough());
 }

@@ -2,9 +2,10 @@
 
 #include <c10/core/StorageImpl.h>
 
-#include <mutex>
 #include <unordered_map>
 #include <vector>
+
+#include "host/mutex.h"
 
 namespace xpurt {
 namespace {
@@ -13,7 +14,7 @@ using c10::StorageImpl;
 
 // Of all threads: storages whose materializer is the one below, and the number of the
 // watch.
-std::mutex mutex;
+Mutex mutex{Rank::packed_weights};
 std::unordered_map<const StorageImpl*, uint64_t>& watched() {
   static auto* const leaked = new std::unordered_map<const StorageImpl*, uint64_t>;
   return *leaked;
@@ -29,7 +30,7 @@ std::vector<c10::weak_intrusive_ptr<StorageImpl>>& of_thread() {
 
 // PyTorch calls it as a materializer, and forgets it.
 void written(StorageImpl* storage) {
-  const std::lock_guard held(mutex);
+  const std::lock_guard<Mutex> held(mutex);
   watched().erase(storage);
 }
 
@@ -41,7 +42,7 @@ uint64_t watch_of(const StorageImpl* storage) {
 }  // namespace
 
 uint64_t watch_weight(const at::Tensor& weight) {
-  const std::lock_guard held(mutex);
+  const std::lock_guard<Mutex> held(mutex);
   StorageImpl* storage = weight.storage().unsafeGetStorageImpl();
   // It is watched already, or a copy on write.
   if (storage->has_materializer()) return watch_of(storage);
@@ -51,12 +52,12 @@ uint64_t watch_weight(const at::Tensor& weight) {
 }
 
 bool is_unwritten(const at::Tensor& weight, uint64_t watch) {
-  const std::lock_guard held(mutex);
+  const std::lock_guard<Mutex> held(mutex);
   return watch != 0 && watch_of(weight.storage().unsafeGetStorageImpl()) == watch;
 }
 
 void end_watches() {
-  const std::lock_guard held(mutex);
+  const std::lock_guard<Mutex> held(mutex);
   for (const auto& each : of_thread()) {
     const auto storage = each.lock();
     if (storage && watched().erase(storage.get()) > 0) storage->clear_materializer();
