@@ -53,12 +53,13 @@ _ROOMS: Final = {
     ),
     "layers": Room(
         (
+            "xpurt/csrc/layouts/*.cpp",
             "xpurt/csrc/lazy/*.cpp",
             "xpurt/csrc/lazy/kernels/*.cpp",
             "xpurt/csrc/cpu_tensors/*.cpp",
         ),
         (),
-        ("tests/lazy", "tests/cpu_kernels", "tests/generated"),
+        ("tests/lazy", "tests/optimization", "tests/cpu_kernels", "tests/generated"),
     ),
     "interpreted": Room((), _TEXTS, _TESTS, _PYTHON, is_sampled=True),
     "all": Room(_LINKED, _TEXTS, _TESTS, _PYTHON, is_sampled=True),
