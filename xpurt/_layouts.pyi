@@ -38,8 +38,9 @@ def note_temporary(tensor: Tensor) -> None:
     the outermost block ends."""
 
 def is_temporary(tensor: Tensor) -> bool: ...
-def make_plain(tensor: Tensor) -> None:
-    """Exchanges the memory of a temporary tensor, unless something else looks at it."""
+def make_plain(tensor: Tensor) -> bool:
+    """Exchanges the memory of a temporary tensor. False if it keeps it, since something
+    else looks at it."""
 
 def known_to_python() -> list[Tensor]:
     """The temporary tensors that have been objects of Python."""

@@ -68,6 +68,27 @@ def test_an_op_of_another_library_gets_a_copy_of_what_is_seen(
     assert y.is_contiguous(memory_format=torch.channels_last)
 
 
+def test_each_operand_of_an_op_is_plain(
+    library: torch.library.Library, device: str, layer: nn.Module
+) -> None:
+    """A tensor whose memory is seen is given twice; and one is cast before."""
+    seen: Seen = []
+    twice, cast = (
+        define(library, f"{each}_{device}", seen) for each in ("two", "cast")
+    )
+    name = f"xpurt_test_layouts::cast_{device}"
+    xpurt.autocast.register_op(name, dtypes={"images": torch.float32})
+    with torch.no_grad(), with_layout(device):
+        y = layer(images(device=device))
+        cast(y, torch.ones(1, device=device))
+        y = layer(images(device=device))
+        y.data_ptr()
+        twice(y, y)
+    plain = (336, 42, 6, 1)
+    assert seen[0] == (torch.float32, plain)
+    assert [strides for _, strides in seen[2:]] == [plain, plain]
+
+
 def test_a_registered_op_gets_what_it_asks_for(
     library: torch.library.Library, device: str
 ) -> None:

@@ -10,8 +10,9 @@ the weight, are dropped with it, and are neither copied nor saved.
 A write through `.data`, through NumPy or through memory that another program shares changes
 no version. For `xpurt.optimize` there is `forget_packs`. A block of autocast compares, at
 the first use in each outermost block, elements of the weight with those of the pack: see
-weight_sample.py. From then on it is noticed if somebody takes a pointer to write by. (torch.autocast keeps converted weights until its outermost block
-ends, and only of leaves that require gradients.)
+weight_sample.py. From then on it is noticed if somebody takes a pointer to write by.
+(torch.autocast keeps converted weights until its outermost block ends, and only of leaves
+that require gradients.)
 
 `fully_shard` gathers parameters into the same memory in each call, and keeps the version
 as it was. So a layer that had a sharded parameter has no packs any more: they would be
@@ -35,43 +36,38 @@ from xpurt.optimization.weight_version import WeightVersion
 MOST: Final = 8
 
 
-class Block(NamedTuple):
-    """The outermost block of autocast of a thread. watch: notices from now on that somebody
-    takes a pointer to write to a weight by, and returns the number of the watch.
-    is_unwritten: whether nobody has since that watch began."""
+class WriteWatch(NamedTuple):
+    """How a block of autocast notices writes that change no version. begin: from now on,
+    until the outermost block ends, it is noticed if somebody takes a pointer to write to a
+    weight by; returns the number of the watch. is_unwritten: whether nobody has since."""
 
-    watch: Callable[[Tensor], int]
+    begin: Callable[[Tensor], int]
     is_unwritten: Callable[[Tensor, int], bool]
 
 
 class _Packs:
-    """Those of one version of the parameters. block: the outermost block of autocast in
-    which the weight was compared last, if it is for that."""
+    """Those of one version of the parameters. number: of the last watch of the weight."""
 
     def __init__(
-        self, parameters: tuple[Tensor | None, ...], block: Block | None
+        self, parameters: tuple[Tensor | None, ...], watch: WriteWatch | None
     ) -> None:
         self.versions = tuple(
             None if each is None else WeightVersion(each) for each in parameters
         )
         weight = parameters[0]
         assert weight is not None
-        self.block, self.writes = block, weight._version
-        self.sample = None if block is None else WeightSample(weight)
-        self.watch = 0 if block is None else block.watch(weight)
+        self.writes = weight._version
+        self.sample = None if watch is None else WeightSample(weight)
+        self.number = 0 if watch is None else watch.begin(weight)
         self.by_use: OrderedDict[Hashable, Any] = OrderedDict()
 
     def are_of(
-        self, parameters: tuple[Tensor | None, ...], block: Block | None
+        self, parameters: tuple[Tensor | None, ...], watch: WriteWatch | None
     ) -> bool:
         weight = parameters[0]
         assert weight is not None
-        if (
-            block is not None
-            and self.block is block
-            # Other memory comes by `weight.data = ...`, and is not watched.
-            and block.is_unwritten(weight, self.watch)
-        ):
+        # Other memory comes by `weight.data = ...`, and is not watched.
+        if watch is not None and watch.is_unwritten(weight, self.number):
             return self.writes == weight._version
         same = len(self.versions) == len(parameters) and all(
             each is None
@@ -79,11 +75,11 @@ class _Packs:
             else each is not None and version.is_of(each)
             for version, each in zip(self.versions, parameters, strict=True)
         )
-        if not same or block is None:
+        if not same or watch is None:
             return same
         if self.sample is None or not self.sample.is_of(weight):
             return False
-        self.block, self.watch = block, block.watch(weight)
+        self.number = watch.begin(weight)
         return True
 
     def make(self, weight: Tensor, use: Hashable, pack: Callable[[], Any]) -> Any:
@@ -106,11 +102,11 @@ def packed(
     parameters: tuple[Tensor | None, ...],
     use: Hashable,
     pack: Callable[[], Any],
-    block: Block | None = None,
+    watch: WriteWatch | None = None,
 ) -> Any:
     """What `pack()` made for this use of the parameters, made again if one changed. The
     first is the weight; its bias and what is folded into it, or joined to it, follow.
-    block: the outermost block of autocast, None outside of one."""
+    watch: within a block of autocast."""
     weight = parameters[0]
     assert weight is not None
     with _lock:
@@ -118,8 +114,8 @@ def packed(
         if by_count is None:
             return pack()
         found = by_count.get(len(parameters))
-        if found is None or not found.are_of(parameters, block):
-            found = by_count[len(parameters)] = _Packs(parameters, block)
+        if found is None or not found.are_of(parameters, watch):
+            found = by_count[len(parameters)] = _Packs(parameters, watch)
         if use in found.by_use:
             found.by_use.move_to_end(use)
             return found.by_use[use]

@@ -79,12 +79,12 @@ def _compile(before: Callable[..., Any]) -> Callable[..., Any]:
             )
         op_by_op.keep_fullgraph()
         device = _known(first)
-        kernels = device.kernels()
         if reason := _why_op_by_op(found, device):
             op_by_op.announce(reason)
             from torch._dynamo.backends.debugging import aot_eager
 
             return aot_eager(model, list(inputs))
+        kernels = device.kernels()
         function = device.compiler()
         if function is not None:
             table = _decompositions(kernels, torch._decomp.core_aten_decompositions())

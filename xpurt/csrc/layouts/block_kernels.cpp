@@ -31,7 +31,7 @@ class ComputeInBlock final : public c10::OperatorKernel {
 
   void operator()(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
     const size_t count = op.schema().arguments().size();
-    const c10::ArrayRef<c10::IValue> arguments(&(*stack)[stack->size() - count], count);
+    const auto arguments = torch::jit::last(*stack, count);
     const OpsOfBlock& asked =
         layout_block().of(arguments[0].toTensor().device().type());
     if (layout_block().depth > 0 && (asked.layout || asked.int8)) {

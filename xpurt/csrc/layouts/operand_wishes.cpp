@@ -6,6 +6,7 @@
 
 #include "layouts/layout_block.h"
 #include "layouts/layout_keys.h"
+#include "layouts/new_results.h"
 #include "layouts/temporary_layout.h"
 #include "op/stack_tensors.h"
 
@@ -17,8 +18,8 @@ using c10::DispatchKeySet;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-// By the number of the argument.
-using Wishes = std::vector<std::optional<OperandWish>>;
+// By the number of the argument; a wish for nothing is for a plain tensor.
+using Wishes = std::vector<OperandWish>;
 
 Tensor in_type(const Tensor& operand, const OperandWish& wish) {
   const auto device = operand.device().type();
@@ -29,15 +30,17 @@ Tensor in_type(const Tensor& operand, const OperandWish& wish) {
                                    device);
 }
 
-Tensor in_layout(const Tensor& operand, bool is_channels_last) {
-  if (operand.layout() != at::kStrided) return operand;
-  if (is_channels_last && (operand.dim() == 4 || operand.dim() == 5)) {
-    return operand.contiguous(operand.dim() == 4 ? at::MemoryFormat::ChannelsLast
-                                                 : at::MemoryFormat::ChannelsLast3d);
-  }
-  if (!is_temporary(operand)) return operand;
-  make_plain(operand);
-  return operand.is_contiguous() ? operand : operand.contiguous();
+bool goes_in_channels_last(const Tensor& operand, const OperandWish& wish) {
+  return wish.is_channels_last && operand.layout() == at::kStrided &&
+         (operand.dim() == 4 || operand.dim() == 5) &&
+         layout_block().of(operand.device().type()).layout;
+}
+
+Tensor as_wished(const Tensor& operand, const OperandWish& wish) {
+  if (!goes_in_channels_last(operand, wish)) return in_type(plain(operand), wish);
+  return in_type(operand, wish)
+      .contiguous(operand.dim() == 4 ? at::MemoryFormat::ChannelsLast
+                                     : at::MemoryFormat::ChannelsLast3d);
 }
 
 class RunWithWishes final : public c10::OperatorKernel {
@@ -51,42 +54,24 @@ class RunWithWishes final : public c10::OperatorKernel {
     }
     const size_t start = stack->size() - wishes_.size();
     std::vector<Tensor> given;
-    for (size_t i = 0; i < wishes_.size(); ++i) {
-      give((*stack)[start + i], wishes_[i], given);
+    {
+      const WithoutLayouts without;
+      for (size_t i = 0; i < wishes_.size(); ++i) {
+        c10::IValue& value = (*stack)[start + i];
+        value = with_tensors(
+            std::move(value),
+            [&](const Tensor& each) {
+              return each.defined() ? given.emplace_back(as_wished(each, wishes_[i]))
+                                    : each;
+            },
+            /*in_place=*/false);
+      }
     }
     op.redispatchBoxed(after(all_keys, keys.tensor), stack);
-    const size_t count = op.schema().returns().size();
-    for (size_t i = stack->size() - count; i < stack->size(); ++i) {
-      for_each_tensor((*stack)[i],
-                      [&](const Tensor& each) { note_if_new(each, given); });
-    }
+    note_new_results(op, *stack, given);
   }
 
  private:
-  static void give(c10::IValue& value, const std::optional<OperandWish>& wish,
-                   std::vector<Tensor>& given) {
-    const WithoutLayouts without;
-    value = with_tensors(
-        std::move(value),
-        [&](const Tensor& each) {
-          if (!each.defined()) return each;
-          const Tensor typed = wish.has_value() ? in_type(each, *wish) : each;
-          given.push_back(
-              in_layout(typed, wish.has_value() && wish->is_channels_last &&
-                                   layout_block().of(each.device().type()).layout));
-          return given.back();
-        },
-        /*in_place=*/false);
-  }
-
-  static void note_if_new(const Tensor& result, const std::vector<Tensor>& given) {
-    if (!result.defined() || !result.has_storage()) return;
-    for (const Tensor& each : given) {
-      if (each.has_storage() && each.storage().is_alias_of(result.storage())) return;
-    }
-    note_temporary(result);
-  }
-
   const Wishes wishes_;
 };
 

@@ -127,18 +127,24 @@ bool is_temporary(const Tensor& tensor) {
   return tensor.defined() && tensor.key_set().has(layout_keys().tensor);
 }
 
-void make_plain(const Tensor& tensor) {
-  if (!is_temporary(tensor)) return;
+bool make_plain(const Tensor& tensor) {
+  if (!is_temporary(tensor)) return true;
   TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  const bool stays = is_seen(impl);
-  if (!stays) check_no_recording(tensor);
+  if (is_seen(impl)) return false;
+  check_no_recording(tensor);
   forget(impl);
-  if (stays) return;
   const WithoutLayouts without;
   const at::AutoDispatchBelowADInplaceOrView below;
   const Tensor plain = tensor.clone(at::MemoryFormat::Contiguous);
   impl.set_storage_keep_dtype(plain.storage());
   impl.set_sizes_and_strides(plain.sizes(), plain.strides(), plain.storage_offset());
+  return true;
+}
+
+Tensor plain(const Tensor& tensor) {
+  if (make_plain(tensor)) return tensor;
+  const WithoutLayouts without;
+  return tensor.contiguous();
 }
 
 void begin_use(TensorImpl& tensor) {

@@ -26,8 +26,8 @@ namespace xpurt {
 //   `tensor.data`, are counted by what they copy, an AliasCount;
 // - somebody got a pointer to write by, as numpy() and data_ptr() do: then the
 //   storage's materializer was called, which is set between ops.
-// A tensor that is looked at keeps its layout for good: strides say so, and a view that
-// there is not raises PyTorch's error.
+// A tensor that is looked at keeps its layout: strides say so, and a view that there is
+// not raises PyTorch's error.
 //
 // A graph of xpu that is recorded now runs later, so no tensor is made plain then.
 
@@ -37,9 +37,12 @@ void note_temporary(const at::Tensor& tensor);
 
 bool is_temporary(const at::Tensor& tensor);
 
-// Makes it plain, if it has a temporary layout that nothing else looks at. From then on
-// it has none.
-void make_plain(const at::Tensor& tensor);
+// Makes it plain, if it has a temporary layout. Returns false if it keeps that, since
+// something else looks at its memory.
+bool make_plain(const at::Tensor& tensor);
+
+// The tensor, made plain, or a plain copy of one that keeps its layout.
+at::Tensor plain(const at::Tensor& tensor);
 
 // Before and after an op that gets the tensor: what the op does with the memory is not
 // seen by the program. For each tensor once.

@@ -10,6 +10,7 @@
 #include "host/mutex.h"
 #include "layouts/layout_block.h"
 #include "layouts/layout_keys.h"
+#include "layouts/new_results.h"
 #include "layouts/register_layouts.h"
 #include "layouts/temporary_layout.h"
 #include "op/stack_tensors.h"
@@ -109,35 +110,30 @@ class Uses {
     for (c10::TensorImpl* each : tensors_) end_use(*each);
   }
 
-  bool shares_memory(const Tensor& result) const {
-    for (const c10::TensorImpl* each : tensors_) {
-      if (each->storage().is_alias_of(result.storage())) return true;
-    }
-    return false;
-  }
-
  private:
   c10::SmallVector<c10::TensorImpl*, 4> tensors_;
 };
 
+c10::ArrayRef<c10::IValue> arguments_of(const OperatorHandle& op, const Stack& stack) {
+  return torch::jit::last(stack, op.schema().arguments().size());
+}
+
 bool keeps_layout(const OperatorHandle& op, const Stack& stack) {
-  const auto& arguments = op.schema().arguments();
-  const size_t start = stack.size() - arguments.size();
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].name() != "memory_format") continue;
-    const c10::IValue& given = stack[start + i];
-    return given.isNone() || given.toMemoryFormat() == at::MemoryFormat::Preserve;
+  const auto& declared = op.schema().arguments();
+  const auto given = arguments_of(op, stack);
+  for (size_t i = 0; i < declared.size(); ++i) {
+    if (declared[i].name() != "memory_format") continue;
+    return given[i].isNone() || given[i].toMemoryFormat() == at::MemoryFormat::Preserve;
   }
   return true;
 }
 
 void run_strided(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
-  const FunctionSchema& schema = op.schema();
   const bool notes = keeps_layout(op, *stack);
   c10::SmallVector<Tensor, 4> kept;  // the op takes the arguments from the stack
   Uses uses;
-  for (size_t i = stack->size() - schema.arguments().size(); i < stack->size(); ++i) {
-    for_each_tensor((*stack)[i], [&](const Tensor& each) {
+  for (const c10::IValue& value : arguments_of(op, *stack)) {
+    for_each_tensor(value, [&](const Tensor& each) {
       if (is_temporary(each)) kept.push_back(each);
       uses.add(each);
     });
@@ -146,61 +142,35 @@ void run_strided(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
     const WithoutLayouts without;
     op.redispatchBoxed(keys, stack);
   }
-  if (!notes) return;
-  const size_t count = schema.returns().size();
-  for (size_t i = 0; i < count; ++i) {
-    if (schema.returns()[i].alias_info() != nullptr) continue;
-    for_each_tensor((*stack)[stack->size() - count + i], [&](const Tensor& each) {
-      if (each.defined() && each.has_storage() && !uses.shares_memory(each)) {
-        note_temporary(each);
-      }
-    });
+  if (notes) note_new_results(op, *stack, kept);
+}
+
+void make_all_plain(const c10::IValue& value) {
+  for_each_tensor(value, [](const Tensor& each) { make_plain(each); });
+}
+
+void run_view(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  const bool keeps = op.schema().name() == "aten::contiguous" &&
+                     stack->back().toMemoryFormat() != at::MemoryFormat::Contiguous;
+  if (!keeps) {
+    for (const c10::IValue& value : arguments_of(op, *stack)) make_all_plain(value);
   }
+  op.redispatchBoxed(keys, stack);
 }
 
-void make_all_plain(const OperatorHandle& op, Stack* stack) {
-  for (size_t i = stack->size() - op.schema().arguments().size(); i < stack->size();
-       ++i) {
-    for_each_tensor((*stack)[i], [](const Tensor& each) { make_plain(each); });
-  }
-}
-
-bool wants_plain(const OperatorHandle& op, const Stack& stack) {
-  if (op.schema().name() != "aten::contiguous") return true;
-  return stack.back().toMemoryFormat() == at::MemoryFormat::Contiguous;
-}
-
-// Those that could not be made plain: the op gets a copy, unless it writes to them.
-void copy_the_rest(const OperatorHandle& op, Stack* stack,
-                   const std::vector<const void*>& were) {
+// The op gets copies of those that keep their layout, unless it writes to them.
+void run_plain(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
   const auto& arguments = op.schema().arguments();
   const size_t start = stack->size() - arguments.size();
-  const auto was = [&](const Tensor& each) {
-    return std::find(were.begin(), were.end(), each.unsafeGetTensorImpl()) !=
-           were.end();
-  };
   for (size_t i = 0; i < arguments.size(); ++i) {
+    c10::IValue& value = (*stack)[start + i];
     const auto* alias = arguments[i].alias_info();
-    if (alias != nullptr && alias->isWrite()) continue;
-    (*stack)[start + i] = with_tensors(
-        std::move((*stack)[start + i]),
-        [&](Tensor each) {
-          return each.defined() && was(each) ? each.contiguous() : each;
-        },
-        /*in_place=*/false);
+    if (alias != nullptr && alias->isWrite()) {
+      make_all_plain(value);
+    } else {
+      value = with_tensors(std::move(value), plain, /*in_place=*/false);
+    }
   }
-}
-
-void run_plain(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
-  std::vector<const void*> temporary;
-  for (size_t i = stack->size() - op.schema().arguments().size(); i < stack->size();
-       ++i) {
-    for_each_tensor((*stack)[i], [&](const Tensor& each) {
-      if (is_temporary(each)) temporary.push_back(each.unsafeGetTensorImpl());
-    });
-  }
-  make_all_plain(op, stack);
-  copy_the_rest(op, stack, temporary);
   op.redispatchBoxed(keys, stack);
 }
 
@@ -226,8 +196,7 @@ void run_op(const OperatorHandle& op, DispatchKeySet all_keys, Stack* stack) {
     case Kind::strided:
       return run_strided(op, keys, stack);
     case Kind::view:
-      if (wants_plain(op, *stack)) make_all_plain(op, stack);
-      return op.redispatchBoxed(keys, stack);
+      return run_view(op, keys, stack);
     case Kind::order:
     case Kind::foreign:
       return run_plain(op, keys, stack);

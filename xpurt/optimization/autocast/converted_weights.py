@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from xpurt.optimization.packed_weights import Block, has_packs, packed
+from xpurt.optimization.packed_weights import WriteWatch, has_packs, packed
 from xpurt.optimization.weight_sample import reach
 
 
@@ -15,17 +15,17 @@ def converted(
     weight: Tensor,
     form: Hashable,
     convert: Callable[[Tensor], Tensor],
-    block: Block | None,
+    watch: WriteWatch | None,
 ) -> Tensor:
     """`convert(weight)`, without gradients, made once per version of the weight.
 
     form: what distinguishes this conversion from others of the same weight.
-    block: the outermost block of autocast, None if nothing is to be kept.
+    watch: how writes are noticed, None if nothing is to be kept.
     """
-    if block is None or not can_be_kept(weight):
+    if watch is None or not can_be_kept(weight):
         with torch.no_grad():
             return convert(weight.detach())
-    made: Tensor = packed((weight,), form, lambda: convert(weight.detach()), block)
+    made: Tensor = packed((weight,), form, lambda: convert(weight.detach()), watch)
     return made
 
 

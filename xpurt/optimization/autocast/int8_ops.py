@@ -3,9 +3,9 @@
 The values are those of `xpurt.quantize(model, "dynamic")`: weights have a scale for each
 output channel and are quantized once per version; of the activations each token, a row of
 a linear layer's input, and each call of a convolution has a scale. Each function has the
-arguments of PyTorch's op, after the outermost block, which is None if no weights are to be
-kept. It returns None where PyTorch's own op is to run: where a gradient is wanted, and for what
-`xpurt.quantize` leaves as it is.
+arguments of PyTorch's op, after how weights are watched, None if no weights are to be
+kept. It returns None where PyTorch's own op is to run: where a gradient is wanted, and for
+what `xpurt.quantize` leaves as it is.
 """
 
 from collections.abc import Callable
@@ -18,20 +18,20 @@ from xpurt import _layouts
 from xpurt.functional.convolutions import is_channels_last
 from xpurt.optimization.autocast.converted_weights import converted
 from xpurt.optimization.autocast.packed_convolution import sound_lists
-from xpurt.optimization.packed_weights import Block
+from xpurt.optimization.packed_weights import WriteWatch
 from xpurt.quantization.weights import int8_per_channel
 
 _DTYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def _linear(
-    block: Block | None, input: Any, weight: Any, bias: Tensor | None = None
+    watch: WriteWatch | None, input: Any, weight: Any, bias: Tensor | None = None
 ) -> Tensor | None:
     if not _takes(input, weight, bias):
         return None
     if weight.dim() != 2 or input.dim() < 1 or input.shape[-1] != weight.shape[1]:
         return None
-    quantized = _quantized(block, weight)
+    quantized = _quantized(watch, weight)
     if quantized is None:
         return None
     _layouts.make_plain(input)
@@ -41,7 +41,7 @@ def _linear(
 
 
 def _convolution(
-    block: Block | None,
+    watch: WriteWatch | None,
     input: Any,
     weight: Any,
     bias: Tensor | None = None,
@@ -66,7 +66,7 @@ def _convolution(
         for each in (stride, padding, dilation)
     )
     lists = sound_lists(*by_axis, groups, images.shape, weight.shape)
-    quantized = None if lists is None else _quantized(block, weight)
+    quantized = None if lists is None else _quantized(watch, weight)
     if lists is None or quantized is None:
         return None
     # The op has its results in channels last; PyTorch's would be in that of the operands.
@@ -113,12 +113,14 @@ def _takes(input: Any, weight: Any, bias: Any) -> bool:
     )
 
 
-def _quantized(block: Block | None, weight: Tensor) -> tuple[Tensor, Tensor] | None:
+def _quantized(
+    watch: WriteWatch | None, weight: Tensor
+) -> tuple[Tensor, Tensor] | None:
     """The values and the scales; None for a weight that is not finite."""
-    values = converted(weight, "int8 values", _values, block)
+    values = converted(weight, "int8 values", _values, watch)
     if values.numel() == 0:
         return None
-    return values, converted(weight, "int8 scales", _scales, block)
+    return values, converted(weight, "int8 scales", _scales, watch)
 
 
 def _values(weight: Tensor) -> Tensor:

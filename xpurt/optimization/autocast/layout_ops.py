@@ -1,8 +1,8 @@
 """Convolutions and linear layers in the dtype and layout of a block of autocast.
 
-Each function has the arguments of PyTorch's op, after the outermost block, which is None if
-no weights are to be kept. It returns None where PyTorch's own function is to run, under torch.autocast: for operands
-that autocast leaves alone, and such as oneDNN has no layout for.
+Each function has the arguments of PyTorch's op, after how weights are watched, None if no
+weights are to be kept. It returns None where PyTorch's own function is to run, under
+torch.autocast: for operands that autocast leaves alone, and such as oneDNN has no layout for.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from xpurt.optimization.autocast.converted_weights import (
     differentiable,
 )
 from xpurt.optimization.autocast.packed_convolution import packed_convolution
-from xpurt.optimization.packed_weights import Block
+from xpurt.optimization.packed_weights import WriteWatch
 
 _DTYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -49,13 +49,15 @@ def _wants_gradient(*operands: Any) -> bool:
     )
 
 
-def _in_dtype(block: Block | None, value: Tensor | None, dtype: torch.dtype) -> Any:
+def _in_dtype(
+    watch: WriteWatch | None, value: Tensor | None, dtype: torch.dtype
+) -> Any:
     """A bias, or a weight that needs no layout."""
     if value is None or value.dtype == dtype:
         return value
     if _wants_gradient(value):
         return value.to(dtype)
-    return converted(value, dtype, lambda each: each.to(dtype), block)
+    return converted(value, dtype, lambda each: each.to(dtype), watch)
 
 
 def _in_layout(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -76,7 +78,7 @@ def _images(input: Tensor, dtype: torch.dtype) -> Tensor:
     return differentiable(input, made)
 
 
-def _weight(block: Block | None, weight: Tensor, dtype: torch.dtype) -> Tensor:
+def _weight(watch: WriteWatch | None, weight: Tensor, dtype: torch.dtype) -> Tensor:
     """The weight in the layout, with a gradient if one is wanted."""
     if weight.dtype == dtype and is_channels_last(weight):
         return weight
@@ -86,17 +88,17 @@ def _weight(block: Block | None, weight: Tensor, dtype: torch.dtype) -> Tensor:
 
     form = ("channels last", dtype)
     if not _wants_gradient(weight):
-        return converted(weight, form, convert, block)
+        return converted(weight, form, convert, watch)
     if not can_be_kept(weight) or not torch.is_autocast_cache_enabled():
         return convert(weight)
-    return differentiable(weight, converted(weight, form, convert, block))
+    return differentiable(weight, converted(weight, form, convert, watch))
 
 
 def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor | None]:
     """function: PyTorch's. can_pack: whether there is a form with a packed weight."""
 
     def run(
-        block: Block | None,
+        watch: WriteWatch | None,
         input: Any,
         weight: Any,
         bias: Tensor | None = None,
@@ -117,14 +119,14 @@ def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor 
         given = given or is_channels_last(weight)
         images = _images(input, dtype)
         result = None
-        if can_pack and block and not _wants_gradient(input, weight, bias):
-            cast_bias = _in_dtype(block, bias, dtype)
+        if can_pack and watch and not _wants_gradient(input, weight, bias):
+            cast_bias = _in_dtype(watch, bias, dtype)
             result = packed_convolution(
-                block, images, weight, cast_bias, *args, **kwargs
+                watch, images, weight, cast_bias, *args, **kwargs
             )
         if result is None:
-            in_layout = _weight(block, weight, dtype)
-            cast_bias = _in_dtype(block, bias, dtype)
+            in_layout = _weight(watch, weight, dtype)
+            cast_bias = _in_dtype(watch, bias, dtype)
             result = function(images, in_layout, cast_bias, *args, **kwargs)
         if not given:
             _layouts.note_temporary(result)
@@ -135,7 +137,7 @@ def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor 
 
 
 def _linear(
-    block: Block | None, input: Any, weight: Any, bias: Tensor | None = None
+    watch: WriteWatch | None, input: Any, weight: Any, bias: Tensor | None = None
 ) -> Tensor | None:
     """A linear layer whose weight is cast once, where no gradient is wanted."""
     dtype = _dtype(input, weight)
@@ -143,7 +145,7 @@ def _linear(
         return None
     _layouts.make_plain(input)
     return torch.nn.functional.linear(
-        input, _in_dtype(block, weight, dtype), _in_dtype(block, bias, dtype)
+        input, _in_dtype(watch, weight, dtype), _in_dtype(watch, bias, dtype)
     )
 
 

@@ -11,7 +11,6 @@ state is set, too. Convolutions and linear layers call `computed`, below.
 
 import functools
 import sys
-import threading
 from typing import Any, Final
 
 import torch
@@ -22,9 +21,7 @@ from torch.autograd import forward_ad
 from xpurt import _layouts
 from xpurt.optimization.autocast.int8_ops import INT8_OPS
 from xpurt.optimization.autocast.layout_ops import LAYOUT_OPS
-from xpurt.optimization.packed_weights import Block
-
-_of_thread = threading.local()
+from xpurt.optimization.packed_weights import WriteWatch
 
 NOT_COMPILED: Final = (
     "xpurt.autocast(dtype=torch.int8) was requested for a compiled program, and it is for "
@@ -34,8 +31,6 @@ NOT_COMPILED: Final = (
 
 def begin() -> None:
     register()
-    if _layouts.depth() == 0:
-        _of_thread.block = Block(_layouts.watch_weight, _layouts.is_unwritten)
     _layouts.begin_block()
 
 
@@ -52,6 +47,11 @@ def register() -> None:
     _layouts.register_kernels(computed)
 
 
+@functools.cache
+def _watch() -> WriteWatch:
+    return WriteWatch(_layouts.watch_weight, _layouts.is_unwritten)
+
+
 def computed(op: str, *arguments: Any) -> Tensor | None:
     """A convolution or a linear layer; None where PyTorch computes it, under
     torch.autocast."""
@@ -61,10 +61,10 @@ def computed(op: str, *arguments: Any) -> Tensor | None:
         raise RuntimeError(NOT_COMPILED)
     if _layouts.tensors_are_transformed() or forward_ad._current_level >= 0:
         return None
-    block = _of_thread.block if torch.is_autocast_cache_enabled() else None
+    watch = _watch() if torch.is_autocast_cache_enabled() else None
     for asked, ops in ((int8, INT8_OPS), (has_layout, LAYOUT_OPS)):
         if asked and op in ops:
-            result = ops[op](block, *arguments)
+            result = ops[op](watch, *arguments)
             if result is not None:
                 return result
     return None

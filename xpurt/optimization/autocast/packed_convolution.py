@@ -14,7 +14,7 @@ from torch import Tensor
 from xpurt import mapping
 from xpurt.functional.convolutions import CHANNELS_LAST, by_axis, output_sizes
 from xpurt.optimization.autocast.converted_weights import can_be_kept, converted
-from xpurt.optimization.packed_weights import Block
+from xpurt.optimization.packed_weights import WriteWatch
 from xpurt.optimization.primitives import types_of_cpu
 
 # On xpu the op with a packed weight costs more per call than PyTorch's, about 60 us on an
@@ -23,7 +23,7 @@ SMALLEST: Final = 1 << 15
 
 
 def packed_convolution(
-    block: Block | None,
+    watch: WriteWatch | None,
     images: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -45,8 +45,8 @@ def packed_convolution(
         return None
     operands = images, weight, bias
     if images.device.type == "cpu":
-        return _on_cpu(*operands, lists, (given, images.dtype), block)
-    return _on_xpu(*operands, lists, (given, images.dtype, images.shape), block)
+        return _on_cpu(*operands, lists, (given, images.dtype), watch)
+    return _on_xpu(*operands, lists, (given, images.dtype, images.shape), watch)
 
 
 class _Lists(NamedTuple):
@@ -95,7 +95,7 @@ def _on_cpu(
     bias: Tensor | None,
     lists: _Lists,
     form: Hashable,
-    block: Block | None,
+    watch: WriteWatch | None,
 ) -> Tensor | None:
     dtype = images.dtype
     if not torch._C._get_mkldnn_enabled() or dtype not in types_of_cpu():
@@ -107,7 +107,7 @@ def _on_cpu(
         packed: Tensor = reorder(weight.to(dtype), *arguments, None)
         return packed
 
-    packed = converted(weight, form, pack, block)
+    packed = converted(weight, form, pack, watch)
     convolve = torch.ops.mkldnn._convolution_pointwise.default
     result: Tensor = convolve(images, packed, bias, *arguments, "none", [], "")
     return result
@@ -119,7 +119,7 @@ def _on_xpu(
     bias: Tensor | None,
     lists: _Lists,
     form: Hashable,
-    block: Block | None,
+    watch: WriteWatch | None,
 ) -> Tensor | None:
     # A packed weight is for one device.
     devices = mapping.current_placement().ordinals[images.device.index]
@@ -133,7 +133,7 @@ def _on_xpu(
         packed: Tensor = op(images, weight.to(images.dtype), *rest)
         return packed
 
-    packed = converted(weight, form, pack, block)
+    packed = converted(weight, form, pack, watch)
     if packed.numel() == 0:
         return None
     result: Tensor = torch.ops.xpurt.fused_convolution.default(images, packed, *rest)

@@ -19,15 +19,11 @@ using torch::lazy::LazyTensor;
 
 constexpr size_t kCopyArguments = 7, kCopied = 0, kTarget = 3;
 
-const OperatorHandle& to_copy_op() {
-  static const OperatorHandle found =
-      c10::Dispatcher::singleton().findSchemaOrThrow("aten::_to_copy", "");
-  return found;
-}
-
 const c10::SafeKernelFunction& locked_copy() {
   static auto* const leaked = new c10::SafeKernelFunction(
-      to_copy_op().getComputedKernelForDispatchKey(c10::DispatchKey::Lazy));
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("aten::_to_copy", "")
+          .getComputedKernelForDispatchKey(c10::DispatchKey::Lazy));
   return *leaked;
 }
 

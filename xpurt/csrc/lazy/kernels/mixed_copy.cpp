@@ -16,16 +16,12 @@ using at::functionalization::impl::isFunctionalTensor;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-const OperatorHandle& copy_op() {
-  static const OperatorHandle found =
-      c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
-  return found;
-}
-
 // PyTorch's kernel, which the one here takes the place of.
 const c10::SafeKernelFunction& stock_copy() {
   static auto* const leaked = new c10::SafeKernelFunction(
-      copy_op().getComputedKernelForDispatchKey(c10::DispatchKey::Functionalize));
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("aten::copy_", "")
+          .getComputedKernelForDispatchKey(c10::DispatchKey::Functionalize));
   return *leaked;
 }
 
