@@ -8,8 +8,8 @@ one for the host (see Note [Graphs for the host]), and one step before that: a g
 prototype over xpu becomes one of xpu, which then has xpu's forms. Until then tensors are
 on the prototype, so that the vendor's derivatives and autocast are traced.
 
-An op that the vendor has a kernel for stays one op, since its decomposition is left out,
-and the compiled graph calls it on the prototype's tensors: see Note [Ops of xpu in code
+An op that the vendor has a kernel for stays one op, since it is not decomposed on this
+device, and the compiled graph calls it on the prototype's tensors: see Note [Ops of xpu in code
 for the host]. Random ops draw from the prototype's generator in the same way.
 
 The compiled graph is called with tensors of the device behind, made as for one op: see
@@ -87,14 +87,17 @@ def _compile(before: Callable[..., Any]) -> Callable[..., Any]:
         kernels = device.kernels()
         function = device.compiler()
         if function is not None:
-            table = _decompositions(kernels, torch._decomp.core_aten_decompositions())
+            core = torch._decomp.core_aten_decompositions()
+            table = _decompositions(device.type, kernels, core)
             with _whole(device.type, kernels):
                 return vendor_compiler.compile_graphs(
                     device.type, function, table, model, inputs
                 )
         if config.freezing:
             warn_once(f"torch.compile freezes no parameters on {device.type}")
-        table = _decompositions(kernels, kwargs.pop("decompositions", None))
+        table = _decompositions(
+            device.type, kernels, kwargs.pop("decompositions", None)
+        )
         with (
             functorch_config.patch(enable_autograd_cache=False),
             config.patch(freezing=False),
@@ -130,10 +133,10 @@ def _why_op_by_op(devices: set[torch.device], device: RenamedDevice) -> str:
 
 
 def _decompositions(
-    kernels: frozenset[OpOverload], given: dict[Any, Any] | None
+    type: str, kernels: frozenset[OpOverload], given: dict[Any, Any] | None
 ) -> dict[Any, Any]:
-    """Those of ops that the vendor has no kernel for. Inductor's of layer norms computes
-    on all devices but mtia."""
+    """On the device, those of ops that the vendor has no kernel for. Inductor's of layer
+    norms computes on all devices but mtia."""
     from torch._inductor import decomposition
 
     table = decomposition.select_decomp_table() if given is None else given
@@ -141,7 +144,10 @@ def _decompositions(
         torch.ops.aten.native_layer_norm.default: decomposition.decomp_native_layer_norm
     }
     table = {**table, **of_norms}
-    return {op: each for op, each in table.items() if op not in kernels}
+    return {
+        op: functools.partial(_decompose, type, each) if op in kernels else each
+        for op, each in table.items()
+    }
 
 
 @contextmanager
@@ -162,9 +168,14 @@ def _whole(type: str, kernels: frozenset[OpOverload]) -> Iterator[None]:
 def _decompose(type: str, before: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     values = pytree.tree_leaves((args, kwargs))
     is_on = any(
-        isinstance(each, Tensor) and each.device.type == type for each in values
+        each.device.type == type if isinstance(each, Tensor) else _names(each, type)
+        for each in values
     )
     return NotImplemented if is_on else before(*args, **kwargs)
+
+
+def _names(value: Any, type: str) -> bool:
+    return isinstance(value, torch.device) and value.type == type
 
 
 def _convert_before(before: Callable[..., Any]) -> Callable[..., Any]:
