@@ -45,6 +45,18 @@ def make_plain(tensor: Tensor) -> bool:
 def known_to_python() -> list[Tensor]:
     """The temporary tensors that have been objects of Python."""
 
+def differentiable(source: Tensor, made: Tensor) -> Tensor:
+    """`made`, a conversion of `source` to another dtype or layout, with a gradient, which
+    is contiguous where the source is."""
+
+def keep_call(op: str, arguments: tuple[object, ...]) -> None:
+    """Within `compute`: calls like the one that is computed now call this op, as
+    "mkldnn::_linear_pointwise", until the outermost block ends. The first argument is a
+    place for the input."""
+
+def keep_op_itself(weight: Tensor, bias: Tensor | None) -> None:
+    """In the same way, the op that is computed, with a converted weight and bias."""
+
 def watch_weight(weight: Tensor) -> int:
     """Until the outermost block ends it is noticed if somebody takes a pointer to write by,
     as through `weight.data`. Returns the number of the watch."""

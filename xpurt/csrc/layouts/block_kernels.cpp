@@ -1,9 +1,11 @@
 // The ops that compute in another layout, or in int8, within a block.
+#include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include "layouts/layout_block.h"
 #include "layouts/layout_keys.h"
+#include "layouts/ready_calls.h"
 #include "layouts/register_layouts.h"
 
 namespace xpurt {
@@ -13,29 +15,42 @@ using c10::DispatchKeySet;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-constexpr const char* kOps[] = {
-    "conv1d",
-    "conv1d.padding",
-    "conv2d",
-    "conv2d.padding",
-    "conv3d",
-    "conv3d.padding",
-    "linear",
-    "conv_transpose2d.input",
-    "conv_transpose3d.input",
+// For `int8` alone there is a layout that PyTorch does not choose itself.
+enum class OpOf { images, int8, linear };
+struct BlockOp {
+  const char* name;
+  OpOf of;
 };
+constexpr BlockOp kOps[] = {
+    {"conv1d", OpOf::int8},
+    {"conv1d.padding", OpOf::int8},
+    {"conv2d", OpOf::images},
+    {"conv2d.padding", OpOf::images},
+    {"conv3d", OpOf::images},
+    {"conv3d.padding", OpOf::images},
+    {"linear", OpOf::linear},
+    {"conv_transpose2d.input", OpOf::images},
+    {"conv_transpose3d.input", OpOf::images},
+};
+
+// Whether a linear layer has a weight that torch.autocast casts in each call.
+bool has_weight_to_cast(c10::ArrayRef<c10::IValue> arguments) {
+  if (wants_gradient(arguments)) return false;
+  const at::Tensor& weight = arguments[1].toTensor();
+  const auto device = weight.device().type();
+  return at::autocast::is_autocast_enabled(device) &&
+         weight.scalar_type() != at::autocast::get_autocast_dtype(device);
+}
 
 class ComputeInBlock final : public c10::OperatorKernel {
  public:
-  explicit ComputeInBlock(LayoutOp compute) : compute_(std::move(compute)) {}
+  ComputeInBlock(OpOf of, LayoutOp compute) : of_(of), compute_(std::move(compute)) {}
 
   void operator()(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
     const size_t count = op.schema().arguments().size();
     const auto arguments = torch::jit::last(*stack, count);
-    const OpsOfBlock& asked =
-        layout_block().of(arguments[0].toTensor().device().type());
-    if (layout_block().depth > 0 && (asked.layout || asked.int8)) {
-      if (std::optional<at::Tensor> result = compute(op, arguments, asked)) {
+    if (is_asked_for(arguments)) {
+      if (std::optional<at::Tensor> result = compute(op, arguments)) {
         torch::jit::drop(*stack, count);
         stack->emplace_back(*std::move(result));
         return;
@@ -45,15 +60,25 @@ class ComputeInBlock final : public c10::OperatorKernel {
   }
 
  private:
-  std::optional<at::Tensor> compute(const OperatorHandle& op,
-                                    c10::ArrayRef<c10::IValue> arguments,
-                                    const OpsOfBlock& asked) {
+  bool is_asked_for(c10::ArrayRef<c10::IValue> arguments) const {
+    if (layout_block().depth == 0) return false;
+    const OpsOfBlock& asked =
+        layout_block().of(arguments[0].toTensor().device().type());
+    if (asked.int8) return true;
     // int8 is refused in compiled code.
-    if (!asked.int8 && tensors_are_transformed()) return std::nullopt;
+    if (!asked.layout || of_ == OpOf::int8 || tensors_are_transformed()) return false;
+    return of_ == OpOf::images || has_weight_to_cast(arguments);
+  }
+
+  std::optional<at::Tensor> compute(const OperatorHandle& op,
+                                    c10::ArrayRef<c10::IValue> arguments) {
     const WithoutLayouts without;
+    const BlockCall call(op, arguments);
+    if (std::optional<at::Tensor> result = call.ready_result()) return result;
     return compute_(op.schema().name().substr(std::string("aten::").size()), arguments);
   }
 
+  const OpOf of_;
   const LayoutOp compute_;
 };
 
@@ -64,9 +89,9 @@ void register_block_kernels(LayoutOp compute) {
   auto* any = new torch::Library(torch::Library::IMPL, "_", key, __FILE__, __LINE__);
   any->fallback(torch::CppFunction::makeFallthrough());
   auto* m = new torch::Library(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
-  for (const char* each : kOps) {
-    m->impl(each, torch::CppFunction::makeFromBoxedFunctor(
-                      std::make_unique<ComputeInBlock>(compute)));
+  for (const auto& [name, of] : kOps) {
+    m->impl(name, torch::CppFunction::makeFromBoxedFunctor(
+                      std::make_unique<ComputeInBlock>(of, compute)));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include "layouts/layout_keys.h"
+#include "layouts/ready_calls.h"
 #include "layouts/temporary_layout.h"
 #include "layouts/watched_weights.h"
 
@@ -34,6 +35,7 @@ void end_layout_block() {
   if (--layout_block().depth > 0) return;
   include_keys(false);
   forget_temporaries();
+  forget_ready_calls();
   end_watches();
 }
 

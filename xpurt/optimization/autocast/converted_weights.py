@@ -2,7 +2,6 @@
 Note [Packs of a weight]."""
 
 from collections.abc import Callable, Hashable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,31 +43,3 @@ def can_be_kept(weight: Tensor) -> bool:
 def _fills_memory(weight: Tensor) -> bool:
     """Whether no two elements share memory, as those of an expanded tensor do."""
     return reach(weight) >= weight.numel() - 1
-
-
-class _Converted(torch.autograd.Function):
-    """A converted tensor as a function of what it was made from, whose gradient is plain
-    where that tensor is."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, made: "_Made") -> Tensor:
-        ctx.is_plain = weight.is_contiguous()
-        return made.tensor.detach()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        # Autograd gives it the dtype of the weight.
-        return grads[0].contiguous() if ctx.is_plain else grads[0], None
-
-
-class _Made:
-    """A conversion that is no input of the function, so that it gets no gradient."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
-
-
-def differentiable(weight: Tensor, made: Tensor) -> Tensor:
-    """The conversion `made` of a weight or an input, with a gradient."""
-    result: Tensor = _Converted.apply(weight, _Made(made))  # type: ignore[no-untyped-call]
-    return result

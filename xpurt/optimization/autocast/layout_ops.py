@@ -13,11 +13,7 @@ from torch import Tensor
 
 from xpurt import _layouts
 from xpurt.functional.convolutions import channels_last, is_channels_last
-from xpurt.optimization.autocast.converted_weights import (
-    can_be_kept,
-    converted,
-    differentiable,
-)
+from xpurt.optimization.autocast.converted_weights import can_be_kept, converted
 from xpurt.optimization.autocast.packed_convolution import packed_convolution
 from xpurt.optimization.packed_weights import WriteWatch
 
@@ -75,7 +71,7 @@ def _images(input: Tensor, dtype: torch.dtype) -> Tensor:
         return _in_layout(input, dtype)
     with torch.no_grad():
         made = _in_layout(input.detach(), dtype)
-    return differentiable(input, made)
+    return _layouts.differentiable(input, made)
 
 
 def _weight(watch: WriteWatch | None, weight: Tensor, dtype: torch.dtype) -> Tensor:
@@ -91,7 +87,7 @@ def _weight(watch: WriteWatch | None, weight: Tensor, dtype: torch.dtype) -> Ten
         return converted(weight, form, convert, watch)
     if not can_be_kept(weight) or not torch.is_autocast_cache_enabled():
         return convert(weight)
-    return differentiable(weight, converted(weight, form, convert, watch))
+    return _layouts.differentiable(weight, converted(weight, form, convert, watch))
 
 
 def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor | None]:
@@ -127,6 +123,8 @@ def _convolution(function: Any, can_pack: bool = False) -> Callable[..., Tensor 
         if result is None:
             in_layout = _weight(watch, weight, dtype)
             cast_bias = _in_dtype(watch, bias, dtype)
+            if can_be_kept(weight):
+                _layouts.keep_op_itself(in_layout, cast_bias)
             result = function(images, in_layout, cast_bias, *args, **kwargs)
         if not given:
             _layouts.note_temporary(result)
@@ -144,9 +142,10 @@ def _linear(
     if dtype is None or weight.dtype == dtype or _wants_gradient(input, weight, bias):
         return None
     _layouts.make_plain(input)
-    return torch.nn.functional.linear(
-        input, _in_dtype(watch, weight, dtype), _in_dtype(watch, bias, dtype)
-    )
+    operands = _in_dtype(watch, weight, dtype), _in_dtype(watch, bias, dtype)
+    if can_be_kept(weight):
+        _layouts.keep_op_itself(*operands)
+    return torch.nn.functional.linear(input, *operands)
 
 
 LAYOUT_OPS: Final[dict[str, Callable[..., Tensor | None]]] = {

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import Tensor
 
-from xpurt import mapping
+from xpurt import _layouts, mapping
 from xpurt.functional.convolutions import CHANNELS_LAST, by_axis, output_sizes
 from xpurt.optimization.autocast.converted_weights import can_be_kept, converted
 from xpurt.optimization.packed_weights import WriteWatch
@@ -108,8 +108,9 @@ def _on_cpu(
         return packed
 
     packed = converted(weight, form, pack, watch)
-    convolve = torch.ops.mkldnn._convolution_pointwise.default
-    result: Tensor = convolve(images, packed, bias, *arguments, "none", [], "")
+    rest: tuple[Any, ...] = (packed, bias, *arguments, "none", [], "")
+    _layouts.keep_call("mkldnn::_convolution_pointwise", (None, *rest))
+    result: Tensor = torch.ops.mkldnn._convolution_pointwise.default(images, *rest)
     return result
 
 
@@ -136,5 +137,6 @@ def _on_xpu(
     packed = converted(weight, form, pack, watch)
     if packed.numel() == 0:
         return None
+    _layouts.keep_call("xpurt::fused_convolution", (None, packed, *rest))
     result: Tensor = torch.ops.xpurt.fused_convolution.default(images, packed, *rest)
     return result

@@ -2,12 +2,15 @@
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/jit/python/pybind.h>
+#include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "host/gil.h"
+#include "layouts/differentiable.h"
 #include "layouts/layout_block.h"
 #include "layouts/layout_keys.h"
 #include "layouts/operand_wishes.h"
+#include "layouts/ready_calls.h"
 #include "layouts/register_layouts.h"
 #include "layouts/temporary_layout.h"
 #include "layouts/watched_weights.h"
@@ -56,6 +59,22 @@ void register_operands(
   register_operand_wishes(op, wishes);
 }
 
+// The op is one of a library, without an overload.
+void keep_call(const char* name, const py::tuple& given) {
+  BlockCall* call = BlockCall::current();
+  if (call == nullptr) return;
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+  std::vector<c10::IValue> arguments(given.size());
+  for (size_t i = 1; i < given.size(); ++i) {
+    arguments[i] = torch::jit::toIValue(given[i], op.schema().arguments()[i].type());
+  }
+  call->keep(op, std::move(arguments));
+}
+
+void keep_op_itself(const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+  if (BlockCall* call = BlockCall::current()) call->keep_itself(weight, bias);
+}
+
 OpsOfBlock& ops_on(const std::string& type) {
   LayoutBlock& block = layout_block();
   return type == "xpu" ? block.xpu : block.cpu;
@@ -86,6 +105,9 @@ PYBIND11_MODULE(_layouts, m) {
   m.def("is_temporary", &is_temporary);
   m.def("make_plain", &make_plain);
   m.def("known_to_python", &known_to_python);
+  m.def("differentiable", &differentiable);
+  m.def("keep_call", &keep_call);
+  m.def("keep_op_itself", &keep_op_itself);
   m.def("watch_weight", &watch_weight);
   m.def("is_unwritten", &is_unwritten);
   m.def("count_temporaries", &count_temporaries);
