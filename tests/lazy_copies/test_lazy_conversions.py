@@ -308,6 +308,21 @@ def test_the_switch_of_the_environment() -> None:
     assert output(code) == "False\nFalse"
 
 
+def test_a_pointer_that_was_taken_before_is_unknown() -> None:
+    """Why this is not the default."""
+    code = """
+    import ctypes, torch, xpurt
+    xpurt.set_xpu_mapping("CPU")
+    source = torch.zeros(9)
+    kept = source.data_ptr()
+    with xpurt.lazy_copies():
+        copy = source.to("xpu")
+    ctypes.memset(kept, 1, 4)
+    print(copy.count_nonzero().item())
+    """
+    assert output(code) == "1"
+
+
 def test_threads_have_their_own_switch() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
