@@ -5,12 +5,13 @@ from typing import Any
 
 import torch
 
-from xpurt.compiler import opencl_types
+from xpurt.compiler import host_graph, opencl_types
 
 
 def define() -> None:
     _call_what_kernels_lack()
     _call_gradients_of_embeddings()
+    _call_gradients_of_pooling()
 
 
 def _call_what_kernels_lack() -> None:
@@ -35,3 +36,22 @@ def _call_gradients_of_embeddings() -> None:
     op = torch.ops.aten.embedding_dense_backward
     if op.default not in lowerings:
         make_fallback(op, warn=False)  # type: ignore[no-untyped-call]
+
+
+def _call_gradients_of_pooling() -> None:
+    """Inductor's code for the host looks at each window of each element; PyTorch's kernel
+    adds each gradient once."""
+    from torch._inductor import lowering
+    from torch._inductor.virtualized import V
+
+    op = torch.ops.aten.max_pool2d_with_indices_backward
+    called = lowering.fallback_max_pool2d_with_indices_backward
+    before = lowering.lowerings[op.default]
+
+    @functools.wraps(before)
+    def lowered(*arguments: Any) -> Any:
+        is_ours = bool(host_graph.homes_of(V.graph.module))
+        return (called if is_ours else before)(*arguments)
+
+    for each in (op, op.default):
+        lowering.lowerings[each] = lowered

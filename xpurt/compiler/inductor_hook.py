@@ -30,6 +30,7 @@ from xpurt.compiler import (
     host_attention,
     host_code,
     host_graph,
+    host_masks,
     inductor_devices,
     kernel_launch,
     op_by_op,
@@ -61,6 +62,7 @@ def change(compile_fx: ModuleType) -> None:
     device_only.define()
     results.define()
     host_attention.define()
+    host_masks.define()
     traced_layouts.define()
     divided_graphs.define()
     primitives.define()
