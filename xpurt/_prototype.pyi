@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch import Generator, Stream, Tensor
+from torch import Generator, Stream, Tensor, dtype
 
 def make_prototype_device(
     type: str, behind: str, count: int, sycl_devices: Sequence[int]
@@ -38,6 +38,19 @@ def reset_prototype_calls(type: str) -> None: ...
 def prototype_generator(type: str, index: int) -> Generator: ...
 def prototype_stream(type: str, index: int) -> Stream: ...
 def prototype_exchange_stream(stream: Stream) -> Stream: ...
+def prototype_memory_stats(type: str, index: int) -> dict[str, Any]:
+    """What tensors of the device have, nested as `torch._C._accelerator_getDeviceStats`
+    has it. Here and below an index of -1 is the current device."""
+
+def reset_prototype_memory_stats(type: str, index: int, peaks: bool) -> None:
+    """Of the peaks, or else of the accumulated counts."""
+
+def prototype_memory_info(type: str, index: int) -> tuple[int, int]:
+    """Free and all bytes of the device behind."""
+
+def empty_prototype_cache(type: str) -> None: ...
+def prototype_dtypes(type: str, index: int) -> set[dtype]:
+    """The types that tensors on the device may have."""
 
 class RenamedCode:
     """A function of tensors of a prototype that calls `function` with those of the device

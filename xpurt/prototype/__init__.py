@@ -285,7 +285,7 @@ def _make(
         [each.address for each in sycl_devices],
     )
     runtime = RuntimeModule(
-        name, _type_of(name), devices, vars(torch).get(name), vendor
+        name, _type_of(name), memory, devices, vars(torch).get(name), vendor
     )
     register_runtime(name, runtime)
     methods.define(name)

@@ -8,23 +8,23 @@ from typing import Any
 import torch
 
 from xpurt import _prototype
+from xpurt.prototype.device_memory import DeviceMemory
 
 Device = torch.device | str | int | None
 # The attribute of a generator's state that carries other states.
 _KEPT = "_xpurt_kept_for_recomputation"
 
 
-class RuntimeModule(ModuleType):
+class RuntimeModule(DeviceMemory, ModuleType):
     """What PyTorch and programs call on `torch.<name>`, as on `torch.cuda`."""
 
-    Stream = torch.Stream
-    Event = torch.Event
     _initialized = True
 
     def __init__(
         self,
         name: str,
         type: str,
+        memory: str,
         devices: int,
         before: ModuleType | None,
         vendor: object | None,
@@ -32,15 +32,18 @@ class RuntimeModule(ModuleType):
         """before: PyTorch's own module for the type. What this one lacks is taken from
         there: PyTorch names some of it as it is imported. vendor: a module or an object
         whose functions take the place of this one's."""
-        super().__init__(
-            f"torch.{name}", f"The runtime of the prototype device {name}."
+        ModuleType.__init__(
+            self, f"torch.{name}", f"The runtime of the prototype device {name}."
         )
         self._name = name
         self._type = type
+        self._memory = memory
         self._devices = devices
         self._before = before
         self._kept: list[tuple[Callable[[int], Any], Callable[[int, Any], None]]] = []
         self.device = _device_class(self)
+        self.Stream = _class_of_device(self, torch.Stream)
+        self.Event = _class_of_device(self, torch.Event)
         for each in () if vendor is None else dir(vendor):
             if not each.startswith("__"):
                 setattr(self, each, getattr(vendor, each))
@@ -155,9 +158,6 @@ class RuntimeModule(ModuleType):
     def is_bf16_supported(self, including_emulation: bool = True) -> bool:
         return True
 
-    def empty_cache(self) -> None:
-        """Does nothing: the memory is that of the device behind."""
-
     def _index(self, device: Device) -> int:
         if device is None:
             return self.current_device()
@@ -192,3 +192,25 @@ def _device_class(module: RuntimeModule) -> type:
             _prototype.prototype_exchange(module._type, self._before)
 
     return device
+
+
+class _OfDevice(type):
+    """The types `torch.<name>.Stream` and `torch.<name>.Event`: they make objects of
+    PyTorch's, which takes no subclass of an event, and whose streams without a device are
+    the accelerator's."""
+
+    _made: type
+    _module: RuntimeModule
+
+    def __call__(cls, device: Device = None, **options: Any) -> Any:
+        if device is None and "stream_id" in options:
+            return cls._made(**options)
+        index = cls._module._index(device)
+        return cls._made(torch.device(cls._module._name, index), **options)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls._made)
+
+
+def _class_of_device(module: RuntimeModule, made: type) -> Any:
+    return _OfDevice(made.__name__, (), {"_made": made, "_module": module})

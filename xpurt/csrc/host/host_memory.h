@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "host/api.h"
+
 namespace xpurt {
 
 struct HostMemory {
@@ -15,7 +17,7 @@ struct HostMemory {
 // Reads /proc and the limits of the process's cgroup and its parents (both versions of
 // cgroups). `root` is put before every path, for tests. Returns zeros for what it
 // cannot read.
-HostMemory host_memory(const std::string& root = "");
+XPURT_API HostMemory host_memory(const std::string& root = "");
 
 // The number of pages that this process has got at their first access so far.
 uint64_t pages_given();

@@ -84,6 +84,7 @@ constexpr std::array<std::string_view, static_cast<size_t>(Rank::packed_weights)
            "cpu_choices",
            "prototype_generators",
            "prototype_calls",
+           "prototype_memory",
            "lazy_graphs",
            "packed_weights"};
 static_assert(!kNames.back().empty());

@@ -100,6 +100,7 @@ enum class Rank : uint8_t {
   cpu_choices,           //
   prototype_generators,  //
   prototype_calls,       //
+  prototype_memory,      //
   lazy_graphs,           //
   packed_weights,        //
 };

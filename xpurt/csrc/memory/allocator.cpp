@@ -176,7 +176,7 @@ class CachingAllocator final : public c10::DeviceAllocator {
     memory_of(index).reset_peak_stats();
   }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
-    const OrdinalMemory::Amounts amounts = memory_of(index).amounts();
+    const MemoryAmounts amounts = memory_of(index).amounts();
     return {amounts.free, amounts.total};
   }
 };

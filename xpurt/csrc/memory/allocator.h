@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "host/api.h"
+
 namespace xpurt {
 
 class OrdinalMemory;
@@ -33,7 +35,7 @@ struct Extent {
   void* start = nullptr;
   size_t bytes = 0;
 };
-Extent block_of_pointer(const void* pointer) noexcept;
+XPURT_API Extent block_of_pointer(const void* pointer) noexcept;
 
 // Whether `pointer` is memory of a private pool. A replayed graph may write there.
 bool is_private(const void* pointer) noexcept;

@@ -11,40 +11,58 @@ class MemoryStatistics {
  public:
   using Stats = c10::CachingDeviceAllocator::DeviceStats;
 
-  void handed_out(const Block& block) {
-    const size_t kind = kind_of(block);
-    increase(stats_.allocation, kind, 1);
-    increase(stats_.allocated_bytes, kind, block.bytes);
-    increase(stats_.active, kind, 1);
-    increase(stats_.active_bytes, kind, block.bytes);
-    increase(stats_.requested_bytes, kind, block.requested);
+  // A block as it is counted. `kind`: the index of its pool in a StatArray.
+  struct Amount {
+    size_t kind;
+    size_t bytes;
+    size_t requested;
+  };
+  static Amount amount_of(const Block& block) {
+    return {kind_of(*block.segment->pool), block.bytes, block.requested};
+  }
+  // Of memory that comes from no pool.
+  static Amount unpooled(size_t bytes, size_t requested) {
+    return {kind_of(requested > kSmallBytes), bytes, requested};
+  }
+
+  void handed_out(const Block& block) { handed_out(amount_of(block)); }
+  void handed_out(const Amount& block) {
+    increase(stats_.allocation, block.kind, 1);
+    increase(stats_.allocated_bytes, block.kind, block.bytes);
+    increase(stats_.active, block.kind, 1);
+    increase(stats_.active_bytes, block.kind, block.bytes);
+    increase(stats_.requested_bytes, block.kind, block.requested);
     ++live_blocks_;
     live_bytes_ += block.requested;
   }
-  void freed(const Block& block) {
-    const size_t kind = kind_of(block);
-    decrease(stats_.allocation, kind, 1);
-    decrease(stats_.allocated_bytes, kind, block.bytes);
+  void freed(const Block& block) { freed(amount_of(block)); }
+  void freed(const Amount& block) {
+    decrease(stats_.allocation, block.kind, 1);
+    decrease(stats_.allocated_bytes, block.kind, block.bytes);
     --live_blocks_;
     live_bytes_ -= block.requested;
   }
   // No stream still uses a freed block.
-  void inactive(const Block& block) {
-    const size_t kind = kind_of(block);
-    decrease(stats_.active, kind, 1);
-    decrease(stats_.active_bytes, kind, block.bytes);
-    decrease(stats_.requested_bytes, kind, block.requested);
+  void inactive(const Block& block) { inactive(amount_of(block)); }
+  void inactive(const Amount& block) {
+    decrease(stats_.active, block.kind, 1);
+    decrease(stats_.active_bytes, block.kind, block.bytes);
+    decrease(stats_.requested_bytes, block.kind, block.requested);
   }
   void segment_made(const Segment& segment) {
-    const size_t kind = kind_of(*segment.pool);
+    segment_made(kind_of(*segment.pool), segment.bytes);
+  }
+  void segment_made(size_t kind, size_t bytes) {
     increase(stats_.segment, kind, 1);
-    increase(stats_.reserved_bytes, kind, segment.bytes);
+    increase(stats_.reserved_bytes, kind, bytes);
     ++stats_.num_device_alloc;
   }
   void segment_dropped(const Segment& segment) {
-    const size_t kind = kind_of(*segment.pool);
+    segment_dropped(kind_of(*segment.pool), segment.bytes);
+  }
+  void segment_dropped(size_t kind, size_t bytes) {
     decrease(stats_.segment, kind, 1);
-    decrease(stats_.reserved_bytes, kind, segment.bytes);
+    decrease(stats_.reserved_bytes, kind, bytes);
     ++stats_.num_device_free;
   }
   // Updates the counts of a pool's split remainders, which were these before a change.
@@ -77,11 +95,10 @@ class MemoryStatistics {
   using StatArray = c10::CachingAllocator::StatArray;
   using StatType = c10::CachingAllocator::StatType;
 
-  static size_t kind_of(const BlockPool& pool) {
-    return static_cast<size_t>(pool.large() ? StatType::LARGE_POOL
-                                            : StatType::SMALL_POOL);
+  static size_t kind_of(bool large) {
+    return static_cast<size_t>(large ? StatType::LARGE_POOL : StatType::SMALL_POOL);
   }
-  static size_t kind_of(const Block& block) { return kind_of(*block.segment->pool); }
+  static size_t kind_of(const BlockPool& pool) { return kind_of(pool.large()); }
   static void increase(StatArray& stat, size_t kind, size_t amount) {
     stat[0].increase(amount);
     stat[kind].increase(amount);

@@ -6,27 +6,16 @@
 
 #include "device/event_status.h"
 #include "host/gil.h"
-#include "host/host_memory.h"
 #include "stream/capture.h"
 
 namespace xpurt {
-namespace {
-
-uint64_t total_memory(const PhysicalDevice& home) {
-  if (!home.is_cpu) return home.total_memory;
-  const uint64_t total = host_memory().total;
-  return total != 0 ? std::min(total, home.total_memory) : home.total_memory;
-}
-
-}  // namespace
-
 OrdinalMemory::OrdinalMemory(c10::DeviceIndex index, uint64_t epoch,
                              const PhysicalDevice& home, SegmentTable& table,
                              const MemorySource* source, bool cached)
     : index_(index),
       epoch_(epoch),
       home_(home),
-      total_(total_memory(home)),
+      total_(total_memory(home.device)),
       table_(table),
       source_(source),
       cached_(cached && source == nullptr),
@@ -360,17 +349,12 @@ void OrdinalMemory::set_fraction(double fraction) {
   if (holds_more) empty_cache();
 }
 
-OrdinalMemory::Amounts OrdinalMemory::amounts() {
-  if (home_.is_cpu) {
-    const HostMemory host = host_memory();
-    if (host.total != 0) return {std::min(host.free, total_), total_};
-  } else if (home_.device.has(sycl::aspect::ext_intel_free_memory)) {
-    return {home_.device.get_info<sycl::ext::intel::info::device::free_memory>(),
-            total_};
-  }
-  std::lock_guard<Mutex> lock(mutex_);
-  const uint64_t held = statistics_.reserved_bytes();
-  return {total_ - std::min(held, total_), total_};
+MemoryAmounts OrdinalMemory::amounts() {
+  const auto held = [&] {
+    std::lock_guard<Mutex> lock(mutex_);
+    return statistics_.reserved_bytes();
+  };
+  return memory_amounts(home_.device, total_, held);
 }
 
 }  // namespace xpurt

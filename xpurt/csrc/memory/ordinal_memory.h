@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "device/memory_amounts.h"
 #include "host/mutex.h"
 #include "memory/allocator.h"
 #include "memory/memory_history.h"
@@ -101,11 +102,7 @@ class OrdinalMemory {
   double fraction() const { return fraction_; }
   void set_fraction(double fraction);
 
-  struct Amounts {
-    uint64_t free = 0;
-    uint64_t total = 0;
-  };
-  Amounts amounts();  // of the device, in bytes
+  MemoryAmounts amounts();  // of the device
 
   c10::CachingDeviceAllocator::DeviceStats stats();
   void reset_accumulated_stats();

@@ -13,7 +13,7 @@ using c10::CachingAllocator::format_size;
 void OrdinalMemory::fail(const Request& request) {
   const size_t bytes = request.bytes;
   const c10::Device here(c10::DeviceType::XPU, index_);
-  const Amounts device = amounts();
+  const MemoryAmounts device = amounts();
   std::unique_lock<Mutex> lock(mutex_);
   memory_history().add(TraceEntry::OOM, index_, device.free, bytes,
                        request.stream.id().id(), pool_id_for(request.stream),

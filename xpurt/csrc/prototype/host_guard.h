@@ -23,6 +23,9 @@ struct HostGuard : c10::impl::DeviceGuardImplInterface {
   }
   c10::DeviceIndex deviceCount() const noexcept override { return device.count(); }
 
+  // The CPU's kernels have all types.
+  c10::DeviceCapability getDeviceCapability(c10::Device) const override { return {}; }
+
   c10::Stream getStream(c10::Device on) const override {
     return c10::Stream(c10::Stream::DEFAULT, on);
   }

@@ -9,6 +9,7 @@
 
 namespace xpurt {
 
+class PrototypeMemory;
 class SyclMemory;
 
 // Note [Prototype devices]
@@ -20,7 +21,7 @@ class SyclMemory;
 //
 // A storage of the prototype owns a storage of the device behind it, over the same
 // bytes, from its first use to its end: kernels of xpu know a storage by its address.
-// It is the context of the prototype's DataPtr. If a kernel gives that storage other
+// It is in the context of the prototype's DataPtr. If a kernel gives that storage other
 // memory, the prototype's storage gets it after the call.
 //
 // A vendor's own kernel may make storages, too. For such a one, a storage of the CPU is
@@ -39,6 +40,8 @@ class PrototypeDevice {
   // Whether kernels of the CPU compute.
   bool is_on_host() const { return behind_ == c10::DeviceType::CPU; }
   const SyclMemory* sycl() const { return sycl_; }
+  // The counts of what its tensors have.
+  PrototypeMemory& memory() const { return memory_; }
   // Whether kernels of the CPU get copies: they can't read the memory.
   bool copies() const;
 
@@ -59,6 +62,7 @@ class PrototypeDevice {
   const c10::DeviceType type_, behind_;
   const c10::DeviceIndex count_;
   const SyclMemory* const sycl_;
+  PrototypeMemory& memory_;
   const KeyExchange keys_;
 };
 

@@ -20,6 +20,9 @@ struct XpuGuard final : HostGuard {
                        c10::Device(device.type(), behind.device_index()), behind.id());
   }
 
+  c10::DeviceCapability getDeviceCapability(c10::Device on) const override {
+    return xpu.getDeviceCapability(device.behind(on));
+  }
   c10::Stream getStream(c10::Device on) const override {
     return own(xpu.getStream(device.behind(on)));
   }

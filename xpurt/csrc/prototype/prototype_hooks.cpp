@@ -4,6 +4,7 @@
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/detail/XLAHooksInterface.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
@@ -114,6 +115,12 @@ struct Mtia final : Hooks<at::MTIAHooksInterface, DeviceType::MTIA> {
 
   bool hasMTIA() const override { return true; }
   DeviceIndex getDeviceCount() const override { return device().count(); }
+  void emptyCache() const override {
+    c10::getDeviceAllocator(DeviceType::MTIA)->emptyCache();
+  }
+  void resetPeakMemoryStats(DeviceIndex index) const override {
+    c10::getDeviceAllocator(DeviceType::MTIA)->resetPeakStats(index);
+  }
   void deviceSynchronize(DeviceIndex index) const override {
     guard().synchronizeDevice(index);
   }

@@ -13,6 +13,7 @@
 namespace xpurt {
 
 void register_guard(const PrototypeDevice& device);
+void register_allocator(const PrototypeDevice& device);
 // Kept for the process.
 const c10::impl::DeviceGuardImplInterface* make_sycl_guard(
     const PrototypeDevice& device);

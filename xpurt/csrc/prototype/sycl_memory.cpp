@@ -36,7 +36,7 @@ StreamId& current_stream_of(const void* device) {
   return current_streams.emplace_back(device, 0).second;
 }
 
-struct Block {
+struct UsmBlock {
   void* pointer;
   const sycl::context* context;
   const std::array<std::atomic<sycl::queue*>, SyclMemory::kStreams>* queues;
@@ -44,7 +44,7 @@ struct Block {
 
 // Failed work no longer uses memory: the queue's next wait throws.
 void free_block(void* address) {
-  const std::unique_ptr<Block> block(static_cast<Block*>(address));
+  const std::unique_ptr<UsmBlock> block(static_cast<UsmBlock*>(address));
   if (driver_ends) return;
   for (const auto& each : *block->queues) {
     sycl::queue* queue = each.load(std::memory_order_acquire);
@@ -129,7 +129,13 @@ c10::DataPtr SyclMemory::allocate(DeviceIndex index, size_t bytes,
                    ", which has ",
                    on.device.get_info<sycl::info::device::global_mem_size>(),
                    " in all. Free tensors, or take smaller ones.");
-  return {pointer, new Block{pointer, &on.context, &on.queues}, &free_block, label};
+  return {pointer, new UsmBlock{pointer, &on.context, &on.queues}, &free_block, label};
+}
+
+MemoryAmounts SyclMemory::amounts(DeviceIndex index,
+                                  const std::function<uint64_t()>& held) const {
+  const sycl::device& of = device(index).device;
+  return memory_amounts(of, total_memory(of), held);
 }
 
 bool SyclMemory::is_owner_of(const c10::DataPtr& data) noexcept {

@@ -10,6 +10,8 @@
 #include <sycl/sycl.hpp>
 #include <vector>
 
+#include "device/memory_amounts.h"
+
 namespace xpurt {
 
 // Note [Prototypes on SYCL devices]
@@ -39,6 +41,10 @@ class SyclMemory {
   static bool is_owner_of(const c10::DataPtr& data) noexcept;
   // Memory with the label "cpu", for storages that kernels of the host resize.
   c10::Allocator& host_allocator(c10::DeviceIndex index) const;
+
+  // `held`: see memory_amounts().
+  MemoryAmounts amounts(c10::DeviceIndex index,
+                        const std::function<uint64_t()>& held) const;
 
   // In the order of the current stream; returns when it is done.
   void copy(c10::DeviceIndex index, void* to, const void* from, size_t bytes) const;

@@ -1,15 +1,19 @@
 // Prototype devices for Python.
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "host/gil.h"
 #include "prototype/prototype_calls.h"
 #include "prototype/prototype_parts.h"
 #include "prototype/sycl_memory.h"
 #include "python/bind.h"
 #include "python/prototype/derivative.h"
 #include "python/queue_capsule.h"
+#include "python/stats_dict.h"
 
 namespace py = pybind11;
 
@@ -21,6 +25,10 @@ const PrototypeDevice& known(const std::string& type) {
   TORCH_CHECK_VALUE(found != nullptr, "there is no prototype of ", type,
                     ". Make one with xpurt.prototype_device(\"", type, "\").");
   return *found;
+}
+
+c10::DeviceAllocator& allocator_of(const std::string& type) {
+  return *c10::getDeviceAllocator(known(type).type());
 }
 
 }  // namespace
@@ -84,6 +92,37 @@ void bind_prototype(py::module_& m) {
       }
     }
     return types;
+  });
+  m.def("prototype_memory_stats", [](const std::string& type, int index) {
+    const auto stats =
+        allocator_of(type).getDeviceStats(static_cast<c10::DeviceIndex>(index));
+    py::dict found = stats_dict(stats);
+    found["num_device_alloc"] = stats.num_device_alloc;
+    found["num_device_free"] = stats.num_device_free;
+    return found;
+  });
+  m.def("reset_prototype_memory_stats",
+        [](const std::string& type, int index, bool peaks) {
+          c10::DeviceAllocator& allocator = allocator_of(type);
+          const auto of = static_cast<c10::DeviceIndex>(index);
+          peaks ? allocator.resetPeakStats(of) : allocator.resetAccumulatedStats(of);
+        });
+  m.def("prototype_memory_info", [](const std::string& type, int index) {
+    return allocator_of(type).getMemoryInfo(static_cast<c10::DeviceIndex>(index));
+  });
+  m.def("empty_prototype_cache", [](const std::string& type) {
+    const WithoutGil released;
+    allocator_of(type).emptyCache();
+  });
+  m.def("prototype_dtypes", [](const std::string& type, int index) {
+    const c10::Device own = known(type).own(static_cast<c10::DeviceIndex>(index));
+    py::set found;
+    c10::impl::getDeviceGuardImpl(own.type())
+        ->getDeviceCapability(own)
+        .forEachSupportedScalarType([&](c10::ScalarType each) {
+          found.add(py::handle(reinterpret_cast<PyObject*>(torch::getTHPDtype(each))));
+        });
+    return found;
   });
   m.def("prototype_generator", [](const std::string& type, int index) {
     const c10::Device own = known(type).own(static_cast<c10::DeviceIndex>(index));
