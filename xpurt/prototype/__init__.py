@@ -24,6 +24,7 @@ from xpurt.mapping import (
 )
 from xpurt.prototype import (
     compiled,
+    dlpack,
     methods,
     report,
     saved_storages,
@@ -292,6 +293,7 @@ def _make(
     if name in TYPES:
         seeds.follow(runtime)
     saved_storages.register(name)
+    dlpack.follow(name, _type_of(name), memory)
     tied_weights.keep()
     compiled.take_graphs(name, _type_of(name), "xpu" if memory == "xpu" else "cpu")
     report.join()
